@@ -9,6 +9,8 @@ DRAWN = {
     # A `tf.function` called under the tape.
     "calls": True,
     "while": True,
+    # Factors, inverses and determinants.
+    "matrices": True,
     # Random draws.
     "random": True,
     # Second derivatives of programs with a `while_loop`.

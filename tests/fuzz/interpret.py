@@ -24,6 +24,7 @@ DECAYS = float(np.float32(0.9)), float(np.float32(0.999))
 SUMS = {
     "dense",
     "matmul",
+    "matrices",
     "gram",
     "conv2d",
     "normalize",
