@@ -9,6 +9,7 @@ import numpy as np
 from samegrad import _core
 from samegrad._base.dtypes import DTypeLike, as_dtype
 from samegrad._base.shown import shown
+from samegrad._core import InvalidArgumentError
 from samegrad._ops.arrays import cast, where
 from samegrad._tensor import sizes as _sizes
 from samegrad._tensor.tensor import Dim, Tensor, TensorLike, convert_to_tensor, dims_of, pair
@@ -110,6 +111,7 @@ def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: DTypeLike | Non
     Raises:
         TypeError: A bound is a tensor of a function that is being traced: the shape would not be
             known.
+        InvalidArgumentError: delta is 0.
 
     Example:
         >>> import samegrad as tf
@@ -124,6 +126,8 @@ def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: DTypeLike | Non
     if _sizes.dim_in(sizes) is not None:
         return _range_of_sizes(sizes, dtype)
     numbers = [_number(n) if isinstance(n, Tensor) else n for n in given]
+    if numbers[2] == 0:
+        raise InvalidArgumentError(f"[range] delta must not be 0: got {shown(delta)}.")
     return Tensor(np.arange(*numbers).astype(as_dtype(dtype)._numpy))
 
 

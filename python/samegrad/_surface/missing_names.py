@@ -21,7 +21,8 @@ NAMESPACES = (
     "keras", "keras.layers", "keras.losses", "keras.metrics", "keras.optimizers", "keras.models",
     "keras.initializers", "keras.regularizers", "keras.activations", "keras.utils", "autograph",
     "autograph.experimental", "keras.mixed_precision", "linalg", "image", "bitwise", "autodiff",
-    "strings", "io", "io.gfile", "audio", "signal", "sparse", "ragged", "data.experimental",
+    "strings", "io", "io.gfile", "audio", "signal", "sparse", "ragged", "sets", "lookup",
+    "lookup.experimental", "data.experimental",
 )  # fmt: skip
 
 _NO_GRAPHS = "there are no graphs to feed: call a samegrad.function"
@@ -85,7 +86,6 @@ REASONS = {
     "ragged.cross_hashed": "combine features with keras.layers.HashedCrossing",
     "SparseTensorSpec": _DENSE,
     "sparse_dense_matmul": _DENSE,
-    "lookup": _TEXT,
     "lite": f"models are for training; {_WEIGHTS}",
     "saved_model": _WEIGHTS,
     "tpu": _ONE_MACHINE,

@@ -13,6 +13,7 @@ from samegrad._base.tree import first_leaf
 from samegrad._tensor.conversion import Tensor
 from samegrad._tensor.shape import TensorShape
 from samegrad._tensor.sizes import whole
+from samegrad.errors import WrongTypeError
 
 Array = np.ndarray[Any, Any]
 
@@ -266,7 +267,9 @@ def joined(*parts: Any, separator: bytes = b"") -> Text:
     """
     wrong = [part for part in parts if not is_text(part)]
     if wrong:
-        raise TypeError(f"[Text] text goes with text only: got {shown(wrong[0])}; use as_string.")
+        raise WrongTypeError(
+            f"[Text] text goes with text only: got {shown(wrong[0])}; use as_string."
+        )
     try:
         rows = np.broadcast(*(Text(part).encoded for part in parts))
     except ValueError:

@@ -9,7 +9,6 @@ SUM = {"a": ["tensor", "float32", [], 2.0]}
 OURS: dict[str, Any] = {
     # All wrong tensors are a TypeError; TensorFlow has two classes.
     "a_concrete_function_refuses_other_tensors": ["list", [True, True, True]],
-    "elements_by_a_list_in_brackets": {"error": ["TypeError"]},
     "input_contexts_are_shown": (
         "InputContext(num_input_pipelines=2, input_pipeline_id=1, num_replicas_in_sync=4)"
     ),
