@@ -31,8 +31,9 @@ _CONVERSIONS = ("convert_to_tensor", "dtype", "tensor", "Tensor", "shape")
 # that TensorFlow's operations raise.
 _COMPUTING = tuple(
     f"samegrad.{part}"
-    for part in ("_ops", "_tensor.tensor", "_autodiff.variable", "bitwise", "image", "linalg",
-                 "lookup", "math", "nn", "random", "sets", "signal", "sparse", "strings")
+    for part in ("_ops", "_tensor.tensor", "_tensor.given", "_autodiff.variable", "bitwise",
+                 "image", "linalg", "lookup", "math", "nn", "random", "sets", "signal", "sparse",
+                 "strings")
 )  # fmt: skip
 # What Python says of a call.
 _CALL = re.compile(

@@ -18,6 +18,11 @@ OURS: dict[str, Any] = {
         ["(None, 2)", "(None, 2)", ["list", [None, ["int", 2]]], None, "(3,)",
          ["list", [["int", 2]]]],
     ],
+    # A number of Python has no dtype of its own.
+    "a_number_that_a_loop_makes_another_dtype": [
+        "list",
+        [["tensor", "float32", [], 1.5], ["tensor", "float32", [], 0.0]],
+    ],
     # Python runs a function that reads data, in each call.
     "a_function_of_datasets_is_traced_once": ["list", [["int", 4], ["int", 4]]],
     # The weights of a frozen layer are no trainable variables.

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import decided
+import manners_of_errors  # noqa: F401
 import manners_of_functions  # noqa: F401
 import manners_of_generators  # noqa: F401
+import manners_of_keras  # noqa: F401
 import manners_of_lengths  # noqa: F401
 import manners_of_loops  # noqa: F401
 import manners_of_losses  # noqa: F401
