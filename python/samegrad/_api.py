@@ -53,7 +53,6 @@ from samegrad._control.shape_assertions import assert_rank
 from samegrad._control.tensor_array import TensorArray
 from samegrad._function.function import function
 from samegrad._function.row_loops import foldl, foldr, map_fn, scan, vectorized_map
-from samegrad._ops.arrays import one_hot
 from samegrad._ops.complex_arrays import (
     boolean_mask,
     broadcast_to,
@@ -123,7 +122,7 @@ from samegrad._ops.scatter import (
     tensor_scatter_nd_update,
 )
 from samegrad._ops.sequences import reverse_sequence, sequence_mask, unique_with_counts
-from samegrad._ops.text_arrays import unique
+from samegrad._ops.text_arrays import one_hot, unique
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
 from samegrad._tensor.ragged import RaggedTensor
