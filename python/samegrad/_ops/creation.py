@@ -122,7 +122,10 @@ def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: DTypeLike | Non
     sizes = [_size_or(n) for n in (first, last, delta)]
     given = (first, last, delta)
     if dtype is None:  # the widest of the bounds': the numbers may be none
-        dtype = max({_dtype_of(n) for n in given}, key=_WIDER.index)
+        kinds = {_dtype_of(n) for n in given}
+        if not kinds.issubset(_WIDER):
+            raise TypeError(f"[range] bounds must be real numbers: got {shown(given)}.")
+        dtype = max(kinds, key=_WIDER.index)
     if _sizes.dim_in(sizes) is not None:
         return _range_of_sizes(sizes, dtype)
     numbers = [_number(n) if isinstance(n, Tensor) else n for n in given]

@@ -43,7 +43,10 @@ def to_dense(
     who = "tf.sparse.to_dense"
     found = sparse(sp_input, who)
     if not validate_indices:
-        raise NotImplementedError(f"[{who}] indices are always looked at: leave it out.")
+        raise NotImplementedError(
+            f"[{who}] indices are always looked at: got validate_indices={validate_indices}; leave "
+            "it out."
+        )
     places, values = found.checked(who)
     if isinstance(found.values, Text):
         default = text_of("" if default_value is None else default_value, who).numpy()

@@ -13,7 +13,7 @@ from samegrad._ops.arrays import concat as dense_concat
 from samegrad._ops.gather import gather
 from samegrad._ops.scatter import tensor_scatter_nd_add
 from samegrad._tensor.conversion import convert_to_tensor
-from samegrad._tensor.sizes import whole
+from samegrad._tensor.sizes import sizes_of, whole
 from samegrad._tensor.sparse import SparseTensor
 from samegrad._tensor.tensor import Tensor
 from samegrad._tensor.text import Text, of_bytes
@@ -143,10 +143,7 @@ def slice(sp_input: SparseTensor, start: Any, size: Any, name: str | None = None
     who = "tf.sparse.slice"
     found = sparse(sp_input, who)
     shape = np.array(found._shape, np.int64)
-    begin, most = (
-        np.array([whole(n, f"[{who}] {what} must be whole numbers") for n in _listed(value)])
-        for what, value in (("start", start), ("size", size))
-    )
+    begin, most = (np.array(sizes_of(value), np.int64) for value in (start, size))
     if len(begin) != len(shape) or len(most) != len(shape) or any(begin < 0) or any(most < 0):
         raise InvalidArgumentError(
             f"[{who}] start and size must have a number that is not negative for each of "
@@ -194,10 +191,6 @@ def map_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> SparseTenso
 
 def _values(value: Any) -> Any:
     return value.values if isinstance(value, SparseTensor) else value
-
-
-def _listed(value: Any) -> Any:
-    return value._numpy().tolist() if isinstance(value, Tensor) else list(value)
 
 
 def _check_dtypes(who: str, parts: list[SparseTensor]) -> None:
