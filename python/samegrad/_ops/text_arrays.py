@@ -224,10 +224,10 @@ def one_hot(
     if not (is_text(on_value) or is_text(off_value)):
         return arrays.one_hot(indices, depth, on_value, off_value, axis, dtype, name)
     rule = "on_value and off_value must both be text"
-    texts = [text_of(value, "one_hot", rule) for value in (on_value, off_value)]
+    on, off = (text_of(value, "one_hot", rule) for value in (on_value, off_value))
     if dtype is not None and element_type(dtype) is not string:
         raise TypeError(f"[one_hot] {rule} or numbers of the dtype: got text for {shown(dtype)}.")
-    return where(arrays.one_hot(indices, depth, axis=axis, dtype="bool"), *texts)
+    return where(arrays.one_hot(indices, depth, axis=axis, dtype="bool"), on, off)
 
 
 @_in_place_of(creation.fill)

@@ -235,7 +235,7 @@ class Run:
             now = Path(progress).read_bytes()
             if now != before:
                 before, since = now, time.monotonic()
-            elif time.monotonic() - since > SECONDS + 20 * (not before.strip()):
+            elif time.monotonic() - since > SECONDS + 100 * (before.strip() in (b"", b"-1")):
                 process.kill()
                 process.wait()
                 return "hang"
