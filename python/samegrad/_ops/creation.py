@@ -111,7 +111,7 @@ def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: DTypeLike | Non
     Raises:
         TypeError: A bound is a tensor of a function that is being traced: the shape would not be
             known.
-        InvalidArgumentError: delta is 0.
+        InvalidArgumentError: delta is 0, or a bound not finite.
 
     Example:
         >>> import samegrad as tf
@@ -129,9 +129,14 @@ def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: DTypeLike | Non
     if _sizes.dim_in(sizes) is not None:
         return _range_of_sizes(sizes, dtype)
     numbers = [_number(n) if isinstance(n, Tensor) else n for n in given]
-    if numbers[2] == 0:
-        raise InvalidArgumentError(f"[range] delta must not be 0: got {shown(delta)}.")
-    return Tensor(np.arange(*numbers).astype(as_dtype(dtype)._numpy))
+    try:
+        values = np.arange(*numbers)
+    except (ValueError, ArithmeticError):
+        raise InvalidArgumentError(
+            "[range] bounds must be finite, and delta must not be 0: got "
+            f"{', '.join(map(shown, given))}."
+        ) from None
+    return Tensor(values.astype(as_dtype(dtype)._numpy))
 
 
 def _dtype_of(n: Any) -> str:

@@ -16,6 +16,7 @@ from samegrad._tensor.sizes import whole
 from samegrad.errors import WrongTypeError
 
 Array = np.ndarray[Any, Any]
+_MOST_AXES = 32  # what all versions of NumPy take
 
 
 def _encoded(value: Any) -> bytes:
@@ -43,6 +44,10 @@ def _objects(values: Any) -> Array:
             row[:] = values
             return row
         parts = [_objects(value) for value in values]
+        if parts and parts[0].ndim >= _MOST_AXES:
+            raise ValueError(
+                f"[constant] text must have at most {_MOST_AXES} axes: got {shown(values)}."
+            )
         if len({part.shape for part in parts}) > 1:
             raise ValueError(
                 f"[constant] the parts of a list must have one shape: got {shown(values)}; pad "
