@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from samegrad import sparse as sparse
     from samegrad import strings as strings
     from samegrad import summary as summary
+    from samegrad import test as test
     from samegrad import testing as testing
     from samegrad import train as train
     from samegrad import version as version
@@ -44,7 +45,7 @@ _PACKAGES = frozenset({
     "audio", "autodiff", "autograph", "bitwise", "cli", "config", "data", "debugging",
     "distribute", "dtypes", "errors", "experimental", "image", "io", "keras", "linalg", "lookup",
     "math", "nest", "nn", "ragged", "random", "sets", "signal", "sparse", "strings", "summary",
-    "testing", "train", "version",
+    "test", "testing", "train", "version",
 })  # fmt: skip
 
 

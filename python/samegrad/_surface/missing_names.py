@@ -22,7 +22,7 @@ NAMESPACES = (
     "keras.initializers", "keras.regularizers", "keras.activations", "keras.utils", "autograph",
     "autograph.experimental", "keras.mixed_precision", "linalg", "image", "bitwise", "autodiff",
     "strings", "io", "io.gfile", "audio", "signal", "sparse", "ragged", "sets", "lookup",
-    "lookup.experimental", "data.experimental",
+    "lookup.experimental", "test", "data.experimental",
 )  # fmt: skip
 
 _NO_GRAPHS = "there are no graphs to feed: call a samegrad.function"
@@ -93,7 +93,6 @@ REASONS = {
     "ParameterServerStrategy": _ONE_MACHINE,
     "CentralStorageStrategy": _ONE_MACHINE,
     "experimental_connect_to_cluster": _ONE_MACHINE,
-    "is_gpu_available": _NO_GPU,
     "linalg.eig": _EIGENVALUES,
     "linalg.eigvals": _EIGENVALUES,
     "linalg.sqrtm": "of symmetric matrices compute it with eigh",

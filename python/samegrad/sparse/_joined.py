@@ -70,7 +70,7 @@ def concat(
         places[:, at] += start
     places = np.concatenate(moved)
     order = np.lexsort(places.T[::-1])
-    return SparseTensor(places[order], _taken(_one_list(parts), order), sizes)
+    return SparseTensor(places[order], taken(_one_list(parts), order), sizes)
 
 
 def add(a: Any, b: Any, threshold: Any = 0) -> Any:
@@ -153,7 +153,7 @@ def slice(sp_input: SparseTensor, start: Any, size: Any, name: str | None = None
     places = found.indices._numpy()
     inside = np.flatnonzero(((places >= begin) & (places < end)).all(axis=1))
     sizes = np.maximum(end - begin, 0)
-    return SparseTensor(places[inside] - begin, _taken(found.values, inside), sizes)
+    return SparseTensor(places[inside] - begin, taken(found.values, inside), sizes)
 
 
 def map_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> SparseTensor:
@@ -221,7 +221,8 @@ def _one_list(parts: list[SparseTensor]) -> Any:
     return dense_concat(columns, 0)
 
 
-def _taken(values: Any, places: Any) -> Any:
+def taken(values: Any, places: Any) -> Any:
+    """Some of the values, by their numbers."""
     return values[places] if isinstance(values, Text) else gather(values, places)
 
 

@@ -273,3 +273,53 @@ def sparse_tensors_are_cut_and_mapped(tf: Any) -> Any:
         refused(lambda: tf.sparse.map_values(tf.add, a, b), tf.errors.InvalidArgumentError),
         refused(lambda: tf.sparse.slice(a, [0], [1]), tf.errors.InvalidArgumentError),
     ]
+
+
+@manner
+def sparse_tensors_have_other_axes(tf: Any) -> Any:
+    a = tf.SparseTensor([[0, 0], [0, 2], [1, 1]], [-5, -3, 4], [3, 3])
+    b = tf.SparseTensor([[0, 0, 1], [0, 2, 0]], ["x", "y"], [1, 3, 2])
+    few, invalid = tf.sparse, tf.errors.InvalidArgumentError
+    return [
+        sparse_parts(few.transpose(a)),
+        sparse_parts(few.transpose(b, perm=[2, 0, 1])),
+        sparse_parts(few.reshape(a, [9])),
+        sparse_parts(few.reshape(b, [-1, 1])),
+        sparse_parts(few.expand_dims(a, 0)),
+        sparse_parts(few.expand_dims(a)),
+        sparse_parts(few.expand_dims(b, -2)),
+        sparse_parts(few.retain(a, [True, False, True])),
+        refused(lambda: few.transpose(a, [0]), ValueError),
+        refused(lambda: few.reshape(a, [4]), invalid, ValueError),
+    ]
+
+
+@manner
+def sparse_tensors_are_reduced(tf: Any) -> Any:
+    v = tf.constant([-5.0, -3.0, 4.0])
+    few = tf.sparse
+    with tf.GradientTape() as tape:
+        tape.watch(v)
+        a = tf.SparseTensor([[0, 0], [0, 2], [1, 1]], v, [3, 3])
+        y = few.reduce_sum(a, 1) * [1.0, 2.0, 3.0]
+    none = tf.SparseTensor(np.zeros((0, 2), "int64"), v[:0], [2, 2])
+    return [
+        few.reduce_max(a),
+        few.reduce_max(a, axis=1),
+        few.reduce_max(a, axis=[0], keepdims=True),
+        few.reduce_sum(a),
+        few.reduce_sum(a, [0, 1], keepdims=True),
+        few.reduce_sum(a, -1),
+        few.reduce_sum(none),
+        few.reduce_sum(none, 0),
+        sparse_parts(few.reduce_sum(a, 1, output_is_sparse=True)),
+        tape.gradient(y, v),
+        refused(lambda: few.reduce_sum(a, 3), tf.errors.InvalidArgumentError),
+    ]
+
+
+@manner
+def sparse_tensors_are_arguments_of_functions(tf: Any) -> Any:
+    f = tf.function(lambda x, y: tf.sparse.sparse_dense_matmul(x, y))
+    a = tf.SparseTensor([[0, 2], [1, 0]], [1.0, 2.0], [2, 3])
+    return f(a, tf.ones([3, 2]))
