@@ -13,7 +13,7 @@ from samegrad._base.shown import shown
 from samegrad._tensor.axes import axes_of
 from samegrad._tensor.sizes import sizes_of, whole
 from samegrad._tensor.sparse import SparseTensor
-from samegrad._tensor.tensor import Tensor
+from samegrad._tensor.tensor import Tensor, convert_to_tensor
 from samegrad._tensor.text import Text
 from samegrad.errors import InvalidArgumentError, WrongTypeError
 from samegrad.sparse._dense import reorder, sparse, to_dense
@@ -127,13 +127,13 @@ def retain(sp_input: SparseTensor, to_retain: Any) -> SparseTensor:
         array([5, 7], dtype=int32)
     """
     found = sparse(sp_input, "tf.sparse.retain")
-    kept = np.asarray(to_retain)
-    if kept.shape != tuple(found.values._shape) or kept.dtype != bool:
+    kept = convert_to_tensor(to_retain)
+    if tuple(kept._shape) != tuple(found.values._shape) or kept._dtype != "bool":
         raise InvalidArgumentError(
             f"[tf.sparse.retain] to_retain must have a bool for each of {found.values._shape[0]} "
             f"values: got {shown(to_retain)}."
         )
-    at = np.flatnonzero(kept)
+    at = np.flatnonzero(kept._numpy())
     return SparseTensor(found.indices._numpy()[at], taken(found.values, at), found.dense_shape)
 
 
