@@ -10,6 +10,7 @@
 #include "bind/state.h"
 #include "bind/user_line.h"
 #include "ops/draws.h"
+#include "ops/print.h"
 #include "train/check_numerics.h"
 #include "train/lengths.h"
 #include "train/random_state.h"
@@ -21,12 +22,15 @@ namespace py = pybind11;
 namespace samegrad {
 namespace {
 
-// What the step printed, to wherever Python's standard error goes (a notebook's cell, say).
+// What the step printed, to wherever Python's standard streams go (a notebook's cell, say).
 void show(Messages& messages) {
   const std::vector<std::string> lines = messages.take();
   if (lines.empty()) return;
-  const py::object stream = py::module_::import("sys").attr("stderr");
-  for (const std::string& line : lines) stream.attr("write")(line);
+  const py::module_ sys = py::module_::import("sys");
+  for (const std::string& line : lines) {
+    const bool for_output = line.starts_with(kForStandardOutput);
+    sys.attr(for_output ? "stdout" : "stderr").attr("write")(line.substr(for_output ? 1 : 0));
+  }
 }
 
 Step::Result run_unlocked(Step& step, const Arguments& arguments) {

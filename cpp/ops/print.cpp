@@ -1,4 +1,6 @@
 // Values shown while a step runs.
+#include "ops/print.h"
+
 #include <sstream>
 
 #include "ops/attributes.h"
@@ -46,8 +48,10 @@ Inferred print_rule(const InferArgs&) {
 void print_kernel(const KernelArgs& args) {
   const std::string& text = args.attrs.as<PrintAttrs>().text;
   std::ostringstream out;
+  const bool for_output = text.starts_with(kForStandardOutput);
+  if (for_output) out << kForStandardOutput;
   if (args.replica_context.replicas > 1) out << "[replica " << args.replica_context.replica << "] ";
-  std::size_t at = 0;
+  std::size_t at = for_output ? 1 : 0;
   for (const View& x : args.in) {
     const std::size_t place = text.find('\0', at);
     out << text.substr(at, place - at);

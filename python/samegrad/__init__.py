@@ -24,15 +24,18 @@ if TYPE_CHECKING:
     from samegrad import io as io
     from samegrad import keras as keras
     from samegrad import linalg as linalg
+    from samegrad import lookup as lookup
     from samegrad import math as math
     from samegrad import nest as nest
     from samegrad import nn as nn
     from samegrad import ragged as ragged
     from samegrad import random as random
+    from samegrad import sets as sets
     from samegrad import signal as signal
     from samegrad import sparse as sparse
     from samegrad import strings as strings
     from samegrad import summary as summary
+    from samegrad import test as test
     from samegrad import testing as testing
     from samegrad import train as train
     from samegrad import version as version
@@ -40,9 +43,9 @@ if TYPE_CHECKING:
 
 _PACKAGES = frozenset({
     "audio", "autodiff", "autograph", "bitwise", "cli", "config", "data", "debugging",
-    "distribute", "dtypes", "errors", "experimental", "image", "io", "keras", "linalg", "math",
-    "nest", "nn", "ragged", "random", "signal", "sparse", "strings", "summary", "testing", "train",
-    "version",
+    "distribute", "dtypes", "errors", "experimental", "image", "io", "keras", "linalg", "lookup",
+    "math", "nest", "nn", "ragged", "random", "sets", "signal", "sparse", "strings", "summary",
+    "test", "testing", "train", "version",
 })  # fmt: skip
 
 

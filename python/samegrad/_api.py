@@ -53,7 +53,6 @@ from samegrad._control.shape_assertions import assert_rank
 from samegrad._control.tensor_array import TensorArray
 from samegrad._function.function import function
 from samegrad._function.row_loops import foldl, foldr, map_fn, scan, vectorized_map
-from samegrad._ops.arrays import one_hot
 from samegrad._ops.complex_arrays import (
     boolean_mask,
     broadcast_to,
@@ -123,7 +122,7 @@ from samegrad._ops.scatter import (
     tensor_scatter_nd_update,
 )
 from samegrad._ops.sequences import reverse_sequence, sequence_mask, unique_with_counts
-from samegrad._ops.text_arrays import unique
+from samegrad._ops.text_arrays import one_hot, unique
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
 from samegrad._tensor.ragged import RaggedTensor
@@ -224,19 +223,19 @@ __all__ = [  # packages are loaded by samegrad itself
     "histogram_fixed_width", "histogram_fixed_width_bins", "identity", "identity_n", "image",
     "init_scope", "initializers", "inside_function", "int16", "int32", "int64", "int8",
     "is_tensor", "keras", "less", "less_equal", "linalg", "linspace", "logical_and",
-    "logical_not", "logical_or", "losses", "map_fn", "math", "matmul", "maximum", "meshgrid",
-    "metrics", "minimum", "multiply", "name_scope", "negative", "nest", "newaxis", "nn",
-    "no_op", "norm", "not_equal", "numpy_function", "one_hot", "ones", "ones_initializer",
+    "logical_not", "logical_or", "lookup", "losses", "map_fn", "math", "matmul", "maximum",
+    "meshgrid", "metrics", "minimum", "multiply", "name_scope", "negative", "nest", "newaxis",
+    "nn", "no_op", "norm", "not_equal", "numpy_function", "one_hot", "ones", "ones_initializer",
     "ones_like", "optimizers", "pad", "parallel_stack", "pow", "print", "py_function", "ragged",
     "random", "random_normal_initializer", "random_uniform_initializer", "range", "rank",
     "realdiv", "recompute_grad", "reduce_all", "reduce_any", "reduce_logsumexp", "reduce_max",
     "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum", "repeat", "reshape", "reverse",
     "reverse_sequence", "roll", "round", "saturate_cast", "scalar_mul", "scan", "scatter_nd",
-    "searchsorted", "sequence_mask", "shape", "shape_n", "sigmoid", "sign", "signal", "sin",
-    "sinh", "size", "slice", "sort", "sparse", "split", "sqrt", "square", "squeeze", "stack",
-    "stop_gradient", "strided_slice", "string", "subtract", "switch_case", "sysconfig", "tan",
-    "tanh", "tensor_scatter_nd_add", "tensor_scatter_nd_max", "tensor_scatter_nd_min",
-    "tensor_scatter_nd_sub", "tensor_scatter_nd_update", "tensordot", "testing", "tile",
+    "searchsorted", "sequence_mask", "sets", "shape", "shape_n", "sigmoid", "sign", "signal",
+    "sin", "sinh", "size", "slice", "sort", "sparse", "split", "sqrt", "square", "squeeze",
+    "stack", "stop_gradient", "strided_slice", "string", "subtract", "switch_case", "sysconfig",
+    "tan", "tanh", "tensor_scatter_nd_add", "tensor_scatter_nd_max", "tensor_scatter_nd_min",
+    "tensor_scatter_nd_sub", "tensor_scatter_nd_update", "tensordot", "test", "testing", "tile",
     "timestamp", "train", "transpose", "truediv", "uint16", "uint32", "uint64", "uint8",
     "unique", "unique_with_counts", "unravel_index", "unstack", "vectorized_map", "version",
     "where", "while_loop", "zeros", "zeros_initializer", "zeros_like",

@@ -3,6 +3,17 @@
 from samegrad._core import InvalidArgumentError, NonFiniteError
 
 
+class WrongTypeError(InvalidArgumentError, TypeError):
+    """Operands have types or dtypes that the operation does not take.
+
+    TensorFlow raises InvalidArgumentError outside of functions and TypeError inside: it is both.
+    """
+
+
+class WrongIndexError(InvalidArgumentError, IndexError):
+    """There is no such element: TensorFlow's InvalidArgumentError, and Python's IndexError."""
+
+
 class OutOfRangeError(Exception):
     """An iterator has no further element."""
 
@@ -41,4 +52,6 @@ __all__ = [
     "NonFiniteError",
     "NotFoundError",
     "OutOfRangeError",
+    "WrongIndexError",
+    "WrongTypeError",
 ]

@@ -268,3 +268,18 @@ def test_cross_replica_context_is_refused():
             with pytest.raises(RuntimeError, match="in cross-replica context"):
                 call()
         assert float(nn.compute_average_loss([2.0, 3.0], global_batch_size=4)) == 1.25
+
+
+def test_the_derivative_of_a_cross_entropy_is_that_of_the_loss_for_labels_of_any_sum():
+    labels, logits = np.array([[0.2, 1.5, 0.7]]), np.array([[0.3, -1.0, 0.5]])
+    shares = np.exp(logits) / np.exp(logits).sum()
+    for loss in (
+        lambda z: nn.softmax_cross_entropy_with_logits(labels, z),
+        lambda z: tf.keras.losses.categorical_crossentropy(tf.constant(labels), nn.softmax(z)),
+    ):
+        z = tf.constant(logits)
+        with tf.GradientTape() as tape:
+            tape.watch(z)
+            y = loss(z)
+        expected = labels.sum() * shares - labels
+        np.testing.assert_allclose(tape.gradient(y, z), expected, rtol=1e-6)

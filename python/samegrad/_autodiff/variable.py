@@ -274,6 +274,8 @@ class Variable:
         """The present value as a new NumPy array."""
         return self._as_tensor().numpy()
 
+    to_numpy = numpy  # Matplotlib asks for it
+
     def _aggregated(self, value: Any) -> Tensor:
         """What an assignment inside `run` stores: the replicas' values made one."""
         tensor = value if type(value) is Tensor else match(value, self._as_tensor())

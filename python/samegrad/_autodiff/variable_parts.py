@@ -41,18 +41,23 @@ class IndexedSlices:
         return f"IndexedSlices(values={self.values!r}, indices={self.indices!r})"
 
 
+def _slices(name: str, slices: Any) -> IndexedSlices:
+    if not isinstance(slices, IndexedSlices):
+        raise TypeError(
+            f"[Variable.{name}] rows and their numbers are needed: got "
+            f"{type(slices).__name__}; pass tf.IndexedSlices(values, indices)."
+        )
+    return slices
+
+
 def scattered(how: str, variable: Variable, slices: Any) -> Variable:
     """The variable with rows added, put in its place, or the like.
 
     Raises:
         TypeError: What is given are no `IndexedSlices`.
     """
-    if not isinstance(slices, IndexedSlices):
-        raise TypeError(
-            f"[Variable.scatter_{how}] rows and their numbers are needed: got "
-            f"{type(slices).__name__}; pass tf.IndexedSlices(values, indices)."
-        )
-    indices = _core.ops.expand_dims(slices.indices, axes=(-1,))
+    rows = _slices(f"scatter_{how}", slices).indices
+    indices = _core.ops.expand_dims(rows, axes=(-1,))
     return scattered_nd(how, variable, indices, slices.values)
 
 
@@ -152,6 +157,7 @@ def install(cls: type[Variable]) -> None:
             setattr(cls, made.__name__, made)
     owner: Any = cls
     owner.sparse_read, owner.gather_nd = _rows, _elements
+    owner.batch_scatter_update = _update_in_batches
     tensor: Any = Tensor
     tensor.assign = assign_part
 
@@ -159,6 +165,19 @@ def install(cls: type[Variable]) -> None:
 def _rows(self: Variable, indices: TensorLike, name: str | None = None) -> Tensor:
     """The rows that the indices name: `tf.gather` of the variable."""
     return gather.gather(self._as_tensor(), indices)
+
+
+def _update_in_batches(
+    self: Variable, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None
+) -> Variable:
+    """Puts rows in their places, in each batch others: indices [..., n] name the n rows there."""
+    rows = _slices("batch_scatter_update", sparse_delta).indices
+    places = _core.ops.cast(_core.ops.expand_dims(rows, axes=(-1,)), dtype="int64")
+    if rows._rank > 1:
+        batches = np.indices([int(size) for size in rows.shape])[:-1]
+        own = convert_to_tensor(np.moveaxis(batches, 0, -1), "int64")
+        places = _core.ops.concat(own, places, axis=rows._rank)
+    return scattered_nd("update", self, places, sparse_delta.values)
 
 
 def _elements(self: Variable, indices: TensorLike, name: str | None = None) -> Tensor:

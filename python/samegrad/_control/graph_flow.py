@@ -36,6 +36,7 @@ from samegrad._control.carried_values import (
 from samegrad._control.growing import Place, Shapes, check_start, leave_if_it_may
 from samegrad._tensor.sizes import may_be_as_large
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
+from samegrad.errors import WrongTypeError
 
 Values = tuple[Any, ...]
 
@@ -140,16 +141,20 @@ class _Join:
         try:
             second = as_tensor(y, None if widens else first._dtype)
         except TypeError:  # a float and a tensor of integers
-            raise self._error(place[0], "dtype", describe(first), describe(y)) from None
+            kinds = describe(first), describe(y)
+            raise self._error(place[0], "dtype", *kinds, WrongTypeError) from None
         if first._dtype != second._dtype and is_untyped(x) and place not in self._dtypes:
             self._dtypes[place] = second._dtype
             raise _AgainError
         if first._dtype != second._dtype or not may_be_as_large(first, second):
-            raise self._error(place[0], "dtype and shape", describe(first), describe(second))
+            kind = ValueError if first._dtype == second._dtype else WrongTypeError
+            raise self._error(place[0], "dtype and shape", describe(first), describe(second), kind)
         return second
 
-    def _error(self, i: int, what: str, first: str, second: str) -> ValueError:
-        return ValueError(
+    def _error(
+        self, i: int, what: str, first: str, second: str, kind: type[ValueError] = ValueError
+    ) -> ValueError:
+        return kind(
             f"[{self._who}] {self._names[i]} must have the same {what} whether the condition is "
             f"true or false: got {first} and {second}."
         )
@@ -343,7 +348,8 @@ class _LoopState:
         if tensor._dtype == before._dtype:
             allowed, name = self._shapes.get(place), self._names[place[0]]
             leave_if_it_may(self._who, name, before._shape, tensor._shape, allowed)
-        raise self._error(place[0], describe(before), describe(tensor))
+        kind = ValueError if tensor._dtype == before._dtype else WrongTypeError
+        raise self._error(place[0], describe(before), describe(tensor), kind)
 
     def _created(self, i: int, new: Any) -> None:
         """A variable that the body makes: after no round at all it holds zeros."""
@@ -367,9 +373,11 @@ class _LoopState:
         self._variables.add(place)
         raise _AgainError
 
-    def _error(self, i: int, before: str, after: str) -> ValueError:
+    def _error(
+        self, i: int, before: str, after: str, kind: type[ValueError] = ValueError
+    ) -> ValueError:
         name = self._names[i]
-        return ValueError(
+        return kind(
             f"[{self._who}] {name} must keep its structure, dtype and shape in a loop: it was "
             f"{before} and became {after}; start with a tensor of the final form, or say which "
             "shapes it takes with shape_invariants."

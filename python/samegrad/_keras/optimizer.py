@@ -46,7 +46,7 @@ class ReducingOptimizer(OlderOptimizer, base_optimizer.BaseOptimizer):  # type: 
 
     _trainable_variables_indices: dict[int, int]
     built: bool
-    _further_arguments = ()  # for the port check
+    _further_arguments = ("lr", "decay")  # for the port check
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -9,7 +9,7 @@ from keras.src import tree
 
 import samegrad as tf
 from samegrad import _core
-from samegrad._function.row_loops import _Loop
+from samegrad._control.row_loop import RowLoop
 from samegrad._keras.conversion import convert_to_tensor
 from samegrad._tensor.tensor import Tensor
 
@@ -154,7 +154,7 @@ class _Rounds:
         carries = not self.return_all or (kept is not None and not self.zero)
         first = self._no_output(rows) if carries else ()
         has_mask = kept is not None
-        loop = _Loop("rnn", self.step, [rows, kept] if has_mask else [rows], reverse)
+        loop = RowLoop("rnn", self.step, [rows, kept] if has_mask else [rows], reverse)
 
         def body(carried: Any, row: Any) -> Any:
             states, before = carried

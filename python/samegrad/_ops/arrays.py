@@ -391,7 +391,7 @@ def one_hot(indices: TensorLike, depth: Any, on_value: TensorLike | None = None,
     if axis is None or axis in (-1, made._rank - 1):
         return made
     order = list(range(made._rank - 1))
-    order.insert(axis, made._rank - 1)
+    order.insert(axis_of(made, axis), made._rank - 1)
     return _ops.transpose(made, perm=order)
 
 
@@ -460,19 +460,6 @@ def reverse(tensor: TensorLike, axis: Any, name: str | None = None) -> Tensor:
     """
     x = convert_to_tensor(tensor)
     return _ops.reverse(x, axes=axes_of(x, axis))
-
-
-def slice_(input_: TensorLike, begin: Any, size: Any, name: str | None = None) -> Tensor:
-    """`size` elements per axis from `begin`; a size of -1 takes the rest.
-
-    Example:
-        >>> import samegrad as tf
-        >>> tf.slice([1.0, 2.0, 3.0], [1], [-1]).numpy()
-        array([2., 3.], dtype=float32)
-    """
-    x = convert_to_tensor(input_)
-    spans = zip(_sizes.sizes_of(begin), _sizes.sizes_of(size), strict=True)
-    return x[tuple(slice(b, None if _is_rest(n) else b + n) for b, n in spans)]
 
 
 def broadcast_to(input: TensorLike, shape: Any, name: str | None = None) -> Tensor:

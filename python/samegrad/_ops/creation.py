@@ -9,6 +9,7 @@ import numpy as np
 from samegrad import _core
 from samegrad._base.dtypes import DTypeLike, as_dtype
 from samegrad._base.shown import shown
+from samegrad._core import InvalidArgumentError
 from samegrad._ops.arrays import cast, where
 from samegrad._tensor import sizes as _sizes
 from samegrad._tensor.tensor import Dim, Tensor, TensorLike, convert_to_tensor, dims_of, pair
@@ -110,6 +111,7 @@ def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: DTypeLike | Non
     Raises:
         TypeError: A bound is a tensor of a function that is being traced: the shape would not be
             known.
+        InvalidArgumentError: delta is 0, or a bound not finite.
 
     Example:
         >>> import samegrad as tf
@@ -120,11 +122,21 @@ def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: DTypeLike | Non
     sizes = [_size_or(n) for n in (first, last, delta)]
     given = (first, last, delta)
     if dtype is None:  # the widest of the bounds': the numbers may be none
-        dtype = max({_dtype_of(n) for n in given}, key=_WIDER.index)
+        kinds = {_dtype_of(n) for n in given}
+        if not kinds.issubset(_WIDER):
+            raise TypeError(f"[range] bounds must be real numbers: got {shown(given)}.")
+        dtype = max(kinds, key=_WIDER.index)
     if _sizes.dim_in(sizes) is not None:
         return _range_of_sizes(sizes, dtype)
     numbers = [_number(n) if isinstance(n, Tensor) else n for n in given]
-    return Tensor(np.arange(*numbers).astype(as_dtype(dtype)._numpy))
+    try:
+        values = np.arange(*numbers)
+    except (ValueError, ArithmeticError):
+        raise InvalidArgumentError(
+            "[range] bounds must be finite, and delta must not be 0: got "
+            f"{', '.join(map(shown, given))}."
+        ) from None
+    return Tensor(values.astype(as_dtype(dtype)._numpy))
 
 
 def _dtype_of(n: Any) -> str:

@@ -158,7 +158,8 @@ def boolean_mask(tensor: TensorLike, mask: TensorLike, axis: int | None = None,
 
     Args:
         tensor: Elements of any dtype.
-        mask: Bools of a shape that the tensor has from `axis` on.
+        mask: Bools, or numbers that are 0 where they are false, of a shape that the tensor has from
+            `axis` on.
         axis: Where the mask begins (default 0); negative from the last.
         name: Ignored.
 
@@ -182,10 +183,10 @@ def boolean_mask(tensor: TensorLike, mask: TensorLike, axis: int | None = None,
     first = 0 if axis is None or x._rank == 0 else axis_of(x, axis)
     sizes = list(x.shape)
     own = sizes[first : first + holds._rank]
-    if holds._dtype != "bool" or holds._rank == 0 or own != list(holds.shape):
+    if holds._rank == 0 or own != list(holds.shape):
         raise ValueError(
-            f"[boolean_mask] the mask is bools of the tensor's shape from axis {first} on, "
-            f"{tuple(sizes[first:])}, or a part of it: got {holds._dtype} of shape {holds._shape}."
+            f"[boolean_mask] the mask must have the tensor's shape from axis {first} on, "
+            f"{tuple(sizes[first:])}, or a part of it: got shape {holds._shape}."
         )
     places = np.flatnonzero(holds.numpy()).astype(np.int64)
     joined = [*sizes[:first], math.prod(own), *sizes[first + holds._rank :]]

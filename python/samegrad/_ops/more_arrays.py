@@ -9,6 +9,7 @@ import numpy as np
 
 from samegrad import _core
 from samegrad._base.dtypes import DTypeLike, as_dtype
+from samegrad._core import InvalidArgumentError
 from samegrad._ops.arrays import cast, identity, reshape, shape, stack
 from samegrad._ops.gather import boolean_mask
 from samegrad._ops.norms import clip_by_value
@@ -102,6 +103,37 @@ def scalar_mul(scalar: TensorLike, x: TensorLike, name: str | None = None) -> Te
     if factor._rank:
         raise ValueError(f"[scalar_mul] scalar must have no axes: got shape {factor._shape}.")
     return factor * tensor
+
+
+def slice_(input_: TensorLike, begin: Any, size: Any, name: str | None = None) -> Tensor:
+    """`size` elements per axis from `begin`; a size of -1 takes the rest.
+
+    Raises:
+        InvalidArgumentError: They do not lie inside of the tensor, or are not one for each axis.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.slice([1.0, 2.0, 3.0], [1], [-1]).numpy()
+        array([2., 3.], dtype=float32)
+    """
+    x = convert_to_tensor(input_)
+    first, count = _sizes.sizes_of(begin), _sizes.sizes_of(size)
+    fits = len(first) == len(count) == x._rank
+    if not fits or not all(map(_lies_inside, first, count, x.shape)):
+        raise InvalidArgumentError(
+            f"[slice] begin and size must be numbers for each axis that lie inside of the tensor: "
+            f"got {tuple(first)} and {tuple(count)} for shape {tuple(x._shape)}."
+        )
+    ends = [None if n == -1 else b + n for b, n in zip(first, count, strict=True)]
+    return x[tuple(map(slice, first, ends))]
+
+
+def _lies_inside(begin: Any, size: Any, most: Any) -> bool:
+    """Whether a slice does, where the numbers are known."""
+    known = [isinstance(n, int) for n in (begin, size, most)]
+    if (known[0] and begin < 0) or (known[1] and size < -1):
+        return False
+    return not all(known) or begin + max(size, 0) <= most
 
 
 def strided_slice(

@@ -6,12 +6,14 @@ import sys
 from typing import Any
 
 from samegrad import _core
+from samegrad._base.shown import shown
 from samegrad._base.tree import map_structure
 from samegrad._context.scopes import inside_function
 from samegrad._tensor.tensor import Tensor, convert_to_tensor, is_tensor
 from samegrad._tensor.text import Text, shown_text
 
 _PLACE = "\0"
+_TO_OUTPUT = "\1"  # cpp/ops/print.h
 
 
 def print_(*inputs: Any, output_stream: Any = None, summarize: int = 3, sep: str = " ",
@@ -23,11 +25,16 @@ def print_(*inputs: Any, output_stream: Any = None, summarize: int = 3, sep: str
 
     Args:
         inputs: Tensors, variables, strings, numbers, nested structures of them.
-        output_stream: Where to write; default sys.stderr. Only outside traced functions.
+        output_stream: Where to write, default sys.stderr: a file, or "file://" and a path, to whose
+            end is written; in a traced function sys.stdout or sys.stderr, whatever they are when
+            the step runs.
         summarize: Elements shown at both ends of an axis; -1 shows all.
         sep: Between arguments.
         end: After the last one.
         name: Ignored.
+
+    Raises:
+        ValueError: It is another stream in a traced function, or no stream.
 
     Example:
         >>> import sys
@@ -46,12 +53,40 @@ def print_(*inputs: Any, output_stream: Any = None, summarize: int = 3, sep: str
     parts = [map_structure(place, value) for value in inputs]
     text = sep.join(str(part) for part in parts) + end
     symbolic = any(tensor._symbolic for tensor in tensors)
-    if _core.tracing() and (symbolic or (output_stream is None and inside_function())):
-        _core.ops.print(*tensors, text=text, edge=summarize)
+    if _core.tracing() and (symbolic or (is_standard(output_stream) and inside_function())):
+        _core.ops.print(*tensors, text=_mark(output_stream) + text, edge=summarize)
         return
     for tensor in tensors:
         text = text.replace(_PLACE, shown_tensor(tensor, summarize), 1)
-    print(text, end="", file=sys.stderr if output_stream is None else output_stream)
+    if isinstance(output_stream, str) and output_stream.startswith("file://"):
+        with open(output_stream.removeprefix("file://"), "a", encoding="utf-8") as file:
+            file.write(text)
+    elif output_stream is None or hasattr(output_stream, "write"):
+        print(text, end="", file=sys.stderr if output_stream is None else output_stream)
+    else:
+        raise _no_stream(output_stream, "a file, or 'file://' and a path")
+
+
+def is_standard(stream: Any) -> bool:
+    """Whether a stream is one that steps write to: None, standard error or standard output.
+
+    Example:
+        >>> is_standard(None), is_standard(sys.stdout), is_standard("file://log")
+        (True, True, False)
+    """
+    streams = (None, sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
+    return any(stream is one for one in streams)
+
+
+def _mark(stream: Any) -> str:
+    """What the text of a step begins with: where it goes."""
+    if not is_standard(stream):
+        raise _no_stream(stream, "sys.stdout or sys.stderr in a traced function")
+    return _TO_OUTPUT if stream is not None and stream in (sys.stdout, sys.__stdout__) else ""
+
+
+def _no_stream(stream: Any, wanted: str) -> ValueError:
+    return ValueError(f"[print] output_stream must be {wanted}: got {shown(stream)}.")
 
 
 class _Raw(str):
@@ -72,4 +107,4 @@ def shown_tensor(tensor: Tensor, summarize: int) -> str:
     return "".join(_core.take_messages())
 
 
-__all__ = ["print_", "shown_tensor"]
+__all__ = ["is_standard", "print_", "shown_tensor"]

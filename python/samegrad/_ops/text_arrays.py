@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from samegrad import _core
-from samegrad._base.dtypes import as_dtype, string
+from samegrad._base.dtypes import as_dtype, element_type, string
 from samegrad._base.shown import shown
 from samegrad._ops import arrays, creation, padding, sequences
 from samegrad._ops import gather as gathers
@@ -216,6 +216,20 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
         ) from error
 
 
+@_in_place_of(arrays.one_hot)
+def one_hot(
+    indices: Any, depth: Any, on_value: Any = None, off_value: Any = None, axis: Any = None,
+    dtype: Any = None, name: str | None = None,
+) -> Any:  # fmt: skip
+    if not (is_text(on_value) or is_text(off_value)):
+        return arrays.one_hot(indices, depth, on_value, off_value, axis, dtype, name)
+    rule = "on_value and off_value must both be text"
+    on, off = (text_of(value, "one_hot", rule) for value in (on_value, off_value))
+    if dtype is not None and element_type(dtype) is not string:
+        raise TypeError(f"[one_hot] {rule} or numbers of the dtype: got text for {shown(dtype)}.")
+    return where(arrays.one_hot(indices, depth, axis=axis, dtype="bool"), on, off)
+
+
 @_in_place_of(creation.fill)
 def fill(dims: Any, value: Any, name: str | None = None) -> Any:
     if not is_text(value):
@@ -244,7 +258,8 @@ def zeros_like(input: Any, dtype: Any = None, name: str | None = None) -> Any:
 
 __all__ = [
     "boolean_mask", "broadcast_to", "concat", "expand_dims", "fill", "gather", "gather_nd",
-    "identity", "pad", "rank", "repeat", "reshape", "reverse", "shape", "size", "split", "squeeze",
+    "identity", "one_hot", "pad", "rank", "repeat", "reshape", "reverse", "shape", "size", "split",
+    "squeeze",
     "stack", "tile", "transpose", "unique", "unstack", "where", "zeros",
     "zeros_like",
 ]  # fmt: skip

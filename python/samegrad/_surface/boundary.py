@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import importlib
 import inspect
 import re
 import sys
@@ -26,6 +27,14 @@ from samegrad._surface.argument_rules import broken_rule
 _OURS = re.compile(r"\[([^\W\d][^\[\]'\",]*|[<>=!]+)\] ")
 # Who asks for them is told in their place.
 _CONVERSIONS = ("convert_to_tensor", "dtype", "tensor", "Tensor", "shape")
+# Where functions live that compute with tensors: who passes a wrong operand may expect the errors
+# that TensorFlow's operations raise.
+_COMPUTING = tuple(
+    f"samegrad.{part}"
+    for part in ("_ops", "_tensor.tensor", "_tensor.given", "_autodiff.variable", "bitwise",
+                 "image", "linalg", "lookup", "math", "nn", "random", "sets", "signal", "sparse",
+                 "strings")
+)  # fmt: skip
 # What Python says of a call.
 _CALL = re.compile(
     r"(?:[\w<>]+\.)*(?P<name>[\w<>]+)\(\) (?P<rule>(?:missing|got an unexpected|got multiple|takes|"
@@ -88,6 +97,15 @@ def _refusal(
     caller = sys._getframe(2)
     if caller.f_code.co_filename.startswith(PACKAGE) or _is_the_programs(error):
         return None
+    refusal = _reworded(name, function, (args, options), error, caller)
+    return _of_operands(function, refusal or error) or refusal
+
+
+def _reworded(
+    name: str, function: Callable[..., Any], call: tuple[tuple[Any, ...], Mapping[str, Any]],
+    error: Exception, caller: types.FrameType,
+) -> Exception | None:  # fmt: skip
+    args, options = call
     kind = next((ours for raw, ours in _KINDS if isinstance(error, raw)), None)
     if kind is None or type(error).__module__.startswith("samegrad"):
         return None
@@ -103,20 +121,30 @@ def _refusal(
         return None
     if ours[1] in _CONVERSIONS and ours[1] != who and not who.startswith(f"{ours[1]}."):
         return kind(f"[{who}] {text[ours.end() :]}")
-    if kind is ValueError and (wrong := _wrong_operands(ours[1], text)):
-        return wrong
     if len(text) > _MAX_LETTERS:
         return kind(f"{text[: _MAX_LETTERS - 300]} ... {text[-200:]}")
     return None
 
 
-def _wrong_operands(operation: str, text: str) -> Exception | None:
-    """What operands that do not fit each other raise: TensorFlow's class, a ValueError."""
-    engine = sys.modules.get("samegrad._core")
-    if engine is None or not hasattr(engine.ops, operation):
+def _of_operands(function: Callable[..., Any], error: Exception) -> Exception | None:
+    """The same error as what TensorFlow raises for operands that do not fit, too."""
+    if type(error) not in (ValueError, TypeError, IndexError):
         return None
-    error: Exception = engine.InvalidArgumentError(text[:_MAX_LETTERS])
-    return error
+    engine, text = sys.modules.get("samegrad._core"), str(error)
+    ours = _OURS.match(text)
+    if type(error) is TypeError and ours and ours[1] == "Tensor":  # Python asks for its value
+        return None
+    of_engine = engine and ours and hasattr(engine.ops, ours[1])
+    if not of_engine and not function.__module__.startswith(_COMPUTING):
+        return None
+    errors = importlib.import_module("samegrad.errors")  # not before the engine
+    kinds = {
+        ValueError: errors.InvalidArgumentError,
+        TypeError: errors.WrongTypeError,
+        IndexError: errors.WrongIndexError,
+    }
+    made: Exception = kinds[type(error)](text)
+    return made
 
 
 def _is_deep(frame: types.FrameType | None) -> bool:

@@ -21,7 +21,8 @@ NAMESPACES = (
     "keras", "keras.layers", "keras.losses", "keras.metrics", "keras.optimizers", "keras.models",
     "keras.initializers", "keras.regularizers", "keras.activations", "keras.utils", "autograph",
     "autograph.experimental", "keras.mixed_precision", "linalg", "image", "bitwise", "autodiff",
-    "strings", "io", "io.gfile", "audio", "signal", "sparse", "ragged", "data.experimental",
+    "strings", "io", "io.gfile", "audio", "signal", "sparse", "ragged", "sets", "lookup",
+    "lookup.experimental", "test", "data.experimental",
 )  # fmt: skip
 
 _NO_GRAPHS = "there are no graphs to feed: call a samegrad.function"
@@ -85,7 +86,6 @@ REASONS = {
     "ragged.cross_hashed": "combine features with keras.layers.HashedCrossing",
     "SparseTensorSpec": _DENSE,
     "sparse_dense_matmul": _DENSE,
-    "lookup": _TEXT,
     "lite": f"models are for training; {_WEIGHTS}",
     "saved_model": _WEIGHTS,
     "tpu": _ONE_MACHINE,
@@ -93,7 +93,6 @@ REASONS = {
     "ParameterServerStrategy": _ONE_MACHINE,
     "CentralStorageStrategy": _ONE_MACHINE,
     "experimental_connect_to_cluster": _ONE_MACHINE,
-    "is_gpu_available": _NO_GPU,
     "linalg.eig": _EIGENVALUES,
     "linalg.eigvals": _EIGENVALUES,
     "linalg.sqrtm": "of symmetric matrices compute it with eigh",

@@ -85,7 +85,7 @@ def _swapped(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 def _truediv(a: Tensor, b: Tensor) -> Tensor:
     kind = as_dtype(a._dtype)
-    if kind.is_integer:
+    if kind.is_integer and a._dtype == b._dtype:
         a, b = (_ops.cast(t, dtype="float32" if kind.size < 4 else "float64") for t in (a, b))
     return _ops.div(a, b)
 
@@ -173,6 +173,14 @@ def _number(self: Tensor) -> Any:
     """The element; of a size (`tf.shape(x)[0]`) while tracing, what it is for Python."""
     dims = getattr(self, "_dims", None) if self._symbolic and not self._looks else None
     return dims[0] if dims and self._rank == 0 else self._item()
+
+
+def _index(self: Tensor) -> int:
+    if as_dtype(self._dtype).is_floating:
+        raise TypeError(
+            f"[Tensor] a tensor of whole numbers is an index: got {self._dtype}; use samegrad.cast."
+        )
+    return int(_number(self))
 
 
 def _truth(self: Tensor) -> bool:
@@ -304,7 +312,7 @@ def _install() -> None:
     cls.__float__ = lambda self: float(_number(self))
     cls.__int__ = lambda self: int(_number(self))
     cls.__bool__ = _truth
-    cls.__index__ = lambda self: int(_number(self))
+    cls.__index__ = _index
     cls.__len__ = _length
     cls.__iter__ = _iterate
     cls.__getitem__ = _core.parts(_getitem)
@@ -319,7 +327,7 @@ def _install() -> None:
     cls.ref = _reference
     cls.set_shape = _set_shape
     cls.__format__ = _format
-    cls.numpy = _numpy
+    cls.numpy = cls.to_numpy = _numpy  # Matplotlib asks for the latter
     cls.shape = property(_shape)
     cls.dtype = property(lambda self: as_dtype(self._dtype))
     cls.ndim = property(lambda self: self._rank)

@@ -13,8 +13,10 @@ from samegrad._base.tree import first_leaf
 from samegrad._tensor.conversion import Tensor
 from samegrad._tensor.shape import TensorShape
 from samegrad._tensor.sizes import whole
+from samegrad.errors import WrongTypeError
 
 Array = np.ndarray[Any, Any]
+_MOST_AXES = 32  # what all versions of NumPy take
 
 
 def _encoded(value: Any) -> bytes:
@@ -42,6 +44,10 @@ def _objects(values: Any) -> Array:
             row[:] = values
             return row
         parts = [_objects(value) for value in values]
+        if parts and parts[0].ndim >= _MOST_AXES:
+            raise ValueError(
+                f"[constant] text must have at most {_MOST_AXES} axes: got {shown(values)}."
+            )
         if len({part.shape for part in parts}) > 1:
             raise ValueError(
                 f"[constant] the parts of a list must have one shape: got {shown(values)}; pad "
@@ -266,7 +272,9 @@ def joined(*parts: Any, separator: bytes = b"") -> Text:
     """
     wrong = [part for part in parts if not is_text(part)]
     if wrong:
-        raise TypeError(f"[Text] text goes with text only: got {shown(wrong[0])}; use as_string.")
+        raise WrongTypeError(
+            f"[Text] text goes with text only: got {shown(wrong[0])}; use as_string."
+        )
     try:
         rows = np.broadcast(*(Text(part).encoded for part in parts))
     except ValueError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ from samegrad._base.tree import flatten
 from samegrad._context.user_code import converted
 from samegrad._control.control_flow import is_traced
 from samegrad._ops.creation import range_
-from samegrad._ops.printing import print_
+from samegrad._ops.printing import is_standard, print_
 from samegrad.autograph._sequences import Enumerated, Range, Zipped, sequence_of
 
 
@@ -48,11 +49,17 @@ def _calling(python: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _print(*values: Any, sep: str | None = None, end: str | None = None, **options: Any) -> None:
-    if not _any_traced(*flatten(list(values))):
-        print(*values, sep=sep, end=end, **options)
+def _print(
+    *values: Any, sep: str | None = None, end: str | None = None, file: Any = None, **options: Any
+) -> None:
+    if not (_any_traced(*flatten(list(values))) and is_standard(file)):
+        print(*values, sep=sep, end=end, file=file, **options)
         return
-    print_(*values, sep=" " if sep is None else sep, end="\n" if end is None else end)
+    stream = sys.stdout if file is None else file
+    print_(
+        *values, sep=" " if sep is None else sep, end="\n" if end is None else end,
+        output_stream=stream,
+    )  # fmt: skip
 
 
 def _extreme(

@@ -230,7 +230,7 @@ def argmax(input: TensorLike, axis: int = 0, output_type: Any = "int64",
         >>> int(argmax([1.0, 5.0, 2.0]))
         1
     """
-    index = _ops.arg_max(convert_to_tensor(input), axis=int(axis))
+    index = _ops.arg_max(_numbers(input), axis=int(axis))
     return _ops.cast(index, dtype=as_dtype(output_type).name)
 
 
@@ -242,5 +242,11 @@ def argmin(input: TensorLike, axis: int = 0, output_type: Any = "int64",
         >>> int(argmin([1.0, 5.0, 0.0]))
         2
     """
-    index = _ops.arg_min(convert_to_tensor(input), axis=int(axis))
+    index = _ops.arg_min(_numbers(input), axis=int(axis))
     return _ops.cast(index, dtype=as_dtype(output_type).name)
+
+
+def _numbers(value: TensorLike) -> Tensor:
+    """The tensor; bools as 0 and 1."""
+    x = convert_to_tensor(value)
+    return _ops.cast(x, dtype="int8") if x._dtype == "bool" else x

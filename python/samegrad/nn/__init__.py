@@ -42,6 +42,7 @@ from samegrad.nn._cross_entropy import (
     softmax_cross_entropy_with_logits,
     sparse_softmax_cross_entropy_with_logits,
 )
+from samegrad.nn._ctc import ctc_beam_search_decoder, ctc_greedy_decoder, ctc_loss
 from samegrad.nn._depth import depth_to_space, space_to_depth
 from samegrad.nn._loss_scaling import (
     compute_average_loss,
@@ -53,6 +54,7 @@ from samegrad.nn._normalization import (
     embedding_lookup,
     local_response_normalization,
     moments,
+    weighted_moments,
 )
 from samegrad.nn._padded import mean_over_tokens, padded_accuracy, padded_cross_entropy_loss
 from samegrad.nn._pooling import (
@@ -96,6 +98,9 @@ __all__ = [
     "conv3d_transpose",
     "conv_transpose",
     "convolution",
+    "ctc_beam_search_decoder",
+    "ctc_greedy_decoder",
+    "ctc_loss",
     "depth_to_space",
     "depthwise_conv2d",
     "depthwise_conv2d_backprop_input",
@@ -138,6 +143,7 @@ __all__ = [
     "swish",
     "tanh",
     "top_k",
+    "weighted_moments",
 ]
 
 if not TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math as _math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from samegrad import math, random
@@ -52,9 +53,8 @@ def uniform_candidate_sampler(
         >>> sorted(drawn.sampled_candidates.numpy().tolist()), drawn.true_expected_count.shape
         ([0, 1, 2, 3], (2, 1))
     """
-    classes = _checked("uniform_candidate_sampler", true_classes, num_true, num_sampled, unique,
-                       range_max)  # fmt: skip
-    return _draw(classes, num_sampled, unique, range_max, seed, _uniform)
+    given = true_classes, num_true, num_sampled, unique, range_max
+    return _draw("uniform_candidate_sampler", _uniform, *given, seed)
 
 
 def log_uniform_candidate_sampler(
@@ -86,9 +86,8 @@ def log_uniform_candidate_sampler(
         >>> drawn.sampled_candidates.numpy(), drawn.true_expected_count.numpy()
         (array([0, 0]), array([[2.]], dtype=float32))
     """
-    classes = _checked("log_uniform_candidate_sampler", true_classes, num_true, num_sampled,
-                       unique, range_max)  # fmt: skip
-    return _draw(classes, num_sampled, unique, range_max, seed, _log_uniform)
+    given = true_classes, num_true, num_sampled, unique, range_max
+    return _draw("log_uniform_candidate_sampler", _log_uniform, *given, seed)
 
 
 def _uniform(classes: Tensor, count: int) -> Tensor:
@@ -100,8 +99,12 @@ def _log_uniform(classes: Tensor, count: int) -> Tensor:
     return math.log1p(1.0 / (x + 1.0)) / _math.log(count + 1.0)
 
 
-def _draw(classes: Tensor, number: int, unique: bool, count: int, seed: int | None,
-          probability: Any) -> Candidates:  # fmt: skip
+def _draw(
+    who: str, probability: Callable[[Tensor, int], Tensor], true_classes: TensorLike,
+    num_true: int, number: int, unique: bool, count: int, seed: int | None,
+) -> Candidates:  # fmt: skip
+    """Classes of these probabilities, once the arguments are looked at."""
+    classes = _checked(who, true_classes, num_true, number, unique, count)
     every = range_(count, dtype="int64")
     if unique:
         # With Gumbel noise the largest are what drawing without putting back gives.

@@ -7,13 +7,16 @@ from typing import Any
 from samegrad import _core
 from samegrad._base.dtypes import as_dtype
 from samegrad._base.shown import shown
+from samegrad._ops.arrays import cast, squeeze
+from samegrad._ops.creation import zeros_like
 from samegrad._ops.gather import gather
 from samegrad._ops.norms import clip_by_norm
 from samegrad._ops.padding import pad
 from samegrad._tensor.axes import axes_of
 from samegrad._tensor.sizes import whole
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, match
-from samegrad.math._reductions import mean_and_variance
+from samegrad.math._binary import divide_no_nan
+from samegrad.math._reductions import mean_and_variance, reduce_sum
 
 _ops = _core.ops
 
@@ -47,6 +50,51 @@ def moments(
     value = _floats("moments", "x", x)
     over = axes_of(value, axes)
     return mean_and_variance(value, over, keepdims)
+
+
+def weighted_moments(
+    x: TensorLike, axes: Any, frequency_weights: TensorLike, keepdims: bool = False,
+    name: str | None = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """The weighted mean and variance over axes: how often each value counts, its weight says.
+
+    Inside `strategy.run`, those along the examples are of this replica's.
+
+    Args:
+        x: Floats.
+        axes: Their numbers; negative from the last.
+        frequency_weights: Not negative; broadcast with x.
+        keepdims: Whether the axes stay, with size 1.
+        name: Ignored.
+
+    Returns:
+        Mean and variance, in x's dtype; 0 where the weights add up to 0.
+
+    Raises:
+        TypeError: x does not hold floats.
+        ValueError: The shapes do not fit, or there is no such axis.
+
+    Example:
+        >>> mean, variance = weighted_moments([1.0, 3.0], [0], [1.0, 3.0])
+        >>> float(mean), float(variance)
+        (2.5, 0.75)
+    """
+    given = _floats("weighted_moments", "x", x)
+    weights = cast(convert_to_tensor(frequency_weights), given._dtype)
+    narrow = given._dtype in ("float16", "bfloat16")
+    value = cast(given, "float32") if narrow else given
+    weights = cast(weights, value._dtype) + zeros_like(value)
+    over = axes_of(weights, axes)
+
+    def mean_of(values: Tensor) -> Tensor:
+        total = reduce_sum(weights * values, over, keepdims=True)
+        return divide_no_nan(total, reduce_sum(weights, over, keepdims=True))
+
+    mean = mean_of(value)
+    variance = mean_of(_ops.square(value - mean))
+    if not keepdims:
+        mean, variance = squeeze(mean, over), squeeze(variance, over)
+    return cast(mean, given._dtype), cast(variance, given._dtype)
 
 
 def batch_normalization(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from samegrad import math
 from samegrad._ops.arrays import cast, concat, expand_dims, matmul, stop_gradient
@@ -51,10 +51,9 @@ def sampled_softmax_loss(
         >>> sampled_softmax_loss(w, np.zeros(4, "float32"), [[0], [1]], x, 4, 4).shape
         (2,)
     """
-    logits, shares = _sampled_logits("sampled_softmax_loss", weights, biases, labels, inputs,
-                                     num_sampled, num_classes, num_true, sampled_values,
-                                     remove_accidental_hits, seed)  # fmt: skip
-    return softmax_cross_entropy_with_logits(shares, logits)
+    given = weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values
+    made = _sampled_logits("sampled_softmax_loss", *given, remove_accidental_hits, seed)
+    return softmax_cross_entropy_with_logits(made.shares, made.logits)
 
 
 def nce_loss(
@@ -90,16 +89,22 @@ def nce_loss(
         >>> nce_loss(w, np.zeros(4, "float32"), [[0], [1]], x, 2, 4).shape
         (2,)
     """
-    logits, shares = _sampled_logits("nce_loss", weights, biases, labels, inputs, num_sampled,
-                                     num_classes, num_true, sampled_values,
-                                     remove_accidental_hits, None)  # fmt: skip
-    return math.reduce_sum(sigmoid_cross_entropy_with_logits(shares, logits), axis=1)
+    given = weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values
+    made = _sampled_logits("nce_loss", *given, remove_accidental_hits, None)
+    return math.reduce_sum(sigmoid_cross_entropy_with_logits(made.shares, made.logits), axis=1)
+
+
+class _Sampled(NamedTuple):
+    """Logits of the true and the drawn classes, and how much of its label each is."""
+
+    logits: Tensor
+    shares: Tensor
 
 
 def _sampled_logits(
     who: str, weights: Any, biases: Any, labels: TensorLike, inputs: TensorLike, num_sampled: int,
     num_classes: int, num_true: int, drawn: Any, without_hits: bool, seed: int | None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+) -> _Sampled:  # fmt: skip
     """Logits less the logarithms of how often their classes are expected, and their labels."""
     table, offsets = _single(who, weights), convert_to_tensor(biases)
     x, true = convert_to_tensor(inputs), cast(_whole_labels(who, labels), "int64")
@@ -119,7 +124,8 @@ def _sampled_logits(
     true_logits -= math.log(cast(of_true, x._dtype))
     sampled_logits -= math.log(cast(of_sampled, x._dtype))
     shares = [ones_like(true_logits) / float(num_true), zeros_like(sampled_logits)]
-    return concat([true_logits, sampled_logits], 1), stop_gradient(concat(shares, 1))
+    logits = concat([true_logits, sampled_logits], 1)
+    return _Sampled(logits, stop_gradient(concat(shares, 1)))
 
 
 _LARGEST = 3.4028235e38  # leaves exp(-x) = 0

@@ -6,9 +6,34 @@ from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
 from samegrad._tensor.sparse import SparseTensor
 from samegrad.sparse._dense import from_dense, reorder, to_dense
+from samegrad.sparse._joined import add, concat, map_values, slice
 from samegrad.sparse._products import sparse_dense_matmul
+from samegrad.sparse._reduced import (
+    expand_dims,
+    reduce_max,
+    reduce_sum,
+    reshape,
+    retain,
+    transpose,
+)
 
-__all__ = ["SparseTensor", "from_dense", "reorder", "sparse_dense_matmul", "to_dense"]
+__all__ = [
+    "SparseTensor",
+    "add",
+    "concat",
+    "expand_dims",
+    "from_dense",
+    "map_values",
+    "reduce_max",
+    "reduce_sum",
+    "reorder",
+    "reshape",
+    "retain",
+    "slice",
+    "sparse_dense_matmul",
+    "to_dense",
+    "transpose",
+]
 
 if not TYPE_CHECKING:
     __getattr__ = getattr_of(__name__)

@@ -41,9 +41,12 @@ def to_dense(
                [-1.,  2.]], dtype=float32)
     """
     who = "tf.sparse.to_dense"
-    found = _sparse(sp_input, who)
+    found = sparse(sp_input, who)
     if not validate_indices:
-        raise NotImplementedError(f"[{who}] indices are always looked at: leave it out.")
+        raise NotImplementedError(
+            f"[{who}] indices are always looked at: got validate_indices={validate_indices}; leave "
+            "it out."
+        )
     places, values = found.checked(who)
     if isinstance(found.values, Text):
         default = text_of("" if default_value is None else default_value, who).numpy()
@@ -81,7 +84,7 @@ def reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
         >>> tf.sparse.reorder(few).values.numpy()
         array([6, 5], dtype=int32)
     """
-    found = _sparse(sp_input, "tf.sparse.reorder")
+    found = sparse(sp_input, "tf.sparse.reorder")
     places = found.indices._numpy()
     order = np.lexsort(places.T[::-1]) if places.size else np.arange(len(places))
     values = found.values
@@ -89,7 +92,7 @@ def reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
     return SparseTensor(places[order], taken, found.dense_shape)
 
 
-def _sparse(value: Any, who: str) -> SparseTensor:
+def sparse(value: Any, who: str) -> SparseTensor:
     if not isinstance(value, SparseTensor):
         raise TypeError(
             f"[{who}] a SparseTensor is needed: got {shown(value)}; a dense tensor needs no change."

@@ -142,7 +142,7 @@ def test_arguments_that_are_not_taken(check, call, expected):
         ("compat.v1.reduce_sum", "it is samegrad.reduce_sum"),
         ("compat.v1.train.AdamOptimizer", "it is samegrad.keras.optimizers.Adam"),
         ("saved_model.save", "save weights with train.Checkpoint"),
-        ("lookup.StaticHashTable", "tensors hold numbers"),
+        ("feature_column.numeric_column", "tensors hold numbers"),
         ("MeanSquaredError", "it is samegrad.keras.losses.MeanSquaredError"),
         ("keras.layers.Dens", "did you mean 'Dense'"),
         ("keras.zzz.Qqq", "see dir(samegrad.keras)"),
@@ -319,6 +319,11 @@ def test_the_status_reaches_the_shell(tmp_path):
          "tf.data.Dataset.from_tensors([tf.sparse.to_dense(s)])",
          ["3 tf.data.Dataset.from_tensor_slices.SparseTensor"]),
         ("tf.Variable([5 + 4j, 1])\nabs(3j)\ntf.constant(1j)", ["2 tf.Variable.complex128"]),
+        ("tf.keras.optimizers.SGD(lr=0.1, decay=1e-3)\ntf.optimizers.Adam(lrr=0.1)",
+         ["3 tf.optimizers.Adam(lrr=)"]),
+        ("t = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(k, v), -1)\n"
+         "t.lookup(x), t.nope\ntf.sets.union(a, b).values, tf.sets.nope",
+         ["3 tf.lookup.StaticHashTable.nope", "4 tf.sets.nope"]),
         ("tf.optimizers.Adam(0.1).nope_()", ["2 tf.optimizers.Adam.nope_"]),
     ],
 )  # fmt: skip

@@ -164,6 +164,12 @@ def value_of_samegrad(random: Random) -> Any:
         lambda: tf.train.Checkpoint(v=tf.Variable(1.0)),
         lambda: tf.keras.Sequential([tf.keras.layers.Dense(2)]),
         lambda: tf.GradientTape(),
+        lambda: tf.SparseTensor([[0, 1], [1, 0]], [1.0, 2.0], [2, 2]),
+        lambda: tf.SparseTensor([[1, 0], [0, 1]], [1, 2], [2, 2]),
+        lambda: tf.ragged.constant([[1], [2, 3]]),
+        lambda: tf.constant(["a", "b"]),
+        lambda: tf.lookup.KeyValueTensorInitializer(["a"], [1]),
+        lambda: tf.lookup.experimental.MutableHashTable("string", "int64", -1),
     ))  # fmt: skip
     return made()
 
@@ -238,6 +244,16 @@ BY_NAME: dict[str, Callable[[Random], Any]] = {
     "layers": lambda r: [tf.keras.layers.Dense(2)],
     "activation": lambda r: r.choice(("relu", None)),
     "args": lambda r: (tensor_like(r),),
+    "sp_inputs": lambda r: [tf.SparseTensor([[0, 1]], [2.0], [2, 3])] * r.choice((1, 2)),
+    "sp_input": lambda r: tf.SparseTensor([[0, 1]], [2.0], [2, 3]),
+    "a": lambda r: r.choice(([[1, 2], [3, 4]], tf.SparseTensor([[0, 1]], [2], [2, 3]))),
+    "initializer": lambda r: tf.lookup.KeyValueTensorInitializer(["a"], [1.0]),
+    "keys": lambda r: r.choice((["a", "b"], [3, 4], tf.constant("a"))),
+    "label_length": lambda r: [1, 2],
+    "logit_length": lambda r: [2, 2],
+    "sequence_length": lambda r: [2, 2],
+    "labels": lambda r: [[1, 0], [1, 1]],
+    "logits": lambda r: np.ones((2, 2, 3), np.float32),
 }
 
 

@@ -1,7 +1,7 @@
 """Random calls of every public name: none ends the process, and every refusal is ours.
 
 As a command: `python random_calls.py --count 100000 --seed 0 --jobs 1`. A finding is repeated with
-`--seed S --only INDEX`.
+`--seed S --only INDEX` (and the same `--names`).
 """
 
 from __future__ import annotations
@@ -150,14 +150,14 @@ def reset() -> None:
     tf.keras.backend.set_floatx("float32")
 
 
-def work(seed: int, first: int, last: int, progress: str) -> None:
+def work(seed: int, names: str, first: int, last: int, progress: str) -> None:
     """The calls [first, last), a line of JSON for each faulty one and a summary."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     warnings.simplefilter("ignore")
     from surface import targets
 
-    every = targets()
+    every = targets(names)
     out = os.fdopen(os.dup(1), "w")
     counts: Counter[str] = Counter()
     silent = io.StringIO()
@@ -186,8 +186,8 @@ def work(seed: int, first: int, last: int, progress: str) -> None:
 class Run:
     """Children that make the calls, one after the other."""
 
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
+    def __init__(self, seed: int, names: str = "") -> None:
+        self.seed, self.names = seed, names
         self.counts: Counter[str] = Counter()
         self.faulty: list[dict[str, Any]] = []
 
@@ -214,7 +214,8 @@ class Run:
         output = Path(folder) / "output"
         with output.open("wb") as out:
             process = subprocess.Popen(
-                [*command, "--seed", str(self.seed)], stdout=out, stderr=subprocess.DEVNULL,
+                [*command, "--seed", str(self.seed), "--names", self.names],
+                stdout=out, stderr=subprocess.DEVNULL,
                 cwd=folder, env={**os.environ, "PYTHONHASHSEED": "0", "SAMEGRAD_NUM_THREADS": "2"},
             )  # fmt: skip
             ended = self.wait(process, progress)
@@ -234,7 +235,7 @@ class Run:
             now = Path(progress).read_bytes()
             if now != before:
                 before, since = now, time.monotonic()
-            elif time.monotonic() - since > SECONDS + 20 * (not before.strip()):
+            elif time.monotonic() - since > SECONDS + 100 * (before.strip() in (b"", b"-1")):
                 process.kill()
                 process.wait()
                 return "hang"
@@ -261,17 +262,18 @@ def main() -> int:
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--jobs", type=int, default=1)
     options.add_argument("--only", type=int)
+    options.add_argument("--names", default="", help="beginnings of names, separated by commas")
     options.add_argument("--most", type=int, default=40, help="causes that are printed")
     options.add_argument("--json", type=Path, help="where to write the faulty refusals")
     options.add_argument("--work", nargs=3, help=argparse.SUPPRESS)
     given = options.parse_args()
     if given.work:
-        work(given.seed, int(given.work[0]), int(given.work[1]), given.work[2])
+        work(given.seed, given.names, int(given.work[0]), int(given.work[1]), given.work[2])
     if given.only is not None:
-        return repeat(given.seed, given.only)
+        return repeat(given.seed, given.names, given.only)
     from concurrent.futures import ThreadPoolExecutor
 
-    run = Run(given.seed)
+    run = Run(given.seed, given.names)
     with ThreadPoolExecutor(given.jobs) as pool:
         list(pool.map(
             lambda first: run.batch(first, min(first + BATCH, given.count)),
@@ -283,11 +285,11 @@ def main() -> int:
     return 1 if run.faulty else 0
 
 
-def repeat(seed: int, index: int) -> int:
+def repeat(seed: int, names: str, index: int) -> int:
     """One call again, with its whole traceback."""
     from surface import targets
 
-    every = targets()
+    every = targets(names)
     target = every[index % len(every)]
     random = Random(f"{seed}/{index}")
     function = target.get()

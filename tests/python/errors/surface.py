@@ -50,6 +50,12 @@ def receivers() -> dict[type, Callable[[], Any]]:
         tf.distribute.StrategyExtended: lambda: tf.distribute.get_strategy().extended,
         tf.random.Generator: lambda: tf.random.Generator.from_seed(1),
         tf.RaggedTensor: lambda: tf.ragged.constant([[1.0], [2.0, 3.0]]),
+        tf.lookup.KeyValueTensorInitializer: words,
+        tf.lookup.StaticHashTable: lambda: tf.lookup.StaticHashTable(words(), 0.0),
+        tf.lookup.StaticVocabularyTable: lambda: tf.lookup.StaticVocabularyTable(
+            tf.lookup.KeyValueTensorInitializer(np.array([5, 6]), np.array([0, 1])), 3
+        ),
+        tf.lookup.experimental.MutableHashTable: table_that_changes,
         tf.SparseTensor: lambda: tf.SparseTensor([[0, 1]], [2.0], [2, 3]),
         tf.data.experimental.Optional: lambda: tf.data.experimental.Optional.from_value(1.0),
         tf.train.Checkpoint: lambda: tf.train.Checkpoint(v=tf.Variable(1.0)),
@@ -66,6 +72,16 @@ def receivers() -> dict[type, Callable[[], Any]]:
         tf.name_scope: lambda: tf.name_scope("scope"),
         type(tf.function(abs)): lambda: tf.function(lambda *a, **k: a),
     }
+    return made
+
+
+def words() -> Any:
+    return tf.lookup.KeyValueTensorInitializer(["a", "b"], [1.0, 2.0])
+
+
+def table_that_changes() -> Any:
+    made = tf.lookup.experimental.MutableHashTable(tf.int64, tf.float32, [0.0, 0.0])
+    made.insert([3], [[1.0, 2.0]])
     return made
 
 
@@ -121,8 +137,12 @@ ASKED = (
 VALUE = [inspect.Parameter("value", inspect.Parameter.POSITIONAL_ONLY)]
 
 
-def targets() -> list[Target]:
-    """Everything that can be called, in a fixed order."""
+def targets(names: str = "") -> list[Target]:
+    """Everything that can be called, in a fixed order, or what of it begins with one of the names.
+
+    Args:
+        names: Separated by commas.
+    """
     found: list[Target] = []
     made = receivers()
     for path, thing in things():
@@ -134,7 +154,7 @@ def targets() -> list[Target]:
             found.append(Target(path, lambda thing=thing: thing, signature_of(thing)))
     function = type(tf.function(abs))
     found += methods("function", function, made)
-    return found
+    return [target for target in found if target.path.startswith(tuple(names.split(",")))]
 
 
 def methods(path: str, cls: type, made: dict[type, Callable[[], Any]]) -> list[Target]:

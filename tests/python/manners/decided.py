@@ -9,7 +9,6 @@ SUM = {"a": ["tensor", "float32", [], 2.0]}
 OURS: dict[str, Any] = {
     # All wrong tensors are a TypeError; TensorFlow has two classes.
     "a_concrete_function_refuses_other_tensors": ["list", [True, True, True]],
-    "elements_by_a_list_in_brackets": {"error": ["TypeError"]},
     "input_contexts_are_shown": (
         "InputContext(num_input_pipelines=2, input_pipeline_id=1, num_replicas_in_sync=4)"
     ),
@@ -18,6 +17,11 @@ OURS: dict[str, Any] = {
         "list",
         ["(None, 2)", "(None, 2)", ["list", [None, ["int", 2]]], None, "(3,)",
          ["list", [["int", 2]]]],
+    ],
+    # A number of Python has no dtype of its own.
+    "a_number_that_a_loop_makes_another_dtype": [
+        "list",
+        [["tensor", "float32", [], 1.5], ["tensor", "float32", [], 0.0]],
     ],
     # Python runs a function that reads data, in each call.
     "a_function_of_datasets_is_traced_once": ["list", [["int", 4], ["int", 4]]],

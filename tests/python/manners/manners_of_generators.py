@@ -285,3 +285,8 @@ def modules_have_scopes_of_their_names(tf: Any) -> Any:
 
     scale = Scale()
     return [scale(3.0), scale.w.name, Other().v.name]
+
+
+@manner
+def graphics_processors_are_asked_for(tf: Any) -> Any:
+    return [bool(tf.test.is_gpu_available()), tf.test.gpu_device_name()]

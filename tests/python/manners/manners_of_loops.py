@@ -116,3 +116,50 @@ def a_loop_grows_only_as_it_says(tf: Any) -> Any:
         run(one, none, tf.TensorShape([2])),  # it does not begin so
         run(one, none),  # not one for each
     ]
+
+
+@manner
+def loops_with_conditions_that_are_known(tf: Any) -> Any:
+    @tf.function
+    def broken(x: Any) -> Any:
+        i = tf.constant(0)
+        while tf.constant(True):
+            i += 1
+            if i > x:
+                break
+        return i
+
+    @tf.function
+    def counted() -> Any:
+        i = tf.constant(0)
+        while i < tf.constant(5):
+            i += 1
+        return i
+
+    return [broken(tf.constant(4)), broken(tf.constant(0)), counted()]
+
+
+@manner
+def a_tensor_that_a_loop_makes_another_dtype(tf: Any) -> Any:
+    @tf.function
+    def f(k: Any) -> Any:
+        n = tf.constant(0)
+        while k > 0:
+            n = tf.constant(0.0)
+            k -= 1
+        return n
+
+    return refused(lambda: f(tf.constant(2)), TypeError)
+
+
+@manner
+def a_number_that_a_loop_makes_another_dtype(tf: Any) -> Any:
+    @tf.function
+    def f(k: Any) -> Any:
+        n = 0
+        while k > 0:
+            n = tf.constant(1.5)
+            k -= 1
+        return n
+
+    return [f(tf.constant(2)), f(tf.constant(0))]

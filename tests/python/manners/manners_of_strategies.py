@@ -271,3 +271,36 @@ def seeds_may_be_none(tf: Any) -> Any:
 @manner
 def data_as_numpy(tf: Any) -> Any:
     return list(_range(tf, 3).as_numpy_iterator())
+
+
+@manner
+def data_of_files(tf: Any) -> Any:
+    import tempfile
+    from pathlib import Path
+
+    with tempfile.TemporaryDirectory() as folder:
+        for i in range(2):
+            Path(folder, f"f{i}.txt").write_text(f"a{i}\nb{i}\n")
+        with tf.io.TFRecordWriter(f"{folder}/r.rec") as writer:
+            writer.write(b"x")
+            writer.write(b"y")
+        names = tf.data.Dataset.list_files(f"{folder}/*.txt", shuffle=False)
+        kept = _range(tf, 3).cache(f"{folder}/kept")
+        return [
+            [Path(name.decode()).name for name in names.as_numpy_iterator()],
+            [line.decode() for line in tf.data.TextLineDataset(names).as_numpy_iterator()],
+            [
+                record.decode()
+                for record in tf.data.TFRecordDataset(f"{folder}/r.rec").as_numpy_iterator()
+            ],
+            list(kept),
+            list(kept),
+        ]
+
+
+@manner
+def data_without_what_fails(tf: Any) -> Any:
+    def checked(x: Any) -> Any:
+        return tf.debugging.check_numerics(1.0 / tf.cast(x, tf.float32), "x")
+
+    return list(_range(tf, 3).map(checked).ignore_errors())

@@ -92,6 +92,15 @@ def rows_by_a_mask(tf: Any) -> Any:
 
 
 @manner
+def numbers_and_bools_are_taken_for_each_other(tf: Any) -> Any:
+    return [
+        tf.boolean_mask([1.0, 2.0, 3.0], [1, 0, 2]),
+        tf.argmax([False, True]),
+        tf.argmin([True, False]),
+    ]
+
+
+@manner
 def arrays_of_tensors(tf: Any) -> Any:
     a = tf.TensorArray(tf.float32, size=2, dynamic_size=True)
     for i in range(3):

@@ -88,6 +88,22 @@ def text_of_nothing_in_a_shape(tf: Any) -> Any:
 
 
 @manner
+def text_is_one_hot(tf: Any) -> Any:
+    def made(*args: Any, **options: Any) -> Any:
+        return words(tf.one_hot(*args, on_value="on", off_value="off", **options))
+
+    return [
+        made([0, 1], 2),
+        made([[0, -1], [5, 1]], 2, dtype=tf.string),
+        made([0, 1, 0], 2, axis=0),
+        made(1, 2),
+        refused(lambda: tf.one_hot([0], 2, on_value="on"), TypeError),
+        refused(lambda: tf.one_hot([0], 2, on_value="on", off_value=0), TypeError),
+        refused(lambda: made([0], 2, dtype=tf.float32), TypeError),
+    ]
+
+
+@manner
 def text_is_compared(tf: Any) -> Any:
     t = tf.constant(["a", "b"])
     return [

@@ -12,13 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import decided
+import manners_of_errors  # noqa: F401
 import manners_of_functions  # noqa: F401
 import manners_of_generators  # noqa: F401
+import manners_of_keras  # noqa: F401
 import manners_of_lengths  # noqa: F401
 import manners_of_loops  # noqa: F401
+import manners_of_losses  # noqa: F401
 import manners_of_shapes  # noqa: F401
 import manners_of_sparse  # noqa: F401
 import manners_of_strategies  # noqa: F401
+import manners_of_tables  # noqa: F401
 import manners_of_tapes  # noqa: F401
 import manners_of_tensors  # noqa: F401
 import manners_of_text  # noqa: F401

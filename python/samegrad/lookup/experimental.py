@@ -1,0 +1,13 @@
+"""Tables that change, under the names of tf.lookup.experimental."""
+
+from typing import TYPE_CHECKING
+
+from samegrad._surface.boundary import guard
+from samegrad._surface.missing_names import getattr_of
+from samegrad.lookup._tables import MutableHashTable
+
+__all__ = ["MutableHashTable"]
+
+if not TYPE_CHECKING:
+    __getattr__ = getattr_of(__name__)
+guard(__name__)

@@ -1,0 +1,55 @@
+"""What programs ask about graphics processors, under the names of tf.test: there are none."""
+
+from typing import TYPE_CHECKING
+
+from samegrad._surface.boundary import guard
+from samegrad._surface.missing_names import getattr_of
+
+
+def is_gpu_available(
+    cuda_only: bool = False, min_cuda_compute_capability: tuple[int, int] | None = None
+) -> bool:
+    """False: replicas run on CPUs.
+
+    Example:
+        >>> is_gpu_available()
+        False
+    """
+    return False
+
+
+def gpu_device_name() -> str:
+    """An empty text: there is no GPU.
+
+    Example:
+        >>> gpu_device_name()
+        ''
+    """
+    return ""
+
+
+def is_built_with_cuda() -> bool:
+    """False.
+
+    Example:
+        >>> is_built_with_cuda()
+        False
+    """
+    return False
+
+
+def is_built_with_gpu_support() -> bool:
+    """False.
+
+    Example:
+        >>> is_built_with_gpu_support()
+        False
+    """
+    return False
+
+
+__all__ = ["gpu_device_name", "is_built_with_cuda", "is_built_with_gpu_support", "is_gpu_available"]
+
+if not TYPE_CHECKING:
+    __getattr__ = getattr_of(__name__)
+guard(__name__)
