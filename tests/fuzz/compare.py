@@ -63,6 +63,11 @@ def plan_modes(program: Program, rng: random.Random) -> dict[str, list[Mode]]:
         ]
     if plain and rng.random() < 0.5:
         wanted["usual"].append(Mode("function", whole, open_sizes=True, cover=True))
+    if not program.draws() and rng.random() < 0.5:
+        kind, parts = rng.choice(
+            [("function", whole), ("run", shares), ("run in function", shares)]
+        )
+        wanted["usual"].append(Mode(kind, parts, resized=True, cover=True))
     if rng.random() < 0.4:
         wanted["usual"] += [Mode("mapped", whole), Mode("mapped by Python", whole)]
     if rng.random() < 0.3:

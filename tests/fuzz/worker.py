@@ -35,6 +35,7 @@ class Mode:
             the sums, and touch only rows that have a gradient.
         open_sizes: Whether the function's signature leaves every size of every argument open: it
             is traced with symbols in their place.
+        resized: Whether the same function has run with other numbers of examples before.
     """
 
     kind: str
@@ -45,6 +46,7 @@ class Mode:
     per_count: bool = False
     hides: bool = False
     open_sizes: bool = False
+    resized: bool = False
 
     def distributes(self) -> bool:
         """Whether arguments are what a strategy distributed, whose axis 0 counts examples.
@@ -60,6 +62,7 @@ class Mode:
         said += ", a trace per count" if self.per_count else ""
         said += ", gradients hidden" if self.hides else ""
         said += ", all sizes open" if self.open_sizes else ""
+        said += ", after other sizes" if self.resized else ""
         return said + (f", without {self.off}" if self.off else "")
 
 
@@ -172,11 +175,12 @@ class Runner:
             exec(setup, space)
         exec(compile(step_text(program), "<program>", "exec"), space)
         call = self._callable(space["step"], program, mode, strategy)
+        if mode.resized:
+            for more in (2, 5):
+                self._run_resized(call, program, mode, strategy, more)
+            self._begin_again(program, space)
         for number in range(program.steps):
-            arguments = [
-                self._argument(x, program, mode, strategy) for x in input_data(program, number)
-            ]
-            values, g, h = call(*arguments)
+            values, g, h = call(*self._arguments(program, number, mode, strategy))
             after = [_array(space[f"w{i}"]) for i in range(len(program.variables))]
             outcome.steps.append(
                 {
@@ -186,6 +190,23 @@ class Runner:
                     "w": after,
                 }
             )
+
+    def _arguments(self, program: Program, number: int, mode: Mode, strategy: Any) -> list[Any]:
+        return [self._argument(x, program, mode, strategy) for x in input_data(program, number)]
+
+    def _run_resized(
+        self, call: Any, program: Program, mode: Mode, strategy: Any, more: int
+    ) -> None:
+        shares = tuple(share + more for share in mode.shares)
+        other, in_shares = (dataclasses.replace(x, shares=shares) for x in (program, mode))
+        call(*self._arguments(other, 0, in_shares, strategy))
+
+    def _begin_again(self, program: Program, space: dict[str, Any]) -> None:
+        for i, value in enumerate(variable_data(program)):
+            space[f"w{i}"].assign(self.tf.constant(value, program.dtype))
+        for variable in space["optimizer"].variables if "optimizer" in space else ():
+            if "learning_rate" not in variable.path:
+                variable.assign(self.tf.zeros_like(variable))
 
     def _map(self, program: Program, mode: Mode, outcome: Outcome, space: dict[str, Any]) -> None:
         from samegrad.data import _mapped
