@@ -90,7 +90,7 @@ Thresholds::Thresholds(const Machine& machine)
       inner_loop_bytes(machine.l1 / 4 * 3),
       tile_bytes(machine.l2 / 4),
       far_tile_bytes(machine.l3 / 8),
-      fused_block(machine.l1 / 64),
+      fused_block(machine.l1 / 128),
       fused_piece(machine.l2 / 64),
       tree_block_bytes(machine.l1 / 2),
       product_block_bytes(machine.l2 / 4),

@@ -33,7 +33,9 @@ struct Thresholds {
   std::int64_t far_tile_bytes;        // L3 / 8: the same, where weights do not stay in L2
   std::int64_t tile_examples = 256;   // in a tile at most: by then a call costs nothing
   std::int64_t parts_per_thread = 4;  // enough to even out, few enough to keep partial sums small
-  std::int64_t fused_block;           // elements, L1 / 64: a dozen registers of floats fit
+  // Elements, L1 / 128: a dozen registers of floats fit beside what the processor fetches ahead of
+  // several arrays; with twice as many, updates of arrays in memory take 1.4 times as long.
+  std::int64_t fused_block;
   std::int64_t fused_row = 16 << 10;  // elements: longer rows do not stay in L2 with their results
   std::int64_t fused_piece;           // elements that a thread takes at a time, L2 / 64
   std::int64_t tree_block_bytes;      // L1 / 2: of a state, which stays there through the tree

@@ -21,6 +21,7 @@ void register_runtime(py::module_& m) {
   m.def("isa_supported", &isa_variants_supported);
   m.def("thread_count", &thread_count);
   m.def("set_thread_count", &set_thread_count, py::arg("threads"));
+  m.def("set_core_share", &set_core_share, py::arg("cores"));
   m.def("live_bytes", &Buffer::live_bytes, "What all arrays, and memory kept for runs, hold.");
   m.def(
       "idle_bytes", [] { return BufferPool::instance().idle_bytes(); },

@@ -38,7 +38,9 @@ class AllReduce {
   void run() const {
     for_slices(0, slices_.size(), [&](std::size_t i, Scratch& memory) {
       const Slice& slice = slices_[i];
-      sum(slice, {0, context_.replicas()}, result(slice), memory);
+      const Scratch::Frame frame(memory);
+      sum_of_replicas(parts(slice, {0, context_.replicas()}, memory), dtype(slice),
+                      slice.end - slice.begin, result(slice), memory);
       finish(slice);
     });
   }
@@ -79,7 +81,11 @@ class AllReduce {
   void fill(const Piece& piece, std::span<std::byte* const> states, const WorldSums& world) const {
     for_slices(piece.begin, piece.begin + piece.at.size(), [&](std::size_t i, Scratch& memory) {
       for (std::size_t t = 0; t < states.size(); ++t) {
-        sum(slices_[i], world.subtrees()[t], states[t] + piece.at[i - piece.begin], memory);
+        const Slice& slice = slices_[i];
+        const Scratch::Frame frame(memory);
+        const std::byte* sum = sum_of_replicas(parts(slice, world.subtrees()[t], memory),
+                                               dtype(slice), slice.end - slice.begin, memory);
+        world.put(states[t] + piece.at[i - piece.begin], sum, bytes_of(slice));
       }
     });
   }
@@ -113,16 +119,16 @@ class AllReduce {
     return context_.base(0, slice.node->outputs[0]) + slice.begin * width(slice);
   }
 
-  // Over some replicas of this process.
-  void sum(const Slice& slice, ReplicaRange replicas, std::byte* out, Scratch& memory) const {
+  // Of some replicas of this process.
+  std::span<const std::byte* const> parts(const Slice& slice, ReplicaRange replicas,
+                                          Scratch& memory) const {
     const Value input = plan_.root[slice.node->inputs[0]];
-    const Scratch::Frame frame(memory);
     const auto count = std::size_t(replicas.end - replicas.begin);
     auto* x = static_cast<const std::byte**>(memory.take(count * sizeof(std::byte*)));
     for (std::size_t r = 0; r < count; ++r) {
       x[r] = context_.base(replicas.begin + int(r), input) + slice.begin * width(slice);
     }
-    sum_of_replicas({x, count}, dtype(slice), slice.end - slice.begin, out, memory);
+    return {x, count};
   }
 
   void finish(const Slice& slice) const {

@@ -107,7 +107,8 @@ class BlockwiseUpdate {
       for (std::size_t s = 0; s < step_.sums.size(); ++s) {
         for (std::size_t t = 0; t < states.size(); ++t) {
           const Scratch::Frame frame(own);
-          reduce_to(states[t] + at[s], s, block, world.subtrees()[t], own);
+          const std::byte* sum = part_of(s, block, world.subtrees()[t], own);
+          world.put(states[t] + at[s], sum, block.size() * width(s));
         }
       }
     });
@@ -272,14 +273,16 @@ class BlockwiseUpdate {
                                        : add(binding_.sums[s], block, replicas, scratch);
   }
 
-  // The same, to a place without a gap.
-  void reduce_to(std::byte* out, std::size_t s, const Block& block, ReplicaRange replicas,
-                 Scratch& scratch) const {
-    if (!step_.sums[s].tree.exists()) {
-      return add_to(out, binding_.sums[s], block, replicas, scratch);
-    }
-    const auto bytes = block.size() * std::int64_t(size_of(binding_.sums[s].reduction.dtype));
-    std::copy_n(fold(s, block, replicas, scratch, nullptr), bytes, out);
+  // The same, which nobody changes.
+  const std::byte* part_of(std::size_t s, const Block& block, ReplicaRange replicas,
+                           Scratch& scratch) const {
+    if (step_.sums[s].tree.exists()) return fold(s, block, replicas, scratch, nullptr);
+    return sum_of_replicas(given(binding_.sums[s], block, replicas, scratch),
+                           binding_.sums[s].reduction.dtype, block.size(), scratch);
+  }
+
+  std::int64_t width(std::size_t s) const {
+    return std::int64_t(size_of(binding_.sums[s].reduction.dtype));
   }
 
   PrefetchBlocks prefetch_of(const Block& block) const {
@@ -306,20 +309,21 @@ class BlockwiseUpdate {
                         Scratch& scratch) {
     const Extent extent(sum.reduction.state, block);
     auto* memory = static_cast<std::byte*>(scratch.take(std::size_t(extent.bytes)));
-    add_to(memory, sum, block, replicas, scratch);
+    sum_of_replicas(given(sum, block, replicas, scratch), sum.reduction.dtype, block.size(), memory,
+                    scratch);
     return memory;
   }
 
-  static void add_to(std::byte* out, const UpdateBinding::Sum& sum, const Block& block,
-                     ReplicaRange replicas, Scratch& scratch) {
+  static std::span<const std::byte* const> given(const UpdateBinding::Sum& sum, const Block& block,
+                                                 ReplicaRange replicas, Scratch& scratch) {
     const auto count = std::size_t(replicas.end - replicas.begin);
     const auto item = std::int64_t(size_of(sum.reduction.dtype));
-    auto* given = static_cast<const std::byte**>(scratch.take(count * sizeof(std::byte*)));
+    auto* parts = static_cast<const std::byte**>(scratch.take(count * sizeof(std::byte*)));
     for (std::size_t i = 0; i < count; ++i) {
       const void* operand = sum.shares[std::size_t(replicas.begin) + i].operands;
-      given[i] = static_cast<const std::byte*>(operand) + block.column * item;
+      parts[i] = static_cast<const std::byte*>(operand) + block.column * item;
     }
-    sum_of_replicas({given, count}, sum.reduction.dtype, block.size(), out, scratch);
+    return {parts, count};
   }
 
   std::byte* fold(std::size_t s, const Block& block, ReplicaRange replicas, Scratch& scratch,

@@ -19,7 +19,8 @@
 namespace samegrad {
 namespace {
 
-int default_threads() {
+// core_share: of a process that shares its cores with others; 0: it does not.
+int default_threads(int core_share) {
   if (const char* text = std::getenv("SAMEGRAD_NUM_THREADS")) {
     char* end = nullptr;
     const long threads = std::strtol(text, &end, 10);
@@ -28,7 +29,8 @@ int default_threads() {
     return int(threads);
   }
   const auto described = int(machine().threads);
-  return described > 0 ? described : oneapi::tbb::this_task_arena::max_concurrency();
+  if (described > 0) return described;
+  return core_share > 0 ? core_share : oneapi::tbb::this_task_arena::max_concurrency();
 }
 
 class SerialLoops final : public ParallelFor {
@@ -132,7 +134,7 @@ struct ThreadState {
   // Of the process that may have started threads.
   const std::uint64_t generation = process_generation();
   std::mutex mutex;
-  int requested = 0;
+  int requested = 0, core_share = 0;
   // Arenas are kept: a step on another thread may still run on the old one.
   std::vector<std::unique_ptr<ArenaLoops>> arenas;
   std::atomic<const ArenaLoops*> current{nullptr};
@@ -153,7 +155,7 @@ const ArenaLoops& arena() {
   ThreadState& s = thread_state();
   if (const ArenaLoops* current = s.current.load()) return *current;
   const std::lock_guard lock(s.mutex);
-  const int threads = s.requested > 0 ? s.requested : default_threads();
+  const int threads = s.requested > 0 ? s.requested : default_threads(s.core_share);
   for (const auto& known : s.arenas) {
     if (known->threads() == threads) {
       s.current = known.get();
@@ -183,6 +185,15 @@ void set_thread_count(int threads) {
   ThreadState& s = thread_state();
   const std::lock_guard lock(s.mutex);
   s.requested = threads;
+  s.current = nullptr;
+}
+
+void set_core_share(int cores) {
+  check_value(cores >= 1, "cores", "a process has at least one: got ", cores, ".");
+  if (forked()) return;
+  ThreadState& s = thread_state();
+  const std::lock_guard lock(s.mutex);
+  s.core_share = cores;
   s.current = nullptr;
 }
 

@@ -8,10 +8,12 @@
 namespace samegrad {
 
 // Threads in use: set_thread_count(), else SAMEGRAD_NUM_THREADS, else those of SAMEGRAD_MACHINE,
-// else the cores of the process.
+// else the share of the cores that set_core_share() said, else the cores of the process.
 int thread_count();
 // 0 stands for the default; ValueError if negative.
 void set_thread_count(int threads);
+// Of the cores of the process, which it shares with others of its job.
+void set_core_share(int cores);
 
 // "2022.3"
 std::string tbb_version();

@@ -90,6 +90,14 @@ void sum_of_replicas(std::span<const std::byte* const> x, DType dtype, std::int6
       [&](const std::byte* a, const std::byte* b, std::byte* sum) { add(a, b, sum, n, 1, 1); });
 }
 
+const std::byte* sum_of_replicas(std::span<const std::byte* const> x, DType dtype, std::int64_t n,
+                                 Scratch& scratch) {
+  if (x.size() == 1) return x[0];
+  auto* sum = static_cast<std::byte*>(scratch.take(std::size_t(n) * size_of(dtype)));
+  sum_of_replicas(x, dtype, n, sum, scratch);
+  return sum;
+}
+
 bool is_mean(const Node& all_reduce) {
   return all_reduce.attrs.as<AllReduceAttrs>().op == ReduceOp::kMean;
 }

@@ -31,6 +31,9 @@ void reduce_block(const TreeReduction& reduction, const void* operands, const Re
 // them. Takes tree_levels(x.size(), 1) times as many bytes of scratch.
 void sum_of_replicas(std::span<const std::byte* const> x, DType dtype, std::int64_t n,
                      std::byte* out, Scratch& scratch);
+// The same in scratch, or where it is: of one replica.
+const std::byte* sum_of_replicas(std::span<const std::byte* const> x, DType dtype, std::int64_t n,
+                                 Scratch& scratch);
 
 // Whether the sums of an all-reduce are divided by the number of replicas, and that.
 bool is_mean(const Node& all_reduce);

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 
+#include "base/simd_copy.h"
 #include "base/thresholds.h"
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
@@ -292,11 +293,20 @@ void WorldSums::start(const WorldPiece& piece, const Fill& fill, Take take) {
   }
 }
 
+void WorldSums::put(std::byte* to, const std::byte* from, std::int64_t bytes) const {
+  if (past_caches_) {
+    copy_past_caches(to, from, bytes);
+  } else {
+    std::copy_n(from, bytes, to);
+  }
+}
+
 void WorldSums::start_as_it_is(const WorldPiece& piece, const Fill& fill, Take take) {
   Way& way = way_of(piece);
   if (way_ != &way) finish();
   way_ = &way;
   Flight& flight = flights_.emplace_back(Flight{piece, std::move(take), 0});
+  past_caches_ = &way == in_shared_memory_.get() && piece.bytes > kOneRoundBytes;
   way.fill(flight, fill);
   if (flights_.size() > 1) add_next();
   if (flights_.size() > 2) take_first();
@@ -328,6 +338,7 @@ void WorldSums::start_as_bfloat16(const WorldPiece& piece, const Fill& fill, Tak
         for (std::size_t i = 0; i < own_.size(); ++i) {
           wide.push_back(wide_.data() + std::int64_t(i) * piece.bytes);
         }
+        past_caches_ = false;
         fill(wide);
         for (std::size_t i = 0; i < states.size(); ++i) convert(piece, wide[i], narrow, states[i]);
       },

@@ -55,12 +55,14 @@ class WorldSums {
   // What a piece should have at most.
   std::int64_t piece_bytes() const;
 
-  // Writes the sums over this process's subtrees, each where its state is expected.
+  // Puts the sums over this process's subtrees, each where its state is expected.
   using Fill = std::function<void(std::span<std::byte* const> states)>;
   // Uses the sum over all replicas, which is gone afterwards.
   using Take = std::function<void(const std::byte* sum)>;
   // Calls `fill` at once; `take` comes after those of earlier sums, in a later start() or finish().
   void start(const WorldPiece& piece, const Fill& fill, Take take);
+  // In `fill`: writes a part of a state. Several threads may, each its own parts.
+  void put(std::byte* to, const std::byte* from, std::int64_t bytes) const;
   // Afterwards all that were started are taken.
   void finish();
 
@@ -108,7 +110,8 @@ class WorldSums {
   std::unique_ptr<Way> in_messages_, in_shared_memory_;
   Way* way_ = nullptr;  // of those that are on their way: all go the same
   std::deque<Flight> flights_;
-  Leased wide_;  // what travels as bfloat16, as float32
+  bool past_caches_ = false;  // what is put is read by others, and is large
+  Leased wide_;               // what travels as bfloat16, as float32
 };
 
 }  // namespace samegrad

@@ -264,7 +264,9 @@ def _connect(mpi: Any) -> None:
     build["order of addition"] = _core.order_of_addition()
     facts = [(f"build: {name}", str(value)) for name, value in sorted(build.items())]
     faulthandler.register(_STACK_SIGNAL, file=2, all_threads=True)
-    window, segments, segment_bytes = _shared_segments(mpi)
+    node = mpi.COMM_WORLD.Split_type(mpi.COMM_TYPE_SHARED, key=mpi.COMM_WORLD.rank)
+    _core.set_core_share(_share_of(_cores(), node.allgather(_cores())))
+    window, segments, segment_bytes = _shared_segments(mpi, node)
     _core.join_world(table, segments, segment_bytes, DEFAULT_TIMEOUT, _STACK_SIGNAL, facts)
     _state.keep = (library, messages, notices, window)
     PerReplica.spread = True
@@ -273,14 +275,35 @@ def _connect(mpi: Any) -> None:
     atexit.register(_core.leave_world)
 
 
-def _shared_segments(mpi: Any) -> tuple[Any, list[int], int]:
+def _cores() -> set[int]:
+    """Those that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return set(os.sched_getaffinity(0))
+    return set(range(os.cpu_count() or 1))
+
+
+def _share_of(own: set[int], of_all: list[set[int]]) -> int:
+    """How many cores a rank has where each is shared by those who may use it: at least one.
+
+    Args:
+        own: What it may use.
+        of_all: What each rank on its machine may use, itself included.
+    """
+    cores = sum(1 / sum(core in one for one in of_all) for core in own)
+    return max(1, int(cores + 1e-6))
+
+
+def _shared_segments(mpi: Any, node: Any) -> tuple[Any, list[int], int]:
     """Memory that all ranks see, where they are on one machine.
+
+    Args:
+        mpi: The module.
+        node: A communicator of the ranks on this machine.
 
     Returns:
         Its window, the address of each rank's segment, and the bytes of one.
     """
     world = mpi.COMM_WORLD
-    node = world.Split_type(mpi.COMM_TYPE_SHARED, key=world.rank)
     wanted = node.size == world.size and os.environ.get(_SHARED_VARIABLE, "1") != "0"
     size = min(max(_SHARED_BYTES // world.size, _LEAST_SEGMENT), _MOST_SEGMENT)
     size -= size % _PAGE

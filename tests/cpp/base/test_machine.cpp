@@ -106,7 +106,7 @@ TEST("thresholds that are replica_context of the machine follow from it, and for
   CHECK_EQ(of_usual.cut_weight_bytes, 64 * kKiB);
   CHECK_EQ(of_usual.deferred_bytes, 32 * kKiB);
   CHECK_EQ(of_usual.inner_loop_bytes, 24 * kKiB);
-  CHECK_EQ(of_usual.fused_block, 512);
+  CHECK_EQ(of_usual.fused_block, 256);
   CHECK_EQ(of_usual.fused_piece, 16 * kKiB);
   CHECK_EQ(of_usual.tree_block_bytes, 16 * kKiB);
   CHECK_EQ(of_usual.product_block_bytes, 256 * kKiB);

@@ -1,8 +1,8 @@
-"""Processes share memory where there is enough of it."""
+"""What processes of one machine share: memory where there is enough of it, and cores."""
 
 from pathlib import Path
 
-from samegrad.distribute._job import _has_room
+from samegrad.distribute._job import _has_room, _share_of
 
 
 def test_a_rank_that_finds_too_little_shared_memory_says_so(tmp_path: Path) -> None:
@@ -12,3 +12,12 @@ def test_a_rank_that_finds_too_little_shared_memory_says_so(tmp_path: Path) -> N
 
 def test_an_mpi_may_have_shared_memory_elsewhere(tmp_path: Path) -> None:
     assert _has_room(4096, str(tmp_path / "not there"))
+
+
+def test_cores_are_divided_by_those_who_may_use_them() -> None:
+    assert _share_of({0, 1}, [{0, 1}]) == 2
+    assert _share_of({0, 1}, [{0, 1}, {0, 1}]) == 1
+    assert _share_of({0, 1}, [{0, 1}] * 4) == 1  # of less than one
+    assert _share_of(set(range(12)), [set(range(12))] * 3) == 4
+    assert _share_of({0, 1, 2}, [{0, 1, 2}, {3, 4, 5}]) == 3  # a launcher has bound them
+    assert _share_of({0, 1, 2, 3}, [{0, 1, 2, 3}, {2, 3}]) == 3

@@ -69,7 +69,10 @@ class Ended:
 
 
 class Running:
-    """A job: a launcher with its ranks, all of which `stop` kills."""
+    """A job: a launcher with its ranks, all of which `stop` kills.
+
+    Variables are those of the environment; one that is None is taken out of it.
+    """
 
     def __init__(self, mpi, ranks, program, *args, **variables):
         options = ["--allow-run-as-root", "--oversubscribe"] if mpi.is_open else []
@@ -79,13 +82,14 @@ class Running:
             "OMP_NUM_THREADS": "1",
             "PYTHONUNBUFFERED": "1",
             "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-            **{name: str(value) for name, value in variables.items()},
+            **variables,
         }
         file = program if program == "-m" else PROGRAMS / program
         command = [mpi.launcher, *options, "-n", ranks, mpi.python, file, *args]
         self.process = subprocess.Popen(
             [str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            text=True, env=environment, start_new_session=True,
+            text=True, start_new_session=True,
+            env={name: str(value) for name, value in environment.items() if value is not None},
         )  # fmt: skip
 
     def end(self, limit=LIMIT):

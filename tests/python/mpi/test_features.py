@@ -1,5 +1,7 @@
 """Values, variables, datasets, `fit` and checkpoints over several processes."""
 
+import os
+
 import pytest
 from launch import PROGRAMS, every_mpi, run, run_alone
 
@@ -29,6 +31,15 @@ def test_each_process_makes_data_for_its_own_replicas(mpi):
         "joined: [0, 1, 1]",
         "broadcast: [1.0]",
     }
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_ranks_share_the_cores_that_they_may_use(mpi, ranks):
+    """Threads of two ranks on one core would take turns in the middle of each other's loops."""
+    cores = len(os.sched_getaffinity(0))
+    each = max(1, cores // ranks)
+    assert said(run(mpi, ranks, "threads.py", SAMEGRAD_NUM_THREADS=None)) == [str(each)] * ranks
+    assert said(run(mpi, ranks, "threads.py", SAMEGRAD_NUM_THREADS=3)) == ["3"] * ranks
 
 
 @pytest.mark.parametrize(("ranks", "replicas"), [(2, 6), (3, 6), (8, 8)])
