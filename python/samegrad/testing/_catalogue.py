@@ -183,8 +183,9 @@ CATALOGUE: tuple[Mistake, ...] = (
             point=Point((("count", "largest replica"),), powers=WORLD), remedy="weights",
             uneven=False),
     Mistake("padding counts as tokens",
-            "each replica divides by its examples times the longest of them, padding included, "
-            "and the replicas are averaged", point=Point((("padded", "replica"),), powers=WORLD),
+            "each replica divides by its examples times the longest of them, padding included (or "
+            "weights by the largest one of the share), and the replicas are averaged",
+            point=Point((("padded", "replica"),), powers=WORLD),
             remedy="weights"),
     Mistake("padding counts as tokens of the global batch",
             "losses are divided by all examples times the longest of them, padding included",

@@ -338,7 +338,8 @@ def gather(step: Step, batch: Any, settings: Settings) -> Evidence:
     """
     rows = rows_of(batch)
     settings.check(rows)
-    chosen = np.linspace(0, rows - 1, settings.usable(min(rows, settings.examples))).astype(np.intp)
+    chosen = np.linspace(0, rows - 1, min(rows, settings.examples)).astype(np.intp)
+    chosen = chosen[: settings.usable(chosen)]
     width = max(256, 8 * len(chosen))
     recorder = Recorder(step, take(batch, chosen), width=width, seed=settings.seed)
     singles = _alone(recorder, len(chosen))
@@ -347,7 +348,7 @@ def gather(step: Step, batch: Any, settings: Settings) -> Evidence:
 
     def keep(free: list[int]) -> None:
         nonlocal chosen, singles
-        free = free[: settings.usable(len(free))]
+        free = free[: settings.usable(chosen[free])]
         chosen, singles = chosen[free], [singles[i] for i in free]
         recorder.use(take(batch, chosen))
 

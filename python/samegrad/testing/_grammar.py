@@ -79,6 +79,11 @@ def _who() -> dict[str, Ingredient]:
                 symbol = {"only": f"[{letter} = {end}]", "not": f"[{letter} ≠ {end}]",
                           "twice": f"(1 + [{letter} = {end}])"}[key]  # fmt: skip
                 found[f"{key} {end} {what}"] = Ingredient(_several(factor, micro), symbol, words)
+    first, last = _axis(first=True, micro=False), _axis(first=False, micro=True)
+    found["only last micro-batch of the first replica"] = Ingredient(
+        lambda s: first(s) * last(s), "[r = first, k = last]",
+        "only the last micro-batch of the first replica is kept", 1.5,
+    )  # fmt: skip
     found["again"] = Ingredient(
         _several(_again, True), "R^(K-1-k)", "gradients are reduced again in every micro-batch", 1.5
     )
@@ -195,6 +200,7 @@ MEASURES: dict[str, tuple[str, str, float]] = {
     "padded": ("(n{0} max w)", "the examples of {0} times the longest of them", 1.0),
     "at least 1": ("max(W{0}, 1)", "the weights of {0}, at least 1", 1.0),
     "mean at least 1": ("max(W{0}/R, 1)", "the mean of the replicas' weights, at least 1", 1.0),
+    "rounded down": ("⌊W{0}/R⌋", "the weights of {0} by the replicas, rounded down,", 1.5),
     "less 1": ("(n{0} - 1)", "one example less than {0} has", 1.5),
     "pieces": ("C", "their number", 0.0),
 }
@@ -219,6 +225,8 @@ def _measured(s: Situation, what: Sum, seen: Vector) -> Vector:
     if measure == "less 1":
         return np.maximum(s.sums(seen, scope) - 1.0, 1.0)
     found = s.sums(s.weights * seen, scope)
+    if measure == "rounded down":
+        return np.maximum(np.floor(found / s.replicas + 1e-9), 1.0)
     if measure == "at least 1":
         return np.maximum(found, 1.0)
     return np.maximum(found / s.replicas, 1.0) if measure == "mean at least 1" else found
@@ -377,6 +385,7 @@ def _bottoms(micro: bool, weighted: bool, nodes: bool) -> Iterator[tuple[tuple[S
         if scope != "all":
             yield (("weight", scope), ("weight", scope)), ()
     yield (("mean at least 1", "all"),), ()
+    yield (("rounded down", "all"),), ()
     yield (NORM,), (("weight", "replica"),)
     if not weighted:
         return

@@ -157,8 +157,6 @@ def _in_noise(evidence: Evidence) -> Found | None:
         return replace(_RIGHT, notes=tuple(notes))
     if near := updates.mistakes():
         return Found(_WRONG, tuple(near))
-    if evidence.limited and _turn(evidence) > NO_SUM:  # what looks like noise is the limit's bend
-        return None
     raise _hidden(evidence)
 
 
@@ -224,15 +222,6 @@ def _hidden(evidence: Evidence) -> StepError:
         f"weights: they are exact to {evidence.exact:.1g} only; use more parameters, examples "
         "that differ more, a smaller constant term, or float64."
     )
-
-
-def _turn(evidence: Evidence) -> float:
-    """How far the directions of single examples' updates are apart."""
-    term = evidence.device.term
-    rows = np.stack([single.sketch for single in evidence.singles])
-    rows = rows if term is None else rows + term.sketch
-    units = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    return float(np.linalg.norm(units - units.mean(axis=0), axis=1).max())
 
 
 def _same(evidence: Evidence, near: float = _ROUNDED_OFF) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samegrad._base.tree import flatten
-from samegrad.testing._layouts import Layout, StepError, StepFailedError, described, take
+from samegrad.testing._layouts import Layout, StepError, StepFailedError, described, rows_of, take
 
 Vector = npt.NDArray[np.float64]
 
@@ -94,6 +94,11 @@ class Recorder:
         self._signs: list[npt.NDArray[np.int8]] | None = None
         self._random = np.random.default_rng(seed)
         self.parameters = 0
+
+    @property
+    def examples(self) -> int:
+        """How many there are."""
+        return rows_of(self._batch)
 
     def use(self, batch: Any) -> None:
         """Goes on with other examples."""

@@ -38,6 +38,7 @@ from samegrad.testing._layouts import (
 from samegrad.testing._models import (
     PROBED,
     explain_shared_batch,
+    explain_shares_and_examples,
     simplest,
     terms,
 )
@@ -84,7 +85,7 @@ def explain_whole(seen: Runs) -> Found:
     """
     assert isinstance(seen, Wholes)
     if seen.gaps <= seen.same:
-        row = _row_of_batch(seen)
+        row = _of_few(seen)
         return Found("correct", right=True) if row is None else Found(_WRONG, (row,))
     return _of_factors(seen) or _of_groups(seen) or _of_the_exchange(seen)
 
@@ -128,29 +129,30 @@ def _of_factors(seen: Wholes) -> Found | None:
         limit = (LIMITED_OTHERWISE,) if seen.limited else ()
         return Found(_WRONG, (*found, *limit), (), (HIDDEN,) if limit else ())
     # Factors of 1 are noise that is a little larger than it seemed.
-    if (row := _row_of_batch(seen)) is not None:
+    if (row := _of_few(seen)) is not None:
         return Found(_WRONG, (row,))
     if np.abs(factors - 1).max() <= seen.near:
         return Found("correct", right=True)
     return Found(_WRONG, tuple(found))
 
 
-def _row_of_batch(seen: Wholes) -> Mistake | None:
-    """A row, from splits of a few examples that cannot be even."""
-    settings = seen.settings
-    if settings.even or seen.examples < PROBED:
+def _of_few(
+    seen: Wholes, explain: Callable[[Runs], Mistake | None] = explain_shared_batch
+) -> Mistake | None:
+    """What explains splits of a few examples, which cannot be even."""
+    if seen.settings.even or seen.examples < PROBED:
         return None
     try:
-        return explain_shared_batch(seen)
+        return explain(seen)
     except StepError:  # a step may refuse small shares, which must not hide what is known
         return None
 
 
 def _of_the_exchange(seen: Wholes) -> Found:
     """Replicas exchange what depends on the batch: a row, or the exchange itself is wrong."""
-    found = _row_of_batch(seen)
-    if found is not None:
-        return Found(_WRONG, (found,))
+    for explain in (explain_shared_batch, explain_shares_and_examples):
+        if (found := _of_few(seen, explain)) is not None:
+            return Found(_WRONG, (found,))
     even = [
         seen.gap(run) <= seen.same
         for run, item in zip(seen.runs[1:], seen.layouts[1:], strict=True)

@@ -130,3 +130,32 @@ def test_the_reported_loss_of_such_a_step_has_a_verdict() -> None:
     step = lambda s: Outcome(bn.synchronised(s), 3.0 * len(s))  # noqa: E731
     found = diagnose(step, EXAMPLES)
     assert found.correct and "multiplied by the replicas" in found.reported
+
+
+def test_a_part_of_the_loss_that_depends_on_the_share_is_named() -> None:
+    """As of an auxiliary loss over a batch's mean (load balancing), beside a right mean."""
+
+    def balance(share):
+        x, y = share
+        z = np.tanh(x @ np.ones((6, 2)) / 3 + y)
+        return np.ravel(x.T @ ((1 - z**2) * z.mean(axis=0))) / len(x)
+
+    def step(shares):
+        whole = sum(total(share) for share in shares) / count(shares)
+        aux = np.mean([balance(share) for share in shares], axis=0)
+        return whole + 10 * np.pad(aux, (0, len(whole) - len(aux)))
+
+    found = diagnose(step, EXAMPLES)
+    assert found.cause is not None, str(found)
+    assert "in a part of the loss, batch statistics" in found.cause.name, str(found)
+    assert "the rest is right" in found.cause.sentence
+
+
+def test_a_bend_of_the_loss_is_not_taken_for_noise() -> None:
+    """What examples leave unexplained stays in any order: it must not hide a mistake."""
+
+    def step(shares):
+        updates = [mean(share) * (1 + 0.02 * np.tanh(np.abs(mean(share)))) for share in shares]
+        return np.mean(updates, axis=0)
+
+    assert not diagnose(step, EXAMPLES).correct
