@@ -268,7 +268,7 @@ KEEPS_STATE = (
     "[step] the same input gave another update: it keeps state between calls, or draws random "
     "numbers; begin with the same parameters, slots and seed in each call."
 )
-_UNSEEN = 1e-4  # of an update, which float32 leaves over
+_ROUGH = 2.0**-7  # of an update: so much a rounding to bfloat16 leaves, which does not show later
 _BENT = 20  # times what noise moves an update: then it is another function of the examples
 _READABLE = 0.1  # error of weights, relative, that tells the rows of the catalogue apart
 
@@ -361,7 +361,7 @@ def one_device(recorder: Recorder, singles: list[Recorded]) -> OneDevice:
 
 def _is_bent(recorder: Recorder, whole: Recorded, unexplained: float) -> bool:
     """Whether what examples leave unexplained is no noise: it stays in the opposite order."""
-    if unexplained <= _UNSEEN:
+    if unexplained <= _ROUGH:
         return False
     order = tuple(range(recorder.examples))[::-1]
     turned = recorder.run(Layout(((order,),)))

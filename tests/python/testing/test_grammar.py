@@ -215,7 +215,7 @@ def test_a_report_of_one_micro_batch_of_one_replica_is_named() -> None:
 
     def step(shares):
         window = shares[0] if isinstance(shares[0], list) else [shares[0]]
-        item, order = layout_of(shares)
+        _, order = layout_of(shares)
         return Outcome(GRADIENTS[order].mean(axis=0), losses[window[-1][0]].mean())
 
     found = diagnose(step, (np.arange(30),), **WINDOW)
