@@ -176,60 +176,47 @@ def explain_loss(seen: Runs) -> Report | None:
     Right is what one device reports for the whole batch, on which the layouts must agree; whether
     it is a mean or a sum is seen from the losses of single examples, not from the update.
     """
-    losses = [run.loss for run in seen.runs]
-    if any(loss is None for loss in losses):
+    if any(run.loss is None for run in seen.runs):
         return None
-    own = [single.loss for single in seen.some_alone] if seen.by_weights else [None]
-    if any(loss is None for loss in own):
-        return _explain_loss_of_batches(seen)
-    each = np.array(own, dtype=np.float64)
-    found = np.array(losses, dtype=np.float64)
+    found = np.array([run.loss for run in seen.runs], dtype=np.float64)
+    if (what := _difference(found, float(found[0]), seen.layouts, _EXACT)) is None:
+        return None
+    losses = [single.loss for single in seen.some_alone] if seen.by_weights else [None]
+    if any(loss is None for loss in losses):  # one device's loss against the others
+        return _by_factor(what, found, Frame(seen.layouts, np.ones(seen.examples), False), _EXACT)
+    each = np.array(losses, dtype=np.float64)
     tolerance = max(min(seen.tolerance, 1e-2), _EXACT)
-    if _difference(found, float(found[0]), seen.layouts, _EXACT) is None:
-        return None
-    scale = max(float(np.abs(found[0]).max()), 1e-300)
-    judge = replace(seen, fixed=bool(abs(found[0] - each.sum()) <= tolerance * scale))
+    limit = tolerance * max(abs(float(found[0])), 1e-300)
+    judge = replace(seen, fixed=bool(abs(found[0] - each.sum()) <= limit))
     right = float(judge.right(0) @ each)
-    if abs(right - found[0]) > tolerance * scale:
+    if abs(right - found[0]) > limit:
         right = float(found[0])  # another function of the losses: agreement is all that is asked
-    what = _difference(found, right, seen.layouts, tolerance)
-    if what is None:
+    if (what := _difference(found, right, seen.layouts, tolerance)) is None:
         return None
     bench = Bench(judge, [np.array([x]) for x in found], [each[None, :]] * len(found), tolerance)
-    if rows := bench.named():
-        return _named(what, rows[0])
-    term = _term(judge, found, each, tolerance * scale)
-    if term is not None:
-        return Report(f"{what}: {term.name}")
-    bench.tolerance = _EXACT  # one number for each layout is little to tell many points apart by
-    if rows := bench.explained():
-        return _named(what, rows[0])
-    return _factor_named(what, found / right, judge, tolerance) if right else Report(what)
+    rows = bench.named() or _of_a_term(judge, found, each, limit)
+    if not rows:
+        bench.tolerance = _EXACT  # one number for each layout is little to tell many points by
+        rows = bench.explained()
+    return _named(what, rows[0]) if rows else _by_factor(what, found, judge, tolerance)
 
 
-def _term(judge: Runs, found: Vector, each: Vector, limit: float) -> Mistake | None:
+def _of_a_term(judge: Runs, found: Vector, each: Vector, limit: float) -> list[Mistake]:
     """A term of the loss that belongs to no example, as often as a count says."""
     for row, said in judge.said:
         # Among several replicas it must differ: one number for all of them fits anything.
         one = terms(judge.layouts, row, (said @ each)[:, None], said.sum(axis=1), start=1)
-        near = simplest(found[:, None], one, limit)
-        if near and (made := near[0].made()) is not None:
-            return made
-    return None
+        made = [near.made() for near in simplest(found[:, None], one, limit)]
+        if rows := [mistake for mistake in made if mistake is not None]:
+            return rows
+    return []
 
 
-def _explain_loss_of_batches(seen: Runs) -> Report | None:
-    """The same without losses of single examples: one device's loss against the others."""
-    found = np.array([run.loss for run in seen.runs], dtype=np.float64)
-    what = _difference(found, float(found[0]), seen.layouts, _EXACT)
-    if what is None or not found[0]:
-        return None if what is None else Report(what)
-    frame = Frame(seen.layouts, np.ones(seen.examples), False)
-    return _factor_named(what, found / found[0], frame, _EXACT)
-
-
-def _factor_named(what: str, ratios: Vector, frame: Frame, tolerance: float) -> Report:
-    row = factors_alike(frame, ratios, tolerance)[0]
+def _by_factor(what: str, found: Vector, frame: Frame, tolerance: float) -> Report:
+    """One factor on all of it."""
+    if not found[0]:
+        return Report(what)
+    row = factors_alike(frame, found / found[0], tolerance)[0]
     return Report(what) if row.name == UNNAMED else _named(what, row)
 
 

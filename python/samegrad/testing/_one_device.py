@@ -225,22 +225,6 @@ def noise_of(basis: Basis, fits: list[Fit], absent: list[list[int]]) -> Noise:
     return Noise(level, _deviations(spare * len(fits) + 2), spare)
 
 
-def noise_beside_a_term(basis: Basis, fits: list[Fit]) -> Noise:
-    """The same where examples leave over a term, which is one direction in all runs.
-
-    The term is in the weights of all examples as well, so that residuals alone tell the noise.
-
-    Args:
-        basis: In which the runs are expressed.
-        fits: Of runs of one device, at least 2.
-    """
-    residuals = np.stack([fit.residual / _amount(basis, fit) for fit in fits])
-    main = np.linalg.svd(residuals, full_matrices=False)[2][0]
-    left = float(np.linalg.norm(residuals - np.outer(residuals @ main, main)))
-    numbers = max(basis.spare - 1, 1) * (len(fits) - 1)
-    return Noise(left / np.sqrt(numbers), _deviations(numbers), max(basis.spare, 0))
-
-
 def _amount(basis: Basis, fit: Fit) -> float:
     """The norm of all updates that a run is compared with, as independent noise adds up."""
     return max(float(np.hypot(fit.scale, np.linalg.norm(fit.weights * basis.norms))), 1e-300)
@@ -353,8 +337,6 @@ def one_device(recorder: Recorder, singles: list[Recorded]) -> OneDevice:
     is_sum = fits[0].unexplained <= NO_SUM and not _is_bent(
         recorder, whole, noise.usual(basis, fits[0])
     )
-    if not is_sum:
-        noise = noise_beside_a_term(basis, fits)
     of_parts = list(zip(parts, fits[1:], strict=True))
     return OneDevice(singles, whole, basis, noise, is_sum, term, recorder, of_parts)
 

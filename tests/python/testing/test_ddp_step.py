@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import multiprocessing
 import os
@@ -180,3 +181,11 @@ def test_processes_end_with_the_program_even_if_it_is_killed(tmp_path: Path) -> 
                     os.kill(worker, 0)
                     time.sleep(0.1)
                 pytest.fail("the worker lives on")
+
+
+@pytest.mark.parametrize(("rank", "which"), [(0, "first"), (-1, "last")])
+def test_a_report_of_one_rank_only_is_judged(rank: int, which: str) -> None:
+    build = functools.partial(models.build_reported_by, rank)
+    found = diagnose(ddp_step(build, whole_share=True), BATCH, examples=8)
+    assert found.correct, str(found)
+    assert found.reported and f"that of the {which} replica alone" in found.reported, str(found)

@@ -54,7 +54,8 @@ def ddp_step(
         **options: Of DistributedDataParallel, such as find_unused_parameters=True.
 
     Returns:
-        A step whose update is the gradient of rank 0, and whose loss is the mean of the ranks'.
+        A step whose update is the gradient of rank 0, and whose loss is the mean of those that
+        ranks report.
         Replicas without examples are tried only where `diagnose` is asked to.
 
     Raises:
@@ -104,9 +105,8 @@ def step_of_ranks(
             for rank, share in enumerate(shares)
         ]  # fmt: skip
         answers = _WORKERS.run(jobs, timeout)
-        losses = [loss for _, _, loss in answers]
-        known = [loss for loss in losses if loss is not None]
-        mean = sum(known) / len(known) if len(known) == len(losses) else None
+        known = [loss for _, _, loss in answers if loss is not None]  # of one rank, often
+        mean = sum(known) / len(known) if known else None
         return Outcome(answers[0][0], mean, [digest for _, digest, _ in answers])
 
     # Ranks without examples may leave a collective out, for which the others would wait.
