@@ -9,8 +9,14 @@ import numpy as np
 from samegrad.testing._catalogue import CLIPPED_PARTS, CLIPPED_REPLICAS, Mistake
 from samegrad.testing._diagnosis import Found
 from samegrad.testing._evidence import Evidence
-from samegrad.testing._layouts import Groups, StepError, of_parts, of_shares
-from samegrad.testing._models import explain_own_numbers, explain_parts, explain_term
+from samegrad.testing._layouts import Groups, Layout, StepError, of_parts, of_shares
+from samegrad.testing._models import (
+    COUNTS,
+    explain_own_numbers,
+    explain_parts,
+    explain_term,
+    outside,
+)
 from samegrad.testing._one_device import NO_SUM
 from samegrad.testing._select import EQUAL, LOOSE, UNNAMED, factors_alike
 from samegrad.testing._updates import Vector
@@ -84,7 +90,8 @@ def _in_noise(evidence: Evidence) -> Found:
     if gap <= min(usual, NO_SUM):
         rough = gap * np.array([single.norm for single in evidence.singles])
         hidden = [row for row, moved in rows if not _is_refuted(moved, singles, seen, rough)]
-        if all(row.remedy == "sampler" for row in hidden):
+        few = all(row.remedy == "sampler" for row in hidden)
+        if few and not _hides_a_term(seen, evidence.layouts):
             note = (
                 f"noise in the updates (relative, {noise.level:.1g}) hides the weights of single "
                 f"examples; whole updates agree to {gap:.1g}"
@@ -98,6 +105,19 @@ def _in_noise(evidence: Evidence) -> Found:
     if best > min(usual, NO_SUM, gap / _FAR):
         raise _hidden(evidence)
     return Found(_WRONG, tuple(row for error, row in left if error <= _CLEAR * best))
+
+
+def _hides_a_term(updates: Vector, layouts: list[Layout]) -> bool:
+    """Whether most of what updates are apart goes with a count that a term may have."""
+    ones = np.ones((len(layouts), 1))
+    apart, _ = outside(updates, ones)
+    chance = 1 / (len(layouts) - 1)  # of the squares one column explains so much of any noise
+    for count in COUNTS.values():
+        often = np.array([[count(item)] for item in layouts])
+        left, rank = outside(updates, np.hstack([ones, often]))
+        if rank > 1 and left**2 < (1 - chance) / 2 * apart**2:
+            return True
+    return False
 
 
 def _is_refuted(moved: Vector, singles: Vector, seen: Vector, rough: Vector) -> bool:
