@@ -22,7 +22,6 @@ from samegrad.testing._catalogue import (
     Mistake,
 )
 from samegrad.testing._diagnosis import Diagnosis, Found, ShareRow, factors_of_examples, share_rows
-from samegrad.testing._evidence import DRIFT, Evidence, Runs, is_limited_scaled
 from samegrad.testing._layouts import (
     Layout,
     StepError,
@@ -31,10 +30,11 @@ from samegrad.testing._layouts import (
     of_shares,
     uneven_sizes,
 )
+from samegrad.testing._measure import DRIFT, Runs, Sums, limited_lengths
 from samegrad.testing._models import simplest, terms
 from samegrad.testing._select import UNNAMED, Bench, Frame, factors_alike
 from samegrad.testing._sums import explain_sum, ranked
-from samegrad.testing._updates import ROUNDED, Recorded, Vector, rounding_of
+from samegrad.testing._updates import ROUNDED, Recorded, Vector
 from samegrad.testing._whole import explain_whole
 
 _MEANS = "mean of the replicas' means"  # is refined by who divides where a replica is empty
@@ -43,7 +43,7 @@ _NOISE_HIDES = "a replica without examples was not judged: noise hides what it c
 _UNTRIED = "a replica without examples was not judged: the step gives no number for it"
 
 
-def judge_empty(evidence: Evidence, verdict: Diagnosis, asked: bool) -> Diagnosis:
+def judge_empty(evidence: Sums, verdict: Diagnosis, asked: bool) -> Diagnosis:
     """The verdict with one more replica that has no examples.
 
     Args:
@@ -71,11 +71,7 @@ def judge_empty(evidence: Evidence, verdict: Diagnosis, asked: bool) -> Diagnosi
         if asked and verdict.correct:
             return _fails(evidence, verdict, layouts[0])
         return replace(verdict, notes=(*verdict.notes, _UNTRIED)) if verdict.correct else verdict
-    longer = replace(
-        evidence,
-        layouts=[*evidence.layouts, *(item for _, item in kept)],
-        fits=[*evidence.fits, *(evidence.basis.fit(run) for run, _ in kept)],
-    )
+    longer = replace(evidence, layouts=[*evidence.layouts, *(item for _, item in kept)])
     if verdict.correct and (
         max(evidence.gap(run) for run, _ in kept) <= _usually_apart(evidence)
         or longer.error(longer.right) <= evidence.tolerance
@@ -90,14 +86,14 @@ def judge_empty(evidence: Evidence, verdict: Diagnosis, asked: bool) -> Diagnosi
     return _fails(evidence, verdict, layouts[0]) if verdict.correct else verdict
 
 
-def _usually_apart(evidence: Evidence) -> float:
+def _usually_apart(evidence: Sums) -> float:
     """How far right updates may be from that of one device, relative: by rounding and by noise."""
-    rounded = ROUNDED * rounding_of(evidence.runs[0].samples)
-    noise = min(evidence.device.noise.residual(evidence.basis, evidence.fits[0]), 0.1)
+    rounded = ROUNDED * evidence.runs[0].rounding
+    noise = min(evidence.noise.most(evidence.fits[0]), 0.1)
     return max(1e-3, 3 * evidence.gaps, rounded, noise)
 
 
-def _tried(evidence: Evidence, item: Layout) -> Recorded | None:
+def _tried(evidence: Sums, item: Layout) -> Recorded | None:
     """None if the step fails or gives no number."""
     try:
         with warnings.catch_warnings():
@@ -108,7 +104,7 @@ def _tried(evidence: Evidence, item: Layout) -> Recorded | None:
     return run if np.isfinite(run.sketch).all() else None
 
 
-def _fails(evidence: Evidence, verdict: Diagnosis, item: Layout) -> Diagnosis:
+def _fails(evidence: Sums, verdict: Diagnosis, item: Layout) -> Diagnosis:
     return Diagnosis(
         False, EMPTY_SHARE, notes=verdict.notes, tolerance=evidence.tolerance,
         cautions=verdict.cautions,
@@ -181,7 +177,7 @@ def explain_loss(seen: Runs) -> Report | None:
     found = np.array([run.loss for run in seen.runs], dtype=np.float64)
     if (what := _difference(found, float(found[0]), seen.layouts, _EXACT)) is None:
         return None
-    losses = [single.loss for single in seen.some_alone] if seen.by_weights else [None]
+    losses = [run.loss for run in seen.singles] if isinstance(seen, Sums) else [None]
     if any(loss is None for loss in losses):  # one device's loss against the others
         return _by_factor(what, found, Frame(seen.layouts, np.ones(seen.examples), False), _EXACT)
     each = np.array(losses, dtype=np.float64)
@@ -265,7 +261,7 @@ def judge(seen: Runs) -> Diagnosis | None:
 def _found(seen: Runs) -> Found | None:
     if max(run.drift for run in seen.runs) > DRIFT:
         return Found("the replicas' copies differ", (COPIES_DIFFER,))
-    found = explain_sum(seen) if isinstance(seen, Evidence) else explain_whole(seen)
+    found = explain_sum(seen) if isinstance(seen, Sums) else explain_whole(seen)
     if found is not None and found.right and (statistics := explain_statistics(seen)):
         return Found("the statistics are not those of one device", (statistics,), (), found.notes)
     return found
@@ -273,7 +269,7 @@ def _found(seen: Runs) -> Found | None:
 
 def verdict_on(seen: Runs, found: Found) -> Diagnosis:
     """The diagnosis with the layout that shows the mistake best; likely causes come first."""
-    sums = seen if isinstance(seen, Evidence) else None
+    sums = seen if isinstance(seen, Sums) else None
     notes = [*(_of_fixed_numbers(seen) if sums else [_JUDGED_WHOLE]), *found.notes]
     place, rows = len(seen.layouts) - 1, tuple[ShareRow, ...]()
     if found.right:
@@ -321,7 +317,25 @@ def _cautions(seen: Runs) -> tuple[Mistake, ...]:
     """What one device does as well, where the weights that the user gave say otherwise."""
     differ = seen.given and float(np.ptp(seen.weights)) > 0
     found = [CONSTANT_FOR_WEIGHTS] if seen.fixed and differ else []
-    return (*found, *([CLIPPED_SCALED] if is_limited_scaled(seen.lengths) else []))
+    return (*found, *([CLIPPED_SCALED] if _is_limited_scaled(seen) else []))
+
+
+def _is_limited_scaled(seen: Runs) -> bool:
+    """Whether a limit looks like one of scaled gradients: a round number by a power of two.
+
+    Loss scales are powers of two; limits and learning rates are round in decimals.
+    """
+    return any(
+        not _is_round(limit) and any(_is_round(limit * 2.0**j) for j in range(8, 25))
+        for limit in limited_lengths(seen.lengths)
+        if 0 < limit < 5e-3
+    )
+
+
+def _is_round(value: float) -> bool:
+    """Whether one digit, or 1.5 or 2.5, tells the number."""
+    digits = value / 10.0 ** np.floor(np.log10(value) + 1e-9)
+    return bool(min(abs(digits - d) for d in (1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9, 10)) < 2e-4)
 
 
 def _alike(seen: Runs) -> str | None:
@@ -341,7 +355,7 @@ def _alike(seen: Runs) -> str | None:
     return f"{told}these splits cannot tell it from: {names}{wrong_by if worst > 1 else ''}"
 
 
-def _worst(evidence: Evidence) -> int:
+def _worst(evidence: Sums) -> int:
     """The layout that is wrong most; of equals, the one whose table shows it."""
     errors = [
         float(np.abs(fit.weights - evidence.right(place)).max())

@@ -159,6 +159,11 @@ class Layout:
         return f"{self.replicas} replicas of {sizes}{more}"
 
 
+def one_device(examples: Sequence[int]) -> Layout:
+    """These examples on one device."""
+    return Layout(((tuple(examples),),))
+
+
 ENOUGH = 6  # independent examples tell shares of different sizes apart
 _MAX_REPLICAS = 1 << 16  # and micro-batches
 

@@ -20,8 +20,8 @@ import numpy as np
 from samegrad._base.mistakes import counted_regularization
 from samegrad._base.mistakes import part_with as part_words
 from samegrad.testing._catalogue import LOCAL_STATISTICS, OWN_NUMBERS, Mistake
-from samegrad.testing._evidence import Evidence, Runs
 from samegrad.testing._layouts import Layout, layout, of_parts, of_shares, uneven_sizes
+from samegrad.testing._measure import Runs, Sums
 from samegrad.testing._select import EQUAL, LOOSE, TIE, Frame, Said
 from samegrad.testing._updates import Recorded, Vector
 
@@ -181,7 +181,7 @@ def probe_layouts(
     return found
 
 
-def explain_term(evidence: Evidence) -> list[Mistake] | None:
+def explain_term(evidence: Sums) -> list[Mistake] | None:
     """A term that no examples explain, as often as a count says.
 
     The update of a single example holds the term once, so that weights c bring it along Σc times
@@ -212,7 +212,7 @@ def explain_term(evidence: Evidence) -> list[Mistake] | None:
     return list({row.name: row for row in made if row is not None}.values())
 
 
-def _is_of_one_device(one: Hypothesis, evidence: Evidence) -> bool:
+def _is_of_one_device(one: Hypothesis, evidence: Sums) -> bool:
     """Whether it says the same of all layouts of the batch: right where it says what weighs."""
     count, known = len(evidence.layouts), np.asarray(one.known)
     scale = float(np.abs(known).max())
@@ -221,7 +221,7 @@ def _is_of_one_device(one: Hypothesis, evidence: Evidence) -> bool:
     )
 
 
-def _of_a_part(evidence: Evidence) -> list[Layout]:
+def _of_a_part(evidence: Sums) -> list[Layout]:
     """Layouts of the first examples, as those of all are."""
     kinds = {(item.replicas, item.micro_batches) for item in evidence.layouts}
     count, even = max(evidence.examples // 2, max(r * k for r, k in kinds)), evidence.settings.even
@@ -237,7 +237,7 @@ def _of_a_part(evidence: Evidence) -> list[Layout]:
     ]
 
 
-def explain_parts(evidence: Evidence) -> Mistake | None:
+def explain_parts(evidence: Sums) -> Mistake | None:
     """Two rows, one for each part of the loss or of the parameters.
 
     Single examples give g_i + p_i, the sum of both parts. If row A holds for one and row B for the
@@ -382,7 +382,7 @@ def _by_share(rest: Mistake | None) -> Mistake:
     )
 
 
-def explain_own_numbers(evidence: Evidence) -> Mistake | None:
+def explain_own_numbers(evidence: Sums) -> Mistake | None:
     """A number that a replica has for itself, and all its examples share: a random factor, say.
 
     The weights of the examples may be right then, but what an example does depends on which replica

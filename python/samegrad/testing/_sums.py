@@ -8,8 +8,8 @@ import numpy as np
 
 from samegrad.testing._catalogue import CLIPPED_PARTS, CLIPPED_REPLICAS, Mistake
 from samegrad.testing._diagnosis import Found
-from samegrad.testing._evidence import Evidence
 from samegrad.testing._layouts import Groups, Layout, StepError, of_parts, of_shares
+from samegrad.testing._measure import NO_SUM, Sums
 from samegrad.testing._models import (
     COUNTS,
     explain_own_numbers,
@@ -17,7 +17,6 @@ from samegrad.testing._models import (
     explain_term,
     outside,
 )
-from samegrad.testing._one_device import NO_SUM
 from samegrad.testing._select import EQUAL, LOOSE, UNNAMED, factors_alike
 from samegrad.testing._updates import Vector
 
@@ -38,13 +37,13 @@ _WRONG = "not the update of one device"
 _RIGHT = Found("correct", right=True)
 
 
-def explain_sum(evidence: Evidence) -> Found | None:
+def explain_sum(evidence: Sums) -> Found | None:
     """What is found, or None where the update of one device is no sum over examples.
 
     Raises:
         StepError: Noise hides the weights.
     """
-    is_sum = evidence.device.is_sum
+    is_sum = evidence.is_sum
     right = evidence.error(evidence.right)
     explained = is_sum and all(evidence.explained(fit) for fit in evidence.fits)
     if _same(evidence) and (not evidence.given or right <= evidence.tolerance):
@@ -63,7 +62,7 @@ def explain_sum(evidence: Evidence) -> Found | None:
     return _unequal(evidence, explained) if is_sum else None
 
 
-def _in_noise(evidence: Evidence) -> Found:
+def _in_noise(evidence: Sums) -> Found:
     """What whole updates tell, where noise hides the weights.
 
     A mistake of any kind must be told from what is right. Those of a sampler concern a few
@@ -78,7 +77,7 @@ def _in_noise(evidence: Evidence) -> Found:
     singles = np.stack([single.sketch for single in evidence.singles])
     # Others are right on these layouts, of which a note tells.
     rows = [(row, w - right) for row, w in said if row and np.abs(w - right).max() > EQUAL]
-    noise = evidence.device.noise
+    noise = evidence.noise
     usual = float(noise.factor * noise.level * np.sqrt(np.count_nonzero(singles.any(axis=0))))
 
     def far(apart: Vector) -> float:
@@ -139,7 +138,7 @@ def _is_refuted(moved: Vector, singles: Vector, seen: Vector, rough: Vector) -> 
     return False
 
 
-def _unequal(evidence: Evidence, explained: bool) -> Found | None:
+def _unequal(evidence: Sums, explained: bool) -> Found | None:
     """What is found where updates are not those of one device, and no term is the cause."""
     near = evidence.bench.named()
     if near and explained:
@@ -168,7 +167,7 @@ def _unequal(evidence: Evidence, explained: bool) -> Found | None:
     return Found(_WRONG) if evidence.additive else None
 
 
-def _of_the_grammar(evidence: Evidence) -> list[Mistake]:
+def _of_the_grammar(evidence: Sums) -> list[Mistake]:
     """Points without a name, one factor for all examples, or one device that errs as well."""
     found = evidence.bench.explained()
     if found:
@@ -188,39 +187,39 @@ def _of_the_grammar(evidence: Evidence) -> list[Mistake]:
     return []
 
 
-def ranked(evidence: Evidence) -> list[Mistake]:
+def ranked(evidence: Sums) -> list[Mistake]:
     """Rows, or else one factor for all examples."""
     if near := evidence.bench.named():
         return near
     return [row for row in _of_the_grammar(evidence)[:1] if row.name != UNNAMED]
 
 
-def _hidden(evidence: Evidence) -> StepError:
+def _hidden(evidence: Sums) -> StepError:
     return StepError(
-        f"[step] noise in the updates (relative, {evidence.device.noise.level:.1g}) hides the "
+        f"[step] noise in the updates (relative, {evidence.noise.level:.1g}) hides the "
         f"weights: they are exact to {evidence.exact:.1g} only; use more parameters, examples "
         "that differ more, a smaller constant term, or float64."
     )
 
 
-def _same(evidence: Evidence, near: float = _ROUNDED_OFF) -> bool:
+def _same(evidence: Sums, near: float = _ROUNDED_OFF) -> bool:
     """Whether all updates are that of one device, in which the examples must show."""
     rows = np.stack([single.sketch for single in evidence.singles])
     shares = np.linalg.norm(rows - rows.mean(axis=0), axis=1) * np.abs(evidence.right(0))
     limit = near * float(np.linalg.norm(evidence.runs[0].sketch))
-    if evidence.device.is_sum and limit > _SEEN * float(np.median(shares)):
+    if evidence.is_sum and limit > _SEEN * float(np.median(shares)):
         return False
     return evidence.gaps <= near
 
 
-def _agree(evidence: Evidence) -> bool:
+def _agree(evidence: Sums) -> bool:
     """Whether the weights of one device are those of all layouts."""
     one = evidence.fits[0].weights
     limit = evidence.tolerance * float(np.abs(one).max())
     return all(np.abs(fit.weights - one).max() <= limit for fit in evidence.fits)
 
 
-def explain_clipping(evidence: Evidence) -> Mistake | None:
+def explain_clipping(evidence: Sums) -> Mistake | None:
     """Examples of one replica (or micro-batch) are scaled alike, to a gradient of one length."""
     for groups, mistake in ((of_shares, CLIPPED_REPLICAS), (of_parts, CLIPPED_PARTS)):
         if _to_one_length(evidence, groups):
@@ -228,7 +227,7 @@ def explain_clipping(evidence: Evidence) -> Mistake | None:
     return None
 
 
-def _to_one_length(evidence: Evidence, groups: Groups) -> bool:
+def _to_one_length(evidence: Sums, groups: Groups) -> bool:
     limits, scales = [], []
     for place, fit in enumerate(evidence.fits[1:], start=1):
         right = evidence.right(place)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -23,18 +20,13 @@ from samegrad.testing._catalogue import (
     Mistake,
 )
 from samegrad.testing._diagnosis import Found
-from samegrad.testing._evidence import Runs
 from samegrad.testing._layouts import (
     Layout,
-    Settings,
     StepError,
-    layout,
-    layouts_for,
     of_parts,
     of_shares,
-    rows_of,
-    take,
 )
+from samegrad.testing._measure import NO_SUM, Runs
 from samegrad.testing._models import (
     PROBED,
     explain_shared_batch,
@@ -42,39 +34,10 @@ from samegrad.testing._models import (
     simplest,
     terms,
 )
-from samegrad.testing._one_device import NO_SUM
-from samegrad.testing._select import UNNAMED, Bench, Frame, factors_alike
-from samegrad.testing._updates import Recorder, Step, Vector
+from samegrad.testing._select import UNNAMED, Bench, factors_alike
+from samegrad.testing._updates import Vector
 
-_MAX_EXAMPLES = 24  # examples
 _WRONG = "not the update of one device"
-
-
-class Wholes(Runs):
-    """Runs of a step whose examples have no weights of their own."""
-
-    @cached_property
-    def by_constant(self) -> bool:
-        """Whether a fixed number divides: twice the examples make twice the update."""
-        twice = self.alone([*range(self.examples)] * 2)
-        return bool(abs(twice.norm / self.runs[0].norm - 2) < NO_SUM)
-
-    @property
-    def frame(self) -> Frame:
-        """The layouts, with examples that count alike."""
-        return Frame(self.layouts, np.ones(self.examples), False)
-
-
-def whole_batches(step: Step, batch: Any, settings: Settings) -> Wholes:
-    """Runs of a batch that can be split evenly, if it is large enough for that."""
-    multiple = math.lcm(*(r * k for r in settings.replicas for k in settings.micro_batches))
-    most = min(rows_of(batch), max(_MAX_EXAMPLES, multiple))
-    count = most // multiple * multiple or most
-    recorder = Recorder(step, take(batch, np.arange(count)), width=512, seed=settings.seed)
-    splits = layouts_for(count, settings.replicas, settings.micro_batches, settings.even)
-    given = settings.weights
-    weights = np.ones(count) if given is None else np.asarray(given)[:count] * 1.0
-    return Wholes([layout([count]), *splits], weights, False, recorder, settings, {})
 
 
 def explain_whole(seen: Runs) -> Found:
@@ -83,14 +46,13 @@ def explain_whole(seen: Runs) -> Found:
     Raises:
         StepError: It keeps state, or noise that it draws hides the scaling.
     """
-    assert isinstance(seen, Wholes)
     if seen.gaps <= seen.same:
         row = _of_few(seen)
         return Found("correct", right=True) if row is None else Found(_WRONG, (row,))
     return _of_factors(seen) or _of_groups(seen) or _of_the_exchange(seen)
 
 
-def _of_groups(seen: Wholes) -> Found | None:
+def _of_groups(seen: Runs) -> Found | None:
     """Shares or micro-batches make updates by themselves, which are added; or pieces are scaled."""
     for groups, of_limit in ((of_shares, CLIPPED_REPLICAS), (of_parts, CLIPPED_PARTS)):
         weights = _combination(seen, groups)
@@ -113,7 +75,7 @@ def _of_groups(seen: Wholes) -> Found | None:
     return Found(_WRONG, (CLIPPED_SHARDS,)) if _by_pieces(seen) else None
 
 
-def _of_factors(seen: Wholes) -> Found | None:
+def _of_factors(seen: Runs) -> Found | None:
     """The update of one device, times a factor that depends on the layout."""
     one = seen.runs[0].sketch
     factors = np.array([run.sketch @ one / (one @ one) for run in seen.runs])
@@ -137,7 +99,7 @@ def _of_factors(seen: Wholes) -> Found | None:
 
 
 def _of_few(
-    seen: Wholes, explain: Callable[[Runs], Mistake | None] = explain_shared_batch
+    seen: Runs, explain: Callable[[Runs], Mistake | None] = explain_shared_batch
 ) -> Mistake | None:
     """What explains splits of a few examples, which cannot be even."""
     if seen.settings.even or seen.examples < PROBED:
@@ -148,7 +110,7 @@ def _of_few(
         return None
 
 
-def _of_the_exchange(seen: Wholes) -> Found:
+def _of_the_exchange(seen: Runs) -> Found:
     """Replicas exchange what depends on the batch: a row, or the exchange itself is wrong."""
     for explain in (explain_shared_batch, explain_shares_and_examples):
         if (found := _of_few(seen, explain)) is not None:
@@ -168,7 +130,7 @@ _TERM = "besides, a term that belongs to no example is counted otherwise than th
 Groups = Callable[[Layout], list[tuple[int, ...]]]
 
 
-def _combination(seen: Wholes, groups: Groups) -> list[Vector] | None:
+def _combination(seen: Runs, groups: Groups) -> list[Vector] | None:
     """The weights of the groups' own updates in each layout, if they explain all of them.
 
     A term that belongs to no example may be left over: one direction in all layouts.
@@ -186,7 +148,7 @@ def _combination(seen: Wholes, groups: Groups) -> list[Vector] | None:
     return found if left <= seen.near * np.sqrt(len(seen.layouts)) else None
 
 
-def _with_a_term(seen: Wholes, groups: Groups) -> bool:
+def _with_a_term(seen: Runs, groups: Groups) -> bool:
     """Whether a row for the shares leaves one term over in all layouts, as a count says."""
     own = [np.stack([seen.alone(group).sketch for group in groups(item)]) for item in seen.layouts]
     updates = np.stack([run.sketch for run in seen.runs])
@@ -204,7 +166,7 @@ def _with_a_term(seen: Wholes, groups: Groups) -> bool:
     return False
 
 
-def _how_weighted(seen: Wholes, weights: list[Vector], groups: Groups) -> tuple[str, ...]:
+def _how_weighted(seen: Runs, weights: list[Vector], groups: Groups) -> tuple[str, ...]:
     """A note where the shares have other weights than their parts of the examples."""
     if not seen.limited and seen.by_constant:
         return ()  # a fixed number divides; each share counts once
@@ -223,7 +185,7 @@ def _how_weighted(seen: Wholes, weights: list[Vector], groups: Groups) -> tuple[
     return (f"besides, the shares have the weights {listed} ({seen.layouts[-1]})",)
 
 
-def _limits_sums(seen: Wholes) -> bool:
+def _limits_sums(seen: Runs) -> bool:
     """Whether a few examples together go where they go one by one, and only not as far.
 
     One direction may be left over: a term that is added behind the limit.
@@ -244,7 +206,7 @@ def _limits_sums(seen: Wholes) -> bool:
     return bool(strengths[1] <= seen.near < strengths[0])
 
 
-def _by_pieces(seen: Wholes) -> bool:
+def _by_pieces(seen: Runs) -> bool:
     """Whether as many pieces of the parameters as there are replicas are scaled each by itself."""
     one = seen.runs[0].samples
     large = np.abs(one) > 1e-6 * np.abs(one).max()
