@@ -22,6 +22,7 @@ from samegrad.testing._catalogue import (
     Mistake,
 )
 from samegrad.testing._diagnosis import Diagnosis, Found, ShareRow, factors_of_examples, share_rows
+from samegrad.testing._hypotheses import simplest, terms
 from samegrad.testing._layouts import (
     Layout,
     StepError,
@@ -31,11 +32,9 @@ from samegrad.testing._layouts import (
     uneven_sizes,
 )
 from samegrad.testing._measure import DRIFT, Runs, Sums, limited_lengths
-from samegrad.testing._models import simplest, terms
 from samegrad.testing._select import UNNAMED, Bench, Frame, factors_alike
-from samegrad.testing._sums import explain_sum, ranked
 from samegrad.testing._updates import ROUNDED, Recorded, Vector
-from samegrad.testing._whole import explain_whole
+from samegrad.testing._verdict import explain_sum, explain_whole, ranked
 
 _MEANS = "mean of the replicas' means"  # is refined by who divides where a replica is empty
 _JOIN = "replicas without examples count in the divisor too: join with the initial world size"
@@ -51,30 +50,24 @@ def judge_empty(evidence: Sums, verdict: Diagnosis, asked: bool) -> Diagnosis:
         verdict: On shares that all have examples.
         asked: Whether a step that fails without examples is wrong.
     """
-    if not verdict.correct and (verdict.cause is None or verdict.cause.name != _MEANS):
+    several = [r for r in evidence.settings.replicas[:2] if r > 1]
+    refined = verdict.cause is not None and verdict.cause.name == _MEANS
+    if not several or not (verdict.correct or refined):
         return verdict
     if verdict.correct and evidence.exact > evidence.tolerance:
         return replace(verdict, notes=(*verdict.notes, _NOISE_HIDES))  # by noise
-    count = len(evidence.weights)
-    layouts = [
-        layout([*uneven_sizes(count, r - 1)[:-1], 0, uneven_sizes(count, r - 1)[-1]])
-        if r > 2
-        else layout([count, 0])
-        for r in evidence.settings.replicas[:2]
-        if r > 1
-    ]
-    if not layouts:  # one replica only
-        return verdict
-    runs = [_tried(evidence, item) for item in layouts]
-    kept = [(run, item) for run, item in zip(runs, layouts, strict=True) if run is not None]
-    if len(kept) < len(layouts):
+    layouts = []
+    for r in several:
+        sizes = uneven_sizes(len(evidence.weights), r - 1)
+        layouts.append(layout([sizes[0], 0, *sizes[1:]]))
+    if not all(_takes(evidence, item) for item in layouts):
         if asked and verdict.correct:
             return _fails(evidence, verdict, layouts[0])
         return replace(verdict, notes=(*verdict.notes, _UNTRIED)) if verdict.correct else verdict
-    longer = replace(evidence, layouts=[*evidence.layouts, *(item for _, item in kept)])
+    longer = replace(evidence, layouts=[*evidence.layouts, *layouts])
     if verdict.correct and (
-        max(evidence.gap(run) for run, _ in kept) <= _usually_apart(evidence)
-        or longer.error(longer.right) <= evidence.tolerance
+        max(evidence.gap(evidence.run(item)) for item in layouts) <= _usually_apart(evidence)
+        or longer.wrong <= evidence.tolerance
     ):
         return verdict
     near = ranked(longer)
@@ -86,22 +79,22 @@ def judge_empty(evidence: Sums, verdict: Diagnosis, asked: bool) -> Diagnosis:
     return _fails(evidence, verdict, layouts[0]) if verdict.correct else verdict
 
 
+def _takes(evidence: Sums, item: Layout) -> bool:
+    """Whether the step makes a finite update of a layout."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # means of nothing
+            evidence.run(item)
+    except StepError:  # whatever a step does about no examples
+        return False
+    return True
+
+
 def _usually_apart(evidence: Sums) -> float:
     """How far right updates may be from that of one device, relative: by rounding and by noise."""
     rounded = ROUNDED * evidence.runs[0].rounding
     noise = min(evidence.noise.most(evidence.fits[0]), 0.1)
     return max(1e-3, 3 * evidence.gaps, rounded, noise)
-
-
-def _tried(evidence: Sums, item: Layout) -> Recorded | None:
-    """None if the step fails or gives no number."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # means of nothing
-            run = evidence.run(item)
-    except StepError:  # whatever a step does about no examples
-        return None
-    return run if np.isfinite(run.sketch).all() else None
 
 
 def _fails(evidence: Sums, verdict: Diagnosis, item: Layout) -> Diagnosis:

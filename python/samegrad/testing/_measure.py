@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
@@ -313,14 +313,10 @@ class Sums(Runs):
         found = [fit.weights for fit in self.fits]
         return Bench(self, found, [image] * len(found), self.tolerance)
 
-    def error(self, expected: Callable[[int], Vector]) -> float:
-        """How far the weights found are from those expected, relative to the right ones."""
-        errors = []
-        for place, fit in enumerate(self.fits):
-            said = expected(place)
-            scale = max(np.abs(self.right(place)).max(), np.abs(said).max())
-            errors.append(float(np.abs(fit.weights - said).max() / scale))
-        return max(errors)
+    @property
+    def wrong(self) -> float:
+        """How far the weights found are from the right ones, relative."""
+        return self.bench.error(self.said[0][1])
 
     def steady(self) -> list[int]:
         """The examples without those whose weights drown in noise."""
