@@ -58,7 +58,9 @@ def test_a_loss_that_is_returned_for_backward_is_no_report_unless_declared() -> 
 
 
 def test_the_true_count_is_right_with_empty_shares_too() -> None:
-    found = diagnose(ddp_step(models.build_right, reported=True), BATCH, examples=8, empty_share=True)
+    found = diagnose(
+        ddp_step(models.build_right, reported=True), BATCH, examples=8, empty_share=True
+    )
     assert found.correct and found.reported is None, str(found)
 
 
