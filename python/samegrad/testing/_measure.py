@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 
@@ -45,7 +44,6 @@ class Runs(Frame):
     settings: Settings
     known: dict[Layout, Recorded]
     term: Recorded | None = None
-    by_weights: ClassVar[bool] = False  # whether the weights of single examples are known
 
     def fresh(self, item: Layout) -> Recorded:
         """The step on a layout, again."""
@@ -204,8 +202,6 @@ def limited_lengths(lengths: Sequence[Vector]) -> list[float]:
 @dataclass
 class Sums(Runs):
     """Runs of a step, in terms of the weights of the examples."""
-
-    by_weights: ClassVar[bool] = True
 
     def fresh(self, item: Layout) -> Recorded:
         """The step on a layout, again.
