@@ -128,20 +128,21 @@ class Runs(Frame):
         return max(run.rounding for run in runs)
 
     @property
-    def same(self) -> float:
-        """How far updates may be apart that are equal but for noise, relative.
+    def unsteady(self) -> float:
+        """How far updates may be apart by noise that shows in repeated and turned runs."""
+        return _DEVIATIONS * max(0.0 if self.by_place else self.turned, self.repeated)
 
-        Noise shows in repeated runs and in turned ones, if not all of the update turns with them.
-        """
-        moved = max(0.0 if self.by_place else self.turned, self.repeated)
+    @property
+    def same(self) -> float:
+        """How far updates may be apart that are equal but for noise, relative."""
         # What a limit cuts off makes the rounding of the rest weigh more.
         times = 2 * ROUNDED if self.limited else ROUNDED
-        return max(_SAME, _DEVIATIONS * moved, times * self.rounded)
+        return max(_SAME, self.unsteady, times * self.rounded)
 
     @property
     def near(self) -> float:
         """How much of an update a combination of updates may leave over, relative."""
-        return max(_NEAR, self.same)
+        return max(_NEAR, self.unsteady, self.rounded)
 
     @property
     def left(self) -> float:
