@@ -183,8 +183,9 @@ CATALOGUE: tuple[Mistake, ...] = (
             point=Point((("count", "largest replica"),), powers=WORLD), remedy="weights",
             uneven=False),
     Mistake("padding counts as tokens",
-            "each replica divides by its examples times the longest of them, padding included, "
-            "and the replicas are averaged", point=Point((("padded", "replica"),), powers=WORLD),
+            "each replica divides by its examples times the longest of them, padding included (or "
+            "weights by the largest one of the share), and the replicas are averaged",
+            point=Point((("padded", "replica"),), powers=WORLD),
             remedy="weights"),
     Mistake("padding counts as tokens of the global batch",
             "losses are divided by all examples times the longest of them, padding included",
@@ -292,13 +293,11 @@ assert Point().over == (ALL,)
 
 COPIES_DIFFER = Mistake(
     "the replicas' parameters differ", "after the step the copies of the parameters are not equal",
-    "θ_r differs with r",
-    "reduce the gradients of all parameters before the update, on every replica", remedy="reduce",
+    "θ_r differs with r", remedy="reduce",
 )  # fmt: skip
 EMPTY_SHARE = Mistake(
     "a replica without examples changes the update",
     "a mean over no examples is no number, or counts as a mean", "0 / 0 on the empty replica",
-    "add up sums and counts over the replicas, and divide once",
 )  # fmt: skip
 CLIPPED_REPLICAS = Mistake(
     "gradients are clipped before the replicas are joined",
@@ -341,8 +340,7 @@ LOCAL_STATISTICS = Mistake(
 EQUAL_STATISTICS = Mistake(
     "batch statistics are merged with equal weights",
     "moments of the replicas are averaged as if the shares were equal; even shares are right",
-    "Σ μ_r / R  instead of  Σ n_r μ_r / N",
-    "sum Σx, Σx² and the counts over the replicas, and divide once", remedy="statistics",
+    "Σ μ_r / R  instead of  Σ n_r μ_r / N", remedy="statistics",
 )  # fmt: skip
 OWN_MOMENTS = Mistake(
     "the optimizer's moments are those of the replicas' own gradients",
@@ -354,15 +352,13 @@ NO_GRADIENT_OF_EXCHANGE = Mistake(
     "no gradient passes through what the replicas exchange",
     "what replicas gather from each other (moments, negatives of a contrastive loss) is taken as "
     "a constant, so that a part of the gradient is missing",
-    "∂L_r/∂(own outputs)  instead of  Σ_r ∂L_r/∂(all outputs)",
-    "gather with gradients: the adjoint of a gather sums over the replicas", remedy="statistics",
+    "∂L_r/∂(own outputs)  instead of  Σ_r ∂L_r/∂(all outputs)", remedy="statistics",
 )  # fmt: skip
 SAME_NOISE = Mistake(
     "dropout or noise is equal on all replicas",
     "every replica draws the same random numbers (masks, noise, the interpolation factors of a "
     "gradient penalty) for its own examples",
-    "mask(row of the share)  instead of  mask(row of the batch)",
-    "give every replica its own seed, or draw for the rows of the global batch", remedy="draw",
+    "mask(row of the share)  instead of  mask(row of the batch)", remedy="draw",
 )  # fmt: skip
 OWN_NUMBERS = Mistake(
     "one random factor per replica, shared by its examples",
@@ -376,9 +372,7 @@ CONSTANT_FOR_WEIGHTS = Mistake(
     "weighted losses (of tokens, of what is not masked) are added up and divided by a fixed number "
     "(batch x longest sentence, say) or by nothing; replicas agree with one device, but a batch of "
     "few tokens takes a smaller step than one of many; a sum that is meant so may stay",
-    "w_i / C  instead of  w_i / W",
-    "divide by the sum of the weights of all replicas: nn.compute_weighted_mean_loss",
-    remedy="weights",
+    "w_i / C  instead of  w_i / W", remedy="weights",
 )  # fmt: skip
 
 OTHER: tuple[Mistake, ...] = (

@@ -7,12 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from samegrad.testing._diagnosis import Diagnosis
-from samegrad.testing._evidence import AloneError, gather
+from samegrad.testing._gather import AloneError, gather, whole_batches
 from samegrad.testing._judge import judge, judge_empty
 from samegrad.testing._layouts import Settings, StepError
 from samegrad.testing._over_processes import Processes, check_batch, of_all, spread
 from samegrad.testing._updates import Step
-from samegrad.testing._whole import whole_batches
 from samegrad.testing._words import FRAMEWORKS
 
 

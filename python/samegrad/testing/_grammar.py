@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,68 +27,52 @@ NORM: Sum = ("weight", "norm")  # whatever makes the weights sum to 1
 class Ingredient(NamedTuple):
     """A factor of the weight of an example."""
 
-    make: Callable[[Situation], Vector]
+    make: Callable[[Situation], Any]  # a number per example
     symbol: str
     words: str
     cost: float = 1.0
 
 
-def _axis(first: bool, micro: bool) -> Callable[[Situation], Vector]:
-    """1 for the first (or last) replica or micro-batch, 0 for the others."""
-
-    def of(s: Situation) -> Vector:
-        if micro:
-            own, end = s.micro_batch, 0 if first else s.micro_batches - 1
-        else:
-            own, end = s.replica, int(s.replica.min() if first else s.replica.max())
-        return np.asarray(own == end, dtype=np.float64)
-
-    return of
-
-
-def _several(make: Callable[[Situation], Any], micro: bool) -> Callable[[Situation], Vector]:
+def _several(make: Callable[[Situation], Any], micro: bool) -> Callable[[Situation], Any]:
     """1 where there is one replica (or micro-batch) only."""
 
-    def of(s: Situation) -> Vector:
+    def of(s: Situation) -> Any:
         several = (s.micro_batches if micro else s.replicas) > 1
-        return np.asarray(make(s) if several else np.ones(len(s.weights)), dtype=np.float64)
+        return make(s) if several else s.ones
 
     return of
-
-
-def _again(s: Situation) -> Vector:
-    """R^(K-1-k): the gradients of micro-batch k are in K - k sums."""
-    return np.asarray(float(s.replicas) ** (s.micro_batches - 1.0 - s.micro_batch))
-
-
-def _halved(s: Situation) -> Vector:
-    """A running average (a + g) / 2 of what arrives."""
-    return np.asarray(0.5 ** (s.replicas - np.maximum(s.replica, 1.0)))
 
 
 def _who() -> dict[str, Ingredient]:
-    found = {"all": Ingredient(lambda s: np.ones(len(s.weights)), "", "", 0.0)}
-    for what, micro, letter in (("replica", False, "r"), ("micro-batch", True, "k")):
+    found = {"all": Ingredient(lambda s: s.ones, "", "", 0.0)}
+    for what, letter in (("replica", "r"), ("micro-batch", "k")):
         for end in ("first", "last"):
-            own = _axis(end == "first", micro)
-            for key, factor, words in (
-                ("only", own, f"only the {end} {what} is kept"),
-                ("not", lambda s, own=own: 1.0 - own(s), f"the {end} {what} is left out"),
-                ("twice", lambda s, own=own: 1.0 + own(s), f"the {end} {what} counts twice"),
-            ):
-                symbol = {"only": f"[{letter} = {end}]", "not": f"[{letter} ≠ {end}]",
-                          "twice": f"(1 + [{letter} = {end}])"}[key]  # fmt: skip
-                found[f"{key} {end} {what}"] = Ingredient(_several(factor, micro), symbol, words)
+            own = partial(Situation.of, end=end, axis=what)
+            for key, factor, symbol, words in (
+                ("only", own, f"[{letter} = {end}]", "is kept"),
+                ("not", lambda s, own=own: ~own(s), f"[{letter} ≠ {end}]", "is left out"),
+                ("twice", lambda s, own=own: 1.0 + own(s), f"(1 + [{letter} = {end}])",
+                 "counts twice"),
+            ):  # fmt: skip
+                name = f"{key} {end} {what}"
+                said = f"{'only ' if key == 'only' else ''}the {end} {what} {words}"
+                found[name] = Ingredient(_several(factor, letter == "k"), symbol, said)
+    found["only last micro-batch of the first replica"] = Ingredient(
+        lambda s: s.of("first", "replica") & s.of("last", "micro-batch"),
+        "[r = first, k = last]", "only the last micro-batch of the first replica is kept", 1.5,
+    )  # fmt: skip
     found["again"] = Ingredient(
-        _several(_again, True), "R^(K-1-k)", "gradients are reduced again in every micro-batch", 1.5
-    )
+        # The gradients of micro-batch k are in K - k sums.
+        _several(lambda s: s.replicas ** (s.micro_batches - 1.0 - s.micro_batch), True),
+        "R^(K-1-k)", "gradients are reduced again in every micro-batch", 1.5,
+    )  # fmt: skip
     found["by step"] = Ingredient(
         _several(lambda s: 1.0 / (s.micro_batch + 1.0), True), "1/(k+1)",
         "micro-batch k is divided by k + 1", 2.5,
     )  # fmt: skip
     found["halved"] = Ingredient(
-        _several(_halved, False), "2^-(R - max(r, 1))",
-        "the replicas are joined by a running average (a + g) / 2", 2.5,
+        _several(lambda s: 0.5 ** (s.replicas - np.maximum(s.replica, 1.0)), False),
+        "2^-(R - max(r, 1))", "the replicas are joined by a running average (a + g) / 2", 2.5,
     )  # fmt: skip
     return found
 
@@ -98,16 +82,16 @@ def _filled(extra: Callable[[Any, Any, float], Any]) -> Callable[[Situation], Ve
     return lambda s: extra(s.order[0] * 1.0, s.sizes, float(max(s.layout.sizes)))
 
 
-def _end(s: Situation, last: bool) -> Vector:
+def _end(s: Situation, last: bool) -> Any:
     """1 for the first (or last) example of each share."""
     place = s.sizes - 1 if last else 0.0
-    return np.asarray(s.order[0] == place, dtype=np.float64)
+    return 1.0 * (s.order[0] == place)
 
 
 def _rest(s: Situation) -> Vector:
     count = len(s.weights)
     kept = count - count % s.replicas if count >= s.replicas else count
-    return np.asarray(s.order[1] < kept, dtype=np.float64)
+    return np.asarray(s.order[1] < kept)
 
 
 def _sampler(s: Situation) -> Vector:
@@ -126,18 +110,18 @@ def _batches_of(size: int) -> Callable[[Situation], Vector]:
 
     def of(s: Situation) -> Vector:
         kept = np.where(s.sizes >= size, s.sizes // size * size, s.sizes)
-        return np.asarray(s.order[0] < kept, dtype=np.float64)
+        return np.asarray(s.order[0] < kept)
 
     return of
 
 
 def _shortest(s: Situation) -> Vector:
-    return np.asarray(s.order[0] < min(filter(None, s.layout.sizes)), dtype=np.float64)
+    return np.asarray(s.order[0] < min(filter(None, s.layout.sizes)))
 
 
 WHO = _who()
 SEEN: dict[str, Ingredient] = {
-    "once": Ingredient(lambda s: np.ones(len(s.weights)), "", "", 0.0),
+    "once": Ingredient(lambda s: s.ones, "", "", 0.0),
     "filled": Ingredient(_filled(lambda p, n, most: most // n + (p < most % n)), "m_i",
                          "shares are filled up by repeating their examples"),
     "filled by the first": Ingredient(_filled(lambda p, n, most: 1 + (most - n) * (p == 0)), "m_i",
@@ -195,6 +179,7 @@ MEASURES: dict[str, tuple[str, str, float]] = {
     "padded": ("(n{0} max w)", "the examples of {0} times the longest of them", 1.0),
     "at least 1": ("max(W{0}, 1)", "the weights of {0}, at least 1", 1.0),
     "mean at least 1": ("max(W{0}/R, 1)", "the mean of the replicas' weights, at least 1", 1.0),
+    "rounded down": ("⌊W{0}/R⌋", "the weights of {0} by the replicas, rounded down,", 1.5),
     "less 1": ("(n{0} - 1)", "one example less than {0} has", 1.5),
     "pieces": ("C", "their number", 0.0),
 }
@@ -211,7 +196,7 @@ def _measured(s: Situation, what: Sum, seen: Vector) -> Vector:
     """A sum for each example."""
     measure, scope = what
     if measure == "pieces":
-        return np.ones(len(s.weights)) if s.single else s.pieces(scope)
+        return s.pieces(scope)
     if measure == "padded":
         return s.sums(seen, scope) * s.longest(scope)
     if measure == "count":
@@ -219,6 +204,8 @@ def _measured(s: Situation, what: Sum, seen: Vector) -> Vector:
     if measure == "less 1":
         return np.maximum(s.sums(seen, scope) - 1.0, 1.0)
     found = s.sums(s.weights * seen, scope)
+    if measure == "rounded down":
+        return np.maximum(np.floor(found / s.replicas + 1e-9), 1.0)
     if measure == "at least 1":
         return np.maximum(found, 1.0)
     return np.maximum(found / s.replicas, 1.0) if measure == "mean at least 1" else found
@@ -252,7 +239,7 @@ class Point:
 
     def __call__(self, s: Situation) -> Vector:
         found = s.weights
-        seen = _known(s, "once", lambda: np.ones(len(s.weights)))
+        seen = _known(s, "once", lambda: s.ones)
         if not s.single and self.seen != "once":
             seen = _known(s, self.seen, lambda: np.asarray(SEEN[self.seen].make(s)) * 1.0)
             found = found * seen
@@ -377,6 +364,7 @@ def _bottoms(micro: bool, weighted: bool, nodes: bool) -> Iterator[tuple[tuple[S
         if scope != "all":
             yield (("weight", scope), ("weight", scope)), ()
     yield (("mean at least 1", "all"),), ()
+    yield (("rounded down", "all"),), ()
     yield (NORM,), (("weight", "replica"),)
     if not weighted:
         return
@@ -412,6 +400,3 @@ def points(micro: bool, weighted: bool, nodes: bool, fixed: bool) -> tuple[Point
         found += [replace(p, counted=True) for p in base if not fixed]
         found.append(Point((NORM,), (), seen))
     return tuple(sorted(found, key=lambda point: point.cost))
-
-
-__all__ = ["ALL", "NORM", "POWERS", "Point", "Powers", "phrase", "points"]

@@ -3,39 +3,31 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from samegrad.testing._catalogue import (
     CLIPPED_SCALED,
     CONSTANT_FOR_WEIGHTS,
     COPIES_DIFFER,
     EMPTY_SHARE,
-    EQUAL_STATISTICS,
     HIDDEN,
-    LOCAL_STATISTICS,
-    OWN_MOMENTS,
     Mistake,
 )
 from samegrad.testing._diagnosis import Diagnosis, Found, ShareRow, factors_of_examples, share_rows
-from samegrad.testing._evidence import DRIFT, Evidence, Runs, is_limited_scaled
 from samegrad.testing._layouts import (
     Layout,
     StepError,
     StepFailedError,
     layout,
-    of_shares,
     uneven_sizes,
 )
-from samegrad.testing._models import simplest, terms
-from samegrad.testing._select import UNNAMED, Bench, Frame, factors_alike
-from samegrad.testing._sums import explain_sum, ranked
-from samegrad.testing._updates import ROUNDED, Recorded, Vector, rounding_of
-from samegrad.testing._whole import explain_whole
+from samegrad.testing._measure import DRIFT, Runs, Sums, limited_lengths
+from samegrad.testing._reports import explain_loss, explain_statistics
+from samegrad.testing._select import Frame
+from samegrad.testing._updates import ROUNDED
+from samegrad.testing._verdict import explain_sum, explain_whole, ranked
 
 _MEANS = "mean of the replicas' means"  # is refined by who divides where a replica is empty
 _JOIN = "replicas without examples count in the divisor too: join with the initial world size"
@@ -43,7 +35,7 @@ _NOISE_HIDES = "a replica without examples was not judged: noise hides what it c
 _UNTRIED = "a replica without examples was not judged: the step gives no number for it"
 
 
-def judge_empty(evidence: Evidence, verdict: Diagnosis, asked: bool) -> Diagnosis:
+def judge_empty(evidence: Sums, verdict: Diagnosis, asked: bool) -> Diagnosis:
     """The verdict with one more replica that has no examples.
 
     Args:
@@ -51,34 +43,24 @@ def judge_empty(evidence: Evidence, verdict: Diagnosis, asked: bool) -> Diagnosi
         verdict: On shares that all have examples.
         asked: Whether a step that fails without examples is wrong.
     """
-    if not verdict.correct and (verdict.cause is None or verdict.cause.name != _MEANS):
+    several = [r for r in evidence.settings.replicas[:2] if r > 1]
+    refined = verdict.cause is not None and verdict.cause.name == _MEANS
+    if not several or not (verdict.correct or refined):
         return verdict
     if verdict.correct and evidence.exact > evidence.tolerance:
         return replace(verdict, notes=(*verdict.notes, _NOISE_HIDES))  # by noise
-    count = len(evidence.weights)
-    layouts = [
-        layout([*uneven_sizes(count, r - 1)[:-1], 0, uneven_sizes(count, r - 1)[-1]])
-        if r > 2
-        else layout([count, 0])
-        for r in evidence.settings.replicas[:2]
-        if r > 1
-    ]
-    if not layouts:  # one replica only
-        return verdict
-    runs = [_tried(evidence, item) for item in layouts]
-    kept = [(run, item) for run, item in zip(runs, layouts, strict=True) if run is not None]
-    if len(kept) < len(layouts):
+    layouts = []
+    for r in several:
+        sizes = uneven_sizes(len(evidence.weights), r - 1)
+        layouts.append(layout([sizes[0], 0, *sizes[1:]]))
+    if not all(_takes(evidence, item) for item in layouts):
         if asked and verdict.correct:
             return _fails(evidence, verdict, layouts[0])
         return replace(verdict, notes=(*verdict.notes, _UNTRIED)) if verdict.correct else verdict
-    longer = replace(
-        evidence,
-        layouts=[*evidence.layouts, *(item for _, item in kept)],
-        fits=[*evidence.fits, *(evidence.basis.fit(run) for run, _ in kept)],
-    )
+    longer = replace(evidence, layouts=[*evidence.layouts, *layouts])
     if verdict.correct and (
-        max(evidence.gap(run) for run, _ in kept) <= _usually_apart(evidence)
-        or longer.error(longer.right) <= evidence.tolerance
+        max(evidence.gap(evidence.run(item)) for item in layouts) <= _usually_apart(evidence)
+        or longer.wrong <= evidence.tolerance
     ):
         return verdict
     near = ranked(longer)
@@ -90,162 +72,30 @@ def judge_empty(evidence: Evidence, verdict: Diagnosis, asked: bool) -> Diagnosi
     return _fails(evidence, verdict, layouts[0]) if verdict.correct else verdict
 
 
-def _usually_apart(evidence: Evidence) -> float:
-    """How far right updates may be from that of one device, relative: by rounding and by noise."""
-    rounded = ROUNDED * rounding_of(evidence.runs[0].samples)
-    noise = min(evidence.device.noise.residual(evidence.basis, evidence.fits[0]), 0.1)
-    return max(1e-3, 3 * evidence.gaps, rounded, noise)
-
-
-def _tried(evidence: Evidence, item: Layout) -> Recorded | None:
-    """None if the step fails or gives no number."""
+def _takes(evidence: Sums, item: Layout) -> bool:
+    """Whether the step makes a finite update of a layout."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # means of nothing
-            run = evidence.run(item)
+            evidence.run(item)
     except StepError:  # whatever a step does about no examples
-        return None
-    return run if np.isfinite(run.sketch).all() else None
+        return False
+    return True
 
 
-def _fails(evidence: Evidence, verdict: Diagnosis, item: Layout) -> Diagnosis:
+def _usually_apart(evidence: Sums) -> float:
+    """How far right updates may be from that of one device, relative: by rounding and by noise."""
+    rounded = ROUNDED * evidence.runs[0].rounding
+    noise = min(evidence.noise.most(evidence.fits[0]), 0.1)
+    return max(1e-3, 3 * evidence.gaps, rounded, noise)
+
+
+def _fails(evidence: Sums, verdict: Diagnosis, item: Layout) -> Diagnosis:
     return Diagnosis(
         False, EMPTY_SHARE, notes=verdict.notes, tolerance=evidence.tolerance,
         cautions=verdict.cautions,
         summary=summary(evidence, "an empty share is not ignored", item), layout=item,
     )  # fmt: skip
-
-
-def explain_statistics(seen: Runs) -> Mistake | None:
-    """The mistake in the statistics of an `Outcome`, if there are any.
-
-    A moving mean after one step is an affine function of the batch's mean, which is the
-    count-weighted mean of those of the shares. Elements for which that holds on one device are
-    compared with equal weights, and with the share of one replica alone; the others, such as means
-    of squared gradients, with means of what the replicas make of their shares.
-    """
-    runs = seen.runs
-    if any(run.statistics is None for run in runs):
-        return None
-    near = seen.same
-    one = _moments(runs[0])
-    scale = np.abs(one) if one.all() else np.full_like(one, np.abs(one).max() + 1e-300)
-
-    def differ(values: Vector) -> npt.NDArray[np.bool_]:
-        return np.asarray(np.abs(values - one) > near * np.maximum(scale, 1e-3 * scale.max()))
-
-    if not any(differ(_moments(run)).any() for run in runs):
-        return None
-    equal, own_moments = True, False
-    for item, run in zip(seen.layouts[1:], runs[1:], strict=True):
-        own = np.stack([_moments(seen.alone(group)) for group in of_shares(item)])
-        sizes = np.array(item.sizes, dtype=np.float64)
-        weighted, mean, found = sizes / sizes.sum() @ own, own.mean(axis=0), _moments(run)
-        linear = ~differ(weighted)
-        if linear.any() and np.ptp(sizes) > 0:
-            equal &= bool((np.abs(mean - found) <= near * scale.max())[linear].all())
-        rest = differ(found) & ~linear
-        if rest.any() and not (differ(found) & linear).any():
-            own_moments = any(
-                bool((np.abs(said - found) <= 1e-2 * np.abs(found))[rest].all())
-                for said in (weighted, mean)
-            )
-    if own_moments:
-        return OWN_MOMENTS
-    return EQUAL_STATISTICS if equal else LOCAL_STATISTICS
-
-
-def _moments(run: Recorded) -> Vector:
-    assert run.statistics is not None
-    return run.statistics
-
-
-_EXACT = 1e-4  # relative; losses are often float32, printed, or both
-
-
-class Report(NamedTuple):
-    """What is wrong with a reported loss: in words, and as a mistake if one explains it."""
-
-    words: str
-    cause: Mistake | None = None
-
-
-def explain_loss(seen: Runs) -> Report | None:
-    """What is wrong with the reported loss, or None.
-
-    Right is what one device reports for the whole batch, on which the layouts must agree; whether
-    it is a mean or a sum is seen from the losses of single examples, not from the update.
-    """
-    losses = [run.loss for run in seen.runs]
-    if any(loss is None for loss in losses):
-        return None
-    own = [single.loss for single in seen.some_alone] if seen.by_weights else [None]
-    if any(loss is None for loss in own):
-        return _explain_loss_of_batches(seen)
-    each = np.array(own, dtype=np.float64)
-    found = np.array(losses, dtype=np.float64)
-    tolerance = max(min(seen.tolerance, 1e-2), _EXACT)
-    if _difference(found, float(found[0]), seen.layouts, _EXACT) is None:
-        return None
-    scale = max(float(np.abs(found[0]).max()), 1e-300)
-    judge = replace(seen, fixed=bool(abs(found[0] - each.sum()) <= tolerance * scale))
-    right = float(judge.right(0) @ each)
-    if abs(right - found[0]) > tolerance * scale:
-        right = float(found[0])  # another function of the losses: agreement is all that is asked
-    what = _difference(found, right, seen.layouts, tolerance)
-    if what is None:
-        return None
-    bench = Bench(judge, [np.array([x]) for x in found], [each[None, :]] * len(found), tolerance)
-    if rows := bench.named():
-        return _named(what, rows[0])
-    term = _term(judge, found, each, tolerance * scale)
-    if term is not None:
-        return Report(f"{what}: {term.name}")
-    bench.tolerance = _EXACT  # one number for each layout is little to tell many points apart by
-    if rows := bench.explained():
-        return _named(what, rows[0])
-    return _factor_named(what, found / right, judge, tolerance) if right else Report(what)
-
-
-def _term(judge: Runs, found: Vector, each: Vector, limit: float) -> Mistake | None:
-    """A term of the loss that belongs to no example, as often as a count says."""
-    for row, said in judge.said:
-        # Among several replicas it must differ: one number for all of them fits anything.
-        one = terms(judge.layouts, row, (said @ each)[:, None], said.sum(axis=1), start=1)
-        near = simplest(found[:, None], one, limit)
-        if near and (made := near[0].made()) is not None:
-            return made
-    return None
-
-
-def _explain_loss_of_batches(seen: Runs) -> Report | None:
-    """The same without losses of single examples: one device's loss against the others."""
-    found = np.array([run.loss for run in seen.runs], dtype=np.float64)
-    what = _difference(found, float(found[0]), seen.layouts, _EXACT)
-    if what is None or not found[0]:
-        return None if what is None else Report(what)
-    frame = Frame(seen.layouts, np.ones(seen.examples), False)
-    return _factor_named(what, found / found[0], frame, _EXACT)
-
-
-def _factor_named(what: str, ratios: Vector, frame: Frame, tolerance: float) -> Report:
-    row = factors_alike(frame, ratios, tolerance)[0]
-    return Report(what) if row.name == UNNAMED else _named(what, row)
-
-
-def _difference(
-    found: Vector, right: float, layouts: Sequence[Layout], tolerance: float
-) -> str | None:
-    errors = np.abs(found - right)
-    if errors.max() <= tolerance * max(abs(right), 1e-300):
-        return None
-    worst = int(np.argmax(errors))
-    return f"it reads {found[worst]:.6g} where one device has {right:.6g} ({layouts[worst]})"
-
-
-def _named(what: str, row: Mistake) -> Report:
-    more = f" ({row.report})" if row.report else ""
-    return Report(f"{what}: {row.name}{more}", row)
 
 
 _FIXED = (
@@ -278,7 +128,7 @@ def judge(seen: Runs) -> Diagnosis | None:
 def _found(seen: Runs) -> Found | None:
     if max(run.drift for run in seen.runs) > DRIFT:
         return Found("the replicas' copies differ", (COPIES_DIFFER,))
-    found = explain_sum(seen) if isinstance(seen, Evidence) else explain_whole(seen)
+    found = explain_sum(seen) if isinstance(seen, Sums) else explain_whole(seen)
     if found is not None and found.right and (statistics := explain_statistics(seen)):
         return Found("the statistics are not those of one device", (statistics,), (), found.notes)
     return found
@@ -286,7 +136,7 @@ def _found(seen: Runs) -> Found | None:
 
 def verdict_on(seen: Runs, found: Found) -> Diagnosis:
     """The diagnosis with the layout that shows the mistake best; likely causes come first."""
-    sums = seen if isinstance(seen, Evidence) else None
+    sums = seen if isinstance(seen, Sums) else None
     notes = [*(_of_fixed_numbers(seen) if sums else [_JUDGED_WHOLE]), *found.notes]
     place, rows = len(seen.layouts) - 1, tuple[ShareRow, ...]()
     if found.right:
@@ -312,7 +162,11 @@ def verdict_on(seen: Runs, found: Found) -> Diagnosis:
 def summary(seen: Runs, what: str, worst: Layout | None = None) -> str:
     """The first line of a diagnosis."""
     where = f" ({worst})" if worst is not None else ""
-    how = f"weights exact to {seen.tolerance:.1g}" if seen.by_weights else "compared as a whole"
+    how = (
+        f"weights exact to {seen.tolerance:.1g}"
+        if isinstance(seen, Sums)
+        else "compared as a whole"
+    )
     return f"{what}{where}; {seen.examples} examples on {len(seen.layouts)} layouts, {how}"
 
 
@@ -334,7 +188,25 @@ def _cautions(seen: Runs) -> tuple[Mistake, ...]:
     """What one device does as well, where the weights that the user gave say otherwise."""
     differ = seen.given and float(np.ptp(seen.weights)) > 0
     found = [CONSTANT_FOR_WEIGHTS] if seen.fixed and differ else []
-    return (*found, *([CLIPPED_SCALED] if is_limited_scaled(seen.lengths) else []))
+    return (*found, *([CLIPPED_SCALED] if _is_limited_scaled(seen) else []))
+
+
+def _is_limited_scaled(seen: Runs) -> bool:
+    """Whether a limit looks like one of scaled gradients: a round number by a power of two.
+
+    Loss scales are powers of two; limits and learning rates are round in decimals.
+    """
+    return any(
+        not _is_round(limit) and any(_is_round(limit * 2.0**j) for j in range(8, 25))
+        for limit in limited_lengths(seen.lengths)
+        if 0 < limit < 5e-3
+    )
+
+
+def _is_round(value: float) -> bool:
+    """Whether one digit, or 1.5 or 2.5, tells the number."""
+    digits = value / 10.0 ** np.floor(np.log10(value) + 1e-9)
+    return bool(min(abs(digits - d) for d in (1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9, 10)) < 2e-4)
 
 
 def _alike(seen: Runs) -> str | None:
@@ -354,7 +226,7 @@ def _alike(seen: Runs) -> str | None:
     return f"{told}these splits cannot tell it from: {names}{wrong_by if worst > 1 else ''}"
 
 
-def _worst(evidence: Evidence) -> int:
+def _worst(evidence: Sums) -> int:
     """The layout that is wrong most; of equals, the one whose table shows it."""
     errors = [
         float(np.abs(fit.weights - evidence.right(place)).max())

@@ -91,18 +91,22 @@ class Settings:
                 "examples without weight."
             )
 
-    def usable(self, count: int) -> int:
-        """How many of so many examples the layouts can take.
+    def usable(self, chosen: npt.NDArray[np.intp]) -> int:
+        """How many of these examples, the first ones, the layouts can take.
 
-        Where uneven shares are taken, a little fewer, so that shares cannot be even: that hides
-        mistakes.
+        Where uneven shares are taken, a little fewer, so that neither the examples nor their
+        weights can be dealt out evenly: that hides mistakes.
         """
         if self.even:
-            return self._even(count)
-        for fewer in range(count, max(ENOUGH, count - 4) - 1, -1):
-            if all(fewer % r for r in self.replicas if r > 1):
-                return fewer
-        return count
+            return self._even(len(chosen))
+        ones = np.ones(len(chosen))
+        weights = ones if self.weights is None else np.asarray(self.weights)[chosen] * 1.0
+        several = [r for r in self.replicas if r > 1]
+        for own in (weights, ones):
+            for fewer in range(len(chosen), max(ENOUGH, len(chosen) - 5) - 1, -1):
+                if all(fewer % r and own[:fewer].sum() % r for r in several):
+                    return fewer
+        return len(chosen)
 
     def _even(self, count: int) -> int:
         whole = math.lcm(*(r * k for r in self.replicas for k in self.micro_batches))
@@ -153,6 +157,11 @@ class Layout:
         sizes = "+".join(map(str, self.sizes))
         more = f" in {self.micro_batches} micro-batches" if self.micro_batches > 1 else ""
         return f"{self.replicas} replicas of {sizes}{more}"
+
+
+def one_device(examples: Sequence[int]) -> Layout:
+    """These examples on one device."""
+    return Layout(((tuple(examples),),))
 
 
 ENOUGH = 6  # independent examples tell shares of different sizes apart

@@ -141,10 +141,11 @@ class StepOfAll:
         )  # fmt: skip
         found = self._processes.met("what the step returned", brought)
         outcome: Outcome = found[0][0]
-        losses = [loss for _, _, loss in found]
-        if outcome.loss is not None and any(not _equal(loss, losses[0]) for loss in losses):
-            known = [float(loss.reshape(())) for loss in losses if loss is not None]
-            outcome = outcome._replace(loss=sum(known) / len(known))
+        known = [loss for _, _, loss in found if loss is not None]  # of one rank, often
+        if any(not np.array_equal(loss, known[0], equal_nan=True) for loss in known):
+            outcome = outcome._replace(loss=float(np.mean([loss.reshape(()) for loss in known])))
+        elif known:
+            outcome = outcome._replace(loss=known[0])
         if outcome.replicas is None:
             copies = [one for _, one, _ in found if one is not None]
             outcome = outcome._replace(replicas=copies if len(copies) == len(found) else None)
@@ -160,10 +161,6 @@ def of_all(step: Step, processes: Processes) -> Step:
 
 def _plain(structure: Any) -> Any:
     return None if structure is None else [np.asarray(leaf) for leaf in flatten(structure)]
-
-
-def _equal(a: Any, b: Any) -> bool:
-    return a is not None and b is not None and np.array_equal(a, b, equal_nan=True)
 
 
 def spread(counts: Sequence[int], size: int) -> tuple[tuple[int, ...], str]:

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from samegrad.testing._catalogue import CATALOGUE, Mistake, unnamed
-from samegrad.testing._grammar import ALL, POWERS, Point, Powers, phrase, points
+from samegrad.testing._grammar import POWERS, Point, Powers, phrase, points
 from samegrad.testing._layouts import Layout
 from samegrad.testing._situation import Situation
 from samegrad.testing._updates import Vector
@@ -23,15 +23,6 @@ LOOSE = 3  # times the tolerance, where numbers that are found are compared with
 TIE = 0.1  # of the tolerance, by which the better of two hypotheses must be better
 EQUAL = 1e-9  # relative; numbers that are equal but for float64
 _MAX_ALIKE = 4  # hypotheses that are told as one of
-_ALONE: dict[Powers, str] = {
-    (-1, 0): "share of the global batch, then mean",
-    (1, 0): "multiplied by the replicas",
-    (0, -1): "micro-batches are divided twice",
-    (0, 1): "multiplied by the micro-batches",
-}
-_ROWS = {row.name: row for row in CATALOGUE}
-
-
 Said = list[tuple[Mistake | None, Vector]]
 
 
@@ -40,7 +31,7 @@ class Frame:
     """Layouts of examples, and what the examples count.
 
     Args:
-        layouts: One device first.
+        layouts: Of all examples or of the first ones.
         weights: Of the examples, as one device has them.
         fixed: Whether a fixed number divides.
     """
@@ -54,26 +45,32 @@ class Frame:
         """Of a layout, or of each example by itself."""
         key = -1 if single else place
         if key not in self._known:
-            self._known[key] = Situation(self.layouts[place], self.weights, single)
+            item = self.layouts[place]
+            own = self.weights if single else self.weights[: len(item.examples)]
+            self._known[key] = Situation(item, own, single)
         return self._known[key]
 
     def table(self, predict: Callable[[Situation], Vector]) -> Vector:
         """Weights in terms of the updates of single examples, which the mistake made as well.
 
         Returns:
-            A row per layout.
+            A row per layout; 0 for absent examples.
         """
         places = [self.situation(p) for p in range(len(self.layouts))]
-        found = np.stack([predict(place) for place in places])
+        found = np.zeros((len(places), len(self.weights)))
+        for row, place in zip(found, places, strict=True):
+            row[: len(place.weights)] = predict(place) / (place.right if self.fixed else 1.0)
         if self.fixed:
-            return np.asarray(found / places[0].right)
+            return found
         alone = predict(self.situation(0, single=True))
         return np.asarray(found / np.where(alone == 0, 1.0, alone), dtype=np.float64)
 
     def right(self, place: int) -> Vector:
         """The weights that a layout should have, in terms of the single updates."""
-        ones = np.ones_like(self.weights)
-        return ones if self.fixed else self.situation(place).right
+        own = self.situation(place)
+        found = np.zeros(len(self.weights))
+        found[: len(own.weights)] = 1.0 if self.fixed else own.right
+        return found
 
     @cached_property
     def said(self) -> Said:
@@ -216,40 +213,26 @@ def with_powers(point: Point, powers: Powers) -> Point:
 
 def called(point: Point) -> Mistake:
     """The row of a point, or the nearest row with factors, or the point by its formula."""
-    a, b = point.powers[0] + point.powers[1], point.powers[2]
-    if point.over == (ALL,) and (point.seen, point.who, point.times) == ("once", "all", ()):
-        return _whole_factor(point, (a, b))
-    found: list[tuple[float, Mistake, Powers]] = []
+    base, (r, active, k) = replace(point, powers=(0, 0, 0)), point.powers
+    if base == Point() and not {abs(r + active), abs(k)} <= {0, 1}:
+        said = phrase((r + active, k))
+        return whole(f"the whole update is {said}", f"all examples are {said}", point)
+    found: list[tuple[Mistake, Powers]] = []
     for row in CATALOGUE:
-        own = row.point
-        if (
-            own is None
-            or row.empty
-            or replace(own, powers=(0, 0, 0)) != replace(point, powers=(0, 0, 0))
-        ):
-            continue
-        left = (a - own.powers[0] - own.powers[1], b - own.powers[2])
-        found.append((abs(left[0]) + abs(left[1]), row, left))
-    least = min(found, key=lambda item: item[0], default=None)
-    if least is None or (least[0] and least[2] not in POWERS):
+        if row.point is not None and not row.empty and replace(row.point, powers=(0, 0, 0)) == base:
+            own = row.point.powers
+            found.append((row, (r + active - own[0] - own[1], k - own[2])))
+    if not found:
         return unnamed(point)
-    _, row, left = least
+    row, left = min(found, key=lambda item: abs(item[1][0]) + abs(item[1][1]))
     if left == (0, 0):
         return row
-    more = f"all is {phrase(left)}"
-    return _joined(replace(row, point=point, formula=""), f"{row.name}; and {more}", more)
-
-
-def _whole_factor(point: Point, powers: Powers) -> Mistake:
-    """All examples are scaled alike."""
-    if powers in _ALONE:
-        return _ROWS[_ALONE[powers]]
-    if all(abs(power) == 1 for power in powers):
-        pair = [_ROWS[_ALONE[one]] for one in ((powers[0], 0), (0, powers[1]))]
-        name = f"{pair[0].name}; and {pair[1].name}"
-        return _joined(replace(pair[0], point=point, formula=""), name, pair[1].sentence)
-    said = phrase(powers)
-    return whole(f"the whole update is {said}", f"all examples are {said}", point)
+    if left not in POWERS:
+        return unnamed(point)
+    name = sentence = f"all is {phrase(left)}"
+    if base == Point():
+        name, sentence, *_ = called(Point(powers=(left[0], 0, left[1]))).words
+    return _joined(replace(row, point=point, formula=""), f"{row.name}; and {name}", sentence)
 
 
 def whole(name: str, sentence: str, point: Point | None = None, times: float = 1.0) -> Mistake:
@@ -284,18 +267,3 @@ def factors_alike(frame: Frame, factors: Vector, tolerance: float) -> list[Mista
     listed = list(zip(factors, frame.layouts, strict=True))[:4]
     names = ", ".join(f"{value:.4g} for {item}" for value, item in listed)
     return [whole(UNNAMED, f"all examples are scaled alike: {names}")]
-
-
-__all__ = [
-    "EQUAL",
-    "LOOSE",
-    "TIE",
-    "UNNAMED",
-    "Bench",
-    "Frame",
-    "called",
-    "factor",
-    "factors_alike",
-    "whole",
-    "with_powers",
-]

@@ -13,6 +13,7 @@ from samegrad.testing._layouts import Layout
 from samegrad.testing._updates import Vector
 
 Indices = npt.NDArray[np.intp]
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)  # arrays have no one answer to ==
@@ -36,15 +37,24 @@ class Situation:
         """w_i / W."""
         return np.asarray(self.weights / self.weights.sum(), dtype=np.float64)
 
+    @property
+    def ones(self) -> Vector:
+        """1 for each example."""
+        return np.ones(len(self.weights))
+
     @cached_property
-    def places(self) -> tuple[Indices, Indices, Indices]:
-        """The replica of each example, its micro-batch, and its place in the micro-batch."""
-        replica, micro_batch, place = (np.zeros(len(self.weights), dtype=np.intp) for _ in "rkp")
+    def places(self) -> tuple[Indices, Indices, Indices, Indices, Indices]:
+        """Replica, micro-batch, and the places in the micro-batch, in the share and in all."""
+        found = np.zeros((5, len(self.weights)), dtype=np.intp)
+        in_all = 0
         for r, share in enumerate(self.layout.parts):
+            in_share = 0
             for k, part in enumerate(share):
-                own = list(part)
-                replica[own], micro_batch[own], place[own] = r, k, np.arange(len(own))
-        return replica, micro_batch, place
+                for place, i in enumerate(part):
+                    found[:, i] = r, k, place, in_share + place, in_all + place
+                in_share += len(part)
+                in_all += len(part)
+        return tuple(found)  # type: ignore[return-value]
 
     @property
     def replica(self) -> Indices:
@@ -56,15 +66,10 @@ class Situation:
         """The micro-batch of each example."""
         return self.places[1]
 
-    @cached_property
+    @property
     def order(self) -> tuple[Indices, Indices]:
         """The place of each example in its replica's share, and among all."""
-        in_share, in_all = np.zeros_like(self.replica), np.zeros_like(self.replica)
-        in_all[list(self.layout.examples)] = np.arange(len(self.weights))
-        for share in self.layout.parts:
-            own = [i for part in share for i in part]
-            in_share[own] = np.arange(len(own))
-        return in_share, in_all
+        return self.places[3:]
 
     @property
     def replicas(self) -> int:
@@ -84,86 +89,75 @@ class Situation:
     @cached_property
     def sizes(self) -> Vector:
         """n_r."""
-        return self.sums(np.ones_like(self.weights), "replica")
+        return self.sums(self.ones, "replica")
 
-    def chunks(self, rule: str) -> tuple[Indices, Vector]:
+    def of(self, end: str, axis: str) -> Mask:
+        """Whether an example is of the "first" or "last" "replica" or "micro-batch"."""
+        own = self.replica if axis == "replica" else self.micro_batch
+        return np.asarray(own == (own.min() if end == "first" else own.max()))
+
+    @cached_property
+    def _labels(self) -> dict[str, Indices]:
+        replica, window = self.replica, self.micro_batch
+        part = replica * self.layout.micro_batches + window
+        return {"part": part, "replica": replica, "window": window, "node": replica // 2,
+                "all": 0 * replica}  # fmt: skip
+
+    def members(self, scope: str) -> Mask:
+        """Which examples (columns) a scope of each example (rows) has.
+
+        Raises:
+            ValueError: There is no such scope.
+        """
+        if self.single:
+            return np.eye(len(self.weights), dtype=bool)
+        end, _, axis = scope.partition(" ")
+        if end in ("first", "last"):
+            same = self.members("replica") if axis == "part" else True
+            return np.logical_and(same, self.of(end, axis))
+        labels = self._labels[scope] if scope in self._labels else self._chunks(scope)[0]
+        return np.asarray(labels[:, None] == labels)
+
+    def sums(self, values: Vector, scope: str) -> Vector:
+        """For each example, the sum of the values over a scope."""
+        if not self.single and scope.startswith("largest "):
+            own = self.sums(values, scope.removeprefix("largest "))
+            return np.full(len(own), own.max())
+        return np.asarray(self.members(scope) @ values, dtype=np.float64)
+
+    def longest(self, scope: str) -> Vector:
+        """The largest weight in a scope."""
+        return np.asarray((self.members(scope) * self.weights).max(axis=1), dtype=np.float64)
+
+    def pieces(self, scope: str) -> Vector:
+        """How many chunks an example's batch has, or how many nodes there are."""
+        if self.single:
+            return self.ones
+        if scope == "node":
+            return self.ones * -(-self.replicas // 2)
+        return self._chunks(scope)[1]
+
+    def _chunks(self, rule: str) -> tuple[Indices, Vector]:
         """The piece of each example where the step cuts its batch, and how many pieces that has.
 
         Args:
             rule: "2 chunks" of about one size, or "chunks of 4" examples, the last one shorter.
-
-        Raises:
-            ValueError: The rule is neither.
         """
         found = re.fullmatch(r"([1-9]\d*) chunks|chunks of ([1-9]\d*)", rule)
         if not found:
             raise ValueError(
-                "[Situation.chunks] rule must be '2 chunks' or 'chunks of 4', with any number of 1 "
-                f"or more: got {rule!r}."
+                f"[Situation] scope must be one of {', '.join(self._labels)}, with first, last or "
+                f"largest before some of them, '2 chunks' or 'chunks of 4': got {rule!r}."
             )
-        number = int(found[1] or found[2])
-        replica, micro_batch, place = self.places
-        sizes = self.sums(np.ones_like(self.weights), "part").astype(np.intp)
+        number, place = int(found[1] or found[2]), self.places[2]
+        sizes = self.sums(self.ones, "part").astype(np.intp)
         if found[1]:
             size, more = sizes // number, sizes % number
-            head = more * (size + 1)
+            head = more * (size + 1)  # the first pieces have one example more
             late = more + (place - head) // np.maximum(size, 1)
-            chunk, count = (
-                np.where(place < head, place // (size + 1), late),
-                np.minimum(number, sizes),
-            )
+            chunk = np.where(place < head, place // (size + 1), late)
+            count = np.minimum(number, sizes)
         else:
             chunk, count = place // number, -(-sizes // number)
-        labels = ((replica * self.layout.micro_batches) + micro_batch) * len(self.weights) + chunk
+        labels = self._labels["part"] * len(self.weights) + chunk
         return labels, np.asarray(count, dtype=np.float64)
-
-    def pieces(self, scope: str) -> Vector:
-        """How many chunks an example's batch has, or how many nodes there are."""
-        if scope == "node":
-            return np.full(len(self.weights), -(-self.replicas // 2) * 1.0)
-        return self.chunks(scope)[1]
-
-    @cached_property
-    def _labels(self) -> dict[str, Indices]:
-        replica, micro_batch, _ = self.places
-        return {
-            "part": replica * self.layout.micro_batches + micro_batch, "replica": replica,
-            "window": micro_batch, "all": np.zeros_like(replica), "node": replica // 2,
-        }  # fmt: skip
-
-    def labels(self, scope: str) -> Indices:
-        """Equal numbers for examples that are together."""
-        return self._labels[scope] if scope in self._labels else self.chunks(scope)[0]
-
-    def sums(self, values: Vector, scope: str) -> Vector:
-        """For each example, the sum of the values over a scope."""
-        if self.single:
-            return np.asarray(values, dtype=np.float64)
-        replica, micro_batch, _ = self.places
-        masks = {
-            "first replica": replica == replica.min(), "last replica": replica == replica.max(),
-            "first window": micro_batch == 0,
-            "last window": micro_batch == self.micro_batches - 1,
-        }  # fmt: skip
-        if scope in masks:
-            return np.full(len(values), values[masks[scope]].sum())
-        if scope.startswith("largest"):
-            own = np.bincount(self.labels(scope.split()[1]), values)
-            return np.full(len(values), own.max())
-        if scope in ("first part", "last part"):
-            mask = masks[scope.replace("part", "window")]
-            return np.asarray(np.bincount(replica, values * mask)[replica], dtype=np.float64)
-        labels = self.labels(scope)
-        return np.asarray(np.bincount(labels, values)[labels], dtype=np.float64)
-
-    def longest(self, scope: str) -> Vector:
-        """The largest weight in a scope."""
-        if self.single:
-            return self.weights
-        labels = self.labels(scope)
-        found = np.zeros(int(labels.max()) + 1)
-        np.maximum.at(found, labels, self.weights)
-        return np.asarray(found[labels], dtype=np.float64)
-
-
-__all__ = ["Indices", "Situation"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,7 +47,13 @@ class Recorded:
     drift: float  # largest difference between the copies of the replicas, relative
     lengths: Vector  # what a limit keeps equal: the norm, the norm of each array, the peak
     samples: Vector  # some elements of the update, in order
+    rounding: float  # of its elements, relative
     statistics: Vector | None
+
+    def without(self, term: Recorded) -> Recorded:
+        """Less a term; its loss, which may be divided otherwise, and its lengths stay."""
+        sketch, samples = self.sketch - term.sketch, self.samples - term.samples
+        return replace(self, sketch=sketch, samples=samples)
 
 
 def _numbers(leaf: Any) -> Any:
@@ -116,9 +122,12 @@ class Recorder:
         norm = float(np.sqrt(squares.sum()))
         loss = None if outcome.loss is None else _one_number(outcome.loss)
         lengths = np.array([norm, *np.sqrt(squares[:64]), peak])
+        samples = _samples(arrays)
+        below = samples[np.abs(samples) < (1 - 1e-6) * peak]  # no limit by value has set these
         return Recorded(
-            sketch, norm, loss, self._drift(outcome, norm), lengths,
-            _samples(arrays), None if outcome.statistics is None else _joined(outcome.statistics),
+            sketch, norm, loss, self._drift(outcome, norm), lengths, samples,
+            rounding_of(below if below.any() else samples),
+            None if outcome.statistics is None else _joined(outcome.statistics),
         )  # fmt: skip
 
     def _call(self, shares: list[Any], arrangement: Layout) -> Any:

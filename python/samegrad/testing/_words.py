@@ -164,6 +164,3 @@ def remedy(key: str, framework: str = "samegrad") -> str:
     if key not in REMEDIES:
         raise ValueError(f"[remedy] key must be one of {', '.join(REMEDIES)}: got {key!r:.80}.")
     return REMEDIES[key][FRAMEWORKS.index(framework)]
-
-
-__all__ = ["FRAMEWORKS", "REMEDIES", "remedy"]

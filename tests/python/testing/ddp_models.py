@@ -136,3 +136,27 @@ def build_spied():
     """Reports what the process has loaded, and how it is set up, as a loss."""
     wrong = "samegrad._core" in sys.modules or torch.get_num_threads() != 1
     return Network(), lambda model, batch: losses(model, batch).sum() * 0 + float(wrong)
+
+
+def build_reported_by(rank: int):
+    """A right update; one rank alone tells its local loss, as `if rank == 0: print(loss)` does."""
+
+    def run(model, share):
+        world = distributed.get_world_size()
+        own = losses(model, share)
+        (own.sum() * world / summed(len(own))).backward()
+        told = rank % world == distributed.get_rank()
+        return float(own.detach().mean()) if told else None
+
+    return Network(), run
+
+
+def build_local_scale():
+    """A right gradient, of a value that nobody means to print: it is the local mean."""
+
+    def loss(model, batch):
+        own = losses(model, batch)
+        right = own.sum() * distributed.get_world_size() / summed(len(own))
+        return right + (own.mean() - right).detach()
+
+    return Network(), loss

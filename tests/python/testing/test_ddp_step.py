@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import multiprocessing
 import os
@@ -43,13 +44,23 @@ def shares(*sizes):
 
 
 def test_the_mean_over_ranks_is_wrong_for_uneven_shares() -> None:
-    found = diagnose(ddp_step(models.build_mean), BATCH, examples=8)
+    found = diagnose(ddp_step(models.build_mean, reported=True), BATCH, examples=8)
     assert found.cause.name == "mean of the replicas' means", str(found)
     assert "mean of the replicas' means" in found.reported
 
 
+def test_a_loss_that_is_returned_for_backward_is_no_report_unless_declared() -> None:
+    found = diagnose(ddp_step(models.build_local_scale), BATCH, examples=8, replicas=(2,))
+    assert found.correct and found.reported is None, str(found)
+    step = ddp_step(models.build_local_scale, reported=True)
+    found = diagnose(step, BATCH, examples=8, replicas=(2,))
+    assert found.correct and found.reported is not None, str(found)
+
+
 def test_the_true_count_is_right_with_empty_shares_too() -> None:
-    found = diagnose(ddp_step(models.build_right), BATCH, examples=8, empty_share=True)
+    found = diagnose(
+        ddp_step(models.build_right, reported=True), BATCH, examples=8, empty_share=True
+    )
     assert found.correct and found.reported is None, str(found)
 
 
@@ -69,7 +80,7 @@ def test_micro_batches_are_reduced_once() -> None:
 
 
 def test_the_update_is_that_of_one_process() -> None:
-    step = ddp_step(models.build_right)
+    step = ddp_step(models.build_right, reported=True)
     parts, whole = step(shares(3, 4, 5)), step(shares(12))
     assert len(parts.replicas) == 3
     for found, expected in zip(parts.update, whole.update, strict=True):
@@ -78,7 +89,7 @@ def test_the_update_is_that_of_one_process() -> None:
 
 
 def test_an_empty_share_counts_as_a_rank_as_in_pytorch() -> None:
-    step = ddp_step(models.build_mean)
+    step = ddp_step(models.build_mean, reported=True)
     empty, whole = step(shares(12, 0)), step(shares(12))
     np.testing.assert_allclose(empty.update[0], whole.update[0] / 2, rtol=1e-12)
     assert np.isnan(empty.loss)
@@ -95,7 +106,7 @@ def test_build_may_take_the_rank() -> None:
 
 
 def test_a_worker_has_one_thread_and_no_engine() -> None:
-    assert ddp_step(models.build_spied)(shares(2, 2)).loss == 0.0
+    assert ddp_step(models.build_spied, reported=True)(shares(2, 2)).loss == 0.0
 
 
 @pytest.mark.parametrize(
@@ -120,7 +131,7 @@ def test_a_rank_that_fails_says_why_and_leaves_no_process(build, words) -> None:
 def test_the_run_after_a_failure_works() -> None:
     with pytest.raises(StepError, match="no data for this rank"):
         ddp_step(models.build_raises)(shares(2, 3))
-    assert np.isfinite(ddp_step(models.build_mean)(shares(2, 3)).loss)
+    assert np.isfinite(ddp_step(models.build_mean, reported=True)(shares(2, 3)).loss)
 
 
 def test_a_function_that_no_process_can_import_is_named() -> None:
@@ -180,3 +191,11 @@ def test_processes_end_with_the_program_even_if_it_is_killed(tmp_path: Path) -> 
                     os.kill(worker, 0)
                     time.sleep(0.1)
                 pytest.fail("the worker lives on")
+
+
+@pytest.mark.parametrize(("rank", "which"), [(0, "first"), (-1, "last")])
+def test_a_report_of_one_rank_only_is_judged(rank: int, which: str) -> None:
+    build = functools.partial(models.build_reported_by, rank)
+    found = diagnose(ddp_step(build, whole_share=True), BATCH, examples=8)
+    assert found.correct, str(found)
+    assert found.reported and f"that of the {which} replica alone" in found.reported, str(found)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from test_combined_mistakes import GRADIENTS, WEIGHTS, layout_of
 
-from samegrad.testing import CATALOGUE, Layout, Situation, StepError, diagnose
+from samegrad.testing import CATALOGUE, Layout, Outcome, Situation, StepError, diagnose
 from samegrad.testing._grammar import Point, points
 from samegrad.testing._select import with_powers
 
@@ -196,3 +196,27 @@ def test_even_shares_tell_what_a_short_batch_would_do() -> None:
         note.startswith("right while all shares are equal")
         and "counts up to 4 times in 3 replicas of 4+4+1" in note
     ), note
+
+
+def test_a_count_that_is_rounded_down_shows_and_is_named() -> None:
+    """Also where the first examples' weights could be divided by the replicas."""
+    tokens = np.array([3, 2, 1, 6, 4, 2, 5, 1, 3, 3, 6, 6] + 18 * [1])
+
+    def step(shares):
+        each = sum(int(tokens[s[0]].sum()) for s in shares) // len(shares)
+        return sum(tokens[s[0]] @ GRADIENTS[s[0]] for s in shares) / each / len(shares)
+
+    found = diagnose(step, (np.arange(30),), weights=tokens)
+    assert found.cause is not None and "rounded down" in found.cause.name, str(found)
+
+
+def test_a_report_of_one_micro_batch_of_one_replica_is_named() -> None:
+    losses = RNG.uniform(1, 3, size=30)
+
+    def step(shares):
+        window = shares[0] if isinstance(shares[0], list) else [shares[0]]
+        _, order = layout_of(shares)
+        return Outcome(GRADIENTS[order].mean(axis=0), losses[window[-1][0]].mean())
+
+    found = diagnose(step, (np.arange(30),), **WINDOW)
+    assert found.correct and "last micro-batch of the first replica" in found.reported, str(found)

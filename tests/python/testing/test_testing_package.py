@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import inspect
 import os
 import subprocess
 import sys
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 
 import samegrad as tf
+from samegrad.cli.doctor import add_options
 from samegrad.testing import diagnose
 from samegrad.testing.adapters import samegrad_step
 
@@ -181,3 +184,10 @@ def test_modules_of_the_package_are_there_without_an_import() -> None:
     show = "import samegrad as tf; print(tf.testing.adapters.torch_step.__name__)"
     done = subprocess.run([sys.executable, "-c", show], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "torch_step"
+
+
+def test_the_command_has_every_option_of_the_function() -> None:
+    parser = argparse.ArgumentParser()
+    add_options(parser)
+    options = set(vars(parser.parse_args(["a.py::step"])))
+    assert set(inspect.signature(diagnose).parameters) <= options

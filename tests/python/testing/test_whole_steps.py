@@ -130,3 +130,31 @@ def test_the_reported_loss_of_such_a_step_has_a_verdict() -> None:
     step = lambda s: Outcome(bn.synchronised(s), 3.0 * len(s))  # noqa: E731
     found = diagnose(step, EXAMPLES)
     assert found.correct and "multiplied by the replicas" in found.reported
+
+
+def balanced(strength):
+    """An auxiliary loss over each share's mean (load balancing), beside a right mean."""
+
+    def balance(share):
+        x, y = share
+        z = np.tanh(x @ np.ones((6, 2)) / 3 + y)
+        return np.ravel(x.T @ ((1 - z**2) * z.mean(axis=0))) / len(x)
+
+    def step(shares):
+        whole = sum(total(share) for share in shares) / count(shares)
+        aux = np.mean([balance(share) for share in shares], axis=0)
+        return whole + strength * np.pad(aux, (0, len(whole) - len(aux)))
+
+    return step
+
+
+def test_a_part_of_the_loss_that_depends_on_the_share_is_named() -> None:
+    found = diagnose(balanced(10), EXAMPLES)
+    assert found.cause is not None, str(found)
+    assert "in a part of the loss, batch statistics" in found.cause.name, str(found)
+    assert "the rest is right" in found.cause.sentence
+
+
+def test_what_examples_leave_unexplained_in_any_order_is_no_noise() -> None:
+    """A weak term over the share must not hide itself."""
+    assert not diagnose(balanced(1), EXAMPLES).correct

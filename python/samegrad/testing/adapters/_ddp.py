@@ -31,6 +31,7 @@ def ddp_step(
     build: Callable[..., tuple[Any, Callable[[Any, Any], Any]]],
     *,
     whole_share: bool = False,
+    reported: bool = False,
     seed: int = 0,
     timeout: float = 60.0,
     **options: Any,
@@ -49,13 +50,15 @@ def ddp_step(
         whole_share: Instead of a loss, build returns run(model, share), which calls `backward`
             itself, is given the list of micro-batches where there are several, and returns the
             loss that the rank reports, or None. Else micro-batches are added up under `no_sync`.
+        reported: Whether the loss that build returns is also what each rank reports. Default: it is
+            returned for `backward` alone, may be scaled for that, and is not judged by itself.
         seed: Of PyTorch, set in each process before each run.
         timeout: Seconds for one run.
         **options: Of DistributedDataParallel, such as find_unused_parameters=True.
 
     Returns:
-        A step whose update is the gradient of rank 0, and whose loss is the mean of the ranks'.
-        Replicas without examples are tried only where `diagnose` is asked to.
+        A step whose update is the gradient of rank 0, and whose loss is the mean of those that
+        ranks report, if any. Replicas without examples are tried only where `diagnose` is asked to.
 
     Raises:
         StepError: build cannot be sent to other processes. When the step runs: a process raised,
@@ -66,7 +69,7 @@ def ddp_step(
         >>> diagnose(step, batch).cause.name  # doctest: +SKIP
         "mean of the replicas' means"
     """
-    given = {**options, "whole_share": whole_share, "seed": seed}
+    given = {**options, "whole_share": whole_share, "reported": reported, "seed": seed}
     return step_of_ranks("ddp_step", build, run_ddp, given, timeout)
 
 
@@ -104,9 +107,8 @@ def step_of_ranks(
             for rank, share in enumerate(shares)
         ]  # fmt: skip
         answers = _WORKERS.run(jobs, timeout)
-        losses = [loss for _, _, loss in answers]
-        known = [loss for loss in losses if loss is not None]
-        mean = sum(known) / len(known) if len(known) == len(losses) else None
+        known = [loss for _, _, loss in answers if loss is not None]  # of one rank, often
+        mean = sum(known) / len(known) if known else None
         return Outcome(answers[0][0], mean, [digest for _, digest, _ in answers])
 
     # Ranks without examples may leave a collective out, for which the others would wait.

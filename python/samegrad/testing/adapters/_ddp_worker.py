@@ -119,13 +119,14 @@ def run_ddp(built: Any, parts: list[Any], options: dict[str, Any]) -> Ran:
     from torch.nn.parallel import DistributedDataParallel
 
     model, function = built
-    whole, micro = options.pop("whole_share"), len(parts) > 1
+    whole, reported, micro = options.pop("whole_share"), options.pop("reported"), len(parts) > 1
     parallel = DistributedDataParallel(model, **options)
     if whole:
         value = function(parallel, parts if micro else parts[0])
         loss = None if value is None else float(value)
     else:
-        loss = _accumulate(parallel, function, parts)
+        total = _accumulate(parallel, function, parts)
+        loss = total if reported else None
     return [array_of(p, p.grad) for p in model.parameters() if p.requires_grad], loss
 
 

@@ -20,9 +20,17 @@ import numpy as np
 from samegrad._base.mistakes import counted_regularization
 from samegrad._base.mistakes import part_with as part_words
 from samegrad.testing._catalogue import LOCAL_STATISTICS, OWN_NUMBERS, Mistake
-from samegrad.testing._evidence import Evidence, Runs
-from samegrad.testing._layouts import Layout, layout, of_parts, of_shares, uneven_sizes
-from samegrad.testing._select import EQUAL, LOOSE, TIE, Frame, Said
+from samegrad.testing._layouts import (
+    Groups,
+    Layout,
+    layout,
+    layouts_for,
+    of_parts,
+    of_shares,
+    uneven_sizes,
+)
+from samegrad.testing._measure import Runs, Sums
+from samegrad.testing._select import EQUAL, LOOSE, TIE, Frame
 from samegrad.testing._updates import Recorded, Vector
 
 # How often a term may count in a layout; once is right.
@@ -109,36 +117,21 @@ def terms(
             yield Hypothesis(partial(with_term, name, row), known, left[:, None])
 
 
-class Probe:
+@dataclass
+class Probe(Frame):
     """Splits of some examples, and what the step makes of them.
 
     Args:
-        seen: Runs of the step.
-        layouts: Of the first examples; some may be of fewer.
+        updates: A row per layout.
+        limit: How much of them noise leaves unexplained.
     """
 
-    def __init__(self, seen: Runs, layouts: list[Layout]) -> None:
-        self.layouts = layouts
-        self.updates = np.stack([seen.run(item).sketch for item in layouts])
-        self.limit = seen.left * float(np.linalg.norm(self.updates))
-        self.count = max(len(item.examples) for item in layouts)
-        self._weights, self._fixed = seen.weights[: self.count], seen.fixed
-
-    def said(self, weights: Vector | None = None) -> Said:
-        """What is right (None) and what each row says of all layouts; 0 for absent examples."""
-        own = self._weights if weights is None else weights
-        rows = (None, *Frame(self.layouts, own, self._fixed).rows)
-        found = {row and row.name: np.zeros((len(self.layouts), self.count)) for row in rows}
-        for count in {len(item.examples) for item in self.layouts}:
-            places = [p for p, item in enumerate(self.layouts) if len(item.examples) == count]
-            frame = Frame([self.layouts[p] for p in places], own[:count], self._fixed)
-            for row, table in frame.said:
-                found[row and row.name][places, :count] = table
-        return [(row, found[row and row.name]) for row in rows]
+    updates: Vector
+    limit: float
 
     def is_right(self, limit: float) -> bool:
         """Whether examples with their right weights explain the updates, whatever they do."""
-        return outside(self.updates, self.said()[0][1])[0] <= limit
+        return outside(self.updates, self.said[0][1])[0] <= limit
 
     def first(self, *classes: Iterable[Hypothesis]) -> Mistake | None:
         """The mistake of the simplest hypothesis of the first class that has any."""
@@ -146,6 +139,14 @@ class Probe:
             if found := simplest(self.updates, alike, self.limit):
                 return found[0].made()
         return None
+
+
+def probe_of(seen: Runs, layouts: list[Layout]) -> Probe:
+    """The step on splits of the first examples; some may be of fewer."""
+    updates = np.stack([seen.run(item).sketch for item in layouts])
+    count = max(len(item.examples) for item in layouts)
+    limit = seen.left * float(np.linalg.norm(updates))
+    return Probe(layouts, seen.weights[:count], seen.fixed, updates, limit)
 
 
 def small(seen: Runs, counts: Sequence[int] = (PROBED,)) -> list[Layout]:
@@ -181,7 +182,7 @@ def probe_layouts(
     return found
 
 
-def explain_term(evidence: Evidence) -> list[Mistake] | None:
+def explain_term(evidence: Sums) -> list[Mistake] | None:
     """A term that no examples explain, as often as a count says.
 
     The update of a single example holds the term once, so that weights c bring it along Σc times
@@ -191,14 +192,12 @@ def explain_term(evidence: Evidence) -> list[Mistake] | None:
     Returns:
         Mistakes that cannot be told apart, none if nothing is wrong; None if it is no term.
     """
-    probe = Probe(evidence, [*evidence.layouts, *_of_a_part(evidence)])
-    singles = np.stack([single.sketch for single in evidence.singles])
-    said = probe.said()
+    probe = probe_of(evidence, [*evidence.layouts, *_of_a_part(evidence)])
     found = simplest(
         probe.updates,
         itertools.chain.from_iterable(
-            terms(probe.layouts, row, own @ singles, np.array([*map(evidence.held, own)]))
-            for row, own in said
+            terms(probe.layouts, row, own @ evidence.sketches, np.array([*map(evidence.held, own)]))
+            for row, own in probe.said
         ),
         probe.limit,
     )
@@ -212,7 +211,7 @@ def explain_term(evidence: Evidence) -> list[Mistake] | None:
     return list({row.name: row for row in made if row is not None}.values())
 
 
-def _is_of_one_device(one: Hypothesis, evidence: Evidence) -> bool:
+def _is_of_one_device(one: Hypothesis, evidence: Sums) -> bool:
     """Whether it says the same of all layouts of the batch: right where it says what weighs."""
     count, known = len(evidence.layouts), np.asarray(one.known)
     scale = float(np.abs(known).max())
@@ -221,23 +220,18 @@ def _is_of_one_device(one: Hypothesis, evidence: Evidence) -> bool:
     )
 
 
-def _of_a_part(evidence: Evidence) -> list[Layout]:
-    """Layouts of the first examples, as those of all are."""
-    kinds = {(item.replicas, item.micro_batches) for item in evidence.layouts}
-    count, even = max(evidence.examples // 2, max(r * k for r, k in kinds)), evidence.settings.even
-    if even:
-        equal = math.lcm(*(r * k for r, k in kinds))
-        count = max(1, count // equal) * equal
-    splits = {pair: [count // pair[0]] * pair[0] if even else uneven_sizes(count, pair[0])
-              for pair in sorted(kinds)}  # fmt: skip
-    return [
-        layout(sizes, k)
-        for (_, k), sizes in splits.items()
-        if min(sizes) >= k and count < evidence.examples
-    ]
+def _of_a_part(evidence: Sums) -> list[Layout]:
+    """Layouts of the first examples, as those of all are; none if there are too few."""
+    replicas, micro_batches = evidence.settings.replicas, evidence.settings.micro_batches
+    pairs = [r * k for r in replicas for k in micro_batches]
+    equal = math.lcm(*pairs) if evidence.settings.even else 1
+    count = max(1, max(evidence.examples // 2, *pairs) // equal) * equal
+    if count >= evidence.examples:
+        return []
+    return layouts_for(count, replicas, micro_batches, evidence.settings.even)
 
 
-def explain_parts(evidence: Evidence) -> Mistake | None:
+def explain_parts(evidence: Sums) -> Mistake | None:
     """Two rows, one for each part of the loss or of the parameters.
 
     Single examples give g_i + p_i, the sum of both parts. If row A holds for one and row B for the
@@ -246,10 +240,9 @@ def explain_parts(evidence: Evidence) -> Mistake | None:
     layouts = small(evidence)
     if len(layouts) < 2 or evidence.settings.even:
         return None
-    probe = Probe(evidence, layouts)
-    singles = evidence.singles[: probe.count]
-    sketches = np.stack([single.sketch for single in singles])
-    said = probe.said()
+    probe = probe_of(evidence, layouts)
+    count, said = len(probe.weights), probe.said
+    singles, sketches = evidence.singles[:count], evidence.sketches[:count]
 
     def made(a: Mistake | None, b: Mistake | None, first: Vector, second: Vector) -> Any:
         runs = [evidence.run(item) for item in layouts]
@@ -308,12 +301,11 @@ def explain_shared_batch(seen: Runs) -> Mistake | None:
     Each example's update is unknown. A term that belongs to no example is one more unknown vector;
     two counts in one loss are two unknown vectors for each example.
     """
-    probe = Probe(seen, small(seen))
+    probe = probe_of(seen, small(seen))
     if probe.is_right(probe.limit):
         return None
     if seen.uneven and (two := _two_counts(seen)) is not None:
         return two
-    said = probe.said()
     ways = [("once", np.zeros((len(probe.layouts), 0)))]
     for name, count in COUNTS.items():
         ways.append((name, np.array([[count(item)] for item in probe.layouts])))
@@ -321,7 +313,7 @@ def explain_shared_batch(seen: Runs) -> Mistake | None:
     for name, more in ways:
         each = [
             Hypothesis(partial(with_term, name, row), 0.0, np.hstack([own, more]))
-            for row, own in said
+            for row, own in probe.said
         ]
         classes += [each[1:], each[:1] if name != "once" else []]
     return probe.first(*classes)
@@ -333,14 +325,39 @@ def _two_counts(seen: Runs) -> Mistake | None:
     Layouts of a part of the batch are among them: what is the same in all layouts of a batch could
     be in each of its examples, too.
     """
-    probe = Probe(seen, small(seen, (PROBED, PROBED - 2)))
+    probe = probe_of(seen, small(seen, (PROBED, PROBED - 2)))
     classes: list[list[Hypothesis]] = [[], [], []]
-    for a, first in probe.said():
-        for b, second in probe.said(np.ones(probe.count)):
+    for a, first in probe.said:
+        for b, second in replace(probe, weights=np.ones(len(probe.weights))).said:
             classes[(a is not None) + (b is not None)].append(
                 Hypothesis(partial(_part_with, a, b), 0.0, np.hstack([first, second]))
             )
     return probe.first(*classes)
+
+
+def of_groups(
+    seen: Runs, layouts: Sequence[Layout], table: Vector, groups: Groups, fixed: bool = False
+) -> tuple[Vector, Vector]:
+    """What the groups' own updates make, each counting as its examples do in a table of weights.
+
+    Args:
+        seen: Runs of the step.
+        layouts: Of the updates.
+        table: A row per layout.
+        groups: Shares or micro-batches.
+        fixed: Whether a fixed number divides a group's own update.
+
+    Returns:
+        A row per layout, and how often groups count in it together.
+    """
+    made, held = [], []
+    for item, weights in zip(layouts, table, strict=True):
+        gs = groups(item)
+        times = [seen.examples * weights[list(g)].mean() if fixed else weights[list(g)].sum()
+                 for g in gs]  # fmt: skip
+        made.append(np.array(times) @ np.stack([seen.alone(g).sketch for g in gs]))
+        held.append(sum(times))
+    return np.stack(made), np.array(held)
 
 
 def explain_shares_and_examples(seen: Runs) -> Mistake | None:
@@ -349,22 +366,18 @@ def explain_shares_and_examples(seen: Runs) -> Mistake | None:
     The shares' own updates hold both parts; with row A for them and row B for the sum, an update is
     Σ A_g u(g) + Σ (B_i - A_i) p_i with unknown p_i.
     """
-    probe = Probe(seen, small(seen))
-    said = probe.said()
+    probe = probe_of(seen, small(seen))
     for groups in (of_shares, of_parts):
-        own = [groups(item) for item in probe.layouts]
-        alone = [np.stack([seen.alone(group).sketch for group in gs]) for gs in own]
         classes: list[list[Hypothesis]] = [[], []]
-        for _, first in said:
+        for _, first in probe.said:
             if any(
-                np.ptp(w[list(g)]) > EQUAL for w, gs in zip(first, own, strict=True) for g in gs
+                np.ptp(weights[list(g)]) > EQUAL
+                for weights, item in zip(first, probe.layouts, strict=True)
+                for g in groups(item)
             ):
                 continue
-            held = [
-                np.array([w[list(g)].sum() for g in gs]) for w, gs in zip(first, own, strict=True)
-            ]
-            known = np.stack([w @ u for w, u in zip(held, alone, strict=True)])
-            for b, second in said:
+            known, _ = of_groups(seen, probe.layouts, first, groups)
+            for b, second in probe.said:
                 classes[b is not None].append(
                     Hypothesis(partial(_by_share, b), known, second - first)
                 )
@@ -382,7 +395,7 @@ def _by_share(rest: Mistake | None) -> Mistake:
     )
 
 
-def explain_own_numbers(evidence: Evidence) -> Mistake | None:
+def explain_own_numbers(evidence: Sums) -> Mistake | None:
     """A number that a replica has for itself, and all its examples share: a random factor, say.
 
     The weights of the examples may be right then, but what an example does depends on which replica
@@ -395,10 +408,10 @@ def explain_own_numbers(evidence: Evidence) -> Mistake | None:
     if not several or 1 not in settings.micro_batches or count <= min(several):
         return None
     replicas = min(several)
-    probe = Probe(evidence, _turning(count, replicas, settings.even))
+    probe = probe_of(evidence, _turning(count, replicas, settings.even))
     if probe.is_right(LOOSE * probe.limit):
         return None
-    right = probe.said()[0][1]
+    right = probe.said[0][1]
     own = np.hstack([right * _had_by(r, probe.layouts) for r in range(replicas)])
     return probe.first([Hypothesis(lambda: OWN_NUMBERS, 0.0, own)])
 

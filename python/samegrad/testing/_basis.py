@@ -1,0 +1,225 @@
+"""The updates of single examples, of which others are sums; a term that is in each; noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from samegrad.testing._layouts import StepError
+from samegrad.testing._updates import Recorded, Vector
+
+_SPARE = 10  # numbers beyond the weights that tell how noisy an update is
+
+
+@dataclass(frozen=True)
+class Fit:
+    """An update as a sum of the examples' own updates.
+
+    Args:
+        weights: One per example.
+        residual: What no weights explain.
+        scale: The norm of the update.
+        amount: That of all updates that it is made of, as independent noise adds up.
+    """
+
+    weights: Vector
+    residual: Vector
+    scale: float
+    amount: float
+
+    @property
+    def unexplained(self) -> float:
+        """The norm of the residual, relative to the update's."""
+        return float(np.linalg.norm(self.residual)) / max(self.scale, 1e-300)
+
+
+class DependentError(StepError):
+    """The updates of single examples depend on each other."""
+
+
+class Basis:
+    """The updates of single examples, in which all others are expressed.
+
+    Args:
+        singles: One run per example.
+        parameters: How many there are, for messages.
+
+    Raises:
+        StepError: An update is 0 or not finite. DependentError: The updates of some examples
+            depend on each other, so that their weights cannot be told apart.
+    """
+
+    def __init__(self, singles: list[Recorded], parameters: int) -> None:
+        rows = checked_rows(singles)
+        self.norms = np.linalg.norm(rows, axis=1)
+        self._unit = rows / self.norms[:, None]
+        values = np.linalg.svd(self._unit, compute_uv=False)
+        if values[0] > 1e7 * max(values[-1], 1e-300):
+            raise DependentError(
+                f"[step] the updates of {len(singles)} examples depend on each other: got "
+                f"{parameters} parameters; use at least {len(singles)} parameters that see the "
+                "examples differently, fewer examples, or different ones."
+            )
+        self._inverse = np.linalg.pinv(self._unit.T)
+        # How much noise in a number of the sketch moves each weight.
+        self.gain = np.linalg.norm(self._inverse, axis=1) / self.norms
+        # Numbers of the sketch that are left to show noise.
+        self.spare = max(0, int((rows != 0).any(axis=0).sum()) - len(rows))
+
+    def fit(self, update: Vector) -> Fit:
+        """The weights of the examples in an update (least squares in float64)."""
+        scaled = self._inverse @ update
+        scale = float(np.linalg.norm(update))
+        amount = max(float(np.hypot(scale, np.linalg.norm(scaled))), 1e-300)
+        return Fit(scaled / self.norms, update - self._unit.T @ scaled, scale, amount)
+
+
+def checked_rows(singles: list[Recorded]) -> Vector:
+    """The updates of single examples.
+
+    Raises:
+        StepError: One is not finite, or 0.
+    """
+    rows = np.stack([single.sketch for single in singles])
+    if not np.isfinite(rows).all():
+        bad = int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
+        raise StepError(
+            f"[step] the update of example {bad} alone is not finite; the step must work on one "
+            "example (no statistics over a batch), and the data must be finite."
+        )
+    if not rows.any(axis=1).all():
+        bad = int(np.flatnonzero(~rows.any(axis=1))[0])
+        raise StepError(
+            f"[step] example {bad} alone changes nothing, so that its weight cannot be seen: "
+            "use data with a loss above 0, and parameters that are not at a minimum."
+        )
+    return rows
+
+
+def independent(singles: list[Recorded], enough: int, least: float = 1e-3) -> list[int]:
+    """Numbers of examples whose updates do not depend on each other, the most different ones.
+
+    Args:
+        singles: One run per example.
+        enough: So many are taken where few parameters leave little to see noise by.
+        least: How much of an update the others must not explain.
+    """
+    left = np.stack([single.sketch for single in singles])
+    norms = np.linalg.norm(left, axis=1)
+    usable = np.isfinite(norms) & (norms > 0)
+    left = np.where(usable[:, None], left / np.where(usable, norms, 1.0)[:, None], 0.0)
+    chosen: list[int] = []
+    alive = int((left != 0).any(axis=0).sum())
+    for _ in range(min(len(singles), max(enough, alive - _SPARE))):
+        lengths = np.linalg.norm(left, axis=1)
+        best = int(np.argmax(lengths))
+        if lengths[best] < least:
+            break
+        chosen.append(best)
+        direction = left[best] / lengths[best]
+        left = left - np.outer(left @ direction, direction)
+    return sorted(chosen)
+
+
+def term_of(
+    singles: list[Recorded], whole: Recorded, half: Recorded, count: int
+) -> Recorded | None:
+    """What belongs to no example, where examples are added up and not averaged.
+
+    n examples together then hold it once, alone n times: the sum of the singles less the whole is
+    n - 1 times the term. The first `count` examples must say the same.
+
+    Args:
+        singles: One run per example, on one device as all of them.
+        whole: All examples.
+        half: The first `count` examples.
+        count: At least 2, fewer than all.
+    """
+    rows = np.stack([single.sketch for single in singles])
+    more = len(rows) - 1
+    term = (rows.sum(axis=0) - whole.sketch) / more
+    size = float(np.linalg.norm(term))
+    if not size > 1e-5 * float(np.linalg.norm(whole.sketch)):
+        return None
+    data = rows[:count].sum(axis=0) - count * term
+    left = float(np.linalg.norm(half.sketch - data - term))
+    # Means fail here: they miss by as much as their examples differ.
+    if left > 0.25 * min((count - 1) * size, float(np.linalg.norm(data))):
+        return None
+    samples = np.sum([single.samples for single in singles], axis=0) - whole.samples
+    return replace(whole, sketch=term, samples=samples / more)
+
+
+@dataclass(frozen=True)
+class Noise:
+    """How noisy the updates are.
+
+    A run's noise is taken to grow with its update and with those of the single examples, in which
+    it is expressed, and to be alike in all numbers of the sketch.
+
+    Args:
+        level: Standard deviation of a number of the sketch, relative to the updates.
+        factor: Deviations that a weight may be off: many where few numbers tell the level.
+        basis: In which the updates are expressed.
+    """
+
+    level: float
+    factor: float
+    basis: Basis
+
+    def usual(self, fit: Fit) -> float:
+        """How much of an update noise leaves unexplained, relative to the update."""
+        found = self.level * np.sqrt(max(self.basis.spare, 1)) * fit.amount
+        return float(found) / max(fit.scale, 1e-300)
+
+    def most(self, fit: Fit) -> float:
+        """How much of it may be left unexplained at most."""
+        return max(10.0, self.factor) * self.usual(fit)
+
+    def tolerance(self, fits: list[Fit]) -> float:
+        """How far weights may be off, relative to the largest weight of their run."""
+        parts = [fit.amount / max(np.abs(fit.weights).max(), 1e-300) for fit in fits]
+        # Twice: the weights they are compared with are found too, and every replica rounds.
+        return float(2 * self.factor * self.level * self.basis.gain.max() * max(parts))
+
+
+def noise_of(basis: Basis, fits: list[Fit], absent: list[list[int]]) -> Noise:
+    """The noise of runs of one device on some of the examples.
+
+    Whatever no weights explain is noise, and so are the weights of examples that a run has not
+    seen; the larger of both counts.
+
+    Args:
+        basis: In which the runs are expressed.
+        fits: Of the runs.
+        absent: For each run, the examples that it has not seen.
+    """
+    left = [float(np.linalg.norm(fit.residual)) / fit.amount for fit in fits]
+    unseen = np.concatenate(
+        [fit.weights[own] / basis.gain[own] / fit.amount
+         for fit, own in zip(fits, absent, strict=True)]
+    )  # fmt: skip
+    numbers = basis.spare * len(fits)
+    level = max(
+        float(np.linalg.norm(left)) / np.sqrt(max(numbers, 1)),
+        float(np.linalg.norm(unseen)) / np.sqrt(len(unseen)),
+    )
+    return Noise(level, _deviations(numbers + 2), basis)
+
+
+def _deviations(spare: int, chance: float = 1e-7) -> float:
+    """The two-sided quantile of Student's t, for a level that so many numbers tell.
+
+    With t = √n cot φ its tail is ∫₀^φ sin^(n-1) / ∫₀^(π/2) sin^(n-1).
+
+    Example:
+        >>> [round(_deviations(n), 1) for n in (1000, 10)]
+        [5.4, 13.4]
+    """
+    angles = np.geomspace(1e-9, np.pi / 2, 20_000)
+    density = np.sin(angles) ** (spare - 1)
+    areas = np.concatenate([[angles[0] * density[0] / spare], np.diff(angles)])
+    areas[1:] *= (density[1:] + density[:-1]) / 2
+    tail = np.cumsum(areas)
+    return float(np.sqrt(spare) / np.tan(np.interp(chance, tail / tail[-1], angles)))

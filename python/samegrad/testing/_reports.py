@@ -1,0 +1,140 @@
+"""The mistakes of what a step reports besides its update: moments, and the loss."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from samegrad.testing._catalogue import (
+    EQUAL_STATISTICS,
+    LOCAL_STATISTICS,
+    OWN_MOMENTS,
+    Mistake,
+)
+from samegrad.testing._hypotheses import simplest, terms
+from samegrad.testing._layouts import Layout, of_shares
+from samegrad.testing._measure import Runs, Sums
+from samegrad.testing._select import UNNAMED, Bench, Frame, factors_alike
+from samegrad.testing._updates import Recorded, Vector
+
+_EXACT = 1e-4  # relative; losses are often float32, printed, or both
+
+
+def explain_statistics(seen: Runs) -> Mistake | None:
+    """The mistake in the statistics of an `Outcome`, if there are any.
+
+    A moving mean after one step is an affine function of the batch's mean, which is the
+    count-weighted mean of those of the shares. Elements for which that holds on one device are
+    compared with equal weights, and with the share of one replica alone; the others, such as means
+    of squared gradients, with means of what the replicas make of their shares.
+    """
+    runs = seen.runs
+    if any(run.statistics is None for run in runs):
+        return None
+    near = seen.same
+    one = _moments(runs[0])
+    scale = np.abs(one) if one.all() else np.full_like(one, np.abs(one).max() + 1e-300)
+
+    def differ(values: Vector) -> npt.NDArray[np.bool_]:
+        return np.asarray(np.abs(values - one) > near * np.maximum(scale, 1e-3 * scale.max()))
+
+    if not any(differ(_moments(run)).any() for run in runs):
+        return None
+    equal, own_moments = True, False
+    for item, run in zip(seen.layouts[1:], runs[1:], strict=True):
+        own = np.stack([_moments(seen.alone(group)) for group in of_shares(item)])
+        sizes = np.array(item.sizes, dtype=np.float64)
+        weighted, mean, found = sizes / sizes.sum() @ own, own.mean(axis=0), _moments(run)
+        linear = ~differ(weighted)
+        if linear.any() and np.ptp(sizes) > 0:
+            equal &= bool((np.abs(mean - found) <= near * scale.max())[linear].all())
+        rest = differ(found) & ~linear
+        if rest.any() and not (differ(found) & linear).any():
+            own_moments = any(
+                bool((np.abs(said - found) <= 1e-2 * np.abs(found))[rest].all())
+                for said in (weighted, mean)
+            )
+    if own_moments:
+        return OWN_MOMENTS
+    return EQUAL_STATISTICS if equal else LOCAL_STATISTICS
+
+
+def _moments(run: Recorded) -> Vector:
+    assert run.statistics is not None
+    return run.statistics
+
+
+class Report(NamedTuple):
+    """What is wrong with a reported loss: in words, and as a mistake if one explains it."""
+
+    words: str
+    cause: Mistake | None = None
+
+
+def explain_loss(seen: Runs) -> Report | None:
+    """What is wrong with the reported loss, or None.
+
+    Right is what one device reports for the whole batch, on which the layouts must agree; whether
+    it is a mean or a sum is seen from the losses of single examples, not from the update.
+    """
+    if any(run.loss is None for run in seen.runs):
+        return None
+    found = np.array([run.loss for run in seen.runs], dtype=np.float64)
+    if (what := _difference(found, float(found[0]), seen.layouts, _EXACT)) is None:
+        return None
+    losses = [run.loss for run in seen.singles] if isinstance(seen, Sums) else [None]
+    if any(loss is None for loss in losses):  # one device's loss against the others
+        return _by_factor(what, found, Frame(seen.layouts, np.ones(seen.examples), False), _EXACT)
+    each = np.array(losses, dtype=np.float64)
+    tolerance = max(min(seen.tolerance, 1e-2), _EXACT)
+    limit = tolerance * max(abs(float(found[0])), 1e-300)
+    judge = replace(seen, fixed=bool(abs(found[0] - each.sum()) <= limit))
+    right = float(judge.right(0) @ each)
+    if abs(right - found[0]) > limit:
+        right = float(found[0])  # another function of the losses: agreement is all that is asked
+    if (what := _difference(found, right, seen.layouts, tolerance)) is None:
+        return None
+    bench = Bench(judge, [np.array([x]) for x in found], [each[None, :]] * len(found), tolerance)
+    rows = bench.named() or _of_a_term(judge, found, each, limit)
+    if not rows:
+        bench.tolerance = _EXACT  # one number for each layout is little to tell many points by
+        rows = bench.explained()
+    return _named(what, rows[0]) if rows else _by_factor(what, found, judge, tolerance)
+
+
+def _of_a_term(judge: Runs, found: Vector, each: Vector, limit: float) -> list[Mistake]:
+    """A term of the loss that belongs to no example, as often as a count says."""
+    for row, said in judge.said:
+        # Among several replicas it must differ: one number for all of them fits anything.
+        one = terms(judge.layouts, row, (said @ each)[:, None], said.sum(axis=1), start=1)
+        made = [near.made() for near in simplest(found[:, None], one, limit)]
+        if rows := [mistake for mistake in made if mistake is not None]:
+            return rows
+    return []
+
+
+def _by_factor(what: str, found: Vector, frame: Frame, tolerance: float) -> Report:
+    """One factor on all of it."""
+    if not found[0]:
+        return Report(what)
+    row = factors_alike(frame, found / found[0], tolerance)[0]
+    return Report(what) if row.name == UNNAMED else _named(what, row)
+
+
+def _difference(
+    found: Vector, right: float, layouts: Sequence[Layout], tolerance: float
+) -> str | None:
+    errors = np.abs(found - right)
+    if errors.max() <= tolerance * max(abs(right), 1e-300):
+        return None
+    worst = int(np.argmax(errors))
+    return f"it reads {found[worst]:.6g} where one device has {right:.6g} ({layouts[worst]})"
+
+
+def _named(what: str, row: Mistake) -> Report:
+    more = f" ({row.report})" if row.report else ""
+    return Report(f"{what}: {row.name}{more}", row)
