@@ -16,9 +16,9 @@ from samegrad.testing._layouts import (
     StepError,
     StepFailedError,
     layout,
-    layouts_for,
     one_device,
     rows_of,
+    splits_of,
     take,
 )
 from samegrad.testing._measure import KEEPS_STATE, NO_SUM, Runs, Sums, halves, limited_lengths
@@ -73,8 +73,7 @@ def gather(step: Step, batch: Any, settings: Settings) -> Sums:
     if len(free) < len(chosen):
         keep(free)
         found = _together(recorder, settings, singles)
-    more = layouts_for(len(chosen), settings.replicas, settings.micro_batches, settings.even)
-    found = replace(found, layouts=[*found.layouts, *more])
+    found = replace(found, layouts=[*found.layouts, *splits_of(len(chosen), settings)])
     given = None if settings.weights is None else np.asarray(settings.weights)[chosen]
     return found.weighed(given)
 
@@ -163,7 +162,7 @@ def whole_batches(step: Step, batch: Any, settings: Settings) -> Runs:
     most = min(rows_of(batch), max(_MAX_EXAMPLES, multiple))
     count = most // multiple * multiple or most
     recorder = Recorder(step, take(batch, np.arange(count)), width=512, seed=settings.seed)
-    splits = layouts_for(count, settings.replicas, settings.micro_batches, settings.even)
+    splits = splits_of(count, settings)
     given = settings.weights
     weights = np.ones(count) if given is None else np.asarray(given)[:count] * 1.0
     return Runs([layout([count]), *splits], weights, False, recorder, settings, {})

@@ -240,6 +240,23 @@ def layouts_for(
     return unique
 
 
+def splits_of(examples: int, settings: Settings) -> list[Layout]:
+    """The layouts that a diagnosis compares with one device.
+
+    Raises:
+        StepError: There are too few examples for any.
+    """
+    replicas, micro_batches = tuple(settings.replicas), tuple(settings.micro_batches)
+    found = layouts_for(examples, replicas, micro_batches, settings.even)
+    if not found and max(replicas) * max(micro_batches) > 1:
+        raise StepError(
+            f"[diagnose] there is no split to compare with one device: got {examples} examples "
+            f"that can be told apart for replicas={replicas} and micro_batches={micro_batches}, "
+            "each of which needs one; use more examples, or fewer replicas."
+        )
+    return found
+
+
 Groups = Callable[[Layout], list[tuple[int, ...]]]
 
 

@@ -129,6 +129,8 @@ def _in_noise(evidence: Sums) -> Found:
 
 def _hides_a_term(updates: Vector, layouts: list[Layout]) -> bool:
     """Whether most of what updates are apart goes with a count that a term may have."""
+    if len(layouts) < 2:  # no two updates to be apart
+        return False
     ones = np.ones((len(layouts), 1))
     apart, _ = outside(updates, ones)
     chance = 1 / (len(layouts) - 1)  # of the squares one column explains so much of any noise

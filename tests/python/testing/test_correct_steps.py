@@ -15,7 +15,7 @@ ROUGH = {
     "bfloat16": lambda values, rng: bfloat16(values),
     "thousandth": thousandth,
 }
-LIMITS = ("hides the weights", "depend on each other", "the same size")
+LIMITS = ("hides the weights", "depend on each other", "the same size", "there is no split")
 
 
 def centred(gradients):

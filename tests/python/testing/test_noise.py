@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from real_bugs import all_bugs
 from steps import REGULARISATION, WEIGHTS, X, Y, count, flat, mean, total
@@ -178,6 +178,7 @@ def test_correct_steps_are_correct_in_noise(
     term = held * rng.normal(size=parameters) / (64 if kind == "fixed" else 1)
     step = a_correct_step(rng, gradients, weights, term, kind, noise)
     given_weights = weights if known and kind == "weighted" else None
+    assume(rows > 2 * max(replicas) or max(micro_batches) == 1)  # each part has an example
     found = diagnose(
         step, (gradients, weights), replicas=replicas, micro_batches=micro_batches,
         weights=given_weights,

@@ -96,3 +96,11 @@ def test_a_hinge_loss_without_a_loss_for_some_examples():
 
     assert diagnose(hinge, (x, y)).correct
     assert not diagnose(each_mean, (x, y)).correct
+
+
+@pytest.mark.parametrize(("replicas", "micro_batches"), [((4,), (1,)), ((2, 3), (2, 3))])
+@pytest.mark.parametrize("step", [right, mean_then_sum])
+def test_a_step_that_is_compared_with_nothing_is_not_called_right(step, replicas, micro_batches):
+    x = np.random.default_rng(3).normal(size=(3, 20))
+    with pytest.raises(StepError, match=r"no split .* got 3 examples .*use more examples"):
+        diagnose(step, x, replicas=replicas, micro_batches=micro_batches)

@@ -79,4 +79,4 @@ def embed(rows):
 for batch in dataset:
     say("rows of a table", embed(batch))
 say("table", tf.reduce_sum(table))
-print(strategy.explain(lambda x: tf.reduce_sum(x), args=(ids,)).count("bits:"), flush=True)
+say("explained", strategy.explain(lambda x: tf.reduce_sum(x), args=(ids,)).count("bits:"))
