@@ -283,3 +283,24 @@ def test_an_index_outside_names_its_place_in_the_batch_and_the_replica():
     )
     with pytest.raises(BAD, match=r"\[0, 3\): got 9 at position \(3, 0\) of the batch, on .* 1"):
         step(shares(*index))
+
+
+@pytest.mark.parametrize("batches", [(), (2,), (3, 2)])
+def test_rows_are_put_into_each_batch_by_its_own_numbers(batches):
+    rng = np.random.default_rng(len(batches))
+    start = rng.normal(size=(*batches, 5, 2)).astype(np.float32)
+    values = rng.normal(size=(*batches, 3, 2)).astype(np.float32)
+    places = np.array([rng.permutation(5)[:3] for _ in range(int(np.prod(batches)))])
+    places = places.reshape(*batches, 3)
+    variable = tf.Variable(start)
+    assert variable.batch_scatter_update(tf.IndexedSlices(values, places)) is variable
+    for batch in np.ndindex(*batches):
+        start[batch][places[batch]] = values[batch]
+    np.testing.assert_array_equal(variable.numpy(), start)
+
+
+def test_rows_for_batches_come_with_their_numbers():
+    with pytest.raises(
+        TypeError, match=r"batch_scatter_update\] rows and their numbers .*IndexedSl"
+    ):
+        tf.Variable([1.0]).batch_scatter_update([2.0])
