@@ -178,11 +178,14 @@ def test_correct_steps_are_correct_in_noise(
     term = held * rng.normal(size=parameters) / (64 if kind == "fixed" else 1)
     step = a_correct_step(rng, gradients, weights, term, kind, noise)
     given_weights = weights if known and kind == "weighted" else None
-    assume(rows > 2 * max(replicas) or max(micro_batches) == 1)  # each part has an example
-    found = diagnose(
-        step, (gradients, weights), replicas=replicas, micro_batches=micro_batches,
-        weights=given_weights,
-    )  # fmt: skip
+    try:
+        found = diagnose(
+            step, (gradients, weights), replicas=replicas, micro_batches=micro_batches,
+            weights=given_weights,
+        )  # fmt: skip
+    except StepError as error:  # too few examples for any split: nothing else is let through
+        assume("there is no split" not in str(error))
+        raise
     assert found.correct, str(found)
 
 
