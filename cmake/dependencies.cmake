@@ -42,3 +42,16 @@ if(NOT SAMEGRAD_EIGEN_INCLUDE_DIR)
   message(FATAL_ERROR "Eigen was not found: install it with `pip install cmeel-eigen==3.4.1` (or the "
                       "package libeigen3-dev), or pass -DSAMEGRAD_EIGEN_INCLUDE_DIR=<folder>.")
 endif()
+
+# JPEG and PNG files are decoded by these where they are installed, else by Pillow, which gives the
+# same pixels in more time and under Python's lock.
+set(SAMEGRAD_IMAGE_LIBRARIES)
+foreach(library IN ITEMS JPEG PNG)
+  find_package(${library} QUIET)
+  if(${library}_FOUND)
+    list(APPEND SAMEGRAD_IMAGE_LIBRARIES ${library})
+  else()
+    message(STATUS "lib${library} was not found: Pillow decodes such files, more slowly. Debian has "
+                   "it in the packages libjpeg-dev and libpng-dev.")
+  endif()
+endforeach()

@@ -14,6 +14,7 @@ PYBIND11_MODULE(_core, m) {
   samegrad::register_control(m);
   samegrad::register_custom_gradient(m);
   samegrad::register_feed(m);
+  samegrad::register_elements(m);
   samegrad::register_runtime(m);
   samegrad::register_world(m);
 }

@@ -10,9 +10,6 @@
 #include "bind/convert.h"
 #include "bind/row_parts.h"
 #include "data/feed.h"
-#include "data/plain_image.h"
-#include "data/resize.h"
-#include "data/whole_file.h"
 #include "train/random_state.h"
 #include "train/trace.h"
 
@@ -148,76 +145,6 @@ py::object stack_rows(const py::sequence& tensors) {
   return to_python(result, kRowsAreExamples);
 }
 
-// Images of other rows and columns; None where the operation is recorded, or is not one for this.
-py::object resize_images(const Tensor& images, std::int64_t rows, std::int64_t columns) {
-  const int axis = images.type.batch.axis;
-  if (current_trace() || images.symbolic() || is_elsewhere(images.array)) return py::none();
-  const Array& array = images.array;
-  const int rank = array.shape().rank();
-  const bool known = array.dtype() == DType::kUInt8 || array.dtype() == DType::kFloat32;
-  if (!known || rank < 3 || axis > rank - 4) return py::none();
-  constexpr std::int64_t kLong = 1 << 16;  // numbers for which other threads of Python go on
-  const std::int64_t channels = array.shape()[rank - 1];
-  Array result;
-  if (std::max(array.size(), size_product(size_product(rows, columns), channels)) < kLong) {
-    result = resized_bilinear(array, rows, columns);
-  } else {
-    const py::gil_scoped_release release;
-    result = resized_bilinear(array, rows, columns);
-  }
-  return to_python(result, images.type.batch);
-}
-
-std::span<const std::uint8_t> bytes_of(const py::bytes& bytes) {
-  char* begin = nullptr;
-  py::ssize_t size = 0;
-  if (PyBytes_AsStringAndSize(bytes.ptr(), &begin, &size) != 0) throw py::error_already_set();
-  return {reinterpret_cast<const std::uint8_t*>(begin), std::size_t(size)};
-}
-
-// What a JPEG or PNG file is, with the compressed pixels of the latter; None: Pillow has to look.
-py::object plain_header_of(const py::bytes& file) {
-  const std::optional<PlainHeader> header = plain_header(bytes_of(file));
-  if (!header) return py::none();
-  std::string pixels;
-  for (const auto& part : header->pixels) pixels.append(part.begin(), part.end());
-  return py::make_tuple(header->jpeg, header->rows, header->columns, header->channels,
-                        py::bytes(pixels));
-}
-
-py::object unfiltered_pixels(const py::bytes& raw, std::int64_t rows, std::int64_t columns,
-                             std::int64_t channels) {
-  const std::span<const std::uint8_t> rows_as_stored = bytes_of(raw);
-  std::optional<Array> pixels;
-  {
-    const py::gil_scoped_release release;
-    pixels = unfiltered(rows_as_stored, rows, columns, channels);
-  }
-  return pixels ? to_python(*pixels, {}) : py::none();
-}
-
-// uint8 [rows, columns, channels] of as many bytes.
-py::object pixels_of(const py::bytes& bytes, std::int64_t rows, std::int64_t columns,
-                     std::int64_t channels) {
-  const std::span<const std::uint8_t> from = bytes_of(bytes);
-  Array pixels(DType::kUInt8, {rows, columns, channels});
-  check_value(pixels.bytes() == from.size(), "decode_image", "there are ", from.size(),
-              " bytes for ", pixels.bytes(), " numbers.");
-  if (!from.empty()) std::memcpy(pixels.raw(), from.data(), from.size());
-  return to_python(pixels, {});
-}
-
-// The bytes of a file, read without the GIL; None where something is wrong, which the caller says.
-py::object file_contents(const py::bytes& path) {
-  const std::span<const std::uint8_t> name = bytes_of(path);
-  std::optional<std::string> contents;
-  {
-    const py::gil_scoped_release release;
-    contents = whole_file(std::string(name.begin(), name.end()));
-  }
-  return contents ? py::object(py::bytes(*contents)) : py::none();
-}
-
 void register_row_parts(py::module_& m) {
   py::class_<RowParts>(m, "RowParts")
       .def("__len__", &RowParts::size)
@@ -327,13 +254,6 @@ void register_feed(py::module_& m) {
       },
       py::arg("own"), py::arg("first"), py::arg("shapes"));
   m.def("stack_rows", &stack_rows, py::arg("tensors"));
-  m.def("resize_images", &resize_images, py::arg("images"), py::arg("rows"), py::arg("columns"));
-  m.def("file_contents", &file_contents, py::arg("path"));
-  m.def("pixels_of", &pixels_of, py::arg("bytes"), py::arg("rows"), py::arg("columns"),
-        py::arg("channels"));
-  m.def("plain_header", &plain_header_of, py::arg("file"));
-  m.def("unfiltered_pixels", &unfiltered_pixels, py::arg("raw"), py::arg("rows"),
-        py::arg("columns"), py::arg("channels"));
   // Threads must not work on while the process takes itself apart.
   py::module_::import("atexit").attr("register")(py::cpp_function(&Feed::stop_all));
 }

@@ -2,6 +2,7 @@
 
 #include "base/order.h"
 #include "bind/bind.h"
+#include "data/decoded_image.h"
 #include "kernels/dispatch.h"
 #include "runtime/threads.h"
 #include "tensor/buffer_pool.h"
@@ -32,6 +33,8 @@ void register_runtime(py::module_& m) {
     info["tbb"] = tbb_version();
     info["pybind11"] = PYBIND11_TOSTRING(PYBIND11_VERSION_MAJOR) "." PYBIND11_TOSTRING(
         PYBIND11_VERSION_MINOR) "." PYBIND11_TOSTRING(PYBIND11_VERSION_MICRO);
+    info["jpeg"] = jpeg_library();
+    info["png"] = png_library();
     return info;
   });
 }

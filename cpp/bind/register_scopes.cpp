@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "bind/bind.h"
 #include "runtime/deadline.h"
+#include "train/element_program.h"
 #include "train/folder_lock.h"
 #include "train/trace.h"
 
@@ -197,13 +198,12 @@ void register_contexts(py::module_& m) {
         [] { return guard_of([] { return std::make_shared<Scope>(with_trace(nullptr)); }); });
   m.def(
       "data_function",
-      [](std::uint64_t seed, std::uint64_t step) {
-        return guard_of([seed, step] {
-          auto random = std::make_shared<RandomState>(seed, step);
-          return std::make_shared<Scope>(Current{nullptr, std::move(random), current().context});
+      [](std::uint64_t seed, std::uint64_t position) {
+        return guard_of([seed, position] {
+          return std::make_shared<Scope>(for_data_function(seed, position));
         });
       },
-      py::arg("seed"), py::arg("step"));
+      py::arg("seed"), py::arg("position"));
   m.def("one_call", [] {
     return guard_of([]() -> std::shared_ptr<void> {
       const std::shared_ptr<Trace> trace = current_trace();

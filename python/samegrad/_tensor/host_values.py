@@ -18,7 +18,7 @@ from samegrad._tensor.conversion import Tensor
 from samegrad._tensor.text import Text
 
 F = TypeVar("F", bound=Callable[..., Any])
-Prepare = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Callable[[Any], Any]]
+Native = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 
 
 class NotRecordedError(Exception):
@@ -44,12 +44,13 @@ class HostCall(NamedTuple):
         named = {k: values[v.number] if type(v) is Slot else v for k, v in self.kwargs.items()}
         return self.function(*args, **named)
 
-    def prepared(self, prepare: Prepare | None) -> tuple[Callable[[Any], Any], int] | None:
-        """A function of one slot, and which; None: there are more arguments that differ."""
+    def by_engine(self, native: Native | None) -> tuple[Any, int] | None:
+        """The engine's function of one slot, and which; None: it has none for this call."""
         others = (*self.args[1:], *self.kwargs.values())
-        if prepare is None or not self.args or any(type(arg) is Slot for arg in others):
+        if native is None or not self.args or any(type(arg) is Slot for arg in others):
             return None
-        return prepare(self.function, self.args[1:], self.kwargs), self.args[0].number
+        function = native(self.function, self.args[1:], self.kwargs)
+        return None if function is None else (function, self.args[0].number)
 
 
 class HostCalls:
@@ -58,7 +59,7 @@ class HostCalls:
     Attributes:
         values: By slot, of the element that it is traced with.
         calls: What made those that are not of the element.
-        quick: Of each call, its quick form.
+        native: Of each call, the engine's function and its slot; None: it has none.
         entered: The slots that the program reads, in the order of its arguments.
     """
 
@@ -66,7 +67,7 @@ class HostCalls:
         self._trace = trace
         self.values: list[Any] = []
         self.calls: list[HostCall] = []
-        self.quick: list[tuple[Callable[[Any], Any], int] | None] = []
+        self.native: list[tuple[Any, int] | None] = []
         self.entered: list[int] = []
         self._tensors: dict[int, Tensor] = {}
 
@@ -91,16 +92,16 @@ class HostCalls:
 
     def call(
         self, function: Callable[..., Any], args: Any, kwargs: dict[str, Any],
-        prepare: Prepare | None = None,
+        native: Native | None = None,
     ) -> Any:  # fmt: skip
-        """The result of a function of the host; `prepare` as for `on_host`."""
+        """The result of a function of the host; `native` as for `on_host`."""
         noted = HostCall(
             function, tuple(map(_noted, args)), {k: _noted(v) for k, v in kwargs.items()}
         )
         with _core.no_trace():
             made = noted.made(self.values)
         self.calls.append(noted)
-        self.quick.append(noted.prepared(prepare))
+        self.native.append(noted.by_engine(native))
         return self._seen(self._add(made))
 
     def _seen(self, number: int) -> Any:
@@ -186,12 +187,13 @@ for _name in (
     setattr(HostTensor, f"__{_name}__", _of_tensor(f"__{_name}__"))
 
 
-def on_host(prepare: Prepare | None = None) -> Callable[[F], F]:
+def on_host(native: Native | None = None) -> Callable[[F], F]:
     """Marks a function of text, or of what it became, that no program computes.
 
     Args:
-        prepare: Gets the function and the arguments behind the first one, as they were noted;
-            returns a function of the first one alone that gives the same in less time, or None.
+        native: Gets the function and the arguments behind the first one, as they were noted;
+            returns the engine's function of the first one alone (`_core.HostFunction`), which gives
+            the same without Python, or None where there is none.
     """
 
     def marked(function: F) -> F:
@@ -199,10 +201,10 @@ def on_host(prepare: Prepare | None = None) -> Callable[[F], F]:
         def called(*args: Any, **kwargs: Any) -> Any:
             for value in args:
                 if type(value) is HostText or type(value) is HostTensor:
-                    return value._calls.call(function, args, kwargs, prepare)
+                    return value._calls.call(function, args, kwargs, native)
             for value in kwargs.values():
                 if type(value) is HostText or type(value) is HostTensor:
-                    return value._calls.call(function, args, kwargs, prepare)
+                    return value._calls.call(function, args, kwargs, native)
             return function(*args, **kwargs)
 
         return called  # type: ignore[return-value]

@@ -13,6 +13,9 @@ from samegrad.distribute._job import library_name
 def sysconfig() -> dict[str, str]:
     """The instruction-set variant in use and all versions.
 
+    "jpeg" and "png" name what decodes such files: the libraries that the engine was built with, or
+    Pillow, which gives the same pixels in more time.
+
     Example:
         >>> sysconfig()["samegrad"] == _core.__version__
         True
@@ -25,5 +28,5 @@ def sysconfig() -> dict[str, str]:
         "python": platform.python_version(),
         "numpy": np.__version__,
         "mpi": library_name(),
-        **_core.build_info(),
+        **{what: version or "Pillow" for what, version in _core.build_info().items()},
     }

@@ -78,6 +78,16 @@ PREFETCHED = 2  # elements that are made ahead, or blocks of those that are made
 _BLOCK_SECONDS = 2e-3
 _LARGEST_BLOCK = 32
 
+Made: TypeAlias = "tuple[Structure, BaseException | None]"
+
+
+def tried(make: Callable[..., Structure], *args: Any) -> Made:
+    """What a function makes, or what it raises."""
+    try:
+        return make(*args), None
+    except BaseException as error:
+        return None, error
+
 
 class WorkCursor(Cursor):
     """A cursor whose elements are taken one after the other and may be worked on side by side."""
@@ -89,6 +99,10 @@ class WorkCursor(Cursor):
     @abstractmethod
     def make(self, taken: Any) -> Structure:
         """The element of what was taken."""
+
+    def make_all(self, taken: list[Any]) -> list[Made]:
+        """The elements of some that were taken, or what make() raised."""
+        return [tried(self.make, each) for each in taken]
 
     def next(self) -> Structure:
         return self.make(self.take())
@@ -153,7 +167,7 @@ class _Producer:
         self._room: SimpleQueue[None] = SimpleQueue()
         for _ in range(depth + threads.most):
             self._room.put(None)
-        self._block: Iterator[_Made] = iter(())
+        self._block: Iterator[Made] = iter(())
         self._size = 1
         self._end: BaseException | None = None
         self._stopped = self._ended = False
@@ -199,7 +213,7 @@ class _Producer:
                         raise
 
     def _run(self, number: int) -> None:
-        seconds: float | None = None
+        last: tuple[float, int] | None = None  # the seconds and the size of its last block
         while not self._ended:
             self._room.get()
             if self._stopped:
@@ -209,8 +223,8 @@ class _Producer:
             with self._turn:
                 if self._ended:
                     break
-                if seconds is not None:
-                    self._threads.note(seconds)
+                if last is not None:
+                    self._threads.note(*last)
                     self._start()
                 if number >= self._threads.now:
                     del self._running[number]
@@ -218,20 +232,20 @@ class _Producer:
                 self._ready.put(place)
                 size = self._size
                 taken = self._taken(size)
-            place.put([self._made(*each) for each in taken])
+            place.put(self._made(taken))
             # Threads that wait for each other often wait for the system: elements that are made
             # quickly are handed over several at a time.
             spent = time.perf_counter() - begin
-            seconds = spent / size
+            last = spent, size
             if spent < _BLOCK_SECONDS and size == self._size:
                 self._size = min(2 * size, _LARGEST_BLOCK)
         self._room.put(None)  # for the other threads
 
-    def _taken(self, size: int) -> list[_Made]:
+    def _taken(self, size: int) -> list[Made]:
         """What the next elements are made of."""
         cursor = self._cursor
         take = cursor.take if isinstance(cursor, WorkCursor) else cursor.next
-        found: list[_Made] = []
+        found: list[Made] = []
         while len(found) < size and not self._ended:
             try:
                 found.append((take(), None))
@@ -240,14 +254,14 @@ class _Producer:
                 found.append((None, error))
         return found
 
-    def _made(self, taken: Any, error: BaseException | None) -> _Made:
-        if error is not None or not isinstance(self._cursor, WorkCursor):
-            return taken, error
-        try:
-            return self._cursor.make(taken), None
-        except BaseException as raised:
-            self._ended = self._ended or _ends(raised)
-            return None, raised
+    def _made(self, taken: list[Made]) -> list[Made]:
+        cursor = self._cursor
+        if not isinstance(cursor, WorkCursor):
+            return taken
+        made = iter(cursor.make_all([each for each, error in taken if error is None]))
+        found = [next(made) if error is None else (None, error) for _, error in taken]
+        self._ended = self._ended or any(e is not None and _ends(e) for _, e in found)
+        return found
 
 
 def _ends(error: BaseException) -> bool:
@@ -255,8 +269,7 @@ def _ends(error: BaseException) -> bool:
     return isinstance(error, StopIteration | MemoryError) or not isinstance(error, Exception)
 
 
-_Made: TypeAlias = "tuple[Structure, BaseException | None]"
-_Place: TypeAlias = "SimpleQueue[list[_Made]]"
+_Place: TypeAlias = "SimpleQueue[list[Made]]"
 _producers: weakref.WeakSet[_Producer] = weakref.WeakSet()
 
 

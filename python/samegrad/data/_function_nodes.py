@@ -17,7 +17,14 @@ from samegrad._tensor.spec import TensorSpec
 from samegrad._tensor.tensor import Tensor
 from samegrad._tensor.text import Text, text_of
 from samegrad.data import _python_cursors as cursors
-from samegrad.data._cursor import PREFETCHED, BackgroundCursor, Cursor, WorkCursor
+from samegrad.data._cursor import (
+    PREFETCHED,
+    BackgroundCursor,
+    Cursor,
+    Made,
+    WorkCursor,
+    tried,
+)
 from samegrad.data._mapped import MappedFunction, by_python, call
 from samegrad.data._nodes import (
     INFINITE,
@@ -245,6 +252,15 @@ class _MapCursor(WorkCursor):
 
     def make(self, taken: tuple[int, Structure]) -> Structure:
         return self._function(self._seed, *taken)
+
+    def make_all(self, taken: list[Any]) -> list[Made]:
+        made = self._function.by_engine(self._seed, taken)
+        return [
+            tried(self._function.with_python, self._seed, *each)
+            if element is None
+            else (element, None)
+            for each, element in zip(taken, made, strict=True)
+        ]
 
     def skip(self, count: int) -> int:
         done = self._child.skip(count)

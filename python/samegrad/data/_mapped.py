@@ -83,8 +83,10 @@ class MappedFunction:
 
     The first elements are made by Python. If the function does nothing but compute (`Reads`), it
     is traced then, once for each kind of elements: calls of the host's functions, for text and
-    files, and a program of the engine. Elements have the same bits either way, their draws too;
-    where an element fails, Python makes it, for the error that belongs to it.
+    files, and a program of the engine. Where the engine has all of those functions, too, it makes
+    elements without Python and its lock, so that threads work side by side. Elements have the same
+    bits in any way, their draws too; where an element fails, Python makes it, for the error that
+    belongs to it.
 
     Args:
         function: The user's.
@@ -100,6 +102,7 @@ class MappedFunction:
         self._reads: Reads | None = None
         self._changes = 0
         self._kinds: dict[Any, _Kind] = {}
+        self._maker: _Maker | None = None
         self._making = threading.Lock()
         self.why_python = "the elements are batches" if by_python else None
 
@@ -109,7 +112,23 @@ class MappedFunction:
         kinds = [] if self.why_python else self._kinds.values()
         return sum(len(kind.programs) for kind in kinds if not kind.by_python)
 
+    def by_engine(self, seed: int, taken: list[tuple[int, Structure]]) -> list[Any]:
+        """The elements for those of these numbers that the engine alone makes; None for others."""
+        maker, reads = self._maker, self._reads
+        if maker is None or reads is None or not _programs_run() or not reads.still_hold():
+            return [None] * len(taken)
+        return maker.made(seed, taken)
+
     def __call__(self, seed: int, position: int, element: Structure) -> Structure:
+        """The element that the user's function makes of the one of that number."""
+        if self._maker is not None:
+            (made,) = self.by_engine(seed, [(position, element)])
+            if made is not None:
+                return made
+        return self.with_python(seed, position, element)
+
+    def with_python(self, seed: int, position: int, element: Structure) -> Structure:
+        """The same, for elements that the engine alone does not make."""
         if self.why_python is None:
             kind = self._kind_of(element)
             if kind.ready and self._reads is not None and self._reads.still_hold():
@@ -147,7 +166,7 @@ class MappedFunction:
     def _forget(self) -> None:
         """What the function reads has changed: its programs are of the past."""
         self._changes += 1
-        self._reads, self._kinds = None, {}
+        self._reads, self._kinds, self._maker = None, {}, None
         if self._changes > _MOST_CHANGES:
             self.why_python = "what it reads of the outside changes"
 
@@ -164,7 +183,7 @@ class MappedFunction:
     def _by_program(
         self, kind: _Kind, seed: int, position: int, element: Structure
     ) -> Structure | None:
-        if _context.settings.functions_run_eagerly or _core.checks_numerics():
+        if not _programs_run():
             return None
         try:
             values = kind.host_values(element)
@@ -182,6 +201,9 @@ class MappedFunction:
                 kind.why = "a traced element differs"
             program.compared += 1
             return expected
+        if not program.offered:
+            program.offered = True
+            self._maker = kind.maker(element) or self._maker
         return made
 
     def _add(self, kind: _Kind, element: Structure, values: list[Any]) -> None:
@@ -194,6 +216,29 @@ class MappedFunction:
                 kind.why = f"{type(reason).__name__}: {reason}"
             finally:
                 self._making.release()
+
+
+def _programs_run() -> bool:
+    return not (_context.settings.functions_run_eagerly or _core.checks_numerics())
+
+
+class _Maker:
+    """The engine's way to make elements of one kind.
+
+    Args:
+        engine: Makes the components of results of (position, element) each, or None.
+        template: The structure of results; None: they are tuples of the components.
+    """
+
+    def __init__(self, engine: _core.ElementMaker, template: Structure) -> None:
+        self._engine, self._template = engine, template
+
+    def made(self, seed: int, taken: list[tuple[int, Structure]]) -> list[Any]:
+        """The results; None where Python has to make one."""
+        found: list[Any] = self._engine.make(seed, taken)
+        if self._template is None:
+            return found
+        return [None if parts is None else fill(self._template, list(parts)) for parts in found]
 
 
 class _Kind:
@@ -215,12 +260,14 @@ class _Kind:
         self.why = ""
         self.calls: list[HostCall] = []
         self.programs: dict[Any, _Program] = {}
-        self._quick: list[Any] = []
+        self._native: list[tuple[Any, int] | None] = []
+        self._texts: set[int] = set()  # the slots of calls that give text
         self._entered: list[int] = []
         self._missed: dict[Any, int] = {}
 
     def begin(self, recording: _Recording) -> None:
-        self.calls, self._quick = recording.calls, recording.quick
+        self.calls, self._native = recording.calls, recording.native
+        self._texts = recording.texts
         self._entered = recording.entered
         self.programs = {self._key(recording.values): recording.program}
         self.ready = True
@@ -228,12 +275,8 @@ class _Kind:
     def host_values(self, element: Structure) -> list[Any]:
         """The element's leaves, and what the host's functions make of them."""
         values = list(element) if self.flat else leaves_of(element)
-        for host_call, quick in zip(self.calls, self._quick, strict=True):
-            if quick is None:
-                values.append(host_call.made(values))
-            else:
-                function, slot = quick
-                values.append(function(values[slot]))
+        for host_call in self.calls:
+            values.append(host_call.made(values))
         return values
 
     def program_for(self, values: list[Any]) -> _Program | None:
@@ -251,6 +294,28 @@ class _Kind:
             raise NotRecordedError("the calls of the host's functions depend on sizes")
         self.programs[self._key(recording.values)] = recording.program
 
+    def maker(self, element: Structure) -> _Maker | None:
+        """The engine's way to make elements like this one; None: Python has to take part."""
+        leaves = list(element) if self.flat else [element]
+        checked = [(k, p) for k, p in self.programs.items() if p.runs_without_python]
+        if None in self._native or not checked or not all(map(_is_plain, leaves)):
+            return None
+        first = checked[0][1]
+        if any(where is _HOST and what in self._texts for where, what in first.places):
+            return None
+        engine = _core.ElementMaker(
+            [(leaf._dtype, leaf._shape) if type(leaf) is Tensor else None for leaf in leaves],
+            self._native,
+            self._entered,
+            [
+                ([(dtype, shape) for shape, dtype in key], program.step)
+                for key, program in checked
+                if program.gives_what(first)
+            ],
+            first.places,
+        )
+        return _Maker(engine, first.template)
+
     def _key(self, values: list[Any]) -> Any:
         return tuple([(values[n]._shape, values[n]._dtype) for n in self._entered])
 
@@ -265,7 +330,7 @@ class _Recording:
         self._template: Structure = None
         with _context.changed(strategy=None, replica_context=None):
             program = TracedProgram(self._traced, (), {}, 1)
-        if program.fixed or program.has_lengths or not self._outputs:
+        if program.fixed or program.has_lengths:
             raise NotRecordedError("there is no program of fixed sizes")
         self.program = _Program(program, self.entered, self._places, self._template, self._draws)
 
@@ -280,8 +345,10 @@ class _Recording:
         self._template = made
         self._places = [self._place(host, leaf) for leaf in leaves_of(made)]
         self._draws = trace.data_draws
-        self.calls, self.quick = host.calls, host.quick
+        self.calls, self.native = host.calls, host.native
         self.entered, self.values = host.entered, host.values
+        called = range(len(host.values) - len(host.calls), len(host.values))
+        self.texts = {n for n in called if type(host.values[n]) is Text}
         return self._outputs
 
     def _place(self, host: HostCalls, leaf: Any) -> tuple[str, Any]:
@@ -300,8 +367,12 @@ class _Program:
     """A traced function for one kind of elements and of host's values.
 
     Attributes:
+        step: What the engine runs.
+        places: Of each component of a result, where it comes from, and which it is there.
+        template: The structure of results; None: they are tuples of the components.
         draws: How many draws it makes.
         compared: How many of its elements were compared with Python's.
+        offered: Whether the engine was asked to make elements with it alone.
     """
 
     def __init__(
@@ -312,23 +383,33 @@ class _Program:
         template: Structure,
         draws: int,
     ) -> None:
-        self._step, self._constants = traced._step, traced._constants
+        self.step, self._constants = traced._step, traced._constants
         self._requirements = traced._requirements
-        self._entered, self._places = list(entered), places
-        self._template = None if _is_flat(template) else template
-        self.draws, self.compared = draws, 0
+        self._entered, self.places = list(entered), places
+        self.template = None if _is_flat(template) else template
+        self.draws, self.compared, self.offered = draws, 0, False
+
+    @property
+    def runs_without_python(self) -> bool:
+        """Whether it was compared and leaves nothing for Python to look at."""
+        return self.compared >= _COMPARED and not self._requirements
+
+    def gives_what(self, other: _Program) -> bool:
+        """Whether its results are made of the same components."""
+        pairs = zip(self.places, other.places, strict=True)
+        return all(a == b and (x is y if a is _CONSTANT else x == y) for (a, x), (b, y) in pairs)
 
     def run(self, seed: int, position: int, values: list[Any]) -> Structure:
         arguments = _core.Arguments(tuple([values[n] for n in self._entered]), {}, [])
         with data_function(seed, position):
-            outputs = self._step.run(arguments, self._constants)
+            outputs = self.step.run(arguments, self._constants)
         if self._requirements:
             check_all(self._requirements)
         leaves = [
             outputs[what] if where is _PROGRAM else values[what] if where is _HOST else what
-            for where, what in self._places
+            for where, what in self.places
         ]
-        return tuple(leaves) if self._template is None else fill(self._template, leaves)
+        return tuple(leaves) if self.template is None else fill(self.template, leaves)
 
 
 def _signature(leaf: Any) -> Any:
@@ -337,6 +418,11 @@ def _signature(leaf: Any) -> Any:
     if kind is Tensor:
         return leaf._shape, leaf._dtype
     return leaf._bytes.shape if kind is Text else None
+
+
+def _is_plain(leaf: Any) -> bool:
+    """Whether the engine takes it as a value: a tensor, or one text."""
+    return type(leaf) is Tensor or (type(leaf) is Text and not leaf._rank)
 
 
 def _is_flat(element: Structure) -> bool:

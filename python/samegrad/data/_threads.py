@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-_LONG_SECONDS = 0.5e-3  # of an element that is worth a second thread
+_LONG_SECONDS = 0.5e-3  # of a block of elements that is worth a second thread
 _WINDOW = 8  # blocks of elements
 _WINDOW_SECONDS = 0.2
 _GAIN = 0.8
@@ -19,7 +19,7 @@ def threads_of(calls: int) -> int:
 class Threads:
     """How many threads work side by side, by what they were seen to gain.
 
-    Python's threads hand one lock to and fro, which takes some ten microseconds each time: elements
+    Python's threads hand one lock to and fro, which takes some ten microseconds each time: blocks
     that are made quickly are made in less time by one thread, and so are those whose function
     keeps the lock. Others are tried with all threads, which stay if that is faster.
 
@@ -38,21 +38,22 @@ class Threads:
         self._alone = 0.0  # seconds of an element by one thread
         self._passed, self._patience = 0, 4  # windows before another trial
 
-    def note(self, seconds: float) -> None:
-        """One thread has taken so long for an element, as a mean over some."""
+    def note(self, seconds: float, size: int = 1) -> None:
+        """One thread has taken so long for a block of elements."""
         if not self._tuned:
             return
-        self._seconds.append(seconds)
+        self._seconds.append(seconds / size)
         if len(self._seconds) < _WINDOW and sum(self._seconds) < _WINDOW_SECONDS:
             return
         # Interrupted ones, and the first ones, take longer than they do otherwise.
         usual = sorted(self._seconds)[len(self._seconds) // 4]
         self._seconds.clear()
+        is_long = usual * size > _LONG_SECONDS
         if self.now == 1:
             self._passed -= 1
-            if usual > _LONG_SECONDS and self._passed < 0:
+            if is_long and self._passed < 0:
                 self._alone, self.now = usual, self.most
-        elif usual < _LONG_SECONDS or usual / self.now > _GAIN * self._alone:
+        elif not is_long or usual / self.now > _GAIN * self._alone:
             self.now = 1
             self._passed = self._patience
             self._patience *= 2

@@ -1,15 +1,17 @@
-"""Images from the bytes of files and back, by Pillow."""
+"""Images from the bytes of files and back: the usual ones by the engine, all others by Pillow."""
 
 from __future__ import annotations
 
 import functools
 import inspect
 import io
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from samegrad import _core
 from samegrad._base.dtypes import DTypeLike, as_dtype, uint8
 from samegrad._base.shown import shown
 from samegrad._core import InvalidArgumentError
@@ -17,9 +19,10 @@ from samegrad._tensor.conversion import Tensor, convert_to_tensor
 from samegrad._tensor.host_values import on_host
 from samegrad._tensor.text import Text, of_bytes, text_of
 from samegrad.image._convert import convert_image_dtype
-from samegrad.image._plain_files import PlainPng, plain_image, plain_pixels
 
 _MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
+_MOST_PIXELS = 1024 * 1024 * 1024 // 4 // 3  # Pillow's own number
+_USUAL = ("JPEG", "PNG", "GIF", "BMP")
 _NATURAL = {"1": 1, "L": 1, "LA": 2, "I": 1, "I;16": 1, "I;16B": 1, "P": 3, "RGB": 3, "RGBA": 4}
 
 
@@ -36,15 +39,38 @@ def _pillow(who: str) -> Any:
     return PIL
 
 
-def _opened(contents: Any, who: str, formats: tuple[str, ...], plain: bool = False) -> Any:
-    """Pillow's image of one file's bytes; `plain`: only the pixels of the usual ones are wanted."""
+def _one_file(contents: Any, who: str) -> Text:
     found = text_of(contents, who, "contents must be the bytes of a file")
     if found._rank:
         raise ValueError(f"[{who}] contents must be those of one file: got shape {found._shape}.")
+    return found
+
+
+def _most_pixels() -> int:
+    """How many an image may have before Pillow warns of it."""
+    pillow = sys.modules.get("PIL.Image")
+    most: int | None = _MOST_PIXELS if pillow is None else pillow.MAX_IMAGE_PIXELS
+    return sys.maxsize if most is None else most
+
+
+def plain_pixels(data: bytes, channels: int) -> Tensor | None:
+    """uint8 [rows, columns, channels] of a file that the engine decodes by itself.
+
+    None for all but JPEG files of 8 bits, grey or in colours, and PNG files of 8 bits, not
+    interlaced, without palette and transparent colour; for files that are not in order, of which
+    Pillow says what is wrong; and for all where the engine was built without the libraries.
+
+    Args:
+        data: Of the file.
+        channels: How many there must be in the file; 0: any number.
+    """
+    pixels: Tensor | None = _core.pixels_of_file(data, channels, _most_pixels())
+    return pixels
+
+
+def _opened(found: Text, who: str, formats: tuple[str, ...]) -> Any:
+    """Pillow's image of one file's bytes."""
     pillow, data = _pillow(who), found.numpy()
-    image = plain_image(pillow, data) if plain else None
-    if image is not None:
-        return image
     try:
         return pillow.Image.open(io.BytesIO(data), formats=formats)
     except pillow.UnidentifiedImageError:
@@ -61,7 +87,7 @@ def _corrupt(who: str, contents: Text, what: str) -> InvalidArgumentError:
     )
 
 
-def _pixels(image: Any, channels: int, who: str, contents: Any) -> np.ndarray[Any, Any]:
+def _pixels(image: Any, channels: int, who: str, contents: Text) -> np.ndarray[Any, Any]:
     """[rows, columns, channels]; of 16 bits where the file has them."""
     if channels not in (0, *_MODES):
         raise ValueError(f"[{who}] channels must be 0, 1, 2, 3 or 4: got {channels}.")
@@ -74,12 +100,10 @@ def _pixels(image: Any, channels: int, who: str, contents: Any) -> np.ndarray[An
             return array if count == 1 else np.repeat(array, count, axis=-1)
         if image.mode != _MODES[count]:
             image = image.convert(_MODES[count])
-        if isinstance(image, PlainPng):
-            return image.pixels._view()
         # Pillow's own way to an array takes three times as long for small images.
         array = np.frombuffer(image.tobytes(), np.uint8)
     except (OSError, ValueError, SyntaxError, IndexError, EOFError) as error:
-        raise _corrupt(who, text_of(contents, who), str(error)) from None
+        raise _corrupt(who, contents, str(error)) from None
     columns, rows = image.size
     return array.reshape(rows, columns, count)
 
@@ -95,30 +119,25 @@ def _in_type(array: np.ndarray[Any, Any], dtype: DTypeLike) -> Tensor:
 
 
 def _decoded(
-    contents: Any, channels: int, dtype: DTypeLike, who: str, formats: tuple[str, ...]
+    contents: Any, channels: int, dtype: DTypeLike, who: str, formats: tuple[str, ...] = _USUAL
 ) -> Tensor:
-    image = _opened(contents, who, formats, plain=len(formats) > 1)
-    return _in_type(_pixels(image, channels, who, contents), dtype)
+    found = _one_file(contents, who)
+    plain = plain_pixels(found.numpy(), channels) if formats == _USUAL else None
+    if plain is not None:
+        return plain if as_dtype(dtype).name == "uint8" else _in_type(plain._view(), dtype)
+    return _in_type(_pixels(_opened(found, who, formats), channels, who, found), dtype)
 
 
-def _quick_decode(decode: Callable[..., Any], args: Any, kwargs: Any) -> Callable[[Any], Any]:
+def _native_decode(decode: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     given = inspect.signature(decode).bind(None, *args, **kwargs)
     given.apply_defaults()
-    more, who = given.arguments, f"tf.image.{decode.__name__}"
-    channels, pillow = more["channels"] or 0, _pillow(who)
-    in_bytes = as_dtype(more.get("dtype", uint8)).name == "uint8" and more.get("ratio", 1) == 1
-
-    def decoded(contents: Any) -> Any:
-        if in_bytes and type(contents) is Text and not contents._rank:
-            pixels = plain_pixels(pillow, contents.numpy(), channels)
-            if pixels is not None:
-                return pixels
-        return decode(contents, *args, **kwargs)
-
-    return decoded
+    more = given.arguments
+    if as_dtype(more.get("dtype", uint8)).name != "uint8" or more.get("ratio", 1) != 1:
+        return None
+    return _core.HostFunction.decode_image(more["channels"] or 0, _most_pixels())
 
 
-@on_host(_quick_decode)
+@on_host(_native_decode)
 def decode_jpeg(
     contents: Any, channels: int = 0, ratio: int = 1, fancy_upscaling: bool = True,
     try_recover_truncated: bool = False, acceptable_fraction: float = 1.0, dct_method: str = "",
@@ -160,14 +179,15 @@ def decode_jpeg(
             f"{fancy_upscaling}, try_recover_truncated={try_recover_truncated}, "
             f"acceptable_fraction={acceptable_fraction}; leave them out."
         )
-    image = _opened(contents, who, ("JPEG", "PNG", "GIF", "BMP"), plain=ratio == 1)
-    if ratio > 1:
-        rows, columns = -(-image.height // ratio), -(-image.width // ratio)
-        image.draft(None, (columns, rows))
-    return _in_type(_pixels(image, channels, who, contents), uint8)
+    if ratio == 1:
+        return _decoded(contents, channels, uint8, who)
+    found = _one_file(contents, who)
+    image = _opened(found, who, _USUAL)
+    image.draft(None, (-(-image.width // ratio), -(-image.height // ratio)))
+    return _in_type(_pixels(image, channels, who, found), uint8)
 
 
-@on_host(_quick_decode)
+@on_host(_native_decode)
 def decode_png(
     contents: Any, channels: int = 0, dtype: DTypeLike = uint8, name: str | None = None
 ) -> Tensor:
@@ -196,7 +216,7 @@ def decode_png(
     who = "tf.image.decode_png"
     if as_dtype(dtype).name not in ("uint8", "uint16"):
         raise ValueError(f"[{who}] dtype must be uint8 or uint16: got {as_dtype(dtype).name}.")
-    return _decoded(contents, channels, dtype, who, ("PNG", "JPEG", "GIF", "BMP"))
+    return _decoded(contents, channels, dtype, who)
 
 
 @on_host()
@@ -226,19 +246,19 @@ def decode_gif(contents: Any, name: str | None = None) -> Tensor:
         samegrad.errors.InvalidArgumentError: [tf.image.decode_gif] an image of this kind is ...
     """
     who = "tf.image.decode_gif"
-    image = _opened(contents, who, ("GIF",))
-    return _in_type(_frames(image, who, contents), uint8)
+    found = _one_file(contents, who)
+    return _in_type(_frames(_opened(found, who, ("GIF",)), who, found), uint8)
 
 
-def _frames(image: Any, who: str, contents: Any) -> np.ndarray[Any, Any]:
+def _frames(image: Any, who: str, contents: Text) -> np.ndarray[Any, Any]:
     frames = _pillow(who).ImageSequence.Iterator(image)
     try:
         return np.stack([np.asarray(frame.convert("RGB")) for frame in frames])
     except (OSError, ValueError, SyntaxError, IndexError, EOFError) as error:
-        raise _corrupt(who, text_of(contents, who), str(error)) from None
+        raise _corrupt(who, contents, str(error)) from None
 
 
-@on_host(_quick_decode)
+@on_host(_native_decode)
 def decode_image(
     contents: Any, channels: int | None = None, dtype: DTypeLike = uint8,
     name: str | None = None, expand_animations: bool = True,
@@ -267,13 +287,13 @@ def decode_image(
         array([0., 1.], dtype=float32)
     """
     who = "tf.image.decode_image"
-    image = _opened(contents, who, ("JPEG", "PNG", "GIF", "BMP"), plain=True)
-    if image.format == "GIF":
-        if channels not in (None, 0, 3):
-            raise ValueError(f"[{who}] GIF files have 3 channels: got channels={channels}.")
-        frames = _frames(image, who, contents)
-        return _in_type(frames if expand_animations else frames[0], dtype)
-    return _in_type(_pixels(image, channels or 0, who, contents), dtype)
+    found = _one_file(contents, who)
+    if not found.numpy().startswith(b"GIF"):
+        return _decoded(found, channels or 0, dtype, who)
+    if channels not in (None, 0, 3):
+        raise ValueError(f"[{who}] GIF files have 3 channels: got channels={channels}.")
+    frames = _frames(_opened(found, who, ("GIF",)), who, found)
+    return _in_type(frames if expand_animations else frames[0], dtype)
 
 
 def _written(image: Any, who: str, kinds: tuple[str, ...], **options: Any) -> Text:

@@ -44,26 +44,16 @@ class ResizeMethod:
 _METHODS = tuple(value for name, value in vars(ResizeMethod).items() if name.isupper())
 
 
-def _quick_resize(resize: Callable[..., Any], args: Any, kwargs: Any) -> Callable[[Any], Any]:
+def _native_resize(resize: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     given = inspect.signature(resize).bind(None, *args, **kwargs)
     given.apply_defaults()
-    method, more = given.arguments["method"], given.arguments
-    if method != "bilinear" or more["antialias"] or more["preserve_aspect_ratio"]:
-        return lambda images: resize(images, *args, **kwargs)
-    rows, columns = (int(size) for size in sizes_of(more["size"]))
-
-    def resized(images: Any) -> Any:
-        old = images._shape
-        if len(old) in (3, 4) and 0 not in old and old[-3:-1] != (rows, columns):
-            made = _core.resize_images(images, rows, columns)
-            if made is not None:
-                return made
-        return resize(images, *args, **kwargs)
-
-    return resized
+    more = given.arguments
+    if more["method"] != "bilinear" or more["antialias"] or more["preserve_aspect_ratio"]:
+        return None
+    return _core.HostFunction.resize_bilinear(*(int(size) for size in sizes_of(more["size"])))
 
 
-@on_host(_quick_resize)
+@on_host(_native_resize)
 def resize(
     images: TensorLike,
     size: Any,

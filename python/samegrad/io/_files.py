@@ -20,19 +20,11 @@ from samegrad._tensor.text import Text, of_bytes, text_of
 from samegrad.io.gfile import existing, glob, path_of
 
 
-def _quick_read(read: Callable[..., Any], args: Any, kwargs: Any) -> Callable[[Any], Any]:
-    def contents_of(path: Any) -> Any:
-        if type(path) is not Text or path._rank:
-            return read(path)
-        name: Any = path._bytes[()]
-        found = None if b"://" in name else _core.file_contents(name)
-        # Where something is wrong, `read` says what.
-        return read(path) if found is None else of_bytes(found, os.fsdecode(name))
-
-    return contents_of
+def _native_read(read: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    return _core.HostFunction.read_file()
 
 
-@on_host(_quick_read)
+@on_host(_native_read)
 def read_file(filename: Any, name: str | None = None) -> Text:
     """The bytes of a file, as text without axes.
 

@@ -14,7 +14,6 @@ from PIL import Image
 import samegrad as tf
 from samegrad.data import _mapped, _purity
 from samegrad.data._function_nodes import MapNode
-from samegrad.image import _decode
 
 Dataset = tf.data.Dataset
 RNG = np.random.default_rng(11)
@@ -355,21 +354,6 @@ def test_files_of_any_size_have_one_program(tmp_path, calls, monkeypatch):
         return data.map(load, num_parallel_calls=calls)
 
     check(make, monkeypatch, 1)
-
-
-def test_usual_files_are_read_and_decoded_the_quick_way(tmp_path, monkeypatch):
-    _folder(tmp_path, [(9, 9)] * 30)
-    names = sorted(str(path) for path in tmp_path.glob("*[jp]*g"))
-    assert len(names) == 20
-    full: list[Any] = []
-    decoded = _decode._opened
-    monkeypatch.setattr(
-        _decode, "_opened", lambda *args, **more: (full.append(1), decoded(*args, **more))[1]
-    )
-    monkeypatch.setattr(_mapped, "_FIRST_BY_PYTHON", 2)
-    monkeypatch.setattr(_mapped, "_COMPARED", 0)
-    assert len(list(Dataset.from_tensor_slices(names).map(load))) == 20
-    assert len(full) == 4  # two by Python, that which is traced, and Python's for its element
 
 
 def test_decoded_sizes_that_the_program_sees_have_programs_of_their_own(tmp_path, monkeypatch):

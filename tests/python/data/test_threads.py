@@ -31,6 +31,13 @@ def test_elements_that_wait_or_compute_elsewhere_get_all_threads():
     assert windows(Threads(4, True), lambda now: ALONE, 5) == [4] * 5
 
 
+def test_quick_elements_in_blocks_that_are_long_enough_get_all_threads():
+    threads = Threads(4, True)
+    for _ in range(8):
+        threads.note(32 * 75e-6, 32)
+    assert threads.now == 4
+
+
 def test_quick_elements_are_made_by_one_thread():
     assert windows(Threads(4, True), lambda now: 1e-4, 5) == [1] * 5
 
@@ -104,7 +111,7 @@ def test_autotune_finds_the_number_of_threads(function, count, several, monkeypa
 def test_threads_that_are_given_up_end_and_the_elements_stay_in_order(monkeypatch):
     change = iter([2, 3, 1, 2, 1, 3] * 400)
 
-    def note(self: Threads, seconds: float) -> None:
+    def note(self: Threads, seconds: float, size: int) -> None:
         self.now = next(change)
 
     monkeypatch.setattr(Threads, "note", note)

@@ -1,0 +1,227 @@
+// Elements of datasets that functions of the host and programs make, several at a time.
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bind/bind.h"
+#include "bind/bytes.h"
+#include "bind/convert.h"
+#include "data/decoded_image.h"
+#include "data/host_function.h"
+#include "data/resize.h"
+#include "tensor/elsewhere.h"
+#include "train/element_program.h"
+
+namespace py = pybind11;
+
+namespace samegrad {
+namespace {
+
+struct HostFunctionHandle {
+  HostFunctionPtr function;
+};
+
+// Where a component of a made element comes from.
+struct Component {
+  enum class Kind { kProgram, kHost, kConstant };
+  Kind kind = Kind::kProgram;
+  std::size_t number = 0;
+  py::object constant;
+};
+
+// An element as Python gave it, and its values.
+struct Element {
+  std::uint64_t position = 0;
+  py::object leaves;  // a tuple
+  bool fits = false;
+  ElementProgram::Made made;
+};
+
+class ElementMaker {
+ public:
+  // `leaves`: of each leaf of an element its dtype and shape; None: text without axes.
+  ElementMaker(const py::sequence& leaves, const py::sequence& calls,
+               std::vector<std::size_t> arguments, const py::sequence& programs,
+               const py::sequence& components)
+      : program_(calls_of(calls), std::move(arguments), programs_of(programs)) {
+    for (const py::handle leaf : leaves) {
+      leaves_.push_back(leaf.is_none() ? std::nullopt : std::optional(type_of(leaf)));
+    }
+    for (const py::handle item : components) components_.push_back(component_of(item));
+  }
+
+  // Of (position, element) each: the components, in a tuple; None: Python has to make it.
+  py::list make(std::uint64_t seed, const py::sequence& taken) const {
+    std::vector<Element> elements;
+    elements.reserve(taken.size());
+    for (const py::handle item : taken) elements.push_back(read(item));
+    {
+      const py::gil_scoped_release release;
+      for (Element& element : elements) {
+        if (element.fits) element.fits = try_to_make(seed, element);
+      }
+    }
+    py::list results;
+    for (const Element& element : elements) {
+      results.append(element.fits ? py::object(components_of(element)) : py::none());
+    }
+    return results;
+  }
+
+ private:
+  using Type = std::pair<DType, Shape>;
+
+  static Type type_of(py::handle item) {
+    const auto [dtype, shape] = py::cast<std::pair<std::string, std::vector<std::int64_t>>>(item);
+    return {dtype_from_name(dtype), Shape(shape)};
+  }
+
+  static std::vector<ElementProgram::HostCall> calls_of(const py::sequence& given) {
+    std::vector<ElementProgram::HostCall> calls;
+    for (const py::handle item : given) {
+      const auto [function, value] = py::cast<std::pair<HostFunctionHandle, std::size_t>>(item);
+      calls.push_back({function.function, value});
+    }
+    return calls;
+  }
+
+  static std::vector<ElementProgram::Program> programs_of(const py::sequence& given) {
+    std::vector<ElementProgram::Program> programs;
+    for (const py::handle item : given) {
+      const auto [types, step] = py::cast<std::pair<py::list, std::shared_ptr<Step>>>(item);
+      ElementProgram::Types known;
+      for (const py::handle type : types) known.push_back(type_of(type));
+      programs.push_back({std::move(known), step});
+    }
+    return programs;
+  }
+
+  static Component component_of(py::handle item) {
+    const auto [name, what] = py::cast<std::pair<std::string, py::object>>(item);
+    if (name == "constant") return {Component::Kind::kConstant, 0, what};
+    const auto kind = name == "program" ? Component::Kind::kProgram : Component::Kind::kHost;
+    return {kind, py::cast<std::size_t>(what), {}};
+  }
+
+  Element read(py::handle item) const {
+    const auto pair = py::reinterpret_borrow<py::tuple>(item);
+    Element element;
+    element.position = py::cast<std::uint64_t>(pair[0]);
+    const py::object given = pair[1];
+    element.leaves = py::isinstance<py::tuple>(given) ? given : py::make_tuple(given);
+    element.fits = read_leaves(py::reinterpret_borrow<py::tuple>(element.leaves), element.made);
+    return element;
+  }
+
+  bool read_leaves(const py::tuple& leaves, ElementProgram::Made& made) const {
+    if (leaves.size() != leaves_.size()) return false;
+    for (std::size_t i = 0; i < leaves_.size(); ++i) {
+      const py::handle leaf = leaves[i];
+      if (!leaves_[i]) {
+        if (py::isinstance<Tensor>(leaf)) return false;
+        made.values.emplace_back(std::string(py::cast<std::string_view>(leaf.attr("_item")())));
+        continue;
+      }
+      if (!py::isinstance<Tensor>(leaf)) return false;
+      const Array& array = concrete(py::cast<const Tensor&>(leaf), "Dataset.map");
+      if (array.dtype() != leaves_[i]->first || array.shape() != leaves_[i]->second) return false;
+      made.values.emplace_back(array);
+    }
+    return true;
+  }
+
+  // Whatever goes wrong, Python says it of the same element.
+  bool try_to_make(std::uint64_t seed, Element& element) const {
+    try {
+      return program_.make(seed, element.position, element.made);
+    } catch (const std::exception&) {
+      return false;
+    }
+  }
+
+  py::tuple components_of(const Element& element) const {
+    py::tuple made(components_.size());
+    for (std::size_t i = 0; i < components_.size(); ++i) {
+      const Component& component = components_[i];
+      if (component.kind == Component::Kind::kConstant) {
+        made[i] = component.constant;
+      } else if (component.kind == Component::Kind::kProgram) {
+        made[i] = make_tensor(element.made.outputs[component.number]);
+      } else if (component.number < leaves_.size()) {
+        made[i] = py::reinterpret_borrow<py::tuple>(element.leaves)[component.number];
+      } else {
+        made[i] = make_tensor(std::get<Array>(element.made.values[component.number]));
+      }
+    }
+    return made;
+  }
+
+  std::vector<std::optional<Type>> leaves_;
+  ElementProgram program_;
+  std::vector<Component> components_;
+};
+
+// Images of other rows and columns; None where the operation is recorded, or is not one for this.
+py::object resize_images(const Tensor& images, std::int64_t rows, std::int64_t columns) {
+  const int axis = images.type.batch.axis;
+  if (current_trace() || images.symbolic() || is_elsewhere(images.array)) return py::none();
+  const Array& array = images.array;
+  const int rank = array.shape().rank();
+  const bool known = array.dtype() == DType::kUInt8 || array.dtype() == DType::kFloat32;
+  if (!known || rank < 3 || axis > rank - 4) return py::none();
+  constexpr std::int64_t kLong = 1 << 16;  // numbers for which other threads of Python go on
+  const std::int64_t channels = array.shape()[rank - 1];
+  Array result;
+  if (std::max(array.size(), size_product(size_product(rows, columns), channels)) < kLong) {
+    result = resized_bilinear(array, rows, columns);
+  } else {
+    const py::gil_scoped_release release;
+    result = resized_bilinear(array, rows, columns);
+  }
+  return py::cast(make_tensor(result, images.type.batch));
+}
+
+py::object pixels_of_file(const py::bytes& file, std::int64_t channels, std::int64_t most_pixels) {
+  const std::span<const std::uint8_t> bytes = bytes_of(file);
+  std::optional<Array> pixels;
+  {
+    const py::gil_scoped_release release;
+    pixels = decoded_image(bytes, {channels, most_pixels});
+  }
+  return pixels ? py::cast(make_tensor(*pixels)) : py::none();
+}
+
+}  // namespace
+
+void register_elements(py::module_& m) {
+  py::class_<HostFunctionHandle>(m, "HostFunction")
+      .def_static("read_file", [] { return HostFunctionHandle{read_file()}; })
+      .def_static(
+          "decode_image",
+          [](std::int64_t channels, std::int64_t most_pixels) {
+            return HostFunctionHandle{decode_image({channels, most_pixels})};
+          },
+          py::arg("channels"), py::arg("most_pixels"))
+      .def_static(
+          "resize_bilinear",
+          [](std::int64_t rows, std::int64_t columns) {
+            return HostFunctionHandle{resize_bilinear(rows, columns)};
+          },
+          py::arg("rows"), py::arg("columns"));
+  py::class_<ElementMaker>(m, "ElementMaker")
+      .def(py::init<const py::sequence&, const py::sequence&, std::vector<std::size_t>,
+                    const py::sequence&, const py::sequence&>(),
+           py::arg("leaves"), py::arg("calls"), py::arg("arguments"), py::arg("programs"),
+           py::arg("components"))
+      .def("make", &ElementMaker::make, py::arg("seed"), py::arg("taken"));
+  m.def("resize_images", &resize_images, py::arg("images"), py::arg("rows"), py::arg("columns"));
+  m.def("pixels_of_file", &pixels_of_file, py::arg("file"), py::arg("channels"),
+        py::arg("most_pixels"));
+}
+
+}  // namespace samegrad

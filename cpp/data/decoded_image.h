@@ -1,0 +1,30 @@
+// The pixels of JPEG and PNG files, by libjpeg and libpng where they were there at the build.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "tensor/array.h"
+
+namespace samegrad {
+
+struct ImageLimits {
+  std::int64_t channels = 0;  // that the file must have; 0: any number
+  std::int64_t most_pixels = 0;
+};
+
+// uint8 [rows, columns, channels]. Nothing for all but JPEG files of 8 bits, grey or in colours,
+// and PNG files of 8 bits, not interlaced, without palette and transparent colour; for what does
+// not keep to the limits; and where the library has anything to say of the file.
+std::optional<Array> decoded_image(std::span<const std::uint8_t> file, const ImageLimits& limits);
+
+// By format; they are given files of their format.
+std::optional<Array> decoded_jpeg(std::span<const std::uint8_t> file, const ImageLimits& limits);
+std::optional<Array> decoded_png(std::span<const std::uint8_t> file, const ImageLimits& limits);
+
+// Their versions; empty: there was none.
+const char* jpeg_library();
+const char* png_library();
+
+}  // namespace samegrad

@@ -1,0 +1,56 @@
+#include "train/element_program.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "train/check_numerics.h"
+#include "train/current.h"
+#include "train/random_state.h"
+
+namespace samegrad {
+namespace {
+
+constexpr int kDrawsPerElement = 20;  // bits of the draws of one element
+
+}  // namespace
+
+ElementProgram::ElementProgram(std::vector<HostCall> calls, std::vector<std::size_t> arguments,
+                               std::vector<Program> programs)
+    : calls_(std::move(calls)), arguments_(std::move(arguments)), programs_(std::move(programs)) {}
+
+bool ElementProgram::make(std::uint64_t seed, std::uint64_t position, Made& element) const {
+  for (const HostCall& call : calls_) {
+    std::optional<HostValue> value = (*call.function)(element.values[call.value]);
+    if (!value) return false;
+    element.values.push_back(*std::move(value));
+  }
+  Step* step = step_for(element.values);
+  if (!step) return false;
+  std::vector<std::vector<Array>> arguments;
+  for (const std::size_t n : arguments_) arguments.push_back({std::get<Array>(element.values[n])});
+  const Scope scope(for_data_function(seed, position));
+  for (std::vector<Array>& output : step->run(arguments, check_numerics)) {
+    element.outputs.push_back(std::move(output.at(0)));
+  }
+  return true;
+}
+
+Step* ElementProgram::step_for(const std::vector<HostValue>& values) const {
+  const auto fits = [&](const Program& program) {
+    for (std::size_t i = 0; i < arguments_.size(); ++i) {
+      const auto* array = std::get_if<Array>(&values[arguments_[i]]);
+      const auto& [dtype, shape] = program.types[i];
+      if (!array || array->dtype() != dtype || array->shape() != shape) return false;
+    }
+    return true;
+  };
+  const auto found = std::ranges::find_if(programs_, fits);
+  return found == programs_.end() ? nullptr : found->step.get();
+}
+
+Current for_data_function(std::uint64_t seed, std::uint64_t position) {
+  auto random = std::make_shared<RandomState>(seed, position << kDrawsPerElement);
+  return {nullptr, std::move(random), current().context};
+}
+
+}  // namespace samegrad

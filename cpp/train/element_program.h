@@ -1,0 +1,54 @@
+// A traced function of a dataset: functions of the host, and programs for what they give.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "data/host_function.h"
+#include "train/current.h"
+#include "train/step.h"
+
+namespace samegrad {
+
+class ElementProgram {
+ public:
+  // A function of one value by its number: those of the element come first, and each call adds one.
+  struct HostCall {
+    HostFunctionPtr function;
+    std::size_t value = 0;
+  };
+  using Types = std::vector<std::pair<DType, Shape>>;
+  // What a step is for: the types of its arguments.
+  struct Program {
+    Types types;
+    std::shared_ptr<Step> step;
+  };
+  struct Made {
+    std::vector<HostValue> values;  // of the element and of the calls
+    std::vector<Array> outputs;     // of the step
+  };
+
+  // `arguments`: the numbers of the values that a step takes.
+  ElementProgram(std::vector<HostCall> calls, std::vector<std::size_t> arguments,
+                 std::vector<Program> programs);
+
+  // Makes one element of its values, with the draws that belong to seed and position; false where
+  // only Python can: a function of the host gives nothing, or no step is for what they give. It
+  // touches no object of Python.
+  bool make(std::uint64_t seed, std::uint64_t position, Made& element) const;
+
+ private:
+  Step* step_for(const std::vector<HostValue>& values) const;
+
+  std::vector<HostCall> calls_;
+  std::vector<std::size_t> arguments_;
+  std::vector<Program> programs_;
+};
+
+// Whatever the process draws meanwhile, and whatever this thread traces, an element's draws depend
+// on the seed and its position alone.
+Current for_data_function(std::uint64_t seed, std::uint64_t position);
+
+}  // namespace samegrad
