@@ -34,28 +34,33 @@ struct Component {
   py::object constant;
 };
 
-// An element as Python gave it, and its values.
+// An element's values as Python gave them, and as the engine takes them.
 struct Element {
   std::uint64_t position = 0;
-  py::object leaves;  // a tuple
+  py::tuple given;
   bool fits = false;
   ElementProgram::Made made;
 };
 
 class ElementMaker {
  public:
-  // `leaves`: of each leaf of an element its dtype and shape; None: text without axes.
-  ElementMaker(const py::sequence& leaves, const py::sequence& calls,
+  // `leaves`: of each leaf of an element its dtype and shape; None: text without axes. `values`:
+  // how many there are, the leaves first; `calls`: (function, from, to) each.
+  ElementMaker(const py::sequence& leaves, std::size_t values, const py::sequence& calls,
                std::vector<std::size_t> arguments, const py::sequence& programs,
                const py::sequence& components)
-      : program_(calls_of(calls), std::move(arguments), programs_of(programs)) {
+      : values_(values),
+        calls_(calls_of(calls)),
+        arguments_(arguments),
+        program_(calls_, std::move(arguments), programs_of(programs)) {
     for (const py::handle leaf : leaves) {
       leaves_.push_back(leaf.is_none() ? std::nullopt : std::optional(type_of(leaf)));
     }
     for (const py::handle item : components) components_.push_back(component_of(item));
   }
 
-  // Of (position, element) each: the components, in a tuple; None: Python has to make it.
+  // Of (position, values) each, in a tuple the leaves and what Python made of them, None for what
+  // calls give: the components, in a tuple; None: Python has to make it.
   py::list make(std::uint64_t seed, const py::sequence& taken) const {
     std::vector<Element> elements;
     elements.reserve(taken.size());
@@ -84,8 +89,9 @@ class ElementMaker {
   static std::vector<ElementProgram::HostCall> calls_of(const py::sequence& given) {
     std::vector<ElementProgram::HostCall> calls;
     for (const py::handle item : given) {
-      const auto [function, value] = py::cast<std::pair<HostFunctionHandle, std::size_t>>(item);
-      calls.push_back({function.function, value});
+      const auto [function, from, to] =
+          py::cast<std::tuple<HostFunctionHandle, std::size_t, std::size_t>>(item);
+      calls.push_back({function.function, from, to});
     }
     return calls;
   }
@@ -110,28 +116,44 @@ class ElementMaker {
 
   Element read(py::handle item) const {
     const auto pair = py::reinterpret_borrow<py::tuple>(item);
-    Element element;
-    element.position = py::cast<std::uint64_t>(pair[0]);
-    const py::object given = pair[1];
-    element.leaves = py::isinstance<py::tuple>(given) ? given : py::make_tuple(given);
-    element.fits = read_leaves(py::reinterpret_borrow<py::tuple>(element.leaves), element.made);
+    Element element{py::cast<std::uint64_t>(pair[0]), py::object(pair[1]), false, {}};
+    element.made.values.resize(values_);
+    element.fits =
+        element.given.size() <= values_ && leaves_fit(element.given) && read_values(element);
     return element;
   }
 
-  bool read_leaves(const py::tuple& leaves, ElementProgram::Made& made) const {
-    if (leaves.size() != leaves_.size()) return false;
+  bool leaves_fit(const py::tuple& given) const {
+    if (given.size() < leaves_.size()) return false;
     for (std::size_t i = 0; i < leaves_.size(); ++i) {
-      const py::handle leaf = leaves[i];
-      if (!leaves_[i]) {
-        if (py::isinstance<Tensor>(leaf)) return false;
-        made.values.emplace_back(std::string(py::cast<std::string_view>(leaf.attr("_item")())));
-        continue;
-      }
-      if (!py::isinstance<Tensor>(leaf)) return false;
+      const py::handle leaf = given[i];
+      if (py::isinstance<Tensor>(leaf) != leaves_[i].has_value()) return false;
+      if (!leaves_[i]) continue;
       const Array& array = concrete(py::cast<const Tensor&>(leaf), "Dataset.map");
       if (array.dtype() != leaves_[i]->first || array.shape() != leaves_[i]->second) return false;
-      made.values.emplace_back(array);
     }
+    return true;
+  }
+
+  // Those that calls and programs take of Python.
+  bool read_values(Element& element) const {
+    for (const auto& call : calls_) {
+      if (!read_value(element, call.from)) return false;
+    }
+    return std::ranges::all_of(arguments_, [&](std::size_t n) { return read_value(element, n); });
+  }
+
+  bool read_value(Element& element, std::size_t number) const {
+    if (number >= element.given.size()) return true;
+    const py::handle value = element.given[number];
+    if (value.is_none()) return true;
+    HostValue& to = element.made.values[number];
+    if (py::isinstance<Tensor>(value)) {
+      to = concrete(py::cast<const Tensor&>(value), "Dataset.map");
+      return true;
+    }
+    if (py::cast<int>(value.attr("_rank")) != 0) return false;
+    to = std::string(py::cast<std::string_view>(value.attr("_item")()));
     return true;
   }
 
@@ -152,16 +174,25 @@ class ElementMaker {
         made[i] = component.constant;
       } else if (component.kind == Component::Kind::kProgram) {
         made[i] = make_tensor(element.made.outputs[component.number]);
-      } else if (component.number < leaves_.size()) {
-        made[i] = py::reinterpret_borrow<py::tuple>(element.leaves)[component.number];
       } else {
-        made[i] = make_tensor(std::get<Array>(element.made.values[component.number]));
+        made[i] = host_value(element, component.number);
       }
     }
     return made;
   }
 
+  static py::object host_value(const Element& element, std::size_t number) {
+    if (number < element.given.size()) {
+      const py::object given = element.given[number];
+      if (!given.is_none()) return given;
+    }
+    return py::cast(make_tensor(std::get<Array>(element.made.values[number])));
+  }
+
+  std::size_t values_;
   std::vector<std::optional<Type>> leaves_;
+  std::vector<ElementProgram::HostCall> calls_;
+  std::vector<std::size_t> arguments_;
   ElementProgram program_;
   std::vector<Component> components_;
 };
@@ -214,10 +245,10 @@ void register_elements(py::module_& m) {
           },
           py::arg("rows"), py::arg("columns"));
   py::class_<ElementMaker>(m, "ElementMaker")
-      .def(py::init<const py::sequence&, const py::sequence&, std::vector<std::size_t>,
+      .def(py::init<const py::sequence&, std::size_t, const py::sequence&, std::vector<std::size_t>,
                     const py::sequence&, const py::sequence&>(),
-           py::arg("leaves"), py::arg("calls"), py::arg("arguments"), py::arg("programs"),
-           py::arg("components"))
+           py::arg("leaves"), py::arg("values"), py::arg("calls"), py::arg("arguments"),
+           py::arg("programs"), py::arg("components"))
       .def("make", &ElementMaker::make, py::arg("seed"), py::arg("taken"));
   m.def("resize_images", &resize_images, py::arg("images"), py::arg("rows"), py::arg("columns"));
   m.def("pixels_of_file", &pixels_of_file, py::arg("file"), py::arg("channels"),

@@ -20,9 +20,9 @@ ElementProgram::ElementProgram(std::vector<HostCall> calls, std::vector<std::siz
 
 bool ElementProgram::make(std::uint64_t seed, std::uint64_t position, Made& element) const {
   for (const HostCall& call : calls_) {
-    std::optional<HostValue> value = (*call.function)(element.values[call.value]);
+    std::optional<HostValue> value = (*call.function)(element.values[call.from]);
     if (!value) return false;
-    element.values.push_back(*std::move(value));
+    element.values[call.to] = *std::move(value);
   }
   Step* step = step_for(element.values);
   if (!step) return false;

@@ -14,10 +14,10 @@ namespace samegrad {
 
 class ElementProgram {
  public:
-  // A function of one value by its number: those of the element come first, and each call adds one.
+  // A function of one value, whose result is another; by their numbers.
   struct HostCall {
     HostFunctionPtr function;
-    std::size_t value = 0;
+    std::size_t from = 0, to = 0;
   };
   using Types = std::vector<std::pair<DType, Shape>>;
   // What a step is for: the types of its arguments.
@@ -26,7 +26,7 @@ class ElementProgram {
     std::shared_ptr<Step> step;
   };
   struct Made {
-    std::vector<HostValue> values;  // of the element and of the calls
+    std::vector<HostValue> values;  // by number; those that calls give are empty before
     std::vector<Array> outputs;     // of the step
   };
 

@@ -34,6 +34,7 @@ class ElementMaker:
     def __init__(
         self,
         leaves: Sequence[Any],
+        values: int,
         calls: Sequence[Any],
         arguments: Sequence[int],
         programs: Sequence[Any],

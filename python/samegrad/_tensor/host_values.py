@@ -44,6 +44,12 @@ class HostCall(NamedTuple):
         named = {k: values[v.number] if type(v) is Slot else v for k, v in self.kwargs.items()}
         return self.function(*args, **named)
 
+    @property
+    def slots(self) -> set[int]:
+        """The slots that it takes."""
+        given = (*self.args, *self.kwargs.values())
+        return {arg.number for arg in given if type(arg) is Slot}
+
     def by_engine(self, native: Native | None) -> tuple[Any, int] | None:
         """The engine's function of one slot, and which; None: it has none for this call."""
         others = (*self.args[1:], *self.kwargs.values())

@@ -14,6 +14,15 @@ from samegrad._tensor.complex_tensor import is_complex, to_complex
 from samegrad._tensor.host_values import HostCall, HostCalls, HostTensor, HostText, NotRecordedError
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
 from samegrad._tensor.text import Text, is_text, text_of
+from samegrad.data._makers import (
+    CONSTANT,
+    HOST,
+    PROGRAM,
+    HostValues,
+    Maker,
+    Results,
+    maker_of,
+)
 from samegrad.data._purity import NotPureError, Reads
 from samegrad.data._random import data_function
 from samegrad.data._structure import Structure, fill, is_made, leaves_of, map_leaves
@@ -74,10 +83,6 @@ def by_python(
         return to_element(tuple(found) if isinstance(found, list) else found, "Dataset.map")
 
 
-# Where a component of the result comes from.
-_PROGRAM, _HOST, _CONSTANT = "program", "host", "constant"
-
-
 class MappedFunction:
     """A function of `Dataset.map`.
 
@@ -102,7 +107,7 @@ class MappedFunction:
         self._reads: Reads | None = None
         self._changes = 0
         self._kinds: dict[Any, _Kind] = {}
-        self._maker: _Maker | None = None
+        self._maker: Maker | None = None
         self._making = threading.Lock()
         self.why_python = "the elements are batches" if by_python else None
 
@@ -222,25 +227,6 @@ def _programs_run() -> bool:
     return not (_context.settings.functions_run_eagerly or _core.checks_numerics())
 
 
-class _Maker:
-    """The engine's way to make elements of one kind.
-
-    Args:
-        engine: Makes the components of results of (position, element) each, or None.
-        template: The structure of results; None: they are tuples of the components.
-    """
-
-    def __init__(self, engine: _core.ElementMaker, template: Structure) -> None:
-        self._engine, self._template = engine, template
-
-    def made(self, seed: int, taken: list[tuple[int, Structure]]) -> list[Any]:
-        """The results; None where Python has to make one."""
-        found: list[Any] = self._engine.make(seed, taken)
-        if self._template is None:
-            return found
-        return [None if parts is None else fill(self._template, list(parts)) for parts in found]
-
-
 class _Kind:
     """Elements of one structure, shapes and dtypes.
 
@@ -294,27 +280,16 @@ class _Kind:
             raise NotRecordedError("the calls of the host's functions depend on sizes")
         self.programs[self._key(recording.values)] = recording.program
 
-    def maker(self, element: Structure) -> _Maker | None:
+    def maker(self, element: Structure) -> Maker | None:
         """The engine's way to make elements like this one; None: Python has to take part."""
-        leaves = list(element) if self.flat else [element]
         checked = [(k, p) for k, p in self.programs.items() if p.runs_without_python]
-        if None in self._native or not checked or not all(map(_is_plain, leaves)):
+        if not checked:
             return None
         first = checked[0][1]
-        if any(where is _HOST and what in self._texts for where, what in first.places):
-            return None
-        engine = _core.ElementMaker(
-            [(leaf._dtype, leaf._shape) if type(leaf) is Tensor else None for leaf in leaves],
-            self._native,
-            self._entered,
-            [
-                ([(dtype, shape) for shape, dtype in key], program.step)
-                for key, program in checked
-                if program.gives_what(first)
-            ],
-            first.places,
-        )
-        return _Maker(engine, first.template)
+        programs = [(k, p.step) for k, p in checked if p.gives_what(first)]
+        values = HostValues(list(element) if self.flat else [element], self.calls, self._native)
+        results = Results(self._entered, programs, first.places, first.template)
+        return maker_of(values, results, self.flat, self._texts)
 
     def _key(self, values: list[Any]) -> Any:
         return tuple([(values[n]._shape, values[n]._dtype) for n in self._entered])
@@ -354,13 +329,13 @@ class _Recording:
     def _place(self, host: HostCalls, leaf: Any) -> tuple[str, Any]:
         slot = host.slot_of(leaf)
         if slot is not None:
-            return _HOST, slot
+            return HOST, slot
         if isinstance(leaf, Text) or (type(leaf) is Tensor and not leaf._symbolic):
-            return _CONSTANT, leaf
+            return CONSTANT, leaf
         if type(leaf) is not Tensor or leaf._example_axis is not None:
             raise NotRecordedError(f"{type(leaf).__name__} is no plain tensor")
         self._outputs.append(leaf)
-        return _PROGRAM, len(self._outputs) - 1
+        return PROGRAM, len(self._outputs) - 1
 
 
 class _Program:
@@ -397,7 +372,7 @@ class _Program:
     def gives_what(self, other: _Program) -> bool:
         """Whether its results are made of the same components."""
         pairs = zip(self.places, other.places, strict=True)
-        return all(a == b and (x is y if a is _CONSTANT else x == y) for (a, x), (b, y) in pairs)
+        return all(a == b and (x is y if a is CONSTANT else x == y) for (a, x), (b, y) in pairs)
 
     def run(self, seed: int, position: int, values: list[Any]) -> Structure:
         arguments = _core.Arguments(tuple([values[n] for n in self._entered]), {}, [])
@@ -406,7 +381,7 @@ class _Program:
         if self._requirements:
             check_all(self._requirements)
         leaves = [
-            outputs[what] if where is _PROGRAM else values[what] if where is _HOST else what
+            outputs[what] if where is PROGRAM else values[what] if where is HOST else what
             for where, what in self.places
         ]
         return tuple(leaves) if self.template is None else fill(self.template, leaves)
@@ -418,11 +393,6 @@ def _signature(leaf: Any) -> Any:
     if kind is Tensor:
         return leaf._shape, leaf._dtype
     return leaf._bytes.shape if kind is Text else None
-
-
-def _is_plain(leaf: Any) -> bool:
-    """Whether the engine takes it as a value: a tensor, or one text."""
-    return type(leaf) is Tensor or (type(leaf) is Text and not leaf._rank)
 
 
 def _is_flat(element: Structure) -> bool:

@@ -94,7 +94,7 @@ Bytes jpeg_of(const Size& size, bool progressive) {
   return file;
 }
 
-TEST(a_jpeg_file_has_its_pixels_whole_or_damaged) {
+TEST("a jpeg file has its pixels whole or damaged") {
   for (const bool progressive : {false, true}) {
     for (const Size& size : kSizes) {
       const Bytes file = jpeg_of(size, progressive);
@@ -124,7 +124,7 @@ Bytes png_of(const Size& size) {
   return file;
 }
 
-TEST(a_png_file_has_its_pixels_whole_or_damaged) {
+TEST("a png file has its pixels whole or damaged") {
   for (const Size& size : kSizes) {
     const Bytes file = png_of(size), pixels = pixels_of(size);
     const auto image = decoded(file);
@@ -136,7 +136,7 @@ TEST(a_png_file_has_its_pixels_whole_or_damaged) {
 }
 #endif
 
-TEST(functions_of_the_host_leave_what_they_do_not_know) {
+TEST("functions of the host leave what they do not know") {
   const HostValue array = Array(DType::kInt32, {2, 2, 1}), text = std::string("no such file");
   CHECK(!(*read_file())(array));
   CHECK(!(*read_file())(text));

@@ -55,6 +55,14 @@ def load_alone(path: Any) -> Any:
     return tf.image.resize(tf.io.decode_jpeg(tf.io.read_file(path)), (9, 3))
 
 
+def load_with_label(path: Any) -> Any:
+    """As TensorFlow's tutorial on images loads them: the label is the folder's name."""
+    parts = tf.strings.split(path, "/")
+    label = tf.argmax(parts[-2] == ["usual0", "others"])
+    image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
+    return tf.image.resize(image, [5, 5]), label, path
+
+
 @pytest.fixture
 def by_python(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The positions of the elements in whose making Python took part."""
@@ -102,10 +110,10 @@ def expected_of(make: Any, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 @by_libraries
 @pytest.mark.parametrize("calls", CALLS)
-@pytest.mark.parametrize("function", [load, load_alone])
+@pytest.mark.parametrize("function", [load, load_alone, load_with_label])
 def test_usual_files_are_made_by_the_engine_alone(usual, function, calls, by_python, monkeypatch):
     def make() -> Any:
-        parts = usual if function is load_alone else (usual, np.arange(COUNT))
+        parts = (usual, np.arange(COUNT)) if function is load else usual
         data = Dataset.from_tensor_slices(parts).shuffle(COUNT, seed=1)
         return data.map(function, num_parallel_calls=calls)
 
