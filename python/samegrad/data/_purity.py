@@ -64,6 +64,8 @@ _WITH_EFFECTS = frozenset((
     "set_seed", "write_file", "matching_files", "get_global_generator", "set_global_generator",
     "vectorized_map", "executing_eagerly", "inside_function", "get_static_value",
 ))  # fmt: skip
+# Functions of Keras that compute, though one of their branches imports.
+_OF_KERAS = frozenset((("keras.src.utils.image_dataset_utils", "_load_image_tf"),))
 _NUMPY_EFFECTS = ("save", "load", "from", "gen", "copyto", "put", "place", "fill", "set", "memmap",
                   "info", "show", "print", "err", "buf", "nd", "test", "seterr")  # fmt: skip
 _SPECS = (DType, TensorSpec, TensorShape, FixedLenFeature, FixedLenSequenceFeature)
@@ -278,7 +280,8 @@ def _of_library(function: Any) -> bool:
     function = inspect.unwrap(function)  # public names say the public module
     module = str(function.__globals__.get("__name__", ""))
     if not module.startswith("samegrad"):
-        return module == "posixpath" and function.__name__ in ("join", "basename", "dirname")
+        of_paths = module == "posixpath" and function.__name__ in ("join", "basename", "dirname")
+        return of_paths or (module, function.__name__) in _OF_KERAS
     name = function.__name__
     if (
         (module + ".").startswith(_PACKAGES)

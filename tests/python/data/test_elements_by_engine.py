@@ -36,7 +36,8 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """Paths of JPEG and PNG files of several sizes."""
     folder = tmp_path_factory.mktemp("usual")
     for n in range(COUNT):
-        write(folder / f"{n:02}", (5 + n % 7, 4 + n % 5), "PNG" if n % 2 else "JPEG")
+        kind = "PNG" if n % 2 else "JPEG"
+        write(folder / f"{n:02}.{kind.lower()}", (5 + n % 7, 4 + n % 5), kind)
     return sorted(map(str, folder.iterdir()))
 
 
@@ -164,6 +165,21 @@ def test_files_that_are_not_usual_are_made_by_python(tmp_path, calls, by_python,
     assert odd <= set(by_python)
     second = by_python[-len(odd) :]
     assert sorted(second) == sorted(odd)  # the whole second epoch
+
+
+@by_libraries
+def test_images_of_a_directory_are_made_by_the_engine_alone(usual, by_python, monkeypatch):
+    def make() -> Any:
+        return tf.keras.utils.image_dataset_from_directory(
+            Path(usual[0]).parent, labels=None, image_size=(6, 7), batch_size=8, seed=1,
+            verbose=False,
+        )  # fmt: skip
+
+    expected = expected_of(make, monkeypatch)
+    by_python.clear()
+    assert outcomes(make) == expected
+    assert len(expected) == 2 * -(-COUNT // 8)
+    assert len(by_python) < COUNT
 
 
 def test_numbers_are_made_by_the_engine_alone(by_python, monkeypatch):
