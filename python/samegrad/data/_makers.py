@@ -8,6 +8,7 @@ from samegrad import _core
 from samegrad._tensor.host_values import HostCall
 from samegrad._tensor.tensor import Tensor
 from samegrad._tensor.text import Text
+from samegrad.data._purity import Reads
 from samegrad.data._structure import Structure, fill
 
 # Where a component of a result comes from.
@@ -39,13 +40,14 @@ class Maker:
         calls: What Python makes of an element's leaves, before; None where the engine does.
         flat: Whether elements are tuples of leaves; else they are one leaf.
         template: The structure of results; None: they are tuples of the components.
+        reads: What the function has read of the outside.
     """
 
     def __init__(
         self, engine: _core.ElementMaker, calls: list[HostCall | None], flat: bool,
-        template: Structure,
+        template: Structure, reads: Reads,
     ) -> None:  # fmt: skip
-        self._engine, self._template = engine, template
+        self._engine, self._template, self.reads = engine, template, reads
         self._calls = calls if any(calls) else []
         self._as_they_are = flat and not self._calls
 
@@ -67,7 +69,9 @@ class Maker:
         return tuple(values)
 
 
-def maker_of(values: HostValues, results: Results, flat: bool, texts: set[int]) -> Maker | None:
+def maker_of(
+    values: HostValues, results: Results, flat: bool, texts: set[int], reads: Reads
+) -> Maker | None:
     """The engine's way, or None where it cannot make whole elements.
 
     Args:
@@ -75,6 +79,7 @@ def maker_of(values: HostValues, results: Results, flat: bool, texts: set[int]) 
         results: What becomes of them.
         flat: As for `Maker`.
         texts: The slots of calls that give text, which the engine hands to its functions alone.
+        reads: As for `Maker`.
     """
     if not all(map(_is_plain, values.leaves)):
         return None
@@ -93,7 +98,7 @@ def maker_of(values: HostValues, results: Results, flat: bool, texts: set[int]) 
         [([(dtype, shape) for shape, dtype in key], step) for key, step in results.programs],
         results.components,
     )
-    return Maker(engine, python, flat, results.template)
+    return Maker(engine, python, flat, results.template, reads)
 
 
 def _is_plain(leaf: Any) -> bool:

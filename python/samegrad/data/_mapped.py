@@ -119,8 +119,8 @@ class MappedFunction:
 
     def by_engine(self, seed: int, taken: list[tuple[int, Structure]]) -> list[Any]:
         """The elements for those of these numbers that the engine alone makes; None for others."""
-        maker, reads = self._maker, self._reads
-        if maker is None or reads is None or not _programs_run() or not reads.still_hold():
+        maker = self._maker
+        if maker is None or not _programs_run() or not maker.reads.still_hold():
             return [None] * len(taken)
         return maker.made(seed, taken)
 
@@ -135,9 +135,9 @@ class MappedFunction:
     def with_python(self, seed: int, position: int, element: Structure) -> Structure:
         """The same, for elements that the engine alone does not make."""
         if self.why_python is None:
-            kind = self._kind_of(element)
-            if kind.ready and self._reads is not None and self._reads.still_hold():
-                made = self._by_program(kind, seed, position, element)
+            kind, reads = self._kind_of(element), self._reads
+            if kind.ready and reads is not None and reads.still_hold():
+                made = self._by_program(kind, reads, seed, position, element)
                 if made is not None:
                     return made
             elif not kind.by_python:
@@ -186,7 +186,7 @@ class MappedFunction:
             kind.by_python, kind.why = True, f"{type(reason).__name__}: {reason}"
 
     def _by_program(
-        self, kind: _Kind, seed: int, position: int, element: Structure
+        self, kind: _Kind, reads: Reads, seed: int, position: int, element: Structure
     ) -> Structure | None:
         if not _programs_run():
             return None
@@ -203,12 +203,12 @@ class MappedFunction:
             expected, draws = _with_draws(self.python, seed, position, element)
             if draws != program.draws or not _same(made, expected):
                 kind.by_python, kind.ready = True, False
-                kind.why = "a traced element differs"
+                kind.why, self._maker = "a traced element differs", None
             program.compared += 1
             return expected
         if not program.offered:
             program.offered = True
-            self._maker = kind.maker(element) or self._maker
+            self._maker = kind.maker(element, reads) or self._maker
         return made
 
     def _add(self, kind: _Kind, element: Structure, values: list[Any]) -> None:
@@ -280,7 +280,7 @@ class _Kind:
             raise NotRecordedError("the calls of the host's functions depend on sizes")
         self.programs[self._key(recording.values)] = recording.program
 
-    def maker(self, element: Structure) -> Maker | None:
+    def maker(self, element: Structure, reads: Reads) -> Maker | None:
         """The engine's way to make elements like this one; None: Python has to take part."""
         checked = [(k, p) for k, p in self.programs.items() if p.runs_without_python]
         if not checked:
@@ -289,7 +289,7 @@ class _Kind:
         programs = [(k, p.step) for k, p in checked if p.gives_what(first)]
         values = HostValues(list(element) if self.flat else [element], self.calls, self._native)
         results = Results(self._entered, programs, first.places, first.template)
-        return maker_of(values, results, self.flat, self._texts)
+        return maker_of(values, results, self.flat, self._texts, reads)
 
     def _key(self, values: list[Any]) -> Any:
         return tuple([(values[n]._shape, values[n]._dtype) for n in self._entered])
