@@ -220,7 +220,8 @@ class Runner:
             tf.constant(np.stack(x), self._dtype(program, x[0]))
             for x in zip(*elements, strict=True)
         ]
-        data = tf.data.Dataset.from_tensor_slices(tuple(columns)).map(space["mapped"])
+        calls = (None, 2, tf.data.AUTOTUNE)[len(mapped_text(program)) % 3]
+        data = tf.data.Dataset.from_tensor_slices(tuple(columns)).map(space["mapped"], calls)
         first = _mapped._FIRST_BY_PYTHON, _mapped._COMPARED
         _mapped._FIRST_BY_PYTHON, _mapped._COMPARED = 0 if mode.kind == "mapped" else 10**9, 0
         try:
