@@ -166,6 +166,7 @@ def _built(job: Job) -> Any:
             spec = importlib.util.spec_from_file_location(name, file)
             assert spec is not None and spec.loader is not None
             sys.modules[name] = importlib.util.module_from_spec(spec)
+            sys.path.insert(0, str(Path(file).parent))  # as `python FILE` does
             spec.loader.exec_module(sys.modules[name])
     build = pickle.loads(job.build)
     takes = [

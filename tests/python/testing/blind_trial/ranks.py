@@ -67,7 +67,8 @@ class _Gather(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, rank: Rank, value: torch.Tensor) -> tuple[torch.Tensor, ...]:
         ctx.rank = rank
-        return tuple(rank.exchange(value.detach().clone()))
+        got = rank.exchange(value.detach())
+        return tuple(part.clone() for part in got)  # ranks must not share a tensor of the graph
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:

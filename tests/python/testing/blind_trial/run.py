@@ -1,4 +1,4 @@
-"""Runs the doctor on the cases of a part, and prints what it says of each: JSON, one line a case."""
+"""What the doctor says of the cases of a part: JSON, one line a case."""
 
 from __future__ import annotations
 
