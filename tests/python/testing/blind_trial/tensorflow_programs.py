@@ -13,6 +13,7 @@ from samegrad.testing.adapters import samegrad_step
 from .case import Case
 
 CASES: list[Case] = []
+BUILDS: dict[str, Callable[[], Any]] = {}  # the same for the check of traces
 RATE = 0.5
 
 
@@ -87,6 +88,7 @@ def case(source: str, what: str, formula: str, kind: str = "wrong", **settings: 
         def make() -> tuple[Any, Any]:
             return samegrad_step(build), batch()
 
+        BUILDS[loss.__name__] = build
         CASES.append(Case(loss.__name__, source, what, formula, kind, make, settings, where))
         return loss
 
