@@ -42,11 +42,30 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     return place
 
 
-def run(place: pathlib.Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(place), "PYTHONSAFEPATH": "1"}
+def read_me(number: int) -> str:
+    """One of the Python programs that the README shows."""
+    text = (ROOT / "python" / "doctor" / "README.md").read_text()
+    return re.findall(r"```python\n(.*?)```", text, re.DOTALL)[number]
+
+
+@pytest.fixture
+def user(tmp_path: pathlib.Path) -> pathlib.Path:
+    """A folder with the README's script, and with what asks about it."""
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    (tmp_path / "train.py").write_text(read_me(0))
+    (tmp_path / "ask.py").write_text(read_me(1))
+    return tmp_path
+
+
+def run(
+    place: pathlib.Path, *arguments: str, folder: pathlib.Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Python with the unpacked wheel, in a user's folder or in the wheel's own."""
+    environment = {**os.environ, "PYTHONPATH": str(place)}
+    environment |= {} if folder else {"PYTHONSAFEPATH": "1"}
     return subprocess.run(
-        [sys.executable, *arguments], cwd=place, env=environment, capture_output=True, text=True,
-        check=False, timeout=120,
+        [sys.executable, *arguments], cwd=folder or place, env=environment, capture_output=True,
+        text=True, check=False, timeout=120,
     )  # fmt: skip
 
 
@@ -69,6 +88,43 @@ def test_its_command_has_the_options_of_the_function(installed: pathlib.Path) ->
     assert run(installed, "-c", code, "check", "program.py::even", "--even").returncode == 0
     missing = run(installed, "-c", code, "check", "program.py::nothing")
     assert missing.returncode == 2 and "has no 'nothing'" in missing.stderr
+
+
+def test_the_readmes_lines_ask_about_a_ddp_script(
+    installed: pathlib.Path, user: pathlib.Path
+) -> None:
+    assert len([line for line in read_me(1).splitlines() if line.strip()]) <= 8
+    said = run(installed, "ask.py", folder=user)
+    assert "cause: mean of the replicas' means" in said.stdout, said
+    assert "torch.distributed.get_world_size() / count" in said.stdout
+    (user / "even.py").write_text(read_me(1).replace("[:12]))", "[:12], even=True))"))
+    said = run(installed, "even.py", folder=user)
+    assert said.stdout.startswith("correct"), said
+    assert "right while all shares are equal" in said.stdout
+
+
+def test_the_readmes_ranks_one_after_the_other_are_judged(
+    installed: pathlib.Path, user: pathlib.Path
+) -> None:
+    (user / "simulated.py").write_text(read_me(2))
+    said = run(installed, "simulated.py", folder=user)
+    assert "cause: mean of the replicas' means" in said.stdout, said
+    assert "reported loss" not in said.stdout  # a loss for backward is no report
+
+
+def test_processes_of_a_step_in_a_file_import_what_stands_beside_it(
+    installed: pathlib.Path, user: pathlib.Path
+) -> None:
+    line = "step, batch = ddp_step(build), load_train_objs()[0][:12]\n"
+    (user / "steps.py").write_text(read_me(1).partition("if __name__")[0] + line)
+    elsewhere = user / "elsewhere"
+    elsewhere.mkdir()
+    code = "import sys; from samegrad_doctor.cli import main; sys.exit(main(sys.argv[1:]))"
+    command = ("-c", code, "check", "../steps.py::step")
+    said = run(installed, *command, folder=elsewhere)
+    assert said.returncode == 1 and "cause: mean of the replicas' means" in said.stdout, said
+    said = run(installed, *command, "--even", folder=elsewhere)
+    assert said.returncode == 0, said
 
 
 def test_no_module_imports_samegrad_at_its_top(installed: pathlib.Path) -> None:

@@ -69,7 +69,8 @@ def test_ignored_labels_of_each_rank_are_named(torch) -> None:
 def test_a_loss_times_world_size_is_named(torch) -> None:
     """neuralmagic/sparseml#135: the same as a sum of means."""
     model = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2))
-    found = diagnose(torch_step(model, squared(torch), reduce="sum"), (X32, Y32))
+    step = torch_step(model, squared(torch), reduce="sum", reported=True)
+    found = diagnose(step, (X32, Y32))
     assert found.cause.name == "mean per replica, then sum", str(found)
     assert "mean per replica, then sum" in found.reported
 

@@ -170,6 +170,9 @@ def test_pytorchs_mean_over_replicas_is_wrong_for_uneven_shares() -> None:
 
     found = diagnose(torch_step(model, mean_loss), BATCH)
     assert found.cause.name == "mean of the replicas' means"
+    assert found.reported is None  # a loss for backward is no report
+    found = diagnose(torch_step(model, mean_loss, reported=True), BATCH)
+    assert found.reported and "mean of the replicas' means" in found.reported
     found = diagnose(torch_step(model, mean_loss, reduce="sum"), BATCH)
     assert found.cause.name == "mean per replica, then sum"
 

@@ -108,9 +108,10 @@ def _run(job: Job) -> tuple[list[Any] | None, Any, float | None]:
     _join(job)
     options = dict(job.options)
     micro = options.pop("micro_batches")
-    torch.manual_seed(options.pop("seed"))
+    build = _imported(job)
+    torch.manual_seed(options.pop("seed"))  # after the import, which may draw numbers
     share = map_structure(lambda leaf: torch.as_tensor(np.asarray(leaf)), job.share)
-    gradients, loss = job.runner(_built(job), share if micro else [share], options)
+    gradients, loss = job.runner(_built(build, job.rank), share if micro else [share], options)
     return gradients if job.rank == 0 else None, digest(gradients), loss
 
 
@@ -155,8 +156,8 @@ def array_of(parameter: Any, gradient: Any) -> Any:
     return (gradient if known else gradient.float()).detach().numpy()
 
 
-def _built(job: Job) -> Any:
-    """What the user's function returns."""
+def _imported(job: Job) -> Callable[..., Any]:
+    """The user's function."""
     name, file = job.module
     if name not in sys.modules and file is not None:
         spec = None
@@ -166,13 +167,18 @@ def _built(job: Job) -> Any:
             spec = importlib.util.spec_from_file_location(name, file)
             assert spec is not None and spec.loader is not None
             sys.modules[name] = importlib.util.module_from_spec(spec)
+            sys.path.insert(0, str(Path(file).parent))  # as `python FILE` does
             spec.loader.exec_module(sys.modules[name])
-    build = pickle.loads(job.build)
+    return pickle.loads(job.build)  # type: ignore[no-any-return]
+
+
+def _built(build: Callable[..., Any], rank: int) -> Any:
+    """What the user's function returns."""
     takes = [
         p for p in inspect.signature(build).parameters.values()
         if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
     ]  # fmt: skip
-    return build(job.rank) if takes else build()
+    return build(rank) if takes else build()
 
 
 def _join(job: Job) -> None:

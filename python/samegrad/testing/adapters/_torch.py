@@ -12,16 +12,24 @@ from samegrad.testing._layouts import StepError
 from samegrad.testing._updates import Outcome, Step
 
 
-def torch_step(model: Any, loss: Callable[[Any, Any], Any], reduce: str = "mean") -> Step:
+def torch_step(
+    model: Any,
+    loss: Callable[[Any, Any], Any],
+    reduce: str = "mean",
+    *,
+    reported: bool = False,
+) -> Step:
     """A PyTorch step with the replicas one after the other, joined as DistributedDataParallel does.
 
     Args:
         model: A module; its parameters stay as they are.
         loss: loss(model, batch) of a replica, a tensor without axes; the batch holds tensors.
         reduce: "mean", as DistributedDataParallel joins gradients, or "sum".
+        reported: Whether the loss is also what each replica reports, to be joined alike. Default:
+            it is differentiated alone, may be scaled for that, and is not judged by itself.
 
     Returns:
-        A step whose update is the joined gradient.
+        A step whose update is the joined gradient, and whose loss is the joined one, if reported.
 
     Raises:
         StepError: Another way to join.
@@ -34,12 +42,12 @@ def torch_step(model: Any, loss: Callable[[Any, Any], Any], reduce: str = "mean"
 
         parameters = [p for p in model.parameters() if p.requires_grad]
         total: list[Any] = [None] * len(parameters)
-        reported = 0.0
+        said = 0.0
         for share in shares:
             batch = map_structure(lambda leaf: torch.as_tensor(np.asarray(leaf)), share)
             value = loss(model, batch)
             gradients = torch.autograd.grad(value, parameters, allow_unused=True)
-            reported += float(value.detach())
+            said += float(value.detach())
             for place, gradient in enumerate(gradients):
                 if gradient is None:
                     continue
@@ -54,7 +62,7 @@ def torch_step(model: Any, loss: Callable[[Any, Any], Any], reduce: str = "mean"
             if total[place] is None:
                 total[place] = np.zeros(tuple(parameter.shape))
             total[place] /= count
-        return Outcome(total, reported / count)
+        return Outcome(total, said / count if reported else None)
 
     step.framework = "pytorch"  # type: ignore[attr-defined]
     return step

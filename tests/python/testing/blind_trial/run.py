@@ -1,0 +1,47 @@
+"""What the doctor says of the cases of a part: JSON, one line a case."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Any
+
+from samegrad.testing import StepError, diagnose
+
+from .case import Case
+from .truth import MODULES, cases
+
+
+def said(case: Case) -> dict[str, Any]:
+    """The verdict on a case, in names."""
+    step, batch = case.make()
+    start = time.perf_counter()
+    try:
+        found = diagnose(step, batch, **case.options)
+    except StepError as error:
+        return {"refused": str(error)}
+    cause = found.cause if case.where != "report" else found.reported_cause
+    return {
+        "correct": found.correct,
+        "reported": found.reported,
+        "cause": cause and cause.name,
+        "formula": cause and cause.formula,
+        "others": [row.name for row in found.others],
+        "cautions": [row.name for row in found.cautions],
+        "seconds": round(time.perf_counter() - start, 2),
+        "text": str(found),
+    }
+
+
+def main() -> None:
+    """Judges the parts that are named, or all."""
+    for part in sys.argv[1:] or MODULES:
+        for case in cases(part):
+            row = {"name": case.name, "part": part, "kind": case.kind, "where": case.where}
+            row |= {"source": case.source, "expected": case.formula, "what": case.what}
+            print(json.dumps(row | said(case)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
