@@ -48,6 +48,7 @@ _LARGE = 1 << 22
 _TOO_BIG = re.compile("array is too big|Maximum allowed (size|dimension) exceeded")
 _INNER_NAMES = {"__init__": "the constructor", "<lambda>": "the function"}
 _MAX_LETTERS = 1000
+_REFUSALS = (TypeError, ValueError, NotImplementedError)
 _MOST_PARTS = 64  # of a list, in which ragged tensors are looked for
 _OUTSIDE = "__samegrad_outside__"
 _WRAPPED = "__samegrad_boundary__"
@@ -257,7 +258,7 @@ def _rule_of_ragged(
     They are looked for after the refusal, so that calls without them pay nothing.
     """
     ragged = sys.modules.get("samegrad._tensor.ragged")
-    if ragged is None or not isinstance(error, TypeError | ValueError):
+    if ragged is None or not isinstance(error, _REFUSALS):
         return None
     if not _has_one(ragged.RaggedTensor, (args, options), 4):
         return None

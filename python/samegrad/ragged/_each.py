@@ -79,6 +79,11 @@ def checked(function: Function, *args: Any, **options: Any) -> Any:
 
 def of_list(function: Function, inputs: Any, *args: Any, **options: Any) -> Any:
     """The rule of a function of a list of operands."""
+    if isinstance(inputs, RaggedTensor):
+        raise TypeError(
+            f"[{name_of(function)}] a list of operands is needed: got one, of shape "
+            f"{inputs.shape}; see reduce_sum and strings.reduce_join."
+        )
     values, rows = fitted(list(inputs), name_of(function))
     return as_rows(rows, function(values, *args, **options), name_of(function))
 

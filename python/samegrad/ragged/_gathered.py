@@ -60,13 +60,13 @@ def _numbers(indices: Any) -> np.ndarray[Any, Any]:
     return found.astype(np.int64)
 
 
-def _check(indices: np.ndarray[Any, Any], sizes: Any, what: str) -> None:
+def _check(indices: np.ndarray[Any, Any], sizes: Any, what: str, who: str = _WHO) -> None:
     """InvalidArgumentError for indices that do not lie in their sizes."""
     wrong = (indices < 0) | (indices >= sizes)
     if wrong.any():
         most = np.broadcast_to(sizes, indices.shape)[wrong][0]
         raise InvalidArgumentError(
-            f"[{_WHO}] {what} must lie in [0, {most}): got {indices[wrong][0]}."
+            f"[{who}] {what} must lie in [0, {most}): got {indices[wrong][0]}."
         )
 
 
@@ -128,11 +128,11 @@ def gather_nd(
             f"[gather_nd] an index must have 1 to {params._rank} numbers: got shape {places.shape}."
         )
     if depth == 1:
-        return _rows(params, places[..., 0])
-    row, within, rest = places[..., 0], places[..., 1], places[..., 2:]
-    _check(row, params.nrows(), "the index of a row")
-    _check(within, np.diff(params._ends)[row], "an index in its row")
-    flat = params._ends[row] + within
+        return _rows(params, np.asarray(places[..., 0]))
+    row, within, rest = np.asarray(places[..., 0]), np.asarray(places[..., 1]), places[..., 2:]
+    _check(row, params.nrows(), "the index of a row", "gather_nd")
+    _check(within, np.diff(params._ends)[row], "an index in its row", "gather_nd")
+    flat = np.asarray(params._ends[row] + within)
     if depth == 2:
         return in_rows(params.flat_values, flat)
     return arrays.gather_nd(params.flat_values, np.concatenate([flat[..., None], rest], -1))

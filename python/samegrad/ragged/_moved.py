@@ -41,6 +41,12 @@ def another_axis(who: str, what: str, remedy: str) -> NotImplementedError:
     )
 
 
+def divided(function: Function, input: Any, *args: Any, **options: Any) -> Any:
+    """Refused: parts of each text of rows."""
+    what = f"rows of shape {input.shape}, of which each text is divided"
+    raise another_axis(f"tf.strings.{function.__name__}", what, "divide their flat_values")
+
+
 def _ragged(values: Any, who: str) -> list[RaggedTensor]:
     """Operands of one rank, all of them as rows."""
     given = list(values) if isinstance(values, list | tuple) else [values]
@@ -97,6 +103,8 @@ def _side_by_side(function: Function, rows: Sequence[RaggedTensor], axis: int, w
 
 def stack(function: Function, values: Any, axis: Any = 0, name: str | None = None) -> Any:
     """Along a new axis of the values."""
+    if isinstance(values, RaggedTensor):
+        values = [values]
     rows = _ragged(values, "stack")
     along = place(axis, rows[0]._rank + 1, "stack")
     if along < 2:

@@ -43,6 +43,9 @@ _TWO = (
 _ASSERTIONS = (
     "equal", "greater", "greater_equal", "less", "less_equal", "near", "none_equal",
 )  # fmt: skip
+_PARTS = (
+    "strings.bytes_split", "strings.split", "strings.unicode_decode", "strings.unicode_split",
+)  # fmt: skip
 RULES: dict[str, Rule] = {
     **dict.fromkeys(_ONE, _each.each(1)),
     **dict.fromkeys(_TWO, _each.each(2)),
@@ -81,6 +84,7 @@ RULES: dict[str, Rule] = {
     "squeeze": _moved.squeeze,
     "stack": _moved.stack,
     "strings.join": _each.of_list,
+    **dict.fromkeys(_PARTS, _moved.divided),
     "tile": _moved.tile,
     "where": _each.where,
 }
