@@ -257,23 +257,23 @@ def _rule_of_ragged(
 
     They are looked for after the refusal, so that calls without them pay nothing.
     """
-    ragged = sys.modules.get("samegrad._tensor.ragged")
+    ragged = sys.modules.get("samegrad._tensor.ragged_spec")
     if ragged is None or not isinstance(error, _REFUSALS):
         return None
-    if not _has_one(ragged.RaggedTensor, (args, options), 4):
+    if not _has_one(ragged.KINDS, (args, options), 4):
         return None
     rules = importlib.import_module("samegrad.ragged._rules")
     rule = rules.RULES.get(path)
     return None if rule is None else functools.partial(rule, function)
 
 
-def _has_one(kind: type, value: Any, depth: int) -> bool:
+def _has_one(kinds: tuple[type, ...], value: Any, depth: int) -> bool:
     """Whether there is one among the parts of tuples, lists and dicts."""
     if isinstance(value, dict):
         value = [*value.values()]
     if isinstance(value, tuple | list) and depth:
-        return any(_has_one(kind, part, depth - 1) for part in value[:_MOST_PARTS])
-    return isinstance(value, kind)
+        return any(_has_one(kinds, part, depth - 1) for part in value[:_MOST_PARTS])
+    return isinstance(value, kinds)
 
 
 def _guarded(name: str, function: Callable[..., Any], path: str = "") -> Callable[..., Any]:

@@ -32,7 +32,6 @@ _NO_GPU = "there is no GPU, and nothing to place: leave it out"
 _NO_PYTHON = "it is samegrad.py_function or samegrad.numpy_function, in Dataset.map"
 _EIGENVALUES = "eigenvalues are those of symmetric matrices: see linalg.eigh"
 _DENSE = "steps compute with dense tensors: see samegrad.sparse.to_dense"
-_RAGGED = "pad sequences and give their true counts to nn.compute_weighted_mean_loss"
 _RECORDS = "read files with NumPy and make a data.Dataset of the arrays or of a generator"
 _TEXT = "tensors hold numbers: prepare text in Python and make a data.Dataset of its numbers"
 _WEIGHTS = "save weights with train.Checkpoint, whole models with keras.Model.save('a.keras')"
@@ -81,7 +80,6 @@ REASONS = {
     "v1": "there is no first version to be compatible with",
     "python": _PRIVATE,
     "raw_ops": "operations have one name each: see samegrad.math and samegrad.nn",
-    "RaggedTensorSpec": _RAGGED,
     "ragged.cross": "combine features with keras.layers.HashedCrossing",
     "ragged.cross_hashed": "combine features with keras.layers.HashedCrossing",
     "SparseTensorSpec": _DENSE,

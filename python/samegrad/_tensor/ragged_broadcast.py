@@ -88,6 +88,7 @@ def _of_dense(given: Any, rows: Any, who: str) -> Any:
             return in_rows(column, np.repeat(np.arange(rows.nrows()), lengths))
         if isinstance(sizes[1], int) and (lengths == sizes[1]).all():
             return _reshaped(given, (sizes[0] * sizes[1], *sizes[2:]))
+    _check_known(given, who)
     raise InvalidArgumentError(
         f"[{who}] beside {rows.nrows()} rows of the lengths {shown(lengths.tolist())} must be "
         f"{_REMEDY}: got shape {sizes}; see map_flat_values and to_tensor."
@@ -100,17 +101,22 @@ def _reshaped(given: Any, sizes: Sequence[int]) -> Any:
     return _core.ops.reshape(given, shape=list(sizes))
 
 
+def _check_known(given: Any, who: str) -> None:
+    """TypeError for a tensor of a function that is being traced for any sizes."""
+    if isinstance(given, Tensor) and not all(isinstance(size, int) for size in given._shape[:2]):
+        raise TypeError(
+            f"[{who}] the lengths of rows are not part of a traced function: got shape "
+            f"{given.shape} beside rows of different lengths; join them before the function, and "
+            "pass to_tensor() and row_lengths()."
+        )
+
+
 def dense_rows(given: Any, who: str) -> tuple[Any, list[int]]:
     """The values of a tensor's rows, one after the other, and their lengths.
 
     Raises:
         TypeError: They are those of a function that is being traced for any sizes.
     """
+    _check_known(given, who)
     sizes = tuple(given._shape)
-    if isinstance(given, Tensor) and not all(isinstance(size, int) for size in sizes[:2]):
-        raise TypeError(
-            f"[{who}] the lengths of rows are not part of a traced function: got shape "
-            f"{given.shape} beside rows of different lengths; join them before the function, and "
-            "pass to_tensor() and row_lengths()."
-        )
     return _reshaped(given, (sizes[0] * sizes[1], *sizes[2:])), [sizes[1]] * sizes[0]

@@ -13,6 +13,7 @@ from samegrad._core import InvalidArgumentError
 from samegrad._ops import complex_arrays as arrays
 from samegrad._tensor.ragged import RaggedTensor
 from samegrad._tensor.ragged_rows import stacked
+from samegrad._tensor.ragged_spec import RaggedTensorSpec
 from samegrad._tensor.spec import TensorSpec
 from samegrad.ragged._each import plain
 from samegrad.ragged._moved import another_axis
@@ -66,6 +67,9 @@ def _kinds(first: Any, signature: Any) -> list[Any]:
     """What is asked for of each result."""
     leaves = flatten(first)
     kinds = [None] * len(leaves) if signature is None else flatten(signature)
+    deep = [kind for kind in kinds if isinstance(kind, RaggedTensorSpec) and kind.ragged_rank]
+    if deep:
+        raise another_axis(_WHO, f"{deep[0]} for each row", "return tensors of one length")
     if len(kinds) != len(leaves):
         raise ValueError(
             f"[{_WHO}] fn_output_signature must have the structure of the results: got "
@@ -76,7 +80,7 @@ def _kinds(first: Any, signature: Any) -> list[Any]:
 
 def _joined(column: tuple[Any, ...], kind: Any) -> Any:
     """The results of all rows; without a signature those of axes and lengths of their own."""
-    dense = kind is not None
+    dense = kind is not None and not isinstance(kind, RaggedTensorSpec)
     wanted = None if kind is None else any_dtype(getattr(kind, "dtype", kind))
     wrong = [x for x in column if wanted is not None and x.dtype != wanted]
     if wrong:
@@ -100,6 +104,9 @@ def _of_no_rows(elems: Any, signature: Any) -> Any:
         return elems
 
     def none(kind: Any) -> Any:
+        if isinstance(kind, RaggedTensorSpec):
+            inner = [size or 0 for size in list(kind.shape)[1:]]
+            return RaggedTensor(arrays.zeros([0, *inner], kind.dtype), [])
         sizes = list(kind.shape) if isinstance(kind, TensorSpec) else []
         return arrays.zeros([0, *(size or 0 for size in sizes)], getattr(kind, "dtype", kind))
 

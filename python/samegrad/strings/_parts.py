@@ -188,6 +188,11 @@ def join(inputs: Sequence[Any], separator: str = "", name: str | None = None) ->
         array([b'a-b', b'a-c'], dtype=object)
     """
     who = "tf.strings.join"
+    if isinstance(inputs, RaggedTensor):
+        raise TypeError(
+            f"[{who}] a list of operands is needed: got one, of shape {inputs.shape}; see "
+            "reduce_join."
+        )
     parts = [text_of(part, who, "each of inputs must be text") for part in inputs]
     if not parts:
         raise ValueError(f"[{who}] inputs must have at least one text: got {shown(inputs)}.")
