@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from samegrad import _core
+from samegrad._base.dtypes import is_plain_number
 from samegrad._base.shown import shown
 from samegrad._core import InvalidArgumentError
-from samegrad._tensor.conversion import Tensor, is_plain_number, match
+from samegrad._tensor.conversion import Tensor, match
 from samegrad._tensor.ragged_nested import OfDivisions
 from samegrad._tensor.ragged_places import in_rows
 from samegrad._tensor.text import Text, is_text, text_of

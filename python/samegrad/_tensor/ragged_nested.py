@@ -18,6 +18,9 @@ class OfDivisions(Composite):
     """What `RaggedTensor` is made by where there may be several axes of different sizes."""
 
     _uniform: int | None = None  # the length of all rows
+    _ends: Any
+    flat_values: Any
+    to_tensor: Callable[..., Any]
     from_row_splits: Callable[..., Any]
     from_row_lengths: Callable[..., Any]
     from_value_rowids: Callable[..., Any]

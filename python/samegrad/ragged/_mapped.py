@@ -82,12 +82,12 @@ def _joined(column: tuple[Any, ...], kind: Any) -> Any:
     """The results of all rows; without a signature those of axes and lengths of their own."""
     dense = kind is not None and not isinstance(kind, RaggedTensorSpec)
     wanted = None if kind is None else any_dtype(getattr(kind, "dtype", kind))
-    wrong = [x for x in column if wanted is not None and x.dtype != wanted]
-    if wrong:
-        raise TypeError(
-            f"[{_WHO}] results must be {wanted.name}, as fn_output_signature has it: got "
-            f"{wrong[0].dtype.name}."
-        )
+    for result in column:
+        if wanted is not None and result.dtype != wanted:
+            raise TypeError(
+                f"[{_WHO}] results must be {wanted.name}, as fn_output_signature has it: got "
+                f"{result.dtype.name}."
+            )
     shapes = {tuple(x._shape) for x in column}
     if len(shapes) > 1 and (dense or () in shapes):
         raise InvalidArgumentError(

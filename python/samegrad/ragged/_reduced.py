@@ -245,8 +245,9 @@ def bincount(
 def matmul(function: Function, a: Any, b: Any, *args: Any, **options: Any) -> Any:
     """The matrix of each row's values times that of the row."""
     turned = any(args[::2]) or options.get("transpose_a") or options.get("adjoint_a")
-    if not isinstance(a, RaggedTensor) or isinstance(b, RaggedTensor) or a._rank != 3 or turned:
-        raise NotImplementedError(
+    right = isinstance(a, RaggedTensor) and not isinstance(b, RaggedTensor) and not turned
+    if not right or a._rank != 3:
+        raise (ValueError if right else NotImplementedError)(
             "[matmul] the first factor may be rows of vectors, [rows, None, n], beside a tensor "
             f"[rows, n, m]: got shapes {a.shape} and {getattr(b, 'shape', shown(b))}; take "
             "to_tensor()."
