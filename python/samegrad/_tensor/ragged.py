@@ -268,7 +268,13 @@ class RaggedTensor(OfDivisions):
         """
         longest = max(np.diff(self._ends).tolist(), default=0)
         sizes = np.array([self.nrows(), longest, *self.flat_values._shape[1:]], np.int64)
-        chosen = sizes if axis is None else sizes[np.asarray(axis)]
+        axes = np.asarray(range(len(sizes)) if axis is None else axis)
+        if axes.dtype.kind not in "iu" or (abs(axes + 0.5) > len(sizes)).any():
+            raise ValueError(
+                f"[RaggedTensor.bounding_shape] axis must lie in [{-len(sizes)}, {len(sizes)}): "
+                f"got {shown(axis)}."
+            )
+        chosen = sizes[axes]
         return convert_to_tensor(chosen.astype(as_dtype(out_type or "int64").as_numpy_dtype))
 
     def __len__(self) -> int:

@@ -137,6 +137,10 @@ class OfDivisions(Composite):
         """
         who = "from_nested_value_rowids"
         rows = _only(nested_value_rowids, who, "nested_value_rowids")
+        if nested_nrows is not None and not np.iterable(nested_nrows):
+            raise TypeError(
+                f"[RaggedTensor.{who}] nested_nrows must be a list: got {shown(nested_nrows)}."
+            )
         counts = None if nested_nrows is None else list(nested_nrows)
         if counts is not None and len(counts) != (rows is not None):
             raise ValueError(

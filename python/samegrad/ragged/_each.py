@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -44,6 +45,27 @@ def as_rows(like: RaggedTensor, values: Any, who: str) -> RaggedTensor:
     return made
 
 
+def only(rule: Function, place: int = 0) -> Function:
+    """A rule for one ragged argument, the first one or that place; others are refused."""
+
+    @functools.wraps(rule)
+    def either(function: Function, *args: Any, **options: Any) -> Any:
+        bound = inspect.signature(function).bind(*args, **options)
+        name = list(bound.signature.parameters)[place]
+        if not isinstance(bound.arguments.get(name), RaggedTensor):
+            raise _misplaced(function, [name], bound.arguments.get(name))
+        return rule(function, *args, **options)
+
+    return either
+
+
+def _misplaced(function: Function, names: list[str], value: Any) -> TypeError:
+    return TypeError(
+        f"[{name_of(function)}] {' and '.join(names)} may be ragged, other arguments may not: "
+        f"got {shown(value)} beside a ragged tensor; pass to_tensor() or flat_values."
+    )
+
+
 def _flat(
     function: Function, count: int, args: Any, options: Any
 ) -> tuple[inspect.BoundArguments, Any]:
@@ -52,10 +74,7 @@ def _flat(
     names = [name for name in list(bound.signature.parameters)[:count] if name in bound.arguments]
     given = [bound.arguments[name] for name in names]
     if not any(isinstance(value, RaggedTensor) for value in given):
-        raise TypeError(
-            f"[{name_of(function)}] {' and '.join(names)} may be ragged, other arguments may not: "
-            f"got {shown(given[0])} beside a ragged tensor; pass to_tensor() or flat_values."
-        )
+        raise _misplaced(function, names, given[0])
     values, rows = fitted(given, name_of(function))
     bound.arguments.update(zip(names, values, strict=True))
     return bound, rows

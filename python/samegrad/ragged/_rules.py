@@ -46,17 +46,9 @@ _ASSERTIONS = (
 _PARTS = (
     "strings.bytes_split", "strings.split", "strings.unicode_decode", "strings.unicode_split",
 )  # fmt: skip
-RULES: dict[str, Rule] = {
-    **dict.fromkeys(_ONE, _each.each(1)),
-    **dict.fromkeys(_TWO, _each.each(2)),
-    **{f"debugging.assert_{name}": _each.checked for name in _ASSERTIONS},
-    "concat": _moved.concat,
-    "dynamic_partition": _moved.dynamic_partition,
+# Functions whose first argument may be ragged.
+_OF_FIRST: dict[str, Rule] = {
     "expand_dims": _moved.expand_dims,
-    "gather": _gathered.gather,
-    "gather_nd": _gathered.gather_nd,
-    "map_fn": _mapped.map_fn,
-    "math.add_n": _each.of_list,
     "math.bincount": _reduced.bincount,
     "math.cumsum": _reduced.cumsum,
     "math.reduce_all": _reduced.truth(_segments.unsorted_segment_min),
@@ -70,11 +62,8 @@ RULES: dict[str, Rule] = {
     "math.reduce_sum": _reduced.reduced(_segments.unsorted_segment_sum),
     "math.reduce_variance": _reduced.variance,
     "math.softmax": _reduced.softmax,
-    "matmul": _reduced.matmul,
     "nn.dropout": _each.dropout,
-    "nn.embedding_lookup": _each.embedding_lookup,
     "one_hot": _each.one_hot,
-    "ragged.stack": _moved.stack,
     "rank": _each.rank,
     "reshape": _moved.reshape,
     "reverse": _moved.reverse,
@@ -82,9 +71,24 @@ RULES: dict[str, Rule] = {
     "size": _each.size,
     "split": _moved.split,
     "squeeze": _moved.squeeze,
+    "tile": _moved.tile,
+    **dict.fromkeys(_PARTS, _moved.divided),
+}
+RULES: dict[str, Rule] = {
+    **dict.fromkeys(_ONE, _each.each(1)),
+    **dict.fromkeys(_TWO, _each.each(2)),
+    **{f"debugging.assert_{name}": _each.checked for name in _ASSERTIONS},
+    **{name: _each.only(rule) for name, rule in _OF_FIRST.items()},
+    "concat": _moved.concat,
+    "dynamic_partition": _moved.dynamic_partition,
+    "gather": _gathered.gather,
+    "gather_nd": _gathered.gather_nd,
+    "map_fn": _mapped.map_fn,
+    "math.add_n": _each.of_list,
+    "matmul": _reduced.matmul,
+    "nn.embedding_lookup": _each.only(_each.embedding_lookup, 1),
+    "ragged.stack": _moved.stack,
     "stack": _moved.stack,
     "strings.join": _each.of_list,
-    **dict.fromkeys(_PARTS, _moved.divided),
-    "tile": _moved.tile,
     "where": _each.where,
 }
