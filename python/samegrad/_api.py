@@ -126,6 +126,7 @@ from samegrad._ops.text_arrays import one_hot, unique
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
 from samegrad._tensor.ragged import RaggedTensor
+from samegrad._tensor.ragged_spec import RaggedTensorSpec
 from samegrad._tensor.sparse import SparseTensor
 from samegrad._tensor.spec import TensorSpec
 from samegrad._tensor.tensor import Tensor, TensorShape
@@ -207,7 +208,7 @@ _LATER = {
 
 __all__ = [  # packages are loaded by samegrad itself
     "Assert", "DType", "GradientTape", "IndexedSlices", "Module", "RaggedTensor",
-    "SparseTensor", "Tensor", "TensorArray", "TensorShape", "TensorSpec",
+    "RaggedTensorSpec", "SparseTensor", "Tensor", "TensorArray", "TensorShape", "TensorSpec",
     "UnconnectedGradients", "Variable", "VariableAggregation", "VariableSynchronization", "abs",
     "acos", "acosh", "add", "add_n", "argmax", "argmin", "argsort", "as_dtype", "as_string",
     "asin", "asinh", "assert_equal", "assert_greater", "assert_less", "assert_rank", "atan",

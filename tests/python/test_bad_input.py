@@ -155,6 +155,19 @@ WRONG = {
     "a traced value as an array": (
         lambda: tf.function(lambda x: x.numpy())(np.float32(1)), TypeError, NEITHER,
     ),
+    "text in a variable": (
+        lambda: tf.Variable(["a", "b"]), TypeError, r"hold numbers.*got text \['a', .*tf.lookup",
+    ),
+    "sparse inputs of a model": (
+        lambda: keras.Input([4], sparse=True), ValueError, r"\[Input\].*sparse=True.*to_dense",
+    ),
+    "ragged inputs of a model": (
+        lambda: keras.Input([None], ragged=True), ValueError, r"\[Input\].*ragged=True.*to_tensor",
+    ),
+    "a ragged tensor in a signature": (
+        lambda: tf.function(input_signature=[tf.RaggedTensorSpec([None, None])])(abs)(1.0),
+        TypeError, r"TensorSpec for each tensor: got RaggedTensorSpec\(shape=",
+    ),
     "a replica's value as a condition": (
         lambda: tf.distribute.MirroredStrategy(replicas=2).run(
             lambda: 1 if tf.constant(1.0) > 0 else 2

@@ -13,9 +13,11 @@ from samegrad._autodiff.loss_normalization_check import note_use
 from samegrad._base.dtypes import DType, DTypeLike, as_dtype
 from samegrad._base.enums import Choice
 from samegrad._base.reference import Reference
+from samegrad._base.shown import shown
 from samegrad._context import state as _context
 from samegrad._context.python_runs import leave_to_make_a_variable
 from samegrad._tensor.tensor import Tensor, TensorShape, array_text, convert_to_tensor, match
+from samegrad._tensor.text import is_text
 
 _ops = _core.ops
 
@@ -58,6 +60,12 @@ def _check_value(name: str | None, value: Any) -> None:
             f"[{name or 'Variable'}] a variable is created before the step runs, and its initial "
             "value is computed in it: give a function, Variable(lambda: ...), create it outside, "
             "or keep it from the first call on."
+        )
+    if is_text(value):
+        raise TypeError(
+            f"[{name or 'Variable'}] variables hold numbers, which steps compute with: got text "
+            f"{shown(value)}; keep text in Python, or its numbers by tf.lookup or "
+            "keras.layers.StringLookup."
         )
 
 

@@ -15,6 +15,7 @@ from samegrad._base.dtypes import any_dtype
 from samegrad._base.tree import flatten, is_nested, map_structure
 from samegrad._control.row_loop import RowLoop, set_function
 from samegrad._function.function import function
+from samegrad._tensor.ragged_spec import RaggedTensorSpec
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
 
 _ops = _core.ops
@@ -44,7 +45,8 @@ def map_fn(
         swap_memory: Ignored.
         infer_shape: Ignored.
         name: Ignored.
-        fn_output_signature: As `dtype`; also of `TensorSpec`s.
+        fn_output_signature: As `dtype`; also of `TensorSpec`s, and of `RaggedTensorSpec`s where
+            results have different lengths: they become a `tf.RaggedTensor`.
 
     Returns:
         The structure of the results, with an axis of all rows before the others. Rows that are
@@ -61,8 +63,11 @@ def map_fn(
         array([[ 3.,  6.],
                [21., 28.]], dtype=float32)>
     """
-    loop = RowLoop("map_fn", fn, elems)
     signature = dtype if fn_output_signature is None else fn_output_signature
+    leaves = flatten(signature) if is_nested(signature) else [signature]
+    if any(isinstance(leaf, RaggedTensorSpec) for leaf in leaves):
+        raise TypeError(f"[map_fn] results of different lengths are no loop: got {signature}.")
+    loop = RowLoop("map_fn", fn, elems)
 
     def body(state: Any, row: Any) -> Any:
         made = map_structure(convert_to_tensor, loop.fn(row))

@@ -13,6 +13,19 @@ def _partners(kind: str) -> Text:
     )
 
 
+def _dense_input(kind: str) -> Text:
+    remedy = {
+        "sparse": "pass tf.sparse.to_dense(x), or x.values and x.indices as inputs of their own",
+        "ragged": "pass x.to_tensor(), with a mask (tf.sequence_mask of x.row_lengths())",
+    }
+    return Text(
+        f'f"`{kind}=True` is not supported with the {{backend.backend()}} "\n'
+        '                "backend"',
+        f'"[Input] inputs of a model are dense tensors: got {kind}=True; leave it out and "\n'
+        f'                "{remedy[kind]}."',
+    )
+
+
 def _mixed_labels(times: int) -> Text:
     return Text(
         "self.backend.numpy.take(\n                labels, permutation_order, axis=0\n"
@@ -65,6 +78,8 @@ LAYERS: dict[str, list[Text | Span]] = {
             "if isinstance(m_dim, int) and isinstance(i_dim, int):",
         ),
     ],
+    # Who asks for such inputs learns what to pass instead.
+    "keras.src.layers.core.input_layer": [_dense_input("sparse"), _dense_input("ragged")],
     "keras.src.layers.layer": [
         # A build that fails leaves nothing behind.
         Span(

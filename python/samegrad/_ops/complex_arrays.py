@@ -30,6 +30,7 @@ from samegrad._tensor.complex_tensor import (
     product_of,
     to_complex,
 )
+from samegrad._tensor.composite import Composite
 from samegrad._tensor.tensor import Tensor, TensorLike
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -277,11 +278,11 @@ def _constant(value: Any, wanted: DType | None, shape: Any) -> ComplexTensor:
 
 
 def is_tensor(value: object) -> bool:
-    """Whether the value is a tensor, of complex numbers or text too, or a variable.
+    """Whether the value is a tensor or variable: of complex numbers, text, sparse, ragged, too.
 
     Example:
         >>> import samegrad as tf
         >>> tf.is_tensor(tf.constant(1.0)), tf.is_tensor(tf.constant("a")), tf.is_tensor(1.0)
         (True, True, False)
     """
-    return isinstance(value, ComplexTensor) or _given.is_tensor(value)
+    return isinstance(value, ComplexTensor | Composite) or _given.is_tensor(value)

@@ -17,6 +17,7 @@ from samegrad._base.dtypes import as_dtype, element_type, string
 from samegrad._base.shown import shown
 from samegrad._ops import arrays, creation, padding, sequences
 from samegrad._ops import gather as gathers
+from samegrad._tensor.composite import Composite
 from samegrad._tensor.sizes import sizes_of, whole
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
 from samegrad._tensor.text import is_text, of_bytes, text_of
@@ -41,6 +42,8 @@ def _also_text(
         @functools.wraps(function)
         def either(*args: Any, **options: Any) -> Any:
             first: Any = args[0] if args else options.get(called)
+            if several and isinstance(first, Composite):
+                raise TypeError(f"[{who}] a list of tensors is needed: got {shown(first)}.")
             if type(first) is Tensor or not is_text(first):
                 return function(*args, **options)
             options.pop("name", None)

@@ -26,7 +26,7 @@ from samegrad._surface.argument_rules import broken_rule
 
 _OURS = re.compile(r"\[([^\W\d][^\[\]'\",]*|[<>=!]+)\] ")
 # Who asks for them is told in their place.
-_CONVERSIONS = ("convert_to_tensor", "dtype", "tensor", "Tensor", "shape")
+_CONVERSIONS = ("RaggedTensor", "convert_to_tensor", "dtype", "tensor", "Tensor", "shape")
 # Where functions live that compute with tensors: who passes a wrong operand may expect the errors
 # that TensorFlow's operations raise.
 _COMPUTING = tuple(
@@ -48,6 +48,8 @@ _LARGE = 1 << 22
 _TOO_BIG = re.compile("array is too big|Maximum allowed (size|dimension) exceeded")
 _INNER_NAMES = {"__init__": "the constructor", "<lambda>": "the function"}
 _MAX_LETTERS = 1000
+_REFUSALS = (TypeError, ValueError, NotImplementedError)
+_MOST_PARTS = 64  # of a list, in which ragged tensors are looked for
 _OUTSIDE = "__samegrad_outside__"
 _WRAPPED = "__samegrad_boundary__"
 # Methods that Python calls, of which users meet mistakes.
@@ -247,7 +249,34 @@ def _listed(args: tuple[Any, ...], options: Mapping[str, Any]) -> str:
     return ", ".join(each[:6]) + (", ..." if len(each) > 6 else "") if each else "no arguments"
 
 
-def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def _rule_of_ragged(
+    path: str, function: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any],
+    error: Exception,
+) -> Callable[..., Any] | None:  # fmt: skip
+    """What a function that has refused its arguments does with ragged tensors among them.
+
+    They are looked for after the refusal, so that calls without them pay nothing.
+    """
+    ragged = sys.modules.get("samegrad._tensor.ragged_spec")
+    if ragged is None or not isinstance(error, _REFUSALS):
+        return None
+    if not _has_one(ragged.KINDS, (args, options), 4):
+        return None
+    rules = importlib.import_module("samegrad.ragged._rules")
+    rule = rules.RULES.get(path)
+    return None if rule is None else functools.partial(rule, function)
+
+
+def _has_one(kinds: tuple[type, ...], value: Any, depth: int) -> bool:
+    """Whether there is one among the parts of tuples, lists and dicts."""
+    if isinstance(value, dict):
+        value = [*value.values()]
+    if isinstance(value, tuple | list) and depth:
+        return any(_has_one(kinds, part, depth - 1) for part in value[:_MOST_PARTS])
+    return isinstance(value, kinds)
+
+
+def _guarded(name: str, function: Callable[..., Any], path: str = "") -> Callable[..., Any]:
     refusal_of = functools.partial(_refusal, name, function)
     array = np.ndarray
     check_large = functools.partial(_check_large, name, function)
@@ -257,6 +286,14 @@ def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             if array in map(type, args) or (options and array in map(type, options.values())):
                 check_large(args, options)
             return function(*args, **options)
+        except Exception as error:
+            rule = _rule_of_ragged(path, function, args, options, error)
+            if rule is None:
+                if (refusal := refusal_of(args, options, error)) is None:
+                    raise
+                raise refusal from error
+        try:
+            return rule(*args, **options)
         except Exception as error:
             if (refusal := refusal_of(args, options, error)) is None:
                 raise
@@ -337,9 +374,10 @@ def guarded(module: str, name: str, thing: Any) -> Any:
     elif isinstance(thing, types.FunctionType) and not hasattr(thing, _WRAPPED):
         if hasattr(thing, _OUTSIDE):  # under another name
             return getattr(thing, _OUTSIDE)
-        made: Any = _guarded(name if thing.__name__.endswith("_") else thing.__name__, thing)
-        # Where it is found, by pickle too.
-        made.__module__ = module.removesuffix("._api")
+        place = module.removesuffix("._api")
+        called = name if thing.__name__.endswith("_") else thing.__name__
+        made: Any = _guarded(called, thing, f"{place}.{name}".removeprefix("samegrad."))
+        made.__module__ = place  # where it is found, by pickle too
         made.__name__ = made.__qualname__ = name
         setattr(thing, _OUTSIDE, made)
         return made

@@ -32,7 +32,7 @@ _NO_GPU = "there is no GPU, and nothing to place: leave it out"
 _NO_PYTHON = "it is samegrad.py_function or samegrad.numpy_function, in Dataset.map"
 _EIGENVALUES = "eigenvalues are those of symmetric matrices: see linalg.eigh"
 _DENSE = "steps compute with dense tensors: see samegrad.sparse.to_dense"
-_RAGGED = "pad sequences and give their true counts to nn.compute_weighted_mean_loss"
+_RAGGED = "one axis has different sizes, and this takes none: see to_tensor() and flat_values"
 _RECORDS = "read files with NumPy and make a data.Dataset of the arrays or of a generator"
 _TEXT = "tensors hold numbers: prepare text in Python and make a data.Dataset of its numbers"
 _WEIGHTS = "save weights with train.Checkpoint, whole models with keras.Model.save('a.keras')"
@@ -42,6 +42,14 @@ _VARIABLES = "make a samegrad.Variable, or a weight with Layer.add_weight"
 _OWN_LOOP = "train with keras.Model.fit, or write the loop: GradientTape and strategy.run"
 _PRIVATE = "it is a private part of TensorFlow: use the public name"
 
+# Functions that refuse ragged tensors, which TensorFlow's take.
+NOT_RAGGED = (
+    "data.Dataset.from_tensors", "dtypes.complex", "image.resize", "math.unsorted_segment_max",
+    "math.unsorted_segment_mean", "math.unsorted_segment_min", "math.unsorted_segment_prod",
+    "math.unsorted_segment_sqrt_n", "math.unsorted_segment_sum", "ragged.stack", "shape", "stack",
+    "strings.bytes_split", "strings.format", "strings.split", "strings.unicode_decode",
+    "strings.unicode_split",
+)  # fmt: skip
 # Modules that lack some of TensorFlow's names, and what stands in for the others.
 PARTS = {"image": _IMAGES, "io": _RECORDS}
 # TensorFlow's names that have no place here, and what stands in for them. A key is a name in any
@@ -81,7 +89,6 @@ REASONS = {
     "v1": "there is no first version to be compatible with",
     "python": _PRIVATE,
     "raw_ops": "operations have one name each: see samegrad.math and samegrad.nn",
-    "RaggedTensorSpec": _RAGGED,
     "ragged.cross": "combine features with keras.layers.HashedCrossing",
     "ragged.cross_hashed": "combine features with keras.layers.HashedCrossing",
     "SparseTensorSpec": _DENSE,
@@ -100,6 +107,11 @@ REASONS = {
     "from_tensors.SparseTensor": _DENSE,
     "from_tensor_slices.SparseTensor": _DENSE,
     "Variable.SparseTensor": _DENSE,
+    **{f"{name}.RaggedTensor": _RAGGED for name in NOT_RAGGED},
+    "function.RaggedTensorSpec": _RAGGED,
+    "from_generator.RaggedTensorSpec": _RAGGED,
+    "TensorArray.RaggedTensorSpec": _RAGGED,
+    "Variable.string": "variables hold numbers: keep text in Python, or its numbers by tf.lookup",
     "Variable.complex128": "variables hold real numbers: keep two, and complex(real, imag)",
     "profiler": "see explain() of a function or strategy",
     "py_func": _NO_PYTHON,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -13,7 +13,7 @@ from samegrad import _core
 from samegrad._base.dtypes import DTypeLike, as_dtype
 from samegrad._base.shown import shown
 from samegrad._core import InvalidArgumentError
-from samegrad._tensor.conversion import match
+from samegrad._tensor.ragged_broadcast import fitted
 from samegrad._tensor.ragged_nested import OfDivisions
 from samegrad._tensor.ragged_places import (
     filled_sizes,
@@ -27,7 +27,7 @@ from samegrad._tensor.ragged_places import (
 from samegrad._tensor.shape import TensorShape
 from samegrad._tensor.sparse import SparseTensor
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
-from samegrad._tensor.text import Text, array_of, is_text, leaf_of, text_of
+from samegrad._tensor.text import Text, array_of, is_text, leaf_of
 
 _ops = _core.ops
 
@@ -268,7 +268,13 @@ class RaggedTensor(OfDivisions):
         """
         longest = max(np.diff(self._ends).tolist(), default=0)
         sizes = np.array([self.nrows(), longest, *self.flat_values._shape[1:]], np.int64)
-        chosen = sizes if axis is None else sizes[np.asarray(axis)]
+        axes = np.asarray(range(len(sizes)) if axis is None else axis)
+        if axes.dtype.kind not in "iu" or (abs(axes + 0.5) > len(sizes)).any():
+            raise ValueError(
+                f"[RaggedTensor.bounding_shape] axis must lie in [{-len(sizes)}, {len(sizes)}): "
+                f"got {shown(axis)}."
+            )
+        chosen = sizes[axes]
         return convert_to_tensor(chosen.astype(as_dtype(out_type or "int64").as_numpy_dtype))
 
     def __len__(self) -> int:
@@ -298,7 +304,7 @@ class RaggedTensor(OfDivisions):
         row = self.flat_values[int(self._ends[place]) : int(self._ends[place + 1])]
         return row[tuple(rest)] if rest else row
 
-    def _chosen(self, rows: range, columns: slice) -> RaggedTensor:
+    def _chosen(self, rows: Iterable[int], columns: slice) -> RaggedTensor:
         """Some rows, of each some values."""
         ends = self._ends
         places = [np.arange(ends[row], ends[row + 1])[columns] for row in rows]
@@ -306,7 +312,9 @@ class RaggedTensor(OfDivisions):
         return RaggedTensor(in_rows(self.flat_values, flat), [*map(len, places)])
 
     def _like(self, values: Any) -> RaggedTensor:
-        return RaggedTensor(values, np.diff(self._ends).tolist())
+        made = RaggedTensor(values, np.diff(self._ends).tolist())
+        made._uniform = self._uniform
+        return made
 
     def with_flat_values(self, new_values: Any) -> RaggedTensor:
         """The same rows of other values.
@@ -402,36 +410,18 @@ class RaggedTensor(OfDivisions):
 
     def _computed(self, other: Any, function: Callable[[Any, Any], Any]) -> Any:
         """What the function gives of the values and of what goes with them."""
-        if isinstance(other, RaggedTensor):
-            if not np.array_equal(self._ends, other._ends) or self._rank != other._rank:
-                raise InvalidArgumentError(
-                    "[RaggedTensor] rows must have the same lengths and axes: got shapes "
-                    f"{self.shape} and {other.shape} with the lengths "
-                    f"{shown(np.diff(self._ends).tolist())} and "
-                    f"{shown(np.diff(other._ends).tolist())}."
-                )
-            return self._like(function(self.flat_values, other.flat_values))
-        texts = isinstance(self.flat_values, Text)
-        beside = text_of(other, "RaggedTensor") if texts else match(other, self.flat_values)
-        sizes = tuple(beside._shape)
-        if beside._rank < self.flat_values._rank:  # for each value, or for its parts
-            return self._like(function(self.flat_values, beside))
-        if beside._rank <= self._rank and set(sizes) == {1}:
-            return self._like(function(self.flat_values, beside[(0,) * beside._rank]))
-        if beside._rank == self._rank and sizes[:2] == (self.nrows(), 1):
-            of_rows = in_rows(beside[:, 0], np.repeat(np.arange(self.nrows()), np.diff(self._ends)))
-            return self._like(function(self.flat_values, of_rows))
-        raise InvalidArgumentError(
-            f"[RaggedTensor] a number, one for each of {self.nrows()} rows, or rows of the same "
-            f"lengths are needed: got shape {sizes}; see map_flat_values."
-        )
+        values, rows = fitted([self, other], "RaggedTensor")
+        return rows._like(function(*values))
 
     def _equal(self, other: Any, equal: bool) -> Any:
-        """Nothing, and text beside numbers, differ from all."""
-        same = isinstance(other, RaggedTensor) or (
-            other is not None and is_text(other) == isinstance(self.flat_values, Text)
-        )
-        return self._computed(other, operator.eq if equal else operator.ne) if same else not equal
+        """Nothing, text beside numbers and rows of other lengths differ from all."""
+        text = other._dtype == "string" if isinstance(other, RaggedTensor) else is_text(other)
+        if other is None or text != isinstance(self.flat_values, Text):
+            return not equal
+        try:
+            return self._computed(other, operator.eq if equal else operator.ne)
+        except InvalidArgumentError:  # rows of other lengths
+            return not equal
 
     def __eq__(self, other: object) -> Any:
         return self._equal(other, True)

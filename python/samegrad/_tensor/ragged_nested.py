@@ -18,6 +18,9 @@ class OfDivisions(Composite):
     """What `RaggedTensor` is made by where there may be several axes of different sizes."""
 
     _uniform: int | None = None  # the length of all rows
+    _ends: Any
+    flat_values: Any
+    to_tensor: Callable[..., Any]
     from_row_splits: Callable[..., Any]
     from_row_lengths: Callable[..., Any]
     from_value_rowids: Callable[..., Any]
@@ -134,6 +137,10 @@ class OfDivisions(Composite):
         """
         who = "from_nested_value_rowids"
         rows = _only(nested_value_rowids, who, "nested_value_rowids")
+        if nested_nrows is not None and not np.iterable(nested_nrows):
+            raise TypeError(
+                f"[RaggedTensor.{who}] nested_nrows must be a list: got {shown(nested_nrows)}."
+            )
         counts = None if nested_nrows is None else list(nested_nrows)
         if counts is not None and len(counts) != (rows is not None):
             raise ValueError(

@@ -13,8 +13,8 @@ import builtins
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from samegrad._surface.missing_names import look_up
-from samegrad.cli._port_results import result_of
+from samegrad._surface.missing_names import NOT_RAGGED, look_up
+from samegrad.cli._port_results import may_be_ragged, result_of
 from samegrad.cli._port_sources import Piece
 
 _ROOTS = {"tensorflow": "", "samegrad": "", "keras": "keras", "tf_keras": "keras"}
@@ -53,12 +53,15 @@ def scan(pieces: Sequence[Piece]) -> list[Use]:
     return sorted(scanner.uses, key=lambda use: (order[id(use.piece)], use.line))
 
 
-# Functions, and what they refuse: objects of these classes.
-_REFUSED = {
-    "data.Dataset.from_tensors": "SparseTensor()",
-    "data.Dataset.from_tensor_slices": "SparseTensor()",
-    "Variable": "SparseTensor()",
-}
+# Functions, and what they refuse that TensorFlow's take: objects of these classes.
+_REFUSED = (
+    (
+        "SparseTensor()",
+        ("data.Dataset.from_tensors", "data.Dataset.from_tensor_slices", "Variable"),
+    ),
+    ("RaggedTensor()", NOT_RAGGED),
+    ("RaggedTensorSpec()", ("function", "data.Dataset.from_generator", "TensorArray")),
+)
 
 
 def _elements(node: ast.expr) -> list[ast.expr]:
@@ -68,6 +71,10 @@ def _elements(node: ast.expr) -> list[ast.expr]:
     if isinstance(node, ast.Tuple | ast.List):
         return [part for value in node.elts for part in _elements(value)]
     return [node]
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)
 
 
 def _is_complex(node: ast.AST) -> bool:
@@ -101,6 +108,8 @@ class _Scanner(ast.NodeVisitor):
         if isinstance(node, ast.Attribute):
             base = self._path(node.value)
             if base is None or (node.attr in self._own_attributes and base.endswith("()")):
+                return None
+            if base == "Tensor()" and may_be_ragged(node.attr):
                 return None
             return _join(base, node.attr)
         if isinstance(node, ast.Name):
@@ -200,10 +209,13 @@ class _Scanner(ast.NodeVisitor):
         for value in [*node.args, *(keyword.value for keyword in node.keywords)]:
             if path == "Variable" and any(_is_complex(part) for part in ast.walk(value)):
                 self._use("Variable.complex128", value.lineno)
-            refused = _REFUSED.get(path)
+            first = path == "Variable" and value in node.args[:1]
+            if first and any(map(_is_text, _elements(value))):
+                self._use("Variable.string", value.lineno)
+            refused = [kind for kind, functions in _REFUSED if path in functions]
             made = [self._path(part) or "" for part in _elements(value)] if refused else []
-            if any(kind.removeprefix("sparse.") == refused for kind in made):
-                self._use(f"{path}.{str(refused)[:-2]}", value.lineno)
+            for kind in {kind.removeprefix("sparse.") for kind in made}.intersection(refused):
+                self._use(f"{path}.{kind[:-2]}", value.lineno)
 
     def visit_Compare(self, node: ast.Compare) -> None:
         self.generic_visit(node)

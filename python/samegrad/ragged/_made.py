@@ -16,6 +16,7 @@ from samegrad._tensor.ragged_places import known
 from samegrad._tensor.ragged_rows import stacked
 from samegrad._tensor.tensor import convert_to_tensor
 from samegrad._tensor.text import Text, is_text
+from samegrad.ragged import _each
 
 _LISTS = (list, tuple, np.ndarray)
 _KINDS = ("int32", "int64", "float32", "float64")  # each holds what those before do
@@ -232,3 +233,28 @@ def map_flat_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
     found = op(*map(flat, args), **{key: flat(value) for key, value in kwargs.items()})
     return rows[0].with_flat_values(found)
+
+
+def boolean_mask(data: Any, mask: Any, name: str | None = None) -> Any:
+    """The values that a mask chooses, each in its row.
+
+    Args:
+        data: Rows, or a tensor or text.
+        mask: bool: of each row, or of each value of rows of the same lengths.
+        name: Ignored.
+
+    Returns:
+        A `tf.RaggedTensor`; of a tensor and a mask of its rows a tensor.
+
+    Raises:
+        ValueError: The mask is not bool, or none for these rows.
+        InvalidArgumentError: Its rows have other lengths.
+        NotImplementedError: It has more than two axes.
+
+    Example:
+        >>> import samegrad as tf
+        >>> rows = tf.ragged.constant([[3, 1, 4], [], [5]])
+        >>> tf.ragged.boolean_mask(rows, rows > 3).to_list()
+        [[4], [], [5]]
+    """
+    return _each.boolean_mask(data, mask)

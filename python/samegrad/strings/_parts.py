@@ -188,6 +188,11 @@ def join(inputs: Sequence[Any], separator: str = "", name: str | None = None) ->
         array([b'a-b', b'a-c'], dtype=object)
     """
     who = "tf.strings.join"
+    if isinstance(inputs, RaggedTensor):
+        raise TypeError(
+            f"[{who}] a list of operands is needed: got one, of shape {inputs.shape}; see "
+            "reduce_join."
+        )
     parts = [text_of(part, who, "each of inputs must be text") for part in inputs]
     if not parts:
         raise ValueError(f"[{who}] inputs must have at least one text: got {shown(inputs)}.")
@@ -215,8 +220,7 @@ def reduce_join(
     who = "tf.strings.reduce_join"
     mark = text_of(separator, who).numpy()
     if isinstance(inputs, RaggedTensor):
-        joined = [mark.join(row.encoded) for row in inputs]
-        return Text(np.array([[row] for row in joined] if keepdims else joined, object))
+        return _joined_rows(inputs, axis, keepdims, mark)
     found = text_of(inputs, who, "inputs must be text")
     array = found.encoded
     axes = [_place(number, array.ndim, who) for number in axes_of(found, axis)]
@@ -230,6 +234,33 @@ def reduce_join(
     if keepdims:
         made = made.reshape([1 if number in axes else n for number, n in enumerate(array.shape)])
     return of_bytes(made)
+
+
+def _joined_rows(rows: RaggedTensor, axis: Any, keepdims: bool, mark: bytes) -> Text:
+    """Texts of rows of different lengths, joined row by row, column by column, or all."""
+    who = "tf.strings.reduce_join"
+    if rows._rank != 2 or rows._dtype != "string":
+        raise TypeError(
+            f"[{who}] inputs must be text, in rows: got {rows._dtype} of shape {rows.shape}; see "
+            "tf.strings.as_string and to_tensor."
+        )
+    axes = [0, 1] if axis is None else [_place(number, 2, who) for number in axes_of(rows, axis)]
+    parts: list[list[bytes]] = rows.to_list()
+    if axes == [0, 1]:
+        joined = [mark.join(part for row in parts for part in row)]
+    elif axes == [1]:
+        joined = [mark.join(row) for row in parts]
+    elif axes == [0]:
+        joined = [
+            mark.join(row[place] for row in parts if place < len(row))
+            for place in range(max(map(len, parts), default=0))
+        ]
+    else:
+        raise ValueError(f"[{who}] axis must be 0, 1, [0, 1] or None: got {shown(axis)} for rows.")
+    made = np.array([*joined, None], object)[:-1]
+    if not keepdims:
+        return of_bytes(made.reshape([] if len(axes) == 2 else [-1]))
+    return of_bytes(made.reshape([1 if number in axes else -1 for number in range(2)]))
 
 
 def _place(axis: int, rank: int, who: str) -> int:

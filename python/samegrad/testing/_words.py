@@ -161,6 +161,6 @@ def remedy(key: str, framework: str = "samegrad") -> str:
     if framework not in FRAMEWORKS:
         known = ", ".join(FRAMEWORKS)
         raise ValueError(f"[remedy] framework must be one of {known}: got {framework!r}.")
-    if key not in REMEDIES:
+    if not isinstance(key, str) or key not in REMEDIES:
         raise ValueError(f"[remedy] key must be one of {', '.join(REMEDIES)}: got {key!r:.80}.")
     return REMEDIES[key][FRAMEWORKS.index(framework)]

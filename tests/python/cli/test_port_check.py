@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import samegrad as tf
 from samegrad import cli
 from samegrad._surface import missing_names as _unknown
 
@@ -318,6 +319,16 @@ def test_the_status_reaches_the_shell(tmp_path):
          "tf.data.Dataset.from_tensor_slices((s, [1]))\n"
          "tf.data.Dataset.from_tensors([tf.sparse.to_dense(s)])",
          ["3 tf.data.Dataset.from_tensor_slices.SparseTensor"]),
+        ("r = tf.ragged.constant([[1], [2, 3]])\n"
+         "tf.concat([r, r], 1).to_list(), tf.reduce_sum(r, 1).numpy()\n"
+         "tf.strings.split(r), tf.shape(r)\ntf.stack([r, x])\nr.nope\n"
+         "tf.cast(x, tf.int32).to_tensor()", [
+             "4 tf.strings.split.RaggedTensor", "4 tf.shape.RaggedTensor",
+             "5 tf.stack.RaggedTensor", "6 tf.RaggedTensor.nope"]),
+        ("s = tf.RaggedTensorSpec([None, None], tf.int32)\ntf.map_fn(f, x, fn_output_signature=s)\n"
+         "@tf.function(input_signature=[s])\ndef g(x): return x",
+         ["4 tf.function.RaggedTensorSpec"]),
+        ("tf.Variable('a', name='b')\ntf.Variable(1.0, name='b')", ["2 tf.Variable.string"]),
         ("tf.Variable([5 + 4j, 1])\nabs(3j)\ntf.constant(1j)", ["2 tf.Variable.complex128"]),
         ("tf.keras.optimizers.SGD(lr=0.1, decay=1e-3)\ntf.optimizers.Adam(lrr=0.1)",
          ["3 tf.optimizers.Adam(lrr=)"]),
@@ -329,6 +340,21 @@ def test_the_status_reaches_the_shell(tmp_path):
 )  # fmt: skip
 def test_objects_are_followed_from_where_they_are_made(check, source, expected):
     assert missing(check, "import tensorflow as tf\n" + source) == expected
+
+
+@pytest.mark.parametrize("path", _unknown.NOT_RAGGED)
+def test_what_is_said_to_refuse_ragged_tensors_does_so(path):
+    rows = tf.ragged.constant([["a", "b"], ["c"]] if path.startswith("strings.") else [[1, 2], [3]])
+    function = tf
+    for part in path.removeprefix("dtypes.").split("."):
+        function = getattr(function, part)
+    more = {
+        "complex": [rows], "resize": [[2, 2]], "format": [rows], "unicode_decode": ["UTF-8"],
+        "unicode_split": ["UTF-8"],
+    }.get(path.rpartition(".")[2], [[0, 1], 2] if "segment" in path else [])  # fmt: skip
+    first = ["{}"] if path == "strings.format" else [[rows, rows] if "stack" in path else rows]
+    with pytest.raises((TypeError, ValueError, NotImplementedError), match=r"^\[.*Ragged|row|axis"):
+        function(*first, *more)
 
 
 @pytest.mark.parametrize(

@@ -212,6 +212,15 @@ def wrong(random: Random, depth: int = 0) -> Any:
     return random.choices([make for _, make in KINDS], weights)[0](random)
 
 
+ROWS: tuple[Callable[[], Any], ...] = (
+    lambda: tf.ragged.constant([[1.0, 2.0], [], [3.0]]),
+    lambda: tf.ragged.constant([[1, 0], [1]]),
+    lambda: tf.ragged.constant([["a", "b"], ["c"]]),
+    lambda: tf.RaggedTensor.from_row_lengths(np.ones((3, 2), np.float32), [1, 2]),
+    lambda: tf.RaggedTensor.from_row_splits(np.zeros(0, np.float32), [0]),
+)
+
+
 def tensor_like(random: Random) -> Any:
     made = random.choice((
         lambda: tf.constant([[1.0, 2.0], [3.0, 4.0]]),
@@ -222,6 +231,7 @@ def tensor_like(random: Random) -> Any:
         lambda: 2.0,
         lambda: tf.ones((2, 4, 4, 3)),
         lambda: np.zeros((0, 2), np.float32),
+        lambda: random.choice(ROWS)(),
     ))  # fmt: skip
     return made()
 

@@ -50,6 +50,7 @@ def receivers() -> dict[type, Callable[[], Any]]:
         tf.distribute.StrategyExtended: lambda: tf.distribute.get_strategy().extended,
         tf.random.Generator: lambda: tf.random.Generator.from_seed(1),
         tf.RaggedTensor: lambda: tf.ragged.constant([[1.0], [2.0, 3.0]]),
+        tf.RaggedTensorSpec: lambda: tf.RaggedTensorSpec([None, None]),
         tf.lookup.KeyValueTensorInitializer: words,
         tf.lookup.StaticHashTable: lambda: tf.lookup.StaticHashTable(words(), 0.0),
         tf.lookup.StaticVocabularyTable: lambda: tf.lookup.StaticVocabularyTable(
