@@ -9,6 +9,7 @@ import numpy as np
 from samegrad.testing._layouts import StepError
 from samegrad.testing._updates import Recorded, Vector
 
+FLOOR = 1e-5  # relative; what float32 leaves that no run of one device shows
 _SPARE = 10  # numbers beyond the weights that tell how noisy an update is
 
 
@@ -54,7 +55,7 @@ class Basis:
         rows = checked_rows(singles)
         self.norms = np.linalg.norm(rows, axis=1)
         self._unit = rows / self.norms[:, None]
-        values = np.linalg.svd(self._unit, compute_uv=False)
+        _, values, self.directions = np.linalg.svd(self._unit, full_matrices=False)
         if values[0] > 1e7 * max(values[-1], 1e-300):
             raise DependentError(
                 f"[step] the updates of {len(singles)} examples depend on each other: got "
@@ -160,28 +161,18 @@ class Noise:
 
     Args:
         level: Standard deviation of a number of the sketch, relative to the updates.
-        factor: Deviations that a weight may be off: many where few numbers tell the level.
-        basis: In which the updates are expressed.
+        factor: Deviations that one number may be off: many where few numbers tell the level.
     """
 
     level: float
     factor: float
-    basis: Basis
 
-    def usual(self, fit: Fit) -> float:
-        """How much of an update noise leaves unexplained, relative to the update."""
-        found = self.level * np.sqrt(max(self.basis.spare, 1)) * fit.amount
-        return float(found) / max(fit.scale, 1e-300)
+    def limit(self, numbers: int) -> float:
+        """The norm of so many numbers of noise at most, relative to what the updates are made of.
 
-    def most(self, fit: Fit) -> float:
-        """How much of it may be left unexplained at most."""
-        return max(10.0, self.factor) * self.usual(fit)
-
-    def tolerance(self, fits: list[Fit]) -> float:
-        """How far weights may be off, relative to the largest weight of their run."""
-        parts = [fit.amount / max(np.abs(fit.weights).max(), 1e-300) for fit in fits]
-        # Twice: the weights they are compared with are found too, and every replica rounds.
-        return float(2 * self.factor * self.level * self.basis.gain.max() * max(parts))
+        Twice what one device leaves, for every replica rounds its share, too.
+        """
+        return FLOOR + 2 * self.level * float(np.sqrt(numbers) + self.factor)
 
 
 def noise_of(basis: Basis, fits: list[Fit], absent: list[list[int]]) -> Noise:
@@ -205,16 +196,16 @@ def noise_of(basis: Basis, fits: list[Fit], absent: list[list[int]]) -> Noise:
         float(np.linalg.norm(left)) / np.sqrt(max(numbers, 1)),
         float(np.linalg.norm(unseen)) / np.sqrt(len(unseen)),
     )
-    return Noise(level, _deviations(numbers + 2), basis)
+    return Noise(level, deviations(numbers + 2))
 
 
-def _deviations(spare: int, chance: float = 1e-7) -> float:
+def deviations(spare: int, chance: float = 1e-7) -> float:
     """The two-sided quantile of Student's t, for a level that so many numbers tell.
 
     With t = √n cot φ its tail is ∫₀^φ sin^(n-1) / ∫₀^(π/2) sin^(n-1).
 
     Example:
-        >>> [round(_deviations(n), 1) for n in (1000, 10)]
+        >>> [round(deviations(n), 1) for n in (1000, 10)]
         [5.4, 13.4]
     """
     angles = np.geomspace(1e-9, np.pi / 2, 20_000)

@@ -69,10 +69,6 @@ def gather(step: Step, batch: Any, settings: Settings) -> Sums:
     if ENOUGH <= len(free) < len(chosen):  # weights of the others could not be told apart
         keep(free)
     found = _together(recorder, settings, singles)
-    free = found.steady()
-    if len(free) < len(chosen):
-        keep(free)
-        found = _together(recorder, settings, singles)
     found = replace(found, layouts=[*found.layouts, *splits_of(len(chosen), settings)])
     given = None if settings.weights is None else np.asarray(settings.weights)[chosen]
     return found.weighed(given)
@@ -91,7 +87,7 @@ def _together(recorder: Recorder, settings: Settings, singles: list[Recorded]) -
     try:
         checked_rows(singles)
         found = _without_term(found)
-        found.noise  # noqa: B018  # whether there is a basis
+        found.of_halves  # noqa: B018  # whether there is a basis
     except StepError as error:
         whole = recorder.run(layout([count])).sketch
         rows = np.stack([single.sketch for single in singles])

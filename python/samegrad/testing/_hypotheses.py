@@ -145,7 +145,7 @@ def probe_of(seen: Runs, layouts: list[Layout]) -> Probe:
     """The step on splits of the first examples; some may be of fewer."""
     updates = np.stack([seen.run(item).sketch for item in layouts])
     count = max(len(item.examples) for item in layouts)
-    limit = seen.left * float(np.linalg.norm(updates))
+    limit = seen.noise.limit(seen.alive) * float(np.linalg.norm(updates))
     return Probe(layouts, seen.weights[:count], seen.fixed, updates, limit)
 
 
@@ -246,7 +246,7 @@ def explain_parts(evidence: Sums) -> Mistake | None:
 
     def made(a: Mistake | None, b: Mistake | None, first: Vector, second: Vector) -> Any:
         runs = [evidence.run(item) for item in layouts]
-        return _part_with(a, b, _splits_parameters(runs, singles, first, second, evidence.left))
+        return _part_with(a, b, _splits_parameters(runs, singles, first, second, evidence.noise.limit(1)))
 
     return probe.first(
         *(

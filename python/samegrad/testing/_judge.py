@@ -26,12 +26,10 @@ from samegrad.testing._layouts import (
 from samegrad.testing._measure import DRIFT, Runs, Sums, limited_lengths
 from samegrad.testing._reports import explain_loss, explain_statistics
 from samegrad.testing._select import Frame
-from samegrad.testing._updates import ROUNDED
 from samegrad.testing._verdict import explain_sum, explain_whole, ranked
 
 _MEANS = "mean of the replicas' means"  # is refined by who divides where a replica is empty
 _JOIN = "replicas without examples count in the divisor too: join with the initial world size"
-_NOISE_HIDES = "a replica without examples was not judged: noise hides what it changes"
 _UNTRIED = "a replica without examples was not judged: the step gives no number for it"
 
 
@@ -47,8 +45,6 @@ def judge_empty(evidence: Sums, verdict: Diagnosis, asked: bool) -> Diagnosis:
     refined = verdict.cause is not None and verdict.cause.name == _MEANS
     if not several or not (verdict.correct or refined):
         return verdict
-    if verdict.correct and evidence.exact > evidence.tolerance:
-        return replace(verdict, notes=(*verdict.notes, _NOISE_HIDES))  # by noise
     layouts = []
     for r in several:
         sizes = uneven_sizes(len(evidence.weights), r - 1)
@@ -59,8 +55,7 @@ def judge_empty(evidence: Sums, verdict: Diagnosis, asked: bool) -> Diagnosis:
         return replace(verdict, notes=(*verdict.notes, _UNTRIED)) if verdict.correct else verdict
     longer = replace(evidence, layouts=[*evidence.layouts, *layouts])
     if verdict.correct and (
-        max(evidence.gap(evidence.run(item)) for item in layouts) <= _usually_apart(evidence)
-        or longer.wrong <= evidence.tolerance
+        longer.agree or (evidence.given and longer.bench.error(longer.said[0][1]) <= longer.bench.tolerance)
     ):
         return verdict
     near = ranked(longer)
@@ -83,16 +78,9 @@ def _takes(evidence: Sums, item: Layout) -> bool:
     return True
 
 
-def _usually_apart(evidence: Sums) -> float:
-    """How far right updates may be from that of one device, relative: by rounding and by noise."""
-    rounded = ROUNDED * evidence.runs[0].rounding
-    noise = min(evidence.noise.most(evidence.fits[0]), 0.1)
-    return max(1e-3, 3 * evidence.gaps, rounded, noise)
-
-
 def _fails(evidence: Sums, verdict: Diagnosis, item: Layout) -> Diagnosis:
     return Diagnosis(
-        False, EMPTY_SHARE, notes=verdict.notes, tolerance=evidence.tolerance,
+        False, EMPTY_SHARE, notes=verdict.notes, tolerance=evidence.exact,
         cautions=verdict.cautions,
         summary=summary(evidence, "an empty share is not ignored", item), layout=item,
     )  # fmt: skip
@@ -154,7 +142,7 @@ def verdict_on(seen: Runs, found: Found) -> Diagnosis:
     worst = None if found.right else seen.layouts[place]
     return Diagnosis(
         found.right, next(iter(found.causes), None), (*found.causes[1:], *found.candidates), rows,
-        worst, tuple(notes), report and report.words, seen.tolerance,
+        worst, tuple(notes), report and report.words, seen.exact,
         summary(seen, found.what, worst), _cautions(seen), report and report.cause,
     )  # fmt: skip
 
@@ -163,7 +151,7 @@ def summary(seen: Runs, what: str, worst: Layout | None = None) -> str:
     """The first line of a diagnosis."""
     where = f" ({worst})" if worst is not None else ""
     how = (
-        f"weights exact to {seen.tolerance:.1g}"
+        f"weights exact to {seen.exact:.1g}"
         if isinstance(seen, Sums)
         else "compared as a whole"
     )
@@ -209,10 +197,13 @@ def _is_round(value: float) -> bool:
     return bool(min(abs(digits - d) for d in (1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9, 10)) < 2e-4)
 
 
-def _alike(seen: Runs) -> str | None:
+def _alike(seen: Sums) -> str | None:
     """Rows that give the right weights on all layouts tried, and how wrong they can be."""
-    right = seen.said[0][1]
-    rows = [row for row, said in seen.said if row is not None and np.allclose(said, right)]
+    rows = [
+        row
+        for row, said in seen.said
+        if row is not None and seen.nearly_right(said) and not seen.tells(said)
+    ]
     if not rows:
         return None
     names = ", ".join(row.name for row in rows)

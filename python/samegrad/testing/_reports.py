@@ -35,7 +35,7 @@ def explain_statistics(seen: Runs) -> Mistake | None:
     runs = seen.runs
     if any(run.statistics is None for run in runs):
         return None
-    near = seen.same
+    near = seen.noise.limit(1)
     one = _moments(runs[0])
     scale = np.abs(one) if one.all() else np.full_like(one, np.abs(one).max() + 1e-300)
 

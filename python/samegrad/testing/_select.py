@@ -118,27 +118,35 @@ class Bench:
     seen: list[Vector]
     images: list[Vector]
     tolerance: float
-    _scales: list[float] = field(init=False)
 
-    def __post_init__(self) -> None:
-        self._scales = [
-            max(float(np.abs(image @ self.frame.right(p)).max()), 1e-300)
-            for p, image in enumerate(self.images)
-        ]
+    def errors(self, tables: Vector) -> Vector:
+        """How far what is seen is from what tables of weights say (one per row), relative."""
+        return self._left(tables, lambda said, _: np.ones(len(said)))[1]
 
     def error(self, table: Vector) -> float:
-        """How far what is seen is from what a table of weights says, relative."""
-        errors = []
+        """The same for one table."""
+        return float(self.errors(table[None])[0])
+
+    def _left(
+        self, tables: Vector, factors_of: Callable[[Vector, Vector], Vector]
+    ) -> tuple[Vector, Vector]:
+        """One factor per layout on each table, and the error left, relative to what makes it."""
+        factors, errors = [], []
         for p, (seen, image) in enumerate(zip(self.seen, self.images, strict=True)):
-            said = image @ table[p]
-            scale = max(self._scales[p], float(np.abs(said).max()))
-            errors.append(float(np.abs(seen - said).max()) / scale)
-        found = max(errors)
-        return found if np.isfinite(found) else np.inf
+            said = tables[:, p] @ image.T
+            factor = factors_of(said, seen)
+            parts = np.sqrt(tables[:, p] ** 2 @ (image**2).sum(axis=0))  # as noise adds up
+            amount = np.hypot(np.linalg.norm(said, axis=1), parts) * np.abs(factor)
+            left = np.linalg.norm(seen - factor[:, None] * said, axis=1)
+            factors.append(factor)
+            errors.append(left / np.maximum(amount, 1e-300))
+        return np.stack(factors), np.nan_to_num(np.max(errors, axis=0), nan=np.inf)
 
     def named(self) -> list[Mistake]:
         """The rows that explain what is seen, of equal ones the simpler first."""
-        errors = [(self.error(table), row) for row, table in self.frame.said]
+        said = self.frame.said
+        found = self.errors(np.stack([table for _, table in said]))
+        errors = [(error, row) for error, (row, _) in zip(found, said, strict=True)]
         near = [(error, row) for error, row in errors if row and error <= self.tolerance]
         best = min((error for error, _ in near), default=0.0)
         return [row for error, row in near if error <= best + TIE * self.tolerance]
@@ -149,17 +157,12 @@ class Bench:
 
     def _fitted(self, found: Sequence[Point]) -> tuple[Vector, Vector]:
         """For each point, one factor per layout that fits it best, and the error left."""
-        factors, errors = [], []
-        tables = np.stack([self.frame.table(point) for point in found])
-        for p, (seen, image) in enumerate(zip(self.seen, self.images, strict=True)):
-            said = tables[:, p] @ image.T
+
+        def nearest(said: Vector, seen: Vector) -> Vector:
             squares = np.einsum("bq,bq->b", said, said)
-            factor = said @ seen / np.where(squares > 0, squares, 1.0)
-            left = np.abs(seen - factor[:, None] * said).max(axis=1)
-            scale = np.maximum(self._scales[p], np.abs(factor[:, None] * said).max(axis=1))
-            factors.append(factor)
-            errors.append(left / scale)
-        return np.stack(factors), np.nan_to_num(np.max(errors, axis=0), nan=np.inf)
+            return np.asarray(said @ seen / np.where(squares > 0, squares, 1.0))
+
+        return self._left(np.stack([self.frame.table(point) for point in found]), nearest)
 
     def _points(self) -> list[Mistake]:
         """Points of the grammar with powers of R and K, or with a constant."""

@@ -33,18 +33,12 @@ from samegrad.testing._hypotheses import (
     simplest,
     terms,
 )
-from samegrad.testing._layouts import Groups, Layout, StepError, of_parts, of_shares
+from samegrad.testing._layouts import Groups, StepError, of_parts, of_shares
 from samegrad.testing._measure import NO_SUM, Runs, Sums
-from samegrad.testing._select import EQUAL, LOOSE, UNNAMED, Bench, factors_alike
+from samegrad.testing._select import UNNAMED, Bench, factors_alike
 from samegrad.testing._updates import Vector
 
-_CLEAR = 2  # times its noise: at least 3/4 of what is said is no noise then
-_SURE = 15  # standard deviations
-_FAR = 4  # times less is left by a mistake than by what is right
-_NOT = 0.35  # times what is said: neither 0 nor 3/4, by far
-_ROUNDED_OFF = 1e-5  # relative; updates that are equal but for rounding in float32
 _BLIND = 0.5  # relative error of weights at which right and wrong look alike
-_SEEN = 0.05  # of an example's share of the update, which rounding must not hide
 _OTHER_WEIGHTS = (
     "all layouts agree, but one device itself does not weight the examples as given: the loss is "
     "another function of the examples"
@@ -64,116 +58,77 @@ def explain_sum(evidence: Sums) -> Found | None:
     Raises:
         StepError: Noise hides the weights.
     """
-    is_sum = evidence.is_sum
-    wrong = evidence.wrong
-    explained = is_sum and all(evidence.explained(fit) for fit in evidence.fits)
-    if _same(evidence) and (not evidence.given or wrong <= evidence.tolerance):
-        return _RIGHT
-    unclear = explained and evidence.tolerance < wrong <= evidence.exact
-    if is_sum and (evidence.exact > _BLIND or unclear):
-        return _in_noise(evidence)
-    agree = explained and _agree(evidence)
-    if (explained and wrong <= evidence.tolerance) or (agree and not evidence.given):
-        return _RIGHT
-    # A bend of the loss leaves nothing over here; a term that one device miscounts does.
-    may_hold = is_sum or evidence.fits[0].unexplained > NO_SUM
-    if may_hold and not explained and (found := explain_term(evidence)) is not None:
-        what = "another term is scaled with the replicas"
-        return Found(what, tuple(found)) if found else _RIGHT
-    return _unequal(evidence, explained) if is_sum else None
+    if not evidence.is_sum:  # a bend of the loss leaves little over; a term that is miscounted much
+        agree = evidence.agree and not evidence.given
+        may_hold = not agree and evidence.fits[0].unexplained > NO_SUM
+        return _of_a_term(evidence) if may_hold else None
+    if evidence.agree and (not evidence.given or _weighs_as_given(evidence)):
+        return _not_hidden(evidence)
+    near = evidence.bench.named()
+    if near and evidence.explained:
+        return Found(_WRONG, tuple(near))
+    if (found := _of_a_term(evidence)) is not None:
+        return found
+    if evidence.limited:
+        return None
+    if evidence.agree:
+        return replace(_RIGHT, notes=(_OTHER_WEIGHTS,))
+    if evidence.exact > _BLIND:  # unknown mistakes look like noise then
+        raise _hidden(evidence)
+    return _unknown(evidence, near)
 
 
-def _in_noise(evidence: Sums) -> Found:
-    """What whole updates tell, where noise hides the weights.
+def _weighs_as_given(evidence: Sums) -> bool:
+    """Whether one device weights the examples as the user says."""
+    return evidence.off(evidence.runs[0], evidence.made(evidence.said[0][1])[0]) <= 1
 
-    A mistake of any kind must be told from what is right. Those of a sampler concern a few
-    examples, which noise may hide; a note names them then.
+
+def _not_hidden(evidence: Sums) -> Found:
+    """Right, if updates tell that from the mistakes that have a name.
+
+    Those of a sampler concern a few examples, which noise may hide; a note names them then.
 
     Raises:
-        StepError: They tell nothing.
+        StepError: They do not tell.
     """
-    one, (_, right), *said = evidence.runs[0], *evidence.said
-    seen = np.stack([run.sketch - one.sketch for run in evidence.runs])
-    scales = np.array([np.hypot(run.norm, one.norm) for run in evidence.runs])
-    singles = evidence.sketches
-    # Others are right on these layouts, of which a note tells.
-    rows = [(row, w - right) for row, w in said if row and np.abs(w - right).max() > EQUAL]
-    noise = evidence.noise
-    usual = float(noise.factor * noise.level * np.sqrt(np.count_nonzero(singles.any(axis=0))))
-
-    def far(apart: Vector) -> float:
-        return float((np.linalg.norm(apart, axis=1) / scales).max())
-
-    gap, own = far(seen), one.sketch - evidence.right(0) @ singles
-    if evidence.given and np.linalg.norm(own) > usual * np.linalg.norm(one.sketch):
-        raise _hidden(evidence)  # one device does not weight the examples as the user says
-    if gap <= min(usual, NO_SUM):
-        rough = gap * np.array([single.norm for single in evidence.singles])
-        hidden = [row for row, moved in rows if not _is_refuted(moved, singles, seen, rough)]
-        few = all(row.remedy == "sampler" for row in hidden)
-        if few and not _hides_a_term(seen, evidence.layouts):
-            note = (
-                f"noise in the updates (relative, {noise.level:.1g}) hides the weights of single "
-                f"examples; whole updates agree to {gap:.1g}"
-            )
-            names = ", ".join(row.name for row in hidden)
-            return replace(
-                _RIGHT, notes=(f"{note}, which hides as well: {names}" if hidden else note,)
-            )
-    left = [(far(seen - moved @ singles), row) for row, moved in rows]
-    best = min((error for error, _ in left), default=np.inf)
-    if best > min(usual, NO_SUM, gap / _FAR):
+    hidden = [row for row, table in evidence.said if row and evidence.hides(table)]
+    if not hidden:
+        return _RIGHT
+    if any(row.remedy != "sampler" for row in hidden) or _hides_a_term(evidence):
         raise _hidden(evidence)
-    return Found(_WRONG, tuple(row for error, row in left if error <= _CLEAR * best))
+    names = ", ".join(row.name for row in hidden)
+    note = (
+        f"noise in the updates (relative, {evidence.noise.level:.1g}) hides the weights of single "
+        f"examples, and so: {names}"
+    )
+    return replace(_RIGHT, notes=(note,))
 
 
-def _hides_a_term(updates: Vector, layouts: list[Layout]) -> bool:
+def _hides_a_term(evidence: Sums) -> bool:
     """Whether most of what updates are apart goes with a count that a term may have."""
-    if len(layouts) < 2:  # no two updates to be apart
-        return False
+    layouts = evidence.layouts
     ones = np.ones((len(layouts), 1))
+    updates = np.stack([run.sketch for run in evidence.runs])
     apart, _ = outside(updates, ones)
     chance = 1 / (len(layouts) - 1)  # of the squares one column explains so much of any noise
     for count in COUNTS.values():
-        often = np.array([[count(item)] for item in layouts])
-        left, rank = outside(updates, np.hstack([ones, often]))
+        left, rank = outside(updates, np.hstack([ones, [[count(item)] for item in layouts]]))
         if rank > 1 and left**2 < (1 - chance) / 2 * apart**2:
             return True
     return False
 
 
-def _is_refuted(moved: Vector, singles: Vector, seen: Vector, rough: Vector) -> bool:
-    """Whether differences of updates that a mistake says are not seen, on one layout at least.
-
-    Args:
-        moved: The weights of the mistake less the right ones, a row per layout.
-        singles: Updates of single examples.
-        seen: Differences of updates: times 1 of what is said if the mistake is made, else times 0.
-        rough: The norm of the noise in each single update.
-    """
-    for weights, found in zip(moved, seen, strict=True):
-        said, noise = weights @ singles, float(np.linalg.norm(weights * rough))
-        size = float(np.linalg.norm(said))
-        spread = float(np.linalg.norm(found)) / np.sqrt(max(int(np.count_nonzero(said)), 1))
-        clear = size > _CLEAR * noise and size > _SURE * spread
-        if clear and abs(float(said @ found)) <= _NOT * size**2:
-            return True
-    return False
-
-
-def _unequal(evidence: Sums, explained: bool) -> Found | None:
-    """What is found where updates are not those of one device, and no term is the cause."""
-    near = evidence.bench.named()
-    if near and explained:
-        return Found(_WRONG, tuple(near))
-    if evidence.limited:
+def _of_a_term(evidence: Sums) -> Found | None:
+    """A term that is scaled with the replicas; right if one device scales it alike."""
+    if (found := explain_term(evidence)) is None:
         return None
-    if evidence.given and (_same(evidence) or (explained and _agree(evidence))):
-        return replace(_RIGHT, notes=(_OTHER_WEIGHTS,))
-    if not evidence.given and _same(evidence, evidence.same):
-        return _RIGHT
-    if evidence.exact > evidence.tolerance:  # unknown mistakes look like noise then
-        raise _hidden(evidence)
+    what = "another term is scaled with the replicas"
+    return Found(what, tuple(found)) if found else _RIGHT
+
+
+def _unknown(evidence: Sums, near: list[Mistake]) -> Found | None:
+    """What is found of a sum that neither rows nor terms explain."""
+    explained = evidence.explained
     if not explained and (part := explain_parts(evidence)):
         # On the second of two replicas a part that is missing is as free as a number of its own.
         other = explain_own_numbers(evidence) if max(evidence.settings.replicas) == 2 else None
@@ -194,16 +149,18 @@ def _unequal(evidence: Sums, explained: bool) -> Found | None:
 def _to_one_length(evidence: Sums, groups: Groups) -> bool:
     """Whether examples of a share (or micro-batch) are scaled alike, to one length."""
     limits, scales = [], []
-    for place, fit in enumerate(evidence.fits[1:], start=1):
-        right = evidence.right(place)
-        for own in map(list, filter(None, groups(evidence.layouts[place]))):
-            factors = fit.weights[own] / right[own]
-            factor = float(factors.mean())
-            if np.abs(factors - factor).max() > LOOSE * evidence.tolerance * max(1.0, abs(factor)):
-                return False
-            scales.append(factor)
-            limits.append(factor * float(np.linalg.norm(right[own] @ evidence.sketches[own])))
-    near = max(1e-3, evidence.tolerance)
+    right = evidence.said[0][1]
+    for run, item, table in zip(evidence.runs, evidence.layouts, right, strict=True):
+        own = np.zeros((len(groups(item)), evidence.examples))
+        for row, group in zip(own, groups(item), strict=True):
+            row[list(group)] = table[list(group)]
+        made = evidence.made(own)
+        factors = np.linalg.lstsq(made.T, run.sketch, rcond=None)[0]
+        if evidence.off(run, factors @ made) > 1:
+            return False
+        scales += factors.tolist()
+        limits += (factors * np.linalg.norm(made, axis=1)).tolist()
+    near = max(1e-3, evidence.exact)
     clipped = [limit for limit, scale in zip(limits, scales, strict=True) if scale < 1 - near]
     if not clipped or max(scales) > 1 + near:
         return False
@@ -236,30 +193,13 @@ def _hidden(evidence: Sums) -> StepError:
     )
 
 
-def _same(evidence: Sums, near: float = _ROUNDED_OFF) -> bool:
-    """Whether all updates are that of one device, in which the examples must show."""
-    rows = evidence.sketches
-    shares = np.linalg.norm(rows - rows.mean(axis=0), axis=1) * np.abs(evidence.right(0))
-    limit = near * float(np.linalg.norm(evidence.runs[0].sketch))
-    if evidence.is_sum and limit > _SEEN * float(np.median(shares)):
-        return False
-    return evidence.gaps <= near
-
-
-def _agree(evidence: Sums) -> bool:
-    """Whether the weights of one device are those of all layouts."""
-    one = evidence.fits[0].weights
-    limit = evidence.tolerance * float(np.abs(one).max())
-    return all(np.abs(fit.weights - one).max() <= limit for fit in evidence.fits)
-
-
 def explain_whole(seen: Runs) -> Found:
     """What is found of a step that is no sum over examples.
 
     Raises:
         StepError: It keeps state, or noise that it draws hides the scaling.
     """
-    if seen.gaps <= seen.same:
+    if seen.agree:
         row = _of_few(seen)
         return Found("correct", right=True) if row is None else Found(_WRONG, (row,))
     return _of_factors(seen) or _of_groups(seen) or _of_the_exchange(seen)
@@ -292,9 +232,9 @@ def _of_factors(seen: Runs) -> Found | None:
     """The update of one device, times a factor that depends on the layout."""
     one = seen.runs[0].sketch
     factors = np.array([run.sketch @ one / (one @ one) for run in seen.runs])
-    if _far(seen, np.outer(factors, one)) > seen.near:
+    if _far(seen, np.outer(factors, one)) > seen.tolerance:
         return None
-    found = factors_alike(replace(seen.frame, fixed=seen.by_constant), factors, seen.near)
+    found = factors_alike(replace(seen.frame, fixed=seen.by_constant), factors, seen.tolerance)
     powers = [row.point.powers for row in found if row.point is not None]
     if seen.limited and (not powers or any(abs(p) == 0.5 for p in powers[0])):
         return Found(_WRONG, (LIMITED_OTHERWISE,), (), (HIDDEN,))
@@ -304,7 +244,7 @@ def _of_factors(seen: Runs) -> Found | None:
     # Factors of 1 are noise that is a little larger than it seemed.
     if (row := _of_few(seen)) is not None:
         return Found(_WRONG, (row,))
-    if np.abs(factors - 1).max() <= seen.near:
+    if np.abs(factors - 1).max() <= seen.tolerance:
         return Found("correct", right=True)
     return Found(_WRONG, tuple(found))
 
@@ -336,7 +276,7 @@ def _of_the_exchange(seen: Runs) -> Found:
         if (found := _of_few(seen, explain)) is not None:
             return Found(_WRONG, (found,))
     even = [
-        seen.gap(run) <= seen.same
+        seen.off(run, seen.runs[0].sketch) <= 1
         for run, item in zip(seen.runs[1:], seen.layouts[1:], strict=True)
         if len({len(part) for share in item.parts for part in share}) == 1
     ]
@@ -361,13 +301,13 @@ def _combination(seen: Runs, groups: Groups) -> list[Vector] | None:
         found.append(np.asarray(weights, dtype=np.float64))
     strengths = np.linalg.svd(np.stack(rests), compute_uv=False)
     left = strengths[1] if len(strengths) > 3 else strengths[0]
-    return found if left <= seen.near * np.sqrt(len(seen.layouts)) else None
+    return found if left <= seen.tolerance * np.sqrt(len(seen.layouts)) else None
 
 
 def _with_a_term(seen: Runs, groups: Groups) -> bool:
     """Whether a row for the shares leaves one term over in all layouts, as a count says."""
     updates = np.stack([run.sketch for run in seen.runs])
-    limit = seen.near * float(np.linalg.norm(updates))
+    limit = seen.tolerance * float(np.linalg.norm(updates))
     for row, table in seen.frame.said:
         for fixed in (False, True) if row is None or not row.weighted else ():
             known, held = of_groups(seen, seen.layouts, table, groups, fixed)
@@ -413,7 +353,7 @@ def _limits_sums(seen: Runs) -> bool:
     rests = updates - np.linalg.lstsq(singles.T, updates.T, rcond=None)[0].T @ singles
     strengths = np.linalg.svd(rests, compute_uv=False) / np.linalg.norm(updates)
     # Without a term the lengths tell a limit; roots and ratios of means keep the direction too.
-    return bool(strengths[1] <= seen.near < strengths[0])
+    return bool(strengths[1] <= seen.tolerance < strengths[0])
 
 
 def _by_pieces(seen: Runs) -> bool:
@@ -423,7 +363,7 @@ def _by_pieces(seen: Runs) -> bool:
     several = False
     for item, run in zip(seen.layouts[1:], seen.runs[1:], strict=True):
         ratios = np.sort(run.samples[large] / one[large])
-        pieces = 1 + int((np.diff(ratios) > 3 * seen.near * np.abs(ratios).max()).sum())
+        pieces = 1 + int((np.diff(ratios) > 3 * seen.tolerance * np.abs(ratios).max()).sum())
         if pieces > max(item.replicas, 1):
             return False
         several = several or pieces > 1
