@@ -30,7 +30,7 @@ from samegrad.testing._layouts import (
     uneven_sizes,
 )
 from samegrad.testing._measure import Runs, Sums
-from samegrad.testing._select import EQUAL, LOOSE, TIE, Frame
+from samegrad.testing._select import EQUAL, Frame, Hypothesis, outside, simplest
 from samegrad.testing._updates import Recorded, Vector
 
 # How often a term may count in a layout; once is right.
@@ -46,43 +46,6 @@ COUNTS: dict[str, Callable[[Layout], float]] = {
 }
 SPARE = 6  # layouts beyond the examples, so that a wrong row is refuted
 PROBED = 7  # examples; no multiple of 2 or 3, as even shares hide mistakes
-_REFUTABLE = 4  # layouts beyond the unknowns
-
-
-@dataclass(frozen=True)
-class Hypothesis:
-    """What updates are, for each layout.
-
-    Args:
-        made: Makes the mistake that says so; None if it is none.
-        known: What is made of updates that were seen.
-        free: How often each unknown vector counts: a row per layout.
-    """
-
-    made: Callable[[], Mistake | None]
-    known: Vector | float
-    free: Vector
-
-
-def outside(values: Vector, columns: Vector) -> tuple[float, int]:
-    """The norm of what no combination of the columns makes (a row per layout), and their rank."""
-    left, strengths, _ = np.linalg.svd(columns, full_matrices=False)
-    rank = int((strengths > EQUAL * max(strengths[0], 1e-300)).sum()) if strengths.size else 0
-    kept = left[:, :rank]
-    return float(np.linalg.norm(values - kept @ (kept.T @ values))), rank
-
-
-def simplest(updates: Vector, alike: Iterable[Hypothesis], limit: float) -> list[Hypothesis]:
-    """Those that leave no more than noise: of them the fewest unknowns, then the least left."""
-    found = []
-    for one in alike:
-        error, rank = outside(updates - one.known, one.free)
-        if 0 < rank <= len(updates) - min(_REFUTABLE, len(updates) - 1) and error <= limit:
-            found.append((rank, error, one))
-    least = min((item[:2] for item in found), default=(0, 0.0))
-    return [
-        one for rank, error, one in found if rank == least[0] and error <= least[1] + TIE * limit
-    ]
 
 
 def with_term(count: str, row: Mistake | None) -> Mistake | None:
@@ -246,7 +209,8 @@ def explain_parts(evidence: Sums) -> Mistake | None:
 
     def made(a: Mistake | None, b: Mistake | None, first: Vector, second: Vector) -> Any:
         runs = [evidence.run(item) for item in layouts]
-        return _part_with(a, b, _splits_parameters(runs, singles, first, second, evidence.noise.limit(1)))
+        limit = evidence.noise.limit(1)
+        return _part_with(a, b, _splits_parameters(runs, singles, first, second, limit))
 
     return probe.first(
         *(
@@ -409,7 +373,7 @@ def explain_own_numbers(evidence: Sums) -> Mistake | None:
         return None
     replicas = min(several)
     probe = probe_of(evidence, _turning(count, replicas, settings.even))
-    if probe.is_right(LOOSE * probe.limit):
+    if probe.is_right(probe.limit):
         return None
     right = probe.said[0][1]
     own = np.hstack([right * _had_by(r, probe.layouts) for r in range(replicas)])

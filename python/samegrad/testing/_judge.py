@@ -26,7 +26,7 @@ from samegrad.testing._layouts import (
 from samegrad.testing._measure import DRIFT, Runs, Sums, limited_lengths
 from samegrad.testing._reports import explain_loss, explain_statistics
 from samegrad.testing._select import Frame
-from samegrad.testing._verdict import explain_sum, explain_whole, ranked
+from samegrad.testing._verdict import explain, ranked
 
 _MEANS = "mean of the replicas' means"  # is refined by who divides where a replica is empty
 _JOIN = "replicas without examples count in the divisor too: join with the initial world size"
@@ -45,18 +45,14 @@ def judge_empty(evidence: Sums, verdict: Diagnosis, asked: bool) -> Diagnosis:
     refined = verdict.cause is not None and verdict.cause.name == _MEANS
     if not several or not (verdict.correct or refined):
         return verdict
-    layouts = []
-    for r in several:
-        sizes = uneven_sizes(len(evidence.weights), r - 1)
-        layouts.append(layout([sizes[0], 0, *sizes[1:]]))
+    sizes = [uneven_sizes(len(evidence.weights), r - 1) for r in several]
+    layouts = [layout([first, 0, *others]) for first, *others in sizes]
     if not all(_takes(evidence, item) for item in layouts):
         if asked and verdict.correct:
             return _fails(evidence, verdict, layouts[0])
         return replace(verdict, notes=(*verdict.notes, _UNTRIED)) if verdict.correct else verdict
     longer = replace(evidence, layouts=[*evidence.layouts, *layouts])
-    if verdict.correct and (
-        longer.agree or (evidence.given and longer.bench.error(longer.said[0][1]) <= longer.bench.tolerance)
-    ):
+    if verdict.correct and longer.sound:
         return verdict
     near = ranked(longer)
     if near and not verdict.correct and not asked:
@@ -79,10 +75,10 @@ def _takes(evidence: Sums, item: Layout) -> bool:
 
 
 def _fails(evidence: Sums, verdict: Diagnosis, item: Layout) -> Diagnosis:
+    said = summary(evidence, "an empty share is not ignored", item)
     return Diagnosis(
         False, EMPTY_SHARE, notes=verdict.notes, tolerance=evidence.exact,
-        cautions=verdict.cautions,
-        summary=summary(evidence, "an empty share is not ignored", item), layout=item,
+        cautions=verdict.cautions, summary=said, layout=item,
     )  # fmt: skip
 
 
@@ -116,7 +112,7 @@ def judge(seen: Runs) -> Diagnosis | None:
 def _found(seen: Runs) -> Found | None:
     if max(run.drift for run in seen.runs) > DRIFT:
         return Found("the replicas' copies differ", (COPIES_DIFFER,))
-    found = explain_sum(seen) if isinstance(seen, Sums) else explain_whole(seen)
+    found = explain(seen)
     if found is not None and found.right and (statistics := explain_statistics(seen)):
         return Found("the statistics are not those of one device", (statistics,), (), found.notes)
     return found
@@ -129,7 +125,7 @@ def verdict_on(seen: Runs, found: Found) -> Diagnosis:
     place, rows = len(seen.layouts) - 1, tuple[ShareRow, ...]()
     if found.right:
         notes += [HIDDEN] if seen.limited else []
-        notes += [alike] if sums and (alike := _alike(seen)) else []
+        notes += [alike] if sums and (alike := _alike(sums)) else []
     elif sums:
         place = _worst(sums)
         item, right, weights = seen.layouts[place], seen.right(place), sums.fits[place].weights
@@ -150,11 +146,7 @@ def verdict_on(seen: Runs, found: Found) -> Diagnosis:
 def summary(seen: Runs, what: str, worst: Layout | None = None) -> str:
     """The first line of a diagnosis."""
     where = f" ({worst})" if worst is not None else ""
-    how = (
-        f"weights exact to {seen.exact:.1g}"
-        if isinstance(seen, Sums)
-        else "compared as a whole"
-    )
+    how = f"weights exact to {seen.exact:.1g}" if isinstance(seen, Sums) else "compared as a whole"
     return f"{what}{where}; {seen.examples} examples on {len(seen.layouts)} layouts, {how}"
 
 

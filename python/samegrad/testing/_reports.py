@@ -15,10 +15,10 @@ from samegrad.testing._catalogue import (
     OWN_MOMENTS,
     Mistake,
 )
-from samegrad.testing._hypotheses import simplest, terms
+from samegrad.testing._hypotheses import terms
 from samegrad.testing._layouts import Layout, of_shares
 from samegrad.testing._measure import Runs, Sums
-from samegrad.testing._select import UNNAMED, Bench, Frame, factors_alike
+from samegrad.testing._select import UNNAMED, Bench, Frame, factors_alike, simplest
 from samegrad.testing._updates import Recorded, Vector
 
 _EXACT = 1e-4  # relative; losses are often float32, printed, or both

@@ -6,7 +6,7 @@ a linear function of the weights of the examples: a bench has both, and every se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -19,10 +19,10 @@ from samegrad.testing._situation import Situation
 from samegrad.testing._updates import Vector
 
 UNNAMED = "a factor on the whole update"
-LOOSE = 3  # times the tolerance, where numbers that are found are compared with each other
 TIE = 0.1  # of the tolerance, by which the better of two hypotheses must be better
 EQUAL = 1e-9  # relative; numbers that are equal but for float64
 _MAX_ALIKE = 4  # hypotheses that are told as one of
+_REFUTABLE = 4  # layouts beyond the unknowns
 Said = list[tuple[Mistake | None, Vector]]
 
 
@@ -197,8 +197,44 @@ class Bench:
         own = factors[several]
         if len(own) < 2 or abs(factors[~several] - 1).max(initial=0.0) > self.tolerance:
             return None
-        same = float(np.ptp(own)) <= LOOSE * self.tolerance * float(np.abs(own).max())
+        same = float(np.ptp(own)) <= 2 * self.tolerance * float(np.abs(own).max())
         return float(own.mean()) if same else None
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """What updates are, for each layout.
+
+    Args:
+        made: Makes the mistake that says so; None if it is none.
+        known: What is made of updates that were seen.
+        free: How often each unknown vector counts: a row per layout.
+    """
+
+    made: Callable[[], Mistake | None]
+    known: Vector | float
+    free: Vector
+
+
+def outside(values: Vector, columns: Vector) -> tuple[float, int]:
+    """The norm of what no combination of the columns makes (a row per layout), and their rank."""
+    left, strengths, _ = np.linalg.svd(columns, full_matrices=False)
+    rank = int((strengths > EQUAL * max(strengths[0], 1e-300)).sum()) if strengths.size else 0
+    kept = left[:, :rank]
+    return float(np.linalg.norm(values - kept @ (kept.T @ values))), rank
+
+
+def simplest(updates: Vector, alike: Iterable[Hypothesis], limit: float) -> list[Hypothesis]:
+    """Those that leave no more than noise: of them the fewest unknowns, then the least left."""
+    found = []
+    for one in alike:
+        error, rank = outside(updates - one.known, one.free)
+        if 0 < rank <= len(updates) - min(_REFUTABLE, len(updates) - 1) and error <= limit:
+            found.append((rank, error, one))
+    least = min((item[:2] for item in found), default=(0, 0.0))
+    return [
+        one for rank, error, one in found if rank == least[0] and error <= least[1] + TIE * limit
+    ]
 
 
 def factor(powers: Powers, item: Layout) -> float:

@@ -1,24 +1,15 @@
-"""What explains a step, whether its update is a sum over examples or not."""
+"""What explains a step: families of hypotheses, the simplest first, for sums and for others."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from samegrad.testing._catalogue import (
-    CLIPPED_PARTS,
-    CLIPPED_REPLICAS,
-    CLIPPED_SHARDS,
-    EQUAL_STATISTICS,
-    HIDDEN,
-    LIMITED_OTHERWISE,
-    LOCAL_STATISTICS,
-    NO_GRADIENT_OF_EXCHANGE,
-    SAME_NOISE,
-    Mistake,
-)
+from samegrad.testing import _catalogue as rows
+from samegrad.testing._catalogue import HIDDEN, Mistake
 from samegrad.testing._diagnosis import Found
 from samegrad.testing._hypotheses import (
     COUNTS,
@@ -29,180 +20,220 @@ from samegrad.testing._hypotheses import (
     explain_shares_and_examples,
     explain_term,
     of_groups,
-    outside,
-    simplest,
     terms,
 )
 from samegrad.testing._layouts import Groups, StepError, of_parts, of_shares
 from samegrad.testing._measure import NO_SUM, Runs, Sums
-from samegrad.testing._select import UNNAMED, Bench, factors_alike
+from samegrad.testing._select import UNNAMED, Bench, factors_alike, outside, simplest
 from samegrad.testing._updates import Vector
 
 _BLIND = 0.5  # relative error of weights at which right and wrong look alike
+_CLIPPED = 1e-3  # by how much a limit shortens an update, or one length differs from another
+_RIGHT = Found("correct", right=True)
+_WRONG = "not the update of one device"
 _OTHER_WEIGHTS = (
     "all layouts agree, but one device itself does not weight the examples as given: the loss is "
     "another function of the examples"
 )
-_WRONG = "not the update of one device"
-_RIGHT = Found("correct", right=True)
 _TERM = "besides, a term that belongs to no example is counted otherwise than the shares"
 # Who makes updates by itself, and what it is called where each of them is limited.
 _LIMITS: tuple[tuple[Groups, Mistake], ...] = (
-    (of_shares, CLIPPED_REPLICAS), (of_parts, CLIPPED_PARTS),
+    (of_shares, rows.CLIPPED_REPLICAS), (of_parts, rows.CLIPPED_PARTS),
 )  # fmt: skip
 
 
-def explain_sum(evidence: Sums) -> Found | None:
-    """What is found, or None where the update of one device is no sum over examples.
+def explain(seen: Runs) -> Found | None:
+    """What the first family of hypotheses finds that explains the updates, if any does.
 
     Raises:
-        StepError: Noise hides the weights.
+        StepError: The step keeps state, or noise hides the scaling.
     """
-    if not evidence.is_sum:  # a bend of the loss leaves little over; a term that is miscounted much
-        agree = evidence.agree and not evidence.given
-        may_hold = not agree and evidence.fits[0].unexplained > NO_SUM
-        return _of_a_term(evidence) if may_hold else None
-    if evidence.agree and (not evidence.given or _weighs_as_given(evidence)):
-        return _not_hidden(evidence)
-    near = evidence.bench.named()
-    if near and evidence.explained:
-        return Found(_WRONG, tuple(near))
-    if (found := _of_a_term(evidence)) is not None:
-        return found
-    if evidence.limited:
-        return None
-    if evidence.agree:
-        return replace(_RIGHT, notes=(_OTHER_WEIGHTS,))
-    if evidence.exact > _BLIND:  # unknown mistakes look like noise then
-        raise _hidden(evidence)
-    return _unknown(evidence, near)
+    families: tuple[Callable[[Any], Found | None], ...] = _OF_WHOLES
+    if isinstance(seen, Sums):
+        families = _OF_NO_SUM if not seen.is_sum else _OF_SUMS[: 3 if seen.limited else None]
+    return next(filter(None, (family(seen) for family in families)), None)
 
 
-def _weighs_as_given(evidence: Sums) -> bool:
-    """Whether one device weights the examples as the user says."""
-    return evidence.off(evidence.runs[0], evidence.made(evidence.said[0][1])[0]) <= 1
-
-
-def _not_hidden(evidence: Sums) -> Found:
-    """Right, if updates tell that from the mistakes that have a name.
+def _right(seen: Sums) -> Found | None:
+    """All updates are that of one device, and that tells them from the mistakes with a name.
 
     Those of a sampler concern a few examples, which noise may hide; a note names them then.
 
     Raises:
-        StepError: They do not tell.
+        StepError: Noise hides other mistakes, too.
     """
-    hidden = [row for row, table in evidence.said if row and evidence.hides(table)]
+    if not seen.sound:
+        return None
+    hidden = [
+        row
+        for row, table in seen.said
+        if row and not (seen.nearly_right(table) or seen.tells(table))
+    ]
     if not hidden:
         return _RIGHT
-    if any(row.remedy != "sampler" for row in hidden) or _hides_a_term(evidence):
-        raise _hidden(evidence)
-    names = ", ".join(row.name for row in hidden)
+    if any(row.remedy != "sampler" for row in hidden) or _hides_a_term(seen):
+        raise _hidden(seen)
     note = (
-        f"noise in the updates (relative, {evidence.noise.level:.1g}) hides the weights of single "
-        f"examples, and so: {names}"
+        f"noise in the updates (relative, {seen.noise.level:.1g}) hides the weights of single "
+        f"examples, and so: {', '.join(row.name for row in hidden)}"
     )
     return replace(_RIGHT, notes=(note,))
 
 
-def _hides_a_term(evidence: Sums) -> bool:
+def _hides_a_term(seen: Sums) -> bool:
     """Whether most of what updates are apart goes with a count that a term may have."""
-    layouts = evidence.layouts
-    ones = np.ones((len(layouts), 1))
-    updates = np.stack([run.sketch for run in evidence.runs])
+    ones = np.ones((len(seen.layouts), 1))
+    updates = np.stack([run.sketch for run in seen.runs])
     apart, _ = outside(updates, ones)
-    chance = 1 / (len(layouts) - 1)  # of the squares one column explains so much of any noise
+    chance = 1 / (len(updates) - 1)  # of the squares one column explains so much of any noise
     for count in COUNTS.values():
-        left, rank = outside(updates, np.hstack([ones, [[count(item)] for item in layouts]]))
+        often = [[count(item)] for item in seen.layouts]
+        left, rank = outside(updates, np.hstack([ones, often]))
         if rank > 1 and left**2 < (1 - chance) / 2 * apart**2:
             return True
     return False
 
 
-def _of_a_term(evidence: Sums) -> Found | None:
-    """A term that is scaled with the replicas; right if one device scales it alike."""
-    if (found := explain_term(evidence)) is None:
+def _named(seen: Sums) -> Found | None:
+    """The examples count as a row says."""
+    return _found(seen.bench.named()) if seen.explained else None
+
+
+def _of_a_term(seen: Sums) -> Found | None:
+    """A term is scaled with the replicas; right if one device scales it alike."""
+    if (found := explain_term(seen)) is None:
         return None
-    what = "another term is scaled with the replicas"
-    return Found(what, tuple(found)) if found else _RIGHT
+    return _found(found, "another term is scaled with the replicas") or _RIGHT
 
 
-def _unknown(evidence: Sums, near: list[Mistake]) -> Found | None:
-    """What is found of a sum that neither rows nor terms explain."""
-    explained = evidence.explained
-    if not explained and (part := explain_parts(evidence)):
-        # On the second of two replicas a part that is missing is as free as a number of its own.
-        other = explain_own_numbers(evidence) if max(evidence.settings.replicas) == 2 else None
-        causes = (part,) if other is None else (part, other)
-        return Found("a part of the update is scaled by itself", causes)
-    if near:
-        return Found(_WRONG, tuple(near))
-    if not explained and (own := explain_own_numbers(evidence)):
-        return Found("an example's part depends on who has it", (own,))
-    for groups, mistake in _LIMITS:
-        if _to_one_length(evidence, groups):
-            return Found(_WRONG, (mistake,))
-    if found := _of_the_grammar(evidence):
-        return Found(_WRONG, tuple(found))
-    return Found(_WRONG) if evidence.additive else None
+def _of_no_sum(seen: Sums) -> Found | None:
+    """A bend of the loss leaves little over on one device; a term that it miscounts much."""
+    agree = seen.agree and not seen.given
+    return None if agree or seen.fits[0].unexplained <= NO_SUM else _of_a_term(seen)
 
 
-def _to_one_length(evidence: Sums, groups: Groups) -> bool:
-    """Whether examples of a share (or micro-batch) are scaled alike, to one length."""
-    limits, scales = [], []
-    right = evidence.said[0][1]
-    for run, item, table in zip(evidence.runs, evidence.layouts, right, strict=True):
-        own = np.zeros((len(groups(item)), evidence.examples))
-        for row, group in zip(own, groups(item), strict=True):
-            row[list(group)] = table[list(group)]
-        made = evidence.made(own)
+def _of_other_weights(seen: Sums) -> Found | None:
+    """One device weights the examples otherwise than the user does, and all layouts do as well."""
+    return replace(_RIGHT, notes=(_OTHER_WEIGHTS,)) if seen.agree else None
+
+
+def _of_parts(seen: Sums) -> Found | None:
+    """A part of the loss or of the parameters is scaled by itself.
+
+    Raises:
+        StepError: Noise hides the weights, so that unknown mistakes look like noise.
+    """
+    if seen.exact > _BLIND:
+        raise _hidden(seen)
+    if seen.explained or not (part := explain_parts(seen)):
+        return None
+    # On the second of two replicas a part that is missing is as free as a number of its own.
+    other = explain_own_numbers(seen) if max(seen.settings.replicas) == 2 else None
+    return _found([part, *([other] if other else [])], "a part of the update is scaled by itself")
+
+
+def _of_own_numbers(seen: Sums) -> Found | None:
+    """Rows that fit what examples span, or else what an example does depends on who has it."""
+    if near := seen.bench.named():
+        return _found(near)
+    own = None if seen.explained else explain_own_numbers(seen)
+    return _found([own] if own else [], "an example's part depends on who has it")
+
+
+def _of_one_length(seen: Sums) -> Found | None:
+    """Shares (or micro-batches) are each scaled, and all that are have one length."""
+    return next(
+        (Found(_WRONG, (mistake,)) for groups, mistake in _LIMITS if _to_one_length(seen, groups)),
+        None,
+    )
+
+
+def _to_one_length(seen: Sums, groups: Groups) -> bool:
+    scales, lengths = [], []
+    for run, item, right in zip(seen.runs, seen.layouts, seen.said[0][1], strict=True):
+        made = seen.made(members(groups(item), seen.examples) * right)
         factors = np.linalg.lstsq(made.T, run.sketch, rcond=None)[0]
-        if evidence.off(run, factors @ made) > 1:
+        if seen.off(run, factors @ made) > 1:
             return False
         scales += factors.tolist()
-        limits += (factors * np.linalg.norm(made, axis=1)).tolist()
-    near = max(1e-3, evidence.exact)
-    clipped = [limit for limit, scale in zip(limits, scales, strict=True) if scale < 1 - near]
+        lengths += (factors * np.linalg.norm(made, axis=1)).tolist()
+    near = max(_CLIPPED, seen.exact)
+    clipped = [own for own, scale in zip(lengths, scales, strict=True) if scale < 1 - near]
     if not clipped or max(scales) > 1 + near:
         return False
-    return max(clipped) <= (1 + max(0.05, 2 * near)) * min(clipped)
+    return bool(max(clipped) <= (1 + max(50 * _CLIPPED, 2 * near)) * min(clipped))
 
 
-def _of_the_grammar(evidence: Sums) -> list[Mistake]:
-    """Points without a name, one factor for all examples, or one device that errs as well."""
-    found = evidence.bench.explained()
-    if found:
+def members(groups: list[tuple[int, ...]], examples: int) -> Vector:
+    """1 where a group (a row) has the example, else 0."""
+    return np.array([[float(i in group) for i in range(examples)] for group in groups])
+
+
+def _of_the_grammar(seen: Sums) -> Found | None:
+    """Points without a name, or one factor for all examples, or nothing that is known."""
+    return _found(_points(seen)) or (Found(_WRONG) if seen.additive else None)
+
+
+def _points(seen: Sums) -> list[Mistake]:
+    if found := seen.bench.explained():
         return found
-    if evidence.uneven and not evidence.given:
-        plain = replace(evidence, weights=np.ones_like(evidence.weights), fixed=False)
+    if seen.uneven and not seen.given:  # one device may err as well
+        plain = replace(seen, weights=np.ones_like(seen.weights), fixed=False)
         return plain.bench.explained()
     return []
 
 
-def ranked(evidence: Sums) -> list[Mistake]:
+def ranked(seen: Sums) -> list[Mistake]:
     """Rows, or else one factor for all examples."""
-    if near := evidence.bench.named():
+    if near := seen.bench.named():
         return near
-    return [row for row in _of_the_grammar(evidence)[:1] if row.name != UNNAMED]
+    return [row for row in _points(seen)[:1] if row.name != UNNAMED]
 
 
-def _hidden(evidence: Sums) -> StepError:
+def _found(causes: list[Mistake], what: str = _WRONG) -> Found | None:
+    return Found(what, tuple(causes)) if causes else None
+
+
+def _hidden(seen: Sums) -> StepError:
     return StepError(
-        f"[step] noise in the updates (relative, {evidence.noise.level:.1g}) hides the "
-        f"weights: they are exact to {evidence.exact:.1g} only; use more parameters, examples "
+        f"[step] noise in the updates (relative, {seen.noise.level:.1g}) hides the "
+        f"weights: they are exact to {seen.exact:.1g} only; use more parameters, examples "
         "that differ more, a smaller constant term, or float64."
     )
 
 
-def explain_whole(seen: Runs) -> Found:
-    """What is found of a step that is no sum over examples.
+def _of_one_update(seen: Runs) -> Found | None:
+    """All updates are that of one device, and splits of a few examples are right as well."""
+    return (_of_few(seen) or _RIGHT) if seen.agree else None
 
-    Raises:
-        StepError: It keeps state, or noise that it draws hides the scaling.
-    """
-    if seen.agree:
-        row = _of_few(seen)
-        return Found("correct", right=True) if row is None else Found(_WRONG, (row,))
-    return _of_factors(seen) or _of_groups(seen) or _of_the_exchange(seen)
+
+def _of_few(
+    seen: Runs, explain: Callable[[Runs], Mistake | None] = explain_shared_batch
+) -> Found | None:
+    """What explains splits of a few examples, which cannot be even."""
+    if seen.settings.even or seen.examples < PROBED:
+        return None
+    try:
+        found = explain(seen)
+    except StepError:  # a step may refuse small shares, which must not hide what is known
+        return None
+    return _found([found] if found else [])
+
+
+def _of_factors(seen: Runs) -> Found | None:
+    """The update of one device, times a factor that depends on the layout."""
+    one = seen.one
+    factors = np.array([run.sketch @ one / (one @ one) for run in seen.runs])
+    if any(seen.off(run, by * one) > 1 for run, by in zip(seen.runs, factors, strict=True)):
+        return None
+    found = factors_alike(replace(seen.frame, fixed=seen.by_constant), factors, seen.tolerance)
+    powers = [row.point.powers for row in found if row.point is not None]
+    if seen.limited and (not powers or any(abs(p) == 0.5 for p in powers[0])):
+        return Found(_WRONG, (rows.LIMITED_OTHERWISE,), (), (HIDDEN,))
+    if found[0].name != UNNAMED:
+        limit = (rows.LIMITED_OTHERWISE,) if seen.limited else ()
+        return Found(_WRONG, (*found, *limit), (), (HIDDEN,) if limit else ())
+    return _of_few(seen) or Found(_WRONG, tuple(found))
 
 
 def _of_groups(seen: Runs) -> Found | None:
@@ -216,74 +247,32 @@ def _of_groups(seen: Runs) -> Found | None:
         else:
             continue
         if seen.by_place:
-            return Found(_WRONG, (SAME_NOISE,), (), more)
+            return Found(_WRONG, (rows.SAME_NOISE,), (), more)
         limits = seen.limited or _limits_sums(seen)
-        return Found(_WRONG, (of_limit if limits else LOCAL_STATISTICS,), (), more)
+        return Found(_WRONG, (of_limit if limits else rows.LOCAL_STATISTICS,), (), more)
     if seen.by_place:
         raise StepError(
             "[step] the update depends on the order of the examples: dropout or noise that is "
             "drawn anew for each layout hides the scaling; switch it off (rate 0) to judge the "
             "loss."
         )
-    return Found(_WRONG, (CLIPPED_SHARDS,)) if _by_pieces(seen) else None
-
-
-def _of_factors(seen: Runs) -> Found | None:
-    """The update of one device, times a factor that depends on the layout."""
-    one = seen.runs[0].sketch
-    factors = np.array([run.sketch @ one / (one @ one) for run in seen.runs])
-    if _far(seen, np.outer(factors, one)) > seen.tolerance:
-        return None
-    found = factors_alike(replace(seen.frame, fixed=seen.by_constant), factors, seen.tolerance)
-    powers = [row.point.powers for row in found if row.point is not None]
-    if seen.limited and (not powers or any(abs(p) == 0.5 for p in powers[0])):
-        return Found(_WRONG, (LIMITED_OTHERWISE,), (), (HIDDEN,))
-    if found[0].name != UNNAMED:
-        limit = (LIMITED_OTHERWISE,) if seen.limited else ()
-        return Found(_WRONG, (*found, *limit), (), (HIDDEN,) if limit else ())
-    # Factors of 1 are noise that is a little larger than it seemed.
-    if (row := _of_few(seen)) is not None:
-        return Found(_WRONG, (row,))
-    if np.abs(factors - 1).max() <= seen.tolerance:
-        return Found("correct", right=True)
-    return Found(_WRONG, tuple(found))
-
-
-def _far(seen: Runs, made: Vector) -> float:
-    """How far updates are from what makes them (a row per layout), relative to the largest one."""
-    scale = max(run.norm for run in seen.runs)
-    return max(
-        float(np.linalg.norm(run.sketch - own)) / scale
-        for run, own in zip(seen.runs, made, strict=True)
-    )
-
-
-def _of_few(
-    seen: Runs, explain: Callable[[Runs], Mistake | None] = explain_shared_batch
-) -> Mistake | None:
-    """What explains splits of a few examples, which cannot be even."""
-    if seen.settings.even or seen.examples < PROBED:
-        return None
-    try:
-        return explain(seen)
-    except StepError:  # a step may refuse small shares, which must not hide what is known
-        return None
+    return Found(_WRONG, (rows.CLIPPED_SHARDS,)) if _by_pieces(seen) else None
 
 
 def _of_the_exchange(seen: Runs) -> Found:
     """Replicas exchange what depends on the batch: a row, or the exchange itself is wrong."""
-    for explain in (explain_shared_batch, explain_shares_and_examples):
-        if (found := _of_few(seen, explain)) is not None:
-            return Found(_WRONG, (found,))
+    found = _of_few(seen) or _of_few(seen, explain_shares_and_examples)
+    if found:
+        return found
     even = [
-        seen.off(run, seen.runs[0].sketch) <= 1
+        seen.off(run, seen.one) <= 1
         for run, item in zip(seen.runs[1:], seen.layouts[1:], strict=True)
         if len({len(part) for share in item.parts for part in share}) == 1
     ]
     if even and all(even):
         note = "even shares are right, uneven ones are not"
-        return Found(_WRONG, (), (EQUAL_STATISTICS,), (note,))
-    return Found(_WRONG, (), (NO_GRADIENT_OF_EXCHANGE,), ("no weights of shares fit",))
+        return Found(_WRONG, (), (rows.EQUAL_STATISTICS,), (note,))
+    return Found(_WRONG, (), (rows.NO_GRADIENT_OF_EXCHANGE,), ("no weights of shares fit",))
 
 
 def _combination(seen: Runs, groups: Groups) -> list[Vector] | None:
@@ -320,17 +309,12 @@ def _how_weighted(seen: Runs, weights: list[Vector], groups: Groups) -> tuple[st
     """A note where the shares have other weights than their parts of the examples."""
     if not seen.limited and seen.by_constant:
         return ()  # a fixed number divides; each share counts once
-    images = []
-    for item in seen.layouts:
-        image = np.zeros((len(groups(item)), seen.examples))
-        for row, group in zip(image, groups(item), strict=True):
-            row[list(group)] = 1.0
-        images.append(image)
+    images = [members(groups(item), seen.examples) for item in seen.layouts]
     bench = Bench(seen.frame, weights, images, NO_SUM)
     if bench.error(bench.frame.said[0][1]) <= bench.tolerance:
         return ()
-    if rows := bench.explained():
-        return (f"besides, the shares are weighted as in: {rows[0].name}",)
+    if found := bench.explained():
+        return (f"besides, the shares are weighted as in: {found[0].name}",)
     listed = ", ".join(f"{w:.4g}" for w in weights[-1])
     return (f"besides, the shares have the weights {listed} ({seen.layouts[-1]})",)
 
@@ -368,3 +352,11 @@ def _by_pieces(seen: Runs) -> bool:
             return False
         several = several or pieces > 1
     return several
+
+
+_OF_SUMS = (
+    _right, _named, _of_a_term,  # a limit on the gradient hides the others
+    _of_other_weights, _of_parts, _of_own_numbers, _of_one_length, _of_the_grammar,
+)  # fmt: skip
+_OF_NO_SUM = (_of_no_sum,)
+_OF_WHOLES = (_of_one_update, _of_factors, _of_groups, _of_the_exchange)
