@@ -112,7 +112,7 @@ class Runs(Frame):
         runs = [self.runs[0]]
         if self.limited:
             runs += [run for run in self.some_alone if run.norm > 0]
-        return max(run.rounding for run in runs)
+        return max(run.rounding for run in runs) / np.sqrt(12)  # as even within one distance
 
     @cached_property
     def of_repeats(self) -> Noise:
