@@ -114,7 +114,7 @@ class Probe(Frame):
     @property
     def is_right(self) -> bool:
         """Whether examples with their right weights explain the updates, whatever they do."""
-        return outside(self.updates, self.said[0][1])[0] <= self.limit
+        return outside(self.updates, self.right)[0] <= self.limit
 
     def first(self, *classes: Iterable[Hypothesis]) -> Mistake | None:
         """The mistake of the simplest hypothesis of the first class that has any."""
@@ -347,7 +347,7 @@ def explain_own_numbers(evidence: Sums) -> Mistake | None:
     probe = probe_of(evidence, layouts)
     if probe.is_right:
         return None
-    right = probe.said[0][1]
+    right = probe.right
     owner = np.array(
         [[next(r for r, own in enumerate(of_shares(item)) if i in own)
           for i in range(right.shape[1])] for item in layouts]

@@ -1,4 +1,4 @@
-"""The verdict on a step, whether its update is a sum over examples or not."""
+"""The verdict on a step: what explains it, in the layout that shows it best, and what is noted."""
 
 from __future__ import annotations
 
@@ -7,22 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from samegrad.testing._catalogue import (
-    CLIPPED_SCALED,
-    CONSTANT_FOR_WEIGHTS,
-    COPIES_DIFFER,
-    EMPTY_SHARE,
-    HIDDEN,
-    Mistake,
-)
+from samegrad.testing import _catalogue as rows
 from samegrad.testing._diagnosis import Diagnosis, Found, ShareRow, factors_of_examples, share_rows
-from samegrad.testing._layouts import (
-    Layout,
-    StepError,
-    StepFailedError,
-    layout,
-    uneven_sizes,
-)
+from samegrad.testing._layouts import Layout, StepError, StepFailedError, layout, uneven_sizes
 from samegrad.testing._measure import DRIFT, Runs, Sums, limited_lengths
 from samegrad.testing._reports import explain_loss, explain_statistics
 from samegrad.testing._select import Frame
@@ -31,6 +18,133 @@ from samegrad.testing._verdict import explain, ranked
 _MEANS = "mean of the replicas' means"  # is refined by who divides where a replica is empty
 _JOIN = "replicas without examples count in the divisor too: join with the initial world size"
 _UNTRIED = "a replica without examples was not judged: the step gives no number for it"
+_FIXED = (
+    "one device divides by a fixed number (or by nothing): a convention; a short last batch then "
+    "counts less"
+)
+_UNKNOWN = "no point of the grammar explains it: look at the table"
+_JUDGED_WHOLE = (
+    "the update does not decompose into a sum over examples (batch statistics, a limit on the "
+    "gradient, a loss over pairs), so that updates are compared as a whole"
+)
+
+
+def judge(seen: Runs) -> Diagnosis | None:
+    """The verdict, or None where these runs tell none: sums that are none, or no update at all.
+
+    Raises:
+        StepError: Noise hides what is to be judged.
+    """
+    try:
+        one = seen.one
+    except StepFailedError:
+        return None
+    if not np.isfinite(one).all() or not one.any():
+        return None
+    if max(run.drift for run in seen.runs) > DRIFT:
+        return verdict_on(seen, Found("the replicas' copies differ", (rows.COPIES_DIFFER,)))
+    found = explain(seen)
+    if found is not None and found.right and (statistics := explain_statistics(seen)):
+        what = "the statistics are not those of one device"
+        found = Found(what, (statistics,), (), found.notes)
+    return None if found is None else verdict_on(seen, found)
+
+
+def verdict_on(seen: Runs, found: Found) -> Diagnosis:
+    """The diagnosis with the layout that shows the mistake best; likely causes come first."""
+    sums = seen if isinstance(seen, Sums) else None
+    notes = [*(_of_fixed_numbers(seen) if sums else [_JUDGED_WHOLE]), *found.notes]
+    worst, shares = seen.layouts[-1], tuple[ShareRow, ...]()
+    if found.right:
+        notes += [rows.HIDDEN] if seen.limited else []
+        notes += [alike] if sums and (alike := _alike(sums)) else []
+    elif sums:
+        place, shares = _worst(sums)
+        worst = seen.layouts[place]
+        more = factors_of_examples(worst, seen.right[place], sums.fits[place].weights)
+        if more and (not found.causes or found.causes[0].point is not None):
+            notes.append(more)
+        notes += [] if found.causes else [_UNKNOWN]
+    report, shown = explain_loss(seen), None if found.right else worst
+    return Diagnosis(
+        found.right, next(iter(found.causes), None), (*found.causes[1:], *found.candidates), shares,
+        shown, tuple(notes), report and report.words, seen.exact,
+        _summary(seen, found.what, shown), _cautions(seen), report and report.cause,
+    )  # fmt: skip
+
+
+def _summary(seen: Runs, what: str, worst: Layout | None) -> str:
+    """The first line of a diagnosis."""
+    where = f" ({worst})" if worst is not None else ""
+    sums = isinstance(seen, Sums)
+    how = f"weights exact to {seen.exact:.1g}" if sums else "compared as a whole"
+    return f"{what}{where}; {seen.examples} examples on {len(seen.layouts)} layouts, {how}"
+
+
+def _worst(seen: Sums) -> tuple[int, tuple[ShareRow, ...]]:
+    """The layout that is wrong most, and its table."""
+    tables = [
+        share_rows(item, right, fit.weights)
+        for item, right, fit in zip(seen.layouts, seen.right, seen.fits, strict=True)
+    ]
+    places = range(1, len(tables)) or [0]
+    place = max(places, key=lambda p: max(abs(row.found - row.right) for row in tables[p]))
+    return place, tables[place]
+
+
+def _of_fixed_numbers(seen: Runs) -> list[str]:
+    """What it means that one device divides by a fixed number."""
+    if not seen.fixed:
+        return []
+    if not _cautions(seen):
+        return [_FIXED]
+    least, most = float(seen.weights.min()), float(seen.weights.max())
+    times = f", by itself up to {most / least:.4g} times" if least > 0 else ""
+    return [
+        f"{_FIXED}, as does one of few tokens: an example here{times} (weights from {least:.4g} to "
+        f"{most:.4g})"
+    ]
+
+
+def _cautions(seen: Runs) -> tuple[rows.Mistake, ...]:
+    """What one device does as well, where the weights that the user gave say otherwise.
+
+    A limit of a round number by a power of two looks like one of scaled gradients: loss scales are
+    powers of two; limits and learning rates are round in decimals.
+    """
+    differ = seen.fixed and seen.given and float(np.ptp(seen.weights)) > 0
+    scaled = any(
+        not _is_round(limit) and any(_is_round(limit * 2.0**j) for j in range(8, 25))
+        for limit in limited_lengths(seen.lengths)
+        if 0 < limit < 5e-3
+    )
+    found = ((differ, rows.CONSTANT_FOR_WEIGHTS), (scaled, rows.CLIPPED_SCALED))
+    return tuple(row for holds, row in found if holds)
+
+
+def _is_round(value: float) -> bool:
+    """Whether one digit, or 1.5 or 2.5, tells the number."""
+    digits = value / 10.0 ** np.floor(np.log10(value) + 1e-9)
+    return bool(min(abs(digits - d) for d in (1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9, 10)) < 2e-4)
+
+
+def _alike(seen: Sums) -> str | None:
+    """Rows that give about the right weights on all layouts tried, and how wrong they can be."""
+    alike = [
+        row
+        for row, said in seen.said
+        if row is not None and seen.nearly_right(said) and not seen.tells(said)
+    ]
+    if not alike:
+        return None
+    names = ", ".join(row.name for row in alike)
+    item = max(seen.layouts, key=lambda item: (item.micro_batches == 1, item.replicas))
+    short = layout([max(item.sizes)] * (item.replicas - 1) + [1])
+    frame = Frame([short], np.ones(len(short.examples)), seen.fixed)
+    worst = max(float(np.abs(frame.table(row.predict) / frame.right).max()) for row in alike)
+    told = "right while all shares are equal; " if seen.settings.even else ""
+    wrong_by = f"; if it is one, an example counts up to {worst:.3g} times in {short}"
+    return f"{told}these splits cannot tell it from: {names}{wrong_by if worst > 1 else ''}"
 
 
 def judge_empty(evidence: Sums, verdict: Diagnosis, asked: bool) -> Diagnosis:
@@ -75,154 +189,8 @@ def _takes(evidence: Sums, item: Layout) -> bool:
 
 
 def _fails(evidence: Sums, verdict: Diagnosis, item: Layout) -> Diagnosis:
-    said = summary(evidence, "an empty share is not ignored", item)
+    said = _summary(evidence, "an empty share is not ignored", item)
     return Diagnosis(
-        False, EMPTY_SHARE, notes=verdict.notes, tolerance=evidence.exact,
+        False, rows.EMPTY_SHARE, notes=verdict.notes, tolerance=evidence.exact,
         cautions=verdict.cautions, summary=said, layout=item,
     )  # fmt: skip
-
-
-_FIXED = (
-    "one device divides by a fixed number (or by nothing): a convention; a short last batch then "
-    "counts less"
-)
-_UNKNOWN = "no point of the grammar explains it: look at the table"
-_JUDGED_WHOLE = (
-    "the update does not decompose into a sum over examples (batch statistics, a limit on the "
-    "gradient, a loss over pairs), so that updates are compared as a whole"
-)
-
-
-def judge(seen: Runs) -> Diagnosis | None:
-    """The verdict, or None where these runs tell none: sums that are none, or no update at all.
-
-    Raises:
-        StepError: Noise hides what is to be judged.
-    """
-    try:
-        one = seen.run(seen.layouts[0])
-    except StepFailedError:
-        return None
-    if not np.isfinite(one.sketch).all() or one.norm == 0:
-        return None
-    found = _found(seen)
-    return None if found is None else verdict_on(seen, found)
-
-
-def _found(seen: Runs) -> Found | None:
-    if max(run.drift for run in seen.runs) > DRIFT:
-        return Found("the replicas' copies differ", (COPIES_DIFFER,))
-    found = explain(seen)
-    if found is not None and found.right and (statistics := explain_statistics(seen)):
-        return Found("the statistics are not those of one device", (statistics,), (), found.notes)
-    return found
-
-
-def verdict_on(seen: Runs, found: Found) -> Diagnosis:
-    """The diagnosis with the layout that shows the mistake best; likely causes come first."""
-    sums = seen if isinstance(seen, Sums) else None
-    notes = [*(_of_fixed_numbers(seen) if sums else [_JUDGED_WHOLE]), *found.notes]
-    place, rows = len(seen.layouts) - 1, tuple[ShareRow, ...]()
-    if found.right:
-        notes += [HIDDEN] if seen.limited else []
-        notes += [alike] if sums and (alike := _alike(sums)) else []
-    elif sums:
-        place = _worst(sums)
-        item, right, weights = seen.layouts[place], seen.right(place), sums.fits[place].weights
-        rows = share_rows(item, right, weights)
-        more = factors_of_examples(item, right, weights)
-        if more and (not found.causes or found.causes[0].point is not None):
-            notes.append(more)
-        notes += [] if found.causes else [_UNKNOWN]
-    report = explain_loss(seen)
-    worst = None if found.right else seen.layouts[place]
-    return Diagnosis(
-        found.right, next(iter(found.causes), None), (*found.causes[1:], *found.candidates), rows,
-        worst, tuple(notes), report and report.words, seen.exact,
-        summary(seen, found.what, worst), _cautions(seen), report and report.cause,
-    )  # fmt: skip
-
-
-def summary(seen: Runs, what: str, worst: Layout | None = None) -> str:
-    """The first line of a diagnosis."""
-    where = f" ({worst})" if worst is not None else ""
-    how = f"weights exact to {seen.exact:.1g}" if isinstance(seen, Sums) else "compared as a whole"
-    return f"{what}{where}; {seen.examples} examples on {len(seen.layouts)} layouts, {how}"
-
-
-def _of_fixed_numbers(seen: Runs) -> list[str]:
-    """What it means that one device divides by a fixed number."""
-    if not seen.fixed:
-        return []
-    if not _cautions(seen):
-        return [_FIXED]
-    least, most = float(seen.weights.min()), float(seen.weights.max())
-    times = f", by itself up to {most / least:.4g} times" if least > 0 else ""
-    return [
-        f"{_FIXED}, as does one of few tokens: an example here{times} (weights from {least:.4g} to "
-        f"{most:.4g})"
-    ]
-
-
-def _cautions(seen: Runs) -> tuple[Mistake, ...]:
-    """What one device does as well, where the weights that the user gave say otherwise."""
-    differ = seen.given and float(np.ptp(seen.weights)) > 0
-    found = [CONSTANT_FOR_WEIGHTS] if seen.fixed and differ else []
-    return (*found, *([CLIPPED_SCALED] if _is_limited_scaled(seen) else []))
-
-
-def _is_limited_scaled(seen: Runs) -> bool:
-    """Whether a limit looks like one of scaled gradients: a round number by a power of two.
-
-    Loss scales are powers of two; limits and learning rates are round in decimals.
-    """
-    return any(
-        not _is_round(limit) and any(_is_round(limit * 2.0**j) for j in range(8, 25))
-        for limit in limited_lengths(seen.lengths)
-        if 0 < limit < 5e-3
-    )
-
-
-def _is_round(value: float) -> bool:
-    """Whether one digit, or 1.5 or 2.5, tells the number."""
-    digits = value / 10.0 ** np.floor(np.log10(value) + 1e-9)
-    return bool(min(abs(digits - d) for d in (1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9, 10)) < 2e-4)
-
-
-def _alike(seen: Sums) -> str | None:
-    """Rows that give the right weights on all layouts tried, and how wrong they can be."""
-    rows = [
-        row
-        for row, said in seen.said
-        if row is not None and seen.nearly_right(said) and not seen.tells(said)
-    ]
-    if not rows:
-        return None
-    names = ", ".join(row.name for row in rows)
-    item = max(seen.layouts, key=lambda item: (item.micro_batches == 1, item.replicas))
-    size = max(item.sizes)
-    short = layout([size] * (item.replicas - 1) + [1], 1)
-    frame = Frame([short], np.ones(len(short.examples)), seen.fixed)
-    worst = max(float(np.abs(frame.table(row.predict)[0] / frame.right(0)).max()) for row in rows)
-    told = "right while all shares are equal; " if seen.settings.even else ""
-    wrong_by = f"; if it is one, an example counts up to {worst:.3g} times in {short}"
-    return f"{told}these splits cannot tell it from: {names}{wrong_by if worst > 1 else ''}"
-
-
-def _worst(evidence: Sums) -> int:
-    """The layout that is wrong most; of equals, the one whose table shows it."""
-    errors = [
-        float(np.abs(fit.weights - evidence.right(place)).max())
-        for place, fit in enumerate(evidence.fits)
-    ]
-    if len(errors) == 1:
-        return 0
-    least = (1 - 1e-3) * max(errors[1:])
-    near = [place for place in range(1, len(errors)) if errors[place] >= least]
-
-    def shown(place: int) -> float:
-        right, found = evidence.right(place), evidence.fits[place].weights
-        rows = share_rows(evidence.layouts[place], right, found)
-        return max(abs(row.found - row.right) for row in rows)
-
-    return max(near, key=shown)

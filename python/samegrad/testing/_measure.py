@@ -112,7 +112,7 @@ class Runs(Frame):
         runs = [self.runs[0]]
         if self.limited:
             runs += [run for run in self.some_alone if run.norm > 0]
-        return max(run.rounding for run in runs) / np.sqrt(12)  # as even within one distance
+        return float(max(run.rounding for run in runs) / np.sqrt(12))  # as even within one distance
 
     @cached_property
     def of_repeats(self) -> Noise:
@@ -307,26 +307,29 @@ class Sums(Runs):
     @property
     def sound(self) -> bool:
         """Whether all layouts do what one device does, and that as the user says."""
-        said = self.made(self.said[0][1])[0]
+        said = self.made(self.right)[0]
         return self.agree and (not self.given or self.off(self.runs[0], said) <= 1)
 
     def nearly_right(self, table: Vector) -> bool:
         """Whether the splits are such that a table of weights says about what is right."""
-        right = self.said[0][1]
+        right = self.right
         return bool(np.abs(table - right).max() <= _LITTLE * right.max())
 
     def tells(self, table: Vector) -> bool:
         """Whether the updates, which are those of one device, refute a table of weights.
 
-        One number tells on a layout: how far the update goes where the table says. What is bent on
-        one device is no noise here.
+        One number tells on a layout: how far the update goes where the table says. What updates are
+        apart shows the noise of that as well, without what is bent on one device.
         """
-        limit = min(self.noise.limit(1), self.of_repeats.limit(1))
-        for run, way in zip(self.runs, self.made(table - self.said[0][1]), strict=True):
-            size, amount = float(np.linalg.norm(way)), self.basis.fit(run.sketch).amount
-            if size and abs((way - run.sketch + self.one) @ way) > limit * amount * size:
-                return True
-        return False
+        apart = np.stack([run.sketch for run in self.runs]) - self.one
+        ways = self.made(table - self.right)
+        sizes = np.linalg.norm(ways, axis=1)
+        amounts = np.array([self.basis.fit(run.sketch).amount for run in self.runs])
+        spread = np.linalg.norm(apart, axis=1).max() / np.sqrt(self.alive)
+        seen = FLOOR * amounts + (1 + self.noise.factor) * spread
+        limits = np.minimum(self.noise.limit(1) * amounts, seen)
+        found = np.abs(((ways - apart) * ways).sum(axis=1))
+        return bool((found > limits * sizes).any())
 
     @cached_property
     def explained(self) -> bool:

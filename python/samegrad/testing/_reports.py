@@ -93,7 +93,7 @@ def explain_loss(seen: Runs) -> Report | None:
     tolerance = max(min(seen.tolerance, 1e-2), _EXACT)
     limit = tolerance * max(abs(float(found[0])), 1e-300)
     judge = replace(seen, fixed=bool(abs(found[0] - each.sum()) <= limit))
-    right = float(judge.right(0) @ each)
+    right = float(judge.right[0] @ each)
     if abs(right - found[0]) > limit:
         right = float(found[0])  # another function of the losses: agreement is all that is asked
     if (what := _difference(found, right, seen.layouts, tolerance)) is None:

@@ -150,7 +150,7 @@ def _of_one_length(seen: Sums) -> Found | None:
 
 def _to_one_length(seen: Sums, groups: Groups) -> bool:
     scales, lengths = [], []
-    for run, item, right in zip(seen.runs, seen.layouts, seen.said[0][1], strict=True):
+    for run, item, right in zip(seen.runs, seen.layouts, seen.right, strict=True):
         made = seen.made(members(groups(item), seen.examples) * right)
         factors = np.linalg.lstsq(made.T, run.sketch, rcond=None)[0]
         if seen.off(run, factors @ made) > 1:
@@ -311,7 +311,7 @@ def _how_weighted(seen: Runs, weights: list[Vector], groups: Groups) -> tuple[st
         return ()  # a fixed number divides; each share counts once
     images = [members(groups(item), seen.examples) for item in seen.layouts]
     bench = Bench(seen.frame, weights, images, NO_SUM)
-    if bench.error(bench.frame.said[0][1]) <= bench.tolerance:
+    if bench.fits(bench.frame.right):
         return ()
     if found := bench.explained():
         return (f"besides, the shares are weighted as in: {found[0].name}",)
