@@ -32,35 +32,31 @@ def explain_statistics(seen: Runs) -> Mistake | None:
     compared with equal weights, and with the share of one replica alone; the others, such as means
     of squared gradients, with means of what the replicas make of their shares.
     """
-    runs = seen.runs
-    if any(run.statistics is None for run in runs):
+    if any(run.statistics is None for run in seen.runs):
         return None
-    near = seen.noise.limit(1)
-    one = _moments(runs[0])
+    one, *others = map(_moments, seen.runs)
     scale = np.abs(one) if one.all() else np.full_like(one, np.abs(one).max() + 1e-300)
+    limit, top = seen.noise.limit(1), scale.max()
 
     def differ(values: Vector) -> npt.NDArray[np.bool_]:
-        return np.asarray(np.abs(values - one) > near * np.maximum(scale, 1e-3 * scale.max()))
+        return np.asarray(np.abs(values - one) > limit * np.maximum(scale, 1e-3 * top))
 
-    if not any(differ(_moments(run)).any() for run in runs):
+    if not any(differ(found).any() for found in others):
         return None
     equal, own_moments = True, False
-    for item, run in zip(seen.layouts[1:], runs[1:], strict=True):
+    for item, found in zip(seen.layouts[1:], others, strict=True):
         own = np.stack([_moments(seen.alone(group)) for group in of_shares(item)])
         sizes = np.array(item.sizes, dtype=np.float64)
-        weighted, mean, found = sizes / sizes.sum() @ own, own.mean(axis=0), _moments(run)
-        linear = ~differ(weighted)
+        weighted, mean = sizes / sizes.sum() @ own, own.mean(axis=0)
+        linear, wrong = ~differ(weighted), differ(found)
         if linear.any() and np.ptp(sizes) > 0:
-            equal &= bool((np.abs(mean - found) <= near * scale.max())[linear].all())
-        rest = differ(found) & ~linear
-        if rest.any() and not (differ(found) & linear).any():
+            equal &= bool((np.abs(mean - found) <= limit * top)[linear].all())
+        if (rest := wrong & ~linear).any() and not (wrong & linear).any():
             own_moments = any(
                 bool((np.abs(said - found) <= 1e-2 * np.abs(found))[rest].all())
                 for said in (weighted, mean)
             )
-    if own_moments:
-        return OWN_MOMENTS
-    return EQUAL_STATISTICS if equal else LOCAL_STATISTICS
+    return OWN_MOMENTS if own_moments else EQUAL_STATISTICS if equal else LOCAL_STATISTICS
 
 
 def _moments(run: Recorded) -> Vector:
