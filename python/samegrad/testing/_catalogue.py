@@ -43,7 +43,8 @@ class Mistake:
         factor: A number that all weights of several replicas are multiplied by.
 
     Raises:
-        TypeError: `point` is no point of the grammar.
+        TypeError: `point` is no point of the grammar, or words are no text.
+        ValueError: There is no such remedy.
     """
 
     name: str
@@ -62,11 +63,9 @@ class Mistake:
             raise TypeError(
                 f"[Mistake] point must be a point of the grammar or None: got {self.point!r}."
             )
-        for name in ("formula", "fix"):
+        for name in ("name", "sentence", "formula", "fix", "remedy", "report"):
             if not isinstance(getattr(self, name), str):
-                raise TypeError(
-                    f"[Mistake] {name} must be text: got {getattr(self, name)!r:.80}; leave it out."
-                )
+                raise TypeError(f"[Mistake] {name} must be text: got {getattr(self, name)!r:.80}.")
         if not self.formula and self.point is not None:
             object.__setattr__(self, "formula", f"{self.point.formula}  instead of  w_i / W")
         if not self.fix:
