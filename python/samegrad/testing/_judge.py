@@ -13,7 +13,7 @@ from samegrad.testing._layouts import Layout, StepError, StepFailedError, layout
 from samegrad.testing._measure import DRIFT, Runs, Sums, limited_lengths
 from samegrad.testing._reports import explain_loss, explain_statistics
 from samegrad.testing._select import Frame
-from samegrad.testing._verdict import explain, ranked
+from samegrad.testing._verdict import explain, rows_or_points
 
 _MEANS = "mean of the replicas' means"  # is refined by who divides where a replica is empty
 _JOIN = "replicas without examples count in the divisor too: join with the initial world size"
@@ -161,20 +161,24 @@ def judge_empty(evidence: Sums, verdict: Diagnosis, asked: bool) -> Diagnosis:
         return verdict
     sizes = [uneven_sizes(len(evidence.weights), r - 1) for r in several]
     layouts = [layout([first, 0, *others]) for first, *others in sizes]
-    if not all(_takes(evidence, item) for item in layouts):
-        if asked and verdict.correct:
-            return _fails(evidence, verdict, layouts[0])
-        return replace(verdict, notes=(*verdict.notes, _UNTRIED)) if verdict.correct else verdict
     longer = replace(evidence, layouts=[*evidence.layouts, *layouts])
-    if verdict.correct and longer.sound:
+    taken = all(_takes(evidence, item) for item in layouts)
+    if taken and verdict.correct and longer.sound:
         return verdict
-    near = ranked(longer)
-    if near and not verdict.correct and not asked:
-        return replace(verdict, notes=(*verdict.notes, _JOIN)) if near[0].empty else verdict
+    near = rows_or_points(longer) if taken else []
+    if not verdict.correct and not (near and asked):
+        refined = bool(near) and near[0].empty
+        return replace(verdict, notes=(*verdict.notes, _JOIN)) if refined else verdict
     if near:
         what = "not the update of one device, where a replica is empty"
         return verdict_on(longer, Found(what, tuple(near)))
-    return _fails(evidence, verdict, layouts[0]) if verdict.correct else verdict
+    if not taken and not asked:
+        return replace(verdict, notes=(*verdict.notes, _UNTRIED))
+    said = _summary(evidence, "an empty share is not ignored", layouts[0])
+    return Diagnosis(
+        False, rows.EMPTY_SHARE, notes=verdict.notes, tolerance=evidence.exact,
+        cautions=verdict.cautions, summary=said, layout=layouts[0],
+    )  # fmt: skip
 
 
 def _takes(evidence: Sums, item: Layout) -> bool:
@@ -186,11 +190,3 @@ def _takes(evidence: Sums, item: Layout) -> bool:
     except StepError:  # whatever a step does about no examples
         return False
     return True
-
-
-def _fails(evidence: Sums, verdict: Diagnosis, item: Layout) -> Diagnosis:
-    said = _summary(evidence, "an empty share is not ignored", item)
-    return Diagnosis(
-        False, rows.EMPTY_SHARE, notes=verdict.notes, tolerance=evidence.exact,
-        cautions=verdict.cautions, summary=said, layout=item,
-    )  # fmt: skip

@@ -170,24 +170,17 @@ def members(groups: list[tuple[int, ...]], examples: int) -> Vector:
 
 
 def _of_the_grammar(seen: Sums) -> Found | None:
-    """Points without a name, or one factor for all examples, or nothing that is known."""
-    return _found(_points(seen)) or (Found(_WRONG) if seen.additive else None)
+    """Points without a name, or nothing that is known."""
+    return _found(rows_or_points(seen)) or (Found(_WRONG) if seen.additive else None)
 
 
-def _points(seen: Sums) -> list[Mistake]:
-    if found := seen.bench.explained():
-        return found
-    if seen.uneven and not seen.given:  # one device may err as well
+def rows_or_points(seen: Sums) -> list[Mistake]:
+    """Rows, or else points of the grammar."""
+    found = seen.bench.explained()
+    if not found and seen.uneven and not seen.given:  # one device may err as well
         plain = replace(seen, weights=np.ones_like(seen.weights), fixed=False)
-        return plain.bench.explained()
-    return []
-
-
-def ranked(seen: Sums) -> list[Mistake]:
-    """Rows, or else one factor for all examples."""
-    if near := seen.bench.named():
-        return near
-    return [row for row in _points(seen)[:1] if row.name != UNNAMED]
+        found = plain.bench.explained()
+    return found
 
 
 def _found(causes: list[Mistake], what: str = _WRONG) -> Found | None:
