@@ -16,6 +16,7 @@ from samegrad.testing._updates import Recorded, Recorder, Vector
 DRIFT = 1e-6  # relative; what equal copies of parameters may differ by
 NO_SUM = 0.02  # of the update of the whole batch, which no weights of examples explain
 _SINGLES = 8  # single examples that are looked at
+_INSIDE = 2e-5  # of an update: so much float32 leaves inside of a function that is no sum
 _ROUGH = 2.0**-7  # of an update: so much a rounding to bfloat16 leaves, which does not show later
 _LITTLE = 0.1  # of the largest weight, by which splits that are nearly even make rows differ
 _BENT = 20  # times what noise moves an update: then it is another function of the examples
@@ -118,7 +119,7 @@ class Runs(Frame):
     def of_repeats(self) -> Noise:
         """The noise of one device's update in repeated and turned runs, and of its format."""
         turned = 0.0 if self.by_place else self.turned
-        size = max(turned, self.repeated, self.rounded)
+        size = max(turned, self.repeated, self.rounded, _INSIDE)
         return Noise(size / float(np.sqrt(self.alive)), self.alive)
 
     @property
