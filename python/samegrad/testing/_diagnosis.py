@@ -70,7 +70,8 @@ class Diagnosis:
         layout: That layout.
         notes: Conventions and limits that a reader should know.
         reported: What is wrong with the reported loss, or None.
-        tolerance: Relative error of weights that counts as equal, derived from the fits.
+        tolerance: Relative error that noise leaves in weights, or in updates that are compared as
+            a whole.
         cautions: Rows of what one device does as well, which may be meant: they leave `correct` as
             it is.
         reported_cause: The mistake of the reported loss, if one explains it.

@@ -65,11 +65,11 @@ def verdict_on(seen: Runs, found: Found) -> Diagnosis:
         if more and (not found.causes or found.causes[0].point is not None):
             notes.append(more)
         notes += [] if found.causes else [_UNKNOWN]
-    report, shown = explain_loss(seen), None if found.right else worst
+    (reported, mistake), shown = explain_loss(seen) or (None, None), None if found.right else worst
     return Diagnosis(
         found.right, next(iter(found.causes), None), (*found.causes[1:], *found.candidates), shares,
-        shown, tuple(notes), report and report.words, seen.exact,
-        _summary(seen, found.what, shown), _cautions(seen), report and report.cause,
+        shown, tuple(notes), reported, seen.exact,
+        _summary(seen, found.what, shown), _cautions(seen), mistake,
     )  # fmt: skip
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -64,11 +63,8 @@ def _moments(run: Recorded) -> Vector:
     return run.statistics
 
 
-class Report(NamedTuple):
-    """What is wrong with a reported loss: in words, and as a mistake if one explains it."""
-
-    words: str
-    cause: Mistake | None = None
+# What is wrong with a reported loss: in words, and as a mistake if one explains it.
+Report = tuple[str, Mistake | None]
 
 
 def explain_loss(seen: Runs) -> Report | None:
@@ -115,10 +111,8 @@ def _of_a_term(judge: Runs, found: Vector, each: Vector, limit: float) -> list[M
 
 def _by_factor(what: str, found: Vector, frame: Frame, tolerance: float) -> Report:
     """One factor on all of it."""
-    if not found[0]:
-        return Report(what)
-    row = factors_alike(frame, found / found[0], tolerance)[0]
-    return Report(what) if row.name == UNNAMED else _named(what, row)
+    row = factors_alike(frame, found / found[0], tolerance)[0] if found[0] else None
+    return _named(what, row) if row and row.name != UNNAMED else (what, None)
 
 
 def _difference(
@@ -133,4 +127,4 @@ def _difference(
 
 def _named(what: str, row: Mistake) -> Report:
     more = f" ({row.report})" if row.report else ""
-    return Report(f"{what}: {row.name}{more}", row)
+    return f"{what}: {row.name}{more}", row
