@@ -50,7 +50,8 @@ def explain(seen: Runs) -> Found | None:
     """
     families: tuple[Callable[[Any], Found | None], ...] = _OF_WHOLES
     if isinstance(seen, Sums):
-        families = _OF_NO_SUM if not seen.is_sum else _OF_SUMS[: 3 if seen.limited else None]
+        families = _OF_SUMS if seen.limited else _OF_SUMS + _OF_SUMS_WITHOUT_LIMIT
+        families = families if seen.is_sum else (_of_no_sum,)
     return next(filter(None, (family(seen) for family in families)), None)
 
 
@@ -67,7 +68,7 @@ def _right(seen: Sums) -> Found | None:
     hidden = [
         row
         for row, table in seen.said
-        if row and not (seen.nearly_right(table) or seen.tells(table))
+        if row is not None and not seen.nearly_right(table) and not seen.tells(table)
     ]
     if not hidden:
         return _RIGHT
@@ -117,14 +118,15 @@ def _of_other_weights(seen: Sums) -> Found | None:
     return replace(_RIGHT, notes=(_OTHER_WEIGHTS,)) if seen.agree else None
 
 
-def _of_parts(seen: Sums) -> Found | None:
-    """A part of the loss or of the parameters is scaled by itself.
-
-    Raises:
-        StepError: Noise hides the weights, so that unknown mistakes look like noise.
-    """
+def _of_noise(seen: Sums) -> Found | None:
+    """Where noise hides the weights, mistakes without a name look like it."""
     if seen.exact > _BLIND:
         raise _hidden(seen)
+    return None
+
+
+def _of_parts(seen: Sums) -> Found | None:
+    """A part of the loss or of the parameters is scaled by itself."""
     if seen.explained or not (part := explain_parts(seen)):
         return None
     # On the second of two replicas a part that is missing is as free as a number of its own.
@@ -347,9 +349,8 @@ def _by_pieces(seen: Runs) -> bool:
     return several
 
 
-_OF_SUMS = (
-    _right, _named, _of_a_term,  # a limit on the gradient hides the others
-    _of_other_weights, _of_parts, _of_own_numbers, _of_one_length, _of_the_grammar,
+_OF_SUMS = (_right, _named, _of_a_term)
+_OF_SUMS_WITHOUT_LIMIT = (  # which hides these
+    _of_other_weights, _of_noise, _of_parts, _of_own_numbers, _of_one_length, _of_the_grammar,
 )  # fmt: skip
-_OF_NO_SUM = (_of_no_sum,)
 _OF_WHOLES = (_of_one_update, _of_factors, _of_groups, _of_the_exchange)
