@@ -10,7 +10,7 @@ import numpy as np
 from samegrad.testing import _catalogue as rows
 from samegrad.testing._diagnosis import Diagnosis, Found, ShareRow, factors_of_examples, share_rows
 from samegrad.testing._layouts import Layout, StepError, StepFailedError, layout, uneven_sizes
-from samegrad.testing._measure import DRIFT, Runs, Sums, limited_lengths
+from samegrad.testing._measure import DRIFT, Runs, Sums, check_finite, limited_lengths
 from samegrad.testing._reports import explain_loss, explain_statistics
 from samegrad.testing._select import Frame
 from samegrad.testing._verdict import explain, rows_or_points
@@ -41,6 +41,8 @@ def judge(seen: Runs) -> Diagnosis | None:
         return None
     if not np.isfinite(one).all() or not one.any():
         return None
+    for run, item in zip(seen.runs, seen.layouts, strict=True):
+        check_finite(run, item)
     if max(run.drift for run in seen.runs) > DRIFT:
         return verdict_on(seen, Found("the replicas' copies differ", (rows.COPIES_DIFFER,)))
     found = explain(seen)

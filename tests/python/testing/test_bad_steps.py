@@ -130,3 +130,15 @@ def test_a_mistake_is_told_in_text(words) -> None:
     (name,) = words
     with pytest.raises(TypeError, match=rf"\[Mistake\] {name} must be text: got "):
         Mistake(**{"name": "twice", "sentence": "all counts twice", **words})
+
+
+def test_an_update_that_is_no_number_on_some_layouts_has_no_cause_in_the_weights() -> None:
+    rows = np.random.default_rng(0).normal(size=(24, 40))
+
+    def normalised(shares):
+        rows = np.concatenate(shares)
+        update = np.tanh(rows - rows.mean(0)).sum(0) / (rows.std(0) + 0.1)
+        return update * (np.nan if len(shares) == 3 else 1.0)
+
+    with pytest.raises(StepError, match=r"not finite \(NaN or inf\) for 3 replicas of 4\+7"):
+        diagnose(normalised, rows)
