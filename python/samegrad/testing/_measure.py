@@ -321,7 +321,7 @@ class Sums(Runs):
         sizes = np.linalg.norm(ways, axis=1)
         amounts = np.array([self.basis.fit(run.sketch).amount for run in self.runs])
         spread = np.linalg.norm(apart, axis=1).max() / np.sqrt(self.alive)
-        seen = FLOOR * amounts + (1 + self.noise.factor) * spread
+        seen = FLOOR * amounts + self.noise.factor * spread
         limits = np.minimum(self.noise.limit(1) * amounts, seen)
         found = np.abs(((ways - apart) * ways).sum(axis=1))
         return bool((found > limits * sizes).any())
