@@ -3,35 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
 from samegrad.testing._layouts import StepError
 from samegrad.testing._updates import Recorded, Vector
 
+FLOOR = 1e-5  # relative; what float32 leaves that no run of one device shows
 _SPARE = 10  # numbers beyond the weights that tell how noisy an update is
+_INDEPENDENT = 1e-3  # of an update, which the others must not explain
 
 
-@dataclass(frozen=True)
 class Fit:
-    """An update as a sum of the examples' own updates.
+    """An update as a sum of the examples' own: weights, what they leave, and its size.
 
-    Args:
-        weights: One per example.
-        residual: What no weights explain.
-        scale: The norm of the update.
-        amount: That of all updates that it is made of, as independent noise adds up.
+    `amount` is the norm of all updates that it is made of, as independent noise adds up.
     """
 
-    weights: Vector
-    residual: Vector
-    scale: float
-    amount: float
+    def __init__(self, basis: Basis, update: Vector) -> None:
+        scaled = basis.inverse @ update
+        self.weights: Vector = scaled / basis.norms
+        self.residual: Vector = update - basis.unit.T @ scaled
+        self.scale = max(float(np.linalg.norm(update)), 1e-300)
+        self.amount = float(np.hypot(self.scale, np.linalg.norm(scaled)))
 
     @property
     def unexplained(self) -> float:
         """The norm of the residual, relative to the update's."""
-        return float(np.linalg.norm(self.residual)) / max(self.scale, 1e-300)
+        return float(np.linalg.norm(self.residual)) / self.scale
 
 
 class DependentError(StepError):
@@ -41,10 +41,6 @@ class DependentError(StepError):
 class Basis:
     """The updates of single examples, in which all others are expressed.
 
-    Args:
-        singles: One run per example.
-        parameters: How many there are, for messages.
-
     Raises:
         StepError: An update is 0 or not finite. DependentError: The updates of some examples
             depend on each other, so that their weights cannot be told apart.
@@ -53,57 +49,46 @@ class Basis:
     def __init__(self, singles: list[Recorded], parameters: int) -> None:
         rows = checked_rows(singles)
         self.norms = np.linalg.norm(rows, axis=1)
-        self._unit = rows / self.norms[:, None]
-        values = np.linalg.svd(self._unit, compute_uv=False)
+        self.unit = rows / self.norms[:, None]
+        _, values, self.directions = np.linalg.svd(self.unit, full_matrices=False)
         if values[0] > 1e7 * max(values[-1], 1e-300):
             raise DependentError(
                 f"[step] the updates of {len(singles)} examples depend on each other: got "
                 f"{parameters} parameters; use at least {len(singles)} parameters that see the "
                 "examples differently, fewer examples, or different ones."
             )
-        self._inverse = np.linalg.pinv(self._unit.T)
+        self.inverse = np.linalg.pinv(self.unit.T)
         # How much noise in a number of the sketch moves each weight.
-        self.gain = np.linalg.norm(self._inverse, axis=1) / self.norms
+        self.gain = np.linalg.norm(self.inverse, axis=1) / self.norms
         # Numbers of the sketch that are left to show noise.
         self.spare = max(0, int((rows != 0).any(axis=0).sum()) - len(rows))
 
     def fit(self, update: Vector) -> Fit:
         """The weights of the examples in an update (least squares in float64)."""
-        scaled = self._inverse @ update
-        scale = float(np.linalg.norm(update))
-        amount = max(float(np.hypot(scale, np.linalg.norm(scaled))), 1e-300)
-        return Fit(scaled / self.norms, update - self._unit.T @ scaled, scale, amount)
+        return Fit(self, update)
 
 
 def checked_rows(singles: list[Recorded]) -> Vector:
-    """The updates of single examples.
-
-    Raises:
-        StepError: One is not finite, or 0.
-    """
+    """The updates of single examples, or StepError where one is not finite, or 0."""
     rows = np.stack([single.sketch for single in singles])
-    if not np.isfinite(rows).all():
-        bad = int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
+    if not (finite := np.isfinite(rows).all(axis=1)).all():
         raise StepError(
-            f"[step] the update of example {bad} alone is not finite; the step must work on one "
-            "example (no statistics over a batch), and the data must be finite."
+            f"[step] the update of example {int(np.argmin(finite))} alone is not finite; the step "
+            "must work on one example (no statistics over a batch), and the data must be finite."
         )
-    if not rows.any(axis=1).all():
-        bad = int(np.flatnonzero(~rows.any(axis=1))[0])
+    if not (moves := rows.any(axis=1)).all():
         raise StepError(
-            f"[step] example {bad} alone changes nothing, so that its weight cannot be seen: "
-            "use data with a loss above 0, and parameters that are not at a minimum."
+            f"[step] example {int(np.argmin(moves))} alone changes nothing, so that its weight "
+            "cannot be seen: use data with a loss above 0, and parameters that are not at a "
+            "minimum."
         )
     return rows
 
 
-def independent(singles: list[Recorded], enough: int, least: float = 1e-3) -> list[int]:
+def independent(singles: list[Recorded], enough: int) -> list[int]:
     """Numbers of examples whose updates do not depend on each other, the most different ones.
 
-    Args:
-        singles: One run per example.
-        enough: So many are taken where few parameters leave little to see noise by.
-        least: How much of an update the others must not explain.
+    `enough` are taken where few parameters leave little to see noise by.
     """
     left = np.stack([single.sketch for single in singles])
     norms = np.linalg.norm(left, axis=1)
@@ -114,7 +99,7 @@ def independent(singles: list[Recorded], enough: int, least: float = 1e-3) -> li
     for _ in range(min(len(singles), max(enough, alive - _SPARE))):
         lengths = np.linalg.norm(left, axis=1)
         best = int(np.argmax(lengths))
-        if lengths[best] < least:
+        if lengths[best] < _INDEPENDENT:
             break
         chosen.append(best)
         direction = left[best] / lengths[best]
@@ -128,19 +113,13 @@ def term_of(
     """What belongs to no example, where examples are added up and not averaged.
 
     n examples together then hold it once, alone n times: the sum of the singles less the whole is
-    n - 1 times the term. The first `count` examples must say the same.
-
-    Args:
-        singles: One run per example, on one device as all of them.
-        whole: All examples.
-        half: The first `count` examples.
-        count: At least 2, fewer than all.
+    n - 1 times the term. `half`, the update of the first `count` examples, must say the same.
     """
     rows = np.stack([single.sketch for single in singles])
     more = len(rows) - 1
     term = (rows.sum(axis=0) - whole.sketch) / more
     size = float(np.linalg.norm(term))
-    if not size > 1e-5 * float(np.linalg.norm(whole.sketch)):
+    if not size > FLOOR * float(np.linalg.norm(whole.sketch)):
         return None
     data = rows[:count].sum(axis=0) - count * term
     left = float(np.linalg.norm(half.sketch - data - term))
@@ -153,47 +132,37 @@ def term_of(
 
 @dataclass(frozen=True)
 class Noise:
-    """How noisy the updates are.
+    """How noisy updates are; the one measure of what is equal, and of what explains an update.
 
     A run's noise is taken to grow with its update and with those of the single examples, in which
     it is expressed, and to be alike in all numbers of the sketch.
 
     Args:
         level: Standard deviation of a number of the sketch, relative to the updates.
-        factor: Deviations that a weight may be off: many where few numbers tell the level.
-        basis: In which the updates are expressed.
+        measured: How many numbers tell the level.
     """
 
     level: float
-    factor: float
-    basis: Basis
+    measured: int
 
-    def usual(self, fit: Fit) -> float:
-        """How much of an update noise leaves unexplained, relative to the update."""
-        found = self.level * np.sqrt(max(self.basis.spare, 1)) * fit.amount
-        return float(found) / max(fit.scale, 1e-300)
+    @property
+    def factor(self) -> float:
+        """Deviations that one number may be off: many where few numbers tell the level."""
+        return deviations(self.measured)
 
-    def most(self, fit: Fit) -> float:
-        """How much of it may be left unexplained at most."""
-        return max(10.0, self.factor) * self.usual(fit)
+    def limit(self, numbers: int) -> float:
+        """The norm of so many numbers of noise at most, relative to what the updates are made of.
 
-    def tolerance(self, fits: list[Fit]) -> float:
-        """How far weights may be off, relative to the largest weight of their run."""
-        parts = [fit.amount / max(np.abs(fit.weights).max(), 1e-300) for fit in fits]
-        # Twice: the weights they are compared with are found too, and every replica rounds.
-        return float(2 * self.factor * self.level * self.basis.gain.max() * max(parts))
+        Twice what one device leaves, for every replica rounds its share, too.
+        """
+        return FLOOR + 2 * self.level * float(np.sqrt(numbers) + self.factor)
 
 
 def noise_of(basis: Basis, fits: list[Fit], absent: list[list[int]]) -> Noise:
-    """The noise of runs of one device on some of the examples.
+    """The noise of runs of one device on some of the examples, which do not see the absent ones.
 
     Whatever no weights explain is noise, and so are the weights of examples that a run has not
     seen; the larger of both counts.
-
-    Args:
-        basis: In which the runs are expressed.
-        fits: Of the runs.
-        absent: For each run, the examples that it has not seen.
     """
     left = [float(np.linalg.norm(fit.residual)) / fit.amount for fit in fits]
     unseen = np.concatenate(
@@ -205,16 +174,17 @@ def noise_of(basis: Basis, fits: list[Fit], absent: list[list[int]]) -> Noise:
         float(np.linalg.norm(left)) / np.sqrt(max(numbers, 1)),
         float(np.linalg.norm(unseen)) / np.sqrt(len(unseen)),
     )
-    return Noise(level, _deviations(numbers + 2), basis)
+    return Noise(level, numbers + 2)
 
 
-def _deviations(spare: int, chance: float = 1e-7) -> float:
+@lru_cache(maxsize=64)
+def deviations(spare: int, chance: float = 1e-7) -> float:
     """The two-sided quantile of Student's t, for a level that so many numbers tell.
 
     With t = √n cot φ its tail is ∫₀^φ sin^(n-1) / ∫₀^(π/2) sin^(n-1).
 
     Example:
-        >>> [round(_deviations(n), 1) for n in (1000, 10)]
+        >>> [round(deviations(n), 1) for n in (1000, 10)]
         [5.4, 13.4]
     """
     angles = np.geomspace(1e-9, np.pi / 2, 20_000)

@@ -17,7 +17,7 @@ from samegrad._base.mistakes import (
     TIMES_REPLICAS,
     Words,
 )
-from samegrad.testing._grammar import ALL, NORM, Point, Sum
+from samegrad.testing._grammar import NORM, Point, Sum
 from samegrad.testing._situation import Situation
 from samegrad.testing._updates import Vector
 from samegrad.testing._words import remedy
@@ -43,7 +43,8 @@ class Mistake:
         factor: A number that all weights of several replicas are multiplied by.
 
     Raises:
-        TypeError: `point` is no point of the grammar.
+        TypeError: `point` is no point of the grammar, or words are no text.
+        ValueError: There is no such remedy.
     """
 
     name: str
@@ -62,11 +63,9 @@ class Mistake:
             raise TypeError(
                 f"[Mistake] point must be a point of the grammar or None: got {self.point!r}."
             )
-        for name in ("formula", "fix"):
+        for name in ("name", "sentence", "formula", "fix", "remedy", "report"):
             if not isinstance(getattr(self, name), str):
-                raise TypeError(
-                    f"[Mistake] {name} must be text: got {getattr(self, name)!r:.80}; leave it out."
-                )
+                raise TypeError(f"[Mistake] {name} must be text: got {getattr(self, name)!r:.80}.")
         if not self.formula and self.point is not None:
             object.__setattr__(self, "formula", f"{self.point.formula}  instead of  w_i / W")
         if not self.fix:
@@ -289,91 +288,77 @@ CATALOGUE: tuple[Mistake, ...] = (
             "w_i R^(K-k) / (R K W_rk)  instead of  w_i / W, for micro-batch k of K",
             point=Point(_PART, who="again", powers=WORLD_STEPS), remedy="once"),
 )  # fmt: skip
-assert Point().over == (ALL,)
-
+# fmt: off
 COPIES_DIFFER = Mistake(
     "the replicas' parameters differ", "after the step the copies of the parameters are not equal",
-    "θ_r differs with r", remedy="reduce",
-)  # fmt: skip
+    "θ_r differs with r", remedy="reduce")
 EMPTY_SHARE = Mistake(
     "a replica without examples changes the update",
-    "a mean over no examples is no number, or counts as a mean", "0 / 0 on the empty replica",
-)  # fmt: skip
+    "a mean over no examples is no number, or counts as a mean", "0 / 0 on the empty replica")
 CLIPPED_REPLICAS = Mistake(
     "gradients are clipped before the replicas are joined",
     "each replica limits its own gradient, so that the sum is another one than the limited "
-    "gradient of the batch", "Σ clip(g_r)  instead of  clip(Σ g_r)", remedy="clip",
-)  # fmt: skip
+    "gradient of the batch", "Σ clip(g_r)  instead of  clip(Σ g_r)", remedy="clip")
 CLIPPED_PARTS = Mistake(
     "gradients are clipped in every micro-batch",
     "each micro-batch limits its own gradient before it is added up, so that the sum is another "
     "one than the limited gradient of the window", "Σ clip(g_rk)  instead of  clip(Σ g_rk)",
-    remedy="clip window",
-)  # fmt: skip
+    remedy="clip window")
 CLIPPED_SHARDS = Mistake(
     "gradients are clipped by the norm of a shard",
     "each replica limits the part of the parameters that it keeps by the norm of that part, "
     "instead of by the norm of all",
     "g_p min(1, c / |g_p|)  instead of  g_p min(1, c / |g|), for part p of the parameters",
     "sum the squares of all parts over the replicas, and scale all parts by the same number",
-    remedy="clip",
-)  # fmt: skip
+    remedy="clip")
 CLIPPED_SCALED = Mistake(
     "gradients are limited before they are unscaled",
     "every update has one tiny norm: a limit divided by a power of two, as if the gradients of a "
     "scaled loss were limited, and divided by the loss scale afterwards",
-    "clip(s g) / s  instead of  clip(g), s being the loss scale", remedy="unscale",
-)  # fmt: skip
+    "clip(s g) / s  instead of  clip(g), s being the loss scale", remedy="unscale")
 LIMITED_OTHERWISE = Mistake(
     "the limit of the gradient depends on the replicas",
     "the direction of the update is right and its length is not: a norm or a limit is counted "
     "once per replica, or taken of gradients that are not yet divided",
     "clip(f g) / f  instead of  clip(g), f depending on the layout",
-    "reduce and divide first, then clip by the norm of the result", remedy="clip",
-)  # fmt: skip
+    "reduce and divide first, then clip by the norm of the result", remedy="clip")
 LOCAL_STATISTICS = Mistake(
     "batch statistics are not synchronised",
     "what depends on the batch as a whole (the moments of batch normalization, the negatives of "
     "a contrastive loss, a root or a ratio of means) is computed by each replica from its own "
-    "share", "Σ n_r/N u(share r)  instead of  u(batch)", remedy="statistics",
-)  # fmt: skip
+    "share", "Σ n_r/N u(share r)  instead of  u(batch)", remedy="statistics")
 EQUAL_STATISTICS = Mistake(
     "batch statistics are merged with equal weights",
     "moments of the replicas are averaged as if the shares were equal; even shares are right",
-    "Σ μ_r / R  instead of  Σ n_r μ_r / N", remedy="statistics",
-)  # fmt: skip
+    "Σ μ_r / R  instead of  Σ n_r μ_r / N", remedy="statistics")
 OWN_MOMENTS = Mistake(
     "the optimizer's moments are those of the replicas' own gradients",
     "a moment that is no linear function of the gradient (Adam's mean of squares) is made on each "
     "replica from its own gradient, and then averaged",
-    "Σ g_r² / R  instead of  (Σ g_r)²", remedy="moments",
-)  # fmt: skip
+    "Σ g_r² / R  instead of  (Σ g_r)²", remedy="moments")
 NO_GRADIENT_OF_EXCHANGE = Mistake(
     "no gradient passes through what the replicas exchange",
     "what replicas gather from each other (moments, negatives of a contrastive loss) is taken as "
     "a constant, so that a part of the gradient is missing",
-    "∂L_r/∂(own outputs)  instead of  Σ_r ∂L_r/∂(all outputs)", remedy="statistics",
-)  # fmt: skip
+    "∂L_r/∂(own outputs)  instead of  Σ_r ∂L_r/∂(all outputs)", remedy="statistics")
 SAME_NOISE = Mistake(
     "dropout or noise is equal on all replicas",
     "every replica draws the same random numbers (masks, noise, the interpolation factors of a "
     "gradient penalty) for its own examples",
-    "mask(row of the share)  instead of  mask(row of the batch)", remedy="draw",
-)  # fmt: skip
+    "mask(row of the share)  instead of  mask(row of the batch)", remedy="draw")
 OWN_NUMBERS = Mistake(
     "one random factor per replica, shared by its examples",
     "each replica draws a number once for all its examples (the interpolation factor of a "
     "gradient penalty in the shape [1, 1, 1, 1], a noise level), or has a setting of its own: "
     "what an example does to the update depends on which replica has it",
-    "Σ w_i g_i(ε_r) / W  instead of  Σ w_i g_i(ε_i) / W, ε_i drawn for each example", remedy="draw",
-)  # fmt: skip
+    "Σ w_i g_i(ε_r) / W  instead of  Σ w_i g_i(ε_i) / W, ε_i drawn for each example", remedy="draw")
 CONSTANT_FOR_WEIGHTS = Mistake(
     "divided by a constant instead of the weights",
     "weighted losses (of tokens, of what is not masked) are added up and divided by a fixed number "
     "(batch x longest sentence, say) or by nothing; replicas agree with one device, but a batch of "
     "few tokens takes a smaller step than one of many; a sum that is meant so may stay",
-    "w_i / C  instead of  w_i / W", remedy="weights",
-)  # fmt: skip
+    "w_i / C  instead of  w_i / W", remedy="weights")
+# fmt: on
 
 OTHER: tuple[Mistake, ...] = (
     COPIES_DIFFER, EMPTY_SHARE, CLIPPED_REPLICAS, CLIPPED_PARTS, CLIPPED_SHARDS, CLIPPED_SCALED,

@@ -70,7 +70,8 @@ class Diagnosis:
         layout: That layout.
         notes: Conventions and limits that a reader should know.
         reported: What is wrong with the reported loss, or None.
-        tolerance: Relative error of weights that counts as equal, derived from the fits.
+        tolerance: Relative error that noise leaves in weights, or in updates that are compared as
+            a whole.
         cautions: Rows of what one device does as well, which may be meant: they leave `correct` as
             it is.
         reported_cause: The mistake of the reported loss, if one explains it.
@@ -96,24 +97,21 @@ class Diagnosis:
     def __str__(self) -> str:
         lines = [self.summary]
         if self.rows and not self.correct:
-            micro = self.rows[0].micro_batch is not None
-            lines.append(f"{'micro-batch' if micro else 'replica':7s}  examples       right"
-                         "       found    factor")  # fmt: skip
+            what = "replica" if self.rows[0].micro_batch is None else "micro-batch"
+            lines.append(f"{what}  examples       right       found    factor")
             for row in self.rows[:_SHOWN]:
-                number = f"{row.micro_batch:11d}" if micro else f"{row.replica:7d}"
+                number = row.replica if row.micro_batch is None else row.micro_batch
                 lines.append(
-                    f"{number}  {row.examples:8d}  {row.right:10.6f}  {row.found:10.6f}  "
-                    f"{row.factor:8.4g}"
+                    f"{number:{len(what)}d}  {row.examples:8d}  {row.right:10.6f}  "
+                    f"{row.found:10.6f}  {row.factor:8.4g}"
                 )
-        if self.cause is not None:
-            lines += self._lines("cause: ", self.cause)
+        lines += self._lines("cause: ", self.cause) if self.cause is not None else []
         if self.others:
             what = "or:    " if self.cause is not None else "cause: not known; candidates: "
             lines.append(what + "; ".join(other.name for other in self.others))
         for caution in self.cautions:
             lines += self._lines("caution: ", caution)
-        if self.reported:
-            lines.append(f"reported loss: {self.reported}.")
+        lines += [f"reported loss: {self.reported}."] if self.reported else []
         lines += [f"note:  {note}." for note in self.notes]
         return "\n".join(lines)
 

@@ -56,23 +56,18 @@ def gather(step: Step, batch: Any, settings: Settings) -> Sums:
     _check_memory(recorder, singles[0])
     _refuse_adaptive(singles)
 
-    def keep(free: list[int]) -> None:
+    def keep(free: list[int], least: int) -> None:
         nonlocal chosen, singles
+        if not least <= len(free) < len(chosen):
+            return
         free = free[: settings.usable(chosen[free])]
         chosen, singles = chosen[free], [singles[i] for i in free]
         recorder.use(take(batch, chosen))
 
-    seen = [i for i, single in enumerate(singles) if single.sketch.any()]
-    if _FEWEST <= len(seen) < len(chosen):  # the weight of an example without gradient is any
-        keep(seen)
-    free = independent(singles, ENOUGH)
-    if ENOUGH <= len(free) < len(chosen):  # weights of the others could not be told apart
-        keep(free)
+    # The weight of an example without gradient is any; those of dependent ones cannot be told.
+    keep([i for i, single in enumerate(singles) if single.sketch.any()], _FEWEST)
+    keep(independent(singles, ENOUGH), ENOUGH)
     found = _together(recorder, settings, singles)
-    free = found.steady()
-    if len(free) < len(chosen):
-        keep(free)
-        found = _together(recorder, settings, singles)
     found = replace(found, layouts=[*found.layouts, *splits_of(len(chosen), settings)])
     given = None if settings.weights is None else np.asarray(settings.weights)[chosen]
     return found.weighed(given)
@@ -91,7 +86,7 @@ def _together(recorder: Recorder, settings: Settings, singles: list[Recorded]) -
     try:
         checked_rows(singles)
         found = _without_term(found)
-        found.noise  # noqa: B018  # whether there is a basis
+        found.of_halves  # noqa: B018  # whether there is a basis
     except StepError as error:
         whole = recorder.run(layout([count])).sketch
         rows = np.stack([single.sketch for single in singles])

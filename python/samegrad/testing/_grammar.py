@@ -9,7 +9,7 @@ has its symbol, its words and its cost in one line here; a new one needs nothing
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
@@ -33,123 +33,105 @@ class Ingredient(NamedTuple):
     cost: float = 1.0
 
 
-def _several(make: Callable[[Situation], Any], micro: bool) -> Callable[[Situation], Any]:
-    """1 where there is one replica (or micro-batch) only."""
-
-    def of(s: Situation) -> Any:
-        several = (s.micro_batches if micro else s.replicas) > 1
-        return make(s) if several else s.ones
-
-    return of
+def _one_end(s: Situation, end: str, axis: str) -> Any:
+    """The examples of the first or last replica or micro-batch, if there are several."""
+    several = (s.replicas if axis == "replica" else s.micro_batches) > 1
+    return s.of(end, axis) & several
 
 
-def _who() -> dict[str, Ingredient]:
-    found = {"all": Ingredient(lambda s: s.ones, "", "", 0.0)}
-    for what, letter in (("replica", "r"), ("micro-batch", "k")):
-        for end in ("first", "last"):
-            own = partial(Situation.of, end=end, axis=what)
-            for key, factor, symbol, words in (
-                ("only", own, f"[{letter} = {end}]", "is kept"),
-                ("not", lambda s, own=own: ~own(s), f"[{letter} ≠ {end}]", "is left out"),
-                ("twice", lambda s, own=own: 1.0 + own(s), f"(1 + [{letter} = {end}])",
-                 "counts twice"),
-            ):  # fmt: skip
-                name = f"{key} {end} {what}"
-                said = f"{'only ' if key == 'only' else ''}the {end} {what} {words}"
-                found[name] = Ingredient(_several(factor, letter == "k"), symbol, said)
-    found["only last micro-batch of the first replica"] = Ingredient(
-        lambda s: s.of("first", "replica") & s.of("last", "micro-batch"),
-        "[r = first, k = last]", "only the last micro-batch of the first replica is kept", 1.5,
-    )  # fmt: skip
-    found["again"] = Ingredient(
-        # The gradients of micro-batch k are in K - k sums.
-        _several(lambda s: s.replicas ** (s.micro_batches - 1.0 - s.micro_batch), True),
-        "R^(K-1-k)", "gradients are reduced again in every micro-batch", 1.5,
-    )  # fmt: skip
-    found["by step"] = Ingredient(
-        _several(lambda s: 1.0 / (s.micro_batch + 1.0), True), "1/(k+1)",
-        "micro-batch k is divided by k + 1", 2.5,
-    )  # fmt: skip
-    found["halved"] = Ingredient(
-        _several(lambda s: 0.5 ** (s.replicas - np.maximum(s.replica, 1.0)), False),
-        "2^-(R - max(r, 1))", "the replicas are joined by a running average (a + g) / 2", 2.5,
-    )  # fmt: skip
-    return found
+def _ends(axis: str, letter: str, end: str) -> dict[str, Ingredient]:
+    own, name, mark = partial(_one_end, end=end, axis=axis), f"{end} {axis}", f"[{letter} = {end}]"
+    return {
+        f"only {name}": Ingredient(lambda s: s.of(end, axis), mark, f"only the {name} is kept"),
+        f"not {name}": Ingredient(lambda s: ~own(s), mark.replace("=", "≠"),
+                                  f"the {name} is left out"),
+        f"twice {name}": Ingredient(lambda s: 1.0 + own(s), f"(1 + {mark})",
+                                    f"the {name} counts twice"),
+    }  # fmt: skip
 
 
-def _filled(extra: Callable[[Any, Any, float], Any]) -> Callable[[Situation], Vector]:
-    """Shares as long as the largest one: extra(place, size, largest)."""
-    return lambda s: extra(s.order[0] * 1.0, s.sizes, float(max(s.layout.sizes)))
+def _end(s: Situation, last: bool, of: Any = True) -> Any:
+    """Whether an example is the first (or last) one of its share, and of those replicas."""
+    return (s.order[0] == (s.sizes - 1 if last else 0)) & of
 
 
-def _end(s: Situation, last: bool) -> Any:
-    """1 for the first (or last) example of each share."""
-    place = s.sizes - 1 if last else 0.0
-    return 1.0 * (s.order[0] == place)
+def _to_even(s: Situation) -> int:
+    """How many examples lack for even shares."""
+    return -len(s.weights) % s.replicas
 
 
-def _rest(s: Situation) -> Vector:
+def _filled(s: Situation) -> Any:
+    most = max(s.layout.sizes)
+    return most // s.sizes + (s.order[0] < most % s.sizes)
+
+
+def _filled_by(last: bool) -> Callable[[Situation], Any]:
+    return lambda s: 1 + (max(s.layout.sizes) - s.sizes) * _end(s, last)
+
+
+def _rest(s: Situation) -> Any:
     count = len(s.weights)
-    kept = count - count % s.replicas if count >= s.replicas else count
-    return np.asarray(s.order[1] < kept)
+    return s.order[1] < (count - count % s.replicas if count >= s.replicas else count)
 
 
-def _sampler(s: Situation) -> Vector:
+def _sampler(s: Situation) -> Any:
     count = len(s.weights)
-    more = np.bincount(np.arange(-count % s.replicas) % count, minlength=count)
-    return np.asarray(1.0 + more[s.order[1]], dtype=np.float64)
+    more = np.bincount(np.arange(_to_even(s)) % count, minlength=count)
+    return 1 + more[s.order[1]]
 
 
-def _last_again(s: Situation) -> Vector:
-    count = len(s.weights)
-    return np.asarray(1.0 + (-count % s.replicas) * (s.order[1] == count - 1), dtype=np.float64)
-
-
-def _batches_of(size: int) -> Callable[[Situation], Vector]:
+def _batches_of(size: int) -> Callable[[Situation], Any]:
     """Whole batches of a size only; a share that is smaller stays."""
-
-    def of(s: Situation) -> Vector:
-        kept = np.where(s.sizes >= size, s.sizes // size * size, s.sizes)
-        return np.asarray(s.order[0] < kept)
-
-    return of
+    return lambda s: s.order[0] < np.where(s.sizes >= size, s.sizes // size * size, s.sizes)
 
 
-def _shortest(s: Situation) -> Vector:
-    return np.asarray(s.order[0] < min(filter(None, s.layout.sizes)))
+def _drawn(make: Callable[[Situation], Any], words: str, cost: float = 1.5) -> Ingredient:
+    return Ingredient(make, "m_i", words, cost)
 
 
-WHO = _who()
+WHO: dict[str, Ingredient] = {
+    "all": Ingredient(lambda s: s.ones, "", "", 0.0),
+    **_ends("replica", "r", "first"),
+    **_ends("replica", "r", "last"),
+    **_ends("micro-batch", "k", "first"),
+    **_ends("micro-batch", "k", "last"),
+    "only last micro-batch of the first replica": Ingredient(
+        lambda s: s.of("first", "replica") & s.of("last", "micro-batch"),
+        "[r = first, k = last]", "only the last micro-batch of the first replica is kept", 1.5),
+    "again": Ingredient(  # the gradients of micro-batch k are in K - k sums
+        lambda s: s.replicas ** (s.micro_batches - 1.0 - s.micro_batch),
+        "R^(K-1-k)", "gradients are reduced again in every micro-batch", 1.5),
+    "by step": Ingredient(lambda s: 1.0 / (s.micro_batch + 1.0),
+                          "1/(k+1)", "micro-batch k is divided by k + 1", 2.5),
+    "halved": Ingredient(
+        lambda s: 0.5 ** (s.replicas - np.maximum(s.replica, 1.0)), "2^-(R - max(r, 1))",
+        "the replicas are joined by a running average (a + g) / 2", 2.5),
+}  # fmt: skip
 SEEN: dict[str, Ingredient] = {
     "once": Ingredient(lambda s: s.ones, "", "", 0.0),
-    "filled": Ingredient(_filled(lambda p, n, most: most // n + (p < most % n)), "m_i",
-                         "shares are filled up by repeating their examples"),
-    "filled by the first": Ingredient(_filled(lambda p, n, most: 1 + (most - n) * (p == 0)), "m_i",
-                                      "shares are filled up with their first example", 1.5),
-    "filled by the last": Ingredient(_filled(lambda p, n, most: 1 + (most - n) * (p == n - 1)),
-                                     "m_i", "shares are filled up with their last example", 1.5),
-    "sampler": Ingredient(_sampler, "m_i", "examples are repeated until the shares are even"),
-    "last again": Ingredient(_last_again, "m_i",
-                             "the last example is repeated until the shares are even", 1.5),
-    "rest": Ingredient(_rest, "m_i", "the rest of the batch is dropped"),
-    "shortest": Ingredient(_shortest, "m_i", "what is longer than the shortest share is dropped"),
-    "overlap": Ingredient(lambda s: 1 + _end(s, True) * (s.replica < s.replica.max()), "m_i",
-                          "the last example of all shares but the last one counts twice", 1.5),
-    "overlap first": Ingredient(lambda s: 1 + _end(s, False) * (s.replica > 0), "m_i",
-                                "the first example of all shares but the first one counts twice",
-                                1.5),
-    "gap": Ingredient(lambda s: 1 - _end(s, False) * (s.replica > 0) * (s.sizes > 1), "m_i",
-                      "the first example of all shares but the first one is lost", 1.5),
-    "gap last": Ingredient(lambda s: 1 - _end(s, True) * (s.replica < s.replica.max())
-                           * (s.sizes > 1), "m_i",
-                           "the last example of all shares but the last one is lost", 1.5),
-    "first of share": Ingredient(lambda s: _end(s, False), "m_i",
-                                 "only the first example of each share counts", 1.5),
-    "last of share": Ingredient(lambda s: _end(s, True), "m_i",
-                                "only the last example of each share counts", 1.5),
-    **{f"batches of {b}": Ingredient(_batches_of(b), "m_i", "examples of a share that do not fill "
-                                     f"a batch of {b} are dropped", 1.0 + b / 4)
-       for b in (2, 3, 4)},
+    "filled": _drawn(_filled, "shares are filled up by repeating their examples", 1.0),
+    "filled by the first": _drawn(_filled_by(False),
+                                  "shares are filled up with their first example"),
+    "filled by the last": _drawn(_filled_by(True), "shares are filled up with their last example"),
+    "sampler": _drawn(_sampler, "examples are repeated until the shares are even", 1.0),
+    "last again": _drawn(lambda s: 1 + _to_even(s) * (s.order[1] == len(s.weights) - 1),
+                         "the last example is repeated until the shares are even"),
+    "rest": _drawn(_rest, "the rest of the batch is dropped", 1.0),
+    "shortest": _drawn(lambda s: s.order[0] < min(filter(None, s.layout.sizes)),
+                       "what is longer than the shortest share is dropped", 1.0),
+    "overlap": _drawn(lambda s: 1 + _end(s, True, s.replica < s.replica.max()),
+                      "the last example of all shares but the last one counts twice"),
+    "overlap first": _drawn(lambda s: 1 + _end(s, False, s.replica > 0),
+                            "the first example of all shares but the first one counts twice"),
+    "gap": _drawn(lambda s: 1 - _end(s, False, (s.replica > 0) & (s.sizes > 1)),
+                  "the first example of all shares but the first one is lost"),
+    "gap last": _drawn(lambda s: 1 - _end(s, True, (s.replica < s.replica.max()) & (s.sizes > 1)),
+                       "the last example of all shares but the last one is lost"),
+    "first of share": _drawn(lambda s: _end(s, False),
+                             "only the first example of each share counts"),
+    "last of share": _drawn(lambda s: _end(s, True), "only the last example of each share counts"),
+    **{f"batches of {b}": _drawn(_batches_of(b), "examples of a share that do not fill a batch of "
+                                 f"{b} are dropped", 1.0 + b / 4) for b in (2, 3, 4)},
 }  # fmt: skip
 # Scopes: the letter behind W or n, and the words of who divides.
 SCOPES: dict[str, tuple[str, str, float]] = {
@@ -173,44 +155,38 @@ SCOPES: dict[str, tuple[str, str, float]] = {
 }  # fmt: skip
 _MICRO = ("part", "window", "first part", "last part", "first window", "last window",
           "largest part")  # fmt: skip
-MEASURES: dict[str, tuple[str, str, float]] = {
-    "weight": ("W{0}", "the weights of {0}", 0.0),
-    "count": ("n{0}", "the examples of {0}", 0.5),
-    "padded": ("(n{0} max w)", "the examples of {0} times the longest of them", 1.0),
-    "at least 1": ("max(W{0}, 1)", "the weights of {0}, at least 1", 1.0),
-    "mean at least 1": ("max(W{0}/R, 1)", "the mean of the replicas' weights, at least 1", 1.0),
-    "rounded down": ("⌊W{0}/R⌋", "the weights of {0} by the replicas, rounded down,", 1.5),
-    "less 1": ("(n{0} - 1)", "one example less than {0} has", 1.5),
-    "pieces": ("C", "their number", 0.0),
-}
 
 
-def _known(s: Situation, key: object, make: Callable[[], Vector]) -> Vector:
-    """What many points ask for is made once."""
-    if key not in s.known:
-        s.known[key] = make()
-    return s.known[key]
+class Measure(NamedTuple):
+    """What is summed over a scope."""
+
+    make: Callable[[Situation, Vector, str], Vector]  # of the situation, times seen and the scope
+    symbol: str
+    words: str
+    cost: float
 
 
-def _measured(s: Situation, what: Sum, seen: Vector) -> Vector:
-    """A sum for each example."""
-    measure, scope = what
-    if measure == "pieces":
-        return s.pieces(scope)
-    if measure == "padded":
-        return s.sums(seen, scope) * s.longest(scope)
-    if measure == "count":
-        return s.sums(seen, scope)
-    if measure == "less 1":
-        return np.maximum(s.sums(seen, scope) - 1.0, 1.0)
-    found = s.sums(s.weights * seen, scope)
-    if measure == "rounded down":
-        return np.maximum(np.floor(found / s.replicas + 1e-9), 1.0)
-    if measure == "at least 1":
-        return np.maximum(found, 1.0)
-    return np.maximum(found / s.replicas, 1.0) if measure == "mean at least 1" else found
+def _weights(s: Situation, seen: Vector, scope: str) -> Vector:
+    return s.sums(s.weights * seen, scope)
 
 
+MEASURES: dict[str, Measure] = {
+    "weight": Measure(_weights, "W{0}", "the weights of {0}", 0.0),
+    "count": Measure(lambda s, m, of: s.sums(m, of), "n{0}", "the examples of {0}", 0.5),
+    "padded": Measure(lambda s, m, of: s.sums(m, of) * s.longest(of), "(n{0} max w)",
+                      "the examples of {0} times the longest of them", 1.0),
+    "at least 1": Measure(lambda s, m, of: np.maximum(_weights(s, m, of), 1.0), "max(W{0}, 1)",
+                          "the weights of {0}, at least 1", 1.0),
+    "mean at least 1": Measure(
+        lambda s, m, of: np.maximum(_weights(s, m, of) / s.replicas, 1.0),
+        "max(W{0}/R, 1)", "the mean of the replicas' weights, at least 1", 1.0),
+    "rounded down": Measure(
+        lambda s, m, of: np.maximum(np.floor(_weights(s, m, of) / s.replicas + 1e-9), 1.0),
+        "⌊W{0}/R⌋", "the weights of {0} by the replicas, rounded down,", 1.5),
+    "less 1": Measure(lambda s, m, of: np.maximum(s.sums(m, of) - 1.0, 1.0),
+                      "(n{0} - 1)", "one example less than {0} has", 1.5),
+    "pieces": Measure(lambda s, m, of: s.pieces(of), "C", "their number", 0.0),
+}  # fmt: skip
 # Powers of R and K that go with a divisor: means and sums.
 _NATURAL: dict[str, list[tuple[float, float]]] = {
     "part": [(-1, -1), (-1, 0), (0, -1), (0, 0)], "window": [(0, -1), (0, 0)], "all": [(0, 0)],
@@ -238,24 +214,26 @@ class Point:
     counted: bool = False
 
     def __call__(self, s: Situation) -> Vector:
-        found = s.weights
-        seen = _known(s, "once", lambda: s.ones)
-        if not s.single and self.seen != "once":
-            seen = _known(s, self.seen, lambda: np.asarray(SEEN[self.seen].make(s)) * 1.0)
-            found = found * seen
-        if not s.single and self.who != "all":
-            found = found * _known(s, self.who, lambda: WHO[self.who].make(s))
-        counted = self.seen if self.counted else "once"
-        own = seen if self.counted else s.known["once"]
+        def known(key: object, make: Callable[[], Any]) -> Vector:  # many points ask for it
+            if key not in s.known:
+                s.known[key] = np.asarray(make(), dtype=np.float64)
+            return s.known[key]
+
+        def of(what: Sum) -> Vector:
+            key = (what, self.seen if self.counted else "once")
+            return known(key, lambda: MEASURES[what[0]].make(s, own, what[1]))
+
+        found, seen = s.weights, s.ones
+        if not s.single:
+            seen = known(self.seen, lambda: SEEN[self.seen].make(s))
+            found = found * seen * known(self.who, lambda: WHO[self.who].make(s))
+        own = seen if self.counted else s.ones
         for what in self.times:
-            found = found * _known(s, (what, counted), lambda: _measured(s, what, own))  # noqa: B023
+            found = found * of(what)
         for what in self.over:
-            if what == NORM:
-                found = found / (found if s.single else found.sum())
-            else:
-                below = _known(s, (what, counted), lambda: _measured(s, what, own))  # noqa: B023
-                zero = np.zeros(len(found))  # where no example is seen, 0 / 0 is nothing
-                found = np.divide(found, below, out=zero, where=found != 0)
+            below = (found if s.single else found.sum()) if what == NORM else of(what)
+            zero = np.zeros(len(found))  # where no example is seen, 0 / 0 is nothing
+            found = np.divide(found, below, out=zero, where=found != 0)
         a, b, c = self.powers
         times = s.replicas**a * s.active**b * s.micro_batches**c if any(self.powers) else 1.0
         return np.asarray(found * float(times), dtype=np.float64)
@@ -281,7 +259,9 @@ class Point:
     def cost(self) -> float:
         """How far it is from the right weights."""
         sums = sum(
-            MEASURES[m][2] + SCOPES.get(s, ("", "", 0.5))[2] for m, s in self.over if m != "pieces"
+            MEASURES[m].cost + SCOPES.get(s, ("", "", 0.5))[2]
+            for m, s in self.over
+            if m != "pieces"
         )
         sums += 1.5 * len(self.times)
         mean = self.over[-1][1] if self.over else ""
@@ -296,8 +276,8 @@ class Point:
 
         def symbols(sums: tuple[Sum, ...]) -> list[str]:
             known = [
-                "Σ" if what == NORM else MEASURES[what[0]][0].format(SCOPES[what[1]][0])
-                for what in sums
+                "Σ" if scope == "norm" else MEASURES[what].symbol.format(SCOPES[scope][0])
+                for what, scope in sums
             ]
             return [x.replace("W", "M").replace("n", "m") if self.counted else x for x in known]
 
@@ -307,11 +287,9 @@ class Point:
             letter = "R" if letter == "A" else letter
             if power:
                 (above if power > 0 else below).append(letter + _SUPER.get(abs(power), ""))
-        top = " ".join(filter(None, above))
-        bottom = " ".join(below)
-        if not bottom:
-            return top
-        return f"{top} / ({bottom})" if len(below) > 1 else f"{top} / {bottom}"
+        top, bottom = " ".join(filter(None, above)), " ".join(below)
+        bottom = f"({bottom})" if len(below) > 1 else bottom
+        return f"{top} / {bottom}" if bottom else top
 
     @property
     def words(self) -> str:
@@ -320,7 +298,7 @@ class Point:
         for verb, sums in (("divides", self.over), ("multiplies", self.times)):
             for measure, scope in sums:
                 if (measure, scope) not in (ALL, NORM):
-                    what = MEASURES[measure][1].format(SCOPES[scope][1])
+                    what = MEASURES[measure].words.format(SCOPES[scope][1])
                     said.append(f"{what} {verb}")
         r, k = self.powers[0] + self.powers[1], self.powers[2]
         if powers := phrase((r, k)):
@@ -347,36 +325,32 @@ def phrase(powers: Powers) -> str:
     )
 
 
-def _bottoms(micro: bool, weighted: bool, nodes: bool) -> Iterator[tuple[tuple[Sum, ...], ...]]:
+def _bottoms(
+    micro: bool, weighted: bool, nodes: bool
+) -> list[tuple[tuple[Sum, ...], tuple[Sum, ...]]]:
     """Sums below, and sums above."""
     scopes = [s for s in SCOPES if (micro or s not in _MICRO) and (nodes or s != "node")]
-    plain = [s for s in scopes if "chunk" not in s]
-    yield (ALL,), ()
-    for scope in plain[1:]:
-        yield (("weight", scope),), ()
-    for scope in [s for s in scopes if "chunk" in s or s == "node"]:
-        if scope != "node":
-            yield (("weight", scope),), ()
-        yield (("weight", scope), ("pieces", scope)), ()
-    for scope in ("all", "replica", *(("part",) if micro else ())):
-        yield (("less 1", scope),), ()
-        yield (("at least 1", scope),), ()
-        if scope != "all":
-            yield (("weight", scope), ("weight", scope)), ()
-    yield (("mean at least 1", "all"),), ()
-    yield (("rounded down", "all"),), ()
-    yield (NORM,), (("weight", "replica"),)
-    if not weighted:
-        return
-    for scope in plain:
-        yield (("count", scope),), ()
-    for scope in ("part", "replica", "window", "all"):
-        if scope in plain:
-            yield (("padded", scope),), ()
-    for inner, outer in itertools.combinations(["part", "replica", "all"], 2):
-        if inner in plain:
-            yield (("weight", inner), ("count", outer)), (("count", inner),)
-            yield (("count", inner), ("weight", outer)), (("weight", inner),)
+    plain, chunks = ([s for s in scopes if ("chunk" in s) == cut] for cut in (False, True))
+    some = [s for s in ("part", "replica", "all") if s in plain]
+    found: list[tuple[tuple[Sum, ...], tuple[Sum, ...]]] = [((NORM,), (("weight", "replica"),))]
+
+    def divide(measure: str, by: Sequence[str]) -> None:
+        found.extend((((measure, scope),), ()) for scope in by)
+
+    divide("weight", (*plain, *chunks))
+    found += [((("weight", s), ("pieces", s)), ()) for s in (*chunks, *(["node"] * nodes))]
+    found += [((("weight", s), ("weight", s)), ()) for s in some if s != "all"]
+    divide("less 1", some)
+    divide("at least 1", some)
+    divide("mean at least 1", ["all"])
+    divide("rounded down", ["all"])
+    if weighted:
+        divide("count", plain)
+        divide("padded", [s for s in (*some, "window") if s in plain])
+        for inner, outer in itertools.combinations(some, 2):
+            found.append(((("weight", inner), ("count", outer)), (("count", inner),)))
+            found.append(((("count", inner), ("weight", outer)), (("weight", inner),)))
+    return found
 
 
 @lru_cache(maxsize=16)
@@ -389,7 +363,7 @@ def points(micro: bool, weighted: bool, nodes: bool, fixed: bool) -> tuple[Point
         nodes: Whether there are more than two replicas.
         fixed: Whether a fixed number divides.
     """
-    bottoms = [((ALL,), ())] if fixed else list(_bottoms(micro, weighted, nodes))
+    bottoms = [((ALL,), ())] if fixed else _bottoms(micro, weighted, nodes)
     found = []
     for who in WHO:
         if micro or not Point(who=who).micro:

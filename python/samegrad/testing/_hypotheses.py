@@ -13,7 +13,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -30,59 +29,20 @@ from samegrad.testing._layouts import (
     uneven_sizes,
 )
 from samegrad.testing._measure import Runs, Sums
-from samegrad.testing._select import EQUAL, LOOSE, TIE, Frame
-from samegrad.testing._updates import Recorded, Vector
+from samegrad.testing._select import EQUAL, Frame, Hypothesis, outside, simplest
+from samegrad.testing._updates import Vector
 
 # How often a term may count in a layout; once is right.
 COUNTS: dict[str, Callable[[Layout], float]] = {
     "once": lambda item: 1.0,
-    "once on every replica": lambda item: float(item.replicas),
-    "divided by the replicas": lambda item: 1.0 / item.replicas,
-    "once in every micro-batch": lambda item: float(item.micro_batches),
-    "once in every micro-batch of every replica": lambda item: float(
-        item.replicas * item.micro_batches
-    ),
-    "divided by the micro-batches": lambda item: 1.0 / item.micro_batches,
+    "once on every replica": lambda item: item.replicas,
+    "divided by the replicas": lambda item: 1 / item.replicas,
+    "once in every micro-batch": lambda item: item.micro_batches,
+    "once in every micro-batch of every replica": lambda item: item.replicas * item.micro_batches,
+    "divided by the micro-batches": lambda item: 1 / item.micro_batches,
 }
-SPARE = 6  # layouts beyond the examples, so that a wrong row is refuted
 PROBED = 7  # examples; no multiple of 2 or 3, as even shares hide mistakes
-_REFUTABLE = 4  # layouts beyond the unknowns
-
-
-@dataclass(frozen=True)
-class Hypothesis:
-    """What updates are, for each layout.
-
-    Args:
-        made: Makes the mistake that says so; None if it is none.
-        known: What is made of updates that were seen.
-        free: How often each unknown vector counts: a row per layout.
-    """
-
-    made: Callable[[], Mistake | None]
-    known: Vector | float
-    free: Vector
-
-
-def outside(values: Vector, columns: Vector) -> tuple[float, int]:
-    """The norm of what no combination of the columns makes (a row per layout), and their rank."""
-    left, strengths, _ = np.linalg.svd(columns, full_matrices=False)
-    rank = int((strengths > EQUAL * max(strengths[0], 1e-300)).sum()) if strengths.size else 0
-    kept = left[:, :rank]
-    return float(np.linalg.norm(values - kept @ (kept.T @ values))), rank
-
-
-def simplest(updates: Vector, alike: Iterable[Hypothesis], limit: float) -> list[Hypothesis]:
-    """Those that leave no more than noise: of them the fewest unknowns, then the least left."""
-    found = []
-    for one in alike:
-        error, rank = outside(updates - one.known, one.free)
-        if 0 < rank <= len(updates) - min(_REFUTABLE, len(updates) - 1) and error <= limit:
-            found.append((rank, error, one))
-    least = min((item[:2] for item in found), default=(0, 0.0))
-    return [
-        one for rank, error, one in found if rank == least[0] and error <= least[1] + TIE * limit
-    ]
+_SPARE = 6  # layouts beyond the examples, so that a wrong row is refuted
 
 
 def with_term(count: str, row: Mistake | None) -> Mistake | None:
@@ -92,9 +52,31 @@ def with_term(count: str, row: Mistake | None) -> Mistake | None:
     if row is not None and count == "once":
         more = "a regularisation or auxiliary term counts once, as it should"
         return replace(row, sentence=f"{row.sentence} ({more})")
-    data = "" if row is None else f"; and the data: {row.name}"
-    words = counted_regularization(count, data, "" if row is None else row.fix)
-    return Mistake(*words, remedy="term")
+    data, fix = ("", "") if row is None else (f"; and the data: {row.name}", row.fix)
+    return Mistake(*counted_regularization(count, data, fix), remedy="term")
+
+
+def part_with(
+    first: Mistake | None, second: Mistake | None, parameters: bool = False
+) -> Mistake | None:
+    """The mistake of a part of the loss, or of the parameters, with `second` as a row of its own.
+
+    `first` is that of the rest; either may be right (None).
+    """
+    if (row := second or first) is None:
+        return None
+    other = first.name if first is not None and second is not None else None
+    return replace(row, **part_words(row.words, other, parameters)._asdict())
+
+
+def by_share(rest: Mistake | None) -> Mistake:
+    """The mistake of a part of the loss that each share makes by itself."""
+    others = "the rest is right" if rest is None else f"and for the rest: {rest.name}"
+    return replace(
+        LOCAL_STATISTICS,
+        name=f"in a part of the loss, {LOCAL_STATISTICS.name}",
+        sentence=f"in a part of the loss, {LOCAL_STATISTICS.sentence}; {others}",
+    )
 
 
 def terms(
@@ -129,9 +111,10 @@ class Probe(Frame):
     updates: Vector
     limit: float
 
-    def is_right(self, limit: float) -> bool:
+    @property
+    def is_right(self) -> bool:
         """Whether examples with their right weights explain the updates, whatever they do."""
-        return outside(self.updates, self.said[0][1])[0] <= limit
+        return outside(self.updates, self.right)[0] <= self.limit
 
     def first(self, *classes: Iterable[Hypothesis]) -> Mistake | None:
         """The mistake of the simplest hypothesis of the first class that has any."""
@@ -145,24 +128,24 @@ def probe_of(seen: Runs, layouts: list[Layout]) -> Probe:
     """The step on splits of the first examples; some may be of fewer."""
     updates = np.stack([seen.run(item).sketch for item in layouts])
     count = max(len(item.examples) for item in layouts)
-    limit = seen.left * float(np.linalg.norm(updates))
+    limit = seen.noise.limit(seen.alive) * float(np.linalg.norm(updates))
     return Probe(layouts, seen.weights[:count], seen.fixed, updates, limit)
 
 
-def small(seen: Runs, counts: Sequence[int] = (PROBED,)) -> list[Layout]:
+def _small(seen: Runs, counts: Sequence[int] = (PROBED,)) -> list[Layout]:
     """One device, and uneven splits of a few examples in turning orders."""
     settings, found = seen.settings, []
     for count in counts:
         own = min(count, seen.examples)
         found.append(Layout(((tuple(range(own)),),)))
-        found += probe_layouts(own, settings.replicas, settings.micro_batches, own + SPARE)
+        found += _turning(own, settings.replicas, settings.micro_batches, own + _SPARE)
     return found
 
 
-def probe_layouts(
+def _turning(
     examples: int, replicas: Sequence[int], micro_batches: Sequence[int], count: int
 ) -> list[Layout]:
-    """Uneven splits of the examples in turning orders."""
+    """So many uneven splits of the examples in turning orders."""
     rng = np.random.default_rng(0)
     more = {k + 1 for k in micro_batches if k > 1} - set(micro_batches)
     pairs = [
@@ -172,13 +155,11 @@ def probe_layouts(
         if (r > 1 or k > 1) and r * k <= examples
     ]
     found = []
-    for place in range(count if pairs else 0):
-        r, k = pairs[place % len(pairs)]
+    for place, (r, k) in zip(range(count), itertools.cycle(pairs)):
         sizes = uneven_sizes(examples, r, turn=place)
         if min(sizes) < k:
             sizes = [examples - k * (r - 1)] + [k] * (r - 1)
-        order = rng.permutation(examples).tolist()
-        found.append(layout(sizes, k).renumbered(order))
+        found.append(layout(sizes, k).renumbered(rng.permutation(examples).tolist()))
     return found
 
 
@@ -193,20 +174,16 @@ def explain_term(evidence: Sums) -> list[Mistake] | None:
         Mistakes that cannot be told apart, none if nothing is wrong; None if it is no term.
     """
     probe = probe_of(evidence, [*evidence.layouts, *_of_a_part(evidence)])
-    found = simplest(
-        probe.updates,
-        itertools.chain.from_iterable(
-            terms(probe.layouts, row, own @ evidence.sketches, np.array([*map(evidence.held, own)]))
-            for row, own in probe.said
-        ),
-        probe.limit,
+    tried = (
+        terms(probe.layouts, row, evidence.made(own), np.array([*map(evidence.held, own)]))
+        for row, own in probe.said
     )
+    found = simplest(probe.updates, itertools.chain.from_iterable(tried), probe.limit)
     if not found:
         return None
     made = [one.made() for one in found]
-    if any(row is None for row in made) or (
-        not evidence.given and any(_is_of_one_device(one, evidence) for one in found)
-    ):
+    alike = not evidence.given and any(_is_of_one_device(one, evidence) for one in found)
+    if alike or None in made:
         return []
     return list({row.name: row for row in made if row is not None}.values())
 
@@ -214,21 +191,19 @@ def explain_term(evidence: Sums) -> list[Mistake] | None:
 def _is_of_one_device(one: Hypothesis, evidence: Sums) -> bool:
     """Whether it says the same of all layouts of the batch: right where it says what weighs."""
     count, known = len(evidence.layouts), np.asarray(one.known)
-    scale = float(np.abs(known).max())
-    return not np.ptp(one.free[:count]) > EQUAL and bool(
-        np.ptp(known[:count], axis=0).max() <= EQUAL * scale
-    )
+    differ = np.ptp(known[:count], axis=0).max() > EQUAL * np.abs(known).max()
+    return not differ and not np.ptp(one.free[:count]) > EQUAL
 
 
 def _of_a_part(evidence: Sums) -> list[Layout]:
     """Layouts of the first examples, as those of all are; none if there are too few."""
-    replicas, micro_batches = evidence.settings.replicas, evidence.settings.micro_batches
-    pairs = [r * k for r in replicas for k in micro_batches]
-    equal = math.lcm(*pairs) if evidence.settings.even else 1
+    settings = evidence.settings
+    pairs = [r * k for r in settings.replicas for k in settings.micro_batches]
+    equal = math.lcm(*pairs) if settings.even else 1
     count = max(1, max(evidence.examples // 2, *pairs) // equal) * equal
     if count >= evidence.examples:
         return []
-    return layouts_for(count, replicas, micro_batches, evidence.settings.even)
+    return layouts_for(count, settings.replicas, settings.micro_batches, settings.even)
 
 
 def explain_parts(evidence: Sums) -> Mistake | None:
@@ -237,62 +212,34 @@ def explain_parts(evidence: Sums) -> Mistake | None:
     Single examples give g_i + p_i, the sum of both parts. If row A holds for one and row B for the
     other, an update is Σ A_i (g_i + p_i) + Σ (B_i - A_i) p_i with unknown p_i.
     """
-    layouts = small(evidence)
+    layouts = _small(evidence)
     if len(layouts) < 2 or evidence.settings.even:
         return None
     probe = probe_of(evidence, layouts)
-    count, said = len(probe.weights), probe.said
-    singles, sketches = evidence.singles[:count], evidence.sketches[:count]
+    sketches = evidence.sketches[: len(probe.weights)]
 
-    def made(a: Mistake | None, b: Mistake | None, first: Vector, second: Vector) -> Any:
-        runs = [evidence.run(item) for item in layouts]
-        return _part_with(a, b, _splits_parameters(runs, singles, first, second, evidence.left))
+    def made(a: Mistake | None, b: Mistake | None, first: Vector, second: Vector) -> Mistake | None:
+        return part_with(a, b, _splits_parameters(evidence, layouts, first, second))
 
-    return probe.first(
-        *(
-            [
-                Hypothesis(
-                    partial(made, a, b, first, second),
-                    first @ sketches, second - first,
-                )
-                for b, second in said if b is not a
-            ]
-            for a, first in said
-        )
-    )  # fmt: skip
+    def with_row(a: Mistake | None, first: Vector) -> list[Hypothesis]:
+        return [
+            Hypothesis(partial(made, a, b, first, second), first @ sketches, second - first)
+            for b, second in probe.said
+            if b is not a
+        ]
+
+    return probe.first(*(with_row(a, first) for a, first in probe.said))
 
 
 def _splits_parameters(
-    runs: Sequence[Recorded],
-    singles: Sequence[Recorded],
-    first: Vector,
-    second: Vector,
-    limit: float,
+    evidence: Sums, layouts: Sequence[Layout], first: Vector, second: Vector
 ) -> bool:
     """Whether each element of the update follows one of the two rows."""
-    updates = np.stack([run.samples for run in runs])
-    alone = np.stack([single.samples for single in singles])
+    updates = np.stack([evidence.run(item).samples for item in layouts])
+    alone = np.stack([single.samples for single in evidence.singles[: first.shape[1]]])
     scale = np.max([np.abs(row) @ np.abs(alone) for row in (first, second)], axis=(0, 1)) + 1e-300
     errors = [np.abs(updates - row @ alone).max(axis=0) / scale for row in (first, second)]
-    return bool((np.minimum(*errors) <= max(1e-3, 10 * limit)).all())
-
-
-def _part_with(
-    first: Mistake | None, second: Mistake | None, parameters: bool = False
-) -> Mistake | None:
-    """The mistake of a part that has a row of its own.
-
-    Args:
-        first: Of the rest; None if that is right.
-        second: Of the part.
-        parameters: Whether it is a part of the parameters, not of the loss.
-    """
-    row = second if second is not None else first
-    if row is None:
-        return None
-    other = None if first is None or second is None else first
-    words = part_words(row.words, None if other is None else other.name, parameters)
-    return replace(row, **words._asdict())
+    return bool((np.minimum(*errors) <= max(1e-3, 10 * evidence.noise.limit(1))).all())
 
 
 def explain_shared_batch(seen: Runs) -> Mistake | None:
@@ -301,14 +248,14 @@ def explain_shared_batch(seen: Runs) -> Mistake | None:
     Each example's update is unknown. A term that belongs to no example is one more unknown vector;
     two counts in one loss are two unknown vectors for each example.
     """
-    probe = probe_of(seen, small(seen))
-    if probe.is_right(probe.limit):
+    probe = probe_of(seen, _small(seen))
+    if probe.is_right:
         return None
     if seen.uneven and (two := _two_counts(seen)) is not None:
         return two
     ways = [("once", np.zeros((len(probe.layouts), 0)))]
-    for name, count in COUNTS.items():
-        ways.append((name, np.array([[count(item)] for item in probe.layouts])))
+    ways += [(name, np.array([[count(own)] for own in probe.layouts]))
+             for name, count in COUNTS.items()]  # fmt: skip
     classes: list[list[Hypothesis]] = []
     for name, more in ways:
         each = [
@@ -325,12 +272,12 @@ def _two_counts(seen: Runs) -> Mistake | None:
     Layouts of a part of the batch are among them: what is the same in all layouts of a batch could
     be in each of its examples, too.
     """
-    probe = probe_of(seen, small(seen, (PROBED, PROBED - 2)))
+    probe = probe_of(seen, _small(seen, (PROBED, PROBED - 2)))
     classes: list[list[Hypothesis]] = [[], [], []]
     for a, first in probe.said:
         for b, second in replace(probe, weights=np.ones(len(probe.weights))).said:
             classes[(a is not None) + (b is not None)].append(
-                Hypothesis(partial(_part_with, a, b), 0.0, np.hstack([first, second]))
+                Hypothesis(partial(part_with, a, b), 0.0, np.hstack([first, second]))
             )
     return probe.first(*classes)
 
@@ -340,23 +287,17 @@ def of_groups(
 ) -> tuple[Vector, Vector]:
     """What the groups' own updates make, each counting as its examples do in a table of weights.
 
-    Args:
-        seen: Runs of the step.
-        layouts: Of the updates.
-        table: A row per layout.
-        groups: Shares or micro-batches.
-        fixed: Whether a fixed number divides a group's own update.
+    `fixed` says whether a fixed number divides a group's own update.
 
     Returns:
         A row per layout, and how often groups count in it together.
     """
     made, held = [], []
     for item, weights in zip(layouts, table, strict=True):
-        gs = groups(item)
-        times = [seen.examples * weights[list(g)].mean() if fixed else weights[list(g)].sum()
-                 for g in gs]  # fmt: skip
-        made.append(np.array(times) @ np.stack([seen.alone(g).sketch for g in gs]))
-        held.append(sum(times))
+        own = [weights[list(group)] for group in groups(item)]
+        times = np.array([seen.examples * w.mean() if fixed else w.sum() for w in own])
+        made.append(times @ np.stack([seen.alone(group).sketch for group in groups(item)]))
+        held.append(times.sum())
     return np.stack(made), np.array(held)
 
 
@@ -366,33 +307,23 @@ def explain_shares_and_examples(seen: Runs) -> Mistake | None:
     The shares' own updates hold both parts; with row A for them and row B for the sum, an update is
     Σ A_g u(g) + Σ (B_i - A_i) p_i with unknown p_i.
     """
-    probe = probe_of(seen, small(seen))
+    probe = probe_of(seen, _small(seen))
     for groups in (of_shares, of_parts):
         classes: list[list[Hypothesis]] = [[], []]
         for _, first in probe.said:
             if any(
-                np.ptp(weights[list(g)]) > EQUAL
+                np.ptp(weights[list(group)]) > EQUAL
                 for weights, item in zip(first, probe.layouts, strict=True)
-                for g in groups(item)
+                for group in groups(item)
             ):
                 continue
             known, _ = of_groups(seen, probe.layouts, first, groups)
             for b, second in probe.said:
-                classes[b is not None].append(
-                    Hypothesis(partial(_by_share, b), known, second - first)
-                )
+                one = Hypothesis(partial(by_share, b), known, second - first)
+                classes[b is not None].append(one)
         if found := probe.first(*classes):
             return found
     return None
-
-
-def _by_share(rest: Mistake | None) -> Mistake:
-    others = "the rest is right" if rest is None else f"and for the rest: {rest.name}"
-    return replace(
-        LOCAL_STATISTICS,
-        name=f"in a part of the loss, {LOCAL_STATISTICS.name}",
-        sentence=f"in a part of the loss, {LOCAL_STATISTICS.sentence}; {others}",
-    )
 
 
 def explain_own_numbers(evidence: Sums) -> Mistake | None:
@@ -403,32 +334,23 @@ def explain_own_numbers(evidence: Sums) -> Mistake | None:
     Σ w_i (x_i g_i + (1 - x_i) h_i) with unknown g_i and h_i.
     """
     settings = evidence.settings
-    several = [count for count in settings.replicas if count > 1]
+    replicas = min((count for count in settings.replicas if count > 1), default=0)
     count = min(PROBED, evidence.examples)
-    if not several or 1 not in settings.micro_batches or count <= min(several):
+    if not replicas or 1 not in settings.micro_batches or count <= replicas:
         return None
-    replicas = min(several)
-    probe = probe_of(evidence, _turning(count, replicas, settings.even))
-    if probe.is_right(LOOSE * probe.limit):
+    number = replicas * count + _SPARE  # more of them than there are unknowns
+    layouts = _turning(count, (replicas,), (1,), number)
+    if settings.even:
+        size, rng = count // replicas, np.random.default_rng(0)
+        orders = [rng.permutation(size * replicas).tolist() for _ in range(number)]
+        layouts = [layout([size] * replicas).renumbered(order) for order in orders]
+    probe = probe_of(evidence, layouts)
+    if probe.is_right:
         return None
-    right = probe.said[0][1]
-    own = np.hstack([right * _had_by(r, probe.layouts) for r in range(replicas)])
+    right = probe.right
+    owner = np.array(
+        [[next(r for r, own in enumerate(of_shares(item)) if i in own)
+          for i in range(right.shape[1])] for item in layouts]
+    )  # fmt: skip
+    own = np.hstack([right * (owner == r) for r in range(replicas)])
     return probe.first([Hypothesis(lambda: OWN_NUMBERS, 0.0, own)])
-
-
-def _turning(count: int, replicas: int, even: bool) -> list[Layout]:
-    """Splits in turning orders, more of them than there are unknowns."""
-    number = replicas * count + SPARE
-    if not even:
-        return probe_layouts(count, (replicas,), (1,), number)
-    size, rng = count // replicas, np.random.default_rng(0)
-    item = layout([size] * replicas)
-    return [item.renumbered(rng.permutation(size * replicas).tolist()) for _ in range(number)]
-
-
-def _had_by(replica: int, layouts: list[Layout]) -> Vector:
-    """1 where the replica has the example, 0 elsewhere: a row per layout."""
-    had = np.zeros((len(layouts), len(layouts[0].examples)))
-    for row, item in zip(had, layouts, strict=True):
-        row[list(of_shares(item)[replica])] = 1.0
-    return had

@@ -1,4 +1,4 @@
-"""The verdict on a step, whether its update is a sum over examples or not."""
+"""The verdict on a step: what explains it, in the layout that shows it best, and what is noted."""
 
 from __future__ import annotations
 
@@ -7,97 +7,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from samegrad.testing._catalogue import (
-    CLIPPED_SCALED,
-    CONSTANT_FOR_WEIGHTS,
-    COPIES_DIFFER,
-    EMPTY_SHARE,
-    HIDDEN,
-    Mistake,
-)
+from samegrad.testing import _catalogue as rows
 from samegrad.testing._diagnosis import Diagnosis, Found, ShareRow, factors_of_examples, share_rows
-from samegrad.testing._layouts import (
-    Layout,
-    StepError,
-    StepFailedError,
-    layout,
-    uneven_sizes,
-)
-from samegrad.testing._measure import DRIFT, Runs, Sums, limited_lengths
+from samegrad.testing._layouts import Layout, StepError, StepFailedError, layout, uneven_sizes
+from samegrad.testing._measure import DRIFT, Runs, Sums, check_finite, limited_lengths
 from samegrad.testing._reports import explain_loss, explain_statistics
 from samegrad.testing._select import Frame
-from samegrad.testing._updates import ROUNDED
-from samegrad.testing._verdict import explain_sum, explain_whole, ranked
+from samegrad.testing._verdict import explain, rows_or_points
 
 _MEANS = "mean of the replicas' means"  # is refined by who divides where a replica is empty
 _JOIN = "replicas without examples count in the divisor too: join with the initial world size"
-_NOISE_HIDES = "a replica without examples was not judged: noise hides what it changes"
 _UNTRIED = "a replica without examples was not judged: the step gives no number for it"
-
-
-def judge_empty(evidence: Sums, verdict: Diagnosis, asked: bool) -> Diagnosis:
-    """The verdict with one more replica that has no examples.
-
-    Args:
-        evidence: The runs so far.
-        verdict: On shares that all have examples.
-        asked: Whether a step that fails without examples is wrong.
-    """
-    several = [r for r in evidence.settings.replicas[:2] if r > 1]
-    refined = verdict.cause is not None and verdict.cause.name == _MEANS
-    if not several or not (verdict.correct or refined):
-        return verdict
-    if verdict.correct and evidence.exact > evidence.tolerance:
-        return replace(verdict, notes=(*verdict.notes, _NOISE_HIDES))  # by noise
-    layouts = []
-    for r in several:
-        sizes = uneven_sizes(len(evidence.weights), r - 1)
-        layouts.append(layout([sizes[0], 0, *sizes[1:]]))
-    if not all(_takes(evidence, item) for item in layouts):
-        if asked and verdict.correct:
-            return _fails(evidence, verdict, layouts[0])
-        return replace(verdict, notes=(*verdict.notes, _UNTRIED)) if verdict.correct else verdict
-    longer = replace(evidence, layouts=[*evidence.layouts, *layouts])
-    if verdict.correct and (
-        max(evidence.gap(evidence.run(item)) for item in layouts) <= _usually_apart(evidence)
-        or longer.wrong <= evidence.tolerance
-    ):
-        return verdict
-    near = ranked(longer)
-    if near and not verdict.correct and not asked:
-        return replace(verdict, notes=(*verdict.notes, _JOIN)) if near[0].empty else verdict
-    if near:
-        what = "not the update of one device, where a replica is empty"
-        return verdict_on(longer, Found(what, tuple(near)))
-    return _fails(evidence, verdict, layouts[0]) if verdict.correct else verdict
-
-
-def _takes(evidence: Sums, item: Layout) -> bool:
-    """Whether the step makes a finite update of a layout."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # means of nothing
-            evidence.run(item)
-    except StepError:  # whatever a step does about no examples
-        return False
-    return True
-
-
-def _usually_apart(evidence: Sums) -> float:
-    """How far right updates may be from that of one device, relative: by rounding and by noise."""
-    rounded = ROUNDED * evidence.runs[0].rounding
-    noise = min(evidence.noise.most(evidence.fits[0]), 0.1)
-    return max(1e-3, 3 * evidence.gaps, rounded, noise)
-
-
-def _fails(evidence: Sums, verdict: Diagnosis, item: Layout) -> Diagnosis:
-    return Diagnosis(
-        False, EMPTY_SHARE, notes=verdict.notes, tolerance=evidence.tolerance,
-        cautions=verdict.cautions,
-        summary=summary(evidence, "an empty share is not ignored", item), layout=item,
-    )  # fmt: skip
-
-
 _FIXED = (
     "one device divides by a fixed number (or by nothing): a convention; a short last batch then "
     "counts less"
@@ -116,58 +36,62 @@ def judge(seen: Runs) -> Diagnosis | None:
         StepError: Noise hides what is to be judged.
     """
     try:
-        one = seen.run(seen.layouts[0])
+        one = seen.one
     except StepFailedError:
         return None
-    if not np.isfinite(one.sketch).all() or one.norm == 0:
+    if not np.isfinite(one).all() or not one.any():
         return None
-    found = _found(seen)
-    return None if found is None else verdict_on(seen, found)
-
-
-def _found(seen: Runs) -> Found | None:
+    for run, item in zip(seen.runs, seen.layouts, strict=True):
+        check_finite(run, item)
     if max(run.drift for run in seen.runs) > DRIFT:
-        return Found("the replicas' copies differ", (COPIES_DIFFER,))
-    found = explain_sum(seen) if isinstance(seen, Sums) else explain_whole(seen)
+        return verdict_on(seen, Found("the replicas' copies differ", (rows.COPIES_DIFFER,)))
+    found = explain(seen)
     if found is not None and found.right and (statistics := explain_statistics(seen)):
-        return Found("the statistics are not those of one device", (statistics,), (), found.notes)
-    return found
+        what = "the statistics are not those of one device"
+        found = Found(what, (statistics,), (), found.notes)
+    return None if found is None else verdict_on(seen, found)
 
 
 def verdict_on(seen: Runs, found: Found) -> Diagnosis:
     """The diagnosis with the layout that shows the mistake best; likely causes come first."""
     sums = seen if isinstance(seen, Sums) else None
     notes = [*(_of_fixed_numbers(seen) if sums else [_JUDGED_WHOLE]), *found.notes]
-    place, rows = len(seen.layouts) - 1, tuple[ShareRow, ...]()
+    worst, shares = seen.layouts[-1], tuple[ShareRow, ...]()
     if found.right:
-        notes += [HIDDEN] if seen.limited else []
-        notes += [alike] if sums and (alike := _alike(seen)) else []
+        notes += [rows.HIDDEN] if seen.limited else []
+        notes += [alike] if sums and (alike := _alike(sums)) else []
     elif sums:
-        place = _worst(sums)
-        item, right, weights = seen.layouts[place], seen.right(place), sums.fits[place].weights
-        rows = share_rows(item, right, weights)
-        more = factors_of_examples(item, right, weights)
+        place, shares = _worst(sums)
+        worst = seen.layouts[place]
+        more = factors_of_examples(worst, seen.right[place], sums.fits[place].weights)
         if more and (not found.causes or found.causes[0].point is not None):
             notes.append(more)
         notes += [] if found.causes else [_UNKNOWN]
-    report = explain_loss(seen)
-    worst = None if found.right else seen.layouts[place]
+    (reported, mistake), shown = explain_loss(seen) or (None, None), None if found.right else worst
     return Diagnosis(
-        found.right, next(iter(found.causes), None), (*found.causes[1:], *found.candidates), rows,
-        worst, tuple(notes), report and report.words, seen.tolerance,
-        summary(seen, found.what, worst), _cautions(seen), report and report.cause,
+        found.right, next(iter(found.causes), None), (*found.causes[1:], *found.candidates), shares,
+        shown, tuple(notes), reported, seen.exact,
+        _summary(seen, found.what, shown), _cautions(seen), mistake,
     )  # fmt: skip
 
 
-def summary(seen: Runs, what: str, worst: Layout | None = None) -> str:
+def _summary(seen: Runs, what: str, worst: Layout | None) -> str:
     """The first line of a diagnosis."""
     where = f" ({worst})" if worst is not None else ""
-    how = (
-        f"weights exact to {seen.tolerance:.1g}"
-        if isinstance(seen, Sums)
-        else "compared as a whole"
-    )
+    sums = isinstance(seen, Sums)
+    how = f"weights exact to {seen.exact:.1g}" if sums else "compared as a whole"
     return f"{what}{where}; {seen.examples} examples on {len(seen.layouts)} layouts, {how}"
+
+
+def _worst(seen: Sums) -> tuple[int, tuple[ShareRow, ...]]:
+    """The layout that is wrong most, and its table."""
+    tables = [
+        share_rows(item, right, fit.weights)
+        for item, right, fit in zip(seen.layouts, seen.right, seen.fits, strict=True)
+    ]
+    places = range(1, len(tables)) or [0]
+    place = max(places, key=lambda p: max(abs(row.found - row.right) for row in tables[p]))
+    return place, tables[place]
 
 
 def _of_fixed_numbers(seen: Runs) -> list[str]:
@@ -184,23 +108,20 @@ def _of_fixed_numbers(seen: Runs) -> list[str]:
     ]
 
 
-def _cautions(seen: Runs) -> tuple[Mistake, ...]:
-    """What one device does as well, where the weights that the user gave say otherwise."""
-    differ = seen.given and float(np.ptp(seen.weights)) > 0
-    found = [CONSTANT_FOR_WEIGHTS] if seen.fixed and differ else []
-    return (*found, *([CLIPPED_SCALED] if _is_limited_scaled(seen) else []))
+def _cautions(seen: Runs) -> tuple[rows.Mistake, ...]:
+    """What one device does as well, where the weights that the user gave say otherwise.
 
-
-def _is_limited_scaled(seen: Runs) -> bool:
-    """Whether a limit looks like one of scaled gradients: a round number by a power of two.
-
-    Loss scales are powers of two; limits and learning rates are round in decimals.
+    A limit of a round number by a power of two looks like one of scaled gradients: loss scales are
+    powers of two; limits and learning rates are round in decimals.
     """
-    return any(
+    differ = seen.fixed and seen.given and float(np.ptp(seen.weights)) > 0
+    scaled = any(
         not _is_round(limit) and any(_is_round(limit * 2.0**j) for j in range(8, 25))
         for limit in limited_lengths(seen.lengths)
         if 0 < limit < 5e-3
     )
+    found = ((differ, rows.CONSTANT_FOR_WEIGHTS), (scaled, rows.CLIPPED_SCALED))
+    return tuple(row for holds, row in found if holds)
 
 
 def _is_round(value: float) -> bool:
@@ -209,37 +130,65 @@ def _is_round(value: float) -> bool:
     return bool(min(abs(digits - d) for d in (1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9, 10)) < 2e-4)
 
 
-def _alike(seen: Runs) -> str | None:
-    """Rows that give the right weights on all layouts tried, and how wrong they can be."""
-    right = seen.said[0][1]
-    rows = [row for row, said in seen.said if row is not None and np.allclose(said, right)]
-    if not rows:
+def _alike(seen: Sums) -> str | None:
+    """Rows that give about the right weights on all layouts tried, and how wrong they can be."""
+    alike = [
+        row
+        for row, said in seen.said
+        if row is not None and seen.nearly_right(said) and not seen.tells(said)
+    ]
+    if not alike:
         return None
-    names = ", ".join(row.name for row in rows)
+    names = ", ".join(row.name for row in alike)
     item = max(seen.layouts, key=lambda item: (item.micro_batches == 1, item.replicas))
-    size = max(item.sizes)
-    short = layout([size] * (item.replicas - 1) + [1], 1)
+    short = layout([max(item.sizes)] * (item.replicas - 1) + [1])
     frame = Frame([short], np.ones(len(short.examples)), seen.fixed)
-    worst = max(float(np.abs(frame.table(row.predict)[0] / frame.right(0)).max()) for row in rows)
+    worst = max(float(np.abs(frame.table(row.predict) / frame.right).max()) for row in alike)
     told = "right while all shares are equal; " if seen.settings.even else ""
     wrong_by = f"; if it is one, an example counts up to {worst:.3g} times in {short}"
     return f"{told}these splits cannot tell it from: {names}{wrong_by if worst > 1 else ''}"
 
 
-def _worst(evidence: Sums) -> int:
-    """The layout that is wrong most; of equals, the one whose table shows it."""
-    errors = [
-        float(np.abs(fit.weights - evidence.right(place)).max())
-        for place, fit in enumerate(evidence.fits)
-    ]
-    if len(errors) == 1:
-        return 0
-    least = (1 - 1e-3) * max(errors[1:])
-    near = [place for place in range(1, len(errors)) if errors[place] >= least]
+def judge_empty(evidence: Sums, verdict: Diagnosis, asked: bool) -> Diagnosis:
+    """The verdict with one more replica that has no examples.
 
-    def shown(place: int) -> float:
-        right, found = evidence.right(place), evidence.fits[place].weights
-        rows = share_rows(evidence.layouts[place], right, found)
-        return max(abs(row.found - row.right) for row in rows)
+    Args:
+        evidence: The runs so far.
+        verdict: On shares that all have examples.
+        asked: Whether a step that fails without examples is wrong.
+    """
+    several = [r for r in evidence.settings.replicas[:2] if r > 1]
+    refined = verdict.cause is not None and verdict.cause.name == _MEANS
+    if not several or not (verdict.correct or refined):
+        return verdict
+    sizes = [uneven_sizes(len(evidence.weights), r - 1) for r in several]
+    layouts = [layout([first, 0, *others]) for first, *others in sizes]
+    longer = replace(evidence, layouts=[*evidence.layouts, *layouts])
+    taken = all(_takes(evidence, item) for item in layouts)
+    if taken and verdict.correct and longer.sound:
+        return verdict
+    near = rows_or_points(longer) if taken else []
+    if not verdict.correct and not (near and asked):
+        refined = bool(near) and near[0].empty
+        return replace(verdict, notes=(*verdict.notes, _JOIN)) if refined else verdict
+    if near:
+        what = "not the update of one device, where a replica is empty"
+        return verdict_on(longer, Found(what, tuple(near)))
+    if not taken and not asked:
+        return replace(verdict, notes=(*verdict.notes, _UNTRIED))
+    said = _summary(evidence, "an empty share is not ignored", layouts[0])
+    return Diagnosis(
+        False, rows.EMPTY_SHARE, notes=verdict.notes, tolerance=evidence.exact,
+        cautions=verdict.cautions, summary=said, layout=layouts[0],
+    )  # fmt: skip
 
-    return max(near, key=shown)
+
+def _takes(evidence: Sums, item: Layout) -> bool:
+    """Whether the step makes a finite update of a layout."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # means of nothing
+            evidence.run(item)
+    except StepError:  # whatever a step does about no examples
+        return False
+    return True

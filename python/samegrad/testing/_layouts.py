@@ -96,27 +96,28 @@ class Settings:
 
         Where uneven shares are taken, a little fewer, so that neither the examples nor their
         weights can be dealt out evenly: that hides mistakes.
+
+        Raises:
+            StepError: They are too few for even shares.
         """
+        count = len(chosen)
         if self.even:
-            return self._even(len(chosen))
-        ones = np.ones(len(chosen))
+            whole = math.lcm(*(r * k for r in self.replicas for k in self.micro_batches))
+            if count < max(whole, 3):
+                raise StepError(
+                    f"[diagnose] even shares for replicas={tuple(self.replicas)} and micro_batches="
+                    f"{tuple(self.micro_batches)} take a multiple of {whole} independent examples: "
+                    f"got {count}; use more examples, or fewer replicas."
+                )
+            return count // whole * whole
+        ones = np.ones(count)
         weights = ones if self.weights is None else np.asarray(self.weights)[chosen] * 1.0
         several = [r for r in self.replicas if r > 1]
         for own in (weights, ones):
-            for fewer in range(len(chosen), max(ENOUGH, len(chosen) - 5) - 1, -1):
+            for fewer in range(count, max(ENOUGH, count - 5) - 1, -1):
                 if all(fewer % r and own[:fewer].sum() % r for r in several):
                     return fewer
-        return len(chosen)
-
-    def _even(self, count: int) -> int:
-        whole = math.lcm(*(r * k for r in self.replicas for k in self.micro_batches))
-        if count < max(whole, 3):
-            raise StepError(
-                f"[diagnose] even shares for replicas={tuple(self.replicas)} and micro_batches="
-                f"{tuple(self.micro_batches)} take a multiple of {whole} independent examples: got "
-                f"{count}; use more examples, or fewer replicas."
-            )
-        return count // whole * whole
+        return count
 
 
 @dataclass(frozen=True)
@@ -171,6 +172,9 @@ _MAX_REPLICAS = 1 << 16  # and micro-batches
 def layout(sizes: Sequence[int], micro_batches: int = 1) -> Layout:
     """Consecutive examples for each replica, each share cut into micro-batches of about one size.
 
+    Raises:
+        ValueError: A number of micro-batches that cannot be listed.
+
     Example:
         >>> layout([2, 3]).parts
         (((0, 1),), ((2, 3, 4),))
@@ -191,10 +195,17 @@ def layout(sizes: Sequence[int], micro_batches: int = 1) -> Layout:
 def uneven_sizes(examples: int, replicas: int, turn: int = 0) -> list[int]:
     """Sizes that differ from each other as far as the examples allow, in a turned order.
 
+    Raises:
+        TypeError: An argument is no whole number.
+        ValueError: Examples or replicas that cannot be.
+
     Example:
         >>> uneven_sizes(10, 3), uneven_sizes(10, 3, turn=1)
         ([2, 3, 5], [3, 5, 2])
     """
+    for name, value in (("examples", examples), ("replicas", replicas), ("turn", turn)):
+        if not isinstance(value, int | np.integer):
+            raise TypeError(f"[uneven_sizes] {name} must be a whole number: got {value!r:.80}.")
     if examples < 0 or not 1 <= replicas <= _MAX_REPLICAS:
         raise ValueError(
             f"[uneven_sizes] examples must be at least 0 and replicas from 1 to {_MAX_REPLICAS}: "
@@ -219,33 +230,23 @@ def layouts_for(
     divisor, so that a factor belongs to one of them only.
     """
     found: list[Layout] = []
-    for count in replicas:
-        for k in micro_batches:
-            if count == 1 and k == 1:
-                continue
-            splits = [[examples // count] * count if even else uneven_sizes(examples, count)]
-            if count > 1 and not even:
-                splits.append(uneven_sizes(examples, count, turn=1))
-                splits.append(
-                    [examples - examples // count * (count - 1)] + [examples // count] * (count - 1)
-                )
-            found += [layout(sizes, k) for sizes in splits if min(sizes) >= k]
+    for count, k in itertools.product(replicas, micro_batches):
+        if count * k == 1:
+            continue
+        size = examples // count
+        splits = [[size] * count if even else uneven_sizes(examples, count)]
+        if count > 1 and not even:
+            splits.append(uneven_sizes(examples, count, turn=1))
+            splits.append([examples - size * (count - 1)] + [size] * (count - 1))
+        found += [layout(sizes, k) for sizes in splits if min(sizes) >= k]
     several = {k for k in micro_batches if k > 1}
     if len(several) == 1 and (more := max(several) + 1) <= examples and not even:
         found.append(layout([examples], more))  # tells a factor K from 1 / K
-    unique: list[Layout] = []
-    for item in found:
-        if item not in unique:
-            unique.append(item)
-    return unique
+    return list(dict.fromkeys(found))
 
 
 def splits_of(examples: int, settings: Settings) -> list[Layout]:
-    """The layouts that a diagnosis compares with one device.
-
-    Raises:
-        StepError: There are too few examples for any.
-    """
+    """The layouts that a diagnosis compares with one device; StepError if there can be none."""
     replicas, micro_batches = tuple(settings.replicas), tuple(settings.micro_batches)
     found = layouts_for(examples, replicas, micro_batches, settings.even)
     if not found and max(replicas) * max(micro_batches) > 1:

@@ -8,21 +8,18 @@ from functools import cached_property
 
 import numpy as np
 
-from samegrad.testing._basis import Basis, Fit, Noise, noise_of
-from samegrad.testing._layouts import ENOUGH, Layout, Settings, StepError, of_shares, one_device
-from samegrad.testing._select import LOOSE, Bench, Frame
-from samegrad.testing._updates import ROUNDED, Recorded, Recorder, Vector
+from samegrad.testing._basis import FLOOR, Basis, Fit, Noise, noise_of
+from samegrad.testing._layouts import Layout, Settings, StepError, of_shares, one_device
+from samegrad.testing._select import Bench, Frame
+from samegrad.testing._updates import Recorded, Recorder, Vector
 
 DRIFT = 1e-6  # relative; what equal copies of parameters may differ by
 NO_SUM = 0.02  # of the update of the whole batch, which no weights of examples explain
-_SAME = 1e-4  # relative; updates that are equal but for float32
-_NEAR = 2e-3  # relative; what a combination of updates may leave over
-_DEVIATIONS = 5  # times the noise that is measured
 _SINGLES = 8  # single examples that are looked at
+_INSIDE = 2e-5  # of an update: so much float32 leaves inside of a function that is no sum
 _ROUGH = 2.0**-7  # of an update: so much a rounding to bfloat16 leaves, which does not show later
+_LITTLE = 0.1  # of the largest weight, by which splits that are nearly even make rows differ
 _BENT = 20  # times what noise moves an update: then it is another function of the examples
-_READABLE = 0.1  # error of weights, relative, that tells the rows of the catalogue apart
-_LEAST = 1e-5  # relative error of weights that float32 leaves at best
 KEEPS_STATE = (
     "[step] the same input gave another update: it keeps state between calls, or draws random "
     "numbers; begin with the same parameters, slots and seed in each call."
@@ -66,31 +63,29 @@ class Runs(Frame):
         return [self.run(item) for item in self.layouts]
 
     @property
+    def one(self) -> Vector:
+        """The update of one device."""
+        return self.run(self.layouts[0]).sketch
+
+    @property
     def examples(self) -> int:
         """How many there are."""
         return len(self.weights)
-
-    @property
-    def tolerance(self) -> float:
-        """How far what is found may be from what is said, relative."""
-        return self.near
 
     @property
     def given(self) -> bool:
         """Whether the user gave the weights of the examples."""
         return self.settings.weights is not None
 
+    @property
+    def alive(self) -> int:
+        """Numbers of the sketch that a step changes."""
+        return int(np.count_nonzero(self.one))
+
     def gap(self, run: Recorded) -> float:
         """How far an update is from that of one device, relative."""
-        one = self.run(self.layouts[0]).sketch
-        if not np.isfinite(run.sketch).all():
-            return np.inf
-        return float(np.linalg.norm(run.sketch - one) / np.linalg.norm(one))
-
-    @cached_property
-    def gaps(self) -> float:
-        """The largest gap of all layouts."""
-        return max(self.gap(run) for run in self.runs)
+        found = float(np.linalg.norm(run.sketch - self.one) / np.linalg.norm(self.one))
+        return found if np.isfinite(found) else np.inf
 
     @cached_property
     def turned(self) -> float:
@@ -105,15 +100,8 @@ class Runs(Frame):
 
     @cached_property
     def repeated(self) -> float:
-        """How much the update of one device changes from call to call.
-
-        Raises:
-            StepError: It is another one.
-        """
-        found = self.gap(self.fresh(self.layouts[0]))
-        if found > NO_SUM:
-            raise StepError(KEEPS_STATE)
-        return found
+        """How much the update of one device changes from call to call."""
+        return self.gap(self.fresh(self.layouts[0]))
 
     @cached_property
     def rounded(self) -> float:
@@ -125,29 +113,45 @@ class Runs(Frame):
         runs = [self.runs[0]]
         if self.limited:
             runs += [run for run in self.some_alone if run.norm > 0]
-        return max(run.rounding for run in runs)
+        return float(max(run.rounding for run in runs) / np.sqrt(12))  # as even within one distance
+
+    @cached_property
+    def of_repeats(self) -> Noise:
+        """The noise of one device's update in repeated and turned runs, and of its format."""
+        turned = 0.0 if self.by_place else self.turned
+        size = max(turned, self.repeated, self.rounded, _INSIDE)
+        return Noise(size / float(np.sqrt(self.alive)), self.alive)
 
     @property
-    def unsteady(self) -> float:
-        """How far updates may be apart by noise that shows in repeated and turned runs."""
-        return _DEVIATIONS * max(0.0 if self.by_place else self.turned, self.repeated)
+    def noise(self) -> Noise:
+        """Of the updates.
+
+        Raises:
+            StepError: It is no noise: the step keeps state.
+        """
+        if self.repeated > NO_SUM:
+            raise StepError(KEEPS_STATE)
+        return self.of_repeats
 
     @property
-    def same(self) -> float:
-        """How far updates may be apart that are equal but for noise, relative."""
-        # What a limit cuts off makes the rounding of the rest weigh more.
-        times = 2 * ROUNDED if self.limited else ROUNDED
-        return max(_SAME, self.unsteady, times * self.rounded)
+    def tolerance(self) -> float:
+        """How much of an update noise may leave over, relative."""
+        return self.noise.limit(self.alive)
 
     @property
-    def near(self) -> float:
-        """How much of an update a combination of updates may leave over, relative."""
-        return max(_NEAR, self.unsteady, self.rounded)
+    def exact(self) -> float:
+        """What is told as the tolerance."""
+        return self.tolerance
 
-    @property
-    def left(self) -> float:
-        """How much of an update a hypothesis with unknown updates may leave over, relative."""
-        return self.same
+    def off(self, run: Recorded, made: Vector) -> float:
+        """How far an update is from what should make it: up to 1 it may be noise."""
+        amount = np.hypot(np.linalg.norm(run.sketch), np.linalg.norm(made))
+        return float(np.linalg.norm(run.sketch - made) / amount / self.tolerance)
+
+    @cached_property
+    def agree(self) -> bool:
+        """Whether the updates of all layouts are that of one device, but for noise."""
+        return all(self.off(run, self.one) <= 1 for run in self.runs[1:])
 
     @cached_property
     def by_constant(self) -> bool:
@@ -184,11 +188,7 @@ class Runs(Frame):
 
 
 def limited_lengths(lengths: Sequence[Vector]) -> list[float]:
-    """The lengths that several updates have, none being longer.
-
-    Args:
-        lengths: Of updates of one device: the norm, the norms of the arrays, and the peak.
-    """
+    """The lengths (norm, arrays' norms, peak) that several updates have, none being longer."""
     table = np.stack([row for row in lengths if np.isfinite(row).all()])
     top = table.max(axis=0)
     hits = (table >= top * (1 - 3e-3)).sum(axis=0) >= 3
@@ -204,17 +204,9 @@ class Sums(Runs):
     """Runs of a step, in terms of the weights of the examples."""
 
     def fresh(self, item: Layout) -> Recorded:
-        """The step on a layout, again.
-
-        Raises:
-            StepError: Its update is not finite.
-        """
+        """The step on a layout, again; StepError if its update is not finite."""
         run = super().fresh(item)
-        if not np.isfinite(run.sketch).all():
-            raise StepError(
-                f"[step] the update is not finite (NaN or inf) for {item}, though those of single "
-                "examples are: look for a division by a count or weight that is 0 there."
-            )
+        check_finite(run, item)
         return run
 
     @cached_property
@@ -243,10 +235,15 @@ class Sums(Runs):
         return [(own, self.basis.fit(self.alone(own).sketch)) for own in halves(self.examples)]
 
     @cached_property
-    def noise(self) -> Noise:
-        """Of the updates."""
+    def of_halves(self) -> Noise:
+        """The noise that some of the examples on one device show, if their sum explains them."""
         absent = [[i for i in range(self.examples) if i not in own] for own, _ in self.halves]
         return noise_of(self.basis, [fit for _, fit in self.halves], absent)
+
+    @property
+    def noise(self) -> Noise:
+        """Of the updates."""
+        return self.of_halves if self.is_sum else self.of_repeats
 
     @cached_property
     def is_sum(self) -> bool:
@@ -254,30 +251,19 @@ class Sums(Runs):
 
         What they leave unexplained is no noise if it stays in another order.
         """
-        if self.fits[0].unexplained > NO_SUM:
-            return False
-        usual = self.noise.usual(self.fits[0])
-        if usual <= _ROUGH:
-            return True
-        return usual <= _BENT * max(self.turned, ROUNDED * self.runs[0].rounding)
+        fit = self.fits[0]
+        usual = self.of_halves.level * np.sqrt(self.basis.spare) * fit.amount / fit.scale
+        return fit.unexplained <= NO_SUM and bool(
+            usual <= _ROUGH or usual <= _BENT * max(self.turned, 2 * self.runs[0].rounding)
+        )
 
     @cached_property
     def exact(self) -> float:
-        """Error of weights that the noise leaves, relative to the largest right one."""
-        return max(self.noise.tolerance(self.fits), _LEAST)
-
-    @property
-    def tolerance(self) -> float:
-        """Of weights: what the noise leaves, within limits."""
-        return min(self.exact, 0.2)
-
-    @cached_property
-    def left(self) -> float:
-        """How much of an update a hypothesis with unknown updates may leave over, relative."""
-        if not self.is_sum:
-            return _NEAR
-        usual = self.noise.usual(self.fits[0])
-        return min(_SAME + LOOSE * max(self.fits[0].unexplained, usual), NO_SUM)
+        """Error of weights that the noise leaves, relative to the largest one."""
+        amount = max(fit.amount / max(np.abs(fit.weights).max(), 1e-300) for fit in self.fits)
+        # Twice: the weights they are compared with are found too, and every replica rounds.
+        noise = 2 * self.noise.factor * self.noise.level * self.basis.gain.max() * amount
+        return float(max(noise, FLOOR))
 
     @cached_property
     def lengths(self) -> list[Vector]:
@@ -287,16 +273,64 @@ class Sums(Runs):
     @property
     def additive(self) -> bool:
         """Whether a part of the examples weighs on one device as the whole batch says."""
-        for part, fit in self.halves:
-            own = np.asarray(self.weights)[part]
-            said = np.ones(len(part)) if self.fixed else own / own.sum()
-            if np.abs(fit.weights[part] - said).max() > LOOSE * self.tolerance * said.max() + 1e-3:
+        for part, _ in self.halves:
+            own = np.zeros(self.examples)
+            own[part] = self.weights[part]
+            said = np.sign(own) if self.fixed else own / own.sum()
+            if self.off(self.alone(part), said @ self.sketches) > 1:
                 return False
         return True
 
-    def explained(self, fit: Fit) -> bool:
-        """Whether weights of examples explain an update, but for noise."""
-        return fit.unexplained <= max(self.noise.most(fit), 1e-6)
+    def off(self, run: Recorded, made: Vector) -> float:
+        """How far an update is from what should make it: up to 1 it may be noise.
+
+        What the examples span and what they do not are judged each by themselves, so that the few
+        numbers that tell their weights do not drown in the many others.
+        """
+        amount = max(self.basis.fit(own).amount for own in (run.sketch, made))
+        apart = run.sketch - made
+        inside = self.basis.directions @ apart
+        outside = apart - inside @ self.basis.directions
+        parts = ((inside, self.examples), (outside, self.basis.spare))
+        norms = [float(np.linalg.norm(part)) / self.noise.limit(count) for part, count in parts]
+        return max(norms) / amount
+
+    def made(self, table: Vector) -> Vector:
+        """The updates that a table of weights says: a row per layout."""
+        return table @ self.sketches
+
+    @property
+    def sound(self) -> bool:
+        """Whether all layouts do what one device does, and that as the user says."""
+        said = self.made(self.right)[0]
+        return self.agree and (not self.given or self.off(self.runs[0], said) <= 1)
+
+    def nearly_right(self, table: Vector) -> bool:
+        """Whether the splits are such that a table of weights says about what is right."""
+        right = self.right
+        return bool(np.abs(table - right).max() <= _LITTLE * right.max())
+
+    def tells(self, table: Vector) -> bool:
+        """Whether the updates, which are those of one device, refute a table of weights.
+
+        One number tells on a layout: how far the update goes where the table says. What updates are
+        apart shows the noise of that as well, without what is bent on one device.
+        """
+        apart = np.stack([run.sketch for run in self.runs]) - self.one
+        ways = self.made(table - self.right)
+        sizes = np.linalg.norm(ways, axis=1)
+        amounts = np.array([self.basis.fit(run.sketch).amount for run in self.runs])
+        spread = np.linalg.norm(apart, axis=1).max() / np.sqrt(self.alive)
+        seen = FLOOR * amounts + self.noise.factor * spread
+        limits = np.minimum(self.noise.limit(1) * amounts, seen)
+        found = np.abs(((ways - apart) * ways).sum(axis=1))
+        return bool((found > limits * sizes).any())
+
+    @cached_property
+    def explained(self) -> bool:
+        """Whether weights of examples explain all updates, but for noise."""
+        limit = self.noise.limit(self.basis.spare)
+        return all(float(np.linalg.norm(fit.residual)) <= limit * fit.amount for fit in self.fits)
 
     def held(self, weights: Vector) -> float:
         """How often a term of the singles comes along with such weights."""
@@ -304,38 +338,30 @@ class Sums(Runs):
 
     @property
     def bench(self) -> Bench:
-        """The weights found."""
-        image = np.eye(len(self.weights))
-        found = [fit.weights for fit in self.fits]
-        return Bench(self, found, [image] * len(found), self.tolerance)
-
-    @property
-    def wrong(self) -> float:
-        """How far the weights found are from the right ones, relative."""
-        return self.bench.error(self.said[0][1])
-
-    def steady(self) -> list[int]:
-        """The examples without those whose weights drown in noise."""
-        kept = list(range(self.examples))
-        while self.is_sum and len(kept) > ENOUGH:
-            basis = Basis([self.singles[i] for i in kept], self.recorder.parameters)
-            together = basis.fit(self.sketches[kept].sum(axis=0))
-            if replace(self.noise, basis=basis).tolerance([together]) <= _READABLE:
-                break
-            kept.pop(int(np.argmax(basis.gain)))
-        return kept
+        """What the examples span of the updates."""
+        ways = self.basis.directions
+        seen = [ways @ run.sketch for run in self.runs]
+        images = [ways @ self.sketches.T] * len(seen)
+        return Bench(self, seen, images, self.noise.limit(self.examples))
 
     def weighed(self, given: Vector | None) -> Sums:
         """The same with the weights of the examples on one device."""
         alone, count = self.fits[0].weights, self.examples
-        near = self.exact / 2  # so that weights that are rounded here stay within the tolerance
-        together, whole = self.sketches.sum(axis=0), self.runs[0].sketch
-        mean, total = (np.linalg.norm(whole - together / by) for by in (count, 1))
-        # Noise may hide all weights, but not which of these two is nearer.
-        fixed = bool(np.abs(alone - 1).max() < max(near, 1e-4) and total <= mean)
-        even = fixed or np.abs(alone - 1.0 / count).max() * count < near or (alone <= 0).any()
+        together = self.sketches.sum(axis=0)
+        fixed, mean = (self.off(self.runs[0], together / by) for by in (1, count))
+        even = min(fixed, mean) <= 1 or (alone <= 0).any()
         own = np.ones(count) if even else alone / alone.sum() * count
-        return replace(self, weights=own if given is None else given * 1.0, fixed=fixed)
+        weights = own if given is None else given * 1.0
+        return replace(self, weights=weights, fixed=fixed <= min(1, mean))
+
+
+def check_finite(run: Recorded, item: Layout) -> None:
+    """StepError where an update is no number."""
+    if not np.isfinite(run.sketch).all():
+        raise StepError(
+            f"[step] the update is not finite (NaN or inf) for {item}, though others are: look for "
+            "a division by a count or weight that is 0 there."
+        )
 
 
 def halves(count: int) -> list[list[int]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +14,10 @@ from samegrad.testing._catalogue import (
     OWN_MOMENTS,
     Mistake,
 )
-from samegrad.testing._hypotheses import simplest, terms
+from samegrad.testing._hypotheses import terms
 from samegrad.testing._layouts import Layout, of_shares
 from samegrad.testing._measure import Runs, Sums
-from samegrad.testing._select import UNNAMED, Bench, Frame, factors_alike
+from samegrad.testing._select import UNNAMED, Bench, Frame, factors_alike, simplest
 from samegrad.testing._updates import Recorded, Vector
 
 _EXACT = 1e-4  # relative; losses are often float32, printed, or both
@@ -32,35 +31,31 @@ def explain_statistics(seen: Runs) -> Mistake | None:
     compared with equal weights, and with the share of one replica alone; the others, such as means
     of squared gradients, with means of what the replicas make of their shares.
     """
-    runs = seen.runs
-    if any(run.statistics is None for run in runs):
+    if any(run.statistics is None for run in seen.runs):
         return None
-    near = seen.same
-    one = _moments(runs[0])
+    one, *others = map(_moments, seen.runs)
     scale = np.abs(one) if one.all() else np.full_like(one, np.abs(one).max() + 1e-300)
+    limit, top = seen.noise.limit(1), scale.max()
 
     def differ(values: Vector) -> npt.NDArray[np.bool_]:
-        return np.asarray(np.abs(values - one) > near * np.maximum(scale, 1e-3 * scale.max()))
+        return np.asarray(np.abs(values - one) > limit * np.maximum(scale, 1e-3 * top))
 
-    if not any(differ(_moments(run)).any() for run in runs):
+    if not any(differ(found).any() for found in others):
         return None
     equal, own_moments = True, False
-    for item, run in zip(seen.layouts[1:], runs[1:], strict=True):
+    for item, found in zip(seen.layouts[1:], others, strict=True):
         own = np.stack([_moments(seen.alone(group)) for group in of_shares(item)])
         sizes = np.array(item.sizes, dtype=np.float64)
-        weighted, mean, found = sizes / sizes.sum() @ own, own.mean(axis=0), _moments(run)
-        linear = ~differ(weighted)
+        weighted, mean = sizes / sizes.sum() @ own, own.mean(axis=0)
+        linear, wrong = ~differ(weighted), differ(found)
         if linear.any() and np.ptp(sizes) > 0:
-            equal &= bool((np.abs(mean - found) <= near * scale.max())[linear].all())
-        rest = differ(found) & ~linear
-        if rest.any() and not (differ(found) & linear).any():
+            equal &= bool((np.abs(mean - found) <= limit * top)[linear].all())
+        if (rest := wrong & ~linear).any() and not (wrong & linear).any():
             own_moments = any(
                 bool((np.abs(said - found) <= 1e-2 * np.abs(found))[rest].all())
                 for said in (weighted, mean)
             )
-    if own_moments:
-        return OWN_MOMENTS
-    return EQUAL_STATISTICS if equal else LOCAL_STATISTICS
+    return OWN_MOMENTS if own_moments else EQUAL_STATISTICS if equal else LOCAL_STATISTICS
 
 
 def _moments(run: Recorded) -> Vector:
@@ -68,11 +63,8 @@ def _moments(run: Recorded) -> Vector:
     return run.statistics
 
 
-class Report(NamedTuple):
-    """What is wrong with a reported loss: in words, and as a mistake if one explains it."""
-
-    words: str
-    cause: Mistake | None = None
+# What is wrong with a reported loss: in words, and as a mistake if one explains it.
+Report = tuple[str, Mistake | None]
 
 
 def explain_loss(seen: Runs) -> Report | None:
@@ -93,7 +85,7 @@ def explain_loss(seen: Runs) -> Report | None:
     tolerance = max(min(seen.tolerance, 1e-2), _EXACT)
     limit = tolerance * max(abs(float(found[0])), 1e-300)
     judge = replace(seen, fixed=bool(abs(found[0] - each.sum()) <= limit))
-    right = float(judge.right(0) @ each)
+    right = float(judge.right[0] @ each)
     if abs(right - found[0]) > limit:
         right = float(found[0])  # another function of the losses: agreement is all that is asked
     if (what := _difference(found, right, seen.layouts, tolerance)) is None:
@@ -119,10 +111,8 @@ def _of_a_term(judge: Runs, found: Vector, each: Vector, limit: float) -> list[M
 
 def _by_factor(what: str, found: Vector, frame: Frame, tolerance: float) -> Report:
     """One factor on all of it."""
-    if not found[0]:
-        return Report(what)
-    row = factors_alike(frame, found / found[0], tolerance)[0]
-    return Report(what) if row.name == UNNAMED else _named(what, row)
+    row = factors_alike(frame, found / found[0], tolerance)[0] if found[0] else None
+    return _named(what, row) if row and row.name != UNNAMED else (what, None)
 
 
 def _difference(
@@ -137,4 +127,4 @@ def _difference(
 
 def _named(what: str, row: Mistake) -> Report:
     more = f" ({row.report})" if row.report else ""
-    return Report(f"{what}: {row.name}{more}", row)
+    return f"{what}: {row.name}{more}", row

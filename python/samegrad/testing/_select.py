@@ -1,12 +1,13 @@
 """The simplest hypothesis that explains what is seen, within the noise.
 
-What is seen of a layout (the weights found, those of whole shares, one factor, a reported loss) is
-a linear function of the weights of the examples: a bench has both, and every search is on one.
+What is seen of a layout (updates, weights of whole shares, one factor, a reported loss) is a linear
+function of the weights of the examples: a bench has both, and every search of rows and points is on
+one. What has unknown vectors is a `Hypothesis`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -19,11 +20,11 @@ from samegrad.testing._situation import Situation
 from samegrad.testing._updates import Vector
 
 UNNAMED = "a factor on the whole update"
-LOOSE = 3  # times the tolerance, where numbers that are found are compared with each other
-TIE = 0.1  # of the tolerance, by which the better of two hypotheses must be better
 EQUAL = 1e-9  # relative; numbers that are equal but for float64
+_TIE = 0.1  # of the tolerance, by which the better of two hypotheses must be better
 _MAX_ALIKE = 4  # hypotheses that are told as one of
-Said = list[tuple[Mistake | None, Vector]]
+_CONSTANT = 4.0  # cost of a factor that only this step has
+_REFUTABLE = 4  # layouts beyond the unknowns
 
 
 @dataclass
@@ -56,28 +57,34 @@ class Frame:
         Returns:
             A row per layout; 0 for absent examples.
         """
-        places = [self.situation(p) for p in range(len(self.layouts))]
-        found = np.zeros((len(places), len(self.weights)))
-        for row, place in zip(found, places, strict=True):
-            row[: len(place.weights)] = predict(place) / (place.right if self.fixed else 1.0)
+        found = np.zeros((len(self.layouts), len(self.weights)))
+        for place, row in enumerate(found):
+            own = self.situation(place)
+            row[: len(own.weights)] = predict(own) / (own.right if self.fixed else 1.0)
         if self.fixed:
             return found
         alone = predict(self.situation(0, single=True))
         return np.asarray(found / np.where(alone == 0, 1.0, alone), dtype=np.float64)
 
-    def right(self, place: int) -> Vector:
-        """The weights that a layout should have, in terms of the single updates."""
-        own = self.situation(place)
-        found = np.zeros(len(self.weights))
-        found[: len(own.weights)] = 1.0 if self.fixed else own.right
-        return found
+    @cached_property
+    def right(self) -> Vector:
+        """The weights that the layouts should have, in terms of the single updates."""
+        return self.table(lambda own: own.right if not own.single else own.ones)
 
     @cached_property
-    def said(self) -> Said:
-        """What is right, and what each row says of all layouts: tables of weights."""
-        right = np.stack([self.right(place) for place in range(len(self.layouts))])
+    def said(self) -> list[tuple[Mistake | None, Vector]]:
+        """What is right, and what each row that can happen here says: tables of weights."""
+        empty = any(0 in item.sizes for item in self.layouts)
+        rows = [
+            row
+            for row in CATALOGUE
+            if (row.fixed or not self.fixed)
+            and (self.several or not row.micro)
+            and (self.uneven or not row.weighted)
+            and (empty or not row.empty)
+        ]
         with np.errstate(all="ignore"):
-            return [(None, right), *((row, self.table(row.predict)) for row in self.rows)]
+            return [(None, self.right), *((row, self.table(row.predict)) for row in rows)]
 
     @property
     def several(self) -> bool:
@@ -89,19 +96,6 @@ class Frame:
         """Whether examples have different weights."""
         return bool(np.ptp(self.weights) > EQUAL)
 
-    @property
-    def rows(self) -> list[Mistake]:
-        """The rows of the catalogue that can happen here."""
-        empty = any(0 in item.sizes for item in self.layouts)
-        return [
-            row
-            for row in CATALOGUE
-            if (row.fixed or not self.fixed)
-            and (self.several or not row.micro)
-            and (self.uneven or not row.weighted)
-            and (empty or not row.empty)
-        ]
-
 
 @dataclass
 class Bench:
@@ -111,65 +105,59 @@ class Bench:
         frame: The layouts.
         seen: Some numbers for each layout.
         images: For each layout, the matrix that makes them of weights.
-        tolerance: How far numbers may be off, relative to the largest of the layout.
+        tolerance: How far numbers may be off, relative to what they are made of.
     """
 
     frame: Frame
     seen: list[Vector]
     images: list[Vector]
     tolerance: float
-    _scales: list[float] = field(init=False)
 
-    def __post_init__(self) -> None:
-        self._scales = [
-            max(float(np.abs(image @ self.frame.right(p)).max()), 1e-300)
-            for p, image in enumerate(self.images)
-        ]
+    def fitted(self, tables: Vector, free: bool = False) -> tuple[Vector, Vector]:
+        """How tables of weights (one per row) explain what is seen.
 
-    def error(self, table: Vector) -> float:
-        """How far what is seen is from what a table of weights says, relative."""
-        errors = []
+        Returns:
+            One factor per layout on each table, the best if it is free or else 1, and the error
+            left.
+        """
+        factors, errors = [], []
         for p, (seen, image) in enumerate(zip(self.seen, self.images, strict=True)):
-            said = image @ table[p]
-            scale = max(self._scales[p], float(np.abs(said).max()))
-            errors.append(float(np.abs(seen - said).max()) / scale)
-        found = max(errors)
-        return found if np.isfinite(found) else np.inf
+            said = tables[:, p] @ image.T
+            squares = np.einsum("bq,bq->b", said, said)
+            factor = said @ seen / np.where(squares > 0, squares, 1.0) if free else 1 + 0 * squares
+            parts = tables[:, p] ** 2 @ (image**2).sum(axis=0)  # as independent noise adds up
+            amount = np.sqrt(squares + parts) * np.abs(factor)
+            left = np.linalg.norm(seen - factor[:, None] * said, axis=1)
+            factors.append(factor)
+            errors.append(left / np.maximum(amount, 1e-300))
+        return np.stack(factors), np.nan_to_num(np.max(errors, axis=0), nan=np.inf)
+
+    def fits(self, table: Vector) -> bool:
+        """Whether a table of weights explains what is seen."""
+        return bool(self.fitted(table[None])[1][0] <= self.tolerance)
 
     def named(self) -> list[Mistake]:
         """The rows that explain what is seen, of equal ones the simpler first."""
-        errors = [(self.error(table), row) for row, table in self.frame.said]
-        near = [(error, row) for error, row in errors if row and error <= self.tolerance]
+        said = self.frame.said
+        _, errors = self.fitted(np.stack([table for _, table in said]))
+        near = [(error, row) for error, (row, _) in zip(errors, said, strict=True)
+                if row and error <= self.tolerance]  # fmt: skip
         best = min((error for error, _ in near), default=0.0)
-        return [row for error, row in near if error <= best + TIE * self.tolerance]
+        return [row for error, row in near if error <= best + _TIE * self.tolerance]
 
     def explained(self) -> list[Mistake]:
         """Rows, or else points of the grammar, the simplest first; those behind it are ties."""
         return self.named() or self._points()
-
-    def _fitted(self, found: Sequence[Point]) -> tuple[Vector, Vector]:
-        """For each point, one factor per layout that fits it best, and the error left."""
-        factors, errors = [], []
-        tables = np.stack([self.frame.table(point) for point in found])
-        for p, (seen, image) in enumerate(zip(self.seen, self.images, strict=True)):
-            said = tables[:, p] @ image.T
-            squares = np.einsum("bq,bq->b", said, said)
-            factor = said @ seen / np.where(squares > 0, squares, 1.0)
-            left = np.abs(seen - factor[:, None] * said).max(axis=1)
-            scale = np.maximum(self._scales[p], np.abs(factor[:, None] * said).max(axis=1))
-            factors.append(factor)
-            errors.append(left / scale)
-        return np.stack(factors), np.nan_to_num(np.max(errors, axis=0), nan=np.inf)
 
     def _points(self) -> list[Mistake]:
         """Points of the grammar with powers of R and K, or with a constant."""
         frame = self.frame
         nodes = max(item.replicas for item in frame.layouts) > 2
         grid = points(frame.several, frame.uneven, nodes, frame.fixed)
-        said = np.array([[factor(one, item) for item in frame.layouts] for one in POWERS])
+        said = np.array([[_factor(one, item) for item in frame.layouts] for one in POWERS])
         accepted: list[tuple[float, float, Mistake]] = []
         with np.errstate(all="ignore"):
-            factors, errors = self._fitted(grid)
+            factors, errors = self.fitted(np.stack([frame.table(point) for point in grid]), True)
             for b in np.flatnonzero(errors <= self.tolerance):
                 off = np.abs(factors[:, b] / said - 1).max(axis=1)
                 first = int(np.argmax(off <= self.tolerance))  # the simplest powers
@@ -178,27 +166,58 @@ class Bench:
                     accepted.append((point.cost, max(off[first], errors[b]), called(point)))
                 elif (constant := self._constant(factors[:, b])) is not None:
                     row = _times(called(grid[b]), constant)
-                    accepted.append((grid[b].cost + 4.0, errors[b], row))
+                    accepted.append((grid[b].cost + _CONSTANT, errors[b], row))
         best = min((error for _, error, _ in accepted), default=0.0)
-        near = [item for item in accepted if item[1] <= best + TIE * self.tolerance]
+        near = [item for item in accepted if item[1] <= best + _TIE * self.tolerance]
         near.sort(key=lambda item: item[0])
-        least = near[0][0] if near else 0.0
-        rows = {row.name: row for cost, _, row in near if cost <= least + 1.0}
+        rows = {row.name: row for cost, _, row in near if cost <= near[0][0] + 1.0}
         return list(rows.values())[:_MAX_ALIKE]
 
     def _constant(self, factors: Vector) -> float | None:
         """A factor that all layouts of several replicas have, and one device has not."""
-        several = np.array(
-            [item.replicas * item.micro_batches > 1 for item in self.frame.layouts]
-        )  # fmt: skip
-        own = factors[several]
-        if len(own) < 2 or abs(factors[~several] - 1).max(initial=0.0) > self.tolerance:
+        several = np.array([item.replicas * item.micro_batches > 1 for item in self.frame.layouts])
+        own, one = factors[several], factors[~several]
+        if len(own) < 2 or abs(one - 1).max(initial=0.0) > self.tolerance:
             return None
-        same = float(np.ptp(own)) <= LOOSE * self.tolerance * float(np.abs(own).max())
+        same = np.ptp(own) <= 2 * self.tolerance * np.abs(own).max()
         return float(own.mean()) if same else None
 
 
-def factor(powers: Powers, item: Layout) -> float:
+@dataclass(frozen=True)
+class Hypothesis:
+    """What updates are, for each layout.
+
+    Args:
+        made: Makes the mistake that says so; None if it is none.
+        known: What is made of updates that were seen.
+        free: How often each unknown vector counts: a row per layout.
+    """
+
+    made: Callable[[], Mistake | None]
+    known: Vector | float
+    free: Vector
+
+
+def outside(values: Vector, columns: Vector) -> tuple[float, int]:
+    """The norm of what no combination of the columns makes (a row per layout), and their rank."""
+    left, strengths, _ = np.linalg.svd(columns, full_matrices=False)
+    rank = int((strengths > EQUAL * max(strengths[0], 1e-300)).sum()) if strengths.size else 0
+    kept = left[:, :rank]
+    return float(np.linalg.norm(values - kept @ (kept.T @ values))), rank
+
+
+def simplest(updates: Vector, alike: Iterable[Hypothesis], limit: float) -> list[Hypothesis]:
+    """Those that leave no more than noise: of them the fewest unknowns, then the least left."""
+    found = []
+    for one in alike:
+        error, rank = outside(updates - one.known, one.free)
+        if 0 < rank <= len(updates) - min(_REFUTABLE, len(updates) - 1) and error <= limit:
+            found.append((rank, error, one))
+    least, best = min((item[:2] for item in found), default=(0, 0.0))
+    return [one for rank, error, one in found if rank == least and error <= best + _TIE * limit]
+
+
+def _factor(powers: Powers, item: Layout) -> float:
     """R^a K^b."""
     return float(item.replicas ** powers[0] * item.micro_batches ** powers[1])
 
@@ -216,7 +235,7 @@ def called(point: Point) -> Mistake:
     base, (r, active, k) = replace(point, powers=(0, 0, 0)), point.powers
     if base == Point() and not {abs(r + active), abs(k)} <= {0, 1}:
         said = phrase((r + active, k))
-        return whole(f"the whole update is {said}", f"all examples are {said}", point)
+        return _whole(f"the whole update is {said}", f"all examples are {said}", point)
     found: list[tuple[Mistake, Powers]] = []
     for row in CATALOGUE:
         if row.point is not None and not row.empty and replace(row.point, powers=(0, 0, 0)) == base:
@@ -235,7 +254,7 @@ def called(point: Point) -> Mistake:
     return _joined(replace(row, point=point, formula=""), f"{row.name}; and {name}", sentence)
 
 
-def whole(name: str, sentence: str, point: Point | None = None, times: float = 1.0) -> Mistake:
+def _whole(name: str, sentence: str, point: Point | None = None, times: float = 1.0) -> Mistake:
     """A mistake that scales all examples alike."""
     formula = "" if point is not None and times == 1.0 else "f w_i / W  instead of  w_i / W"
     return Mistake(name, sentence, formula, point=point, remedy="size", factor=times)
@@ -243,7 +262,7 @@ def whole(name: str, sentence: str, point: Point | None = None, times: float = 1
 
 def _times(row: Mistake, value: float) -> Mistake:
     if row.point is None or row.point == Point():
-        return whole(
+        return _whole(
             f"a constant divides instead of the count: a factor of {value:.4g}",
             f"wherever several replicas run, all is multiplied by {value:.4g}, as a batch size or "
             "a world size does that is not that of this step (a short batch)", Point(), value,
@@ -261,9 +280,9 @@ def factors_alike(frame: Frame, factors: Vector, tolerance: float) -> list[Mista
     count = len(frame.weights)
     image = np.full((1, count), 1.0 / count if frame.fixed else 1.0)
     bench = Bench(frame, [np.array([f]) for f in factors], [image] * len(factors), tolerance)
-    ratios = [(row, frame.table(row.predict) / frame.said[0][1]) for row in bench.explained()]
+    ratios = [(row, frame.table(row.predict) / frame.right) for row in bench.explained()]
     if flat := [row for row, own in ratios if (np.ptp(own, 1) <= EQUAL * abs(own).max(1)).all()]:
         return flat
     listed = list(zip(factors, frame.layouts, strict=True))[:4]
     names = ", ".join(f"{value:.4g} for {item}" for value, item in listed)
-    return [whole(UNNAMED, f"all examples are scaled alike: {names}")]
+    return [_whole(UNNAMED, f"all examples are scaled alike: {names}")]

@@ -43,7 +43,7 @@ class Situation:
         return np.ones(len(self.weights))
 
     @cached_property
-    def places(self) -> tuple[Indices, Indices, Indices, Indices, Indices]:
+    def places(self) -> Indices:
         """Replica, micro-batch, and the places in the micro-batch, in the share and in all."""
         found = np.zeros((5, len(self.weights)), dtype=np.intp)
         in_all = 0
@@ -54,20 +54,20 @@ class Situation:
                     found[:, i] = r, k, place, in_share + place, in_all + place
                 in_share += len(part)
                 in_all += len(part)
-        return tuple(found)  # type: ignore[return-value]
+        return found
 
     @property
     def replica(self) -> Indices:
         """The replica of each example."""
-        return self.places[0]
+        return np.asarray(self.places[0])
 
     @property
     def micro_batch(self) -> Indices:
         """The micro-batch of each example."""
-        return self.places[1]
+        return np.asarray(self.places[1])
 
     @property
-    def order(self) -> tuple[Indices, Indices]:
+    def order(self) -> Indices:
         """The place of each example in its replica's share, and among all."""
         return self.places[3:]
 

@@ -81,22 +81,14 @@ def _one_number(loss: Any) -> float:
 
 
 class Recorder:
-    """Runs a step and keeps a random projection of its update.
+    """Runs a step and keeps a random projection of its update, of so many numbers (`width`).
 
     A relation that holds between updates holds between their projections, so millions of
-    parameters are solved with as thousands.
-
-    Args:
-        step: Takes the replicas' batches (lists of micro-batches where there are several).
-        batch: The global batch.
-        width: Numbers that are kept of an update.
-        seed: Of the signs.
+    parameters are solved with as thousands. `seed` is that of the signs.
     """
 
     def __init__(self, step: Step, batch: Any, width: int, seed: int = 0) -> None:
-        self._step = step
-        self._batch = batch
-        self._width = width
+        self._step, self._batch, self._width = step, batch, width
         self._signs: list[npt.NDArray[np.int8]] | None = None
         self._random = np.random.default_rng(seed)
         self.parameters = 0
@@ -106,15 +98,9 @@ class Recorder:
         self._batch = batch
 
     def run(self, arrangement: Layout) -> Recorded:
-        """The step on a layout of the batch.
-
-        Raises:
-            StepError: The update is None, no number, or of another structure than before.
-        """
-        shares = []
-        for share in arrangement.parts:
-            pieces = [take(self._batch, part) for part in share]
-            shares.append(pieces if arrangement.micro_batches > 1 else pieces[0])
+        """The step on a layout; StepError where its update is none, or of another structure."""
+        windows = [[take(self._batch, part) for part in share] for share in arrangement.parts]
+        shares = windows if arrangement.micro_batches > 1 else [window[0] for window in windows]
         result = self._call(shares, arrangement)
         outcome = result if isinstance(result, Outcome) else Outcome(result)
         arrays = self._arrays(outcome.update, arrangement)
@@ -167,24 +153,21 @@ class Recorder:
     def _projected(self, arrays: Sequence[Any]) -> tuple[Vector, Vector, float]:
         """The sketch, the square of each array, and the largest element, in one pass by blocks."""
         assert self._signs is not None
-        total, squares, peak, offset = np.zeros(self._width), np.zeros(len(arrays)), 0.0, 0
+        width, squares, peak, offset = self._width, np.zeros(len(arrays)), 0.0, 0
+        total = np.zeros(width)
         for place, (array, signs) in enumerate(zip(arrays, self._signs, strict=True)):
-            head = min((-offset) % self._width, array.size)
-            cuts = [0, *range(head, array.size, _BLOCK * self._width), array.size]
+            head = min((-offset) % width, array.size)
+            cuts = [0, *range(head, array.size, _BLOCK * width), array.size]
             for begin, end in itertools.pairwise(cuts):
                 block = np.asarray(array[begin:end], dtype=np.float64)
                 if not block.size:
                     continue
-                squares[place] += float(
-                    np.einsum("i,i->", block, block)
-                )  # BLAS would start threads
+                squares[place] += np.einsum("i,i->", block, block)  # BLAS would start threads
                 peak = max(peak, float(block.max()), -float(block.min()))
-                signed = block * signs[begin:end]
-                first = (offset + begin) % self._width
-                full = signed.size // self._width * self._width if first == 0 else 0
-                total += signed[:full].reshape(-1, self._width).sum(axis=0)
-                rest = signed[full:]
-                total[first : first + rest.size] += rest
+                signed, first = block * signs[begin:end], (offset + begin) % width
+                full = signed.size // width * width if first == 0 else 0
+                total += signed[:full].reshape(-1, width).sum(axis=0)
+                total[first : first + signed.size - full] += signed[full:]
             offset += array.size
         return total, squares, peak
 
@@ -203,17 +186,16 @@ class Recorder:
         for leaves in zip(*copies, strict=True):  # one at a time: copies may be large
             first, *others = (np.asarray(leaf).ravel() for leaf in leaves)
             for other in others:
-                if np.array_equal(first, other) or np.array_equal(first, other, equal_nan=True):
-                    continue
-                difference = float(np.abs(np.subtract(first, other, dtype=np.float64)).max())
-                largest = max(largest, difference if np.isfinite(difference) else np.inf)
+                same = np.array_equal(first, other)  # which is faster
+                if not same and not np.array_equal(first, other, equal_nan=True):
+                    apart = np.abs(np.subtract(first, other, dtype=np.float64)).max()
+                    largest = max(largest, float(apart) if np.isfinite(apart) else np.inf)
         if not largest or np.isinf(largest):
             return largest
         size = max(float(np.abs(np.asarray(leaf)).max(initial=0.0)) for leaf in copies[0])
         return largest / max(size, norm * 1e-12, 1e-300)
 
 
-ROUNDED = 2  # times rounding: every replica rounds its share, and then the sum is rounded
 _SAMPLES = 4096  # elements that are looked at one by one
 _BLOCK = 256  # sketches that fit in the cache as float64
 

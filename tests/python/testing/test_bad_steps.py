@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from steps import WEIGHTS, X, Y, count, mean, total
 
-from samegrad.testing import Outcome, StepError, diagnose, layout
+from samegrad.testing import Mistake, Outcome, StepError, diagnose, layout, uneven_sizes
 
 
 def right(shares):
@@ -117,3 +117,28 @@ def test_options_that_cannot_be_tried_are_named(options, words) -> None:
 def test_a_layout_has_a_number_of_micro_batches_that_can_be_listed(micro_batches: int) -> None:
     with pytest.raises(ValueError, match=rf"\[layout\] .* got {micro_batches}; "):
         layout([4, 3], micro_batches)
+
+
+@pytest.mark.parametrize("sizes", [(10.5, 3), (10, "3"), (10, 3, None)])
+def test_sizes_of_shares_are_whole_numbers(sizes) -> None:
+    with pytest.raises(TypeError, match=r"\[uneven_sizes\] \w+ must be a whole number: got "):
+        uneven_sizes(*sizes)
+
+
+@pytest.mark.parametrize("words", [{"name": None}, {"sentence": 1}, {"fix": []}, {"remedy": []}])
+def test_a_mistake_is_told_in_text(words) -> None:
+    (name,) = words
+    with pytest.raises(TypeError, match=rf"\[Mistake\] {name} must be text: got "):
+        Mistake(**{"name": "twice", "sentence": "all counts twice", **words})
+
+
+def test_an_update_that_is_no_number_on_some_layouts_has_no_cause_in_the_weights() -> None:
+    rows = np.random.default_rng(0).normal(size=(24, 40))
+
+    def normalised(shares):
+        rows = np.concatenate(shares)
+        update = np.tanh(rows - rows.mean(0)).sum(0) / (rows.std(0) + 0.1)
+        return update * (np.nan if len(shares) == 3 else 1.0)
+
+    with pytest.raises(StepError, match=r"not finite \(NaN or inf\) for 3 replicas of 4\+7"):
+        diagnose(normalised, rows)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from test_correct_steps import ROUGH, a_step
-from test_noise import a_correct_step
+from test_noise import a_correct_step, are_too_few
 
 from samegrad.testing import StepError, diagnose
 
@@ -111,7 +111,9 @@ def verdict(case: Case) -> str:
     try:
         found = diagnose(case.step, case.batch, **case.options)
     except StepError as error:
-        return "too few" if "there is no split" in str(error) else "refused"
+        replicas = case.options.get("replicas", (2, 3))
+        few = are_too_few(error, replicas, case.options.get("micro_batches", (1,)))
+        return "too few" if few else "refused"
     return "right" if found.correct else str(found)
 
 
@@ -141,6 +143,12 @@ def test_wrong_steps_in_noise_are_named() -> None:
     found = wrong_steps(300)
     assert found["right"] == 0 and found["refused"] <= 0.1 * found.total(), found
     assert found["named"] >= 0.9 * found.total(), found
+
+
+def test_a_small_term_on_every_replica_shows_beside_weak_examples_in_noise() -> None:
+    """Noise leaves their weights exact to a fifth only, but not a direction of all updates."""
+    name, case = a_wrong_step(758)
+    assert name == "once on every replica" and name in verdict(case)
 
 
 if __name__ == "__main__":
