@@ -16,6 +16,7 @@ from typing import Any
 
 import samegrad
 
+NO_INSTRUCTIONS = "this Python shows traces no instructions"  # some releases of 3.13
 _PACKAGE = os.path.dirname(samegrad.__file__)
 # `inspect` makes errors of its own of what is raised in it.
 _LEFT_OUT = (

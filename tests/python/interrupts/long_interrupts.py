@@ -25,7 +25,14 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from inject import build_starver, count_instructions, run_injected, run_signalled, run_starved
+from inject import (
+    NO_INSTRUCTIONS,
+    build_starver,
+    count_instructions,
+    run_injected,
+    run_signalled,
+    run_starved,
+)
 from program import STEPS, Program, what_is_left_on
 
 import samegrad as tf
@@ -247,6 +254,8 @@ def places(total: int, count: int, seed: int) -> Iterator[int]:
 def injections(check: Any, prepare: Any, count: int, seed: int) -> tuple[int, list[str]]:
     """Exceptions at chosen instructions. Returns how many, and what was broken."""
     total = count_instructions(prepare())
+    if total == 0:
+        sys.exit(NO_INSTRUCTIONS)
     broken, done = [], 0
     for i, at in enumerate(places(total, count, seed)):
         error = ERRORS[i % len(ERRORS)]
