@@ -117,9 +117,10 @@ void CommonMemory::prefer_large_pages(std::int64_t share, std::int64_t count) co
   constexpr int kCollapse = 25;
 #endif
   if (bytes_ < kLargePage) return;
-  const auto self = map(nullptr, 0, std::size_t(bytes_));
+  const auto mapped = map(nullptr, 0, std::size_t(bytes_));
   for (std::int64_t at = share * kLargePage; at + kLargePage <= bytes_; at += count * kLargePage) {
-    if (::madvise(self->data() + at, std::size_t(kLargePage), kCollapse) != 0) return;
+    mapped->data()[at] = std::byte{0};  // only what has a small page becomes a large one
+    if (::madvise(mapped->data() + at, std::size_t(kLargePage), kCollapse) != 0) return;
   }
 }
 

@@ -28,7 +28,7 @@ class CommonMemory {
                               std::size_t bytes) const;
   // What the memory of map() holds stays there for this process alone, whoever goes on writing.
   static void keep_for_itself(const Buffer& mapped);
-  // Asks for large pages, of `count` equal shares for one: of what is not there yet.
+  // Asks for large pages, of `count` shares for one, before anything is written.
   void prefer_large_pages(std::int64_t share, std::int64_t count) const;
 
   static constexpr std::int64_t kGrain = 4096, kLargePage = 2 << 20;

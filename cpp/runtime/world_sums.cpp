@@ -98,6 +98,8 @@ class WorldSums::Way {
  public:
   virtual ~Way() = default;
   virtual void fill(Flight& flight, const Fill& fill) = 0;
+  // Whether all have filled it.
+  virtual bool is_filled(const Flight& /*flight*/) const { return false; }
   // Once all have filled it: adds up the part that this rank has to.
   virtual void add(Flight& flight) = 0;
   // Once all have added up theirs.
@@ -125,6 +127,10 @@ class WorldSums::InSharedMemory final : public Way {
     }
     fill(states_);
     shared_.publish(Stage::kFilled, flight.number);
+  }
+
+  bool is_filled(const Flight& flight) const override {
+    return shared_.all_at(Stage::kFilled, flight.number);
   }
 
   void add(Flight& flight) override {
@@ -339,11 +345,21 @@ void WorldSums::start_flight(Flight started, const Fill& fill) {
   Flight& flight = flights_.emplace_back(std::move(started));
   past_caches_ = &way == in_shared_memory_.get() && flight.piece.bytes > kOneRoundBytes;
   way.fill(flight, fill);
-  if (flights_.size() > 1) add_next();
-  const auto is_done = [&](const Flight& first) {
-    return first.is_summed && (first.take_share || flights_.size() > 2);
+  if (flight.take_share) return add_what_is_filled();
+  while (flights_.size() > 1 && !flights_[flights_.size() - 2].is_summed) add_next();
+  while (flights_.size() > 2 || flights_.front().take_share) take_first();
+}
+
+// Nobody waits for others while there is a slot for one more: ranks that share a core go on for as
+// long as they can.
+void WorldSums::add_what_is_filled() {
+  const auto is_due = [&](const Flight& first) {
+    return flights_.size() >= kSlots || !first.take_share || way_->is_filled(first);
   };
-  while (!flights_.empty() && is_done(flights_.front())) take_first();
+  while (flights_.size() > 1 && is_due(flights_.front())) {
+    if (!flights_.front().is_summed) add_next();
+    take_first();
+  }
 }
 
 void WorldSums::put(std::byte* to, const std::byte* from, std::int64_t bytes) const {
@@ -456,7 +472,7 @@ void WorldSums::take_first() {
 
 void WorldSums::finish() {
   while (!flights_.empty()) {
-    if (!flights_.back().is_summed) add_next();
+    while (!flights_.back().is_summed) add_next();
     take_first();
   }
   if (way_) way_->finish();

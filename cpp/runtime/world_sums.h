@@ -119,6 +119,7 @@ class WorldSums {
   void start_as_bfloat16(const WorldPiece& piece, const Fill& fill, Take take);
   Way& shared_way();
   Way& way_of(const WorldPiece& piece);
+  void add_what_is_filled();
   void add_next();
   void take_first();
   Part part_of(const WorldPiece& piece, int rank) const;
