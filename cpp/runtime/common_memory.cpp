@@ -81,9 +81,9 @@ std::shared_ptr<Buffer> CommonMemory::map(const std::shared_ptr<CommonMemory>& s
   constexpr auto kLarge = std::size_t(kLargePage);
   const std::size_t length = whole_pages(bytes);
   const std::size_t spare = length < kLarge ? 0 : kLarge;
-  std::byte* const room = mapped_or_fail(
-      ::mmap(nullptr, length + spare, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0),
-      std::int64_t(bytes));
+  std::byte* const room = mapped_or_fail(::mmap(nullptr, length + spare, PROT_NONE,
+                                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0),
+                                         std::int64_t(bytes));
   const std::size_t skipped =
       spare ? (kLarge - reinterpret_cast<std::uintptr_t>(room) % kLarge) % kLarge : 0;
   if (skipped) ::munmap(room, skipped);

@@ -22,7 +22,8 @@ std::vector<std::size_t> shared_writes(const Plan& plan, UpdateId u, const Call&
     std::size_t found = kNoWrite;
     for (std::size_t w = 0; w < plan.graph.writes.size(); ++w) {
       const StateWrite& write = plan.graph.writes[w];
-      if (plan.stores[w] != Store::kInPlace || plan.root[write.value] != plan.root[result]) continue;
+      if (plan.stores[w] != Store::kInPlace || plan.root[write.value] != plan.root[result])
+        continue;
       const std::vector<Array>& components = call.variables[write.variable.index()]->components();
       const auto least = std::size_t(thresholds().common_state_bytes);
       if (components.size() == 1 && components[0].bytes() >= least) found = w;

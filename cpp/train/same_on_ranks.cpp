@@ -113,7 +113,7 @@ std::vector<Fact> facts_of(const Step& step, const Call& call, std::uint64_t fin
     if (step.program().variables[SlotId(v)].components > 1) continue;
     const Array& value = variable.components()[0];
     Hasher hasher;
-    hasher.bytes(value.raw(), value.bytes());
+    hasher.many(value.raw(), value.bytes());
     facts.push_back({"variable " + step.binding().names[v], hexadecimal(hasher.state())});
   }
   static std::atomic<bool> told{false};  // also where no step has variables

@@ -42,8 +42,7 @@ Graph program(int replicas) {
   for (const char* name : {"w", "m"}) graph.variables.push_back({name, 1});
   const Value w = graph.add_read(SlotId(0), {DType::kFloat32, {kIn, kOut}, {}});
   const Value m = graph.add_read(SlotId(1), {DType::kFloat32, {kIn, kOut}, {}});
-  const Value gradient =
-      b("matmul", {x, b("matmul", {x, w})}, MatmulAttrs{.transpose_a = true});
+  const Value gradient = b("matmul", {x, b("matmul", {x, w})}, MatmulAttrs{.transpose_a = true});
   const Value mean = b("all_reduce", {gradient}, AllReduceAttrs{.op = ReduceOp::kMean});
   const auto number = [&](float value) { return graph.add_constant(Array::scalar(value)); };
   const Value moved = b("add", {b("mul", {m, number(0.5f)}), mean});
@@ -93,10 +92,16 @@ class Trainer {
   const Plan& plan_;
   Executable executable_;
   ReplicaRange range_;
-  std::vector<std::shared_ptr<StateCell>> cells_ = {
-      std::make_shared<Weight>(Shape{kIn, kOut}, 0), std::make_shared<Weight>(Shape{kIn, kOut}, 5)};
+  std::vector<std::shared_ptr<StateCell>> cells_ = {std::make_shared<Weight>(Shape{kIn, kOut}, 0),
+                                                    std::make_shared<Weight>(Shape{kIn, kOut}, 5)};
   std::vector<std::vector<Array>> arguments_{1};
   Call call_;
+};
+
+// Large sums travel as bfloat16, up to the end of a test, however it ends.
+struct AsBFloat16 {
+  AsBFloat16() { set_sums_as_bfloat16(true); }
+  ~AsBFloat16() { set_sums_as_bfloat16(false); }
 };
 
 void check_one_update(const Plan& plan) {
@@ -107,8 +112,12 @@ void check_one_update(const Plan& plan) {
 }  // namespace
 
 TEST("each rank updates its share of what all have together, to the bits of one process") {
-  const std::vector<std::vector<int>> jobs = {{0, 1, 2},       {0, 2, 4},    {0, 1, 2, 3, 4},
-                                              {0, 3, 4},       {0, 1, 3, 4}, {0, 2, 5, 7},
+  const std::vector<std::vector<int>> jobs = {{0, 1, 2},
+                                              {0, 2, 4},
+                                              {0, 1, 2, 3, 4},
+                                              {0, 3, 4},
+                                              {0, 1, 3, 4},
+                                              {0, 2, 5, 7},
                                               {0, 1, 2, 3, 4, 5, 6, 7, 8}};
   for (const std::vector<int>& firsts : jobs) {
     const Plan plan = compile(program(firsts.back()));
@@ -208,7 +217,7 @@ TEST("a dry step leaves what lies in common memory as it is") {
 
 TEST("sums that travel as bfloat16 have the same bits in common memory as in messages") {
   const Plan plan = compile(program(3));
-  set_sums_as_bfloat16(true);
+  const AsBFloat16 narrow;
   std::vector<Array> sent(2), shared(2);
   for (const std::int64_t shared_bytes : {std::int64_t(0), kShared}) {
     std::vector<Array>& found = shared_bytes ? shared : sent;
@@ -221,7 +230,6 @@ TEST("sums that travel as bfloat16 have the same bits in common memory as in mes
       }
     });
   }
-  set_sums_as_bfloat16(false);
   for (std::size_t i = 0; i < 2; ++i) {
     CHECK(!std::memcmp(sent[i].raw(), shared[i].raw(), sent[i].bytes()), i);
   }
