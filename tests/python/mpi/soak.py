@@ -1,6 +1,6 @@
 """Kills a random rank at a random moment, again and again.
 
-    python tests/python/mpi/soak.py --kills 200 [--seed 1] [--python OTHER/bin/python]
+    python tests/python/mpi/soak.py --kills 200 [--seed 1] [--width 4000] [--python PYTHON]
 
 Each job has to end within a time limit, leave no process behind, and go on from its last checkpoint
 with another number of processes, to the weights of a job that nobody disturbed.
@@ -185,8 +185,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--width", type=int, default=0, help="4000: weights in common memory")
     parser.add_argument("--python", default=sys.executable, help="has mpi4py, beside its mpiexec")
     options = parser.parse_args()
+    os.environ["SAMEGRAD_TEST_WIDTH"] = str(options.width)
+    if options.width:  # updates block by block, however few examples there are
+        os.environ["SAMEGRAD_THRESHOLDS"] = "joined_examples=1"
     soak = Soak(Mpi(options.python), options.seed)
     while soak.told.kills < options.kills:
         soak.run(min(options.kills, soak.told.kills + 20))
