@@ -42,6 +42,7 @@ constexpr Named kTable[] = {
     NAMED(product_packed_bytes),
     NAMED(product_subtree_rows),
     NAMED(all_reduce_block),
+    NAMED(common_state_bytes),
     NAMED(parallel_loop_work),
     NAMED(parallel_operation_bytes),
     NAMED(parallel_replica_bytes),

@@ -44,6 +44,7 @@ struct Thresholds {
   std::int64_t product_packed_bytes;          // L3 / 2: of operands that all blocks share
   std::int64_t product_subtree_rows = 512;    // of operands that are packed at a time: long chains
   std::int64_t all_reduce_block;              // elements, L1 / 8: the stack of partial sums fits
+  std::int64_t common_state_bytes = 256 << 10;  // of a variable that ranks of a machine have once
   // ---- from where on a second thread is worth its while: what waking one costs, about 10 µs ----
   std::int64_t parallel_loop_work = 200'000;  // operations of a loop over examples or elements
   std::int64_t parallel_operation_bytes = 1 << 20;  // of an operation that has all rows

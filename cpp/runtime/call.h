@@ -26,6 +26,8 @@ class StateCell {
   // of writing into it.
   virtual std::vector<Array>& components() = 0;
   bool compared = false;  // with that of the other processes
+  // Where all ranks have it together; null: nowhere. All ranks say the same.
+  std::unique_ptr<CommonPlace> common;
 };
 
 // What the rounds of a loop share: operands that one of them prepared for all.

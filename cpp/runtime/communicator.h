@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "runtime/common_memory.h"
 #include "runtime/shared_memory.h"
 
 namespace samegrad {
@@ -74,6 +75,8 @@ class Communicator {
   virtual SharedMemory* shared() { return nullptr; }
   // Returns when all ranks have come so far in shared(). Throws where one is gone.
   virtual void wait_for(SharedMemory::Stage /*stage*/, std::int64_t /*count*/) {}
+  // Memory that all ranks map, which all ask for at the same time; null: they cannot.
+  virtual std::shared_ptr<CommonMemory> common(std::int64_t /*bytes*/) { return nullptr; }
   // Every rank comes to a call with the same facts, or all throw Disagreement, which says what
   // differs: by the end of settle(), which start() begins with.
   virtual void agree(std::vector<Fact> /*facts*/) {}

@@ -68,6 +68,8 @@ struct UpdateBinding {
   std::vector<Sum> sums;
   // Scratch that opening the operands takes at most, and that a task takes.
   std::size_t open_bytes = 0, task_bytes = 0;
+  // Of this run: what is updated lies in memory that all ranks see (common_state.h).
+  bool in_common = false;
 };
 
 // A pass over rows: where things lie in memory.

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/float_environment.h"
 
+#include "runtime/common_state.h"
 #include "runtime/reduce_update.h"
 #include "runtime/row_blocks.h"
 #include "runtime/row_reduction.h"
@@ -186,6 +187,7 @@ void Executable::copy_outputs(std::vector<std::vector<Array>>& outputs, Context&
 // another. Nothing is allocated after this.
 std::vector<Array> Executable::make_state(const Call& call, Context& context) {
   const Graph& graph = plan_.graph;
+  const std::vector<Array> common = common_state(plan_, call, context);
   std::vector<Array> fresh;
   fresh.reserve(graph.writes.size());
   bool in_place = false;
@@ -196,7 +198,8 @@ std::vector<Array> Executable::make_state(const Call& call, Context& context) {
     for (const Array& old : call.variables[write.variable.index()]->components()) {
       const bool keeps =
           store == Store::kNothing || (store != Store::kReplace && !call.dry && holds_alone(old));
-      fresh.push_back(keeps ? old : Array(old.dtype(), old.shape()));
+      const bool is_common = !common.empty() && common[w].defined();
+      fresh.push_back(is_common ? common[w] : keeps ? old : Array(old.dtype(), old.shape()));
     }
     if (store == Store::kInPlace) {
       in_place = true;
@@ -285,10 +288,10 @@ std::vector<std::vector<Array>> Executable::run(const Call& call, Context& conte
   const Memory memory(context);
   set_arguments(call, context);
   std::vector<std::vector<Array>> outputs = make_outputs(call, context);
+  if (call.communicator) context.open_world_sums(*call.communicator);
   std::vector<Array> fresh = make_state(call, context);
   context.refresh();
   context.share(call.rounds);
-  if (call.communicator) context.open_world_sums(*call.communicator);
   run_steps(call, context);
   context.close_world_sums();
   copy_outputs(outputs, context);

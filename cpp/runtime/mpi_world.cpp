@@ -180,6 +180,19 @@ std::vector<std::string> MpiWorld::gather(std::string_view own) {
   return all;
 }
 
+std::shared_ptr<CommonMemory> MpiWorld::common(std::int64_t bytes) {
+  if (!shared_ || !maps_common_) return nullptr;
+  std::shared_ptr<CommonMemory> memory;
+  if (rank_ == 0) memory = CommonMemory::create(bytes);
+  const std::string name = gather(memory ? memory->name() : "")[0];
+  if (rank_ != 0) memory = CommonMemory::open(name, bytes);
+  const std::vector<std::string> mapped = gather(memory ? "yes" : "");
+  maps_common_ = std::ranges::none_of(mapped, &std::string::empty);
+  if (!maps_common_) return nullptr;
+  memory->prefer_large_pages(rank_, size_);
+  return memory;
+}
+
 namespace {
 
 // Whoever waits is asked about it by the watch.

@@ -35,6 +35,7 @@ class MpiWorld {
                                                 std::span<const Message> receives);
   SharedMemory* shared() const { return shared_.get(); }
   void wait_for(SharedMemory::Stage stage, std::int64_t count);
+  std::shared_ptr<CommonMemory> common(std::int64_t bytes);
   void agree(std::vector<Fact> facts);
   void settle();
   void fail_with(std::string_view why) noexcept;
@@ -93,6 +94,8 @@ class MpiWorld {
   std::atomic<std::int64_t> patience_;
   std::atomic<std::int64_t> calls_{0};
   std::atomic<Clock::rep> waits_since_{0};  // 0: it does not
+
+  bool maps_common_ = true;  // until a rank cannot
 
   // Of the call at hand.
   std::vector<Fact> facts_;

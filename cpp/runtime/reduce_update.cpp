@@ -18,6 +18,16 @@
 namespace samegrad {
 namespace {
 
+// Small enough for a piece, and enough of them for many threads.
+Extent blocks_in_world(const UpdateBinding& binding, const WorldSums& world) {
+  constexpr std::int64_t kBlocksOfPiece = 8;
+  const TreeReduction& reduction = binding.sums[0].reduction;
+  const std::int64_t piece =
+      std::max<std::int64_t>(1, world.piece_bytes() / std::ssize(binding.sums));
+  return reduction.blocks(
+      std::max<std::int64_t>(1, reduction.whole.bytes * kBlocksOfPiece / piece));
+}
+
 class BlockwiseUpdate {
  public:
   BlockwiseUpdate(const Plan& plan, const ReduceUpdate& step, UpdateBinding& binding,
@@ -35,7 +45,7 @@ class BlockwiseUpdate {
           results[s] =
               reduce(s, block, {0, context_.replicas()}, own, s == last ? &prefetch : nullptr);
         }
-        finish(block, results, own);
+        finish(block, {0, block.size()}, results, own);
       });
     });
   }
@@ -46,6 +56,15 @@ class BlockwiseUpdate {
     self->cut(world);
     self->open_all([&] {
       for (const Piece& piece : self->pieces_) {
+        if (self->binding_.in_common) {
+          world.start_shared(
+              piece.of_world,
+              [&](std::span<std::byte* const> states) { self->fill(piece, states, world); },
+              [self, &piece, &world](const WorldSums::Summands& summands) {
+                self->take_share(piece, summands, world);
+              });
+          continue;
+        }
         world.start(
             piece.of_world,
             [&](std::span<std::byte* const> states) { self->fill(piece, states, world); },
@@ -59,7 +78,9 @@ class BlockwiseUpdate {
   struct Piece {
     WorldPiece of_world;
     std::int64_t begin;
-    std::vector<std::int64_t> at;  // of each block and sum in it
+    std::vector<std::int64_t> at = {};     // of each block and sum in it
+    std::vector<std::int64_t> first = {};  // of each block: how many elements come before it
+    std::int64_t elements = 0;             // of a sum
   };
 
   // Operands of the reductions are open until f() is over.
@@ -73,7 +94,7 @@ class BlockwiseUpdate {
   }
 
   void cut(const WorldSums& world) {
-    all_ = blocks_in_world(world);
+    all_ = blocks_in_world(binding_, world);
     for (std::int64_t i = 0; i < all_->cuts(); ++i) {
       const std::int64_t size = all_->cut(i).size();
       std::int64_t bytes = 0;
@@ -81,46 +102,82 @@ class BlockwiseUpdate {
         bytes += aligned(size * std::int64_t(size_of(sum.reduction.dtype)));
       }
       if (pieces_.empty() || pieces_.back().of_world.bytes + bytes > world.piece_bytes()) {
-        pieces_.push_back({{}, i, {}});
+        pieces_.push_back({.of_world = {}, .begin = i});
       }
       Piece& piece = pieces_.back();
+      piece.first.push_back(std::exchange(piece.elements, piece.elements + size));
       for (const UpdateBinding::Sum& sum : binding_.sums) {
-        piece.at.push_back(
-            piece.of_world.add(sum.reduction.dtype, size, sum.reduction.whole.bytes));
+        const auto [dtype, whole] = std::pair(sum.reduction.dtype, sum.reduction.whole.bytes);
+        piece.at.push_back(binding_.in_common ? piece.of_world.add_shared(dtype, size, whole)
+                                              : piece.of_world.add(dtype, size, whole));
       }
     }
   }
 
-  // Calls f(where the block is in each sum's part of the piece, block, scratch).
+  // Calls f(which number of the piece the first sum's block is, block, scratch).
   template <class F>
   void for_blocks_of(const Piece& piece, const F& f) const {
     const std::size_t sums = step_.sums.size();
     const auto count = std::int64_t(piece.at.size() / sums);
     for_blocks(*all_, piece.begin, piece.begin + count,
                [&](std::int64_t i, const Block& block, Scratch& own) {
-                 f(piece.at.data() + std::size_t(i - piece.begin) * sums, block, own);
+                 f(std::size_t(i - piece.begin) * sums, block, own);
                });
   }
 
   void fill(const Piece& piece, std::span<std::byte* const> states, const WorldSums& world) const {
-    for_blocks_of(piece, [&](const std::int64_t* at, const Block& block, Scratch& own) {
+    for_blocks_of(piece, [&](std::size_t first, const Block& block, Scratch& own) {
       for (std::size_t s = 0; s < step_.sums.size(); ++s) {
         for (std::size_t t = 0; t < states.size(); ++t) {
           const Scratch::Frame frame(own);
           const std::byte* sum = part_of(s, block, world.subtrees()[t], own);
-          world.put(states[t] + at[s], sum, block.size() * width(s));
+          if (binding_.in_common) {
+            const Share own = share_of(piece, first, block, world);
+            world.put_shared(states[t], piece.of_world.numbers[first + s], own, sum);
+          } else {
+            world.put(states[t] + piece.at[first + s], sum, block.size() * width(s));
+          }
         }
       }
     });
   }
 
   void take(const Piece& piece, const std::byte* sum) const {
-    for_blocks_of(piece, [&](const std::int64_t* at, const Block& block, Scratch& own) {
+    for_blocks_of(piece, [&](std::size_t first, const Block& block, Scratch& own) {
       std::byte** results = pointers(own);
       for (std::size_t s = 0; s < step_.sums.size(); ++s) {
-        results[s] = own_sum(s, sum + at[s], block, own);
+        results[s] = own_sum(s, sum + piece.at[first + s], block, own);
       }
-      finish(block, results, own);
+      finish(block, {0, block.size()}, results, own);
+    });
+  }
+
+  // What this rank updates of a block.
+  Share share_of(const Piece& piece, std::size_t first, const Block& block,
+                 const WorldSums& world) const {
+    const std::int64_t before = piece.first[first / step_.sums.size()], size = block.size();
+    const Share own = world.own_share(piece.elements);
+    return {std::clamp<std::int64_t>(own.begin - before, 0, size),
+            std::clamp<std::int64_t>(own.end - before, 0, size)};
+  }
+
+  // The variables lie in memory that all ranks see: each writes its share of a block, the sums of
+  // which stay in a cache.
+  void take_share(const Piece& piece, const WorldSums::Summands& summands,
+                  const WorldSums& world) const {
+    const std::int64_t most = thresholds().fused_piece;
+    for_blocks_of(piece, [&](std::size_t first, const Block& block, Scratch& own) {
+      const Share all = share_of(piece, first, block, world);
+      for (std::int64_t begin = all.begin; begin < all.end; begin += most) {
+        const Share some{begin, std::min(begin + most, all.end)};
+        const Scratch::Frame frame(own);
+        std::byte** results = pointers(own);
+        for (std::size_t s = 0; s < step_.sums.size(); ++s) {
+          results[s] = static_cast<std::byte*>(own.take(std::size_t(some.size() * width(s))));
+          summands.add_up(piece.of_world.numbers[first + s], some, results[s]);
+        }
+        finish(block, some, results, own);
+      }
     });
   }
 
@@ -136,16 +193,6 @@ class BlockwiseUpdate {
   bool is_divided(std::size_t s) const {
     const NodeId all_reduce = step_.sums[s].all_reduce;
     return all_reduce.exists() && is_mean(plan_.graph.nodes[all_reduce]);
-  }
-
-  // Small enough for a piece, and enough of them for many threads.
-  Extent blocks_in_world(const WorldSums& world) const {
-    constexpr std::int64_t kBlocksOfPiece = 8;
-    const TreeReduction& reduction = binding_.sums[0].reduction;
-    const std::int64_t piece =
-        std::max<std::int64_t>(1, world.piece_bytes() / std::ssize(binding_.sums));
-    return reduction.blocks(
-        std::max<std::int64_t>(1, reduction.whole.bytes * kBlocksOfPiece / piece));
   }
 
   bool is_parallel() const {
@@ -256,13 +303,13 @@ class BlockwiseUpdate {
     }
   }
 
-  // What follows once a block of each sum is complete.
-  void finish(const Block& block, std::byte* const* results, Scratch& scratch) const {
+  // What follows once some elements of a block of each sum are complete.
+  void finish(const Block& block, Share some, std::byte* const* results, Scratch& scratch) const {
     for (std::size_t s = 0; s < step_.sums.size(); ++s) {
-      if (is_divided(s)) divide(results[s], block.size(), binding_.sums[s].divisor);
+      if (is_divided(s)) divide(results[s], some.size(), binding_.sums[s].divisor);
     }
     if (!step_.update.exists()) return store(block, results[0]);
-    update(block, results, scratch);
+    update(block, some, results, scratch);
   }
 
   // The block of a sum over all examples of some replicas, row by row; with what else the update
@@ -352,24 +399,30 @@ class BlockwiseUpdate {
 
   std::int64_t columns() const { return binding_.sums[0].reduction.whole.block.columns; }
 
-  // Calls f(element of the result, element of the block, count) for pieces without a gap.
+  // Calls f(element of the result, element of the block, count) for pieces of [some.begin,
+  // some.end) of the block without a gap.
   template <class F>
-  void for_each_piece(const Block& block, const F& f) const {
-    if (block.columns == columns()) return f(block.row * columns(), std::int64_t(0), block.size());
-    for (std::int64_t row = 0; row < block.rows; ++row) {
-      f((block.row + row) * columns() + block.column, row * block.columns, block.columns);
+  void for_each_piece(const Block& block, Share some, const F& f) const {
+    const std::int64_t all = block.columns == columns() ? block.size() : block.columns;  // of one
+    for (std::int64_t at = some.begin; at < some.end;) {
+      const std::int64_t row = at / block.columns, column = at % block.columns;
+      const std::int64_t count = std::min((at / all + 1) * all, some.end) - at;
+      f((block.row + row) * columns() + block.column + column, at, count);
+      at += count;
     }
   }
 
   void store(const Block& block, const std::byte* from) const {
     const auto item = std::int64_t(size_of(binding_.sums[0].reduction.dtype));
     std::byte* to = context_.base(0, plan_.root[step_.sums[0].result]);
-    for_each_piece(block, [&](std::int64_t at, std::int64_t in_block, std::int64_t count) {
+    const Share all{0, block.size()};
+    for_each_piece(block, all, [&](std::int64_t at, std::int64_t in_block, std::int64_t count) {
       std::copy_n(from + in_block * item, count * item, to + at * item);
     });
   }
 
-  void update(const Block& block, std::byte* const* results, Scratch& scratch) const {
+  // results[s] is where the sum of element some.begin is.
+  void update(const Block& block, Share some, std::byte* const* results, Scratch& scratch) const {
     const Node& node = plan_.graph.nodes[step_.update];
     const std::vector<View>& whole = context_.node(step_.update).views[0];
     const std::int64_t size = binding_.sums[0].reduction.whole.block.size();
@@ -383,23 +436,19 @@ class BlockwiseUpdate {
                           .replica_context = context_.of_replica(0),
                           .scratch = scratch};
     auto* blocks = static_cast<const std::byte**>(scratch.take(inputs * sizeof(std::byte*)));
-    const bool is_one_piece = block.columns == columns();
-    for (std::size_t k = 0; k < all.size(); ++k) {
-      if (k < inputs) blocks[k] = sum_of(node.inputs[k], results);
-      if (k < inputs && whole[k].size() != size) continue;  // a number
-      views[k].shape = {is_one_piece ? block.size() : block.columns};
-    }
-    for_each_piece(block, [&](std::int64_t at, std::int64_t in_block, std::int64_t) {
+    for (std::size_t k = 0; k < inputs; ++k) blocks[k] = sum_of(node.inputs[k], results);
+    for_each_piece(block, some, [&](std::int64_t at, std::int64_t in_block, std::int64_t count) {
       for (std::size_t k = 0; k < all.size(); ++k) {
-        if (k < inputs && whole[k].size() != size) continue;
+        if (k < inputs && whole[k].size() != size) continue;  // a number
+        views[k].shape = {count};
         const auto item = std::int64_t(size_of(whole[k].dtype));
-        if (k < inputs && !blocks[k] && block.rows > 1) {
+        if (k < inputs && !blocks[k] && in_block + count < some.end) {
           // The next row of the block lies a whole row of the weights away.
           prefetch_bytes(whole[k].as<std::byte>() + (at + columns()) * item, block.columns * item,
                          8 << 10);
         }
         views[k].data = k < inputs && blocks[k]
-                            ? const_cast<std::byte*>(blocks[k]) + in_block * item
+                            ? const_cast<std::byte*>(blocks[k]) + (in_block - some.begin) * item
                             : whole[k].as<std::byte>() + at * item;
       }
       node.op->kernel(args);
@@ -426,6 +475,16 @@ class BlockwiseUpdate {
 };
 
 }  // namespace
+
+bool can_share(const UpdateBinding& binding, const WorldSums& world) {
+  const Extent all = blocks_in_world(binding, world);
+  if (all.cuts() == 0) return false;
+  std::int64_t bytes = 0;  // of a piece that has one block of each sum; the first is the largest
+  for (const UpdateBinding::Sum& sum : binding.sums) {
+    bytes += aligned(all.cut(0).size() * std::int64_t(size_of(sum.reduction.dtype)));
+  }
+  return bytes <= world.shared_bytes();
+}
 
 void run_reduce_update(const Plan& plan, UpdateId update, const Call& call, Context& context) {
   const ReduceUpdate& step = plan.updates[update];

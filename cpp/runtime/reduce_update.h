@@ -9,6 +9,9 @@ namespace samegrad {
 // Once nodes are bound.
 UpdateBinding bind_update(const Plan& plan, const ReduceUpdate& step, const Context& context);
 
+// Whether ranks can update what lies in common memory by shares.
+bool can_share(const UpdateBinding& binding, const WorldSums& world);
+
 // Of Plan::updates.
 void run_reduce_update(const Plan& plan, UpdateId update, const Call& call, Context& context);
 

@@ -60,7 +60,10 @@ SharedMemory::Record SharedMemory::record(int rank, std::int64_t call) const {
 void SharedMemory::publish(Stage stage, std::int64_t count) {
   header(rank_).counters[std::size_t(stage)].count.store(count);
   for (int other = 0; other < size(); ++other) {
-    if (other != rank_ && header(other).sleeps.load()) ring(header(other).bell);
+    Header& of = header(other);
+    if (other == rank_ || !of.sleeps.load()) continue;
+    // Who is the last one wakes it: where many ranks share a core, it would sleep again at once.
+    if (all_at(of.stage.load(), of.count.load())) ring(of.bell);
   }
 }
 
@@ -81,6 +84,8 @@ bool SharedMemory::spin(Stage stage, std::int64_t count) const {
 
 bool SharedMemory::doze(Stage stage, std::int64_t count) {
   Header& own = header(rank_);
+  own.stage.store(stage);
+  own.count.store(count);
   own.sleeps.store(1);
   // Read before the counters: who comes so far after they were read rings it.
   const std::uint32_t seen = own.bell.load();

@@ -55,10 +55,13 @@ class SharedMemory {
     alignas(kLine) std::array<Record, 2> records;
     alignas(kLine) std::atomic<std::uint32_t> bell;
     std::atomic<std::uint32_t> sleeps;
+    std::atomic<Stage> stage;  // that it sleeps for
+    std::atomic<std::int64_t> count;
   };
   static_assert(sizeof(Header) <= kHeaderBytes);
   static_assert(std::atomic<std::int64_t>::is_always_lock_free);
   static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
+  static_assert(std::atomic<Stage>::is_always_lock_free);
 
   Header& header(int rank) const {
     return *reinterpret_cast<Header*>(segments_[std::size_t(rank)]);

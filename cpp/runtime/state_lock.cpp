@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/process.h"
+#include "runtime/common_memory.h"
 
 namespace samegrad {
 namespace {
@@ -14,20 +15,24 @@ thread_local int uses_of_this_thread = 0;
 }  // namespace
 
 struct StateLock::State {
-  explicit State(bool is_poisoned) : poisoned(is_poisoned) {}
+  enum class Values { kKnown, kHalfWritten, kOfTheJob };
+  explicit State(Values found) : values(found) {}
   const std::uint64_t generation = process_generation();
-  const bool poisoned;
+  const Values values;
   std::shared_mutex mutex;
   std::atomic<bool> writing{false};
 };
 
 StateLock::State& StateLock::state() {
   // Never destroyed: threads may outlive static destruction.
-  static std::atomic<State*> current{new State(false)};
+  static std::atomic<State*> current{new State(State::Values::kKnown)};
   State* known = current.load();
   while (known->generation != process_generation()) {
     // Who held the parent's mutex does not exist here.
-    auto* fresh = new State(known->poisoned || known->writing);
+    State::Values values = known->values;
+    if (has_common_memory()) values = State::Values::kOfTheJob;
+    if (known->writing) values = State::Values::kHalfWritten;
+    auto* fresh = new State(values);
     if (current.compare_exchange_strong(known, fresh)) return *fresh;
     delete fresh;
   }
@@ -35,7 +40,12 @@ StateLock::State& StateLock::state() {
 }
 
 StateLock::StateLock(Use use, Blocking blocking) : use_(use), state_(&state()) {
-  if (state_->poisoned) {
+  if (state_->values == State::Values::kOfTheJob) {
+    fail(ErrorKind::kRuntime, "step",
+         "this process was forked from one of several processes that have their variables "
+         "together, and go on writing them; use multiprocessing's start method 'spawn'.");
+  }
+  if (state_->values == State::Values::kHalfWritten) {
     fail(ErrorKind::kRuntime, "step",
          "this process was forked while another thread wrote variables, whose values are therefore "
          "unknown here; fork between steps, or use multiprocessing's start method 'spawn'.");

@@ -4,9 +4,9 @@
 #include <array>
 #include <atomic>
 
+#include "base/error.h"
 #include "base/simd_copy.h"
 #include "base/thresholds.h"
-#include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
 #include "runtime/layout.h"
 #include "runtime/threads.h"
@@ -19,6 +19,7 @@ using Stage = SharedMemory::Stage;
 // Up to here a second round of messages costs more than adding up everywhere what all have sent.
 constexpr std::int64_t kOneRoundBytes = 16 << 10;
 constexpr std::int64_t kLine = 64;
+constexpr std::int64_t kGrain = 64;  // elements: shares begin with a line, of any type
 // Of messages: each rank gets so many bytes of a piece from each other, within bounds.
 constexpr std::int64_t kMessageBytes = 64 << 10, kLeastPiece = 1 << 20, kMostPiece = 64 << 20;
 // Pieces that are on their way: one is made, one added up, one used, and one for who is ahead.
@@ -44,18 +45,18 @@ std::int64_t WorldPiece::add(DType dtype, std::int64_t elements, std::int64_t su
   return at;
 }
 
-WorldSums::WorldSums(Communicator& communicator) : communicator_(communicator) {
-  for (int rank = 0; rank < communicator.size(); ++rank) {
-    const auto found = maximal_subtrees(communicator.replicas(), communicator.replicas_of(rank));
-    most_subtrees_ = std::max(most_subtrees_, std::ssize(found));
-    for (const ReplicaRange& subtree : found) {
-      all_.push_back({rank, subtree});
-      if (rank != communicator.rank()) continue;
-      const int first = communicator.own().begin;
-      own_.push_back({subtree.begin - first, subtree.end - first});
-    }
+std::int64_t WorldPiece::add_shared(DType dtype, std::int64_t elements, std::int64_t sum_bytes) {
+  add(dtype, elements, sum_bytes);
+  Packed& numbers_of = numbers.back();
+  if (numbers_of.narrow) {
+    numbers_of.dtype = DType::kBFloat16;
+    bytes = numbers_of.offset + aligned(elements * std::int64_t(size_of(DType::kBFloat16)));
   }
+  return numbers_of.offset;
 }
+
+WorldSums::WorldSums(Communicator& communicator)
+    : communicator_(communicator), tree_(communicator) {}
 
 // Of all strategies alike: the next one's sums may begin while others still take the last ones.
 std::int64_t WorldSums::shared_slot_bytes() const {
@@ -64,7 +65,11 @@ std::int64_t WorldSums::shared_slot_bytes() const {
 
 // A slot has the states of all subtrees of a rank, and a sum.
 std::int64_t WorldSums::shared_piece_bytes() const {
-  return shared_slot_bytes() / (most_subtrees_ + 1) / kLine * kLine;
+  return shared_slot_bytes() / (tree_.most() + 1) / kLine * kLine;
+}
+
+std::int64_t WorldSums::shared_bytes() const {
+  return communicator_.shared() ? shared_piece_bytes() : 0;
 }
 
 std::int64_t WorldSums::piece_bytes() const {
@@ -79,16 +84,28 @@ WorldSums::Part WorldSums::part_of(const WorldPiece& piece, int rank) const {
   return {lines * rank / ranks * kLine, lines * (rank + 1) / ranks * kLine};
 }
 
+Share WorldSums::own_share(std::int64_t elements) const {
+  const std::int64_t rank = communicator_.rank(), ranks = communicator_.size();
+  const auto bound = [&](std::int64_t r) {
+    return r == ranks ? elements : elements * r / ranks / kGrain * kGrain;
+  };
+  return {bound(rank), bound(rank + 1)};
+}
+
 // ---- how a sum travels ----
 
 class WorldSums::Way {
  public:
   virtual ~Way() = default;
   virtual void fill(Flight& flight, const Fill& fill) = 0;
+  // Whether all have filled it.
+  virtual bool is_filled(const Flight& /*flight*/) const { return false; }
   // Once all have filled it: adds up the part that this rank has to.
   virtual void add(Flight& flight) = 0;
   // Once all have added up theirs.
   virtual void take(Flight& flight) = 0;
+  // Once this rank has taken all: what others have to do for it.
+  virtual void finish() {}
 };
 
 // Each rank reads what the others have written.
@@ -105,39 +122,59 @@ class WorldSums::InSharedMemory final : public Way {
     flight.number = ++shared_.pieces;
     wait(Stage::kTaken, flight.number - std::int64_t(kSlots));
     states_.clear();
-    for (std::size_t i = 0; i < world_.own_.size(); ++i) {
+    for (std::size_t i = 0; i < world_.tree_.own().size(); ++i) {
       states_.push_back(state(flight, shared_.rank(), i));
     }
     fill(states_);
     shared_.publish(Stage::kFilled, flight.number);
   }
 
+  bool is_filled(const Flight& flight) const override {
+    return shared_.all_at(Stage::kFilled, flight.number);
+  }
+
   void add(Flight& flight) override {
     wait(Stage::kFilled, flight.number);
+    if (flight.take_share) {
+      find_states(flight, 0);
+      return flight.take_share(Summands(world_.tree_, states_));
+    }
     const bool alone = adds_alone(flight);
     const WorldPiece& of = flight.piece;
     const Part part = alone ? Part{0, of.bytes} : world_.part_of(of, shared_.rank());
-    states_.clear();
-    int rank = -1;
-    std::size_t i = 0;
-    for (const Subtree& subtree : world_.all_) {
-      i = subtree.rank == rank ? i + 1 : 0;
-      rank = subtree.rank;
-      states_.push_back(state(flight, rank, i) + part.begin);
-    }
+    find_states(flight, part.begin);
     world_.add(of, part, states_, alone ? own_sum(flight) : sum(flight));
     shared_.publish(Stage::kSummed, flight.number);
     if (all_alone()) flight.take(own_sum(flight));  // while it is in a cache
   }
 
   void take(Flight& flight) override {
-    const bool alone = adds_alone(flight);
-    if (!alone) wait(Stage::kSummed, flight.number);
-    if (!all_alone()) flight.take(alone ? own_sum(flight) : sum(flight));
+    if (flight.take_share) {
+      last_shared_ = flight.number;
+    } else {
+      const bool alone = adds_alone(flight);
+      if (!alone) wait(Stage::kSummed, flight.number);
+      if (!all_alone()) flight.take(alone ? own_sum(flight) : sum(flight));
+    }
     shared_.publish(Stage::kTaken, flight.number);
   }
 
+  void finish() override {
+    if (last_shared_) wait(Stage::kTaken, std::exchange(last_shared_, 0));
+  }
+
  private:
+  // Where all subtrees have it, from some byte of the piece on.
+  void find_states(const Flight& flight, std::int64_t from) {
+    states_.clear();
+    int rank = -1;
+    std::size_t i = 0;
+    for (const WorldTree::Subtree& subtree : world_.tree_.all()) {
+      i = subtree.rank == rank ? i + 1 : 0;
+      rank = subtree.rank;
+      states_.push_back(state(flight, rank, i) + from);
+    }
+  }
   std::size_t slot(const Flight& flight) const { return std::size_t(flight.number) % kSlots; }
   std::byte* state(const Flight& flight, int rank, std::size_t i) const {
     return shared_.data(rank) + std::int64_t(slot(flight)) * slot_bytes_ + std::int64_t(i) * most_;
@@ -145,7 +182,7 @@ class WorldSums::InSharedMemory final : public Way {
   // Ranks have those of the slots by turns.
   std::byte* sum(const Flight& flight) const {
     const auto rank = int(slot(flight) % std::size_t(shared_.size()));
-    return state(flight, rank, std::size_t(world_.most_subtrees_));
+    return state(flight, rank, std::size_t(world_.tree_.most()));
   }
   // What this rank has added up alone.
   std::byte* own_sum(const Flight& flight) const {
@@ -165,6 +202,7 @@ class WorldSums::InSharedMemory final : public Way {
   const std::int64_t most_, slot_bytes_;
   Leased sums_;
   std::vector<std::byte*> states_;
+  std::int64_t last_shared_ = 0;  // of which each rank takes its shares; 0: none since finish()
 };
 
 // Each rank sends the others what they add up, and gets their sums.
@@ -211,16 +249,17 @@ class WorldSums::InMessages final : public Way {
     Slot& slot = this->slot(flight);
     const std::int64_t bytes = flight.piece.bytes;
     const Part part = own_part(flight);
-    const auto others = std::int64_t(world_.all_.size() - world_.own_.size());
-    const std::int64_t all = bytes * (std::ssize(world_.own_) + 1) + others * part.bytes();
+    const auto others = std::int64_t(world_.tree_.all().size() - world_.tree_.own().size());
+    const std::int64_t all = bytes * (std::ssize(world_.tree_.own()) + 1) + others * part.bytes();
     if (slot.memory.size() < std::size_t(all)) slot.memory = Leased(std::size_t(all));
     slot.sum = slot.memory.data();
     slot.states.clear();
     slot.from.clear();
     std::byte* next = slot.sum + bytes;
-    for (std::size_t i = 0; i < world_.own_.size(); ++i, next += bytes) slot.states.push_back(next);
+    for (std::size_t i = 0; i < world_.tree_.own().size(); ++i, next += bytes)
+      slot.states.push_back(next);
     std::size_t mine = 0;
-    for (const Subtree& subtree : world_.all_) {
+    for (const WorldTree::Subtree& subtree : world_.tree_.all()) {
       if (subtree.rank == communicator().rank()) {
         slot.from.push_back(slot.states[mine++] + part.begin);
         continue;
@@ -243,9 +282,9 @@ class WorldSums::InMessages final : public Way {
         sends_.push_back({rank, state + theirs.begin, theirs.bytes()});
       }
     }
-    for (std::size_t i = 0; i < world_.all_.size() && own > 0; ++i) {
-      if (world_.all_[i].rank == communicator().rank()) continue;
-      receives_.push_back({world_.all_[i].rank, slot.from[i], own});
+    for (std::size_t i = 0; i < world_.tree_.all().size() && own > 0; ++i) {
+      if (world_.tree_.all()[i].rank == communicator().rank()) continue;
+      receives_.push_back({world_.tree_.all()[i].rank, slot.from[i], own});
     }
     slot.collected = communicator().start(sends_, receives_);
   }
@@ -274,22 +313,53 @@ class WorldSums::InMessages final : public Way {
 
 WorldSums::~WorldSums() = default;
 
+WorldSums::Way& WorldSums::shared_way() {
+  if (!in_shared_memory_) in_shared_memory_ = std::make_unique<InSharedMemory>(*this);
+  return *in_shared_memory_;
+}
+
 WorldSums::Way& WorldSums::way_of(const WorldPiece& piece) {
-  const bool fits = communicator_.shared() && piece.bytes <= shared_piece_bytes();
-  if (fits) {
-    if (!in_shared_memory_) in_shared_memory_ = std::make_unique<InSharedMemory>(*this);
-    return *in_shared_memory_;
-  }
+  if (communicator_.shared() && piece.bytes <= shared_piece_bytes()) return shared_way();
   if (!in_messages_) in_messages_ = std::make_unique<InMessages>(*this);
   return *in_messages_;
 }
 
 void WorldSums::start(const WorldPiece& piece, const Fill& fill, Take take) {
-  communicator_.settle();
   if (std::ranges::any_of(piece.numbers, &Packed::narrow)) {
     start_as_bfloat16(piece, fill, std::move(take));
   } else {
-    start_as_it_is(piece, fill, std::move(take));
+    start_flight({.piece = piece, .take = std::move(take)}, fill);
+  }
+}
+
+void WorldSums::start_shared(const WorldPiece& piece, const Fill& fill, TakeShare take) {
+  check_value(piece.bytes <= shared_bytes(), "WorldSums", "a piece that ranks share has at most ",
+              shared_bytes(), " bytes: got ", piece.bytes, ".");
+  start_flight({.piece = piece, .take_share = std::move(take)}, fill);
+}
+
+void WorldSums::start_flight(Flight started, const Fill& fill) {
+  communicator_.settle();
+  Way& way = started.take_share ? shared_way() : way_of(started.piece);
+  if (way_ != &way) finish();
+  way_ = &way;
+  Flight& flight = flights_.emplace_back(std::move(started));
+  past_caches_ = &way == in_shared_memory_.get() && flight.piece.bytes > kOneRoundBytes;
+  way.fill(flight, fill);
+  if (flight.take_share) return add_what_is_filled();
+  while (flights_.size() > 1 && !flights_[flights_.size() - 2].is_summed) add_next();
+  while (flights_.size() > 2 || flights_.front().take_share) take_first();
+}
+
+// Nobody waits for others while there is a slot for one more: ranks that share a core go on for as
+// long as they can.
+void WorldSums::add_what_is_filled() {
+  const auto is_due = [&](const Flight& first) {
+    return flights_.size() >= kSlots || !first.take_share || way_->is_filled(first);
+  };
+  while (flights_.size() > 1 && is_due(flights_.front())) {
+    if (!flights_.front().is_summed) add_next();
+    take_first();
   }
 }
 
@@ -301,52 +371,28 @@ void WorldSums::put(std::byte* to, const std::byte* from, std::int64_t bytes) co
   }
 }
 
-void WorldSums::start_as_it_is(const WorldPiece& piece, const Fill& fill, Take take) {
-  Way& way = way_of(piece);
-  if (way_ != &way) finish();
-  way_ = &way;
-  Flight& flight = flights_.emplace_back(Flight{piece, std::move(take), 0});
-  past_caches_ = &way == in_shared_memory_.get() && piece.bytes > kOneRoundBytes;
-  way.fill(flight, fill);
-  if (flights_.size() > 1) add_next();
-  if (flights_.size() > 2) take_first();
+// What this rank reads itself stays in its cache.
+void WorldSums::put_shared(std::byte* state, const Packed& numbers, Share own,
+                           const std::byte* from) const {
+  std::byte* const to = state + numbers.offset;
+  if (numbers.narrow) return put_as_bfloat16(to, from, numbers.elements);
+  const auto width = std::int64_t(size_of(numbers.dtype));
+  const std::int64_t begin = own.begin * width, end = own.end * width;
+  put(to, from, begin);
+  std::copy_n(from + begin, end - begin, to + begin);
+  put(to + end, from + end, numbers.elements * width - end);
 }
 
-// As the caller sees them large sums are float32, as they travel bfloat16.
-void WorldSums::start_as_bfloat16(const WorldPiece& piece, const Fill& fill, Take take) {
-  WorldPiece narrow;
-  for (const Packed& packed : piece.numbers) {
-    narrow.add(packed.narrow ? DType::kBFloat16 : packed.dtype, packed.elements, 0);
-  }
-  const auto convert = [](const WorldPiece& from, const std::byte* x, const WorldPiece& to,
-                          std::byte* y) {
-    for (std::size_t i = 0; i < from.numbers.size(); ++i) {
-      const Packed &a = from.numbers[i], &b = to.numbers[i];
-      if (a.dtype == b.dtype) {
-        std::copy_n(x + a.offset, a.elements * std::int64_t(size_of(a.dtype)), y + b.offset);
-      } else {
-        kernels().cast(a.dtype, b.dtype)(x + a.offset, y + b.offset, a.elements);
-      }
-    }
-  };
-  const std::size_t bytes = std::size_t(piece.bytes) * std::max<std::size_t>(own_.size(), 1);
-  if (wide_.size() < bytes) wide_ = Leased(bytes);
-  start_as_it_is(
-      narrow,
-      [&](std::span<std::byte* const> states) {
-        std::vector<std::byte*> wide;
-        for (std::size_t i = 0; i < own_.size(); ++i) {
-          wide.push_back(wide_.data() + std::int64_t(i) * piece.bytes);
-        }
-        past_caches_ = false;
-        fill(wide);
-        for (std::size_t i = 0; i < states.size(); ++i) convert(piece, wide[i], narrow, states[i]);
-      },
-      [this, convert, piece, narrow, take = std::move(take)](const std::byte* sum) {
-        if (wide_.size() < std::size_t(piece.bytes)) wide_ = Leased(std::size_t(piece.bytes));
-        convert(narrow, sum, piece, wide_.data());
-        take(wide_.data());
-      });
+void WorldSums::Summands::add_up(const Packed& numbers, Share of, std::byte* out) const {
+  const std::int64_t first = numbers.offset + of.begin * std::int64_t(size_of(numbers.dtype));
+  std::vector<const std::byte*> x;
+  x.reserve(states_.size());
+  for (const std::byte* state : states_) x.push_back(state + first);
+  if (!numbers.narrow) return tree_.add(numbers.dtype, x, of.size(), out);
+  const auto sums =
+      std::make_unique_for_overwrite<std::byte[]>(std::size_t(of.size()) * size_of(numbers.dtype));
+  tree_.add(numbers.dtype, x, of.size(), sums.get());
+  kernels().cast(DType::kBFloat16, DType::kFloat32)(sums.get(), out, of.size());
 }
 
 // Of the one whose turn it is.
@@ -363,9 +409,10 @@ void WorldSums::take_first() {
 
 void WorldSums::finish() {
   while (!flights_.empty()) {
-    if (!flights_.back().is_summed) add_next();
+    while (!flights_.back().is_summed) add_next();
     take_first();
   }
+  if (way_) way_->finish();
 }
 
 // ---- adding up ----
@@ -394,47 +441,8 @@ void WorldSums::add_packed(DType dtype, std::int64_t bytes, std::span<std::byte*
     std::vector<const std::byte*> x;
     x.reserve(from.size());
     for (const std::byte* state : from) x.push_back(state + begin * width);
-    if (dtype == DType::kBFloat16) return add_narrow_block(x, n, sum + begin * width);
-    add_block(dtype, x, n, sum + begin * width);
+    tree_.add(dtype, x, n, sum + begin * width);
   });
-}
-
-// Added in float32: the sum is rounded once.
-void WorldSums::add_narrow_block(std::span<const std::byte* const> x, std::int64_t n,
-                                 std::byte* out) const {
-  constexpr DType kWide = DType::kFloat32;
-  const std::int64_t bytes = n * std::int64_t(size_of(kWide));
-  const auto memory =
-      std::make_unique_for_overwrite<std::byte[]>(std::size_t(bytes) * (x.size() + 1));
-  const CastKernel widen = kernels().cast(DType::kBFloat16, kWide);
-  std::vector<const std::byte*> wide;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    std::byte* to = memory.get() + std::int64_t(i) * bytes;
-    widen(x[i], to, n);
-    wide.push_back(to);
-  }
-  std::byte* sum = memory.get() + std::int64_t(x.size()) * bytes;
-  add_block(kWide, wide, n, sum);
-  kernels().cast(kWide, DType::kBFloat16)(sum, out, n);
-}
-
-void WorldSums::add_block(DType dtype, std::span<const std::byte* const> x, std::int64_t n,
-                          std::byte* out) const {
-  const std::int64_t bytes = n * std::int64_t(size_of(dtype));
-  const BinaryKernel kernel = kernels().binary(BinaryFn::k_add, dtype);
-  const int levels = tree_levels(communicator_.replicas(), 1) - 1;  // but for the root's
-  const auto partials = std::make_unique_for_overwrite<std::byte[]>(std::size_t(bytes * levels));
-  std::array<const std::byte*, 64> at{};
-  std::size_t next = 0;
-  join_subtrees<Subtree>(
-      {0, communicator_.replicas()}, 0, all_, next,
-      [&](std::size_t i, int level) { at[std::size_t(level)] = x[i]; },
-      [&](int level) {
-        std::byte* sum = level == 0 ? out : partials.get() + (level - 1) * bytes;
-        kernel(at[std::size_t(level)], at[std::size_t(level) + 1], sum, n, 1, 1);
-        at[std::size_t(level)] = sum;
-      });
-  if (at[0] != out) std::copy_n(at[0], bytes, out);
 }
 
 }  // namespace samegrad

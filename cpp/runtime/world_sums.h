@@ -11,7 +11,7 @@
 
 #include "base/dtype.h"
 #include "runtime/communicator.h"
-#include "runtime/subtrees.h"
+#include "runtime/world_tree.h"
 #include "tensor/buffer_pool.h"
 
 namespace samegrad {
@@ -24,6 +24,12 @@ struct Packed {
   bool narrow;  // whether they travel as bfloat16
 };
 
+// Elements.
+struct Share {
+  std::int64_t begin, end;
+  std::int64_t size() const { return end - begin; }
+};
+
 // What is summed at a time; of equal sizes on all ranks.
 struct WorldPiece {
   std::vector<Packed> numbers;
@@ -31,6 +37,8 @@ struct WorldPiece {
 
   // Where they will lie; of a sum of so many bytes in all.
   std::int64_t add(DType dtype, std::int64_t elements, std::int64_t sum_bytes);
+  // The same as it travels in start_shared().
+  std::int64_t add_shared(DType dtype, std::int64_t elements, std::int64_t sum_bytes);
 };
 
 // Whether large sums of float32 travel as bfloat16, half as many bytes: each part of a sum is
@@ -51,7 +59,7 @@ class WorldSums {
   WorldSums& operator=(const WorldSums&) = delete;
 
   // Of this process; replicas are numbered from its first one.
-  std::span<const ReplicaRange> subtrees() const { return own_; }
+  std::span<const ReplicaRange> subtrees() const { return tree_.own(); }
   // What a piece should have at most.
   std::int64_t piece_bytes() const;
 
@@ -63,6 +71,30 @@ class WorldSums {
   void start(const WorldPiece& piece, const Fill& fill, Take take);
   // In `fill`: writes a part of a state. Several threads may, each its own parts.
   void put(std::byte* to, const std::byte* from, std::int64_t bytes) const;
+
+  // Where ranks share the work that follows, as what it writes is memory that all see, they share
+  // the sum, too: each adds up what it uses, when it does, and nobody writes it down.
+  class Summands {
+   public:
+    Summands(const WorldTree& tree, std::span<std::byte* const> states)
+        : tree_(tree), states_(states) {}
+    // The sums of some elements of the numbers, in the type that they had before they travelled.
+    void add_up(const Packed& numbers, Share of, std::byte* out) const;
+
+   private:
+    const WorldTree& tree_;
+    std::span<std::byte* const> states_;  // of all subtrees: where the piece begins
+  };
+  using TakeShare = std::function<void(const Summands& summands)>;
+  // How many bytes a piece may have for it: 0 if ranks share no memory.
+  std::int64_t shared_bytes() const;
+  // Of so many elements.
+  Share own_share(std::int64_t elements) const;
+  // As start(), where each rank uses its shares. What all have written is there after finish().
+  void start_shared(const WorldPiece& piece, const Fill& fill, TakeShare take);
+  // In `fill` of that, as put(): all numbers of a state at once, of which this rank will use some.
+  void put_shared(std::byte* state, const Packed& numbers, Share own, const std::byte* from) const;
+
   // Afterwards all that were started are taken.
   void finish();
 
@@ -71,24 +103,23 @@ class WorldSums {
     std::int64_t begin, end;
     std::int64_t bytes() const { return end - begin; }
   };
-  struct Subtree {
-    int rank;
-    ReplicaRange replicas;  // of the world
-  };
-  // A sum on its way.
+  // A sum on its way; each rank takes all of it, or its shares.
   struct Flight {
     WorldPiece piece;
-    Take take;
-    std::int64_t number;  // among those that went the same way
+    Take take = {};
+    TakeShare take_share = {};
+    std::int64_t number = 0;  // among those that went the same way
     bool is_summed = false;
   };
   class Way;
   class InMessages;
   class InSharedMemory;
 
-  void start_as_it_is(const WorldPiece& piece, const Fill& fill, Take take);
+  void start_flight(Flight started, const Fill& fill);
   void start_as_bfloat16(const WorldPiece& piece, const Fill& fill, Take take);
+  Way& shared_way();
   Way& way_of(const WorldPiece& piece);
+  void add_what_is_filled();
   void add_next();
   void take_first();
   Part part_of(const WorldPiece& piece, int rank) const;
@@ -99,14 +130,12 @@ class WorldSums {
            std::byte* sum) const;
   void add_packed(DType dtype, std::int64_t bytes, std::span<std::byte* const> from,
                   std::byte* sum) const;
-  void add_block(DType dtype, std::span<const std::byte* const> x, std::int64_t n,
-                 std::byte* out) const;
-  void add_narrow_block(std::span<const std::byte* const> x, std::int64_t n, std::byte* out) const;
+  void narrow_into(const WorldPiece& piece, const std::byte* from, const WorldPiece& narrow,
+                   std::byte* state) const;
+  void put_as_bfloat16(std::byte* to, const std::byte* from, std::int64_t elements) const;
 
   Communicator& communicator_;
-  std::vector<Subtree> all_;  // of all ranks, from left to right
-  std::vector<ReplicaRange> own_;
-  std::int64_t most_subtrees_ = 1;  // of a rank
+  const WorldTree tree_;
   std::unique_ptr<Way> in_messages_, in_shared_memory_;
   Way* way_ = nullptr;  // of those that are on their way: all go the same
   std::deque<Flight> flights_;

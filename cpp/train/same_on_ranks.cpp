@@ -59,6 +59,15 @@ std::uint64_t hash_of_all(const Counts& counts) {
   return hasher.state();
 }
 
+// Who has one there waits for shares of its update.
+std::string variables_in_common(const Call& call) {
+  Hasher hasher;
+  for (const std::shared_ptr<StateCell>& variable : call.variables) {
+    hasher.number(variable->common ? 1 : 0);
+  }
+  return hexadecimal(hasher.state());
+}
+
 // What the engine cuts the sums by that travel: bits do not depend on it, but who cuts otherwise
 // would wait for other messages.
 void add_machine(std::vector<Fact>& facts) {
@@ -94,6 +103,7 @@ std::vector<Fact> facts_of(const Step& step, const Call& call, std::uint64_t fin
                              {"sizes", hexadecimal(hash_of_all(counts))},
                              {"looks for NaN", call.check_finite ? "yes" : "no"},
                              {"sums travel as", sums_as_bfloat16() ? "bfloat16" : "they are"}};
+  facts.push_back({"variables in common memory", variables_in_common(call)});
   bool first = false;
   for (std::size_t v = 0; v < call.variables.size(); ++v) {
     StateCell& variable = *call.variables[v];
@@ -103,7 +113,7 @@ std::vector<Fact> facts_of(const Step& step, const Call& call, std::uint64_t fin
     if (step.program().variables[SlotId(v)].components > 1) continue;
     const Array& value = variable.components()[0];
     Hasher hasher;
-    hasher.bytes(value.raw(), value.bytes());
+    hasher.many(value.raw(), value.bytes());
     facts.push_back({"variable " + step.binding().names[v], hexadecimal(hasher.state())});
   }
   static std::atomic<bool> told{false};  // also where no step has variables

@@ -1,50 +1,18 @@
 // Sums of processes are on their way while later steps run.
 #include <algorithm>
 #include <cstring>
-#include <exception>
-#include <numeric>
-#include <optional>
 #include <string>
-#include <thread>
 
 #include "check.h"
 #include "ir/builder.h"
 #include "ops/attributes.h"
 #include "ops/registry.h"
+#include "ranks.h"
 #include "runtime/executor.h"
 #include "runtime/world_sums.h"
-#include "thread_communicator.h"
 
 namespace samegrad::testing {
 namespace {
-
-// Calls f(communicator) on threads that play ranks of one replica each; the first error is thrown.
-template <class F>
-void on_ranks(int ranks, std::int64_t shared_bytes, const F& f) {
-  Wire wire;
-  std::optional<ThreadSegments> shared;
-  if (shared_bytes) shared.emplace(ranks, shared_bytes);
-  std::vector<int> firsts(std::size_t(ranks) + 1);
-  std::iota(firsts.begin(), firsts.end(), 0);
-  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(ranks));
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      try {
-        ThreadCommunicator communicator(wire, rank, firsts, shared ? shared->of(rank) : nullptr);
-        f(communicator);
-      } catch (...) {
-        errors[std::size_t(rank)] = std::current_exception();
-        wire.abort("the other rank failed");
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  for (const std::exception_ptr& error : errors) {
-    if (error) std::rethrow_exception(error);
-  }
-  CHECK(wire.is_empty());
-}
 
 // Starts a sum of so many numbers, all of them `value`, and writes down what happens when.
 void start(WorldSums& sums, std::int64_t count, int value, std::string& events, int ranks = 2) {

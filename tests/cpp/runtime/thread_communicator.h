@@ -1,6 +1,7 @@
 // Threads of one process that play its ranks.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <condition_variable>
 #include <cstring>
@@ -75,6 +76,22 @@ class ThreadCommunicator final : public Communicator {
   void wait_for(SharedMemory::Stage stage, std::int64_t count) override {
     while (!shared_->doze(stage, count)) wire_.check();
   }
+  std::shared_ptr<CommonMemory> common(std::int64_t bytes) override {
+    std::array<std::byte, 128> name{};
+    const auto message = [&](int rank) {
+      return Message{rank, name.data(), std::int64_t(name.size())};
+    };
+    if (rank() > 0) {
+      wire_.receive(rank(), message(0));
+      return CommonMemory::open(reinterpret_cast<const char*>(name.data()), bytes);
+    }
+    const std::shared_ptr<CommonMemory> memory = CommonMemory::create(bytes);
+    const std::string text = memory->name();
+    std::memcpy(name.data(), text.data(), std::min(text.size(), name.size() - 1));
+    for (int other = 1; other < size(); ++other) wire_.send(0, message(other));
+    kept_.push_back(memory);  // others may open it later
+    return memory;
+  }
   void abort(std::string_view why) noexcept override {
     wire_.abort("rank " + std::to_string(rank()) + " failed: " + std::string(why));
   }
@@ -96,6 +113,7 @@ class ThreadCommunicator final : public Communicator {
 
   Wire& wire_;
   SharedMemory* shared_;
+  std::vector<std::shared_ptr<CommonMemory>> kept_;
 };
 
 // Segments of threads that play ranks, and each one's view of them.

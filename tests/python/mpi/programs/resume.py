@@ -28,14 +28,17 @@ x = rng.normal(size=(48, 20)).astype(np.float32)
 data = tf.data.Dataset.from_tensor_slices((x, x.sum(axis=1, keepdims=True)))
 data = data.shuffle(48, seed=1).batch(24).repeat()
 iterator = iter(strategy.experimental_distribute_dataset(data))
+width = int(os.environ.get("SAMEGRAD_TEST_WIDTH", "0"))  # many: weights in common memory
 with strategy.scope():
-    model = tf.keras.Sequential([tf.keras.layers.Dropout(0.1), tf.keras.layers.Dense(1)])
+    wide = [tf.keras.layers.Dense(width)] if width else []
+    model = tf.keras.Sequential([tf.keras.layers.Dropout(0.1), *wide, tf.keras.layers.Dense(1)])
     model.build((None, 20))
     optimizer = tf.keras.optimizers.Adam(0.01)
 step = tf.Variable(0)
 checkpoint = tf.train.Checkpoint(model=model, optimizer=optimizer, iterator=iterator, step=step)
 manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=2)
 manager.restore_or_initialize()
+begin = int(step)
 
 
 @tf.function
@@ -59,4 +62,7 @@ while int(step) < STEPS:
     step.assign_add(1)
     manager.save()
 digest = hashlib.sha256(b"".join(v.numpy().tobytes() for v in model.variables))
+if width and int(step) > begin and tf.distribute.processes.size() > 1:
+    with open("/proc/self/maps", encoding="utf-8") as maps:
+        assert "memfd:samegrad" in maps.read(), "no weights in common memory"
 sys.stdout.write(f"weights {digest.hexdigest()[:16]}\n")

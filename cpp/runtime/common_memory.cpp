@@ -1,0 +1,144 @@
+#include "runtime/common_memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+
+namespace samegrad {
+namespace {
+
+std::atomic<bool> any{false};
+
+struct stat facts_of(int file) {
+  struct stat facts {};
+  if (::fstat(file, &facts) != 0) facts.st_ino = 0;
+  return facts;
+}
+
+[[noreturn]] void no_memory(std::int64_t bytes) {
+  fail(ErrorKind::kMemory, "variable", "the system maps no memory for ", bytes,
+       " bytes that all processes share; use fewer or smaller variables.");
+}
+
+std::byte* mapped_or_fail(void* memory, std::int64_t bytes) {
+  if (memory == MAP_FAILED) no_memory(bytes);
+  return static_cast<std::byte*>(memory);
+}
+
+std::size_t whole_pages(std::size_t bytes) {
+  constexpr auto kPage = std::size_t(CommonMemory::kGrain);
+  return std::max((bytes + kPage - 1) / kPage * kPage, kPage);
+}
+
+}  // namespace
+
+std::shared_ptr<CommonMemory> CommonMemory::create(std::int64_t bytes) {
+  const int file = ::memfd_create("samegrad", MFD_CLOEXEC);
+  if (file < 0) return nullptr;
+  std::shared_ptr<CommonMemory> made(new CommonMemory(file, bytes));
+  return ::ftruncate(file, bytes) == 0 ? made : nullptr;
+}
+
+std::string CommonMemory::name() const {
+  const struct stat facts = facts_of(file_);
+  return std::to_string(facts.st_dev) + ":" + std::to_string(facts.st_ino) + ":/proc/" +
+         std::to_string(::getpid()) + "/fd/" + std::to_string(file_);
+}
+
+std::shared_ptr<CommonMemory> CommonMemory::open(const std::string& name, std::int64_t bytes) {
+  const std::size_t path = name.find('/');
+  if (path == std::string::npos) return nullptr;
+  const int file = ::open(name.c_str() + path, O_RDWR | O_CLOEXEC);
+  if (file < 0) return nullptr;
+  std::shared_ptr<CommonMemory> found(new CommonMemory(file, bytes));
+  // Processes of containers may number each other otherwise.
+  const struct stat facts = facts_of(file);
+  const std::string here = std::to_string(facts.st_dev) + ":" + std::to_string(facts.st_ino) + ":";
+  return name.starts_with(here) && facts.st_size == bytes ? found : nullptr;
+}
+
+CommonMemory::~CommonMemory() {
+  ::close(file_);
+}
+
+std::int64_t CommonMemory::next_offset(std::int64_t end, std::int64_t bytes) {
+  const std::int64_t grain = bytes < kLargePage ? kGrain : kLargePage;
+  return (end + grain - 1) / grain * grain;
+}
+
+std::shared_ptr<Buffer> CommonMemory::map(const std::shared_ptr<CommonMemory>& self,
+                                          std::int64_t offset, std::size_t bytes) const {
+  any = true;
+  // At an address that has large pages where the file has them.
+  constexpr auto kLarge = std::size_t(kLargePage);
+  const std::size_t length = whole_pages(bytes);
+  const std::size_t spare = length < kLarge ? 0 : kLarge;
+  std::byte* const room = mapped_or_fail(::mmap(nullptr, length + spare, PROT_NONE,
+                                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0),
+                                         std::int64_t(bytes));
+  const std::size_t skipped =
+      spare ? (kLarge - reinterpret_cast<std::uintptr_t>(room) % kLarge) % kLarge : 0;
+  if (skipped) ::munmap(room, skipped);
+  if (spare > skipped) ::munmap(room + skipped + length, spare - skipped);
+  std::byte* const data = room + skipped;
+  if (::mmap(data, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file_, offset) ==
+      MAP_FAILED) {
+    ::munmap(data, length);
+    no_memory(std::int64_t(bytes));
+  }
+  return std::make_shared<Buffer>(data, bytes,
+                                  [self, data, length] { (void)::munmap(data, length); });
+}
+
+void CommonMemory::keep_for_itself(const Buffer& mapped) {
+  const std::size_t length = whole_pages(mapped.size());
+  std::byte* const copy = mapped_or_fail(
+      ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+      std::int64_t(mapped.size()));
+  std::memcpy(copy, mapped.data(), mapped.size());
+  if (::mremap(copy, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, mapped.data()) == MAP_FAILED) {
+    ::munmap(copy, length);
+    no_memory(std::int64_t(mapped.size()));
+  }
+}
+
+void CommonMemory::prefer_large_pages(std::int64_t share, std::int64_t count) const {
+#ifdef MADV_COLLAPSE
+  constexpr int kCollapse = MADV_COLLAPSE;
+#else
+  constexpr int kCollapse = 25;
+#endif
+  if (bytes_ < kLargePage) return;
+  const auto mapped = map(nullptr, 0, std::size_t(bytes_));
+  for (std::int64_t at = share * kLargePage; at + kLargePage <= bytes_; at += count * kLargePage) {
+    mapped->data()[at] = std::byte{0};  // only what has a small page becomes a large one
+    if (::madvise(mapped->data() + at, std::size_t(kLargePage), kCollapse) != 0) return;
+  }
+}
+
+Array CommonPlace::array(const Array& now) {
+  if (const std::shared_ptr<Buffer> mapped = mapped_.lock()) {
+    if (now.buffer() == mapped && mapped.use_count() == 2) {  // now's and this one
+      std::atomic_thread_fence(std::memory_order_acquire);
+      return now;
+    }
+    CommonMemory::keep_for_itself(*mapped);
+  }
+  const std::shared_ptr<Buffer> fresh = memory_->map(memory_, offset_, now.bytes());
+  mapped_ = fresh;
+  return Array(now.dtype(), now.shape(), fresh);
+}
+
+bool has_common_memory() {
+  return any;
+}
+
+}  // namespace samegrad

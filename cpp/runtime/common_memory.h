@@ -1,0 +1,64 @@
+// Memory that all ranks of a job on one machine map, for what is equal on all of them: a variable
+// that lies there is in memory once, and each rank updates its share of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "tensor/array.h"
+
+namespace samegrad {
+
+class CommonMemory {
+ public:
+  // Pages of zeros, which take memory once they are written; null where the system gives none.
+  static std::shared_ptr<CommonMemory> create(std::int64_t bytes);
+  // That of another process of this machine, by its name; null where it is not to be had.
+  static std::shared_ptr<CommonMemory> open(const std::string& name, std::int64_t bytes);
+  ~CommonMemory();
+  CommonMemory(const CommonMemory&) = delete;
+  CommonMemory& operator=(const CommonMemory&) = delete;
+
+  // By which others open it while this process lives.
+  std::string name() const;
+  // A part of it as an array, at an address of its own; offset is a multiple of kGrain.
+  std::shared_ptr<Buffer> map(const std::shared_ptr<CommonMemory>& self, std::int64_t offset,
+                              std::size_t bytes) const;
+  // What the memory of map() holds stays there for this process alone, whoever goes on writing.
+  static void keep_for_itself(const Buffer& mapped);
+  // Asks for large pages, of `count` shares for one, before anything is written.
+  void prefer_large_pages(std::int64_t share, std::int64_t count) const;
+
+  static constexpr std::int64_t kGrain = 4096, kLargePage = 2 << 20;
+  // Where an array of so many bytes may begin after another one.
+  static std::int64_t next_offset(std::int64_t end, std::int64_t bytes);
+
+ private:
+  CommonMemory(int file, std::int64_t bytes) : file_(file), bytes_(bytes) {}
+
+  const int file_;
+  const std::int64_t bytes_;
+};
+
+// Where all ranks have the value of a variable together.
+class CommonPlace {
+ public:
+  CommonPlace(std::shared_ptr<CommonMemory> memory, std::int64_t offset)
+      : memory_(std::move(memory)), offset_(offset) {}
+
+  // The place as an array that may be written into; `now` is the variable's. Who else holds an
+  // array of the place keeps what is in it.
+  Array array(const Array& now);
+
+ private:
+  const std::shared_ptr<CommonMemory> memory_;
+  const std::int64_t offset_;
+  std::weak_ptr<Buffer> mapped_;
+};
+
+// Whether this process has ever mapped some: its forked children would see it change.
+bool has_common_memory();
+
+}  // namespace samegrad

@@ -1,0 +1,82 @@
+#include "runtime/common_state.h"
+
+#include <algorithm>
+
+#include "base/thresholds.h"
+#include "runtime/reduce_update.h"
+
+namespace samegrad {
+namespace {
+
+constexpr std::size_t kNoWrite = SIZE_MAX;
+
+// The write of each result of an update, if all of them are written in place and ranks can share
+// the work; else none.
+std::vector<std::size_t> shared_writes(const Plan& plan, UpdateId u, const Call& call,
+                                       Context& context) {
+  const ReduceUpdate& update = plan.updates[u];
+  if (!update.has_replicas() || !update.update.exists()) return {};
+  if (!can_share(context.update(u), context.world_sums())) return {};
+  std::vector<std::size_t> writes;
+  for (const Value result : plan.graph.nodes[update.update].outputs) {
+    std::size_t found = kNoWrite;
+    for (std::size_t w = 0; w < plan.graph.writes.size(); ++w) {
+      const StateWrite& write = plan.graph.writes[w];
+      if (plan.stores[w] != Store::kInPlace || plan.root[write.value] != plan.root[result])
+        continue;
+      const std::vector<Array>& components = call.variables[write.variable.index()]->components();
+      const auto least = std::size_t(thresholds().common_state_bytes);
+      if (components.size() == 1 && components[0].bytes() >= least) found = w;
+    }
+    if (found == kNoWrite) return {};
+    writes.push_back(found);
+  }
+  return writes;
+}
+
+// Memory for those that have no place in common; false: there is none.
+bool find_places(const Plan& plan, const std::vector<std::size_t>& writes, const Call& call) {
+  std::vector<std::pair<StateCell*, std::int64_t>> fresh;
+  std::int64_t end = 0;
+  for (const std::size_t w : writes) {
+    StateCell& variable = *call.variables[plan.graph.writes[w].variable.index()];
+    if (variable.common) continue;
+    const auto bytes = std::int64_t(variable.components()[0].bytes());
+    const std::int64_t offset = CommonMemory::next_offset(end, bytes);
+    fresh.emplace_back(&variable, offset);
+    end = offset + bytes;
+  }
+  if (fresh.empty()) return true;
+  const auto memory = call.communicator->common(CommonMemory::next_offset(end, 1));
+  if (!memory) return false;
+  for (const auto& [variable, offset] : fresh) {
+    variable->common = std::make_unique<CommonPlace>(memory, offset);
+  }
+  return true;
+}
+
+}  // namespace
+
+std::vector<Array> common_state(const Plan& plan, const Call& call, Context& context) {
+  for (const UpdateId u : plan.updates.ids()) context.update(u).in_common = false;
+  if (!call.communicator || !call.communicator->shared() || call.dry) return {};
+  if (call.communicator->size() < 2) return {};
+  std::vector<std::size_t> writes;
+  std::vector<UpdateId> updates;
+  for (const UpdateId u : plan.updates.ids()) {
+    const std::vector<std::size_t> of = shared_writes(plan, u, call, context);
+    if (of.empty()) continue;
+    writes.insert(writes.end(), of.begin(), of.end());
+    updates.push_back(u);
+  }
+  if (writes.empty() || !find_places(plan, writes, call)) return {};
+  std::vector<Array> arrays(plan.graph.writes.size());
+  for (const std::size_t w : writes) {
+    StateCell& variable = *call.variables[plan.graph.writes[w].variable.index()];
+    arrays[w] = variable.common->array(variable.components()[0]);
+  }
+  for (const UpdateId u : updates) context.update(u).in_common = true;
+  return arrays;
+}
+
+}  // namespace samegrad

@@ -1,0 +1,80 @@
+#include "runtime/world_tree.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include "base/thresholds.h"
+#include "kernels/elementwise_fn.h"
+#include "kernels/table.h"
+#include "runtime/subtrees.h"
+
+namespace samegrad {
+
+WorldTree::WorldTree(const Communicator& communicator) : replicas_(communicator.replicas()) {
+  for (int rank = 0; rank < communicator.size(); ++rank) {
+    const auto found = maximal_subtrees(replicas_, communicator.replicas_of(rank));
+    most_ = std::max(most_, std::ssize(found));
+    for (const ReplicaRange& subtree : found) {
+      all_.push_back({rank, subtree});
+      if (rank != communicator.rank()) continue;
+      const int first = communicator.own().begin;
+      own_.push_back({subtree.begin - first, subtree.end - first});
+    }
+  }
+}
+
+void WorldTree::add(DType dtype, std::span<const std::byte* const> x, std::int64_t n,
+                    std::byte* out) const {
+  const auto width = std::int64_t(size_of(dtype));
+  const std::int64_t block = thresholds().all_reduce_block;
+  std::vector<const std::byte*> at(x.begin(), x.end());
+  for (std::int64_t begin = 0; begin < n; begin += block) {
+    const std::int64_t count = std::min(block, n - begin);
+    if (dtype == DType::kBFloat16) {
+      add_narrow_block(at, count, out + begin * width);
+    } else {
+      add_block(dtype, at, count, out + begin * width);
+    }
+    for (const std::byte*& one : at) one += count * width;
+  }
+}
+
+void WorldTree::add_narrow_block(std::span<const std::byte* const> x, std::int64_t n,
+                                 std::byte* out) const {
+  constexpr DType kWide = DType::kFloat32;
+  const std::int64_t bytes = n * std::int64_t(size_of(kWide));
+  const auto memory =
+      std::make_unique_for_overwrite<std::byte[]>(std::size_t(bytes) * (x.size() + 1));
+  const CastKernel widen = kernels().cast(DType::kBFloat16, kWide);
+  std::vector<const std::byte*> wide;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    std::byte* to = memory.get() + std::int64_t(i) * bytes;
+    widen(x[i], to, n);
+    wide.push_back(to);
+  }
+  std::byte* sum = memory.get() + std::int64_t(x.size()) * bytes;
+  add_block(kWide, wide, n, sum);
+  kernels().cast(kWide, DType::kBFloat16)(sum, out, n);
+}
+
+void WorldTree::add_block(DType dtype, std::span<const std::byte* const> x, std::int64_t n,
+                          std::byte* out) const {
+  const std::int64_t bytes = n * std::int64_t(size_of(dtype));
+  const BinaryKernel kernel = kernels().binary(BinaryFn::k_add, dtype);
+  const int levels = tree_levels(replicas_, 1) - 1;  // but for the root's
+  const auto partials = std::make_unique_for_overwrite<std::byte[]>(std::size_t(bytes * levels));
+  std::array<const std::byte*, 64> at{};
+  std::size_t next = 0;
+  join_subtrees<Subtree>(
+      {0, replicas_}, 0, all_, next,
+      [&](std::size_t i, int level) { at[std::size_t(level)] = x[i]; },
+      [&](int level) {
+        std::byte* sum = level == 0 ? out : partials.get() + (level - 1) * bytes;
+        kernel(at[std::size_t(level)], at[std::size_t(level) + 1], sum, n, 1, 1);
+        at[std::size_t(level)] = sum;
+      });
+  if (at[0] != out) std::copy_n(at[0], bytes, out);
+}
+
+}  // namespace samegrad

@@ -1,0 +1,69 @@
+#include "runtime/common_memory.h"
+
+#include <cstring>
+
+#include "check.h"
+
+using namespace samegrad;
+
+namespace {
+
+constexpr std::int64_t kBytes = 3 * CommonMemory::kGrain;
+
+std::string text_in(const Buffer& buffer) {
+  return reinterpret_cast<const char*>(buffer.data());
+}
+
+void write(const Buffer& buffer, const char* text) {
+  std::strcpy(reinterpret_cast<char*>(buffer.data()), text);
+}
+
+}  // namespace
+
+TEST("what one maps others see, by its name") {
+  const auto memory = CommonMemory::create(kBytes);
+  const auto other = CommonMemory::open(memory->name(), kBytes);
+  CHECK(other != nullptr);
+  const auto one = memory->map(memory, CommonMemory::kGrain, 100);
+  const auto two = other->map(other, CommonMemory::kGrain, 100);
+  CHECK(one->data() != two->data());
+  CHECK(!one->owns_memory());
+  write(*one, "a number");
+  CHECK_EQ(text_in(*two), std::string("a number"));
+}
+
+TEST("a name that means something else here opens nothing") {
+  const auto memory = CommonMemory::create(kBytes), another = CommonMemory::create(kBytes);
+  CHECK(CommonMemory::open("", kBytes) == nullptr);
+  CHECK(CommonMemory::open("no path", kBytes) == nullptr);
+  CHECK(CommonMemory::open("0:0:/proc/self/fd/999999", kBytes) == nullptr);
+  CHECK(CommonMemory::open(memory->name(), kBytes + 1) == nullptr);
+  // The file of another process with the same numbers.
+  const std::string name = memory->name(), path = another->name();
+  const std::string mixed = name.substr(0, name.find('/')) + path.substr(path.find('/'));
+  CHECK(CommonMemory::open(mixed, kBytes) == nullptr);
+}
+
+TEST("memory that is kept for itself stays where it is, as it was") {
+  const auto memory = CommonMemory::create(kBytes);
+  const auto kept = memory->map(memory, 0, kBytes), goes_on = memory->map(memory, 0, kBytes);
+  write(*kept, "before");
+  const std::byte* const where = kept->data();
+  CommonMemory::keep_for_itself(*kept);
+  write(*goes_on, "after");
+  CHECK(kept->data() == where);
+  CHECK_EQ(text_in(*kept), std::string("before"));
+  write(*kept, "its own");
+  CHECK_EQ(text_in(*goes_on), std::string("after"));
+}
+
+TEST("large arrays begin where large pages do") {
+  CHECK_EQ(CommonMemory::next_offset(1, 100), CommonMemory::kGrain);
+  CHECK_EQ(CommonMemory::next_offset(1, CommonMemory::kLargePage), CommonMemory::kLargePage);
+  const std::int64_t bytes = 2 * CommonMemory::kLargePage;
+  const auto memory = CommonMemory::create(bytes);
+  memory->prefer_large_pages(0, 1);
+  const auto whole = memory->map(memory, 0, std::size_t(bytes));
+  CHECK_EQ(reinterpret_cast<std::uintptr_t>(whole->data()) % CommonMemory::kLargePage, 0u);
+  for (std::int64_t i = 0; i < bytes; ++i) CHECK(whole->data()[i] == std::byte{0});
+}
