@@ -3,7 +3,7 @@
     python tests/benchmarks/processes_model.py                 the table for a network
     python tests/benchmarks/processes_model.py --measure       fits it to 2 to 8 local processes
 
-Messages, bytes and memory of a rank are those of cpp/runtime/world_sum.cpp where sums are sent: a
+Messages, bytes and memory of a rank are those of cpp/runtime/world_sums.cpp where sums are sent: a
 piece is scattered, each rank adds up its part for all (in the order of the tree), and the parts
 come back. The time is Hockney's: latency times messages plus bytes by bandwidth (R. Hockney, "The
 communication challenge for MPP", 1994).
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from processes import launcher
 
-# As in cpp/runtime/world_sum.cpp.
+# As in cpp/runtime/world_sums.cpp.
 ONE_ROUND, MESSAGE, LEAST, MOST, SLOTS = 16 << 10, 64 << 10, 1 << 20, 64 << 20, 4
 RANKS = (2, 4, 8, 64, 1024)
 SIZES = (4 << 10, 256 << 10, 4 << 20, 32 << 20)
