@@ -17,7 +17,7 @@ from samegrad._base.mistakes import (
     TIMES_REPLICAS,
     Words,
 )
-from samegrad.testing._grammar import NORM, Point, Sum
+from samegrad.testing._grammar import NORM, SEEN, WHO, Point, Sum
 from samegrad.testing._situation import Situation
 from samegrad.testing._updates import Vector
 from samegrad.testing._words import remedy
@@ -106,9 +106,8 @@ class Mistake:
 
 def unnamed(point: Point) -> Mistake:
     """A point of the grammar that no row names: its formula tells it."""
-    who, counts = point.who != "all" or point.seen != "once", point.micro
-    key = "sampler" if point.seen != "once" else "keep" if "micro" in point.who else (
-        "reduce" if who else "accumulate" if counts else "factor" if point.fixed else
+    key = (SEEN[point.seen].remedy or WHO[point.who].remedy) or (
+        "accumulate" if point.micro else "factor" if point.fixed else
         "weights" if point.weighted else "count"
     )  # fmt: skip
     name = point.words
@@ -269,6 +268,11 @@ CATALOGUE: tuple[Mistake, ...] = (
             "means of micro-batches are divided by their number, but overwritten instead of added "
             "up", point=Point(_PART, who="only last micro-batch", powers=WORLD_STEPS),
             remedy="keep"),
+    Mistake("only the first micro-batch counts",
+            "the mean of the first micro-batch is all that is taken, in whichever one it is made",
+            point=Point(_PART, who="only first micro-batch", powers=WORLD),
+            remedy="accumulate",
+            report="it is that of the first batch"),
     Mistake("the other micro-batches are lost",
             "losses are divided by the whole window, but the gradients of the last micro-batch "
             "alone reach the update", point=Point(who="only last micro-batch"), remedy="keep"),

@@ -152,8 +152,8 @@ class Bench:
     def _points(self) -> list[Mistake]:
         """Points of the grammar with powers of R and K, or with a constant."""
         frame = self.frame
-        nodes = max(item.replicas for item in frame.layouts) > 2
-        grid = points(frame.several, frame.uneven, nodes, frame.fixed)
+        replicas = max(item.replicas for item in frame.layouts)
+        grid = points(frame.several, frame.uneven, replicas, frame.fixed)
         said = np.array([[_factor(one, item) for item in frame.layouts] for one in POWERS])
         accepted: list[tuple[float, float, Mistake]] = []
         with np.errstate(all="ignore"):
