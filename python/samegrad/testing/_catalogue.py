@@ -350,6 +350,13 @@ SAME_NOISE = Mistake(
     "every replica draws the same random numbers (masks, noise, the interpolation factors of a "
     "gradient penalty) for its own examples",
     "mask(row of the share)  instead of  mask(row of the batch)", remedy="draw")
+OWN_PIECES = Mistake(
+    "each replica cuts its own share in pieces",
+    "what an example does depends on its place in the share, though neighbours may change places: "
+    "the step cuts its batch by itself (accumulation inside of the step) and averages the pieces, "
+    "or takes a part of it (a penalty of the first half)",
+    "Σ u(piece of a share)  instead of  u(piece of the batch)",
+    remedy="accumulate")
 OWN_NUMBERS = Mistake(
     "one random factor per replica, shared by its examples",
     "each replica draws a number once for all its examples (the interpolation factor of a "
@@ -367,7 +374,7 @@ CONSTANT_FOR_WEIGHTS = Mistake(
 OTHER: tuple[Mistake, ...] = (
     COPIES_DIFFER, EMPTY_SHARE, CLIPPED_REPLICAS, CLIPPED_PARTS, CLIPPED_SHARDS, CLIPPED_SCALED,
     LIMITED_OTHERWISE, LOCAL_STATISTICS, EQUAL_STATISTICS, OWN_MOMENTS, NO_GRADIENT_OF_EXCHANGE,
-    SAME_NOISE, OWN_NUMBERS, CONSTANT_FOR_WEIGHTS,
+    SAME_NOISE, OWN_PIECES, OWN_NUMBERS, CONSTANT_FOR_WEIGHTS,
 )  # fmt: skip
 HIDDEN = (
     "the update is limited or normalized, which hides factors in front of the limit: switch it "
