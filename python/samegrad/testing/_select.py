@@ -191,11 +191,13 @@ class Hypothesis:
         made: Makes the mistake that says so; None if it is none.
         known: What is made of updates that were seen.
         free: How often each unknown vector counts: a row per layout.
+        refuted: Asked of the simplest one alone: whether other layouts refute it.
     """
 
     made: Callable[[], Mistake | None]
     known: Vector | float
     free: Vector
+    refuted: Callable[[], bool] = lambda: False
 
 
 def outside(values: Vector, columns: Vector) -> tuple[float, int]:
