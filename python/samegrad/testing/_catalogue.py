@@ -17,7 +17,7 @@ from samegrad._base.mistakes import (
     TIMES_REPLICAS,
     Words,
 )
-from samegrad.testing._grammar import NORM, Point, Sum
+from samegrad.testing._grammar import NORM, SEEN, WHO, Point, Sum
 from samegrad.testing._situation import Situation
 from samegrad.testing._updates import Vector
 from samegrad.testing._words import remedy
@@ -106,9 +106,8 @@ class Mistake:
 
 def unnamed(point: Point) -> Mistake:
     """A point of the grammar that no row names: its formula tells it."""
-    who, counts = point.who != "all" or point.seen != "once", point.micro
-    key = "sampler" if point.seen != "once" else "keep" if "micro" in point.who else (
-        "reduce" if who else "accumulate" if counts else "factor" if point.fixed else
+    key = (SEEN[point.seen].remedy or WHO[point.who].remedy) or (
+        "accumulate" if point.micro else "factor" if point.fixed else
         "weights" if point.weighted else "count"
     )  # fmt: skip
     name = point.words
@@ -269,6 +268,11 @@ CATALOGUE: tuple[Mistake, ...] = (
             "means of micro-batches are divided by their number, but overwritten instead of added "
             "up", point=Point(_PART, who="only last micro-batch", powers=WORLD_STEPS),
             remedy="keep"),
+    Mistake("only the first micro-batch counts",
+            "the mean of the first micro-batch is all that is taken, in whichever one it is made",
+            point=Point(_PART, who="only first micro-batch", powers=WORLD),
+            remedy="accumulate",
+            report="it is that of the first batch"),
     Mistake("the other micro-batches are lost",
             "losses are divided by the whole window, but the gradients of the last micro-batch "
             "alone reach the update", point=Point(who="only last micro-batch"), remedy="keep"),
@@ -346,6 +350,13 @@ SAME_NOISE = Mistake(
     "every replica draws the same random numbers (masks, noise, the interpolation factors of a "
     "gradient penalty) for its own examples",
     "mask(row of the share)  instead of  mask(row of the batch)", remedy="draw")
+OWN_PIECES = Mistake(
+    "each replica cuts its own share in pieces",
+    "what an example does depends on its place in the share, though neighbours may change places: "
+    "the step cuts its batch by itself (accumulation inside of the step) and averages the pieces, "
+    "or takes a part of it (a penalty of the first half)",
+    "Σ u(piece of a share)  instead of  u(piece of the batch)",
+    remedy="accumulate")
 OWN_NUMBERS = Mistake(
     "one random factor per replica, shared by its examples",
     "each replica draws a number once for all its examples (the interpolation factor of a "
@@ -363,7 +374,7 @@ CONSTANT_FOR_WEIGHTS = Mistake(
 OTHER: tuple[Mistake, ...] = (
     COPIES_DIFFER, EMPTY_SHARE, CLIPPED_REPLICAS, CLIPPED_PARTS, CLIPPED_SHARDS, CLIPPED_SCALED,
     LIMITED_OTHERWISE, LOCAL_STATISTICS, EQUAL_STATISTICS, OWN_MOMENTS, NO_GRADIENT_OF_EXCHANGE,
-    SAME_NOISE, OWN_NUMBERS, CONSTANT_FOR_WEIGHTS,
+    SAME_NOISE, OWN_PIECES, OWN_NUMBERS, CONSTANT_FOR_WEIGHTS,
 )  # fmt: skip
 HIDDEN = (
     "the update is limited or normalized, which hides factors in front of the limit: switch it "

@@ -31,6 +31,7 @@ class Ingredient(NamedTuple):
     symbol: str
     words: str
     cost: float = 1.0
+    remedy: str = ""  # the key of what to do, where a point has no row
 
 
 def _one_end(s: Situation, end: str, axis: str) -> Any:
@@ -41,12 +42,14 @@ def _one_end(s: Situation, end: str, axis: str) -> Any:
 
 def _ends(axis: str, letter: str, end: str) -> dict[str, Ingredient]:
     own, name, mark = partial(_one_end, end=end, axis=axis), f"{end} {axis}", f"[{letter} = {end}]"
+    key = "reduce" if axis == "replica" else "keep"
     return {
-        f"only {name}": Ingredient(lambda s: s.of(end, axis), mark, f"only the {name} is kept"),
+        f"only {name}": Ingredient(lambda s: s.of(end, axis), mark, f"only the {name} is kept",
+                                   remedy=key),
         f"not {name}": Ingredient(lambda s: ~own(s), mark.replace("=", "≠"),
-                                  f"the {name} is left out"),
+                                  f"the {name} is left out", remedy=key),
         f"twice {name}": Ingredient(lambda s: 1.0 + own(s), f"(1 + {mark})",
-                                    f"the {name} counts twice"),
+                                    f"the {name} counts twice", remedy=key),
     }  # fmt: skip
 
 
@@ -89,6 +92,11 @@ def _drawn(make: Callable[[Situation], Any], words: str, cost: float = 1.5) -> I
     return Ingredient(make, "m_i", words, cost)
 
 
+def _sized(part: str, whole: str, symbol: str, words: str) -> Ingredient:
+    return Ingredient(lambda s: s.sums(s.ones, part) / s.sums(s.ones, whole), symbol,
+                      f"the sum of each {words}, as if it were a mean", 2.0)  # fmt: skip
+
+
 WHO: dict[str, Ingredient] = {
     "all": Ingredient(lambda s: s.ones, "", "", 0.0),
     **_ends("replica", "r", "first"),
@@ -97,15 +105,25 @@ WHO: dict[str, Ingredient] = {
     **_ends("micro-batch", "k", "last"),
     "only last micro-batch of the first replica": Ingredient(
         lambda s: s.of("first", "replica") & s.of("last", "micro-batch"),
-        "[r = first, k = last]", "only the last micro-batch of the first replica is kept", 1.5),
+        "[r = first, k = last]", "only the last micro-batch of the first replica is kept", 1.5,
+        "keep"),
     "again": Ingredient(  # the gradients of micro-batch k are in K - k sums
         lambda s: s.replicas ** (s.micro_batches - 1.0 - s.micro_batch),
-        "R^(K-1-k)", "gradients are reduced again in every micro-batch", 1.5),
+        "R^(K-1-k)", "gradients are reduced again in every micro-batch", 1.5,
+        "once"),
+    "later sums": Ingredient(  # a running sum of losses, differentiated in each micro-batch
+        lambda s: s.micro_batches - 1.0 * s.micro_batch,
+        "(K-k)", "micro-batch k counts K - k times, as in a running sum of losses that each "
+        "micro-batch differentiates", 2.0, "accumulate"),
     "by step": Ingredient(lambda s: 1.0 / (s.micro_batch + 1.0),
-                          "1/(k+1)", "micro-batch k is divided by k + 1", 2.5),
+                          "1/(k+1)", "micro-batch k is divided by k + 1", 2.5, "accumulate"),
     "halved": Ingredient(
         lambda s: 0.5 ** (s.replicas - np.maximum(s.replica, 1.0)), "2^-(R - max(r, 1))",
-        "the replicas are joined by a running average (a + g) / 2", 2.5),
+        "the replicas are joined by a running average (a + g) / 2", 2.5, "reduce"),
+    "sized replica": _sized("replica", "all", "n_r/n", "replica is weighted by n_r/n, its part of "
+                            "all examples"),
+    "sized micro-batch": _sized("part", "replica", "n_rk/n_r", "micro-batch is weighted by "
+                                "n_rk/n_r, its part of the replica's examples"),
 }  # fmt: skip
 SEEN: dict[str, Ingredient] = {
     "once": Ingredient(lambda s: s.ones, "", "", 0.0),
@@ -176,7 +194,7 @@ MEASURES: dict[str, Measure] = {
     "padded": Measure(lambda s, m, of: s.sums(m, of) * s.longest(of), "(n{0} max w)",
                       "the examples of {0} times the longest of them", 1.0),
     "at least 1": Measure(lambda s, m, of: np.maximum(_weights(s, m, of), 1.0), "max(W{0}, 1)",
-                          "the weights of {0}, at least 1", 1.0),
+                          "the weights of {0}, at least 1", 1.25),
     "mean at least 1": Measure(
         lambda s, m, of: np.maximum(_weights(s, m, of) / s.replicas, 1.0),
         "max(W{0}/R, 1)", "the mean of the replicas' weights, at least 1", 1.0),
@@ -247,7 +265,7 @@ class Point:
     def micro(self) -> bool:
         """Whether it takes several micro-batches to happen."""
         named = {scope for _, scope in (*self.over, *self.times)}
-        axis = "micro-batch" in self.who or self.who in ("again", "by step")
+        axis = "micro-batch" in self.who or self.who in ("again", "by step", "later sums")
         return bool(self.powers[2]) or axis or bool(named.intersection(_MICRO))
 
     @property
@@ -326,13 +344,18 @@ def phrase(powers: Powers) -> str:
 
 
 def _bottoms(
-    micro: bool, weighted: bool, nodes: bool
+    micro: bool, weighted: bool, replicas: int
 ) -> list[tuple[tuple[Sum, ...], tuple[Sum, ...]]]:
     """Sums below, and sums above."""
+    nodes = replicas > 2
     scopes = [s for s in SCOPES if (micro or s not in _MICRO) and (nodes or s != "node")]
+    if replicas == 1:
+        scopes = [s for s in scopes if "replica" not in s and "window" not in s]
     plain, chunks = ([s for s in scopes if ("chunk" in s) == cut] for cut in (False, True))
     some = [s for s in ("part", "replica", "all") if s in plain]
-    found: list[tuple[tuple[Sum, ...], tuple[Sum, ...]]] = [((NORM,), (("weight", "replica"),))]
+    found: list[tuple[tuple[Sum, ...], tuple[Sum, ...]]] = [((NORM,), (("weight", "replica"),))] * (
+        replicas > 1
+    )
 
     def divide(measure: str, by: Sequence[str]) -> None:
         found.extend((((measure, scope),), ()) for scope in by)
@@ -354,20 +377,21 @@ def _bottoms(
 
 
 @lru_cache(maxsize=16)
-def points(micro: bool, weighted: bool, nodes: bool, fixed: bool) -> tuple[Point, ...]:
+def points(micro: bool, weighted: bool, replicas: int, fixed: bool) -> tuple[Point, ...]:
     """Points without powers.
 
     Args:
         micro: Whether there are several micro-batches.
         weighted: Whether examples have different weights.
-        nodes: Whether there are more than two replicas.
+        replicas: How many there are at most.
         fixed: Whether a fixed number divides.
     """
-    bottoms = [((ALL,), ())] if fixed else _bottoms(micro, weighted, nodes)
+    bottoms = [((ALL,), ())] if fixed else _bottoms(micro, weighted, replicas)
     found = []
     for who in WHO:
         if micro or not Point(who=who).micro:
-            found += [Point(over, times, who=who) for over, times in bottoms]
+            some = bottoms if not who.startswith("sized") else [((ALL,), ())]
+            found += [Point(over, times, who=who) for over, times in some]
     for seen in list(SEEN)[1:]:
         base = [Point(over, times, seen) for over, times in bottoms if not times]
         found += base

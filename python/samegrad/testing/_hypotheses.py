@@ -18,10 +18,12 @@ import numpy as np
 
 from samegrad._base.mistakes import counted_regularization
 from samegrad._base.mistakes import part_with as part_words
+from samegrad.testing._basis import FLOOR
 from samegrad.testing._catalogue import LOCAL_STATISTICS, OWN_NUMBERS, Mistake
 from samegrad.testing._layouts import (
     Groups,
     Layout,
+    StepError,
     layout,
     layouts_for,
     of_parts,
@@ -41,6 +43,7 @@ COUNTS: dict[str, Callable[[Layout], float]] = {
     "once in every micro-batch of every replica": lambda item: item.replicas * item.micro_batches,
     "divided by the micro-batches": lambda item: 1 / item.micro_batches,
 }
+_NEAR = 1e-4  # of the strongest pair, by which three pairs may miss a plane
 PROBED = 7  # examples; no multiple of 2 or 3, as even shares hide mistakes
 _SPARE = 6  # layouts beyond the examples, so that a wrong row is refuted
 
@@ -117,10 +120,10 @@ class Probe(Frame):
         return outside(self.updates, self.right)[0] <= self.limit
 
     def first(self, *classes: Iterable[Hypothesis]) -> Mistake | None:
-        """The mistake of the simplest hypothesis of the first class that has any."""
+        """The mistake of the simplest hypothesis of the first class that has any, if it stands."""
         for alike in classes:
             if found := simplest(self.updates, alike, self.limit):
-                return found[0].made()
+                return None if found[0].refuted() else found[0].made()
         return None
 
 
@@ -246,24 +249,85 @@ def explain_shared_batch(seen: Runs) -> Mistake | None:
     """A row for a step whose examples depend on the whole batch, which the replicas share.
 
     Each example's update is unknown. A term that belongs to no example is one more unknown vector;
-    two counts in one loss are two unknown vectors for each example.
+    two counts in one loss are two unknown vectors for each example. What explains splits of a few
+    must not be refuted by those of all, in which the examples may do something else.
     """
-    probe = probe_of(seen, _small(seen))
+    probe, whole = probe_of(seen, _small(seen)), probe_of(seen, seen.layouts)
     if probe.is_right:
         return None
-    if seen.uneven and (two := _two_counts(seen)) is not None:
+    if (two := _of_two_counts(seen)) is not None:
         return two
-    ways = [("once", np.zeros((len(probe.layouts), 0)))]
-    ways += [(name, np.array([[count(own)] for own in probe.layouts]))
-             for name, count in COUNTS.items()]  # fmt: skip
+
     classes: list[list[Hypothesis]] = []
-    for name, more in ways:
-        each = [
-            Hypothesis(partial(with_term, name, row), 0.0, np.hstack([own, more]))
-            for row, own in probe.said
-        ]
-        classes += [each[1:], each[:1] if name != "once" else []]
+    for name in (None, *COUNTS):
+        each: tuple[list[Hypothesis], list[Hypothesis]] = ([], [])  # with a row, and without
+        for (row, few), (_, own) in zip(probe.said, whole.said, strict=True):
+            if row is not None or name not in (None, "once"):
+                free = _with_count(probe.layouts, few, name)
+                refuted = partial(_refutes, whole, own, name)
+                made = partial(with_term, name or "once", row)
+                each[row is None].append(Hypothesis(made, 0.0, free, refuted))
+        classes += each
     return probe.first(*classes)
+
+
+def _with_count(layouts: Sequence[Layout], own: Vector, name: str | None) -> Vector:
+    """How often examples count, and a term beside them."""
+    return np.hstack([own, [[COUNTS[name](item)] for item in layouts]]) if name else own
+
+
+def _refutes(whole: Probe, own: Vector, name: str | None) -> bool:
+    """Whether the splits of all examples are not what is said."""
+    return outside(whole.updates, _with_count(whole.layouts, own, name))[0] > whole.limit
+
+
+def _of_two_counts(seen: Runs) -> Mistake | None:
+    """Two counts, with the weights that the user gave or that pairs of examples tell."""
+    if seen.uneven:
+        return _two_counts(seen)
+    if seen.given or (tangents := _tangents(seen)) is None:
+        return None
+    for sign in (1, -1):  # which of both parts has the weights is seen in more than pairs
+        own = (1 - sign * tangents) / (1 + sign * tangents)
+        weights = np.concatenate([own, np.ones(seen.examples - len(own))])
+        if (found := _two_counts(replace(seen, weights=weights))) is not None:
+            return found
+    return None
+
+
+def _tangents(seen: Runs) -> Vector | None:
+    """x_j = ±(w_0 - w_j) / (w_0 + w_j), where one part counts weights and the other examples.
+
+    Two examples with g_i + p_i by themselves make their mean and x_ij (g_i - g_j) / 2 together, so
+    that three pairs of three examples lie in a plane and tell x, but for one scale; that follows
+    from x_jk = (x_k - x_j) / (1 - x_j x_k).
+    """
+    try:
+        one = [seen.alone([i]).sketch for i in range(PROBED)]
+        alone = {pair: seen.alone(pair).sketch - (one[pair[0]] + one[pair[1]]) / 2
+                 for pair in itertools.combinations(range(PROBED), 2)}  # fmt: skip
+    except StepError:  # a step may refuse single examples
+        return None
+    size = max(map(np.linalg.norm, alone.values()))
+    if not np.isfinite(size) or size <= FLOOR * max(map(np.linalg.norm, one)):
+        return None
+    ref = max(range(1, PROBED), key=lambda j: float(np.linalg.norm(alone[0, j])))
+    ratios, squares = np.zeros(PROBED), []
+    ratios[ref] = 1.0
+    for k in set(range(1, PROBED)) - {ref}:
+        both = np.stack([alone[0, k], alone[0, ref]], axis=1)
+        pair = alone[min(ref, k), max(ref, k)]
+        (ahead, back), *_ = np.linalg.lstsq(both, pair, rcond=1e-6)
+        # Equal weights of two leave nothing of their pair.
+        flat, alike = (np.linalg.norm(own) <= _NEAR * size for own in (alone[0, k], pair))
+        if not flat and np.linalg.norm(both @ (ahead, back) - pair) > _NEAR * size:
+            return None
+        ratios[k] = 0.0 if flat else 1.0 if alike else -back / ahead
+        if not flat and not alike:
+            squares.append((1 - (ratios[k] - 1) / (ahead * ratios[k])) / ratios[k])
+    square = float(np.median(squares)) if squares else -1.0
+    tangents = np.sqrt(max(square, 0.0)) * ratios
+    return tangents if square > 0 and np.abs(tangents).max() < 1 else None
 
 
 def _two_counts(seen: Runs) -> Mistake | None:

@@ -15,6 +15,7 @@ from samegrad.testing._reports import explain_loss, explain_statistics
 from samegrad.testing._select import Frame
 from samegrad.testing._verdict import explain, rows_or_points
 
+_TOLD = 2  # rows that a note names of those that would be right as well
 _MEANS = "mean of the replicas' means"  # is refined by who divides where a replica is empty
 _JOIN = "replicas without examples count in the divisor too: join with the initial world size"
 _UNTRIED = "a replica without examples was not judged: the step gives no number for it"
@@ -139,7 +140,9 @@ def _alike(seen: Sums) -> str | None:
     ]
     if not alike:
         return None
-    names = ", ".join(row.name for row in alike)
+    alike.sort(key=lambda row: row.point.cost if row.point else np.inf)
+    names, more = ", ".join(row.name for row in alike[:_TOLD]), len(alike) - _TOLD
+    names += f" (and {more} more)" if more > 0 else ""
     item = max(seen.layouts, key=lambda item: (item.micro_batches == 1, item.replicas))
     short = layout([max(item.sizes)] * (item.replicas - 1) + [1])
     frame = Frame([short], np.ones(len(short.examples)), seen.fixed)

@@ -112,7 +112,7 @@ class Settings:
             return count // whole * whole
         ones = np.ones(count)
         weights = ones if self.weights is None else np.asarray(self.weights)[chosen] * 1.0
-        several = [r for r in self.replicas if r > 1]
+        several = [r for r in self.replicas if r > 1] or [k for k in self.micro_batches if k > 1]
         for own in (weights, ones):
             for fewer in range(count, max(ENOUGH, count - 5) - 1, -1):
                 if all(fewer % r and own[:fewer].sum() % r for r in several):

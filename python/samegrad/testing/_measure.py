@@ -99,6 +99,15 @@ class Runs(Frame):
         return self.turned > NO_SUM
 
     @cached_property
+    def in_pieces(self) -> bool:
+        """Whether many neighbours may change places: what is drawn for each row forbids it."""
+        orders = [list(range(self.examples)) for _ in range(self.examples - 1)]
+        for place, order in enumerate(orders):
+            order[place : place + 2] = order[place + 1], order[place]
+        alike = sum(self.gap(self.alone(order)) <= self.tolerance for order in orders)
+        return 3 * alike >= len(orders)
+
+    @cached_property
     def repeated(self) -> float:
         """How much the update of one device changes from call to call."""
         return self.gap(self.fresh(self.layouts[0]))

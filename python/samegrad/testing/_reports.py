@@ -42,7 +42,7 @@ def explain_statistics(seen: Runs) -> Mistake | None:
 
     if not any(differ(found).any() for found in others):
         return None
-    equal, own_moments = True, False
+    equal, own_moments, told = True, False, False
     for item, found in zip(seen.layouts[1:], others, strict=True):
         own = np.stack([_moments(seen.alone(group)) for group in of_shares(item)])
         sizes = np.array(item.sizes, dtype=np.float64)
@@ -50,12 +50,13 @@ def explain_statistics(seen: Runs) -> Mistake | None:
         linear, wrong = ~differ(weighted), differ(found)
         if linear.any() and np.ptp(sizes) > 0:
             equal &= bool((np.abs(mean - found) <= limit * top)[linear].all())
+            told |= bool((linear & differ(mean)).any())  # a constant says nothing, nor does a sum
         if (rest := wrong & ~linear).any() and not (wrong & linear).any():
             own_moments = any(
                 bool((np.abs(said - found) <= 1e-2 * np.abs(found))[rest].all())
                 for said in (weighted, mean)
             )
-    return OWN_MOMENTS if own_moments else EQUAL_STATISTICS if equal else LOCAL_STATISTICS
+    return OWN_MOMENTS if own_moments else EQUAL_STATISTICS if equal and told else LOCAL_STATISTICS
 
 
 def _moments(run: Recorded) -> Vector:

@@ -152,8 +152,8 @@ class Bench:
     def _points(self) -> list[Mistake]:
         """Points of the grammar with powers of R and K, or with a constant."""
         frame = self.frame
-        nodes = max(item.replicas for item in frame.layouts) > 2
-        grid = points(frame.several, frame.uneven, nodes, frame.fixed)
+        replicas = max(item.replicas for item in frame.layouts)
+        grid = points(frame.several, frame.uneven, replicas, frame.fixed)
         said = np.array([[_factor(one, item) for item in frame.layouts] for one in POWERS])
         accepted: list[tuple[float, float, Mistake]] = []
         with np.errstate(all="ignore"):
@@ -191,11 +191,13 @@ class Hypothesis:
         made: Makes the mistake that says so; None if it is none.
         known: What is made of updates that were seen.
         free: How often each unknown vector counts: a row per layout.
+        refuted: Asked of the simplest one alone: whether other layouts refute it.
     """
 
     made: Callable[[], Mistake | None]
     known: Vector | float
     free: Vector
+    refuted: Callable[[], bool] = lambda: False
 
 
 def outside(values: Vector, columns: Vector) -> tuple[float, int]:

@@ -242,7 +242,8 @@ def _of_groups(seen: Runs) -> Found | None:
         else:
             continue
         if seen.by_place:
-            return Found(_WRONG, (rows.SAME_NOISE,), (), more)
+            by_place = rows.OWN_PIECES if seen.in_pieces else rows.SAME_NOISE
+            return Found(_WRONG, (by_place,), (), more)
         limits = seen.limited or _limits_sums(seen)
         return Found(_WRONG, (of_limit if limits else rows.LOCAL_STATISTICS,), (), more)
     if seen.by_place:

@@ -301,6 +301,9 @@ MICRO = {
     ),
     "means of micro-batches are added up everywhere": scaled(lambda loss: loss.mean() * world()),
     "only the last micro-batch is kept": scaled(lambda loss: loss.mean(), forget),
+    "only the first micro-batch counts": lambda model, share: (
+        losses(model, parts_of(share)[0]).mean().backward()
+    ),
     "the other micro-batches are lost": counted(
         lambda loss, n, k: loss.sum() * world() / n, forget
     ),

@@ -190,6 +190,7 @@ MICRO = {
     ),
     "means of micro-batches are added up everywhere": lambda w, s: sum(means(w, r) for r in s),
     "only the last micro-batch is kept": lambda w, s: sum(means(w, r[-1:]) for r in s) / len(s),
+    "only the first micro-batch counts": lambda w, s: sum(means(w, r[:1]) for r in s) / len(s),
     "the other micro-batches are lost": lambda w, s: total(w, [r[-1:] for r in s]) / examples(s),
     "regularisation counts once in every micro-batch": regularised(lambda r, k: k),
     "regularisation counts once in every micro-batch of every replica": regularised(

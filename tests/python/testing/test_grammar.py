@@ -60,7 +60,7 @@ def alike(first, second, weights: np.ndarray, micro: bool) -> bool:
 def cases(kind: str) -> list[Point]:
     micro, weighted, *_ = KINDS[kind]
     found = []
-    for place, point in enumerate(points(micro, weighted, True, False)):
+    for place, point in enumerate(points(micro, weighted, 3, False)):
         below = [*(measure for measure, _ in point.over), *(m for m, _ in point.times)]
         if any("at least 1" in measure for measure in below):
             continue  # with soft weights, below
@@ -220,3 +220,45 @@ def test_a_report_of_one_micro_batch_of_one_replica_is_named() -> None:
 
     found = diagnose(step, (np.arange(30),), **WINDOW)
     assert found.correct and "last micro-batch of the first replica" in found.reported, str(found)
+
+
+@pytest.mark.parametrize(
+    ("who", "over", "powers"),
+    [
+        ("later sums", "part", (0, 0, -1)),
+        ("sized micro-batch", "all", (0, 0, 0)),
+        ("by step", "part", (0, 0, 0)),
+    ],
+)
+def test_accumulation_on_one_device_is_told_from_uneven_micro_batches(who, over, powers) -> None:
+    point = Point((("weight", over),), who=who, powers=powers)
+    found = diagnose(
+        step_of(point, np.ones(30)), (np.arange(30),), replicas=(1,), micro_batches=(1, 2, 3)
+    )
+    assert found.layout is not None and sum(found.layout.sizes) == 11  # nothing divides it
+    assert found.cause is not None and found.cause.point == point, str(found)
+    assert not found.others and "no_sync" not in found.cause.fix_for("pytorch")
+
+
+def test_sums_that_are_weighted_by_sizes_are_told() -> None:
+    def step(shares):
+        count = sum(len(share) for share in shares)
+        return sum(len(share) / count * share.sum(axis=0) for share in shares)
+
+    found = diagnose(step, GRADIENTS)
+    assert found.cause is not None and found.cause.formula.startswith("w_i n_r/n / W"), str(found)
+
+
+def test_a_penalty_of_the_first_micro_batch_in_each_of_them_is_told() -> None:
+    def step(shares):
+        found = []
+        for window in shares:
+            parts = window if isinstance(window, list) else [window]
+            means = [GRADIENTS[part].mean(axis=0) + PENALTY[parts[0]].mean(axis=0)
+                     for part in parts]  # fmt: skip
+            found.append(np.mean(means, axis=0))
+        return np.mean(found, axis=0)
+
+    found = diagnose(step, np.arange(30), replicas=(1,), micro_batches=(1, 2, 3))
+    assert found.cause is not None and "only the first micro-batch counts" in found.cause.name
+    assert "mean of the micro-batches' means" in found.cause.sentence, str(found)

@@ -201,6 +201,10 @@ MICRO = {
         lambda w: np.mean([mean(r[-1]) for r in w], axis=0),
         lambda w: sum(mean(r[-1]) for r in w) / len(w),
     ],
+    "only the first micro-batch counts": [
+        lambda w: np.mean([mean(r[0]) for r in w], axis=0),
+        lambda w: sum(mean(r[0]) for r in w) / len(w),
+    ],
     "the other micro-batches are lost": [
         lambda w: sum_of([r[-1] for r in w]) / count(flat(w)),
         lambda w: sum(total(r[-1]) for r in w) / 64,

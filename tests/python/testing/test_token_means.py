@@ -246,3 +246,37 @@ def test_the_command_names_them(name: str, tmp_path: Any, capsys: Any) -> None:
     code = doctor.run(f"{file}::{name}", "BATCH", "TOKENS", (2, 3), (1,), json=False)
     wanted, words = SAID[name]
     assert code == wanted and words in capsys.readouterr().out
+
+
+def test_two_counts_are_told_without_weights_from_pairs_of_examples() -> None:
+    """The loss of tokens is right; that of sentences is a mean of the replicas' means."""
+    rng = np.random.default_rng(3)
+    tokens, lengths = rng.normal(size=(2, 12, 60))
+    count = rng.integers(2, 9, size=12)
+
+    def step(shares):
+        rows = np.concatenate(shares)
+        first = count[rows] @ tokens[rows] / count[rows].sum()
+        return first + np.mean([lengths[share].mean(axis=0) for share in shares], axis=0)
+
+    found = diagnose(step, np.arange(12))
+    assert found.cause is not None, str(found)
+    assert found.cause.name.startswith("a part of the loss"), str(found)
+    assert found.cause.name.endswith("mean of the replicas' means"), str(found)
+    assert "the rest is right" in found.cause.sentence
+
+
+def test_a_name_that_larger_splits_refute_is_not_given() -> None:
+    """Soft scores: a maximum with 1 of the replicas' mean count binds in small batches."""
+    rng = np.random.default_rng(4)
+    rows, scores = rng.normal(size=(12, 60)), np.linspace(0.05, 0.19, 12)
+
+    def step(shares):
+        every = np.concatenate(shares)
+        mean = max(scores[every].sum() / len(shares), 1.0)
+        return sum(scores[share] @ rows[share] for share in shares) / mean / len(shares)
+
+    found = diagnose(step, np.arange(12))
+    assert found.cause is not None and found.cause.name == "a factor on the whole update", str(
+        found
+    )

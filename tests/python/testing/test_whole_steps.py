@@ -158,3 +158,32 @@ def test_a_part_of_the_loss_that_depends_on_the_share_is_named() -> None:
 def test_what_examples_leave_unexplained_in_any_order_is_no_noise() -> None:
     """A weak term over the share must not hide itself."""
     assert not diagnose(balanced(1), EXAMPLES).correct
+
+
+@pytest.mark.parametrize(
+    "local",
+    [
+        lambda x: (x[: max(len(x) // 2, 1)] ** 3).mean(axis=0) + np.tanh(x).mean(axis=0),
+        lambda x: np.mean([(p**2).mean(axis=0) / (1 + abs(p).mean()) for p in (x[:4], x[4:])
+                           if len(p)], axis=0),
+    ],
+    ids=["the first half", "chunks of four"],
+)  # fmt: skip
+def test_pieces_that_a_replica_cuts_are_no_equal_noise(local) -> None:
+    rows = np.random.default_rng(5).normal(size=(12, 60))
+    found = diagnose(lambda s: np.mean([local(p) for p in s], axis=0), rows, even=True)
+    assert found.cause is not None, str(found)
+    assert found.cause.name == "each replica cuts its own share in pieces", str(found)
+
+
+def test_counts_of_the_first_replica_are_not_merged_with_equal_weights() -> None:
+    """A constant buffer beside them says nothing about weights."""
+
+    def step(shares):
+        n = sum(map(len, shares))
+        counts = np.concatenate([(shares[0] > 0).sum(axis=0), np.ones(3)])
+        return Outcome(sum(share.sum(axis=0) for share in shares) / n, statistics=counts)
+
+    found = diagnose(step, X)
+    assert found.cause is not None, str(found)
+    assert found.cause.name == "batch statistics are not synchronised", str(found)
