@@ -249,10 +249,23 @@ class Sums(Runs):
         absent = [[i for i in range(self.examples) if i not in own] for own, _ in self.halves]
         return noise_of(self.basis, [fit for _, fit in self.halves], absent)
 
+    @cached_property
+    def of_format(self) -> float:
+        """The level of what rounding leaves, which is alike in runs that are nearly alike.
+
+        Beside a large term, kept apart here or not, it is all that tells the examples.
+        """
+        whole = self.one if self.term is None else self.one + self.term.sketch
+        size = self.rounded * float(np.linalg.norm(whole))
+        return size / self.fits[0].amount / float(np.sqrt(self.alive))
+
     @property
     def noise(self) -> Noise:
         """Of the updates."""
-        return self.of_halves if self.is_sum else self.of_repeats
+        if not self.is_sum:
+            return self.of_repeats
+        found = self.of_halves
+        return Noise(max(found.level, self.of_format), found.measured)
 
     @cached_property
     def is_sum(self) -> bool:
