@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "runtime/sole_owner.h"
 
 namespace samegrad {
 namespace {
@@ -127,7 +128,7 @@ void CommonMemory::prefer_large_pages(std::int64_t share, std::int64_t count) co
 Array CommonPlace::array(const Array& now) {
   if (const std::shared_ptr<Buffer> mapped = mapped_.lock()) {
     if (now.buffer() == mapped && mapped.use_count() == 2) {  // now's and this one
-      std::atomic_thread_fence(std::memory_order_acquire);
+      write_after_dropped_reads(mapped);
       return now;
     }
     CommonMemory::keep_for_itself(*mapped);

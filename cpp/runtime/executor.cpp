@@ -14,6 +14,7 @@
 #include "runtime/row_blocks.h"
 #include "runtime/row_reduction.h"
 #include "runtime/row_update.h"
+#include "runtime/sole_owner.h"
 #include "runtime/state_lock.h"
 #include "runtime/threads.h"
 
@@ -26,12 +27,7 @@ constexpr std::size_t kKeptCounts = 4;
 // Nobody else reads the array, so it may be written into.
 bool holds_alone(const Array& array) {
   if (array.buffer().use_count() != 1 || !array.buffer()->owns_memory()) return false;
-    // The count alone does not order our writes after the reads of who dropped it.
-#ifdef __SANITIZE_THREAD__
-  (void)std::shared_ptr<Buffer>(array.buffer());  // ThreadSanitizer knows counts, no fences
-#else
-  std::atomic_thread_fence(std::memory_order_acquire);
-#endif
+  write_after_dropped_reads(array.buffer());
   return true;
 }
 

@@ -271,7 +271,8 @@ def _has_one(kinds: tuple[type, ...], value: Any, depth: int) -> bool:
     """Whether there is one among the parts of tuples, lists and dicts."""
     if isinstance(value, dict):
         value = [*value.values()]
-    if isinstance(value, tuple | list) and depth:
+    # A complex tensor is a tuple of its parts, but is indexed as a tensor.
+    if isinstance(value, tuple | list) and depth and not hasattr(value, "_dtype"):
         return any(_has_one(kinds, part, depth - 1) for part in value[:_MOST_PARTS])
     return isinstance(value, kinds)
 

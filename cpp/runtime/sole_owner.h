@@ -1,0 +1,20 @@
+// Writing into memory that others have read until a moment ago.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "tensor/array.h"
+
+namespace samegrad {
+
+// The count of owners alone does not order our writes after the reads of who dropped the buffer.
+inline void write_after_dropped_reads([[maybe_unused]] const std::shared_ptr<Buffer>& buffer) {
+#ifdef __SANITIZE_THREAD__
+  (void)std::shared_ptr<Buffer>(buffer);  // ThreadSanitizer knows counts, no fences
+#else
+  std::atomic_thread_fence(std::memory_order_acquire);
+#endif
+}
+
+}  // namespace samegrad
