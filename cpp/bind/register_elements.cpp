@@ -116,10 +116,18 @@ class ElementMaker {
 
   Element read(py::handle item) const {
     const auto pair = py::reinterpret_borrow<py::tuple>(item);
-    Element element{py::cast<std::uint64_t>(pair[0]), py::object(pair[1]), false, {}};
+    const py::object given = pair[1];
+    Element element;
+    element.position = py::cast<std::uint64_t>(pair[0]);
+    if (!py::isinstance<py::tuple>(given)) return element;  // of another structure
+    element.given = py::reinterpret_borrow<py::tuple>(given);
     element.made.values.resize(values_);
-    element.fits =
-        element.given.size() <= values_ && leaves_fit(element.given) && read_values(element);
+    try {
+      element.fits =
+          element.given.size() <= values_ && leaves_fit(element.given) && read_values(element);
+    } catch (const std::exception&) {  // a leaf of another kind
+      element.fits = false;
+    }
     return element;
   }
 
@@ -203,8 +211,7 @@ py::object resize_images(const Tensor& images, std::int64_t rows, std::int64_t c
   if (current_trace() || images.symbolic() || is_elsewhere(images.array)) return py::none();
   const Array& array = images.array;
   const int rank = array.shape().rank();
-  const bool known = array.dtype() == DType::kUInt8 || array.dtype() == DType::kFloat32;
-  if (!known || rank < 3 || axis > rank - 4) return py::none();
+  if (!has_images(array) || axis > rank - 4) return py::none();
   constexpr std::int64_t kLong = 1 << 16;  // numbers for which other threads of Python go on
   const std::int64_t channels = array.shape()[rank - 1];
   Array result;

@@ -34,10 +34,8 @@ class ResizeBilinear final : public HostFunction {
   ResizeBilinear(std::int64_t rows, std::int64_t columns) : rows_(rows), columns_(columns) {}
   std::optional<HostValue> operator()(const HostValue& value) const override {
     const auto* images = std::get_if<Array>(&value);
-    if (!images) return std::nullopt;
-    const int rank = images->shape().rank();
-    const bool known = images->dtype() == DType::kUInt8 || images->dtype() == DType::kFloat32;
-    if (!known || (rank != 3 && rank != 4) || images->size() == 0) return std::nullopt;
+    if (!images || !has_images(*images)) return std::nullopt;
+    if (images->shape().rank() > 4 || images->size() == 0) return std::nullopt;
     return resized_bilinear(*images, rows_, columns_);
   }
 

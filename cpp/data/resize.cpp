@@ -122,6 +122,11 @@ void resize_all(const Array& images, Sizes old, std::int64_t rows, std::int64_t 
 
 }  // namespace
 
+bool has_images(const Array& array) {
+  const bool known = array.dtype() == DType::kUInt8 || array.dtype() == DType::kFloat32;
+  return known && array.shape().rank() >= 3;
+}
+
 Array resized_bilinear(const Array& images, std::int64_t rows, std::int64_t columns) {
   const FloatEnvironment environment;
   const Shape& shape = images.shape();

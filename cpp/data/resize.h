@@ -5,6 +5,8 @@
 
 namespace samegrad {
 
+// Whether resized_bilinear takes it: images [..., rows, columns, channels] of uint8 or float32.
+bool has_images(const Array& array);
 // Images [..., rows, columns, channels] of uint8 or float32 as float32 of other rows and columns,
 // each pixel between the four around its centre. Along columns first, then along rows, each time
 // low + (high - low) * share: the bits of these operations one after the other.

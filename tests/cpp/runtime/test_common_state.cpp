@@ -8,27 +8,13 @@
 #include "ops/registry.h"
 #include "ranks.h"
 #include "runtime/executor.h"
+#include "weight.h"
 
 namespace samegrad::testing {
 namespace {
 
 constexpr std::int64_t kIn = 96, kOut = 1024;  // 384 KiB
 constexpr std::int64_t kShared = 1 << 20;      // of a segment: pieces of 128 KiB
-
-class Weight final : public StateCell {
- public:
-  Weight(const Shape& shape, int seed) : components_{Array(DType::kFloat32, shape)} {
-    float* numbers = components_[0].data<float>();
-    for (std::int64_t i = 0; i < shape.size(); ++i)
-      numbers[i] = float((i + seed) * 37 % 101) / 64 - 0.7f;
-  }
-  std::vector<Array>& components() override { return components_; }
-  Array& array() { return components_[0]; }
-  bool is_in_common() const { return common && !components_[0].buffer()->owns_memory(); }
-
- private:
-  std::vector<Array> components_;
-};
 
 // m = m / 2 + the mean gradient, w -= m / 8.
 Graph program(int replicas) {

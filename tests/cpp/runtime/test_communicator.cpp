@@ -15,23 +15,12 @@
 #include "runtime/threads.h"
 #include "runtime/world_sums.h"
 #include "thread_communicator.h"
+#include "weight.h"
 
 namespace samegrad::testing {
 namespace {
 
 constexpr std::int64_t kIn = 96, kOut = 128;  // a gradient of 48 KiB
-
-class Weight final : public StateCell {
- public:
-  explicit Weight(const Shape& shape) : components_{Array(DType::kFloat32, shape)} {
-    float* numbers = components_[0].data<float>();
-    for (std::int64_t i = 0; i < shape.size(); ++i) numbers[i] = float(i * 37 % 101) / 64 - 0.7f;
-  }
-  std::vector<Array>& components() override { return components_; }
-
- private:
-  std::vector<Array> components_;
-};
 
 // w -= mean gradient, b -= sum of y, and what replicas see of each other, of numbers drawn at
 // random and of the count of all.

@@ -10,6 +10,7 @@
 #include "ranks.h"
 #include "runtime/executor.h"
 #include "runtime/world_sums.h"
+#include "weight.h"
 
 namespace samegrad::testing {
 namespace {
@@ -35,19 +36,6 @@ void start(WorldSums& sums, std::int64_t count, int value, std::string& events, 
 }
 
 constexpr std::int64_t kIn = 96, kOut = 128;
-
-class Weight final : public StateCell {
- public:
-  Weight(const Shape& shape, int seed) : components_{Array(DType::kFloat32, shape)} {
-    float* numbers = components_[0].data<float>();
-    for (std::int64_t i = 0; i < shape.size(); ++i)
-      numbers[i] = float((i + seed) * 37 % 101) / 64 - 0.7f;
-  }
-  std::vector<Array>& components() override { return components_; }
-
- private:
-  std::vector<Array> components_;
-};
 
 // w_i -= rate * sum of gradients, for three weights; the rate is computed in the step, b doubles
 // the sum of a bias. `reads`: an output is made of the new w_0.

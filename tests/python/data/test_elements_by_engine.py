@@ -222,3 +222,14 @@ def test_an_image_of_more_pixels_than_pillow_allows_is_left_to_it(monkeypatch):
         tf.io.decode_png(buffer.getvalue())
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", None)
     assert tf.io.decode_png(buffer.getvalue()).shape == (10, 10, 3)
+
+
+def test_elements_of_another_structure_are_left_to_python():
+    function = MappedFunction(lambda x, y: (tf.cast(x, tf.float32) * 2.0, y))
+    for n in range(20):
+        function(0, n, (tf.constant(n), tf.constant(1)))
+    assert function.by_engine(0, [(20, (tf.constant(3), tf.constant(1)))]) != [None]
+    ragged = tf.ragged.constant([[1], [2, 3]])
+    others = [tf.constant(3), {"x": 1}, (tf.constant(3),), (ragged, tf.constant(1)),
+              (tf.constant(3.0), tf.constant(1)), (tf.constant("a"), tf.constant(1))]  # fmt: skip
+    assert function.by_engine(0, list(enumerate(others))) == [None] * len(others)
