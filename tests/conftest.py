@@ -8,8 +8,8 @@ import sys
 import pytest
 
 os.environ.setdefault("SAMEGRAD_VERIFY", "1")
-# Plans are asserted as they are for caches of one size, on any machine.
-os.environ.setdefault("SAMEGRAD_MACHINE", "l2=1m")
+# Plans are asserted as they are for caches of these sizes, on any machine.
+os.environ.setdefault("SAMEGRAD_MACHINE", "l1=32k,l2=1m,l3=32m")
 
 
 @pytest.fixture(autouse=True)
