@@ -13,7 +13,7 @@ from samegrad.testing._layouts import Layout, StepError, StepFailedError, layout
 from samegrad.testing._measure import DRIFT, Runs, Sums, check_finite, limited_lengths
 from samegrad.testing._reports import explain_loss, explain_statistics
 from samegrad.testing._select import Frame
-from samegrad.testing._verdict import explain, rows_or_points
+from samegrad.testing._verdict import WRONG, explain, rows_or_points
 
 _TOLD = 2  # rows that a note names of those that would be right as well
 _MEANS = "mean of the replicas' means"  # is refined by who divides where a replica is empty
@@ -68,11 +68,14 @@ def verdict_on(seen: Runs, found: Found) -> Diagnosis:
         if more and (not found.causes or found.causes[0].point is not None):
             notes.append(more)
         notes += [] if found.causes else [_UNKNOWN]
+    what = found.what
+    if what == WRONG and seen.right_when_equal:
+        what += ", unless all shares are equal"
     (reported, mistake), shown = explain_loss(seen) or (None, None), None if found.right else worst
     return Diagnosis(
         found.right, next(iter(found.causes), None), (*found.causes[1:], *found.candidates), shares,
         shown, tuple(notes), reported, seen.exact,
-        _summary(seen, found.what, shown), _cautions(seen), mistake,
+        _summary(seen, what, shown), _cautions(seen), mistake,
     )  # fmt: skip
 
 

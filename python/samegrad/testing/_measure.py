@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -9,7 +10,14 @@ from functools import cached_property
 import numpy as np
 
 from samegrad.testing._basis import FLOOR, Basis, Fit, Noise, noise_of
-from samegrad.testing._layouts import Layout, Settings, StepError, of_shares, one_device
+from samegrad.testing._layouts import (
+    Layout,
+    Settings,
+    StepError,
+    layout,
+    of_shares,
+    one_device,
+)
 from samegrad.testing._select import Bench, Frame
 from samegrad.testing._updates import Recorded, Recorder, Vector
 
@@ -161,6 +169,21 @@ class Runs(Frame):
     def agree(self) -> bool:
         """Whether the updates of all layouts are that of one device, but for noise."""
         return all(self.off(run, self.one) <= 1 for run in self.runs[1:])
+
+    @cached_property
+    def right_when_equal(self) -> bool:
+        """Whether equal shares, such as a sampler's, make the update of one device."""
+        pairs = itertools.product(self.settings.replicas, self.settings.micro_batches)
+        equal = [(r, k, self.examples // (r * k) * k) for r, k in pairs if r * k > 1]
+        try:
+            off = [
+                self.off(self.run(layout([size] * r, k)), self.alone(range(size * r)).sketch)
+                for r, k, size in equal
+                if size
+            ]
+        except StepError:  # a step may refuse such shares, which must not hide what is known
+            return False
+        return bool(off) and max(off) <= 1
 
     @cached_property
     def by_constant(self) -> bool:

@@ -30,7 +30,7 @@ from samegrad.testing._updates import Vector
 _BLIND = 0.5  # relative error of weights at which right and wrong look alike
 _CLIPPED = 1e-3  # by how much a limit shortens an update, or one length differs from another
 _RIGHT = Found("correct", right=True)
-_WRONG = "not the update of one device"
+WRONG = "not the update of one device"
 _OTHER_WEIGHTS = (
     "all layouts agree, but one device itself does not weight the examples as given: the loss is "
     "another function of the examples"
@@ -145,7 +145,7 @@ def _of_own_numbers(seen: Sums) -> Found | None:
 def _of_one_length(seen: Sums) -> Found | None:
     """Shares (or micro-batches) are each scaled, and all that are have one length."""
     return next(
-        (Found(_WRONG, (mistake,)) for groups, mistake in _LIMITS if _to_one_length(seen, groups)),
+        (Found(WRONG, (mistake,)) for groups, mistake in _LIMITS if _to_one_length(seen, groups)),
         None,
     )
 
@@ -173,7 +173,7 @@ def members(groups: list[tuple[int, ...]], examples: int) -> Vector:
 
 def _of_the_grammar(seen: Sums) -> Found | None:
     """Points without a name, or nothing that is known."""
-    return _found(rows_or_points(seen)) or (Found(_WRONG) if seen.additive else None)
+    return _found(rows_or_points(seen)) or (Found(WRONG) if seen.additive else None)
 
 
 def rows_or_points(seen: Sums) -> list[Mistake]:
@@ -185,7 +185,7 @@ def rows_or_points(seen: Sums) -> list[Mistake]:
     return found
 
 
-def _found(causes: list[Mistake], what: str = _WRONG) -> Found | None:
+def _found(causes: list[Mistake], what: str = WRONG) -> Found | None:
     return Found(what, tuple(causes)) if causes else None
 
 
@@ -224,11 +224,11 @@ def _of_factors(seen: Runs) -> Found | None:
     found = factors_alike(replace(seen.frame, fixed=seen.by_constant), factors, seen.tolerance)
     powers = [row.point.powers for row in found if row.point is not None]
     if seen.limited and (not powers or any(abs(p) == 0.5 for p in powers[0])):
-        return Found(_WRONG, (rows.LIMITED_OTHERWISE,), (), (HIDDEN,))
+        return Found(WRONG, (rows.LIMITED_OTHERWISE,), (), (HIDDEN,))
     if found[0].name != UNNAMED:
         limit = (rows.LIMITED_OTHERWISE,) if seen.limited else ()
-        return Found(_WRONG, (*found, *limit), (), (HIDDEN,) if limit else ())
-    return _of_few(seen) or Found(_WRONG, tuple(found))
+        return Found(WRONG, (*found, *limit), (), (HIDDEN,) if limit else ())
+    return _of_few(seen) or Found(WRONG, tuple(found))
 
 
 def _of_groups(seen: Runs) -> Found | None:
@@ -243,16 +243,16 @@ def _of_groups(seen: Runs) -> Found | None:
             continue
         if seen.by_place:
             by_place = rows.OWN_PIECES if seen.in_pieces else rows.SAME_NOISE
-            return Found(_WRONG, (by_place,), (), more)
+            return Found(WRONG, (by_place,), (), more)
         limits = seen.limited or _limits_sums(seen)
-        return Found(_WRONG, (of_limit if limits else rows.LOCAL_STATISTICS,), (), more)
+        return Found(WRONG, (of_limit if limits else rows.LOCAL_STATISTICS,), (), more)
     if seen.by_place:
         raise StepError(
             "[step] the update depends on the order of the examples: dropout or noise that is "
             "drawn anew for each layout hides the scaling; switch it off (rate 0) to judge the "
             "loss."
         )
-    return Found(_WRONG, (rows.CLIPPED_SHARDS,)) if _by_pieces(seen) else None
+    return Found(WRONG, (rows.CLIPPED_SHARDS,)) if _by_pieces(seen) else None
 
 
 def _of_the_exchange(seen: Runs) -> Found:
@@ -260,15 +260,9 @@ def _of_the_exchange(seen: Runs) -> Found:
     found = _of_few(seen) or _of_few(seen, explain_shares_and_examples)
     if found:
         return found
-    even = [
-        seen.off(run, seen.one) <= 1
-        for run, item in zip(seen.runs[1:], seen.layouts[1:], strict=True)
-        if len({len(part) for share in item.parts for part in share}) == 1
-    ]
-    if even and all(even):
-        note = "even shares are right, uneven ones are not"
-        return Found(_WRONG, (), (rows.EQUAL_STATISTICS,), (note,))
-    return Found(_WRONG, (), (rows.NO_GRADIENT_OF_EXCHANGE,), ("no weights of shares fit",))
+    if seen.right_when_equal:
+        return Found(WRONG, (), (rows.EQUAL_STATISTICS,))
+    return Found(WRONG, (), (rows.NO_GRADIENT_OF_EXCHANGE,), ("no weights of shares fit",))
 
 
 def _combination(seen: Runs, groups: Groups) -> list[Vector] | None:

@@ -48,3 +48,42 @@ def test_what_even_splits_cannot_tell_apart_is_noted() -> None:
 def test_examples_that_no_even_split_fits_are_named() -> None:
     with pytest.raises(StepError, match="multiple of 40 .*got 12"):
         diagnose(lambda s: mean(s[0]), (X, Y), even=True, replicas=(8, 5))
+
+
+def in_halves(shares):
+    """The mean of the micro-batches' means, where there are any."""
+    means = [np.mean([mean(m) for m in s], axis=0) if isinstance(s, list) else mean(s)
+             for s in shares]  # fmt: skip
+    return np.mean(means, axis=0)
+
+
+UNLESS = "not the update of one device, unless all shares are equal"
+
+
+@pytest.mark.parametrize(
+    ("step", "options", "only_uneven"),
+    [
+        (lambda s: np.mean([mean(p) for p in s], axis=0), {}, True),
+        (in_halves, {"replicas": (1, 2), "micro_batches": (1, 2)}, True),
+        (lambda s: sum(mean(p) for p in s), {}, False),
+        (lambda s: np.mean([total(p) / count(s) for p in s], axis=0), {}, False),
+        (lambda s: np.mean([np.clip(mean(p), -0.1, 0.1) for p in s], axis=0), {}, False),
+    ],
+)  # fmt: skip
+def test_what_is_right_for_the_equal_shares_of_a_sampler_is_said_to_be(
+    step, options, only_uneven
+) -> None:
+    found = diagnose(step, (X, Y), **options)
+    assert not found.correct
+    assert found.summary.startswith(UNLESS) == only_uneven, found.summary
+
+
+def test_a_step_that_refuses_equal_shares_is_judged_by_the_others() -> None:
+    def step(shares):
+        if len(shares) > 1 and len({len(share[0]) for share in shares}) == 1:
+            raise ValueError("equal shares")
+        return np.mean([mean(share) for share in shares], axis=0)
+
+    found = diagnose(step, (X, Y))
+    assert found.cause.name == "mean of the replicas' means"
+    assert not found.summary.startswith(UNLESS)
