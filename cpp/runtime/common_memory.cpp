@@ -35,8 +35,8 @@ std::byte* mapped_or_fail(void* memory, std::int64_t bytes) {
 }
 
 std::size_t whole_pages(std::size_t bytes) {
-  constexpr auto kPage = std::size_t(CommonMemory::kGrain);
-  return std::max((bytes + kPage - 1) / kPage * kPage, kPage);
+  constexpr auto kGrain = std::size_t(CommonMemory::kGrain);
+  return std::max((bytes + kGrain - 1) / kGrain * kGrain, kGrain);
 }
 
 }  // namespace

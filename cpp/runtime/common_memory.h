@@ -31,7 +31,8 @@ class CommonMemory {
   // Asks for large pages, of `count` shares for one, before anything is written.
   void prefer_large_pages(std::int64_t share, std::int64_t count) const;
 
-  static constexpr std::int64_t kGrain = 4096, kLargePage = 2 << 20;
+  // Pages have 4, 16 or 64 KiB, as the system was built; what is never written takes no memory.
+  static constexpr std::int64_t kGrain = 64 << 10, kLargePage = 2 << 20;
   // Where an array of so many bytes may begin after another one.
   static std::int64_t next_offset(std::int64_t end, std::int64_t bytes);
 

@@ -328,9 +328,9 @@ LIMITED_OTHERWISE = Mistake(
     "reduce and divide first, then clip by the norm of the result", remedy="clip")
 LOCAL_STATISTICS = Mistake(
     "batch statistics are not synchronised",
-    "what depends on the batch as a whole (the moments of batch normalization, the negatives of "
-    "a contrastive loss, a root or a ratio of means) is computed by each replica from its own "
-    "share", "Σ n_r/N u(share r)  instead of  u(batch)", remedy="statistics")
+    "what depends on the batch as a whole (moments of batch normalization, negatives of a "
+    "contrastive loss, the number of positives, a root or a ratio of means) is computed by each "
+    "replica from its own share", "Σ n_r/N u(share r)  instead of  u(batch)", remedy="statistics")
 EQUAL_STATISTICS = Mistake(
     "batch statistics are merged with equal weights",
     "moments of the replicas are averaged as if the shares were equal; even shares are right",

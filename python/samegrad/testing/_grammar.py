@@ -53,6 +53,10 @@ def _ends(axis: str, letter: str, end: str) -> dict[str, Ingredient]:
     }  # fmt: skip
 
 
+def _last_part(s: Situation, end: str) -> Any:
+    return s.of(end, "replica") & s.of("last", "micro-batch")
+
+
 def _end(s: Situation, last: bool, of: Any = True) -> Any:
     """Whether an example is the first (or last) one of its share, and of those replicas."""
     return (s.order[0] == (s.sizes - 1 if last else 0)) & of
@@ -103,10 +107,10 @@ WHO: dict[str, Ingredient] = {
     **_ends("replica", "r", "last"),
     **_ends("micro-batch", "k", "first"),
     **_ends("micro-batch", "k", "last"),
-    "only last micro-batch of the first replica": Ingredient(
-        lambda s: s.of("first", "replica") & s.of("last", "micro-batch"),
-        "[r = first, k = last]", "only the last micro-batch of the first replica is kept", 1.5,
-        "keep"),
+    **{f"only last micro-batch of the {end} replica": Ingredient(
+        partial(_last_part, end=end), f"[r = {end}, k = last]",
+        f"only the last micro-batch of the {end} replica is kept", 1.5, "keep")
+       for end in ("first", "last")},
     "again": Ingredient(  # the gradients of micro-batch k are in K - k sums
         lambda s: s.replicas ** (s.micro_batches - 1.0 - s.micro_batch),
         "R^(K-1-k)", "gradients are reduced again in every micro-batch", 1.5,
@@ -161,6 +165,7 @@ SCOPES: dict[str, tuple[str, str, float]] = {
     "first replica": ("_0", "the first replica", 2.0),
     "last replica": ("_R", "the last replica", 2.0),
     "largest replica": ("_max r", "the largest share", 2.0),
+    "smallest replica": ("_min r", "the smallest share", 2.0),
     "first part": ("_r0", "the first micro-batch of each replica", 2.0),
     "last part": ("_rK", "the last micro-batch of each replica", 2.0),
     "first window": ("_k=0", "the first micro-batch over all replicas", 2.0),

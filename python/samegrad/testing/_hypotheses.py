@@ -45,6 +45,7 @@ COUNTS: dict[str, Callable[[Layout], float]] = {
 }
 _NEAR = 1e-4  # of the strongest pair, by which three pairs may miss a plane
 PROBED = 7  # examples; no multiple of 2 or 3, as even shares hide mistakes
+_SEVERAL = 4  # times the noise of one run, where sums of several runs are compared
 _SPARE = 6  # layouts beyond the examples, so that a wrong row is refuted
 
 
@@ -330,6 +331,11 @@ def _tangents(seen: Runs) -> Vector | None:
     return tangents if square > 0 and np.abs(tangents).max() < 1 else None
 
 
+def explain_two_parts(seen: Runs) -> Mistake | None:
+    """Two parts of the loss with a count each, which shares make by themselves or together."""
+    return _mean_and_sum(seen) or _of_two_counts(seen)
+
+
 def _two_counts(seen: Runs) -> Mistake | None:
     """Two parts of a loss, of which one counts weights and the other examples.
 
@@ -344,6 +350,38 @@ def _two_counts(seen: Runs) -> Mistake | None:
                 Hypothesis(partial(part_with, a, b), 0.0, np.hstack([first, second]))
             )
     return probe.first(*classes)
+
+
+def _mean_and_sum(seen: Runs) -> Mistake | None:
+    """A mean over the examples beside a sum over them: a row for each part, or None.
+
+    With g_i + p_i of one example, two make (g_i + g_j) / 2 + p_i + p_j, so that pairs tell all p_i;
+    three together must say the same.
+    """
+    count = min(PROBED, seen.examples)
+    one = np.stack([seen.alone([i]).sketch for i in range(count)])
+
+    def together(i: int, j: int) -> Vector:  # p_i + p_j
+        return np.asarray(2 * seen.alone([i, j]).sketch - one[i] - one[j])
+
+    first = (together(0, 1) + together(0, 2) - together(1, 2)) / 2
+    sums = np.stack([first, *(together(0, j) - first for j in range(1, count))])
+    means = one - sums
+    probe = probe_of(seen, _small(seen))
+    limit = _SEVERAL * seen.noise.limit(seen.alive)
+    three = means[:3].mean(axis=0) + sums[:3].sum(axis=0)
+    scale = float(np.linalg.norm(one) + np.linalg.norm(sums))
+    small = min(float(np.linalg.norm(part)) for part in (means, sums))
+    if np.linalg.norm(seen.alone([0, 1, 2]).sketch - three) > limit * scale or small < 0.01 * scale:
+        return None
+    rows = [(row, table @ means) for row, table in probe.said]
+    others = [(row, table @ sums) for row, table in replace(probe, fixed=True).said]
+    found = [
+        ((a is not None) + (b is not None), a, b)
+        for (a, first), (b, second) in itertools.product(rows, others)
+        if np.linalg.norm(probe.updates - first - second) <= limit * scale
+    ]
+    return part_with(*min(found, key=lambda one: one[0])[1:]) if found else None
 
 
 def of_groups(

@@ -92,19 +92,25 @@ class Runs(Frame):
 
     def gap(self, run: Recorded) -> float:
         """How far an update is from that of one device, relative."""
-        found = float(np.linalg.norm(run.sketch - self.one) / np.linalg.norm(self.one))
-        return found if np.isfinite(found) else np.inf
+        return _gap(run, self.one)
 
     @cached_property
     def turned(self) -> float:
         """How much the update of one device changes with the order of the examples."""
-        orders = (range(self.examples)[::-1], [*range(1, self.examples), 0])
-        return max(self.gap(self.alone(order)) for order in orders)
+        return self._turned(self.examples)
 
-    @property
+    def _turned(self, count: int) -> float:
+        one = self.alone(range(count)).sketch
+        orders = (range(count)[::-1], [*range(1, count), 0])
+        return max(_gap(self.alone(order), one) for order in orders)
+
+    @cached_property
     def by_place(self) -> bool:
-        """Whether the update depends on the order of the examples, as drawn noise makes it."""
-        return self.turned > NO_SUM
+        """Whether the update depends on the order of the examples, as drawn noise makes it.
+
+        Pieces that a step cuts may be equal for all examples, and are not for one less.
+        """
+        return max(self.turned, self._turned(self.examples - 1)) > NO_SUM
 
     @cached_property
     def in_pieces(self) -> bool:
@@ -217,6 +223,11 @@ class Runs(Frame):
     def limited(self) -> bool:
         """Whether several updates of one device have the same length, none being longer."""
         return bool(limited_lengths(self.lengths))
+
+
+def _gap(run: Recorded, one: Vector) -> float:
+    found = float(np.linalg.norm(run.sketch - one) / np.linalg.norm(one))
+    return found if np.isfinite(found) else np.inf
 
 
 def limited_lengths(lengths: Sequence[Vector]) -> list[float]:

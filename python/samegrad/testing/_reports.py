@@ -15,7 +15,7 @@ from samegrad.testing._catalogue import (
     Mistake,
 )
 from samegrad.testing._hypotheses import terms
-from samegrad.testing._layouts import Layout, of_shares
+from samegrad.testing._layouts import Layout, of_parts, of_shares
 from samegrad.testing._measure import Runs, Sums
 from samegrad.testing._select import UNNAMED, Bench, Frame, factors_alike, simplest
 from samegrad.testing._updates import Recorded, Vector
@@ -81,7 +81,8 @@ def explain_loss(seen: Runs) -> Report | None:
         return None
     losses = [run.loss for run in seen.singles] if isinstance(seen, Sums) else [None]
     if any(loss is None for loss in losses):  # one device's loss against the others
-        return _by_factor(what, found, Frame(seen.layouts, np.ones(seen.examples), False), _EXACT)
+        frame = Frame(seen.layouts, np.ones(seen.examples), False)
+        return _of_groups(seen, what, found, _EXACT) or _by_factor(what, found, frame, _EXACT)
     each = np.array(losses, dtype=np.float64)
     tolerance = max(min(seen.tolerance, 1e-2), _EXACT)
     limit = tolerance * max(abs(float(found[0])), 1e-300)
@@ -96,7 +97,9 @@ def explain_loss(seen: Runs) -> Report | None:
     if not rows:
         bench.tolerance = _EXACT  # one number for each layout is little to tell many points by
         rows = bench.explained()
-    return _named(what, rows[0]) if rows else _by_factor(what, found, judge, tolerance)
+    if rows:
+        return _named(what, rows[0])
+    return _of_groups(seen, what, found, _EXACT) or _by_factor(what, found, judge, tolerance)
 
 
 def _of_a_term(judge: Runs, found: Vector, each: Vector, limit: float) -> list[Mistake]:
@@ -108,6 +111,22 @@ def _of_a_term(judge: Runs, found: Vector, each: Vector, limit: float) -> list[M
         if rows := [mistake for mistake in made if mistake is not None]:
             return rows
     return []
+
+
+def _of_groups(seen: Runs, what: str, found: Vector, tolerance: float) -> Report | None:
+    """Shares or micro-batches make a root, a power or a ratio each, and these are averaged."""
+    for groups, name in ((of_shares, "replica"), (of_parts, "micro-batch")):
+        for by_size in (True, False):
+            said = []
+            for item in seen.layouts:
+                own = groups(item)
+                sizes = np.array([len(group) if by_size else 1.0 for group in own])
+                losses = [seen.alone(group).loss for group in own]
+                said.append(sizes @ np.array(losses, dtype=np.float64) / sizes.sum())
+            if (np.abs(np.array(said) - found) <= tolerance * np.abs(found)).all():
+                more = f"each {name} makes it by itself, and they are averaged"
+                return _named(what, replace(LOCAL_STATISTICS, report=more))
+    return None
 
 
 def _by_factor(what: str, found: Vector, frame: Frame, tolerance: float) -> Report:

@@ -120,9 +120,10 @@ class Situation:
 
     def sums(self, values: Vector, scope: str) -> Vector:
         """For each example, the sum of the values over a scope."""
-        if not self.single and scope.startswith("largest "):
-            own = self.sums(values, scope.removeprefix("largest "))
-            return np.full(len(own), own.max())
+        end, _, inner = scope.partition(" ")
+        if not self.single and end in ("largest", "smallest"):
+            own = self.sums(values, inner)
+            return np.full(len(own), own.max() if end == "largest" else own.min())
         return np.asarray(self.members(scope) @ values, dtype=np.float64)
 
     def longest(self, scope: str) -> Vector:
@@ -146,8 +147,9 @@ class Situation:
         found = re.fullmatch(r"([1-9]\d*) chunks|chunks of ([1-9]\d*)", rule)
         if not found:
             raise ValueError(
-                f"[Situation] scope must be one of {', '.join(self._labels)}, with first, last or "
-                f"largest before some of them, '2 chunks' or 'chunks of 4': got {rule!r}."
+                f"[Situation] scope must be one of {', '.join(self._labels)}, with first, last, "
+                "largest or smallest before some of them, '2 chunks' or 'chunks of 4': got "
+                f"{rule!r}."
             )
         number, place = int(found[1] or found[2]), self.places[2]
         sizes = self.sums(self.ones, "part").astype(np.intp)

@@ -19,6 +19,7 @@ from samegrad.testing._hypotheses import (
     explain_shared_batch,
     explain_shares_and_examples,
     explain_term,
+    explain_two_parts,
     of_groups,
     terms,
 )
@@ -231,6 +232,11 @@ def _of_factors(seen: Runs) -> Found | None:
     return _of_few(seen) or Found(WRONG, tuple(found))
 
 
+def _of_two_parts(seen: Runs) -> Found | None:
+    """Two parts of the loss have a count each, and a row each."""
+    return None if seen.limited or seen.by_place else _of_few(seen, explain_two_parts)
+
+
 def _of_groups(seen: Runs) -> Found | None:
     """Shares or micro-batches make updates by themselves, which are added; or pieces are scaled."""
     for groups, of_limit in _LIMITS:
@@ -348,4 +354,4 @@ _OF_SUMS = (_right, _named, _of_a_term)
 _OF_SUMS_WITHOUT_LIMIT = (  # which hides these
     _of_other_weights, _of_noise, _of_parts, _of_own_numbers, _of_one_length, _of_the_grammar,
 )  # fmt: skip
-_OF_WHOLES = (_of_one_update, _of_factors, _of_groups, _of_the_exchange)
+_OF_WHOLES = (_of_one_update, _of_factors, _of_two_parts, _of_groups, _of_the_exchange)

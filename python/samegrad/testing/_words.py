@@ -19,6 +19,7 @@ _TF_COUNT = (
     "tf.nn.compute_average_loss(losses, global_batch_size=count), with count = "
     'tf.distribute.get_replica_context().all_reduce("SUM", rows)'
 )
+_DIVISORS = "what divides (positives, the examples of a class)"
 # What to do, and how: samegrad, PyTorch, JAX, TensorFlow and Keras.
 REMEDIES: dict[str, tuple[str, str, str, str]] = {
     "count": (
@@ -109,13 +110,15 @@ REMEDIES: dict[str, tuple[str, str, str, str]] = {
         "global_clipnorm unscales first",
     ),
     "statistics": (
-        "use count-weighted moments of all replicas (keras.layers.BatchNormalization does), or "
-        "gather the outputs with their gradients",
+        "use count-weighted moments of all replicas (keras.layers.BatchNormalization does), gather "
+        f"outputs with their gradients, and sum over the replicas first {_DIVISORS}",
         "torch.nn.SyncBatchNorm.convert_sync_batchnorm(model); torch.distributed.nn.all_gather "
-        "for pairs",
-        "moments of jax.lax.psum over the devices; jax.lax.all_gather for pairs",
-        "tf.keras.layers.BatchNormalization(synchronized=True); gather pairs with "
-        "tf.distribute.get_replica_context().all_gather",
+        f"for pairs; torch.distributed.all_reduce first {_DIVISORS}",
+        "moments of jax.lax.psum over the devices; jax.lax.all_gather for pairs; jax.lax.psum "
+        f"first {_DIVISORS}",
+        "tf.keras.layers.BatchNormalization(synchronized=True); "
+        "tf.distribute.get_replica_context().all_gather for pairs, and its all_reduce first "
+        f"{_DIVISORS}",
     ),
     "term": (
         "divide it by the number of replicas on each of them: "

@@ -1,0 +1,108 @@
+"""A loss of two parts with a count each: a mean beside a sum, examples beside tokens."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from steps import W1, W2, WEIGHTS, X, Y, count, mean, total
+
+from samegrad.testing import diagnose
+
+
+def penalty(share):
+    """The gradient of the sum of the squares of the hidden units."""
+    x = share[0]
+    hidden = np.tanh(x @ W1)
+    back = 2 * hidden * (1 - hidden**2)
+    return np.concatenate([(x.T @ back).ravel(), np.zeros(W2.size)])
+
+
+def means(shares):
+    return np.mean([mean(share) for share in shares], axis=0)
+
+
+def right_mean(shares):
+    return sum(map(total, shares)) / count(shares)
+
+
+def right_sum(shares):
+    return sum(map(penalty, shares))
+
+
+PART = "a part of the loss (gradient penalty, auxiliary loss) is averaged over another count: "
+
+
+@pytest.mark.parametrize(
+    ("step", "name", "rest"),
+    [
+        (lambda s: means(s) + right_sum(s) / len(s), "share of the global batch, then mean",
+         "mean of the replicas' means"),
+        (lambda s: means(s) + right_sum(s), "mean of the replicas' means", None),
+        (lambda s: right_mean(s) + right_sum(s) / len(s), "share of the global batch, then mean",
+         None),
+        (lambda s: right_mean(s) + right_sum(s) * len(s), "multiplied by the replicas", None),
+        (lambda s: sum(map(mean, s)) + right_sum(s), "mean per replica, then sum", None),
+        (lambda s: right_mean(s) + penalty(s[0]),
+         "the replicas are not reduced, though divided by all", None),
+    ],
+)  # fmt: skip
+def test_each_part_is_named_by_itself(step, name, rest) -> None:
+    found = diagnose(step, (X, Y))
+    assert not found.correct
+    assert found.cause is not None and found.cause.name == PART + name, str(found)
+    others = f"for the rest: {rest}" if rest else "the rest is right"
+    assert others in found.cause.sentence
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_a_mean_beside_a_sum_is_right_where_both_are(scale) -> None:
+    found = diagnose(lambda s: right_mean(s) + scale * right_sum(s), (X, Y))
+    assert found.correct, str(found)
+
+
+def test_statistics_of_a_share_are_no_mean_beside_a_sum() -> None:
+    def centred(share):
+        hidden = np.tanh(share[0] @ W1)
+        middle = hidden.mean(axis=0)
+        back = 2 * (hidden - middle) / len(hidden) * (1 - hidden**2)
+        return np.concatenate([(share[0].T @ back).ravel(), np.zeros(W2.size)])
+
+    found = diagnose(lambda s: np.mean([mean(p) + centred(p) for p in s], axis=0), (X, Y))
+    assert found.cause.name == "batch statistics are not synchronised"
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS])
+def test_examples_beside_tokens_are_told_apart_where_each_share_divides_by_its_own(weights) -> None:
+    def step(shares):
+        parts = [mean(p) + penalty_of_tokens(p) / p[2].sum() for p in shares]
+        return np.mean(parts, axis=0)
+
+    def penalty_of_tokens(share):
+        x, _, weights = share
+        hidden = np.tanh(x @ W1)
+        back = 2 * hidden * (1 - hidden**2) * weights[:, None]
+        return np.concatenate([(x.T @ back).ravel(), np.zeros(W2.size)])
+
+    found = diagnose(step, (X, Y, WEIGHTS), weights=weights)
+    assert found.cause is not None and found.cause.name == PART + "mean of the replicas' means"
+    assert "for the rest: mean of the replicas' means" in found.cause.sentence
+
+
+def test_pieces_that_the_whole_batch_hides_show_in_one_example_less() -> None:
+    def pieces_of_four(share):
+        return np.mean([mean((share[0][i : i + 4], share[1][i : i + 4]))
+                        for i in range(0, len(share[0]), 4)], axis=0)  # fmt: skip
+
+    def step(shares):
+        return sum(pieces_of_four(share) * len(share[0]) for share in shares) / count(shares)
+
+    assert diagnose(step, (X, Y)).cause.name == "each replica cuts its own share in pieces"
+
+
+def test_the_smallest_share_may_divide() -> None:
+    def step(shares):
+        least = min(len(share[0]) for share in shares)
+        return sum(map(total, shares)) / least / len(shares)
+
+    cause = diagnose(step, (X, Y)).cause
+    assert cause is not None and cause.formula.startswith("w_i / (W_min r R)"), cause
