@@ -123,7 +123,8 @@ class Situation:
         end, _, inner = scope.partition(" ")
         if not self.single and end in ("largest", "smallest"):
             own = self.sums(values, inner)
-            return np.full(len(own), own.max() if end == "largest" else own.min())
+            least = own[own > 0].min(initial=np.inf)
+            return np.full(len(own), own.max() if end == "largest" else least)
         return np.asarray(self.members(scope) @ values, dtype=np.float64)
 
     def longest(self, scope: str) -> Vector:
