@@ -281,7 +281,7 @@ class _Scanner(ast.NodeVisitor):
 
     visit_AsyncFor = visit_For  # noqa: N815
 
-    def visit_Try(self, node: ast.Try) -> None:
+    def visit_Try(self, node: ast.Try | ast.TryStar) -> None:
         self._branches([[*node.body, *node.orelse], *([handler] for handler in node.handlers)])
         self._visit_all(node.finalbody)
 
