@@ -357,6 +357,12 @@ OWN_PIECES = Mistake(
     "or takes a part of it (a penalty of the first half)",
     "Σ u(piece of a share)  instead of  u(piece of the batch)",
     remedy="accumulate")
+OWN_PAIRS = Mistake(
+    "each replica pairs the examples of its own share",
+    "examples are mixed or compared with others of their share (mixup, a flip or roll of the "
+    "batch), so that every split makes other pairs: another loss, though it may be the same one "
+    "on average",
+    "Σ u(pairs of a share)  instead of  u(pairs of the batch)", remedy="pairs")
 OWN_NUMBERS = Mistake(
     "one random factor per replica, shared by its examples",
     "each replica draws a number once for all its examples (the interpolation factor of a "
@@ -374,7 +380,7 @@ CONSTANT_FOR_WEIGHTS = Mistake(
 OTHER: tuple[Mistake, ...] = (
     COPIES_DIFFER, EMPTY_SHARE, CLIPPED_REPLICAS, CLIPPED_PARTS, CLIPPED_SHARDS, CLIPPED_SCALED,
     LIMITED_OTHERWISE, LOCAL_STATISTICS, EQUAL_STATISTICS, OWN_MOMENTS, NO_GRADIENT_OF_EXCHANGE,
-    SAME_NOISE, OWN_PIECES, OWN_NUMBERS, CONSTANT_FOR_WEIGHTS,
+    SAME_NOISE, OWN_PIECES, OWN_PAIRS, OWN_NUMBERS, CONSTANT_FOR_WEIGHTS,
 )  # fmt: skip
 HIDDEN = (
     "the update is limited or normalized, which hides factors in front of the limit: switch it "

@@ -193,6 +193,11 @@ def _weights(s: Situation, seen: Vector, scope: str) -> Vector:
     return s.sums(s.weights * seen, scope)
 
 
+def _whole_number(s: Situation, seen: Vector, scope: str, parts: int) -> Vector:
+    down = np.floor(_weights(s, seen, scope) / parts + 1e-9)
+    return np.where(np.abs(down) < 1, 1.0, down)
+
+
 MEASURES: dict[str, Measure] = {
     "weight": Measure(_weights, "W{0}", "the weights of {0}", 0.0),
     "count": Measure(lambda s, m, of: s.sums(m, of), "n{0}", "the examples of {0}", 0.5),
@@ -203,9 +208,13 @@ MEASURES: dict[str, Measure] = {
     "mean at least 1": Measure(
         lambda s, m, of: np.maximum(_weights(s, m, of) / s.replicas, 1.0),
         "max(W{0}/R, 1)", "the mean of the replicas' weights, at least 1", 1.0),
-    "rounded down": Measure(
-        lambda s, m, of: np.maximum(np.floor(_weights(s, m, of) / s.replicas + 1e-9), 1.0),
-        "⌊W{0}/R⌋", "the weights of {0} by the replicas, rounded down,", 1.5),
+    "rounded down": Measure(lambda s, m, of: _whole_number(s, m, of, s.replicas), "⌊W{0}/R⌋",
+                            "the weights of {0} by the replicas, rounded down,", 1.5),
+    "rounded up": Measure(lambda s, m, of: -_whole_number(s, -m, of, s.replicas), "⌈W{0}/R⌉",
+                          "the weights of {0} by the replicas, rounded up,", 1.5),
+    "rounded down by all": Measure(
+        lambda s, m, of: _whole_number(s, m, of, s.replicas * s.micro_batches), "⌊W{0}/RK⌋",
+        "the weights of {0} by the micro-batches of all replicas, rounded down,", 1.75),
     "less 1": Measure(lambda s, m, of: np.maximum(s.sums(m, of) - 1.0, 1.0),
                       "(n{0} - 1)", "one example less than {0} has", 1.5),
     "pieces": Measure(lambda s, m, of: s.pieces(of), "C", "their number", 0.0),
@@ -371,7 +380,8 @@ def _bottoms(
     divide("less 1", some)
     divide("at least 1", some)
     divide("mean at least 1", ["all"])
-    divide("rounded down", ["all"])
+    for rounded in ("rounded down", "rounded up", *(["rounded down by all"] * micro)):
+        divide(rounded, ["all"])
     if weighted:
         divide("count", plain)
         divide("padded", [s for s in (*some, "window") if s in plain])

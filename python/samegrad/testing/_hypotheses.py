@@ -28,6 +28,7 @@ from samegrad.testing._layouts import (
     layouts_for,
     of_parts,
     of_shares,
+    of_windows,
     uneven_sizes,
 )
 from samegrad.testing._measure import Runs, Sums
@@ -410,7 +411,8 @@ def explain_shares_and_examples(seen: Runs) -> Mistake | None:
     Σ A_g u(g) + Σ (B_i - A_i) p_i with unknown p_i.
     """
     probe = probe_of(seen, _small(seen))
-    for groups in (of_shares, of_parts):
+    kinds = (of_shares, of_parts, of_windows) if seen.several else (of_shares,)
+    for groups in kinds:
         classes: list[list[Hypothesis]] = [[], []]
         for _, first in probe.said:
             if any(

@@ -269,3 +269,8 @@ def of_shares(item: Layout) -> list[tuple[int, ...]]:
 def of_parts(item: Layout) -> list[tuple[int, ...]]:
     """The examples of each micro-batch of each replica."""
     return [part for share in item.parts for part in share]
+
+
+def of_windows(item: Layout) -> list[tuple[int, ...]]:
+    """The examples of each micro-batch, of all replicas together."""
+    return [tuple(i for part in parts for i in part) for parts in zip(*item.parts, strict=True)]

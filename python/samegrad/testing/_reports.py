@@ -15,7 +15,7 @@ from samegrad.testing._catalogue import (
     Mistake,
 )
 from samegrad.testing._hypotheses import terms
-from samegrad.testing._layouts import Layout, of_parts, of_shares
+from samegrad.testing._layouts import Layout, of_parts, of_shares, of_windows
 from samegrad.testing._measure import Runs, Sums
 from samegrad.testing._select import UNNAMED, Bench, Frame, factors_alike, simplest
 from samegrad.testing._updates import Recorded, Vector
@@ -115,7 +115,8 @@ def _of_a_term(judge: Runs, found: Vector, each: Vector, limit: float) -> list[M
 
 def _of_groups(seen: Runs, what: str, found: Vector, tolerance: float) -> Report | None:
     """Shares or micro-batches make a root, a power or a ratio each, and these are averaged."""
-    for groups, name in ((of_shares, "replica"), (of_parts, "micro-batch")):
+    kinds = ((of_shares, "replica"), (of_parts, "micro-batch"), (of_windows, "step's micro-batch"))
+    for groups, name in kinds:
         for by_size in (True, False):
             said = []
             for item in seen.layouts:

@@ -23,7 +23,7 @@ from samegrad.testing._hypotheses import (
     of_groups,
     terms,
 )
-from samegrad.testing._layouts import Groups, StepError, of_parts, of_shares
+from samegrad.testing._layouts import Groups, StepError, of_parts, of_shares, of_windows
 from samegrad.testing._measure import NO_SUM, Runs, Sums
 from samegrad.testing._select import UNNAMED, Bench, factors_alike, outside, simplest
 from samegrad.testing._updates import Vector
@@ -37,9 +37,11 @@ _OTHER_WEIGHTS = (
     "another function of the examples"
 )
 _TERM = "besides, a term that belongs to no example is counted otherwise than the shares"
+_IN_A_PART = "that is so in a part of the loss, and examples are added up in the rest of it"
 # Who makes updates by itself, and what it is called where each of them is limited.
 _LIMITS: tuple[tuple[Groups, Mistake], ...] = (
     (of_shares, rows.CLIPPED_REPLICAS), (of_parts, rows.CLIPPED_PARTS),
+    (of_windows, rows.CLIPPED_PARTS),
 )  # fmt: skip
 
 
@@ -102,7 +104,12 @@ def _named(seen: Sums) -> Found | None:
 
 
 def _of_a_term(seen: Sums) -> Found | None:
-    """A term is scaled with the replicas; right if one device scales it alike."""
+    """A term is scaled with the replicas; right if one device scales it alike.
+
+    A point of the grammar that explains all goes before, as it has no unknown vector.
+    """
+    if seen.explained and not seen.limited and (near := rows_or_points(seen)):
+        return _found(near)
     if (found := explain_term(seen)) is None:
         return None
     return _found(found, "another term is scaled with the replicas") or _RIGHT
@@ -146,9 +153,18 @@ def _of_own_numbers(seen: Sums) -> Found | None:
 def _of_one_length(seen: Sums) -> Found | None:
     """Shares (or micro-batches) are each scaled, and all that are have one length."""
     return next(
-        (Found(WRONG, (mistake,)) for groups, mistake in _LIMITS if _to_one_length(seen, groups)),
+        (
+            Found(WRONG, (mistake,))
+            for groups, mistake in _limits(seen)
+            if _to_one_length(seen, groups)
+        ),
         None,
     )
+
+
+def _limits(seen: Runs) -> list[tuple[Groups, Mistake]]:
+    """Who may have a limit of its own: without micro-batches a window is the whole batch."""
+    return [one for one in _LIMITS if seen.several or one[0] is of_shares]
 
 
 def _to_one_length(seen: Sums, groups: Groups) -> bool:
@@ -239,7 +255,7 @@ def _of_two_parts(seen: Runs) -> Found | None:
 
 def _of_groups(seen: Runs) -> Found | None:
     """Shares or micro-batches make updates by themselves, which are added; or pieces are scaled."""
-    for groups, of_limit in _LIMITS:
+    for groups, of_limit in _limits(seen):
         weights = _combination(seen, groups)
         if weights is not None:
             more = _how_weighted(seen, weights, groups)
@@ -248,17 +264,25 @@ def _of_groups(seen: Runs) -> Found | None:
         else:
             continue
         if seen.by_place:
-            by_place = rows.OWN_PIECES if seen.in_pieces else rows.SAME_NOISE
-            return Found(WRONG, (by_place,), (), more)
+            return Found(WRONG, (_of_places(seen),), (), more)
         limits = seen.limited or _limits_sums(seen)
         return Found(WRONG, (of_limit if limits else rows.LOCAL_STATISTICS,), (), more)
     if seen.by_place:
+        if _of_few(seen, explain_shares_and_examples):
+            return Found(WRONG, (_of_places(seen),), (), (_IN_A_PART,))
         raise StepError(
             "[step] the update depends on the order of the examples: dropout or noise that is "
             "drawn anew for each layout hides the scaling; switch it off (rate 0) to judge the "
             "loss."
         )
     return Found(WRONG, (rows.CLIPPED_SHARDS,)) if _by_pieces(seen) else None
+
+
+def _of_places(seen: Runs) -> Mistake:
+    """What makes the place of an example in its share matter."""
+    if seen.in_pieces:
+        return rows.OWN_PIECES
+    return rows.OWN_PAIRS if seen.paired else rows.SAME_NOISE
 
 
 def _of_the_exchange(seen: Runs) -> Found:

@@ -134,6 +134,14 @@ REMEDIES: dict[str, tuple[str, str, str, str]] = {
         "jax.random.fold_in(key, jax.lax.axis_index(\"i\")), and draw for each example",
         "tf.random.uniform((tf.shape(x)[0], 1, 1, 1)) on each replica",
     ),
+    "pairs": (
+        "make the pairs in the dataset, before the batch is dealt out: Dataset.batch, then map",
+        "make the pairs in collate_fn of torch.utils.data.DataLoader from whole batches, or gather "
+        "the partners by torch.distributed.nn.all_gather",
+        "make the pairs before the batch is sharded, or gather partners by jax.lax.all_gather",
+        "make the pairs in the dataset, before "
+        "tf.distribute.Strategy.experimental_distribute_dataset deals the batch out",
+    ),
     "moments": (
         "reduce gradients first, and let the optimizer see the sum only",
         "no torch.optim step in hooks of backward: step after the all-reduce",

@@ -1,0 +1,133 @@
+"""What replicas make together in every micro-batch, and what depends on places in a share."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from steps import W1, X, Y, count, flat, total
+
+from samegrad.testing import Outcome, diagnose
+
+WINDOWS = {"replicas": (2,), "micro_batches": (2,)}
+STATISTICS = "batch statistics are not synchronised"
+
+
+def windows_of(shares):
+    """The micro-batches of all replicas together, of a step that may have one each."""
+    many = shares if isinstance(shares[0], list) else [[share] for share in shares]
+    return [
+        tuple(
+            np.concatenate(arrays) for arrays in zip(*(window[k] for window in many), strict=True)
+        )
+        for k in range(len(many[0]))
+    ]
+
+
+def of_centred(share):
+    """The gradient of a mean over examples whose hidden units are centred over the batch."""
+    x, y = share
+    hidden = np.tanh(x @ W1)
+    centred = hidden - hidden.mean(axis=0)
+    error = 2 * centred * np.square(y).sum(axis=1, keepdims=True) / len(x)
+    back = (error - error.mean(axis=0)) * (1 - hidden**2)
+    return np.concatenate([(x.T @ back).ravel(), np.zeros(10)])
+
+
+def of_windows(shares):
+    parts = windows_of(shares)
+    return sum(len(part[0]) * of_centred(part) for part in parts) / count(parts)
+
+
+def test_statistics_of_each_micro_batch_over_all_replicas_are_named() -> None:
+    found = diagnose(of_windows, (X, Y), **WINDOWS)
+    assert found.cause is not None and found.cause.name == STATISTICS, str(found)
+
+
+def test_the_same_step_without_micro_batches_is_right() -> None:
+    assert diagnose(of_windows, (X, Y)).correct
+
+
+def test_a_part_that_is_made_for_each_micro_batch_is_told_from_the_rest() -> None:
+    def step(shares):
+        parts = windows_of(shares)
+        return np.mean([*map(of_centred, parts)], axis=0) + sum(map(total, parts)) / count(parts)
+
+    found = diagnose(step, (X, Y), **WINDOWS)
+    assert found.cause is not None and found.cause.name == f"in a part of the loss, {STATISTICS}"
+
+
+def test_a_limit_in_every_reduced_micro_batch_is_named() -> None:
+    def step(shares):
+        parts = windows_of(shares)
+        made = [total(part) / count(parts) for part in parts]
+        return sum(g * min(1.0, 1.0 / np.linalg.norm(g)) for g in made)
+
+    found = diagnose(step, (X, Y), **WINDOWS)
+    assert (
+        found.cause is not None and found.cause.name == "gradients are clipped in every micro-batch"
+    )
+
+
+def test_roots_of_reduced_micro_batches_are_named_in_reports() -> None:
+    def step(shares):
+        parts = windows_of(shares)
+        roots = [np.sqrt(np.square(part[1]).mean()) for part in parts]
+        sizes = [len(part[0]) for part in parts]
+        return Outcome(sum(map(total, parts)) / count(parts), loss=np.average(roots, weights=sizes))
+
+    found = diagnose(step, (X, Y), **WINDOWS)
+    assert found.correct and "each step's micro-batch makes it by itself" in (found.reported or "")
+
+
+@pytest.mark.parametrize(
+    ("divisor", "formula"),
+    [
+        (lambda n, r, k: -(-n // r) * r, "⌈W/R⌉"),
+        (lambda n, r, k: n // (r * k) * r * k, "⌊W/RK⌋"),
+    ],
+)
+def test_a_quotient_that_is_rounded_shows_in_the_formula(divisor, formula) -> None:
+    def step(shares):
+        many = shares if isinstance(shares[0], list) else [[share] for share in shares]
+        parts = flat(many)
+        return sum(map(total, parts)) / divisor(count(parts), len(many), len(many[0]))
+
+    found = diagnose(step, (X, Y), replicas=(2, 3), micro_batches=(1, 2))
+    assert found.cause is not None and formula in found.cause.formula, str(found)
+
+
+@pytest.mark.parametrize("partner", [lambda a: np.roll(a, 1, axis=0), lambda a: a[::-1]])
+def test_examples_that_are_mixed_with_others_of_their_share_are_told_from_noise(partner) -> None:
+    def step(shares):
+        mixed = [(0.6 * x + 0.4 * partner(x), y) for x, y in shares]
+        return sum(map(total, mixed)) / count(shares)
+
+    found = diagnose(step, (X, Y))
+    assert found.cause is not None
+    assert found.cause.name == "each replica pairs the examples of its own share"
+
+
+def test_noise_for_each_row_of_a_share_keeps_its_name() -> None:
+    noise = np.random.default_rng(2).normal(size=X.shape)
+
+    def step(shares):
+        return sum(total((x + noise[: len(x)], y)) for x, y in shares) / count(shares)
+
+    found = diagnose(step, (X, Y))
+    assert found.cause is not None
+    assert found.cause.name == "dropout or noise is equal on all replicas"
+
+
+def test_a_penalty_of_the_first_half_of_a_share_is_named() -> None:
+    def penalty(share):
+        half = tuple(a[: max(1, len(a) // 2)] for a in share)
+        return total(half) / len(half[0])
+
+    def step(shares):
+        rest = sum(total((x, 2 * y)) for x, y in shares) / count(shares)
+        return rest + sum(map(penalty, shares)) / len(shares)
+
+    found = diagnose(step, (X, Y))
+    assert found.cause is not None
+    assert found.cause.name == "each replica cuts its own share in pieces", str(found)
+    assert "a part of the loss" in str(found)
