@@ -10,7 +10,7 @@ from typing import Any
 from samegrad.testing import StepError, diagnose
 
 from .case import Case
-from .truth import MODULES, cases
+from .truth import asked, cases
 
 
 def said(case: Case) -> dict[str, Any]:
@@ -36,8 +36,8 @@ def said(case: Case) -> dict[str, Any]:
 
 def main() -> None:
     """Judges the parts that are named, or all."""
-    for part in sys.argv[1:] or MODULES:
-        for case in cases(part):
+    for part, trial in asked(sys.argv[1:]):
+        for case in cases(part, trial):
             row = {"name": case.name, "part": part, "kind": case.kind, "where": case.where}
             row |= {"source": case.source, "expected": case.formula, "what": case.what}
             print(json.dumps(row | said(case)), flush=True)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
-from .truth import MODULES, cases
+from .truth import asked, cases
 
 
-def table() -> str:
+def table(trial: str = __package__) -> str:
     """One row for each case, by repository."""
     held = sorted(
-        ((case, part) for part in MODULES for case in cases(part)),
+        ((case, part) for part, _ in asked([f"--trial={trial}"]) for case in cases(part, trial)),
         key=lambda pair: (pair[0].source.lower(), pair[0].name),
     )
     lines = ["| source | step | in | verdict | what | weight of an example |", "| --- " * 6 + "|"]
@@ -22,4 +23,5 @@ def table() -> str:
 
 
 if __name__ == "__main__":
-    Path(__file__).with_name("TABLE.md").write_text(table())
+    _, named = next(asked(sys.argv[1:]))
+    (Path(__file__).parents[1] / named / "TABLE.md").write_text(table(named))

@@ -32,10 +32,24 @@ MODULES = {
 }
 
 
-def cases(part: str) -> list[Case]:
+def modules_of(trial: str) -> dict[str, tuple[str, ...]]:
+    """The modules of each part of a trial, which is a package."""
+    return MODULES if trial == __package__ else importlib.import_module(trial).MODULES
+
+
+def cases(part: str, trial: str = __package__) -> list[Case]:
     """The cases of a part: "torch", "processes", "jax" or "samegrad"."""
-    modules = [importlib.import_module(f"{__package__}.{name}") for name in MODULES[part]]
+    names = modules_of(trial)[part]
+    modules = [importlib.import_module(f"{trial}.{name}") for name in names]
     return [case for module in modules for case in module.CASES]
+
+
+def asked(words: list[str]) -> Iterator[tuple[str, str]]:
+    """A program's parts and trials: `--trial=PACKAGE`, and the names of parts, or all."""
+    trials = [word.partition("=")[2] for word in words if word.startswith("--trial=")]
+    trial = trials[-1] if trials else __package__
+    parts = [word for word in words if not word.startswith("--trial=")]
+    yield from ((part, trial) for part in parts or modules_of(trial))
 
 
 def _flat(value: Any) -> np.ndarray:
@@ -112,8 +126,8 @@ def judged(case: Case) -> str:
 
 def main() -> None:
     """Judges the parts that are named, or all."""
-    for part in sys.argv[1:] or MODULES:
-        held = cases(part)
+    for part, trial in asked(sys.argv[1:]):
+        held = cases(part, trial)
         wrong = [(case.name, judged(case)) for case in held]
         print(f"{part}: {len(held)} cases,", *(f"\n  {n}: {w}" for n, w in wrong if w))
 

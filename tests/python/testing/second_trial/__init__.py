@@ -1,0 +1,16 @@
+"""A second blind trial of the doctor: see README.md."""
+
+MODULES = {
+    "torch": (
+        "accumulation",
+        "tokens",
+        "policies",
+        "contrast",
+        "dense",
+        "limits",
+        "reports",
+    ),
+    "processes": ("launched",),
+    "jax": ("meshes",),
+    "samegrad": ("strategies",),
+}
