@@ -323,7 +323,7 @@ CLIPPED_SCALED = Mistake(
 LIMITED_OTHERWISE = Mistake(
     "the limit of the gradient depends on the replicas",
     "the direction of the update is right and its length is not: a norm or a limit is counted "
-    "once per replica, or taken of gradients that are not yet divided",
+    "once per replica or micro-batch, or taken of gradients that are not yet divided",
     "clip(f g) / f  instead of  clip(g), f depending on the layout",
     "reduce and divide first, then clip by the norm of the result", remedy="clip")
 LOCAL_STATISTICS = Mistake(
@@ -337,9 +337,15 @@ EQUAL_STATISTICS = Mistake(
     "Σ μ_r / R  instead of  Σ n_r μ_r / N", remedy="statistics")
 OWN_MOMENTS = Mistake(
     "the optimizer's moments are those of the replicas' own gradients",
-    "a moment that is no linear function of the gradient (Adam's mean of squares) is made on each "
-    "replica from its own gradient, and then averaged",
+    "a moment that is no linear function of what is averaged (Adam's mean of squared gradients; a "
+    "variance, without the differences of the replicas' means) is made on each replica from its "
+    "own share, and then averaged",
     "Σ g_r² / R  instead of  (Σ g_r)²", remedy="moments")
+UPDATED_AGAIN = Mistake(
+    "the statistics are updated in every micro-batch",
+    "a moving mean moves with each micro-batch instead of once per step, so that the last one "
+    "counts most and the old value is forgotten faster",
+    "d^K h + (1 - d) Σ d^(K-1-k) m_k  instead of  d h + (1 - d) m", remedy="statistics")
 NO_GRADIENT_OF_EXCHANGE = Mistake(
     "no gradient passes through what the replicas exchange",
     "what replicas gather from each other (moments, negatives of a contrastive loss) is taken as "
@@ -363,6 +369,11 @@ OWN_PAIRS = Mistake(
     "batch), so that every split makes other pairs: another loss, though it may be the same one "
     "on average",
     "Σ u(pairs of a share)  instead of  u(pairs of the batch)", remedy="pairs")
+STEPS_INSIDE = Mistake(
+    "the parameters change between micro-batches",
+    "the gradient of a later micro-batch is that of other parameters: the optimizer steps in every "
+    "micro-batch, or changes something else that the next one sees, instead of once per window",
+    "Σ g_k(θ_k)  instead of  Σ g_k(θ)", remedy="step")
 OWN_NUMBERS = Mistake(
     "one random factor per replica, shared by its examples",
     "each replica draws a number once for all its examples (the interpolation factor of a "
@@ -379,8 +390,9 @@ CONSTANT_FOR_WEIGHTS = Mistake(
 
 OTHER: tuple[Mistake, ...] = (
     COPIES_DIFFER, EMPTY_SHARE, CLIPPED_REPLICAS, CLIPPED_PARTS, CLIPPED_SHARDS, CLIPPED_SCALED,
-    LIMITED_OTHERWISE, LOCAL_STATISTICS, EQUAL_STATISTICS, OWN_MOMENTS, NO_GRADIENT_OF_EXCHANGE,
-    SAME_NOISE, OWN_PIECES, OWN_PAIRS, OWN_NUMBERS, CONSTANT_FOR_WEIGHTS,
+    LIMITED_OTHERWISE, LOCAL_STATISTICS, EQUAL_STATISTICS, OWN_MOMENTS, UPDATED_AGAIN,
+    NO_GRADIENT_OF_EXCHANGE, SAME_NOISE, OWN_PIECES, OWN_PAIRS, STEPS_INSIDE, OWN_NUMBERS,
+    CONSTANT_FOR_WEIGHTS,
 )  # fmt: skip
 HIDDEN = (
     "the update is limited or normalized, which hides factors in front of the limit: switch it "

@@ -49,6 +49,7 @@ class Found:
         candidates: What is left by elimination, where nothing explains them.
         notes: What a reader should know of it.
         right: Whether they are those of one device.
+        beside: Whether that is said of the statistics, the update being right.
     """
 
     what: str
@@ -56,6 +57,7 @@ class Found:
     candidates: tuple[Mistake, ...] = ()
     notes: tuple[str, ...] = ()
     right: bool = False
+    beside: bool = False
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,8 @@ class Diagnosis:
         lines += self._lines("cause: ", self.cause) if self.cause is not None else []
         if self.others:
             what = "or:    " if self.cause is not None else "cause: not known; candidates: "
-            lines.append(what + "; ".join(other.name for other in self.others))
+            more = f" (and {left} more)" if (left := len(self.others) - _SHOWN) > 0 else ""
+            lines.append(what + "; ".join(row.name for row in self.others[:_SHOWN]) + more)
         for caution in self.cautions:
             lines += self._lines("caution: ", caution)
         lines += [f"reported loss: {self.reported}."] if self.reported else []

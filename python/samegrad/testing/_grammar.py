@@ -119,6 +119,9 @@ WHO: dict[str, Ingredient] = {
         lambda s: s.micro_batches - 1.0 * s.micro_batch,
         "(K-k)", "micro-batch k counts K - k times, as in a running sum of losses that each "
         "micro-batch differentiates", 2.0, "accumulate"),
+    "halved again": Ingredient(
+        lambda s: 0.5 ** (s.micro_batches - 1.0 - s.micro_batch), "2^-(K-1-k)",
+        "what is accumulated is halved with each later micro-batch", 2.5, "accumulate"),
     "by step": Ingredient(lambda s: 1.0 / (s.micro_batch + 1.0),
                           "1/(k+1)", "micro-batch k is divided by k + 1", 2.5, "accumulate"),
     "halved": Ingredient(
@@ -129,6 +132,7 @@ WHO: dict[str, Ingredient] = {
     "sized micro-batch": _sized("part", "replica", "n_rk/n_r", "micro-batch is weighted by "
                                 "n_rk/n_r, its part of the replica's examples"),
 }  # fmt: skip
+_IN_STEPS = ("again", "by step", "later sums", "halved again")
 SEEN: dict[str, Ingredient] = {
     "once": Ingredient(lambda s: s.ones, "", "", 0.0),
     "filled": _drawn(_filled, "shares are filled up by repeating their examples", 1.0),
@@ -279,7 +283,7 @@ class Point:
     def micro(self) -> bool:
         """Whether it takes several micro-batches to happen."""
         named = {scope for _, scope in (*self.over, *self.times)}
-        axis = "micro-batch" in self.who or self.who in ("again", "by step", "later sums")
+        axis = "micro-batch" in self.who or self.who in _IN_STEPS
         return bool(self.powers[2]) or axis or bool(named.intersection(_MICRO))
 
     @property

@@ -18,22 +18,21 @@ import numpy as np
 
 from samegrad._base.mistakes import counted_regularization
 from samegrad._base.mistakes import part_with as part_words
-from samegrad.testing._basis import FLOOR
-from samegrad.testing._catalogue import LOCAL_STATISTICS, OWN_NUMBERS, Mistake
+from samegrad.testing._catalogue import (
+    OWN_NUMBERS,
+    Mistake,
+)
 from samegrad.testing._layouts import (
     Groups,
     Layout,
-    StepError,
     layout,
     layouts_for,
-    of_parts,
     of_shares,
-    of_windows,
     uneven_sizes,
 )
 from samegrad.testing._measure import Runs, Sums
 from samegrad.testing._select import EQUAL, Frame, Hypothesis, outside, simplest
-from samegrad.testing._updates import Vector
+from samegrad.testing._updates import Recorded, Vector
 
 # How often a term may count in a layout; once is right.
 COUNTS: dict[str, Callable[[Layout], float]] = {
@@ -44,10 +43,9 @@ COUNTS: dict[str, Callable[[Layout], float]] = {
     "once in every micro-batch of every replica": lambda item: item.replicas * item.micro_batches,
     "divided by the micro-batches": lambda item: 1 / item.micro_batches,
 }
-_NEAR = 1e-4  # of the strongest pair, by which three pairs may miss a plane
+_ELEMENT = 1e-3  # of what the examples make of an element, which the format may round away
 PROBED = 7  # examples; no multiple of 2 or 3, as even shares hide mistakes
-_SEVERAL = 4  # times the noise of one run, where sums of several runs are compared
-_SPARE = 6  # layouts beyond the examples, so that a wrong row is refuted
+SPARE = 6  # layouts beyond the examples, so that a wrong row is refuted
 
 
 def with_term(count: str, row: Mistake | None) -> Mistake | None:
@@ -74,18 +72,13 @@ def part_with(
     return replace(row, **part_words(row.words, other, parameters)._asdict())
 
 
-def by_share(rest: Mistake | None) -> Mistake:
-    """The mistake of a part of the loss that each share makes by itself."""
-    others = "the rest is right" if rest is None else f"and for the rest: {rest.name}"
-    return replace(
-        LOCAL_STATISTICS,
-        name=f"in a part of the loss, {LOCAL_STATISTICS.name}",
-        sentence=f"in a part of the loss, {LOCAL_STATISTICS.sentence}; {others}",
-    )
-
-
 def terms(
-    layouts: Sequence[Layout], row: Mistake | None, known: Vector, held: Vector, start: int = 0
+    layouts: Sequence[Layout],
+    row: Mistake | None,
+    known: Vector,
+    held: Vector,
+    start: int = 0,
+    made: Callable[[str, Mistake | None], Mistake | None] = with_term,
 ) -> Iterator[Hypothesis]:
     """One unknown term, as often as each count says.
 
@@ -95,13 +88,14 @@ def terms(
         known: What the data make.
         held: How often the term comes along with that.
         start: The first of the layouts among which the term must not be as strong everywhere.
+        made: Makes the mistake of a term that counts so, and of the row.
     """
     tried: list[Vector] = []
     for name, count in COUNTS.items():
         left = np.array([count(item) for item in layouts]) - held
         if np.ptp(left[start:]) > EQUAL and not any(np.array_equal(left, own) for own in tried):
             tried.append(left)
-            yield Hypothesis(partial(with_term, name, row), known, left[:, None])
+            yield Hypothesis(partial(made, name, row), known, left[:, None])
 
 
 @dataclass
@@ -137,17 +131,17 @@ def probe_of(seen: Runs, layouts: list[Layout]) -> Probe:
     return Probe(layouts, seen.weights[:count], seen.fixed, updates, limit)
 
 
-def _small(seen: Runs, counts: Sequence[int] = (PROBED,)) -> list[Layout]:
+def few_of(seen: Runs, counts: Sequence[int] = (PROBED,)) -> list[Layout]:
     """One device, and uneven splits of a few examples in turning orders."""
     settings, found = seen.settings, []
     for count in counts:
         own = min(count, seen.examples)
         found.append(Layout(((tuple(range(own)),),)))
-        found += _turning(own, settings.replicas, settings.micro_batches, own + _SPARE)
+        found += turning(own, settings.replicas, settings.micro_batches, own + SPARE)
     return found
 
 
-def _turning(
+def turning(
     examples: int, replicas: Sequence[int], micro_batches: Sequence[int], count: int
 ) -> list[Layout]:
     """So many uneven splits of the examples in turning orders."""
@@ -181,7 +175,7 @@ def explain_term(evidence: Sums) -> list[Mistake] | None:
     probe = probe_of(evidence, [*evidence.layouts, *_of_a_part(evidence)])
     tried = (
         terms(probe.layouts, row, evidence.made(own), np.array([*map(evidence.held, own)]))
-        for row, own in probe.said
+        for row, own in (*probe.said, *probe.scaled)
     )
     found = simplest(probe.updates, itertools.chain.from_iterable(tried), probe.limit)
     if not found:
@@ -211,24 +205,44 @@ def _of_a_part(evidence: Sums) -> list[Layout]:
     return layouts_for(count, settings.replicas, settings.micro_batches, settings.even)
 
 
+def explain_parameters(evidence: Sums) -> Mistake | None:
+    """Two rows, one for each part of the parameters: every element of an update follows one."""
+    updates = np.stack([run.samples for run in evidence.runs])
+    alone = np.stack([single.samples for single in evidence.singles])
+    most = np.abs(alone).sum(axis=0) + 1e-300
+    limit, rows = max(_ELEMENT, 10 * evidence.noise.limit(1)), evidence.said
+    errors = np.stack(
+        [np.abs(updates - own @ alone).max(axis=0) / most / np.abs(own).max() for _, own in rows]
+    )
+    fits = errors <= limit
+    # A row that explains all is none for a part.
+    useful = [place for place, own in enumerate(fits) if own.any() and not own.all()]
+    pairs = [
+        ((rows[a][0] is not None) + (rows[b][0] is not None), a, b)
+        for a, b in itertools.combinations(useful, 2)
+        if (fits[a] | fits[b]).all()
+    ]
+    if not pairs:
+        return None
+    _, a, b = min(pairs, key=lambda pair: (pair[0], np.minimum(*errors[[*pair[1:]]]).max()))
+    return part_with(rows[a][0], rows[b][0], parameters=True)
+
+
 def explain_parts(evidence: Sums) -> Mistake | None:
-    """Two rows, one for each part of the loss or of the parameters.
+    """Two rows, one for each part of the loss.
 
     Single examples give g_i + p_i, the sum of both parts. If row A holds for one and row B for the
     other, an update is Σ A_i (g_i + p_i) + Σ (B_i - A_i) p_i with unknown p_i.
     """
-    layouts = _small(evidence)
+    layouts = few_of(evidence)
     if len(layouts) < 2 or evidence.settings.even:
         return None
     probe = probe_of(evidence, layouts)
     sketches = evidence.sketches[: len(probe.weights)]
 
-    def made(a: Mistake | None, b: Mistake | None, first: Vector, second: Vector) -> Mistake | None:
-        return part_with(a, b, _splits_parameters(evidence, layouts, first, second))
-
     def with_row(a: Mistake | None, first: Vector) -> list[Hypothesis]:
         return [
-            Hypothesis(partial(made, a, b, first, second), first @ sketches, second - first)
+            Hypothesis(partial(part_with, a, b), first @ sketches, second - first)
             for b, second in probe.said
             if b is not a
         ]
@@ -236,198 +250,35 @@ def explain_parts(evidence: Sums) -> Mistake | None:
     return probe.first(*(with_row(a, first) for a, first in probe.said))
 
 
-def _splits_parameters(
-    evidence: Sums, layouts: Sequence[Layout], first: Vector, second: Vector
-) -> bool:
-    """Whether each element of the update follows one of the two rows."""
-    updates = np.stack([evidence.run(item).samples for item in layouts])
-    alone = np.stack([single.samples for single in evidence.singles[: first.shape[1]]])
-    scale = np.max([np.abs(row) @ np.abs(alone) for row in (first, second)], axis=(0, 1)) + 1e-300
-    errors = [np.abs(updates - row @ alone).max(axis=0) / scale for row in (first, second)]
-    return bool((np.minimum(*errors) <= max(1e-3, 10 * evidence.noise.limit(1))).all())
-
-
-def explain_shared_batch(seen: Runs) -> Mistake | None:
-    """A row for a step whose examples depend on the whole batch, which the replicas share.
-
-    Each example's update is unknown. A term that belongs to no example is one more unknown vector;
-    two counts in one loss are two unknown vectors for each example. What explains splits of a few
-    must not be refuted by those of all, in which the examples may do something else.
-    """
-    probe, whole = probe_of(seen, _small(seen)), probe_of(seen, seen.layouts)
-    if probe.is_right:
-        return None
-    if (two := _of_two_counts(seen)) is not None:
-        return two
-
-    classes: list[list[Hypothesis]] = []
-    for name in (None, *COUNTS):
-        each: tuple[list[Hypothesis], list[Hypothesis]] = ([], [])  # with a row, and without
-        for (row, few), (_, own) in zip(probe.said, whole.said, strict=True):
-            if row is not None or name not in (None, "once"):
-                free = _with_count(probe.layouts, few, name)
-                refuted = partial(_refutes, whole, own, name)
-                made = partial(with_term, name or "once", row)
-                each[row is None].append(Hypothesis(made, 0.0, free, refuted))
-        classes += each
-    return probe.first(*classes)
-
-
-def _with_count(layouts: Sequence[Layout], own: Vector, name: str | None) -> Vector:
-    """How often examples count, and a term beside them."""
-    return np.hstack([own, [[COUNTS[name](item)] for item in layouts]]) if name else own
-
-
-def _refutes(whole: Probe, own: Vector, name: str | None) -> bool:
-    """Whether the splits of all examples are not what is said."""
-    return outside(whole.updates, _with_count(whole.layouts, own, name))[0] > whole.limit
-
-
-def _of_two_counts(seen: Runs) -> Mistake | None:
-    """Two counts, with the weights that the user gave or that pairs of examples tell."""
-    if seen.uneven:
-        return _two_counts(seen)
-    if seen.given or (tangents := _tangents(seen)) is None:
-        return None
-    for sign in (1, -1):  # which of both parts has the weights is seen in more than pairs
-        own = (1 - sign * tangents) / (1 + sign * tangents)
-        weights = np.concatenate([own, np.ones(seen.examples - len(own))])
-        if (found := _two_counts(replace(seen, weights=weights))) is not None:
-            return found
-    return None
-
-
-def _tangents(seen: Runs) -> Vector | None:
-    """x_j = ±(w_0 - w_j) / (w_0 + w_j), where one part counts weights and the other examples.
-
-    Two examples with g_i + p_i by themselves make their mean and x_ij (g_i - g_j) / 2 together, so
-    that three pairs of three examples lie in a plane and tell x, but for one scale; that follows
-    from x_jk = (x_k - x_j) / (1 - x_j x_k).
-    """
-    try:
-        one = [seen.alone([i]).sketch for i in range(PROBED)]
-        alone = {pair: seen.alone(pair).sketch - (one[pair[0]] + one[pair[1]]) / 2
-                 for pair in itertools.combinations(range(PROBED), 2)}  # fmt: skip
-    except StepError:  # a step may refuse single examples
-        return None
-    size = max(map(np.linalg.norm, alone.values()))
-    if not np.isfinite(size) or size <= FLOOR * max(map(np.linalg.norm, one)):
-        return None
-    ref = max(range(1, PROBED), key=lambda j: float(np.linalg.norm(alone[0, j])))
-    ratios, squares = np.zeros(PROBED), []
-    ratios[ref] = 1.0
-    for k in set(range(1, PROBED)) - {ref}:
-        both = np.stack([alone[0, k], alone[0, ref]], axis=1)
-        pair = alone[min(ref, k), max(ref, k)]
-        (ahead, back), *_ = np.linalg.lstsq(both, pair, rcond=1e-6)
-        # Equal weights of two leave nothing of their pair.
-        flat, alike = (np.linalg.norm(own) <= _NEAR * size for own in (alone[0, k], pair))
-        if not flat and np.linalg.norm(both @ (ahead, back) - pair) > _NEAR * size:
-            return None
-        ratios[k] = 0.0 if flat else 1.0 if alike else -back / ahead
-        if not flat and not alike:
-            squares.append((1 - (ratios[k] - 1) / (ahead * ratios[k])) / ratios[k])
-    square = float(np.median(squares)) if squares else -1.0
-    tangents = np.sqrt(max(square, 0.0)) * ratios
-    return tangents if square > 0 and np.abs(tangents).max() < 1 else None
-
-
-def explain_two_parts(seen: Runs) -> Mistake | None:
-    """Two parts of the loss with a count each, which shares make by themselves or together."""
-    return _mean_and_sum(seen) or _of_two_counts(seen)
-
-
-def _two_counts(seen: Runs) -> Mistake | None:
-    """Two parts of a loss, of which one counts weights and the other examples.
-
-    Layouts of a part of the batch are among them: what is the same in all layouts of a batch could
-    be in each of its examples, too.
-    """
-    probe = probe_of(seen, _small(seen, (PROBED, PROBED - 2)))
-    classes: list[list[Hypothesis]] = [[], [], []]
-    for a, first in probe.said:
-        for b, second in replace(probe, weights=np.ones(len(probe.weights))).said:
-            classes[(a is not None) + (b is not None)].append(
-                Hypothesis(partial(part_with, a, b), 0.0, np.hstack([first, second]))
-            )
-    return probe.first(*classes)
-
-
-def _mean_and_sum(seen: Runs) -> Mistake | None:
-    """A mean over the examples beside a sum over them: a row for each part, or None.
-
-    With g_i + p_i of one example, two make (g_i + g_j) / 2 + p_i + p_j, so that pairs tell all p_i;
-    three together must say the same.
-    """
-    count = min(PROBED, seen.examples)
-    one = np.stack([seen.alone([i]).sketch for i in range(count)])
-
-    def together(i: int, j: int) -> Vector:  # p_i + p_j
-        return np.asarray(2 * seen.alone([i, j]).sketch - one[i] - one[j])
-
-    first = (together(0, 1) + together(0, 2) - together(1, 2)) / 2
-    sums = np.stack([first, *(together(0, j) - first for j in range(1, count))])
-    means = one - sums
-    probe = probe_of(seen, _small(seen))
-    limit = _SEVERAL * seen.noise.limit(seen.alive)
-    three = means[:3].mean(axis=0) + sums[:3].sum(axis=0)
-    scale = float(np.linalg.norm(one) + np.linalg.norm(sums))
-    small = min(float(np.linalg.norm(part)) for part in (means, sums))
-    if np.linalg.norm(seen.alone([0, 1, 2]).sketch - three) > limit * scale or small < 0.01 * scale:
-        return None
-    rows = [(row, table @ means) for row, table in probe.said]
-    others = [(row, table @ sums) for row, table in replace(probe, fixed=True).said]
-    found = [
-        ((a is not None) + (b is not None), a, b)
-        for (a, first), (b, second) in itertools.product(rows, others)
-        if np.linalg.norm(probe.updates - first - second) <= limit * scale
-    ]
-    return part_with(*min(found, key=lambda one: one[0])[1:]) if found else None
-
-
 def of_groups(
-    seen: Runs, layouts: Sequence[Layout], table: Vector, groups: Groups, fixed: bool = False
+    seen: Runs,
+    layouts: Sequence[Layout],
+    table: Vector,
+    groups: Groups,
+    fixed: bool = False,
+    own: Callable[[Recorded], Vector] = lambda run: run.sketch,
 ) -> tuple[Vector, Vector]:
     """What the groups' own updates make, each counting as its examples do in a table of weights.
 
-    `fixed` says whether a fixed number divides a group's own update.
+    Args:
+        seen: The runs.
+        layouts: Some of their layouts.
+        table: Weights of the examples, a row per layout.
+        groups: Of a layout.
+        fixed: Whether a fixed number divides a group's own update.
+        own: What is taken of its run.
 
     Returns:
         A row per layout, and how often groups count in it together.
     """
     made, held = [], []
     for item, weights in zip(layouts, table, strict=True):
-        own = [weights[list(group)] for group in groups(item)]
-        times = np.array([seen.examples * w.mean() if fixed else w.sum() for w in own])
-        made.append(times @ np.stack([seen.alone(group).sketch for group in groups(item)]))
+        parts = [group for group in groups(item) if group]
+        own_weights = [weights[list(group)] for group in parts]
+        times = np.array([seen.examples * w.mean() if fixed else w.sum() for w in own_weights])
+        made.append(times @ np.stack([own(seen.alone(group)) for group in parts]))
         held.append(times.sum())
     return np.stack(made), np.array(held)
-
-
-def explain_shares_and_examples(seen: Runs) -> Mistake | None:
-    """A part of the loss that depends on the share (or micro-batch) as a whole, beside a sum.
-
-    The shares' own updates hold both parts; with row A for them and row B for the sum, an update is
-    Σ A_g u(g) + Σ (B_i - A_i) p_i with unknown p_i.
-    """
-    probe = probe_of(seen, _small(seen))
-    kinds = (of_shares, of_parts, of_windows) if seen.several else (of_shares,)
-    for groups in kinds:
-        classes: list[list[Hypothesis]] = [[], []]
-        for _, first in probe.said:
-            if any(
-                np.ptp(weights[list(group)]) > EQUAL
-                for weights, item in zip(first, probe.layouts, strict=True)
-                for group in groups(item)
-            ):
-                continue
-            known, _ = of_groups(seen, probe.layouts, first, groups)
-            for b, second in probe.said:
-                one = Hypothesis(partial(by_share, b), known, second - first)
-                classes[b is not None].append(one)
-        if found := probe.first(*classes):
-            return found
-    return None
 
 
 def explain_own_numbers(evidence: Sums) -> Mistake | None:
@@ -442,8 +293,8 @@ def explain_own_numbers(evidence: Sums) -> Mistake | None:
     count = min(PROBED, evidence.examples)
     if not replicas or 1 not in settings.micro_batches or count <= replicas:
         return None
-    number = replicas * count + _SPARE  # more of them than there are unknowns
-    layouts = _turning(count, (replicas,), (1,), number)
+    number = replicas * count + SPARE  # more of them than there are unknowns
+    layouts = turning(count, (replicas,), (1,), number)
     if settings.even:
         size, rng = count // replicas, np.random.default_rng(0)
         orders = [rng.permutation(size * replicas).tolist() for _ in range(number)]

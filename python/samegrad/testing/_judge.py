@@ -11,8 +11,9 @@ from samegrad.testing import _catalogue as rows
 from samegrad.testing._diagnosis import Diagnosis, Found, ShareRow, factors_of_examples, share_rows
 from samegrad.testing._layouts import Layout, StepError, StepFailedError, layout, uneven_sizes
 from samegrad.testing._measure import DRIFT, Runs, Sums, check_finite, limited_lengths
-from samegrad.testing._reports import explain_loss, explain_statistics
+from samegrad.testing._reports import explain_loss
 from samegrad.testing._select import Frame
+from samegrad.testing._statistics import explain_statistics
 from samegrad.testing._verdict import WRONG, explain, rows_or_points
 
 _TOLD = 2  # rows that a note names of those that would be right as well
@@ -48,8 +49,7 @@ def judge(seen: Runs) -> Diagnosis | None:
         return verdict_on(seen, Found("the replicas' copies differ", (rows.COPIES_DIFFER,)))
     found = explain(seen)
     if found is not None and found.right and (statistics := explain_statistics(seen)):
-        what = "the statistics are not those of one device"
-        found = Found(what, (statistics,), (), found.notes)
+        found = replace(statistics, notes=found.notes)
     return None if found is None else verdict_on(seen, found)
 
 
@@ -61,7 +61,7 @@ def verdict_on(seen: Runs, found: Found) -> Diagnosis:
     if found.right:
         notes += [rows.HIDDEN] if seen.limited else []
         notes += [alike] if sums and (alike := _alike(sums)) else []
-    elif sums:
+    elif sums and not found.beside:
         place, shares = _worst(sums)
         worst = seen.layouts[place]
         more = factors_of_examples(worst, seen.right[place], sums.fits[place].weights)
@@ -69,7 +69,9 @@ def verdict_on(seen: Runs, found: Found) -> Diagnosis:
             notes.append(more)
         notes += [] if found.causes else [_UNKNOWN]
     what = found.what
-    if what == WRONG and seen.right_when_equal:
+    if what == WRONG and seen.agree:
+        what = "all layouts agree, but the examples do not count as the given weights say"
+    elif what == WRONG and seen.right_when_equal:
         what += ", unless all shares are equal"
     (reported, mistake), shown = explain_loss(seen) or (None, None), None if found.right else worst
     return Diagnosis(

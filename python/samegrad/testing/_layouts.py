@@ -66,6 +66,12 @@ class Settings:
     even: bool
     seed: int
 
+    @property
+    def multiple(self) -> int:
+        """Of which numbers of examples are tried: 1, if the shares need not be even."""
+        counts = (r * k for r in self.replicas for k in self.micro_batches)
+        return math.lcm(*counts) if self.even else 1
+
     def check(self, rows: int) -> None:
         """Whether all of this can be tried on so many examples.
 
@@ -102,7 +108,7 @@ class Settings:
         """
         count = len(chosen)
         if self.even:
-            whole = math.lcm(*(r * k for r in self.replicas for k in self.micro_batches))
+            whole = self.multiple
             if count < max(whole, 3):
                 raise StepError(
                     f"[diagnose] even shares for replicas={tuple(self.replicas)} and micro_batches="
@@ -240,7 +246,8 @@ def layouts_for(
             splits.append([examples - size * (count - 1)] + [size] * (count - 1))
         found += [layout(sizes, k) for sizes in splits if min(sizes) >= k]
     several = {k for k in micro_batches if k > 1}
-    if len(several) == 1 and (more := max(several) + 1) <= examples and not even:
+    more = max(several, default=0) + 1
+    if len(several) == 1 and more <= examples and not (even and examples % more):
         found.append(layout([examples], more))  # tells a factor K from 1 / K
     return list(dict.fromkeys(found))
 

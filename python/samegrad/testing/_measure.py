@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from samegrad.testing._basis import FLOOR, Basis, Fit, Noise, noise_of
+from samegrad.testing._grammar import POWERS
 from samegrad.testing._layouts import (
     Layout,
     Settings,
@@ -27,6 +28,7 @@ _SINGLES = 8  # single examples that are looked at
 _INSIDE = 2e-5  # of an update: so much float32 leaves inside of a function that is no sum
 _ROUGH = 2.0**-7  # of an update: so much a rounding to bfloat16 leaves, which does not show later
 _LITTLE = 0.1  # of the largest weight, by which splits that are nearly even make rows differ
+_ONE_LENGTH = 1e-3  # by which lengths of one limit differ
 _PAIRED = 0.3  # of what two examples change in each other's places; noise makes 0, pairs make 1
 _BENT = 20  # times what noise moves an update: then it is another function of the examples
 KEEPS_STATE = (
@@ -111,7 +113,12 @@ class Runs(Frame):
 
         Pieces that a step cuts may be equal for all examples, and are not for one less.
         """
-        return max(self.turned, self._turned(self.examples - 1)) > NO_SUM
+        if self.turned > NO_SUM:
+            return True
+        try:
+            return self._turned(self.examples - self.settings.multiple) > NO_SUM
+        except StepError:  # a step may refuse such a batch, which must not hide what is known
+            return False
 
     @cached_property
     def in_pieces(self) -> bool:
@@ -133,8 +140,18 @@ class Runs(Frame):
             self.alone([0, 1, *order]).sketch - self.alone([1, 0, *order]).sketch
             for order in (rest, rest[::-1])
         ]
-        least = max(_PAIRED * max(map(np.linalg.norm, changes)), self.tolerance * self.runs[0].norm)
+        most = max(float(np.linalg.norm(change)) for change in changes)
+        least = max(_PAIRED * most, self.tolerance * self.runs[0].norm)
         return bool(np.linalg.norm(changes[0] - changes[1]) > least)
+
+    @cached_property
+    def moves(self) -> bool:
+        """Whether micro-batches in another order make another update."""
+        item = next((one for one in self.layouts if one.micro_batches > 1), None)
+        if item is None:
+            return False
+        other = Layout(tuple((share[1], share[0], *share[2:]) for share in item.parts))
+        return self.off(self.run(other), self.run(item).sketch) > 1
 
     @cached_property
     def repeated(self) -> float:
@@ -241,6 +258,16 @@ class Runs(Frame):
     def limited(self) -> bool:
         """Whether several updates of one device have the same length, none being longer."""
         return bool(limited_lengths(self.lengths))
+
+    @cached_property
+    def limit_powers(self) -> tuple[float, float] | None:
+        """Powers of R and K by which the lengths of all updates are one: a limit of all of them."""
+        norms = np.array([run.norm for run in self.runs])
+        for a, b in POWERS if self.limited else ():
+            own = norms * [item.replicas**a * item.micro_batches**b for item in self.layouts]
+            if np.ptp(own) <= _ONE_LENGTH * own.max():
+                return a, b
+        return None
 
 
 def _gap(run: Recorded, one: Vector) -> float:
@@ -423,7 +450,7 @@ class Sums(Runs):
         alone, count = self.fits[0].weights, self.examples
         together = self.sketches.sum(axis=0)
         fixed, mean = (self.off(self.runs[0], together / by) for by in (1, count))
-        even = min(fixed, mean) <= 1 or (alone <= 0).any()
+        even = min(fixed, mean) <= 1 or (alone <= FLOOR * alone.max()).any()
         own = np.ones(count) if even else alone / alone.sum() * count
         weights = own if given is None else given * 1.0
         return replace(self, weights=weights, fixed=fixed <= min(1, mean))

@@ -1,4 +1,4 @@
-"""The mistakes of what a step reports besides its update: moments, and the loss."""
+"""The mistakes of the loss that a step reports."""
 
 from __future__ import annotations
 
@@ -6,62 +6,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from samegrad.testing._catalogue import (
-    EQUAL_STATISTICS,
     LOCAL_STATISTICS,
-    OWN_MOMENTS,
     Mistake,
 )
 from samegrad.testing._hypotheses import terms
 from samegrad.testing._layouts import Layout, of_parts, of_shares, of_windows
 from samegrad.testing._measure import Runs, Sums
 from samegrad.testing._select import UNNAMED, Bench, Frame, factors_alike, simplest
-from samegrad.testing._updates import Recorded, Vector
+from samegrad.testing._updates import Vector
 
 _EXACT = 1e-4  # relative; losses are often float32, printed, or both
-
-
-def explain_statistics(seen: Runs) -> Mistake | None:
-    """The mistake in the statistics of an `Outcome`, if there are any.
-
-    A moving mean after one step is an affine function of the batch's mean, which is the
-    count-weighted mean of those of the shares. Elements for which that holds on one device are
-    compared with equal weights, and with the share of one replica alone; the others, such as means
-    of squared gradients, with means of what the replicas make of their shares.
-    """
-    if any(run.statistics is None for run in seen.runs):
-        return None
-    one, *others = map(_moments, seen.runs)
-    scale = np.abs(one) if one.all() else np.full_like(one, np.abs(one).max() + 1e-300)
-    limit, top = seen.noise.limit(1), scale.max()
-
-    def differ(values: Vector) -> npt.NDArray[np.bool_]:
-        return np.asarray(np.abs(values - one) > limit * np.maximum(scale, 1e-3 * top))
-
-    if not any(differ(found).any() for found in others):
-        return None
-    equal, own_moments, told = True, False, False
-    for item, found in zip(seen.layouts[1:], others, strict=True):
-        own = np.stack([_moments(seen.alone(group)) for group in of_shares(item)])
-        sizes = np.array(item.sizes, dtype=np.float64)
-        weighted, mean = sizes / sizes.sum() @ own, own.mean(axis=0)
-        linear, wrong = ~differ(weighted), differ(found)
-        if linear.any() and np.ptp(sizes) > 0:
-            equal &= bool((np.abs(mean - found) <= limit * top)[linear].all())
-            told |= bool((linear & differ(mean)).any())  # a constant says nothing, nor does a sum
-        if (rest := wrong & ~linear).any() and not (wrong & linear).any():
-            own_moments = any(
-                bool((np.abs(said - found) <= 1e-2 * np.abs(found))[rest].all())
-                for said in (weighted, mean)
-            )
-    return OWN_MOMENTS if own_moments else EQUAL_STATISTICS if equal and told else LOCAL_STATISTICS
-
-
-def _moments(run: Recorded) -> Vector:
-    assert run.statistics is not None
-    return run.statistics
 
 
 # What is wrong with a reported loss: in words, and as a mistake if one explains it.
@@ -89,7 +45,8 @@ def explain_loss(seen: Runs) -> Report | None:
     judge = replace(seen, fixed=bool(abs(found[0] - each.sum()) <= limit))
     right = float(judge.right[0] @ each)
     if abs(right - found[0]) > limit:
-        right = float(found[0])  # another function of the losses: agreement is all that is asked
+        # Another function of the losses: agreement is all that is asked, but for a factor.
+        each, right = each * (found[0] / right if right else 1.0), float(found[0])
     if (what := _difference(found, right, seen.layouts, tolerance)) is None:
         return None
     bench = Bench(judge, [np.array([x]) for x in found], [each[None, :]] * len(found), tolerance)

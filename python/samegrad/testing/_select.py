@@ -87,6 +87,14 @@ class Frame:
             return [(None, self.right), *((row, self.table(row.predict)) for row in rows)]
 
     @property
+    def scaled(self) -> list[tuple[Mistake, Vector]]:
+        """Whole updates by powers of the replicas and micro-batches that no row has."""
+        known = {row.name for row, _ in self.said if row is not None}
+        made = [called(with_powers(Point(), powers)) for powers in POWERS[1:]]
+        return [(row, self.table(row.predict)) for row in made
+                if row.name not in known and (self.several or not row.micro)]  # fmt: skip
+
+    @property
     def several(self) -> bool:
         """Whether there are micro-batches."""
         return any(item.micro_batches > 1 for item in self.layouts)
@@ -132,14 +140,19 @@ class Bench:
             errors.append(left / np.maximum(amount, 1e-300))
         return np.stack(factors), np.nan_to_num(np.max(errors, axis=0), nan=np.inf)
 
-    def fits(self, table: Vector) -> bool:
+    def fits(self, table: Vector, free: bool = False) -> bool:
         """Whether a table of weights explains what is seen."""
-        return bool(self.fitted(table[None])[1][0] <= self.tolerance)
+        return bool(self.fitted(table[None], free)[1][0] <= self.tolerance)
 
-    def named(self) -> list[Mistake]:
-        """The rows that explain what is seen, of equal ones the simpler first."""
+    def named(self, free: bool = False) -> list[Mistake]:
+        """The rows that explain what is seen, of equal ones the simpler first.
+
+        `free` is for one factor on each layout, which a limit hides; means go before sums then.
+        """
         said = self.frame.said
-        _, errors = self.fitted(np.stack([table for _, table in said]))
+        if free:
+            said = sorted(said, key=lambda own: bool(np.ptp([*own[1].sum(axis=1), 1.0]) > EQUAL))
+        _, errors = self.fitted(np.stack([table for _, table in said]), free)
         near = [(error, row) for error, (row, _) in zip(errors, said, strict=True)
                 if row and error <= self.tolerance]  # fmt: skip
         best = min((error for error, _ in near), default=0.0)

@@ -15,16 +15,20 @@ from samegrad.testing._hypotheses import (
     COUNTS,
     PROBED,
     explain_own_numbers,
+    explain_parameters,
     explain_parts,
-    explain_shared_batch,
-    explain_shares_and_examples,
     explain_term,
-    explain_two_parts,
     of_groups,
     terms,
 )
 from samegrad.testing._layouts import Groups, StepError, of_parts, of_shares, of_windows
 from samegrad.testing._measure import NO_SUM, Runs, Sums
+from samegrad.testing._of_batches import (
+    explain_pairs,
+    explain_shared_batch,
+    explain_shares_and_examples,
+    explain_two_parts,
+)
 from samegrad.testing._select import UNNAMED, Bench, factors_alike, outside, simplest
 from samegrad.testing._updates import Vector
 
@@ -36,6 +40,8 @@ _OTHER_WEIGHTS = (
     "all layouts agree, but one device itself does not weight the examples as given: the loss is "
     "another function of the examples"
 )
+_FOR_EVEN = (explain_two_parts, explain_pairs)
+_APART = "a part of the update is scaled by itself"
 _TERM = "besides, a term that belongs to no example is counted otherwise than the shares"
 _IN_A_PART = "that is so in a part of the loss, and examples are added up in the rest of it"
 # Who makes updates by itself, and what it is called where each of them is limited.
@@ -115,6 +121,21 @@ def _of_a_term(seen: Sums) -> Found | None:
     return _found(found, "another term is scaled with the replicas") or _RIGHT
 
 
+def _of_directions(seen: Sums) -> Found | None:
+    """Behind a limit of what was joined weights show, but for one factor on each layout."""
+    own = seen.fits[0].weights
+    if not (seen.limited and seen.explained) or (own <= 0).any():
+        return None
+    plain = seen if seen.given else replace(seen, weights=np.ones(seen.examples), fixed=False)
+    unlimited = seen.sketches * (own / plain.right[0])[:, None]  # but for one factor of all
+    images = [seen.basis.directions @ unlimited.T] * len(seen.layouts)
+    bench = replace(seen.bench, frame=plain, images=images)
+    near = () if bench.fits(plain.right, free=True) else tuple(bench.named(free=True))
+    if near and any(seen.limit_powers or ()):
+        near = (rows.LIMITED_OTHERWISE, *near)
+    return Found(WRONG, near, (), (HIDDEN,)) if near else None
+
+
 def _of_no_sum(seen: Sums) -> Found | None:
     """A bend of the loss leaves little over on one device; a term that it miscounts much."""
     agree = seen.agree and not seen.given
@@ -135,11 +156,15 @@ def _of_noise(seen: Sums) -> Found | None:
 
 def _of_parts(seen: Sums) -> Found | None:
     """A part of the loss or of the parameters is scaled by itself."""
-    if seen.explained or not (part := explain_parts(seen)):
+    if seen.explained:
+        return None
+    if of_parameters := explain_parameters(seen):
+        return _found([of_parameters], _APART)
+    if not (part := explain_parts(seen)):
         return None
     # On the second of two replicas a part that is missing is as free as a number of its own.
     other = explain_own_numbers(seen) if max(seen.settings.replicas) == 2 else None
-    return _found([part, *([other] if other else [])], "a part of the update is scaled by itself")
+    return _found([part, *([other] if other else [])], _APART)
 
 
 def _of_own_numbers(seen: Sums) -> Found | None:
@@ -163,19 +188,28 @@ def _of_one_length(seen: Sums) -> Found | None:
 
 
 def _limits(seen: Runs) -> list[tuple[Groups, Mistake]]:
-    """Who may have a limit of its own: without micro-batches a window is the whole batch."""
-    return [one for one in _LIMITS if seen.several or one[0] is of_shares]
+    """Who may have a limit of its own, where that is not the whole batch."""
+    replicas = any(item.replicas > 1 for item in seen.layouts)
+    return [one for one in _LIMITS if (replicas if one[0] is of_shares else seen.several)]
 
 
-def _to_one_length(seen: Sums, groups: Groups) -> bool:
+def _scaled(seen: Sums, groups: Groups) -> tuple[list[float], list[float]] | None:
+    """By what groups are scaled, and how long each is then; None if they are not."""
     scales, lengths = [], []
     for run, item, right in zip(seen.runs, seen.layouts, seen.right, strict=True):
         made = seen.made(members(groups(item), seen.examples) * right)
         factors = np.linalg.lstsq(made.T, run.sketch, rcond=None)[0]
         if seen.off(run, factors @ made) > 1:
-            return False
+            return None
         scales += factors.tolist()
         lengths += (factors * np.linalg.norm(made, axis=1)).tolist()
+    return scales, lengths
+
+
+def _to_one_length(seen: Sums, groups: Groups) -> bool:
+    if (scaled := _scaled(seen, groups)) is None:
+        return False
+    scales, lengths = scaled
     near = max(_CLIPPED, seen.exact)
     clipped = [own for own, scale in zip(lengths, scales, strict=True) if scale < 1 - near]
     if not clipped or max(scales) > 1 + near:
@@ -188,9 +222,21 @@ def members(groups: list[tuple[int, ...]], examples: int) -> Vector:
     return np.array([[float(i in group) for i in range(examples)] for group in groups])
 
 
+def _of_steps(seen: Sums) -> Found | None:
+    """Gradients of later micro-batches are those of other parameters."""
+    moved = seen.several and not seen.explained and seen.moves
+    return Found(WRONG, (rows.STEPS_INSIDE,)) if moved else None
+
+
 def _of_the_grammar(seen: Sums) -> Found | None:
-    """Points without a name, or nothing that is known."""
-    return _found(rows_or_points(seen)) or (Found(WRONG) if seen.additive else None)
+    """Points without a name, or nothing that is known; a limit may scale shares."""
+    if found := _found(rows_or_points(seen)):
+        return found
+    scaled = [(limit, _scaled(seen, groups)) for groups, limit in _limits(seen)]
+    limits = [
+        limit for limit, own in scaled if own and max(own[0]) <= 1 + max(_CLIPPED, seen.exact)
+    ]
+    return Found(WRONG, (), tuple(limits[:1])) if seen.additive else None
 
 
 def rows_or_points(seen: Sums) -> list[Mistake]:
@@ -223,7 +269,7 @@ def _of_few(
     seen: Runs, explain: Callable[[Runs], Mistake | None] = explain_shared_batch
 ) -> Found | None:
     """What explains splits of a few examples, which cannot be even."""
-    if seen.settings.even or seen.examples < PROBED:
+    if seen.examples < PROBED or (seen.settings.even and explain not in _FOR_EVEN):
         return None
     try:
         found = explain(seen)
@@ -265,8 +311,10 @@ def _of_groups(seen: Runs) -> Found | None:
             continue
         if seen.by_place:
             return Found(WRONG, (_of_places(seen),), (), more)
-        limits = seen.limited or _limits_sums(seen)
-        return Found(WRONG, (of_limit if limits else rows.LOCAL_STATISTICS,), (), more)
+        if (powers := seen.limit_powers) and any(powers):
+            return Found(WRONG, (rows.LIMITED_OTHERWISE,), (), more)
+        cause = of_limit if _of_a_limit(seen) else rows.LOCAL_STATISTICS
+        return Found(WRONG, (cause,), (), more)
     if seen.by_place:
         if _of_few(seen, explain_shares_and_examples):
             return Found(WRONG, (_of_places(seen),), (), (_IN_A_PART,))
@@ -290,8 +338,12 @@ def _of_the_exchange(seen: Runs) -> Found:
     found = _of_few(seen) or _of_few(seen, explain_shares_and_examples)
     if found:
         return found
-    if seen.right_when_equal:
-        return Found(WRONG, (), (rows.EQUAL_STATISTICS,))
+    if seen.right_when_equal:  # and no weights of examples explain the others
+        return Found(WRONG, (rows.EQUAL_STATISTICS,))
+    if found := _of_few(seen, explain_pairs):
+        return found
+    if seen.moves:
+        return Found(WRONG, (rows.STEPS_INSIDE,))
     return Found(WRONG, (), (rows.NO_GRADIENT_OF_EXCHANGE,), ("no weights of shares fit",))
 
 
@@ -339,25 +391,33 @@ def _how_weighted(seen: Runs, weights: list[Vector], groups: Groups) -> tuple[st
     return (f"besides, the shares have the weights {listed} ({seen.layouts[-1]})",)
 
 
-def _limits_sums(seen: Runs) -> bool:
-    """Whether a few examples together go where they go one by one, and only not as far.
+def _of_a_limit(seen: Runs) -> bool:
+    """Whether groups are limited each by itself, and are no functions of their batches."""
+    left = _left_by_singles(seen)
+    if left is None or left[1] > seen.tolerance:
+        # All updates have one length where what was joined is limited.
+        return seen.limited and seen.limit_powers is None
+    # Without a term the lengths tell a limit; roots and ratios of means keep the direction too.
+    return seen.limited or bool(left[0] > seen.tolerance)
 
-    One direction may be left over: a term that is added behind the limit.
+
+def _left_by_singles(seen: Runs) -> Vector | None:
+    """What examples one by one leave of a few together, in each direction; None if unknown.
+
+    One direction may be left over: a term that is added behind a limit.
     """
     if seen.examples < 5 or seen.recorder.parameters < 16:
-        return False
+        return None
     groups = [(0, 1), (2, 3), (0, 1, 2), (1, 2, 3, 4), (0, 1, 2, 3, 4)]
     try:
         singles = np.stack([seen.alone([i]).sketch for i in range(5)])
     except StepError:  # a step that refuses a single example is no sum
-        return False
+        return None
     if not np.isfinite(singles).all():
-        return False
+        return None
     updates = np.stack([seen.alone(group).sketch for group in groups])
     rests = updates - np.linalg.lstsq(singles.T, updates.T, rcond=None)[0].T @ singles
-    strengths = np.linalg.svd(rests, compute_uv=False) / np.linalg.norm(updates)
-    # Without a term the lengths tell a limit; roots and ratios of means keep the direction too.
-    return bool(strengths[1] <= seen.tolerance < strengths[0])
+    return np.asarray(np.linalg.svd(rests, compute_uv=False) / np.linalg.norm(updates))
 
 
 def _by_pieces(seen: Runs) -> bool:
@@ -374,8 +434,9 @@ def _by_pieces(seen: Runs) -> bool:
     return several
 
 
-_OF_SUMS = (_right, _named, _of_a_term)
+_OF_SUMS = (_right, _named, _of_a_term, _of_directions)
 _OF_SUMS_WITHOUT_LIMIT = (  # which hides these
-    _of_other_weights, _of_noise, _of_parts, _of_own_numbers, _of_one_length, _of_the_grammar,
+    _of_other_weights, _of_noise, _of_parts, _of_own_numbers, _of_one_length, _of_steps,
+    _of_the_grammar,
 )  # fmt: skip
 _OF_WHOLES = (_of_one_update, _of_factors, _of_two_parts, _of_groups, _of_the_exchange)

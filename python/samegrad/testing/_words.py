@@ -134,6 +134,12 @@ REMEDIES: dict[str, tuple[str, str, str, str]] = {
         "jax.random.fold_in(key, jax.lax.axis_index(\"i\")), and draw for each example",
         "tf.random.uniform((tf.shape(x)[0], 1, 1, 1)) on each replica",
     ),
+    "step": (
+        "apply once per window: keras.optimizers.Adam(gradient_accumulation_steps=N)",
+        "call optimizer.step() once, after the backward of the last micro-batch",
+        "add gradients up in jax.lax.scan, and apply the update once after it",
+        "add gradients up, and call apply_gradients once after the last micro-batch",
+    ),
     "pairs": (
         "make the pairs in the dataset, before the batch is dealt out: Dataset.batch, then map",
         "make the pairs in collate_fn of torch.utils.data.DataLoader from whole batches, or gather "

@@ -1,4 +1,4 @@
-"""What replicas make together in every micro-batch, and what depends on places in a share."""
+"""What replicas make together in every micro-batch, what depends on places, pairs and order."""
 
 from __future__ import annotations
 
@@ -131,3 +131,78 @@ def test_a_penalty_of_the_first_half_of_a_share_is_named() -> None:
     assert found.cause is not None
     assert found.cause.name == "each replica cuts its own share in pieces", str(found)
     assert "a part of the loss" in str(found)
+
+
+def attention(shares, gradient_of_others):
+    """Every example is drawn to all others: the gradient with regard to the own and to theirs."""
+    hidden = [np.tanh(share[0] @ W1) for share in shares]
+    gradients = [np.zeros_like(own) for own in hidden]
+    for r, own in enumerate(hidden):
+        for s, other in enumerate(hidden):
+            weights = np.exp(own @ other.T)
+            gradients[r] += weights @ other
+            if r == s or gradient_of_others:
+                gradients[s] += weights.T @ own
+    made = [
+        (share[0].T @ (gradient * (1 - own**2))).ravel()
+        for share, own, gradient in zip(shares, hidden, gradients, strict=True)
+    ]
+    return sum(made) / count(shares) ** 2
+
+
+def test_pairs_of_examples_tell_that_no_gradient_passes_between_replicas() -> None:
+    assert diagnose(lambda shares: attention(shares, True), (X, Y)).correct
+    found = diagnose(lambda shares: attention(shares, False), (X, Y))
+    assert found.cause is not None, str(found)
+    assert found.cause.name == "no gradient passes through what the replicas exchange"
+
+
+def test_a_step_in_every_micro_batch_is_named() -> None:
+    def step(windows):
+        (window,) = windows
+        moved, parts = np.zeros(40), window if isinstance(window, list) else [window]
+        for x, y in parts:
+            now = W1 - 0.05 * moved[:30].reshape(6, 5)
+            hidden = np.tanh(x @ now)
+            error = 2 * (hidden[:, :2] - y) / len(parts) / len(x)
+            back = np.pad(error, ((0, 0), (0, 3))) * (1 - hidden**2)
+            moved = moved + np.concatenate([(x.T @ back).ravel(), np.zeros(10)])
+        return moved
+
+    found = diagnose(step, (X, Y), replicas=(1,), micro_batches=(2, 3))
+    assert found.cause is not None, str(found)
+    assert found.cause.name == "the parameters change between micro-batches"
+
+
+def test_what_is_halved_with_each_micro_batch_is_named() -> None:
+    def step(windows):
+        (window,) = windows
+        found = np.zeros(40)
+        for part in window if isinstance(window, list) else [window]:
+            found = found / 2 + total(part) / 11
+        return found
+
+    found = diagnose(step, (X, Y), replicas=(1,), micro_batches=(2, 3))
+    assert found.cause is not None and "halved" in found.cause.name, str(found)
+
+
+@pytest.mark.parametrize("even", [True, False])
+def test_a_part_of_the_parameters_is_told_of_shares_of_any_size(even) -> None:
+    def step(shares):
+        made = sum(map(total, shares)) / count(shares)
+        return np.concatenate([made[:30] * len(shares), made[30:]])
+
+    found = diagnose(step, (X, Y), even=even)
+    assert found.cause is not None
+    assert found.cause.name.startswith("a part of the parameters"), str(found)
+
+
+def test_a_step_for_even_batches_alone_is_not_tried_on_others() -> None:
+    def step(shares):
+        made = []
+        for x, y in shares:
+            halves = zip(x.reshape(2, -1, 6), y.reshape(2, -1, 2), strict=True)
+            made.append(sum(map(total, halves)))
+        return sum(made) / count(shares)
+
+    assert diagnose(step, (X, Y), even=True).correct
