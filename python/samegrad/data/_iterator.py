@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -80,17 +81,19 @@ class ResumableIterator(Iterator[Structure]):
     def _count(self, cursor: Cursor) -> None:
         consumed = self._start
         step = getattr(cursor, "elements_per_step", None)
+        turn = threading.RLock()  # several threads may share an iterator: one of them at a time
 
         def counting_next() -> Structure:
             nonlocal consumed
-            try:
-                element = cursor.next()
-                consumed += 1 if step is None else step()
-            except BaseException as error:
-                if isinstance(error, MemoryError) or not isinstance(error, Exception):
-                    self._rewind(consumed)  # what it had in its hands is read again
-                raise
-            return element
+            with turn:
+                try:
+                    element = cursor.next()
+                    consumed += 1 if step is None else step()
+                except BaseException as error:
+                    if isinstance(error, MemoryError) or not isinstance(error, Exception):
+                        self._rewind(consumed)  # what it had in its hands is read again
+                    raise
+                return element
 
         self._consumed = lambda: consumed
         self._next = counting_next
