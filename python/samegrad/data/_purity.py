@@ -169,8 +169,10 @@ class Reads:
 
     def _attribute(self, value: Any, attributes: Iterator[str]) -> None:
         """The value that a chain of attributes of modules and records ends with."""
-        while isinstance(value, types.ModuleType) or _is_record(value):
+        while isinstance(value, types.ModuleType | types.FunctionType) or _is_record(value):
             name = next(attributes, None)
+            if name is None and isinstance(value, types.FunctionType):
+                break
             if name is None:
                 raise NotPureError(f"{type(value).__name__} {value!r:.80} is passed on")
             owner, value = value, self._own(value, name)
@@ -184,7 +186,8 @@ class Reads:
     def _own(self, owner: Any, name: str) -> Any:
         if isinstance(owner, types.ModuleType):
             return getattr(owner, name, None)
-        if name not in vars(owner):
+        looked_up = inspect.getattr_static(type(owner), name, None)  # a property, say
+        if name not in vars(owner) or hasattr(type(looked_up), "__set__"):
             raise NotPureError(
                 f"{name} is no attribute of {type(owner).__name__} {owner!r:.80} itself"
             )
@@ -277,8 +280,10 @@ def _of_library(function: Any) -> bool:
     Raises:
         NotPureError: It is another one of them.
     """
-    function = inspect.unwrap(function)  # public names say the public module
     module = str(function.__globals__.get("__name__", ""))
+    if module.startswith("samegrad"):
+        function = inspect.unwrap(function)  # public names say the public module
+        module = str(function.__globals__.get("__name__", ""))
     if not module.startswith("samegrad"):
         of_paths = module == "posixpath" and function.__name__ in ("join", "basename", "dirname")
         return of_paths or (module, function.__name__) in _OF_KERAS
@@ -320,6 +325,7 @@ def _equal(now: Any, copy: Any) -> bool:
         return bool(same and now.tobytes() == copy.tobytes())
     if len(now) != len(copy):
         return False
-    if type(now) is dict:
-        return all(name in copy and copy[name] is value for name, value in now.items())
+    if type(now) is dict:  # their order, too, is what the function may go by
+        pairs = zip(now.items(), copy.items(), strict=True)
+        return all(a is b and m == n and type(m) is type(n) for (m, a), (n, b) in pairs)
     return all(a is b for a, b in zip(now, copy, strict=True))
