@@ -19,7 +19,7 @@ _LIVE = frozenset((
     "globals", "locals", "vars", "eval", "exec", "dir", "__import__", "py_function",
     "numpy_function", "eager_py_func", "from_generator",
 ))  # fmt: skip
-_LOADS = ("LOAD_GLOBAL", "LOAD_NAME")
+_LOADS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
 _WRITES = ("STORE_GLOBAL", "DELETE_GLOBAL")
 _CELL_WRITES = ("STORE_DEREF", "DELETE_DEREF")
 _LIBRARIES = ("samegrad", "keras", "numpy")  # whose functions mean the same at any time
@@ -79,7 +79,7 @@ def _with_kept_names(function: types.FunctionType, kept: Kept) -> types.Function
     )
     made.__kwdefaults__, made.__dict__ = function.__kwdefaults__, function.__dict__
     made.__qualname__, made.__doc__ = function.__qualname__, function.__doc__
-    made.__module__, made.__annotations__ = function.__module__, function.__annotations__
+    made.__module__ = function.__module__
     return made
 
 
