@@ -46,7 +46,8 @@ _INTRINSICS = frozenset((
 _LOADS_OF_CELLS = ("LOAD_DEREF", "LOAD_CLOSURE")
 _CHANGES = frozenset((
     "append", "extend", "insert", "pop", "popitem", "remove", "clear", "update", "setdefault",
-    "sort", "reverse", "fill", "put", "itemset", "setflags", "partition", "byteswap",
+    "sort", "reverse", "fill", "put", "itemset", "setflags", "partition", "byteswap", "at",
+    "resize", "setfield",
 ))  # fmt: skip
 _BUILTINS = frozenset(map(id, (
     abs, all, any, bool, bytes, complex, dict, divmod, enumerate, float, frozenset, int,
@@ -147,6 +148,8 @@ class Reads:
         for constant in code.co_consts:
             if isinstance(constant, types.CodeType):
                 self._code(constant, names, cells)
+            elif isinstance(constant, tuple) and "out" in constant:
+                self._changes = True  # names of arguments: NumPy writes there
 
     def _named(self, names: dict[str, Any], name: str, attributes: Iterator[str]) -> None:
         if name in names:
@@ -229,7 +232,7 @@ def _only_computes(step: dis.Instruction) -> bool:
 def _may_change(step: dis.Instruction) -> bool:
     """Whether an instruction may change a list, dict or array in place."""
     if step.opname in ("LOAD_ATTR", "LOAD_METHOD"):
-        return step.argval in _CHANGES
+        return step.argval in _CHANGES or step.argval.startswith("__")
     if step.opname == "BINARY_OP":
         return step.argrepr.endswith("=")
     return step.opname in ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE") or (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import numpy as np
 import pytest
 
 import samegrad as tf
@@ -88,3 +89,32 @@ def test_the_order_of_a_dict_may_change():
     assert programs(data) == 1
     factors["a"] = factors.pop("a")
     assert numbers(data) == [21 * n for n in range(10)]
+
+
+def in_a_list(kept):
+    kept.__setitem__(0, kept[0] + 1)
+
+
+def by_out(kept):
+    np.add(kept, 1, out=kept)
+
+
+def by_at(kept):
+    np.add.at(kept, 0, 1)
+
+
+@pytest.mark.parametrize("change", [in_a_list, by_out, by_at])
+def test_changes_of_what_is_outside_are_made_once_for_each_element(change):
+    kept: Any = [0] if change is in_a_list else np.array([0])
+
+    def counted(x):
+        change(kept)
+        return x * 0 + kept[0]
+
+    def written_out(x):
+        np.add(kept, 1, out=kept)
+        return x * 0 + kept[0]
+
+    for function in (counted, written_out) if change is by_out else (counted,):
+        kept[0] = 0
+        assert numbers(Dataset.range(20).map(function)) == list(range(1, 21))
