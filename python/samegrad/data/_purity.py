@@ -47,7 +47,7 @@ _LOADS_OF_CELLS = ("LOAD_DEREF", "LOAD_CLOSURE")
 _CHANGES = frozenset((
     "append", "extend", "insert", "pop", "popitem", "remove", "clear", "update", "setdefault",
     "sort", "reverse", "fill", "put", "itemset", "setflags", "partition", "byteswap", "at",
-    "resize", "setfield",
+    "setfield",
 ))  # fmt: skip
 _BUILTINS = frozenset(map(id, (
     abs, all, any, bool, bytes, complex, dict, divmod, enumerate, float, frozenset, int,
