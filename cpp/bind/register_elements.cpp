@@ -224,12 +224,13 @@ py::object resize_images(const Tensor& images, std::int64_t rows, std::int64_t c
   return py::cast(make_tensor(result, images.type.batch));
 }
 
-py::object pixels_of_file(const py::bytes& file, std::int64_t channels, std::int64_t most_pixels) {
+py::object pixels_of_file(const py::bytes& file, std::int64_t channels, std::int64_t most_pixels,
+                          bool deep) {
   const std::span<const std::uint8_t> bytes = bytes_of(file);
   std::optional<Array> pixels;
   {
     const py::gil_scoped_release release;
-    pixels = decoded_image(bytes, {channels, most_pixels});
+    pixels = decoded_image(bytes, {channels, most_pixels, deep});
   }
   return pixels ? py::cast(make_tensor(*pixels)) : py::none();
 }
@@ -242,7 +243,7 @@ void register_elements(py::module_& m) {
       .def_static(
           "decode_image",
           [](std::int64_t channels, std::int64_t most_pixels) {
-            return HostFunctionHandle{decode_image({channels, most_pixels})};
+            return HostFunctionHandle{decode_image({channels, most_pixels, false})};
           },
           py::arg("channels"), py::arg("most_pixels"))
       .def_static(
@@ -259,7 +260,7 @@ void register_elements(py::module_& m) {
       .def("make", &ElementMaker::make, py::arg("seed"), py::arg("taken"));
   m.def("resize_images", &resize_images, py::arg("images"), py::arg("rows"), py::arg("columns"));
   m.def("pixels_of_file", &pixels_of_file, py::arg("file"), py::arg("channels"),
-        py::arg("most_pixels"));
+        py::arg("most_pixels"), py::arg("deep"));
 }
 
 }  // namespace samegrad

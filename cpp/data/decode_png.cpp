@@ -5,6 +5,7 @@
 #include <png.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace samegrad {
@@ -21,16 +22,19 @@ class PngFile {
   PngFile& operator=(const PngFile&) = delete;
   ~PngFile() { png_destroy_read_struct(&png_, &info_, nullptr); }
 
-  bool open() {
+  bool open(bool deep) {
     if (!info_ || setjmp(png_jmpbuf(png_)) != 0) return false;
     png_set_crc_action(png_, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
     png_set_option(png_, PNG_SKIP_sRGB_CHECK_PROFILE, PNG_OPTION_ON);  // colours stay as they are
     png_set_read_fn(png_, &rest_, take);
     png_read_info(png_, info_);
     const int kind = png_get_color_type(png_, info_);
-    const bool plain = kind == PNG_COLOR_TYPE_GRAY || kind == PNG_COLOR_TYPE_RGB ||
-                       kind == PNG_COLOR_TYPE_RGB_ALPHA;
-    return plain && png_get_bit_depth(png_, info_) == 8 &&
+    const bool plain = kind == PNG_COLOR_TYPE_GRAY || kind == PNG_COLOR_TYPE_GRAY_ALPHA ||
+                       kind == PNG_COLOR_TYPE_RGB || kind == PNG_COLOR_TYPE_RGB_ALPHA;
+    const bool is_deep = depth() == 16;
+    // Files have the high byte first.
+    if (is_deep && std::endian::native == std::endian::little) png_set_swap(png_);
+    return plain && (depth() == 8 || (deep && is_deep)) &&
            png_get_interlace_type(png_, info_) == PNG_INTERLACE_NONE &&
            png_get_valid(png_, info_, PNG_INFO_tRNS) == 0;
   }
@@ -38,6 +42,7 @@ class PngFile {
   std::int64_t rows() const { return png_get_image_height(png_, info_); }
   std::int64_t columns() const { return png_get_image_width(png_, info_); }
   std::int64_t channels() const { return png_get_channels(png_, info_); }
+  int depth() const { return png_get_bit_depth(png_, info_); }
 
   bool read(std::uint8_t* to) {
     if (setjmp(png_jmpbuf(png_)) != 0) return false;
@@ -67,10 +72,11 @@ class PngFile {
 
 std::optional<Array> decoded_png(std::span<const std::uint8_t> file, const ImageLimits& limits) {
   PngFile image(file);
-  if (!image.open()) return std::nullopt;
+  if (!image.open(limits.deep)) return std::nullopt;
   if (image.rows() * image.columns() > limits.most_pixels) return std::nullopt;
   if (limits.channels != 0 && limits.channels != image.channels()) return std::nullopt;
-  Array result(DType::kUInt8, {image.rows(), image.columns(), image.channels()});
+  const DType dtype = image.depth() == 16 ? DType::kUInt16 : DType::kUInt8;
+  Array result(dtype, {image.rows(), image.columns(), image.channels()});
   if (!image.read(reinterpret_cast<std::uint8_t*>(result.raw()))) return std::nullopt;
   return result;
 }

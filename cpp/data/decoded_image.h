@@ -12,6 +12,7 @@ namespace samegrad {
 struct ImageLimits {
   std::int64_t channels = 0;  // that the file must have; 0: any number
   std::int64_t most_pixels = 0;
+  bool deep = false;  // PNG files of 16 bits, too: they become uint16
 };
 
 // uint8 [rows, columns, channels]. Nothing for all but JPEG files of 8 bits, grey or in colours,

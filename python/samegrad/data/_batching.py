@@ -12,6 +12,7 @@ from samegrad._tensor.sizes import whole
 from samegrad.data import _function_nodes as functions
 from samegrad.data import _group_nodes as groups
 from samegrad.data import _nodes as nodes
+from samegrad.data._names import with_names
 from samegrad.data._ordering import Ordering, at_least
 from samegrad.data._padding import Padding
 from samegrad.data._structure import Structure
@@ -130,6 +131,8 @@ class Batching(Ordering):
             )
         if window_size_func is None:
             size = at_least(whole(window_size), 1, "group_by_window", "window_size")
+        sizes = with_names(window_size_func or (lambda key: size))
+        reduce_func = with_names(reduce_func)
 
         def reduced(key: Any, window: nodes.Node) -> nodes.Node:
             made = reduce_func(key, self._then(window))
@@ -141,9 +144,7 @@ class Batching(Ordering):
             return made._node
 
         return self._then(
-            groups.GroupByWindowNode(
-                self._node, key_func, window_size_func or (lambda key: size), reduced
-            )
+            groups.GroupByWindowNode(self._node, with_names(key_func), sizes, reduced)
         )
 
     def bucket_by_sequence_length(
@@ -209,7 +210,7 @@ class Batching(Ordering):
             who = "Dataset.bucket_by_sequence_length"
             padding = Padding(self._node, padded_shapes, padding_values, who)
         node = groups.BucketNode(
-            self._node, element_length_func, boundaries, sizes, padding,
+            self._node, with_names(element_length_func), boundaries, sizes, padding,
             bool(pad_to_bucket_boundary) and not no_padding, bool(drop_remainder),
         )  # fmt: skip
         return self._then(node)

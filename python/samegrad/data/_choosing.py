@@ -16,6 +16,7 @@ from samegrad.data import _nodes as nodes
 from samegrad.data import _state_nodes as states
 from samegrad.data._batching import Batching
 from samegrad.data._mapped import call, to_element
+from samegrad.data._names import with_names
 from samegrad.data._options import merged
 from samegrad.data._ordering import at_least
 from samegrad.data._structure import Structure
@@ -86,6 +87,8 @@ class Choosing(Batching):
         return self._opened("interleave", map_func, cycle, block)
 
     def _opened(self: Self, who: str, function: Callable[..., Any], cycle: int, block: int) -> Self:
+        function = with_names(function)
+
         def node_of(element: Structure) -> nodes.Node:
             return _node_of(call(function, element), who, "map_func must return a Dataset")
 
@@ -132,7 +135,7 @@ class Choosing(Batching):
             >>> [int(n) for n in tf.data.Dataset.range(9).take_while(lambda x: x < 2)]
             [0, 1]
         """
-        return self._then(states.TakeWhileNode(self._node, predicate))
+        return self._then(states.TakeWhileNode(self._node, with_names(predicate)))
 
     def scan(
         self: Self, initial_state: Structure, scan_func: Callable[..., Any], name: str | None = None
@@ -155,7 +158,7 @@ class Choosing(Batching):
             [0, 1, 3, 6]
         """
         state = to_element(initial_state, "Dataset.scan")
-        return self._then(states.ScanNode(self._node, state, scan_func))
+        return self._then(states.ScanNode(self._node, state, with_names(scan_func)))
 
     def reduce(
         self, initial_state: Structure, reduce_func: Callable[..., Any], name: str | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import copy
 import os
 import threading
 import time
@@ -153,6 +154,19 @@ class BackgroundCursor(Cursor):
         return producer
 
 
+class _Stop:
+    """Tells threads that nobody waits for them. It keeps nothing alive of what they work on."""
+
+    def __init__(self, room: SimpleQueue[None], most: int) -> None:
+        self.asked = False
+        self._room, self._most = room, most
+
+    def __call__(self) -> None:
+        self.asked = True
+        for _ in range(self._most):
+            self._room.put(None)
+
+
 class _Producer:
     """The threads of a BackgroundCursor, which they must not keep alive."""
 
@@ -170,29 +184,28 @@ class _Producer:
         self._block: Iterator[Made] = iter(())
         self._size = 1
         self._end: BaseException | None = None
-        self._stopped = self._ended = False
+        self._ended = False
         self._threads = threads
+        self.stop = _Stop(self._room, threads.most)
         self._running: dict[int, threading.Thread] = {}
         _producers.add(self)
         self._start()
 
     def take(self) -> Structure:
         if self._end is not None:
-            raise self._end
+            raise _bare(self._end)
         for element, error in self._block:
             if error is None:
                 return element
             if _ends(error):
-                self._end = error
-            raise error
+                self._end, self._block = _bare(error), iter(())
+            try:
+                raise error
+            finally:
+                del error  # which holds this frame
         self._block = iter(self._ready.get().get())
         self._room.put(None)
         return self.take()
-
-    def stop(self) -> None:
-        self._stopped = True
-        for _ in range(self._threads.most):
-            self._room.put(None)
 
     def join(self, timeout: float) -> None:
         for thread in list(self._running.values()):
@@ -216,7 +229,7 @@ class _Producer:
         last: tuple[float, int] | None = None  # the seconds and the size of its last block
         while not self._ended:
             self._room.get()
-            if self._stopped:
+            if self.stop.asked:
                 return
             place: _Place = SimpleQueue()
             begin = time.perf_counter()
@@ -247,11 +260,12 @@ class _Producer:
         take = cursor.take if isinstance(cursor, WorkCursor) else cursor.next
         found: list[Made] = []
         while len(found) < size and not self._ended:
-            try:
-                found.append((take(), None))
-            except BaseException as error:  # next() of the consumer raises it
+            found.append(tried(take))  # next() of the consumer raises what it raises
+            error = found[-1][1]
+            if error is not None:
                 self._ended = _ends(error)
-                found.append((None, error))
+                if isinstance(error, StopIteration):
+                    error.__traceback__ = None  # whose frames hold what is here
         return found
 
     def _made(self, taken: list[Made]) -> list[Made]:
@@ -267,6 +281,14 @@ class _Producer:
 def _ends(error: BaseException) -> bool:
     """Whether no element comes after it; others stand in the place of one element."""
     return isinstance(error, StopIteration | MemoryError) or not isinstance(error, Exception)
+
+
+def _bare(error: BaseException) -> BaseException:
+    """The same error without the frames it has gone through, which hold cursors and elements."""
+    try:
+        return copy.copy(error)
+    except Exception:  # one that cannot be made again
+        return error.with_traceback(None)
 
 
 _Place: TypeAlias = "SimpleQueue[list[Made]]"

@@ -19,6 +19,7 @@ from samegrad.data import _function_nodes as functions
 from samegrad.data import _nodes as nodes
 from samegrad.data._iterator import DatasetIterator
 from samegrad.data._keeping import Keeping
+from samegrad.data._names import with_names
 from samegrad.data._options import Options, merged
 from samegrad.data._ragged_rows import RaggedRowsNode
 from samegrad.data._structure import (
@@ -248,6 +249,10 @@ class Dataset(Keeping):
         the engine runs it for the others, with the same bits: much faster for images of files. What
         looks at values, writes anything outside or reads what changes stays with Python.
 
+        Names outside of the function stay what they are now, as in TensorFlow: `for change in
+        changes: data = data.map(lambda x: change(x))` makes all changes. What objects hold is read
+        with each element, and so is all that `py_function` and `numpy_function` call.
+
         A tuple is given as several arguments. The function may use samegrad's operations, NumPy
         (through `tensor.numpy()`), or both; after `batch` it gets whole batches, which is much
         faster. What it draws at random depends on the seed and the element's place only. A later
@@ -271,7 +276,7 @@ class Dataset(Keeping):
             [0, 2, 4]
         """
         calls = None if num_parallel_calls is None else operator.index(num_parallel_calls)
-        return self._then(functions.MapNode(self._node, map_func, calls))
+        return self._then(functions.MapNode(self._node, with_names(map_func), calls))
 
     def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
         """The elements for which predicate(element) is true.
@@ -281,7 +286,7 @@ class Dataset(Keeping):
             >>> [int(n) for n in tf.data.Dataset.range(5).filter(lambda x: x % 2 == 1)]
             [1, 3]
         """
-        return self._then(functions.FilterNode(self._node, predicate))
+        return self._then(functions.FilterNode(self._node, with_names(predicate)))
 
     def prefetch(self, buffer_size: int | None, name: str | None = None) -> Dataset:
         """Makes elements ahead of the consumer, on a thread of its own.

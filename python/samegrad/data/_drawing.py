@@ -20,6 +20,7 @@ from samegrad.data import _function_nodes as functions
 from samegrad.data import _nodes as nodes
 from samegrad.data import _python_cursors as cursors
 from samegrad.data._choosing import Choosing
+from samegrad.data._names import with_names
 from samegrad.data._ordering import at_least
 from samegrad.data._structure import Structure, fill, leaves_of, map_leaves
 
@@ -145,7 +146,7 @@ class Drawing(Choosing):
                     f"class: got {len(initial)} and {len(target)}."
                 )
         fixed = None if seed is None else operator.index(seed)
-        node = drawn.ResampleNode(self._node, class_func, target, initial, fixed)
+        node = drawn.ResampleNode(self._node, with_names(class_func), target, initial, fixed)
         return self._then(node)
 
     def sparse_batch(self: Self, batch_size: int, row_shape: Any, name: str | None = None) -> Self:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -80,17 +82,20 @@ class ResumableIterator(Iterator[Structure]):
     def _count(self, cursor: Cursor) -> None:
         consumed = self._start
         step = getattr(cursor, "elements_per_step", None)
+        me = weakref.ref(self)  # without iterators, cursors and what they hold end at once
+        turn = threading.RLock()  # several threads may share an iterator: one of them at a time
 
         def counting_next() -> Structure:
             nonlocal consumed
-            try:
-                element = cursor.next()
-                consumed += 1 if step is None else step()
-            except BaseException as error:
-                if isinstance(error, MemoryError) or not isinstance(error, Exception):
-                    self._rewind(consumed)  # what it had in its hands is read again
-                raise
-            return element
+            with turn:
+                try:
+                    element = cursor.next()
+                    consumed += 1 if step is None else step()
+                except BaseException as error:
+                    if isinstance(error, MemoryError) or not isinstance(error, Exception):
+                        _rewind(me(), consumed)  # what it had in its hands is read again
+                    raise
+                return element
 
         self._consumed = lambda: consumed
         self._next = counting_next
@@ -111,6 +116,11 @@ class ResumableIterator(Iterator[Structure]):
         self._seed = int(values.get("seed", self._seed))
         self._epochs.next_epoch = self._epoch + 1
         self._rewind(int(values.get("position", self._position())))
+
+
+def _rewind(iterator: ResumableIterator | None, position: int) -> None:
+    if iterator is not None:
+        iterator._rewind(position)
 
 
 class DatasetIterator(ResumableIterator):

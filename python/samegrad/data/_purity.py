@@ -46,7 +46,8 @@ _INTRINSICS = frozenset((
 _LOADS_OF_CELLS = ("LOAD_DEREF", "LOAD_CLOSURE")
 _CHANGES = frozenset((
     "append", "extend", "insert", "pop", "popitem", "remove", "clear", "update", "setdefault",
-    "sort", "reverse", "fill", "put", "itemset", "setflags", "partition", "byteswap",
+    "sort", "reverse", "fill", "put", "itemset", "setflags", "partition", "byteswap", "at",
+    "setfield",
 ))  # fmt: skip
 _BUILTINS = frozenset(map(id, (
     abs, all, any, bool, bytes, complex, dict, divmod, enumerate, float, frozenset, int,
@@ -147,6 +148,8 @@ class Reads:
         for constant in code.co_consts:
             if isinstance(constant, types.CodeType):
                 self._code(constant, names, cells)
+            elif isinstance(constant, tuple) and "out" in constant:
+                self._changes = True  # names of arguments: NumPy writes there
 
     def _named(self, names: dict[str, Any], name: str, attributes: Iterator[str]) -> None:
         if name in names:
@@ -169,8 +172,10 @@ class Reads:
 
     def _attribute(self, value: Any, attributes: Iterator[str]) -> None:
         """The value that a chain of attributes of modules and records ends with."""
-        while isinstance(value, types.ModuleType) or _is_record(value):
+        while isinstance(value, types.ModuleType | types.FunctionType) or _is_record(value):
             name = next(attributes, None)
+            if name is None and isinstance(value, types.FunctionType):
+                break
             if name is None:
                 raise NotPureError(f"{type(value).__name__} {value!r:.80} is passed on")
             owner, value = value, self._own(value, name)
@@ -184,7 +189,8 @@ class Reads:
     def _own(self, owner: Any, name: str) -> Any:
         if isinstance(owner, types.ModuleType):
             return getattr(owner, name, None)
-        if name not in vars(owner):
+        looked_up = inspect.getattr_static(type(owner), name, None)  # a property, say
+        if name not in vars(owner) or hasattr(type(looked_up), "__set__"):
             raise NotPureError(
                 f"{name} is no attribute of {type(owner).__name__} {owner!r:.80} itself"
             )
@@ -226,7 +232,7 @@ def _only_computes(step: dis.Instruction) -> bool:
 def _may_change(step: dis.Instruction) -> bool:
     """Whether an instruction may change a list, dict or array in place."""
     if step.opname in ("LOAD_ATTR", "LOAD_METHOD"):
-        return step.argval in _CHANGES
+        return step.argval in _CHANGES or step.argval.startswith("__")
     if step.opname == "BINARY_OP":
         return step.argrepr.endswith("=")
     return step.opname in ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE") or (
@@ -277,8 +283,10 @@ def _of_library(function: Any) -> bool:
     Raises:
         NotPureError: It is another one of them.
     """
-    function = inspect.unwrap(function)  # public names say the public module
     module = str(function.__globals__.get("__name__", ""))
+    if module.startswith("samegrad"):
+        function = inspect.unwrap(function)  # public names say the public module
+        module = str(function.__globals__.get("__name__", ""))
     if not module.startswith("samegrad"):
         of_paths = module == "posixpath" and function.__name__ in ("join", "basename", "dirname")
         return of_paths or (module, function.__name__) in _OF_KERAS
@@ -320,6 +328,7 @@ def _equal(now: Any, copy: Any) -> bool:
         return bool(same and now.tobytes() == copy.tobytes())
     if len(now) != len(copy):
         return False
-    if type(now) is dict:
-        return all(name in copy and copy[name] is value for name, value in now.items())
+    if type(now) is dict:  # their order, too, is what the function may go by
+        pairs = zip(now.items(), copy.items(), strict=True)
+        return all(a is b and m == n and type(m) is type(n) for (m, a), (n, b) in pairs)
     return all(a is b for a, b in zip(now, copy, strict=True))

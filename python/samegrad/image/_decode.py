@@ -20,6 +20,8 @@ from samegrad._tensor.host_values import on_host
 from samegrad._tensor.text import Text, of_bytes, text_of
 from samegrad.image._convert import convert_image_dtype
 
+_PNG = b"\x89PNG\r\n\x1a\n"
+_GREY = np.array([0.299, 0.587, 0.114])  # of red, green and blue
 _MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 _MOST_PIXELS = 1024 * 1024 * 1024 // 4 // 3  # Pillow's own number
 _USUAL = ("JPEG", "PNG", "GIF", "BMP")
@@ -64,8 +66,31 @@ def plain_pixels(data: bytes, channels: int) -> Tensor | None:
         data: Of the file.
         channels: How many there must be in the file; 0: any number.
     """
-    pixels: Tensor | None = _core.pixels_of_file(data, channels, _most_pixels())
+    pixels: Tensor | None = _core.pixels_of_file(data, channels, _most_pixels(), False)
     return pixels
+
+
+def _deep_pixels(data: bytes, channels: int) -> np.ndarray[Any, Any] | None:
+    """uint16 [rows, columns, channels] of a PNG file of 16 bits; None for all else.
+
+    Of colours Pillow knows the higher 8 bits only.
+    """
+    if data[24:25] != b"\x10" or not data.startswith(_PNG):
+        return None
+    pixels = _core.pixels_of_file(data, 0, _most_pixels(), True)
+    if pixels is None:
+        return None
+    array: np.ndarray[Any, Any] = pixels._view()
+    count = array.shape[-1]
+    if channels in (0, count):
+        return array
+    colours = array if count % 2 else array[..., :-1]
+    opacity = np.full_like(array[..., :1], 0xFFFF) if count % 2 else array[..., -1:]
+    if channels < 3 and count > 2:
+        colours = np.round(colours @ _GREY).astype(np.uint16)[..., None]
+    elif channels > 2 and count < 3:
+        colours = np.repeat(colours, 3, axis=-1)
+    return colours if channels % 2 else np.concatenate([colours, opacity], axis=-1)
 
 
 def _opened(found: Text, who: str, formats: tuple[str, ...]) -> Any:
@@ -97,7 +122,9 @@ def _pixels(image: Any, channels: int, who: str, contents: Text) -> np.ndarray[A
         count = channels or _NATURAL.get(image.mode, 3)
         if image.mode.startswith("I"):
             array = np.asarray(image).astype(np.uint16)[..., None]
-            return array if count == 1 else np.repeat(array, count, axis=-1)
+            opacity = np.full_like(array, 0xFFFF)
+            array = np.repeat(array, 3, axis=-1) if count > 2 else array
+            return array if count % 2 else np.concatenate([array, opacity], axis=-1)
         if image.mode != _MODES[count]:
             image = image.convert(_MODES[count])
         # Pillow's own way to an array takes three times as long for small images.
@@ -108,12 +135,12 @@ def _pixels(image: Any, channels: int, who: str, contents: Text) -> np.ndarray[A
     return array.reshape(rows, columns, count)
 
 
-def _in_type(array: np.ndarray[Any, Any], dtype: DTypeLike) -> Tensor:
+def _in_type(array: np.ndarray[Any, Any], dtype: DTypeLike, is_png: bool = False) -> Tensor:
     wanted = as_dtype(dtype).name
     if wanted == "uint8" and array.dtype == np.uint16:
         array = (array >> 8).astype(np.uint8)
     elif wanted == "uint16" and array.dtype == np.uint8:
-        array = array.astype(np.uint16) * 257
+        array = array.astype(np.uint16) * (257 if is_png else 256)  # as TensorFlow
     made = Tensor(np.ascontiguousarray(array), copy=False)
     return made if made._dtype == wanted else convert_image_dtype(made, wanted)
 
@@ -122,10 +149,15 @@ def _decoded(
     contents: Any, channels: int, dtype: DTypeLike, who: str, formats: tuple[str, ...] = _USUAL
 ) -> Tensor:
     found = _one_file(contents, who)
-    plain = plain_pixels(found.numpy(), channels) if formats == _USUAL else None
+    data = found.numpy()
+    is_png = data.startswith(_PNG)
+    plain = plain_pixels(data, channels) if formats == _USUAL else None
     if plain is not None:
-        return plain if as_dtype(dtype).name == "uint8" else _in_type(plain._view(), dtype)
-    return _in_type(_pixels(_opened(found, who, formats), channels, who, found), dtype)
+        return plain if as_dtype(dtype).name == "uint8" else _in_type(plain._view(), dtype, is_png)
+    array = _deep_pixels(data, channels) if formats == _USUAL and channels in (0, *_MODES) else None
+    if array is None:
+        array = _pixels(_opened(found, who, formats), channels, who, found)
+    return _in_type(array, dtype, is_png)
 
 
 def _native_decode(decode: Callable[..., Any], args: Any, kwargs: Any) -> Any:

@@ -45,15 +45,16 @@ const ImageLimits kAny{0, 1 << 20};
 }
 
 // Whatever is wrong with a file, there is an image of its size or none.
-[[maybe_unused]] void check_damaged(const Bytes& file, const Size& size) {
+[[maybe_unused]] void check_damaged(const Bytes& file, const Size& size,
+                                    const ImageLimits& limits = kAny) {
   for (std::size_t end = 0; end < file.size(); ++end) {
-    CHECK(!decoded(Bytes(file.begin(), file.begin() + std::ptrdiff_t(end))));
+    CHECK(!decoded(Bytes(file.begin(), file.begin() + std::ptrdiff_t(end)), limits));
   }
   for (std::size_t at = 0; at < file.size(); ++at) {
     for (const int change : {0x01, 0x55, 0xFF}) {
       Bytes changed = file;
       changed[at] = std::uint8_t(changed[at] ^ change);
-      const auto image = decoded(changed);
+      const auto image = decoded(changed, limits);
       CHECK(!image || image->size() <= kAny.most_pixels * 4);
       if (image && image->shape()[2] == size.channels) CHECK(image->shape().rank() == 3);
     }
@@ -133,6 +134,30 @@ TEST("a png file has its pixels whole or damaged") {
     check_limits(file, size);
   }
   check_damaged(png_of({9, 12, 3}), {9, 12, 3});
+}
+
+TEST("a png file of 16 bits is taken where it may be") {
+  const ImageLimits deep{0, 1 << 20, true};
+  for (const std::int64_t channels : {1, 2, 3, 4}) {
+    png_image image{};
+    image.version = PNG_IMAGE_VERSION;
+    image.width = 5;
+    image.height = 7;
+    image.format = png_uint_32(PNG_FORMAT_FLAG_LINEAR) |
+                   png_uint_32(channels > 2 ? PNG_FORMAT_FLAG_COLOR : 0) |
+                   png_uint_32(channels % 2 ? 0 : PNG_FORMAT_FLAG_ALPHA);
+    const std::vector<std::uint16_t> pixels(std::size_t(35 * channels), 0xFFFF);
+    png_alloc_size_t count = 0;
+    CHECK(png_image_write_to_memory(&image, nullptr, &count, 0, pixels.data(), 0, nullptr));
+    Bytes file(count);
+    CHECK(png_image_write_to_memory(&image, file.data(), &count, 0, pixels.data(), 0, nullptr));
+    CHECK(!decoded(file));
+    const auto found = decoded(file, deep);
+    CHECK(found && found->dtype() == DType::kUInt16);
+    CHECK(found->shape() == Shape({7, 5, channels}));
+    CHECK(std::memcmp(found->raw(), pixels.data(), pixels.size() * 2) == 0);
+    check_damaged(file, {7, 5, channels}, deep);
+  }
 }
 #endif
 

@@ -287,29 +287,25 @@ def test_python_code_runs_for_each_element(monkeypatch):
     assert len(found) == 20
 
 
-SHIFT = 1
-
-
-def test_what_a_function_reads_may_change(monkeypatch):
+def test_what_objects_hold_may_change(monkeypatch):
     monkeypatch.setattr(_mapped, "_FIRST_BY_PYTHON", 2)
-    factors, local = np.float32([1, 1]), 10
-    config = SimpleNamespace(more=100)
-    function = lambda x: x * factors + SHIFT + local + config.more  # noqa: E731
+    factors, config, rest = np.float32([1, 1]), SimpleNamespace(more=100), [10]
+    function = lambda x: x * factors + rest[0] + config.more  # noqa: E731
     data = Dataset.range(10, output_type="float32").map(function)
 
     def last() -> list[float]:
         return list(data)[-1].numpy().tolist()
 
-    assert last() == [120.0, 120.0]
+    assert last() == [119.0, 119.0]
     assert stages(data)[-1].function.program_count == 1
     factors[1] = 2
-    assert last() == [120.0, 129.0]
-    monkeypatch.setattr(f"{__name__}.SHIFT", 2)
-    assert last() == [121.0, 130.0]
-    local = 20
-    assert last() == [131.0, 140.0]
+    assert last() == [119.0, 128.0]
+    rest[0] = 20
+    assert last() == [129.0, 138.0]
     config.more = 200
-    assert last() == [231.0, 240.0]
+    assert last() == [229.0, 238.0]
+    factors[0] = 3
+    assert last() == [247.0, 238.0]
     assert stages(data)[-1].function.why_python is not None  # it changes all the time
 
 

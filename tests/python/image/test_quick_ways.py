@@ -71,7 +71,10 @@ FILES = {
     "transparent": ("RGB", "PNG", {"transparency": (0, 0, 0)}), "16 bits": ("I;16", "PNG", {}),
     "bits": ("1", "PNG", {}), "bmp": ("RGB", "BMP", {}), "gif": ("L", "GIF", {}),
 }  # fmt: skip
-PLAIN = {"jpeg", "grey", "progressive", "full colours", "commented", "png", "grey png", "opacity"}
+PLAIN = {
+    "jpeg", "grey", "progressive", "full colours", "commented", "png", "grey png", "opacity",
+    "grey opacity",
+}  # fmt: skip
 
 
 def _slow(data: bytes, monkeypatch: pytest.MonkeyPatch) -> Any:
