@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -37,6 +38,14 @@ std::byte* mapped_or_fail(void* memory, std::int64_t bytes) {
 std::size_t whole_pages(std::size_t bytes) {
   constexpr auto kGrain = std::size_t(CommonMemory::kGrain);
   return std::max((bytes + kGrain - 1) / kGrain * kGrain, kGrain);
+}
+
+// Whether pages of a file have memory from now on.
+bool take_pages(int file, std::int64_t begin, std::int64_t bytes) {
+  for (;;) {
+    if (::fallocate(file, 0, begin, bytes) == 0) return true;
+    if (errno != EINTR) return errno == EOPNOTSUPP || errno == ENOSYS;  // it cannot be asked
+  }
 }
 
 }  // namespace
@@ -111,18 +120,24 @@ void CommonMemory::keep_for_itself(const Buffer& mapped) {
   }
 }
 
-void CommonMemory::prefer_large_pages(std::int64_t share, std::int64_t count) const {
+bool CommonMemory::reserve(std::int64_t share, std::int64_t count) const {
 #ifdef MADV_COLLAPSE
   constexpr int kCollapse = MADV_COLLAPSE;
 #else
   constexpr int kCollapse = 25;
 #endif
-  if (bytes_ < kLargePage) return;
-  const auto mapped = map(nullptr, 0, std::size_t(bytes_));
-  for (std::int64_t at = share * kLargePage; at + kLargePage <= bytes_; at += count * kLargePage) {
-    mapped->data()[at] = std::byte{0};  // only what has a small page becomes a large one
-    if (::madvise(mapped->data() + at, std::size_t(kLargePage), kCollapse) != 0) return;
+  std::shared_ptr<Buffer> mapped;  // null: there are no large pages
+  if (bytes_ >= kLargePage) mapped = map(nullptr, 0, std::size_t(bytes_));
+  for (std::int64_t at = share * kLargePage; at < bytes_; at += count * kLargePage) {
+    const std::int64_t bytes = std::min(kLargePage, bytes_ - at);
+    if (mapped && bytes == kLargePage) {
+      if (!take_pages(file_, at, 1))
+        return false;  // only what has a small page becomes a large one
+      if (::madvise(mapped->data() + at, std::size_t(bytes), kCollapse) != 0) mapped = nullptr;
+    }
+    if (!take_pages(file_, at, bytes)) return false;
   }
+  return true;
 }
 
 Array CommonPlace::array(const Array& now) {
