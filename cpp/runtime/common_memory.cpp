@@ -131,8 +131,8 @@ bool CommonMemory::reserve(std::int64_t share, std::int64_t count) const {
   for (std::int64_t at = share * kLargePage; at < bytes_; at += count * kLargePage) {
     const std::int64_t bytes = std::min(kLargePage, bytes_ - at);
     if (mapped && bytes == kLargePage) {
-      if (!take_pages(file_, at, 1))
-        return false;  // only what has a small page becomes a large one
+      // Only what has a small page becomes a large one.
+      if (!take_pages(file_, at, 1)) return false;
       if (::madvise(mapped->data() + at, std::size_t(bytes), kCollapse) != 0) mapped = nullptr;
     }
     if (!take_pages(file_, at, bytes)) return false;
