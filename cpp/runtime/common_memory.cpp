@@ -1,15 +1,19 @@
 #include "runtime/common_memory.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "runtime/sole_owner.h"
@@ -47,6 +51,71 @@ bool take_pages(int file, std::int64_t begin, std::int64_t bytes) {
     if (errno != EINTR) return errno == EOPNOTSUPP || errno == ENOSYS;  // it cannot be asked
   }
 }
+
+// What this process has mapped, for its forked children: who holds an array keeps its values there,
+// too. The parent waits until a child has them, as nobody writes before the next step.
+class MappedHere {
+ public:
+  static MappedHere& instance() {
+    static auto* const all = new MappedHere;  // threads may outlive static destruction
+    return *all;
+  }
+
+  void add(const std::shared_ptr<Buffer>& buffer) {
+    const std::lock_guard lock(mutex_);
+    if (buffers_.size() == buffers_.capacity()) {
+      std::erase_if(buffers_, [](const auto& known) { return known.expired(); });
+      buffers_.reserve(2 * buffers_.size() + 16);
+    }
+    buffers_.push_back(buffer);
+  }
+
+ private:
+  MappedHere() {
+    (void)::pthread_atfork([] { instance().before_fork(); }, [] { instance().in_parent(); },
+                           [] { instance().in_child(); });
+  }
+
+  // By others than the variable that lies there.
+  static bool is_held(const std::shared_ptr<Buffer>& buffer) { return buffer.use_count() > 2; }
+
+  void before_fork() {
+    mutex_.lock();
+    const bool any_held = std::ranges::any_of(
+        buffers_, [](const std::weak_ptr<Buffer>& buffer) { return is_held(buffer.lock()); });
+    if (!any_held || ::pipe2(pipe_.data(), O_CLOEXEC) != 0) pipe_ = {-1, -1};
+  }
+
+  void in_parent() {
+    if (pipe_[0] >= 0) {
+      ::close(pipe_[1]);
+      char end;
+      while (::read(pipe_[0], &end, 1) < 0 && errno == EINTR) continue;
+      ::close(pipe_[0]);
+    }
+    mutex_.unlock();
+  }
+
+  void in_child() {
+    if (pipe_[0] >= 0) {
+      for (const std::weak_ptr<Buffer>& known : buffers_) keep(known.lock());
+      ::close(pipe_[0]);
+      ::close(pipe_[1]);
+    }
+    mutex_.unlock();
+  }
+
+  static void keep(const std::shared_ptr<Buffer>& buffer) {
+    try {
+      if (is_held(buffer)) CommonMemory::keep_for_itself(*buffer);
+    } catch (const Error&) {  // no memory: it changes as the parent's variable does
+    }
+  }
+
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<Buffer>> buffers_;
+  std::array<int, 2> pipe_ = {-1, -1};
+};
 
 }  // namespace
 
@@ -104,8 +173,10 @@ std::shared_ptr<Buffer> CommonMemory::map(const std::shared_ptr<CommonMemory>& s
     ::munmap(data, length);
     no_memory(std::int64_t(bytes));
   }
-  return std::make_shared<Buffer>(data, bytes,
-                                  [self, data, length] { (void)::munmap(data, length); });
+  auto mapped =
+      std::make_shared<Buffer>(data, bytes, [self, data, length] { (void)::munmap(data, length); });
+  MappedHere::instance().add(mapped);
+  return mapped;
 }
 
 void CommonMemory::keep_for_itself(const Buffer& mapped) {

@@ -1,8 +1,10 @@
 #include "runtime/common_memory.h"
 
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -96,4 +98,27 @@ TEST("memory that the system does not have is not written into") {
   memory_left = kBytes;
   CHECK(memory->reserve(2, 3));
   CHECK(memory->reserve(3, 3));  // of more ranks than pages
+}
+
+TEST("a forked child keeps the values of what is held, whoever goes on writing") {
+  const auto memory = CommonMemory::create(kBytes);
+  const auto held = memory->map(memory, 0, 100);
+  write(*held, "before");
+  const std::shared_ptr<Buffer> of_variable = held;
+  std::array<int, 2> written{};
+  CHECK_EQ(::pipe(written.data()), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    char byte;
+    const bool told = ::read(written[0], &byte, 1) == 1;
+    ::_exit(told && text_in(*held) == "before" ? 0 : 1);
+  }
+  write(*of_variable, "after");  // the child's is another page from here on
+  CHECK_EQ(::write(written[1], "w", 1), 1);
+  int status = -1;
+  CHECK_EQ(::waitpid(child, &status, 0), child);
+  CHECK_EQ(status, 0);
+  CHECK_EQ(text_in(*held), std::string("after"));
+  ::close(written[0]);
+  ::close(written[1]);
 }
