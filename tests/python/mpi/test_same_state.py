@@ -16,7 +16,7 @@ def said(mpi, what):
 def test_values_that_differ_are_refused_until_they_do_not(mpi):
     told = said(mpi, "values")
     assert all(line.startswith("refused: variable first: ") for line in told[:4])
-    assert told[4:] == ["stepped: [0.96, 0.96, 1.92, 1.92]"] * 2
+    assert told[4:] == ["stepped: [0.96, 0.96, 1.92, 1.92] in 1"] * 2
 
 
 @pytest.mark.parametrize("what", ["order", "order of names"])
@@ -25,8 +25,20 @@ def test_another_order_of_variables_that_have_been_compared_is_refused(mpi, what
     told = said(mpi, what)
     assert all(line.startswith("refused: which variables, in which order: ") for line in told[:2])
     assert told[2:] == [
-        "stepped: [0.92, 0.92, 1.84, 1.84]",
-        "stepped: [0.92, 0.92, 1.84, 1.84]",
-        "stepped: [0.96, 0.96, 1.92, 1.92]",
-        "stepped: [0.96, 0.96, 1.92, 1.92]",
+        "stepped: [0.92, 0.92, 1.84, 1.84] in 2",
+        "stepped: [0.92, 0.92, 1.84, 1.84] in 2",
+        "stepped: [0.96, 0.96, 1.92, 1.92] in 1",
+        "stepped: [0.96, 0.96, 1.92, 1.92] in 1",
+    ]
+
+
+def test_steps_that_are_refused_change_nothing_on_any_rank(mpi):
+    """Nor what one of them writes before it needs the other rank."""
+    told = said(mpi, "programs")
+    assert all(line.startswith("refused: ") for line in told[:4])
+    assert told[4:] == [
+        "stepped: [0.92, 0.92, 1.84, 1.84] in 2",
+        "stepped: [0.92, 0.92, 1.84, 1.84] in 2",
+        "stepped: [0.96, 0.96, 1.92, 1.92] in 1",
+        "stepped: [0.96, 0.96, 1.92, 1.92] in 1",
     ]

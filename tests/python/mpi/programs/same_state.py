@@ -1,6 +1,7 @@
-"""`same_state.py WHAT`: the ranks' variables differ in values, or a step has them in another order.
+"""`same_state.py WHAT`: the ranks' variables differ in values, or a step has them in another order,
+or they make other steps.
 
-Says what each of three calls of the step came to, and the corners of the variables.
+Says what each of the calls of the step came to, and the corners of the variables.
 """
 
 import sys
@@ -15,6 +16,7 @@ rank = strategy.cluster_resolver.task_id
 first = 3.0 if what == "values" and rank == 1 else 1.0
 with strategy.scope():
     names = ("table", "table") if what == "order" else ("first", "second")
+    count = tf.Variable(0, dtype="int64")
     variables = [
         tf.Variable(np.full([1000, 300], value, np.float32), name=name)
         for value, name in zip((first, 2.0), names, strict=True)
@@ -29,6 +31,7 @@ def step_of(chosen):
     @tf.function
     def step(x):
         def of_replica(x):
+            count.assign_add(1)
             for factor, variable in zip((1.0, 2.0), chosen, strict=True):
                 with tf.GradientTape() as tape:
                     loss = tf.reduce_sum(tf.matmul(x, variable)) * factor
@@ -41,6 +44,11 @@ def step_of(chosen):
     return step
 
 
+@tf.function
+def counting(x):
+    strategy.run(lambda x: count.assign_add(1), args=(x,))
+
+
 def call(step):
     try:
         step(x)
@@ -48,10 +56,16 @@ def call(step):
         sys.stdout.write(f"refused: {str(error).partition('they differ in ')[2]}\n")
     else:
         corners = [float(v.numpy()[i, i]) for v in variables for i in (0, -1)]
-        sys.stdout.write(f"stepped: {np.round(corners, 2).tolist()}\n")
+        sys.stdout.write(f"stepped: {np.round(corners, 2).tolist()} in {int(count)}\n")
 
 
-if what == "values":
+if what == "programs":
+    step = step_of(variables)
+    call(step if rank == 1 else counting)
+    call(step)
+    call(step if rank == 0 else counting)
+    call(step)
+elif what == "values":
     step = step_of(variables)
     call(step)
     call(step)
