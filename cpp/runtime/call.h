@@ -25,7 +25,8 @@ class StateCell {
   // One array, or one per replica. A step replaces an array that somebody else still holds instead
   // of writing into it.
   virtual std::vector<Array>& components() = 0;
-  bool compared = false;  // with that of the other processes
+  // Among those that the processes have compared, from 1; 0: not yet.
+  std::int64_t compared = 0;
   // Where all ranks have it together; null: nowhere. All ranks say the same.
   std::unique_ptr<CommonPlace> common;
 };

@@ -1,14 +1,19 @@
 #include "runtime/common_memory.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstring>
+#include <mutex>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "runtime/sole_owner.h"
@@ -38,6 +43,79 @@ std::size_t whole_pages(std::size_t bytes) {
   constexpr auto kGrain = std::size_t(CommonMemory::kGrain);
   return std::max((bytes + kGrain - 1) / kGrain * kGrain, kGrain);
 }
+
+// Whether pages of a file have memory from now on.
+bool take_pages(int file, std::int64_t begin, std::int64_t bytes) {
+  for (;;) {
+    if (::fallocate(file, 0, begin, bytes) == 0) return true;
+    if (errno != EINTR) return errno == EOPNOTSUPP || errno == ENOSYS;  // it cannot be asked
+  }
+}
+
+// What this process has mapped, for its forked children: who holds an array keeps its values there,
+// too. The parent waits until a child has them, as nobody writes before the next step.
+class MappedHere {
+ public:
+  static MappedHere& instance() {
+    static auto* const all = new MappedHere;  // threads may outlive static destruction
+    return *all;
+  }
+
+  void add(const std::shared_ptr<Buffer>& buffer) {
+    const std::lock_guard lock(mutex_);
+    if (buffers_.size() == buffers_.capacity()) {
+      std::erase_if(buffers_, [](const auto& known) { return known.expired(); });
+      buffers_.reserve(2 * buffers_.size() + 16);
+    }
+    buffers_.push_back(buffer);
+  }
+
+ private:
+  MappedHere() {
+    (void)::pthread_atfork([] { instance().before_fork(); }, [] { instance().in_parent(); },
+                           [] { instance().in_child(); });
+  }
+
+  // By others than the variable that lies there.
+  static bool is_held(const std::shared_ptr<Buffer>& buffer) { return buffer.use_count() > 2; }
+
+  void before_fork() {
+    mutex_.lock();
+    const bool any_held = std::ranges::any_of(
+        buffers_, [](const std::weak_ptr<Buffer>& buffer) { return is_held(buffer.lock()); });
+    if (!any_held || ::pipe2(pipe_.data(), O_CLOEXEC) != 0) pipe_ = {-1, -1};
+  }
+
+  void in_parent() {
+    if (pipe_[0] >= 0) {
+      ::close(pipe_[1]);
+      char end;
+      while (::read(pipe_[0], &end, 1) < 0 && errno == EINTR) continue;
+      ::close(pipe_[0]);
+    }
+    mutex_.unlock();
+  }
+
+  void in_child() {
+    if (pipe_[0] >= 0) {
+      for (const std::weak_ptr<Buffer>& known : buffers_) keep(known.lock());
+      ::close(pipe_[0]);
+      ::close(pipe_[1]);
+    }
+    mutex_.unlock();
+  }
+
+  static void keep(const std::shared_ptr<Buffer>& buffer) {
+    try {
+      if (is_held(buffer)) CommonMemory::keep_for_itself(*buffer);
+    } catch (const Error&) {  // no memory: it changes as the parent's variable does
+    }
+  }
+
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<Buffer>> buffers_;
+  std::array<int, 2> pipe_ = {-1, -1};
+};
 
 }  // namespace
 
@@ -95,8 +173,10 @@ std::shared_ptr<Buffer> CommonMemory::map(const std::shared_ptr<CommonMemory>& s
     ::munmap(data, length);
     no_memory(std::int64_t(bytes));
   }
-  return std::make_shared<Buffer>(data, bytes,
-                                  [self, data, length] { (void)::munmap(data, length); });
+  auto mapped =
+      std::make_shared<Buffer>(data, bytes, [self, data, length] { (void)::munmap(data, length); });
+  MappedHere::instance().add(mapped);
+  return mapped;
 }
 
 void CommonMemory::keep_for_itself(const Buffer& mapped) {
@@ -111,18 +191,24 @@ void CommonMemory::keep_for_itself(const Buffer& mapped) {
   }
 }
 
-void CommonMemory::prefer_large_pages(std::int64_t share, std::int64_t count) const {
+bool CommonMemory::reserve(std::int64_t share, std::int64_t count) const {
 #ifdef MADV_COLLAPSE
   constexpr int kCollapse = MADV_COLLAPSE;
 #else
   constexpr int kCollapse = 25;
 #endif
-  if (bytes_ < kLargePage) return;
-  const auto mapped = map(nullptr, 0, std::size_t(bytes_));
-  for (std::int64_t at = share * kLargePage; at + kLargePage <= bytes_; at += count * kLargePage) {
-    mapped->data()[at] = std::byte{0};  // only what has a small page becomes a large one
-    if (::madvise(mapped->data() + at, std::size_t(kLargePage), kCollapse) != 0) return;
+  std::shared_ptr<Buffer> mapped;  // null: there are no large pages
+  if (bytes_ >= kLargePage) mapped = map(nullptr, 0, std::size_t(bytes_));
+  for (std::int64_t at = share * kLargePage; at < bytes_; at += count * kLargePage) {
+    const std::int64_t bytes = std::min(kLargePage, bytes_ - at);
+    if (mapped && bytes == kLargePage) {
+      // Only what has a small page becomes a large one.
+      if (!take_pages(file_, at, 1)) return false;
+      if (::madvise(mapped->data() + at, std::size_t(bytes), kCollapse) != 0) mapped = nullptr;
+    }
+    if (!take_pages(file_, at, bytes)) return false;
   }
+  return true;
 }
 
 Array CommonPlace::array(const Array& now) {

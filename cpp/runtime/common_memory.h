@@ -13,7 +13,8 @@ namespace samegrad {
 
 class CommonMemory {
  public:
-  // Pages of zeros, which take memory once they are written; null where the system gives none.
+  // Pages of zeros, which take memory once they are reserved or written; null where the system
+  // gives none.
   static std::shared_ptr<CommonMemory> create(std::int64_t bytes);
   // That of another process of this machine, by its name; null where it is not to be had.
   static std::shared_ptr<CommonMemory> open(const std::string& name, std::int64_t bytes);
@@ -28,10 +29,11 @@ class CommonMemory {
                               std::size_t bytes) const;
   // What the memory of map() holds stays there for this process alone, whoever goes on writing.
   static void keep_for_itself(const Buffer& mapped);
-  // Asks for large pages, of `count` shares for one, before anything is written.
-  void prefer_large_pages(std::int64_t share, std::int64_t count) const;
+  // Takes the memory of one of `count` shares, in large pages where the system has them, before
+  // anything is written; whether it is there: who writes what the system cannot give is killed.
+  bool reserve(std::int64_t share, std::int64_t count) const;
 
-  // Pages have 4, 16 or 64 KiB, as the system was built; what is never written takes no memory.
+  // Pages have 4, 16 or 64 KiB, as the system was built.
   static constexpr std::int64_t kGrain = 64 << 10, kLargePage = 2 << 20;
   // Where an array of so many bytes may begin after another one.
   static std::int64_t next_offset(std::int64_t end, std::int64_t bytes);

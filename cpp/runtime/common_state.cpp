@@ -1,6 +1,7 @@
 #include "runtime/common_state.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "base/thresholds.h"
 #include "runtime/reduce_update.h"
@@ -8,30 +9,34 @@
 namespace samegrad {
 namespace {
 
-constexpr std::size_t kNoWrite = SIZE_MAX;
+// By what they write: those into their variable's memory, of which ranks may have one together.
+using Writes = std::unordered_map<Value, std::size_t>;
 
-// The write of each result of an update, if all of them are written in place and ranks can share
-// the work; else none.
-std::vector<std::size_t> shared_writes(const Plan& plan, UpdateId u, const Call& call,
+Writes large_writes_in_place(const Plan& plan, const Call& call) {
+  const auto least = std::size_t(thresholds().common_state_bytes);
+  Writes found;
+  for (std::size_t w = 0; w < plan.graph.writes.size(); ++w) {
+    const StateWrite& write = plan.graph.writes[w];
+    if (plan.stores[w] != Store::kInPlace) continue;
+    const std::vector<Array>& components = call.variables[write.variable.index()]->components();
+    if (components.size() == 1 && components[0].bytes() >= least) found[plan.root[write.value]] = w;
+  }
+  return found;
+}
+
+// The write of each result of an update, if all of them are among those, and ranks can share the
+// work; else none.
+std::vector<std::size_t> shared_writes(const Plan& plan, UpdateId u, const Writes& large,
                                        Context& context) {
   const ReduceUpdate& update = plan.updates[u];
   if (!update.has_replicas() || !update.update.exists()) return {};
-  if (!can_share(context.update(u), context.world_sums())) return {};
   std::vector<std::size_t> writes;
   for (const Value result : plan.graph.nodes[update.update].outputs) {
-    std::size_t found = kNoWrite;
-    for (std::size_t w = 0; w < plan.graph.writes.size(); ++w) {
-      const StateWrite& write = plan.graph.writes[w];
-      if (plan.stores[w] != Store::kInPlace || plan.root[write.value] != plan.root[result])
-        continue;
-      const std::vector<Array>& components = call.variables[write.variable.index()]->components();
-      const auto least = std::size_t(thresholds().common_state_bytes);
-      if (components.size() == 1 && components[0].bytes() >= least) found = w;
-    }
-    if (found == kNoWrite) return {};
-    writes.push_back(found);
+    const auto found = large.find(plan.root[result]);
+    if (found == large.end()) return {};
+    writes.push_back(found->second);
   }
-  return writes;
+  return can_share(context.update(u), context.world_sums()) ? writes : std::vector<std::size_t>{};
 }
 
 // Memory for those that have no place in common; false: there is none.
@@ -61,10 +66,12 @@ std::vector<Array> common_state(const Plan& plan, const Call& call, Context& con
   for (const UpdateId u : plan.updates.ids()) context.update(u).in_common = false;
   if (!call.communicator || !call.communicator->shared() || call.dry) return {};
   if (call.communicator->size() < 2) return {};
+  const Writes large = large_writes_in_place(plan, call);
+  if (large.empty()) return {};
   std::vector<std::size_t> writes;
   std::vector<UpdateId> updates;
   for (const UpdateId u : plan.updates.ids()) {
-    const std::vector<std::size_t> of = shared_writes(plan, u, call, context);
+    const std::vector<std::size_t> of = shared_writes(plan, u, large, context);
     if (of.empty()) continue;
     writes.insert(writes.end(), of.begin(), of.end());
     updates.push_back(u);

@@ -5,10 +5,11 @@
 #include <chrono>
 #include <cstring>
 #include <optional>
+#include <set>
 
 #include "base/error.h"
 #include "base/float_environment.h"
-
+#include "plan/buffers.h"
 #include "runtime/common_state.h"
 #include "runtime/reduce_update.h"
 #include "runtime/row_blocks.h"
@@ -23,6 +24,19 @@ namespace {
 
 // Sizes of batches that take turns, the last one of an epoch say, are laid out once.
 constexpr std::size_t kKeptCounts = 4;
+
+StepId first_store_of(const Plan& plan) {
+  std::set<Value> stored;
+  for (std::size_t w = 0; w < plan.stores.size(); ++w) {
+    if (plan.stores[w] == Store::kInPlace) stored.insert(plan.root[plan.graph.writes[w].value]);
+  }
+  if (stored.empty()) return {};
+  for (const StepId s : plan.steps.ids()) {
+    const std::vector<Value> writes = buffer_uses(plan, plan.steps[s]).writes;
+    if (std::ranges::any_of(writes, [&](Value root) { return stored.contains(root); })) return s;
+  }
+  return {};
+}
 
 // Nobody else reads the array, so it may be written into.
 bool holds_alone(const Array& array) {
@@ -49,6 +63,7 @@ Executable::Executable(Plan plan) : plan_(std::move(plan)) {
   for (Value v : plan_.graph.values.ids()) {
     if (plan_.graph.values[v].source != Source::kNode) external_.push_back(v);
   }
+  first_store_ = first_store_of(plan_);
   for (const Loop& loop : plan_.loops) layouts_.push_back(lay_out(plan_, loop));
   for (auto& [node, plans] : plan_.bodies) {
     bodies_[node];
@@ -68,9 +83,7 @@ std::vector<std::vector<Array>> Executable::run_in_world(const Call& call) {
     check_world(plan_.graph, call);
     own.in_world = true;
     if (call.world_counts.empty()) own.set_counts(gather_counts(plan_.graph, call));
-    std::vector<std::vector<Array>> outputs = run_here(own);
-    call.communicator->settle();
-    return outputs;
+    return run_here(own);
   } catch (const Disagreement&) {
     throw;  // all know
   } catch (const std::exception& error) {
@@ -264,6 +277,7 @@ void Executable::run_steps(const Call& call, Context& context) {
       context.world_sums().finish();
       due = plan_.steps.next_id();
     }
+    if (call.communicator && s == first_store_) call.communicator->settle();
     run_step(plan_.steps[s], call, context);
     due = std::min(due, plan_.sums_due[s]);
     if (call.communicator && s + 1 == plan_.steps.next_id()) context.world_sums().finish();
@@ -291,6 +305,8 @@ std::vector<std::vector<Array>> Executable::run(const Call& call, Context& conte
   run_steps(call, context);
   context.close_world_sums();
   copy_outputs(outputs, context);
+  // What ranks do not agree on changes nothing: they may go on.
+  if (call.communicator) call.communicator->settle();
   if (!call.dry) commit_state(call, context, fresh);
   return outputs;
 }

@@ -51,6 +51,7 @@ class Executable {
 
   Plan plan_;
   std::vector<Value> external_;  // arguments, variables and constants
+  StepId first_store_;           // the first step that writes into a variable's memory, or none
   IndexedVector<LoopId, LoopLayout> layouts_;
   std::map<NodeId, Bodies> bodies_;  // of control nodes
   struct Contexts {

@@ -186,11 +186,10 @@ std::shared_ptr<CommonMemory> MpiWorld::common(std::int64_t bytes) {
   if (rank_ == 0) memory = CommonMemory::create(bytes);
   const std::string name = gather(memory ? memory->name() : "")[0];
   if (rank_ != 0) memory = CommonMemory::open(name, bytes);
-  const std::vector<std::string> mapped = gather(memory ? "yes" : "");
-  maps_common_ = std::ranges::none_of(mapped, &std::string::empty);
-  if (!maps_common_) return nullptr;
-  memory->prefer_large_pages(rank_, size_);
-  return memory;
+  const bool is_there = memory && memory->reserve(rank_, size_);
+  const std::vector<std::string> found = gather(is_there ? "yes" : "");
+  maps_common_ = std::ranges::none_of(found, &std::string::empty);
+  return maps_common_ ? memory : nullptr;
 }
 
 namespace {

@@ -59,6 +59,19 @@ std::uint64_t hash_of_all(const Counts& counts) {
   return hasher.state();
 }
 
+// How many variables have been compared, and whether builds have, which is once.
+std::atomic<std::int64_t> variables_told{0};
+std::atomic<bool> build_told{false};
+
+// Equal programs may have been given other variables, or in another order.
+std::string which_variables(const Call& call) {
+  Hasher hasher;
+  for (const std::shared_ptr<StateCell>& variable : call.variables) {
+    hasher.number(variable->compared);
+  }
+  return hexadecimal(hasher.state());
+}
+
 // Who has one there waits for shares of its update.
 std::string variables_in_common(const Call& call) {
   Hasher hasher;
@@ -108,7 +121,8 @@ std::vector<Fact> facts_of(const Step& step, const Call& call, std::uint64_t fin
   for (std::size_t v = 0; v < call.variables.size(); ++v) {
     StateCell& variable = *call.variables[v];
     if (variable.compared) continue;
-    variable.compared = first = true;
+    variable.compared = ++variables_told;
+    first = true;
     // One that has a component per replica differs.
     if (step.program().variables[SlotId(v)].components > 1) continue;
     const Array& value = variable.components()[0];
@@ -116,11 +130,21 @@ std::vector<Fact> facts_of(const Step& step, const Call& call, std::uint64_t fin
     hasher.many(value.raw(), value.bytes());
     facts.push_back({"variable " + step.binding().names[v], hexadecimal(hasher.state())});
   }
-  static std::atomic<bool> told{false};  // also where no step has variables
-  if (told.exchange(true) && !first) return facts;
+  facts.push_back({"which variables, in which order", which_variables(call)});
+  if (build_told.exchange(true) && !first) return facts;  // also where no step has variables
   facts.insert(facts.end(), build().begin(), build().end());
   add_machine(facts);
   return facts;
+}
+
+Told::Told() : variables_(variables_told), build_(build_told) {}
+
+void Told::take_back(const Call& call) const {
+  for (const std::shared_ptr<StateCell>& variable : call.variables) {
+    if (variable->compared > variables_) variable->compared = 0;
+  }
+  variables_told = variables_;
+  build_told = build_;
 }
 
 }  // namespace samegrad

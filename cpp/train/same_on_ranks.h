@@ -15,6 +15,16 @@ std::uint64_t fingerprint_of(const Plan& plan);
 // The step, its number, the examples of all replicas, and the values of variables that have not
 // been compared before.
 std::vector<Fact> facts_of(const Step& step, const Call& call, std::uint64_t fingerprint);
+// What ranks have told each other so far, to be told again where they did not agree.
+class Told {
+ public:
+  Told();
+  void take_back(const Call& call) const;
+
+ private:
+  std::int64_t variables_;
+  bool build_;
+};
 // Of the process, once: set by the bindings.
 void set_build(std::vector<Fact> facts);
 

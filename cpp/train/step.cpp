@@ -179,10 +179,21 @@ void Step::keep_own(Call& call, Arguments& storage) const {
   call.counts = {call.world_counts.begin() + own.begin, call.world_counts.begin() + own.end};
 }
 
+// On all ranks, or on none: what they have been told before they differed is told again.
+std::vector<std::vector<Array>> Step::run_agreed(const Call& call, bool check_finite) {
+  const Told told;
+  try {
+    call.communicator->agree(facts_of(*this, call, fingerprint_));
+    return compiled_->executable(check_finite).run(call);
+  } catch (...) {
+    told.take_back(call);
+    throw;
+  }
+}
+
 std::vector<std::vector<Array>> Step::run_call(const Call& call, bool check_finite) {
   if (!call.communicator) return compiled_->executable(check_finite).run(call);
-  call.communicator->agree(facts_of(*this, call, fingerprint_));
-  Arguments outputs = compiled_->executable(check_finite).run(call);
+  Arguments outputs = run_agreed(call, check_finite);
   const ReplicaRange own = call.communicator->own();
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Value output = program().outputs[i];

@@ -59,6 +59,7 @@ class Step {
   void keep_own(Call& call, Arguments& storage) const;
   // What this process's replicas give, as values of all of them.
   Arguments run_call(const Call& call, bool check_finite);
+  Arguments run_agreed(const Call& call, bool check_finite);
   // ValueError if the program is bound to other counts.
   void check_bound(const std::vector<std::vector<std::int64_t>>& counts) const;
   void check_argument(std::size_t index, const std::vector<Array>& arrays) const;

@@ -38,6 +38,7 @@ _LONGEST_TIMEOUT = 1e9  # for clocks that count nanoseconds
 _SHARED_VARIABLE = "SAMEGRAD_MPI_SHARED"
 _SHARED_BYTES, _LEAST_SEGMENT, _MOST_SEGMENT = 32 << 20, 1 << 20, 4 << 20
 _PAGE, _LINE = 4096, 64
+_BYTES_OF_MPI = 17 << 16  # that MPICH has there for each rank
 
 
 @dataclass(frozen=True)
@@ -194,6 +195,9 @@ def _joined() -> Job:
     expected = started > 1 or "mpi4py.MPI" in sys.modules
     if not expected and not may_be_launched():
         return Job(0, 1, (os.uname().nodename,), "")
+    if not _has_room(_BYTES_OF_MPI * min(started, os.cpu_count() or 1)):  # others are elsewhere
+        _tell_of_little_room(launch.rank, "MPI may end with a bus error")
+        time.sleep(0.5)  # until the launcher has shown it
     mpi = _import_mpi(started, launcher)
     world = mpi.COMM_WORLD
     library = str(mpi.Get_library_version()).splitlines()[0].strip().rstrip("\0")
@@ -308,6 +312,8 @@ def _shared_segments(mpi: Any, node: Any) -> tuple[Any, list[int], int]:
     size = min(max(_SHARED_BYTES // world.size, _LEAST_SEGMENT), _MOST_SEGMENT)
     size -= size % _PAGE
     wanted = wanted and _has_room((size + _PAGE) * world.size)
+    if node.size == world.size and not wanted and os.environ.get(_SHARED_VARIABLE, "1") != "0":
+        _tell_of_little_room(world.rank, "processes send messages, which takes them longer")
     if not world.allreduce(wanted, op=mpi.LAND):
         return None, [], 0
     window, segments = None, []
@@ -320,6 +326,15 @@ def _shared_segments(mpi: Any, node: Any) -> tuple[Any, list[int], int]:
     if not world.allreduce(bool(segments), op=mpi.LAND):  # all have zeros now
         return None, [], 0
     return window, segments, size
+
+
+def _tell_of_little_room(rank: int, outcome: str) -> None:
+    """Rank 0 says what comes of it that /dev/shm is nearly full, and the usual cause."""
+    if rank == 0:
+        sys.stderr.write(
+            f"samegrad: /dev/shm has too little room: {outcome}. Remove what jobs that were killed "
+            "have left there (mpich_shm_* of MPICH); in containers --shm-size makes it larger.\n"
+        )
 
 
 def _has_room(size: int, folder: str = "/dev/shm") -> bool:

@@ -1,5 +1,11 @@
 #include "runtime/common_memory.h"
 
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
 #include <cstring>
 
 #include "check.h"
@@ -7,6 +13,8 @@
 using namespace samegrad;
 
 namespace {
+
+std::int64_t memory_left = INT64_MAX;
 
 constexpr std::int64_t kBytes = 3 * CommonMemory::kGrain;
 
@@ -19,6 +27,16 @@ void write(const Buffer& buffer, const char* text) {
 }
 
 }  // namespace
+
+// In the place of the system's, of which a test cannot take all memory.
+extern "C" int fallocate(int file, int mode, off_t begin, off_t bytes) {
+  if (bytes > memory_left) {
+    errno = ENOSPC;
+    return -1;
+  }
+  memory_left -= bytes;
+  return int(::syscall(SYS_fallocate, file, mode, begin, bytes));
+}
 
 TEST("what one maps others see, by its name") {
   const auto memory = CommonMemory::create(kBytes);
@@ -62,8 +80,45 @@ TEST("large arrays begin where large pages do") {
   CHECK_EQ(CommonMemory::next_offset(1, CommonMemory::kLargePage), CommonMemory::kLargePage);
   const std::int64_t bytes = 2 * CommonMemory::kLargePage;
   const auto memory = CommonMemory::create(bytes);
-  memory->prefer_large_pages(0, 1);
+  CHECK(memory->reserve(0, 1));
   const auto whole = memory->map(memory, 0, std::size_t(bytes));
   CHECK_EQ(reinterpret_cast<std::uintptr_t>(whole->data()) % CommonMemory::kLargePage, 0u);
   for (std::int64_t i = 0; i < bytes; ++i) CHECK(whole->data()[i] == std::byte{0});
+}
+
+TEST("memory that the system does not have is not written into") {
+  constexpr std::int64_t kLarge = CommonMemory::kLargePage;
+  const auto memory = CommonMemory::create(2 * kLarge + kBytes);
+  struct Left {
+    ~Left() { memory_left = INT64_MAX; }
+  } left;
+  memory_left = 2 * kLarge;  // the third share has less than a large page
+  CHECK(memory->reserve(0, 3));
+  CHECK(!memory->reserve(1, 3));
+  memory_left = kBytes;
+  CHECK(memory->reserve(2, 3));
+  CHECK(memory->reserve(3, 3));  // of more ranks than pages
+}
+
+TEST("a forked child keeps the values of what is held, whoever goes on writing") {
+  const auto memory = CommonMemory::create(kBytes);
+  const auto held = memory->map(memory, 0, 100);
+  write(*held, "before");
+  const std::shared_ptr<Buffer> of_variable = held;
+  std::array<int, 2> written{};
+  CHECK_EQ(::pipe(written.data()), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    char byte;
+    const bool told = ::read(written[0], &byte, 1) == 1;
+    ::_exit(told && text_in(*held) == "before" ? 0 : 1);
+  }
+  write(*of_variable, "after");  // the child's is another page from here on
+  CHECK_EQ(::write(written[1], "w", 1), 1);
+  int status = -1;
+  CHECK_EQ(::waitpid(child, &status, 0), child);
+  CHECK_EQ(status, 0);
+  CHECK_EQ(text_in(*held), std::string("after"));
+  ::close(written[0]);
+  ::close(written[1]);
 }

@@ -33,9 +33,11 @@ def test_ranks_without_shared_memory_have_variables_of_their_own(mpi):
     assert sorted(told) == sorted([*of_one_process("nothing"), "in common: False"] * 2)
 
 
-def test_a_forked_child_may_not_read_what_goes_on_changing(mpi):
+def test_a_forked_child_keeps_what_it_holds_and_reads_no_variable_that_goes_on_changing(mpi):
     told = said(run(mpi, 2, "common.py", 2, "forked"))
     children = [line for line in told if line.startswith("child")]
     assert len(children) == 2
     assert all("forked from one of several processes" in line for line in children)
     assert len([line for line in told if line == "in common: True"]) == 2
+    first = {line for line in told if line.startswith("first")}
+    assert len(first) == 1  # also what the children hold

@@ -44,15 +44,20 @@ def lies_in_common():
 
 
 def in_child():
-    """What a forked child says of the weights."""
+    """What a forked child says of the weights, and of those that it holds after another step."""
+    went_on, goes_on = os.pipe()
     child = os.fork()
     if child == 0:
+        os.read(went_on, 1)
+        tell("first", held)
         try:
             tell("child", weights.numpy())
         except RuntimeError as error:
             sys.stdout.write(f"child {str(error).splitlines()[0]}\n")
         sys.stdout.flush()
         os._exit(0)
+    step(given)
+    os.write(goes_on, b"1")
     os.waitpid(child, 0)
 
 
