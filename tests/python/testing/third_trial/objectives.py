@@ -303,7 +303,10 @@ def divergence_of_every_replica(rank: Rank, model: nn.Module, share: Any) -> Non
 def distilled(model: nn.Module, share: Any, reduction: str) -> torch.Tensor:
     """T^2 KL(teacher, student)."""
     student = (model(share[0]) / 2).log_softmax(-1)
-    return 4 * F.kl_div(student, (share[2] / 2).softmax(-1), reduction=reduction)
+    losses = 4 * F.kl_div(student, (share[2] / 2).softmax(-1), reduction="none")
+    if reduction == "mean":
+        return losses.mean()
+    return losses.sum() / (len(losses) if reduction == "batchmean" else 1)
 
 
 @case(

@@ -102,14 +102,16 @@ def matrix_of_a_gpu(rank: Rank, model: nn.Module, share: Any) -> None:
 
 @case(
     "jramapuram/SimCLR#21",
-    "own anchors against gathered embeddings, which carry no gradient, not even a rank's own",
-    "negatives of all, the gradient through them is lost",
+    "own anchors against gathered embeddings, which carry no gradient, not even a rank's own; "
+    "nothing is gathered on one GPU",
+    "anchors of all count 1 / N, the gradient through what is gathered is lost",
     even=True,
     **VIEWS,
 )
 def gathered_are_constants(rank: Rank, model: nn.Module, share: Any) -> None:
     one, two = embed(model, share)
-    info_nce(one, torch.cat(rank.all_gather(two)), first_of(rank, one)).backward()
+    others = torch.cat(rank.all_gather(two)) if rank.world_size > 1 else two
+    info_nce(one, others, first_of(rank, one)).backward()
     rank.average(model)
 
 
