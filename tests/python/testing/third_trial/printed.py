@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from blind_trial.case import Case
 from blind_trial.ranks import (
@@ -17,6 +18,7 @@ from blind_trial.ranks import (
     targets,
     text,
     token_sum,
+    vectors,
 )
 from torch import nn
 
@@ -25,6 +27,12 @@ case = case_of(CASES)
 
 ALONE: dict[str, Any] = {"micro_batches": (1, 2), "replicas": (1,)}
 SHOWN: dict[str, Any] = {"where": "report"}
+
+
+def spread(rows: int = 16) -> tuple[np.ndarray, np.ndarray]:
+    """Features whose size grows, so that losses of examples are far apart."""
+    x, y = vectors(rows)
+    return x * np.linspace(0.2, 6, rows, dtype=np.float32)[:, None], y
 
 
 def right_update(rank: Rank, model: nn.Module, window: list[Any]) -> list[Any]:
@@ -40,6 +48,7 @@ def right_update(rank: Rank, model: nn.Module, window: list[Any]) -> list[Any]:
     "ganslate-team/ganslate#74",
     "averages of batches are averaged, the last of which is smaller",
     "the report counts 1 / (K n_k)",
+    batch=spread,
     **SHOWN,
     **ALONE,
 )
@@ -53,6 +62,7 @@ def averages_of_batches(rank: Rank, model: nn.Module, share: Any) -> Any:
     "karpathy/autoresearch#357",
     "train_loss = loss.detach() is overwritten by every micro-step",
     "the report counts 1 / n_K for the last micro-batch's examples, 0 for others",
+    batch=spread,
     **SHOWN,
     **ALONE,
 )
