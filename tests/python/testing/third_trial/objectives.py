@@ -359,5 +359,3 @@ def distillation_is_not_divided(rank: Rank, model: nn.Module, share: Any) -> Non
     for batch in window:
         hard = F.cross_entropy(model(batch[0]), batch[1]) / len(window)
         (hard + distilled(model, batch, "batchmean")).backward()
-
-
