@@ -408,7 +408,7 @@ def points(micro: bool, weighted: bool, replicas: int, fixed: bool) -> tuple[Poi
     bottoms = [((ALL,), ())] if fixed else _bottoms(micro, weighted, replicas)
     found = []
     for who in WHO:
-        if micro or not Point(who=who).micro:
+        if (micro or not Point(who=who).micro) and (replicas > 1 or "replica" not in who):
             some = bottoms if not who.startswith("sized") else [((ALL,), ())]
             found += [Point(over, times, who=who) for over, times in some]
     for seen in list(SEEN)[1:]:

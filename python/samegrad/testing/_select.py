@@ -82,6 +82,7 @@ class Frame:
             and (self.several or not row.micro)
             and (self.uneven or not row.weighted)
             and (empty or not row.empty)
+            and (self.replicas > 1 or row.micro or row.weighted)
         ]
         with np.errstate(all="ignore"):
             return [(None, self.right), *((row, self.table(row.predict)) for row in rows)]
@@ -92,7 +93,13 @@ class Frame:
         known = {row.name for row, _ in self.said if row is not None}
         made = [called(with_powers(Point(), powers)) for powers in POWERS[1:]]
         return [(row, self.table(row.predict)) for row in made
-                if row.name not in known and (self.several or not row.micro)]  # fmt: skip
+                if row.name not in known and (self.several or not row.micro)
+                and (self.replicas > 1 or row.micro)]  # fmt: skip
+
+    @property
+    def replicas(self) -> int:
+        """The largest number of replicas."""
+        return max(item.replicas for item in self.layouts)
 
     @property
     def several(self) -> bool:
@@ -165,8 +172,7 @@ class Bench:
     def _points(self) -> list[Mistake]:
         """Points of the grammar with powers of R and K, or with a constant."""
         frame = self.frame
-        replicas = max(item.replicas for item in frame.layouts)
-        grid = points(frame.several, frame.uneven, replicas, frame.fixed)
+        grid = points(frame.several, frame.uneven, frame.replicas, frame.fixed)
         said = np.array([[_factor(one, item) for item in frame.layouts] for one in POWERS])
         accepted: list[tuple[float, float, Mistake]] = []
         with np.errstate(all="ignore"):
