@@ -31,6 +31,8 @@ from samegrad.testing._updates import Vector
 
 _NEAR = 1e-4  # of the strongest pair, by which three pairs may miss a plane
 _PAIRED = 5  # examples, in ten pairs
+_TOLD_BY = 3  # layouts, of which one is that of one device
+_LEAST = 0.2  # of what a part explains, at which noise is too much to tell its factor
 _SEVERAL = 4  # times the noise of one run, where sums of several runs are compared
 
 
@@ -122,6 +124,30 @@ def _tangents(seen: Runs) -> Vector | None:
 def explain_two_parts(seen: Runs) -> Mistake | None:
     """Two parts of the loss with a count each, which shares make by themselves or together."""
     return _mean_and_sum(seen) or (None if seen.settings.even else _of_two_counts(seen))
+
+
+def explain_even_parts(seen: Runs) -> Mistake | None:
+    """Two parts of the loss in even shares, or a term, with a factor each.
+
+    Examples count alike then, so that with u of one device, and factors a and b of the parts, an
+    update is a u + (b - a) P, of which P is unknown: two layouts tell whether it is one vector.
+    """
+    if not seen.settings.even or len(seen.layouts) < _TOLD_BY:
+        return None
+    probe = probe_of(seen, seen.layouts)
+    factors: dict[tuple[float, ...], Mistake | None] = {}
+    for row, table in (*probe.said, *probe.scaled):
+        ratios = table / probe.right
+        if (np.ptp(ratios, axis=1) <= EQUAL * np.abs(ratios).max()).all():
+            factors.setdefault(tuple(np.round(ratios[:, 0], 9).tolist()), row)
+    classes: list[list[Hypothesis]] = [[], []]
+    for (a, first), (b, second) in itertools.permutations(factors.items(), 2):
+        known = np.array(a)[:, None] * seen.one
+        if probe.limit < _LEAST * np.linalg.norm(probe.updates - known):
+            free = np.subtract(b, a)[:, None]
+            made = partial(part_with, first, second)
+            classes[first is not None].append(Hypothesis(made, known, free))
+    return probe.first(*classes)
 
 
 def _two_counts(seen: Runs) -> Mistake | None:

@@ -24,6 +24,7 @@ from samegrad.testing._hypotheses import (
 from samegrad.testing._layouts import Groups, StepError, of_parts, of_shares, of_windows
 from samegrad.testing._measure import NO_SUM, Runs, Sums
 from samegrad.testing._of_batches import (
+    explain_even_parts,
     explain_pairs,
     explain_shared_batch,
     explain_shares_and_examples,
@@ -40,7 +41,7 @@ _OTHER_WEIGHTS = (
     "all layouts agree, but one device itself does not weight the examples as given: the loss is "
     "another function of the examples"
 )
-_FOR_EVEN = (explain_two_parts, explain_pairs)
+_FOR_EVEN = (explain_two_parts, explain_even_parts, explain_pairs)
 _APART = "a part of the update is scaled by itself"
 _TERM = "besides, a term that belongs to no example is counted otherwise than the shares"
 _IN_A_PART = "that is so in a part of the loss, and examples are added up in the rest of it"
@@ -160,6 +161,8 @@ def _of_parts(seen: Sums) -> Found | None:
         return None
     if of_parameters := explain_parameters(seen):
         return _found([of_parameters], _APART)
+    if of_even := explain_even_parts(seen):
+        return _found([of_even], _APART)
     if not (part := explain_parts(seen)):
         return None
     # On the second of two replicas a part that is missing is as free as a number of its own.
@@ -296,7 +299,9 @@ def _of_factors(seen: Runs) -> Found | None:
 
 def _of_two_parts(seen: Runs) -> Found | None:
     """Two parts of the loss have a count each, and a row each."""
-    return None if seen.limited or seen.by_place else _of_few(seen, explain_two_parts)
+    if seen.limited or seen.by_place:
+        return None
+    return _of_few(seen, explain_two_parts) or _of_few(seen, explain_even_parts)
 
 
 def _of_groups(seen: Runs) -> Found | None:

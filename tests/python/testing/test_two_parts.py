@@ -106,3 +106,26 @@ def test_the_smallest_share_may_divide() -> None:
 
     cause = diagnose(step, (X, Y)).cause
     assert cause is not None and cause.formula.startswith("w_i / (W_min r R)"), cause
+
+
+@pytest.mark.parametrize("factor", [lambda r, k: r, lambda r, k: 1 / r, lambda r, k: k])
+@pytest.mark.parametrize("size", [0.2, 1.0])
+def test_a_part_of_even_shares_with_a_factor_of_its_own_is_named(factor, size) -> None:
+    """Of means, sums and terms alike; what one device makes need not be a sum of examples."""
+
+    def step(shares):
+        many = shares if isinstance(shares[0], list) else [[share] for share in shares]
+        parts = [part for share in many for part in share]
+        by = factor(len(many), len(many[0]))
+        return right_mean(parts) + size * by * right_sum(parts)
+
+    options = {"micro_batches": (2,)} if factor(1, 2) == 2 else {}
+    found = diagnose(step, (X, Y), even=True, **options)
+    assert found.cause is not None and found.cause.name.startswith(PART), str(found)
+
+
+def test_one_even_split_is_too_few_to_tell_parts_by() -> None:
+    found = diagnose(
+        lambda s: right_mean(s) + right_sum(s) * len(s), (X, Y), even=True, replicas=(2,)
+    )
+    assert not found.correct
