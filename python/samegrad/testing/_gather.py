@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -153,7 +152,7 @@ def _refuse_adaptive(singles: list[Recorded]) -> None:
 
 def whole_batches(step: Step, batch: Any, settings: Settings) -> Runs:
     """Runs of a batch that can be split evenly, if it is large enough for that."""
-    multiple = math.lcm(*(r * k for r in settings.replicas for k in settings.micro_batches))
+    multiple = settings.divisible
     most = min(rows_of(batch), max(_MAX_EXAMPLES, multiple))
     count = most // multiple * multiple or most
     recorder = Recorder(step, take(batch, np.arange(count)), width=512, seed=settings.seed)

@@ -9,7 +9,6 @@ the unknown vectors must be noise.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,10 +17,7 @@ import numpy as np
 
 from samegrad._base.mistakes import counted_regularization
 from samegrad._base.mistakes import part_with as part_words
-from samegrad.testing._catalogue import (
-    OWN_NUMBERS,
-    Mistake,
-)
+from samegrad.testing._catalogue import OWN_NUMBERS, Mistake
 from samegrad.testing._layouts import (
     Groups,
     Layout,
@@ -197,9 +193,8 @@ def _is_of_one_device(one: Hypothesis, evidence: Sums) -> bool:
 def _of_a_part(evidence: Sums) -> list[Layout]:
     """Layouts of the first examples, as those of all are; none if there are too few."""
     settings = evidence.settings
-    pairs = [r * k for r in settings.replicas for k in settings.micro_batches]
-    equal = math.lcm(*pairs) if settings.even else 1
-    count = max(1, max(evidence.examples // 2, *pairs) // equal) * equal
+    most = max(settings.replicas) * max(settings.micro_batches)
+    count = max(1, max(evidence.examples // 2, most) // settings.multiple) * settings.multiple
     if count >= evidence.examples:
         return []
     return layouts_for(count, settings.replicas, settings.micro_batches, settings.even)

@@ -67,10 +67,14 @@ class Settings:
     seed: int
 
     @property
+    def divisible(self) -> int:
+        """The least number of examples that all splits can deal out evenly."""
+        return math.lcm(*(r * k for r in self.replicas for k in self.micro_batches))
+
+    @property
     def multiple(self) -> int:
         """Of which numbers of examples are tried: 1, if the shares need not be even."""
-        counts = (r * k for r in self.replicas for k in self.micro_batches)
-        return math.lcm(*counts) if self.even else 1
+        return self.divisible if self.even else 1
 
     def check(self, rows: int) -> None:
         """Whether all of this can be tried on so many examples.

@@ -43,6 +43,8 @@ def explain_shared_batch(seen: Runs) -> Mistake | None:
     two counts in one loss are two unknown vectors for each example. What explains splits of a few
     must not be refuted by those of all, in which the examples may do something else.
     """
+    if seen.settings.even:  # splits of a few cannot be
+        return None
     probe, whole = probe_of(seen, few_of(seen)), probe_of(seen, seen.layouts)
     if probe.is_right:
         return None
@@ -215,6 +217,8 @@ def explain_shares_and_examples(seen: Runs) -> Mistake | None:
     The shares' own updates hold both parts; with row A for them and row B for the sum, an update is
     Σ A_g u(g) + Σ (B_i - A_i) p_i with unknown p_i.
     """
+    if seen.settings.even:  # splits of a few cannot be
+        return None
     probe = probe_of(seen, few_of(seen))
     kinds = (of_shares, of_parts, of_windows) if seen.several else (of_shares,)
     for groups in kinds:

@@ -41,7 +41,6 @@ _OTHER_WEIGHTS = (
     "all layouts agree, but one device itself does not weight the examples as given: the loss is "
     "another function of the examples"
 )
-_FOR_EVEN = (explain_two_parts, explain_even_parts, explain_pairs)
 _APART = "a part of the update is scaled by itself"
 _TERM = "besides, a term that belongs to no example is counted otherwise than the shares"
 _IN_A_PART = "that is so in a part of the loss, and examples are added up in the rest of it"
@@ -60,7 +59,7 @@ def explain(seen: Runs) -> Found | None:
     """
     families: tuple[Callable[[Any], Found | None], ...] = _OF_WHOLES
     if isinstance(seen, Sums):
-        families = _OF_SUMS if seen.limited else _OF_SUMS + _OF_SUMS_WITHOUT_LIMIT
+        families = _OF_SUMS + (_BEHIND_A_LIMIT if seen.limited else _OF_SUMS_WITHOUT_LIMIT)
         families = families if seen.is_sum else (_of_no_sum,)
     return next(filter(None, (family(seen) for family in families)), None)
 
@@ -111,12 +110,7 @@ def _named(seen: Sums) -> Found | None:
 
 
 def _of_a_term(seen: Sums) -> Found | None:
-    """A term is scaled with the replicas; right if one device scales it alike.
-
-    A point of the grammar that explains all goes before, as it has no unknown vector.
-    """
-    if seen.explained and not seen.limited and (near := rows_or_points(seen)):
-        return _found(near)
+    """A term is scaled with the replicas; right if one device scales it alike."""
     if (found := explain_term(seen)) is None:
         return None
     return _found(found, "another term is scaled with the replicas") or _RIGHT
@@ -125,7 +119,7 @@ def _of_a_term(seen: Sums) -> Found | None:
 def _of_directions(seen: Sums) -> Found | None:
     """Behind a limit of what was joined weights show, but for one factor on each layout."""
     own = seen.fits[0].weights
-    if not (seen.limited and seen.explained) or (own <= 0).any():
+    if not seen.explained or (own <= 0).any():
         return None
     plain = seen if seen.given else replace(seen, weights=np.ones(seen.examples), fixed=False)
     unlimited = seen.sketches * (own / plain.right[0])[:, None]  # but for one factor of all
@@ -196,8 +190,8 @@ def _limits(seen: Runs) -> list[tuple[Groups, Mistake]]:
     return [one for one in _LIMITS if (replicas if one[0] is of_shares else seen.several)]
 
 
-def _scaled(seen: Sums, groups: Groups) -> tuple[list[float], list[float]] | None:
-    """By what groups are scaled, and how long each is then; None if they are not."""
+def _shortened(seen: Sums, groups: Groups) -> list[float] | None:
+    """How long each group is that is scaled down, if groups are scaled and none is longer."""
     scales, lengths = [], []
     for run, item, right in zip(seen.runs, seen.layouts, seen.right, strict=True):
         made = seen.made(members(groups(item), seen.examples) * right)
@@ -206,18 +200,17 @@ def _scaled(seen: Sums, groups: Groups) -> tuple[list[float], list[float]] | Non
             return None
         scales += factors.tolist()
         lengths += (factors * np.linalg.norm(made, axis=1)).tolist()
-    return scales, lengths
+    near = max(_CLIPPED, seen.exact)
+    if max(scales) > 1 + near:
+        return None
+    return [own for own, scale in zip(lengths, scales, strict=True) if scale < 1 - near]
 
 
 def _to_one_length(seen: Sums, groups: Groups) -> bool:
-    if (scaled := _scaled(seen, groups)) is None:
+    if not (clipped := _shortened(seen, groups)):
         return False
-    scales, lengths = scaled
-    near = max(_CLIPPED, seen.exact)
-    clipped = [own for own, scale in zip(lengths, scales, strict=True) if scale < 1 - near]
-    if not clipped or max(scales) > 1 + near:
-        return False
-    return bool(max(clipped) <= (1 + max(50 * _CLIPPED, 2 * near)) * min(clipped))
+    near = max(50 * _CLIPPED, 2 * seen.exact)
+    return bool(max(clipped) <= (1 + near) * min(clipped))
 
 
 def members(groups: list[tuple[int, ...]], examples: int) -> Vector:
@@ -231,14 +224,16 @@ def _of_steps(seen: Sums) -> Found | None:
     return Found(WRONG, (rows.STEPS_INSIDE,)) if moved else None
 
 
+def _of_points(seen: Sums) -> Found | None:
+    """Points that explain all, which goes before what has an unknown vector."""
+    return _found(rows_or_points(seen)) if seen.explained else None
+
+
 def _of_the_grammar(seen: Sums) -> Found | None:
-    """Points without a name, or nothing that is known; a limit may scale shares."""
-    if found := _found(rows_or_points(seen)):
+    """Points for what examples span, or nothing that is known; a limit may scale shares."""
+    if not seen.explained and (found := _found(rows_or_points(seen))):
         return found
-    scaled = [(limit, _scaled(seen, groups)) for groups, limit in _limits(seen)]
-    limits = [
-        limit for limit, own in scaled if own and max(own[0]) <= 1 + max(_CLIPPED, seen.exact)
-    ]
+    limits = [limit for groups, limit in _limits(seen) if _shortened(seen, groups) is not None]
     return Found(WRONG, (), tuple(limits[:1])) if seen.additive else None
 
 
@@ -271,8 +266,8 @@ def _of_one_update(seen: Runs) -> Found | None:
 def _of_few(
     seen: Runs, explain: Callable[[Runs], Mistake | None] = explain_shared_batch
 ) -> Found | None:
-    """What explains splits of a few examples, which cannot be even."""
-    if seen.examples < PROBED or (seen.settings.even and explain not in _FOR_EVEN):
+    """What explains splits of a few examples."""
+    if seen.examples < PROBED:
         return None
     try:
         found = explain(seen)
@@ -439,9 +434,10 @@ def _by_pieces(seen: Runs) -> bool:
     return several
 
 
-_OF_SUMS = (_right, _named, _of_a_term, _of_directions)
-_OF_SUMS_WITHOUT_LIMIT = (  # which hides these
-    _of_other_weights, _of_noise, _of_parts, _of_own_numbers, _of_one_length, _of_steps,
-    _of_the_grammar,
+_OF_SUMS = (_right, _named)
+_BEHIND_A_LIMIT = (_of_a_term, _of_directions)  # which hides what follows
+_OF_SUMS_WITHOUT_LIMIT = (
+    _of_points, _of_a_term, _of_other_weights, _of_noise, _of_parts, _of_own_numbers,
+    _of_one_length, _of_steps, _of_the_grammar,
 )  # fmt: skip
 _OF_WHOLES = (_of_one_update, _of_factors, _of_two_parts, _of_groups, _of_the_exchange)
