@@ -57,7 +57,7 @@ def explain_shared_batch(seen: Runs) -> Mistake | None:
         for (row, few), (_, own) in zip(probe.said, whole.said, strict=True):
             if row is not None or name not in (None, "once"):
                 free = _with_count(probe.layouts, few, name)
-                refuted = partial(_refutes, whole, own, name)
+                refuted = partial(_refuted, (probe, whole), (few, own), name)
                 made = partial(with_term, name or "once", row)
                 each[row is None].append(Hypothesis(made, 0.0, free, refuted))
         classes += each
@@ -69,9 +69,16 @@ def _with_count(layouts: Sequence[Layout], own: Vector, name: str | None) -> Vec
     return np.hstack([own, [[COUNTS[name](item)] for item in layouts]]) if name else own
 
 
-def _refutes(whole: Probe, own: Vector, name: str | None) -> bool:
-    """Whether the splits of all examples are not what is said."""
-    return outside(whole.updates, _with_count(whole.layouts, own, name))[0] > whole.limit
+def _refuted(probes: Sequence[Probe], tables: Sequence[Vector], name: str | None) -> bool:
+    """Whether two batches are not what is said: each example is free, and a term is one vector."""
+    wide = sum(table.shape[1] for table in tables)
+    rows, place = [], 0
+    for probe, table in zip(probes, tables, strict=True):
+        own = np.pad(table, ((0, 0), (place, wide - place - table.shape[1])))
+        rows.append(_with_count(probe.layouts, own, name))
+        place += table.shape[1]
+    updates = np.concatenate([probe.updates for probe in probes])
+    return outside(updates, np.concatenate(rows))[0] > max(probe.limit for probe in probes)
 
 
 def _of_two_counts(seen: Runs) -> Mistake | None:
@@ -189,7 +196,9 @@ def _mean_and_sum(seen: Runs) -> Mistake | None:
     three = means[:3].mean(axis=0) + sums[:3].sum(axis=0)
     scale = float(np.linalg.norm(one) + np.linalg.norm(sums))
     small = min(float(np.linalg.norm(part)) for part in (means, sums))
-    if np.linalg.norm(seen.alone([0, 1, 2]).sketch - three) > limit * scale or small < 0.01 * scale:
+    if np.linalg.norm(seen.alone([0, 1, 2]).sketch - three) > limit * scale:
+        return None
+    if limit * scale > _LEAST * small:
         return None
     rows = [(row, table @ means) for row, table in probe.said]
     others = [(row, table @ sums) for row, table in replace(probe, fixed=True).said]

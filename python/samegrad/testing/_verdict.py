@@ -59,6 +59,8 @@ def explain(seen: Runs) -> Found | None:
     """
     families: tuple[Callable[[Any], Found | None], ...] = _OF_WHOLES
     if isinstance(seen, Sums):
+        if seen.is_sum and seen.sound and _hides_a_part(seen):
+            return None
         families = _OF_SUMS + (_BEHIND_A_LIMIT if seen.limited else _OF_SUMS_WITHOUT_LIMIT)
         families = families if seen.is_sum else (_of_no_sum,)
     return next(filter(None, (family(seen) for family in families)), None)
@@ -88,6 +90,12 @@ def _right(seen: Sums) -> Found | None:
         f"examples, and so: {', '.join(row.name for row in hidden)}"
     )
     return replace(_RIGHT, notes=(note,))
+
+
+def _hides_a_part(seen: Sums) -> bool:
+    """Whether a small part that is no sum of the examples, and so looks like noise, is scaled."""
+    apart = max(map(seen.gap, seen.runs))
+    return apart > seen.of_repeats.limit(seen.alive) and _hides_a_term(seen)
 
 
 def _hides_a_term(seen: Sums) -> bool:

@@ -109,7 +109,7 @@ def test_the_smallest_share_may_divide() -> None:
 
 
 @pytest.mark.parametrize("factor", [lambda r, k: r, lambda r, k: 1 / r, lambda r, k: k])
-@pytest.mark.parametrize("size", [0.2, 1.0])
+@pytest.mark.parametrize("size", [0.01, 0.2, 1.0])
 def test_a_part_of_even_shares_with_a_factor_of_its_own_is_named(factor, size) -> None:
     """Of means, sums and terms alike; what one device makes need not be a sum of examples."""
 
@@ -122,6 +122,23 @@ def test_a_part_of_even_shares_with_a_factor_of_its_own_is_named(factor, size) -
     options = {"micro_batches": (2,)} if factor(1, 2) == 2 else {}
     found = diagnose(step, (X, Y), even=True, **options)
     assert found.cause is not None and found.cause.name.startswith(PART), str(found)
+
+
+@pytest.mark.parametrize("even", [False, True])
+@pytest.mark.parametrize("size", [1e-3, 0.02])
+@pytest.mark.parametrize("by", [lambda r: r, lambda r: 1 / r])
+def test_a_small_sum_beside_a_mean_is_no_noise(by, size, even) -> None:
+    """It is no mean of the examples, so that single examples leave some of it unexplained."""
+    found = diagnose(lambda s: right_mean(s) + size * by(len(s)) * right_sum(s), (X, Y), even=even)
+    assert not found.correct, str(found)
+    right = diagnose(lambda s: right_mean(s) + size * right_sum(s), (X, Y), even=even)
+    assert right.correct, str(right)
+
+
+def test_a_sum_that_is_no_term_is_not_called_one() -> None:
+    """All layouts of a batch add the same examples up; another batch has another sum."""
+    found = diagnose(lambda s: right_mean(s) + 0.02 / len(s) * right_sum(s), (X, Y))
+    assert "part of the loss" in found.cause.name, str(found)
 
 
 def test_one_even_split_is_too_few_to_tell_parts_by() -> None:
