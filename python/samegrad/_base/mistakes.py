@@ -64,19 +64,27 @@ _ALSO = {
 }
 
 
-def counted_regularization(count: str, data: str = "", fix: str = "") -> Words:
+def counted_regularization(
+    count: str, data: str = "", fix: str = "", divided: bool = False
+) -> Words:
     """A term that belongs to no example counts wrongly.
 
     Args:
         count: How it counts.
         data: What is wrong with the data besides, after "; ".
         fix: What to do about that.
+        divided: Whether examples divide it, on one device as well.
     """
+    once, formula = (
+        ("divides it by all examples", "β ∇Ω with β other than 1 / N")
+        if divided
+        else ("has it once", "β ∇Ω with β other than 1")
+    )
     return Words(
         f"regularisation counts {count}{data}",
         "a term that belongs to no example (regularisation, an auxiliary loss) counts "
-        f"{count}, where one device has it once{_ALSO.get(count, '')}",
-        "β ∇Ω with β other than 1",
+        f"{count}, where one device {once}{_ALSO.get(count, '')}",
+        formula,
         "divide it by the number of replicas on each of them: nn.scale_regularization_loss(losses)"
         + (fix and f"; {fix}"),
     )

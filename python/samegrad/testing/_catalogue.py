@@ -331,6 +331,12 @@ LOCAL_STATISTICS = Mistake(
     "what depends on the batch as a whole (moments of batch normalization, negatives of a "
     "contrastive loss, the number of positives, a root or a ratio of means) is computed by each "
     "replica from its own share", "Σ n_r/N u(share r)  instead of  u(batch)", remedy="statistics")
+STATISTICS_OF_PARTS = Mistake(
+    "batch statistics are those of each micro-batch",
+    "what depends on the batch as a whole (moments of batch normalization, negatives of a "
+    "contrastive loss, the number of positives, a root or a ratio of means) is computed by each "
+    "micro-batch from its own examples", "Σ n_k/N u(micro-batch k)  instead of  u(batch)",
+    remedy="statistics of a window")
 EQUAL_STATISTICS = Mistake(
     "batch statistics are merged with equal weights",
     "moments of the replicas are averaged as if the shares were equal; even shares are right",
@@ -390,9 +396,9 @@ CONSTANT_FOR_WEIGHTS = Mistake(
 
 OTHER: tuple[Mistake, ...] = (
     COPIES_DIFFER, EMPTY_SHARE, CLIPPED_REPLICAS, CLIPPED_PARTS, CLIPPED_SHARDS, CLIPPED_SCALED,
-    LIMITED_OTHERWISE, LOCAL_STATISTICS, EQUAL_STATISTICS, OWN_MOMENTS, UPDATED_AGAIN,
-    NO_GRADIENT_OF_EXCHANGE, SAME_NOISE, OWN_PIECES, OWN_PAIRS, STEPS_INSIDE, OWN_NUMBERS,
-    CONSTANT_FOR_WEIGHTS,
+    LIMITED_OTHERWISE, LOCAL_STATISTICS, STATISTICS_OF_PARTS, EQUAL_STATISTICS, OWN_MOMENTS,
+    UPDATED_AGAIN, NO_GRADIENT_OF_EXCHANGE, SAME_NOISE, OWN_PIECES, OWN_PAIRS, STEPS_INSIDE,
+    OWN_NUMBERS, CONSTANT_FOR_WEIGHTS,
 )  # fmt: skip
 HIDDEN = (
     "the update is limited or normalized, which hides factors in front of the limit: switch it "

@@ -17,20 +17,51 @@ import numpy as np
 
 from samegrad._base.mistakes import counted_regularization
 from samegrad._base.mistakes import part_with as part_words
-from samegrad.testing._catalogue import OWN_NUMBERS, Mistake
+from samegrad.testing._basis import Noise
+from samegrad.testing._catalogue import (
+    CLIPPED_PARTS,
+    CLIPPED_REPLICAS,
+    LOCAL_STATISTICS,
+    OWN_NUMBERS,
+    STATISTICS_OF_PARTS,
+    Mistake,
+)
 from samegrad.testing._layouts import (
     Groups,
     Layout,
     layout,
     layouts_for,
+    of_parts,
     of_shares,
+    of_windows,
     uneven_sizes,
 )
 from samegrad.testing._measure import Runs, Sums
 from samegrad.testing._select import EQUAL, Frame, Hypothesis, outside, simplest
 from samegrad.testing._updates import Recorded, Vector
 
-# How often a term may count in a layout; once is right.
+
+def _by(groups: Groups, a: int = 0, b: int = 0) -> Callable[[Layout], float]:
+    """How often a term counts that each of these groups divides by its examples, times R^a K^b."""
+
+    def count(item: Layout) -> float:
+        each = sum(1 / len(group) for group in groups(item) if group)
+        return float(each * item.replicas**a * item.micro_batches**b)
+
+    return count
+
+
+# How often a term may count that examples divide, on one device as well.
+DIVIDED: dict[str, Callable[[Layout], float]] = {
+    "once, divided by all examples": lambda item: 1 / len(item.examples),
+    "divided by the examples of each replica, then averaged": _by(of_shares, -1),
+    "divided by the examples of each replica, then added": _by(of_shares),
+    "divided by the examples of each micro-batch, then averaged": _by(of_parts, -1, -1),
+    "divided by the examples of each micro-batch, then added": _by(of_parts, -1),
+    "divided by the examples of each micro-batch of every replica, then added": _by(of_parts),
+}
+RIGHT_COUNTS = ("once", "once, divided by all examples")
+# How often a term may count in a layout.
 COUNTS: dict[str, Callable[[Layout], float]] = {
     "once": lambda item: 1.0,
     "once on every replica": lambda item: item.replicas,
@@ -38,21 +69,52 @@ COUNTS: dict[str, Callable[[Layout], float]] = {
     "once in every micro-batch": lambda item: item.micro_batches,
     "once in every micro-batch of every replica": lambda item: item.replicas * item.micro_batches,
     "divided by the micro-batches": lambda item: 1 / item.micro_batches,
+    **DIVIDED,
 }
 _ELEMENT = 1e-3  # of what the examples make of an element, which the format may round away
 PROBED = 7  # examples; no multiple of 2 or 3, as even shares hide mistakes
 SPARE = 6  # layouts beyond the examples, so that a wrong row is refuted
 
 
+@dataclass(frozen=True)
+class Alone:
+    """Who may make something by itself, of its own examples.
+
+    Args:
+        groups: The examples of each of them.
+        name: Of one of them.
+        limit: The mistake where each limits its own gradient.
+        statistics: The mistake where each makes a function of its own examples.
+    """
+
+    groups: Groups
+    name: str
+    limit: Mistake
+    statistics: Mistake
+
+
+_SHARES = Alone(of_shares, "replica", CLIPPED_REPLICAS, LOCAL_STATISTICS)
+_PARTS = (
+    Alone(of_parts, "micro-batch", CLIPPED_PARTS, STATISTICS_OF_PARTS),
+    Alone(of_windows, "step's micro-batch", CLIPPED_PARTS, STATISTICS_OF_PARTS),
+)
+
+
+def alone_in(seen: Runs) -> list[Alone]:
+    """Those that are not the whole batch."""
+    return [*([_SHARES] if seen.replicas > 1 else []), *(_PARTS if seen.several else ())]
+
+
 def with_term(count: str, row: Mistake | None) -> Mistake | None:
     """The mistake of a term that counts so, and of a row for the data; None if both are right."""
-    if row is None and count == "once":
+    if row is None and count in RIGHT_COUNTS:
         return None
-    if row is not None and count == "once":
+    if row is not None and count in RIGHT_COUNTS:
         more = "a regularisation or auxiliary term counts once, as it should"
         return replace(row, sentence=f"{row.sentence} ({more})")
     data, fix = ("", "") if row is None else (f"; and the data: {row.name}", row.fix)
-    return Mistake(*counted_regularization(count, data, fix), remedy="term")
+    words = counted_regularization(count, data, fix, count in DIVIDED)
+    return Mistake(*words, remedy="term")
 
 
 def part_with(
@@ -119,11 +181,11 @@ class Probe(Frame):
         return None
 
 
-def probe_of(seen: Runs, layouts: list[Layout]) -> Probe:
+def probe_of(seen: Runs, layouts: list[Layout], noise: Noise | None = None) -> Probe:
     """The step on splits of the first examples; some may be of fewer."""
     updates = np.stack([seen.run(item).sketch for item in layouts])
     count = max(len(item.examples) for item in layouts)
-    limit = seen.noise.limit(seen.alive) * float(np.linalg.norm(updates))
+    limit = (noise or seen.noise).limit(seen.alive) * float(np.linalg.norm(updates))
     return Probe(layouts, seen.weights[:count], seen.fixed, updates, limit)
 
 
@@ -158,17 +220,21 @@ def turning(
     return found
 
 
-def explain_term(evidence: Sums) -> list[Mistake] | None:
+def explain_term(evidence: Sums, noise: Noise | None = None) -> list[Mistake] | None:
     """A term that no examples explain, as often as a count says.
 
     The update of a single example holds the term once, so that weights c bring it along Σc times
     (once where it is known and taken away). Layouts of a part of the batch are among those tried:
     a sum over all examples would be one vector too, as long as the batch is the same.
 
+    Args:
+        evidence: The runs.
+        noise: Another one than that of the runs, in which a small term drowns.
+
     Returns:
         Mistakes that cannot be told apart, none if nothing is wrong; None if it is no term.
     """
-    probe = probe_of(evidence, [*evidence.layouts, *_of_a_part(evidence)])
+    probe = probe_of(evidence, [*evidence.layouts, *_of_a_part(evidence)], noise)
     tried = (
         terms(probe.layouts, row, evidence.made(own), np.array([*map(evidence.held, own)]))
         for row, own in (*probe.said, *probe.scaled)

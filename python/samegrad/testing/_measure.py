@@ -339,10 +339,15 @@ class Sums(Runs):
         return size / self.fits[0].amount / float(np.sqrt(self.alive))
 
     @property
+    def of_wholes(self) -> Noise:
+        """The noise of whole updates, whatever examples explain."""
+        return replace(self.of_repeats, level=max(self.of_repeats.level, self.of_format))
+
+    @property
     def noise(self) -> Noise:
         """Of the updates."""
         if not self.is_sum:
-            return self.of_repeats
+            return self.of_wholes
         found = self.of_halves
         return Noise(max(found.level, self.of_format), found.measured)
 

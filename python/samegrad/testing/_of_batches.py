@@ -11,12 +11,14 @@ from functools import partial
 import numpy as np
 
 from samegrad.testing._basis import FLOOR
-from samegrad.testing._catalogue import LOCAL_STATISTICS, NO_GRADIENT_OF_EXCHANGE, Mistake
+from samegrad.testing._catalogue import NO_GRADIENT_OF_EXCHANGE, Mistake
 from samegrad.testing._hypotheses import (
     COUNTS,
     PROBED,
+    RIGHT_COUNTS,
     SPARE,
     Probe,
+    alone_in,
     few_of,
     of_groups,
     part_with,
@@ -24,7 +26,7 @@ from samegrad.testing._hypotheses import (
     turning,
     with_term,
 )
-from samegrad.testing._layouts import Layout, StepError, layout, of_parts, of_shares, of_windows
+from samegrad.testing._layouts import Layout, StepError, layout, of_shares
 from samegrad.testing._measure import Runs
 from samegrad.testing._select import EQUAL, Hypothesis, outside
 from samegrad.testing._updates import Vector
@@ -55,7 +57,7 @@ def explain_shared_batch(seen: Runs) -> Mistake | None:
     for name in (None, *COUNTS):
         each: tuple[list[Hypothesis], list[Hypothesis]] = ([], [])  # with a row, and without
         for (row, few), (_, own) in zip(probe.said, whole.said, strict=True):
-            if row is not None or name not in (None, "once"):
+            if row is not None or name not in (None, *RIGHT_COUNTS):
                 free = _with_count(probe.layouts, few, name)
                 refuted = partial(_refuted, (probe, whole), (few, own), name)
                 made = partial(with_term, name or "once", row)
@@ -179,7 +181,7 @@ def _mean_and_sum(seen: Runs) -> Mistake | None:
     """A mean over the examples beside a sum over them: a row for each part, or None.
 
     With g_i + p_i of one example, two make (g_i + g_j) / 2 + p_i + p_j, so that pairs tell all p_i;
-    three together must say the same.
+    what three together leave over is noise.
     """
     even = seen.settings.even
     count = seen.examples if even else min(PROBED, seen.examples)
@@ -192,31 +194,35 @@ def _mean_and_sum(seen: Runs) -> Mistake | None:
     sums = np.stack([first, *(together(0, j) - first for j in range(1, count))])
     means = one - sums
     probe = probe_of(seen, seen.layouts if even else few_of(seen))
-    limit = _SEVERAL * seen.noise.limit(seen.alive)
-    three = means[:3].mean(axis=0) + sums[:3].sum(axis=0)
     scale = float(np.linalg.norm(one) + np.linalg.norm(sums))
     small = min(float(np.linalg.norm(part)) for part in (means, sums))
-    if np.linalg.norm(seen.alone([0, 1, 2]).sketch - three) > limit * scale:
+    left = max(
+        float(np.linalg.norm(seen.alone([0, 1, j]).sketch - means[own].mean(0) - sums[own].sum(0)))
+        for j in range(2, count)
+        for own in [[0, 1, j]]
+    )
+    if left > _SEVERAL * seen.noise.limit(seen.alive) * scale:
         return None
-    if limit * scale > _LEAST * small:
+    limit = FLOOR * scale + _SEVERAL * left
+    if limit > _LEAST * small:
         return None
     rows = [(row, table @ means) for row, table in probe.said]
     others = [(row, table @ sums) for row, table in replace(probe, fixed=True).said]
     found = [
         ((a is not None) + (b is not None), a, b)
         for (a, first), (b, second) in itertools.product(rows, others)
-        if np.linalg.norm(probe.updates - first - second) <= limit * scale
+        if np.linalg.norm(probe.updates - first - second) <= limit
     ]
     return part_with(*min(found, key=lambda one: one[0])[1:]) if found else None
 
 
-def _by_share(rest: Mistake | None) -> Mistake:
+def _in_a_part(row: Mistake, rest: Mistake | None) -> Mistake:
     """The mistake of a part of the loss that each share makes by itself."""
     others = "the rest is right" if rest is None else f"and for the rest: {rest.name}"
     return replace(
-        LOCAL_STATISTICS,
-        name=f"in a part of the loss, {LOCAL_STATISTICS.name}",
-        sentence=f"in a part of the loss, {LOCAL_STATISTICS.sentence}; {others}",
+        row,
+        name=f"in a part of the loss, {row.name}",
+        sentence=f"in a part of the loss, {row.sentence}; {others}",
     )
 
 
@@ -229,19 +235,18 @@ def explain_shares_and_examples(seen: Runs) -> Mistake | None:
     if seen.settings.even:  # splits of a few cannot be
         return None
     probe = probe_of(seen, few_of(seen))
-    kinds = (of_shares, of_parts, of_windows) if seen.several else (of_shares,)
-    for groups in kinds:
+    for own in alone_in(seen):
         classes: list[list[Hypothesis]] = [[], []]
         for _, first in probe.said:
             if any(
                 np.ptp(weights[list(group)]) > EQUAL
                 for weights, item in zip(first, probe.layouts, strict=True)
-                for group in groups(item)
+                for group in own.groups(item)
             ):
                 continue
-            known, _ = of_groups(seen, probe.layouts, first, groups)
+            known, _ = of_groups(seen, probe.layouts, first, own.groups)
             for b, second in probe.said:
-                one = Hypothesis(partial(_by_share, b), known, second - first)
+                one = Hypothesis(partial(_in_a_part, own.statistics, b), known, second - first)
                 classes[b is not None].append(one)
         if found := probe.first(*classes):
             return found

@@ -7,12 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from samegrad.testing._catalogue import (
-    LOCAL_STATISTICS,
-    Mistake,
-)
-from samegrad.testing._hypotheses import terms
-from samegrad.testing._layouts import Layout, of_parts, of_shares, of_windows
+from samegrad.testing._catalogue import Mistake
+from samegrad.testing._hypotheses import alone_in, terms
+from samegrad.testing._layouts import Layout
 from samegrad.testing._measure import Runs, Sums
 from samegrad.testing._select import UNNAMED, Bench, Frame, factors_alike, simplest
 from samegrad.testing._updates import Vector
@@ -72,18 +69,17 @@ def _of_a_term(judge: Runs, found: Vector, each: Vector, limit: float) -> list[M
 
 def _of_groups(seen: Runs, what: str, found: Vector, tolerance: float) -> Report | None:
     """Shares or micro-batches make a root, a power or a ratio each, and these are averaged."""
-    kinds = ((of_shares, "replica"), (of_parts, "micro-batch"), (of_windows, "step's micro-batch"))
-    for groups, name in kinds:
+    for one in alone_in(seen):
         for by_size in (True, False):
             said = []
             for item in seen.layouts:
-                own = groups(item)
+                own = one.groups(item)
                 sizes = np.array([len(group) if by_size else 1.0 for group in own])
                 losses = [seen.alone(group).loss for group in own]
                 said.append(sizes @ np.array(losses, dtype=np.float64) / sizes.sum())
             if (np.abs(np.array(said) - found) <= tolerance * np.abs(found)).all():
-                more = f"each {name} makes it by itself, and they are averaged"
-                return _named(what, replace(LOCAL_STATISTICS, report=more))
+                more = f"each {one.name} makes it by itself, and they are averaged"
+                return _named(what, replace(one.statistics, report=more))
     return None
 
 

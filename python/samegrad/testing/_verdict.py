@@ -14,6 +14,7 @@ from samegrad.testing._diagnosis import Found
 from samegrad.testing._hypotheses import (
     COUNTS,
     PROBED,
+    alone_in,
     explain_own_numbers,
     explain_parameters,
     explain_parts,
@@ -21,7 +22,7 @@ from samegrad.testing._hypotheses import (
     of_groups,
     terms,
 )
-from samegrad.testing._layouts import Groups, StepError, of_parts, of_shares, of_windows
+from samegrad.testing._layouts import Groups, StepError
 from samegrad.testing._measure import NO_SUM, Runs, Sums
 from samegrad.testing._of_batches import (
     explain_even_parts,
@@ -33,37 +34,36 @@ from samegrad.testing._of_batches import (
 from samegrad.testing._select import UNNAMED, Bench, factors_alike, outside, simplest
 from samegrad.testing._updates import Vector
 
+_UNLIKELY = 1e-9  # chance of noise that looks like a term
 _BLIND = 0.5  # relative error of weights at which right and wrong look alike
 _CLIPPED = 1e-3  # by how much a limit shortens an update, or one length differs from another
 _RIGHT = Found("correct", right=True)
+_AS_A_WHOLE = Found("a small part that is scaled looks like noise of the examples")
 WRONG = "not the update of one device"
 _OTHER_WEIGHTS = (
     "all layouts agree, but one device itself does not weight the examples as given: the loss is "
     "another function of the examples"
 )
+_TERM_IS_SCALED = "another term is scaled with the replicas"
 _APART = "a part of the update is scaled by itself"
 _TERM = "besides, a term that belongs to no example is counted otherwise than the shares"
 _IN_A_PART = "that is so in a part of the loss, and examples are added up in the rest of it"
-# Who makes updates by itself, and what it is called where each of them is limited.
-_LIMITS: tuple[tuple[Groups, Mistake], ...] = (
-    (of_shares, rows.CLIPPED_REPLICAS), (of_parts, rows.CLIPPED_PARTS),
-    (of_windows, rows.CLIPPED_PARTS),
-)  # fmt: skip
 
 
 def explain(seen: Runs) -> Found | None:
     """What the first family of hypotheses finds that explains the updates, if any does.
+
+    None is for updates of sums, too, that must be compared as a whole.
 
     Raises:
         StepError: The step keeps state, or noise hides the scaling.
     """
     families: tuple[Callable[[Any], Found | None], ...] = _OF_WHOLES
     if isinstance(seen, Sums):
-        if seen.is_sum and seen.sound and _hides_a_part(seen):
-            return None
         families = _OF_SUMS + (_BEHIND_A_LIMIT if seen.limited else _OF_SUMS_WITHOUT_LIMIT)
         families = families if seen.is_sum else (_of_no_sum,)
-    return next(filter(None, (family(seen) for family in families)), None)
+    found = next(filter(None, (family(seen) for family in families)), None)
+    return None if found is _AS_A_WHOLE else found
 
 
 def _right(seen: Sums) -> Found | None:
@@ -76,6 +76,8 @@ def _right(seen: Sums) -> Found | None:
     """
     if not seen.sound:
         return None
+    if part := _of_a_hidden_part(seen):
+        return part
     hidden = [
         row
         for row, table in seen.said
@@ -92,22 +94,37 @@ def _right(seen: Sums) -> Found | None:
     return replace(_RIGHT, notes=(note,))
 
 
-def _hides_a_part(seen: Sums) -> bool:
-    """Whether a small part that is no sum of the examples, and so looks like noise, is scaled."""
-    apart = max(map(seen.gap, seen.runs))
-    return apart > seen.of_repeats.limit(seen.alive) and _hides_a_term(seen)
+def _of_a_hidden_part(seen: Sums) -> Found | None:
+    """A small part that is no sum of the examples, and so looks like noise, is scaled."""
+    apart = max(float(np.linalg.norm(run.sketch - seen.one)) for run in seen.runs)
+    if apart <= seen.of_wholes.limit(seen.alive) * seen.fits[0].amount or not _hides_a_term(
+        seen, _UNLIKELY
+    ):
+        return None
+    return _found(explain_term(seen, seen.of_wholes) or [], _TERM_IS_SCALED) or _AS_A_WHOLE
 
 
-def _hides_a_term(seen: Sums) -> bool:
-    """Whether most of what updates are apart goes with a count that a term may have."""
+def _hides_a_term(seen: Sums, unlikely: float = 1.0) -> bool:
+    """Whether most of what updates are apart goes with a count that a term may have.
+
+    Args:
+        seen: The runs.
+        unlikely: How seldom any noise may do so at most.
+    """
     ones = np.ones((len(seen.layouts), 1))
     updates = np.stack([run.sketch for run in seen.runs])
     apart, _ = outside(updates, ones)
-    chance = 1 / (len(updates) - 1)  # of the squares one column explains so much of any noise
+    freedom = len(updates) - 1
+    usual = 1 - 1 / freedom  # of the squares any noise has beside one column
     for count in COUNTS.values():
         often = [[count(item)] for item in seen.layouts]
-        left, rank = outside(updates, np.hstack([ones, often]))
-        if rank > 1 and left**2 < (1 - chance) / 2 * apart**2:
+        rest, rank = outside(updates, np.hstack([ones, often]))
+        left = max(rest / max(apart, 1e-300), 1e-9) ** 2
+        if rank < 2 or left >= usual / 2:
+            continue
+        # Chernoff's bound of a beta distribution
+        gain = usual * np.log(usual / left) - (1 - usual) * np.log((1 - left) * freedom)
+        if np.exp(-seen.alive * freedom / 2 * gain) <= unlikely:
             return True
     return False
 
@@ -121,7 +138,7 @@ def _of_a_term(seen: Sums) -> Found | None:
     """A term is scaled with the replicas; right if one device scales it alike."""
     if (found := explain_term(seen)) is None:
         return None
-    return _found(found, "another term is scaled with the replicas") or _RIGHT
+    return _found(found, _TERM_IS_SCALED) or _of_a_hidden_part(seen) or _RIGHT
 
 
 def _of_directions(seen: Sums) -> Found | None:
@@ -140,9 +157,8 @@ def _of_directions(seen: Sums) -> Found | None:
 
 
 def _of_no_sum(seen: Sums) -> Found | None:
-    """A bend of the loss leaves little over on one device; a term that it miscounts much."""
-    agree = seen.agree and not seen.given
-    return None if agree or seen.fits[0].unexplained <= NO_SUM else _of_a_term(seen)
+    """A term that one device has in a batch as often as in an example is the least of these."""
+    return None if seen.agree and not seen.given else _of_a_term(seen)
 
 
 def _of_other_weights(seen: Sums) -> Found | None:
@@ -152,9 +168,11 @@ def _of_other_weights(seen: Sums) -> Found | None:
 
 def _of_noise(seen: Sums) -> Found | None:
     """Where noise hides the weights, mistakes without a name look like it."""
-    if seen.exact > _BLIND:
-        raise _hidden(seen)
-    return None
+    if seen.exact <= _BLIND:
+        return None
+    if part := _of_a_hidden_part(seen):
+        return part
+    raise _hidden(seen)
 
 
 def _of_parts(seen: Sums) -> Found | None:
@@ -183,19 +201,9 @@ def _of_own_numbers(seen: Sums) -> Found | None:
 def _of_one_length(seen: Sums) -> Found | None:
     """Shares (or micro-batches) are each scaled, and all that are have one length."""
     return next(
-        (
-            Found(WRONG, (mistake,))
-            for groups, mistake in _limits(seen)
-            if _to_one_length(seen, groups)
-        ),
+        (Found(WRONG, (one.limit,)) for one in alone_in(seen) if _to_one_length(seen, one.groups)),
         None,
     )
-
-
-def _limits(seen: Runs) -> list[tuple[Groups, Mistake]]:
-    """Who may have a limit of its own, where that is not the whole batch."""
-    replicas = any(item.replicas > 1 for item in seen.layouts)
-    return [one for one in _LIMITS if (replicas if one[0] is of_shares else seen.several)]
 
 
 def _shortened(seen: Sums, groups: Groups) -> list[float] | None:
@@ -241,7 +249,7 @@ def _of_the_grammar(seen: Sums) -> Found | None:
     """Points for what examples span, or nothing that is known; a limit may scale shares."""
     if not seen.explained and (found := _found(rows_or_points(seen))):
         return found
-    limits = [limit for groups, limit in _limits(seen) if _shortened(seen, groups) is not None]
+    limits = [one.limit for one in alone_in(seen) if _shortened(seen, one.groups) is not None]
     return Found(WRONG, (), tuple(limits[:1])) if seen.additive else None
 
 
@@ -309,11 +317,11 @@ def _of_two_parts(seen: Runs) -> Found | None:
 
 def _of_groups(seen: Runs) -> Found | None:
     """Shares or micro-batches make updates by themselves, which are added; or pieces are scaled."""
-    for groups, of_limit in _limits(seen):
-        weights = _combination(seen, groups)
+    for one in alone_in(seen):
+        weights = _combination(seen, one.groups)
         if weights is not None:
-            more = _how_weighted(seen, weights, groups)
-        elif _with_a_term(seen, groups):
+            more = _how_weighted(seen, weights, one.groups)
+        elif _with_a_term(seen, one.groups):
             more = (_TERM,)
         else:
             continue
@@ -321,7 +329,7 @@ def _of_groups(seen: Runs) -> Found | None:
             return Found(WRONG, (_of_places(seen),), (), more)
         if (powers := seen.limit_powers) and any(powers):
             return Found(WRONG, (rows.LIMITED_OTHERWISE,), (), more)
-        cause = of_limit if _of_a_limit(seen) else rows.LOCAL_STATISTICS
+        cause = one.limit if _of_a_limit(seen) else one.statistics
         return Found(WRONG, (cause,), (), more)
     if seen.by_place:
         if _of_few(seen, explain_shares_and_examples):
@@ -401,31 +409,52 @@ def _how_weighted(seen: Runs, weights: list[Vector], groups: Groups) -> tuple[st
 
 def _of_a_limit(seen: Runs) -> bool:
     """Whether groups are limited each by itself, and are no functions of their batches."""
-    left = _left_by_singles(seen)
-    if left is None or left[1] > seen.tolerance:
+    some = _some_of_one_device(seen)
+    left = None if some is None else _left_by_singles(*some)
+    if some is None or left is None or left[1] > seen.tolerance:
         # All updates have one length where what was joined is limited.
         return seen.limited and seen.limit_powers is None
     # Without a term the lengths tell a limit; roots and ratios of means keep the direction too.
-    return seen.limited or bool(left[0] > seen.tolerance)
+    return seen.limited or bool(left[0] > seen.tolerance and _have_one_length(*some))
 
 
-def _left_by_singles(seen: Runs) -> Vector | None:
-    """What examples one by one leave of a few together, in each direction; None if unknown.
+_SOME = ((0, 1), (2, 3), (0, 1, 2), (1, 2, 3, 4), (0, 1, 2, 3, 4))  # examples of one device
 
-    One direction may be left over: a term that is added behind a limit.
-    """
+
+def _some_of_one_device(seen: Runs) -> tuple[Vector, Vector] | None:
+    """The updates of five single examples, and of some of them together; None if unknown."""
     if seen.examples < 5 or seen.recorder.parameters < 16:
         return None
-    groups = [(0, 1), (2, 3), (0, 1, 2), (1, 2, 3, 4), (0, 1, 2, 3, 4)]
     try:
         singles = np.stack([seen.alone([i]).sketch for i in range(5)])
     except StepError:  # a step that refuses a single example is no sum
         return None
     if not np.isfinite(singles).all():
         return None
-    updates = np.stack([seen.alone(group).sketch for group in groups])
+    return singles, np.stack([seen.alone(group).sketch for group in _SOME])
+
+
+def _left_by_singles(singles: Vector, updates: Vector) -> Vector:
+    """What examples one by one leave of a few together, in each direction.
+
+    One direction may be left over: a term that is added behind a limit.
+    """
     rests = updates - np.linalg.lstsq(singles.T, updates.T, rcond=None)[0].T @ singles
     return np.asarray(np.linalg.svd(rests, compute_uv=False) / np.linalg.norm(updates))
+
+
+def _have_one_length(singles: Vector, updates: Vector) -> bool:
+    """Whether updates have one length but for a term, which examples span but for one direction.
+
+    With |u - t| = c for all of them, |u|² is a linear function of what u has of these.
+    """
+    rests = updates - np.linalg.lstsq(singles.T, updates.T, rcond=None)[0].T @ singles
+    direction = np.linalg.svd(rests, full_matrices=False)[2][:1]
+    every = np.concatenate([singles, updates])
+    columns = np.hstack([np.ones((len(every), 1)), every @ np.concatenate([singles, direction]).T])
+    squares = (every**2).sum(axis=1)
+    left, _ = outside(squares[:, None], columns)
+    return left <= _CLIPPED * float(np.linalg.norm(squares))
 
 
 def _by_pieces(seen: Runs) -> bool:

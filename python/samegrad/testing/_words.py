@@ -120,6 +120,15 @@ REMEDIES: dict[str, tuple[str, str, str, str]] = {
         "tf.distribute.get_replica_context().all_gather for pairs, and its all_reduce first "
         f"{_DIVISORS}",
     ),
+    "statistics of a window": (
+        f"add up over the window first {_DIVISORS}, or give one micro-batch all examples; moments "
+        "of batch normalization: freeze them, or normalize by layer or group",
+        f"add up over the window first {_DIVISORS}, or give one micro-batch all examples; moments: "
+        "torch.nn.GroupNorm, or freeze them",
+        f"add up over the window first {_DIVISORS}, or give one micro-batch all examples",
+        f"add up over the window first {_DIVISORS}, or give one micro-batch all examples; moments: "
+        "tf.keras.layers.GroupNormalization, or freeze them",
+    ),
     "term": (
         "divide it by the number of replicas on each of them: "
         "nn.scale_regularization_loss(losses)",

@@ -9,7 +9,7 @@ from steps import W1, X, Y, count, flat, total
 from samegrad.testing import Outcome, diagnose
 
 WINDOWS = {"replicas": (2,), "micro_batches": (2,)}
-STATISTICS = "batch statistics are not synchronised"
+STATISTICS = "batch statistics are those of each micro-batch"
 
 
 def windows_of(shares):

@@ -9,7 +9,10 @@ from steps import X, Y, count, losses, total
 from samegrad.testing import Outcome, diagnose
 
 MICRO = {"replicas": (1, 2), "micro_batches": (1, 2, 3)}
-LOCAL = "batch statistics are not synchronised"
+LOCAL = {
+    "replica": "batch statistics are not synchronised",
+    "micro-batch": "batch statistics are those of each micro-batch",
+}
 
 
 def parts(shares):
@@ -43,7 +46,7 @@ def root(share):
 def test_roots_and_perplexities_of_shares_that_are_averaged_are_named(report, options, who) -> None:
     found = diagnose(reporting(report), (X, Y), **options)
     assert found.correct
-    assert found.reported_cause is not None and found.reported_cause.name == LOCAL
+    assert found.reported_cause is not None and found.reported_cause.name == LOCAL[who]
     assert f"each {who} makes it by itself" in found.reported
 
 

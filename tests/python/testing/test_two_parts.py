@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from steps import W1, W2, WEIGHTS, X, Y, count, mean, total
+from steps import REGULARISATION, W1, W2, WEIGHTS, X, Y, count, flat, mean, total
 
 from samegrad.testing import diagnose
 
@@ -139,6 +139,31 @@ def test_a_sum_that_is_no_term_is_not_called_one() -> None:
     """All layouts of a batch add the same examples up; another batch has another sum."""
     found = diagnose(lambda s: right_mean(s) + 0.02 / len(s) * right_sum(s), (X, Y))
     assert "part of the loss" in found.cause.name, str(found)
+
+
+@pytest.mark.parametrize(
+    ("groups", "name"),
+    [
+        (flat, "micro-batch, then averaged"),
+        (lambda windows: [(np.concatenate([x for x, _ in w]),) for w in windows], "replica, then "),
+    ],
+)
+@pytest.mark.parametrize("even", [False, True])
+@pytest.mark.parametrize("size", [0.05, 1.0])
+def test_a_term_that_examples_divide_is_no_limit(groups, name, even, size) -> None:
+    """One device divides it by all of them; each share or micro-batch by its own."""
+
+    def step(shares):
+        many = shares if isinstance(shares[0], list) else [[share] for share in shares]
+        own = [len(group[0]) for group in groups(many)]
+        return right_mean(flat(many)) + size * np.mean([REGULARISATION / n for n in own], axis=0)
+
+    found = diagnose(step, (X, Y), even=even, replicas=(2,), micro_batches=(1, 2))
+    assert not found.correct
+    wanted = f"regularisation counts divided by the examples of each {name}"
+    assert found.cause is not None and found.cause.name.startswith(wanted), str(found)
+    right = diagnose(lambda s: right_mean(s) + size * REGULARISATION / count(s), (X, Y), even=even)
+    assert right.correct, str(right)
 
 
 def test_one_even_split_is_too_few_to_tell_parts_by() -> None:
