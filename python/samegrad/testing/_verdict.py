@@ -114,12 +114,14 @@ def _hides_a_term(seen: Sums, unlikely: float = 1.0) -> bool:
     ones = np.ones((len(seen.layouts), 1))
     updates = np.stack([run.sketch for run in seen.runs])
     apart, _ = outside(updates, ones)
+    if apart == 0:
+        return False
     freedom = len(updates) - 1
     usual = 1 - 1 / freedom  # of the squares any noise has beside one column
     for count in COUNTS.values():
         often = [[count(item)] for item in seen.layouts]
         rest, rank = outside(updates, np.hstack([ones, often]))
-        left = max(rest / max(apart, 1e-300), 1e-9) ** 2
+        left = max(rest / apart, 1e-9) ** 2
         if rank < 2 or left >= usual / 2:
             continue
         # Chernoff's bound of a beta distribution
