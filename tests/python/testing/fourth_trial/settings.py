@@ -13,7 +13,6 @@ ALONE: dict[str, Any] = {"micro_batches": (1, 2), "replicas": (1,)}
 WINDOWS: dict[str, Any] = {"micro_batches": (1, 2), "replicas": (2,)}
 WORDS: dict[str, Any] = {"batch": text, "model": tagger, "weights": LENGTHS}
 SENTENCES: dict[str, Any] = {"batch": text, "model": tagger}
-REPORT: dict[str, Any] = {"where": "report"}
 
 
 def pairs(rows: int = 16) -> tuple[np.ndarray, np.ndarray]:
@@ -66,7 +65,6 @@ __all__ = [
     "ALONE",
     "MASKS",
     "PICTURES",
-    "REPORT",
     "SENTENCES",
     "VIEWS",
     "WINDOWS",
