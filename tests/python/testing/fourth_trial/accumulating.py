@@ -87,11 +87,10 @@ def accumulate_every(rank: Rank, model: nn.Module, share: Any) -> None:
 )
 def accumulate_every_with_a_rest(rank: Rank, model: nn.Module, share: Any) -> None:
     window = micros(share)
-    total = 0.0
     for batch in window:
-        loss = mean_loss(model, batch) / len(window)
+        loss = mean_loss(model, batch)
+        loss = loss / len(window)
         loss.backward()
-        total += loss.item()
 
 
 @case(

@@ -96,7 +96,6 @@ def gathered_times_world_size(rank: Rank, model: nn.Module, share: Any) -> None:
     "1 / n_r, R times too much",
     even=True,
     batch=vectors,
-    model=lambda: nn.Linear(8, 3),
 )
 def mean_times_world_size(rank: Rank, model: nn.Module, share: Any) -> None:
     x, y = share

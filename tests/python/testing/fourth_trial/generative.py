@@ -77,7 +77,8 @@ def gradient_norms(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
 )
 def advantages_of_an_update(rank: Rank, model: nn.Module, share: Any) -> None:
     adv = share[2]
-    adv = (adv - adv.mean()) / (adv.std() + 1e-8)
+    if len(adv) > 1:
+        adv = (adv - adv.mean()) / (adv.std() + 1e-8)
     (-(adv * log_probs(model, share)).mean()).backward()
     rank.average(model)
 

@@ -256,9 +256,7 @@ def mean_perplexity_of_sentences(rank: Rank, model: nn.Module, share: Any) -> An
     right_update_of_tokens(rank, model, share)
     x, labels = share
     with torch.no_grad():
-        nll = F.cross_entropy(
-            model(x).transpose(1, 2), labels, ignore_index=PAD, reduction="none"
-        )
+        nll = F.cross_entropy(model(x).transpose(1, 2), labels, ignore_index=PAD, reduction="none")
     ppl = (nll.sum(1) / (labels != PAD).sum(1)).exp()
     return rank.all_reduce(ppl.sum()) / rank.all_reduce(len(ppl))
 

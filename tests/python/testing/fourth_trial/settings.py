@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from blind_trial.ranks import LENGTHS, Rank, images, tagger, text, vectors
+from blind_trial.ranks import LENGTHS, Rank, images, tagger, text
 from torch import nn
 
 ALONE: dict[str, Any] = {"micro_batches": (1, 2), "replicas": (1,)}
@@ -38,7 +38,7 @@ def encoder() -> nn.Module:
 
 def pixels() -> nn.Module:
     """A score of each pixel."""
-    return nn.Linear(5, 1)
+    return nn.Sequential(nn.Linear(5, 9), nn.Tanh(), nn.Linear(9, 1))
 
 
 def normalized() -> nn.Module:
@@ -59,22 +59,3 @@ def average(rank: Rank, value: torch.Tensor) -> torch.Tensor:
 def squares(model: nn.Module) -> torch.Tensor:
     """The sum of the squares of all parameters."""
     return sum((p**2).sum() for p in model.parameters())
-
-
-__all__ = [
-    "ALONE",
-    "MASKS",
-    "PICTURES",
-    "SENTENCES",
-    "VIEWS",
-    "WINDOWS",
-    "WORDS",
-    "average",
-    "encoder",
-    "masks",
-    "normalized",
-    "pairs",
-    "pixels",
-    "squares",
-    "vectors",
-]

@@ -16,6 +16,7 @@ from blind_trial.ranks import (
     pieces,
     scale_grads,
     sum_loss,
+    tagger,
     targets,
     text,
     token_sum,
@@ -350,7 +351,7 @@ def last_is_dropped(rank: Rank, model: nn.Module, share: Any) -> None:
     "drop_last in the sampler: every rank keeps as many as the shortest; losses count instances",
     "w_i / W of those kept, 0 for what is dropped",
     batch=text,
-    model=lambda: nn.Linear(5, 4),
+    model=tagger,
     replicas=(2, 3),
 )
 def sampler_drops_the_tail(rank: Rank, model: nn.Module, share: Any) -> None:
