@@ -107,6 +107,12 @@ def independent(singles: list[Recorded], enough: int) -> list[int]:
     return sorted(chosen)
 
 
+def halves(count: int) -> list[list[int]]:
+    """Two parts of so many examples, which may overlap."""
+    some = max(2, count // 2)
+    return [list(range(some)), list(range(min(some, count - 2), count))]
+
+
 def term_of(
     singles: list[Recorded], whole: Recorded, half: Recorded, count: int
 ) -> Recorded | None:

@@ -337,6 +337,16 @@ STATISTICS_OF_PARTS = Mistake(
     "contrastive loss, the number of positives, a root or a ratio of means) is computed by each "
     "micro-batch from its own examples", "Σ n_k/N u(micro-batch k)  instead of  u(batch)",
     remedy="statistics of a window")
+STATISTICS_OF_ONE = Mistake(
+    "the statistics are those of one replica",
+    "what is kept after the step (moving moments, a codebook) is made by the first or the last "
+    "replica from its own share; what the others make of theirs is lost",
+    "u(share of one replica)  instead of  u(batch)", remedy="statistics")
+STATISTICS_OF_ONE_PART = Mistake(
+    "the statistics are those of one micro-batch",
+    "what is kept after the step (moving moments, a codebook) is made from the first or the last "
+    "micro-batch alone", "u(one micro-batch)  instead of  u(batch)",
+    remedy="statistics of a window")
 EQUAL_STATISTICS = Mistake(
     "batch statistics are merged with equal weights",
     "moments of the replicas are averaged as if the shares were equal; even shares are right",
@@ -398,7 +408,7 @@ OTHER: tuple[Mistake, ...] = (
     COPIES_DIFFER, EMPTY_SHARE, CLIPPED_REPLICAS, CLIPPED_PARTS, CLIPPED_SHARDS, CLIPPED_SCALED,
     LIMITED_OTHERWISE, LOCAL_STATISTICS, STATISTICS_OF_PARTS, EQUAL_STATISTICS, OWN_MOMENTS,
     UPDATED_AGAIN, NO_GRADIENT_OF_EXCHANGE, SAME_NOISE, OWN_PIECES, OWN_PAIRS, STEPS_INSIDE,
-    OWN_NUMBERS, CONSTANT_FOR_WEIGHTS,
+    OWN_NUMBERS, CONSTANT_FOR_WEIGHTS, STATISTICS_OF_ONE, STATISTICS_OF_ONE_PART,
 )  # fmt: skip
 HIDDEN = (
     "the update is limited or normalized, which hides factors in front of the limit: switch it "

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from samegrad.testing._basis import DependentError, checked_rows, independent, term_of
+from samegrad.testing._basis import DependentError, checked_rows, halves, independent, term_of
 from samegrad.testing._layouts import (
     ENOUGH,
     Settings,
@@ -20,8 +20,8 @@ from samegrad.testing._layouts import (
     splits_of,
     take,
 )
-from samegrad.testing._measure import KEEPS_STATE, NO_SUM, Runs, Sums, halves, limited_lengths
-from samegrad.testing._updates import Recorded, Recorder, Step
+from samegrad.testing._measure import KEEPS_STATE, NO_SUM, Runs, Sums
+from samegrad.testing._updates import Recorded, Recorder, Step, limited_lengths
 
 _FEWEST = 3  # examples
 _MAX_EXAMPLES = 24  # of a batch that is judged as a whole

@@ -10,7 +10,7 @@ import numpy as np
 from samegrad.testing import _catalogue as rows
 from samegrad.testing._diagnosis import Diagnosis, Found, ShareRow, factors_of_examples, share_rows
 from samegrad.testing._layouts import Layout, StepError, StepFailedError, layout, uneven_sizes
-from samegrad.testing._measure import DRIFT, Runs, Sums, check_finite, limited_lengths
+from samegrad.testing._measure import DRIFT, Runs, Sums, check_finite
 from samegrad.testing._reports import explain_loss
 from samegrad.testing._select import Frame
 from samegrad.testing._statistics import explain_statistics
@@ -23,6 +23,10 @@ _UNTRIED = "a replica without examples was not judged: the step gives no number 
 _FIXED = (
     "one device divides by a fixed number (or by nothing): a convention; a short last batch then "
     "counts less"
+)
+_POWER = (
+    "one device makes N^{} times the mean of N examples; what replicas make of that is compared "
+    "without the power"
 )
 _UNKNOWN = "no point of the grammar explains it: look at the table"
 _JUDGED_WHOLE = (
@@ -48,15 +52,30 @@ def judge(seen: Runs) -> Diagnosis | None:
     if max(run.drift for run in seen.runs) > DRIFT:
         return verdict_on(seen, Found("the replicas' copies differ", (rows.COPIES_DIFFER,)))
     found = explain(seen)
-    if found is not None and found.right and (statistics := explain_statistics(seen)):
-        found = replace(statistics, notes=found.notes)
-    return None if found is None else verdict_on(seen, found)
+    return None if found is None else verdict_on(seen, _with_statistics(seen, found))
+
+
+def _with_statistics(seen: Runs, found: Found) -> Found:
+    """The verdict on the statistics where the update is right; else a note beside its own."""
+    try:
+        statistics = explain_statistics(seen)
+    except StepError:  # a step may refuse shares that only they need
+        return found
+    if statistics is None:
+        return found
+    if found.right:
+        return replace(statistics, notes=found.notes)
+    known = {row.name for row in found.causes}
+    named = [row.name for row in statistics.causes if row.name not in known]
+    note = f"besides, {statistics.what}" + "".join(f": {name}" for name in named)
+    return replace(found, notes=(*found.notes, note))
 
 
 def verdict_on(seen: Runs, found: Found) -> Diagnosis:
     """The diagnosis with the layout that shows the mistake best; likely causes come first."""
     sums = seen if isinstance(seen, Sums) else None
     notes = [*(_of_fixed_numbers(seen) if sums else [_JUDGED_WHOLE]), *found.notes]
+    notes += [_POWER.format(seen.recorder.power)] if seen.recorder.power else []
     worst, shares = seen.layouts[-1], tuple[ShareRow, ...]()
     if found.right:
         notes += [rows.HIDDEN] if seen.limited else []
@@ -123,7 +142,7 @@ def _cautions(seen: Runs) -> tuple[rows.Mistake, ...]:
     differ = seen.fixed and seen.given and float(np.ptp(seen.weights)) > 0
     scaled = any(
         not _is_round(limit) and any(_is_round(limit * 2.0**j) for j in range(8, 25))
-        for limit in limited_lengths(seen.lengths)
+        for limit in seen.limits
         if 0 < limit < 5e-3
     )
     found = ((differ, rows.CONSTANT_FOR_WEIGHTS), (scaled, rows.CLIPPED_SCALED))

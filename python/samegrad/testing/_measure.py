@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from samegrad.testing._basis import FLOOR, Basis, Fit, Noise, noise_of
+from samegrad.testing._basis import FLOOR, Basis, Fit, Noise, halves, noise_of
 from samegrad.testing._grammar import POWERS
 from samegrad.testing._layouts import (
     Layout,
@@ -20,7 +20,7 @@ from samegrad.testing._layouts import (
     one_device,
 )
 from samegrad.testing._select import Bench, Frame
-from samegrad.testing._updates import Recorded, Recorder, Vector
+from samegrad.testing._updates import Recorded, Recorder, Vector, has_length, limited_lengths
 
 DRIFT = 1e-6  # relative; what equal copies of parameters may differ by
 NO_SUM = 0.02  # of the update of the whole batch, which no weights of examples explain
@@ -30,6 +30,7 @@ _ROUGH = 2.0**-7  # of an update: so much a rounding to bfloat16 leaves, which d
 _LITTLE = 0.1  # of the largest weight, by which splits that are nearly even make rows differ
 _ONE_LENGTH = 1e-3  # by which lengths of one limit differ
 _PAIRED = 0.3  # of what two examples change in each other's places; noise makes 0, pairs make 1
+_INTEGER = 1e-3  # by which powers miss a whole number
 _BENT = 20  # times what noise moves an update: then it is another function of the examples
 KEEPS_STATE = (
     "[step] the same input gave another update: it keeps state between calls, or draws random "
@@ -166,7 +167,7 @@ class Runs(Frame):
         single examples are not divided.
         """
         runs = [self.runs[0]]
-        if self.limited:
+        if self.limits:
             runs += [run for run in self.some_alone if run.norm > 0]
         return float(max(run.rounding for run in runs) / np.sqrt(12))  # as even within one distance
 
@@ -250,14 +251,27 @@ class Runs(Frame):
 
     @cached_property
     def lengths(self) -> list[Vector]:
-        """Of updates of one device."""
-        groups = [group for item in self.layouts for group in of_shares(item)]
-        return [run.lengths for run in (*map(self.alone, groups), *self.some_alone)]
+        """Of updates of one device, of equal ones once."""
+        runs: list[Recorded] = []
+        for run in (*self.shares_alone, *self.some_alone):
+            if not any(np.allclose(run.sketch, own.sketch, atol=1e-6 * own.norm) for own in runs):
+                runs.append(run)
+        return [run.lengths for run in runs]
+
+    @cached_property
+    def limits(self) -> list[float]:
+        """Lengths that several of them have, none being longer."""
+        return limited_lengths(self.lengths)
+
+    @property
+    def shares_alone(self) -> list[Recorded]:
+        """The updates of all shares by themselves."""
+        return [self.alone(group) for item in self.layouts for group in of_shares(item)]
 
     @cached_property
     def limited(self) -> bool:
-        """Whether several updates of one device have the same length, none being longer."""
-        return bool(limited_lengths(self.lengths))
+        """Whether shares have such a length, too; single examples may without a limit."""
+        return any(has_length(run, self.limits) for run in self.shares_alone)
 
     @cached_property
     def limit_powers(self) -> tuple[float, float] | None:
@@ -273,18 +287,6 @@ class Runs(Frame):
 def _gap(run: Recorded, one: Vector) -> float:
     found = float(np.linalg.norm(run.sketch - one) / np.linalg.norm(one))
     return found if np.isfinite(found) else np.inf
-
-
-def limited_lengths(lengths: Sequence[Vector]) -> list[float]:
-    """The lengths (norm, arrays' norms, peak) that several updates have, none being longer."""
-    table = np.stack([row for row in lengths if np.isfinite(row).all()])
-    top = table.max(axis=0)
-    hits = (table >= top * (1 - 3e-3)).sum(axis=0) >= 3
-    arrays = hits[1:-1][top[1:-1] > 0]
-    found = [float(top[place]) for place in (0, len(top) - 1) if hits[place]]
-    if arrays.size and arrays.all():
-        found += top[1:-1][top[1:-1] > 0].tolist()
-    return found
 
 
 @dataclass
@@ -376,6 +378,11 @@ class Sums(Runs):
         """Of updates of one device."""
         return [run.lengths for run in (*self.singles, self.runs[0])]
 
+    @cached_property
+    def limited(self) -> bool:
+        """Whether updates have such a length."""
+        return bool(self.limits)
+
     @property
     def additive(self) -> bool:
         """Whether a part of the examples weighs on one device as the whole batch says."""
@@ -450,6 +457,27 @@ class Sums(Runs):
         images = [ways @ self.sketches.T] * len(seen)
         return Bench(self, seen, images, self.noise.limit(self.examples))
 
+    @property
+    def power(self) -> int:
+        """Of the number of examples, by which one device multiplies their mean; 0 for sums, too."""
+        alone = self.fits[0].weights
+        if self.term is not None or (alone <= FLOOR * alone.max()).any():
+            return 0
+        totals = [(self.examples, alone.sum())]
+        totals += [(len(own), fit.weights.sum()) for own, fit in self.halves]
+        powers = [np.log(max(total, 1e-300)) / np.log(count) for count, total in totals]
+        power = round(powers[0])
+        if power == 1 and np.ptp(alone) <= NO_SUM:
+            return 0
+        return power if abs(power) <= 2 and np.ptp([power, *powers]) <= _INTEGER else 0
+
+    def per_mean(self) -> Sums:
+        """The same without that power."""
+        self.recorder.power = power = self.power
+        known = {item: run.times(len(item.examples) ** -power) for item, run in self.known.items()}
+        given = self.weights if self.given else None
+        return replace(self, known=known).weighed(given)
+
     def weighed(self, given: Vector | None) -> Sums:
         """The same with the weights of the examples on one device."""
         alone, count = self.fits[0].weights, self.examples
@@ -468,9 +496,3 @@ def check_finite(run: Recorded, item: Layout) -> None:
             f"[step] the update is not finite (NaN or inf) for {item}, though others are: look for "
             "a division by a count or weight that is 0 there."
         )
-
-
-def halves(count: int) -> list[list[int]]:
-    """Two parts of so many examples, which may overlap."""
-    some = max(2, count // 2)
-    return [list(range(some)), list(range(min(some, count - 2), count))]

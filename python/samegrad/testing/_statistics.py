@@ -12,6 +12,8 @@ from samegrad.testing._catalogue import (
     EQUAL_STATISTICS,
     LOCAL_STATISTICS,
     OWN_MOMENTS,
+    STATISTICS_OF_ONE,
+    STATISTICS_OF_ONE_PART,
     UPDATED_AGAIN,
     Mistake,
 )
@@ -97,12 +99,12 @@ def _sums(seen: Runs, one: Vector) -> npt.NDArray[np.bool_]:
 
 def _of_one_share(seen: Runs, found: Vector) -> Mistake | None:
     """Every layout has the statistics of its first or last share, or part."""
-    for groups in (of_shares, of_parts):
+    for groups, mistake in ((of_shares, STATISTICS_OF_ONE), (of_parts, STATISTICS_OF_ONE_PART)):
         for place in (0, -1):
             pairs = zip(seen.layouts, found, strict=True)
             if not any(_differ(seen, _own(seen, item, groups)[place], row).any()
                        for item, row in pairs):  # fmt: skip
-                return LOCAL_STATISTICS
+                return mistake
     return None
 
 

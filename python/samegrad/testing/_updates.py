@@ -55,6 +55,13 @@ class Recorded:
         sketch, samples = self.sketch - term.sketch, self.samples - term.samples
         return replace(self, sketch=sketch, samples=samples)
 
+    def times(self, factor: float) -> Recorded:
+        """All of it, but its loss, so many times."""
+        return replace(
+            self, sketch=self.sketch * factor, samples=self.samples * factor,
+            norm=self.norm * factor, lengths=self.lengths * factor,
+        )  # fmt: skip
+
 
 def _numbers(leaf: Any) -> Any:
     """A row of real numbers, in the type that they have."""
@@ -80,18 +87,39 @@ def _one_number(loss: Any) -> float:
         ) from error
 
 
+_ONE_LENGTH = 3e-3  # by which lengths of one limit differ
+
+
+def limited_lengths(lengths: Sequence[Vector]) -> list[float]:
+    """The lengths (norm, arrays' norms, peak) that several updates have, none being longer."""
+    table = np.stack([row for row in lengths if np.isfinite(row).all()])
+    top = table.max(axis=0)
+    hits = (table >= top * (1 - _ONE_LENGTH)).sum(axis=0) >= 3
+    arrays = hits[1:-1][top[1:-1] > 0]
+    found = [float(top[place]) for place in (0, len(top) - 1) if hits[place]]
+    if arrays.size and arrays.all():
+        found += top[1:-1][top[1:-1] > 0].tolist()
+    return found
+
+
+def has_length(run: Recorded, limits: Sequence[float]) -> bool:
+    """Whether an update is as long as one of the limits."""
+    return any((np.abs(run.lengths - limit) <= _ONE_LENGTH * limit).any() for limit in limits)
+
+
 class Recorder:
     """Runs a step and keeps a random projection of its update, of so many numbers (`width`).
 
     A relation that holds between updates holds between their projections, so millions of
-    parameters are solved with as thousands. `seed` is that of the signs.
+    parameters are solved with as thousands. `seed` is that of the signs. Updates are divided by
+    the number of examples to the `power`.
     """
 
     def __init__(self, step: Step, batch: Any, width: int, seed: int = 0) -> None:
         self._step, self._batch, self._width = step, batch, width
         self._signs: list[npt.NDArray[np.int8]] | None = None
         self._random = np.random.default_rng(seed)
-        self.parameters = 0
+        self.parameters = self.power = 0
 
     def use(self, batch: Any) -> None:
         """Goes on with other examples."""
@@ -110,11 +138,12 @@ class Recorder:
         lengths = np.array([norm, *np.sqrt(squares[:64]), peak])
         samples = _samples(arrays)
         below = samples[np.abs(samples) < (1 - 1e-6) * peak]  # no limit by value has set these
-        return Recorded(
+        found = Recorded(
             sketch, norm, loss, self._drift(outcome, norm), lengths, samples,
             rounding_of(below if below.any() else samples),
             None if outcome.statistics is None else _joined(outcome.statistics),
         )  # fmt: skip
+        return found.times(len(arrangement.examples) ** -self.power) if self.power else found
 
     def _call(self, shares: list[Any], arrangement: Layout) -> Any:
         try:

@@ -37,6 +37,7 @@ from samegrad.testing._updates import Vector
 _UNLIKELY = 1e-9  # chance of noise that looks like a term
 _BLIND = 0.5  # relative error of weights at which right and wrong look alike
 _CLIPPED = 1e-3  # by how much a limit shortens an update, or one length differs from another
+_EQUAL_LENGTHS = 1e-5  # by which squares of lengths miss a linear function
 _RIGHT = Found("correct", right=True)
 _AS_A_WHOLE = Found("a small part that is scaled looks like noise of the examples")
 WRONG = "not the update of one device"
@@ -456,7 +457,7 @@ def _have_one_length(singles: Vector, updates: Vector) -> bool:
     columns = np.hstack([np.ones((len(every), 1)), every @ np.concatenate([singles, direction]).T])
     squares = (every**2).sum(axis=1)
     left, _ = outside(squares[:, None], columns)
-    return left <= _CLIPPED * float(np.linalg.norm(squares))
+    return left <= _EQUAL_LENGTHS * float(np.linalg.norm(squares))
 
 
 def _by_pieces(seen: Runs) -> bool:

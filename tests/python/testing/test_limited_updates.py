@@ -87,3 +87,21 @@ def test_own_statistics_are_told_from_a_limit_of_what_was_joined() -> None:
     found = diagnose(step, (X, Y))
     assert found.cause is not None
     assert found.cause.name == "batch statistics are not synchronised", str(found)
+
+
+def test_equal_updates_of_single_examples_are_no_limit() -> None:
+    """Behind moments over the batch an example alone moves what depends on its class only."""
+    classes = np.arange(30) % 3
+
+    def own_moments(share):
+        x, kind = share
+        centred = (x - x.mean(axis=0)) / np.sqrt(x.var(axis=0) + 0.1)
+        one_hot = np.eye(3)[kind] - 1 / 3
+        bias = one_hot.mean(axis=0)
+        return np.concatenate([bias, (centred.T @ one_hot / len(x)).ravel()])
+
+    found = diagnose(
+        lambda s: np.mean([own_moments(p) for p in s], axis=0), (X, classes), even=True
+    )
+    assert found.cause is not None
+    assert found.cause.name == "batch statistics are not synchronised", str(found)

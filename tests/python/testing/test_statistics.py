@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from steps import W1, X, Y, count, flat, total
+from steps import W1, X, Y, count, flat, mean, total
 
 from samegrad.testing import Outcome, diagnose
 
@@ -66,8 +66,8 @@ def mean_of(parts):
         (lambda many: mean_of(flat(many)), {}, "batch statistics are merged with equal weights"),
         (lambda many: mean_of(flat(many)), WINDOWS,
          "in the statistics: mean of the micro-batches' means"),
-        (lambda many: mean_of(many[0]), {}, "batch statistics are not synchronised"),
-        (lambda many: mean_of(many[-1]), {}, "batch statistics are not synchronised"),
+        (lambda many: mean_of(many[0]), {}, "the statistics are those of one replica"),
+        (lambda many: mean_of(many[-1]), {}, "the statistics are those of one replica"),
         (lambda many: sums_of_all(many, 1 / len(many)), {},
          "in the statistics: share of the global batch, then mean"),
         (lambda many: sums_of_all(many, len(many)), {},
@@ -99,3 +99,13 @@ def test_statistics_that_nothing_explains_have_candidates_and_no_cause() -> None
 
     found = diagnose(with_statistics(make), (X, Y))
     assert not found.correct and found.cause is None and found.others
+
+
+def test_statistics_are_told_beside_a_wrong_update() -> None:
+    def step(shares):
+        update = np.mean([mean(share) for share in shares], axis=0)
+        return Outcome(update, statistics=shares[0][0].mean(axis=0))
+
+    found = diagnose(step, (X, Y))
+    assert found.cause is not None and found.cause.name == "mean of the replicas' means"
+    assert any("the statistics are those of one replica" in note for note in found.notes)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from steps import X, Y, count, mean, total
 
 from samegrad.testing import StepError, diagnose
 
@@ -104,3 +105,17 @@ def test_a_step_that_is_compared_with_nothing_is_not_called_right(step, replicas
     x = np.random.default_rng(3).normal(size=(3, 20))
     with pytest.raises(StepError, match=r"no split .* got 3 examples .*use more examples"):
         diagnose(step, x, replicas=replicas, micro_batches=micro_batches)
+
+
+@pytest.mark.parametrize("power", [-2, -1, 2])
+def test_a_mean_times_a_power_of_the_examples_is_judged_as_a_mean(power) -> None:
+    """Such as a mean that an optimizer divides by the size of the batch once more."""
+
+    def step(shares):
+        return np.mean([mean(share) for share in shares], axis=0) * float(count(shares)) ** power
+
+    found = diagnose(step, (X, Y))
+    assert found.cause is not None and found.cause.name == "mean of the replicas' means"
+    assert any(f"N^{power} times the mean" in note for note in found.notes)
+    right = diagnose(lambda s: sum(map(total, s)) * float(count(s)) ** (power - 1), (X, Y))
+    assert right.correct, str(right)

@@ -112,7 +112,7 @@ def test_a_limit_hides_factors_which_a_note_says() -> None:
     ("step", "name"),
     [
         (bn.moving_equal, "batch statistics are merged with equal weights"),
-        (bn.moving_of_first, "batch statistics are not synchronised"),
+        (bn.moving_of_first, "the statistics are those of one replica"),
     ],
 )
 def test_statistics_are_judged_beside_a_right_update(step, name) -> None:
@@ -186,4 +186,4 @@ def test_counts_of_the_first_replica_are_not_merged_with_equal_weights() -> None
 
     found = diagnose(step, X)
     assert found.cause is not None, str(found)
-    assert found.cause.name == "batch statistics are not synchronised", str(found)
+    assert found.cause.name == "the statistics are those of one replica", str(found)

@@ -10,6 +10,7 @@ from real_bugs import Bug
 from real_bugs.model import EXAMPLES, W1, W2, Outcome, Share, X, ddp, join
 
 LOCAL = "batch statistics are not synchronised"
+ONE = "the statistics are those of one replica"
 EQUAL = "batch statistics are merged with equal weights"
 EXCHANGE = "no gradient passes through what the replicas exchange"
 NOISE = "dropout or noise is equal on all replicas"
@@ -229,7 +230,7 @@ BUGS = [
         "NVIDIA/apex#387", "running statistics with equal weights", EQUAL, moving_equal, EXAMPLES,
     ),
     Bug(
-        "NVIDIA-Merlin/HugeCTR#181", "moving averages are those of one GPU", LOCAL,
+        "NVIDIA-Merlin/HugeCTR#181", "moving averages are those of one GPU", ONE,
         moving_of_first, BIG,
     ),
     Bug(
