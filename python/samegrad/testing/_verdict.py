@@ -12,7 +12,6 @@ from samegrad.testing import _catalogue as rows
 from samegrad.testing._catalogue import HIDDEN, Mistake
 from samegrad.testing._diagnosis import Found
 from samegrad.testing._hypotheses import (
-    COUNTS,
     PROBED,
     alone_in,
     explain_own_numbers,
@@ -24,6 +23,7 @@ from samegrad.testing._hypotheses import (
 )
 from samegrad.testing._layouts import Groups, StepError
 from samegrad.testing._measure import NO_SUM, Runs, Sums
+from samegrad.testing._noise import hidden, hides_a_part, hides_a_term
 from samegrad.testing._of_batches import (
     explain_even_parts,
     explain_pairs,
@@ -34,7 +34,6 @@ from samegrad.testing._of_batches import (
 from samegrad.testing._select import UNNAMED, Bench, factors_alike, outside, simplest
 from samegrad.testing._updates import Vector
 
-_UNLIKELY = 1e-9  # chance of noise that looks like a term
 _BLIND = 0.5  # relative error of weights at which right and wrong look alike
 _CLIPPED = 1e-3  # by how much a limit shortens an update, or one length differs from another
 _EQUAL_LENGTHS = 1e-5  # by which squares of lengths miss a linear function
@@ -79,57 +78,27 @@ def _right(seen: Sums) -> Found | None:
         return None
     if part := _of_a_hidden_part(seen):
         return part
-    hidden = [
+    unseen = [
         row
         for row, table in seen.said
         if row is not None and not seen.nearly_right(table) and not seen.tells(table)
     ]
-    if not hidden:
+    if not unseen:
         return _RIGHT
-    if any(row.remedy != "sampler" for row in hidden) or _hides_a_term(seen):
-        raise _hidden(seen)
+    if any(row.remedy != "sampler" for row in unseen) or hides_a_term(seen):
+        raise hidden(seen)
     note = (
         f"noise in the updates (relative, {seen.noise.level:.1g}) hides the weights of single "
-        f"examples, and so: {', '.join(row.name for row in hidden)}"
+        f"examples, and so: {', '.join(row.name for row in unseen)}"
     )
     return replace(_RIGHT, notes=(note,))
 
 
 def _of_a_hidden_part(seen: Sums) -> Found | None:
-    """A small part that is no sum of the examples, and so looks like noise, is scaled."""
-    apart = max(float(np.linalg.norm(run.sketch - seen.one)) for run in seen.runs)
-    if apart <= seen.of_wholes.limit(seen.alive) * seen.fits[0].amount or not _hides_a_term(
-        seen, _UNLIKELY
-    ):
+    """A small part that is no sum of the examples, and so looks like noise."""
+    if not hides_a_part(seen):
         return None
     return _found(explain_term(seen, seen.of_wholes) or [], _TERM_IS_SCALED) or _AS_A_WHOLE
-
-
-def _hides_a_term(seen: Sums, unlikely: float = 1.0) -> bool:
-    """Whether most of what updates are apart goes with a count that a term may have.
-
-    Args:
-        seen: The runs.
-        unlikely: How seldom any noise may do so at most.
-    """
-    ones = np.ones((len(seen.layouts), 1))
-    updates = np.stack([run.sketch for run in seen.runs])
-    apart, _ = outside(updates, ones)
-    if apart == 0:
-        return False
-    freedom = len(updates) - 1
-    usual = 1 - 1 / freedom  # of the squares any noise has beside one column
-    for count in COUNTS.values():
-        often = [[count(item)] for item in seen.layouts]
-        rest, rank = outside(updates, np.hstack([ones, often]))
-        left = max(rest / apart, 1e-9) ** 2
-        if rank < 2 or left >= usual / 2:
-            continue
-        # Chernoff's bound of a beta distribution
-        gain = usual * np.log(usual / left) - (1 - usual) * np.log((1 - left) * freedom)
-        if np.exp(-seen.alive * freedom / 2 * gain) <= unlikely:
-            return True
-    return False
 
 
 def _named(seen: Sums) -> Found | None:
@@ -175,7 +144,7 @@ def _of_noise(seen: Sums) -> Found | None:
         return None
     if part := _of_a_hidden_part(seen):
         return part
-    raise _hidden(seen)
+    raise hidden(seen)
 
 
 def _of_parts(seen: Sums) -> Found | None:
@@ -267,14 +236,6 @@ def rows_or_points(seen: Sums) -> list[Mistake]:
 
 def _found(causes: list[Mistake], what: str = WRONG) -> Found | None:
     return Found(what, tuple(causes)) if causes else None
-
-
-def _hidden(seen: Sums) -> StepError:
-    return StepError(
-        f"[step] noise in the updates (relative, {seen.noise.level:.1g}) hides the "
-        f"weights: they are exact to {seen.exact:.1g} only; use more parameters, examples "
-        "that differ more, a smaller constant term, or float64."
-    )
 
 
 def _of_one_update(seen: Runs) -> Found | None:

@@ -135,6 +135,33 @@ def test_a_small_sum_beside_a_mean_is_no_noise(by, size, even) -> None:
     assert right.correct, str(right)
 
 
+@pytest.mark.parametrize("options", [{}, {"micro_batches": (2, 3)}])
+@pytest.mark.parametrize("size", [0.05, 0.3])
+def test_a_small_part_of_token_means_is_no_noise(size, options) -> None:
+    """Each replica divides it by its own tokens, beside a mean over all examples."""
+
+    def tokens(share):
+        x, _, weights = share
+        hidden = np.tanh(x @ W1)
+        back = 2 * hidden * (1 - hidden**2) * weights[:, None]
+        return np.concatenate([(x.T @ back).ravel(), np.zeros(W2.size)])
+
+    def step(shares, local):
+        many = shares if isinstance(shares[0], list) else [[share] for share in shares]
+        parts = flat(many)
+        sums, counts = (
+            [sum(map(tokens, s)) for s in many],
+            [sum(p[2].sum() for p in s) for s in many],
+        )
+        means = np.mean([a / b for a, b in zip(sums, counts, strict=True)], axis=0)
+        return right_mean(parts) + size * (means if local else sum(sums) / sum(counts))
+
+    found = diagnose(lambda s: step(s, True), (X, Y, WEIGHTS), **options)
+    assert not found.correct, str(found)
+    assert found.cause is not None and found.cause.name.endswith("mean of the replicas' means")
+    assert diagnose(lambda s: step(s, False), (X, Y, WEIGHTS), **options).correct
+
+
 def test_a_sum_that_is_no_term_is_not_called_one() -> None:
     """All layouts of a batch add the same examples up; another batch has another sum."""
     found = diagnose(lambda s: right_mean(s) + 0.02 / len(s) * right_sum(s), (X, Y))
