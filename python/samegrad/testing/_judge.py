@@ -24,6 +24,9 @@ _FIXED = (
     "one device divides by a fixed number (or by nothing): a convention; a short last batch then "
     "counts less"
 )
+_AGREE_BUT = "all layouts agree, but "
+_NOT_AS_GIVEN = "the examples do not count as the given weights say"
+_NOT_A_FEW = "splits of a few examples are not the update of one device"
 _POWER = (
     "one device makes N^{} times the mean of N examples; what replicas make of that is compared "
     "without the power"
@@ -89,7 +92,7 @@ def verdict_on(seen: Runs, found: Found) -> Diagnosis:
         notes += [] if found.causes else [_UNKNOWN]
     what = found.what
     if what == WRONG and seen.agree:
-        what = "all layouts agree, but the examples do not count as the given weights say"
+        what = _AGREE_BUT + (_NOT_AS_GIVEN if seen.given else _NOT_A_FEW)
     elif what == WRONG and seen.right_when_equal:
         what += ", unless all shares are equal"
     (reported, mistake), shown = explain_loss(seen) or (None, None), None if found.right else worst

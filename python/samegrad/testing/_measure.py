@@ -30,6 +30,7 @@ _ROUGH = 2.0**-7  # of an update: so much a rounding to bfloat16 leaves, which d
 _LITTLE = 0.1  # of the largest weight, by which splits that are nearly even make rows differ
 _ONE_LENGTH = 1e-3  # by which lengths of one limit differ
 _PAIRED = 0.3  # of what two examples change in each other's places; noise makes 0, pairs make 1
+_EVEN = 0.01  # by which weights may differ that are none, but for a bend of the loss
 _INTEGER = 1e-3  # by which powers miss a whole number
 _BENT = 20  # times what noise moves an update: then it is another function of the examples
 KEEPS_STATE = (
@@ -484,6 +485,7 @@ class Sums(Runs):
         together = self.sketches.sum(axis=0)
         fixed, mean = (self.off(self.runs[0], together / by) for by in (1, count))
         even = min(fixed, mean) <= 1 or (alone <= FLOOR * alone.max()).any()
+        even = even or np.ptp(alone) <= _EVEN * alone.max()
         own = np.ones(count) if even else alone / alone.sum() * count
         weights = own if given is None else given * 1.0
         return replace(self, weights=weights, fixed=fixed <= min(1, mean))

@@ -80,7 +80,12 @@ def _refuted(probes: Sequence[Probe], tables: Sequence[Vector], name: str | None
         rows.append(_with_count(probe.layouts, own, name))
         place += table.shape[1]
     updates = np.concatenate([probe.updates for probe in probes])
-    return outside(updates, np.concatenate(rows))[0] > max(probe.limit for probe in probes)
+    if outside(updates, np.concatenate(rows))[0] > max(probe.limit for probe in probes):
+        return True
+    # A term that is all of the update leaves the examples to explain what is little.
+    made = np.linalg.lstsq(_with_count(probes[0].layouts, tables[0], name), probes[0].updates)[0]
+    data = tables[0] @ made[: tables[0].shape[1]]
+    return bool(np.linalg.norm(data) < _LEAST * np.linalg.norm(probes[0].updates))
 
 
 def _of_two_counts(seen: Runs) -> Mistake | None:
@@ -145,7 +150,9 @@ def explain_even_parts(seen: Runs) -> Mistake | None:
     """
     if not seen.settings.even or len(seen.layouts) < _TOLD_BY:
         return None
-    probe = probe_of(seen, seen.layouts)
+    order = np.random.default_rng(0).permutation(seen.examples).tolist()
+    others = [item.renumbered(order) for item in seen.layouts[1:]]  # refute functions of a share
+    probe = probe_of(seen, [*seen.layouts, *others])
     factors: dict[tuple[float, ...], Mistake | None] = {}
     for row, table in (*probe.said, *probe.scaled):
         ratios = table / probe.right

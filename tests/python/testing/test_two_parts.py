@@ -198,3 +198,39 @@ def test_one_even_split_is_too_few_to_tell_parts_by() -> None:
         lambda s: right_mean(s) + right_sum(s) * len(s), (X, Y), even=True, replicas=(2,)
     )
     assert not found.correct
+
+
+def test_a_function_of_each_share_is_no_part_with_a_factor_in_even_shares() -> None:
+    """Where all splits have two replicas, a factor fits what one order of the examples makes."""
+
+    def spread(share):
+        x = share[0]
+        hidden = np.tanh(x @ W1)
+        own = (hidden - hidden.mean(axis=0)) / len(x) / np.sqrt(hidden.var(axis=0) + 0.01)
+        return np.concatenate([(x.T @ (own * (1 - hidden**2))).ravel(), np.zeros(W2.size)])
+
+    def step(shares):
+        many = shares if isinstance(shares[0], list) else [[share] for share in shares]
+        joined = [tuple(np.concatenate(a) for a in zip(*s, strict=True)) for s in many]
+        return right_mean(joined) + np.mean([spread(share) for share in joined], axis=0)
+
+    found = diagnose(step, (X, Y), even=True, replicas=(2,), micro_batches=(1, 2))
+    assert found.cause is not None
+    assert found.cause.name == "batch statistics are not synchronised", str(found)
+
+
+@pytest.mark.parametrize("size", [0.05, 0.5])
+def test_weights_that_differ_by_a_bend_of_the_loss_are_even(size) -> None:
+    def negatives(share):
+        x = share[0]
+        hidden = np.tanh(x @ W1)
+        scores = np.exp(hidden @ hidden.T)
+        back = scores / scores.sum(axis=1, keepdims=True) - np.eye(len(x))
+        back = (back @ hidden + back.T @ hidden) / len(x)
+        return np.concatenate([(x.T @ (back * (1 - hidden**2))).ravel(), np.zeros(W2.size)])
+
+    found = diagnose(
+        lambda s: right_mean(s) + size * sum(len(p[0]) * negatives(p) for p in s) / count(s), (X, Y)
+    )
+    assert not found.correct
+    assert "instead of weights" not in str(found), str(found)
