@@ -73,7 +73,7 @@ def _with_another(item: Layout) -> Layout:
         (len(part), r, k) for r, own in enumerate(item.parts) for k, part in enumerate(own)
     )
     largest = item.parts[r][k]
-    other = next(i for i in item.examples if i not in largest)
+    other = next((i for i in item.examples if i not in largest), largest[0])
     parts = [list(own) for own in item.parts]
     parts[r][k] = (*largest[:-1], other)
     return Layout(tuple(map(tuple, parts)))

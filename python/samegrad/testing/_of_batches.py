@@ -203,11 +203,10 @@ def _mean_and_sum(seen: Runs) -> Mistake | None:
     probe = probe_of(seen, seen.layouts if even else few_of(seen))
     scale = float(np.linalg.norm(one) + np.linalg.norm(sums))
     small = min(float(np.linalg.norm(part)) for part in (means, sums))
-    left = max(
-        float(np.linalg.norm(seen.alone([0, 1, j]).sketch - means[own].mean(0) - sums[own].sum(0)))
-        for j in range(2, count)
-        for own in [[0, 1, j]]
-    )
+    left = 0.0
+    for three in ([0, 1, j] for j in range(2, count)):
+        made = means[three].mean(axis=0) + sums[three].sum(axis=0)
+        left = max(left, float(np.linalg.norm(seen.alone(three).sketch - made)))
     if left > _SEVERAL * seen.noise.limit(seen.alive) * scale:
         return None
     limit = FLOOR * scale + _SEVERAL * left
