@@ -201,6 +201,6 @@ def _value(module: ModuleType, name: str) -> Any:
         return thing() if callable(thing) else thing
     except Exception as error:
         raise CommandError(
-            f"[doctor] {name} of {module.__file__} must be a value, or a function without arguments "
-            f"that returns it: it raised {type(error).__name__}: {error}."
+            f"[doctor] {name} of {module.__file__} must be a value, or a function that returns it "
+            f"without being given anything: it raised {type(error).__name__}: {error}."
         ) from error
