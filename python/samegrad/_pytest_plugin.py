@@ -39,10 +39,19 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Runs a marked test for each number of replicas."""
     mark = metafunc.definition.get_closest_marker("replicas")
-    if "replica_count" not in metafunc.fixturenames:
+    if "replica_count" not in metafunc.fixturenames or (mark is None and _has_own(metafunc)):
         return
     counts = mark.args if mark is not None else (1, 2, 3, 8)
     metafunc.parametrize("replica_count", counts, ids=lambda count: f"{count}-replicas")
+
+
+def _has_own(metafunc: pytest.Metafunc) -> bool:
+    """Whether `replica_count` is the user's own fixture or parameter."""
+    lists = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize") if mark.args]
+    names = [n for one in lists for n in (one.split(",") if isinstance(one, str) else one)]
+    known: Any = metafunc.definition
+    fixtures = getattr(getattr(known, "_fixtureinfo", None), "name2fixturedefs", {})
+    return "replica_count" in fixtures or "replica_count" in (name.strip() for name in names)
 
 
 @pytest.fixture

@@ -151,14 +151,19 @@ def _judged(
 
     def read() -> tuple[Any, Any, Any]:
         module = _load(Path(path))
-        own = None if weights is None else _value(_named(module, weights))
-        return _named(module, name), _value(_named(module, batch)), own
+        own = None if weights is None else _value(module, weights)
+        return _named(module, name), _value(module, batch), own
 
     try:
         function, data, own_weights = processes.all_of("reading the step's file", read)
         return diagnose(function, data, weights=own_weights, **options)
     except StepError as error:
         raise CommandError(str(error)) from error
+    except SystemExit as error:  # with 0, it would say that the step is right
+        raise CommandError(
+            f"[doctor] {step} must return or raise: it called sys.exit({error.code!r}); leave that "
+            "to the program."
+        ) from error
 
 
 def _load(path: Path) -> ModuleType:
@@ -170,11 +175,13 @@ def _load(path: Path) -> ModuleType:
     sys.path.insert(0, str(path.resolve().parent))
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if sys.modules.get(path.stem) is module:
             del sys.modules[path.stem]
+        more = '; put what runs a program behind `if __name__ == "__main__":`'
         raise CommandError(
-            f"[doctor] {path} cannot be imported: {type(error).__name__}: {error}."
+            f"[doctor] {path} cannot be imported: {type(error).__name__}: {error}"
+            f"{more if isinstance(error, SystemExit) else ''}."
         ) from error
     finally:
         sys.path.pop(0)
@@ -188,5 +195,12 @@ def _named(module: ModuleType, name: str) -> Any:
     return getattr(module, name)
 
 
-def _value(thing: Any) -> Any:
-    return thing() if callable(thing) else thing
+def _value(module: ModuleType, name: str) -> Any:
+    thing = _named(module, name)
+    try:
+        return thing() if callable(thing) else thing
+    except Exception as error:
+        raise CommandError(
+            f"[doctor] {name} of {module.__file__} must be a value, or a function that returns it "
+            f"without being given anything: it raised {type(error).__name__}: {error}."
+        ) from error

@@ -127,7 +127,9 @@ class Diagnosis:
             "fix": self.cause and self.cause.fix_for(self.framework),
             "others": [other.name for other in self.others],
             "layout": self.layout and [list(map(len, share)) for share in self.layout.parts],
-            "shares": [{**row.__dict__, "factor": row.factor} for row in self.rows],
+            "shares": [
+                {**row.__dict__, "factor": row.factor if row.right else None} for row in self.rows
+            ],
             "reported": self.reported,
             "cautions": [caution.name for caution in self.cautions],
             "notes": list(self.notes),

@@ -24,6 +24,10 @@ from samegrad.testing._measure import KEEPS_STATE, NO_SUM, Runs, Sums
 from samegrad.testing._updates import Recorded, Recorder, Step, limited_lengths
 
 _FEWEST = 3  # examples
+_LISTS = (
+    "Is one micro-batch taken for a list? A replica is given a list of micro-batches where there "
+    "are several, and the batch itself where there is one."
+)
 _MAX_EXAMPLES = 24  # of a batch that is judged as a whole
 
 
@@ -63,6 +67,7 @@ def gather(step: Step, batch: Any, settings: Settings) -> Sums:
         chosen, singles = chosen[free], [singles[i] for i in free]
         recorder.use(take(batch, chosen))
 
+    recorder.notes = tuple(_left_out(singles))
     # The weight of an example without gradient is any; those of dependent ones cannot be told.
     keep([i for i, single in enumerate(singles) if single.sketch.any()], _FEWEST)
     keep(independent(singles, ENOUGH), ENOUGH)
@@ -70,6 +75,17 @@ def gather(step: Step, batch: Any, settings: Settings) -> Sums:
     found = replace(found, layouts=[*found.layouts, *splits_of(len(chosen), settings)])
     given = None if settings.weights is None else np.asarray(settings.weights)[chosen]
     return found.weighed(given)
+
+
+def _left_out(singles: list[Recorded]) -> list[str]:
+    """What is said of the examples whose weights nobody can tell."""
+    count, numbers = len(singles), [single for single in singles if np.isfinite(single.norm)]
+    still = sum(not single.norm for single in numbers)
+    found = [
+        (still, "without gradient (their weight does not show)"),
+        (count - len(numbers), "whose update is NaN or inf (any step with them is broken)"),
+    ]
+    return [f"left out: {n} of {count} examples {what}" for n, what in found if n]
 
 
 def _together(recorder: Recorder, settings: Settings, singles: list[Recorded]) -> Sums:
@@ -96,6 +112,8 @@ def _together(recorder: Recorder, settings: Settings, singles: list[Recorded]) -
         limited = bent and limited_lengths([single.lengths for single in singles])
         if np.isfinite(whole).all() and (limited or left > NO_SUM * np.linalg.norm(whole)):
             raise AloneError(error) from error
+        if isinstance(error, DependentError) and max(settings.micro_batches) > 1:
+            raise DependentError(f"{error} {_LISTS}") from error
         raise
     return found
 

@@ -78,6 +78,7 @@ def verdict_on(seen: Runs, found: Found) -> Diagnosis:
     """The diagnosis with the layout that shows the mistake best; likely causes come first."""
     sums = seen if isinstance(seen, Sums) else None
     notes = [*(_of_fixed_numbers(seen) if sums else [_JUDGED_WHOLE]), *found.notes]
+    notes += seen.recorder.notes
     notes += [_POWER.format(seen.recorder.power)] if seen.recorder.power else []
     worst, shares = seen.layouts[-1], tuple[ShareRow, ...]()
     if found.right:

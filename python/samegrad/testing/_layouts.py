@@ -86,6 +86,10 @@ class Settings:
             counts = tuple(getattr(self, name))
             if not counts or any(n != int(n) or n < 1 for n in counts):
                 raise StepError(f"[diagnose] {name} must be counts of at least 1: got {counts}.")
+        if self.seed != int(self.seed) or self.seed < 0:
+            raise StepError(
+                f"[diagnose] seed must be a whole number of at least 0: got {self.seed}."
+            )
         if min(rows, self.examples) < 3:
             raise StepError(
                 f"[diagnose] at least 3 examples are needed: got a batch of {rows}, and "

@@ -120,6 +120,7 @@ class Recorder:
         self._signs: list[npt.NDArray[np.int8]] | None = None
         self._random = np.random.default_rng(seed)
         self.parameters = self.power = 0
+        self.notes: tuple[str, ...] = ()  # on examples that are left out
 
     def use(self, batch: Any) -> None:
         """Goes on with other examples."""

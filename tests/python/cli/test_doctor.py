@@ -24,6 +24,18 @@ def wrong(shares):
 
 def few(shares):
     return wrong(shares)[:3]
+
+def leaves(shares):
+    raise SystemExit(0)
+
+def broken_batch():
+    raise KeyError("the data set")
+"""
+
+COUNTED = """
+def counted(shares):
+    full = [s[0] for s in shares if len(s[0])]
+    return sum(s.sum(axis=0) for s in full) / sum(map(len, full)) * len(full) / len(shares)
 """
 
 
@@ -51,6 +63,9 @@ def test_a_right_step_ends_with_0_and_a_wrong_one_with_1(program, capsys) -> Non
         (["{}::missing"], "has no 'missing'"),
         (["{}::right", "--batch", "data"], "has no 'data'"),
         (["{}::few"], "at least 11 parameters"),
+        (["{}::right", "--seed", "-1"], "seed must be a whole number of at least 0: got -1"),
+        (["{}::right", "--batch", "broken_batch"], "it raised KeyError: 'the data set'"),
+        (["{}::leaves"], "must return or raise: it called sys.exit(0)"),
     ],
 )
 def test_what_cannot_be_judged_ends_in_one_line(program, capsys, arguments, words) -> None:
@@ -65,3 +80,22 @@ def test_a_file_that_fails_is_named(tmp_path, capsys) -> None:
     path.write_text("1 / 0")
     assert main(["doctor", f"{path}::step"]) == 2
     assert "ZeroDivisionError" in capsys.readouterr().err
+
+
+def test_a_script_that_ends_while_it_is_imported_is_not_right(tmp_path, capsys) -> None:
+    path = tmp_path / "script.py"
+    path.write_text("import sys\nsys.exit(0)")
+    assert main(["doctor", f"{path}::step"]) == 2
+    assert 'behind `if __name__ == "__main__":`' in capsys.readouterr().err
+
+
+def test_a_replica_without_examples_is_valid_json(tmp_path, capsys) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM + COUNTED)
+    assert main(["doctor", f"{path}::counted", "--empty-share", "--json"]) == 1
+
+    def refuse(word: str) -> None:
+        raise AssertionError(word)
+
+    shares = json.loads(capsys.readouterr().out, parse_constant=refuse)["shares"]
+    assert None in [share["factor"] for share in shares]

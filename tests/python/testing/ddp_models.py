@@ -128,6 +128,19 @@ def build_alone():
     return Network(), loss
 
 
+def build_alone_deep_down():
+    """The same below many calls, which make a long stack."""
+
+    def loss(model, batch, depth=80):
+        if depth:
+            return loss(model, batch, depth - 1)
+        if distributed.get_rank() == 0 and distributed.get_world_size() > 1:
+            summed(1.0)
+        return losses(model, batch).mean()
+
+    return Network(), loss
+
+
 def build_number():
     return Network(), lambda model, batch: 1.0
 

@@ -116,6 +116,7 @@ def test_a_worker_has_one_thread_and_no_engine() -> None:
         (models.build_dies, "rank 1 died with exit code 7"),
         (models.build_hangs, "(?s)must answer within 10 s.*in loss"),
         (models.build_alone, "(?s)anks disagree: rank 0 called all_reduce.*did not.*in summed"),
+        (models.build_alone_deep_down, "anks disagree: rank 0 called all_reduce"),
         (models.build_number, "must return a tensor: got 1.0"),
     ],
 )

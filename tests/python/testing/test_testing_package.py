@@ -55,15 +55,44 @@ def test_sizes(replica_split):
 """
 
 
-def test_marks_and_fixtures_of_the_plugin(tmp_path: Path) -> None:
-    (tmp_path / "test_it.py").write_text(PLUGIN_TEST)
+def run_with_the_plugin(folder: Path, program: str) -> str:
+    (folder / "test_it.py").write_text(program)
     package = str(Path(tf.__file__).parents[1])
     environment = os.environ | {"PYTHONPATH": package, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "samegrad._pytest_plugin", str(tmp_path)],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
+        [sys.executable, "-m", "pytest", "-q", "-p", "samegrad._pytest_plugin", str(folder)],
+        cwd=folder, env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert "7 passed" in done.stdout, done.stdout
+    return done.stdout
+
+
+OWN_NAMES = """
+import pytest
+
+@pytest.fixture
+def own(replica_count):
+    return replica_count
+
+@pytest.mark.parametrize("replica_count, other", [(5, 1)])
+def test_parameter(replica_count, other):
+    assert replica_count == 5
+
+class TestOwn:
+    @pytest.fixture
+    def replica_count(self):
+        return 7
+
+    def test_fixture(self, replica_count, own):
+        assert replica_count == own == 7
+"""
+
+
+def test_the_plugin_leaves_names_of_users_alone(tmp_path: Path) -> None:
+    assert "2 passed" in run_with_the_plugin(tmp_path, OWN_NAMES)
+
+
+def test_marks_and_fixtures_of_the_plugin(tmp_path: Path) -> None:
+    assert "7 passed" in run_with_the_plugin(tmp_path, PLUGIN_TEST)
 
 
 _DRAWS = np.random.default_rng(9)

@@ -119,3 +119,21 @@ def test_a_mean_times_a_power_of_the_examples_is_judged_as_a_mean(power) -> None
     assert any(f"N^{power} times the mean" in note for note in found.notes)
     right = diagnose(lambda s: sum(map(total, s)) * float(count(s)) ** (power - 1), (X, Y))
     assert right.correct, str(right)
+
+
+@pytest.mark.parametrize(("value", "words"), [(0.0, "without gradient"), (np.nan, "NaN or inf")])
+def test_an_example_that_is_left_out_is_noted(value, words) -> None:
+    x = np.random.default_rng(0).normal(size=(12, 40))
+    assert not diagnose(right, x).notes
+    x[4] = value
+    (note,) = diagnose(right, x).notes
+    assert note.startswith("left out: 1 of 11 examples") and words in note
+
+
+def test_a_step_that_takes_a_batch_for_a_list_is_told() -> None:
+    def step(shares: list[Any]) -> Any:
+        return sum(sum(part.sum(axis=0) for part in share) for share in shares)
+
+    x = np.random.default_rng(0).normal(size=(12, 40))
+    with pytest.raises(StepError, match="a list of micro-batches where there are several"):
+        diagnose(step, x, replicas=(1,), micro_batches=(3,))

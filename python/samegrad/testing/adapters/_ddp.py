@@ -24,6 +24,7 @@ from samegrad.testing._updates import Outcome, Step
 from samegrad.testing.adapters._ddp_worker import Job, Runner, run_ddp, work
 
 _COLLECTIVE = re.compile(r'distributed_c10d\.py", line \d+ in (?!wrapper\b)([a-z]\w+)')
+_WATCHES = "_end_with_parent"  # in the thread of each process that is the doctor's own
 _START = 180.0  # seconds for a process to import PyTorch on a machine with much to do
 
 
@@ -267,9 +268,11 @@ class _Workers:
 
     def _stack(self, rank: int) -> str:
         try:
-            return (self._folder / f"stack-{rank}").read_text()[-4000:]  # type: ignore[operator]
+            text = (self._folder / f"stack-{rank}").read_text()  # type: ignore[operator]
         except OSError:
             return ""
+        # The innermost calls come first, and say where the rank waits.
+        return "\n\n".join(part for part in text.split("\n\n") if _WATCHES not in part)[:4000]
 
 
 def _disagreement(stacks: dict[int, str], count: int) -> str:
@@ -280,6 +283,8 @@ def _disagreement(stacks: dict[int, str], count: int) -> str:
         if (found := _COLLECTIVE.search(stack)) is not None
     }
     others = [rank for rank in range(count) if rank not in called]
+    if count == 1:
+        return "give a larger timeout if the step is slow."
     if not called or (not others and len(set(called.values())) == 1):
         return (
             "a collective that some ranks alone call waits forever; give a larger timeout if the "

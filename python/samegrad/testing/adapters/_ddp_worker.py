@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import importlib
 import importlib.util
 import inspect
 import os
@@ -86,6 +87,9 @@ def _answer_all(pipe: Any) -> None:
     try:
         import torch
 
+        # A wrapped model needs it: loaded here, all processes do that at once, before time runs.
+        with contextlib.suppress(ImportError):
+            importlib.import_module("torch._dynamo")
         torch.set_num_threads(1)
         pipe.send(("ready", None))
     except BaseException:
