@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import replace
+from types import ModuleType
 from typing import Any
 
 from samegrad.testing._diagnosis import Diagnosis
@@ -13,6 +15,9 @@ from samegrad.testing._layouts import Settings, StepError
 from samegrad.testing._over_processes import Processes, check_batch, of_all, spread
 from samegrad.testing._updates import Step
 from samegrad.testing._words import FRAMEWORKS
+
+# In whose words a step is told whose function names the module.
+_MODULES = {"samegrad": "samegrad", "torch": "pytorch", "jax": "jax", "tensorflow": "tensorflow"}
 
 
 def diagnose(
@@ -73,7 +78,7 @@ def diagnose(
         seed: Of the projection of the updates.
         framework: In whose words the remedy is told: "samegrad", "pytorch", "jax" or "tensorflow".
             Default: that of the adapter that made the step, which says it by an attribute
-            `framework`; else samegrad's.
+            `framework`; that of the module that the step's function names; else samegrad's.
 
     Returns:
         The verdict; it prints as a short table, the cause, the maths and the fix.
@@ -92,10 +97,14 @@ def diagnose(
         True
     """
     processes, note = Processes(), ""
-    words = framework or getattr(step, "framework", "samegrad")
+    words = framework or getattr(step, "framework", None) or _framework_of(step)
     if words not in FRAMEWORKS:
         raise StepError(
             f"[diagnose] framework must be one of {', '.join(FRAMEWORKS)}: got {words!r}."
+        )
+    if empty_share is not None and not isinstance(empty_share, bool):
+        raise StepError(
+            f"[diagnose] empty_share must be True, False or None: got {empty_share!r:.80}."
         )
     if processes.size > 1:
         check_batch(batch, processes)
@@ -104,6 +113,13 @@ def diagnose(
     settings = Settings(weights, replicas, micro_batches, examples, even, seed)
     found = _judged(step, batch, settings, empty_share)
     return replace(found, framework=words, notes=(*found.notes, note) if note else found.notes)
+
+
+def _framework_of(step: Step) -> str:
+    """The framework that the function of a step names, by whatever name; samegrad if none."""
+    names = getattr(inspect.unwrap(step), "__globals__", {}).values()
+    modules = {value.__name__ for value in names if isinstance(value, ModuleType)}
+    return next((words for module, words in _MODULES.items() if module in modules), "samegrad")
 
 
 def _judged(step: Step, batch: Any, settings: Settings, empty_share: bool | None) -> Diagnosis:

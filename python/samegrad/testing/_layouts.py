@@ -55,6 +55,37 @@ def described(structure: Any) -> str:
     return repr(named).replace("'", "")
 
 
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _check_counts(name: str, counts: Any) -> None:
+    if not isinstance(counts, Sequence | np.ndarray) or isinstance(counts, str):
+        raise StepError(
+            f"[diagnose] {name} must be a sequence of counts, such as (2, 3): got {counts!r:.80}."
+        )
+    if not len(counts) or not all(_is_whole(n) and n >= 1 for n in counts):
+        raise StepError(
+            f"[diagnose] {name} must be whole counts of at least 1: got {tuple(counts)}."
+        )
+
+
+def _check_weights(given: Any, rows: int) -> None:
+    try:
+        weights = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise StepError(
+            f"[diagnose] weights must be one positive number for each of the {rows} examples: got "
+            f"{given!r:.80}."
+        ) from error
+    if weights.shape != (rows,) or not (np.isfinite(weights) & (weights > 0)).all():
+        raise StepError(
+            f"[diagnose] weights must be one positive number for each of the {rows} examples: "
+            f"got shape {weights.shape}, from {np.min(weights, initial=np.inf):g}; leave out "
+            "examples without weight."
+        )
+
+
 @dataclass(frozen=True)
 class Settings:
     """Arguments of `diagnose`."""
@@ -83,27 +114,21 @@ class Settings:
             StepError: It cannot.
         """
         for name in ("replicas", "micro_batches"):
-            counts = tuple(getattr(self, name))
-            if not counts or any(n != int(n) or n < 1 for n in counts):
-                raise StepError(f"[diagnose] {name} must be counts of at least 1: got {counts}.")
-        if self.seed != int(self.seed) or self.seed < 0:
-            raise StepError(
-                f"[diagnose] seed must be a whole number of at least 0: got {self.seed}."
-            )
+            _check_counts(name, getattr(self, name))
+        for name, least in (("examples", 1), ("seed", 0)):
+            if not _is_whole(value := getattr(self, name)) or value < least:
+                raise StepError(
+                    f"[diagnose] {name} must be a whole number of at least {least}: got {value!r}."
+                )
+        if not isinstance(self.even, bool):
+            raise StepError(f"[diagnose] even must be True or False: got {self.even!r:.80}.")
         if min(rows, self.examples) < 3:
             raise StepError(
                 f"[diagnose] at least 3 examples are needed: got a batch of {rows}, and "
                 f"examples={self.examples}."
             )
-        if self.weights is None:
-            return
-        weights = np.asarray(self.weights, dtype=np.float64)
-        if weights.shape != (rows,) or not (np.isfinite(weights) & (weights > 0)).all():
-            raise StepError(
-                f"[diagnose] weights must be one positive number for each of the {rows} examples: "
-                f"got shape {weights.shape}, from {np.min(weights, initial=np.inf):g}; leave out "
-                "examples without weight."
-            )
+        if self.weights is not None:
+            _check_weights(self.weights, rows)
 
     def usable(self, chosen: npt.NDArray[np.intp]) -> int:
         """How many of these examples, the first ones, the layouts can take.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import types
 
 import numpy as np
 import pytest
@@ -85,3 +86,12 @@ def test_a_verdict_speaks_the_words_of_the_framework() -> None:
     assert "nn.compute_average_loss" in str(diagnose(step, (X, Y), framework="samegrad"))
     with pytest.raises(StepError, match="framework must be one of .*got 'mxnet'"):
         diagnose(step, (X, Y), framework="mxnet")
+
+
+def test_the_module_that_a_step_names_tells_the_framework() -> None:
+    code = "def step(shares):\n    return sum(share.mean(axis=0) for share in shares)\n"
+    for module, words in (("torch", "pytorch"), ("jax", "jax"), ("numpy", "samegrad")):
+        names = {"it": types.ModuleType(module)}
+        exec(code, names)  # a user's file
+        found = diagnose(names["step"], np.random.default_rng(0).normal(size=(10, 20)))
+        assert found.framework == words
