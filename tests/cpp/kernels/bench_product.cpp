@@ -178,7 +178,8 @@ void bench_wide(const Bench& bench, const ProductKernels& p, std::int64_t m, std
   const std::string size = std::to_string(m) + "x" + std::to_string(k) + "x" + std::to_string(n);
   bench.report((transposed ? "matmul_wide transposed " : "matmul_wide ") + size,
                2.0 * static_cast<double>(m * k * n), [&] {
-                 p.matmul_wide({pieces, k, n, b.data(), transposed, 0, n, nullptr, scratch.data()});
+                 p.matmul_wide({pieces, k, n, b.data(), transposed, 0, n, nullptr, scratch.data(),
+                                k * n > 4 << 20});
                });
 }
 
