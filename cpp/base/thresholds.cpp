@@ -40,6 +40,7 @@ constexpr Named kTable[] = {
     NAMED(product_block_bytes),
     NAMED(product_block_columns),
     NAMED(product_packed_bytes),
+    NAMED(far_weight_bytes),
     NAMED(product_subtree_rows),
     NAMED(all_reduce_block),
     NAMED(common_state_bytes),
@@ -96,6 +97,7 @@ Thresholds::Thresholds(const Machine& machine)
       tree_block_bytes(machine.l1 / 2),
       product_block_bytes(machine.l2 / 4),
       product_packed_bytes(machine.l3 / 2),
+      far_weight_bytes(machine.l3 / 16),
       all_reduce_block(machine.l1 / 8) {}
 
 Thresholds thresholds_from(std::string_view text, const Machine& machine) {

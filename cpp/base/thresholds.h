@@ -42,8 +42,11 @@ struct Thresholds {
   std::int64_t product_block_bytes;   // L2 / 4: of a product's: it and what updates it stay there
   std::int64_t product_block_columns = 1024;  // wide enough for what goes row by row after it
   std::int64_t product_packed_bytes;          // L3 / 2: of operands that all blocks share
-  std::int64_t product_subtree_rows = 512;    // of operands that are packed at a time: long chains
-  std::int64_t all_reduce_block;              // elements, L1 / 8: the stack of partial sums fits
+  // L3 / 16: a larger matrix comes from memory, as it is read once in a step, among much else; it
+  // is fetched beside the work on what came before, which costs more than it gives where L3 has it.
+  std::int64_t far_weight_bytes;
+  std::int64_t product_subtree_rows = 512;  // of operands that are packed at a time: long chains
+  std::int64_t all_reduce_block;            // elements, L1 / 8: the stack of partial sums fits
   std::int64_t common_state_bytes = 256 << 10;  // of a variable that ranks of a machine have once
   // ---- from where on a second thread is worth its while: what waking one costs, about 10 µs ----
   std::int64_t parallel_loop_work = 200'000;  // operations of a loop over examples or elements

@@ -204,9 +204,13 @@ void load_part(const T* y, std::int64_t ldy, std::int64_t rows, std::int64_t col
 
 template <class T>
 void multiply_packed(const PackedProduct<T>& p, T* y, std::int64_t ldy) {
-  // With each piece, so that a tile's are fetched with the last one.
-  const std::int64_t fetched =
+  // With each piece, so that a tile's are fetched with the last one; none where the pieces are too
+  // few for memory to bring so much meanwhile: products would wait for it, and what reads it
+  // fetches it as well.
+  constexpr std::int64_t kMostFetched = 2;
+  const std::int64_t rows =
       p.prefetch ? (p.prefetch->count * kTreeRows + p.pieces - 1) / p.pieces : 0;
+  const std::int64_t fetched = rows > kMostFetched ? 0 : rows;
   for (std::int64_t column = 0; column < p.n; column += kTreeColumns<T>) {
     for (std::int64_t row = 0; row < p.m; row += kTreeRows) {
       TreeCursor<T> at{p.a + row * p.rows, p.b + column * p.rows};

@@ -159,7 +159,7 @@ class WideBlock {
     product.accumulate = accumulate;
     product.bias = static_cast<const T*>(epilogue.bias);
     product.activation = epilogue.activation;
-    product.prefetch = prefetch->lines() > 0 ? prefetch : nullptr;
+    product.prefetch = wide_.fetches && prefetch->lines() > 0 ? prefetch : nullptr;
     product.prefetch_lines = divide_up(prefetch->lines(), tiles());
     RowGroup<T> group(product);
     const std::int64_t group_rows = even_block(rows_.count, kMostRows, kTileRows);

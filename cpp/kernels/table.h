@@ -85,6 +85,7 @@ struct WideProduct {
   std::int64_t first_column, columns;  // the first one is a multiple of kWidestPanel
   const Epilogue* epilogue;            // or null; the bias has all n columns
   void* scratch;                       // matmul_wide_scratch_bytes(k, columns), on a cache line
+  bool fetches = false;                // the next block of b beside the products of the last one
 };
 // Columns of a product that are cut at multiples of this fill the panels of every variant.
 inline constexpr std::int64_t kWidestPanel = 128;

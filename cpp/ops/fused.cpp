@@ -38,6 +38,22 @@ void run_step(const std::int64_t* word, const Register* in, const Register& out,
   }
 }
 
+// Asks for the lines that the next `count` elements of operands are in, the share of one of `steps`
+// steps of the block before: all at once would be more than a processor asks memory for at a time,
+// and its loads would wait behind them.
+void fetch_share(std::span<const Register> operands, std::int64_t block, std::int64_t count,
+                 std::int64_t step, std::int64_t steps) {
+  constexpr std::int64_t kLine = 64;
+  for (const Register& operand : operands) {
+    if (operand.step == 0) continue;
+    const std::int64_t lines = (count * operand.width + kLine - 1) / kLine;
+    const std::byte* next = operand.data + block * operand.width;
+    for (std::int64_t line = lines * step / steps; line < lines * (step + 1) / steps; ++line) {
+      __builtin_prefetch(next + line * kLine);
+    }
+  }
+}
+
 void run_range(const KernelArgs& args, std::int64_t begin, std::int64_t end, Scratch& scratch) {
   const FusedCode code(args.attrs.as<FusedAttrs>().code);
   const std::int64_t size = args.out[0].size(), block = thresholds().fused_block;
@@ -59,7 +75,9 @@ void run_range(const KernelArgs& args, std::int64_t begin, std::int64_t end, Scr
   }
   for (std::int64_t at = begin; at < end; at += block) {
     const std::int64_t n = std::min(block, end - at);
+    const std::int64_t next = args.far_operands ? std::min(block, end - at - n) : 0;
     for (std::int64_t s = 0; s < code.steps; ++s) {
+      if (next > 0) fetch_share({registers, args.in.size()}, block, next, s, code.steps);
       const std::int64_t* word = code.step(s);
       run_step(word, registers, registers[word[Word::kOut]], n);
     }

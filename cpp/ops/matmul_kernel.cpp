@@ -26,7 +26,8 @@ WideProduct wide_product(const Multiplication& c, std::span<const RowPiece> rows
           .first_column = 0,
           .columns = c.n,
           .epilogue = epilogue,
-          .scratch = nullptr};
+          .scratch = nullptr,
+          .fetches = c.b_bytes() > thresholds().far_weight_bytes};
 }
 
 bool is_worth_threads(const ParallelFor* parallel, std::int64_t work) {

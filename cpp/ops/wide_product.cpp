@@ -9,6 +9,8 @@ namespace {
 
 constexpr std::int64_t kFewestRows = 96;  // of a block: each packs its part of the matrix anew
 
+constexpr std::int64_t kWorthCopying = 256;  // columns that share a copy of the rows
+
 constexpr std::int64_t divide_up(std::int64_t n, std::int64_t by) {
   return (n + by - 1) / by;
 }
@@ -41,13 +43,15 @@ std::int64_t longest(const Cut& by, int threads) {
   return divide_up(by.blocks, threads) * by.rows * by.columns;
 }
 
-// One block for each thread, so that rows are copied for as few blocks as can be; more where that
-// leaves threads without work.
+// Some blocks for each thread, as one whose core is busy otherwise would keep the others waiting;
+// but no narrower ones than a copy of the rows is worth. More where that leaves threads without
+// work.
 Cut cut(const WideProduct& whole, const ParallelFor* parallel) {
   const int threads = parallel ? parallel->threads() : 1;
   const std::int64_t work = rows_of(whole) * whole.k * whole.n;
   if (threads < 2 || work < thresholds().parallel_product_work) return cut_into(whole, 1);
-  Cut best = cut_into(whole, threads);
+  const std::int64_t worth = std::max<std::int64_t>(1, whole.n / (kWorthCopying * threads));
+  Cut best = cut_into(whole, std::min(worth, thresholds().parts_per_thread) * threads);
   for (std::int64_t parts = 2; parts <= thresholds().parts_per_thread; ++parts) {
     const Cut finer = cut_into(whole, parts * threads);
     if (longest(finer, threads) * 16 < longest(best, threads) * 15) best = finer;

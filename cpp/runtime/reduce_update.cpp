@@ -434,7 +434,8 @@ class BlockwiseUpdate {
                           .in = all.first(inputs),
                           .out = all.subspan(inputs),
                           .replica_context = context_.of_replica(0),
-                          .scratch = scratch};
+                          .scratch = scratch,
+                          .far_operands = true};
     auto* blocks = static_cast<const std::byte**>(scratch.take(inputs * sizeof(std::byte*)));
     for (std::size_t k = 0; k < inputs; ++k) blocks[k] = sum_of(node.inputs[k], results);
     for_each_piece(block, some, [&](std::int64_t at, std::int64_t in_block, std::int64_t count) {
@@ -443,9 +444,9 @@ class BlockwiseUpdate {
         views[k].shape = {count};
         const auto item = std::int64_t(size_of(whole[k].dtype));
         if (k < inputs && !blocks[k] && in_block + count < some.end) {
-          // The next row of the block lies a whole row of the weights away.
+          // The next row lies a whole row of the weights away; the kernel fetches the rest of it.
           prefetch_bytes(whole[k].as<std::byte>() + (at + columns()) * item, block.columns * item,
-                         8 << 10);
+                         thresholds().fused_block * item);
         }
         views[k].data = k < inputs && blocks[k]
                             ? const_cast<std::byte*>(blocks[k]) + (in_block - some.begin) * item

@@ -115,6 +115,8 @@ struct KernelArgs {
   const ParallelFor* parallel = nullptr;
   // What the parts of a call leave for its end (Parts in ir/op_def.h).
   std::byte* state = nullptr;
+  // The operands come from memory or L3: what is read next is worth fetching beside the work.
+  bool far_operands = false;
 };
 
 // Where an element of an operand is, for messages: "position (3, 1) of the batch, on replica 2".

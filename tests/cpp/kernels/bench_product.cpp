@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/dispatch.h"
+#include "tensor/array.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -100,21 +101,21 @@ struct Bench {
   }
 };
 
-struct Buffer {
-  std::vector<float> store;
-  explicit Buffer(std::int64_t n) : store(static_cast<std::size_t>(n) + 16, 0.5f) {}
-  float* data() {  // on a cache line, as the engine's buffers are
-    const auto address = reinterpret_cast<std::uintptr_t>(store.data());
-    return store.data() + (64 - address % 64) % 64 / sizeof(float);
+// Memory as the engine's is: on a cache line, and of large pages where it is large.
+struct Floats {
+  Buffer store;
+  explicit Floats(std::int64_t n) : store(static_cast<std::size_t>(n) * sizeof(float)) {
+    std::fill_n(data(), n, 0.5f);
   }
+  float* data() { return reinterpret_cast<float*>(store.data()); }
 };
-Buffer bytes(std::size_t count) {
-  return Buffer(static_cast<std::int64_t>(count / 4 + 1));
+Floats bytes(std::size_t count) {
+  return Floats(static_cast<std::int64_t>(count / 4 + 1));
 }
 
 void bench_matmul(const Bench& bench, const ProductKernels& p, std::int64_t m, std::int64_t k,
                   std::int64_t n) {
-  Buffer a(m * k), b(k * n), y(m * n), bias(n), form = bytes(p.packed_bytes(k, n));
+  Floats a(m * k), b(k * n), y(m * n), bias(n), form = bytes(p.packed_bytes(k, n));
   p.pack(b.data(), k, n, n, false, form.data());
   const Epilogue epilogue{bias.data(), Activation::kRelu};
   const std::string size = std::to_string(m) + "x" + std::to_string(k) + "x" + std::to_string(n);
@@ -125,7 +126,7 @@ void bench_matmul(const Bench& bench, const ProductKernels& p, std::int64_t m, s
 
 void bench_transposed(const Bench& bench, const ProductKernels& p, std::int64_t rows,
                       std::int64_t m, std::int64_t n, std::int64_t lda) {
-  Buffer a(rows * lda), b(rows * n), y(m * n);
+  Floats a(rows * lda), b(rows * n), y(m * n);
   const std::string size = std::to_string(m) + "x" + std::to_string(rows) + "x" +
                            std::to_string(n) + " lda " + std::to_string(lda);
   bench.report("matmul_transposed " + size, 2.0 * static_cast<double>(rows * m * n), [&] {
@@ -139,10 +140,10 @@ void bench_tree(const Bench& bench, const ProductKernels& p, std::int64_t exampl
                 std::int64_t n) {
   const std::int64_t rows = std::min<std::int64_t>(m, 120),
                      columns = std::min<std::int64_t>(n, 1024);
-  Buffer a(examples * m), b(examples * n), y(m * n);
-  Buffer left = bytes(p.tree_packed_bytes(examples, m, false));
-  Buffer right = bytes(p.tree_packed_bytes(examples, n, true));
-  Buffer scratch = bytes(p.matmul_tree_scratch_bytes(examples));
+  Floats a(examples * m), b(examples * n), y(m * n);
+  Floats left = bytes(p.tree_packed_bytes(examples, m, false));
+  Floats right = bytes(p.tree_packed_bytes(examples, n, true));
+  Floats scratch = bytes(p.matmul_tree_scratch_bytes(examples));
   const std::string size =
       std::to_string(m) + "x" + std::to_string(examples) + "x" + std::to_string(n);
   bench.report("matmul_tree " + size, 2.0 * static_cast<double>(examples * m * n), [&] {
@@ -160,7 +161,7 @@ void bench_tree(const Bench& bench, const ProductKernels& p, std::int64_t exampl
 
 void bench_pack(const Bench& bench, const ProductKernels& p, std::int64_t k, std::int64_t n,
                 bool transposed) {
-  Buffer b(k * n), form = bytes(p.packed_bytes(k, n));
+  Floats b(k * n), form = bytes(p.packed_bytes(k, n));
   const std::string size = std::to_string(k) + "x" + std::to_string(n);
   bench.report_copy((transposed ? "pack transposed " : "pack ") + size, k * n,
                     [&] { p.pack(b.data(), k, n, transposed ? k : n, transposed, form.data()); });
@@ -169,7 +170,7 @@ void bench_pack(const Bench& bench, const ProductKernels& p, std::int64_t k, std
 // Rows of 64 replicas.
 void bench_wide(const Bench& bench, const ProductKernels& p, std::int64_t m, std::int64_t k,
                 std::int64_t n, bool transposed) {
-  Buffer a(m * k), b(k * n), y(m * n), scratch = bytes(p.matmul_wide_scratch_bytes(k, n));
+  Floats a(m * k), b(k * n), y(m * n), scratch = bytes(p.matmul_wide_scratch_bytes(k, n));
   std::vector<RowPiece> pieces;
   for (std::int64_t row = 0; row < m; row += m / 64) {
     pieces.push_back({a.data() + row * k, y.data() + row * n, m / 64});
@@ -177,17 +178,18 @@ void bench_wide(const Bench& bench, const ProductKernels& p, std::int64_t m, std
   const std::string size = std::to_string(m) + "x" + std::to_string(k) + "x" + std::to_string(n);
   bench.report((transposed ? "matmul_wide transposed " : "matmul_wide ") + size,
                2.0 * static_cast<double>(m * k * n), [&] {
-                 p.matmul_wide({pieces, k, n, b.data(), transposed, 0, n, nullptr, scratch.data()});
+                 p.matmul_wide({pieces, k, n, b.data(), transposed, 0, n, nullptr, scratch.data(),
+                                k * n > 4 << 20});
                });
 }
 
 void bench_conv2d(const Bench& bench, const ProductKernels& p, const std::string& name,
                   const WindowGeometry& g) {
   const std::int64_t weights = g.patch_size() * g.out_channels;
-  Buffer x(g.in_size()), filter(weights), y(g.out_size()), bias(g.out_channels);
-  Buffer form = bytes(p.conv2d_packed_bytes(g));
-  Buffer back = bytes(p.conv2d_input_grad_packed_bytes(g));
-  Buffer scratch = bytes(std::max({p.conv2d_scratch_bytes(g), p.conv2d_input_grad_scratch_bytes(g),
+  Floats x(g.in_size()), filter(weights), y(g.out_size()), bias(g.out_channels);
+  Floats form = bytes(p.conv2d_packed_bytes(g));
+  Floats back = bytes(p.conv2d_input_grad_packed_bytes(g));
+  Floats scratch = bytes(std::max({p.conv2d_scratch_bytes(g), p.conv2d_input_grad_scratch_bytes(g),
                                    p.conv2d_filter_grad_scratch_bytes(g, whole_filter(g))}));
   const Epilogue epilogue{bias.data(), Activation::kRelu};
   const double flops = 2.0 * static_cast<double>(g.out_pixels() * weights);
@@ -216,12 +218,16 @@ void run(const Bench& bench, const ProductKernels& p) {
   bench_transposed(bench, p, 512, 512, 512, 512);
   for (std::int64_t examples : {128, 256}) bench_tree(bench, p, examples, 4096, 4096);
   bench_tree(bench, p, 32, 1024, 1024);
+  for (std::int64_t m : {784, 1024}) bench_tree(bench, p, 64, m, 1024);
+  for (std::int64_t m : {784, 2048}) bench_tree(bench, p, 256, m, 2048);
   bench_tree(bench, p, 64, 64, 10);
   bench_pack(bench, p, 1600, 64, false);
   bench_pack(bench, p, 64, 1600, true);
   for (const bool transposed : {false, true}) {
     for (std::int64_t k : {384, 4096}) bench_pack(bench, p, k, 4096, transposed);
     for (std::int64_t m : {64, 256, 2048}) bench_wide(bench, p, m, 4096, 4096, transposed);
+    for (std::int64_t k : {784, 1024}) bench_wide(bench, p, 64, k, 1024, transposed);
+    for (std::int64_t k : {784, 2048}) bench_wide(bench, p, 256, k, 2048, transposed);
   }
   bench_conv2d(bench, p, "conv 13x13x32 3x3 64", {13, 13, 32, 11, 11, 64, 3, 3, 1, 1, 0, 0});
   for (const std::int64_t out : {32, 64}) {

@@ -66,7 +66,8 @@ struct Operands {
       Scratch scratch(p.matmul_wide_scratch_bytes(k, columns) + 64);
       const auto address = reinterpret_cast<std::uintptr_t>(scratch.data());
       p.matmul_wide({pieces, k, n, b.data(), transposed, edges[i - 1], columns, epilogue,
-                     static_cast<std::byte*>(scratch.data()) + (64 - address % 64) % 64});
+                     static_cast<std::byte*>(scratch.data()) + (64 - address % 64) % 64,
+                     i % 2 == 0});
     }
     Block<T> y(m * n);
     T* to = y.data();

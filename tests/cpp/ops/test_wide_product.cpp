@@ -51,10 +51,13 @@ Run run(std::int64_t rows, std::int64_t k, std::int64_t n, int threads) {
   return {std::move(y), loops.blocks};
 }
 
-TEST("a wide product is one block for each thread where these are equal") {
-  for (const int threads : {1, 2, 4, 8}) {
-    CHECK(run(192, 96, 2048, threads).blocks == threads, threads, " threads");
+TEST("a wide product is some blocks for each thread, but no narrow ones") {
+  CHECK(run(192, 96, 2048, 1).blocks == 1);
+  for (const int threads : {2, 4, 8}) {
+    CHECK(run(192, 96, 2048, threads).blocks == 8, threads, " threads");
   }
+  CHECK(run(192, 96, 1024, 2).blocks == 4);
+  CHECK(run(192, 96, 1024, 8).blocks == 8);
 }
 
 TEST("a wide product is cut finer where a block for each thread leaves some waiting") {
