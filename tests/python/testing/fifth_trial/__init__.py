@@ -1,0 +1,17 @@
+"""A fifth blind trial of the doctor: see README.md."""
+
+MODULES = {
+    "torch": (
+        "rounds",
+        "masks",
+        "objects",
+        "batches",
+        "moving",
+        "clipped",
+        "averaged",
+        "shown",
+    ),
+    "processes": ("wrapped",),
+    "jax": ("on_devices",),
+    "samegrad": ("mirrored_steps",),
+}
