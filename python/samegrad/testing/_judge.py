@@ -10,10 +10,11 @@ import numpy as np
 from samegrad.testing import _catalogue as rows
 from samegrad.testing._diagnosis import Diagnosis, Found, ShareRow, factors_of_examples, share_rows
 from samegrad.testing._layouts import Layout, StepError, StepFailedError, layout, uneven_sizes
-from samegrad.testing._measure import DRIFT, Runs, Sums, check_finite
+from samegrad.testing._measure import DRIFT, Runs, Sums
 from samegrad.testing._reports import explain_loss
 from samegrad.testing._select import Frame
 from samegrad.testing._statistics import explain_statistics
+from samegrad.testing._updates import check_finite
 from samegrad.testing._verdict import WRONG, explain, rows_or_points
 
 _TOLD = 2  # rows that a note names of those that would be right as well

@@ -20,7 +20,14 @@ from samegrad.testing._layouts import (
     one_device,
 )
 from samegrad.testing._select import Bench, Frame
-from samegrad.testing._updates import Recorded, Recorder, Vector, has_length, limited_lengths
+from samegrad.testing._updates import (
+    Recorded,
+    Recorder,
+    Vector,
+    check_finite,
+    has_length,
+    limited_lengths,
+)
 
 DRIFT = 1e-6  # relative; what equal copies of parameters may differ by
 NO_SUM = 0.02  # of the update of the whole batch, which no weights of examples explain
@@ -489,12 +496,3 @@ class Sums(Runs):
         own = np.ones(count) if even else alone / alone.sum() * count
         weights = own if given is None else given * 1.0
         return replace(self, weights=weights, fixed=fixed <= min(1, mean))
-
-
-def check_finite(run: Recorded, item: Layout) -> None:
-    """StepError where an update is no number."""
-    if not np.isfinite(run.sketch).all():
-        raise StepError(
-            f"[step] the update is not finite (NaN or inf) for {item}, though others are: look for "
-            "a division by a count or weight that is 0 there."
-        )

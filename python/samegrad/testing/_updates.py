@@ -87,6 +87,15 @@ def _one_number(loss: Any) -> float:
         ) from error
 
 
+def check_finite(run: Recorded, item: Layout) -> None:
+    """StepError where an update is no number."""
+    if not np.isfinite(run.sketch).all():
+        raise StepError(
+            f"[step] the update is not finite (NaN or inf) for {item}, though others are: look for "
+            "a division by a count or weight that is 0 there."
+        )
+
+
 _ONE_LENGTH = 3e-3  # by which lengths of one limit differ
 
 
