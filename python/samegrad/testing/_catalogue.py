@@ -326,16 +326,17 @@ LIMITED_OTHERWISE = Mistake(
     "once per replica or micro-batch, or taken of gradients that are not yet divided",
     "clip(f g) / f  instead of  clip(g), f depending on the layout",
     "reduce and divide first, then clip by the norm of the result", remedy="clip")
+_OF_THE_BATCH = (
+    "what depends on the batch as a whole (moments of batch normalization, negatives of a "
+    "contrastive loss, the number of positives, a root or a ratio of means)")
 LOCAL_STATISTICS = Mistake(
     "batch statistics are not synchronised",
-    "what depends on the batch as a whole (moments of batch normalization, negatives of a "
-    "contrastive loss, the number of positives, a root or a ratio of means) is computed by each "
-    "replica from its own share", "Σ n_r/N u(share r)  instead of  u(batch)", remedy="statistics")
+    f"{_OF_THE_BATCH} is computed by each replica from its own share",
+    "Σ n_r/N u(share r)  instead of  u(batch)", remedy="statistics")
 STATISTICS_OF_PARTS = Mistake(
     "batch statistics are those of each micro-batch",
-    "what depends on the batch as a whole (moments of batch normalization, negatives of a "
-    "contrastive loss, the number of positives, a root or a ratio of means) is computed by each "
-    "micro-batch from its own examples", "Σ n_k/N u(micro-batch k)  instead of  u(batch)",
+    f"{_OF_THE_BATCH} is computed by each micro-batch from its own examples",
+    "Σ n_k/N u(micro-batch k)  instead of  u(batch)",
     remedy="statistics of a window")
 STATISTICS_OF_ONE = Mistake(
     "the statistics are those of one replica",

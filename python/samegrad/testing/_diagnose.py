@@ -129,7 +129,7 @@ def _judged(step: Step, batch: Any, settings: Settings, empty_share: bool | None
     try:
         evidence = gather(step, batch, settings)
         found = judge(evidence)
-        if evidence.power and (found is None or not (found.correct or found.cause)):
+        if (found is None or not (found.correct or found.cause)) and evidence.power:
             evidence = evidence.per_mean()
             found = judge(evidence)
     except AloneError as error:

@@ -51,7 +51,7 @@ def _by(groups: Groups, a: int = 0, b: int = 0) -> Callable[[Layout], float]:
     return count
 
 
-# How often a term may count that examples divide, on one device as well.
+# How often a term may count that examples divide, on one device as well; the first is right.
 DIVIDED: dict[str, Callable[[Layout], float]] = {
     "once, divided by all examples": lambda item: 1 / len(item.examples),
     "divided by the examples of each replica, then averaged": _by(of_shares, -1),
@@ -60,7 +60,7 @@ DIVIDED: dict[str, Callable[[Layout], float]] = {
     "divided by the examples of each micro-batch, then added": _by(of_parts, -1),
     "divided by the examples of each micro-batch of every replica, then added": _by(of_parts),
 }
-RIGHT_COUNTS = ("once", "once, divided by all examples")
+RIGHT_COUNTS = ("once", next(iter(DIVIDED)))
 # How often a term may count in a layout.
 COUNTS: dict[str, Callable[[Layout], float]] = {
     "once": lambda item: 1.0,

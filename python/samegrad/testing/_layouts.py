@@ -71,17 +71,14 @@ def _check_counts(name: str, counts: Any) -> None:
 
 
 def _check_weights(given: Any, rows: int) -> None:
+    wanted = f"[diagnose] weights must be one positive number for each of the {rows} examples: got"
     try:
         weights = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise StepError(
-            f"[diagnose] weights must be one positive number for each of the {rows} examples: got "
-            f"{given!r:.80}."
-        ) from error
+        raise StepError(f"{wanted} {given!r:.80}.") from error
     if weights.shape != (rows,) or not (np.isfinite(weights) & (weights > 0)).all():
         raise StepError(
-            f"[diagnose] weights must be one positive number for each of the {rows} examples: "
-            f"got shape {weights.shape}, from {np.min(weights, initial=np.inf):g}; leave out "
+            f"{wanted} shape {weights.shape}, from {np.min(weights, initial=np.inf):g}; leave out "
             "examples without weight."
         )
 
@@ -120,7 +117,7 @@ class Settings:
                 raise StepError(
                     f"[diagnose] {name} must be a whole number of at least {least}: got {value!r}."
                 )
-        if not isinstance(self.even, bool):
+        if not isinstance(self.even, bool | np.bool_):
             raise StepError(f"[diagnose] even must be True or False: got {self.even!r:.80}.")
         if min(rows, self.examples) < 3:
             raise StepError(

@@ -96,14 +96,14 @@ def check_finite(run: Recorded, item: Layout) -> None:
         )
 
 
-_ONE_LENGTH = 3e-3  # by which lengths of one limit differ
+_AS_LONG = 3e-3  # by which updates may miss the length of a limit
 
 
 def limited_lengths(lengths: Sequence[Vector]) -> list[float]:
     """The lengths (norm, arrays' norms, peak) that several updates have, none being longer."""
     table = np.stack([row for row in lengths if np.isfinite(row).all()])
     top = table.max(axis=0)
-    hits = (table >= top * (1 - _ONE_LENGTH)).sum(axis=0) >= 3
+    hits = (table >= top * (1 - _AS_LONG)).sum(axis=0) >= 3
     arrays = hits[1:-1][top[1:-1] > 0]
     found = [float(top[place]) for place in (0, len(top) - 1) if hits[place]]
     if arrays.size and arrays.all():
@@ -113,7 +113,7 @@ def limited_lengths(lengths: Sequence[Vector]) -> list[float]:
 
 def has_length(run: Recorded, limits: Sequence[float]) -> bool:
     """Whether an update is as long as one of the limits."""
-    return any((np.abs(run.lengths - limit) <= _ONE_LENGTH * limit).any() for limit in limits)
+    return any((np.abs(run.lengths - limit) <= _AS_LONG * limit).any() for limit in limits)
 
 
 class Recorder:

@@ -372,14 +372,21 @@ def _how_weighted(seen: Runs, weights: list[Vector], groups: Groups) -> tuple[st
 
 
 def _of_a_limit(seen: Runs) -> bool:
-    """Whether groups are limited each by itself, and are no functions of their batches."""
-    some = _some_of_one_device(seen)
-    left = None if some is None else _left_by_singles(*some)
-    if some is None or left is None or left[1] > seen.tolerance:
-        # All updates have one length where what was joined is limited.
-        return seen.limited and seen.limit_powers is None
-    # Without a term the lengths tell a limit; roots and ratios of means keep the direction too.
-    return seen.limited or bool(left[0] > seen.tolerance and _have_one_length(*some))
+    """Whether groups are limited each by itself, and are no functions of their batches.
+
+    What single examples leave of some together may be one direction: a term behind a limit.
+    """
+    if (some := _some_of_one_device(seen)) is not None:
+        singles, updates = some
+        rests = updates - np.linalg.lstsq(singles.T, updates.T, rcond=None)[0].T @ singles
+        _, sizes, directions = np.linalg.svd(rests, full_matrices=False)
+        left = sizes / np.linalg.norm(updates)
+        if left[1] <= seen.tolerance:
+            # Without a term the lengths tell a limit; roots and ratios of means keep the direction.
+            one_length = left[0] > seen.tolerance and _have_one_length(*some, directions[:1])
+            return seen.limited or one_length
+    # All updates have one length where what was joined is limited.
+    return seen.limited and seen.limit_powers is None
 
 
 _SOME = ((0, 1), (2, 3), (0, 1, 2), (1, 2, 3, 4), (0, 1, 2, 3, 4))  # examples of one device
@@ -398,22 +405,11 @@ def _some_of_one_device(seen: Runs) -> tuple[Vector, Vector] | None:
     return singles, np.stack([seen.alone(group).sketch for group in _SOME])
 
 
-def _left_by_singles(singles: Vector, updates: Vector) -> Vector:
-    """What examples one by one leave of a few together, in each direction.
-
-    One direction may be left over: a term that is added behind a limit.
-    """
-    rests = updates - np.linalg.lstsq(singles.T, updates.T, rcond=None)[0].T @ singles
-    return np.asarray(np.linalg.svd(rests, compute_uv=False) / np.linalg.norm(updates))
-
-
-def _have_one_length(singles: Vector, updates: Vector) -> bool:
-    """Whether updates have one length but for a term, which examples span but for one direction.
+def _have_one_length(singles: Vector, updates: Vector, direction: Vector) -> bool:
+    """Whether updates have one length but for a term, which examples and one direction span.
 
     With |u - t| = c for all of them, |u|² is a linear function of what u has of these.
     """
-    rests = updates - np.linalg.lstsq(singles.T, updates.T, rcond=None)[0].T @ singles
-    direction = np.linalg.svd(rests, full_matrices=False)[2][:1]
     every = np.concatenate([singles, updates])
     columns = np.hstack([np.ones((len(every), 1)), every @ np.concatenate([singles, direction]).T])
     squares = (every**2).sum(axis=1)

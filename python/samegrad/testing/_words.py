@@ -20,6 +20,7 @@ _TF_COUNT = (
     'tf.distribute.get_replica_context().all_reduce("SUM", rows)'
 )
 _DIVISORS = "what divides (positives, the examples of a class)"
+_WINDOW_FIRST = f"add up over the window first {_DIVISORS}, or give one micro-batch all examples"
 # What to do, and how: samegrad, PyTorch, JAX, TensorFlow and Keras.
 REMEDIES: dict[str, tuple[str, str, str, str]] = {
     "count": (
@@ -121,13 +122,11 @@ REMEDIES: dict[str, tuple[str, str, str, str]] = {
         f"{_DIVISORS}",
     ),
     "statistics of a window": (
-        f"add up over the window first {_DIVISORS}, or give one micro-batch all examples; moments "
-        "of batch normalization: freeze them, or normalize by layer or group",
-        f"add up over the window first {_DIVISORS}, or give one micro-batch all examples; moments: "
-        "torch.nn.GroupNorm, or freeze them",
-        f"add up over the window first {_DIVISORS}, or give one micro-batch all examples",
-        f"add up over the window first {_DIVISORS}, or give one micro-batch all examples; moments: "
-        "tf.keras.layers.GroupNormalization, or freeze them",
+        f"{_WINDOW_FIRST}; moments of batch normalization: freeze them, or normalize by layer or "
+        "group",
+        f"{_WINDOW_FIRST}; moments: torch.nn.GroupNorm, or freeze them",
+        _WINDOW_FIRST,
+        f"{_WINDOW_FIRST}; moments: tf.keras.layers.GroupNormalization, or freeze them",
     ),
     "term": (
         "divide it by the number of replicas on each of them: "
