@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/prefetch.h"
 #include "base/thresholds.h"
 #include "kernels/table.h"
 #include "ops/families.h"
@@ -38,19 +39,16 @@ void run_step(const std::int64_t* word, const Register* in, const Register& out,
   }
 }
 
-// Asks for the lines that the next `count` elements of operands are in, the share of one of `steps`
-// steps of the block before: all at once would be more than a processor asks memory for at a time,
-// and its loads would wait behind them.
+// Asks for the next `count` elements of operands, the share of one of `steps` steps of the block
+// before: all at once would be more than a processor asks memory for at a time, and its loads would
+// wait behind them.
 void fetch_share(std::span<const Register> operands, std::int64_t block, std::int64_t count,
                  std::int64_t step, std::int64_t steps) {
-  constexpr std::int64_t kLine = 64;
   for (const Register& operand : operands) {
     if (operand.step == 0) continue;
-    const std::int64_t lines = (count * operand.width + kLine - 1) / kLine;
-    const std::byte* next = operand.data + block * operand.width;
-    for (std::int64_t line = lines * step / steps; line < lines * (step + 1) / steps; ++line) {
-      __builtin_prefetch(next + line * kLine);
-    }
+    const std::int64_t bytes = count * operand.width;
+    const std::int64_t begin = bytes * step / steps, end = bytes * (step + 1) / steps;
+    prefetch_bytes(operand.data + block * operand.width + begin, end - begin, end - begin);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/prefetch.h"
 #include "ops/attributes.h"
 
 namespace samegrad {
@@ -11,12 +12,6 @@ namespace {
 
 int axis_of(const KernelArgs& args, const Shape& shape) {
   return axis_along(args.attrs, shape);
-}
-
-// Rows lie anywhere in a table, where no processor looks for them.
-void prefetch_row(const char* row, std::int64_t bytes) {
-  constexpr std::int64_t kLine = 64, kMost = 1 << 10;
-  for (std::int64_t at = 0; at < std::min(bytes, kMost); at += kLine) __builtin_prefetch(row + at);
 }
 
 // Rows [begin, end) of the result: params[outer][size][bytes] at indices[count].
@@ -34,11 +29,12 @@ void gather(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
   for (std::int64_t row = begin; row < end;) {
     const std::int64_t o = row / count, first = row - o * count;
     const std::int64_t last = std::min(count, first + end - row);
-    const char* x = params.as<char>() + o * size * bytes;
+    const auto* x = params.as<std::byte>() + o * size * bytes;
     for (std::int64_t i = first; i < last; ++i, y += bytes) {
       if (i + kAhead < last) {
         const auto later = std::int64_t(indices[i + kAhead]);
-        if (later >= 0 && later < size) prefetch_row(x + later * bytes, bytes);
+        // Rows lie anywhere in a table, where no processor looks for them.
+        if (later >= 0 && later < size) prefetch_bytes(x + later * bytes, bytes, 1 << 10);
       }
       const std::int64_t index = index_at<I>("gather", args, args.in[1], i, size);
       if (bytes) std::memcpy(y, x + index * bytes, std::size_t(bytes));
