@@ -1,8 +1,14 @@
-"""Graphs are verified after each pass; plans are for one machine; Keras has its first types."""
+"""Graphs are verified after each pass; plans are for one machine; Keras has its first types.
+
+A run of several groups of tests ends with the seconds of each group and of the slowest files. A
+group is a folder below `tests/`, of two levels where the second one is a folder (`python/mpi`).
+"""
 
 from __future__ import annotations
 
+import collections
 import os
+import pathlib
 import sys
 
 import pytest
@@ -10,6 +16,37 @@ import pytest
 os.environ.setdefault("SAMEGRAD_VERIFY", "1")
 # Plans are asserted as they are for caches of these sizes, on any machine.
 os.environ.setdefault("SAMEGRAD_MACHINE", "l1=32k,l2=1m,l3=32m")
+
+_SLOWEST = 20  # files in the table
+_seconds: collections.Counter[str] = collections.Counter()  # by file
+_tests: collections.Counter[str] = collections.Counter()
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Add the time of a setup, a test or a teardown to its file."""
+    file = report.nodeid.partition("::")[0]
+    _seconds[file] += report.duration
+    _tests[file] += report.when == "call"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Write the table of groups and of the slowest files."""
+    groups: dict[str, list[str]] = collections.defaultdict(list)
+    for file in _seconds:
+        groups["/".join(pathlib.PurePath(file).parts[:-1][1:3])].append(file)
+    if len(groups) < 3:
+        return  # `--durations` tells more of a few files
+    _write(terminalreporter, "seconds of all workers by group of tests", groups)
+    slowest = dict(_seconds.most_common(_SLOWEST))
+    _write(terminalreporter, f"the {_SLOWEST} slowest files", {file: [file] for file in slowest})
+
+
+def _write(reporter: pytest.TerminalReporter, title: str, groups: dict[str, list[str]]) -> None:
+    reporter.section(title)
+    totals = {name: sum(_seconds[file] for file in files) for name, files in groups.items()}
+    for name in sorted(totals, key=totals.__getitem__, reverse=True):
+        tests = sum(_tests[file] for file in groups[name])
+        reporter.write_line(f"{totals[name]:8.1f} s {tests:6d} tests  {name}")
 
 
 @pytest.fixture(autouse=True)
