@@ -1,31 +1,53 @@
-"""Which files are the user's program, and not samegrad's, Python's or an installed library's."""
+"""Tell files of the user's program from those of samegrad, Python and installed libraries."""
 
 from __future__ import annotations
 
-import functools
 import os
 import site
 import sysconfig
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _SCHEMES = ("stdlib", "platstdlib", "purelib", "platlib")
-_LIBRARIES = tuple(
-    os.path.join(os.path.abspath(path), "")
-    for path in (
-        *(sysconfig.get_paths()[scheme] for scheme in _SCHEMES),
-        *site.getsitepackages(),
-        site.getusersitepackages(),
-    )
+# Folders of libraries in any environment: a virtual one sees those of the system's Python, too.
+_NAMES = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
+
+
+def _folder(path: str) -> str:
+    return os.path.join(os.path.abspath(path), "")
+
+
+_inside: tuple[str, ...] = (
+    PACKAGE,
+    *(_folder(sysconfig.get_paths()[scheme]) for scheme in _SCHEMES),
+    _folder(site.getusersitepackages()),
+    "<frozen",
+    "<__array_function__",
 )
-_INSIDE = (PACKAGE, *_LIBRARIES, "<frozen", "<__array_function__")
+_known: dict[str, bool] = {}
 
 
-@functools.lru_cache(maxsize=4096)
+def add_library(folder: str) -> None:
+    """Count the files of a folder as a library's, wherever it is installed.
+
+    Args:
+        folder: The package's folder.
+    """
+    global _inside
+    _inside = (*_inside, _folder(folder))
+    _known.clear()
+
+
 def is_user_file(name: str) -> bool:
-    """Whether code of that file name belongs to the program.
+    """Return whether code of that file name belongs to the program.
 
     Example:
         >>> is_user_file("train.py"), is_user_file(__file__)
         (True, False)
     """
-    return not name.startswith(_INSIDE)
+    known = _known.get(name)
+    if known is None:
+        if len(_known) > 4096:  # cells of a notebook have a name each
+            _known.clear()
+        library = name.startswith(_inside) or any(part in name for part in _NAMES)
+        known = _known[name] = not library
+    return known

@@ -12,12 +12,14 @@ import importlib.abc
 import importlib.machinery
 import importlib.metadata
 import importlib.util
+import os
 import sys
 import threading
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
+from samegrad._base.user_files import add_library
 from samegrad._keras.patches import PATCHES
 from samegrad._keras.patching import patched
 
@@ -106,6 +108,10 @@ def load() -> ModuleType:
         if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
             _check_free()
             _check_version()
+            # Of patched functions the file has other lines: none may be rewritten from its source.
+            found = importlib.util.find_spec("keras")
+            if found is not None and found.origin is not None:
+                add_library(os.path.dirname(found.origin))
             sys.meta_path.insert(0, _Finder())
         return importlib.import_module("keras")
 
