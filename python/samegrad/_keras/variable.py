@@ -154,11 +154,7 @@ class Variable(KerasVariable):  # type: ignore[misc]
             mean: Tensor = context.all_reduce("mean", value)
             return mean
         if self._aggregation == "only_first_replica":
-            first = _ops.equal(_ops.replica_id(), convert_to_tensor(0, "int64"))
-            of_first: Tensor = context.all_reduce(
-                "sum", value * _ops.cast(first, dtype=value._dtype)
-            )
-            return of_first
+            return _ops.collective_broadcast(value)
         return value
 
     def _collected(self, context: Any, value: Tensor) -> Tensor:
