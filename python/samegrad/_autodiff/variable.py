@@ -22,7 +22,6 @@ from samegrad._base.dtypes import DType, DTypeLike, as_dtype
 from samegrad._base.reference import Reference
 from samegrad._base.shown import shown
 from samegrad._context import state as _context
-from samegrad._context.python_runs import leave_to_make_a_variable
 from samegrad._tensor.tensor import Tensor, TensorShape, array_text, convert_to_tensor, match
 from samegrad._tensor.text import is_text
 
@@ -43,19 +42,29 @@ def _check_shape(value: Tensor, shape: Any) -> None:
         )
 
 
-def _check_value(name: str | None, value: Any) -> None:
-    if isinstance(value, Tensor) and value._symbolic:
-        leave_to_make_a_variable(
-            f"[{name or 'Variable'}] a variable is created before the step runs, and its initial "
-            "value is computed in it: give a function, Variable(lambda: ...), create it outside, "
-            "or keep it from the first call on."
-        )
-    if is_text(value):
+def _known(name: str | None, given: Any, dtype: DTypeLike | None) -> Tensor:
+    """Return an initial value as a tensor with a value, whatever is being traced.
+
+    Raises:
+        TypeError: It is text.
+        ValueError: It has no value while the step is traced.
+    """
+    if is_text(given):
         raise TypeError(
             f"[{name or 'Variable'}] variables hold numbers, which steps compute with: got text "
-            f"{shown(value)}; keep text in Python, or its numbers by tf.lookup or "
+            f"{shown(given)}; keep text in Python, or its numbers by tf.lookup or "
             "keras.layers.StringLookup."
         )
+    value = convert_to_tensor(given, dtype)
+    if not value._symbolic:
+        return value
+    arguments = _context.current().arguments
+    if arguments is None:
+        raise ValueError(
+            f"[{name or 'Variable'}] a function that prepares data makes no variables: got an "
+            "initial value that it computes; create the variable outside."
+        )
+    return arguments.initial_value(value)
 
 
 def step_of(*variables: Variable) -> _core.AllOrNothing:
@@ -193,11 +202,17 @@ class Variable:
         self.aggregation = aggregation
         self.synchronization = synchronization
         self._strategy = _context.current().strategy
-        _check_value(name, initial_value)
+        if _context.current().traced_before and _core.tracing():
+            raise ValueError(
+                f"[{name or 'Variable'}] a function makes variables in its first call only: got "
+                "one while it is traced again; create it once, "
+                "`if self.w is None: self.w = tf.Variable(...)`, or outside."
+            )
+        if callable(initial_value):
+            with _context.init_scope():
+                initial_value = initial_value()
+        value = _known(name, initial_value, dtype)
         with _context.init_scope():
-            value = initial_value() if callable(initial_value) else initial_value
-            _check_value(name, value)
-            value = convert_to_tensor(value, dtype)
             _check_shape(value, shape)
             if aggregation is VariableAggregation.MEAN and not as_dtype(value._dtype).is_floating:
                 raise ValueError(
@@ -214,6 +229,9 @@ class Variable:
                 self._strategy.processes if self._strategy else (),
             )
             _owners.add(self)
+        arguments = _context.current().arguments
+        if arguments is not None and _core.tracing():
+            arguments.made.append((self._cell.name, weakref.ref(self)))
 
     @property
     def name(self) -> str:
