@@ -171,7 +171,8 @@ class Search {
     const auto* all_reduce = node.attrs.get_if<AllReduceAttrs>();
     const bool mean = all_reduce && all_reduce->op == ReduceOp::kMean;
     if (node.op->exchanges_first) {
-      if (graph.varying(node.inputs[0])) note(named(graph, node, "takes the first replica's value"));
+      if (graph.varying(node.inputs[0]))
+        note(named(graph, node, "takes the first replica's value"));
       return;
     }
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {

@@ -101,12 +101,14 @@ def test_sums_and_means_are_numpys_or_refused_by_name(
     values = small_values(name, replicas)
     options = {"aggregation": aggregation, "synchronization": synchronization}
     if aggregation is MEAN and not getattr(tf, name).is_floating:
-        with pytest.raises(ValueError, match=r"\[Variable\] aggregation MEAN .*dtype"):
+        with pytest.raises(
+            ValueError, match=r"\[state\] aggregation MEAN needs floats: got .*dtype"
+        ):
             made(strategy, values[0], **options)
         return
     variable = made(strategy, values[0], **options)
     if name == "bool" and replicas > 1:
-        refused = r"\[state\] aggregation SUM adds up .*dtype bool"
+        refused = r"\[state\] aggregation SUM needs numbers: got .*dtype bool"
         if synchronization is ON_READ:
             assigned(strategy, variable, values, runner)
             with pytest.raises(TypeError, match=refused):
@@ -198,6 +200,30 @@ def test_weights_of_layers_keep_what_the_first_replica_assigns(name, replicas, r
     given = distributed(strategy, values)
     runner(lambda rows: strategy.run(step, args=(rows,)))(given)
     assert bits(weight.numpy()) == bits(values[0])
+
+
+@pytest.mark.parametrize("name", ["bool", "int32", "float16"])
+@pytest.mark.parametrize("aggregation", ["sum", "mean"])
+def test_weights_of_layers_refuse_sums_and_means_by_name(aggregation, name):
+    strategy = tf.distribute.MirroredStrategy(replicas=2)
+    with strategy.scope():
+        weight = tf.keras.layers.Layer().add_weight(
+            shape=(), dtype=name, trainable=False, initializer="zeros", aggregation=aggregation,
+            name="count",
+        )  # fmt: skip
+
+    def step():
+        number = tf.distribute.get_replica_context().replica_id_in_sync_group + 1
+        change = weight.assign if aggregation == "mean" else weight.assign_add
+        change(tf.cast(number, name))
+
+    if name == "bool" or (name, aggregation) == ("int32", "mean"):
+        refused = rf"/count\] aggregation {aggregation.upper()} needs .*dtype {name}"
+        with pytest.raises(TypeError, match=refused):
+            strategy.run(step)
+    else:
+        strategy.run(step)
+        assert float(weight.numpy()) == (1.5 if aggregation == "mean" else 3.0)
 
 
 @pytest.mark.parametrize("value", [6, 7, -5])

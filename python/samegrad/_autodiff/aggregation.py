@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from samegrad import _core
-from samegrad._base.dtypes import as_dtype
+from samegrad._base.dtypes import DType, as_dtype
 from samegrad._base.enums import Choice
 from samegrad._context import state as _context
 from samegrad._ops.indexed_slices import IndexedSlices
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
+from samegrad.errors import WrongTypeError
 
 if TYPE_CHECKING:
     from samegrad._autodiff.variable import Variable
@@ -48,14 +49,14 @@ def aggregated(variable: Variable, value: Tensor) -> Tensor:
     """Return the one value that the variable gets of what its replicas assign.
 
     Raises:
-        TypeError: The aggregation computes with numbers, and the variable holds others.
+        WrongTypeError: A sum of bools.
     """
     context = assigning_replicas(variable)
     if context is None or variable.aggregation is VariableAggregation.NONE:
         return value
     if variable.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
         return _ops.collective_broadcast(value)
-    _check_sums(variable)
+    check_dtype(variable._cell.name, variable.aggregation, variable.dtype)
     reduced: Tensor = context.all_reduce(variable.aggregation.name.lower(), value)
     return reduced
 
@@ -102,7 +103,7 @@ def of_copies(variable: Variable) -> Tensor:
     """Return the one value of a variable of which each replica may have a copy.
 
     Raises:
-        TypeError: The aggregation computes with numbers, and the variable holds others.
+        WrongTypeError: A sum of bools.
         ValueError: There is no aggregation, and the copies differ.
     """
     if _core.tracing():
@@ -115,7 +116,7 @@ def of_copies(variable: Variable) -> Tensor:
         if any(copy.numpy().tobytes() != total.numpy().tobytes() for copy in copies[1:]):
             raise _no_one_value(variable)
         return total
-    _check_sums(variable)
+    check_dtype(variable._cell.name, variable.aggregation, variable.dtype)
     for copy in copies[1:]:
         total = _ops.add(total, copy)
     if variable.aggregation is VariableAggregation.MEAN:
@@ -132,7 +133,7 @@ def _of_copies_in_step(variable: Variable) -> Tensor:
     copies = _core.read_variable(variable._cell)
     if variable.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
         return _ops.collective_broadcast(copies)
-    _check_sums(variable)
+    check_dtype(variable._cell.name, variable.aggregation, variable.dtype)
     return _ops.all_reduce(copies, op=variable.aggregation.name.lower())
 
 
@@ -141,7 +142,7 @@ def set_copies(variable: Variable, value: Tensor) -> None:
     count = variable._cell.component_count
     first = others = value
     if variable.aggregation is VariableAggregation.SUM and count > 1:
-        _check_sums(variable)
+        check_dtype(variable._cell.name, variable.aggregation, variable.dtype)
         is_floating = as_dtype(value._dtype).is_floating
         others = value / float(count) if is_floating else value // count
         first = others if is_floating else value - others * (count - 1)
@@ -156,12 +157,23 @@ def set_copies(variable: Variable, value: Tensor) -> None:
     _core.write_variable(variable._cell, others)
 
 
-def _check_sums(variable: Variable) -> None:
-    if variable.dtype.is_bool:
-        raise TypeError(
-            f"[{variable._cell.name}] aggregation {variable.aggregation.name} adds up numbers: got "
-            f"a variable of dtype {variable.dtype.name}; create it with aggregation "
-            "ONLY_FIRST_REPLICA, or with an integer dtype."
+def check_dtype(name: str, aggregation: VariableAggregation, dtype: DType) -> None:
+    """Check that values of the dtype can be aggregated.
+
+    Raises:
+        WrongTypeError: A mean of others than floats, or a sum of bools.
+    """
+    if aggregation is VariableAggregation.MEAN:
+        rule, fits = "needs floats", dtype.is_floating
+    else:
+        rule, fits = (
+            "needs numbers",
+            aggregation is not VariableAggregation.SUM or not dtype.is_bool,
+        )
+    if not fits:
+        raise WrongTypeError(
+            f"[{name}] aggregation {aggregation.name} {rule}: got a variable of dtype "
+            f"{dtype.name}; create it with aggregation ONLY_FIRST_REPLICA, or with another dtype."
         )
 
 

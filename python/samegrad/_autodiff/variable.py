@@ -14,6 +14,7 @@ from samegrad._autodiff.aggregation import (
     VariableSynchronization,
     aggregated,
     assigning_replicas,
+    check_dtype,
     of_copies,
     set_copies,
 )
@@ -214,11 +215,8 @@ class Variable:
         value = _known(name, initial_value, dtype)
         with _context.init_scope():
             _check_shape(value, shape)
-            if aggregation is VariableAggregation.MEAN and not as_dtype(value._dtype).is_floating:
-                raise ValueError(
-                    f"[Variable] aggregation MEAN needs floats: got dtype {value._dtype}; use SUM "
-                    "or ONLY_FIRST_REPLICA."
-                )
+            if aggregation is VariableAggregation.MEAN:
+                check_dtype(name or "Variable", aggregation, as_dtype(value._dtype))
             replicas = self._strategy.num_replicas_in_sync if self._strategy and on_read else 1
             first = [value] * replicas
             if aggregation is VariableAggregation.SUM and replicas > 1:
@@ -282,10 +280,11 @@ class Variable:
 
     def _aggregated(self, value: Any) -> Tensor:
         """What an assignment inside `run` stores: the replicas' values made one."""
-        context = _context.current().replica_context
-        if context is not None:
-            self._check_strategy(context.strategy)
         tensor = value if type(value) is Tensor else match(value, self._cell)
+        context = _context.current().replica_context
+        if context is None:
+            return tensor
+        self._check_strategy(context.strategy)
         is_sum = self.aggregation is VariableAggregation.SUM
         if is_sum and not isinstance(value, Tensor) and assigning_replicas(self):
             raise ValueError(
