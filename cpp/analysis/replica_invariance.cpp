@@ -170,6 +170,11 @@ class Search {
     const Graph& graph = scope.graph;
     const auto* all_reduce = node.attrs.get_if<AllReduceAttrs>();
     const bool mean = all_reduce && all_reduce->op == ReduceOp::kMean;
+    if (node.op->exchanges_first) {
+      if (graph.varying(node.inputs[0]))
+        note(named(graph, node, "takes the first replica's value"));
+      return;
+    }
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       const Value input = node.inputs[k];
       if (!node.op->reads(k)) continue;

@@ -278,6 +278,17 @@ void register_arguments(py::module_& m) {
   py::class_<Arguments>(m, "Arguments")
       .def(py::init(&read_arguments), py::arg("args"), py::arg("kwargs"),
            py::arg("lengths") = std::vector<std::uint32_t>())
+      // With those of `more` behind them.
+      .def(
+          "followed_by",
+          [](const Arguments& a, const Arguments& more) {
+            Arguments all = a;
+            all.arrays.insert(all.arrays.end(), more.arrays.begin(), more.arrays.end());
+            all.tensors.insert(all.tensors.end(), more.tensors.begin(), more.tensors.end());
+            all.replicas = std::max(a.replicas, more.replicas);
+            return all;
+          },
+          py::arg("more"))
       .def_readonly("key", &Arguments::key)
       .def_readonly("replicas", &Arguments::replicas)
       .def_readonly("open", &Arguments::open)

@@ -258,12 +258,18 @@ void register_trace(py::module_& m) {
       .def_property("processes", &Trace::processes, &Trace::set_processes)
       .def(
           "argument",
-          [](Trace& t, const std::vector<Tensor>& parts, std::uint32_t lengths) {
+          [](Trace& t, const std::vector<Tensor>& parts, std::uint32_t lengths, bool own_symbol) {
             std::vector<Array> arrays;
             for (const Tensor& part : parts) arrays.push_back(wherever(part, "argument"));
-            return t.tensor(t.argument(arrays, parts.at(0).type.batch, lengths));
+            return t.tensor(t.argument(arrays, parts.at(0).type.batch, lengths, own_symbol));
           },
-          py::arg("parts"), py::arg("lengths") = 0)
+          py::arg("parts"), py::arg("lengths") = 0, py::arg("own_symbol") = false)
+      .def(
+          "initial_value",
+          [](Trace& t, const Tensor& value, const Arguments& arguments, bool given) {
+            return make_tensor(t.initial_value(value, arguments.arrays, given));
+          },
+          py::arg("value"), py::arg("arguments"), py::arg("given"))
       .def(
           "let_evaluate",
           [](Trace& t, const Arguments& arguments) { t.let_evaluate(arguments.arrays); },

@@ -138,6 +138,38 @@ void reduce_scatter_exchange(const ExchangeArgs& args) {
   }
 }
 
+Inferred collective_broadcast_rule(const InferArgs& args) {
+  return {{equal_shapes(args, -1, "give all replicas equally many.")}, Locality::kWhole};
+}
+
+void collective_broadcast_exchange(const ExchangeArgs& args) {
+  const View &x = args.in[0][0], &y = args.out[0][0];
+  const std::size_t bytes = std::size_t(y.size()) * size_of(y.dtype);
+  if (bytes > 0) std::memcpy(y.data, x.data, bytes);
+}
+
+// The results of all replicas are made of the first one's operand.
+Values collective_broadcast_vjp(const VjpArgs& args) {
+  const Expr x(args.b, args.in[0]);
+  const Expr sum = call("all_reduce", Expr(args.b, args.ct[0]), AllReduceAttrs{});
+  const Expr shaped = sum.type() == x.type() ? sum : call("reshape_like", sum, x);
+  const Expr is_first = Expr(args.b, args.b("replica_id", {})) == 0.0;
+  return cotangents(select(is_first, shaped, 0.0));
+}
+
+OpDef collective_broadcast_row() {
+  OpDef op;
+  op.name = "collective_broadcast";
+  op.doc = "The value of the first replica, to the bit, the same on all of them.";
+  op.operands = {"x"};
+  op.traits = kCollective | kAnyType;
+  op.infer = collective_broadcast_rule;
+  op.exchange = collective_broadcast_exchange;
+  op.exchanges_first = true;
+  op.vjp = collective_broadcast_vjp;
+  return op;
+}
+
 OpDef all_gather_row() {
   OpDef op;
   op.name = "all_gather";
@@ -218,7 +250,8 @@ OpDef all_reduce_row() {
 }  // namespace
 
 std::vector<OpDef> collective_ops() {
-  return {all_reduce_row(), all_gather_row(), reduce_scatter_row(), replica_share_row()};
+  return {all_reduce_row(), all_gather_row(), collective_broadcast_row(), reduce_scatter_row(),
+          replica_share_row()};
 }
 
 }  // namespace samegrad

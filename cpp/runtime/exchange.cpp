@@ -49,13 +49,13 @@ class Exchange {
     for (int rank = 0; rank < world.size(); ++rank) {
       if (rank == world.rank()) continue;
       for (int w = world.own().begin; w < world.own().end; ++w) {
-        for_operands(in[std::size_t(w)], [&](View& view) {
+        for_operands(in, w, [&](View& view) {
           sends.push_back({rank, static_cast<std::byte*>(view.data), bytes_of(view)});
         });
       }
       const ReplicaRange theirs = world.replicas_of(rank);
       for (int w = theirs.begin; w < theirs.end; ++w) {
-        for_operands(in[std::size_t(w)], [&](View& view) {
+        for_operands(in, w, [&](View& view) {
           received_.emplace_back(std::size_t(bytes_of(view)));
           view.data = received_.back().data();
           receives.push_back({rank, received_.back().data(), bytes_of(view)});
@@ -65,9 +65,11 @@ class Exchange {
     world.exchange(sends, receives);
   }
 
-  // Those that are read and not empty.
+  // Those of a replica that are read and not empty.
   template <class F>
-  void for_operands(std::vector<View>& views, const F& f) const {
+  void for_operands(std::vector<std::vector<View>>& in, int replica, const F& f) const {
+    if (node_.op->exchanges_first && replica > 0) return;
+    std::vector<View>& views = in[std::size_t(replica)];
     for (std::size_t k = 0; k < views.size(); ++k) {
       if (node_.op->reads(k) && views[k].size() > 0) f(views[k]);
     }

@@ -1,4 +1,6 @@
 // Looking at a value while its program is traced: the part that makes it, as a program of its own.
+#include <algorithm>
+
 #include "base/error.h"
 #include "passes/rewrite.h"
 #include "train/step.h"
@@ -28,6 +30,16 @@ void copy_needed(Rewriter& rewrite, const PerNode<bool>& needed) {
   for (NodeId i : needed.ids()) {
     if (needed[i]) rewrite.copy(without_effects(rewrite.from().nodes[i]));
   }
+}
+
+bool reads_arguments(const Graph& graph) {
+  const auto is_argument = [&](Value value) {
+    return graph.values[value].source == Source::kArgument;
+  };
+  return std::ranges::any_of(graph.outputs, is_argument) ||
+         std::ranges::any_of(graph.nodes, [&](const Node& node) {
+           return std::ranges::any_of(node.inputs, is_argument);
+         });
 }
 
 }  // namespace
@@ -75,14 +87,44 @@ std::vector<Array> Trace::evaluate(Value value, bool anywhere) {
   Graph program = part_for(value, arguments);
   std::vector<Array> arrays;
   // Not one of the kept steps: somebody may look at many values, and each has memory of its own.
-  std::vector<std::shared_ptr<StateCell>> cells;
-  for (const auto& [variable, written] : touched_) cells.push_back(variable);
   const auto run = [&] {
-    Step step({std::move(program), std::move(cells)}, PlanOptions());
+    Step step({std::move(program), cells()}, PlanOptions());
     arrays = step.evaluate(arguments)[0];
   };
   unlocked ? unlocked(run) : run();
   return looked_[value] = std::move(arrays);
+}
+
+std::vector<std::shared_ptr<StateCell>> Trace::cells() const {
+  std::vector<std::shared_ptr<StateCell>> cells;
+  for (const auto& [variable, written] : touched_) cells.push_back(variable);
+  return cells;
+}
+
+Array Trace::initial_value(const Tensor& tensor,
+                           const std::vector<std::vector<Array>>& given_arguments, bool given) {
+  check_value(tensor.trace.get() == this && !outer_, "Variable",
+              "an initial value is computed once, when a function is traced: got a value of a "
+              "branch or loop, which may run never or many times; create the variable outside of "
+              "it.");
+  std::vector<std::vector<Array>> arguments = given_arguments;
+  Graph program = part_for(tensor.value, arguments);
+  const char* const unknown =
+      given ? "whose numbers of examples differ between the replicas where Python needs them"
+            : "of which only the signature is known";
+  check_value((given && graph_.symbols.replicas.empty()) || !reads_arguments(program), "Variable",
+              "an initial value is computed once, when a function is traced: got one that depends "
+              "on arguments ",
+              unknown,
+              "; create the variable outside of the function, or call the function first.");
+  program.symbols.replicas.clear();
+  std::vector<Array> arrays;
+  const auto run = [&] {
+    Step step({std::move(program), cells(), processes_}, PlanOptions());
+    arrays = step.run(arguments, false)[0];  // a run has a number of its own, and draws by it
+  };
+  unlocked ? unlocked(run) : run();
+  return arrays[0];
 }
 
 }  // namespace samegrad

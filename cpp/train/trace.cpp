@@ -45,22 +45,22 @@ Trace::Trace(Mode mode, int replicas) : Builder(graph_), mode_(mode) {
   if (mode == Mode::kEager) step_ = random_state().step;
 }
 
-int Trace::symbol_for(const ExampleCounts& counts) {
+int Trace::symbol_for(const ExampleCounts& counts, bool own) {
   for (const auto& [symbol, known] : counts_of_symbol_) {
-    if (same_counts(known, counts)) return symbol;
+    if (!own && same_counts(known, counts)) return symbol;
   }
   Symbol symbol;
   symbol.traced_count = counts[0];
   if (counts.size() > 1) symbol.traced_total = std::accumulate(counts.begin(), counts.end(), 0ll);
   if (!same_counts({counts[0]}, counts)) symbol.traced_counts = counts;
   const int index = graph_.add_symbol(symbol);
-  counts_of_symbol_.emplace_back(index, counts);
+  if (!own) counts_of_symbol_.emplace_back(index, counts);
   return index;
 }
 
 Value Trace::argument(const std::vector<Array>& parts, const ExampleAxis& batch,
-                      std::uint32_t lengths) {
-  const int symbol = batch.exists() ? symbol_for(counts_of(parts, batch)) : 0;
+                      std::uint32_t lengths, bool own_symbol) {
+  const int symbol = batch.exists() ? symbol_for(counts_of(parts, batch), own_symbol) : 0;
   const bool differs = parts.size() > 1 && graph_.replicas > 1;
   const Placement placement = !differs         ? Placement::kReplicated
                               : batch.exists() ? Placement::kRows

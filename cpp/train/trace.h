@@ -70,10 +70,10 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   Tensor tensor(Value value);
 
   // An argument of a step: one array, or one per replica. Its example axis gets the symbol of
-  // earlier arguments that have as many examples on every replica. `lengths`: bits of the other
-  // axes whose sizes get symbols, too, each its own.
+  // earlier arguments that have as many examples on every replica, or `own_symbol`. `lengths`: bits
+  // of the other axes whose sizes get symbols, too, each its own.
   Value argument(const std::vector<Array>& parts, const ExampleAxis& batch,
-                 std::uint32_t lengths = 0);
+                 std::uint32_t lengths = 0, bool own_symbol = false);
 
   Value read(const std::shared_ptr<Variable>& variable);
   // RuntimeError if the variable is one for all replicas and the value may differ between them.
@@ -150,6 +150,11 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   // and nothing else (no write, no print). TypeError for values of a body and, unless `anywhere`,
   // while a body is traced, whose Python does not run when the body does.
   std::vector<Array> evaluate(Value value, bool anywhere = false);
+  // What the value is on the first replica in the step at hand: a variable begins with it. What
+  // makes it runs as a step of its own. ValueError for values of a body, and for those that depend
+  // on arguments which are not `given` but stand for others.
+  Array initial_value(const Tensor& tensor, const std::vector<std::vector<Array>>& arguments,
+                      bool given);
 
   // The program with these results; the trace is over.
   Program finish(std::vector<Value> outputs);
@@ -174,7 +179,7 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   static std::function<void(const std::function<void()>&)> unlocked;
 
  private:
-  int symbol_for(const ExampleCounts& counts);
+  int symbol_for(const ExampleCounts& counts, bool own);
   Value constant(const Tensor& tensor);
   // The slot of a variable, noted as touched.
   SlotId slot_of(const std::shared_ptr<Variable>& variable);
@@ -183,6 +188,7 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   // The program that makes one value, out of the arguments and of what was looked at before, which
   // are appended to `arguments`.
   Graph part_for(Value value, std::vector<std::vector<Array>>& arguments) const;
+  std::vector<std::shared_ptr<StateCell>> cells() const;
   void execute(const Node& node);
   bool is_current(Variable& variable, Value value) const;
   // Eager: gives these values their arrays, in one program.

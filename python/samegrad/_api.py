@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from samegrad import _core, config, debugging, distribute, errors, math, nest, random
+from samegrad._autodiff.aggregation import VariableAggregation, VariableSynchronization
 from samegrad._autodiff.clock import timestamp
 from samegrad._autodiff.custom_gradient import custom_gradient, recompute_grad
 from samegrad._autodiff.tape import GradientTape, UnconnectedGradients
-from samegrad._autodiff.variable import Variable, VariableAggregation, VariableSynchronization
-from samegrad._autodiff.variable_parts import IndexedSlices
+from samegrad._autodiff.variable import Variable
 from samegrad._autodiff.variable_parts import install as _install_parts
 from samegrad._base.dtypes import (
     DType,
@@ -97,6 +97,7 @@ from samegrad._ops.complex_arrays import complex_ as complex
 from samegrad._ops.complex_arrays import slice_ as slice
 from samegrad._ops.creation import linspace, meshgrid
 from samegrad._ops.creation import range_ as range
+from samegrad._ops.indexed_slices import IndexedSlices
 from samegrad._ops.more_arrays import (
     dynamic_partition,
     dynamic_stitch,

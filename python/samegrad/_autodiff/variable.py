@@ -9,35 +9,24 @@ from typing import Any
 import numpy as np
 
 from samegrad import _core
+from samegrad._autodiff.aggregation import (
+    VariableAggregation,
+    VariableSynchronization,
+    aggregated,
+    assigning_replicas,
+    check_dtype,
+    of_copies,
+    set_copies,
+)
 from samegrad._autodiff.loss_normalization_check import note_use
 from samegrad._base.dtypes import DType, DTypeLike, as_dtype
-from samegrad._base.enums import Choice
 from samegrad._base.reference import Reference
 from samegrad._base.shown import shown
 from samegrad._context import state as _context
-from samegrad._context.python_runs import leave_to_make_a_variable
 from samegrad._tensor.tensor import Tensor, TensorShape, array_text, convert_to_tensor, match
 from samegrad._tensor.text import is_text
 
 _ops = _core.ops
-
-
-class VariableSynchronization(Choice):
-    """When the copies of a variable are made equal."""
-
-    AUTO = 0
-    NONE = 1
-    ON_WRITE = 2
-    ON_READ = 3
-
-
-class VariableAggregation(Choice):
-    """How what the replicas assign becomes one value."""
-
-    NONE = 0
-    SUM = 1
-    MEAN = 2
-    ONLY_FIRST_REPLICA = 3
 
 
 def _check_shape(value: Tensor, shape: Any) -> None:
@@ -54,19 +43,29 @@ def _check_shape(value: Tensor, shape: Any) -> None:
         )
 
 
-def _check_value(name: str | None, value: Any) -> None:
-    if isinstance(value, Tensor) and value._symbolic:
-        leave_to_make_a_variable(
-            f"[{name or 'Variable'}] a variable is created before the step runs, and its initial "
-            "value is computed in it: give a function, Variable(lambda: ...), create it outside, "
-            "or keep it from the first call on."
-        )
-    if is_text(value):
+def _known(name: str | None, given: Any, dtype: DTypeLike | None) -> Tensor:
+    """Return an initial value as a tensor with a value, whatever is being traced.
+
+    Raises:
+        TypeError: It is text.
+        ValueError: It has no value while the step is traced.
+    """
+    if is_text(given):
         raise TypeError(
             f"[{name or 'Variable'}] variables hold numbers, which steps compute with: got text "
-            f"{shown(value)}; keep text in Python, or its numbers by tf.lookup or "
+            f"{shown(given)}; keep text in Python, or its numbers by tf.lookup or "
             "keras.layers.StringLookup."
         )
+    value = convert_to_tensor(given, dtype)
+    if not value._symbolic:
+        return value
+    arguments = _context.current().arguments
+    if arguments is None:
+        raise ValueError(
+            f"[{name or 'Variable'}] a function that prepares data makes no variables: got an "
+            "initial value that it computes; create the variable outside."
+        )
+    return arguments.initial_value(value)
 
 
 def step_of(*variables: Variable) -> _core.AllOrNothing:
@@ -204,17 +203,20 @@ class Variable:
         self.aggregation = aggregation
         self.synchronization = synchronization
         self._strategy = _context.current().strategy
-        _check_value(name, initial_value)
+        if _context.current().traced_before and _core.tracing():
+            raise ValueError(
+                f"[{name or 'Variable'}] a function makes variables in its first call only: got "
+                "one while it is traced again; create it once, "
+                "`if self.w is None: self.w = tf.Variable(...)`, or outside."
+            )
+        if callable(initial_value):
+            with _context.init_scope():
+                initial_value = initial_value()
+        value = _known(name, initial_value, dtype)
         with _context.init_scope():
-            value = initial_value() if callable(initial_value) else initial_value
-            _check_value(name, value)
-            value = convert_to_tensor(value, dtype)
             _check_shape(value, shape)
-            if aggregation is VariableAggregation.MEAN and not as_dtype(value._dtype).is_floating:
-                raise ValueError(
-                    f"[Variable] aggregation MEAN needs floats: got dtype {value._dtype}; use SUM "
-                    "or ONLY_FIRST_REPLICA."
-                )
+            if aggregation is VariableAggregation.MEAN:
+                check_dtype(name or "Variable", aggregation, as_dtype(value._dtype))
             replicas = self._strategy.num_replicas_in_sync if self._strategy and on_read else 1
             first = [value] * replicas
             if aggregation is VariableAggregation.SUM and replicas > 1:
@@ -225,6 +227,9 @@ class Variable:
                 self._strategy.processes if self._strategy else (),
             )
             _owners.add(self)
+        arguments = _context.current().arguments
+        if arguments is not None and _core.tracing():
+            arguments.made.append((self._cell.name, weakref.ref(self)))
 
     @property
     def name(self) -> str:
@@ -246,7 +251,7 @@ class Variable:
         if context is not None:
             self._check_strategy(context.strategy)
         if self._cell.component_count > 1 and not _context.inside_run():
-            return self._read_all()
+            return of_copies(self)
         _core.count_reads()  # GradientTape.watched_variables asks for them
         return _core.read_variable(self._cell)
 
@@ -260,17 +265,6 @@ class Variable:
             f"{running.num_replicas_in_sync}; create it in the scope of the strategy that runs, or "
             "restore a checkpoint there."
         )
-
-    def _read_all(self) -> Tensor:
-        values = self._cell.components()
-        total: Tensor = values[0]
-        if self.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
-            return total
-        for value in values[1:]:
-            total = _ops.add(total, value)
-        if self.aggregation is VariableAggregation.MEAN:
-            total = total / float(len(values))
-        return total
 
     def value(self) -> Tensor:
         """The present value as a tensor."""
@@ -286,25 +280,18 @@ class Variable:
 
     def _aggregated(self, value: Any) -> Tensor:
         """What an assignment inside `run` stores: the replicas' values made one."""
-        tensor = value if type(value) is Tensor else match(value, self._as_tensor())
+        tensor = value if type(value) is Tensor else match(value, self._cell)
         context = _context.current().replica_context
-        if context is None or context.num_replicas_in_sync == 1 or self._cell.component_count > 1:
+        if context is None:
             return tensor
-        if self.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
-            first = _ops.cast(
-                _ops.equal(_ops.replica_id(), Tensor(np.zeros((), np.int64))), dtype=tensor._dtype
-            )
-            summed: Tensor = context.all_reduce("sum", _ops.mul(tensor, first))
-            return summed
-        if self.aggregation is VariableAggregation.NONE:
-            return tensor
-        if self.aggregation is VariableAggregation.SUM and not isinstance(value, Tensor):
+        self._check_strategy(context.strategy)
+        is_sum = self.aggregation is VariableAggregation.SUM
+        if is_sum and not isinstance(value, Tensor) and assigning_replicas(self):
             raise ValueError(
                 f"[{self._cell.name}] a Python number has no copy per replica to sum: got {value}; "
                 "assign a tensor."
             )
-        reduced: Tensor = context.all_reduce(self.aggregation.name.lower(), tensor)
-        return reduced
+        return aggregated(self, tensor)
 
     def assign(self, value: Any, use_locking: bool = False, name: str | None = None,
                read_value: bool = True) -> Variable:  # fmt: skip
@@ -314,15 +301,15 @@ class Variable:
             TypeError: Another dtype.
             ValueError: Another shape.
         """
-        tensor = self._aggregated(value)
-        self._note(tensor)
+        return self._store(self._aggregated(value))
+
+    def _store(self, value: Tensor) -> Variable:
+        """Sets the value, which is one for all replicas that share the copy."""
+        self._note(value)
         if self._cell.component_count > 1 and not _context.inside_run():
-            count = self._cell.component_count
-            if self.aggregation is VariableAggregation.SUM:
-                tensor = tensor / float(count)
-            self._cell.set([tensor] * count)
+            set_copies(self, value)
         else:
-            _core.write_variable(self._cell, tensor)
+            _core.write_variable(self._cell, value)
         return self
 
     def assign_add(self, delta: Any, use_locking: bool = False, name: str | None = None,
@@ -380,17 +367,14 @@ class Variable:
 
     def _checkpoint_state(self) -> dict[str, Any]:
         with _context.init_scope():  # asked for while a step is traced, too
-            value = np.asarray(self._read_all().numpy())
+            value = np.asarray(of_copies(self).numpy())
         value.flags.writeable = False  # a copy already
         return {"": value}
 
     def _restore_state(self, values: dict[str, Any]) -> None:
         with _context.init_scope():
             tensor = Tensor(np.ascontiguousarray(values[""]).reshape(self._cell._shape))
-            count = self._cell.component_count
-            if count > 1 and self.aggregation is VariableAggregation.SUM:
-                tensor = tensor / float(count)
-            self._cell.set([tensor] * count)
+            set_copies(self, tensor)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         array = np.asarray(self.numpy())
@@ -402,6 +386,9 @@ class Variable:
         return f"<samegrad.Variable {self.name!r} {kind}, {value}>"
 
     def _shown(self) -> str:
+        several = self._cell.component_count > 1
+        if several and self.aggregation is VariableAggregation.NONE:
+            return "one value per replica"
         if not _core.tracing():
             return "numpy=" + array_text(np.asarray(self.numpy()))
         tensor = self._as_tensor() if _context.settings.functions_run_eagerly else None
@@ -442,7 +429,7 @@ class Variable:
             "trainable": self.trainable, "name": self._cell.name, "aggregation": self.aggregation,
             "synchronization": self.synchronization, "constraint": self.constraint,
         }  # fmt: skip
-        return _unpickled, (np.asarray(self._read_all().numpy()), settings)
+        return _unpickled, (np.asarray(of_copies(self).numpy()), settings)
 
     def ref(self) -> Reference:
         """Stands for this variable as a key: equal to no other's, whatever their values.

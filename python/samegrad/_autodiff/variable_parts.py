@@ -7,38 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from samegrad import _core
+from samegrad._autodiff.aggregation import aggregated, aggregated_rows
 from samegrad._ops import gather, scatter
 from samegrad._ops.gather import Places
+from samegrad._ops.indexed_slices import IndexedSlices
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, match
 from samegrad.math import divide, multiply, unsorted_segment_prod
 
 if TYPE_CHECKING:
     from samegrad._autodiff.variable import Variable
-
-
-class IndexedSlices:
-    """Rows of a larger tensor: what `Variable.scatter_add` and its like take.
-
-    Args:
-        values: The rows, along axis 0.
-        indices: Which rows they are.
-        dense_shape: Of the larger tensor; anything.
-
-    Example:
-        >>> import samegrad as tf
-        >>> v = tf.Variable([1.0, 2.0])
-        >>> v.scatter_add(tf.IndexedSlices(tf.constant([5.0]), tf.constant([1]))).numpy()
-        array([1., 7.], dtype=float32)
-    """
-
-    def __init__(
-        self, values: TensorLike, indices: TensorLike, dense_shape: TensorLike = None
-    ) -> None:
-        self.values, self.indices = convert_to_tensor(values), convert_to_tensor(indices)
-        self.dense_shape = dense_shape
-
-    def __repr__(self) -> str:
-        return f"IndexedSlices(values={self.values!r}, indices={self.indices!r})"
 
 
 def _slices(name: str, slices: Any) -> IndexedSlices:
@@ -66,11 +43,13 @@ def scattered_nd(
 ) -> Variable:
     """The same of elements or slices at any places."""
     old = variable._as_tensor()
-    values = match(updates, old)
+    places, values = aggregated_rows(
+        variable, f"scatter_{how}", convert_to_tensor(indices), match(updates, old)
+    )
     if how in _BY_FACTORS:
-        return variable.assign(_BY_FACTORS[how](old, _factors(old, indices, values)))
+        return variable._store(_BY_FACTORS[how](old, _factors(old, places, values)))
     change = getattr(scatter, f"tensor_scatter_nd_{how}")
-    return variable.assign(change(old, indices, values))
+    return variable._store(change(old, places, values))
 
 
 def _factors(old: Tensor, indices: TensorLike, values: Tensor) -> Tensor:
@@ -95,23 +74,35 @@ def assign_part(part: Tensor, value: TensorLike) -> Variable:
         )
     variable, key = origin
     old = variable._as_tensor()
+    value = match(value, old)
     entries = key if isinstance(key, tuple) else (key,)
     if any(isinstance(entry, Tensor) and entry._symbolic for entry in entries):
-        made: Variable = variable.assign(_with_element(old, entries, match(value, old)))
+        index, rows = _element(old, entries, value)
+        if _is_engine_variable(variable):
+            return scattered_nd("update", variable, index, rows)
+        made: Variable = variable.assign(scatter.tensor_scatter_nd_update(old, index, rows))
         return made
     sizes = [int(size) for size in old.shape]
     places = np.arange(old._numpy().size if not old._symbolic else int(np.prod(sizes)))
     chosen = places.reshape(sizes)[key]
-    values = _core.ops.broadcast_to(match(value, old), shape=list(chosen.shape))
+    values = _core.ops.broadcast_to(value, shape=list(chosen.shape))
+    if _is_engine_variable(variable):
+        values = aggregated(variable, values)
     flat = _core.ops.reshape(old, shape=[places.size])
     rows = _core.ops.reshape(values, shape=[chosen.size])
     changed = scatter.tensor_scatter_nd_update(flat, chosen.reshape(-1, 1), rows)
-    whole: Variable = variable.assign(_core.ops.reshape(changed, shape=sizes))
+    store = variable._store if _is_engine_variable(variable) else variable.assign
+    whole: Variable = store(_core.ops.reshape(changed, shape=sizes))
     return whole
 
 
-def _with_element(old: Tensor, entries: tuple[Any, ...], value: Tensor) -> Tensor:
-    """The tensor with another element, or slice of the last axes, at a place that a step computes.
+def _is_engine_variable(variable: Any) -> bool:
+    """Return whether parts are aggregated; Keras's variables aggregate what they become."""
+    return hasattr(variable, "_cell")
+
+
+def _element(old: Tensor, entries: tuple[Any, ...], value: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the index and the row of an element, or slice of the last axes, that a step computes.
 
     Raises:
         TypeError: An entry is neither a number nor a tensor of one.
@@ -128,7 +119,7 @@ def _with_element(old: Tensor, entries: tuple[Any, ...], value: Tensor) -> Tenso
     index = _core.ops.concat(*[_core.ops.reshape(p, shape=[1, 1]) for p in places], axis=1)
     rest = [int(size) for size in old.shape[len(places) :]]
     rows = _core.ops.reshape(_core.ops.broadcast_to(value, shape=rest), shape=[1, *rest])
-    return scatter.tensor_scatter_nd_update(old, index, rows)
+    return index, rows
 
 
 def install(cls: type[Variable]) -> None:

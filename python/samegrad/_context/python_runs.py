@@ -15,32 +15,6 @@ class ReadsData(BaseException):
     fixed = False  # whatever the numbers of examples are
 
 
-class MakesVariable(ReadsData):
-    """Leaves a trace that came to a variable made of values of the step.
-
-    Python runs that one call, and the variable is there when the next one is traced.
-
-    Args:
-        refusal: What the error says where a call makes such a variable again.
-    """
-
-    def __init__(self, refusal: str) -> None:
-        super().__init__()
-        self.refusal = refusal
-
-
-def leave_to_make_a_variable(refusal: str) -> None:
-    """Called before a variable is made of what a trace computes.
-
-    Raises:
-        MakesVariable: A function is being traced.
-        ValueError: Inside `Strategy.run`, or in a trace of samegrad's own.
-    """
-    if _context.current().tracing_function and not _context.inside_run():
-        raise MakesVariable(refusal)
-    raise ValueError(refusal)
-
-
 def leave_trace(refusal: str) -> None:
     """Called before what only Python can do; nothing happens in eager code.
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from samegrad._autodiff.trace_agreement import Agreement
     from samegrad._control.requirements import Requirement
     from samegrad._function.reads_data import CompiledRuns
+    from samegrad._function.traced_arguments import TracedArguments
     from samegrad.distribute._replica_context import ReplicaContext
     from samegrad.distribute._strategy import Strategy
 
@@ -41,6 +42,12 @@ class Context(NamedTuple):
     converting: bool = False
     # Whether a function is being traced.
     tracing_function: bool = False
+    # Whether it was traced before: then it makes no further variables.
+    traced_before: bool = False
+    # Of the program that is being traced; None in traces of data functions.
+    arguments: TracedArguments | None = None
+    # Whether these have values: get_concrete_function passes stand-ins.
+    arguments_given: bool = True
     # Whether text is made that is shown later: what has no value yet is named by its type.
     describing: bool = False
     # Inside a function that reads data: the compiled forms of what it runs.

@@ -17,7 +17,7 @@ from samegrad._context import state as _context
 from samegrad._context.user_code import call_converted
 from samegrad._function.concrete import ConcreteFunction
 from samegrad._function.lengths import LengthTraces, RelaxedShapes
-from samegrad._function.reads_data import CompiledRuns, MakesVariable, ReadsData
+from samegrad._function.reads_data import CompiledRuns, ReadsData
 from samegrad._function.signature import InputSignature
 from samegrad._function.trace import TracedProgram, check_not_ragged
 from samegrad._function.traces import Traces
@@ -133,7 +133,6 @@ class Function:
         self._programs: dict[Any, TracedProgram | ReadsData] = {}
         self._bound: dict[Any, TracedProgram | ReadsData] = {}
         self._runs = CompiledRuns()
-        self._run_by_python: set[Any] = set()  # keys of arguments of such calls, the last ones
         self._tracing = threading.RLock()
         # Attributes of a callable object (a layer) are none of a function's.
         plain = inspect.isroutine(python_function)
@@ -183,7 +182,8 @@ class Function:
         """What a trace for these arguments gives: its tensors have shapes and no values."""
         if _core.tracing() or _context.settings.functions_run_eagerly:
             return None
-        program = self._program(_core.Arguments(args, kwargs, lengths), args, kwargs, lengths)
+        with _context.changed(arguments_given=False):
+            program = self._program(_core.Arguments(args, kwargs, lengths), args, kwargs, lengths)
         return None if program is None else program.result
 
     def _open_axes(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[int]:
@@ -216,15 +216,12 @@ class Function:
             return self._called(args, kwargs, lengths)
         program = self._program(arguments, args, kwargs, lengths)
         if program is None:
-            return self._read_data(args, kwargs, arguments.key)
+            return self._read_data(args, kwargs)
         tick()
         return program.run(arguments)
 
-    def _read_data(self, args: Any, kwargs: dict[str, Any], key: Any) -> Any:
+    def _read_data(self, args: Any, kwargs: dict[str, Any]) -> Any:
         """Runs a function that reads data: its loop is Python's, its steps are compiled."""
-        if len(self._run_by_python) >= _KEPT_BOUND:
-            self._run_by_python.clear()
-        self._run_by_python.add(key)
         with _context.changed(compiled_runs=self._runs, converting=self._autograph):
             try:
                 return self._python(*args, **kwargs)
@@ -262,10 +259,6 @@ class Function:
                     known = self._lengths.program(key[:-1], arguments)
                     if known is None:
                         known = self._trace_counted(args, kwargs, key, arguments, lengths)
-                    if isinstance(known, MakesVariable):
-                        if arguments.key in self._run_by_python:
-                            raise ValueError(known.refusal)
-                        return None
                     self._programs.setdefault(key, known)
                     if known.fixed:
                         self._bound[key, arguments.sizes] = known
@@ -303,12 +296,23 @@ class Function:
             return ReadsData()
         check_not_ragged((args, kwargs), "arguments")
         try:
-            with _context.changed(tracing_function=True):
-                return TracedProgram(
+            before = self._traced_before(args, kwargs)
+            with _context.changed(tracing_function=True, traced_before=before):
+                program = TracedProgram(
                     self._traced, args, kwargs, replicas, look, self._numbers_change, lengths
                 )
+            program.check_variables()
+            return program
         except ReadsData as reads:
             return reads.with_traceback(None)
+
+    def _traced_before(self, args: Any, kwargs: dict[str, Any]) -> bool:
+        """Whether there is a program for these objects: a method has calls of each object."""
+        objects = _objects_of(_core.Arguments(args, kwargs).key)
+        return any(
+            isinstance(known, TracedProgram) and _objects_of(key[0]) == objects
+            for key, known in self._programs.items()
+        )
 
     def explain(self, *args: Any, measure: int = 0, **kwargs: Any) -> str:
         """Phases, loops, memory and times of the step for these arguments.
@@ -340,6 +344,11 @@ class Function:
                 "see Strategy.explain for its steps\n"
             )
         return program.explain(arguments, measure)
+
+
+def _objects_of(key: Any) -> Any:
+    """Return the objects in a key of arguments: neither tensors nor numbers."""
+    return key[1] if isinstance(key, tuple) else ()
 
 
 @overload

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from samegrad._context.python_runs import MakesVariable, ReadsData, leave_trace
+from samegrad._context.python_runs import ReadsData, leave_trace
 
 _KEPT = 32
 
@@ -71,4 +71,4 @@ def _filled(cell: Any) -> bool:
     return True
 
 
-__all__ = ["CompiledRuns", "MakesVariable", "ReadsData", "note_read"]
+__all__ = ["CompiledRuns", "ReadsData", "note_read"]

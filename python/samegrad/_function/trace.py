@@ -20,6 +20,7 @@ from samegrad._base.tree import flatten, map_structure
 from samegrad._context import state as _context
 from samegrad._context.counted_numbers import questions
 from samegrad._control.requirements import Requirement, check_all
+from samegrad._function.traced_arguments import TracedArguments, with_captured
 from samegrad._tensor.per_replica import (
     PerReplica,
     TracedLocalResults,
@@ -66,6 +67,7 @@ class _Trace:
         lengths: Per array among the arguments, bits of the axes whose sizes are lengths.
         requirements: Those of the program, which the trace adds to.
         agreement: Of all traces of the program.
+        captured: The values per replica that the program found outside; the trace adds to them.
     """
 
     def __init__(
@@ -79,27 +81,31 @@ class _Trace:
         lengths: Sequence[int],
         requirements: dict[tuple[str, str], Requirement],
         agreement: Agreement,
+        captured: list[PerReplica],
     ) -> None:
         trace = self.trace = _core.Trace(replicas, members)
         batches: list[Tensor] = []
         shares: list[tuple[int, ...]] = []  # of those, the examples of each replica
         open_axes = itertools.chain(lengths, itertools.repeat(0))
 
+        def note(tensor: Any, value: Any) -> None:
+            place = tensor._example_axis if isinstance(tensor, Tensor) else None
+            if place is None:
+                return
+            batches.append(tensor)
+            if isinstance(value, PerReplica):
+                shares.append(tuple(part._shape[place[0]] for part in value.all_parts))
+
         def enter(value: Any) -> Any:
             entered = argument(value)
-            tensor = getattr(entered, "tensor", entered)
-            if isinstance(tensor, Tensor) and tensor._example_axis is not None:
-                batches.append(tensor)
+            note(getattr(entered, "tensor", entered), value)
             return entered
 
         def argument(value: Any) -> Any:
             value = _as_argument(value)
             if isinstance(value, PerReplica):
                 check_parts(value.all_parts)
-                whole = trace.argument(value.all_parts, next(open_axes))
-                if (place := whole._example_axis) is not None:
-                    shares.append(tuple(part._shape[place[0]] for part in value.all_parts))
-                return TracedPerReplica(whole)
+                return TracedPerReplica(trace.argument(value.all_parts, next(open_axes)))
             if isinstance(value, Tensor) and not value._symbolic:
                 return trace.argument([value], next(open_axes))
             return value
@@ -110,9 +116,9 @@ class _Trace:
             traced_args, traced_kwargs = map_structure(enter, (args, kwargs))
             if trace.uneven:
                 agreement.begin_trace()
-            if look:
-                trace.let_evaluate(_core.Arguments(args, kwargs))
-            with _context.changed(agreement=agreement if trace.uneven else None):
+            self.arguments = TracedArguments(trace, args, kwargs, captured, note, look)
+            agreed = agreement if trace.uneven else None
+            with _context.changed(agreement=agreed, arguments=self.arguments):
                 found = _context.recorded(fn, *traced_args, **traced_kwargs)
                 check_not_ragged(found, "results")
                 self.result = map_structure(_as_output, found)
@@ -155,13 +161,27 @@ class TracedProgram:
         lengths: Sequence[int] = (),
     ) -> None:
         requirements: dict[tuple[str, str], Requirement] = {}
-        agreement, members = Agreement(), list[int]()
-        traces: list[_Trace] = []
-        while not traces or members:
-            traces.append(
-                _Trace(fn, args, kwargs, replicas, look, members, lengths, requirements, agreement)
-            )
-            members = _without_trace(traces)
+        self._captured: list[PerReplica] = []
+
+        def trace_all() -> list[_Trace]:
+            requirements.clear()
+            agreement, members = Agreement(), list[int]()
+            traces: list[_Trace] = []
+            while not traces or members:
+                one = _Trace(
+                    fn, args, kwargs, replicas, look, members, lengths, requirements, agreement,
+                    self._captured,
+                )  # fmt: skip
+                traces.append(one)
+                members = _without_trace(traces)
+            return traces
+
+        traces = trace_all()
+        self._made = [made for one in traces for made in one.arguments.made]
+        if len(traces) > 1 and self._made:
+            traces = trace_all()  # one trace computed what the others found made
+        for one in traces:
+            one.arguments.enter_captured()
         self._requirements = list(requirements.values())
         self._result = _joined_results(traces)
         self._programs = _core.TracedPrograms(
@@ -173,7 +193,23 @@ class TracedProgram:
         self._compile(arguments)
         give_back()
 
+    def check_variables(self) -> None:
+        """Check that the variables which the function made are there for its next call.
+
+        Raises:
+            ValueError: One is not: each call would make another one.
+        """
+        for name, variable in self._made:
+            if variable() is None:
+                raise ValueError(
+                    f"[{name}] a function makes variables in its first call only: got one that "
+                    "nothing keeps, which each call would make again; create it once, "
+                    "`if self.w is None: self.w = tf.Variable(...)`, or outside."
+                )
+
     def _compile(self, arguments: _core.Arguments | None) -> bool:
+        if arguments is not None:
+            arguments = with_captured(arguments, self._captured)
         made = compiled(self._programs, arguments, self._numbers_change)
         if made is not None:
             self._step, self._constants = made
@@ -201,6 +237,8 @@ class TracedProgram:
 
     def explain(self, arguments: _core.Arguments | None = None, measure: int = 0) -> str:
         """Its phases, loops, memory and times with these arguments; so many runs are measured."""
+        if arguments is not None:
+            arguments = with_captured(arguments, self._captured)
         plan = str(self._step.explain(arguments, _runs(measure)))
         if not self.has_lengths:
             return plan
@@ -211,6 +249,8 @@ class TracedProgram:
     def run(self, arguments: _core.Arguments) -> Any:
         """One step with these arguments."""
         _core.count_reads()  # GradientTape.watched_variables asks for them
+        if self._captured:
+            arguments = with_captured(arguments, self._captured)
         outputs = self._step.run(arguments, self._constants)
         if self._requirements:
             check_all(self._requirements)

@@ -26,6 +26,7 @@ from samegrad._keras.updates import update_all
 from samegrad._keras.variable import Variable as KerasVariable
 from samegrad._keras.variable import tracked_wrapper
 from samegrad._keras.whole import building, changing
+from samegrad._ops.indexed_slices import IndexedSlices
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
 from samegrad.nn._loss_scaling import all_reduce_sum
 from samegrad.train._trackable import restore_pending
@@ -242,10 +243,14 @@ def _pairs(name: str, grads_and_vars: Any) -> list[tuple[Any, Any]]:
                 f"{shown(pair)}; pass zip(gradients, variables)."
             )
         gradient, variable = pair
+        if isinstance(gradient, IndexedSlices):
+            gradient = convert_to_tensor(
+                IndexedSlices(gradient.values, gradient.indices, variable.shape)
+            )
         if type(gradient) is Tensor and gradient._shape == getattr(variable, "shape", None):
             pairs.append((gradient, variable))
             continue
-        sizes = [tuple(getattr(part, "shape", ())) for part in pair]
+        sizes = [tuple(getattr(part, "shape", ())) for part in (gradient, variable)]
         if gradient is not None and sizes[0] != sizes[1]:
             raise ValueError(
                 f"[{name}] a gradient has the shape of its variable: got {sizes[0]} for "

@@ -10,6 +10,7 @@ from keras.src.backend.common.variables import Variable as KerasVariable
 
 import samegrad as tf
 from samegrad import _core
+from samegrad._autodiff.aggregation import VariableAggregation, check_dtype
 from samegrad._autodiff.variable import Variable as EngineVariable
 from samegrad._context import state as _context
 from samegrad._keras.conversion import convert_to_tensor
@@ -148,18 +149,18 @@ class Variable(KerasVariable):  # type: ignore[misc]
 
     def _one_value(self, context: Any, value: Tensor) -> Tensor:
         """What all replicas store of what each assigns."""
+        self._check_dtype(value)
         if self._aggregation == "sum":
             return self._collected(context, value)
         if self._aggregation == "mean":
             mean: Tensor = context.all_reduce("mean", value)
             return mean
         if self._aggregation == "only_first_replica":
-            first = _ops.equal(_ops.replica_id(), convert_to_tensor(0, "int64"))
-            of_first: Tensor = context.all_reduce(
-                "sum", value * _ops.cast(first, dtype=value._dtype)
-            )
-            return of_first
+            return _ops.collective_broadcast(value)
         return value
+
+    def _check_dtype(self, value: Tensor) -> None:
+        check_dtype(self.path, VariableAggregation[self._aggregation.upper()], value.dtype)
 
     def _collected(self, context: Any, value: Tensor) -> Tensor:
         """What a metric's variable becomes, where each replica makes a value of the present one.
@@ -197,6 +198,7 @@ class Variable(KerasVariable):  # type: ignore[misc]
         if context is not None and summed and not in_stateless_scope():
             # In the value's dtype, as one device adds the examples up.
             of_replica = value if isinstance(value, Tensor) else self._convert_to_tensor(value)
+            self._check_dtype(of_replica)
             value = context.all_reduce("sum", of_replica)
         change, now = self._convert_to_tensor(value, self._dtype), self.value
         if type(now) is Tensor and now._dtype == change._dtype and now._shape == change._shape:

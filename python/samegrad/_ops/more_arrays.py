@@ -12,6 +12,7 @@ from samegrad._base.dtypes import DTypeLike, as_dtype
 from samegrad._core import InvalidArgumentError
 from samegrad._ops.arrays import cast, identity, reshape, shape, stack
 from samegrad._ops.gather import boolean_mask
+from samegrad._ops.indexed_slices import on_values
 from samegrad._ops.norms import clip_by_value
 from samegrad._ops.scatter import scatter_nd, tensor_scatter_nd_update
 from samegrad._tensor import sizes as _sizes
@@ -92,17 +93,22 @@ def saturate_cast(value: TensorLike, dtype: DTypeLike, name: str | None = None) 
 
 
 def scalar_mul(scalar: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
-    """A number times each element.
+    """A number times each element, or each row of `IndexedSlices`.
 
     Example:
         >>> scalar_mul(2.0, [1.0, 3.0]).numpy()
         array([2., 6.], dtype=float32)
     """
-    tensor = convert_to_tensor(x)
-    factor = convert_to_tensor(scalar, dtype_hint=tensor.dtype)
-    if factor._rank:
-        raise ValueError(f"[scalar_mul] scalar must have no axes: got shape {factor._shape}.")
-    return factor * tensor
+
+    def multiplied(value: TensorLike) -> Tensor:
+        tensor = convert_to_tensor(value)
+        factor = convert_to_tensor(scalar, dtype_hint=tensor.dtype)
+        if factor._rank:
+            raise ValueError(f"[scalar_mul] scalar must have no axes: got shape {factor._shape}.")
+        return factor * tensor
+
+    found: Tensor = on_values(multiplied, x)
+    return found
 
 
 def slice_(input_: TensorLike, begin: Any, size: Any, name: str | None = None) -> Tensor:

@@ -10,6 +10,7 @@ import numpy as np
 from samegrad import _core
 from samegrad._base.dtypes import as_dtype
 from samegrad._base.shown import shown
+from samegrad._ops.indexed_slices import IndexedSlices, on_values
 from samegrad._tensor.axes import axes_of
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, match, pair
 
@@ -109,11 +110,18 @@ def clip_by_value(t: TensorLike, clip_value_min: TensorLike, clip_value_max: Ten
                   name: str | None = None) -> Tensor:  # fmt: skip
     """Each element, not below the first bound and not above the second.
 
+    Of `IndexedSlices` it clips the rows.
+
     Example:
         >>> clip_by_value([-2.0, 0.5], -1.0, 1.0).numpy()
         array([-1. ,  0.5], dtype=float32)
     """
-    return _ops.minimum(*pair(_ops.maximum(*pair(t, clip_value_min)), clip_value_max))
+
+    def clipped(x: TensorLike) -> Tensor:
+        return _ops.minimum(*pair(_ops.maximum(*pair(x, clip_value_min)), clip_value_max))
+
+    found: Tensor = on_values(clipped, t)
+    return found
 
 
 def clip_by_norm(t: TensorLike, clip_norm: TensorLike, axes: Any = None,
@@ -121,7 +129,7 @@ def clip_by_norm(t: TensorLike, clip_norm: TensorLike, axes: Any = None,
     """The tensor, scaled down where its euclidean norm is above `clip_norm`.
 
     Args:
-        t: Floats.
+        t: Floats; of `IndexedSlices`, the rows.
         clip_norm: The largest norm: a number, or a tensor that broadcasts.
         axes: Those that the norm is taken over; default all.
         name: Ignored.
@@ -133,17 +141,22 @@ def clip_by_norm(t: TensorLike, clip_norm: TensorLike, axes: Any = None,
         >>> clip_by_norm([3.0, 4.0], 1.0).numpy().round(1)
         array([0.6, 0.8], dtype=float32)
     """
-    x = _floats("clip_by_norm", t)
-    length = root_of_squares(_square_sum(x, axes_of(x, axes), keepdims=axes is not None))
-    limit = match(clip_norm, x)
-    return x * limit / _ops.maximum(length, limit)
+
+    def clipped(value: TensorLike) -> Tensor:
+        x = _floats("clip_by_norm", value)
+        length = root_of_squares(_square_sum(x, axes_of(x, axes), keepdims=axes is not None))
+        limit = match(clip_norm, x)
+        return x * limit / _ops.maximum(length, limit)
+
+    found: Tensor = on_values(clipped, t)
+    return found
 
 
 def global_norm(t_list: Iterable[TensorLike | None], name: str | None = None) -> Tensor:
     """The euclidean norm of all elements of several tensors together.
 
     Args:
-        t_list: Floats, each of any shape; None is left out.
+        t_list: Floats, each of any shape, or `IndexedSlices`, whose rows count; None is left out.
         name: Ignored.
 
     Returns:
@@ -157,7 +170,7 @@ def global_norm(t_list: Iterable[TensorLike | None], name: str | None = None) ->
         >>> float(global_norm([[3.0], None, [[4.0]]]))
         5.0
     """
-    tensors = [x for x in _listed("global_norm", t_list) if x is not None]
+    tensors = _all_floats("global_norm", _listed("global_norm", t_list))
     return _ops.cast(_global_norm(tensors), dtype=tensors[0]._dtype if tensors else "float32")
 
 
@@ -171,7 +184,8 @@ def clip_by_global_norm(
     limit is one for the sum.
 
     Args:
-        t_list: Floats, each of any shape; None stays None.
+        t_list: Floats, each of any shape, or `IndexedSlices`, whose rows are scaled; None stays
+            None.
         clip_norm: The largest norm, one positive number.
         use_norm: The norm, where it is known already; default `global_norm(t_list)`.
         name: Ignored.
@@ -191,7 +205,7 @@ def clip_by_global_norm(
     """
     who = "clip_by_global_norm"
     listed = _listed(who, t_list)
-    tensors = [x for x in listed if x is not None]
+    tensors = _all_floats(who, listed)
     given = None if use_norm is None else convert_to_tensor(use_norm)
     length = _global_norm(tensors) if given is None else _ops.cast(given, dtype="float64")
     limit = convert_to_tensor(clip_norm, "float64" if isinstance(clip_norm, int | float) else None)
@@ -200,7 +214,12 @@ def clip_by_global_norm(
         if number._rank:
             raise ValueError(f"[{who}] {what} must be one number: got shape {number._shape}.")
     scale = limit / _ops.maximum(length, limit) + (length - length)
-    clipped = [None if x is None else x * _ops.cast(scale, dtype=x._dtype) for x in listed]
+
+    def scaled(value: TensorLike) -> Tensor:
+        x = convert_to_tensor(value)
+        return x * _ops.cast(scale, dtype=x._dtype)
+
+    clipped = [None if x is None else on_values(scaled, x) for x in listed]
     if given is not None:
         return clipped, given
     return clipped, _ops.cast(length, dtype=tensors[0]._dtype if tensors else "float32")
@@ -213,11 +232,17 @@ def _floats(who: str, value: TensorLike) -> Tensor:
     return x
 
 
-def _listed(who: str, tensors: Any) -> list[Tensor | None]:
+def _listed(who: str, tensors: Any) -> list[Any]:
     single = isinstance(tensors, str | bytes | Mapping | Tensor) or hasattr(tensors, "_as_tensor")
     if single or not isinstance(tensors, Iterable):
         raise TypeError(f"[{who}] t_list must be a list of tensors: got {shown(tensors)}.")
-    return [None if x is None else _floats(who, x) for x in tensors]
+    return list(tensors)
+
+
+def _all_floats(who: str, tensors: list[Any]) -> list[Tensor]:
+    """Return those that are not None; of slices, the rows."""
+    values = (x.values if isinstance(x, IndexedSlices) else x for x in tensors)
+    return [_floats(who, x) for x in values if x is not None]
 
 
 def _square_sum(x: Tensor, axes: Any, keepdims: bool = False) -> Tensor:

@@ -287,8 +287,8 @@ def number(value: float, dtype: str) -> Tensor:
     return made
 
 
-def match(value: TensorLike, like: Tensor) -> Tensor:
-    """The operand of an operator as a tensor with the dtype of the other one."""
+def match(value: TensorLike, like: Tensor | _core.StateVariable) -> Tensor:
+    """Return the operand of an operator as a tensor with the dtype of the other one."""
     if is_plain_number(value) and like._dtype in ("float32", "float64"):
         return number(value, like._dtype)
     if is_tensor(value) and not isinstance(value, Dim):

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from samegrad import _core
 from samegrad._base.shown import shown
 from samegrad._base.tree import map_structure
+from samegrad._context import state as _context
 from samegrad._core import Tensor
 
 
@@ -142,25 +143,18 @@ def local_results(value: Any, replicas: Iterable[int]) -> tuple[Any, ...]:
 
 
 def captured(value: PerReplica) -> TracedPerReplica:
-    """A value that a traced function found outside, as a constant of each replica.
+    """Return what stands for a value that a traced function found outside.
 
     Raises:
-        ValueError: It has examples; then it is an argument of the function.
+        ValueError: What is being traced runs on no replicas, as functions of datasets.
     """
-    parts = value.values
-    if len(parts) < len(value.all_parts):
+    arguments = _context.current().arguments
+    if arguments is None:
         raise ValueError(
-            "[PerReplica] a traced function used a value that it found outside, of which other "
-            "processes have a part: give it to the function as an argument."
+            "[PerReplica] a function that prepares data runs once, and not for each replica: got a "
+            "value per replica that it found outside; use it where the data is used."
         )
-    shapes = {tuple(part._shape) for part in parts}
-    if len(shapes) > 1 or any(part._example_axis is not None for part in parts):
-        raise ValueError(
-            "[PerReplica] a traced function used a batch that it found outside: give it to the "
-            "function as an argument, so that each call may have another one."
-        )
-    rows = _core.ops.concat(*[_core.ops.expand_dims(part, axes=(0,)) for part in parts], axis=0)
-    return TracedPerReplica(_core.ops.gather(rows, _core.ops.replica_id()))
+    return arguments.capture(value)
 
 
 def check_parts(parts: Sequence[Tensor]) -> None:

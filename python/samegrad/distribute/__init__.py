@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from samegrad._autodiff.variable import VariableAggregation, VariableSynchronization
+from samegrad._autodiff.aggregation import VariableAggregation, VariableSynchronization
 from samegrad._context.state import (
     get_replica_context,
     get_strategy,

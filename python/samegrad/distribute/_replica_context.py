@@ -10,6 +10,7 @@ from samegrad._base.tree import map_structure
 from samegrad._context import state as _context
 from samegrad._context.counted_numbers import questions
 from samegrad._context.user_code import converted
+from samegrad._ops.indexed_slices import IndexedSlices
 from samegrad._tensor.per_replica import TracedPerReplica
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
 from samegrad.distribute._gather import all_gather
@@ -45,13 +46,27 @@ class ReplicaContext:
     def all_reduce(self, reduce_op: ReduceOp | str, value: Any) -> Any:
         """The sum or mean over the replicas of a tensor or a structure of them.
 
+        `IndexedSlices` of all replicas become one; a mean divides their rows.
+
         Raises:
             ValueError: Another reduction, or a tensor that counts examples.
         """
         op = reduce_name(reduce_op)
-        if self.num_replicas_in_sync == 1:
-            return map_structure(convert_to_tensor, value)
-        return map_structure(lambda v: _core.ops.all_reduce(convert_to_tensor(v), op=op), value)
+        several = self.num_replicas_in_sync > 1
+
+        def reduced(leaf: Any) -> Any:
+            if isinstance(leaf, IndexedSlices):
+                return self._reduced_slices(op, leaf) if several else leaf
+            tensor = convert_to_tensor(leaf)
+            return _core.ops.all_reduce(tensor, op=op) if several else tensor
+
+        return map_structure(reduced, value)
+
+    def _reduced_slices(self, op: str, slices: IndexedSlices) -> IndexedSlices:
+        values, indices = self.all_gather((slices.values, slices.indices), axis=0)
+        if op == "mean":
+            values = values / float(self.num_replicas_in_sync)
+        return IndexedSlices(values, indices, slices.dense_shape)
 
     def all_gather(self, value: Any, axis: int, options: Any = None) -> Any:
         """The parts of all replicas, one after the other along an axis, on each of them.

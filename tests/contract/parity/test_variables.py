@@ -124,11 +124,14 @@ def test_a_variable_made_inside_run_is_one_for_all() -> None:
     parts = local(strategy, strategy.run(fn))
     assert all(part == parts[0] for part in parts)
 
-    def traced_start():
-        return tf.Variable(tf.random.normal((3,)))
+    def of_a_draw():
+        if len(made) < 2:
+            made.append(tf.Variable(tf.random.normal((3,)) + rid()))
+        return made[1].read_value()
 
-    with pytest.raises(ValueError, match="lambda"):
-        strategy.run(traced_start)
+    first, second = (local(strategy, strategy.run(of_a_draw)) for _ in range(2))
+    assert len(made) == 2
+    assert all(part == first[0] for part in first + second)
 
 
 @pytest.mark.parity("variables: a checkpoint of ON_READ SUM 4|3 holds 7, 7 on 4 replicas")

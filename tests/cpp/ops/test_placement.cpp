@@ -103,6 +103,7 @@ TEST("a collective replicates, and what is read by its type alone gives nothing 
   Program p;
   const Value part = p.partial();
   CHECK_EQ(p.of("all_reduce", {part}), "replicated");
+  CHECK_EQ(p.of("collective_broadcast", {p.own}), "replicated");
   CHECK_EQ(p.of("full_like", {part}, FullAttrs{.value = 0.0}), "replicated");
   CHECK_EQ(p.of("full_like", {p.own}, FullAttrs{.value = 0.0}), "replicated");
   CHECK_EQ(p.of("random_uniform_like", {p.own}), "own");

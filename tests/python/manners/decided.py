@@ -32,7 +32,6 @@ OURS: dict[str, Any] = {
     ],
     # On logical CPUs TensorFlow's all-reduce fails.
     "sums_of_all_replicas_in_a_dict": ["tuple", [SUM, SUM]],
-    "variables_are_made_once": ["tensor", "float32", [], 1.0],
 }  # fmt: skip
 LACKING = {
     "parts_differ_off_the_first_axis": "may differ in the number of examples (axis 0) only",

@@ -54,6 +54,38 @@ same = strategy.run(lambda: {"seven": tf.constant(7)})
 assert len(strategy.experimental_local_results(same)) == len(strategy.own_replicas)
 say("equal on all", strategy.reduce("MEAN", same["seven"], axis=None))
 
+with strategy.scope():
+    first = tf.Variable(
+        [0.0, 0.0],
+        trainable=False,
+        aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
+    )
+    flag = tf.Variable(
+        False, trainable=False, aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA
+    )
+    rows = tf.Variable([2.0, 6.0, 1.0, 8.0, 3.0], aggregation=tf.VariableAggregation.MEAN)
+made = []
+
+
+def select(x):
+    number = tf.distribute.get_replica_context().replica_id_in_sync_group
+    first.assign(x / tf.reshape(tf.cast(number < 1, tf.float32), [1]) - 1.0)  # NaN, inf on others
+    flag.assign(tf.equal(number, 0))
+    rows.scatter_mul(tf.IndexedSlices(x + 2.0, tf.stack([number, number + 1])))
+    if not made:
+        made.append(tf.Variable(tf.random.normal([3])))
+        made.append(tf.Variable(x + 5.0))
+    return made[1] * 1.0
+
+
+for name, call in (("bare", strategy.run), ("traced", tf.function(strategy.run))):
+    say(f"made in run, {name}", strategy.gather(call(select, args=(ids,)), axis=0))
+    say(f"of the first replica, {name}", [*first.numpy(), flag.numpy()])
+    say(f"rows, {name}", rows)
+    say(f"made, {name}", made[0])
+say("captured", tf.function(lambda: strategy.gather(ids, axis=0))())
+say("captured sum", tf.function(lambda: strategy.reduce("SUM", ids, axis=None))())
+
 dataset = strategy.experimental_distribute_dataset(
     tf.data.Dataset.range(11).map(lambda x: x * 2).batch(4)
 )
