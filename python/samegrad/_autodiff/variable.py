@@ -61,6 +61,8 @@ def _check_value(name: str | None, value: Any) -> None:
             "value is computed in it: give a function, Variable(lambda: ...), create it outside, "
             "or keep it from the first call on."
         )
+    if value is None:
+        raise ValueError(f"[{name or 'Variable'}] initial_value must be given: got None.")
     if is_text(value):
         raise TypeError(
             f"[{name or 'Variable'}] variables hold numbers, which steps compute with: got text "
@@ -172,11 +174,11 @@ class Variable:
         trainable: Whether a tape watches it; default True (False with ON_READ).
         name: For messages and checkpoints.
         dtype: Of the values; default that of `initial_value`.
-        shape: That of `initial_value`, checked; None in it: any size.
-        aggregation: What an assignment inside `Strategy.run` does with the replicas' values.
-        synchronization: ON_READ gives every replica a copy of its own.
         constraint: A function from the value to one that is allowed, which who updates the
             variable may call: `variable.assign(variable.constraint(variable))`.
+        synchronization: ON_READ gives every replica a copy of its own.
+        aggregation: What an assignment inside `Strategy.run` does with the replicas' values.
+        shape: That of `initial_value`, checked; None in it: any size.
 
     Example:
         >>> v = Variable([1.0, 2.0])
@@ -188,21 +190,26 @@ class Variable:
 
     def __init__(
         self,
-        initial_value: Any,
+        initial_value: Any = None,
         trainable: bool | None = None,
         validate_shape: bool = True,
+        caching_device: Any = None,
         name: str | None = None,
+        variable_def: None = None,
         dtype: DTypeLike | None = None,
+        import_scope: str | None = None,
+        constraint: Callable[[Any], Any] | None = None,
         synchronization: VariableSynchronization = VariableSynchronization.AUTO,
         aggregation: VariableAggregation = VariableAggregation.NONE,
         shape: Any = None,
-        constraint: Callable[[Any], Any] | None = None,
+        experimental_enable_variable_lifting: bool = True,
     ) -> None:
-        self.constraint = constraint
+        if variable_def is not None:
+            raise NotImplementedError("[Variable] variable_def must be None: there are no graphs.")
         on_read = synchronization is VariableSynchronization.ON_READ
         self.trainable = (not on_read) if trainable is None else trainable
-        self.aggregation = aggregation
-        self.synchronization = synchronization
+        self.aggregation, self.synchronization = aggregation, synchronization
+        self.constraint = constraint
         self._strategy = _context.current().strategy
         _check_value(name, initial_value)
         with _context.init_scope():
