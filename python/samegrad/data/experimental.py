@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -239,9 +240,15 @@ def prefetch_to_device(device: Any, buffer_size: int | None = None) -> Callable[
 def _method(name: str) -> Callable[..., Callable[[Any], Any]]:
     """A method of datasets as older programs write it: a function for `Dataset.apply`."""
 
+    taken = inspect.signature(getattr(Dataset, name)).parameters
+    names = [each for each in taken if each not in ("self", "name")]
+    signature = inspect.Signature([taken[each] for each in names])
+
     def applied(*args: Any, **options: Any) -> Callable[[Any], Any]:
+        signature.bind(*args, **options)
         return lambda dataset: getattr(dataset, name)(*args, **options)
 
+    vars(applied)["__signature__"] = signature
     applied.__name__ = applied.__qualname__ = name
     applied.__doc__ = f"""A function for `Dataset.apply`: `Dataset.{name}`, as older programs write.
 
