@@ -205,7 +205,7 @@ class Variable:
         experimental_enable_variable_lifting: bool = True,
     ) -> None:
         if variable_def is not None:
-            raise NotImplementedError("[Variable] variable_def must be None: there are no graphs.")
+            raise ValueError(f"[Variable] variable_def must be None: got {shown(variable_def)}.")
         on_read = synchronization is VariableSynchronization.ON_READ
         self.trainable = (not on_read) if trainable is None else trainable
         self.aggregation, self.synchronization = aggregation, synchronization
