@@ -239,7 +239,6 @@ def prefetch_to_device(device: Any, buffer_size: int | None = None) -> Callable[
 
 def _method(name: str) -> Callable[..., Callable[[Any], Any]]:
     """A method of datasets as older programs write it: a function for `Dataset.apply`."""
-
     taken = inspect.signature(getattr(Dataset, name)).parameters
     names = [each for each in taken if each not in ("self", "name")]
     signature = inspect.Signature([taken[each] for each in names])
