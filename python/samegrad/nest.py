@@ -11,14 +11,14 @@ from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
 
 
-def is_nested(nested: Any) -> bool:
-    """Whether a value is a structure: a list, a tuple, a dict, or another sequence but a string.
+def is_nested(seq: Any) -> bool:
+    """Return whether a value is a list, a tuple, a dict, or another sequence but a string.
 
     Example:
         >>> is_nested([]), is_nested({"a": 1}.values()), is_nested("abc"), is_nested(None)
         (True, True, False, False)
     """
-    return _structures.is_nested(nested)
+    return _structures.is_nested(seq)
 
 
 def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:

@@ -48,8 +48,10 @@ def _known(name: str | None, given: Any, dtype: DTypeLike | None) -> Tensor:
 
     Raises:
         TypeError: It is text.
-        ValueError: It has no value while the step is traced.
+        ValueError: It is None, or has no value while the step is traced.
     """
+    if given is None:
+        raise ValueError(f"[{name or 'Variable'}] initial_value must be given: got None.")
     if is_text(given):
         raise TypeError(
             f"[{name or 'Variable'}] variables hold numbers, which steps compute with: got text "
@@ -171,11 +173,11 @@ class Variable:
         trainable: Whether a tape watches it; default True (False with ON_READ).
         name: For messages and checkpoints.
         dtype: Of the values; default that of `initial_value`.
-        shape: That of `initial_value`, checked; None in it: any size.
-        aggregation: What an assignment inside `Strategy.run` does with the replicas' values.
-        synchronization: ON_READ gives every replica a copy of its own.
         constraint: A function from the value to one that is allowed, which who updates the
             variable may call: `variable.assign(variable.constraint(variable))`.
+        synchronization: ON_READ gives every replica a copy of its own.
+        aggregation: What an assignment inside `Strategy.run` does with the replicas' values.
+        shape: That of `initial_value`, checked; None in it: any size.
 
     Example:
         >>> v = Variable([1.0, 2.0])
@@ -187,21 +189,26 @@ class Variable:
 
     def __init__(
         self,
-        initial_value: Any,
+        initial_value: Any = None,
         trainable: bool | None = None,
         validate_shape: bool = True,
+        caching_device: Any = None,
         name: str | None = None,
+        variable_def: None = None,
         dtype: DTypeLike | None = None,
+        import_scope: str | None = None,
+        constraint: Callable[[Any], Any] | None = None,
         synchronization: VariableSynchronization = VariableSynchronization.AUTO,
         aggregation: VariableAggregation = VariableAggregation.NONE,
         shape: Any = None,
-        constraint: Callable[[Any], Any] | None = None,
+        experimental_enable_variable_lifting: bool = True,
     ) -> None:
-        self.constraint = constraint
+        if variable_def is not None:
+            raise ValueError(f"[Variable] variable_def must be None: got {shown(variable_def)}.")
         on_read = synchronization is VariableSynchronization.ON_READ
         self.trainable = (not on_read) if trainable is None else trainable
-        self.aggregation = aggregation
-        self.synchronization = synchronization
+        self.aggregation, self.synchronization = aggregation, synchronization
+        self.constraint = constraint
         self._strategy = _context.current().strategy
         if _context.current().traced_before and _core.tracing():
             raise ValueError(

@@ -238,6 +238,12 @@ _BY_NAME = {
 # All but bfloat16, whose package is loaded where it is needed.
 _BY_NUMPY = {np.dtype(name): t for name, t in _BY_NAME.items() if name != "bfloat16"}
 _BY_PYTHON = {float: float32, int: int32, bool: bool_}
+# TensorFlow's numbers of dtypes, which its users give by position: tf.zeros(1, 1).
+_BY_NUMBER = {
+    1: "float32", 2: "float64", 3: "int32", 4: "uint8", 5: "int16", 6: "int8", 8: "complex64",
+    9: "int64", 10: "bool", 14: "bfloat16", 17: "uint16", 18: "complex128",
+    19: "float16", 22: "uint32", 23: "uint64",
+}  # fmt: skip
 _COMPLEX_BY_NAME = {t.name: t for t in (complex64, complex128)}
 _COMPLEX_BY_CHAR = {np.dtype(name).char: t for name, t in _COMPLEX_BY_NAME.items()}
 
@@ -271,7 +277,7 @@ def as_dtype(value: DTypeLike) -> DType:
             return _BY_NUMPY[dtype]
         name = dtype.name
     except (TypeError, ValueError):  # the latter of what has a dtype that NumPy does not know
-        name = str(value)
+        name = _name_of(value)
     if name not in _BY_NAME:
         raise _unknown(value)
     return _BY_NAME[name]
@@ -291,7 +297,12 @@ def complex_type(value: Any) -> DType | None:
     try:
         return _COMPLEX_BY_CHAR.get(np.dtype(value).char)  # whose name takes NumPy longer to make
     except (TypeError, ValueError):
-        return None
+        return _COMPLEX_BY_NAME.get(_name_of(value))
+
+
+def _name_of(value: object) -> str:
+    """Return the name of the dtype of a number, or the value as text."""
+    return _BY_NUMBER.get(value, str(value)) if type(value) is int else str(value)
 
 
 def any_dtype(type_value: Any) -> DType:

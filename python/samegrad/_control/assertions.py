@@ -106,7 +106,31 @@ def _comparison(
 
 
 assert_equal = _comparison("assert_equal", "equal to", math.equal)
-assert_none_equal = _comparison("assert_none_equal", "other than", math.not_equal)
+_assert_none_equal = _comparison("assert_none_equal", "other than", math.not_equal)
+
+
+def assert_none_equal(x: TensorLike, y: TensorLike, summarize: int | None = None,
+                      message: str | None = None, name: str | None = None) -> None:  # fmt: skip
+    """Raise unless every element of x is other than that of y.
+
+    In a traced function the error comes after the step that did not meet it.
+
+    Args:
+        x: A tensor.
+        y: One that broadcasts with it.
+        summarize: Ignored.
+        message: What the error begins with.
+        name: Ignored.
+
+    Raises:
+        InvalidArgumentError: It does not hold.
+
+    Example:
+        >>> assert_none_equal([1, 2], [2, 1])
+    """
+    _assert_none_equal(x, y, message)
+
+
 assert_less = _comparison("assert_less", "less than", math.less)
 assert_less_equal = _comparison("assert_less_equal", "at most", math.less_equal)
 assert_greater = _comparison("assert_greater", "greater than", math.greater)

@@ -66,7 +66,8 @@ def stop_gradient(input: TensorLike, name: str | None = None) -> Tensor:
 
 def matmul(a: TensorLike, b: TensorLike, transpose_a: bool = False, transpose_b: bool = False,
            adjoint_a: bool = False, adjoint_b: bool = False, a_is_sparse: bool = False,
-           b_is_sparse: bool = False, name: str | None = None) -> Tensor:  # fmt: skip
+           b_is_sparse: bool = False, output_type: DTypeLike | None = None, grad_a: bool = False,
+           grad_b: bool = False, name: str | None = None) -> Tensor:  # fmt: skip
     """The product of matrices (…, m, k) and (…, k, n); leading axes broadcast.
 
     Args:
@@ -78,6 +79,9 @@ def matmul(a: TensorLike, b: TensorLike, transpose_a: bool = False, transpose_b:
         adjoint_b: The same of b.
         a_is_sparse: Ignored.
         b_is_sparse: Ignored.
+        output_type: The dtype that is computed with, and that of the result; None: that of a and b.
+        grad_a: Ignored.
+        grad_b: Ignored.
         name: Ignored.
 
     Raises:
@@ -87,12 +91,14 @@ def matmul(a: TensorLike, b: TensorLike, transpose_a: bool = False, transpose_b:
         >>> matmul([[1.0, 2.0]], [[3.0], [4.0]]).numpy()
         array([[11.]], dtype=float32)
     """
+    if output_type is not None:
+        a, b = (cast(each, output_type) for each in pair(a, b))
     return _ops.matmul(
         *pair(a, b), transpose_a=transpose_a or adjoint_a, transpose_b=transpose_b or adjoint_b
     )
 
 
-def shape(input: TensorLike, out_type: DTypeLike = "int32", name: str | None = None) -> Tensor:
+def shape(input: TensorLike, out_type: DTypeLike | None = None, name: str | None = None) -> Tensor:
     """The sizes of the axes on this replica, as a vector.
 
     Example:
@@ -100,10 +106,10 @@ def shape(input: TensorLike, out_type: DTypeLike = "int32", name: str | None = N
         array([1, 2], dtype=int32)
     """
     x = convert_to_tensor(input)
-    return cast(with_dims(_ops.dimension_sizes(x), x.shape), out_type)
+    return cast(with_dims(_ops.dimension_sizes(x), x.shape), out_type or "int32")
 
 
-def size(input: TensorLike, out_type: DTypeLike = "int32", name: str | None = None) -> Tensor:
+def size(input: TensorLike, out_type: DTypeLike | None = None, name: str | None = None) -> Tensor:
     """The number of elements on this replica.
 
     Example:
@@ -111,7 +117,7 @@ def size(input: TensorLike, out_type: DTypeLike = "int32", name: str | None = No
         2
     """
     x = convert_to_tensor(input)
-    return cast(_ops.size_of(x, axes=axes_of(x, None)), out_type)
+    return cast(_ops.size_of(x, axes=axes_of(x, None)), out_type or "int32")
 
 
 def rank(input: TensorLike, name: str | None = None) -> Tensor:

@@ -214,11 +214,14 @@ zeros_like, ones_like = _like(text_arrays.zeros_like), _like(creation.ones_like)
 
 
 @in_place_of(creation.eye)
-def eye(*args: Any, **options: Any) -> Any:
-    dtype = complex_type(options.get("dtype"))
-    if dtype is None:
-        return creation.eye(*args, **options)
-    real = creation.eye(*args, **{**options, "dtype": dtype.real_dtype})
+def eye(
+    num_rows: Any, num_columns: Any = None, batch_shape: Any = None, dtype: Any = "float32",
+    name: str | None = None,
+) -> Any:  # fmt: skip
+    wanted = complex_type(dtype)
+    if wanted is None:
+        return creation.eye(num_rows, num_columns, batch_shape, dtype)
+    real = creation.eye(num_rows, num_columns, batch_shape, wanted.real_dtype)
     return ComplexTensor(real, creation.zeros_like(real))
 
 
@@ -277,12 +280,12 @@ def _constant(value: Any, wanted: DType | None, shape: Any) -> ComplexTensor:
     return of_each_part(lambda part: conversion.constant(part, shape=shape), made)
 
 
-def is_tensor(value: object) -> bool:
-    """Whether the value is a tensor or variable: of complex numbers, text, sparse, ragged, too.
+def is_tensor(x: object) -> bool:
+    """Return whether a value is a tensor (complex, text, sparse or ragged ones, too) or a variable.
 
     Example:
         >>> import samegrad as tf
         >>> tf.is_tensor(tf.constant(1.0)), tf.is_tensor(tf.constant("a")), tf.is_tensor(1.0)
         (True, True, False)
     """
-    return isinstance(value, ComplexTensor | Composite) or _given.is_tensor(value)
+    return isinstance(x, ComplexTensor | Composite) or _given.is_tensor(x)

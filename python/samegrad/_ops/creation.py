@@ -82,15 +82,33 @@ def ones_like(input: TensorLike, dtype: DTypeLike | None = None,
     return _ops.full_like(x if dtype is None else cast(x, dtype), value=1.0)
 
 
-def eye(num_rows: Any, num_columns: Any = None, dtype: DTypeLike = "float32",
-        name: str | None = None) -> Tensor:  # fmt: skip
-    """A matrix with ones on the diagonal.
+def eye(num_rows: Any, num_columns: Any = None, batch_shape: Any = None,
+        dtype: DTypeLike = "float32", name: str | None = None) -> Tensor:  # fmt: skip
+    """Return matrices with ones on the diagonal.
+
+    Args:
+        num_rows: Rows of each.
+        num_columns: Columns of each; None: as many as rows.
+        batch_shape: The sizes of leading axes; None: one matrix.
+        dtype: Of the elements.
+        name: Ignored.
+
+    Returns:
+        Shape [*batch_shape, num_rows, num_columns].
+
+    Raises:
+        ValueError: A size is negative.
 
     Example:
         >>> eye(2).numpy()
         array([[1., 0.],
                [0., 1.]], dtype=float32)
+        >>> eye(2, batch_shape=[3]).shape
+        (3, 2, 2)
     """
+    if batch_shape is not None:
+        one = eye(num_rows, num_columns, None, dtype)
+        return _sizes.broadcast(one, [*_sizes.sizes_of(batch_shape), *one.shape])
     rows = _sizes.size_of(num_rows)
     columns = rows if num_columns is None else _sizes.size_of(num_columns)
     if any(isinstance(size, int) and size < 0 for size in (rows, columns)):
@@ -178,20 +196,64 @@ def _range_of_sizes(bounds: list[Any], dtype: DTypeLike) -> Tensor:
     return cast(numbers, dtype)
 
 
-def linspace(start: float, stop: float, num: Any, name: str | None = None) -> Tensor:
-    """`num` numbers from start to stop, equally far apart, both ends included.
+def linspace(start: Any, stop: Any, num: Any, name: str | None = None,
+             axis: int = 0) -> Tensor:  # fmt: skip
+    """Return numbers from start to stop, equally far apart, both ends included.
+
+    Args:
+        start: First numbers: floats, or ints for results of float64.
+        stop: Last numbers; they broadcast with start.
+        num: How many.
+        name: Ignored.
+        axis: The axis of the result along which they are.
+
+    Returns:
+        A tensor of the floats' dtype, with one axis more than start and stop.
+
+    Raises:
+        ValueError: There is no such axis.
 
     Example:
         >>> linspace(0.0, 1.0, 3).numpy()
         array([0. , 0.5, 1. ], dtype=float32)
+        >>> linspace([0.0, 1.0], [2.0, 3.0], 3, axis=-1).numpy()
+        array([[0., 1., 2.],
+               [1., 2., 3.]], dtype=float32)
     """
     count = _sizes.size_of(num)
-    if isinstance(count, Dim):
-        place = _ops.cast(_sizes.iota(count), dtype="float64")
-        last = cast(convert_to_tensor(count - 1), "float64")
-        numbers = place * ((stop - start) / _ops.maximum(*pair(last, 1.0))) + start
-        return cast(where((place == last) & (last > 0), float(stop), numbers), "float32")
-    return convert_to_tensor(np.linspace(start, stop, count).tolist())
+    if isinstance(count, int) and count < 0:
+        raise ValueError(f"[linspace] num must not be negative: got {count}.")
+    ends = [_float64_of(x) for x in (start, stop)]
+    rank = max(x.ndim if isinstance(x, np.ndarray) else x._rank for x in ends) + 1
+    if not -rank <= axis < rank:
+        raise ValueError(f"[linspace] axis must lie in [{-rank}, {rank}): got {axis}.")
+    kinds = (as_dtype(x.dtype) for x in (start, stop) if hasattr(x, "dtype"))
+    kind = next(kinds, convert_to_tensor(start).dtype)
+    kind = kind if kind.is_floating else as_dtype("float64")
+    if isinstance(count, Dim) or not all(isinstance(x, np.ndarray) for x in ends):
+        first, last = map(convert_to_tensor, ends)
+        return cast(_linspace_of_tensors(first, last, count, axis % rank), kind)
+    return Tensor(np.asarray(np.linspace(ends[0], ends[1], count, axis=axis), kind._numpy))
+
+
+def _float64_of(value: Any) -> Any:
+    """Return an array of what is known, or a tensor: numbers are computed in float64."""
+    if isinstance(value, int | float | list | tuple | np.ndarray | np.generic):
+        return np.asarray(convert_to_tensor(value, "float64").numpy())
+    return cast(convert_to_tensor(value), "float64")
+
+
+def _linspace_of_tensors(first: Tensor, last: Tensor, count: Any, axis: int) -> Tensor:
+    """Compute as NumPy does, in what may be part of a step."""
+    both = first + last
+    first, last = (
+        _ops.expand_dims(_ops.broadcast_like(each, both), axes=[axis]) for each in (first, last)
+    )
+    place = _ops.cast(_sizes.iota(count), dtype="float64")
+    place = _ops.expand_dims(place, axes=[n for n in range(first._rank) if n != axis])
+    most = cast(convert_to_tensor(count - 1), "float64")
+    numbers = place * ((last - first) / _ops.maximum(*pair(most, 1.0))) + first
+    return where((place == most) & (most > 0), last, numbers)
 
 
 def meshgrid(*args: TensorLike, indexing: str = "xy", name: str | None = None) -> list[Tensor]:

@@ -28,6 +28,19 @@ def zeros_of(sizes: list[Any], dtype: str) -> Tensor:
     return _sizes.full(sizes, dtype)
 
 
+def check_policy(who: str, bad_indices_policy: str) -> None:
+    """Raise NotImplementedError unless indices outside of their axis are errors.
+
+    Example:
+        >>> check_policy("gather_nd", "ERROR")
+    """
+    if bad_indices_policy not in ("", "DEFAULT", "ERROR"):
+        raise NotImplementedError(
+            f"[{who}] bad_indices_policy must be 'ERROR': got {shown(bad_indices_policy)}; clip "
+            "the indices, or multiply by a mask."
+        )
+
+
 class Places:
     """Which rows of a table the indices name: the table is a tensor whose indexed axes are one.
 
@@ -125,7 +138,7 @@ def gather(params: TensorLike, indices: TensorLike, validate_indices: Any = None
 
 
 def gather_nd(params: TensorLike, indices: TensorLike, batch_dims: int = 0,
-              name: str | None = None) -> Tensor:  # fmt: skip
+              name: str | None = None, bad_indices_policy: str = "") -> Tensor:  # fmt: skip
     """The elements or slices of `params` that indices into its first axes name.
 
     Args:
@@ -133,6 +146,7 @@ def gather_nd(params: TensorLike, indices: TensorLike, batch_dims: int = 0,
         indices: Whole numbers of shape [..., k]: k indices into axes of params.
         batch_dims: Leading axes that params and indices share; those behind them are indexed.
         name: Ignored.
+        bad_indices_policy: "ERROR", or empty, which means it.
 
     Returns:
         Shape [..., *params.shape[batch_dims + k:]].
@@ -145,6 +159,7 @@ def gather_nd(params: TensorLike, indices: TensorLike, batch_dims: int = 0,
         >>> gather_nd([[1.0, 2.0], [3.0, 4.0]], [[1, 0], [0, 1]]).numpy()
         array([3., 2.], dtype=float32)
     """
+    check_policy("gather_nd", bad_indices_policy)
     dims = _sizes.whole(batch_dims, "batch_dims is a whole number")
     places = Places("gather_nd", convert_to_tensor(params), indices, dims)
     if dims:

@@ -28,7 +28,7 @@ def root_of_squares(squares: Tensor) -> Tensor:
 
 
 def norm(tensor: TensorLike, ord: Any = "euclidean", axis: Any = None,
-         keepdims: bool = False, name: str | None = None) -> Tensor:  # fmt: skip
+         keepdims: bool | None = None, name: str | None = None) -> Tensor:  # fmt: skip
     """The norm of vectors, or of matrices where `axis` is a pair.
 
     The gradient of a norm of 0 is 0, as PyTorch's; TensorFlow's of a Euclidean one is NaN there.
@@ -55,7 +55,7 @@ def norm(tensor: TensorLike, ord: Any = "euclidean", axis: Any = None,
     """
     if not isinstance(ord, str | int | float):
         raise TypeError(f"[norm] ord is 'euclidean', 'fro' or a number: got {shown(ord)}.")
-    x = convert_to_tensor(tensor)
+    x, keepdims = convert_to_tensor(tensor), bool(keepdims)
     axes = axes_of(x, axis)
     pair_of_axes = isinstance(axis, list | tuple) and len(axes) == 2
     if isinstance(axis, list | tuple) and len(axes) != 2 and ord != "euclidean":

@@ -6,14 +6,14 @@ import math
 from typing import Any
 
 from samegrad import _core
-from samegrad._ops.gather import Places, zeros_of
+from samegrad._ops.gather import Places, check_policy, zeros_of
 from samegrad._tensor import sizes as _sizes
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, pair
 
 _ops = _core.ops
 
 
-def scatter_nd(indices: TensorLike, updates: TensorLike, shape: Any,
+def scatter_nd(indices: TensorLike, updates: TensorLike, shape: Any, bad_indices_policy: str = "",
                name: str | None = None) -> Tensor:  # fmt: skip
     """Zeros, with the updates added where their indices say.
 
@@ -24,6 +24,7 @@ def scatter_nd(indices: TensorLike, updates: TensorLike, shape: Any,
         indices: Whole numbers of shape [..., k]: k indices into the first k axes.
         updates: Numbers of shape [..., *shape[k:]].
         shape: Of the result.
+        bad_indices_policy: "ERROR", or empty, which means it.
         name: Ignored.
 
     Raises:
@@ -34,12 +35,14 @@ def scatter_nd(indices: TensorLike, updates: TensorLike, shape: Any,
         >>> scatter_nd([[1], [3], [1]], [1.0, 2.0, 3.0], [4]).numpy()
         array([0., 4., 0., 2.], dtype=float32)
     """
+    check_policy("scatter_nd", bad_indices_policy)
     values = convert_to_tensor(updates)
     like = zeros_of(_sizes.sizes_of(shape), values._dtype)
     return Places("scatter_nd", like, indices).added(values)
 
 
 def tensor_scatter_nd_add(tensor: TensorLike, indices: TensorLike, updates: TensorLike,
+                          bad_indices_policy: str = "",
                           name: str | None = None) -> Tensor:  # fmt: skip
     """The tensor, with the updates added where their indices say.
 
@@ -47,6 +50,7 @@ def tensor_scatter_nd_add(tensor: TensorLike, indices: TensorLike, updates: Tens
         tensor: Numbers.
         indices: Whole numbers of shape [..., k]: k indices into the first k axes of the tensor.
         updates: Numbers of shape [..., *tensor.shape[k:]].
+        bad_indices_policy: "ERROR", or empty, which means it.
         name: Ignored.
 
     Raises:
@@ -57,11 +61,13 @@ def tensor_scatter_nd_add(tensor: TensorLike, indices: TensorLike, updates: Tens
         >>> tensor_scatter_nd_add([1.0, 2.0], [[1], [1]], [10.0, 20.0]).numpy()
         array([ 1., 32.], dtype=float32)
     """
+    check_policy("tensor_scatter_nd_add", bad_indices_policy)
     x, values = pair(tensor, updates)
     return x + Places("tensor_scatter_nd_add", x, indices).added(values)
 
 
 def tensor_scatter_nd_sub(tensor: TensorLike, indices: TensorLike, updates: TensorLike,
+                          bad_indices_policy: str = "",
                           name: str | None = None) -> Tensor:  # fmt: skip
     """The tensor, with the updates subtracted where their indices say.
 
@@ -69,6 +75,7 @@ def tensor_scatter_nd_sub(tensor: TensorLike, indices: TensorLike, updates: Tens
         tensor: Numbers.
         indices: Whole numbers of shape [..., k]: k indices into the first k axes of the tensor.
         updates: Numbers of shape [..., *tensor.shape[k:]].
+        bad_indices_policy: "ERROR", or empty, which means it.
         name: Ignored.
 
     Raises:
@@ -79,6 +86,7 @@ def tensor_scatter_nd_sub(tensor: TensorLike, indices: TensorLike, updates: Tens
         >>> tensor_scatter_nd_sub([1.0, 2.0], [[1], [1]], [10.0, 20.0]).numpy()
         array([  1., -28.], dtype=float32)
     """
+    check_policy("tensor_scatter_nd_sub", bad_indices_policy)
     x, values = pair(tensor, updates)
     return x - Places("tensor_scatter_nd_sub", x, indices).added(values)
 
@@ -114,6 +122,7 @@ def tensor_scatter_nd_update(tensor: TensorLike, indices: TensorLike, updates: T
 
 
 def tensor_scatter_nd_max(tensor: TensorLike, indices: TensorLike, updates: TensorLike,
+                          bad_indices_policy: str = "",
                           name: str | None = None) -> Tensor:  # fmt: skip
     """The tensor, or the largest of its element and the updates where their indices say.
 
@@ -121,6 +130,7 @@ def tensor_scatter_nd_max(tensor: TensorLike, indices: TensorLike, updates: Tens
         tensor: Numbers.
         indices: Whole numbers of shape [..., k]: k indices into the first k axes of the tensor.
         updates: Numbers of shape [..., *tensor.shape[k:]].
+        bad_indices_policy: "ERROR", or empty, which means it.
         name: Ignored.
 
     Raises:
@@ -131,11 +141,13 @@ def tensor_scatter_nd_max(tensor: TensorLike, indices: TensorLike, updates: Tens
         >>> tensor_scatter_nd_max([1.0, 2.0], [[1], [1]], [0.0, 5.0]).numpy()
         array([1., 5.], dtype=float32)
     """
+    check_policy("tensor_scatter_nd_max", bad_indices_policy)
     x, values, places = _checked("tensor_scatter_nd_max", tensor, indices, updates)
     return _ops.maximum(x, places.whole(_ops.segment_max(values, places.rows, places.table)))
 
 
 def tensor_scatter_nd_min(tensor: TensorLike, indices: TensorLike, updates: TensorLike,
+                          bad_indices_policy: str = "",
                           name: str | None = None) -> Tensor:  # fmt: skip
     """The tensor, or the smallest of its element and the updates where their indices say.
 
@@ -143,6 +155,7 @@ def tensor_scatter_nd_min(tensor: TensorLike, indices: TensorLike, updates: Tens
         tensor: Numbers.
         indices: Whole numbers of shape [..., k]: k indices into the first k axes of the tensor.
         updates: Numbers of shape [..., *tensor.shape[k:]].
+        bad_indices_policy: "ERROR", or empty, which means it.
         name: Ignored.
 
     Raises:
@@ -153,6 +166,7 @@ def tensor_scatter_nd_min(tensor: TensorLike, indices: TensorLike, updates: Tens
         >>> tensor_scatter_nd_min([1.0, 2.0], [[1], [1]], [0.0, 5.0]).numpy()
         array([1., 0.], dtype=float32)
     """
+    check_policy("tensor_scatter_nd_min", bad_indices_policy)
     x, values, places = _checked("tensor_scatter_nd_min", tensor, indices, updates)
     return _ops.minimum(x, places.whole(_ops.segment_min(values, places.rows, places.table)))
 

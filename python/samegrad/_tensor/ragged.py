@@ -148,15 +148,18 @@ class RaggedTensor(OfDivisions):
 
     @classmethod
     def from_tensor(
-        cls, tensor: Any, lengths: Any = None, padding: Any = None, name: str | None = None
-    ) -> RaggedTensor:
+        cls, tensor: Any, lengths: Any = None, padding: Any = None, ragged_rank: int = 1,
+        name: str | None = None, row_splits_dtype: DTypeLike = "int64",
+    ) -> RaggedTensor:  # fmt: skip
         """The rows of a matrix without what fills them up.
 
         Args:
             tensor: A tensor or text with at least two axes.
             lengths: Of the rows; None: all of it.
             padding: Instead: what is left out at the ends of rows.
+            ragged_rank: 1; others raise NotImplementedError.
             name: Ignored.
+            row_splits_dtype: Ignored.
 
         Raises:
             ValueError: The tensor has fewer axes, or both lengths and padding are given.
@@ -166,11 +169,14 @@ class RaggedTensor(OfDivisions):
             >>> RaggedTensor.from_tensor([[1, 3, -1], [2, -1, -1]], padding=-1).to_list()
             [[1, 3], [2]]
         """
-        found = _values_of(tensor, "RaggedTensor.from_tensor")
+        who = "RaggedTensor.from_tensor"
+        if ragged_rank != 1:
+            raise NotImplementedError(f"[{who}] ragged_rank must be 1: got {shown(ragged_rank)}.")
+        found = _values_of(tensor, who)
         if found._rank < 2 or (lengths is not None and padding is not None):
             raise ValueError(
-                "[RaggedTensor.from_tensor] a matrix, and lengths or padding or neither, are "
-                f"needed: got shape {found._shape}, {lengths=} and {padding=}."
+                f"[{who}] a matrix, and lengths or padding or neither, are needed: got shape "
+                f"{found._shape}, {lengths=} and {padding=}."
             )
         count, width, *inner = found._shape
         if padding is not None:
@@ -193,7 +199,9 @@ class RaggedTensor(OfDivisions):
         return RaggedTensor(in_rows(rows, places), sizes.tolist())
 
     @classmethod
-    def from_sparse(cls, st_input: SparseTensor, name: str | None = None) -> RaggedTensor:
+    def from_sparse(
+        cls, st_input: SparseTensor, name: str | None = None, row_splits_dtype: DTypeLike = "int64"
+    ) -> RaggedTensor:
         """The rows of a sparse matrix; InvalidArgumentError unless they are without gaps."""
         lengths = lengths_of_sparse(st_input)
         return RaggedTensor(st_input.values, lengths)
@@ -222,12 +230,16 @@ class RaggedTensor(OfDivisions):
             TensorShape, (self.nrows(), self._uniform, *self.flat_values._shape[1:])
         )
 
-    def nrows(self) -> int:
-        """How many rows there are."""
-        return len(self._ends) - 1
+    def nrows(self, out_type: DTypeLike | None = None, name: str | None = None) -> Any:
+        """Return how many rows there are: an int, or a tensor of the dtype that is asked for."""
+        return len(self) if out_type is None else convert_to_tensor(len(self), out_type)
 
-    def row_lengths(self) -> Tensor:
-        """How long each row is (int64)."""
+    def row_lengths(self, axis: int = 1, name: str | None = None) -> Any:
+        """Return how long each row is (int64); along axis 0 the number of rows."""
+        if axis in (0, -self._rank):
+            return self.nrows("int64")
+        if axis not in (1, 1 - self._rank):
+            raise ValueError(f"[RaggedTensor.row_lengths] axis must be 0 or 1: got {axis}.")
         return convert_to_tensor(np.diff(self._ends).astype(np.int64))
 
     @property
@@ -240,15 +252,15 @@ class RaggedTensor(OfDivisions):
         """The `row_splits` of the one axis of different sizes."""
         return (self.row_splits,)
 
-    def row_starts(self) -> Tensor:
+    def row_starts(self, name: str | None = None) -> Tensor:
         """Where each row begins (int64)."""
         return convert_to_tensor(self._ends[:-1].astype(np.int64))
 
-    def row_limits(self) -> Tensor:
+    def row_limits(self, name: str | None = None) -> Tensor:
         """Where each row ends (int64)."""
         return convert_to_tensor(self._ends[1:].astype(np.int64))
 
-    def value_rowids(self) -> Tensor:
+    def value_rowids(self, name: str | None = None) -> Tensor:
         """The row of each value (int64)."""
         return convert_to_tensor(np.repeat(np.arange(self.nrows()), np.diff(self._ends)))
 
@@ -278,7 +290,7 @@ class RaggedTensor(OfDivisions):
         return convert_to_tensor(chosen.astype(as_dtype(out_type or "int64").as_numpy_dtype))
 
     def __len__(self) -> int:
-        return self.nrows()
+        return len(self._ends) - 1
 
     def __iter__(self) -> Iterator[Any]:
         return (self[row] for row in range(self.nrows()))
@@ -337,16 +349,16 @@ class RaggedTensor(OfDivisions):
     with_values = with_flat_values
 
     def to_tensor(
-        self, default_value: Any = None, shape: Any = None, name: str | None = None
+        self, default_value: Any = None, name: str | None = None, shape: Any = None
     ) -> Any:
         """The rows as a matrix, the shorter ones filled up.
 
         Args:
             default_value: What they are filled up with: one for all, or of the shape of a value.
                 None: zeros, or empty text.
+            name: Ignored.
             shape: Its sizes; None for one of them, or for all: as large as the rows need. Rows and
                 values beyond them are left out.
-            name: Ignored.
 
         Returns:
             A tensor, or text.

@@ -74,15 +74,16 @@ class TensorSpec:
         """The name given."""
         return self._name
 
-    def is_compatible_with(self, value: Tensor | TensorSpec) -> bool:
-        """Whether a tensor, or every tensor of another spec, may have this spec.
+    def is_compatible_with(self, spec_or_tensor: Tensor | TensorSpec) -> bool:
+        """Return whether a tensor, or every tensor of another spec, may have this spec.
 
         Example:
             >>> import samegrad as tf
             >>> tf.TensorSpec((None,), tf.int32).is_compatible_with(tf.constant([1, 2]))
             True
         """
-        other = value if isinstance(value, TensorSpec) else TensorSpec.from_tensor(value)
+        given = spec_or_tensor
+        other = given if isinstance(given, TensorSpec) else TensorSpec.from_tensor(given)
         if self._dtype != other._dtype or self._shape.rank is None:
             return self._dtype == other._dtype
         return other._shape.rank == self._shape.rank and all(

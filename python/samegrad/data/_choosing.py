@@ -62,9 +62,10 @@ class Choosing(Batching):
 
         Args:
             map_func: As for `flat_map`.
-            cycle_length: How many datasets are open. None or `AUTOTUNE`: 16 on every machine.
+            cycle_length: How many datasets are open. None or `AUTOTUNE`: num_parallel_calls, else
+                16 on every machine, where TensorFlow takes the number of cores.
             block_length: How many elements each gives in turn. None: 1.
-            num_parallel_calls: Ignored.
+            num_parallel_calls: The default of cycle_length, if it is positive.
             deterministic: Ignored; the order is always the same.
             name: Ignored.
 
@@ -79,8 +80,9 @@ class Choosing(Batching):
             >>> [int(n) for n in numbers]
             [1, 2, 1, 2, 1, 2, 3, 3, 3]
         """
-        automatic = cycle_length in (None, -1)
-        cycle = _CYCLE if automatic else operator.index(cycle_length)  # type: ignore[arg-type]
+        calls = -1 if num_parallel_calls is None else operator.index(num_parallel_calls)
+        cycle = calls if cycle_length in (None, -1) else operator.index(cycle_length)
+        cycle = _CYCLE if cycle == -1 else cycle
         block = 1 if block_length is None else operator.index(block_length)
         at_least(cycle, 1, "interleave", "cycle_length")
         at_least(block, 1, "interleave", "block_length")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import copy
 import os
 import threading
 import time
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from queue import SimpleQueue
+from collections import deque
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
 from typing import Any, TypeAlias
 
 from samegrad import _core
@@ -76,6 +78,7 @@ class FeedCursor(Cursor):
 
 
 PREFETCHED = 2  # elements that are made ahead, or blocks of those that are made quickly
+_LEAST_BLOCKS = 4  # of the elements ahead: the consumer empties one while others are made
 _BLOCK_SECONDS = 2e-3
 _LARGEST_BLOCK = 32
 
@@ -114,16 +117,18 @@ class BackgroundCursor(Cursor):
 
     Args:
         open_cursor: Makes the cursor.
-        depth: How many elements are kept.
+        ahead: At most so many elements are made before the consumer asks for them; 0: samegrad
+            chooses.
         threads: How many work on elements of a WorkCursor; their order stays.
         tuned: Whether there are fewer threads where that is faster.
     """
 
     def __init__(
-        self, open_cursor: Callable[[], Cursor], depth: int, threads: int = 1, tuned: bool = False
-    ) -> None:
+        self, open_cursor: Callable[[], Cursor], ahead: int = 0, threads: int = 1,
+        tuned: bool = False,
+    ) -> None:  # fmt: skip
         self._open = open_cursor
-        self._depth, self._threads, self._tuned = max(1, depth), threads, tuned
+        self._ahead, self._threads, self._tuned = ahead, threads, tuned
         self._position = 0
         self._moved: Cursor | None = None  # by skip(), before there is a thread
         self._producer: _Producer | None = None
@@ -149,7 +154,7 @@ class BackgroundCursor(Cursor):
         if cursor is None:  # new, or in a forked child: there the parent's thread does not exist
             cursor = self._open()
             cursor.skip(self._position)
-        producer = _Producer(cursor, self._depth, Threads(self._threads, self._tuned))
+        producer = _Producer(cursor, self._ahead, Threads(self._threads, self._tuned))
         weakref.finalize(self, producer.stop).atexit = False
         return producer
 
@@ -170,7 +175,7 @@ class _Stop:
 class _Producer:
     """The threads of a BackgroundCursor, which they must not keep alive."""
 
-    def __init__(self, cursor: Cursor, depth: int, threads: Threads) -> None:
+    def __init__(self, cursor: Cursor, ahead: int, threads: Threads) -> None:
         self.process = os.getpid()
         self._cursor = cursor
         self._turn = threading.Lock()  # of who takes from the cursor
@@ -179,10 +184,15 @@ class _Producer:
         # consumer comes before or after what it does with them.
         self._ready: SimpleQueue[_Place] = SimpleQueue()
         self._room: SimpleQueue[None] = SimpleQueue()
-        for _ in range(depth + threads.most):
+        # Of elements where their number is given, else of blocks of them.
+        self._counts_elements = ahead > 0
+        self._room_of_block = 1  # which the consumer has
+        for _ in range(ahead or (PREFETCHED + 1) * threads.most):
             self._room.put(None)
-        self._block: Iterator[Made] = iter(())
+        self._block: deque[Made] = deque()
         self._size = 1
+        largest = max(1, ahead // _LEAST_BLOCKS) if ahead else _LARGEST_BLOCK
+        self._largest = min(largest, _LARGEST_BLOCK)
         self._end: BaseException | None = None
         self._ended = False
         self._threads = threads
@@ -194,18 +204,21 @@ class _Producer:
     def take(self) -> Structure:
         if self._end is not None:
             raise _bare(self._end)
-        for element, error in self._block:
-            if error is None:
-                return element
-            if _ends(error):
-                self._end, self._block = _bare(error), iter(())
-            try:
-                raise error
-            finally:
-                del error  # which holds this frame
-        self._block = iter(self._ready.get().get())
-        self._room.put(None)
-        return self.take()
+        if not self._block:
+            self._block = self._ready.get().get()
+            self._room_of_block = len(self._block) if self._counts_elements else 1
+        element, error = self._block.popleft()
+        if not self._block:
+            for _ in range(self._room_of_block):
+                self._room.put(None)
+        if error is None:
+            return element
+        if _ends(error):
+            self._end, self._block = _bare(error), deque()
+        try:
+            raise error
+        finally:
+            del error  # which holds this frame
 
     def join(self, timeout: float) -> None:
         for thread in list(self._running.values()):
@@ -243,16 +256,30 @@ class _Producer:
                     del self._running[number]
                     break
                 self._ready.put(place)
-                size = self._size
+                size = self._size_in_room()
                 taken = self._taken(size)
-            place.put(self._made(taken))
+            place.put(deque(self._made(taken)))
             # Threads that wait for each other often wait for the system: elements that are made
             # quickly are handed over several at a time.
             spent = time.perf_counter() - begin
             last = spent, size
             if spent < _BLOCK_SECONDS and size == self._size:
-                self._size = min(2 * size, _LARGEST_BLOCK)
+                self._size = min(2 * size, self._largest)
         self._room.put(None)  # for the other threads
+
+    def _size_in_room(self) -> int:
+        """Return the size of the next block, which has room for one element."""
+        if not self._counts_elements:
+            return self._size
+        size = 1
+        with contextlib.suppress(Empty):
+            while size < self._size:
+                self._room.get_nowait()
+                size += 1
+        if self.stop.asked:  # other threads wait for what is there
+            for _ in range(1, size):
+                self._room.put(None)
+        return size
 
     def _taken(self, size: int) -> list[Made]:
         """What the next elements are made of."""
@@ -291,7 +318,7 @@ def _bare(error: BaseException) -> BaseException:
         return error.with_traceback(None)
 
 
-_Place: TypeAlias = "SimpleQueue[list[Made]]"
+_Place: TypeAlias = "SimpleQueue[deque[Made]]"
 _producers: weakref.WeakSet[_Producer] = weakref.WeakSet()
 
 

@@ -241,6 +241,8 @@ class Dataset(Keeping):
         map_func: Callable[..., Any],
         num_parallel_calls: int | None = None,
         deterministic: bool | None = None,
+        synchronous: bool | None = None,
+        use_unbounded_threadpool: bool = False,
         name: str | None = None,
     ) -> Dataset:
         """map_func(element) for every element.
@@ -263,8 +265,11 @@ class Dataset(Keeping):
             map_func: Gets and returns tensors, or tuples and dicts of them.
             num_parallel_calls: If given, it runs on so many threads, at most one per core, ahead
                 of the consumer; `AUTOTUNE`: on as many as were seen to be faster. What the function
-                itself shares between its calls must bear that.
+                itself shares between its calls must bear that. Elements that are made quickly are
+                handed over in blocks, up to 96 of them per thread ahead.
             deterministic: Ignored; the order is always the same.
+            synchronous: True: it runs on the consumer's thread, whatever num_parallel_calls says.
+            use_unbounded_threadpool: Ignored.
             name: Ignored.
 
         Raises:
@@ -275,7 +280,8 @@ class Dataset(Keeping):
             >>> [int(n) for n in tf.data.Dataset.range(3).map(lambda x: x * 2)]
             [0, 2, 4]
         """
-        calls = None if num_parallel_calls is None else operator.index(num_parallel_calls)
+        alone = num_parallel_calls is None or synchronous
+        calls = None if alone else operator.index(num_parallel_calls)  # type: ignore[arg-type]
         return self._then(functions.MapNode(self._node, with_names(map_func), calls))
 
     def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
@@ -295,7 +301,7 @@ class Dataset(Keeping):
         brings the thread.
 
         Args:
-            buffer_size: How many; `AUTOTUNE` and None leave it to samegrad.
+            buffer_size: How many at most; `AUTOTUNE` and None leave it to samegrad.
             name: Ignored.
 
         Example:

@@ -191,7 +191,7 @@ class MapNode(PythonNode):
         if self.calls is None:
             return open_cursor()
         threads = threads_of(self.calls)
-        return BackgroundCursor(open_cursor, PREFETCHED * threads, threads, self.calls < 0)
+        return BackgroundCursor(open_cursor, threads=threads, tuned=self.calls < 0)
 
     def maker(self, run: Run) -> Callable[[int, Structure], Structure]:
         """What makes the element of that number of the child's."""
@@ -465,4 +465,4 @@ class PrefetchNode(Node):
         return Indexed(inner.plan, inner.sources, inner.template, max(self._depth, PREFETCHED))
 
     def python_cursor(self, run: Run) -> Cursor:
-        return BackgroundCursor(lambda: self.child.cursor(run), self._depth or PREFETCHED)
+        return BackgroundCursor(lambda: self.child.cursor(run), self._depth)

@@ -194,11 +194,11 @@ class Optional:
         except StopIteration:
             return cls([])
 
-    def has_value(self) -> Any:
+    def has_value(self, name: str | None = None) -> Any:
         """Whether there is an element: a bool tensor without axes."""
         return constant(bool(self._elements))
 
-    def get_value(self) -> Structure:
+    def get_value(self, name: str | None = None) -> Structure:
         """The element.
 
         Raises:

@@ -244,7 +244,7 @@ class Keeping(Drawing):
     @classmethod
     def load(
         cls: type[Self], path: Any, element_spec: Structure = None, compression: str | None = None,
-        reader_func: Callable[[Any], Any] | None = None,
+        reader_func: Callable[[Any], Any] | None = None, wait: bool = False,
     ) -> Self:  # fmt: skip
         """The elements that `save` wrote; of several files one from each in turn.
 
@@ -253,6 +253,7 @@ class Keeping(Drawing):
             element_spec: The TensorSpecs that they must have. None: those of the files.
             compression: Ignored: files say it.
             reader_func: Gets a dataset of the datasets of the files; returns the dataset.
+            wait: Ignored: a folder appears when all of it is written.
 
         Raises:
             NotFoundError: Nothing was saved there.

@@ -59,7 +59,7 @@ class Ordering:
         self: Self,
         buffer_size: int,
         seed: int | None = None,
-        reshuffle_each_iteration: bool | None = None,
+        reshuffle_each_iteration: bool | None = True,
         name: str | None = None,
     ) -> Self:
         """The elements in random order, drawn from a buffer of the next `buffer_size` ones.

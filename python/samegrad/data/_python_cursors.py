@@ -48,32 +48,38 @@ class ShuffleCursor(Cursor):
         self._child = child
         self._size = buffer_size
         self._held: list[Structure] = []
+        self._free: int | None = None  # the place of the last element, until another one is needed
         self._ended = False
         # Numbers of Python, which do not overflow.
         draws = (block.tolist() for block in all_draws(seed, epoch))
         self._draws = chain.from_iterable(draws)
 
     def next(self) -> Structure:
+        self._fill_place()
         while not self._ended and len(self._held) < self._size:
             self._fetch()
         if not self._held:
             raise StopIteration
-        place = next(self._draws) * len(self._held) >> 63
-        element = self._held[place]
-        if self._fetch():
-            self._held[place] = self._held.pop()
-        else:
-            self._held[place] = self._held[-1]
-            self._held.pop()
+        self._free = place = next(self._draws) * len(self._held) >> 63
+        element, self._held[place] = self._held[place], None
         return element
 
-    def _fetch(self) -> bool:
+    def _fill_place(self) -> None:
+        """Put the next element, else the last one, where the one before was."""
+        if self._free is None:
+            return
+        self._fetch()
+        last = self._held.pop()
+        if self._free < len(self._held):
+            self._held[self._free] = last
+        self._free = None
+
+    def _fetch(self) -> None:
         if not self._ended:
             try:
                 self._held.append(self._child.next())
             except StopIteration:
                 self._ended = True
-        return not self._ended
 
 
 class RepeatCursor(Cursor):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -238,10 +239,15 @@ def prefetch_to_device(device: Any, buffer_size: int | None = None) -> Callable[
 
 def _method(name: str) -> Callable[..., Callable[[Any], Any]]:
     """A method of datasets as older programs write it: a function for `Dataset.apply`."""
+    taken = inspect.signature(getattr(Dataset, name)).parameters
+    names = [each for each in taken if each not in ("self", "name")]
+    signature = inspect.Signature([taken[each] for each in names])
 
     def applied(*args: Any, **options: Any) -> Callable[[Any], Any]:
+        signature.bind(*args, **options)
         return lambda dataset: getattr(dataset, name)(*args, **options)
 
+    vars(applied)["__signature__"] = signature
     applied.__name__ = applied.__qualname__ = name
     applied.__doc__ = f"""A function for `Dataset.apply`: `Dataset.{name}`, as older programs write.
 
@@ -255,7 +261,35 @@ def _method(name: str) -> Callable[..., Callable[[Any], Any]]:
 
 scan, take_while = _method("scan"), _method("take_while")
 unbatch, unique = _method("unbatch"), _method("unique")
-choose_from_datasets = Dataset.choose_from_datasets
+
+
+def choose_from_datasets(
+    datasets: Sequence[Any], choice_dataset: Any, stop_on_empty_dataset: bool = False
+) -> Dataset:
+    """Return `Dataset.choose_from_datasets`, which goes on when a dataset has no more elements.
+
+    Args:
+        datasets: At least one.
+        choice_dataset: Its elements are numbers from 0 on (int64).
+        stop_on_empty_dataset: Whether all ends with the first one that has no more elements.
+
+    Returns:
+        The dataset of the chosen elements.
+
+    Raises:
+        TypeError: Something is no dataset.
+        ValueError: There is none; while iterating, if there is none of such a number.
+
+    Example:
+        >>> import samegrad as tf
+        >>> a, b = tf.data.Dataset.range(1), tf.data.Dataset.range(10, 12)
+        >>> choices = tf.data.Dataset.from_tensor_slices(tf.constant([0, 0, 1, 1], tf.int64))
+        >>> [int(n) for n in tf.data.experimental.choose_from_datasets([a, b], choices)]
+        [0, 10, 11]
+    """
+    return Dataset.choose_from_datasets(datasets, choice_dataset, stop_on_empty_dataset)
+
+
 sample_from_datasets = Dataset.sample_from_datasets
 Counter = Dataset.counter
 
@@ -279,7 +313,7 @@ load = Dataset.load
 
 def save(
     dataset: Any, path: Any, compression: str | None = None,
-    shard_func: Callable[..., Any] | None = None,
+    shard_func: Callable[..., Any] | None = None, checkpoint_args: Any = None,
 ) -> None:  # fmt: skip
     """Writes all elements into a folder: `Dataset.save`, as older programs write.
 

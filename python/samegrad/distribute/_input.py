@@ -10,7 +10,7 @@ from samegrad import _core
 from samegrad._tensor.per_replica import PerReplica
 from samegrad._tensor.spec import TensorSpec
 from samegrad._tensor.text import Text
-from samegrad.data._cursor import PREFETCHED, BackgroundCursor, Cursor
+from samegrad.data._cursor import BackgroundCursor, Cursor
 from samegrad.data._dataset import Dataset
 from samegrad.data._iterator import (
     EpochCounter,
@@ -261,7 +261,7 @@ def _open(root: Node, run: Run, split: Split) -> Cursor:
         own_rows = own_rows_of(root, run, split)
         if own_rows is not None:
             return own_rows
-    child = BackgroundCursor(lambda: root.cursor(run), PREFETCHED)
+    child = BackgroundCursor(lambda: root.cursor(run))
     if split.own and split.processes:
         return _OwnCursor(child, split, root.spec)
     return _SplitCursor(child, split)

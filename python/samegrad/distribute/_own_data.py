@@ -8,7 +8,7 @@ from typing import Any
 
 from samegrad import _core
 from samegrad._tensor.per_replica import PerReplica
-from samegrad.data._cursor import PREFETCHED, BackgroundCursor, Cursor
+from samegrad.data._cursor import BackgroundCursor, Cursor
 from samegrad.data._dataset import Dataset
 from samegrad.data._nodes import INFINITE, UNKNOWN, Node, Run
 from samegrad.data._options import AutoShardPolicy
@@ -107,7 +107,7 @@ class OwnData:
     def open(self, run: Run) -> Cursor:
         """The global batches of a run."""
         own = own_run(run, self.root, self._count, self._index)
-        child = BackgroundCursor(lambda: self.root.cursor(own), PREFETCHED)
+        child = BackgroundCursor(lambda: self.root.cursor(own))
         return _OwnDataCursor(child, self)
 
     def counts(self, index: int, rows: int) -> list[int]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from samegrad import _core
 from samegrad._tensor.per_replica import PerReplica
-from samegrad.data._cursor import PREFETCHED, BackgroundCursor, Cursor, WorkCursor
+from samegrad.data._cursor import BackgroundCursor, Cursor, WorkCursor
 from samegrad.data._function_nodes import MapNode, PrefetchNode
 from samegrad.data._nodes import BatchNode, Node, Run
 from samegrad.data._python_cursors import stack_elements
@@ -56,7 +56,7 @@ def own_rows_of(root: Node, run: Run, split: Split) -> Cursor | None:
     calls = [one.calls for one in maps if one.calls is not None]
     threads = max((threads_of(count) for count in calls), default=1)
     tuned = all(count < 0 for count in calls)
-    return _FailsForGood(BackgroundCursor(open_cursor, PREFETCHED * threads, threads, tuned))
+    return _FailsForGood(BackgroundCursor(open_cursor, threads=threads, tuned=tuned))
 
 
 class _OwnRowsError(Exception):

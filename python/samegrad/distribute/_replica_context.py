@@ -43,7 +43,7 @@ class ReplicaContext:
             return 0
         return _core.ops.cast(_core.ops.replica_id(), dtype="int32")
 
-    def all_reduce(self, reduce_op: ReduceOp | str, value: Any) -> Any:
+    def all_reduce(self, reduce_op: ReduceOp | str, value: Any, options: Any = None) -> Any:
         """The sum or mean over the replicas of a tensor or a structure of them.
 
         `IndexedSlices` of all replicas become one; a mean divides their rows.

@@ -349,7 +349,8 @@ def _written(image: Any, who: str, kinds: tuple[str, ...], **options: Any) -> Te
 
 def encode_jpeg(
     image: Any, format: str = "", quality: int = 95, progressive: bool = False,
-    optimize_size: bool = False, chroma_downsampling: bool = True, name: str | None = None,
+    optimize_size: bool = False, chroma_downsampling: bool = True, density_unit: str = "in",
+    x_density: int = 300, y_density: int = 300, xmp_metadata: Any = "", name: str | None = None,
 ) -> Text:  # fmt: skip
     r"""The bytes of a JPEG file of an image.
 
@@ -360,20 +361,32 @@ def encode_jpeg(
         progressive: Whether it is shown coarse first.
         optimize_size: Whether it takes longer and becomes smaller.
         chroma_downsampling: Whether colours are half as fine.
+        density_unit: "in" or "cm".
+        x_density: Pixels of a row in this unit.
+        y_density: Pixels of a column in it.
+        xmp_metadata: Text that the file says of the image.
         name: Ignored.
 
     Raises:
-        ValueError: It is no such image.
+        ValueError: It is no such image, or the unit is neither.
 
     Example:
         >>> import samegrad as tf
         >>> tf.io.encode_jpeg(tf.zeros([2, 2, 3], tf.uint8)).numpy()[:2]
         b'\xff\xd8'
     """
+    inches = {"in": 1.0, "cm": 2.54}.get(density_unit)
+    if inches is None:
+        raise ValueError(
+            f"[tf.image.encode_jpeg] density_unit must be 'in' or 'cm': got {shown(density_unit)}."
+        )
+    about = text_of(xmp_metadata, "tf.image.encode_jpeg").numpy()
     return _written(
         image, "tf.image.encode_jpeg", ("uint8",), format="JPEG", quality=quality,
         progressive=progressive, optimize=optimize_size,
         subsampling=2 if chroma_downsampling else 0,
+        dpi=(round(x_density * inches), round(y_density * inches)),
+        **({"xmp": about} if about else {}),
     )  # fmt: skip
 
 

@@ -42,7 +42,8 @@ def _left_out(size: Any) -> bool:
 
 
 def diag(diagonal: TensorLike, name: str | None = None, k: int = 0, num_rows: Any = -1,
-         num_cols: Any = -1, padding_value: TensorLike = 0) -> Tensor:  # fmt: skip
+         num_cols: Any = -1, padding_value: TensorLike = 0,
+         align: str = "RIGHT_LEFT") -> Tensor:  # fmt: skip
     """Matrices with the given diagonals, and one number elsewhere.
 
     Args:
@@ -53,6 +54,7 @@ def diag(diagonal: TensorLike, name: str | None = None, k: int = 0, num_rows: An
             the matrix is square.
         num_cols: Columns; -1: the same.
         padding_value: The number elsewhere.
+        align: Ignored: it is for bands of several diagonals.
 
     Returns:
         Shape [..., rows, columns].
@@ -96,13 +98,16 @@ def diag(diagonal: TensorLike, name: str | None = None, k: int = 0, num_rows: An
     return _ops.select(_on_diagonal(rows, columns, k), _ops.expand_dims(x, axes=[axis]), other)
 
 
-def diag_part(input: TensorLike, name: str | None = None, k: int = 0) -> Tensor:
+def diag_part(input: TensorLike, name: str | None = None, k: int = 0,
+              padding_value: TensorLike = 0, align: str = "RIGHT_LEFT") -> Tensor:  # fmt: skip
     """The diagonals of matrices.
 
     Args:
         input: Numbers of shape [..., rows, columns].
         name: Ignored.
         k: Which diagonal: 0 the main one, above it positive, below it negative.
+        padding_value: Ignored: it is for bands of several diagonals, and so is the next one.
+        align: Ignored.
 
     Returns:
         Shape [..., elements of the diagonal].

@@ -96,7 +96,7 @@ def cross(a: TensorLike, b: TensorLike, name: str | None = None) -> Tensor:
 
 
 def set_diag(input: TensorLike, diagonal: TensorLike, name: str | None = "set_diag",
-             k: int = 0) -> Tensor:  # fmt: skip
+             k: int = 0, align: str = "RIGHT_LEFT") -> Tensor:  # fmt: skip
     """Matrices with other diagonals.
 
     Args:
@@ -104,6 +104,7 @@ def set_diag(input: TensorLike, diagonal: TensorLike, name: str | None = "set_di
         diagonal: The elements, [..., n], n being the length of the diagonal.
         name: Ignored.
         k: Which one: 0 the main one, above it positive, below it negative.
+        align: Ignored: it is for bands of several diagonals.
 
     Raises:
         ValueError: The diagonal has another length.

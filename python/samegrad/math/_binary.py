@@ -23,14 +23,22 @@ def add(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     return _ops.add(*pair(x, y))
 
 
-def atan2(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """The angle in radians, in (-π, π], of the point (x, y), element by element.
+def atan2(y: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
+    """Return the angle in radians, in (-π, π], of the point (x, y), element by element.
+
+    Args:
+        y: Second coordinates.
+        x: First coordinates; they broadcast with y.
+        name: Ignored.
+
+    Returns:
+        Angles in the broadcast shape.
 
     Example:
-        >>> atan2([0.0], 1.0).numpy()
-        array([0.], dtype=float32)
+        >>> atan2([1.0, 0.0], 1.0).numpy().round(4)
+        array([0.7854, 0.    ], dtype=float32)
     """
-    return _ops.atan2(*pair(x, y))
+    return _ops.atan2(*pair(y, x))
 
 
 def divide_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:

@@ -12,14 +12,24 @@ _ops = _core.ops
 
 
 def l2_normalize(x: TensorLike, axis: Any = None, epsilon: float = 1e-12,
-                 name: str | None = None) -> Tensor:  # fmt: skip
+                 name: str | None = None, dim: Any = None) -> Tensor:  # fmt: skip
     """The value x / sqrt(max(sum(x * x), epsilon)) along axes (default all).
+
+    Args:
+        x: Numbers.
+        axis: One axis or several; None: all.
+        epsilon: The least sum that is divided by.
+        name: Ignored.
+        dim: An older name of axis.
+
+    Returns:
+        A tensor of the same shape.
 
     Example:
         >>> l2_normalize([3.0, 4.0]).numpy()
         array([0.6, 0.8], dtype=float32)
     """
     tensor = convert_to_tensor(x)
-    axes = axes_of(tensor, axis)
+    axes = axes_of(tensor, dim if axis is None else axis)
     total = _ops.reduce_sum(_ops.square(tensor), axes=axes, keepdims=True)
     return tensor * _ops.rsqrt(_ops.maximum(total, convert_to_tensor(epsilon, tensor._dtype)))

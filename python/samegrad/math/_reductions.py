@@ -207,7 +207,7 @@ def reduce_logsumexp(
 def count_nonzero(
     input: TensorLike,
     axis: Any = None,
-    keepdims: bool = False,
+    keepdims: bool | None = None,
     dtype: Any = "int64",
     name: str | None = None,
 ) -> Tensor:
@@ -219,30 +219,30 @@ def count_nonzero(
     """
     x = convert_to_tensor(input)
     hits = _ops.cast(_ops.not_equal(x, zeros_as(x)), dtype=as_dtype(dtype).name)
-    return reduce_sum(hits, axis, keepdims)
+    return reduce_sum(hits, axis, bool(keepdims))
 
 
-def argmax(input: TensorLike, axis: int = 0, output_type: Any = "int64",
+def argmax(input: TensorLike, axis: int | None = None, output_type: Any = "int64",
            name: str | None = None) -> Tensor:  # fmt: skip
-    """The index of the first largest element along an axis.
+    """Return the index of the first largest element along an axis; None: the first one.
 
     Example:
         >>> int(argmax([1.0, 5.0, 2.0]))
         1
     """
-    index = _ops.arg_max(_numbers(input), axis=int(axis))
+    index = _ops.arg_max(_numbers(input), axis=int(axis or 0))
     return _ops.cast(index, dtype=as_dtype(output_type).name)
 
 
-def argmin(input: TensorLike, axis: int = 0, output_type: Any = "int64",
+def argmin(input: TensorLike, axis: int | None = None, output_type: Any = "int64",
            name: str | None = None) -> Tensor:  # fmt: skip
-    """The index of the first smallest element along an axis.
+    """Return the index of the first smallest element along an axis; None: the first one.
 
     Example:
         >>> int(argmin([1.0, 5.0, 0.0]))
         2
     """
-    index = _ops.arg_min(_numbers(input), axis=int(axis))
+    index = _ops.arg_min(_numbers(input), axis=int(axis or 0))
     return _ops.cast(index, dtype=as_dtype(output_type).name)
 
 

@@ -19,12 +19,12 @@ def softsign(features: TensorLike, name: str | None = None) -> Tensor:
     return x / (_ops.abs(x) + 1.0)
 
 
-def softmax(logits: TensorLike, axis: int | None = -1, name: str | None = None) -> Tensor:
+def softmax(logits: TensorLike, axis: int | None = None, name: str | None = None) -> Tensor:
     """exp(x) divided by its sum along an axis.
 
     Args:
         logits: Tensor of floats with at least one axis.
-        axis: Along which axis the results add up to 1.
+        axis: Along which axis the results add up to 1. None: the last.
         name: Ignored.
 
     Returns:
@@ -40,12 +40,12 @@ def softmax(logits: TensorLike, axis: int | None = -1, name: str | None = None) 
     return _along(_ops.softmax, "softmax", convert_to_tensor(logits), axis)
 
 
-def log_softmax(logits: TensorLike, axis: int | None = -1, name: str | None = None) -> Tensor:
+def log_softmax(logits: TensorLike, axis: int | None = None, name: str | None = None) -> Tensor:
     """The logarithm of `softmax`, exact where that is tiny.
 
     Args:
         logits: Tensor of floats with at least one axis.
-        axis: Along which axis the probabilities add up to 1.
+        axis: Along which axis the probabilities add up to 1. None: the last.
         name: Ignored.
 
     Returns:

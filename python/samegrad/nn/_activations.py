@@ -46,8 +46,8 @@ def leaky_relu(features: TensorLike, alpha: float = 0.2, name: str | None = None
     return _ops.select(x > 0.0, x, x * alpha)
 
 
-def elu(features: TensorLike, alpha: float = 1.0, name: str | None = None) -> Tensor:
-    """The input where it is positive, alpha * (exp(x) - 1) elsewhere (Clevert et al., 2015).
+def elu(features: TensorLike, name: str | None = None, *, alpha: float = 1.0) -> Tensor:
+    """Return the input where it is positive, alpha * (exp(x) - 1) elsewhere (Clevert et al., 2015).
 
     Example:
         >>> elu([-1.0, 2.0]).numpy().round(4)

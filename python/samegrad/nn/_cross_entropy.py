@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from samegrad import _core
 from samegrad._base.dtypes import as_dtype
+from samegrad._base.shown import shown
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
 from samegrad.math._softmax import move_axis_last
 
@@ -90,7 +91,7 @@ def softmax_cross_entropy_with_logits(
 
 
 def sigmoid_cross_entropy_with_logits(
-    labels: TensorLike, logits: TensorLike, name: str | None = None
+    labels: TensorLike | None = None, logits: TensorLike | None = None, name: str | None = None
 ) -> Tensor:
     """-z * log(sigmoid(x)) - (1 - z) * log(1 - sigmoid(x)) of labels z and logits x.
 
@@ -104,10 +105,18 @@ def sigmoid_cross_entropy_with_logits(
     Returns:
         The losses, in the logits' shape and dtype.
 
+    Raises:
+        ValueError: Labels or logits are left out.
+
     Example:
         >>> sigmoid_cross_entropy_with_logits([1.0], [0.0]).numpy().round(4)
         array([0.6931], dtype=float32)
     """
+    if labels is None or logits is None:
+        raise ValueError(
+            "[sigmoid_cross_entropy_with_logits] labels and logits must be given: got "
+            f"{shown(labels)} and {shown(logits)}."
+        )
     x = convert_to_tensor(logits)
     z = _as_dtype_of(labels, x)
     return _ops.relu(x) - x * z + _ops.log1p(_ops.exp(-_ops.abs(x)))

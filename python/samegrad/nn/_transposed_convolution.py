@@ -191,7 +191,7 @@ def depthwise_conv2d_backprop_input(
     strides: Sizes,
     padding: Padding,
     data_format: str = "NHWC",
-    dilations: Sizes | None = None,
+    dilations: Sizes = (1, 1, 1, 1),
     name: str | None = None,
 ) -> Tensor:
     """The transpose of `depthwise_conv2d`: its gradient with respect to the images.

@@ -18,11 +18,14 @@ from samegrad.train._storage import (
 _STATE_NAME = "checkpoint"
 
 
-def latest_checkpoint(checkpoint_dir: str | os.PathLike[str]) -> str | None:
+def latest_checkpoint(
+    checkpoint_dir: str | os.PathLike[str], latest_filename: str | None = None
+) -> str | None:
     """Path of the last checkpoint that was saved in a folder.
 
     Args:
         checkpoint_dir: The folder of `Checkpoint.save(prefix)` or of a `CheckpointManager`.
+        latest_filename: The state file; None: "checkpoint", the name that samegrad writes.
 
     Returns:
         A path for `Checkpoint.restore`, or None if nothing was saved there.
@@ -37,6 +40,8 @@ def latest_checkpoint(checkpoint_dir: str | os.PathLike[str]) -> str | None:
         ...     tf.train.latest_checkpoint(folder) == path
         True
     """
+    if latest_filename not in (None, _STATE_NAME):
+        return None
     checkpoints = all_checkpoints(checkpoint_dir)
     return checkpoints[-1] if checkpoints else None
 

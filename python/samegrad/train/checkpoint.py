@@ -122,7 +122,7 @@ class Checkpoint:
         """How often `save` was called, including the calls before a restored checkpoint."""
         return SaveCounter(self._save_count)
 
-    def write(self, file_prefix: str | os.PathLike[str]) -> str:
+    def write(self, file_prefix: str | os.PathLike[str], options: Any = None) -> str:
         """Writes all state into the folder of this name, replacing an older one at once.
 
         It may be called in a thread while another one trains: all variables are then of the same
@@ -132,6 +132,7 @@ class Checkpoint:
 
         Args:
             file_prefix: The folder.
+            options: Ignored.
 
         Returns:
             Its path.
@@ -168,11 +169,12 @@ class Checkpoint:
         }
         on_first_rank("a checkpoint", lambda: _storage.save(path, arrays, manifest, then))
 
-    def save(self, file_prefix: str | os.PathLike[str]) -> str:
+    def save(self, file_prefix: str | os.PathLike[str], options: Any = None) -> str:
         """Writes all state under a new number and makes it the folder's latest checkpoint.
 
         Args:
             file_prefix: Path of the folder without the number, e.g. `training/ckpt`.
+            options: Ignored.
 
         Returns:
             The path with the number, e.g. `training/ckpt-3`.
@@ -197,11 +199,12 @@ class Checkpoint:
         on_first_rank("a checkpoint's end", lambda: _state_file.remove_obsolete(folder))
         return path
 
-    def read(self, save_path: str | os.PathLike[str]) -> CheckpointLoadStatus:
+    def read(self, save_path: str | os.PathLike[str], options: Any = None) -> CheckpointLoadStatus:
         """Restores the objects only: not the random state and what else is registered globally.
 
         Args:
             save_path: What `write` or `save` returned.
+            options: Ignored.
 
         Returns:
             A status that can check whether everything was matched.
@@ -214,12 +217,15 @@ class Checkpoint:
         with Undo() as undo:
             return self._read(save_path, undo)[0]
 
-    def restore(self, save_path: str | os.PathLike[str] | None) -> CheckpointLoadStatus:
+    def restore(
+        self, save_path: str | os.PathLike[str] | None, options: Any = None
+    ) -> CheckpointLoadStatus:
         """Restores all state; values of objects that do not exist yet are kept until they do.
 
         Args:
             save_path: What `save` or `latest_checkpoint` returned. None restores nothing, so that
                 a first run needs no other code than a later one.
+            options: Ignored.
 
         Returns:
             A status that can check whether everything was matched.

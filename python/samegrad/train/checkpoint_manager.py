@@ -19,10 +19,12 @@ class CheckpointManager:
         checkpoint: What to save.
         directory: The folder. Checkpoints that an earlier manager listed there are taken over.
         max_to_keep: How many checkpoints to keep, at least 1; None keeps all.
+        keep_checkpoint_every_n_hours: None.
         checkpoint_name: Name of the checkpoints before the number.
         step_counter: An integer variable, for `checkpoint_interval`.
         checkpoint_interval: Smallest number of steps between two checkpoints.
         init_fn: Called by `restore_or_initialize` when there is no checkpoint.
+        last_checkpoint_step: The step of the last checkpoint, for `checkpoint_interval`.
 
     Raises:
         ValueError: `max_to_keep` is below 1, the name is a path, or an interval has no counter.
@@ -42,11 +44,18 @@ class CheckpointManager:
         checkpoint: Checkpoint,
         directory: str | os.PathLike[str],
         max_to_keep: int | None,
+        keep_checkpoint_every_n_hours: float | None = None,
         checkpoint_name: str = "ckpt",
         step_counter: Any = None,
         checkpoint_interval: int | None = None,
         init_fn: Callable[[], object] | None = None,
+        last_checkpoint_step: int | None = None,
     ) -> None:
+        if keep_checkpoint_every_n_hours is not None:
+            raise NotImplementedError(
+                "[CheckpointManager] keep_checkpoint_every_n_hours must be None: got "
+                f"{keep_checkpoint_every_n_hours}; keep some with a second manager."
+            )
         if max_to_keep is not None and max_to_keep < 1:
             raise ValueError(
                 f"[checkpoint] max_to_keep must be at least 1 or None: got {max_to_keep}. Pass "
@@ -69,7 +78,7 @@ class CheckpointManager:
         self._step_counter = step_counter
         self._interval = checkpoint_interval
         self._init_fn = init_fn
-        self._last_step: int | None = None
+        self._last_step = last_checkpoint_step
 
     @property
     def directory(self) -> str:
@@ -91,12 +100,15 @@ class CheckpointManager:
         """Smallest number of steps between two checkpoints."""
         return self._interval
 
-    def save(self, checkpoint_number: int | None = None, check_interval: bool = True) -> str | None:
+    def save(
+        self, checkpoint_number: int | None = None, check_interval: bool = True, options: Any = None
+    ) -> str | None:
         """Saves a checkpoint and deletes what is too old.
 
         Args:
             checkpoint_number: Its number; by default the checkpoint's own count goes on.
             check_interval: Whether to skip the save when too few steps have passed.
+            options: Ignored.
 
         Returns:
             The path, or None when skipped.

@@ -18,6 +18,12 @@ def _interleave(lengths, cycle, block):
     )
 
 
+def _interleave_by(calls, block):
+    return lambda tf: _lists(tf, [3, 1, 4, 2]).interleave(
+        _repeated(tf), block_length=block, num_parallel_calls=calls
+    )
+
+
 def _windows(size, count=9, **more):
     def program(tf):
         windows = tf.data.Dataset.range(count).window(size, **more)
@@ -59,6 +65,11 @@ PROGRAMS = {
         f"interleave {lengths} {cycle} {block}": _interleave(lengths, cycle, block)
         for lengths in ([3, 3, 3, 3], [4, 0, 1, 5, 2], [0, 0], [1], [])
         for cycle, block in ((1, 1), (2, 1), (2, 3), (3, 2), (7, 1))
+    },
+    **{  # calls are as many as cores where it is recorded, which TensorFlow's default depends on
+        f"interleave by {calls} calls {block}": _interleave_by(calls, block)
+        for calls in (1, 2)
+        for block in (1, 2)
     },
     "flat_map": lambda tf: _lists(tf, [2, 0, 3]).flat_map(_repeated(tf)),
     "flat_map twice": lambda tf: _lists(tf, [2, 0, 3]).flat_map(_repeated(tf)).repeat(2),

@@ -10,6 +10,7 @@ from samegrad._surface.boundary import guard
 
 __all__ = ["load_data"]
 
+_NAME = "mnist.npz"
 _DATASET = _locate.IdxDataset(
     name="mnist",
     files=(
@@ -45,7 +46,7 @@ _DATASET = _locate.IdxDataset(
 )
 
 
-def load_data(path: str | os.PathLike[str] | None = None) -> _locate.Arrays:
+def load_data(path: str | os.PathLike[str] | None = _NAME) -> _locate.Arrays:
     """Loads MNIST; the hash of every file is checked wherever it comes from.
 
     Looks into `path` only, if given; else into the folder named by `SAMEGRAD_DATA_DIR`, the
@@ -53,6 +54,7 @@ def load_data(path: str | os.PathLike[str] | None = None) -> _locate.Arrays:
 
     Args:
         path: Folder with the four IDX files, plain or `.gz`, itself or in a subfolder `mnist`.
+            Keras's name of its own file and None mean the usual places.
 
     Returns:
         `((x_train, y_train), (x_test, y_test))`: uint8 arrays of shapes (60000, 28, 28),
@@ -68,7 +70,7 @@ def load_data(path: str | os.PathLike[str] | None = None) -> _locate.Arrays:
         >>> x_train.shape  # doctest: +SKIP
         (60000, 28, 28)
     """
-    return _locate.load(_DATASET, path)
+    return _locate.load(_DATASET, None if path == _NAME else path)
 
 
 guard(__name__)

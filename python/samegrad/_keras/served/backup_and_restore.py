@@ -234,7 +234,7 @@ class BackupAndRestore(Callback):  # type: ignore[misc]
         latest = _state_file.latest_checkpoint(self.backup_dir)
         number = 1 if latest is None else int(latest.rpartition("-")[2]) + 1
         keep = 2 if self.double_checkpoint else 1
-        CheckpointManager(checkpoint, self.backup_dir, keep, _NAME).save(number)
+        CheckpointManager(checkpoint, self.backup_dir, keep, checkpoint_name=_NAME).save(number)
 
     def _counts(self) -> list[int]:
         return [self._batches_seen_since_last_saving, self._last_batch_seen]

@@ -282,6 +282,15 @@ def test_fashion_mnist_as_installed(monkeypatch):
     assert round(float(x_train.mean()) / 255, 4) == 0.2860
 
 
+def test_mnist_is_looked_for_in_the_usual_places_by_the_name_that_keras_gives(monkeypatch):
+    asked = []
+    monkeypatch.setattr(_locate, "load", lambda dataset, path: asked.append(path))
+    mnist.load_data()
+    mnist.load_data(path="mnist.npz")
+    mnist.load_data("folder")
+    assert asked == [None, None, "folder"]
+
+
 def test_the_files_of_fashion_mnist_are_refused_as_mnist():
     folder = fashion_mnist._DATASET.system_folders[0]
     if not folder.is_dir():

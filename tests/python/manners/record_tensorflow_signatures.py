@@ -1,0 +1,36 @@
+"""Record TensorFlow's signatures, and its answers to the programs of keyword_programs.py.
+
+    python record_tensorflow_signatures.py   # with TensorFlow installed
+
+test_signatures.py compares with the file that this writes.
+"""
+
+import json
+from pathlib import Path
+
+from keyword_programs import PROGRAMS
+from manner_programs import answer
+from signatures import signatures
+
+HOME = Path(__file__).with_name("tensorflow_signatures.json")
+
+
+def main() -> None:
+    """Write them, sorted by name."""
+    import tensorflow as tf
+
+    found = {
+        "answers": {name: answer(tf, program) for name, program in PROGRAMS.items()},
+        "signatures": signatures(tf, "tensorflow._api.v2"),
+    }
+    parts = (
+        f"{json.dumps(part)}: {{\n"
+        + ",\n".join(f"{json.dumps(n)}: {json.dumps(v)}" for n, v in sorted(values.items()))
+        + "\n}"
+        for part, values in found.items()
+    )
+    HOME.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

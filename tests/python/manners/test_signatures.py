@@ -1,0 +1,87 @@
+"""Names, order and defaults of parameters are TensorFlow's, for all public callables in common."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from keyword_programs import PROGRAMS
+from manner_programs import answer
+from signatures import differences, signatures
+
+import samegrad as tf
+
+RECORDED = json.loads(Path(__file__).with_name("tensorflow_signatures.json").read_text("utf-8"))
+OURS = signatures(tf, "samegrad")
+COMMON = sorted(RECORDED["signatures"].keys() & OURS.keys())
+MADE_INSIDE = "users never call the constructor"
+NO_DTENSOR = "there is no DTensor, whose layout it is"
+# What differs by decision, and why.
+DECIDED = {
+    "DType": "made of its name; TensorFlow's number is for its own code",
+    "RaggedTensor": "TensorFlow's constructor refuses users",
+    "RaggedTensorSpec": "ragged values have one type: flat_values_spec is refused",
+    "Tensor": MADE_INSIDE,
+    "autograph.experimental.set_loop_options": "left out is None, where TensorFlow has an object",
+    "constant_initializer": "there are no partitioned variables",
+    "data.Dataset": MADE_INSIDE,
+    "data.Iterator": MADE_INSIDE,
+    "data.experimental.Optional": MADE_INSIDE,
+    "distribute.DistributedValues": MADE_INSIDE,
+    "distribute.ReplicaContext": MADE_INSIDE,
+    "distribute.StrategyExtended": MADE_INSIDE,
+    "dtypes.DType": "made of its name; TensorFlow's number is for its own code",
+    "fill": NO_DTENSOR,
+    "ones": NO_DTENSOR,
+    "ones_like": NO_DTENSOR,
+    "zeros": NO_DTENSOR,
+    "zeros_like": NO_DTENSOR,
+}
+# Calls that are decided differences, with the error that they raise.
+REFUSED = {
+    "fill": (lambda: tf.fill([2], 1.0, layout=1), r"^\[fill\] got an unexpected keyword"),
+    "zeros": (lambda: tf.zeros([2], layout=1), r"^\[zeros\] got an unexpected keyword"),
+    "spec": (
+        lambda: tf.RaggedTensorSpec([None], flat_values_spec=1),
+        r"^\[RaggedTensorSpec\] got an unexpected keyword",
+    ),
+    "initializer": (lambda: tf.constant_initializer(0, support_partition=True), "unexpected"),
+    "policy": (lambda: tf.gather_nd([1.0], [[9]], 0, None, "IGNORE"), r"must be 'ERROR'"),
+    "ragged rank": (lambda: tf.RaggedTensor.from_tensor([[[1]]], ragged_rank=2), "must be 1"),
+    "hours": (
+        lambda: tf.train.CheckpointManager(tf.train.Checkpoint(), "x", 1, 2.0),
+        r"^\[CheckpointManager\] keep_checkpoint_every_n_hours must be None: got 2.0",
+    ),
+    "variable": (lambda: tf.Variable(1.0, variable_def=1), r"^\[Variable\] variable_def must be"),
+}
+
+
+def test_most_public_callables_are_compared():
+    assert len(COMMON) > 1000
+
+
+@pytest.mark.parametrize("name", sorted(set(COMMON) - DECIDED.keys()))
+def test_a_signature_is_that_of_tensorflow(name):
+    assert not differences(RECORDED["signatures"][name], OURS[name])
+
+
+@pytest.mark.parametrize("name", sorted(DECIDED))
+def test_a_decided_difference_is_one(name):
+    assert differences(RECORDED["signatures"][name], OURS[name])
+
+
+@pytest.mark.parametrize(("call", "words"), REFUSED.values(), ids=REFUSED.keys())
+def test_an_argument_that_is_not_there_is_refused(call, words):
+    with pytest.raises((TypeError, ValueError, NotImplementedError), match=words):
+        call()
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_an_argument_means_what_it_means_in_tensorflow(name):
+    found = json.loads(json.dumps(answer(tf, PROGRAMS[name])))
+    expected = RECORDED["answers"][name]
+    if isinstance(expected, dict):
+        assert expected["error"][0] in found["error"]
+    else:
+        assert found == expected
