@@ -431,3 +431,19 @@ def test_a_tensor_whose_constructor_has_not_run_is_refused_and_shown():
     for use in uses:
         with pytest.raises((TypeError, ValueError, RuntimeError)):
             use()
+
+
+def test_an_index_beyond_the_examples_is_named_in_run() -> None:
+    x = tf.constant(np.arange(12.0).reshape(4, 3))
+    strategy = tf.distribute.MirroredStrategy(replicas=2)
+    batch = next(iter(strategy.experimental_distribute_dataset(
+        tf.data.Dataset.from_tensor_slices(x).batch(4)
+    )))  # fmt: skip
+    keys = {"x[3]": lambda x: x[3], "x[-3]": lambda x: x[-3], "x[:, 0][2]": lambda x: x[:, 0][2],
+            "x[2, 1]": lambda x: x[2, 1]}  # fmt: skip
+    for key, take in keys.items():
+        with pytest.raises(IndexError, match=r"\[Tensor\] index must lie in \[-2, 2\) on axis 0"):
+            strategy.run(take, (batch,))
+        with pytest.raises(IndexError, match=r"index must lie in \[-2, 2\) on axis 0"):
+            tf.function(lambda b, take=take: strategy.run(take, (b,)))(batch)
+        assert key

@@ -17,10 +17,11 @@ class name_scope:  # noqa: N801  # TensorFlow's name
     """Inside, names of new variables begin with `name/`; scopes nest.
 
     Args:
-        name: Of the scope.
+        name: The name of the scope. One that ends with `/`, as the scope's own string does, begins
+            anew there, and an empty one outside of all scopes.
 
     Raises:
-        ValueError: It is no string, or empty.
+        ValueError: The name is not a string.
 
     Example:
         >>> import samegrad as tf
@@ -30,15 +31,14 @@ class name_scope:  # noqa: N801  # TensorFlow's name
     """
 
     def __init__(self, name: str) -> None:
-        if not isinstance(name, str) or not name:
-            raise ValueError(
-                f"[name_scope] a name must be a string of letters: got {shown(name)}; pass one."
-            )
+        if not isinstance(name, str):
+            raise ValueError(f"[name_scope] name must be a string: got {shown(name)}; pass one.")
         self.name = name
         self._guards: list[_core.Guard] = []
 
     def __enter__(self) -> str:
-        path = f"{_context.current().name_scope}{self.name.rstrip('/')}/"
+        absolute = not self.name or self.name.endswith("/")
+        path = self.name if absolute else f"{_context.current().name_scope}{self.name}/"
         guard = _context.changed(name_scope=path)
         self._guards.append(guard)
         guard.__enter__()

@@ -9,10 +9,12 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
+import numpy as np
+
 import samegrad.autograph  # noqa: F401  # says what rewrites control flow
 from samegrad import _core
 from samegrad._autodiff.clock import tick
-from samegrad._base.tree import flatten
+from samegrad._base.tree import Walk, flatten, is_nested
 from samegrad._context import state as _context
 from samegrad._context.user_code import call_converted
 from samegrad._function.concrete import ConcreteFunction
@@ -21,7 +23,9 @@ from samegrad._function.reads_data import CompiledRuns, ReadsData
 from samegrad._function.signature import InputSignature
 from samegrad._function.trace import TracedProgram, check_not_ragged
 from samegrad._function.traces import Traces
-from samegrad._tensor.complex_tensor import without_complex_arrays
+from samegrad._tensor.complex_tensor import to_complex, without_complex_arrays
+from samegrad._tensor.given import convert_to_tensor
+from samegrad._tensor.shape import TensorShape
 from samegrad.errors import OutOfRangeError
 
 
@@ -102,6 +106,14 @@ class BoundFunction:
         return f"<samegrad.function {getattr(self._function, '__name__', 'method')}, bound>"
 
 
+def _as_result(leaf: Any) -> Any:
+    if not isinstance(leaf, _CONVERTED):
+        return leaf
+    return to_complex(leaf, "function") if np.iscomplexobj(leaf) else convert_to_tensor(leaf)
+
+
+_CONVERTED = (bool, int, float, complex, str, bytes, np.ndarray, np.generic, TensorShape)
+_RESULTS = Walk(lambda value: is_nested(value) and not isinstance(value, TensorShape))
 # Of a function whose arguments are numbers that change, each with a trace of its own.
 _KEPT = 64
 # Of one that is bound to numbers of examples, or has other shapes, each with a trace of its own.
@@ -158,7 +170,7 @@ class Function:
 
         Example:
             >>> f = Function(lambda x: x)
-            >>> f(1), f(1), f(2), f.experimental_get_tracing_count()
+            >>> int(f(1)), int(f(1)), int(f(2)), f.experimental_get_tracing_count()
             (1, 1, 2, 2)
         """
         return self._traces.count
@@ -224,7 +236,7 @@ class Function:
         """Runs a function that reads data: its loop is Python's, its steps are compiled."""
         with _context.changed(compiled_runs=self._runs, converting=self._autograph):
             try:
-                return self._python(*args, **kwargs)
+                return self._results(self._python(*args, **kwargs))
             except StopIteration:
                 raise OutOfRangeError(
                     f"[{self.__name__}] the iterator has no more elements; begin again with "  # type: ignore[attr-defined]
@@ -234,9 +246,17 @@ class Function:
     def _traced(self, *args: Any, **kwargs: Any) -> Any:
         with _core.one_call():
             if self._autograph:
-                return call_converted(self._python, args, kwargs)
+                return self._results(call_converted(self._python, args, kwargs))
             with _context.changed(converting=False):
-                return self._python(*args, **kwargs)
+                return self._results(self._python(*args, **kwargs))
+
+    def _results(self, found: Any) -> Any:
+        """Return the results with tensors for values of Python.
+
+        What Python runs as it is, and what `Strategy.run` is given, returns them as they are.
+        """
+        plain = self._numbers_change or _context.settings.functions_run_eagerly
+        return found if plain else _RESULTS.map_structure(_as_result, found)
 
     def _program(
         self, arguments: Any, args: Any, kwargs: dict[str, Any], lengths: list[int]

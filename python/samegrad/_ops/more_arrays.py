@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from samegrad import _core
-from samegrad._base.dtypes import DTypeLike, as_dtype
+from samegrad._base.dtypes import DType, DTypeLike, as_dtype
 from samegrad._core import InvalidArgumentError
 from samegrad._ops.arrays import cast, identity, reshape, shape, stack
 from samegrad._ops.gather import boolean_mask
@@ -86,10 +86,20 @@ def saturate_cast(value: TensorLike, dtype: DTypeLike, name: str | None = None) 
             f"[saturate_cast] dtypes must be of numbers: got {own.name} and {kind.name}; "
             "see tf.cast."
         )
-    low, high = max(own.min, kind.min), min(own.max, kind.max)
-    if own.is_floating and kind.is_integer:  # the largest float that is not above the end
-        high = float(np.nextafter(np.array(high, own.name), 0, dtype=own.name))
+    (low, high), (least, most) = _limits(own), _limits(kind)
+    number = float if own.is_floating else int
+    ends = number(max(low, least)), number(min(high, most))
+    low, high = (np.asarray(end, own.as_numpy_dtype) for end in ends)
+    # Where the end itself is no float of this type, the nearest one may be beyond it.
+    low = np.nextafter(low, np.zeros_like(low)) if number(low) < least else low
+    high = np.nextafter(high, np.zeros_like(high)) if number(high) > most else high
     return cast(clip_by_value(x, low, high), kind)
+
+
+def _limits(kind: DType) -> tuple[Any, Any]:
+    """Return the least and largest number as Python's, which compare exactly."""
+    number = float if kind.is_floating else int
+    return number(kind.min), number(kind.max)
 
 
 def scalar_mul(scalar: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:

@@ -16,6 +16,7 @@ from samegrad._base.tree import MAX_AXES, first_leaf, is_one_value
 from samegrad._context.counted_numbers import Counted, counts_of
 from samegrad._surface import argument_rules
 from samegrad._tensor.dim import Dim, dims_of, with_dims
+from samegrad._tensor.shape import TensorShape
 
 # The engine's class: `samegrad._tensor.tensor` gives it Python's operators.
 Tensor = _core.Tensor
@@ -100,6 +101,8 @@ def _default_array(value: Any, dtype: DTypeLike | None) -> np.ndarray[Any, Any]:
             array = _large_whole(value, array)
         return _cast_exactly(array, wanted)
     array = _numbers(value)
+    if isinstance(value, TensorShape) and not value:
+        return array.astype(np.int32)  # the shape of a scalar has sizes, too: none
     if not typed and array.dtype == np.float64 and not _holds_float64(value):
         return array.astype(np.float32)
     if not typed and array.dtype == np.int64:
@@ -233,7 +236,8 @@ def convert_to_tensor(
     if _holds_tensors(value):
         first = None if dtype is not None else _first_dtype(value)
         return _packed(value, as_dtype(dtype or first or "int32").name, dtype is not None)
-    if dtype is None and dtype_hint is not None and not isinstance(value, np.ndarray | np.generic):
+    typed = isinstance(value, np.ndarray | np.generic | TensorShape)
+    if dtype is None and dtype_hint is not None and not typed:
         with contextlib.suppress(TypeError, ValueError):
             return convert_to_tensor(value, dtype_hint)
     array = _default_array(value, dtype)

@@ -58,15 +58,29 @@ def _row(tensor: Tensor, index: int) -> Tensor:
     part = _core.ops.slice(
         tensor, begin=[index, *[0] * rest], end=[end, *[_LAST] * rest], strides=[1] * (rest + 1)
     )
-    return _core.ops.squeeze(part, axes=[0])
+    return _dropped(tensor, part, {0: index})
+
+
+def _dropped(tensor: Tensor, part: Tensor, indices: dict[int, Any]) -> Tensor:
+    """Return the part without the axes that have an index of the tensor each."""
+    try:
+        return _core.ops.squeeze(part, axes=list(indices))
+    except ValueError:
+        for axis, index in indices.items():
+            size = int(dim_of(tensor, axis))  # a number of examples, or a length
+            if not -size <= int(index) < size:
+                raise _outside(int(index), axis, size) from None
+        raise
+
+
+def _outside(index: int, axis: int, size: int) -> IndexError:
+    return IndexError(f"[Tensor] index must lie in [{-size}, {size}) on axis {axis}: got {index}.")
 
 
 def _check_index(tensor: Tensor, index: int, axis: int) -> None:
     size = tensor._shape[axis]
     if size is not None and not -size <= index < size:
-        raise IndexError(
-            f"[Tensor] index must lie in [{-size}, {size}) on axis {axis}: got {index}."
-        )
+        raise _outside(index, axis, size)
 
 
 def _relative(tensor: Tensor, part: Any, parts: list[Any], place: int) -> Any:
@@ -153,7 +167,8 @@ def _part(tensor: Tensor, key: Any) -> Tensor:
         at = next(i for i, part in enumerate(parts) if part is Ellipsis)
         parts[at : at + 1] = [slice(None)] * (tensor.ndim - given)
     parts += [slice(None)] * (tensor.ndim - sum(part is not None for part in parts))
-    begin, end, strides, dropped, added = [], [], [], [], []
+    begin, end, strides, added = [], [], [], []
+    dropped: dict[int, Any] = {}
     parts = [_relative(tensor, part, parts, i) for i, part in enumerate(parts)]
     for i, part in enumerate(parts):
         if _counted(part):
@@ -177,15 +192,16 @@ def _part(tensor: Tensor, key: Any) -> Tensor:
             if isinstance(part, Dim):
                 begin.append(part.code)
                 end.append(code_of(part + 1))
+                dropped[axis] = part
             else:
                 index = whole(part, _INDEX, "see samegrad.gather for several")
                 _check_index(tensor, index, axis)
                 begin.append(index)
                 end.append(index + 1 if index != -1 else _LAST)
+                dropped[axis] = index
             strides.append(1)
-            dropped.append(axis)
         axis += 1
     result = _core.ops.slice(tensor, begin=begin, end=end, strides=strides)
     if dropped:
-        result = _core.ops.squeeze(result, axes=dropped)
+        result = _dropped(tensor, result, dropped)
     return _core.ops.expand_dims(result, axes=added) if added else result

@@ -133,6 +133,28 @@ class SparseTensor(Composite):
         )
 
 
+class SparseRows:
+    """The rows of a sparse tensor along axis 0.
+
+    Args:
+        sparse: The tensor, of at least one axis.
+        who: The name of the caller for messages.
+
+    Raises:
+        InvalidArgumentError: Its indices do not ascend.
+    """
+
+    def __init__(self, sparse: SparseTensor, who: str) -> None:
+        indices, self._values = sparse.checked(who)
+        self._indices = indices[:, 1:]
+        self._ends = np.searchsorted(indices[:, 0], np.arange(sparse._shape[0] + 1))
+        self._shape, self._rank, self._dtype = sparse._shape, sparse._rank, sparse._dtype
+
+    def __getitem__(self, row: int) -> SparseTensor:
+        part = slice(self._ends[row], self._ends[row + 1])
+        return SparseTensor(self._indices[part], leaf_of(self._values[part]), self._shape[1:])
+
+
 def stacked(column: tuple[SparseTensor, ...]) -> SparseTensor:
     """Sparse tensors as rows of one, with the largest sizes of all."""
     ranks = sorted({each._rank for each in column})

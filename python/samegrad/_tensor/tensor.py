@@ -83,11 +83,17 @@ def _swapped(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return lambda a, b: operation(b, a)
 
 
-def _truediv(a: Tensor, b: Tensor) -> Tensor:
+def _as_floats(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the operands of a division, integers as floats."""
     kind = as_dtype(a._dtype)
-    if kind.is_integer and a._dtype == b._dtype:
-        a, b = (_ops.cast(t, dtype="float32" if kind.size < 4 else "float64") for t in (a, b))
-    return _ops.div(a, b)
+    if not kind.is_integer or a._dtype != b._dtype:
+        return a, b
+    wanted = "float32" if kind.size < 4 else "float64"
+    return _ops.cast(a, dtype=wanted), _ops.cast(b, dtype=wanted)
+
+
+def _truediv(a: Tensor, b: Tensor) -> Tensor:
+    return _ops.div(*_as_floats(a, b))
 
 
 def _power(self: Tensor, exponent: Any) -> Any:

@@ -18,7 +18,7 @@ from samegrad.data._batching import Batching
 from samegrad.data._mapped import call, to_element
 from samegrad.data._names import with_names
 from samegrad.data._options import merged
-from samegrad.data._ordering import at_least
+from samegrad.data._ordering import at_least, calls_at_once
 from samegrad.data._structure import Structure
 from samegrad.io import gfile
 
@@ -70,7 +70,7 @@ class Choosing(Batching):
             name: Ignored.
 
         Raises:
-            ValueError: cycle_length or block_length is less than 1.
+            InvalidArgumentError: cycle_length, block_length or num_parallel_calls is less than 1.
             TypeError: While iterating, if the function returns no dataset.
 
         Example:
@@ -86,6 +86,7 @@ class Choosing(Batching):
         block = 1 if block_length is None else operator.index(block_length)
         at_least(cycle, 1, "interleave", "cycle_length")
         at_least(block, 1, "interleave", "block_length")
+        calls_at_once(num_parallel_calls, "interleave")
         return self._opened("interleave", map_func, cycle, block)
 
     def _opened(self: Self, who: str, function: Callable[..., Any], cycle: int, block: int) -> Self:
@@ -114,7 +115,7 @@ class Choosing(Batching):
             name: Ignored.
 
         Raises:
-            ValueError: A number is less than 1.
+            InvalidArgumentError: A number is less than 1.
 
         Example:
             >>> import samegrad as tf
@@ -211,7 +212,7 @@ class Choosing(Batching):
 
         Raises:
             TypeError: A size is no whole number.
-            ValueError: A size is less than 1.
+            InvalidArgumentError: A size is less than 1.
 
         Example:
             >>> import samegrad as tf

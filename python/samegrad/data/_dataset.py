@@ -10,9 +10,11 @@ import numpy as np
 
 from samegrad._base.dtypes import DTypeLike, as_dtype
 from samegrad._base.shown import shown
+from samegrad._core import InvalidArgumentError
 from samegrad._ops.arrays import cast as cast_to
 from samegrad._tensor.ragged import RaggedTensor
 from samegrad._tensor.sizes import whole
+from samegrad._tensor.sparse import SparseRows, SparseTensor
 from samegrad._tensor.tensor import Tensor, constant, convert_to_tensor
 from samegrad._tensor.text import Text, is_text, of_bytes, text_of
 from samegrad.data import _function_nodes as functions
@@ -21,9 +23,11 @@ from samegrad.data._iterator import DatasetIterator
 from samegrad.data._keeping import Keeping
 from samegrad.data._names import with_names
 from samegrad.data._options import Options, merged
-from samegrad.data._ragged_rows import RaggedRowsNode
+from samegrad.data._ordering import at_least, calls_at_once
+from samegrad.data._ragged_rows import OneRow, RaggedRowsNode
 from samegrad.data._structure import (
     Structure,
+    is_made,
     leaves_of,
     map_leaves,
     map_values,
@@ -73,7 +77,7 @@ class Dataset(Keeping):
         Args:
             tensors: Arrays, tensors or lists of equal length, or tuples and dicts of them. Of a
                 `tf.RaggedTensor` elements have different lengths (see `padded_batch` and
-                `ragged_batch`).
+                `ragged_batch`), of a `tf.sparse.SparseTensor` they are sparse.
             name: Ignored.
 
         Raises:
@@ -86,12 +90,15 @@ class Dataset(Keeping):
             >>> [(int(e["a"]), float(e["b"])) for e in dataset]
             [(1, 3.0), (2, 4.0)]
         """
-        borrowed = map_leaves(
-            lambda value: (
+
+        def rows_of(value: Any) -> Any:
+            if isinstance(value, SparseTensor) and value._rank:
+                return SparseRows(value, "Dataset.from_tensor_slices")
+            return (
                 value if isinstance(value, RaggedTensor) else _borrow(value, "from_tensor_slices")
-            ),
-            with_complex_parts(tensors, "Dataset.from_tensor_slices"),
-        )
+            )
+
+        borrowed = map_leaves(rows_of, with_complex_parts(tensors, "Dataset.from_tensor_slices"))
         leaves = leaves_of(borrowed)
         sizes = {leaf._shape[0] if leaf._rank else -1 for leaf in leaves}
         if len(sizes) != 1 or -1 in sizes:
@@ -99,7 +106,7 @@ class Dataset(Keeping):
                 "[Dataset.from_tensor_slices] all tensors must have the same length along axis 0: "
                 f"got shapes {', '.join(str(leaf._shape) for leaf in leaves) or 'of no tensor'}."
             )
-        if any(isinstance(leaf, RaggedTensor) for leaf in leaves):
+        if any(isinstance(leaf, RaggedTensor | SparseRows) for leaf in leaves):
             return Dataset(RaggedRowsNode(borrowed, sizes.pop()))
         return Dataset(nodes.SliceNode(borrowed, sizes.pop()))
 
@@ -119,7 +126,13 @@ class Dataset(Keeping):
                 return of_bytes(borrowed.encoded[None])
             return Tensor(borrowed._view()[None], copy=False)
 
-        rows = map_leaves(as_row, with_complex_parts(tensors, "Dataset.from_tensors"))
+        given = with_complex_parts(tensors, "Dataset.from_tensors")
+        if any(isinstance(leaf, RaggedTensor | SparseTensor) for leaf in leaves_of(given)):
+            elements = map_leaves(
+                lambda leaf: OneRow(leaf if is_made(leaf) else _borrow(leaf, "from_tensors")), given
+            )
+            return Dataset(RaggedRowsNode(elements, 1))
+        rows = map_leaves(as_row, given)
         if not leaves_of(rows):
             raise ValueError(
                 f"[Dataset.from_tensors] an element must hold a tensor: got {shown(tensors)}."
@@ -136,7 +149,7 @@ class Dataset(Keeping):
             name: Ignored.
 
         Raises:
-            ValueError: The step is 0.
+            InvalidArgumentError: The step is 0.
 
         Example:
             >>> import samegrad as tf
@@ -148,7 +161,10 @@ class Dataset(Keeping):
                 f"[Dataset.range] one to three whole numbers are needed: got {len(args)}; the "
                 "call is Dataset.range(start, stop, step)."
             )
-        numbers = range(*(whole(arg, "the bounds are whole numbers") for arg in args))
+        bounds = [whole(arg, "the bounds are whole numbers") for arg in args]
+        if len(bounds) == 3 and bounds[2] == 0:
+            raise InvalidArgumentError("[Dataset.range] step must not be 0: got 0.")
+        numbers = range(*bounds)
         counted = Dataset(nodes.RangeNode(numbers.start, numbers.step, len(numbers)))
         wanted = as_dtype(output_type)
         return counted if wanted.name == "int64" else counted.map(lambda n: cast_to(n, wanted))
@@ -280,8 +296,7 @@ class Dataset(Keeping):
             >>> [int(n) for n in tf.data.Dataset.range(3).map(lambda x: x * 2)]
             [0, 2, 4]
         """
-        alone = num_parallel_calls is None or synchronous
-        calls = None if alone else operator.index(num_parallel_calls)  # type: ignore[arg-type]
+        calls = calls_at_once(None if synchronous else num_parallel_calls, "map")
         return self._then(functions.MapNode(self._node, with_names(map_func), calls))
 
     def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
@@ -309,9 +324,8 @@ class Dataset(Keeping):
             >>> [int(n) for n in tf.data.Dataset.range(2).prefetch(tf.data.AUTOTUNE)]
             [0, 1]
         """
-        return self._then(
-            functions.PrefetchNode(self._node, max(0, operator.index(buffer_size or 0)))
-        )
+        ahead = at_least(operator.index(buffer_size or 0), -1, "prefetch", "buffer_size")
+        return self._then(functions.PrefetchNode(self._node, max(0, ahead)))
 
     def apply(self, transformation_func: Callable[[Dataset], Dataset]) -> Dataset:
         """transformation_func(self).

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from samegrad._core import InvalidArgumentError
 from samegrad.data import _function_nodes as functions
 from samegrad.data import _nodes as nodes
 from samegrad.data._iterator import EpochCounter
@@ -15,12 +16,28 @@ Self = TypeVar("Self", bound="Ordering")
 
 
 def at_least(value: int, least: int, who: str, what: str) -> int:
-    """The value; ValueError if it is too small, or too large for the engine."""
+    """Return the value, which must be neither too small nor too large for the engine.
+
+    Raises:
+        InvalidArgumentError: It is.
+    """
     if value < least:
-        raise ValueError(f"[Dataset.{who}] {what} must be at least {least}: got {value}.")
+        raise InvalidArgumentError(f"[Dataset.{who}] {what} must be at least {least}: got {value}.")
     if value > _MAX_COUNT:
-        raise ValueError(f"[Dataset.{who}] {what} must be at most {_MAX_COUNT}: got {value}.")
+        raise InvalidArgumentError(
+            f"[Dataset.{who}] {what} must be at most {_MAX_COUNT}: got {value}."
+        )
     return value
+
+
+def calls_at_once(value: int | None, who: str) -> int | None:
+    """Return num_parallel_calls: None, AUTOTUNE or at least 1.
+
+    Raises:
+        InvalidArgumentError: It is another number.
+    """
+    calls = None if value is None else operator.index(value)
+    return calls if calls in (None, -1) else at_least(calls, 1, who, "num_parallel_calls")
 
 
 class Ordering:
@@ -77,7 +94,7 @@ class Ordering:
             name: Ignored.
 
         Raises:
-            ValueError: buffer_size is less than 1.
+            InvalidArgumentError: buffer_size is less than 1.
 
         Example:
             >>> import samegrad as tf
@@ -127,7 +144,7 @@ class Ordering:
         """Every num_shards-th element, from element `index` on.
 
         Raises:
-            ValueError: index is not one of 0 … num_shards - 1.
+            InvalidArgumentError: index is not one of 0 … num_shards - 1.
 
         Example:
             >>> import samegrad as tf
@@ -136,7 +153,7 @@ class Ordering:
         """
         count, number = operator.index(num_shards), operator.index(index)
         if not 0 <= number < count:
-            raise ValueError(
+            raise InvalidArgumentError(
                 "[Dataset.shard] index must be one of 0 … num_shards - 1: got "
                 f"num_shards={count} and index={number}."
             )

@@ -1,6 +1,8 @@
-"""The rows of tensors of which some are ragged: elements of different lengths."""
+"""Ragged and sparse tensors as elements: row by row, or as a whole."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from samegrad._tensor.spec import TensorSpec
 from samegrad.data._cursor import Cursor
@@ -8,11 +10,22 @@ from samegrad.data._nodes import PythonNode, Run
 from samegrad.data._structure import Structure, map_leaves
 
 
+class OneRow:
+    """A value of any kind as the only row of a tensor."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+        self._shape, self._dtype = (1, *value._shape), value._dtype
+
+    def __getitem__(self, row: int) -> Any:
+        return self._value
+
+
 class RaggedRowsNode(PythonNode):
     """Row by row; what is ragged has an element's size open.
 
     Args:
-        tensors: Tensors, text and ragged ones with as many rows each.
+        tensors: Tensors, text, ragged tensors, `SparseRows` and `OneRow`s with as many rows each.
         rows: How many.
     """
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from samegrad._base.dtypes import DTypeLike, as_dtype
 from samegrad._ops.arrays import cast
+from samegrad._ops.more_arrays import saturate_cast
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
-from samegrad.math import maximum, minimum
 
 
 def convert_image_dtype(
@@ -49,31 +47,18 @@ def convert_image_dtype(
         return cast(x, wanted)
     # The next smaller product is rounded down; + 0.5 gives each whole number an equal share.
     scaled = x * (wanted.max + 0.5)
-    return _saturated(scaled, wanted) if saturate else cast(scaled, wanted)
+    return saturate_cast(scaled, wanted) if saturate else cast(scaled, wanted)
 
 
 def _between_whole_numbers(x: Tensor, given: Any, wanted: Any, saturate: bool) -> Tensor:
     if given.max > wanted.max:
         scale = (given.max + 1) // (wanted.max + 1)
         smaller = x // cast(convert_to_tensor(scale), given)
-        return _saturated(smaller, wanted) if saturate else cast(smaller, wanted)
-    larger = _saturated(x, wanted) if saturate else cast(x, wanted)
+        return saturate_cast(smaller, wanted) if saturate else cast(smaller, wanted)
+    larger = saturate_cast(x, wanted) if saturate else cast(x, wanted)
     scale = (wanted.max + 1) // (given.max + 1)
     made: Tensor = larger * cast(convert_to_tensor(scale), wanted)
     return made
-
-
-def _saturated(x: Tensor, wanted: Any) -> Tensor:
-    """The numbers in a type of whole numbers, those outside of its range at its ends."""
-    kind = x._dtype
-    given = as_dtype(kind)
-    low, high = wanted.min, wanted.max
-    if given.is_integer:
-        low, high = max(low, given.min), min(high, given.max)
-    elif float(np.asarray(high, given.as_numpy_dtype)) > high:  # rounded beyond the range
-        high = float(np.nextafter(np.asarray(high, given.as_numpy_dtype), 0))
-    bounds = [convert_to_tensor(np.asarray(n, given.as_numpy_dtype)) for n in (low, high)]
-    return cast(minimum(maximum(x, bounds[0]), bounds[1]), wanted)
 
 
 def as_floats(image: Any) -> tuple[Tensor, Any]:

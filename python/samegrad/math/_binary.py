@@ -7,7 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from samegrad import _core
-from samegrad._tensor.tensor import Tensor, TensorLike, _truediv, convert_to_tensor, pair
+from samegrad._tensor.tensor import (
+    Tensor,
+    TensorLike,
+    _as_floats,
+    _truediv,
+    convert_to_tensor,
+    pair,
+)
 from samegrad._tensor.text import is_text, text_of
 
 _ops = _core.ops
@@ -42,13 +49,13 @@ def atan2(y: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def divide_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """X / y, and 0 where y is 0, element by element.
+    """X / y, and 0 where y is 0, element by element; integers become floats as in `divide`.
 
     Example:
         >>> divide_no_nan([1.0], 0.0).numpy()
         array([0.], dtype=float32)
     """
-    return _ops.div_no_nan(*pair(x, y))
+    return _ops.div_no_nan(*_as_floats(*pair(x, y)))
 
 
 def equal(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:

@@ -135,11 +135,19 @@ def reduce_variance(
 ) -> Tensor:
     """The mean squared distance from the mean over axes (default all).
 
+    Raises:
+        TypeError: The tensor has no floats.
+
     Example:
         >>> float(reduce_variance([1.0, 3.0]))
         1.0
     """
-    return mean_and_variance(convert_to_tensor(input_tensor), axis, keepdims)[1]
+    x = convert_to_tensor(input_tensor)
+    if not as_dtype(x._dtype).is_floating:
+        raise TypeError(
+            f"[reduce_variance] input_tensor must hold floats: got {x._dtype}; use samegrad.cast."
+        )
+    return mean_and_variance(x, axis, keepdims)[1]
 
 
 def mean_and_variance(x: Tensor, axis: Any, keepdims: bool) -> tuple[Tensor, Tensor]:

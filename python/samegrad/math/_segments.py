@@ -12,6 +12,7 @@ from samegrad._ops.gather import zeros_of
 from samegrad._tensor import sizes as _sizes
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, pair
 from samegrad.errors import InvalidArgumentError
+from samegrad.math._binary import truediv
 from samegrad.math._unary import sqrt
 
 _ops = _core.ops
@@ -280,7 +281,7 @@ def unsorted_segment_mean(data: TensorLike, segment_ids: TensorLike, num_segment
         name: Ignored.
 
     Returns:
-        Shape [num_segments, ...].
+        Shape [num_segments, ...]; of integers the dtype that `truediv` gives them.
 
     Raises:
         ValueError: The shapes do not fit.
@@ -291,7 +292,7 @@ def unsorted_segment_mean(data: TensorLike, segment_ids: TensorLike, num_segment
         array([2.5, 1. ], dtype=float32)
     """
     found = _Segments(data, segment_ids, num_segments)
-    return found.means()
+    return truediv(found.sums(), found.divisors())
 
 
 def unsorted_segment_max(data: TensorLike, segment_ids: TensorLike, num_segments: Any,
