@@ -180,6 +180,16 @@ py::tuple check_loss_normalization(Trace& trace, const std::vector<Tensor>& outp
   return py::make_tuple(mistakes, report.shares);
 }
 
+// By their keys in samegrad/_autodiff/replica_dependence_check.py.
+py::list replica_dependences(const Trace& trace) {
+  py::list found;
+  for (const ReplicaDependence& one : trace.replica_dependences()) {
+    constexpr const char* kNames[] = {"count", "mean", "other"};
+    found.append(py::make_tuple(kNames[int(one.statistic)], one.op, one.location, one.averaged));
+  }
+  return found;
+}
+
 std::string loss_normalization(Trace& trace, const Tensor& tensor) {
   static constexpr const char* kNames[] = {"unknown", "common", "share", "times_replicas", "mean"};
   return kNames[int(trace.loss_normalization(trace.lift(tensor)))];
@@ -281,6 +291,7 @@ void register_trace(py::module_& m) {
       .def("__str__", [](const Trace& t) { return to_string(t.program()); })
       .def("check_loss_normalization", &check_loss_normalization, py::arg("outputs"))
       .def("loss_normalization", &loss_normalization, py::arg("scalar"))
+      .def("replica_dependences", &replica_dependences)
       .def("over_all_replicas", &over_all_replicas, py::arg("scalar"))
       .def("made_of", &made_of, py::arg("value"), py::arg("old"));
   py::class_<TracedPrograms>(m, "TracedPrograms")

@@ -154,7 +154,11 @@ bool keeps_examples(const ValueType& x, const Slices& s) {
 Inferred slice_rule(const InferArgs& args) {
   const Slices s(args.attrs);
   const ValueType y = sliced(args, args.in[0], s);
-  return {{y}, keeps_examples(args.in[0], s) ? Locality::kExample : Locality::kWhole};
+  const ValueType& x = args.in[0];
+  Inferred inferred{{y}, keeps_examples(x, s) ? Locality::kExample : Locality::kWhole};
+  // Examples may be on any axis, as behind that of time.
+  if (x.batched() && s.takes_all(x.batch.axis)) inferred.of_rows = Placement::kRows;
+  return inferred;
 }
 
 Inferred slice_grad_rule(const InferArgs& args) {
@@ -167,7 +171,10 @@ Inferred slice_grad_rule(const InferArgs& args) {
               " for a slice of ", args.shape_of(1), ".");
   x.dtype = ct.dtype;
   const bool by_example = keeps_examples(x, s) && ct.batch == x.batch;
-  return {{x}, by_example ? Locality::kExample : Locality::kWhole};
+  Inferred inferred{{x}, by_example ? Locality::kExample : Locality::kWhole};
+  const bool aligned = x.batched() && s.takes_all(x.batch.axis) && ct.batch == x.batch;
+  if (aligned) inferred.of_rows = Placement::kRows;
+  return inferred;
 }
 
 Move slicing(const CostArgs& args) {

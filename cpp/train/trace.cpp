@@ -263,6 +263,15 @@ NormalizationReport Trace::check_loss_normalization(const std::vector<Value>& ou
   return samegrad::check_loss_normalization(graph_, outputs, uses_);
 }
 
+std::vector<ReplicaDependence> Trace::replica_dependences() const {
+  Values sinks;
+  for (const auto& [variable, written] : touched_) {
+    // A variable with a value per replica is the program's way to keep what is local.
+    if (written && variable->component_count() == 1) sinks.push_back(state_.at(variable.get()));
+  }
+  return replica_dependences_of(graph_, sinks);
+}
+
 std::optional<std::pair<std::string, Value>> Trace::made_of(Value value, Value old) const {
   const ValueInfo& info = graph_.values[value];
   if (info.source != Source::kNode) return std::nullopt;

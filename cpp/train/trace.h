@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "analysis/loss_normalization.h"
+#include "analysis/replica_dependence.h"
 #include "analysis/whole_batch.h"
 #include "base/error.h"
 #include "ir/builder.h"
@@ -122,6 +123,8 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   LossNormalization loss_normalization(Value value) const {
     return samegrad::loss_normalization(graph_, value);
   }
+  // Statistics of a replica's examples that reach a variable that all replicas share.
+  std::vector<ReplicaDependence> replica_dependences() const;
   Value over_all_replicas(Value value) { return samegrad::over_all_replicas(*this, value); }
   // The name of the operation that made a value of `old` and another one, and that one.
   std::optional<std::pair<std::string, Value>> made_of(Value value, Value old) const;

@@ -42,6 +42,14 @@ class LossNormalizationError(ValueError):
     """As `LossNormalizationWarning`, where mistakes are errors."""
 
 
+class ReplicaDependenceWarning(UserWarning):
+    """A replica's statistic reaches a variable; see `config.set_replica_dependence_check`."""
+
+
+class ReplicaDependenceError(ValueError):
+    """A `ReplicaDependenceWarning`, where these are errors."""
+
+
 __all__ = [
     "AlreadyExistsError",
     "DataLossError",
@@ -52,6 +60,8 @@ __all__ = [
     "NonFiniteError",
     "NotFoundError",
     "OutOfRangeError",
+    "ReplicaDependenceError",
+    "ReplicaDependenceWarning",
     "WrongIndexError",
     "WrongTypeError",
 ]

@@ -111,6 +111,7 @@ class Runner:
         self.tf, self.core, self.trace = samegrad, _core, _trace
         self.seen: list[Any] = []
         samegrad.config.set_loss_normalization_check("off")
+        samegrad.config.set_replica_dependence_check("off")
         compiled = _trace.compiled
 
         def noted(*args: Any) -> Any:

@@ -6,24 +6,20 @@ The engine follows the counts of examples and replicas through the program
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
 from samegrad import _core
+from samegrad._autodiff.program_check import ProgramCheck
 from samegrad._base.dtypes import as_dtype
 from samegrad._base.mistakes import PROGRAM_MISTAKES
-from samegrad._base.shown import shown
 from samegrad._context import state as _context
 from samegrad._context.counted_numbers import questions
 from samegrad.errors import LossNormalizationError, LossNormalizationWarning
 
-_MODES = ("warn", "error", "off")
 _SURE = ("nonlinear_share",)  # whatever the program divides by
-_mode = "warn"
-_shown: dict[Any, Any] = {}  # what the warnings filter remembers
+_check = ProgramCheck("loss_normalization_check", LossNormalizationWarning, LossNormalizationError)
 
 
 def set_loss_normalization_check(mode: str) -> None:
@@ -51,18 +47,37 @@ def set_loss_normalization_check(mode: str) -> None:
         'error'
         >>> tf.config.set_loss_normalization_check("warn")
     """
-    global _mode
-    if mode not in _MODES:
-        raise ValueError(
-            f"[set_loss_normalization_check] mode is one of {', '.join(map(repr, _MODES))}: got "
-            f"{shown(mode)}."
-        )
-    _mode = mode
+    _check.set(mode)
 
 
 def get_loss_normalization_check() -> str:
-    """The mode: "warn", "error" or "off"."""
-    return _mode
+    """Return the mode: "warn", "error" or "off"."""
+    return _check.mode
+
+
+def loss_normalization_check(mode: str) -> _core.Guard:
+    """Return a context manager, inside which the loss normalization check has another mode.
+
+    It holds for what this thread traces inside: put the first call of a step into it.
+
+    Args:
+        mode: See `set_loss_normalization_check`.
+
+    Returns:
+        A context manager.
+
+    Raises:
+        ValueError: Another mode.
+
+    Example:
+        >>> import samegrad as tf
+        >>> with tf.config.loss_normalization_check("off"):
+        ...     tf.config.get_loss_normalization_check()
+        'off'
+        >>> tf.config.get_loss_normalization_check()
+        'warn'
+    """
+    return _check.changed(mode)
 
 
 def note_use(use: str, tensor: _core.Tensor) -> None:
@@ -73,7 +88,7 @@ def note_use(use: str, tensor: _core.Tensor) -> None:
             value of a variable that is trained).
         tensor: The value.
     """
-    if _mode == "off":
+    if _check.mode == "off":
         return
     _core.note_use(use, tensor)
     trace = _core.current_trace()
@@ -90,8 +105,8 @@ def _times(replicas: int, tensor: _core.Tensor) -> _core.Tensor:
 
 def check_trace(
     trace: _core.Trace, outputs: list[_core.Tensor], shares: Sequence[tuple[int, ...]] = ()
-) -> list[bool]:
-    """Reports what is wrong with a traced program.
+) -> tuple[list[bool], set[str]]:
+    """Report what is wrong with a traced program.
 
     Args:
         trace: It is still open.
@@ -99,26 +114,28 @@ def check_trace(
         shares: Of its arguments that count examples, how many each replica has.
 
     Returns:
-        Of each output, whether it is a replica's share of the mean over the global batch.
+        Of each output, whether it is a replica's share of the mean over the global batch; and the
+        lines that were reported.
 
     Raises:
         LossNormalizationError: Something is wrong, and mistakes are errors.
     """
-    if _mode == "off" or trace.replicas == 1:
-        return [False] * len(outputs)
+    if _check.mode == "off" or trace.replicas == 1:
+        return [False] * len(outputs), set()
     mistakes, is_share = trace.check_loss_normalization(outputs)
     if not _context.current().batches:  # what all replicas have is no share, also if N divides it
         mistakes = [at for at in mistakes if at[0] != "share_then_mean"]
-    report((key, line) for key, line in mistakes if key in _SURE or not questions.open)
+    found = [at for at in mistakes if at[0] in _SURE or not questions.open]
+    report(found)
     if not questions.open:
-        _report_means_of_means(trace, mistakes, shares)
-    return list(is_share)
+        found += _report_means_of_means(trace, mistakes, shares)
+    return list(is_share), {line for _, line in found}
 
 
 def _report_means_of_means(
     trace: _core.Trace, known: list[tuple[str, str]], shares: Sequence[tuple[int, ...]]
-) -> None:
-    """Reports local means whose mean over the replicas trains: right where shares are equal.
+) -> list[tuple[str, str]]:
+    """Report local means whose mean over the replicas trains: right where shares are equal.
 
     Times the number of replicas they are local means that are summed, which the engine names.
     """
@@ -126,20 +143,31 @@ def _report_means_of_means(
     for use, tensor in uses:
         _core.note_use(use, tensor)
     found = trace.check_loss_normalization([])[0] if uses else []
-    replicas = trace.replicas
-    own = next((sizes for sizes in shares if len(sizes) == replicas), None)
-    values, equal = _said_of_shares(own, replicas)
-    means = [at for at in found if at[0] in ("mean_then_sum", "penalty") and at not in known]
-    report((("mean_of_means", line) for _, line in means), values, harmless=equal)
+    values, equal = weights_of_examples(shares, trace.replicas)
+    means = [
+        ("mean_of_means", line)
+        for key, line in found
+        if key in ("mean_then_sum", "penalty") and (key, line) not in known
+    ]
+    report(means, values, harmless=equal)
+    return means
 
 
-def _said_of_shares(sizes: tuple[int, ...] | None, replicas: int) -> tuple[str, bool]:
-    """What the mean of the means of such shares is, and whether they are known to be equal.
+def weights_of_examples(shares: Sequence[tuple[int, ...]], replicas: int) -> tuple[str, bool]:
+    """Say how the mean of the replicas' means weighs an example.
+
+    Args:
+        shares: Of arguments, how many examples each replica has.
+        replicas: How many there are.
+
+    Returns:
+        The words, and whether all replicas are known to have equally many.
 
     Example:
-        >>> _said_of_shares((3, 2), 2)
+        >>> weights_of_examples([(3, 2)], 2)
         ('here, with shares of 3 + 2, an example counts 1/6 to 1/4 instead of 1/5', False)
     """
+    sizes = next((counts for counts in shares if len(counts) == replicas), None)
     if sizes is not None and len(set(sizes)) > 1:
         return f"here, {_weights(sizes)}", False
     most = max(2, 3 if sizes is None else sizes[0])
@@ -173,27 +201,8 @@ def report(mistakes: Iterable[tuple[str, str]], values: str = "", harmless: bool
     Raises:
         LossNormalizationError: There is one, and mistakes are errors.
     """
-    for key, line in mistakes if _mode != "off" else ():
+    for key, line in mistakes:
         row = PROGRAM_MISTAKES[key]
-        start = f"[loss scaling] {row.name}: "
-        message = (
-            f"{start}{row.sentence}{values and '; ' + values}. Maths: {row.formula}. "
-            f"Fix: {row.fix}. (config.set_loss_normalization_check)"
-        )
-        if _mode == "error" and not harmless:
-            raise LossNormalizationError(f"{line}: {message}" if line else message)
-        file, _, number = line.rpartition(":")
-        at = int(number or 1)
-        warnings.warn_explicit(
-            _as_shown_before(message, start, at) if values else message,
-            LossNormalizationWarning,
-            file or "<unknown>",
-            at,
-            registry=_shown,
-        )
-
-
-def _as_shown_before(message: str, start: str, line: int) -> str:
-    """The text that was shown for the line: other shares are no other mistake."""
-    texts = [key[0] for key in _shown if isinstance(key, tuple) and key[2] == line]
-    return next((text for text in texts if text.startswith(start)), message)
+        rule = f"[loss scaling] {row.name}: "
+        message = f"{rule}{row.sentence}{values and '; ' + values}. Maths: {row.formula}. "
+        _check.report(line, f"{message}Fix: {row.fix}.", values and rule, harmless)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from samegrad import _core
@@ -66,6 +67,8 @@ class Context(NamedTuple):
     open_gradients: int = 0
     # What names of new variables begin with.
     name_scope: str = ""
+    # Modes of checks of traced programs, by the names of their settings, instead of the process's.
+    check_modes: Mapping[str, str] = MappingProxyType({})
 
 
 class _Settings:

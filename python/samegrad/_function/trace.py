@@ -13,6 +13,7 @@ import numpy as np
 from samegrad import _core
 from samegrad._autodiff import tape as _tape  # noqa: F401  says what records programs
 from samegrad._autodiff.loss_normalization_check import check_trace
+from samegrad._autodiff.replica_dependence_check import check_replica_dependence
 from samegrad._autodiff.trace_agreement import Agreement
 from samegrad._base.heap import give_back
 from samegrad._base.shown import shown
@@ -126,7 +127,8 @@ class _Trace:
             self.outputs = [_tensor_of(leaf) for leaf in leaves]
             # What replicas compute each in their own way has no other sum than that of the parts.
             totals = [] if trace.members else _add_totals(leaves)
-            of_mean = check_trace(trace, self.outputs, shares)
+            of_mean, reported = check_trace(trace, self.outputs, shares)
+            check_replica_dependence(trace, shares, reported)
         for leaf, share in zip(leaves, of_mean, strict=True):
             if isinstance(leaf, TracedValue):
                 leaf.share = share

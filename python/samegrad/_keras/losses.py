@@ -255,6 +255,17 @@ def sum_of_all(values: Any, axis: Any = None) -> Tensor:
     return all_reduce_sum(total) if over_examples and in_replica_of_several() else total
 
 
+def all_of_all(x: Any) -> Any:
+    """Return whether all elements are true, on all replicas.
+
+    Args:
+        x: Bools of the replica's examples.
+    """
+    if not in_replica_of_several():
+        return tf.reduce_all(x)
+    return sum_of_all(tf.cast(tf.logical_not(x), "float32")) == 0
+
+
 def value_of_all(share: Any) -> Tensor:
     """The sum of the replicas' shares, on each of them."""
     total: Tensor = all_reduce_sum(convert_to_tensor(share))

@@ -120,6 +120,12 @@ _CHANGES: dict[str, list[Text | Span]] = {
     "keras.src.losses.losses": [
         importing("from keras.src.saving import serialization_lib\n"),
         converting("self.fn(y_true, y_pred, **self._fn_kwargs)"),
+        # Whether labels are binary, those of all replicas say.
+        Text(
+            "    is_binary = ops.all((ops.logical_or(are_zeros, are_ones)))\n",
+            "    from samegrad._keras.losses import all_of_all\n\n"
+            "    is_binary = all_of_all(ops.logical_or(are_zeros, are_ones))\n",
+        ),
         Text(
             "    intersection = ops.sum(inputs * targets, axis=axis)\n",
             "    from samegrad._keras.losses import sum_of_all\n\n"

@@ -4,7 +4,13 @@ from typing import TYPE_CHECKING
 
 from samegrad._autodiff.loss_normalization_check import (
     get_loss_normalization_check,
+    loss_normalization_check,
     set_loss_normalization_check,
+)
+from samegrad._autodiff.replica_dependence_check import (
+    get_replica_dependence_check,
+    replica_dependence_check,
+    set_replica_dependence_check,
 )
 from samegrad._function.function import functions_run_eagerly, run_functions_eagerly
 from samegrad._surface.boundary import guard
@@ -31,13 +37,17 @@ __all__ = [
     "functions_run_eagerly",
     "get_logical_device_configuration",
     "get_loss_normalization_check",
+    "get_replica_dependence_check",
     "get_visible_devices",
     "list_logical_devices",
     "list_physical_devices",
+    "loss_normalization_check",
     "optimizer",
+    "replica_dependence_check",
     "run_functions_eagerly",
     "set_logical_device_configuration",
     "set_loss_normalization_check",
+    "set_replica_dependence_check",
     "set_visible_devices",
     "threading",
 ]

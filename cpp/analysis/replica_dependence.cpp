@@ -1,0 +1,434 @@
+#include "analysis/replica_dependence.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "analysis/count_powers.h"
+#include "ir/regions.h"
+#include "ops/control.h"
+
+namespace samegrad {
+namespace {
+
+// What a value is made of, each kind ahead of those that it gives way to.
+enum class Kind : std::uint8_t {
+  kSame,      // as on one device, or what the program says of this replica
+  kPosition,  // positions of examples in the replica
+  kDivisor,   // numbers of examples, inverses of sums over them, conditions on those
+  kGradient,  // a kMean of the gradient walk
+  kMean,      // linear in sums over the examples, with a divisor
+  kStatistic
+};
+
+struct Fact {
+  Kind kind = Kind::kSame;
+  std::vector<int> origins = {};  // sorted indices of Findings
+
+  bool operator==(const Fact&) const = default;
+  bool is_mean() const { return kind == Kind::kMean || kind == Kind::kGradient; }
+};
+
+Fact joined(Fact a, const Fact& b) {
+  if (a.origins.empty()) {
+    a.origins = b.origins;
+  } else if (!b.origins.empty() && a.origins != b.origins) {
+    std::vector<int> both;
+    std::ranges::set_union(a.origins, b.origins, std::back_inserter(both));
+    a.origins = std::move(both);
+  }
+  a.kind = std::max(a.kind, b.kind);
+  return a;
+}
+
+// The nodes that made means and statistics, of a graph and the bodies in it.
+class Findings {
+ public:
+  int of(const Graph& graph, const Node& node, Kind kind) {
+    const auto [at, fresh] = indices_.try_emplace(&node, int(list_.size()));
+    if (fresh) {
+      const bool known = node.location >= 0 && std::size_t(node.location) < graph.locations.size();
+      using enum ReplicaDependence::Statistic;
+      const auto statistic = kind == Kind::kDivisor    ? kCount
+                             : kind < Kind::kStatistic ? kMean
+                                                       : kOther;
+      list_.push_back(
+          {statistic, node.op->name, known ? graph.locations[std::size_t(node.location)] : ""});
+    }
+    return at->second;
+  }
+
+  std::vector<ReplicaDependence> that_reach(const std::vector<Fact>& sinks) {
+    std::vector<bool> reached(list_.size(), false);
+    for (const Fact& fact : sinks) {
+      if (fact.kind < Kind::kMean) continue;
+      for (int origin : fact.origins) {
+        reached[std::size_t(origin)] = true;
+        if (fact.kind == Kind::kStatistic) list_[std::size_t(origin)].averaged = false;
+      }
+    }
+    std::vector<ReplicaDependence> found;
+    for (std::size_t i = 0; i < list_.size(); ++i) {
+      if (!reached[i]) continue;
+      const auto same = std::ranges::find(found, list_[i].location, &ReplicaDependence::location);
+      if (same == found.end()) {
+        found.push_back(list_[i]);
+      } else {
+        same->averaged &= list_[i].averaged;
+      }
+    }
+    return found;
+  }
+
+ private:
+  std::map<const Node*, int> indices_;
+  std::vector<ReplicaDependence> list_;
+};
+
+// The operands of a node that differ between replicas, by what they are.
+struct Operands {
+  Fact all;               // of everything that is read, joined
+  bool examples = false;  // one entry per example
+  bool scaled = false;    // the same, divided: a mean or a divisor per example
+  bool sum = false, mean = false, divisor = false;  // one value for all examples
+  bool position = false;
+  bool gathered = false;   // the examples of all replicas
+  bool stated = false;     // the replica's own, as the program says
+  bool condition = false;  // a bool among them that differs
+  int means = 0;
+
+  bool per_example() const { return examples || scaled; }
+  bool statistic() const { return all.kind == Kind::kStatistic; }
+};
+
+class Walk {
+ public:
+  Walk(const Graph& graph, Findings& findings, const std::vector<Fact>& arguments, bool is_body)
+      : graph_(graph), findings_(findings), facts_(graph.values.size()), is_body_(is_body) {
+    for (Value v : graph.values.ids()) {
+      const ValueInfo& info = graph.values[v];
+      if (info.source == Source::kArgument && info.argument() < arguments.size()) {
+        facts_[v] = arguments[info.argument()];
+      }
+    }
+    for (const Node& node : graph.nodes) visit(node);
+  }
+
+  const Fact& of(Value value) const { return facts_[value]; }
+
+  std::vector<Fact> outputs() const {
+    std::vector<Fact> found;
+    for (Value output : graph_.outputs) found.push_back(facts_[output]);
+    return found;
+  }
+
+ private:
+  void visit(const Node& node) {
+    if (node.outputs.empty()) return;  // what the program says about gradients
+    if (node.op->has(kControl)) return control(node);
+    const Operands in = operands_of(node);
+    for (Value output : node.outputs) {
+      Fact fact = result(node, in, output);
+      if (fact.kind == Kind::kMean && node.derivative) fact.kind = Kind::kGradient;
+      facts_[output] = std::move(fact);
+    }
+  }
+
+  Operands operands_of(const Node& node) const {
+    Operands found;
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+      const Value input = node.inputs[k];
+      if (!node.op->reads(k)) continue;
+      const Fact& fact = facts_[input];
+      found.all = joined(std::move(found.all), fact);
+      const ValueType& type = graph_.type(input);
+      const bool batched = type.batched();
+      found.gathered |= batched && !graph_.varying(input);
+      if (!graph_.varying(input)) continue;
+      found.condition |= type.dtype == DType::kBool;
+      found.means += fact.is_mean();
+      if (fact.kind == Kind::kPosition) {
+        found.position = true;
+      } else if (fact.kind == Kind::kSame) {
+        found.examples |= batched;
+        found.sum |= !batched && graph_.placement(input) == Placement::kPartial;
+        found.stated |= graph_.placement(input) == Placement::kOwn;
+      } else if (batched) {
+        found.scaled = true;
+      } else {
+        found.mean |= fact.is_mean();
+        found.divisor |= fact.kind == Kind::kDivisor;
+      }
+    }
+    return found;
+  }
+
+  Fact result(const Node& node, const Operands& in, Value output) {
+    if (node.op->has(kReplicaInvariant)) return {};
+    if (node.op->has(kCollective)) return collected(node, in);
+    if (states_replica(node, in, output)) return {};
+    if (in.statistic()) return in.all;
+    const Placement placement = graph_.placement(output);
+    if (node.op->scaling == Scaling::kCount && placement != Placement::kReplicated) {
+      return made(Kind::kDivisor, node);
+    }
+    if (placement == Placement::kPartial) {
+      // Numbers of examples alone stay what they are, and a sum with others is a sum.
+      return in.sum || in.per_example() ? of_replicated(node) : in.all;
+    }
+    if (placement != Placement::kOwn) return in.all;
+    if (node.op->has(Trait(kRandomOp | kReplicaDependent))) return in.all;
+    const std::optional<Kind> kind = kind_of(node, in, output);
+    return kind ? fact_of(*kind, node, in) : statistic(node, in);
+  }
+
+  // What the operands that all replicas share bring with them: a mean of means.
+  Fact of_replicated(const Node& node) const {
+    Fact found;
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+      const bool shared = node.op->reads(k) && !graph_.varying(node.inputs[k]);
+      if (shared) found = joined(std::move(found), facts_[node.inputs[k]]);
+    }
+    return found;
+  }
+
+  // Whether the program chooses by the replica: a statistic times (replica_id == 0), say.
+  bool states_replica(const Node& node, const Operands& in, Value output) const {
+    const Scaling rule = node.op->scaling;
+    const bool chooses = rule == Scaling::kProduct || rule == Scaling::kChoice;
+    return chooses && in.stated && !in.per_example() && !graph_.type(output).batched();
+  }
+
+  Fact collected(const Node& node, const Operands& in) const {
+    const Value operand = node.inputs[0];
+    const Fact& fact = facts_[operand];
+    // A statistic of each replica that the program asks for.
+    if (node.op->exchange && !graph_.type(operand).batched()) return {};
+    if (!in.all.is_mean()) return in.statistic() ? in.all : Fact{};
+    return graph_.varying(operand) && is_share(operand) ? Fact{} : fact;
+  }
+
+  // A mean times the replica's number of examples is a sum again.
+  bool is_share(Value value) const {
+    if (is_body_) return false;
+    if (!counts_) counts_.emplace(graph_);
+    const CountTerms& terms = counts_->of(value);
+    return terms.known && !terms.nonlinear.exists() &&
+           std::ranges::all_of(terms.terms, [](const CountTerm& term) {
+             return term.powers.local == (term.varying ? 1 : 0);
+           });
+  }
+
+  // Of a value that is the replica's own; none: a statistic.
+  std::optional<Kind> kind_of(const Node& node, const Operands& in, Value output) const {
+    if (needs_examples(node, in, output)) return std::nullopt;
+    const Scaling rule = node.op->scaling;
+    if (in.position && rule == Scaling::kSum && in.per_example() && !scales_position(node)) {
+      return in.means ? Kind::kMean : Kind::kSame;
+    }
+    const bool divided = in.sum || in.mean || in.divisor || in.scaled;
+    if (!divided) {
+      if (in.position) return Kind::kPosition;
+      if (in.stated) return Kind::kSame;
+      if (!in.per_example()) return Kind::kPosition;  // made of types alone
+      // Each example with all examples; or the shape that a derivative has.
+      const bool with_all = in.gathered && rule == Scaling::kProduct;
+      const bool shaped = node.derivative && node.op->has(kAliases);
+      return with_all || shaped ? std::optional(Kind::kSame) : std::nullopt;
+    }
+    const bool batched = graph_.type(output).batched();
+    if (batched && in.mean && rule != Scaling::kQuotient) return std::nullopt;
+    if (graph_.type(output).dtype == DType::kBool) return condition(in);
+    switch (rule) {
+      case Scaling::kSum:
+        return sum(in);
+      case Scaling::kChoice:
+        return choice(in);
+      case Scaling::kProduct:
+        return product(in);
+      case Scaling::kQuotient:
+        return quotient(node, in);
+      case Scaling::kInverse:
+        return in.per_example() ? std::nullopt : std::optional(Kind::kDivisor);
+      default:
+        return in.sum || in.mean || in.per_example() ? std::nullopt : std::optional(Kind::kDivisor);
+    }
+  }
+
+  // Whether it combines examples of the replica otherwise than by adding them up.
+  bool needs_examples(const Node& node, const Operands& in, Value output) const {
+    if (!in.per_example()) return false;
+    if (has_own_sizes(graph_.type(output))) return true;
+    const Scaling rule = node.op->scaling;
+    const bool linear = rule == Scaling::kSum || rule == Scaling::kProduct;
+    if (node.locality == Locality::kTree) return !linear;
+    const bool whole = node.locality == Locality::kWhole && !node.op->has(kAliases);
+    return whole && !in.position && !in.stated && !in.gathered;
+  }
+
+  // n by n for the replica's n examples.
+  bool has_own_sizes(const ValueType& type) const {
+    for (int axis = 0; axis < type.shape.rank(); ++axis) {
+      const bool counts = type.batched() && axis == type.batch.axis;
+      if (!counts && differs_between_replicas(graph_.symbols, type.shape[axis])) return true;
+    }
+    return false;
+  }
+
+  // Whether positions are what the sum is of; else they say which elements.
+  bool scales_position(const Node& node) const {
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+      if (node.op->scales(k) && facts_[node.inputs[k]].kind == Kind::kPosition) return true;
+    }
+    return false;
+  }
+
+  // Guards against no examples or NaN are no functions of what they guard.
+  static std::optional<Kind> condition(const Operands& in) {
+    const bool compared = in.per_example() && (in.sum || in.mean || in.divisor);
+    return compared ? std::nullopt : std::optional(Kind::kDivisor);
+  }
+
+  static std::optional<Kind> sum(const Operands& in) {
+    if (in.per_example() && (in.sum || in.mean || in.divisor)) return std::nullopt;
+    return in.means || in.sum || in.examples ? Kind::kMean : Kind::kDivisor;
+  }
+
+  static std::optional<Kind> choice(const Operands& in) {
+    if (in.per_example()) {
+      const bool one_for_all = in.sum || in.mean;
+      return one_for_all ? std::nullopt : std::optional(Kind::kMean);
+    }
+    if (in.condition) return in.means || in.sum ? Kind::kMean : Kind::kDivisor;
+    return in.mean ? std::nullopt : std::optional(Kind::kDivisor);
+  }
+
+  static std::optional<Kind> product(const Operands& in) {
+    const bool of_all = in.sum || in.mean;
+    if (in.means > 1 || (of_all && in.per_example()) || (in.sum && in.mean)) return std::nullopt;
+    if (in.sum && !in.divisor) return std::nullopt;
+    return in.means || in.sum || in.examples ? Kind::kMean : Kind::kDivisor;
+  }
+
+  std::optional<Kind> quotient(const Node& node, const Operands& in) const {
+    const Value above = node.inputs[0], below = node.inputs[1];
+    const Fact& fact = facts_[above];
+    const bool data = graph_.varying(above) && fact.kind != Kind::kDivisor;
+    if (!graph_.varying(below)) return fact.kind;
+    if (graph_.type(below).batched()) {
+      return in.sum || in.mean ? std::nullopt : std::optional(Kind::kMean);
+    }
+    return data ? Kind::kMean : Kind::kDivisor;
+  }
+
+  Fact fact_of(Kind kind, const Node& node, const Operands& in) {
+    if (kind < Kind::kDivisor) return {kind, {}};
+    // A mean begins where it is divided.
+    if (kind == Kind::kDivisor || in.means == 0) return made(kind, node);
+    Fact fact = in.all;
+    fact.kind = kind;
+    return fact;
+  }
+
+  Fact made(Kind kind, const Node& node) { return {kind, {findings_.of(graph_, node, kind)}}; }
+
+  // A mean became a statistic by its use: the line of the mean is named.
+  Fact statistic(const Node& node, const Operands& in) {
+    const bool of_mean = in.all.kind == Kind::kMean && !in.all.origins.empty();
+    if (!of_mean) return made(Kind::kStatistic, node);
+    Fact fact = in.all;
+    fact.kind = Kind::kStatistic;
+    return fact;
+  }
+
+  void control(const Node& node) {
+    const bool cond = node.attrs.get_if<CondAttrs>() != nullptr;
+    std::vector<Fact> results(node.outputs.size());
+    Fact all;
+    for (Value input : node.inputs) all = joined(std::move(all), facts_[input]);
+    if (node.regions.empty()) {  // histories
+      for (Value output : node.outputs) facts_[output] = all;
+      return;
+    }
+    std::vector<Fact> carried(carried_values(node));
+    Fact chosen = cond ? predicate(node, facts_[node.inputs[0]]) : Fact{};
+    for (bool changed = true; std::exchange(changed, false);) {
+      for (std::size_t r = 0; r < node.regions.size(); ++r) {
+        const Graph& region = *node.regions[r];
+        const Walk body(region, findings_, arguments_of(node, region, carried, all), true);
+        const std::vector<Fact> outputs = body.outputs();
+        if (is_condition(node, r)) {
+          chosen = joined(std::move(chosen), predicate(node, outputs[0]));
+          continue;
+        }
+        for (std::size_t i = 0; i < outputs.size(); ++i) {
+          all = joined(std::move(all), outputs[i]);
+          if (i < results.size()) results[i] = joined(std::move(results[i]), outputs[i]);
+          if (i >= carried.size()) continue;
+          const Fact next = joined(carried[i], outputs[i]);
+          changed |= next != std::exchange(carried[i], next);
+        }
+      }
+    }
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const bool variable = cond || i < carried.size();
+      facts_[node.outputs[i]] = joined(variable ? std::move(results[i]) : all, chosen);
+    }
+  }
+
+  // What a condition of control flow makes of the results: how long it goes on differs, too.
+  static Fact predicate(const Node& node, Fact fact) {
+    const auto* control = node.attrs.get_if<ControlAttrs>();
+    if (!control || !control->varying || fact.kind == Kind::kSame) return fact;
+    fact.kind = Kind::kStatistic;
+    return fact;
+  }
+
+  // Operands go to the last arguments of a body, behind entries of histories.
+  std::vector<Fact> arguments_of(const Node& node, const Graph& region,
+                                 const std::vector<Fact>& carried, const Fact& all) const {
+    std::vector<Fact> arguments(region.arguments.size(), all);
+    const std::size_t given = std::min(node.inputs.size(), arguments.size());
+    const std::size_t first = operands_at(node) - carried.size();
+    for (std::size_t back = 1; back <= given; ++back) {
+      const std::size_t at = arguments.size() - back;
+      if (at < first) break;
+      arguments[at] = facts_[node.inputs[node.inputs.size() - back]];
+      const std::size_t variable = at - first;
+      if (variable < carried.size()) {
+        arguments[at] = joined(std::move(arguments[at]), carried[variable]);
+      }
+    }
+    return arguments;
+  }
+
+  const Graph& graph_;
+  Findings& findings_;
+  PerValue<Fact> facts_;
+  bool is_body_;
+  mutable std::optional<CountWalk> counts_;
+};
+
+bool has_own_values(const Graph& graph) {
+  for (Value v : graph.values.ids()) {
+    if (graph.placement(v) == Placement::kOwn) return true;
+  }
+  return std::ranges::any_of(graph.nodes, [](const Node& node) {
+    return std::ranges::any_of(node.regions,
+                               [](const GraphPtr& region) { return has_own_values(*region); });
+  });
+}
+
+}  // namespace
+
+std::vector<ReplicaDependence> replica_dependences_of(const Graph& graph,
+                                                      const std::vector<Value>& sinks) {
+  if (graph.replicas == 1 || sinks.empty() || !has_own_values(graph)) return {};
+  Findings findings;
+  const Walk walk(graph, findings, {}, false);
+  std::vector<Fact> facts;
+  for (Value sink : sinks) facts.push_back(walk.of(sink));
+  return findings.that_reach(facts);
+}
+
+}  // namespace samegrad

@@ -1,0 +1,100 @@
+"""Checks of traced programs: one setting and one way to report for all of them."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from samegrad import _core
+from samegrad._base.shown import shown
+from samegrad._context import state as _context
+
+_MODES = ("warn", "error", "off")
+
+
+class ProgramCheck:
+    """A check of traced programs, whose findings are warnings, errors or nothing.
+
+    Args:
+        name: Of its setting in `samegrad.config`.
+        warning: The class of its warnings.
+        error: The class of its errors.
+
+    Example:
+        >>> check = ProgramCheck("some_check", UserWarning, ValueError)
+        >>> with check.changed("off"):
+        ...     check.mode
+        'off'
+        >>> check.mode
+        'warn'
+    """
+
+    def __init__(self, name: str, warning: type[Warning], error: type[Exception]) -> None:
+        self.name = name
+        self._warning = warning
+        self._error = error
+        self._mode = "warn"
+        self._shown: dict[Any, Any] = {}  # what the warnings filter remembers
+
+    @property
+    def mode(self) -> str:
+        """The mode of this thread: "warn", "error" or "off"."""
+        return _context.current().check_modes.get(self.name, self._mode)
+
+    def set(self, mode: str) -> None:
+        """Set the mode of the process.
+
+        Raises:
+            ValueError: Another mode.
+        """
+        self._mode = self._known(f"set_{self.name}", mode)
+
+    def changed(self, mode: str) -> _core.Guard:
+        """Return a context manager, inside which this thread has another mode.
+
+        Raises:
+            ValueError: Another mode.
+        """
+        modes = _context.current().check_modes
+        return _context.changed(check_modes={**modes, self.name: self._known(self.name, mode)})
+
+    @staticmethod
+    def _known(op_name: str, mode: str) -> str:
+        if mode not in _MODES:
+            raise ValueError(
+                f"[{op_name}] mode is one of {', '.join(map(repr, _MODES))}: got {shown(mode)}."
+            )
+        return mode
+
+    def report(self, line: str, message: str, rule: str = "", harmless: bool = False) -> None:
+        """Warn of a line, or raise.
+
+        Args:
+            line: Of the program, "train.py:31"; empty where it is not known.
+            message: The words.
+            rule: How the message begins, where the rest depends on the batch: a line is told of
+                once for each rule. Empty: once for each message.
+            harmless: Whether this step is right all the same, so that nothing is raised.
+
+        Raises:
+            Exception: Of the class given, if the mode is "error".
+        """
+        if self.mode == "off":
+            return
+        message = f"{message} (config.set_{self.name})"
+        if self.mode == "error" and not harmless:
+            raise self._error(f"{line}: {message}" if line else message)
+        file, _, number = line.rpartition(":")
+        at = int(number or 1)
+        warnings.warn_explicit(
+            self._as_shown_before(message, rule, at) if rule else message,
+            self._warning,
+            file or "<unknown>",
+            at,
+            registry=self._shown,
+        )
+
+    def _as_shown_before(self, message: str, rule: str, line: int) -> str:
+        """The text that was shown for the line: other batches are no other mistake."""
+        texts = [key[0] for key in self._shown if isinstance(key, tuple) and key[2] == line]
+        return next((text for text in texts if text.startswith(rule)), message)
