@@ -14,6 +14,7 @@ from keras.src.backend.common.keras_tensor import KerasTensor
 from keras.src.backend.common.variables import standardize_dtype
 from keras.src.trainers import epoch_iterator
 from keras.src.trainers.data_adapters import is_tf_dataset
+from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
 
 import samegrad as tf
 from samegrad import _core
@@ -23,7 +24,9 @@ from samegrad._keras.losses import in_replica_of_several, value_of_all
 from samegrad._keras.random_states import StateTable
 from samegrad._tensor.per_replica import PerReplica, TracedPerReplica
 from samegrad._tensor.tensor import Tensor
+from samegrad.data._fingerprint import content_of, description_of
 from samegrad.distribute._own_data import has_own_data
+from samegrad.distribute._same_data import check_same_data
 
 _LEAVES = (np.ndarray, Tensor, PerReplica, type(None))
 _PLAIN = frozenset(map(np.dtype, ("float32", "float64", "int32", "int64", "uint8", "bool")))
@@ -43,7 +46,7 @@ class EpochIterator(epoch_iterator.EpochIterator):  # type: ignore[misc]
             options["shuffle"] = False
         super().__init__(x, y, sample_weight, **options)
         if strategy is not None and strategy.processes:
-            _share_files(self.data_adapter, strategy)
+            _compare_or_share(self.data_adapter, strategy)
             self._num_batches = self.data_adapter.num_batches
         self._hooks = Hooks(self.data_adapter)
         self._earlier: list[int] = []  # batches of the passes before
@@ -189,13 +192,28 @@ class EpochIterator(epoch_iterator.EpochIterator):  # type: ignore[misc]
             )
 
 
-def _share_files(adapter: Any, strategy: Any) -> None:
-    """Gives each process its part of a dataset whose options say that it reads no more."""
+def _compare_or_share(adapter: Any, strategy: Any) -> None:
+    """Give each process its part of a dataset whose options say that it reads no more.
+
+    Other datasets and arrays are compared: each process takes its rows of the same batches. What
+    generators yield cannot be known.
+    """
     dataset = getattr(adapter, "_dataset", None)
     if isinstance(dataset, tf.data.Dataset) and has_own_data(dataset):
         shared = strategy.experimental_distribute_dataset(dataset)
         shared._epochs = dataset._epochs
         adapter._dataset = shared
+        return
+    found: list[tuple[str, str]] = []
+    if isinstance(dataset, tf.data.Dataset):
+        found = description_of(dataset._node)
+    elif isinstance(adapter, ArrayDataAdapter):
+        options = f"batch_size={adapter._batch_size}, shuffle={adapter._shuffle}"
+        found = [("arrays", content_of(adapter._inputs)), ("batches", options)]
+        if adapter._shuffle:
+            state = content_of(np.random.get_state(legacy=False)["state"])
+            found.append(("order, which keras.utils.set_random_seed makes the same", state))
+    check_same_data("data of fit, evaluate or predict", found)
 
 
 def shares(batch: Any, strategy: Any) -> Any:

@@ -12,6 +12,7 @@ from samegrad._tensor.spec import TensorSpec
 from samegrad._tensor.text import Text
 from samegrad.data._cursor import BackgroundCursor, Cursor
 from samegrad.data._dataset import Dataset
+from samegrad.data._fingerprint import description_of
 from samegrad.data._iterator import (
     EpochCounter,
     Optional,
@@ -30,6 +31,7 @@ from samegrad.data._structure import (
 from samegrad.distribute._job import gathered
 from samegrad.distribute._own_data import OwnData, has_own_data, policy_of
 from samegrad.distribute._own_rows import own_rows_of
+from samegrad.distribute._same_data import check_same_data
 from samegrad.distribute._split import Split, check_numbers
 
 
@@ -99,7 +101,8 @@ class DistributedDataset:
 
     Raises:
         TypeError: `dataset` is no `samegrad.data.Dataset`.
-        ValueError: Its elements are single examples, for `.batch()` was not called.
+        ValueError: Its elements are single examples, for `.batch()` was not called; or processes
+            that take their rows of the same batches have made different datasets.
 
     Example:
         >>> import samegrad as tf
@@ -136,6 +139,8 @@ class DistributedDataset:
                 f"got it for {len(strategy.processes) - 1} processes; call Dataset.shard with "
                 "processes.size() and rank(), and choose AutoShardPolicy.OFF."
             )
+        elif strategy.processes and not own:
+            check_same_data("experimental_distribute_dataset", description_of(self._node))
         if not own:  # a replica may have a single example of its own
             check_splittable(self._node)
 

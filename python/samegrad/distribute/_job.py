@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import ctypes
 import faulthandler
+import functools
 import os
 import pickle
 import signal
@@ -18,6 +19,7 @@ from typing import Any
 
 from samegrad import _core
 from samegrad._base.launchers import launched, may_be_launched
+from samegrad._base.location import warn
 from samegrad._tensor.per_replica import PerReplica
 
 _FUNCTIONS = (
@@ -110,6 +112,18 @@ def _in_time(timeout: float) -> contextlib.AbstractContextManager[Any]:
         min(timeout, _LONGEST_TIMEOUT), why
     )
     return guard
+
+
+@functools.cache
+def warn_of_processes() -> None:
+    """Warn once, on one process of several, that each trains a model of its own."""
+    launch = launched()
+    if launch.size > 1 and launch.rank == 0 and _state.job is None:
+        warn(
+            f"[MirroredStrategy] replicas are those of one process: got {launch.size} processes, "
+            f"started by {launch.launcher}, each with a model of its own; use "
+            "tf.distribute.MultiWorkerMirroredStrategy to train one model with all of them."
+        )
 
 
 def called(call: str) -> None:

@@ -28,7 +28,7 @@ from samegrad._tensor.tensor import Tensor, convert_to_tensor
 from samegrad.distribute._device_names import check_devices
 from samegrad.distribute._extended import StrategyExtended
 from samegrad.distribute._gather import gather_parts
-from samegrad.distribute._job import gathered
+from samegrad.distribute._job import gathered, warn_of_processes
 from samegrad.distribute._reduce_op import ReduceOp, reduce_name
 from samegrad.distribute._replica_context import ReplicaContext
 
@@ -465,6 +465,7 @@ class MirroredStrategy(Strategy):
             check_devices(devices)
         self._replicas = counted(count, replicas=1)
         self._split = split
+        warn_of_processes()
 
     @property
     def num_replicas_in_sync(self) -> int:

@@ -108,7 +108,8 @@ def stack(values: Sequence[Any], axis: int = 0, name: str | None = None) -> Any:
     """Tensors or texts as rows of different lengths.
 
     Args:
-        values: At least one, all of one rank above 0 and, but for axis 0, of one shape.
+        values: A list of at least one, all of one rank above 0 and, but for axis 0, of one shape; a
+            tensor or an array is one.
         axis: 0.
         name: Ignored.
 
@@ -124,7 +125,8 @@ def stack(values: Sequence[Any], axis: int = 0, name: str | None = None) -> Any:
     who = "tf.ragged.stack"
     if axis != 0:
         raise NotImplementedError(f"[{who}] axis must be 0: got {shown(axis)}.")
-    rows = [Text(value) if is_text(value) else convert_to_tensor(value) for value in values]
+    listed = values if isinstance(values, list | tuple) else [values]
+    rows = [Text(value) if is_text(value) else convert_to_tensor(value) for value in listed]
     if not rows or any(row._rank == 0 for row in rows):
         raise ValueError(f"[{who}] values must be lists, at least one: got {shown(values)}.")
     if len({row._dtype for row in rows}) > 1:

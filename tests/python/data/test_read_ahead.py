@@ -1,4 +1,4 @@
-"""How many elements of a source each transformation reads before they are asked for."""
+"""Transformations read as many elements ahead of the consumer as TensorFlow's do."""
 
 from __future__ import annotations
 

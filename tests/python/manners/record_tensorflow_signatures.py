@@ -1,4 +1,4 @@
-"""Record TensorFlow's signatures, and its answers to the programs of keyword_programs.py.
+"""Record TensorFlow's signatures, and what calls of its functions give.
 
     python record_tensorflow_signatures.py   # with TensorFlow installed
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from keyword_programs import PROGRAMS
 from manner_programs import answer
 from signatures import signatures
+from value_calls import calls, value_of
 
 HOME = Path(__file__).with_name("tensorflow_signatures.json")
 
@@ -19,9 +20,12 @@ def main() -> None:
     """Write them, sorted by name."""
     import tensorflow as tf
 
+    known = signatures(tf, "tensorflow._api.v2")
+    values = {f"{name} {kind}": value_of(tf, name, kind, n) for name, kind, n in calls(known)}
     found = {
         "answers": {name: answer(tf, program) for name, program in PROGRAMS.items()},
-        "signatures": signatures(tf, "tensorflow._api.v2"),
+        "signatures": known,
+        "values": {call: value for call, value in values.items() if value is not None},
     }
     parts = (
         f"{json.dumps(part)}: {{\n"

@@ -9,6 +9,7 @@ import pytest
 from keyword_programs import PROGRAMS
 from manner_programs import answer
 from signatures import differences, signatures
+from value_calls import calls, value_of
 
 import samegrad as tf
 
@@ -55,6 +56,16 @@ REFUSED = {
     ),
     "variable": (lambda: tf.Variable(1.0, variable_def=1), r"^\[Variable\] variable_def must be"),
 }
+OF_INTEGERS = "integers and bools become the type that NumPy gives them"
+# Calls with other values by decision, and why.
+OTHER_VALUES = {
+    "clip_by_value lists behind": "the lower bound is above the upper one, which wins here",
+    **{f"signal.{name} {kind}": OF_INTEGERS for name in ("fft", "ifft", "irfft")
+       for kind in ("ints", "bools")},
+    **{f"math.nextafter {kind}": OF_INTEGERS for kind in ("ints", "bools")},
+    **{f"nn.{name} ints": "losses are floats" for name in (
+        "compute_average_loss", "scale_regularization_loss")},
+}  # fmt: skip
 
 
 def test_most_public_callables_are_compared():
@@ -85,3 +96,17 @@ def test_an_argument_means_what_it_means_in_tensorflow(name):
         assert expected["error"][0] in found["error"]
     else:
         assert found == expected
+
+
+def test_calls_by_position_have_the_values_of_tensorflow():
+    """Of functions that take these operands: what is refused is another test's."""
+    compared, other = 0, {}
+    for name, kind, needed in calls(RECORDED["signatures"]):
+        expected = RECORDED["values"].get(f"{name} {kind}")
+        found = None if expected is None else value_of(tf, name, kind, needed)
+        compared += found is not None
+        if found is not None and json.loads(json.dumps(found)) != expected:
+            other[f"{name} {kind}"] = found, expected
+    assert compared > 1150
+    assert {call: values for call, values in other.items() if call not in OTHER_VALUES} == {}
+    assert other.keys() == OTHER_VALUES.keys()

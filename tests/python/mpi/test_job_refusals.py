@@ -42,7 +42,7 @@ def test_ranks_with_another_version(mpi):
 def test_an_unequal_number_of_steps(mpi, tmp_path):
     text = failed(mpi, "fewer steps", tmp_path)
     assert "rank 1 has ended its program after call" in text
-    assert "rank 1 has ended its program after call 3, and rank 0 failed in call 4" in text
+    assert "rank 1 has ended its program after call 4, and rank 0 failed in call 5" in text
     assert text.count("give them the same data") >= 2
 
 

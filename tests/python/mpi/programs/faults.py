@@ -41,9 +41,13 @@ def step(x):
     return strategy.reduce("SUM", strategy.run(replica_step, args=(x,)), axis=None)
 
 
-rows = 3 if fault == "data" and faulty else 8 if fault in ("threads", "eight rows") else 2
+other = fault in ("data", "generator") and faulty
+rows = 3 if other else 8 if fault in ("threads", "eight rows") else 2
 batch = np.ones([rows * strategy.num_replicas_in_sync, 1000], np.float32)
 dataset = tf.data.Dataset.from_tensor_slices(batch).batch(len(batch)).repeat(20)
+if fault == "generator":  # what it yields cannot be known before
+    spec = tf.TensorSpec([None, 1000])
+    dataset = tf.data.Dataset.from_generator(lambda: [batch] * 20, output_signature=spec)
 for number, x in enumerate(strategy.experimental_distribute_dataset(dataset)):
     if faulty and number == call_of_fault:
         if fault == "raise":
