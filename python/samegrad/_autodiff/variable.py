@@ -167,7 +167,8 @@ class Variable:
     """A tensor that changes: one copy per process, shared by all replicas.
 
     Args:
-        initial_value: A value, or a function that returns it.
+        initial_value: A value, or a function that returns it. A function that is being traced may
+            compute it in its first call; inside `Strategy.run` it is that of the first replica.
         trainable: Whether a tape watches it; default True (False with ON_READ).
         name: For messages and checkpoints.
         dtype: Of the values; default that of `initial_value`.
@@ -176,6 +177,9 @@ class Variable:
         synchronization: ON_READ gives every replica a copy of its own.
         constraint: A function from the value to one that is allowed, which who updates the
             variable may call: `variable.assign(variable.constraint(variable))`.
+
+    Raises:
+        ValueError: A function makes it in another call than its first, or in a branch or loop.
 
     Example:
         >>> v = Variable([1.0, 2.0])
