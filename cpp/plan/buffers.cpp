@@ -47,7 +47,9 @@ class Decider {
   Store decide(const StateWrite& write) const {
     const Value root = root_of(write.value), old = old_value_of(write.variable);
     if (root == old) return Store::kNothing;
-    if (may_store_directly(root, old)) return Store::kInPlace;
+    // One step's result is one array: each of a variable's copies gets it when all steps are over.
+    const bool has_copies = plan_.graph.variables[write.variable].components > 1;
+    if (!has_copies && may_store_directly(root, old)) return Store::kInPlace;
     return is_stored_elsewhere(old, write) ? Store::kReplace : Store::kCopy;
   }
 

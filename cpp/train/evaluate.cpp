@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "passes/rewrite.h"
+#include "train/random_state.h"
 #include "train/step.h"
 #include "train/trace.h"
 
@@ -10,6 +11,9 @@ namespace samegrad {
 namespace {
 
 using Known = std::map<Value, std::vector<Array>>;
+
+// Numbers of the steps that compute initial values: they draw what no other step does.
+constexpr std::uint64_t kOfVariables = std::uint64_t(1) << 62;
 
 PerNode<bool> needed_nodes(const Graph& graph, const Values& outputs, const Known& known) {
   PerValue<bool> wanted(graph.values.size(), false);
@@ -121,7 +125,8 @@ Array Trace::initial_value(const Tensor& tensor,
   std::vector<Array> arrays;
   const auto run = [&] {
     Step step({std::move(program), cells(), processes_}, PlanOptions());
-    arrays = step.run(arguments, false)[0];  // a run has a number of its own, and draws by it
+    const bool draws = step.plan().has_random;
+    arrays = step.repeat(arguments, false, draws ? kOfVariables + random_state().created++ : 0)[0];
   };
   unlocked ? unlocked(run) : run();
   return arrays[0];

@@ -80,6 +80,19 @@ def test_a_captured_batch_and_an_argument_have_examples_of_their_own():
     assert sums.experimental_get_tracing_count() == 1
 
 
+def test_a_function_of_any_lengths_captures_values():
+    strategy = tf.distribute.MirroredStrategy(replicas=2)
+    captured = per_replica(strategy, [np.ones((2, 3), "float32"), np.ones((1, 3), "float32")])
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None])])
+    def total(x):
+        everything = tf.reduce_sum(strategy.gather(captured, axis=0))
+        return everything + tf.reduce_sum(x) + tf.cast(tf.shape(x)[1], tf.float32)
+
+    assert [float(total(tf.ones([2, n]))) for n in (1, 3, 5)] == [12.0, 18.0, 24.0]
+    assert total.experimental_get_tracing_count() == 1
+
+
 def test_captured_values_of_one_function_keep_their_order():
     strategy = tf.distribute.MirroredStrategy(replicas=2)
     a, b = (per_replica(strategy, [np.float32(x), np.float32(x + 1)]) for x in (1, 10))

@@ -237,6 +237,34 @@ def test_copies_of_a_sum_add_up_to_the_integer_assigned(value, replicas):
         assert int(variable.numpy()) == value
 
 
+@pytest.mark.parametrize("replicas", [1, 2, 3])
+@pytest.mark.parametrize("aggregation", AGGREGATIONS)
+@pytest.mark.parametrize("name", DTYPES)
+def test_what_is_assigned_outside_of_run_is_read_there(name, aggregation, replicas):
+    if aggregation is MEAN and not getattr(tf, name).is_floating:
+        return
+    strategy = tf.distribute.MirroredStrategy(replicas=replicas)
+    value = small_values(name, 1)[0]
+    for wrap in (lambda f: f, tf.function):
+        variable = made(strategy, value, aggregation=aggregation, synchronization=ON_READ)
+        assign = wrap(lambda v: variable.assign(v) is None)  # noqa: B023
+        if name == "bool" and aggregation is SUM and replicas > 1:
+            with pytest.raises(TypeError, match=r"\[state\] aggregation SUM needs numbers"):
+                assign(value)
+            continue
+        assign(value)
+        assert bits(variable.numpy()) == bits(value)
+
+
+@pytest.mark.parametrize("replicas", [2, 3])
+def test_each_copy_gets_what_all_replicas_compute_alike(replicas, runner):
+    strategy = tf.distribute.MirroredStrategy(replicas=replicas)
+    variable = made(strategy, np.float32(0), aggregation=SUM, synchronization=ON_READ)
+    call = runner(lambda x: strategy.run(lambda x: variable.assign(x / 2.0) is None, args=(x,)))
+    call(tf.constant(3.0))
+    assert float(variable.numpy()) == 1.5 * replicas
+
+
 @pytest.mark.parametrize("aggregation", [SUM, MEAN, FIRST])
 def test_a_function_reads_the_copies_of_its_call(aggregation):
     strategy = tf.distribute.MirroredStrategy(replicas=2)

@@ -65,6 +65,13 @@ def mode(request):
     tf.config.run_functions_eagerly(False)
 
 
+@pytest.fixture
+def looking():
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
 @pytest.mark.parametrize("replicas", [0, 1, 2, 3])
 @pytest.mark.parametrize("kind", INITIAL)
 def test_a_variable_is_made_once_and_begins_as_on_the_first_replica(kind, replicas, mode):
@@ -99,6 +106,24 @@ def test_random_variables_are_equal_on_any_number_of_replicas_and_differ_from_ea
         one, *others = (found[mode, replicas] for replicas in (1, 2, 3))
         assert others == [one, one]
         assert one[0] != one[1]
+
+
+@pytest.mark.parametrize("replicas", [0, 2])
+def test_the_step_draws_what_was_looked_at_before(replicas, looking):
+    strategy = tf.distribute.MirroredStrategy(replicas=max(replicas, 1))
+    looked, made = [], []
+
+    def step():
+        draw = tf.random.uniform(())
+        looked.append(repr(draw))
+        made.append(tf.Variable(tf.random.normal([2])))
+        return draw
+
+    for _ in range(2):
+        found = strategy.run(step) if replicas else step()
+        for part in strategy.experimental_local_results(found):
+            assert str(part.numpy())[:7] in looked[-1]
+    assert made[0].numpy().tolist() != made[1].numpy().tolist()
 
 
 @pytest.mark.parametrize("replicas", [1, 2, 3])

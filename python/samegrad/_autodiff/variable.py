@@ -169,7 +169,8 @@ class Variable:
     """A tensor that changes: one copy per process, shared by all replicas.
 
     Args:
-        initial_value: A value, or a function that returns it.
+        initial_value: A value, or a function that returns it. A function that is being traced may
+            compute it in its first call; inside `Strategy.run` it is that of the first replica.
         trainable: Whether a tape watches it; default True (False with ON_READ).
         name: For messages and checkpoints.
         dtype: Of the values; default that of `initial_value`.
@@ -178,6 +179,9 @@ class Variable:
         synchronization: ON_READ gives every replica a copy of its own.
         aggregation: What an assignment inside `Strategy.run` does with the replicas' values.
         shape: That of `initial_value`, checked; None in it: any size.
+
+    Raises:
+        ValueError: A function makes it in another call than its first, or in a branch or loop.
 
     Example:
         >>> v = Variable([1.0, 2.0])

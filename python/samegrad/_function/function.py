@@ -402,7 +402,8 @@ def function(
     Python's control flow becomes part of the step where it depends on tensors (see
     `samegrad.autograph`). To a tape outside, a call is one node: its gradient is a compiled program
     too, to any order. A function that reads data (a loop over a dataset, `next(iterator)`) is
-    run by Python, and what it gives to `Strategy.run` is compiled once per signature.
+    run by Python, and what it gives to `Strategy.run` is compiled once per signature. Variables are
+    made in the first call, and kept: `if self.w is None: self.w = tf.Variable(...)`.
 
     Args:
         func: What to trace; without it, the result is a decorator.

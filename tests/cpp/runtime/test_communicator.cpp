@@ -47,7 +47,8 @@ Graph program(int replicas) {
   const Value all = b("all_gather", {x}, AllGatherAttrs{.axis = 0, .replicas = replicas});
   graph.outputs = {y, b("reduce_sum", {all}, ReduceAttrs{.axes = {1}}),
                    b("reduce_scatter", {b("mul", {all, all}), x},
-                     AllGatherAttrs{.axis = 0, .replicas = replicas})};
+                     AllGatherAttrs{.axis = 0, .replicas = replicas}),
+                   b("collective_broadcast", {of_b})};
   return graph;
 }
 
