@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-SETTLED = 0.1  # seconds without another element, after which threads have done what they would
+SETTLED = 0.05  # seconds without another element, after which threads have done what they would
+LONGEST = 10.0  # seconds for threads that have little of a processor
 STEPS = 6
 
 PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
@@ -76,12 +77,15 @@ PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def read_ahead(tf: Any, program: Callable[[Any, Any], Any]) -> list[int]:
+def read_ahead(
+    tf: Any, program: Callable[[Any, Any], Any], expected: list[int] | None = None
+) -> list[int]:
     """Return how many elements of the source were read after each of the first steps.
 
     Args:
         tf: The package.
         program: One of `PROGRAMS`.
+        expected: The counts that threads come to in time; None: those that stay a while.
     """
     read = [0]
 
@@ -98,9 +102,12 @@ def read_ahead(tf: Any, program: Callable[[Any, Any], Any]) -> list[int]:
     assert made.element_spec is not None  # for which samegrad may make an element
     read[0] = 0
     elements, found = iter(made), []
-    for _ in range(STEPS):
+    for step in range(STEPS):
         if next(elements, None) is None:
             break
+        end = time.monotonic() + LONGEST
+        while expected and read[0] < expected[step] and time.monotonic() < end:
+            time.sleep(SETTLED / 10)
         found.append(settled(read))
     return found
 
