@@ -96,6 +96,7 @@ struct Operands {
   bool sum = false, mean = false, divisor = false;  // one value for all examples
   bool position = false;
   bool ordinary = false;   // examples on an ordinary axis
+  bool counted = false;    // examples whose number Python knows
   bool gathered = false;   // the examples of all replicas
   bool stated = false;     // the replica's own, as the program says
   bool condition = false;  // a bool among them that differs
@@ -147,6 +148,7 @@ class Walk {
       found.all = joined(std::move(found.all), fact);
       const ValueType& type = graph_.type(input);
       const bool batched = type.batched();
+      found.counted |= batched && graph_.symbols[std::size_t(type.batch.symbol)].fixed;
       found.gathered |= batched && !graph_.varying(input);
       if (!graph_.varying(input)) continue;
       found.condition |= type.dtype == DType::kBool;
@@ -242,7 +244,8 @@ class Walk {
       if (!in.per_example()) return Kind::kPosition;  // made of types alone
       // Each example with all examples; or examples on an ordinary axis, as loops read them.
       const bool with_all = in.gathered && rule == Scaling::kProduct;
-      return with_all || node.op->has(kAliases) ? std::optional(Kind::kSame) : std::nullopt;
+      const bool as_they_are = node.op->has(kAliases) || picks_each(node, in);
+      return with_all || as_they_are ? std::optional(Kind::kSame) : std::nullopt;
     }
     const bool batched = graph_.type(output).batched();
     if (batched && in.mean && rule != Scaling::kQuotient) return std::nullopt;
@@ -270,7 +273,12 @@ class Walk {
     const Scaling rule = node.op->scaling;
     if (node.locality == Locality::kTree) return !linear(rule);
     const bool whole = node.locality == Locality::kWhole && !node.op->has(kAliases);
-    return whole && !in.position && !in.stated && !in.gathered;
+    return whole && !in.position && !in.stated && !in.gathered && !picks_each(node, in);
+  }
+
+  // Whether examples are taken out where Python knows their number, and so takes each of them.
+  static bool picks_each(const Node& node, const Operands& in) {
+    return in.counted && node.op->scaling == Scaling::kSum;
   }
 
   static bool linear(Scaling rule) { return rule == Scaling::kSum || rule == Scaling::kProduct; }

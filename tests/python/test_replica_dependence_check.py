@@ -147,6 +147,10 @@ def maximum_all_reduced(p, x, y):
     p.averages.assign(context().all_reduce("mean", largest))
 
 
+def first_example(p, x, y):
+    return average(errors(p, x - x[0]))  # here
+
+
 def neighbours(p, x, y):
     return average(errors(p, x - tf.roll(x, 1, axis=0)))  # here
 
@@ -197,7 +201,7 @@ def moments_of_means(p, x, y):
 DEPARTING = [
     maximum_in_metric, distance_to_smallest, scaled_by_largest, sorted_batch, hardest_examples,
     own_mean, own_moments, contrastive, norm_of_batch, local_maximum_assigned, local_median_added,
-    maximum_all_reduced, neighbours, loop_over_maximum, branch_on_maximum, statistic_in_branch,
+    maximum_all_reduced, first_example, neighbours, loop_over_maximum, branch_on_maximum, statistic_in_branch,
     maximum_of_ordinary_axis, rounds_by_local_mean, standardized_by_count, local_mean_assigned,
     moments_of_means,
 ]  # fmt: skip
@@ -289,6 +293,11 @@ def one_by_one(p, x, y):
     return average(losses)
 
 
+def python_loop(p, x, y):
+    losses = [tf.reduce_sum(tf.square(row[None] @ p.w)) for row in x]
+    return tf.add_n(losses) / len(ROWS) if losses else average(errors(p, x))
+
+
 def masked_mean(p, x, y):
     weights = tf.cast(y > 0, "float32")
     total = context().all_reduce("sum", tf.reduce_sum(weights))
@@ -306,8 +315,8 @@ def clipped(p, x, y):
 RIGHT = [
     global_moments, weighted_means, gathered_examples, gathered_maximum, dropout, noise,
     picked_by_range, replica_id, of_first_replica, on_read_sum, on_read_maximum, returned_only,
-    losses_in_metric, counted, time_steps, one_by_one, masked_mean,
-    clipped,
+    losses_in_metric, counted, time_steps, one_by_one, python_loop,
+    masked_mean, clipped,
 ]  # fmt: skip
 MODES = ("traced", "bare", "eager")
 
