@@ -44,18 +44,21 @@ Fact joined(Fact a, const Fact& b) {
 // The nodes that made means and statistics, of a graph and the bodies in it.
 class Findings {
  public:
-  int of(const Graph& graph, const Node& node, Kind kind) {
+  int of(const Graph& graph, const Node& node, ReplicaDependence::Statistic statistic) {
     const auto [at, fresh] = indices_.try_emplace(&node, int(list_.size()));
     if (fresh) {
       const bool known = node.location >= 0 && std::size_t(node.location) < graph.locations.size();
-      using enum ReplicaDependence::Statistic;
-      const auto statistic = kind == Kind::kDivisor    ? kCount
-                             : kind < Kind::kStatistic ? kMean
-                                                       : kOther;
       list_.push_back(
           {statistic, node.op->name, known ? graph.locations[std::size_t(node.location)] : ""});
     }
     return at->second;
+  }
+
+  // Whether only numbers of examples are among them.
+  bool are_counts(const std::vector<int>& origins) const {
+    return std::ranges::all_of(origins, [&](int origin) {
+      return list_[std::size_t(origin)].statistic == ReplicaDependence::Statistic::kCount;
+    });
   }
 
   std::vector<ReplicaDependence> that_reach(const std::vector<Fact>& sinks) {
@@ -92,6 +95,8 @@ struct Operands {
   bool scaled = false;    // the same, divided: a mean or a divisor per example
   bool sum = false, mean = false, divisor = false;  // one value for all examples
   bool position = false;
+  bool ordinary = false;   // examples on an ordinary axis
+  bool counted = false;    // examples whose number Python knows
   bool gathered = false;   // the examples of all replicas
   bool stated = false;     // the replica's own, as the program says
   bool condition = false;  // a bool among them that differs
@@ -143,6 +148,7 @@ class Walk {
       found.all = joined(std::move(found.all), fact);
       const ValueType& type = graph_.type(input);
       const bool batched = type.batched();
+      found.counted |= batched && graph_.symbols[std::size_t(type.batch.symbol)].fixed;
       found.gathered |= batched && !graph_.varying(input);
       if (!graph_.varying(input)) continue;
       found.condition |= type.dtype == DType::kBool;
@@ -153,6 +159,7 @@ class Walk {
         found.examples |= batched;
         found.sum |= !batched && graph_.placement(input) == Placement::kPartial;
         found.stated |= graph_.placement(input) == Placement::kOwn;
+        found.ordinary |= !batched && has_own_sizes(type);
       } else if (batched) {
         found.scaled = true;
       } else {
@@ -170,7 +177,7 @@ class Walk {
     if (in.statistic()) return in.all;
     const Placement placement = graph_.placement(output);
     if (node.op->scaling == Scaling::kCount && placement != Placement::kReplicated) {
-      return made(Kind::kDivisor, node);
+      return made(Kind::kDivisor, node, ReplicaDependence::Statistic::kCount);
     }
     if (placement == Placement::kPartial) {
       // Numbers of examples alone stay what they are, and a sum with others is a sum.
@@ -229,12 +236,16 @@ class Walk {
     const bool divided = in.sum || in.mean || in.divisor || in.scaled;
     if (!divided) {
       if (in.position) return Kind::kPosition;
+      if (in.ordinary && !linear(rule) && !graph_.type(output).batched() &&
+          !has_own_sizes(graph_.type(output))) {
+        return std::nullopt;
+      }
       if (in.stated) return Kind::kSame;
       if (!in.per_example()) return Kind::kPosition;  // made of types alone
-      // Each example with all examples; or the shape that a derivative has.
+      // Each example with all examples; or examples on an ordinary axis, as loops read them.
       const bool with_all = in.gathered && rule == Scaling::kProduct;
-      const bool shaped = node.derivative && node.op->has(kAliases);
-      return with_all || shaped ? std::optional(Kind::kSame) : std::nullopt;
+      const bool as_they_are = node.op->has(kAliases) || picks_each(node, in);
+      return with_all || as_they_are ? std::optional(Kind::kSame) : std::nullopt;
     }
     const bool batched = graph_.type(output).batched();
     if (batched && in.mean && rule != Scaling::kQuotient) return std::nullopt;
@@ -258,13 +269,19 @@ class Walk {
   // Whether it combines examples of the replica otherwise than by adding them up.
   bool needs_examples(const Node& node, const Operands& in, Value output) const {
     if (!in.per_example()) return false;
-    if (has_own_sizes(graph_.type(output))) return true;
+    if (has_own_sizes(graph_.type(output))) return !node.op->has(kAliases);
     const Scaling rule = node.op->scaling;
-    const bool linear = rule == Scaling::kSum || rule == Scaling::kProduct;
-    if (node.locality == Locality::kTree) return !linear;
+    if (node.locality == Locality::kTree) return !linear(rule);
     const bool whole = node.locality == Locality::kWhole && !node.op->has(kAliases);
-    return whole && !in.position && !in.stated && !in.gathered;
+    return whole && !in.position && !in.stated && !in.gathered && !picks_each(node, in);
   }
+
+  // Whether examples are taken out where Python knows their number, and so takes each of them.
+  static bool picks_each(const Node& node, const Operands& in) {
+    return in.counted && node.op->scaling == Scaling::kSum;
+  }
+
+  static bool linear(Scaling rule) { return rule == Scaling::kSum || rule == Scaling::kProduct; }
 
   // n by n for the replica's n examples.
   bool has_own_sizes(const ValueType& type) const {
@@ -324,18 +341,23 @@ class Walk {
   Fact fact_of(Kind kind, const Node& node, const Operands& in) {
     if (kind < Kind::kDivisor) return {kind, {}};
     // A mean begins where it is divided.
-    if (kind == Kind::kDivisor || in.means == 0) return made(kind, node);
+    const bool starts = kind != Kind::kDivisor && in.means == 0;
+    if (starts || in.all.origins.empty()) {
+      return made(kind, node, ReplicaDependence::Statistic::kMean);
+    }
     Fact fact = in.all;
     fact.kind = kind;
     return fact;
   }
 
-  Fact made(Kind kind, const Node& node) { return {kind, {findings_.of(graph_, node, kind)}}; }
+  Fact made(Kind kind, const Node& node, ReplicaDependence::Statistic statistic) {
+    return {kind, {findings_.of(graph_, node, statistic)}};
+  }
 
   // A mean became a statistic by its use: the line of the mean is named.
   Fact statistic(const Node& node, const Operands& in) {
     const bool of_mean = in.all.kind == Kind::kMean && !in.all.origins.empty();
-    if (!of_mean) return made(Kind::kStatistic, node);
+    if (!of_mean) return made(Kind::kStatistic, node, ReplicaDependence::Statistic::kOther);
     Fact fact = in.all;
     fact.kind = Kind::kStatistic;
     return fact;
@@ -377,9 +399,11 @@ class Walk {
   }
 
   // What a condition of control flow makes of the results: how long it goes on differs, too.
-  static Fact predicate(const Node& node, Fact fact) {
+  // A loop over the replica's examples goes on for as many rounds.
+  Fact predicate(const Node& node, Fact fact) const {
     const auto* control = node.attrs.get_if<ControlAttrs>();
     if (!control || !control->varying || fact.kind == Kind::kSame) return fact;
+    if (fact.kind < Kind::kMean && findings_.are_counts(fact.origins)) return {};
     fact.kind = Kind::kStatistic;
     return fact;
   }

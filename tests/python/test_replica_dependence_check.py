@@ -147,6 +147,10 @@ def maximum_all_reduced(p, x, y):
     p.averages.assign(context().all_reduce("mean", largest))
 
 
+def first_example(p, x, y):
+    return average(errors(p, x - x[0]))  # here
+
+
 def neighbours(p, x, y):
     return average(errors(p, x - tf.roll(x, 1, axis=0)))  # here
 
@@ -168,6 +172,20 @@ def statistic_in_branch(p, x, y):
     return average(errors(p, h))
 
 
+def maximum_of_ordinary_axis(p, x, y):
+    columns = tf.reshape(tf.transpose(x), [3, 1, -1])
+    return average(errors(p, x / tf.reduce_max(tf.abs(columns))))  # here
+
+
+def rounds_by_local_mean(p, x, y):
+    (h,) = tf.while_loop(
+        lambda h: tf.reduce_mean(tf.square(h)) > 0.1,  # here
+        lambda h: (h / 2.0,),
+        (x,),
+    )
+    return average(errors(p, h))
+
+
 def standardized_by_count(p, x, y):
     return average(errors(p, x + count(x)))  # here
 
@@ -183,8 +201,9 @@ def moments_of_means(p, x, y):
 DEPARTING = [
     maximum_in_metric, distance_to_smallest, scaled_by_largest, sorted_batch, hardest_examples,
     own_mean, own_moments, contrastive, norm_of_batch, local_maximum_assigned, local_median_added,
-    maximum_all_reduced, neighbours, loop_over_maximum, branch_on_maximum, statistic_in_branch,
-    standardized_by_count, local_mean_assigned, moments_of_means,
+    maximum_all_reduced, first_example, neighbours, loop_over_maximum, branch_on_maximum, statistic_in_branch,
+    maximum_of_ordinary_axis, rounds_by_local_mean, standardized_by_count, local_mean_assigned,
+    moments_of_means,
 ]  # fmt: skip
 
 
@@ -269,6 +288,16 @@ def time_steps(p, x, y):
     return average(tf.reduce_max(h, axis=1) + tf.reduce_mean(tf.nn.softmax(h), axis=1))
 
 
+def one_by_one(p, x, y):
+    losses = tf.map_fn(lambda row: tf.reduce_sum(tf.square(row[None] @ p.w)), x)
+    return average(losses)
+
+
+def python_loop(p, x, y):
+    losses = [tf.reduce_sum(tf.square(row[None] @ p.w)) for row in x]
+    return tf.add_n(losses) / len(ROWS) if losses else average(errors(p, x))
+
+
 def masked_mean(p, x, y):
     weights = tf.cast(y > 0, "float32")
     total = context().all_reduce("sum", tf.reduce_sum(weights))
@@ -286,7 +315,8 @@ def clipped(p, x, y):
 RIGHT = [
     global_moments, weighted_means, gathered_examples, gathered_maximum, dropout, noise,
     picked_by_range, replica_id, of_first_replica, on_read_sum, on_read_maximum, returned_only,
-    losses_in_metric, counted, time_steps, masked_mean, clipped,
+    losses_in_metric, counted, time_steps, one_by_one, python_loop,
+    masked_mean, clipped,
 ]  # fmt: skip
 MODES = ("traced", "bare", "eager")
 
