@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "analysis/count_powers.h"
 #include "base/error.h"
 #include "ir/op_def.h"
 #include "ops/attributes.h"
@@ -136,22 +137,32 @@ Reason change_of(const Scope& scope, Value value) {
   return named(graph, *node, "changes a replica's sum before the all-reduce");
 }
 
+// Calls visit(node) for the nodes that results and writes need, the last first. A result that stays
+// with each replica promises nothing.
+template <class Visit>
+void each_needed(const Graph& graph, Visit visit) {
+  PerValue<bool> needed(graph.values.size(), false);
+  const auto need = [&](Value value) { needed[value] = needed[value] || !graph.varying(value); };
+  for (Value output : graph.outputs) need(output);
+  for (const StateWrite& write : graph.writes) need(write.value);
+  for (NodeId n : graph.nodes.ids().reversed()) {
+    const Node& node = graph.nodes[n];
+    if (std::ranges::none_of(node.outputs, [&](Value v) { return needed[v]; })) continue;
+    for (Value input : node.inputs) needed[input] = true;
+    visit(node);
+  }
+}
+
 class Search {
  public:
-  std::vector<std::string> run(const Graph& graph) && {
-    const Scope scope{graph};
-    PerValue<bool> needed(graph.values.size(), false);
-    // A result that stays with each replica promises nothing.
-    const auto need = [&](Value value) { needed[value] = needed[value] || !graph.varying(value); };
-    for (Value output : graph.outputs) need(output);
-    for (const StateWrite& write : graph.writes) need(write.value);
-    for (NodeId n : graph.nodes.ids().reversed()) {
-      const Node& node = graph.nodes[n];
-      if (std::ranges::none_of(node.outputs, [&](Value v) { return needed[v]; })) {
-        continue;
-      }
-      for (Value input : node.inputs) needed[input] = true;
-      visit(scope, node);
+  std::vector<std::string> run(const Graph& program, const Graph& compiled) && {
+    const Scope scope{compiled};
+    each_needed(compiled, [&](const Node& node) { visit(scope, node); });
+    const CountWalk counts(program);
+    each_needed(program, [&](const Node& node) { check_count(program, counts, node); });
+    const int replicas = compiled.replicas;
+    if (rounds_ && (replicas & (replicas - 1)) != 0) {
+      note(text(replicas, " replicas are no power of two"));
     }
     std::ranges::reverse(found_);
     return std::move(found_);
@@ -171,20 +182,27 @@ class Search {
     const auto* all_reduce = node.attrs.get_if<AllReduceAttrs>();
     const bool mean = all_reduce && all_reduce->op == ReduceOp::kMean;
     if (node.op->exchanges_first) {
-      if (graph.varying(node.inputs[0]))
+      if (graph.varying(node.inputs[0])) {
         note(named(graph, node, "takes the first replica's value"));
+      }
       return;
     }
+    const bool adds = all_reduce || node.op->scaling == Scaling::kSum;
+    rounds_ |= adds && is_floating(graph.type(node.inputs[0]).dtype);
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       const Value input = node.inputs[k];
       if (!node.op->reads(k)) continue;
       if (graph.placement(input) == Placement::kOwn) note(Origin::of(scope, input));
+      if (graph.placement(input) == Placement::kRows && !graph.type(node.outputs[0]).batched()) {
+        note(named(graph, node, "combines the replicas' examples by their position"));
+      }
       if (graph.placement(input) != Placement::kPartial) continue;
       if (node.op->exchange && !graph.varying(node.outputs[0])) {
         note(named(graph, node, "has a part for each replica"));
       } else if (mean) {
         note(named(graph, node, "takes the mean of the replicas' sums"));
-      } else if (const Reason reason = change_of(scope, input)) {
+      } else if (const Reason reason = change_of(scope, input);
+                 reason && is_floating(graph.type(input).dtype)) {
         note(*reason);
       }
     }
@@ -193,23 +211,33 @@ class Search {
     }
   }
 
+  // A sum over the replicas of what all of them have, or of what was divided by their number.
+  void check_count(const Graph& graph, const CountWalk& counts, const Node& node) {
+    const auto* all_reduce = node.attrs.get_if<AllReduceAttrs>();
+    if (!all_reduce || all_reduce->op != ReduceOp::kSum) return;
+    if (graph.placement(node.inputs[0]) == Placement::kOwn) return;  // named as such
+    const CountTerms& sum = counts.of(node.outputs[0]);
+    const bool depends =
+        sum.known ? std::ranges::any_of(sum.terms,
+                                        [](const CountTerm& term) {
+                                          return term.powers.replicas != 0 && !term.ambiguous;
+                                        })
+                  : !graph.varying(node.inputs[0]);
+    if (depends) note(named(graph, node, "depends on the number of replicas"));
+  }
+
   void note(const std::string& reason) {
     if (std::ranges::find(found_, reason) == found_.end()) found_.push_back(reason);
   }
 
+  bool rounds_ = false;  // a sum of floats over the replicas
   std::vector<std::string> found_;
 };
 
 }  // namespace
 
-std::vector<std::string> replica_dependences(const Graph& graph) {
-  std::vector<std::string> reasons;
-  if (graph.replicas == 1) return reasons;
-  if ((graph.replicas & (graph.replicas - 1)) != 0) {
-    reasons.push_back(text(graph.replicas, " replicas are no power of two"));
-  }
-  for (std::string& reason : Search().run(graph)) reasons.push_back(std::move(reason));
-  return reasons;
+std::vector<std::string> replica_dependences(const Graph& program, const Graph& compiled) {
+  return compiled.replicas == 1 ? std::vector<std::string>() : Search().run(program, compiled);
 }
 
 }  // namespace samegrad

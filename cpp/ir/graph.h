@@ -33,12 +33,25 @@ using PerValue = IndexedVector<Value, T>;
 template <class T>
 using PerNode = IndexedVector<NodeId, T>;
 
-// What a node does with the example axis; its shape rule decides.
+// How a node treats the example axis; its shape rule decides. Loops over the examples follow from
+// it, and so does the placement of the results (ir/placement.h).
 enum class Locality : std::uint8_t {
-  kExample,  // each example of the results is made of the same example of the operands
-  kTree,     // a reduction over the examples: the fixed tree
-  kWhole     // everything else: needs all rows of the replica, or has no examples at all
+  // Each example of the results is a function of the same example of the operands, all of them on
+  // axis 0: any examples make a tile.
+  kExample,
+  kInnerExample,  // the same, with examples on another axis
+  kTree,          // a reduction over the examples: the fixed tree
+  kCount,         // the number of examples, of which none is read
+  kWhole          // everything else: needs all examples of the replica, or has none
 };
+// Whether each example is computed independently of the others.
+constexpr bool is_per_example(Locality locality) {
+  return locality == Locality::kExample || locality == Locality::kInnerExample;
+}
+// Whether a loop can compute some examples at a time.
+constexpr bool has_tiles(Locality locality) {
+  return locality == Locality::kExample || locality == Locality::kTree;
+}
 
 // What a value is on a replica, compared with one device that has all the examples.
 enum class Placement : std::uint8_t {

@@ -61,11 +61,8 @@ struct InferArgs {
 struct Inferred {
   std::vector<ValueType> types;
   Locality locality = Locality::kWhole;
-  // Per result, where neither the operands nor what follows tells.
+  // Per result, where it does not follow from the operands and the locality.
   std::vector<Placement> placements = {};
-  // Of the results where operands are rows of each replica's examples, if the locality does not
-  // tell: a count of examples is a sum over them.
-  std::optional<Placement> of_rows = {};
   // False where the attributes make it no linear function, whatever the row's `scaling` says.
   bool linear = true;
 };

@@ -28,24 +28,30 @@ Operands operands_of(const Graph& graph, const Node& node) {
 }
 
 // Whether an example has more or less of it on another replica: an n by n matrix.
-bool has_own_sizes(const std::vector<Symbol>& symbols, const ValueType& type) {
+bool has_own_sizes(const Graph& graph, const ValueType& type) {
+  if (graph.replicas == 1) return false;
   for (int axis = 0; axis < type.shape.rank(); ++axis) {
     const bool counts = type.batched() && axis == type.batch.axis;
-    if (!counts && differs_between_replicas(symbols, type.shape[axis])) return true;
+    if (!counts && differs_between_replicas(graph.symbols, type.shape[axis])) return true;
   }
   return false;
 }
 
-Placement of_rows(const Graph& graph, const Node& node, const Inferred& inferred,
-                  const ValueType& type) {
-  if (has_own_sizes(graph.symbols, type)) return Placement::kOwn;
-  if (inferred.of_rows) return *inferred.of_rows;
-  if (node.locality == Locality::kTree) {
-    const bool sum = node.op->scaling == Scaling::kSum || node.op->scaling == Scaling::kProduct;
-    return sum ? Placement::kPartial : Placement::kOwn;
+// Of a result where operands are rows of each replica's examples: its locality alone decides.
+Placement of_rows(const Node& node, const Inferred& inferred, const ValueType& type) {
+  switch (node.locality) {
+    case Locality::kExample:
+    case Locality::kInnerExample:
+      return type.batched() ? Placement::kRows : Placement::kOwn;
+    case Locality::kTree: {
+      const bool sum = node.op->scaling == Scaling::kSum || node.op->scaling == Scaling::kProduct;
+      return sum && inferred.linear ? Placement::kPartial : Placement::kOwn;
+    }
+    case Locality::kCount:
+      return Placement::kPartial;
+    default:
+      return Placement::kOwn;
   }
-  const bool by_example = node.locality == Locality::kExample && type.batched();
-  return by_example ? Placement::kRows : Placement::kOwn;
 }
 
 }  // namespace
@@ -77,12 +83,14 @@ Placement placement_of(const Graph& graph, const Node& node, const Inferred& inf
   if (!inferred.placements.empty()) return inferred.placements[result];
   if (node.op->has(kCollective) || node.op->has(kReplicaInvariant)) return Placement::kReplicated;
   const Operands operands = operands_of(graph, node);
-  if (operands.own || node.op->has(kReplicaDependent)) return Placement::kOwn;
+  if (operands.own || node.op->has(kReplicaDependent) || has_own_sizes(graph, type)) {
+    return Placement::kOwn;
+  }
   if (operands.partial) {
     const bool linear = !operands.rows && inferred.linear && is_linear_in_partial(graph, node);
     return linear ? Placement::kPartial : Placement::kOwn;
   }
-  if (operands.rows) return of_rows(graph, node, inferred, type);
+  if (operands.rows) return of_rows(node, inferred, type);
   return node.op->has(kReplicaShare) ? Placement::kPartial : Placement::kReplicated;
 }
 

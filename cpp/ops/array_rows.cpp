@@ -35,16 +35,9 @@ void check_row(const InferArgs& args, int x, int row) {
               to_string(wanted), ".");
 }
 
-// Examples stay what they are, on another axis.
-Inferred by_example(const ValueType& result) {
-  Inferred inferred{{result}};
-  if (result.batched()) inferred.of_rows = Placement::kRows;
-  return inferred;
-}
-
 Inferred read_rule(const InferArgs& args) {
   check_array(args, 0, 1);
-  return by_example(entry_type(args.in[0]));
+  return one_result(args, entry_type(args.in[0]));
 }
 
 Inferred write_rule(const InferArgs& args) {
@@ -53,7 +46,7 @@ Inferred write_rule(const InferArgs& args) {
   check_value(args.in[0].dtype == args.in[2].dtype, args.op.name,
               "the row must have the dtype of the array: got ", dtypes_of_operands(args, 2, 2),
               " for ", dtypes_of_operands(args, 0, 0), ".");
-  return by_example(args.in[0]);
+  return one_result(args, args.in[0]);
 }
 
 Inferred place_rule(const InferArgs& args) {
@@ -62,7 +55,7 @@ Inferred place_rule(const InferArgs& args) {
   check_row(args, 2, 0);
   ValueType y = args.in[2];
   y.dtype = args.in[0].dtype;
-  return by_example(y);
+  return one_result(args, y);
 }
 
 // ---- kernels ----

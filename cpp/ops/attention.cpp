@@ -102,7 +102,8 @@ Inferred attention_rule(const InferArgs& args) {
   const AttentionRule rule(args, 0);
   rule.check();
   ValueType y = args.in[0];
-  y.shape[3] = args.in[2].shape[3];
+  if (y.batch.axis == 3) y = ordinary_type(args, y);
+  y.shape[3] = dim_of(args.symbols, size_along(args, args.in[2], 3));
   return {{y}, rule.locality()};
 }
 

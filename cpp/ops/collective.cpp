@@ -190,6 +190,7 @@ OpDef reduce_scatter_row() {
   OpDef op;
   op.name = "reduce_scatter";
   op.doc = "The sum over the replicas of what is each one's own part along an axis.";
+  op.scaling = Scaling::kSum;
   op.min_arity = op.max_arity = 2;
   op.operands = {"x", "part_like"};
   op.attrs = schema_of<AllGatherAttrs>();

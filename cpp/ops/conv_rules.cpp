@@ -114,7 +114,7 @@ template <int kDimensions>
 Inferred conv_input_grad_rule(const InferArgs& args) {
   check_result(args, 2, 0, 1, kDimensions);
   const bool aligned = args.in[0].batch == args.in[2].batch;
-  return {{args.in[2]}, aligned ? one_result(args, args.in[2]).locality : Locality::kWhole};
+  return aligned ? one_result(args, args.in[2]) : Inferred{{args.in[2]}, Locality::kWhole};
 }
 
 template <int kDimensions>

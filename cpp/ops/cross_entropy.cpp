@@ -37,7 +37,7 @@ Locality row_locality(const InferArgs& args, std::span<const ValueType> out) {
     if (type.batched() != logits.batched()) return Locality::kWhole;
   }
   return logits.batch.axis == logits.shape.rank() - 1 ? Locality::kWhole
-                                                      : locality_of(args.in, out);
+                                                      : per_example(args.in, out);
 }
 
 Inferred sparse_rule(const InferArgs& args) {
@@ -170,12 +170,17 @@ OpDef sparse_row() {
 }
 
 Inferred sparse_grad_rule(const InferArgs& args) {
+  check_min_rank(args, 1, 1);
   const ValueType& probabilities = args.in[1];
-  Inferred inferred{{probabilities}, Locality::kWhole};
+  const ValueType rows = type_without_classes(probabilities);
+  check_value(
+      same_shape(args, rows, args.in[0]) && same_shape(args, rows, args.in[2]), args.op.name,
+      "'ct' and 'labels' must have the shape of 'probabilities' without the last axis: got ",
+      shapes_of_operands(args), ".");
   const bool together = args.in[0].batched() == probabilities.batched() &&
-                        args.in[2].batched() == probabilities.batched();
-  if (together) inferred.locality = locality_of(args.in, inferred.types);
-  return inferred;
+                        args.in[2].batched() == probabilities.batched() &&
+                        probabilities.batch.axis != probabilities.shape.rank() - 1;
+  return together ? one_result(args, probabilities) : Inferred{{probabilities}, Locality::kWhole};
 }
 
 // ct * (p - q), q being 1 at the label and 0 elsewhere, or that smoothed.

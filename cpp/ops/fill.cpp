@@ -45,6 +45,12 @@ OpDef full_like_row() {
   return op;
 }
 
+// Whether the sizes are the same on all replicas, whatever the operands are.
+bool has_common_sizes(const InferArgs& args, const ValueType& type) {
+  return std::ranges::none_of(
+      type.shape, [&](std::int64_t size) { return differs_between_replicas(args.symbols, size); });
+}
+
 // The first axis that counts examples of an operand, so many rows for each.
 ExampleAxis examples_among(const InferArgs& args, const std::vector<Size>& sizes) {
   for (int axis = 0; axis < int(sizes.size()); ++axis) {
@@ -70,7 +76,9 @@ Inferred full_sizes_rule(const InferArgs& args) {
   }
   y.batch = examples_among(args, sizes);
   if (y.batched()) y.shape[y.batch.axis] = kRows;
-  return one_result(args, y);
+  Inferred inferred = one_result(args, y);
+  if (!y.batched() && has_common_sizes(args, y)) inferred.placements = {Placement::kReplicated};
+  return inferred;
 }
 
 OpDef full_sizes_row() {
@@ -93,7 +101,9 @@ Inferred iota_rule(const InferArgs& args) {
   const std::int64_t size = args.attrs.as<SizeAttrs>().size;
   check_value(size >= 0 || is_symbolic(size), args.op.name, "size must be 0 or more: got ", size,
               ".");
-  return {{{DType::kInt64, {size}, {}}}, Locality::kWhole};
+  Inferred inferred{{{DType::kInt64, {size}, {}}}, Locality::kWhole};
+  if (has_common_sizes(args, inferred.types[0])) inferred.placements = {Placement::kReplicated};
+  return inferred;
 }
 
 void run_iota(const KernelArgs& args, std::int64_t begin, std::int64_t end) {

@@ -99,9 +99,9 @@ Inferred segment_sum_rule(const InferArgs& args) {
   if (summed.exists()) summed.axis += axis;
   const bool tree = !like.batched() && summed.exists() && args.in[0].batch == summed;
   if (tree) return {{like}, Locality::kTree};
-  const bool by_example = values.locality == Locality::kExample && like.batch.axis == 0 &&
-                          args.in[0].batch == like.batch;
-  return {{like}, by_example ? Locality::kExample : Locality::kWhole};
+  const bool by_example = is_per_example(values.locality) && like.batched() &&
+                          args.in[0].batch == values.types[0].batch;
+  return by_example ? one_result(args, like) : Inferred{{like}, Locality::kWhole};
 }
 
 OpDef segment_sum_row() {
@@ -222,6 +222,11 @@ void check_along(const InferArgs& args, const ValueType& x, const ValueType& ind
               ": got ", shapes_of_operands(args), ".");
 }
 
+// Whether the lines along the axis are parts of single examples.
+bool has_own_lines(const InferArgs& args, int axis) {
+  return args.in[0].batch.axis != axis && has_aligned_examples(args, args.in[0].shape.rank());
+}
+
 Inferred take_along_rule(const InferArgs& args) {
   check_dtype(args, 1, kIndices);
   check_min_rank(args, 0, 1);
@@ -229,7 +234,9 @@ Inferred take_along_rule(const InferArgs& args) {
   check_along(args, args.in[0], args.in[1], axis);
   ValueType y = args.in[1];
   y.dtype = args.in[0].dtype;
-  return {{y}, locality_of_aligned(args, axis > 0)};
+  const bool chosen = !args.in[0].batched() && y.batch.axis == axis;
+  const bool by_example = chosen || has_own_lines(args, axis);
+  return by_example ? one_result(args, y) : Inferred{{y}, Locality::kWhole};
 }
 
 Inferred take_along_grad_rule(const InferArgs& args) {
@@ -242,7 +249,7 @@ Inferred take_along_grad_rule(const InferArgs& args) {
   check_value(same_shape(args, args.in[0], args.in[1]), args.op.name,
               "'ct' must have the shape of 'indices': got ", shapes_of_operands(args), ".");
   x.dtype = args.in[0].dtype;
-  return {{x}, locality_of_aligned(args, axis > 0)};
+  return has_own_lines(args, axis) ? one_result(args, x) : Inferred{{x}, Locality::kWhole};
 }
 
 OpDef take_along_row() {

@@ -42,11 +42,8 @@ Inferred by_matrix(const InferArgs& args, std::vector<ValueType> results) {
     together = together && (!type.batched() || type.batch == results[0].batch);
     together = together && (type.batched() || !results[0].batched());
   }
-  Inferred inferred{std::move(results), Locality::kWhole};
-  if (!together) return inferred;
-  if (inferred.types[0].batch.axis == 0) inferred.locality = Locality::kExample;
-  if (inferred.types[0].batched()) inferred.of_rows = Placement::kRows;
-  return inferred;
+  const Locality locality = together ? per_example(args.in, results) : Locality::kWhole;
+  return {std::move(results), locality};
 }
 
 namespace {

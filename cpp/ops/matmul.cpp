@@ -41,12 +41,7 @@ class ProductRule {
     ValueType result = joined.types[0];
     append(result, a_, axes_a_.kept);
     append(result, b_, axes_b_.kept);
-    if (tree) return {{result}, Locality::kTree};
-    Inferred inferred{{result}, locality(result, joined.locality)};
-    // Examples may lie on any axis, as behind that of time.
-    const bool mixes = mixed_ || (joined.types[0].batched() && !joined.of_rows);
-    if (result.batched() && !mixes) inferred.of_rows = Placement::kRows;
-    return inferred;
+    return {{result}, tree ? Locality::kTree : locality(result, joined)};
   }
 
  private:
@@ -85,12 +80,13 @@ class ProductRule {
     mixed_ = true;
   }
 
-  Locality locality(const ValueType& result, Locality of_leading) const {
-    if (mixed_ || result.batch.axis != 0) return Locality::kWhole;
-    if (result.shape.rank() == 2) {
-      return b_.batched() || a_.batch.axis != 0 ? Locality::kWhole : Locality::kExample;
-    }
-    return of_leading;
+  // `leading`: the axes before the matrices, joined.
+  Locality locality(const ValueType& result, const Inferred& leading) const {
+    const bool mixes = mixed_ || (leading.types[0].batched() && !is_per_example(leading.locality));
+    if (mixes || !result.batched()) return Locality::kWhole;
+    const bool rows = a_.batch.axis == 0 && !b_.batched();
+    const bool tiles = result.shape.rank() == 2 ? rows : leading.locality == Locality::kExample;
+    return result.batch.axis == 0 && tiles ? Locality::kExample : Locality::kInnerExample;
   }
 
   const InferArgs& args_;

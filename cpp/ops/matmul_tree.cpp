@@ -246,10 +246,12 @@ std::size_t product_fold_bytes(const FoldArgs& args) {
   const auto half = std::size_t(block.size()) * size_of(dtype) + kAlignment;
   const std::int64_t rows = std::max(thresholds().product_subtree_rows, kLeafExamples);
   const ProductKernels& product = kernels().product(dtype);
+  const auto levels = std::size_t(tree_levels(args.examples, 1));
+  // Without packed subtrees, an example of a long leaf takes a state, too.
+  if (product.matmul_tree == nullptr) return (levels + 1) * half;
   return product.tree_packed_bytes(rows, block.rows, false) +
          product.tree_packed_bytes(rows, block.columns, true) +
-         product.matmul_tree_scratch_bytes(rows) + 3 * kAlignment +
-         std::size_t(tree_levels(args.examples, 1)) * half;
+         product.matmul_tree_scratch_bytes(rows) + 3 * kAlignment + levels * half;
 }
 
 }  // namespace samegrad

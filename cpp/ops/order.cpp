@@ -116,7 +116,8 @@ Inferred search_sorted_rule(const InferArgs& args) {
   check_places(args, s.shape[last]);
   ValueType y = v;
   y.dtype = DType::kInt32;
-  const bool lines = last == 0 ? !s.batched() : s.batch == v.batch && s.batch.axis != last;
+  const bool shared = !s.batched() && (last == 0 || v.batch.axis == last);
+  const bool lines = shared || (s.batch == v.batch && s.batch.axis < last);
   return lines ? one_result(args, y) : Inferred{{y}, Locality::kWhole};
 }
 

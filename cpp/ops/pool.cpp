@@ -84,7 +84,7 @@ Inferred grad_rule(const InferArgs& args, int x_like) {
   ValueType x = args.in[std::size_t(x_like)];
   x.dtype = args.in[0].dtype;
   const bool aligned = args.in[0].batch == x.batch;
-  return {{x}, aligned ? one_result(args, x).locality : Locality::kWhole};
+  return aligned ? one_result(args, x) : Inferred{{x}, Locality::kWhole};
 }
 
 Inferred max_pool_grad_rule(const InferArgs& args) {
@@ -104,7 +104,7 @@ Inferred take_rule(const InferArgs& args) {
               "'index' must have the shape of the pooled images: got ", args.shape_of(1),
               " for images of ", args.shape_of(0), ".");
   const bool aligned = args.in[1].batch == y.batch;
-  return {{y}, aligned ? one_result(args, y).locality : Locality::kWhole};
+  return aligned ? one_result(args, y) : Inferred{{y}, Locality::kWhole};
 }
 
 // ---- kernels ----

@@ -29,15 +29,15 @@ Inferred size_rule(const InferArgs& args) {
                 " has another size on each replica: all-reduce what size_of gives.");
   }
   Inferred inferred = int64_scalar(args);
-  const bool examples = x.batched() && (mask >> x.batch.axis & 1u);
-  inferred.of_rows = examples ? Placement::kPartial : Placement::kReplicated;
   // A count of examples on another axis is no sum over the examples: each replica has its own.
   for (int axis = 0; axis < x.shape.rank(); ++axis) {
-    const bool counted = !x.batched() || axis != x.batch.axis;
-    if (counted && (mask >> axis & 1u) && differs_between_replicas(args.symbols, x.shape[axis])) {
-      inferred.of_rows = Placement::kOwn;
+    if ((mask >> axis & 1u) && differs_between_replicas(args.symbols, x.shape[axis])) {
+      return inferred;
     }
   }
+  const bool examples = x.batched() && (mask >> x.batch.axis & 1u);
+  if (examples) inferred.locality = Locality::kCount;
+  if (!examples) inferred.placements = {Placement::kReplicated};
   return inferred;
 }
 

@@ -22,13 +22,6 @@ std::string role_of(const OpDef& op, int operand) {
   return named ? text("'", op.operands[std::size_t(operand)], "'") : "the operand";
 }
 
-// Each example of the result is made of the same example of the operands, on whatever axis.
-Inferred by_example(const ValueType& result, Locality locality) {
-  Inferred inferred{{result}, locality};
-  if (result.batched()) inferred.of_rows = Placement::kRows;
-  return inferred;
-}
-
 // What the operands seen so far make of one axis of a broadcast result.
 struct MergedAxis {
   std::int64_t size = 1;  // kRows: examples
@@ -56,9 +49,7 @@ class Broadcast {
       result.shape.push_back(merged.size);
       mixed |= merged.mixed;
     }
-    const Locality locality = locality_of(args_.in, {&result, 1});
-    if (mixed) return {{result}, Locality::kWhole};
-    return by_example(result, locality);
+    return mixed ? Inferred{{result}, Locality::kWhole} : one_result(args_, result);
   }
 
  private:
@@ -250,25 +241,22 @@ ValueType ordinary_type(const InferArgs& args, const ValueType& type) {
   return result;
 }
 
-Locality locality_of(std::span<const ValueType> in, std::span<const ValueType> out) {
-  const auto elsewhere = [](const ValueType& type) { return type.batch.axis > 0; };
+Locality per_example(std::span<const ValueType> in, std::span<const ValueType> out) {
+  const auto is_inner = [](const ValueType& type) { return type.batch.axis > 0; };
   const auto batched = [](const ValueType& type) { return type.batched(); };
-  if (std::ranges::any_of(in, elsewhere) || !std::ranges::all_of(out, batched)) {
-    return Locality::kWhole;
-  }
-  return std::ranges::any_of(out, elsewhere) ? Locality::kWhole : Locality::kExample;
+  if (!std::ranges::all_of(out, batched)) return Locality::kWhole;
+  const bool inner = std::ranges::any_of(in, is_inner) || std::ranges::any_of(out, is_inner);
+  return inner ? Locality::kInnerExample : Locality::kExample;
 }
 
-Locality locality_of_aligned(const InferArgs& args, bool by_itself) {
+bool has_aligned_examples(const InferArgs& args, int end) {
   const ExampleAxis& batch = args.in[0].batch;
-  const bool aligned = batch.axis == 0 && std::ranges::all_of(args.in, [&](const ValueType& type) {
-                         return type.batch == batch;
-                       });
-  return aligned && by_itself ? Locality::kExample : Locality::kWhole;
+  return batch.exists() && batch.axis < end &&
+         std::ranges::all_of(args.in, [&](const ValueType& type) { return type.batch == batch; });
 }
 
 Inferred one_result(const InferArgs& args, const ValueType& type) {
-  return by_example(type, locality_of(args.in, {&type, 1}));
+  return {{type}, per_example(args.in, {&type, 1})};
 }
 
 Inferred same_as_input(const InferArgs& args) {

@@ -31,13 +31,12 @@ ValueType fixed_type(const InferArgs& args, const ValueType& type);
 // do not keep the examples together.
 ValueType ordinary_type(const InferArgs& args, const ValueType& type);
 
-// kExample if examples lie on axis 0 wherever there are some, so that any rows make a tile;
-// kWhole otherwise.
-Locality locality_of(std::span<const ValueType> in, std::span<const ValueType> out);
-// kExample if all operands hold the same examples on axis 0, each of which is done by itself;
-// kWhole otherwise.
-Locality locality_of_aligned(const InferArgs& args, bool by_itself);
-// One result; the locality is locality_of(args.in, result).
+// The locality where each example of the results is a function of the same example of the operands:
+// kExample or kInnerExample, by the axes; kWhole if a result has no examples.
+Locality per_example(std::span<const ValueType> in, std::span<const ValueType> out);
+// Whether all operands have the same examples on one axis, which comes before `end`.
+bool has_aligned_examples(const InferArgs& args, int end);
+// One result, computed example by example.
 Inferred one_result(const InferArgs& args, const ValueType& type);
 
 // The result has the type of operand 0.

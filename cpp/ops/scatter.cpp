@@ -98,15 +98,22 @@ ValueType batch_gathered(const InferArgs& args, const ValueType& x, const ValueT
   return y;
 }
 
-// Examples have indices of their own where they are parts of the batch.
-Locality batch_locality(const InferArgs& args) {
-  return locality_of_aligned(args, args.attrs.as<BatchIndexAttrs>().batch_dims > 0);
+// Examples are parts of the batch, with indices of their own, or elements that one index chooses
+// in all of them.
+bool has_examples_apart(const InferArgs& args, const ValueType& x, const ValueType& indices) {
+  const auto dims = int(args.attrs.as<BatchIndexAttrs>().batch_dims);
+  return has_aligned_examples(args, dims) || (x.batch.axis > dims && !indices.batched());
 }
 
 Inferred batch_gather_rule(const InferArgs& args) {
   check_dtype(args, 1, kIndices);
   check_min_rank(args, 0, 1);
-  return {{batch_gathered(args, args.in[0], args.in[1])}, batch_locality(args)};
+  const ValueType &x = args.in[0], &indices = args.in[1];
+  const ValueType y = batch_gathered(args, x, indices);
+  const auto dims = int(args.attrs.as<BatchIndexAttrs>().batch_dims);
+  const bool chosen = !x.batched() && indices.batch.axis >= dims;
+  const bool by_example = chosen || has_examples_apart(args, x, indices);
+  return by_example ? one_result(args, y) : Inferred{{y}, Locality::kWhole};
 }
 
 Sample batch_sample(std::vector<std::vector<std::int64_t>> shapes, std::vector<DType> dtypes,
@@ -146,11 +153,14 @@ Inferred batch_segment_sum_rule(const InferArgs& args) {
   check_dtype(args, 1, kIndices);
   check_min_rank(args, 2, 1);
   ValueType like = args.in[2];
-  check_value(same_shape(args, args.in[0], batch_gathered(args, like, args.in[1])), args.op.name,
+  const ValueType gathered = batch_gathered(args, like, args.in[1]);
+  check_value(same_shape(args, args.in[0], gathered), args.op.name,
               "'values' must have the shape that batch_gather makes of 'like' and 'indices': got ",
               shapes_of_operands(args), ".");
   like.dtype = args.in[0].dtype;
-  return {{like}, batch_locality(args)};
+  const bool by_example =
+      args.in[0].batch == gathered.batch && has_examples_apart(args, like, args.in[1]);
+  return by_example ? one_result(args, like) : Inferred{{like}, Locality::kWhole};
 }
 
 OpDef batch_segment_sum_row() {
@@ -179,7 +189,7 @@ OpDef batch_segment_sum_row() {
 
 // ---- segments along axis 0 ----
 
-// Of examples, those of the replica.
+// Along the examples, those of the replica.
 Inferred segment_extreme_rule(const InferArgs& args) {
   check_dtype(args, 0, kNumbers);
   check_dtype(args, 1, kIndices);
@@ -196,8 +206,12 @@ Inferred segment_extreme_rule(const InferArgs& args) {
               "'values' must have the axes of 'indices', then those of 'like' behind the first: "
               "got ",
               shapes_of_operands(args), ".");
+  ExampleAxis kept = args.in[2].batch;
+  if (kept.exists()) kept.axis += rank - 1;
+  const bool by_example = args.in[2].batch.axis > 0 && !indices.batched() && values.batch == kept;
+  if (by_example) y = args.in[2];
   y.dtype = values.dtype;
-  return {{y}, Locality::kWhole};
+  return by_example ? one_result(args, y) : Inferred{{y}, Locality::kWhole};
 }
 
 // Ties share the cotangent equally, as in TensorFlow.

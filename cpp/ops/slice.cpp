@@ -146,19 +146,15 @@ ValueType sliced(const InferArgs& args, ValueType x, const Slices& s) {
   return x;
 }
 
-// Whether rows of x can be cut into tiles.
+// Whether each example of x has its part.
 bool keeps_examples(const ValueType& x, const Slices& s) {
-  return x.batch.axis == 0 && s.takes_all(0);
+  return x.batched() && s.takes_all(x.batch.axis);
 }
 
 Inferred slice_rule(const InferArgs& args) {
   const Slices s(args.attrs);
   const ValueType y = sliced(args, args.in[0], s);
-  const ValueType& x = args.in[0];
-  Inferred inferred{{y}, keeps_examples(x, s) ? Locality::kExample : Locality::kWhole};
-  // Examples may be on any axis, as behind that of time.
-  if (x.batched() && s.takes_all(x.batch.axis)) inferred.of_rows = Placement::kRows;
-  return inferred;
+  return keeps_examples(args.in[0], s) ? one_result(args, y) : Inferred{{y}, Locality::kWhole};
 }
 
 Inferred slice_grad_rule(const InferArgs& args) {
@@ -171,10 +167,7 @@ Inferred slice_grad_rule(const InferArgs& args) {
               " for a slice of ", args.shape_of(1), ".");
   x.dtype = ct.dtype;
   const bool by_example = keeps_examples(x, s) && ct.batch == x.batch;
-  Inferred inferred{{x}, by_example ? Locality::kExample : Locality::kWhole};
-  const bool aligned = x.batched() && s.takes_all(x.batch.axis) && ct.batch == x.batch;
-  if (aligned) inferred.of_rows = Placement::kRows;
-  return inferred;
+  return by_example ? one_result(args, x) : Inferred{{x}, Locality::kWhole};
 }
 
 Move slicing(const CostArgs& args) {

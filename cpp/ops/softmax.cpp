@@ -12,10 +12,10 @@ namespace {
 Inferred softmax_rule(const InferArgs& args) {
   check_dtype(args, 0, kFloats);
   check_min_rank(args, 0, 1);
-  Inferred inferred = same_as_input(args);
+  const ValueType& x = args.in[0];
   // Over the examples themselves: needs all of them.
-  if (args.in[0].batch.axis == args.in[0].shape.rank() - 1) inferred.locality = Locality::kWhole;
-  return inferred;
+  const bool whole = x.batch.axis == x.shape.rank() - 1;
+  return whole ? Inferred{{x}, Locality::kWhole} : same_as_input(args);
 }
 
 std::int64_t lines_of_result(const CostArgs& args) {

@@ -200,7 +200,7 @@ class Recompute {
 // A fused node must not wait for a later loop than its parts did.
 PerNode<int> loop_stages(const Graph& graph) {
   PerNode<bool> in_loop;
-  for (const Node& node : graph.nodes) in_loop.push_back(node.locality != Locality::kWhole);
+  for (const Node& node : graph.nodes) in_loop.push_back(has_tiles(node.locality));
   return stages_of(graph, in_loop);
 }
 

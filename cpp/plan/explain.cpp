@@ -117,12 +117,12 @@ void print_machine(std::ostringstream& out, const RunStatistics& statistics) {
 }
 
 // Promise of the tree: said where it holds, and why where it does not.
-void print_bits(std::ostringstream& out, const Plan& plan) {
+void print_bits(std::ostringstream& out, const Graph& program, const Plan& plan) {
   if (plan.graph.replicas == 1) {
     out << "bits: the reference that replicas are compared with\n";
     return;
   }
-  const std::vector<std::string> reasons = replica_dependences(plan.graph);
+  const std::vector<std::string> reasons = replica_dependences(program, plan.graph);
   if (reasons.empty()) {
     out << "bits: those of one replica, if all shares are equal and have at least 3 examples, or "
            "are made with split='balanced'"
@@ -135,11 +135,11 @@ void print_bits(std::ostringstream& out, const Plan& plan) {
 
 }  // namespace
 
-std::string explain(const Plan& plan, const RunStatistics& statistics) {
+std::string explain(const Graph& program, const Plan& plan, const RunStatistics& statistics) {
   std::ostringstream out;
   out << plan.graph.replicas << " replica(s), " << plan.graph.nodes.size() << " operations, "
       << plan.steps.size() << " steps\n";
-  print_bits(out, plan);
+  print_bits(out, program, plan);
   print_machine(out, statistics);
   for (StepId s : plan.steps.ids()) {
     const PlanStep& step = plan.steps[s];

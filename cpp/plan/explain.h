@@ -23,7 +23,8 @@ struct RunStatistics {
   int runs = 0;
 };
 
-// Bits, machine, steps with what they were chosen by and how long they take.
-std::string explain(const Plan& plan, const RunStatistics& statistics);
+// Bits, machine, steps with what they were chosen by and how long they take. `program` is the graph
+// that the plan was compiled from.
+std::string explain(const Graph& program, const Plan& plan, const RunStatistics& statistics);
 
 }  // namespace samegrad

@@ -48,7 +48,7 @@ class Scheduler {
  private:
   bool belongs_to_loop(const Node& node) const {
     const Graph& graph = plan_.graph;
-    if (node.locality == Locality::kWhole || node.op->has(kCollective)) return false;
+    if (!has_tiles(node.locality) || node.op->has(kCollective)) return false;
     if (symbol_of_examples(graph, node) < 0 || !examples_come_first(graph, node)) return false;
     if (node.locality == Locality::kExample) return true;
     return !options_.defer_products || !is_cheaper_after_loop(graph, node);

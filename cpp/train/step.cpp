@@ -76,7 +76,7 @@ std::string Step::explanation(const Arguments* arguments, int runs) {
   const RunStatistics statistics = compiled_->executable(false).statistics_of(call, runs);
   Plan labelled_plan = plan();
   labelled_plan.graph = labelled(std::move(labelled_plan.graph));
-  return explain(labelled_plan, statistics);
+  return explain(labelled(program()), labelled_plan, statistics);
 }
 
 void Step::check_argument(std::size_t index, const std::vector<Array>& arrays) const {

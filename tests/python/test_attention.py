@@ -183,6 +183,16 @@ def test_replicas_have_the_bits_of_one_device(replicas: int) -> None:
     assert_same(run(replicas), run(1))
 
 
+@pytest.mark.parametrize("operand", [0, 2])
+@pytest.mark.parametrize("axis", [0, 1, 2, 3])
+def test_examples_may_be_on_any_axis_of_query_and_value(operand: int, axis: int) -> None:
+    heads: list[Any] = [tf.constant(x) for x in numbers(3, 5, 4)]
+    expected = tf.nn.dot_product_attention(*heads)
+    heads[operand] = heads[operand]._as_examples(axis, 1)
+    found = tf.nn.dot_product_attention(*heads)
+    np.testing.assert_array_equal(found.numpy(), expected.numpy())
+
+
 @pytest.mark.parametrize(("n", "queries", "keys"), [(0, 3, 4), (2, 0, 4), (2, 3, 0), (2, 0, 0)])
 def test_nothing_to_look_at_or_nobody_who_looks(n: int, queries: int, keys: int) -> None:
     given = [tf.constant(x) for x in numbers(n, queries, keys)]

@@ -202,6 +202,21 @@ def test_products_of_signed_numbers_wrap_around(dtype, m, k, n):
     same(tf.matmul(tf.constant(a), tf.constant(b)), a @ b)
 
 
+@pytest.mark.parametrize("dtype", SIGNED)
+@pytest.mark.parametrize("replicas", [1, 2, 3])
+@pytest.mark.parametrize("rows", [1, 70])
+def test_products_over_the_examples_are_summed_over_the_replicas(dtype, replicas, rows):
+    x = numbers(dtype, (301, rows, 3))
+
+    def count(v):
+        pairs = tf.matmul(tf.reshape(v, [-1, 3]), tf.reshape(v, [-1, 3]), transpose_a=True)
+        return tf.distribute.get_replica_context().all_reduce("sum", pairs)
+
+    flat = x.reshape(-1, 3)
+    for part in local(strategy(replicas).run(count, (split(x, replicas),))):
+        np.testing.assert_array_equal(part, flat.T @ flat, strict=True)
+
+
 @DTYPES
 def test_variables_functions_and_checkpoints_hold_them(dtype, tmp_path):
     x = numbers(dtype, (5,))

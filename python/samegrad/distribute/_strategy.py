@@ -214,7 +214,8 @@ class Strategy(abc.ABC):
         Example:
             >>> import samegrad as tf
             >>> strategy = tf.distribute.MirroredStrategy(replicas=3)
-            >>> print(strategy.explain(lambda: tf.constant(1.0)).splitlines()[1:3])
+            >>> add = lambda: tf.distribute.get_replica_context().all_reduce("SUM", 1.0)
+            >>> print(strategy.explain(add).splitlines()[1:3])
             ['bits: may differ ...:', '  - 3 replicas are no power of two']
         """
         args, kwargs = tuple(args), kwargs or {}

@@ -3,6 +3,7 @@
 #include "ir/builder.h"
 #include "ir/placement.h"
 #include "ops/attributes.h"
+#include "ops/scan.h"
 
 namespace samegrad::testing {
 namespace {
@@ -56,6 +57,38 @@ TEST("a sum over the examples is partial, on any axis; another reduction is each
   CHECK_EQ(p.of("reduce_sum", {turned}, ReduceAttrs{.axes = {1}}), "partial");
   CHECK_EQ(p.of("reduce_max", {p.rows}, ReduceAttrs{.axes = {0}}), "own");
   CHECK_EQ(p.of("reverse", {p.rows}, ReverseAttrs{.axes = {0}}), "own");
+}
+
+TEST("what computes with several examples is each replica's own, on any axis") {
+  Program p;
+  const Value turned = p.b("transpose", {p.rows}, TransposeAttrs{.perm = {1, 0}});
+  for (const char* op : {"softmax", "log_softmax"}) {
+    CHECK_EQ(p.of(op, {p.rows}), "rows");
+    CHECK_EQ(p.of(op, {turned}), "own");
+  }
+  CHECK_EQ(p.of("cumsum", {turned}, ScanAttrs{.axis = 0}), "rows");
+  CHECK_EQ(p.of("cumsum", {turned}, ScanAttrs{.axis = 1}), "own");
+  CHECK_EQ(p.of("slice", {turned}, SliceAttrs{{0, 0}, {2, INT64_MAX}, {1, 1}}), "rows");
+  CHECK_EQ(p.of("slice", {turned}, SliceAttrs{{0, 1}, {2, INT64_MAX}, {1, 1}}), "own");
+  const Value at = p.graph.add_argument({DType::kInt64, {4}, {}});
+  CHECK_EQ(p.of("gather", {turned, at}, IndexAttrs{.axis = 0}), "rows");
+  CHECK_EQ(p.of("gather", {turned, at}, IndexAttrs{.axis = 1}), "own");
+}
+
+TEST("a value of fixed size that no example is read for is replicated") {
+  Program p;
+  CHECK_EQ(p.of("iota", {p.rows}, SizeAttrs{.size = 4}), "replicated");
+  CHECK_EQ(p.of("full_sizes", {p.rows}, FullSizesAttrs{{1.5}, {2, 3}}), "replicated");
+  const std::int64_t examples = kSymbols + p.graph.type(p.rows).batch.symbol;
+  CHECK_EQ(p.of("iota", {p.rows}, SizeAttrs{.size = examples}), "own");
+  CHECK_EQ(p.of("full_sizes", {p.rows}, FullSizesAttrs{{1.5}, {2, examples}}), "rows");
+}
+
+TEST("a value with a size of the replica's own is its own, whatever it is made of") {
+  Program p;
+  const std::int64_t examples = kSymbols + p.graph.type(p.rows).batch.symbol;
+  const Value one = p.b("reduce_sum", {p.weight}, ReduceAttrs{.axes = {0, 1}});
+  CHECK_EQ(p.of("broadcast_to", {one}, BroadcastAttrs{.shape = {examples, 2}}), "own");
 }
 
 TEST("the number of a replica's examples is partial, that of other axes is replicated") {

@@ -10,7 +10,7 @@ Operand floats(const Shape& shape, int axis = -1, std::int64_t rows = 1) {
 
 std::string type_of(const std::string& op, std::vector<Operand> operands, Attrs attrs = {}) {
   const OpRun run(op, std::move(operands), std::move(attrs));
-  const char* locality[] = {"example", "tree", "whole"};
+  const char* locality[] = {"example", "inner example", "tree", "count", "whole"};
   return text(to_string(run.type()), ", ", locality[int(run.inferred().locality)],
               run.symbol_fixed() ? ", fixed" : "");
 }
@@ -21,7 +21,7 @@ TEST("the example axis survives broadcasting") {
   CHECK_EQ(type_of("add", {floats({1, 3}), floats({5, 3}, 0)}),
            "float32 (?, 3) examples on axis 0, example");
   CHECK_EQ(type_of("add", {floats({2, 1, 3}), floats({5, 3}, 0)}),
-           "float32 (2, ?, 3) examples on axis 1, whole");
+           "float32 (2, ?, 3) examples on axis 1, inner example");
   CHECK_EQ(type_of("mul", {floats({10, 3}, 0, 2), floats({10, 1}, 0, 2)}),
            "float32 (?, 3) examples on axis 0 x2, example");
   CHECK_EQ(type_of("greater", {floats({2, 3}), floats({})}), "bool (2, 3), whole");

@@ -90,6 +90,16 @@ def test_the_loss_divided_by_the_global_batch_and_its_gradients_keep_the_bits() 
             ),
             "mean of the replicas' sums",
         ),
+        (lambda rows: all_reduced(rows), "all_reduce .* combines the replicas' examples"),
+        (
+            lambda rows: tf.distribute.get_replica_context().all_gather(rows, axis=1),
+            "all_gather .* combines the replicas' examples",
+        ),
+        (lambda rows: all_reduced(tf.ones(2)), "all_reduce .* depends on the number of replicas"),
+        (
+            lambda rows: all_reduced(tf.reduce_sum(tf.nn.softmax(rows, axis=0)[:, 0] * rows[:, 1])),
+            "softmax .* needs all examples of a replica",
+        ),
     ],
 )
 def test_what_departs_is_named_with_its_line(fn, reason: str) -> None:
@@ -150,7 +160,37 @@ def test_linear_functions_of_sums_have_the_value_of_one_device() -> None:
 
 def test_a_number_of_replicas_that_is_no_power_of_two_is_named() -> None:
     lines = explained(lambda rows: all_reduced(tf.reduce_sum(rows)), replicas=3)
-    assert lines[1] == "  - 3 replicas are no power of two"
+    assert lines[1:] == ["  - 3 replicas are no power of two"]
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda rows: tf.constant(1.0),
+        lambda rows: rows * 2.0,
+        lambda rows: all_reduced(tf.reduce_sum(tf.cast(rows, tf.int32)) * 2),
+        lambda rows: tf.distribute.get_replica_context().all_gather(rows, axis=0),
+    ],
+)
+def test_any_number_of_replicas_keeps_the_bits_where_no_floats_are_summed(fn) -> None:
+    (line,) = explained(fn, replicas=3)
+    assert line.startswith("bits: those of one replica")
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_summand_that_all_replicas_have_is_named_unless_it_is_a_share(shared: bool) -> None:
+    strategy = tf.distribute.MirroredStrategy(replicas=4)
+    with strategy.scope():
+        w = tf.Variable(3.0)
+
+    def loss(rows):
+        penalty = w * w / strategy.num_replicas_in_sync if shared else w * w
+        return all_reduced(tf.reduce_sum(rows * w) + penalty)
+
+    first, *reasons = explained(loss, strategy=strategy)
+    assert first.startswith("bits: those of one replica" if shared else "bits: may differ")
+    assert len(reasons) == (0 if shared else 1)
+    assert all("all_reduce" in r and "depends on the number of replicas" in r for r in reasons)
 
 
 def test_nothing_is_run() -> None:
