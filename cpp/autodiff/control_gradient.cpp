@@ -126,6 +126,7 @@ bool is_unstacking(const Node& node) {
 // Of the arrays in a round's entry of a history.
 std::vector<Placement> entry_placements(const Graph& graph, Value history) {
   const ValueInfo& info = graph.values[history];
+  SG_ASSERT(graph.producer(history), "no node of the graph makes history %", history);
   const Node& node = *graph.producer(history);
   if (is_unstacking(node)) {
     std::vector<Placement> placements;

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/assert.h"
+
 namespace samegrad {
 
 // The place of a T in the list that has it; -1, with which it starts: none. Ids are counted with
@@ -95,8 +97,14 @@ class IndexedVector {
   explicit IndexedVector(std::size_t size) : list_(size) {}
   IndexedVector(std::size_t size, const T& value) : list_(size, value) {}
 
-  decltype(auto) operator[](I id) { return list_[id.index()]; }
-  decltype(auto) operator[](I id) const { return list_[id.index()]; }
+  decltype(auto) operator[](I id) {
+    SG_ASSERT(contains(id), "id ", id, " of a list of ", size());
+    return list_[id.index()];
+  }
+  decltype(auto) operator[](I id) const {
+    SG_ASSERT(contains(id), "id ", id, " of a list of ", size());
+    return list_[id.index()];
+  }
   decltype(auto) back() { return list_.back(); }
   decltype(auto) back() const { return list_.back(); }
 
@@ -107,7 +115,11 @@ class IndexedVector {
   // Of what is appended next.
   I next_id() const { return I(size()); }
   // Of an element that is in the list.
-  I id_of(const T& element) const { return I(&element - list_.data()); }
+  I id_of(const T& element) const {
+    const auto at = &element - list_.data();
+    SG_ASSERT(at >= 0 && std::size_t(at) < size(), "an element of another list");
+    return I(at);
+  }
 
   I push_back(T value) {
     list_.push_back(std::move(value));

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/assert.h"
 #include "base/ids.h"
 #include "ir/type.h"
 #include "tensor/attrs.h"
@@ -82,10 +83,16 @@ struct ValueInfo {
   // Of a constant: what the program said that it is made of, if it did.
   std::optional<CountPowers> counts = {};
 
-  NodeId node() const { return NodeId(index); }
-  std::size_t argument() const { return std::size_t(index); }
-  SlotId slot() const { return SlotId(index); }
-  ConstantId constant() const { return ConstantId(index); }
+  NodeId node() const { return NodeId(index_of(Source::kNode)); }
+  std::size_t argument() const { return std::size_t(index_of(Source::kArgument)); }
+  SlotId slot() const { return SlotId(index_of(Source::kVariable)); }
+  ConstantId constant() const { return ConstantId(index_of(Source::kConstant)); }
+
+ private:
+  std::int32_t index_of(Source of) const {
+    SG_ASSERT(source == of, "the index of source ", int(source), " read as of ", int(of));
+    return index;
+  }
 };
 
 struct Node {

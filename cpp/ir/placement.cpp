@@ -62,7 +62,7 @@ bool is_linear_in_partial(const Graph& graph, const Node& node) {
   for (std::size_t k = 0; k < node.inputs.size(); ++k) {
     if (!node.op->reads(k) || graph.placement(node.inputs[k]) != Placement::kPartial) continue;
     ++partial;
-    scaled &= (node.op->scaled >> k & 1u) != 0;
+    scaled &= node.op->scales(k);
     first &= k == 0;
   }
   switch (node.op->scaling) {

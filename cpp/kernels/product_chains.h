@@ -1,8 +1,7 @@
 // Contractions longer than a chain: chains of kContractionBlock products, joined by halving.
 #pragma once
 
-#include <cstdlib>
-#include <new>
+#include <algorithm>
 
 #include "base/order.h"
 #include "kernels/product_multiply.h"
@@ -33,32 +32,36 @@ void finish_row(T* y, std::int64_t columns, const T* bias, Activation activation
   }
 }
 
+// A block of a result, whose partial sums of all levels fit on the stack.
+struct ChainBlock {
+  std::int64_t row = 0, column = 0;
+  std::int64_t rows = 0, columns = 0;
+};
+
 // The rows of partial sums: level 0 is the result itself, or what is added to it.
 template <class T>
 class ChainLevels {
  public:
-  ChainLevels(T* const* y, std::int64_t rows, std::int64_t columns, int levels, bool accumulate)
-      : y_(y), rows_(rows), columns_(columns), first_(accumulate ? 0 : 1) {
-    const auto bytes = static_cast<std::size_t>((levels - first_) * rows * columns) * sizeof(T);
-    memory_ = static_cast<T*>(std::malloc(bytes > 0 ? bytes : 1));
-    if (memory_ == nullptr) throw std::bad_alloc();
-  }
-  ~ChainLevels() { std::free(memory_); }
+  static constexpr std::int64_t kElements = (128 << 10) / sizeof(T);
+
+  // y: where each row of the block begins.
+  ChainLevels(T* const* y, const ChainBlock& block, bool accumulate)
+      : y_(y), rows_(block.rows), columns_(block.columns), first_(accumulate ? 0 : 1) {}
   ChainLevels(const ChainLevels&) = delete;
   ChainLevels& operator=(const ChainLevels&) = delete;
 
-  void rows_of(int level, T** to) const {
+  void rows_of(int level, T** to) {
     for (std::int64_t r = 0; r < rows_; ++r) {
       to[r] = level < first_ ? y_[r] : memory_ + ((level - first_) * rows_ + r) * columns_;
     }
   }
-  void add(int level) const {
+  void add(int level) {
     T *to[kMostRows], *from[kMostRows];
     rows_of(level, to);
     rows_of(level + 1, from);
     add_rows<T>(to, from, rows_, columns_);
   }
-  void add_to_result() const {
+  void add_to_result() {
     T* from[kMostRows];
     rows_of(0, from);
     if (first_ == 0) add_rows<T>(y_, from, rows_, columns_);
@@ -68,13 +71,13 @@ class ChainLevels {
   T* const* y_;
   std::int64_t rows_, columns_;
   int first_;
-  T* memory_;
+  alignas(64) T memory_[kElements];
 };
 
 // The sums of a contraction, from chains of its products: chain(first, count, level) makes the sums
 // of some at a level, levels.add(level) adds those of the next level to them.
 template <class Levels, class Chain>
-void join_some(const Levels& levels, int level, std::int64_t first, std::int64_t products,
+void join_some(Levels& levels, int level, std::int64_t first, std::int64_t products,
                const Chain& chain) {
   if (products <= kContractionBlock) return chain(first, products, level);
   const std::int64_t blocks = (products + kContractionBlock - 1) / kContractionBlock;
@@ -93,17 +96,30 @@ inline int chain_levels(std::int64_t products) {
   return levels;
 }
 
-// At most kMostRows rows of y from chains of their products: chain(first, count, to) writes one.
+// At most kMostRows rows of y from chains of their products, block by block: chain(block, first,
+// count, to) writes one.
 template <class T, class Chain>
 void join_chains(T* const* y, std::int64_t rows, std::int64_t columns, std::int64_t products,
                  bool accumulate, const Chain& chain) {
-  const ChainLevels<T> levels(y, rows, columns, chain_levels(products), accumulate);
-  join_some(levels, 0, 0, products, [&](std::int64_t first, std::int64_t count, int level) {
-    T* to[kMostRows];
-    levels.rows_of(level, to);
-    chain(first, count, to);
-  });
-  levels.add_to_result();
+  constexpr std::int64_t kWide = kPanelColumns<T>;
+  const std::int64_t each = ChainLevels<T>::kElements / chain_levels(products);  // of a level
+  const std::int64_t most_rows = std::min(rows, each / kWide);
+  const std::int64_t most_columns = each / most_rows / kWide * kWide;
+  for (std::int64_t r = 0; r < rows; r += most_rows) {
+    for (std::int64_t c = 0; c < columns; c += most_columns) {
+      const ChainBlock block{r, c, std::min(most_rows, rows - r),
+                             std::min(most_columns, columns - c)};
+      T* results[kMostRows];
+      for (std::int64_t i = 0; i < block.rows; ++i) results[i] = y[r + i] + c;
+      ChainLevels<T> levels(results, block, accumulate);
+      join_some(levels, 0, 0, products, [&](std::int64_t first, std::int64_t count, int level) {
+        T* to[kMostRows];
+        levels.rows_of(level, to);
+        chain(block, first, count, to);
+      });
+      levels.add_to_result();
+    }
+  }
 }
 
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

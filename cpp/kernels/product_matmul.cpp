@@ -119,16 +119,19 @@ void multiply_long_transposed(TransposedOperands<T> o, bool accumulate) {
     group.m = std::min(std::int64_t{kMostRows}, o.m - i);
     T* y[kMostRows];
     for (std::int64_t r = 0; r < group.m; ++r) y[r] = o.y + (i + r) * o.ldy;
-    join_chains<T>(y, group.m, o.n, o.rows, accumulate,
-                   [&](std::int64_t first, std::int64_t count, T* const* to) {
-                     TransposedOperands<T> chain = group;
-                     chain.a += first * o.lda;
-                     chain.b += first * o.ldb;
-                     chain.rows = count;
-                     chain.y = to[0];
-                     chain.ldy = group.m > 1 ? to[1] - to[0] : o.n;
-                     multiply_transposed_chain(chain, false);
-                   });
+    join_chains<T>(
+        y, group.m, o.n, o.rows, accumulate,
+        [&](const ChainBlock& block, std::int64_t first, std::int64_t count, T* const* to) {
+          TransposedOperands<T> chain = group;
+          chain.a += first * o.lda + block.row;
+          chain.b += first * o.ldb + block.column;
+          chain.m = block.rows;
+          chain.n = block.columns;
+          chain.rows = count;
+          chain.y = to[0];
+          chain.ldy = block.rows > 1 ? to[1] - to[0] : block.columns;
+          multiply_transposed_chain(chain, false);
+        });
   }
 }
 

@@ -183,13 +183,21 @@ std::int64_t narrow(Product<T>& product, const Walk& walk, std::int64_t first, s
   return piece.outer * piece.inner * piece.length;
 }
 
-// One chain of a long contraction, a piece after the other.
+// One chain of a block of a long contraction, a piece after the other.
 template <class T>
-void multiply_chain(const Product<T>& whole, std::int64_t first, std::int64_t count, T* const* y) {
+void multiply_chain(const Product<T>& whole, const ChainBlock& block, std::int64_t first,
+                    std::int64_t count, T* const* y) {
   const T* a[kMostRows];
   Product<T> piece = whole;
   piece.a = a;
   piece.y = y;
+  piece.rows = block.rows;
+  piece.b.columns = block.columns;
+  // By channel, A and B have the columns of the result.
+  piece.b.data +=
+      whole.by_channel ? block.column : block.column / kPanelColumns<T> * whole.b.panel_step;
+  const T* const* a_rows = whole.a + block.row;
+  const std::int64_t a_column = whole.by_channel ? block.column : 0;
   piece.accumulate = false;
   piece.bias = nullptr;
   piece.activation = Activation::kNone;
@@ -197,7 +205,7 @@ void multiply_chain(const Product<T>& whole, std::int64_t first, std::int64_t co
     std::int64_t a_offset = 0;
     first += narrow(piece, whole.walk, first, end - first, &a_offset);
     piece.b_first_row += whole.b_first_row;
-    for (std::int64_t r = 0; r < whole.rows; ++r) a[r] = whole.a[r] + a_offset;
+    for (std::int64_t r = 0; r < block.rows; ++r) a[r] = a_rows[r] + a_column + a_offset;
     multiply_tiles(piece);
   }
 }
@@ -205,9 +213,8 @@ void multiply_chain(const Product<T>& whole, std::int64_t first, std::int64_t co
 template <class T>
 void multiply_long(const Product<T>& product, std::int64_t products) {
   join_chains<T>(product.y, product.rows, product.b.columns, products, product.accumulate,
-                 [&](std::int64_t first, std::int64_t count, T* const* to) {
-                   multiply_chain(product, first, count, to);
-                 });
+                 [&](const ChainBlock& block, std::int64_t first, std::int64_t count,
+                     T* const* to) { multiply_chain(product, block, first, count, to); });
   for (std::int64_t r = 0; r < product.rows; ++r) {
     finish_row(product.y[r], product.b.columns, product.bias, product.activation);
   }

@@ -35,7 +35,7 @@ KnownValue of_binary(BinaryFn fn, DType dtype, const KnownValue& a, const KnownV
 }
 
 KnownValue of_select(const KnownValue& condition, const KnownValue& a, const KnownValue& b) {
-  if (condition.kind == KnownValue::kNumber) return condition.number[0] != std::byte(0) ? a : b;
+  if (condition.kind == KnownValue::kNumber) return *condition.bytes() != std::byte(0) ? a : b;
   if (a == b) return a;
   if (condition.kind != KnownValue::kSome) return {};
   return a.kind == KnownValue::kSame ? a : b;
@@ -100,7 +100,7 @@ KnownValue KnownProgram::follow(const Step& step, std::span<const KnownValue> re
   const auto in = [&](std::size_t k) -> const KnownValue& {
     return registers[std::size_t(step.in[k])];
   };
-  const auto at = [&](std::size_t k) { return in(k).number.data(); };
+  const auto at = [&](std::size_t k) { return in(k).bytes(); };
   const BlockFn::Kind kind = step.block.kind;
   if (kind == BlockFn::kSelect) return of_select(in(0), in(1), in(2));
   bool numbers = true, known = true;

@@ -23,6 +23,11 @@ struct KnownValue {
 
   static KnownValue same_as(int value) { return {kSame, value, {}}; }
   static KnownValue some_number() { return {kSome, -1, {}}; }
+  // kNumber.
+  const std::byte* bytes() const {
+    SG_ASSERT(kind == kNumber, "kind ", int(kind));
+    return number.data();
+  }
   bool is_scalar() const { return kind == kNumber || kind == kSome; }
   // The number at an address.
   static KnownValue number_at(const void* at, DType dtype);

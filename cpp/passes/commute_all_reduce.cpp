@@ -186,7 +186,7 @@ class Commute {
   bool takes_sum_of(const Node& node, std::size_t k) const {
     if (!node.op->reads(k)) return false;
     if (graph_.placement(node.inputs[k]) == Placement::kPartial) return true;
-    return node.op->scaling == Scaling::kSum && (node.op->scaled >> k & 1u);
+    return node.op->scaling == Scaling::kSum && node.op->scales(k);
   }
 
   // Whether branches or rounds can give sums over the replicas in place of parts.
@@ -358,6 +358,7 @@ class Commute {
     Graph round = body(node.regions);
     for (std::size_t h = 0; h < replay->entries.size(); ++h) {
       const Node* loop = graph_.producer(node.inputs[h]);
+      SG_ASSERT(loop, "no node of the graph makes history %", node.inputs[h]);
       const auto found = requests_.find(graph_.nodes.id_of(*loop));
       const std::size_t carried = Layout(*loop).carried;
       if (found == requests_.end() || node.inputs[h] != loop->outputs[carried]) continue;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <unordered_map>
 
@@ -71,22 +72,27 @@ struct CallHash {
   }
 };
 
-// Constants of one element are compared by value, so that equal numbers are one.
-std::string key_of(const ValueInfo& info, const Array& array) {
-  std::string key = to_string(info.type) + ":";
-  return key.append(reinterpret_cast<const char*>(array.raw()), array.bytes());
+std::string bytes_of(const Array& array) {
+  return {reinterpret_cast<const char*>(array.raw()), array.bytes()};
 }
 
+// Constants of one element are compared by type and value, so that equal numbers are one.
 void merge_constants(Rewriter& rewrite) {
-  std::map<std::string, Value> seen;
+  std::multimap<std::string, Value> seen;  // by their bytes
   const Graph& from = rewrite.from();
   for (Value v : from.values.ids()) {
     const ValueInfo& info = from.values[v];
     if (info.source != Source::kConstant) continue;
     const Array& array = from.constants[info.constant()];
     if (array.size() != 1) continue;
-    const auto [at, fresh] = seen.try_emplace(key_of(info, array), rewrite(v));
-    if (!fresh) rewrite.replace(v, at->second);
+    const auto [first, last] = seen.equal_range(bytes_of(array));
+    const auto same = std::find_if(
+        first, last, [&](const auto& other) { return from.type(other.second) == info.type; });
+    if (same == last) {
+      seen.emplace(bytes_of(array), v);
+    } else {
+      rewrite.replace(v, rewrite(same->second));
+    }
   }
 }
 

@@ -1,13 +1,12 @@
 #include "passes/loop_stages.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
-#include <string_view>
 #include <utility>
 
 #include "base/thresholds.h"
+#include "ops/function_flops.h"
 #include "passes/rewrite.h"
 #include "passes/row_space.h"
 #include "passes/stages.h"
@@ -15,11 +14,19 @@
 namespace samegrad {
 namespace {
 
-// What a register of elements takes about as long to make as one to load.
-constexpr std::array<std::string_view, 20> kCheap = {
-    "add",     "sub",        "mul",         "neg",         "abs",           "square",  "relu",
-    "maximum", "minimum",    "equal",       "not_equal",   "less",          "greater", "select",
-    "cast",    "less_equal", "logical_and", "logical_not", "greater_equal", "one_hot"};
+// Computing a register of elements takes about as long as loading one.
+bool is_one_operation(const BlockFn& block) {
+  switch (block.kind) {
+    case BlockFn::kUnary:
+    case BlockFn::kBinary:
+    case BlockFn::kSelect:
+    case BlockFn::kCast:
+    case BlockFn::kOneHot:
+      return flops_of_function(block) == 1;
+    default:
+      return false;
+  }
+}
 // Bytes that move through memory while one such operation makes an element.
 constexpr double kBytesPerOperation = 1;
 // A written byte is fetched into the cache first.
@@ -74,8 +81,7 @@ class Recompute {
   bool is_cheap(Value value) const {
     const Node* node = graph_.producer(value);
     return node && node->locality == Locality::kExample && is_large(value) &&
-           std::ranges::count(kCheap, std::string_view(node->op->name)) > 0 &&
-           !may_raise(graph_, *node);
+           is_one_operation(node->op->block) && !may_raise(graph_, *node);
   }
 
   // It stays in memory, for all to read.

@@ -44,8 +44,11 @@ Graph forward_broadcasts(Graph graph);
 // What no output and no variable needs goes.
 Graph eliminate_dead(Graph graph);
 
-// All that are switched on, in the order above; with SAMEGRAD_VERIFY=1, and where assertions are
-// on, the graph is verified after each.
+// Graphs are verified after each pass, and plans after each planning function: with
+// SAMEGRAD_VERIFY=1, and always in builds with assertions.
+bool verifies_programs();
+
+// All that are switched on, in the order above.
 Graph run_passes(Graph graph, const PassOptions& options);
 
 }  // namespace samegrad

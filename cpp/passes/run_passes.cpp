@@ -9,20 +9,24 @@
 namespace samegrad {
 namespace {
 
-// SAMEGRAD_VERIFY=1 checks the graph after each pass; builds with assertions always do.
 bool verifies() {
   const char* set = std::getenv("SAMEGRAD_VERIFY");
   const std::string_view text = set ? set : "";
   check_value(text.empty() || text == "0" || text == "1", "SAMEGRAD_VERIFY",
               "must be 0 or 1: got '", text, "'.");
-#ifdef NDEBUG
-  return text == "1";
-#else
+#ifdef SAMEGRAD_ASSERTIONS
   return true;
+#else
+  return text == "1";
 #endif
 }
 
 }  // namespace
+
+bool verifies_programs() {
+  static const bool verifying = verifies();
+  return verifying;
+}
 
 Graph run_passes(Graph graph, const PassOptions& options) {
   const struct {
@@ -43,7 +47,7 @@ Graph run_passes(Graph graph, const PassOptions& options) {
       {options.eliminate_common, eliminate_common},
       {options.eliminate_dead, eliminate_dead},
   };
-  static const bool verifying = verifies();
+  const bool verifying = verifies_programs();
   if (verifying) verify(graph);
   graph = widen(without_gradient_rules(std::move(graph)));
   if (verifying) verify(graph);

@@ -7,6 +7,7 @@
 #include "plan/memory.h"
 #include "plan/plan.h"
 #include "plan/schedule.h"
+#include "plan/verify.h"
 
 namespace samegrad {
 namespace {
@@ -135,7 +136,11 @@ void compile_bodies(Plan& plan, const PlanOptions& options) {
       }
       graph.replicas = plan.graph.replicas;
       plan.bodies[n].push_back(compile(std::move(graph), options));
-      if (node.attrs.get_if<RoundsAttrs>()) keep_prepared(plan.bodies[n].back(), operands_at(node));
+      Plan& body = plan.bodies[n].back();
+      if (node.attrs.get_if<RoundsAttrs>()) {
+        keep_prepared(body, operands_at(node));
+        if (verifies_programs()) verify(body, PlanStage::kLives);
+      }
       plan.has_random |= plan.bodies[n].back().has_random;
     }
   }
@@ -152,6 +157,23 @@ void leave_out_views(Plan& plan) {
   plan.steps = std::move(steps);
 }
 
+void set_stores(Plan& plan, const PlanOptions& options) {
+  plan.stores = decide_stores(plan, options.write_in_place);
+}
+
+void set_sums_due(Plan& plan) {
+  plan.sums_due = find_sums_due(plan);
+}
+
+void set_lives(Plan& plan) {
+  plan.lives = find_lives(plan);
+}
+
+template <void (*kFunction)(Plan&)>
+void without_options(Plan& plan, const PlanOptions&) {
+  kFunction(plan);
+}
+
 }  // namespace
 
 Plan compile(Graph graph, const PlanOptions& options) {
@@ -159,20 +181,32 @@ Plan compile(Graph graph, const PlanOptions& options) {
   plan.graph = run_passes(std::move(graph), options.passes);
   for (const Node& node : plan.graph.nodes) plan.has_random |= draws_by_step(*node.op);
   compile_bodies(plan, options);
-  schedule(plan, options);
-  if (options.sparse_rows) find_row_updates(plan);
-  if (options.fuse_updates) fuse_updates(plan);
-  set_roots(plan);
-  set_storage(plan);
-  set_prepared(plan);
-  form_inner_loops(plan, options);
-  choose_tiles(plan);
-  leave_out_views(plan);
-  if (options.write_in_place) put_updates_last(plan);
-  if (options.join_small_nodes) join_small_nodes(plan);
-  plan.stores = decide_stores(plan, options.write_in_place);
-  plan.sums_due = find_sums_due(plan);
-  plan.lives = find_lives(plan);
+  using Function = void (*)(Plan&, const PlanOptions&);
+  const struct {
+    bool wanted;
+    PlanStage stage;  // that is complete afterwards
+    Function run;
+  } functions[] = {
+      {true, PlanStage::kSteps, schedule},
+      {options.sparse_rows, PlanStage::kSteps, without_options<find_row_updates>},
+      {options.fuse_updates, PlanStage::kSteps, without_options<fuse_updates>},
+      {true, PlanStage::kRoots, without_options<set_roots>},
+      {true, PlanStage::kStorage, without_options<set_storage>},
+      {true, PlanStage::kPrepared, without_options<set_prepared>},
+      {true, PlanStage::kInnerLoops, form_inner_loops},
+      {true, PlanStage::kInnerLoops, without_options<choose_tiles>},
+      {true, PlanStage::kInnerLoops, without_options<leave_out_views>},
+      {options.write_in_place, PlanStage::kInnerLoops, without_options<put_updates_last>},
+      {options.join_small_nodes, PlanStage::kInnerLoops, without_options<join_small_nodes>},
+      {true, PlanStage::kStores, set_stores},
+      {true, PlanStage::kSumsDue, without_options<set_sums_due>},
+      {true, PlanStage::kLives, without_options<set_lives>},
+  };
+  for (const auto& [wanted, stage, run] : functions) {
+    if (!wanted) continue;
+    run(plan, options);
+    if (verifies_programs()) verify(plan, stage);
+  }
   return plan;
 }
 

@@ -6,6 +6,7 @@
 #include <queue>
 #include <set>
 
+#include "base/error.h"
 #include "base/shape.h"
 #include "plan/buffers.h"
 
@@ -205,6 +206,27 @@ Packing pack(std::span<const Interval> intervals) {
   }
   Packing backward = pack_in_order(turned);
   return backward.bytes < forward.bytes ? std::move(backward) : std::move(forward);
+}
+
+void verify(const Packing& packing, std::span<const Interval> intervals) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < intervals.size(); ++i) {
+    if (intervals[i].bytes > 0) order.push_back(i);
+  }
+  std::ranges::sort(order, {}, [&](std::size_t i) { return packing.offsets[i]; });
+  const auto end_of = [&](std::size_t i) { return packing.offsets[i] + intervals[i].bytes; };
+  for (std::size_t k = 0; k < order.size(); ++k) {
+    const std::size_t a = order[k];
+    check_value(packing.offsets[a] >= 0 && end_of(a) <= packing.bytes, "plan",
+                "memory holds its intervals: ", end_of(a), " of ", packing.bytes, " bytes.");
+    for (std::size_t l = k + 1; l < order.size() && packing.offsets[order[l]] < end_of(a); ++l) {
+      const Interval &x = intervals[a], &y = intervals[order[l]];
+      check_value(x.last < y.first || y.last < x.first, "plan",
+                  "intervals with a common step do not overlap: [", x.first, ", ", x.last,
+                  "] and [", y.first, ", ", y.last, "] do, at byte ", packing.offsets[order[l]],
+                  ".");
+    }
+  }
 }
 
 }  // namespace samegrad

@@ -25,5 +25,7 @@ struct Packing {
   std::int64_t bytes = 0;
 };
 Packing pack(std::span<const Interval> intervals);
+// ValueError if two intervals with a common step overlap, or one leaves the memory.
+void verify(const Packing& packing, std::span<const Interval> intervals);
 
 }  // namespace samegrad

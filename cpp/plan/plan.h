@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/assert.h"
 #include "ir/graph.h"
 #include "ir/op_def.h"
 #include "passes/passes.h"
@@ -123,9 +124,19 @@ struct PlanStep {
   std::vector<Prepared> prepare;          // done before the step, if not kept from another round
   std::vector<std::int32_t> pieces = {};  // kNodes: where what a thread takes at a time ends
 
-  LoopId loop() const { return LoopId(index); }
-  UpdateId update() const { return UpdateId(index); }            // of kReduceUpdate
-  RowUpdateId row_update() const { return RowUpdateId(index); }  // of kNameRows, kRow…
+  LoopId loop() const {
+    SG_ASSERT(kind == Kind::kLoop, "kind ", int(kind));
+    return LoopId(index);
+  }
+  UpdateId update() const {
+    SG_ASSERT(kind == Kind::kReduceUpdate, "kind ", int(kind));
+    return UpdateId(index);
+  }
+  RowUpdateId row_update() const {
+    SG_ASSERT(kind == Kind::kNameRows || kind == Kind::kRowReduce || kind == Kind::kRowUpdate,
+              "kind ", int(kind));
+    return RowUpdateId(index);
+  }
 };
 
 // The steps between which a value needs memory of the run's arena.

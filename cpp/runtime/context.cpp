@@ -47,6 +47,25 @@ void Context::bind(const Call& call, int threads) {
   bind_updates();
   bind_row_updates();
   packing_ = pack(reserved_);
+  if (verifies_programs()) verify(packing_, reserved_);
+#ifdef SAMEGRAD_ASSERTIONS
+  bound_addresses_ = kept_addresses();
+#endif
+}
+
+std::vector<const void*> Context::kept_addresses() const {
+  std::vector<const void*> addresses{bases_.data(), prepared_.data()};
+  for (const auto& sources : sources_) {
+    for (const auto& views : sources) addresses.push_back(views.data());
+  }
+  for (const LoopBinding& loop : loops_) {
+    for (const Chunk& chunk : loop.chunks) addresses.push_back(chunk.trees.data());
+  }
+  for (const NodeBinding& node : nodes_) {
+    for (const auto& views : node.views) addresses.push_back(views.data());
+  }
+  for (const RowBinding& rows : row_updates_) addresses.push_back(&rows);
+  return addresses;
 }
 
 std::int64_t Context::unshared_bytes() const {
@@ -64,7 +83,11 @@ std::int64_t Context::unshared_bytes() const {
 }
 
 void Context::take_memory() {
+  SG_ASSERT(kept_addresses() == bound_addresses_, "a vector has grown since bind()");
   arena_ = Leased(std::size_t(packing_.bytes));
+#ifdef SAMEGRAD_ASSERTIONS
+  std::fill_n(arena_.data(), std::size_t(packing_.bytes), std::byte(0xFF));  // NaN
+#endif
   if (arena_.data() == placed_) return;  // the pool gives the same one again
   placed_ = arena_.data();
   for (const auto& [where, reserved, offset] : pending_) {
@@ -310,6 +333,21 @@ void Context::place_trees(LoopId index, StepId step) {
   }
 }
 
+namespace {
+
+// The blocks of all joins are the results of all trees, once for each replica with several chunks.
+[[maybe_unused]] bool join_everything(const LoopBinding& binding, const LoopLayout& layout) {
+  std::int64_t elements = 0;
+  for (const Join& join : binding.joins) elements += join.block.size();
+  for (std::size_t r = 0; r + 1 < binding.first_chunk.size(); ++r) {
+    if (binding.first_chunk[r + 1] - binding.first_chunk[r] == 1) continue;
+    for (const TreeReduction& tree : layout.trees) elements -= tree.whole.block.size();
+  }
+  return elements == 0;
+}
+
+}  // namespace
+
 void Context::make_joins(LoopId index) {
   LoopBinding& binding = loops_[index];
   std::int64_t bytes = 0;
@@ -325,6 +363,7 @@ void Context::make_joins(LoopId index) {
       bytes += blocks.bytes * chunks;
     }
   }
+  SG_ASSERT(join_everything(binding, layouts_[index]), "joins of loop ", index);
   binding.parallel_joins = binding.parallel && bytes > thresholds().parallel_replica_bytes;
 }
 
@@ -416,10 +455,11 @@ Context::Lease::Lease(Context& context) : context_(context) {
       tasks->idle.pop_back();
       return;
     }
-    // So that giving it back cannot fail.
-    tasks->idle.reserve(++tasks->made);
   }
   task_ = std::make_unique<Task>(context.make_task());
+  const auto tasks = context.tasks_.lock();
+  tasks->idle.reserve(tasks->made + 1);  // so that giving it back cannot fail
+  ++tasks->made;
 }
 
 Context::Lease::~Lease() {

@@ -266,6 +266,9 @@ class Context {
     std::int64_t reserved, offset;  // in what is reserved
   };
   std::vector<Pending> pending_;
+  // The memory of all vectors whose elements' addresses are kept: they must not grow after bind().
+  std::vector<const void*> kept_addresses() const;
+  std::vector<const void*> bound_addresses_;  // by bind(), in builds with assertions
   // Addresses to set in every run: (where, base pointer).
   std::vector<std::pair<void**, std::byte* const*>> node_places_;
   std::vector<std::pair<std::byte**, std::byte* const*>> tree_places_;

@@ -177,7 +177,10 @@ class ControlRun {
 
   const History& history_of(std::size_t input) const {
     const auto handle = *arrays_of(node_.inputs[input])[0].data<std::int64_t>();
-    return *reinterpret_cast<const History*>(std::intptr_t(handle));
+    const auto* history = reinterpret_cast<const History*>(std::intptr_t(handle));
+    SG_ASSERT(std::ranges::count(context_.histories, history, &std::unique_ptr<History>::get) == 1,
+              "operand ", input, " of ", node_.op->name, " is no history of this run");
+    return *history;
   }
 
   // Operands that a history keeps: steps in between may write where they lie.

@@ -98,33 +98,43 @@ std::vector<std::vector<Array>> Executable::run_here(const Call& call) {
   if (!call.alone && (writes || !plan_.graph.variables.empty())) {
     turn.emplace(writes ? StateLock::Use::kWrite : StateLock::Use::kRead);
   }
-  std::unique_ptr<Context> context = lease(call);
+  Lease context(*this, call);
   const FloatEnvironment environment;
   std::vector<std::vector<Array>> outputs = run(call, *context);
-  contexts_.lock()->idle.push_back(std::move(context));
+  context.finish();
   return outputs;
 }
 
-std::unique_ptr<Context> Executable::lease(const Call& call) {
-  std::unique_ptr<Context> context;
-  const int threads = parallel_loops().threads();
-  {
-    const auto contexts = contexts_.lock();
-    std::vector<std::unique_ptr<Context>>& idle = contexts->idle;
-    auto found = std::ranges::find_if(
-        idle, [&](const auto& one) { return one->is_bound_to(call, threads); });
-    // Of other counts the one that was used longest ago, once there are enough of them.
-    if (found == idle.end() && idle.size() >= kKeptCounts) found = idle.begin();
-    if (found == idle.end()) {
-      idle.reserve(++contexts->made);  // so that giving it back cannot fail
-    } else {
-      context = std::move(*found);
-      idle.erase(found);
-    }
+Executable::Lease::Lease(Executable& executable, const Call& call, int threads)
+    : executable_(executable) {
+  const auto contexts = executable.contexts_.lock();
+  std::vector<std::unique_ptr<Context>>& idle = contexts->idle;
+  auto found =
+      std::ranges::find_if(idle, [&](const auto& one) { return one->is_bound_to(call, threads); });
+  // Of other counts the one that was used longest ago, once there are enough of them.
+  if (found == idle.end() && idle.size() >= kKeptCounts) found = idle.begin();
+  if (found == idle.end()) {
+    idle.reserve(contexts->made + 1);  // so that giving it back cannot fail
+    context_ = std::make_unique<Context>(executable.plan_, executable.layouts_);
+    ++contexts->made;
+  } else {
+    context_ = std::move(*found);
+    idle.erase(found);
   }
-  if (!context) context = std::make_unique<Context>(plan_, layouts_);
-  if (!context->is_bound_to(call, threads)) context->bind(call, threads);
-  return context;
+}
+
+Executable::Lease::Lease(Executable& executable, const Call& call)
+    : Lease(executable, call, parallel_loops().threads()) {
+  const int threads = parallel_loops().threads();
+  if (!context_->is_bound_to(call, threads)) context_->bind(call, threads);
+}
+
+Executable::Lease::~Lease() {
+  if (context_) --executable_.contexts_.lock()->made;
+}
+
+void Executable::Lease::finish() {
+  executable_.contexts_.lock()->idle.push_back(std::move(context_));
 }
 
 void Executable::set_arguments(const Call& call, Context& context) {

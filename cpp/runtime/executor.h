@@ -35,9 +35,26 @@ class Executable {
   RunStatistics statistics_of(const Call& call, int runs);
 
  private:
+  // The context of one run, bound to its counts: finish() gives it back, and a run that fails
+  // leaves it to be destroyed.
+  class Lease {
+   public:
+    Lease(Executable& executable, const Call& call);
+    ~Lease();
+    Lease(const Lease&) = delete;
+    Lease& operator=(const Lease&) = delete;
+    Context& operator*() const { return *context_; }
+    void finish();
+
+   private:
+    Lease(Executable& executable, const Call& call, int threads);
+
+    Executable& executable_;
+    std::unique_ptr<Context> context_;
+  };
+
   std::vector<std::vector<Array>> run_in_world(const Call& call);
   std::vector<std::vector<Array>> run_here(const Call& call);
-  std::unique_ptr<Context> lease(const Call& call);
   std::vector<std::vector<Array>> run(const Call& call, Context& context);
   void set_arguments(const Call& call, Context& context);
   std::vector<std::vector<Array>> make_outputs(const Call& call, Context& context);
@@ -56,7 +73,7 @@ class Executable {
   std::map<NodeId, Bodies> bodies_;  // of control nodes
   struct Contexts {
     std::vector<std::unique_ptr<Context>> idle;  // the longest idle first
-    std::size_t made = 0;
+    std::size_t made = 0;                        // idle, or of a run
   };
   Guarded<Contexts> contexts_;
 };

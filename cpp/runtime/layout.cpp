@@ -1,7 +1,9 @@
 #include "runtime/layout.h"
 
 #include <algorithm>
+#include <span>
 
+#include "base/error.h"
 #include "plan/cost.h"
 #include "plan/memory.h"
 #include "tensor/tree.h"
@@ -128,6 +130,68 @@ class Layouter {
   PerValue<Lifetime> lifetimes_;
 };
 
+// Goes through the nodes as a task does, and keeps which value each line of the tile holds.
+class TileVerifier {
+ public:
+  TileVerifier(const Plan& plan, const Loop& loop, const LoopLayout& layout)
+      : plan_(plan),
+        loop_(loop),
+        layout_(layout),
+        owners_(std::size_t(layout.tile_bytes / kLine), kNoValue) {}
+
+  void run() {
+    auto inner = loop_.inner.begin();
+    for (std::size_t p = 0; p < layout_.nodes.size();) {
+      if (inner == loop_.inner.end() || std::size_t(inner->begin) != p) {
+        step(layout_.nodes[p++]);
+        continue;
+      }
+      for (int example = 0; example < 2; ++example) {
+        for (std::int32_t q = inner->begin; q < inner->end; ++q) {
+          step(layout_.nodes[std::size_t(q)]);
+        }
+      }
+      p = std::size_t(inner->end);
+      ++inner;
+    }
+  }
+
+ private:
+  static constexpr std::int64_t kLine = aligned(1);
+
+  void step(const LoopNode& code) {
+    if (code.skip) return;
+    const auto results = code.operands.begin() + code.inputs;
+    std::for_each(code.operands.begin(), results, [&](const Operand& o) { check(code, o); });
+    std::for_each(results, code.operands.end(), [&](const Operand& o) { fill(o); });
+    // Results do not lie on operands of the node, nor on each other.
+    for (const Operand& operand : code.operands) check(code, operand);
+  }
+  std::span<Value> lines_of(const Operand& operand) {
+    if (operand.type_only || operand.tile_offset < 0) return {};
+    const std::int64_t examples = operand.inner ? 1 : layout_.tile_examples;
+    const std::int64_t bytes = aligned(example_bytes(plan_.graph.type(operand.root)) * examples);
+    check_value(operand.tile_offset + bytes <= layout_.tile_bytes, "plan", "the tile holds %",
+                operand.root, ": it ends at byte ", operand.tile_offset + bytes, " of ",
+                layout_.tile_bytes, ".");
+    return std::span(owners_).subspan(std::size_t(operand.tile_offset / kLine),
+                                      std::size_t(bytes / kLine));
+  }
+  void fill(const Operand& operand) { std::ranges::fill(lines_of(operand), operand.root); }
+  void check(const LoopNode& code, const Operand& operand) {
+    for (const Value owner : lines_of(operand)) {
+      check_value(owner == operand.root, "plan",
+                  "values of a tile do not overlap: ", code.node->op->name, " (node ", code.index,
+                  ") finds %", owner, " in place of %", operand.root, ".");
+    }
+  }
+
+  const Plan& plan_;
+  const Loop& loop_;
+  const LoopLayout& layout_;
+  std::vector<Value> owners_;
+};
+
 }  // namespace
 
 View view_of(const ValueType& type, const Shape& shape, void* data) {
@@ -140,7 +204,13 @@ View view_of_example(ValueType type, void* data) {
 }
 
 LoopLayout lay_out(const Plan& plan, const Loop& loop) {
-  return Layouter(plan, loop).run();
+  LoopLayout layout = Layouter(plan, loop).run();
+  if (verifies_programs()) verify(plan, loop, layout);
+  return layout;
+}
+
+void verify(const Plan& plan, const Loop& loop, const LoopLayout& layout) {
+  TileVerifier(plan, loop, layout).run();
 }
 
 }  // namespace samegrad

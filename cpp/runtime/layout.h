@@ -41,6 +41,8 @@ struct LoopLayout {
 };
 
 LoopLayout lay_out(const Plan& plan, const Loop& loop);
+// ValueError if a node of the loop reads bytes of a tile that another value has overwritten.
+void verify(const Plan& plan, const Loop& loop, const LoopLayout& layout);
 
 // Memory that holds a value of a type in a concrete shape.
 View view_of(const ValueType& type, const Shape& shape, void* data = nullptr);

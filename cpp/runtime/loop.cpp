@@ -2,10 +2,13 @@
 // reductions are folded on the way.
 #include <algorithm>
 #include <array>
+#include <map>
+#include <memory>
 #include <utility>
 
 #include "base/error.h"
 #include "base/thresholds.h"
+#include "runtime/check_kernel.h"
 #include "runtime/executor.h"
 #include "runtime/threads.h"
 #include "tensor/tree.h"
@@ -36,6 +39,10 @@ class ChunkRun {
       const TreeReduction& tree = layout.trees[t];
       trees_.emplace_back(tree, tree.whole, chunk.begin, chunk.end, tree.whole.at(chunk.trees[t]),
                           partials + chunk.partials[t]);
+#ifdef SAMEGRAD_ASSERTIONS
+      if (!checks_kernels()) continue;
+      checks_[int(t)] = std::make_unique<TreeCheck>(tree, chunk.begin, chunk.end);
+#endif
     }
   }
 
@@ -44,6 +51,12 @@ class ChunkRun {
     walk_tree(
         chunk_.begin, chunk_.end, layout_.tile_examples, 0,
         [&](std::int64_t begin, std::int64_t end, int) { run_tile(begin, end); }, [](int) {});
+#ifdef SAMEGRAD_ASSERTIONS
+    for (const auto& [t, check] : checks_) {
+      check->compare(*plan_.graph.producer(loop_.trees[std::size_t(t)]),
+                     layout_.trees[std::size_t(t)].whole.at(chunk_.trees[std::size_t(t)]));
+    }
+#endif
   }
 
  private:
@@ -100,9 +113,12 @@ class ChunkRun {
     if (code.tree >= 0) {
       const void* operands = code.node->op->tree.open(args);
       trees_[std::size_t(code.tree)].feed(operands, begin, begin, end, scratch_);
+#ifdef SAMEGRAD_ASSERTIONS
+      if (checks_kernels()) checks_[code.tree]->feed(operands, begin, begin, end, scratch_);
+#endif
       return;
     }
-    code.node->op->kernel(args);
+    call_kernel(*code.node, args, [&] { code.node->op->kernel(args); });
     if (call_.check_finite) {
       for (const View& result : out)
         check_finite(call_.locations, *code.node, result, replica_context_.replica);
@@ -121,6 +137,9 @@ class ChunkRun {
   std::vector<View>& views_;
   std::byte* tile_;
   std::vector<TreeAccumulator>& trees_;  // per Loop::trees
+#ifdef SAMEGRAD_ASSERTIONS
+  std::map<int, std::unique_ptr<TreeCheck>> checks_;  // of some trees
+#endif
 };
 
 // Joins the chunks of one replica in the order of the tree above them.

@@ -5,6 +5,7 @@
 #include "base/thresholds.h"
 #include "kernels/table.h"
 #include "plan/cost.h"
+#include "runtime/check_kernel.h"
 #include "runtime/executor.h"
 #include "runtime/threads.h"
 #include "runtime/tree.h"
@@ -79,6 +80,13 @@ struct Whole {
     const std::int64_t work = bytes() / 4 + reduction.whole.block.size() * examples;
     const bool splits = !node.op->has(kScatters);
     reduce_whole({reduction, operands, examples, state, splits, work}, loops, scratch);
+#ifdef SAMEGRAD_ASSERTIONS
+    if (checks_kernels()) {
+      TreeCheck check(reduction, 0, examples);
+      check.feed(operands, 0, 0, examples, scratch);
+      check.compare(node, state);
+    }
+#endif
     if (tree.finish) tree.finish({node.attrs, reduction.state, state, all.out});
   }
 
@@ -110,6 +118,11 @@ struct Whole {
 
   void run(Scratch& scratch) const {
     if (node.locality == Locality::kTree) return run_tree(scratch);
+    call_kernel(node, args(views, examples, 0, scratch), [&] { run_in_parts(scratch); });
+  }
+
+ private:
+  void run_in_parts(Scratch& scratch) const {
     const bool split = can_split(node, types) && loops.threads() > 1 && examples > 1 &&
                        bytes() > thresholds().parallel_operation_bytes;
     if (!split) return run_all(scratch);

@@ -10,6 +10,7 @@
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
 #include "ops/attributes.h"
+#include "runtime/check_kernel.h"
 #include "runtime/threads.h"
 #include "runtime/tree.h"
 #include "runtime/world_sums.h"
@@ -452,7 +453,7 @@ class BlockwiseUpdate {
                             ? const_cast<std::byte*>(blocks[k]) + (in_block - some.begin) * item
                             : whole[k].as<std::byte>() + at * item;
       }
-      node.op->kernel(args);
+      call_kernel(node, args, [&] { node.op->kernel(args); });
     });
   }
 

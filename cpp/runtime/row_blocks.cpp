@@ -9,6 +9,7 @@
 #include "base/thresholds.h"
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
+#include "runtime/check_kernel.h"
 #include "runtime/row_exchange.h"
 #include "runtime/threads.h"
 #include "runtime/tree.h"
@@ -326,11 +327,12 @@ void RowBlocks::run_node(NodeId index, const Rows& rows, Scratch& scratch) const
     views[k].shape[0] = rows.count;
   }
   const std::span<const View> all(views, whole.size());
-  node.op->kernel({.attrs = node.attrs,
-                   .in = all.first(inputs),
-                   .out = all.subspan(inputs),
-                   .replica_context = context_.of_replica(0),
-                   .scratch = scratch});
+  const KernelArgs args{.attrs = node.attrs,
+                        .in = all.first(inputs),
+                        .out = all.subspan(inputs),
+                        .replica_context = context_.of_replica(0),
+                        .scratch = scratch};
+  call_kernel(node, args, [&] { node.op->kernel(args); });
 }
 
 RowBinding bind_row_update(const Plan& plan, const RowUpdate& update, Context& context) {

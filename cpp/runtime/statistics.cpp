@@ -23,9 +23,9 @@ std::vector<double> Executable::predict_steps(const std::vector<std::vector<std:
 }
 
 Executable::ArenaBytes Executable::arena_bytes(const Call& call) {
-  std::unique_ptr<Context> context = lease(call);
-  const ArenaBytes bytes{context->arena_bytes(), context->unshared_bytes()};
-  contexts_.lock()->idle.push_back(std::move(context));
+  Lease context(*this, call);
+  const ArenaBytes bytes{(*context).arena_bytes(), (*context).unshared_bytes()};
+  context.finish();
   return bytes;
 }
 

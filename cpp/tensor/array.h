@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/assert.h"
 #include "base/dtype.h"
 #include "base/number.h"
 #include "base/shape.h"
@@ -13,6 +14,19 @@
 namespace samegrad {
 
 inline constexpr std::size_t kAlignment = 64;
+
+// Elements of the dtype may be accessed as T: as their own type (of either sign), or as bytes.
+template <class T>
+constexpr bool is_stored_as(DType dtype) {
+  using Element = std::remove_const_t<T>;
+  if constexpr (std::is_same_v<Element, char> || std::is_same_v<Element, std::byte>)
+    return true;
+  else if constexpr (std::is_integral_v<Element> && !std::is_same_v<Element, bool>)
+    return kDTypeOf<std::make_signed_t<Element>> == dtype ||
+           kDTypeOf<std::make_unsigned_t<Element>> == dtype;
+  else
+    return kDTypeOf<Element> == dtype;
+}
 
 class Buffer {
  public:
@@ -84,6 +98,7 @@ class Array {
   std::byte* raw() const { return buffer_->data() + offset_; }
   template <class T>
   T* data() const {
+    SG_ASSERT(is_stored_as<T>(dtype_), "elements of ", name_of(dtype_));
     return reinterpret_cast<T*>(raw());
   }
   const std::shared_ptr<Buffer>& buffer() const { return buffer_; }

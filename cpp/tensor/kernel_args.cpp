@@ -1,6 +1,7 @@
 #include "tensor/kernel_args.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace samegrad {
 
@@ -11,6 +12,35 @@ void Scratch::open_block(std::size_t bytes) {
   end_ = next_ + blocks_[open_].size();
   ++open_;
 }
+
+#ifdef SAMEGRAD_ASSERTIONS
+
+namespace {
+
+constexpr std::byte kGuard{0xC3};
+
+}  // namespace
+
+void* Scratch::take_checked(std::size_t bytes) {
+  auto* piece = static_cast<std::byte*>(take_unchecked(bytes + (has_guards_ ? kAlignment : 0)));
+  std::memset(piece, int(pattern_), bytes);
+  if (has_guards_) {
+    guards_.push_back(piece + bytes);
+    std::fill_n(guards_.back(), kAlignment, kGuard);
+  }
+  return piece;
+}
+
+void Scratch::check_guards(std::size_t first) {
+  for (; guards_.size() > first; guards_.pop_back()) {
+    const std::byte* guard = guards_.back();
+    const bool intact =
+        std::all_of(guard, guard + kAlignment, [](std::byte b) { return b == kGuard; });
+    SG_ASSERT(intact, "a kernel writes behind its scratch");
+  }
+}
+
+#endif
 
 std::string place_of(const KernelArgs& args, const View& operand, std::int64_t flat) {
   Shape position = operand.shape;

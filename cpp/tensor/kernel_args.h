@@ -28,6 +28,7 @@ struct View {
 
   template <class T>
   T* as() const {
+    SG_ASSERT(is_stored_as<T>(dtype), "elements of ", name_of(dtype));
     return static_cast<T*>(data);
   }
   std::int64_t size() const { return shape.size(); }
@@ -38,12 +39,20 @@ class Scratch {
  public:
   static constexpr std::size_t kBlockBytes = std::size_t(1) << 18;  // of a block, at least
 
+  Scratch() = default;
+#ifdef SAMEGRAD_ASSERTIONS
+  // With guard bytes behind each piece, which is filled with the pattern.
+  explicit Scratch(std::byte pattern) : pattern_(pattern), has_guards_(true) {}
+#endif
+
   // 64-byte aligned, uninitialised; valid until the Frame around it ends.
   void* take(std::size_t bytes) {
     bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-    if (bytes > std::size_t(end_ - next_) || next_ == nullptr) [[unlikely]]
-      open_block(bytes);
-    return std::exchange(next_, next_ + bytes);
+#ifdef SAMEGRAD_ASSERTIONS
+    return take_checked(bytes);
+#else
+    return take_unchecked(bytes);
+#endif
   }
   // Gives all memory back; no Frame is open.
   void release() {
@@ -55,8 +64,15 @@ class Scratch {
   class Frame {
    public:
     explicit Frame(Scratch& scratch)
-        : scratch_(scratch), open_(scratch.open_), next_(scratch.next_), end_(scratch.end_) {}
+        : scratch_(scratch), open_(scratch.open_), next_(scratch.next_), end_(scratch.end_) {
+#ifdef SAMEGRAD_ASSERTIONS
+      guards_ = scratch.guards_.size();
+#endif
+    }
     ~Frame() {
+#ifdef SAMEGRAD_ASSERTIONS
+      scratch_.check_guards(guards_);
+#endif
       scratch_.open_ = open_;
       scratch_.next_ = next_;
       scratch_.end_ = end_;
@@ -68,15 +84,33 @@ class Scratch {
     Scratch& scratch_;
     std::size_t open_;
     std::byte *next_, *end_;
+#ifdef SAMEGRAD_ASSERTIONS
+    std::size_t guards_;
+#endif
   };
 
  private:
+  void* take_unchecked(std::size_t bytes) {
+    if (bytes > std::size_t(end_ - next_) || next_ == nullptr) [[unlikely]]
+      open_block(bytes);
+    return std::exchange(next_, next_ + bytes);
+  }
   // Goes to the next block that has so much; blocks never move, so earlier pieces stay valid.
   void open_block(std::size_t bytes);
 
   std::vector<Leased> blocks_;
   std::size_t open_ = 0;                        // blocks up to the one that pieces are taken of
   std::byte *next_ = nullptr, *end_ = nullptr;  // what is left of it
+
+#ifdef SAMEGRAD_ASSERTIONS
+  void* take_checked(std::size_t bytes);
+  // The guards from the first one on are intact; they are taken off the list.
+  void check_guards(std::size_t first);
+
+  std::byte pattern_{0xFF};  // NaN in any floating dtype
+  bool has_guards_ = false;
+  std::vector<std::byte*> guards_;
+#endif
 };
 
 // Runs body(i) for i in [0, count), possibly in parallel; returns when all are done.

@@ -47,6 +47,7 @@ struct State {
 
   template <class T>
   T* as(int buffer = 0) const {
+    SG_ASSERT(data[std::size_t(buffer)] != nullptr, "buffer ", buffer);
     return reinterpret_cast<T*>(data[std::size_t(buffer)]);
   }
 };

@@ -251,10 +251,9 @@ struct CallHash {
     Fault(
         "constants are known by six digits",
         "cpp/passes/eliminate.cpp",
-        "return key.append(reinterpret_cast<const char*>(array.raw()), array.bytes());",
-        "if (array.dtype() == DType::kFloat64) {\n"
-        "    return key + std::to_string(*array.data<double>());\n  }\n"
-        "  return key.append(reinterpret_cast<const char*>(array.raw()), array.bytes());",
+        "return {reinterpret_cast<const char*>(array.raw()), array.bytes()};",
+        "if (array.dtype() == DType::kFloat64) return std::to_string(*array.data<double>());\n"
+        "  return {reinterpret_cast<const char*>(array.raw()), array.bytes()};",
     ),
     Fault(
         "the share of a regularizer is all of it",

@@ -1,9 +1,12 @@
 """Plants faults one by one in a scratch copy of the sources and runs the fuzzer on each.
 
-    python tests/fuzz/plant.py [--scratch FOLDER] [--time 600] [--only WORD …]
+    python tests/fuzz/plant.py [--scratch FOLDER] [--time 600] [--only WORD …] [--release]
 
-Says for each fault after how many seconds it was found, that it was not, or that its patch does not
-apply. What the sources get wrong without a fault is found first and does not count.
+Prints for each fault after how many seconds it was found and what named it: an assertion, a rule of
+graphs or plans or a check of kernels ("named"), or a wrong result that was compared later ("by its
+numbers"). Or that it was not found, or that its patch does not apply. What the sources get wrong
+without a fault is found first and does not count. The build has assertions, unless `--release` is
+given.
 """
 
 from __future__ import annotations
@@ -31,10 +34,11 @@ class Scratch:
     Args:
         folder: Where; kept for the next time.
         isa: The kernel variant that is built.
+        preset: Of CMakePresets.json.
     """
 
-    def __init__(self, folder: pathlib.Path, isa: str) -> None:
-        self.folder, self.isa = folder, isa
+    def __init__(self, folder: pathlib.Path, isa: str, preset: str = "fuzz") -> None:
+        self.folder, self.isa, self.preset = folder, isa, preset
         self.environment = {k: v for k, v in os.environ.items() if k != "SAMEGRAD_KERNEL_DIR"} | {
             "CCACHE_BASEDIR": str(folder),
             "PYTHONPATH": str(folder / "python"),
@@ -60,11 +64,13 @@ class Scratch:
 
     def build(self) -> str:
         """Builds and installs the module; what the compiler says if it cannot."""
-        build = self.folder / "build" / "dev"
+        build = self.folder / "build" / self.preset
         if not (build / "build.ninja").exists():
             launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
-            self._run(
+            said = self._run(
                 "cmake",
+                "--preset",
+                self.preset,
                 "-S",
                 str(self.folder),
                 "-B",
@@ -73,9 +79,12 @@ class Scratch:
                 "Ninja",
                 f"-DPython_EXECUTABLE={sys.executable}",
                 f"-DSAMEGRAD_ISA_VARIANTS={self.isa}",
-                "-DCMAKE_BUILD_TYPE=Release",
+                "-DSAMEGRAD_BUILD_TESTS=OFF",
+                "-DSAMEGRAD_BUILD_PYTHON=ON",
                 *launcher,
             )
+            if said:
+                return said
         said = self._run("ninja", "-C", str(build))
         return said or self._run(
             "cmake", "--install", str(build), "--prefix", str(self.folder / "python")
@@ -107,6 +116,13 @@ class Scratch:
         return ""
 
 
+# What an assertion, verify(graph), verify(plan) and the checks of kernels say.
+NAMED = re.compile(
+    r"^.*(?:assertion failed|: Assertion '|\[plan\] |(?:operand|result|output|constant) %).*$",
+    flags=re.MULTILINE,
+)
+
+
 def seeds_that_fail(output: str) -> list[str]:
     return re.findall(r"^==== seed (\d+):", output, flags=re.MULTILINE)
 
@@ -128,7 +144,9 @@ def one(scratch: Scratch, fault: Fault, seconds: float, known: list[str]) -> str
         first = re.search(r"^==== (seed .*)$", output, flags=re.MULTILINE)
         if first is None:
             return f"the fuzzer failed: {output[-300:]}"
-        return f"found after {took:.0f} s, {first[1]}"
+        named = NAMED.search(output)
+        by = f"named: {named[0].strip()}" if named else "by its numbers"
+        return f"found after {took:.0f} s, {first[1]}, {by}"
     finally:
         scratch.copy()
 
@@ -141,8 +159,10 @@ def main() -> int:
     parser.add_argument("--only", nargs="*", default=[], help="faults whose names have a word")
     parser.add_argument("--isa", default="v3", help="the kernel variant that is built")
     parser.add_argument("--before", type=int, default=300, help="programs without a fault")
+    parser.add_argument("--release", action="store_true", help="without assertions")
     options = parser.parse_args()
-    scratch = Scratch(options.scratch.resolve(), options.isa)
+    preset = "release" if options.release else "fuzz"
+    scratch = Scratch(options.scratch.resolve(), options.isa, preset)
     scratch.copy()
     if said := scratch.build():
         print(said)
@@ -153,13 +173,16 @@ def main() -> int:
         return 2
     known = seeds_that_fail(output)
     print(f"without a fault: {len(known)} of {options.before} programs differ {' '.join(known)}")
-    missed = 0
+    tried = missed = named = 0
     for fault in FAULTS:
         if options.only and not any(word in fault.name for word in options.only):
             continue
         said = one(scratch, fault, options.time, known)
+        tried += 1
         missed += not said.startswith("found")
+        named += ", named: " in said
         print(f"{fault.name}: {said}", flush=True)
+    print(f"{tried - missed} of {tried} found, {named} named at their cause")
     return 1 if missed else 0
 
 

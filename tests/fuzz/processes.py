@@ -6,11 +6,14 @@ import contextlib
 import importlib.util
 import os
 import pathlib
+import re
 import select
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from typing import IO
 
 from fuzz.program import Program
 from fuzz.worker import Mode, Outcome, read, write
@@ -46,6 +49,10 @@ ENVIRONMENTS: dict[str, dict[str, str]] = {
 }
 
 
+# Assertions of the engine, and of the standard library.
+ASSERTION = re.compile(r"assertion failed|: Assertion '")
+
+
 class Worker:
     """A process that runs programs.
 
@@ -60,18 +67,28 @@ class Worker:
     ) -> None:
         self.environment, self.package, self.limit = environment, package, limit
         self.process: subprocess.Popen[bytes] | None = None
+        self.printed: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
 
     def _start(self) -> subprocess.Popen[bytes]:
         path = os.pathsep.join([str(self.package), str(TESTS), os.environ.get("PYTHONPATH", "")])
-        settings = os.environ | {"SAMEGRAD_VERIFY": "1", "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+        settings = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+        # Kernels are checked by builds with assertions alone.
+        settings |= {"SAMEGRAD_VERIFY": "1", "SAMEGRAD_CHECK_KERNELS": "1"}
         settings |= ENVIRONMENTS[self.environment]
+        self.printed.truncate(0)
         return subprocess.Popen(
             [sys.executable, "-c", "from fuzz.worker import main; main()"],
             env=settings,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=self.printed,
         )
+
+    def _assertion(self) -> str:
+        """The assertion that ended the process, ": " first; "" if none did."""
+        self.printed.seek(0)
+        lines = self.printed.read().decode(errors="replace").splitlines()
+        return next((f": {line}" for line in reversed(lines) if ASSERTION.search(line)), "")
 
     def ask(self, program: Program, modes: list[Mode]) -> None:
         """Sends a program; `answer` gets the outcomes."""
@@ -96,6 +113,7 @@ class Worker:
             code = process.wait()
             said = (
                 f"Crash: the process ended with {signal.Signals(-code).name if code < 0 else code}"
+                + self._assertion()
             )
         self.close()
         return [Outcome([], said) for _ in self.modes]

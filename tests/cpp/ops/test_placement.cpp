@@ -116,6 +116,19 @@ TEST("a linear function with replicated coefficients keeps a part a part") {
   CHECK_EQ(p.of("pad", {part}, PadAttrs{.paddings = {1, 0, 0, 0}}), "partial");
 }
 
+TEST("of many operands only those that a row says are linear") {
+  OpDef op = *OpRegistry::instance().find("concat");
+  op.scaled = 1u;  // the first
+  Program p;
+  const Value part = p.partial();
+  for (const std::size_t at : {1u, 31u, 32u, 33u, 63u}) {
+    Values inputs(64, p.weight);
+    inputs[0] = inputs[at] = part;
+    const Node& node = *p.graph.producer(p.b.apply(op, inputs, ConcatAttrs{.axis = 0})[0]);
+    CHECK(!is_linear_in_partial(p.graph, node), at);
+  }
+}
+
 TEST("any other function of a part is each replica's own") {
   Program p;
   const Value part = p.partial();

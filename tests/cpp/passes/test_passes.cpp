@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ops/attributes.h"
+#include "ops/function_flops.h"
 #include "ops/interpreter.h"
 #include "ops/scan.h"
 #include "passes/loop_stages.h"
@@ -118,6 +119,17 @@ TEST("nodes of other operands, other order or other attributes stay apart") {
   p.graph.outputs = {p.b("sub", {x, y}), p.b("sub", {y, x}), p.b("reduce_sum", {x}, rows),
                      p.b("reduce_sum", {x}, kept)};
   CHECK_EQ(p.after(eliminate_common).nodes.size(), std::size_t(4));
+}
+
+TEST("constants of examples with other symbolic sizes stay apart") {
+  Program p;
+  for (int i = 0; i < 2; ++i) p.graph.add_symbol({});
+  const auto rows = [&](int symbol) {
+    const Array one = Array::scalar(1.f).reshaped({1, 1});
+    return p.graph.add_constant(one, {0, kSymbols + symbol, 0});
+  };
+  p.graph.outputs = {p.b("exp", {rows(1)}), p.b("exp", {rows(2)}), p.b("exp", {rows(2)})};
+  CHECK_EQ(count(eliminate_common(p.graph), "exp"), 2);
 }
 
 TEST("random draws are never merged") {
@@ -313,6 +325,29 @@ TEST("a later loop makes again what costs it less than memory") {
   CHECK_EQ(count(after, "fused_rows"), 2);
   CHECK_EQ(find(after, "fused_rows", "reduce_sum").outputs.size(), std::size_t(1));
   CHECK_EQ(std::ranges::count(find(after, "fused_rows", "exp").inputs, x), 1);
+}
+
+TEST("a later loop makes again whatever is one operation for each element") {
+  if (thresholds().fused_operations < 16 || thresholds().deferred_bytes < 1024) return;  // forced
+  register_all_ops();
+  int tried = 0;
+  for (const OpDef* op : OpRegistry::instance().all()) {
+    const bool function = op->block.kind == BlockFn::kUnary || op->block.kind == BlockFn::kBinary;
+    if (!function || flops_of_function(op->block) > 1) continue;
+    Program p;
+    const Value x = p.batched({40, 40, 3});
+    const bool logical = op->name.starts_with("logical_");
+    const Value operand = logical ? p.b("greater", {x, p.number(0)}) : x;
+    const std::size_t arity = std::size_t(op->min_arity);
+    const Value y = p.b.apply(*op, Values(arity, operand))[0];
+    const Value made = p.b("cast", {y}, CastAttrs{.dtype = DType::kFloat32});
+    const Value sums = p.b("reduce_sum", {made}, ReduceAttrs{{0, 1, 2}});
+    p.graph.outputs = {p.b("exp", {p.b("mul", {made, sums})})};
+    const Graph after = p.after(fuse_elementwise);
+    CHECK_EQ(std::ranges::count(find(after, "fused_rows", "exp").inputs, x), 1);
+    ++tried;
+  }
+  CHECK(tried > 20, tried);
 }
 
 TEST("a later loop reads what is dear to make, leaves the graph or is read there anyway") {

@@ -5,6 +5,7 @@
 #include <new>
 
 std::atomic<int> allocations_left{-1};
+std::atomic<std::size_t> largest_object{0};
 
 namespace {
 
@@ -28,6 +29,9 @@ extern "C" void* aligned_alloc(std::size_t alignment, std::size_t bytes) noexcep
   return allocate(alignment, bytes);
 }
 void* operator new(std::size_t bytes) {
+  std::size_t largest = largest_object.load();
+  while (largest < bytes && !largest_object.compare_exchange_weak(largest, bytes)) {
+  }
   void* memory = allocate(sizeof(void*) * 2, bytes);
   if (!memory) throw std::bad_alloc();
   return memory;

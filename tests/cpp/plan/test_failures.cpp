@@ -128,6 +128,22 @@ TEST("a step that finds no memory, at whatever point, leaves all variables as th
   CHECK(failures > 5, failures);
 }
 
+TEST("steps that fail leave nothing behind, however many they are") {
+  OpDef raises = reverse_op();
+  raises.kernel = [](const KernelArgs&) { fail(ErrorKind::kValue, "test", "no."); };
+  Fake f(1);
+  f.output(f.apply(raises, {f.old(0)}));
+  Executable executable(f.plan());
+  const auto largest = [&] {
+    largest_object = 0;
+    CHECK_THROWS(f.run(executable), Error);
+    return largest_object.load();
+  };
+  const std::size_t first = largest();
+  for (int i = 0; i < 20000; ++i) CHECK_THROWS(f.run(executable), Error);
+  CHECK_EQ(largest(), first);
+}
+
 TEST("a step that reads its new values finds the memory for it before it writes any") {
   register_all_ops();
   int failures = 0;

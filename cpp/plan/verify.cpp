@@ -1,0 +1,500 @@
+// Verifies plans by the definitions of their tables, not by the code that fills them.
+#include "plan/verify.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "plan/buffers.h"
+
+namespace samegrad {
+namespace {
+
+using Kind = PlanStep::Kind;
+
+bool is_row_step(Kind kind) {
+  return kind == Kind::kNameRows || kind == Kind::kRowReduce || kind == Kind::kRowUpdate;
+}
+
+// The steps that touch a value: none before the first use.
+struct Uses {
+  StepId first, last;
+};
+
+class Verifier {
+ public:
+  explicit Verifier(const Plan& plan) : plan_(plan), graph_(plan.graph) {}
+
+  void run(PlanStage stage);
+  void check_nodes();
+  void check_order();
+  void check_roots();
+  void check_storage();
+  void check_tiles();
+  void check_prepared();
+  void check_inner_loops();
+  void check_in_place();
+  void check_copies();
+  void check_failures();
+  void check_sums();
+  void check_lives();
+  void check_shared_memory();
+
+  const char* rule = "";
+
+ private:
+  template <class... Parts>
+  void require(bool ok, const Parts&... said) const {
+    if (!ok) fail(ErrorKind::kValue, "plan", rule, ": ", said...);
+  }
+
+  const std::vector<NodeId>& nodes_of(const PlanStep& step) const {
+    return step.kind == Kind::kLoop ? plan_.loops[step.loop()].nodes : step.nodes;
+  }
+  bool is_view(NodeId n) const { return graph_.nodes[n].op->has(kAliases); }
+
+  // The value whose bytes a chain of views shows.
+  Value origin_of(Value v) const {
+    while (graph_.values[v].source == Source::kNode && is_view(graph_.values[v].node())) {
+      v = graph_.nodes[graph_.values[v].node()].inputs[0];
+    }
+    return v;
+  }
+  bool is_made(Value v) const { return graph_.values[v].source == Source::kNode; }
+
+  template <class F>
+  void for_each_read(NodeId n, const F& f) const {
+    const Node& node = graph_.nodes[n];
+    if (is_view(n)) return;
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+      if (node.op->reads(k)) f(node.inputs[k]);
+    }
+  }
+
+  template <class F>
+  void for_each_result(const F& f) const {
+    for (Value output : graph_.outputs) f(output);
+    for (const StateWrite& write : graph_.writes) f(write.value);
+  }
+
+  PerNode<bool> needed_nodes() const;
+  // What runs a node: a number for each step, and one for all steps of a row update; -1: nothing.
+  PerNode<std::int64_t> owners() const;
+  std::vector<Value> made_by(const PlanStep& step) const;
+  Value old_value_of(SlotId variable) const;
+  bool may_lie_on(NodeId n, Value result, Value operand_root) const;
+  bool others_read(const PlanStep& step, NodeId writer, Value root) const;
+  PerValue<bool> arena_values() const;
+  PerValue<Uses> uses() const;
+
+  const Plan& plan_;
+  const Graph& graph_;
+};
+
+constexpr struct {
+  const char* name;
+  PlanStage from;
+  void (Verifier::*check)();
+} kRules[] = {
+    {"each node is in exactly one step", PlanStage::kSteps, &Verifier::check_nodes},
+    {"each read has an earlier write", PlanStage::kSteps, &Verifier::check_order},
+    {"a view has the root of its operand", PlanStage::kRoots, &Verifier::check_roots},
+    {"storage is that of the root", PlanStage::kStorage, &Verifier::check_storage},
+    {"a value without a buffer is read where it is made", PlanStage::kStorage,
+     &Verifier::check_tiles},
+    {"each prepared operand has a slot", PlanStage::kPrepared, &Verifier::check_prepared},
+    {"a value of an inner loop is used in that loop alone", PlanStage::kInnerLoops,
+     &Verifier::check_inner_loops},
+    {"an in-place writer comes last among the readers", PlanStage::kStores,
+     &Verifier::check_in_place},
+    {"no write is copied over a value that another one copies", PlanStage::kStores,
+     &Verifier::check_copies},
+    {"nothing may fail after the first store", PlanStage::kStores, &Verifier::check_failures},
+    {"sums are complete before they are read", PlanStage::kSumsDue, &Verifier::check_sums},
+    {"live ranges cover uses", PlanStage::kLives, &Verifier::check_lives},
+    {"no two live values share memory", PlanStage::kLives, &Verifier::check_shared_memory},
+};
+
+void Verifier::run(PlanStage stage) {
+  for (const auto& [name, from, check] : kRules) {
+    if (stage < from) continue;
+    rule = name;
+    (this->*check)();
+  }
+}
+
+// Nodes that outputs, variables or side effects depend on.
+PerNode<bool> Verifier::needed_nodes() const {
+  PerValue<bool> read(graph_.values.size(), false);
+  for_each_result([&](Value v) { read[v] = true; });
+  PerNode<bool> needed(graph_.nodes.size(), false);
+  for (NodeId n : graph_.nodes.ids().reversed()) {
+    const Node& node = graph_.nodes[n];
+    needed[n] = node.op->has(kSideEffect) ||
+                std::ranges::any_of(node.outputs, [&](Value output) { return read[output]; });
+    if (!needed[n]) continue;
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+      if (node.op->reads(k)) read[node.inputs[k]] = true;
+    }
+  }
+  return needed;
+}
+
+PerNode<std::int64_t> Verifier::owners() const {
+  PerNode<std::int64_t> owner(graph_.nodes.size(), -1);
+  for (StepId s : plan_.steps.ids()) {
+    const PlanStep& step = plan_.steps[s];
+    const bool rows = is_row_step(step.kind);
+    const auto own = rows ? std::int64_t(plan_.steps.size()) + step.row_update().number()
+                          : std::int64_t(s.number());
+    std::set<NodeId> seen;
+    for (NodeId n : nodes_of(step)) {
+      require(seen.insert(n).second, "step ", s, " has node ", n, " twice.");
+      require(owner[n] < 0 || (rows && owner[n] == own), graph_.nodes[n].op->name, " (node ", n,
+              ") is in step ", s, " and in an earlier one.");
+      owner[n] = own;
+    }
+  }
+  return owner;
+}
+
+void Verifier::check_nodes() {
+  const PerNode<bool> needed = needed_nodes();
+  const PerNode<std::int64_t> owner = owners();
+  for (NodeId n : graph_.nodes.ids()) {
+    require(owner[n] >= 0 || !needed[n] || is_view(n), graph_.nodes[n].op->name, " (node ", n,
+            ") is in no step.");
+  }
+}
+
+// The values that later steps may read.
+std::vector<Value> Verifier::made_by(const PlanStep& step) const {
+  std::vector<Value> made;
+  if (step.kind == Kind::kNameRows) return made;
+  if (step.kind == Kind::kRowUpdate) {
+    for (const auto& result : plan_.row_updates[step.row_update()].results) {
+      made.push_back(result.value);
+    }
+    return made;
+  }
+  for (NodeId n : nodes_of(step)) {
+    if (step.kind == Kind::kRowReduce && n != step.nodes.back()) continue;
+    const Node& node = graph_.nodes[n];
+    made.insert(made.end(), node.outputs.begin(), node.outputs.end());
+  }
+  return made;
+}
+
+void Verifier::check_order() {
+  PerValue<bool> made(graph_.values.size(), false);
+  for (Value v : made.ids()) made[v] = !is_made(v);
+  for (StepId s : plan_.steps.ids()) {
+    const PlanStep& step = plan_.steps[s];
+    PerValue<bool> here = made;
+    // Nodes that run side by side see nothing of each other.
+    const bool in_turn = step.kind != Kind::kNodes && step.kind != Kind::kAllReduce;
+    for (NodeId n : nodes_of(step)) {
+      for_each_read(n, [&](Value v) {
+        require(here[origin_of(v)], "step ", s, " (", graph_.nodes[n].op->name, ") reads %", v,
+                ", which nothing has written yet.");
+      });
+      if (!in_turn) continue;
+      for (Value output : graph_.nodes[n].outputs) here[output] = true;
+    }
+    for (Value v : made_by(step)) made[v] = true;
+  }
+  for_each_result([&](Value v) {
+    require(made[origin_of(v)], "%", v, " is a result, and no step writes it.");
+  });
+}
+
+void Verifier::check_roots() {
+  for (Value v : graph_.values.ids()) {
+    const Value root = plan_.root[v], origin = origin_of(v);
+    const ValueInfo &a = graph_.values[root], &b = graph_.values[origin];
+    const bool same_variable =
+        a.source == Source::kVariable && b.source == Source::kVariable && a.slot() == b.slot();
+    require(root == origin || same_variable, "%", v, " has root %", root, " and the bytes of %",
+            origin, ".");
+    require(plan_.root[root] == root, "%", root, " is a root and has root %", plan_.root[root],
+            ".");
+  }
+}
+
+void Verifier::check_storage() {
+  for (Value v : graph_.values.ids()) {
+    const Value root = plan_.root[v];
+    const Storage storage = plan_.storage[v];
+    require(storage == plan_.storage[root], "%", v, " and its root %", root, " differ.");
+    require((storage == Storage::kExternal) == !is_made(root), "%", v, " is ",
+            is_made(root) ? "made by a node" : "given", ".");
+    const Storage whole = graph_.varying(root) ? Storage::kReplica : Storage::kShared;
+    require((storage != Storage::kReplica && storage != Storage::kShared) || storage == whole, "%",
+            v, " has one copy", whole == Storage::kShared ? " per replica" : "", ".");
+  }
+}
+
+// A value of a tile, or one that passes from node to node, exists in one loop or step.
+void Verifier::check_tiles() {
+  const PerNode<std::int64_t> owner = owners();
+  const auto has_buffer = [&](Value root) {
+    return plan_.storage[root] != Storage::kTile && plan_.storage[root] != Storage::kUnused;
+  };
+  for (NodeId n : graph_.nodes.ids()) {
+    if (owner[n] < 0) continue;
+    for_each_read(n, [&](Value v) {
+      const Value root = plan_.root[v];
+      if (has_buffer(root)) return;
+      const std::int64_t maker = owner[graph_.values[root].node()];
+      require(maker == owner[n], "node ", n, " (", graph_.nodes[n].op->name, ") reads %", v,
+              ", which exists in another step alone.");
+    });
+  }
+  for_each_result([&](Value v) { require(has_buffer(plan_.root[v]), "%", v, " is a result."); });
+}
+
+void Verifier::check_prepared() {
+  std::vector<bool> taken(std::size_t(plan_.prepared_slots), false);
+  for (StepId s : plan_.steps.ids()) {
+    const BufferUses uses = buffer_uses(plan_, plan_.steps[s]);
+    for (const Prepared& prepared : plan_.steps[s].prepare) {
+      const bool valid = prepared.slot >= 0 && prepared.slot < plan_.prepared_slots;
+      require(valid && !taken[std::size_t(prepared.slot)], "slot ", prepared.slot, " of ",
+              plan_.prepared_slots, " is taken or does not exist.");
+      taken[std::size_t(prepared.slot)] = true;
+      require(plan_.prepared_slot[prepared.node] == prepared.slot, "node ", prepared.node,
+              " reads slot ", plan_.prepared_slot[prepared.node], ", not ", prepared.slot, ".");
+      require(!std::ranges::count(uses.writes, plan_.root[prepared.operand]), "step ", s,
+              " writes %", prepared.operand, ", which is prepared before it.");
+    }
+  }
+  const auto missing = std::ranges::find(taken, false);
+  require(missing == taken.end(), "slot ", missing - taken.begin(), " is never prepared.");
+}
+
+void Verifier::check_inner_loops() {
+  for (Value v : graph_.values.ids()) {
+    require(plan_.inner_value[v] == plan_.inner_value[plan_.root[v]], "%", v, " and its root %",
+            plan_.root[v], " differ.");
+  }
+  for (LoopId l : plan_.loops.ids()) {
+    const Loop& loop = plan_.loops[l];
+    std::vector<int> stretch(loop.nodes.size(), -1);
+    std::int32_t end = 0;
+    for (std::size_t i = 0; i < loop.inner.size(); ++i) {
+      const Loop::Inner& inner = loop.inner[i];
+      require(inner.begin >= end && inner.begin < inner.end &&
+                  inner.end <= std::int32_t(loop.nodes.size()),
+              "loop ", l, " has nodes [", inner.begin, ", ", inner.end, ") after ", end, ".");
+      end = inner.end;
+      std::fill(stretch.begin() + inner.begin, stretch.begin() + inner.end, int(i));
+    }
+    require(loop.tile_examples > 0, "loop ", l, " has tiles of ", loop.tile_examples, ".");
+    std::map<Value, int> inside;  // by root
+    for (std::size_t p = 0; p < loop.nodes.size(); ++p) {
+      const auto touch = [&](Value v) {
+        const Value root = plan_.root[v];
+        if (plan_.storage[root] != Storage::kTile || !plan_.inner_value[root]) return;
+        const int there = inside.emplace(root, stretch[p]).first->second;
+        require(stretch[p] >= 0 && there == stretch[p], "node ", loop.nodes[p], " uses %", v,
+                " outside.");
+      };
+      for_each_read(loop.nodes[p], touch);
+      std::ranges::for_each(graph_.nodes[loop.nodes[p]].outputs, touch);
+    }
+  }
+}
+
+Value Verifier::old_value_of(SlotId variable) const {
+  for (Value v : graph_.values.ids()) {
+    const ValueInfo& info = graph_.values[v];
+    if (info.source == Source::kVariable && info.slot() == variable) return plan_.root[v];
+  }
+  return kNoValue;
+}
+
+// Whether a node may write the result where an operand that it reads is.
+bool Verifier::may_lie_on(NodeId n, Value result, Value operand_root) const {
+  const Node& node = graph_.nodes[n];
+  if (!node.op->has(kElementwise)) return false;
+  const auto at = std::size_t(std::ranges::find(node.outputs, result) - node.outputs.begin());
+  for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+    if (!node.op->reads(k) || plan_.root[node.inputs[k]] != operand_root) continue;
+    if (graph_.type(node.inputs[k]).shape.size() != graph_.type(result).shape.size()) return false;
+    if (node.op->may_overwrite && !node.op->may_overwrite(node, k, at)) return false;
+  }
+  return true;
+}
+
+// Whether a node that runs side by side with another one reads a value.
+bool Verifier::others_read(const PlanStep& step, NodeId writer, Value root) const {
+  return std::ranges::any_of(step.nodes, [&](NodeId n) {
+    bool reads = false;
+    for_each_read(n, [&](Value v) { reads = reads || plan_.root[v] == root; });
+    return n != writer && reads;
+  });
+}
+
+void Verifier::check_in_place() {
+  for (std::size_t w = 0; w < graph_.writes.size(); ++w) {
+    if (plan_.stores[w] != Store::kInPlace) continue;
+    const StateWrite& write = graph_.writes[w];
+    const Value root = plan_.root[write.value], old = old_value_of(write.variable);
+    const std::string& name = graph_.variables[write.variable].name;
+    const auto is_root = [&](Value v) { return plan_.root[v] == root; };
+    const auto is_old = [&](Value v) { return plan_.root[v] == old; };
+    const auto homes = std::ranges::count_if(graph_.outputs, is_root) +
+                       std::ranges::count_if(graph_.writes, is_root, &StateWrite::value);
+    require(homes == 1, name, " gets %", write.value, ", which has ", homes, " homes.");
+    require(std::ranges::none_of(graph_.outputs, is_old) &&
+                std::ranges::none_of(graph_.writes, is_old, &StateWrite::value),
+            name, " is written in place, and its old value is a result.");
+    bool written = false;
+    for (StepId s : plan_.steps.ids()) {
+      const BufferUses uses = buffer_uses(plan_, plan_.steps[s]);
+      const bool writes = std::ranges::count(uses.writes, root) > 0;
+      if (old != kNoValue && std::ranges::count(uses.reads, old) > 0) {
+        const bool rows = plan_.steps[s].kind == Kind::kRowUpdate;  // stores when rows are done
+        require(!written, name, " is written in place before step ", s, " reads its old value.");
+        const NodeId writer = graph_.values[root].node();
+        require(!writes || rows ||
+                    (may_lie_on(writer, root, old) && !others_read(plan_.steps[s], writer, old)),
+                name, " is written in place by step ", s,
+                ", which reads elements after writing them.");
+      }
+      require(!writes || !written, name, " is written by several steps.");
+      written |= writes;
+    }
+    require(written, name, " is written in place, and no step writes %", write.value, ".");
+  }
+}
+
+void Verifier::check_copies() {
+  for (std::size_t w = 0; w < graph_.writes.size(); ++w) {
+    if (plan_.stores[w] != Store::kCopy) continue;
+    const Value old = old_value_of(graph_.writes[w].variable);
+    for (std::size_t other = 0; other < graph_.writes.size(); ++other) {
+      require(other == w || old == kNoValue || plan_.root[graph_.writes[other].value] != old,
+              graph_.variables[graph_.writes[w].variable].name,
+              " is copied over, and its old value is that of another variable.");
+    }
+  }
+}
+
+void Verifier::check_failures() {
+  std::set<Value> stored;
+  for (std::size_t w = 0; w < graph_.writes.size(); ++w) {
+    if (plan_.stores[w] == Store::kInPlace) stored.insert(plan_.root[graph_.writes[w].value]);
+  }
+  StepId first;
+  for (StepId s : plan_.steps.ids()) {
+    const std::vector<Value> writes = buffer_uses(plan_, plan_.steps[s]).writes;
+    const bool stores = std::ranges::any_of(writes, [&](Value v) { return stored.contains(v); });
+    if (stores && !first.exists()) first = s;
+    require(!first.exists() || is_safe(plan_, plan_.steps[s]), "step ", s, " may fail, and step ",
+            first, " stores into a variable.");
+  }
+}
+
+void Verifier::check_sums() {
+  for (StepId s : plan_.steps.ids()) {
+    const StepId due = plan_.sums_due[s];
+    require(due > s, "those of step ", s, " are awaited at step ", due, ".");
+    if (!has_sums(plan_, plan_.steps[s])) continue;
+    const std::vector<Value> writes = buffer_uses(plan_, plan_.steps[s]).writes;
+    for (StepId later = s + 1; later < due; ++later) {
+      for (Value root : buffer_uses(plan_, plan_.steps[later]).reads) {
+        require(!std::ranges::count(writes, root), "step ", later, " reads %", root,
+                ", which step ", s, " sums until step ", due, ".");
+      }
+    }
+  }
+}
+
+// Roots with memory of the arena: not those of outputs and of writes in place.
+PerValue<bool> Verifier::arena_values() const {
+  PerValue<bool> in_arena(graph_.values.size(), false);
+  for (Value v : in_arena.ids()) {
+    const Storage storage = plan_.storage[v];
+    in_arena[v] = plan_.root[v] == v && is_made(v) &&
+                  (storage == Storage::kReplica || storage == Storage::kShared);
+  }
+  for (Value output : graph_.outputs) in_arena[plan_.root[output]] = false;
+  for (std::size_t w = 0; w < plan_.stores.size(); ++w) {
+    if (plan_.stores[w] == Store::kInPlace) in_arena[plan_.root[graph_.writes[w].value]] = false;
+  }
+  return in_arena;
+}
+
+PerValue<Uses> Verifier::uses() const {
+  PerValue<Uses> uses(graph_.values.size());
+  const auto use = [&](Value root, StepId s) {
+    Uses& of = uses[root];
+    of.first = of.first.exists() ? std::min(of.first, s) : s;
+    of.last = std::max(of.last, s);
+  };
+  for (StepId s : plan_.steps.ids()) {
+    const PlanStep& step = plan_.steps[s];
+    const BufferUses touched = buffer_uses(plan_, step);
+    for (Value root : touched.reads) use(root, s);
+    for (Value root : touched.writes) use(root, s);
+    if (!has_sums(plan_, step)) continue;
+    for (Value root : touched.writes) use(root, plan_.sums_due[s]);
+    for (Value root : read_with_sums(plan_, step)) use(root, plan_.sums_due[s]);
+  }
+  for (const StateWrite& write : graph_.writes) use(plan_.root[write.value], plan_.steps.next_id());
+  return uses;
+}
+
+void Verifier::check_lives() {
+  const PerValue<bool> in_arena = arena_values();
+  const PerValue<Uses> used = uses();
+  for (Value v : graph_.values.ids()) {
+    const Life& life = plan_.lives[v];
+    const bool lives = in_arena[v] && used[v].first.exists();
+    require(life.home.exists() == lives, "%", v, lives ? " has no" : " has", " memory of a run.");
+    if (!lives) continue;
+    require(life.first <= used[v].first && used[v].last <= life.last, "%", v, " is used in steps ",
+            used[v].first, " to ", used[v].last, " and lives in ", life.first, " to ", life.last,
+            ".");
+    const Life& home = plan_.lives[life.home];
+    require(home.home == life.home && home.first <= life.first && life.last <= home.last, "%", v,
+            " is in the memory of %", life.home, ", which does not last as long.");
+  }
+}
+
+void Verifier::check_shared_memory() {
+  const PerValue<Uses> used = uses();
+  std::map<Value, std::vector<Value>> sharing;
+  for (Value v : graph_.values.ids()) {
+    if (plan_.lives[v].home.exists()) sharing[plan_.lives[v].home].push_back(v);
+  }
+  for (auto& [home, values] : sharing) {
+    std::ranges::stable_sort(values, {}, [&](Value v) { return used[v].first; });
+    for (std::size_t i = 0; i + 1 < values.size(); ++i) {
+      const Value a = values[i], b = values[i + 1];
+      const StepId last = used[a].last, first = used[b].first;
+      const bool turns = first.exists() && plan_.steps.contains(first) &&
+                         plan_.steps[first].kind == Kind::kNode &&
+                         graph_.values[b].node() == plan_.steps[first].nodes[0] &&
+                         may_lie_on(graph_.values[b].node(), b, a);
+      require(last < first || (last == first && turns), "%", a, " is used until step ", last,
+              " and %", b, ", which has its memory, from step ", first, ".");
+    }
+  }
+}
+
+}  // namespace
+
+void verify(const Plan& plan, PlanStage stage) {
+  Verifier(plan).run(stage);
+}
+
+std::vector<std::string> plan_rules() {
+  std::vector<std::string> names;
+  for (const auto& rule : kRules) names.emplace_back(rule.name);
+  return names;
+}
+
+}  // namespace samegrad

@@ -1,0 +1,53 @@
+// Assertions abort with what they found, and cost nothing where they are off.
+#include "base/assert.h"
+
+#include "base/ids.h"
+#include "check.h"
+#include "death.h"
+
+using namespace samegrad;
+
+namespace {
+
+using Cat = Id<struct AssertedCat>;
+
+bool has(const std::string& text, const char* part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST("an assertion is evaluated in builds with assertions alone") {
+  int evaluated = 0;
+  SG_ASSERT(++evaluated > 0, "printed ", evaluated);
+#ifdef SAMEGRAD_ASSERTIONS
+  CHECK_EQ(evaluated, 1);
+#else
+  CHECK_EQ(evaluated, 0);
+#endif
+}
+
+#ifdef SAMEGRAD_ASSERTIONS
+
+TEST("an assertion prints its place, condition and values, and aborts") {
+  const std::string said = said_before_abort([] { SG_ASSERT(1 + 1 == 3, "sum ", 2); });
+  CHECK(has(said, "test_assert.cpp:"), said);
+  CHECK(has(said, "assertion failed: 1 + 1 == 3: sum 2"), said);
+}
+
+TEST("an id that is not in a list does not index it") {
+  IndexedVector<Cat, int> cats(3);
+  const auto at = [&](int id) { return said_before_abort([&] { ++cats[Cat(id)]; }); };
+  CHECK_EQ(at(2), "");
+  CHECK(has(at(3), "id 3 of a list of 3"), at(3));
+  CHECK(has(at(-1), "id -1 of a list of 3"), at(-1));
+}
+
+TEST("an element of another list has no id") {
+  IndexedVector<Cat, int> cats(3);
+  const int other = 0;
+  const std::string said = said_before_abort([&] { static_cast<void>(cats.id_of(other)); });
+  CHECK(has(said, "an element of another list"), said);
+}
+
+#endif
