@@ -104,6 +104,21 @@ def description_of(root: nodes.Node) -> list[tuple[str, str]]:
     return pairs
 
 
+def order_depends_on_epoch(root: nodes.Node) -> bool:
+    """Return whether the iterators of a dataset, whose sources are known, give different orders.
+
+    Example:
+        >>> import samegrad as tf
+        >>> numbers = tf.data.Dataset.range(9)
+        >>> [order_depends_on_epoch(data._node) for data in (numbers, numbers.shuffle(9))]
+        [False, True]
+    """
+    found = list(root.walk())
+    return any(hasattr(node, "_seed") for node in found) and not any(
+        isinstance(node, UNKNOWN) for node in found
+    )
+
+
 def _arguments(node: nodes.Node, names: tuple[str, ...]) -> str:
     return ", ".join(f"{name[1:]}={content_of(getattr(node, name))}" for name in names)
 
@@ -179,4 +194,4 @@ def _sample(strings: Any, most: int) -> list[bytes]:
     return list(strings[::step])
 
 
-__all__ = ["TRANSFORMATIONS", "UNKNOWN", "content_of", "description_of"]
+__all__ = ["TRANSFORMATIONS", "UNKNOWN", "content_of", "description_of", "order_depends_on_epoch"]

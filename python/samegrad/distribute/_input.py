@@ -12,7 +12,7 @@ from samegrad._tensor.spec import TensorSpec
 from samegrad._tensor.text import Text
 from samegrad.data._cursor import BackgroundCursor, Cursor
 from samegrad.data._dataset import Dataset
-from samegrad.data._fingerprint import description_of
+from samegrad.data._fingerprint import description_of, order_depends_on_epoch
 from samegrad.data._iterator import (
     EpochCounter,
     Optional,
@@ -128,6 +128,7 @@ class DistributedDataset:
         self._epochs = EpochCounter()
         self._data: OwnData | None = None
         self._sharing = 0  # processes with data of their own
+        self._compares_epochs = False
         if not own and has_own_data(dataset):
             self._sharing = max(1, len(strategy.processes) - 1)
         if self._sharing > 1:
@@ -141,11 +142,18 @@ class DistributedDataset:
             )
         elif strategy.processes and not own:
             check_same_data("experimental_distribute_dataset", description_of(self._node))
+            self._compares_epochs = order_depends_on_epoch(self._node)
         if not own:  # a replica may have a single example of its own
             check_splittable(self._node)
 
     def __iter__(self) -> DistributedIterator:
-        return DistributedIterator(self._node, self._epochs, self._split, self._data, self._sharing)
+        opened = self._data.open if self._data else self._open
+        return DistributedIterator(self._node, self._epochs, self._split, opened, self._sharing)
+
+    def _open(self, run: Run) -> Cursor:
+        if self._compares_epochs:
+            check_same_data("next of a distributed dataset", [("epoch", str(run.epoch))])
+        return _open(self._node, run, self._split)
 
     def __len__(self) -> int:
         size = self._data.cardinality() if self._data else self._node.cardinality()
@@ -179,10 +187,10 @@ class DistributedIterator(ResumableIterator):
     """
 
     def __init__(
-        self, root: Node, epochs: EpochCounter, split: Split, data: OwnData | None = None,
+        self, root: Node, epochs: EpochCounter, split: Split, open_run: Callable[[Run], Cursor],
         sharing: int = 0,
     ) -> None:  # fmt: skip
-        super().__init__(root, epochs, data.open if data else lambda run: _open(root, run, split))
+        super().__init__(root, epochs, open_run)
         self._split, self._sharing = split, sharing
 
     @property

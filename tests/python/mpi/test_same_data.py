@@ -25,6 +25,7 @@ DIFFERENT = {
     "one transformation more": "transformation 2: batch(size=4, drop=False) on rank 0, skip(count=",
     "sizes of files": "transformation 1: from_tensor_slices(tensors=files[3] with hash ",
     "names of files": "transformation 1: from_tensor_slices(tensors=files[2] with hash ",
+    "epoch of a shuffled dataset": "epoch: 0 on rank 1, 1 on rank 0",
     "arrays of fit": "arrays: (float32[12, 2] with hash ",
     "order of fit": "order, which keras.utils.set_random_seed makes the same: {'key': uint32[624]",
     "dataset of fit": "transformation 2: take(count=12) on rank 1, take(count=8) on rank 0",
@@ -32,8 +33,9 @@ DIFFERENT = {
 SAME = [
     "arrays", "no seed", "functions", "objects", "caches and prefetching",
     "files in folders of their own", "cache in files of their own", "generators", "policy OFF",
-    "policy FILE", "ragged rows", "windows", "the same arrays of fit",
-    "arrays of fit in their order", "the same dataset of fit", "generator of fit",
+    "epoch of a dataset in its order", "policy FILE", "ragged rows", "windows",
+    "the same arrays of fit", "arrays of fit in their order", "the same dataset of fit",
+    "generator of fit",
 ]  # fmt: skip
 
 

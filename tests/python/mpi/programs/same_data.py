@@ -129,6 +129,23 @@ for name, make in {**DIFFERENT, **SAME}.items():
         sys.stdout.write(f"{name}: {error}\n")
     else:
         sys.stdout.write(f"{name}: accepted\n")
+
+
+def iterate(name, data):
+    """Rank 0 has looked at the dataset before, which makes this an epoch later there."""
+    shared = strategy.experimental_distribute_dataset(data)
+    if rank == 0:
+        iter(shared)
+    try:
+        next(iter(shared))
+    except ValueError as error:
+        sys.stdout.write(f"{name}: {error}\n")
+    else:
+        sys.stdout.write(f"{name}: accepted\n")
+
+
+iterate("epoch of a shuffled dataset", numbers.shuffle(12, seed=1).batch(4))
+iterate("epoch of a dataset in its order", numbers.batch(4))
 strategy.distribute_datasets_from_function(lambda context: numbers.take(4 + rank).batch(2))
 with strategy.scope():
     model = tf.keras.Sequential([tf.keras.Input([2]), tf.keras.layers.Dense(1)])
