@@ -244,7 +244,8 @@ class Walk {
       if (!in.per_example()) return Kind::kPosition;  // made of types alone
       // Each example with all examples; or examples on an ordinary axis, as loops read them.
       const bool with_all = in.gathered && rule == Scaling::kProduct;
-      const bool as_they_are = node.op->has(kAliases) || picks_each(node, in);
+      const bool as_they_are =
+          node.op->has(kAliases) || picks_each(node, in) || joins_batches(node, output);
       return with_all || as_they_are ? std::optional(Kind::kSame) : std::nullopt;
     }
     const bool batched = graph_.type(output).batched();
@@ -273,12 +274,20 @@ class Walk {
     const Scaling rule = node.op->scaling;
     if (node.locality == Locality::kTree) return !linear(rule);
     const bool whole = node.locality == Locality::kWhole && !node.op->has(kAliases);
-    return whole && !in.position && !in.stated && !in.gathered && !picks_each(node, in);
+    if (picks_each(node, in) || joins_batches(node, output)) return false;
+    return whole && !in.position && !in.stated && !in.gathered;
   }
 
   // Whether examples are taken out where Python knows their number, and so takes each of them.
   static bool picks_each(const Node& node, const Operands& in) {
     return in.counted && node.op->scaling == Scaling::kSum;
+  }
+
+  // Whether the batches of a replica are put one behind the other: another order of the examples.
+  bool joins_batches(const Node& node, Value output) const {
+    const ValueType& type = graph_.type(output);
+    return node.op->scaling == Scaling::kSum && type.batched() &&
+           graph_.symbols[std::size_t(type.batch.symbol)].kind == Symbol::Kind::kSum;
   }
 
   static bool linear(Scaling rule) { return rule == Scaling::kSum || rule == Scaling::kProduct; }

@@ -1,6 +1,5 @@
 """Statistics of one replica's examples that reach a variable, and programs that have none."""
 
-import contextlib
 import linecache
 import warnings
 
@@ -8,7 +7,7 @@ import numpy as np
 import pytest
 
 import samegrad as tf
-from samegrad.errors import ReplicaDependenceError, ReplicaDependenceWarning
+from samegrad.errors import ReplicaDependenceWarning
 
 average = tf.nn.compute_average_loss
 ROWS = np.random.default_rng(0).normal(size=(11, 3)).astype("float32")
@@ -201,7 +200,8 @@ def moments_of_means(p, x, y):
 DEPARTING = [
     maximum_in_metric, distance_to_smallest, scaled_by_largest, sorted_batch, hardest_examples,
     own_mean, own_moments, contrastive, norm_of_batch, local_maximum_assigned, local_median_added,
-    maximum_all_reduced, first_example, neighbours, loop_over_maximum, branch_on_maximum, statistic_in_branch,
+    maximum_all_reduced, first_example, neighbours, loop_over_maximum, branch_on_maximum,
+    statistic_in_branch,
     maximum_of_ordinary_axis, rounds_by_local_mean, standardized_by_count, local_mean_assigned,
     moments_of_means,
 ]  # fmt: skip
@@ -293,6 +293,11 @@ def one_by_one(p, x, y):
     return average(losses)
 
 
+def joined_batches(p, x, y):
+    both = tf.concat([x, 2.0 * x], axis=0)
+    return average(errors(p, both), global_batch_size=2 * len(ROWS))
+
+
 def python_loop(p, x, y):
     losses = [tf.reduce_sum(tf.square(row[None] @ p.w)) for row in x]
     return tf.add_n(losses) / len(ROWS) if losses else average(errors(p, x))
@@ -316,7 +321,7 @@ RIGHT = [
     global_moments, weighted_means, gathered_examples, gathered_maximum, dropout, noise,
     picked_by_range, replica_id, of_first_replica, on_read_sum, on_read_maximum, returned_only,
     losses_in_metric, counted, time_steps, one_by_one, python_loop,
-    masked_mean, clipped,
+    joined_batches, masked_mean, clipped,
 ]  # fmt: skip
 MODES = ("traced", "bare", "eager")
 
@@ -446,66 +451,3 @@ def test_fit_leaves_right_models_alone(given):
     given = dict(given)
     model = Model(*given.pop("layers", ()), **given)
     assert found(model) == found(model, "evaluate") == []
-
-
-def test_replica_dependence_check_raises_before_anything_runs():
-    program = Program(scaled_by_largest)
-    before = program.w.numpy()
-    rule = r"py:\d+: \[replica dependence\] reduce_max of"
-    with (
-        tf.config.replica_dependence_check("error"),
-        pytest.raises(ReplicaDependenceError, match=rule),
-    ):
-        program.run()
-    np.testing.assert_array_equal(program.w, before)
-
-
-def test_averaged_mean_of_equal_batches_is_a_warning_at_most():
-    with tf.config.replica_dependence_check("error"):
-        with pytest.warns(ReplicaDependenceWarning, match="right while all replicas"):
-            Program(local_mean_assigned).run(rows=ROWS[:4])
-        with pytest.raises(ReplicaDependenceError, match=r"shares of 6 \+ 5"):
-            Program(local_mean_assigned).run()
-
-
-CHECKS = ["loss_normalization_check", "replica_dependence_check"]
-
-
-@pytest.mark.parametrize("name", CHECKS)
-def test_check_mode_ends_with_the_block(name):
-    change, read = getattr(tf.config, name), getattr(tf.config, f"get_{name}")
-    others = [getattr(tf.config, f"get_{other}") for other in CHECKS if other != name]
-    with change("error"):
-        with contextlib.suppress(KeyError), change("off"):
-            assert read() == "off"
-            raise KeyError
-        assert read() == "error" and [other() for other in others] == ["warn"]
-    assert read() == "warn"
-
-
-@pytest.mark.parametrize("name", CHECKS)
-def test_check_mode_of_the_process_gives_way_to_that_of_the_block(name):
-    set_mode, read = getattr(tf.config, f"set_{name}"), getattr(tf.config, f"get_{name}")
-    try:
-        with getattr(tf.config, name)("off"):
-            set_mode("error")
-            assert read() == "off"
-        assert read() == "error"
-    finally:
-        set_mode("warn")
-
-
-@pytest.mark.parametrize("name", CHECKS)
-def test_check_rejects_unknown_modes(name):
-    for call in (getattr(tf.config, name), getattr(tf.config, f"set_{name}")):
-        with pytest.raises(ValueError, match="mode is one of 'warn', 'error', 'off': got 'loud'"):
-            call("loud")
-
-
-def test_checks_are_off_in_the_block():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with tf.config.replica_dependence_check("off"):
-            Program(own_mean).run()
-        with tf.config.loss_normalization_check("off"):
-            Program(local_mean).run()
