@@ -34,7 +34,7 @@ TEST("reshape keeps examples together and counts the rows of each") {
   CHECK_EQ(back.type().batch.rows_per_example, 1);
   const OpRun leading = reshape(batched({5, 6}), {1, -1, 6});
   CHECK_EQ(leading.type().batch.axis, 1);
-  CHECK(leading.inferred().locality == Locality::kWhole && !leading.symbol_fixed());
+  CHECK(leading.inferred().locality == Locality::kInnerExample && !leading.symbol_fixed());
   const OpRun inner = reshape(batched({2, 5, 4}, 1), {2, -1, 2, 2});
   CHECK_EQ(inner.type().batch.axis, 1);
 }

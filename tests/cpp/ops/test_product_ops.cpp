@@ -66,7 +66,7 @@ TEST("matmul knows where the examples go") {
   CHECK(tree.inferred().locality == Locality::kTree);
   CHECK(tree.type().shape == Shape({3, 4}) && !tree.type().batched());
   const OpRun columns("matmul", {fixed({3, 4}), batched({6, 4})}, turns(false, true));
-  CHECK(columns.inferred().locality == Locality::kWhole);
+  CHECK(columns.inferred().locality == Locality::kInnerExample);
   CHECK_EQ(columns.type().batch.axis, 1);
   const OpRun pairs("matmul", {batched({6, 3}), batched({6, 3})}, turns(false, true));
   CHECK(!pairs.symbol_fixed() && pairs.inferred().locality == Locality::kWhole);

@@ -86,7 +86,7 @@ TEST("reductions say what becomes of the examples") {
   CHECK_EQ(type_of("reduce_sum", {floats({5, 3}, 0)}, axes({1}, true)),
            "float32 (?, 1) examples on axis 0, example");
   CHECK_EQ(type_of("reduce_sum", {floats({2, 5, 3}, 1)}, axes({0}, false)),
-           "float32 (?, 3) examples on axis 0, whole");
+           "float32 (?, 3) examples on axis 0, inner example");
   CHECK_EQ(type_of("reduce_sum", {floats({2, 5, 3}, 1)}, axes({1}, true)),
            "float32 (2, 1, 3), tree");
   CHECK_EQ(error_of("reduce_sum", {floats({2, 3})}, axes({2}, false)),
