@@ -226,7 +226,7 @@ class Tape:
     def _gradient(
         self,
         targets: Sequence[Tensor],
-        seeds: Sequence[Tensor | None],
+        seeds: Sequence[Any],
         sources: Sequence[Any],
         again: bool = False,
     ) -> list[Tensor | None]: ...
