@@ -144,8 +144,14 @@ class Reader {
   // Of the argument that is added next, where an eager tape records.
   void keep(std::vector<Tensor> tensors) { result_.tensors.push_back(std::move(tensors)); }
 
+  // A copy that the trace knows as the tensor itself.
+  static const Tensor& named(const Tensor& tensor) {
+    (void)current_trace()->lift(tensor);
+    return tensor;
+  }
+
   void read_tensor(const Tensor& tensor) {
-    if (recorded_) keep({tensor});
+    if (recorded_) keep({named(tensor)});
     add({concrete(tensor, "function")}, tensor.type.batch);
   }
 
@@ -178,7 +184,7 @@ class Reader {
         }
         if (arrays.empty()) batch = tensor->type.batch;
         arrays.push_back(wherever(*tensor, "function"));
-        if (recorded_) tensors.push_back(*tensor);
+        if (recorded_) tensors.push_back(named(*tensor));
       }
     }
     check_value(!arrays.empty(), "PerReplica", "needs a part for each replica: got none.");

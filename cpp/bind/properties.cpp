@@ -41,7 +41,7 @@ bool looks(const Tensor& tensor) {
 // Whether the tape that is recording knows it: a copy of it would not get gradients.
 bool recorded(const Tensor& tensor) {
   const std::shared_ptr<Trace>& trace = current().trace;
-  return trace != nullptr && tensor.recorded.lock() == trace;
+  return !tensor.symbolic() && trace != nullptr && trace->knows(tensor);
 }
 
 // The axis that counts examples and the rows of each, or None.

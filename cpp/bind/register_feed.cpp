@@ -135,10 +135,12 @@ py::object stack_rows(const py::sequence& tensors) {
   std::byte* to = result.raw();
   for (const py::handle tensor : tensors) {
     const Array& array = concrete(py::cast<const Tensor&>(tensor), "Dataset.batch");
-    check_value(array.shape() == first.shape() && array.dtype() == first.dtype(), "Dataset.batch",
-                "elements of one batch must have one shape and dtype: got ", name_of(first.dtype()),
-                " ", to_string(first.shape()), " and ", name_of(array.dtype()), " ",
-                to_string(array.shape()), "; make them equal with map(), or use padded_batch().");
+    if (array.shape() != first.shape() || array.dtype() != first.dtype()) {
+      fail(ErrorKind::kInvalidArgument, "Dataset.batch",
+           "elements of one batch must have one shape and dtype: got ", name_of(first.dtype()), " ",
+           to_string(first.shape()), " and ", name_of(array.dtype()), " ", to_string(array.shape()),
+           "; make them equal with map(), or use padded_batch().");
+    }
     if (array.bytes() > 0) std::memcpy(to, array.raw(), array.bytes());
     to += array.bytes();
   }

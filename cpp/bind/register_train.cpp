@@ -382,18 +382,19 @@ void register_tape(py::module_& m) {
            })
       .def(
           "_gradient",
-          [](Tape& tape, const std::vector<Tensor>& targets,
-             const std::vector<std::optional<Tensor>>& seeds, const py::sequence& sources,
-             bool again) {
+          [](Tape& tape, const std::vector<const Tensor*>& targets, const py::sequence& seeds,
+             const py::sequence& sources, bool again) {
+            std::vector<const Tensor*> weights;
+            for (const py::handle seed : seeds) weights.push_back(py::cast<const Tensor*>(seed));
             std::vector<Tape::Origin> origins;
             for (const py::handle source : sources) {
               if (py::isinstance<Tensor>(source)) {
-                origins.push_back({py::cast<Tensor>(source), nullptr});
+                origins.push_back({py::cast<const Tensor*>(source)});
               } else {
-                origins.push_back({std::nullopt, py::cast<std::shared_ptr<Variable>>(source)});
+                origins.push_back({nullptr, py::cast<std::shared_ptr<Variable>>(source)});
               }
             }
-            return tape.gradient(targets, seeds, origins, again);
+            return tape.gradient(targets, weights, origins, again);
           },
           py::arg("targets"), py::arg("seeds"), py::arg("sources"), py::arg("again") = false);
 }

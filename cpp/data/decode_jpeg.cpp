@@ -25,25 +25,23 @@ class JpegFile {
   JpegFile& operator=(const JpegFile&) = delete;
   ~JpegFile() { jpeg_destroy_decompress(&info_); }
 
-  bool open() {
+  // Grey of colours is their luma, as the file has it.
+  bool open(int channels) {
     if (setjmp(errors_.place) != 0) return false;
     jpeg_create_decompress(&info_);
     jpeg_mem_src(&info_, file_.data(), static_cast<unsigned long>(file_.size()));
     jpeg_read_header(&info_, TRUE);
     if (info_.data_precision != 8) return false;
-    if (info_.num_components == 1) {
-      info_.out_color_space = JCS_GRAYSCALE;
-    } else if (info_.num_components == 3) {
-      info_.out_color_space = JCS_RGB;
-    } else {
-      return false;
-    }
+    if (info_.num_components != 1 && info_.num_components != 3) return false;
+    channels_ = channels == 0 ? info_.num_components : channels;
+    if (channels_ != 1 && channels_ != 3) return false;
+    info_.out_color_space = channels_ == 1 ? JCS_GRAYSCALE : JCS_RGB;
     return true;
   }
 
   std::int64_t rows() const { return info_.image_height; }
   std::int64_t columns() const { return info_.image_width; }
-  std::int64_t channels() const { return info_.num_components; }
+  std::int64_t channels() const { return channels_; }
 
   bool read(std::uint8_t* to) {
     if (setjmp(errors_.place) != 0) return false;
@@ -69,16 +67,16 @@ class JpegFile {
   std::span<const std::uint8_t> file_;
   jpeg_decompress_struct info_{};
   Errors errors_{};
+  int channels_ = 0;
 };
 
 }  // namespace
 
 std::optional<Array> decoded_jpeg(std::span<const std::uint8_t> file, const ImageLimits& limits) {
   JpegFile image(file);
-  if (!image.open()) return std::nullopt;
+  if (!image.open(limits.channels)) return std::nullopt;
   const std::int64_t pixels = image.rows() * image.columns();
   if (pixels == 0 || pixels > limits.most_pixels) return std::nullopt;
-  if (limits.channels != 0 && limits.channels != image.channels()) return std::nullopt;
   Array result(DType::kUInt8, {image.rows(), image.columns(), image.channels()});
   if (!image.read(reinterpret_cast<std::uint8_t*>(result.raw()))) return std::nullopt;
   return result;

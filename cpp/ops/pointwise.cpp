@@ -191,7 +191,25 @@ OpDef igamma_grad_row() {
   return op;
 }
 
-// ---- whole numbers by their bits ----
+// The step between neighbours counts for no derivative. Of the type itself: in a wider one the next
+// number is nearer.
+void run_next_after(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
+  visit<kFloats>("next_after", args.out[0].dtype, [&]<class T>() {
+    const T *from = args.in[0].as<const T>(), *to = args.in[1].as<const T>();
+    T* y = args.out[0].as<T>();
+    for (std::int64_t i = begin; i < end; ++i) y[i] = std::nextafter(from[i], to[i]);
+  });
+}
+
+OpDef next_after_row() {
+  OpDef op = special_row<special::igamma, 2>(
+      "next_after", "The number next to each element of a on the way to b.", {"a", "b"}, -2, 2,
+      [](const VjpArgs& v) { return cotangents(flowing(v), zeros_like(operand(v, 1))); });
+  set_parts<elements_of_result, run_next_after>(op);
+  return op;
+}
+
+// ---- integers by their bits ----
 
 template <class T>
 constexpr T clamped_shift(T by) {
@@ -261,7 +279,8 @@ std::vector<OpDef> pointwise_ops() {
       bits_row<ShiftLeft>("shift_left",
                           "a with its bits moved up by b, from 0 to the last bit of the type."),
       bits_row<ShiftRight>("shift_right", "a with its bits moved down by b, the sign filling up."),
-      igamma_grad_row()};
+      igamma_grad_row(),
+      next_after_row()};
   for (std::vector<OpDef> (*rows)() : {gamma_rows, normal_rows, bessel_rows, incomplete_rows}) {
     for (OpDef& op : rows()) ops.push_back(std::move(op));
   }

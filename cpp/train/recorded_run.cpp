@@ -178,15 +178,18 @@ Trace::RunOperands Trace::hold(const Step& step, const std::vector<std::vector<T
   return operands;
 }
 
-void Trace::copy_nodes(const Graph& from, PerValue<Value>& map, std::int32_t run) {
+void Trace::copy_nodes(const Graph& from, NodeId begin, PerValue<Value>& map,
+                       const std::function<std::int32_t(std::int32_t)>& run_of) {
   SymbolMap symbols(from.symbols, graph_.symbols);
   for (Value v : from.values.ids()) {
     const ValueType& type = from.values[v].type;
     if (map[v] == kNoValue || !type.batched() || !graph_.type(map[v]).batched()) continue;
     symbols.bind(type.batch.symbol, graph_.type(map[v]).batch.symbol);
   }
-  const NodeId base = graph_.nodes.next_id();
-  for (const Node& original : from.nodes) {
+  PerNode<NodeId> copies(from.nodes.size(), kNoNode);
+  for (NodeId n : IdRange<NodeId>(begin, from.nodes.next_id())) {
+    const Node& original = from.nodes[n];
+    if (!original.outputs.empty() && map[original.outputs[0]] != kNoValue) continue;
     Node node = symbols(original);
     for (Value& input : node.inputs) input = map[input];
     for (Value& output : node.outputs) {
@@ -202,11 +205,14 @@ void Trace::copy_nodes(const Graph& from, PerValue<Value>& map, std::int32_t run
       if (fresh) graph_.locations.push_back(line);
       node.location = at->second;
     }
-    graph_.nodes.push_back(std::move(node));
+    copies[n] = graph_.nodes.push_back(std::move(node));
   }
   for (const CallRange& call : from.calls) {
-    if (!call.end.exists()) continue;
-    graph_.calls.push_back({base + call.begin.number(), base + call.end.number(), run});
+    if (!call.end.exists() || call.begin < begin || call.begin == call.end) continue;
+    const NodeId first = copies[call.begin], last = copies[call.end - 1];
+    if (first.exists() && last.exists()) {
+      graph_.calls.push_back({first, last + 1, run_of(call.run)});
+    }
   }
 }
 
@@ -248,7 +254,7 @@ std::vector<std::vector<Tensor>> Trace::record(Step& step, const RunOperands& op
   const auto run = std::int32_t(runs_.size());
   runs_.push_back(number);
   Builder::begin_call(run);
-  copy_nodes(from, map, run);
+  copy_nodes(from, NodeId(0), map, [run](std::int32_t) { return run; });
   Builder::end_call();
   for (const StateWrite& read : from.rereads) {
     const StateCell* variable = step.binding().variables[read.variable.index()].get();

@@ -1,4 +1,8 @@
+#include <algorithm>
+#include <utility>
+
 #include "autodiff/gradient.h"
+#include "autodiff/gradient_rule.h"
 #include "base/error.h"
 #include "ops/attributes.h"
 #include "train/trace.h"
@@ -25,30 +29,41 @@ void Tape::open_window() {
   recording_ = true;
 }
 
-void Tape::close_window() noexcept {
-  if (!recording_) return;
+void Tape::close_window() {
+  if (!std::exchange(recording_, false)) return;
+  trace_->import_followed();
   windows_.back().second = trace_->program().nodes.next_id();
-  recording_ = false;
+}
+
+bool Tape::in_window(NodeId node) const {
+  for (const auto& [begin, end] : windows_) {
+    if (node >= begin && (!end.exists() || node < end)) return true;
+  }
+  return false;
 }
 
 void Tape::start() {
   check_value(!recording_, "GradientTape", "is already recording.");
   check_alive();
-  std::shared_ptr<Trace> found = current_trace();
-  const bool own = !found;
-  if (own) found = trace_ ? trace_ : std::make_shared<Trace>(Trace::Mode::kEager, 1);
-  if (trace_ && trace_ != found) {
+  const std::shared_ptr<Trace> found = current_trace();
+  const bool again = trace_ != nullptr;
+  if (!again) trace_ = found ? found : std::make_shared<Trace>(Trace::Mode::kEager, 1);
+  const bool eager = trace_->mode() == Trace::Mode::kEager;
+  if (found && found != trace_ && !(eager && found->mode() == Trace::Mode::kEager)) {
     fail(ErrorKind::kRuntime, "GradientTape",
          "a tape records within one step or function; make a new one here.");
   }
-  trace_ = found;
+  trace_->import_followed();
+  std::shared_ptr<TraceScope> scope = eager ? trace_->scope() : nullptr;
+  if (again && scope && scope->has_follower()) trace_->forget_reads();
   open_window();
-  if (own) scope_.emplace(with_trace(trace_));
+  scope_ = std::move(scope);
 }
 
 void Tape::stop() {
+  const std::shared_ptr<TraceScope> scope = std::exchange(scope_, nullptr);
   close_window();
-  scope_.reset();
+  if (scope && scope.use_count() == 1) scope->import();
 }
 
 void Tape::reset() {
@@ -59,34 +74,35 @@ void Tape::reset() {
     trace_.reset();
     return;
   }
-  if (scope_) {
-    auto fresh = std::make_shared<Trace>(Trace::Mode::kEager, 1);
-    replace_current(trace_, fresh);
-    trace_ = std::move(fresh);
+  if (scope_ && scope_.use_count() == 1) {
+    trace_ = std::make_shared<Trace>(Trace::Mode::kEager, 1);
+    scope_->replace(trace_);
   }
   open_window();
 }
 
 Tape::Pause::Pause(Tape& tape) : tape_(tape), was_recording_(tape.recording_) {
   tape.windows_.reserve(tape.windows_.size() + 1);  // the end of the pause may not fail
-  if (tape.scope_) quiet_.emplace(with_trace(nullptr));
+  const bool others = tape.scope_ && (tape.scope_.use_count() > 1 || tape.scope_->has_follower());
+  if (tape.scope_ && !others) quiet_.emplace(with_trace(nullptr));
   tape.close_window();
 }
 
 Tape::Pause::~Pause() {
   quiet_.reset();
-  if (was_recording_ && !tape_.recording_) tape_.open_window();
+  if (!was_recording_ || tape_.recording_) return;
+  try {
+    tape_.trace_->import_followed();
+  } catch (...) {  // comes again where somebody asks for what was not imported
+  }
+  tape_.open_window();
 }
 
-void Tape::watch(Tensor& tensor) {
+void Tape::watch(const Tensor& tensor) {
   if (!trace_) fail(ErrorKind::kRuntime, "GradientTape.watch", "call it inside the `with` block.");
   check_alive();
-  const Value value = trace_->lift(tensor);
-  watched_.insert(value);
-  if (tensor.symbolic()) return;
-  // From now on it is this value of the trace, not a new operand at each use.
-  tensor.recorded = trace_;
-  tensor.value = value;
+  const Value value = trace_->identify(tensor);
+  watched_.emplace_back(trace_->program().nodes.next_id(), value);
 }
 
 Tensor Tape::target(const std::shared_ptr<Variable>& variable) {
@@ -94,58 +110,76 @@ Tensor Tape::target(const std::shared_ptr<Variable>& variable) {
   return trace_->tensor(trace_->read(variable));
 }
 
-Values Tape::values_of(const Origin& source) {
+Values Tape::values_of(const Origin& source, const Values& targets, const PerValue<bool>& tracked) {
   if (source.variable) return trace_->reads(*source.variable);
   const Value value = trace_->lift(*source.tensor);
-  return is_watched(value) ? Values{value} : Values{};
+  const bool known = tracked.contains(value) && tracked[value];
+  const bool itself = std::ranges::find(targets, value) != targets.end();
+  return known || itself ? Values{value} : Values{};
 }
 
-// Watched itself, or computed from what is watched or from a variable, while the tape was
-// recording.
-bool Tape::is_watched(Value value) {
-  if (watched_.count(value)) return true;
+PerValue<bool> Tape::tracked(PerNode<bool>& missed) const {
   const Graph& graph = trace_->program();
-  const ValueInfo& info = graph.values[value];
-  if (info.source == Source::kVariable) return watch_variables_;
-  if (info.source != Source::kNode) return false;
-  for (const auto& [begin, end] : windows_) {
-    if (info.node() >= begin && (!end.exists() || info.node() < end)) return true;
+  PerValue<bool> tracked(graph.values.size(), false), late(graph.values.size(), false);
+  for (const auto& [variable, reads] : trace_->reads()) {
+    for (Value read : reads) tracked[read] = true;
   }
-  return false;
+  for (const auto& [when, value] : watched_) late[value] = true;
+  auto next = watched_.begin();
+  for (NodeId n : graph.nodes.ids()) {
+    for (; next != watched_.end() && next->first <= n; ++next) tracked[next->second] = true;
+    if (!in_window(n)) continue;
+    const Node& node = graph.nodes[n];
+    const auto any = [&node](const PerValue<bool>& of) {
+      for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+        if (node.op->reads(k) && of[node.inputs[k]]) return true;
+      }
+      return false;
+    };
+    const bool seen = any(tracked);
+    missed[n] = !seen && any(late);
+    for (Value output : node.outputs) {
+      tracked[output] = seen;
+      late[output] = late[output] || missed[n];
+    }
+    if (!seen || !node.op->has(kGradientRule)) continue;
+    for (std::size_t i = 0; i < ruled_results(node); ++i) tracked[node.inputs[i]] = true;
+  }
+  for (; next != watched_.end(); ++next) tracked[next->second] = true;
+  return tracked;
 }
 
-std::vector<std::optional<Tensor>> Tape::gradient(const std::vector<Tensor>& targets,
-                                                  const std::vector<std::optional<Tensor>>& seeds,
+std::vector<std::optional<Tensor>> Tape::gradient(const std::vector<const Tensor*>& targets,
+                                                  const std::vector<const Tensor*>& seeds,
                                                   const std::vector<Origin>& sources, bool again) {
   if (used_ && !persistent_ && !again) {
     fail(ErrorKind::kRuntime, "GradientTape.gradient",
          "a tape that is not persistent gives gradients once; use GradientTape(persistent=True).");
   }
   check_recorded();
-  const Scope scope(with_trace(trace_));
+  const TraceScope scope(trace_);
+  trace_->import_followed();
+  PerNode<bool> missed(trace_->program().nodes.size(), false);
+  const PerValue<bool> tracked = this->tracked(missed);
   std::vector<std::optional<Tensor>> results;
   Values target_values, seed_values, source_values;
-  for (const Tensor& target : targets) target_values.push_back(trace_->lift(target));
+  for (const Tensor* target : targets) target_values.push_back(trace_->identify(*target));
   bool any_seed = false;
-  for (const auto& seed : seeds) any_seed = any_seed || seed.has_value();
+  for (const Tensor* seed : seeds) any_seed = any_seed || seed;
   for (std::size_t i = 0; any_seed && i < seeds.size(); ++i) {
     seed_values.push_back(
-        seeds[i] ? trace_->lift(*seeds[i])
+        seeds[i] ? trace_->identify(*seeds[i])
                  : (*trace_)("full_like", {target_values[i]}, FullAttrs{.value = 1.0}));
   }
   std::vector<Values> grouped;
   for (const Origin& source : sources) {
-    grouped.push_back(values_of(source));
+    grouped.push_back(values_of(source, target_values, tracked));
     source_values.insert(source_values.end(), grouped.back().begin(), grouped.back().end());
   }
   const NodeId now = trace_->program().nodes.next_id();
-  const Values gradients =
-      samegrad::gradient(*trace_, target_values, seed_values, source_values, [&](NodeId i) {
-        for (const auto& [begin, end] : windows_) {
-          if (i >= begin && i < (end.exists() ? end : now)) return true;
-        }
-        return false;
-      });
+  const Values gradients = samegrad::gradient(
+      *trace_, target_values, seed_values, source_values,
+      [&](NodeId i) { return i < now && in_window(i) && !(missed.contains(i) && missed[i]); });
   std::size_t next = 0;
   for (const Values& group : grouped) {
     Value sum = kNoValue;
@@ -157,6 +191,7 @@ std::vector<std::optional<Tensor>> Tape::gradient(const std::vector<Tensor>& tar
     results.push_back(sum == kNoValue ? std::nullopt : std::optional(trace_->tensor(sum)));
   }
   used_ = true;
+  scope.import();
   return results;
 }
 

@@ -1,6 +1,7 @@
 #include "train/trace.h"
 
 #include <algorithm>
+#include <atomic>
 #include <numeric>
 #include <utility>
 
@@ -40,7 +41,12 @@ Tensor make_tensor(const Array& array, const ExampleAxis& batch) {
   return tensor;
 }
 
-Trace::Trace(Mode mode, int replicas) : Builder(graph_), mode_(mode) {
+std::uint64_t Trace::next_number() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
+Trace::Trace(Mode mode, int replicas) : Builder(graph_), mode_(mode), number_(next_number()) {
   graph_.replicas = replicas;
   if (mode == Mode::kEager) step_ = random_state().step;
 }
@@ -84,14 +90,57 @@ void Trace::check_inside(const Tensor& tensor) const {
 }
 
 Value Trace::lift(const Tensor& tensor) {
-  const std::shared_ptr<Trace> owner = tensor.symbolic() ? tensor.trace : tensor.recorded.lock();
-  if (owner.get() == this) return tensor.value;
-  if (owner && is_inside(*owner)) return capture(outer_->lift(tensor));
+  import_followed();
+  const bool here = tensor.symbolic() && tensor.trace.get() == this;
+  const Value value = here ? tensor.value : known(tensor);
+  if (value != kNoValue) return value;
   check_inside(tensor);
+  for (const Trace* outer = outer_.get(); outer; outer = outer->outer_.get()) {
+    if (outer->knows(tensor)) return capture(outer_->lift(tensor));
+  }
   if (mode_ == Mode::kGraph) return constant(tensor);
-  const Value value = argument({tensor.array}, tensor.type.batch);
-  arrays_[value] = tensor.array;
+  const Value operand = argument({tensor.array}, tensor.type.batch);
+  arrays_[operand] = tensor.array;
+  name(tensor, operand);
+  return operand;
+}
+
+Value Trace::identify(const Tensor& tensor) {
+  const Value value = lift(tensor);
+  if (!tensor.symbolic()) name(tensor, value);
   return value;
+}
+
+void Trace::name(const Tensor& tensor, Value value) {
+  if (tensor.recorded != 0) return adopt({tensor.recorded, tensor.value}, value);
+  tensor.recorded = number_;
+  tensor.value = value;
+}
+
+bool Trace::knows(const Tensor& tensor) const {
+  return tensor.symbolic() ? tensor.trace.get() == this : known(tensor) != kNoValue;
+}
+
+Value Trace::known(const Tensor& tensor) const {
+  if (tensor.symbolic() || tensor.recorded == 0) return kNoValue;
+  return known(Identity{tensor.recorded, tensor.value});
+}
+
+Value Trace::known(const Identity& identity) const {
+  if (identity.first == number_) return identity.second;
+  const auto found = known_.find(identity);
+  return found == known_.end() ? kNoValue : found->second;
+}
+
+Trace::Identity Trace::identity(Value value) const {
+  const auto adopted = identities_.find(value);
+  return adopted == identities_.end() ? Identity{number_, value} : adopted->second;
+}
+
+void Trace::adopt(const Identity& identity, Value value) {
+  if (identity.first == number_) return;
+  known_[identity] = value;
+  identities_.try_emplace(value, identity);
 }
 
 Value Trace::constant(const Tensor& tensor) {
@@ -128,7 +177,7 @@ Tensor Trace::tensor(Value value) {
   }
   result.array = *std::move(array);
   result.type.shape = result.array.shape();
-  result.recorded = weak_from_this();
+  std::tie(result.recorded, result.value) = identity(value);
   return result;
 }
 

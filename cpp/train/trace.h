@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <unordered_map>
 
 #include "analysis/loss_normalization.h"
@@ -22,14 +21,17 @@ namespace samegrad {
 
 class Step;
 class Trace;
+class TraceScope;
 
 // What users hold: an array, or a value of a trace, or (under an eager tape) both.
 struct Tensor {
   ValueType type;  // of an array: the concrete shape
   Array array;
-  std::weak_ptr<Trace> recorded;  // the eager trace that knows it as `value`
-  std::shared_ptr<Trace> trace;   // the trace it belongs to, if it has no array
-  Value value = kNoValue;
+  std::shared_ptr<Trace> trace;  // the trace it belongs to, if it has no array
+  // Of an array: the number of the trace that used it first, under a tape; 0: none. With `value` it
+  // names the array in all other traces, so that any number of tapes know it.
+  mutable std::uint64_t recorded = 0;
+  mutable Value value = kNoValue;
   std::optional<CountPowers> counts = {};  // of an array: what the number is made of
 
   bool symbolic() const { return trace != nullptr; }
@@ -66,6 +68,10 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
 
   // RuntimeError if the tensor belongs to a trace that this one is not a part of.
   void check_inside(const Tensor& tensor) const;
+  // Whether the tensor is a value of this trace already.
+  bool knows(const Tensor& tensor) const;
+  // The tensor as a value of this trace, which it stays at each later use.
+  Value identify(const Tensor& tensor);
   // The tensor as a value of this trace; arrays from outside become constants (eager: operands).
   Value lift(const Tensor& tensor);
   Tensor tensor(Value value);
@@ -80,6 +86,7 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   // RuntimeError if the variable is one for all replicas and the value may differ between them.
   void write(const std::shared_ptr<Variable>& variable, Value value);
   const std::vector<Value>& reads(const Variable& variable) { return reads_[&variable]; }
+  const std::map<const StateCell*, std::vector<Value>>& reads() const { return reads_; }
 
   // Sizes that a body made of those outside are known outside too, and what it is bound to.
   void adopt_symbols(const Trace& body);
@@ -100,6 +107,18 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   std::vector<std::vector<Tensor>> record(Step& step, const RunOperands& operands,
                                           const std::vector<std::vector<Array>>& outputs,
                                           std::uint64_t number);
+
+  // Eager: while another eager trace is current on top of this one, whose tapes are recording, too.
+  // What the other one records becomes nodes of this one by import_followed().
+  void follow(const std::shared_ptr<Trace>& other);
+  void unfollow(const Trace& other);
+  void import_followed() {
+    if (!followed_.empty() && !importing_) import_all();
+  }
+  // Variables are operands of their own where they are read next.
+  void forget_reads() { state_.clear(); }
+  // Eager: it is current as long as somebody has this.
+  std::shared_ptr<TraceScope> scope();
 
   // Values whose derivative is what `gradient` makes, of the cotangents of the results, for the
   // operands. In eager code it is called when a gradient is taken; in a graph it is traced at once,
@@ -182,6 +201,7 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   static std::function<void(const std::function<void()>&)> unlocked;
 
  private:
+  static std::uint64_t next_number();
   int symbol_for(const ExampleCounts& counts, bool own);
   Value constant(const Tensor& tensor);
   // The slot of a variable, noted as touched.
@@ -196,19 +216,40 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   bool is_current(Variable& variable, Value value) const;
   // Eager: gives these values their arrays, in one program.
   void materialize(const Values& values);
+  // The same for values of several runs.
+  void compute(const Values& values);
   std::optional<Array> array_of(Value value) const;
   std::vector<std::vector<Tensor>> record_replicas(const RunOperands& operands,
                                                    const Graph& program,
                                                    const std::vector<std::vector<Array>>& outputs);
   Value with_sizes_of(const ValueType& type, Value value);
   Value argument_of(const Step& step, const RunOperands& operands, std::size_t index);
-  void copy_nodes(const Graph& from, PerValue<Value>& map, std::int32_t run);
+  // Nodes [begin, end of the graph) of another graph, but for those whose results `map` knows;
+  // run_of(run): the run of a call here.
+  void copy_nodes(const Graph& from, NodeId begin, PerValue<Value>& map,
+                  const std::function<std::int32_t(std::int32_t)>& run_of);
+  // The array that is known as this in other traces, and the value that it is here.
+  using Identity = std::pair<std::uint64_t, Value>;
+  Identity identity(Value value) const;
+  Value known(const Identity& identity) const;
+  Value known(const Tensor& tensor) const;
+  void name(const Tensor& tensor, Value value);
+  void adopt(const Identity& identity, Value value);
+  struct Followed {
+    std::shared_ptr<Trace> trace;
+    NodeId next;  // the first node that is not imported
+    Value first;  // the first value that was made since
+  };
+  void import_all();
+  void import_from(Followed& followed);
+  void adopt_gradient(Node& node, const Trace& other);
   // Where the program is, as an index of the graph's locations.
   std::int32_t location();
   // The rule of the results, traced.
   void add_rule(const Values& results, const Values& operands, const GradientFunction& gradient);
 
   Mode mode_;
+  std::uint64_t number_;
   Graph graph_;
   std::shared_ptr<Trace> outer_;                   // of a body
   std::vector<std::pair<Value, Value>> captures_;  // of a body
@@ -220,6 +261,11 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   std::vector<std::pair<int, ExampleCounts>> counts_of_symbol_;  // of arguments
   std::vector<ValueUse> uses_;
   std::map<Value, Array> arrays_;    // eager: of each value
+  std::map<Identity, Value> known_;  // arrays of other traces
+  std::map<Value, Identity> identities_;
+  std::vector<Followed> followed_;
+  std::weak_ptr<TraceScope> scope_;  // in which tapes record it
+  bool importing_ = false;
   std::vector<std::uint64_t> runs_;  // eager: the numbers of the recorded steps
   std::vector<std::int32_t> open_runs_;
   int deferred_ = 0;                            // how many of those are not -1
@@ -245,7 +291,27 @@ std::vector<Tensor> apply(const OpDef& op, const std::vector<Tensor>& inputs, At
 // A concrete tensor.
 Tensor make_tensor(const Array& array, const ExampleAxis& batch = {});
 
-// Reverse-mode differentiation over a window of a trace.
+// An eager trace is current while one lives; the eager trace that was current before follows it.
+class TraceScope {
+ public:
+  explicit TraceScope(std::shared_ptr<Trace> trace);
+  ~TraceScope();
+  TraceScope(const TraceScope&) = delete;
+  TraceScope& operator=(const TraceScope&) = delete;
+
+  void replace(const std::shared_ptr<Trace>& fresh);
+  // What the trace that follows has not got yet.
+  void import() const {
+    if (below_) below_->import_followed();
+  }
+  bool has_follower() const { return below_ != nullptr; }
+
+ private:
+  std::shared_ptr<Trace> trace_, below_;
+  std::optional<Scope> scope_;
+};
+
+// Reverse-mode differentiation over windows of a trace.
 class Tape {
  public:
   explicit Tape(bool persistent, bool watch_variables)
@@ -269,18 +335,18 @@ class Tape {
     bool was_recording_;
     std::optional<Scope> quiet_;
   };
-  void watch(Tensor& tensor);
+  void watch(const Tensor& tensor);
   // The variable as a target: what it was last read as.
   Tensor target(const std::shared_ptr<Variable>& variable);
   // One gradient per source (a tensor or a variable), absent where it is not connected.
   // RuntimeError if a tape that is not persistent is used twice, unless `again`: for the rows of a
   // jacobian, which are one use.
   struct Origin {
-    std::optional<Tensor> tensor;
-    std::shared_ptr<Variable> variable;
+    const Tensor* tensor = nullptr;
+    std::shared_ptr<Variable> variable = {};
   };
-  std::vector<std::optional<Tensor>> gradient(const std::vector<Tensor>& targets,
-                                              const std::vector<std::optional<Tensor>>& seeds,
+  std::vector<std::optional<Tensor>> gradient(const std::vector<const Tensor*>& targets,
+                                              const std::vector<const Tensor*>& seeds,
                                               const std::vector<Origin>& sources,
                                               bool again = false);
 
@@ -289,18 +355,22 @@ class Tape {
   void check_alive() const;
   void check_recorded() const;
   void open_window();
-  void close_window() noexcept;
-  Values values_of(const Origin& source);
-  bool is_watched(Value value);
+  void close_window();
+  bool in_window(NodeId node) const;
+  Values values_of(const Origin& source, const Values& targets, const PerValue<bool>& tracked);
+  // What depends on what the tape watched then or on variables; `missed`: the nodes that came
+  // before what they use was watched.
+  PerValue<bool> tracked(PerNode<bool>& missed) const;
 
   bool persistent_;
   bool watch_variables_;
   bool recording_ = false;
   bool used_ = false;
   std::shared_ptr<Trace> trace_;
-  std::optional<Scope> scope_;                      // while this tape makes its eager trace current
+  // While it records an eager trace; all tapes that record the same one have it.
+  std::shared_ptr<TraceScope> scope_;
   std::vector<std::pair<NodeId, NodeId>> windows_;  // no end: open
-  std::set<Value> watched_;
+  std::vector<std::pair<NodeId, Value>> watched_;   // the first node after it was watched
 };
 
 }  // namespace samegrad

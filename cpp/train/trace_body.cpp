@@ -4,7 +4,8 @@
 
 namespace samegrad {
 
-Trace::Trace(std::shared_ptr<Trace> outer) : Builder(graph_), mode_(Mode::kGraph) {
+Trace::Trace(std::shared_ptr<Trace> outer)
+    : Builder(graph_), mode_(Mode::kGraph), number_(next_number()) {
   outer_ = std::move(outer);
   graph_.replicas = outer_->graph_.replicas;
   graph_.symbols = outer_->graph_.symbols;

@@ -227,7 +227,7 @@ class Tape:
     def _gradient(
         self,
         targets: Sequence[Tensor],
-        seeds: Sequence[Tensor | None],
+        seeds: Sequence[Any],
         sources: Sequence[Any],
         again: bool = False,
     ) -> list[Tensor | None]: ...
@@ -869,6 +869,8 @@ class _Operations:
     def ndtri(p: Tensor, /) -> Tensor: ...
     @staticmethod
     def neg(x: Tensor, /) -> Tensor: ...
+    @staticmethod
+    def next_after(a: Tensor, b: Tensor, /) -> Tensor: ...
     @staticmethod
     def nonzero_rows(x: Tensor, /) -> Tensor: ...
     @staticmethod

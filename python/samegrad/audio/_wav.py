@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import operator
+import struct
 import wave
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +18,7 @@ from samegrad._tensor.sizes import whole
 from samegrad._tensor.text import Text, of_bytes, text_of
 
 _SCALE = 1 << 15  # 16-bit samples stand for -1 to 1
+_PCM = (1, 0xFFFE)  # plain, and with more about the channels
 
 
 class DecodeWav(NamedTuple):
@@ -84,21 +87,43 @@ def decode_wav(
 
 
 def _read(text: Text, who: str) -> tuple[np.ndarray[Any, Any], int]:
-    """The samples, [samples, channels] of int16, and how many there are in a second."""
+    """Return the samples, [samples, channels] of int16, and how many there are in a second."""
+    form = frames = None
+    for name, start, size in _chunks(text, who):
+        body = text.numpy()[start : start + size]
+        if name == b"data" and frames is not None:
+            raise _corrupt(text, who, "it has two chunks of data")
+        if name == b"fmt ":
+            form = body
+        elif name == b"data":
+            frames, wanted = body, size
+    if form is None or len(form) < 16 or frames is None:
+        raise _corrupt(text, who, "it ends too early")
+    kind, channels, rate, _, _, bits = struct.unpack_from("<HHIIHH", form)
+    if kind not in _PCM or bits != 16 or channels == 0:
+        raise _corrupt(text, who, f"its samples have {bits} bits in format {kind}")
+    width = 2 * channels
+    if len(frames) != wanted:
+        there = len(frames) // width
+        raise _corrupt(text, who, f"it ends after {there} of {wanted // width} samples")
+    return np.frombuffer(frames[: wanted // width * width], "<i2").reshape(-1, channels), rate
+
+
+def _chunks(text: Text, who: str) -> Iterator[tuple[bytes, int, int]]:
+    """Give the name, start and size of each chunk; the size of the whole may say anything.
+
+    Who writes a file as a stream does not know it.
+    """
     data = text.numpy()
-    try:
-        with wave.open(io.BytesIO(data)) as file:
-            width, channels, rate = file.getsampwidth(), file.getnchannels(), file.getframerate()
-            wanted = file.getnframes()
-            frames = file.readframes(wanted) if width == 2 else b""
-    except (wave.Error, EOFError) as error:
-        raise _corrupt(text, who, str(error) or "it ends too early") from None
-    if width != 2:
-        raise _corrupt(text, who, f"its samples have {8 * width} bits")
-    if len(frames) != wanted * channels * 2:
-        there = len(frames) // (2 * channels)
-        raise _corrupt(text, who, f"it ends after {there} of {wanted} samples")
-    return np.frombuffer(frames, "<i2").reshape(-1, channels), rate
+    if data[:4] != b"RIFF" or data[8:12] != b"WAVE":
+        raise _corrupt(text, who, f"begins with {shown(data[:12])}")
+    start = 12
+    while start + 8 <= len(data):
+        name, size = struct.unpack_from("<4sI", data, start)
+        if size >= 1 << 31:
+            raise _corrupt(text, who, f"a chunk {shown(name)} of {size} bytes")
+        yield name, start + 8, size
+        start += 8 + size + size % 2
 
 
 def _corrupt(text: Text, who: str, what: str) -> InvalidArgumentError:

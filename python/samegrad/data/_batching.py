@@ -43,7 +43,7 @@ class Batching(Ordering):
             name: Ignored.
 
         Raises:
-            ValueError: batch_size is less than 1; while iterating, if shapes differ.
+            InvalidArgumentError: batch_size is less than 1; while iterating, if shapes differ.
 
         Example:
             >>> import samegrad as tf

@@ -141,7 +141,7 @@ class _GeneratorCursor(Cursor):
         array = leaf._numpy() if isinstance(leaf, Tensor) else _array_of(leaf)
         wanted = spec.dtype.as_numpy_dtype
         if array.dtype != wanted and not np.can_cast(array.dtype, wanted, "same_kind"):
-            raise TypeError(
+            raise InvalidArgumentError(
                 f"[Dataset.from_generator] output_signature says {spec.dtype}: got {array.dtype}."
             )
         return self._checked(Tensor(np.array(array, wanted), copy=False), spec)
@@ -151,7 +151,7 @@ class _GeneratorCursor(Cursor):
 
     def _checked(self, tensor: Any, spec: TensorSpec) -> Any:
         if not spec.is_compatible_with(tensor):
-            raise ValueError(
+            raise InvalidArgumentError(
                 f"[Dataset.from_generator] output_signature says shape {tuple(spec.shape)}: got "
                 f"{tensor._shape}."
             )

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from samegrad._core import InvalidArgumentError
 from samegrad._tensor.spec import TensorSpec
 from samegrad._tensor.text import leaf_of
 from samegrad.data._cursor import Cursor
@@ -263,7 +264,7 @@ class _ChooseCursor(Cursor):
         while not self._ended:
             number = self._number()
             if not 0 <= number < len(self._inputs):
-                raise ValueError(
+                raise InvalidArgumentError(
                     "[Dataset.choose_from_datasets] a choice must be the number of a dataset: got "
                     f"{number} for {len(self._inputs)} datasets."
                 )

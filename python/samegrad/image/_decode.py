@@ -64,7 +64,8 @@ def plain_pixels(data: bytes, channels: int) -> Tensor | None:
 
     Args:
         data: Of the file.
-        channels: How many there must be in the file; 0: any number.
+        channels: How many are wanted: JPEG files give grey or colours, others what is in the file
+            or None; 0: as in the file.
     """
     pixels: Tensor | None = _core.pixels_of_file(data, channels, _most_pixels(), False)
     return pixels
@@ -97,11 +98,20 @@ def _opened(found: Text, who: str, formats: tuple[str, ...]) -> Any:
     """Pillow's image of one file's bytes."""
     pillow, data = _pillow(who), found.numpy()
     try:
-        return pillow.Image.open(io.BytesIO(data), formats=formats)
+        image = pillow.Image.open(io.BytesIO(data), formats=formats)
+        return _with_opacity(image, data, pillow) if image.format == "BMP" else image
     except pillow.UnidentifiedImageError:
         raise _corrupt(who, found, f"begins with {shown(data[:8])}") from None
     except (OSError, ValueError, SyntaxError, pillow.Image.DecompressionBombError) as error:
         raise _corrupt(who, found, str(error)) from None
+
+
+def _with_opacity(image: Any, data: bytes, pillow: Any) -> Any:
+    """Return the image with the fourth byte of each pixel, which Pillow leaves out."""
+    kind, _, offset, how = image.tile[0]
+    if kind != "raw" or how[0] != "BGRX":
+        return image
+    return pillow.Image.frombytes("RGBA", image.size, data[offset:], "raw", "BGRA", *how[1:])
 
 
 def _corrupt(who: str, contents: Text, what: str) -> InvalidArgumentError:
@@ -117,6 +127,8 @@ def _pixels(image: Any, channels: int, who: str, contents: Text) -> np.ndarray[A
     if channels not in (0, *_MODES):
         raise ValueError(f"[{who}] channels must be 0, 1, 2, 3 or 4: got {channels}.")
     try:
+        if channels in (1, 2) and image.format == "JPEG" and image.mode == "RGB":
+            image.draft("L", None)  # the luma that the file has, not a sum of its colours
         if image.mode == "P" and "transparency" in image.info and channels in (0, 4):
             image = image.convert("RGBA")
         count = channels or _NATURAL.get(image.mode, 3)
@@ -215,7 +227,8 @@ def decode_jpeg(
         return _decoded(contents, channels, uint8, who)
     found = _one_file(contents, who)
     image = _opened(found, who, _USUAL)
-    image.draft(None, (-(-image.width // ratio), -(-image.height // ratio)))
+    mode = "L" if channels in (1, 2) else None
+    image.draft(mode, (-(-image.width // ratio), -(-image.height // ratio)))
     return _in_type(_pixels(image, channels, who, found), uint8)
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from samegrad import _core
 from samegrad._base.dtypes import DTypeLike, as_dtype
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, pair
@@ -72,22 +70,6 @@ def rint(x: TensorLike, name: str | None = None) -> Tensor:
         array([ 0.,  2., -2.], dtype=float32)
     """
     return _ops.round(convert_to_tensor(x))
-
-
-def nextafter(x1: TensorLike, x2: TensorLike, name: str | None = None) -> Tensor:
-    """The float next to x1 on the way to x2; for eager code.
-
-    Example:
-        >>> float(nextafter(1.0, 2.0)) > 1.0
-        True
-    """
-    a, b = pair(x1, x2)
-    try:
-        return convert_to_tensor(np.nextafter(a.numpy(), b.numpy()))
-    except ValueError as error:
-        raise ValueError(
-            f"[nextafter] the shapes must broadcast: got {tuple(a._shape)} and {tuple(b._shape)}."
-        ) from error
 
 
 def _steps(x: TensorLike) -> tuple[Tensor, Tensor]:

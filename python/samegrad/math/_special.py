@@ -200,6 +200,31 @@ def betainc(a: TensorLike, b: TensorLike, x: TensorLike, name: str | None = None
     return _ops.betainc(*_floats("betainc", a, b, x))
 
 
+def nextafter(x1: TensorLike, x2: TensorLike, name: str | None = None) -> Tensor:
+    """Return the float next to x1 on the way to x2; its derivative is that of x1.
+
+    Args:
+        x1: float32 or float64.
+        x2: The direction, of the same dtype; it broadcasts with x1.
+        name: Ignored.
+
+    Returns:
+        Their common shape and dtype.
+
+    Raises:
+        TypeError: Other dtypes.
+        ValueError: The shapes do not broadcast.
+
+    Example:
+        >>> float(nextafter(1.0, 2.0)) > 1.0
+        True
+    """
+    a, b = _floats("nextafter", x1, x2)
+    if as_dtype(a._dtype).size < 4:
+        raise TypeError(f"[nextafter] x1 must be float32 or float64: got {a._dtype}; cast it.")
+    return _ops.next_after(a, b)
+
+
 def xdivy(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """X / y, and 0 where x is 0, element by element.
 

@@ -97,15 +97,22 @@ def gelu(features: TensorLike, approximate: bool = False, name: str | None = Non
     return x * 0.5 * (_ops.erf(x * math.sqrt(0.5)) + 1.0)
 
 
-def silu(features: TensorLike, beta: float = 1.0) -> Tensor:
-    """Returns x * sigmoid(beta * x) of each element (Ramachandran et al., 2017).
+def silu(features: TensorLike, beta: TensorLike = 1.0) -> Tensor:
+    """Return x * sigmoid(beta * x) of each element (Ramachandran et al., 2017).
+
+    Args:
+        features: Floats.
+        beta: A number or a tensor that broadcasts with the features; it has a gradient.
+
+    Returns:
+        The dtype and shape of features * beta.
 
     Example:
         >>> silu([1.0]).numpy().round(4)
         array([0.7311], dtype=float32)
     """
     x = convert_to_tensor(features)
-    return x * _ops.sigmoid(x if beta == 1.0 else x * beta)
+    return x * _ops.sigmoid(x if isinstance(beta, int | float) and beta == 1.0 else x * beta)
 
 
 swish = silu

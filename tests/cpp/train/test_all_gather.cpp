@@ -34,7 +34,7 @@ std::unique_ptr<Step> gather_step(int replicas) {
       op("all_gather", {x}, AllGatherAttrs{.axis = 0, .replicas = std::int64_t(replicas)});
   const Tensor y = op("reduce_sum", {op("square", {everything})}, ReduceAttrs{.axes = {0, 1}});
   tape.stop();
-  const auto gradients = tape.gradient({y}, {std::nullopt}, {{x, nullptr}});
+  const auto gradients = tape.gradient({&y}, {}, {{&x}});
   const Value outputs[] = {trace->lift(everything), trace->lift(*gradients[0])};
   return std::make_unique<Step>(trace->finish({outputs[0], outputs[1]}), PlanOptions());
 }

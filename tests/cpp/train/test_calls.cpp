@@ -29,7 +29,7 @@ float gradient_of_three_uses(bool call) {
   if (call) trace->end_call();
   const Tensor y = op("add", {inside, x});
   tape.stop();
-  const Tensor gradient = *tape.gradient({y}, {}, {{std::nullopt, v}})[0];
+  const Tensor gradient = *tape.gradient({&y}, {}, {{nullptr, v}})[0];
   Step step(trace->finish({gradient.value}), PlanOptions());
   return *step.run({}, false)[0][0].data<float>();
 }
@@ -47,7 +47,7 @@ TEST("the nodes of a call's derivative are a call, and empty calls are none") {
   const Scope scope(with_trace(trace));
   Tape tape(false, true);
   tape.start();
-  Tensor x = make_tensor(Array::scalar(2.0));
+  const Tensor x = make_tensor(Array::scalar(2.0));
   tape.watch(x);
   trace->begin_call();
   trace->end_call();
@@ -57,7 +57,7 @@ TEST("the nodes of a call's derivative are a call, and empty calls are none") {
   trace->end_call();
   tape.stop();
   const NodeId before = trace->program().nodes.next_id();
-  (void)tape.gradient({y}, {}, {{x, nullptr}});
+  (void)tape.gradient({&y}, {}, {{&x}});
   CHECK_EQ(trace->program().calls.size(), 2u);
   CHECK(trace->program().calls[1].begin >= before);
   CHECK(trace->program().calls[1].end > trace->program().calls[1].begin);
@@ -94,7 +94,7 @@ TEST("a run under an eager tape is differentiated by a program that reads what t
   Tape tape(true, true);
   tape.start();
   const auto eager = current_trace();
-  Tensor x = make_tensor(Array::scalar(5.0));
+  const Tensor x = make_tensor(Array::scalar(5.0));
   tape.watch(x);
   const Trace::RunOperands operands = eager->hold(step, {{x}}, {});
   const Step::Result result = step.run_numbered({{x.array}}, false);
@@ -102,7 +102,7 @@ TEST("a run under an eager tape is differentiated by a program that reads what t
   tape.stop();
   CHECK_EQ(*v->components()[0].data<double>(), 8.0);
   CHECK_EQ(*y.array.data<double>(), 45.0);
-  const auto found = tape.gradient({y}, {}, {{std::nullopt, v}, {x, nullptr}});
+  const auto found = tape.gradient({&y}, {}, {{nullptr, v}, {&x}});
   CHECK_EQ(*found[0]->array.data<double>(), 30.0);
   CHECK_EQ(*found[1]->array.data<double>(), 9.0);
   CHECK_EQ(*v->components()[0].data<double>(), 8.0);  // no second write

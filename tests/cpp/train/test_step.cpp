@@ -58,8 +58,8 @@ class Network {
     const Tensor loss = share_of_loss(*trace, x, y);
     tape.stop();
     std::vector<Tape::Origin> sources;
-    for (const VariablePtr& v : variables_) sources.push_back({std::nullopt, v});
-    const auto gradients = tape.gradient({loss}, {std::nullopt}, sources);
+    for (const VariablePtr& v : variables_) sources.push_back({nullptr, v});
+    const auto gradients = tape.gradient({&loss}, {}, sources);
     for (std::size_t i = 0; i < variables_.size(); ++i) {
       const Tensor sum = op("all_reduce", {*gradients[i]});
       const Tensor rate = make_tensor(Array::number(DType::kFloat32, 0.1));

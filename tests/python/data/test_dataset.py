@@ -342,7 +342,7 @@ def test_generators_begin_anew():
 @pytest.mark.parametrize(
     ("yielded", "signature", "error", "words"),
     [
-        ([1.5], tf.TensorSpec((), tf.int32), TypeError, "float64"),
+        ([1.5], tf.TensorSpec((), tf.int32), tf.errors.InvalidArgumentError, "float64"),
         ([[1, 2]], tf.TensorSpec((3,), tf.int32), ValueError, r"\(2,\)"),
         ([(1, 2)], tf.TensorSpec((), tf.int32), TypeError, "2 components"),
     ],
