@@ -55,8 +55,10 @@ Inferred sparse_rule(const InferArgs& args) {
 const std::int64_t* class_numbers(const KernelArgs& args, const View& labels,
                                   std::int64_t classes) {
   const std::int64_t n = labels.size();
-  const std::int64_t* numbers = labels.as<const std::int64_t>();
-  if (labels.dtype != DType::kInt64) {
+  const std::int64_t* numbers = nullptr;
+  if (labels.dtype == DType::kInt64) {
+    numbers = labels.as<const std::int64_t>();
+  } else {
     auto* cast = static_cast<std::int64_t*>(args.scratch.take(std::size_t(n) * sizeof *numbers));
     kernels().cast(labels.dtype, DType::kInt64)(labels.data, cast, n);
     numbers = cast;
