@@ -60,7 +60,10 @@ def before_call() -> Scopes | None:
 
 
 def put_back(before: Scopes | None) -> None:
-    """Make Keras's scopes what they were; variables of what was built since stay pending."""
+    """Make Keras's scopes what they were.
+
+    In a stateless scope that goes on, variables of what was built since stay pending.
+    """
     if before is not None:
         state = vars(global_state.GLOBAL_STATE_TRACKER)
         built = [variable for variable in state.get(_PENDING) or () if hasattr(variable, _BUILT)]
@@ -68,7 +71,7 @@ def put_back(before: Scopes | None) -> None:
             state.pop(name, None)
         state.update(before)
         known = state.get(_PENDING) or []
-        if built:  # `in` would compare values
+        if built and "stateless_scope" in state:  # `in` of a list would compare values
             numbers = {id(variable) for variable in known}
             state[_PENDING] = [*known, *(v for v in built if id(v) not in numbers)]
 
