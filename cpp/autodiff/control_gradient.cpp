@@ -6,6 +6,7 @@
 
 #include "autodiff/gradient.h"
 #include "ir/placement.h"
+#include "ops/as_type.h"
 #include "ops/control.h"
 #include "ops/rounds.h"
 
@@ -27,14 +28,15 @@ Value zeros_like(Builder& b, Value value) {
   return b("full_like", {value}, FullAttrs{.value = -0.0});
 }
 
-// Gradients of Σ targets · seeds for the sources inside a graph, added to their sums; zeros where
-// nothing flows.
+// Gradients of Σ targets · seeds for the sources inside a graph, added to their sums, of the
+// sources' types; zeros where nothing flows.
 Values dense_gradient(Builder& b, const Values& targets, const Values& seeds, const Values& sources,
                       const Values& sums) {
   Values gradients = gradient(
       b, targets, seeds, sources, [](NodeId) { return true; }, sums);
   for (std::size_t i = 0; i < sources.size(); ++i) {
     if (gradients[i] == kNoValue) gradients[i] = zeros_like(b, sources[i]);
+    gradients[i] = as_type(b, gradients[i], b.type(sources[i]));
   }
   return gradients;
 }

@@ -25,8 +25,15 @@ int rank(const Tensor& tensor) {
   return tensor.type.shape.rank();
 }
 
+// Sizes that follow from counts are None. An array that a program takes as examples has a number of
+// them. A trace that is over has no symbols.
 py::tuple shape(const Tensor& tensor) {
-  return shape_tuple(tensor.type.shape);
+  if (!tensor.symbolic() || !tensor.type.batched()) return shape_tuple(tensor.type.shape);
+  const Symbols& symbols = tensor.trace->program().symbols;
+  Shape known = tensor.type.shape;
+  const int axis = tensor.type.batch.axis;
+  if (!symbols.empty()) known[axis] = size_of(symbols, tensor.type, axis).number().value_or(kRows);
+  return shape_tuple(known);
 }
 
 bool symbolic(const Tensor& tensor) {

@@ -164,6 +164,14 @@ int derived_symbol(std::vector<Symbol>& symbols, Symbol symbol) {
   return int(symbols.size() - 1);
 }
 
+int count_symbol(std::vector<Symbol>& symbols, std::int64_t dim) {
+  if (is_symbolic(dim)) return int(dim - kSymbols);
+  Symbol known;
+  known.kind = Symbol::Kind::kSize;
+  known.size = dim;
+  return derived_symbol(symbols, std::move(known));
+}
+
 Size size_of_symbol(const std::vector<Symbol>& symbols, int symbol) {
   const Symbol& s = symbols[std::size_t(symbol)];
   const auto resolved = [&](int part) { return size_of_symbol(symbols, part); };
@@ -307,6 +315,21 @@ bool same_type(Symbols& symbols, const ValueType& a, const ValueType& b) {
     all = all && same(a.shape[axis], b.shape[axis]);
   }
   return all;
+}
+
+std::optional<ValueType> joined_type(Symbols& symbols, const ValueType& a, const ValueType& b) {
+  if (a == b) return a;
+  if (a.dtype != b.dtype || a.shape.rank() != b.shape.rank()) return std::nullopt;
+  for (int axis = 0; axis < a.shape.rank(); ++axis) {
+    const Size difference = size_of(symbols, a, axis) - size_of(symbols, b, axis);
+    if (!decide(symbols, difference, is_zero)) return std::nullopt;
+  }
+  if (!a.batched() || !b.batched()) return b.batched() ? b : a;
+  // A number of examples gives way to the count of a batch.
+  const auto is_number = [&](const ValueType& type) {
+    return size_of_symbol(symbols, type.batch.symbol).number().has_value();
+  };
+  return a.batch.axis == b.batch.axis && is_number(a) && !is_number(b) ? b : a;
 }
 
 std::int64_t bound_size(Symbols& symbols, const Size& asked) {

@@ -104,6 +104,8 @@ std::vector<std::vector<std::int64_t>> counts_of_all(const std::vector<Symbol>& 
 std::vector<std::vector<std::int64_t>> traced_counts(const Symbols& symbols);
 // The index of a symbol that is made of others; it is added if there is none like it.
 int derived_symbol(std::vector<Symbol>& symbols, Symbol symbol);
+// The symbol of as many examples as a size, a number or a symbol, says.
+int count_symbol(std::vector<Symbol>& symbols, std::int64_t dim);
 
 // What a symbol or the size of an axis is made of.
 Size size_of_symbol(const std::vector<Symbol>& symbols, int symbol);
@@ -123,6 +125,10 @@ bool decide(Symbols& symbols, const Size& size, bool (*holds)(std::int64_t));
 // Whether values of these types can stand for each other. Sizes that follow from lengths are asked
 // about, and then the trace keeps the answer; counts of examples must be the same symbols.
 bool same_type(Symbols& symbols, const ValueType& a, const ValueType& b);
+// The type of a value that is one of two: the results of two branches, what a loop carries before
+// and after an iteration. Without an example axis it takes the other's; of two different axes it
+// takes the first. Absent where dtypes or sizes differ.
+std::optional<ValueType> joined_type(Symbols& symbols, const ValueType& a, const ValueType& b);
 // The size as a number, which binds the program to the counts of the trace; replicas on which it is
 // another one are left out of it.
 std::int64_t bound_size(Symbols& symbols, const Size& size);

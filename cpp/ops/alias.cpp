@@ -1,4 +1,5 @@
 // Results that have the bytes of their operand.
+#include "ops/as_type.h"
 #include "ops/attributes.h"
 #include "ops/families.h"
 #include "ops/movement.h"
@@ -30,22 +31,23 @@ OpDef stop_gradient_row() {
   return op;
 }
 
-// An axis of ordinary rows as the axis of examples, one row each.
+// An ordinary axis as the axis of examples: one row each, or those of a count that is given.
 Inferred as_examples_rule(const InferArgs& args) {
   ValueType y = args.in[0];
-  const int axis =
-      normalize_axis(args.attrs.as<ExamplesAttrs>().axis, y.shape.rank(), args.op.name);
+  const auto& attrs = args.attrs.as<ExamplesAttrs>();
+  const int axis = normalize_axis(attrs.axis, y.shape.rank(), args.op.name);
   if (y.batched()) return one_result(args, y);
-  // Examples have counts, and a length is none: the program is bound to it.
-  const std::int64_t dim = follows_lengths(args.symbols, y.shape[axis])
-                               ? fixed_size(args, size_along(args, y, axis))
-                               : y.shape[axis];
-  Symbol known;
-  known.kind = Symbol::Kind::kSize;
-  known.size = size_of(args.symbols, dim);
-  const int symbol =
-      is_symbolic(dim) ? int(dim - kSymbols) : derived_symbol(args.symbols, std::move(known));
-  y.batch = {axis, 1, symbol};
+  const Size size = size_along(args, y, axis);
+  if (attrs.count != -1) {
+    y.batch = {axis, attrs.rows, count_symbol(args.symbols, attrs.count)};
+    check_value(same_size(args, size, size_along(args, y, axis)), args.op.name,
+                "the axis must have the rows of all examples: got ", args.shape_of(0), ".");
+  } else {
+    // Examples have counts, and a length is none: the program is bound to it.
+    const bool length = follows_lengths(args.symbols, y.shape[axis]);
+    const std::int64_t dim = length ? fixed_size(args, size) : y.shape[axis];
+    y.batch = {axis, 1, count_symbol(args.symbols, dim)};
+  }
   y.shape[axis] = kRows;
   return {{y}, Locality::kWhole};
 }
@@ -93,6 +95,24 @@ OpDef of_trace_row() {
 }
 
 }  // namespace
+
+Value as_type(Builder& b, Value value, ValueType type) {
+  if (b.type(value) == type) return value;
+  if (b.type(value).batched()) value = b("as_rows", {value});
+  Shape shape = type.shape;
+  if (type.batched()) {
+    Symbols& symbols = b.graph().symbols;
+    shape[type.batch.axis] = dim_of(symbols, size_of(symbols, type, type.batch.axis));
+  }
+  if (b.type(value).shape != shape) {
+    value = b("reshape", {value}, ReshapeAttrs{.shape = {shape.begin(), shape.end()}});
+  }
+  if (!type.batched()) return value;
+  return b("as_examples", {value},
+           ExamplesAttrs{.axis = type.batch.axis,
+                         .rows = type.batch.rows_per_example,
+                         .count = kSymbols + type.batch.symbol});
+}
 
 std::vector<OpDef> alias_ops() {
   return {identity_row(), stop_gradient_row(), as_examples_row(), as_rows_row(), of_trace_row()};

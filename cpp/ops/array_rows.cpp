@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "ops/as_type.h"
 #include "ops/expr.h"
 #include "ops/families.h"
 #include "ops/rounds.h"
@@ -27,12 +28,18 @@ void check_array(const InferArgs& args, int x, int index) {
               "the index must be one integer: got ", to_string(at), ".");
 }
 
-void check_row(const InferArgs& args, int x, int row) {
-  const ValueType wanted = entry_type(args.in[std::size_t(x)]);
-  const ValueType& given = args.in[std::size_t(row)];
-  check_value(given.batch == wanted.batch && same_shape(args, given, wanted), args.op.name,
-              "the row must have the shape of the array's: got ", to_string(given), " for ",
-              to_string(wanted), ".");
+// The type of an array whose rows are what they were and one more row.
+ValueType array_with(const InferArgs& args, int x, int row) {
+  ValueType array = args.in[std::size_t(x)], given = args.in[std::size_t(row)];
+  given.dtype = array.dtype;
+  const ValueType wanted = entry_type(array);
+  const auto joined = joined_type(args.symbols, wanted, given);
+  check_value(joined.has_value(), args.op.name, "the row must have the shape of the array's: got ",
+              to_string(given), " for ", to_string(wanted), ".");
+  for (int axis = 1; axis < array.shape.rank(); ++axis) array.shape[axis] = joined->shape[axis - 1];
+  array.batch = joined->batch;
+  if (array.batched()) ++array.batch.axis;
+  return array;
 }
 
 Inferred read_rule(const InferArgs& args) {
@@ -42,18 +49,16 @@ Inferred read_rule(const InferArgs& args) {
 
 Inferred write_rule(const InferArgs& args) {
   check_array(args, 0, 1);
-  check_row(args, 0, 2);
   check_value(args.in[0].dtype == args.in[2].dtype, args.op.name,
-              "the row must have the dtype of the array: got ", dtypes_of_operands(args, 2, 2),
-              " for ", dtypes_of_operands(args, 0, 0), ".");
-  return one_result(args, args.in[0]);
+              "the row must have the dtype of the array: got ", dtypes_of_operands(args, 2, 3),
+              " for ", dtypes_of_operands(args, 0, 1), ".");
+  return one_result(args, array_with(args, 0, 2));
 }
 
 Inferred place_rule(const InferArgs& args) {
   check_dtype(args, 0, kFloats);
   check_array(args, 2, 1);
-  check_row(args, 2, 0);
-  ValueType y = args.in[2];
+  ValueType y = array_with(args, 2, 0);
   y.dtype = args.in[0].dtype;
   return one_result(args, y);
 }
@@ -122,7 +127,8 @@ OpDef read_row() {
   op.kernel = read_kernel;
   op.vjp = [](const VjpArgs& v) {
     const Expr ct(v.b, v.ct[0]), x(v.b, v.in[0]), index(v.b, v.in[1]);
-    return cotangents(call("place_row", ct, index, x), none());
+    const Value placed = call("place_row", ct, index, x).value();
+    return cotangents(as_type(v.b, placed, x.type()), none());
   };
   op.samples = {sample_of({{3, 2}, {}}), sample_of({{4, 2, 3}, {}})};
   return op;
@@ -136,8 +142,10 @@ OpDef write_row() {
   op.kernel = write_kernel;
   op.vjp = [](const VjpArgs& v) {
     const Expr ct(v.b, v.ct[0]), index(v.b, v.in[1]), row(v.b, v.in[2]);
-    return cotangents(call("write_row", ct, index, full_like(row, -0.0)), none(),
-                      call("read_row", ct, index));
+    const Value others = call("write_row", ct, index, full_like(row, -0.0)).value();
+    const Value own = call("read_row", ct, index).value();
+    return cotangents(as_type(v.b, others, v.b.type(v.in[0])), none(),
+                      as_type(v.b, own, v.b.type(v.in[2])));
   };
   op.samples = {sample_of({{3, 2}, {}, {2}}), sample_of({{4}, {}, {}})};
   return op;

@@ -100,9 +100,15 @@ struct OfTraceAttrs {
 
 struct ExamplesAttrs {
   std::int64_t axis = 0;
+  std::int64_t rows = 1;
+  std::int64_t count = -1;
 
   static constexpr auto fields() {
-    return std::tuple(defaulted("axis", &ExamplesAttrs::axis, "The axis."));
+    return std::tuple(
+        defaulted("axis", &ExamplesAttrs::axis, "The axis."),
+        defaulted("rows", &ExamplesAttrs::rows, "Rows per example, where there is a count."),
+        defaulted("count", &ExamplesAttrs::count,
+                  "Examples; may be a symbol. -1: as many as the axis is long."));
   }
 };
 

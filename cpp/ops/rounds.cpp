@@ -31,7 +31,7 @@ Inferred stack_rule(const InferArgs& args) {
     for (std::int64_t axis = 0; axis < attrs.ranks[i]; ++axis) type.shape.push_back(*size++);
     const std::int64_t* examples = &attrs.examples[3 * i];
     if (examples[0] >= 0) {
-      type.batch = {int(examples[0]) + 1, examples[1], int(examples[2] - kSymbols)};
+      type.batch = {int(examples[0]) + 1, examples[1], count_symbol(args.symbols, examples[2])};
     }
     inferred.types.push_back(std::move(type));
     inferred.placements.push_back(Placement(attrs.placements[i]));

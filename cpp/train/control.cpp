@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "ir/placement.h"
 #include "ops/control.h"
+#include "train/carry.h"
 
 namespace samegrad {
 namespace {
@@ -53,15 +53,13 @@ GraphPtr finish(Body& body, const Trace& outer, std::size_t own,
   return std::make_shared<Graph>(body.trace->finish_body(body.outputs, outer, own, captures));
 }
 
-// A result that only one branch keeps by examples is one of ordinary rows in both.
-void forget_examples(Body& a, Body& b) {
+// Gives the results of two branches one type, where they can have one.
+void join_types(Trace& outer, Body& a, Body& b) {
   for (std::size_t i = 0; i < a.outputs.size(); ++i) {
-    if (a.trace->type(a.outputs[i]).batched() == b.trace->type(b.outputs[i]).batched()) continue;
+    const auto joined = outer.joined_type(a.trace->type(a.outputs[i]), b.trace->type(b.outputs[i]));
+    if (!joined) continue;
     for (Body* body : {&a, &b}) {
-      const ValueType& type = body->trace->type(body->outputs[i]);
-      // Another number of rows would be a size that the other branch does not know.
-      if (!type.batched() || type.batch.rows_per_example != 1) continue;
-      body->outputs[i] = (*body->trace)("as_rows", {body->outputs[i]});
+      body->outputs[i] = body->trace->leave_as(body->outputs[i], *joined);
     }
   }
 }
@@ -72,19 +70,14 @@ std::vector<Tensor> results_of(Trace& trace, const Values& values, std::size_t c
   return results;
 }
 
-// A loop being traced: variables it writes become loop variables, and a loop variable that starts
-// equal on all replicas may differ after a round, so it is traced until nothing new comes up.
 class TracedLoop {
  public:
   TracedLoop(std::shared_ptr<Trace> outer, const TensorFunction& condition,
              const TensorFunction& body, const std::vector<Tensor>& variables)
-      : outer_(std::move(outer)), condition_fn_(condition), body_fn_(body) {
-    for (const Tensor& tensor : variables) {
-      initial_.push_back(outer_->lift(tensor));
-      placements_.push_back(outer_->program().placement(initial_.back()));
-    }
-    given_ = initial_.size();
-  }
+      : outer_(std::move(outer)),
+        condition_fn_(condition),
+        body_fn_(body),
+        carry_("while_loop", outer_, variables) {}
 
   std::vector<Tensor> run(std::int64_t maximum) {
     const std::int64_t ordinal = outer_->ordinal();
@@ -93,71 +86,32 @@ class TracedLoop {
       condition_ = trace(condition_fn_);
       body_ = trace(body_fn_);
       check_traced();
-    } while (grow());
+      differs_ = condition_.trace->program().varying(condition_.outputs[0]);
+    } while (carry_.join(*body_.trace, body_.outputs, differs_));
     return build(maximum);
   }
 
  private:
   Body trace(const TensorFunction& function) {
     Body body{std::make_shared<Trace>(outer_), {}};
-    std::vector<Tensor> arguments;
-    for (std::size_t i = 0; i < initial_.size(); ++i) {
-      const Value value = body.trace->add_body_argument(outer_->type(initial_[i]), placements_[i]);
-      if (i < given_) {
-        arguments.push_back(body.trace->tensor(value));
-      } else {
-        body.trace->preset(state_[i - given_], value);
-      }
-    }
-    call(*outer_, body, function, arguments);
+    call(*outer_, body, function, carry_.add_to(*body.trace));
     return body;
   }
 
   void check_traced() {
     check_value(condition_.outputs.size() == 1, "while_loop",
                 "the condition must be one bool: got ", condition_.outputs.size(), " results.");
-    check_value(body_.outputs.size() == given_, "while_loop", "the body must return the ", given_,
-                " loop variables: got ", body_.outputs.size(), " results.");
+    check_value(body_.outputs.size() == carry_.given(), "while_loop", "the body must return the ",
+                carry_.given(), " loop variables: got ", body_.outputs.size(), " results.");
     check_value(condition_.trace->written().empty(), "while_loop",
                 "the condition must not assign variables; assign them in the body.");
-    for (std::size_t i = 0; i < given_; ++i) {
-      const ValueType& before = outer_->type(initial_[i]);
-      const ValueType& after = body_.trace->type(body_.outputs[i]);
-      check_value(outer_->same_type(before, after), "while_loop", "loop variable ", i,
-                  " must keep its dtype and ", "shape: it was ", to_string(before), " and became ",
-                  to_string(after), ".");
-    }
-  }
-
-  // Whether the loop must be traced again.
-  bool grow() {
-    bool again = false;
-    for (const auto& variable : body_.trace->written()) {
-      if (contains(state_, variable)) continue;
-      state_.push_back(variable);
-      initial_.push_back(outer_->read(variable));
-      placements_.push_back(outer_->program().placement(initial_.back()));
-      again = true;
-    }
-    if (again) return true;
-    for (const auto& variable : state_) body_.outputs.push_back(body_.trace->read(variable));
-    // Where replicas do different numbers of rounds, everything may differ.
-    differs_ = condition_.trace->program().varying(condition_.outputs[0]);
-    for (std::size_t i = 0; i < placements_.size(); ++i) {
-      const Placement after =
-          differs_ ? Placement::kOwn : body_.trace->program().placement(body_.outputs[i]);
-      const Placement either = joined(placements_[i], after);
-      again = again || either != placements_[i];
-      placements_[i] = either;
-    }
-    return again;
   }
 
   std::vector<Tensor> build(std::int64_t maximum) {
     const std::vector<Value> captures = captures_of({&condition_, &body_});
-    Values inputs = initial_;
+    Values inputs = carry_.initial();
     inputs.insert(inputs.end(), captures.begin(), captures.end());
-    const std::size_t own = initial_.size();
+    const std::size_t own = carry_.size();
     WhileAttrs attrs;
     attrs.variables = std::int64_t(own);
     attrs.maximum = maximum;
@@ -165,21 +119,16 @@ class TracedLoop {
     const Values results = outer_->apply(
         OpRegistry::instance().get("while_loop"), inputs, attrs,
         {finish(condition_, *outer_, own, captures), finish(body_, *outer_, own, captures)});
-    for (std::size_t i = 0; i < state_.size(); ++i) {
-      outer_->write(state_[i], results[given_ + i]);
-    }
-    return results_of(*outer_, results, given_);
+    carry_.write(results);
+    return results_of(*outer_, results, carry_.given());
   }
 
   std::shared_ptr<Trace> outer_;
   const TensorFunction& condition_fn_;
   const TensorFunction& body_fn_;
-  std::size_t given_ = 0;
-  Values initial_;                     // of the loop variables, then of the written ones
-  std::vector<Placement> placements_;  // per loop variable
-  std::vector<std::shared_ptr<Variable>> state_;
+  Carry carry_;
   Body condition_, body_;
-  bool differs_ = false;
+  bool differs_ = false;  // replicas make different numbers of iterations
 };
 
 }  // namespace
@@ -205,7 +154,7 @@ std::vector<Tensor> traced_cond(const Tensor& condition, const TensorFunction& t
     // Branches that only print have no result; a node has one.
     if (body->outputs.empty()) body->outputs.push_back(body->trace->number(DType::kFloat32, 0));
   }
-  forget_examples(yes, no);
+  join_types(*outer, yes, no);
   const std::vector<Value> captures = captures_of({&yes, &no});
   Values inputs = {predicate};
   inputs.insert(inputs.end(), captures.begin(), captures.end());

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "ir/symbols.h"
-#include "ops/attributes.h"
+#include "ops/as_type.h"
 #include "train/check_numerics.h"
 #include "train/step.h"
 #include "train/trace.h"
@@ -224,16 +224,6 @@ Value Trace::argument_of(const Step& step, const RunOperands& operands, std::siz
   return known != kNoValue ? known : graph_.add_constant(step.binding().constants[own]);
 }
 
-// A size that this trace knows as a count of examples was a number to the program that ran.
-Value Trace::with_sizes_of(const ValueType& type, Value value) {
-  const Shape& shape = graph_.type(value).shape;
-  const bool same = type.batched() || std::equal(shape.begin(), shape.end(), type.shape.begin());
-  if (same) return value;
-  return (*this)(
-      "reshape", {value},
-      ReshapeAttrs{.shape = std::vector<std::int64_t>(type.shape.begin(), type.shape.end())});
-}
-
 std::vector<std::vector<Tensor>> Trace::record(Step& step, const RunOperands& operands,
                                                const std::vector<std::vector<Array>>& outputs,
                                                std::uint64_t number) {
@@ -244,7 +234,9 @@ std::vector<std::vector<Tensor>> Trace::record(Step& step, const RunOperands& op
     const ValueInfo& info = from.values[v];
     const auto index = std::size_t(info.index);
     if (info.source == Source::kArgument) {
-      map[v] = with_sizes_of(info.type, argument_of(step, operands, index));
+      map[v] = argument_of(step, operands, index);
+      // A size that this trace knows as a count of examples was a number to the program that ran.
+      if (!info.type.batched()) map[v] = as_type(*this, map[v], info.type);
     }
     if (info.source == Source::kVariable) map[v] = operands.variables[index];
     if (info.source != Source::kConstant) continue;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "ops/as_type.h"
 #include "ops/draws.h"
 #include "train/at_once.h"
 #include "train/check_numerics.h"
@@ -286,19 +287,18 @@ bool Trace::is_current(Variable& variable, Value value) const {
 }
 
 void Trace::write(const std::shared_ptr<Variable>& variable, Value value) {
-  const ValueType& type = graph_.type(value);
-  check_type(type.dtype == variable->dtype(), variable->name(), "holds ",
-             name_of(variable->dtype()), ": got ", name_of(type.dtype),
-             "; convert the value with samegrad.cast.");
-  check_value(type.shape == variable->shape() && !type.batched(), variable->name(), "has shape ",
-              to_string(variable->shape()), ": got a value of shape ", to_string(type.shape), ".");
+  const ValueType own{variable->dtype(), variable->shape(), {}}, type = graph_.type(value);
+  check_type(type.dtype == own.dtype, variable->name(), "holds ", name_of(variable->dtype()),
+             ": got ", name_of(type.dtype), "; convert the value with samegrad.cast.");
+  check_value(joined_type(own, type).has_value(), variable->name(), "has shape ",
+              to_string(own.shape), ": got a value of shape ", to_string(type.shape), ".");
   if (graph_.varying(value) && variable->component_count() == 1) {
     fail(ErrorKind::kRuntime, variable->name(),
          "is one variable for all replicas, but the value assigned to it may differ between them; "
          "reduce it first: replica_context.all_reduce(samegrad.distribute.ReduceOp.SUM, value).");
   }
   touched_[slot_of(variable)].second = true;
-  state_[variable.get()] = value;
+  state_[variable.get()] = as_type(*this, value, own);
 }
 
 void Trace::use(ValueUse::Kind kind, const Tensor& tensor) {

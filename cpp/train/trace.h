@@ -90,10 +90,10 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
 
   // Sizes that a body made of those outside are known outside too, and what it is bound to.
   void adopt_symbols(const Trace& body);
-  // samegrad::same_type, by the sizes that this trace knows.
-  bool same_type(const ValueType& a, const ValueType& b) {
-    return samegrad::same_type(graph_.symbols, a, b);
-  }
+  // samegrad::joined_type, by the sizes that this trace knows.
+  std::optional<ValueType> joined_type(const ValueType& a, const ValueType& b);
+  // Of a body: its result as one of a type that the outer trace knows.
+  Value leave_as(Value value, const ValueType& type);
   // Eager: what a run of a compiled step reads, as values of this trace; they keep what they are
   // though variables change. `constants`: the arrays that the traced function found outside.
   struct RunOperands {
@@ -222,7 +222,6 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   std::vector<std::vector<Tensor>> record_replicas(const RunOperands& operands,
                                                    const Graph& program,
                                                    const std::vector<std::vector<Array>>& outputs);
-  Value with_sizes_of(const ValueType& type, Value value);
   Value argument_of(const Step& step, const RunOperands& operands, std::size_t index);
   // Nodes [begin, end of the graph) of another graph, but for those whose results `map` knows;
   // run_of(run): the run of a call here.

@@ -1,5 +1,6 @@
 // Traces of branches and loops, which read what lies outside.
 #include "base/error.h"
+#include "ops/as_type.h"
 #include "train/trace.h"
 
 namespace samegrad {
@@ -21,6 +22,20 @@ void Trace::adopt_symbols(const Trace& body) {
   graph_.symbols.guards = body.graph_.symbols.guards;
   graph_.symbols.replicas = body.graph_.symbols.replicas;
   members_ = graph_.symbols.replicas.size();
+}
+
+std::optional<ValueType> Trace::joined_type(const ValueType& a, const ValueType& b) {
+  auto joined = samegrad::joined_type(graph_.symbols, a, b);
+  note_split();
+  return joined;
+}
+
+Value Trace::leave_as(Value value, const ValueType& type) {
+  if (this->type(value) == type) return value;
+  adopt_symbols(*outer_);
+  const Value result = as_type(*this, value, type);
+  outer_->adopt_symbols(*this);
+  return result;
 }
 
 void Trace::set_replicas(int replicas) {

@@ -36,8 +36,9 @@ class ElementForm:
             if self.infer:
                 self.learn(value)
             return
+        # The engine tells whether a count of examples is a number.
         same = len(sizes) == len(self.sizes) and all(
-            a is None or a == b for a, b in zip(self.sizes, sizes, strict=True)
+            a is None or b is None or a == b for a, b in zip(self.sizes, sizes, strict=True)
         )
         if not same:
             raise ValueError(

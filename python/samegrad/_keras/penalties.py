@@ -24,7 +24,7 @@ _REMEDY = "give the sum or the mean over all examples of one value for each"
 
 
 def penalty_of_output(regularizer: Any, loss: Any, output: Any) -> Tensor:
-    """The penalty of a layer's outputs, divided by the examples of all replicas.
+    """Return the penalty of a layer's outputs, divided by the examples of all replicas.
 
     Args:
         regularizer: What made the loss of the outputs.
@@ -37,7 +37,9 @@ def penalty_of_output(regularizer: Any, loss: Any, output: Any) -> Tensor:
     value = convert_to_tensor(loss)
     examples = as_examples(convert_to_tensor(output))
     several = in_replica_of_several()
-    count = tf.cast(elements_of(examples, (0,), several), value._dtype)
+    # A tensor that all replicas have alike has its examples on each of them, and so has its loss.
+    of_all = several and examples._varying
+    count = tf.cast(elements_of(examples, (0,), of_all), value._dtype)
     if several and value._varying:
         # The type says it where the graph is beyond what can be followed.
         summed = isinstance(regularizer, _SUMS) or is_sum(value)

@@ -11,6 +11,8 @@ import samegrad as tf
 from samegrad import _core
 from samegrad._control.row_loop import RowLoop
 from samegrad._keras.conversion import convert_to_tensor
+from samegrad._tensor.axes import counts_examples
+from samegrad._tensor.example_axis import as_examples
 from samegrad._tensor.tensor import Tensor
 
 
@@ -58,6 +60,9 @@ def rnn(
     steps = tree.flatten(rows)[0].shape[axis]
     kept = _mask(mask, input_length, steps, time_major, go_backwards)
     states = tree.map_structure(convert_to_tensor, initial_states)
+    if any(counts_examples(x, 1 - axis) for x in tree.flatten(rows)):
+        # Made of a number of examples, they have lost what it counts.
+        states = tree.map_structure(as_examples, states)
     rounds = _Rounds(
         step_function, states, tuple(constants or ()), zero_output_for_mask, return_all_outputs
     )

@@ -20,10 +20,13 @@ from samegrad._context import state as _context
 Scopes = list[tuple[str, Any]]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _CALL = "current_call_ctx"
+# Variables that get their first values when the outermost stateless scope ends.
+_PENDING = "uninitialized_variables"
+_BUILT = "_of_built"
 _SCOPES = frozenset({
     _CALL, "autocast_scope", "custom_objects_scope_dict", "in_tf_graph_scope", "name_scope_stack",
     "remat_scope_stack", "safe_mode_saving", "shared_objects/id_to_config_map",
-    "shared_objects/id_to_obj_map", "stateless_scope", "symbolic_scope", "uninitialized_variables",
+    "shared_objects/id_to_obj_map", "stateless_scope", "symbolic_scope", _PENDING,
     "use_legacy_config",
 })  # fmt: skip
 
@@ -57,12 +60,26 @@ def before_call() -> Scopes | None:
 
 
 def put_back(before: Scopes | None) -> None:
-    """Makes Keras's scopes what they were."""
+    """Make Keras's scopes what they were.
+
+    In a stateless scope that goes on, variables of what was built since stay pending.
+    """
     if before is not None:
         state = vars(global_state.GLOBAL_STATE_TRACKER)
+        built = [variable for variable in state.get(_PENDING) or () if hasattr(variable, _BUILT)]
         for name in _SCOPES:
             state.pop(name, None)
         state.update(before)
+        known = state.get(_PENDING) or []
+        if built and "stateless_scope" in state:  # `in` of a list would compare values
+            numbers = {id(variable) for variable in known}
+            state[_PENDING] = [*known, *(v for v in built if id(v) not in numbers)]
+
+
+def keep_pending() -> None:
+    """Keep the variables that are pending now, whatever fails around what made them."""
+    for variable in vars(global_state.GLOBAL_STATE_TRACKER).get(_PENDING) or ():
+        setattr(variable, _BUILT, True)
 
 
 def keeping_scopes(function: _Function) -> _Function:

@@ -9,7 +9,7 @@ from typing import Any
 from samegrad import _core
 from samegrad._autodiff.variable import Variable as EngineVariable
 from samegrad._autodiff.variable import step_of
-from samegrad._keras.scopes import before_call, keeping_scopes, put_back
+from samegrad._keras.scopes import before_call, keep_pending, keeping_scopes, put_back
 
 
 def building(owner: Any, build: Callable[[], object]) -> None:
@@ -35,6 +35,7 @@ def building(owner: Any, build: Callable[[], object]) -> None:
                 _restore(container, content)
             put_back(scopes)
             raise
+    keep_pending()
 
 
 def _copied(container: Any) -> Any:

@@ -1,0 +1,44 @@
+// Carry of a loop that is being traced: the values that each iteration takes and returns.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "train/trace.h"
+
+namespace samegrad {
+
+// The loop variables, then the variables that the body writes. What a value is in the first
+// iteration and in later ones may differ (without an example axis and with one, equal on all
+// replicas and not): the body is traced again until its results are what it takes.
+class Carry {
+ public:
+  Carry(const char* op_name, std::shared_ptr<Trace> outer, const std::vector<Tensor>& variables);
+
+  std::size_t size() const { return initial_.size(); }
+  // How many of them are loop variables.
+  std::size_t given() const { return given_; }
+  const Values& initial() const { return initial_; }
+
+  // The loop variables as arguments of a body, which has the written variables, too.
+  std::vector<Tensor> add_to(Trace& body) const;
+  // Joins the loop variables that the traced body returns to those that it took, and appends the
+  // written variables to them. Returns whether the body must be traced again. `differs`: replicas
+  // make different numbers of iterations.
+  bool join(Trace& body, Values& returned, bool differs);
+  // Assigns the written variables what they are after the loop.
+  void write(const Values& results) const;
+
+ private:
+  void add(Value value);
+  bool join_types(Trace& body, Values& returned);
+
+  const char* op_name_;
+  std::shared_ptr<Trace> outer_;
+  std::size_t given_;
+  Values initial_;
+  std::vector<Placement> placements_;
+  std::vector<std::shared_ptr<Variable>> written_;
+};
+
+}  // namespace samegrad
