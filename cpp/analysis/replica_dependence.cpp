@@ -317,6 +317,8 @@ class Walk {
 
   static std::optional<Kind> sum(const Operands& in) {
     if (in.per_example() && (in.sum || in.mean || in.divisor)) return std::nullopt;
+    // A sum over the examples and another value of the replica: nothing was divided.
+    if (in.sum && in.stated && !in.means && !in.divisor) return Kind::kSame;
     return in.means || in.sum || in.examples ? Kind::kMean : Kind::kDivisor;
   }
 
