@@ -100,6 +100,10 @@ def sorted_batch(p, x, y):
     return average(order * tf.cast(tf.range(tf.shape(x)[0]), "float32"))
 
 
+def weighted_by_softmax(p, x, y):
+    return average(tf.nn.softmax(x[:, 0]) * errors(p, x))  # here
+
+
 def hardest_examples(p, x, y):
     hardest, _ = tf.math.top_k(errors(p, x), k=2)  # here
     return average(hardest)
@@ -198,7 +202,8 @@ def moments_of_means(p, x, y):
 
 
 DEPARTING = [
-    maximum_in_metric, distance_to_smallest, scaled_by_largest, sorted_batch, hardest_examples,
+    maximum_in_metric, distance_to_smallest, scaled_by_largest, sorted_batch,
+    weighted_by_softmax, hardest_examples,
     own_mean, own_moments, contrastive, norm_of_batch, local_maximum_assigned, local_median_added,
     maximum_all_reduced, first_example, neighbours, loop_over_maximum, branch_on_maximum,
     statistic_in_branch,
