@@ -11,7 +11,7 @@
 namespace samegrad {
 namespace {
 
-// What a value is made of, each kind ahead of those that it gives way to.
+// Dependence of a value on its replica, in order of precedence.
 enum class Kind : std::uint8_t {
   kSame,      // as on one device, or what the program says of this replica
   kPosition,  // positions of examples in the replica
@@ -54,7 +54,7 @@ class Findings {
     return at->second;
   }
 
-  // Whether only numbers of examples are among them.
+  // Only numbers of examples are among them.
   bool are_counts(const std::vector<int>& origins) const {
     return std::ranges::all_of(origins, [&](int origin) {
       return list_[std::size_t(origin)].statistic == ReplicaDependence::Statistic::kCount;
@@ -189,7 +189,7 @@ class Walk {
     return kind ? fact_of(*kind, node, in) : statistic(node, in);
   }
 
-  // What the operands that all replicas share bring with them: a mean of means.
+  // The fact of the operands that all replicas share: a mean of means.
   Fact of_replicated(const Node& node) const {
     Fact found;
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
@@ -199,7 +199,7 @@ class Walk {
     return found;
   }
 
-  // Whether the program chooses by the replica: a statistic times (replica_id == 0), say.
+  // True if the program chooses by the replica: a statistic times (replica_id == 0), say.
   bool states_replica(const Node& node, const Operands& in, Value output) const {
     const Scaling rule = node.op->scaling;
     const bool chooses = rule == Scaling::kProduct || rule == Scaling::kChoice;
@@ -226,7 +226,7 @@ class Walk {
            });
   }
 
-  // Of a value that is the replica's own; none: a statistic.
+  // Return the kind of a value that is the replica's own, or nothing for a statistic.
   std::optional<Kind> kind_of(const Node& node, const Operands& in, Value output) const {
     if (needs_examples(node, in, output)) return std::nullopt;
     const Scaling rule = node.op->scaling;
@@ -267,7 +267,7 @@ class Walk {
     }
   }
 
-  // Whether it combines examples of the replica otherwise than by adding them up.
+  // True if it combines examples of the replica otherwise than by a sum.
   bool needs_examples(const Node& node, const Operands& in, Value output) const {
     if (!in.per_example()) return false;
     if (has_own_sizes(graph_.type(output))) return !node.op->has(kAliases);
@@ -278,12 +278,12 @@ class Walk {
     return whole && !in.position && !in.stated && !in.gathered;
   }
 
-  // Whether examples are taken out where Python knows their number, and so takes each of them.
+  // True if examples are taken out where Python knows their number, and so takes each of them.
   static bool picks_each(const Node& node, const Operands& in) {
     return in.counted && node.op->scaling == Scaling::kSum;
   }
 
-  // Whether the batches of a replica are put one behind the other: another order of the examples.
+  // True if the batches of a replica are concatenated: another order of the examples.
   bool joins_batches(const Node& node, Value output) const {
     const ValueType& type = graph_.type(output);
     return node.op->scaling == Scaling::kSum && type.batched() &&
@@ -301,7 +301,7 @@ class Walk {
     return false;
   }
 
-  // Whether positions are what the sum is of; else they say which elements.
+  // True if the sum is over positions; otherwise they select elements.
   bool scales_position(const Node& node) const {
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       if (node.op->scales(k) && facts_[node.inputs[k]].kind == Kind::kPosition) return true;
@@ -409,7 +409,7 @@ class Walk {
     }
   }
 
-  // What a condition of control flow makes of the results: how long it goes on differs, too.
+  // A condition that differs makes statistics of the results: the number of iterations differs.
   // A loop over the replica's examples goes on for as many rounds.
   Fact predicate(const Node& node, Fact fact) const {
     const auto* control = node.attrs.get_if<ControlAttrs>();

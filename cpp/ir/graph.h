@@ -45,11 +45,11 @@ enum class Locality : std::uint8_t {
   kCount,         // the number of examples, of which none is read
   kWhole          // everything else: needs all examples of the replica, or has none
 };
-// Whether each example is computed independently of the others.
+// True if each example is computed independently of the others.
 constexpr bool is_per_example(Locality locality) {
   return locality == Locality::kExample || locality == Locality::kInnerExample;
 }
-// Whether a loop can compute some examples at a time.
+// True if a loop can compute some examples at a time.
 constexpr bool has_tiles(Locality locality) {
   return locality == Locality::kExample || locality == Locality::kTree;
 }

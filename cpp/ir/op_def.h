@@ -165,7 +165,7 @@ struct OpDef {
   Values (*decompose)(const VjpArgs& args) = nullptr;
   // Collectives other than the all-reduce: with the values of all replicas at hand.
   void (*exchange)(const ExchangeArgs& args) = nullptr;
-  // Whether the exchange reads the operands of the first replica alone.
+  // True if the exchange reads the operands of the first replica alone.
   bool exchanges_first = false;
   Scaling scaling = Scaling::kNone;
   std::uint32_t scaled = ~0u;  // operands (bit mask) that it is about, all others being parameters

@@ -37,7 +37,7 @@ bool has_own_sizes(const Graph& graph, const ValueType& type) {
   return false;
 }
 
-// Of a result where operands are rows of each replica's examples: its locality alone decides.
+// Return the placement of a result of rows of each replica: its locality alone decides.
 Placement of_rows(const Node& node, const Inferred& inferred, const ValueType& type) {
   switch (node.locality) {
     case Locality::kExample:

@@ -45,7 +45,7 @@ OpDef full_like_row() {
   return op;
 }
 
-// Whether the sizes are the same on all replicas, whatever the operands are.
+// True if the sizes are the same on all replicas, whatever the operands are.
 bool has_common_sizes(const InferArgs& args, const ValueType& type) {
   return std::ranges::none_of(
       type.shape, [&](std::int64_t size) { return differs_between_replicas(args.symbols, size); });

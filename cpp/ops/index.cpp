@@ -222,7 +222,7 @@ void check_along(const InferArgs& args, const ValueType& x, const ValueType& ind
               ": got ", shapes_of_operands(args), ".");
 }
 
-// Whether the lines along the axis are parts of single examples.
+// True if the lines along the axis are parts of single examples.
 bool has_own_lines(const InferArgs& args, int axis) {
   return args.in[0].batch.axis != axis && has_aligned_examples(args, args.in[0].shape.rank());
 }

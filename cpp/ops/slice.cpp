@@ -146,7 +146,7 @@ ValueType sliced(const InferArgs& args, ValueType x, const Slices& s) {
   return x;
 }
 
-// Whether each example of x has its part.
+// True if each example of x has its slice.
 bool keeps_examples(const ValueType& x, const Slices& s) {
   return x.batched() && s.takes_all(x.batch.axis);
 }

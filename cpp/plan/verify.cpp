@@ -79,7 +79,7 @@ class Verifier {
   }
 
   PerNode<bool> needed_nodes() const;
-  // What runs a node: a number for each step, and one for all steps of a row update; -1: nothing.
+  // Return the step of each node, one number for all steps of a sparse update; -1: no step.
   PerNode<std::int64_t> owners() const;
   std::vector<Value> made_by(const PlanStep& step) const;
   Value old_value_of(SlotId variable) const;
@@ -314,7 +314,7 @@ Value Verifier::old_value_of(SlotId variable) const {
   return kNoValue;
 }
 
-// Whether a node may write the result where an operand that it reads is.
+// True if a node may write its result over an operand that it reads.
 bool Verifier::may_lie_on(NodeId n, Value result, Value operand_root) const {
   const Node& node = graph_.nodes[n];
   if (!node.op->has(kElementwise)) return false;
@@ -327,7 +327,7 @@ bool Verifier::may_lie_on(NodeId n, Value result, Value operand_root) const {
   return true;
 }
 
-// Whether a node that runs side by side with another one reads a value.
+// True if a node that runs in parallel with another one reads a value.
 bool Verifier::others_read(const PlanStep& step, NodeId writer, Value root) const {
   return std::ranges::any_of(step.nodes, [&](NodeId n) {
     bool reads = false;

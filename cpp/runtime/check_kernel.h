@@ -35,11 +35,11 @@ class KernelCheck {
 // Folds the examples of a reduction a second time, in other pieces and one block.
 class TreeCheck {
  public:
-  // Of the examples [begin, end).
+  // Checks the reduction of the examples [begin, end).
   TreeCheck(const TreeReduction& reduction, std::int64_t begin, std::int64_t end);
   TreeCheck(const TreeCheck&) = delete;
   TreeCheck& operator=(const TreeCheck&) = delete;
-  // As TreeAccumulator has it.
+  // Takes the arguments of TreeAccumulator::feed.
   void feed(const void* operands, std::int64_t first, std::int64_t begin, std::int64_t end,
             Scratch& scratch);
   // Compares with the engine's own state of all examples.

@@ -111,7 +111,7 @@ Executable::Lease::Lease(Executable& executable, const Call& call, int threads)
   std::vector<std::unique_ptr<Context>>& idle = contexts->idle;
   auto found =
       std::ranges::find_if(idle, [&](const auto& one) { return one->is_bound_to(call, threads); });
-  // Of other counts the one that was used longest ago, once there are enough of them.
+  // Once enough are kept, reuse the least recently used one, which has other counts.
   if (found == idle.end() && idle.size() >= kKeptCounts) found = idle.begin();
   if (found == idle.end()) {
     idle.reserve(contexts->made + 1);  // so that giving it back cannot fail

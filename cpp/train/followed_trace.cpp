@@ -20,7 +20,7 @@ struct Importing {
   bool& flag_;
 };
 
-// What nodes from `begin` on take from before it.
+// Return the values that nodes from `begin` on take from before it.
 Values operands_of(const Graph& graph, NodeId begin) {
   PerValue<bool> seen(graph.values.size(), false);
   Values operands;

@@ -28,7 +28,7 @@ struct Tensor {
   ValueType type;  // of an array: the concrete shape
   Array array;
   std::shared_ptr<Trace> trace;  // the trace it belongs to, if it has no array
-  // Of an array: the number of the trace that used it first, under a tape; 0: none. With `value` it
+  // Under a tape: the number of the trace that used the array first; 0: no trace. With `value` it
   // names the array in all other traces, so that any number of tapes know it.
   mutable std::uint64_t recorded = 0;
   mutable Value value = kNoValue;
@@ -68,7 +68,7 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
 
   // RuntimeError if the tensor belongs to a trace that this one is not a part of.
   void check_inside(const Tensor& tensor) const;
-  // Whether the tensor is a value of this trace already.
+  // True if the tensor is a value of this trace already.
   bool knows(const Tensor& tensor) const;
   // The tensor as a value of this trace, which it stays at each later use.
   Value identify(const Tensor& tensor);
@@ -92,7 +92,7 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   void adopt_symbols(const Trace& body);
   // samegrad::joined_type, by the sizes that this trace knows.
   std::optional<ValueType> joined_type(const ValueType& a, const ValueType& b);
-  // Of a body: its result as one of a type that the outer trace knows.
+  // Convert the result of a body to a type that the outer trace knows.
   Value leave_as(Value value, const ValueType& type);
   // Eager: what a run of a compiled step reads, as values of this trace; they keep what they are
   // though variables change. `constants`: the arrays that the traced function found outside.
@@ -109,7 +109,7 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
                                           std::uint64_t number);
 
   // Eager: while another eager trace is current on top of this one, whose tapes are recording, too.
-  // What the other one records becomes nodes of this one by import_followed().
+  // import_followed() makes nodes of this trace from what the other one records.
   void follow(const std::shared_ptr<Trace>& other);
   void unfollow(const Trace& other);
   void import_followed() {
@@ -172,9 +172,9 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   // and nothing else (no write, no print). TypeError for values of a body and, unless `anywhere`,
   // while a body is traced, whose Python does not run when the body does.
   std::vector<Array> evaluate(Value value, bool anywhere = false);
-  // What the value is on the first replica in the step at hand: a variable begins with it. What
-  // makes it runs as a step of its own. ValueError for values of a body, and for those that depend
-  // on arguments which are not `given` but stand for others.
+  // Return the value of the first replica in the present step, as a variable's initial value. The
+  // nodes that compute it run as a step of their own. ValueError for values of a body, and for
+  // those that depend on arguments which are not `given` but stand for others.
   Array initial_value(const Tensor& tensor, const std::vector<std::vector<Array>>& arguments,
                       bool given);
 
@@ -299,7 +299,7 @@ class TraceScope {
   TraceScope& operator=(const TraceScope&) = delete;
 
   void replace(const std::shared_ptr<Trace>& fresh);
-  // What the trace that follows has not got yet.
+  // Import the nodes that the following trace lacks.
   void import() const {
     if (below_) below_->import_followed();
   }
@@ -357,8 +357,8 @@ class Tape {
   void close_window();
   bool in_window(NodeId node) const;
   Values values_of(const Origin& source, const Values& targets, const PerValue<bool>& tracked);
-  // What depends on what the tape watched then or on variables; `missed`: the nodes that came
-  // before what they use was watched.
+  // Mark the values that depend on watched values or variables; `missed`: the nodes that were
+  // recorded before their operands were watched.
   PerValue<bool> tracked(PerNode<bool>& missed) const;
 
   bool persistent_;

@@ -66,7 +66,7 @@ class Member:
         return f"{self.op}({shapes}; {dict(self.attrs)})"
 
     def results(self, inputs: list[tf.Tensor]) -> list[tf.Tensor]:
-        """What the operation makes of its operands."""
+        """Return the results of the operation for its operands."""
         made = getattr(_core.ops, self.op)(*inputs, **dict(self.attrs))
         return list(made) if isinstance(made, list | tuple) else [made]
 
@@ -94,7 +94,7 @@ class Member:
         return [linear] if whole is None else [linear, tf.square(whole)]
 
     def is_valid(self) -> bool:
-        """Whether the operation's rule takes these shapes."""
+        """Return whether the operation's rule takes these shapes."""
         inputs = []
         for operand in self.operands:
             ones = np.ones(operand.shape, "float32" if operand.dtype in FLOATS else operand.dtype)

@@ -34,7 +34,7 @@ EDGE = 3
 
 
 def squared(case: Case) -> Case:
-    """As many rows as steps, columns and units."""
+    """Return a batch with as many rows as steps, columns and units."""
     inputs = tuple(x[(slice(EDGE),) * x.ndim] for x in case.inputs)
     sizes = {"units": EDGE} if "units" in case.arguments else {}
     return case._replace(arguments={**case.arguments, **sizes}, inputs=inputs)
@@ -45,7 +45,7 @@ def is_squared(case: Case) -> bool:
 
 
 def met(case: Case) -> Case:
-    """As many rows as the size that the case has most often, the largest of several."""
+    """Return a batch whose rows are the most frequent size of the case, the largest of several."""
     sizes = [size for x in case.inputs for size in x.shape[1:]]
     sizes += [x for x in case.arguments.values() if type(x) is int]
     counted = Counter(size for size in sizes if 2 < size < ROWS)
@@ -82,7 +82,7 @@ class Model(tf.keras.Model):  # type: ignore[misc,name-defined]
 
 
 def step_of(model: Any) -> Step:
-    """What a step of training computes of rows: results and gradients of rows, then of weights."""
+    """Return results and gradients of the rows, then of the weights, of a training step."""
 
     def step(*rows: Any) -> Any:
         rows = tuple(tf.convert_to_tensor(x) for x in rows)
@@ -102,12 +102,12 @@ def step_of(model: Any) -> Step:
 
 
 def eager(step: Step, inputs: tuple[np.ndarray, ...]) -> Iterator[tuple[str, list[Any]]]:
-    """What eager code gives, which adds up the gradients of loops in another order."""
+    """Return the eager results: the gradients of loops are summed in another order."""
     yield "eager tensors", step(*(tf.constant(x) for x in inputs))
 
 
 def alone(step: Step, inputs: tuple[np.ndarray, ...]) -> Iterator[tuple[str, list[Any]]]:
-    """What each way to feed a function on one device gives."""
+    """Return the results of each way to feed a function on one device."""
     tensors = [tf.constant(x) for x in inputs]
     traced = tf.function(step)
     yield "tensors", traced(*tensors)
@@ -120,7 +120,7 @@ def alone(step: Step, inputs: tuple[np.ndarray, ...]) -> Iterator[tuple[str, lis
 def on_replicas(
     strategy: Any, step: Step, inputs: tuple[np.ndarray, ...], mirrored: bool
 ) -> Iterator[tuple[str, list[Any]]]:
-    """What ways to feed two replicas give: unequal shares of rows, or all rows for each of them."""
+    """Return the results on two replicas: unequal batches, or all rows for each of them."""
     local = strategy.experimental_local_results
 
     def joined(found: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Where two values become one (branches, loops, arrays, variables), either may have examples.
+"""Joints of two values (branches, loops, arrays, variables), either of which may have examples.
 
 Each joint takes two values of five rows and five columns: plain ones, examples, what only has the
 rows of examples, and examples on the second axis. What comes out is what eager code computes of
@@ -73,7 +73,7 @@ def written_in_python(a: Any, b: Any, n: Any) -> Any:
 
 
 def scanned(a: Any, b: Any, n: Any) -> Any:
-    """What a scan carries and makes."""
+    """Return the carry and the results of a scan."""
     return tf.scan(lambda h, e: h * e + b, tf.constant([0.5, 2.0, 1.5]), a)
 
 
@@ -139,7 +139,7 @@ def arrays_of(values: Any) -> list[np.ndarray]:
 
 
 def on_replicas(joint: Joint, sides: tuple[str, str], counts: tuple[int, ...]) -> list[list[Any]]:
-    """What each replica has, of so many examples."""
+    """Return the local values of so many examples."""
     strategy = tf.distribute.MirroredStrategy(replicas=len(counts))
     parts = [X[:count] * (i + 1) for i, count in enumerate(counts)]
     given = strategy.experimental_distribute_values_from_function(

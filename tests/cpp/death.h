@@ -8,7 +8,7 @@
 #include <csignal>
 #include <string>
 
-// What a call prints to the standard error before it aborts; "" if it does not abort.
+// Return the standard error of a call that aborts; "" if it does not abort.
 template <class F>
 std::string said_before_abort(const F& f) {
   std::array<int, 2> ends;

@@ -126,7 +126,7 @@ def program(seed: int, length: int = 26) -> list[list[Any]]:
 
 
 class _Tape:
-    """What one tape has recorded: identities of values, and operations in their order."""
+    """Record of one tape: identities of values, and operations in their order."""
 
     def __init__(self) -> None:
         self.tracked: set[int] = set()

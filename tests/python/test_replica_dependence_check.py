@@ -79,7 +79,7 @@ def found(program, *args, **kwargs):
 
 
 def errors(p, x):
-    """Of each example."""
+    """Return the error of each example."""
     return tf.reduce_sum(tf.square(x @ p.w), axis=1)
 
 

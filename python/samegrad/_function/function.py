@@ -327,7 +327,7 @@ class Function:
             return reads.with_traceback(None)
 
     def _traced_before(self, args: Any, kwargs: dict[str, Any]) -> bool:
-        """Whether there is a program for these objects: a method has calls of each object."""
+        """Return whether these objects have a program: a method has calls of each object."""
         objects = _objects_of(_core.Arguments(args, kwargs).key)
         return any(
             isinstance(known, TracedProgram) and _objects_of(key[0]) == objects

@@ -158,10 +158,10 @@ class Dataset(Keeping):
         """
         if not 1 <= len(args) <= 3:
             raise TypeError(
-                f"[Dataset.range] one to three whole numbers are needed: got {len(args)}; the "
+                f"[Dataset.range] one to three integers are needed: got {len(args)}; the "
                 "call is Dataset.range(start, stop, step)."
             )
-        bounds = [whole(arg, "the bounds are whole numbers") for arg in args]
+        bounds = [whole(arg, "the bounds are integers") for arg in args]
         if len(bounds) == 3 and bounds[2] == 0:
             raise InvalidArgumentError("[Dataset.range] step must not be 0: got 0.")
         numbers = range(*bounds)

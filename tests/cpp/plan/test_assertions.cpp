@@ -1,4 +1,4 @@
-// What unions, views and kernels promise is asserted.
+// Assertions of unions, views and kernels.
 #ifdef SAMEGRAD_ASSERTIONS
 
 #include "check.h"
@@ -14,7 +14,7 @@ bool has(const std::string& text, const char* part) {
   return text.find(part) != std::string::npos;
 }
 
-// What a check of one call of a kernel says.
+// Return the message of a check of one kernel call.
 std::string said_of(Kernel kernel, std::int64_t examples = 0, bool in_place = false) {
   OpDef op = sum_op();
   op.name = "faulty";

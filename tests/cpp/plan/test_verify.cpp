@@ -36,7 +36,7 @@ struct StepPlan {
     }
     return {};
   }
-  // As join_small_nodes does.
+  // Does the work of join_small_nodes.
   void join(Value to, Value from) {
     const StepId gone = step(from);
     plan.steps[step(to)].kind = Kind::kNodes;

@@ -1,4 +1,4 @@
-"""What TensorFlow reads of BMP, WAV and JPEG files: recorded by record_tensorflow_files.py."""
+"""BMP, WAV and JPEG files are read as by TensorFlow (record_tensorflow_files.py)."""
 
 import base64
 import json

@@ -62,7 +62,6 @@ OTHER_VALUES = {
     "clip_by_value lists behind": "the lower bound is above the upper one, which wins here",
     **{f"signal.{name} {kind}": OF_INTEGERS for name in ("fft", "ifft", "irfft")
        for kind in ("ints", "bools")},
-    **{f"math.nextafter {kind}": OF_INTEGERS for kind in ("ints", "bools")},
     **{f"nn.{name} ints": "losses are floats" for name in (
         "compute_average_loss", "scale_regularization_loss")},
 }  # fmt: skip
@@ -99,7 +98,7 @@ def test_an_argument_means_what_it_means_in_tensorflow(name):
 
 
 def test_calls_by_position_have_the_values_of_tensorflow():
-    """Of functions that take these operands: what is refused is another test's."""
+    """Functions that take these operands; refusals have another test."""
     compared, other = 0, {}
     for name, kind, needed in calls(RECORDED["signatures"]):
         expected = RECORDED["values"].get(f"{name} {kind}")
