@@ -9,11 +9,15 @@ from __future__ import annotations
 import collections
 import os
 import pathlib
+import signal
 import sys
 
 import pytest
 
 os.environ.setdefault("SAMEGRAD_VERIFY", "1")
+# A shell starts background jobs with SIGINT ignored, which programs of the tests would inherit.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 # Plans are asserted as they are for caches of these sizes, on any machine.
 os.environ.setdefault("SAMEGRAD_MACHINE", "l1=32k,l2=1m,l3=32m")
 

@@ -139,6 +139,16 @@ class Walk {
     }
   }
 
+  // True if all examples have one value: a node that reads no operand, as ones_like, made it.
+  bool is_uniform(Value value) const {
+    const Node* node = graph_.producer(value);
+    if (!node || node->inputs.empty() || node->op->has(kRandomOp)) return false;
+    for (std::size_t k = 0; k < node->inputs.size(); ++k) {
+      if (node->op->reads(k)) return false;
+    }
+    return true;
+  }
+
   Operands operands_of(const Node& node) const {
     Operands found;
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
@@ -156,7 +166,9 @@ class Walk {
       if (fact.kind == Kind::kPosition) {
         found.position = true;
       } else if (fact.kind == Kind::kSame) {
-        found.examples |= batched;
+        const bool uniform = batched && is_uniform(input);
+        found.position |= uniform;
+        found.examples |= batched && !uniform;
         found.sum |= !batched && graph_.placement(input) == Placement::kPartial;
         found.stated |= graph_.placement(input) == Placement::kOwn;
         found.ordinary |= !batched && has_own_sizes(type);
@@ -243,10 +255,9 @@ class Walk {
       if (in.stated) return Kind::kSame;
       if (!in.per_example()) return Kind::kPosition;  // made of types alone
       // Each example with all examples; or examples on an ordinary axis, as loops read them.
-      const bool with_all = in.gathered && rule == Scaling::kProduct;
       const bool as_they_are =
           node.op->has(kAliases) || picks_each(node, in) || joins_batches(node, output);
-      return with_all || as_they_are ? std::optional(Kind::kSame) : std::nullopt;
+      return in.gathered || as_they_are ? std::optional(Kind::kSame) : std::nullopt;
     }
     const bool batched = graph_.type(output).batched();
     if (batched && in.mean && rule != Scaling::kQuotient) return std::nullopt;

@@ -376,6 +376,7 @@ void register_tape(py::module_& m) {
       .def("__exit__", [](Tape& tape, const py::args& /*error*/) { tape.stop(); })
       .def("_reset", &Tape::reset)
       .def("_watch", &Tape::watch)
+      .def("_reads_since", &Tape::reads_since, py::arg("count"))
       .def("_value_of",
            [](Tape& tape, const std::shared_ptr<Variable>& variable) {
              return with_state(StateLock::Use::kRead, [&] { return tape.target(variable); });

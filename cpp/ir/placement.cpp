@@ -82,6 +82,8 @@ Placement placement_of(const Graph& graph, const Node& node, const Inferred& inf
   const ValueType& type = inferred.types[result];
   if (!inferred.placements.empty()) return inferred.placements[result];
   if (node.op->has(kCollective) || node.op->has(kReplicaInvariant)) return Placement::kReplicated;
+  // An alias has the memory of its operand: one array where all replicas share it.
+  if (node.op->has(kAliases) && !graph.varying(node.inputs[0])) return Placement::kReplicated;
   const Operands operands = operands_of(graph, node);
   if (operands.own || node.op->has(kReplicaDependent) || has_own_sizes(graph, type)) {
     return Placement::kOwn;

@@ -64,6 +64,11 @@ class Verifier {
     check_value(inferred.locality == node.locality, node.op->name, "should be of locality ",
                 int(inferred.locality), " but is of ", int(node.locality), ".");
     for (std::size_t i = 0; i < node.outputs.size(); ++i) check_result(n, i, inferred);
+    if (!node.op->has(kAliases)) return;
+    // An alias has the memory of its operand: one array, or one for each replica.
+    check_value(graph_.varying(node.outputs[0]) == graph_.varying(node.inputs[0]), node.op->name,
+                "an alias must differ between replicas as its operand does: got one of %",
+                node.inputs[0], " that does not.");
   }
 
   void check_result(NodeId n, std::size_t i, const Inferred& inferred) {

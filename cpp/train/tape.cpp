@@ -105,6 +105,14 @@ void Tape::watch(const Tensor& tensor) {
   watched_.emplace_back(trace_->program().nodes.next_id(), value);
 }
 
+std::vector<std::shared_ptr<Variable>> Tape::reads_since(std::size_t count) {
+  if (!trace_) return {};
+  check_alive();
+  trace_->import_followed();
+  const auto& reads = trace_->counted_reads();
+  return {reads.begin() + std::ptrdiff_t(std::min(count, reads.size())), reads.end()};
+}
+
 Tensor Tape::target(const std::shared_ptr<Variable>& variable) {
   check_recorded();
   return trace_->tensor(trace_->read(variable));

@@ -335,6 +335,8 @@ class Tape {
     std::optional<Scope> quiet_;
   };
   void watch(const Tensor& tensor);
+  // The variables that its trace read after the first `count` reads, in order.
+  std::vector<std::shared_ptr<Variable>> reads_since(std::size_t count);
   // The variable as a target: what it was last read as.
   Tensor target(const std::shared_ptr<Variable>& variable);
   // One gradient per source (a tensor or a variable), absent where it is not connected.

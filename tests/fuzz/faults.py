@@ -239,8 +239,9 @@ struct CallHash {
     Fault(
         "replica 0's count is a size of every replica",
         "cpp/ops/replica_context.cpp",
-        "inferred.of_rows = Placement::kOwn;",
-        "inferred.of_rows = Placement::kReplicated;",
+        "differs_between_replicas(args.symbols, x.shape[axis])) {\n",
+        "differs_between_replicas(args.symbols, x.shape[axis])) {\n"
+        "      inferred.placements = {Placement::kReplicated};\n",
     ),
     Fault(
         "values are made in the sizes of replica 0",

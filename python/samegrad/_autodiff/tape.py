@@ -109,13 +109,7 @@ class GradientTape(_core.Tape):
         return tuple(in_order_of_creation(found.values()))
 
     def _cells_read(self) -> list[Any]:
-        if self._first_read is None:
-            return []
-        try:
-            with _core.no_trace(), _core.recording(self):
-                return _core.reads_since(self._first_read)
-        except ValueError:  # it is recording now
-            return _core.reads_since(self._first_read)
+        return [] if self._first_read is None else self._reads_since(self._first_read)
 
     def gradient(
         self,

@@ -44,7 +44,7 @@ _PRIVATE = "it is a private part of TensorFlow: use the public name"
 
 # Functions that refuse ragged tensors, which TensorFlow's take.
 NOT_RAGGED = (
-    "data.Dataset.from_tensors", "dtypes.complex", "image.resize", "math.unsorted_segment_max",
+    "dtypes.complex", "image.resize", "math.unsorted_segment_max",
     "math.unsorted_segment_mean", "math.unsorted_segment_min", "math.unsorted_segment_prod",
     "math.unsorted_segment_sqrt_n", "math.unsorted_segment_sum", "ragged.stack", "shape", "stack",
     "strings.bytes_split", "strings.format", "strings.split", "strings.unicode_decode",
@@ -104,8 +104,6 @@ REASONS = {
     "linalg.eigvals": _EIGENVALUES,
     "linalg.sqrtm": "of symmetric matrices compute it with eigh",
     "linalg.logm": "of symmetric matrices compute it with eigh",
-    "from_tensors.SparseTensor": _DENSE,
-    "from_tensor_slices.SparseTensor": _DENSE,
     "Variable.SparseTensor": _DENSE,
     **{f"{name}.RaggedTensor": _RAGGED for name in NOT_RAGGED},
     "function.RaggedTensorSpec": _RAGGED,

@@ -55,10 +55,7 @@ def scan(pieces: Sequence[Piece]) -> list[Use]:
 
 # Functions, and what they refuse that TensorFlow's take: objects of these classes.
 _REFUSED = (
-    (
-        "SparseTensor()",
-        ("data.Dataset.from_tensors", "data.Dataset.from_tensor_slices", "Variable"),
-    ),
+    ("SparseTensor()", ("Variable",)),
     ("RaggedTensor()", NOT_RAGGED),
     ("RaggedTensorSpec()", ("function", "data.Dataset.from_generator", "TensorArray")),
 )

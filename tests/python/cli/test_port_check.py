@@ -317,8 +317,8 @@ def test_the_status_reaches_the_shell(tmp_path):
          ["4 tf.ConcreteFunction.structured_nope"]),
         ("s = tf.sparse.SparseTensor([[0]], [1], [3])\n"
          "tf.data.Dataset.from_tensor_slices((s, [1]))\n"
-         "tf.data.Dataset.from_tensors([tf.sparse.to_dense(s)])",
-         ["3 tf.data.Dataset.from_tensor_slices.SparseTensor"]),
+         "tf.Variable(s)\ntf.Variable(tf.sparse.to_dense(s))",
+         ["4 tf.Variable.SparseTensor"]),
         ("r = tf.ragged.constant([[1], [2, 3]])\n"
          "tf.concat([r, r], 1).to_list(), tf.reduce_sum(r, 1).numpy()\n"
          "tf.strings.split(r), tf.shape(r)\ntf.stack([r, x])\nr.nope\n"

@@ -55,9 +55,8 @@ def samegrad_step(
         before = [v.numpy() for v in variables]
         arguments = _arguments(strategy, shares)
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", tf.errors.LossNormalizationWarning
-            )  # the verdict says it
+            for said in (tf.errors.LossNormalizationWarning, tf.errors.ReplicaDependenceWarning):
+                warnings.simplefilter("ignore", said)  # the diagnosis says it
             loss = strategy.run(replica_step, args=arguments)
         reported = None if loss is None else float(strategy.reduce("SUM", loss, axis=None))
         after = [v.numpy() for v in variables]
