@@ -26,6 +26,14 @@ _seconds: collections.Counter[str] = collections.Counter()  # by file
 _tests: collections.Counter[str] = collections.Counter()
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Start files in alphabetical order: xdist would start those with the fewest tests last.
+
+    These are the longest: the C++ build, Keras's own tests, the wheel.
+    """
+    config.option.loadscopereorder = False
+
+
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Add the time of a setup, a test or a teardown to its file."""
     file = report.nodeid.partition("::")[0]
