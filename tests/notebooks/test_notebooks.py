@@ -27,6 +27,9 @@ def test_a_notebook_runs(path, tmp_path, monkeypatch):
     book = nbformat.read(path, as_version=4)
     resources = {"metadata": {"path": str(tmp_path)}}
     nbclient.NotebookClient(book, timeout=600, kernel_name="python3", resources=resources).execute()
+    outputs = [out for cell in book.cells for out in cell.get("outputs", [])]
+    shown = "".join(out.get("text", "") for out in outputs)
+    assert "ReplicaDependenceWarning" not in shown
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
