@@ -12,7 +12,7 @@ namespace samegrad {
 namespace {
 
 // Dependence of a value on its replica, in order of precedence.
-enum class Kind : std::uint8_t {
+enum class Dependence : std::uint8_t {
   kSame,      // as on one device, or what the program says of this replica
   kPosition,  // positions of examples in the replica
   kDivisor,   // numbers of examples, inverses of sums over them, conditions on those
@@ -22,11 +22,11 @@ enum class Kind : std::uint8_t {
 };
 
 struct Fact {
-  Kind kind = Kind::kSame;
+  Dependence kind = Dependence::kSame;
   std::vector<int> origins = {};  // sorted indices of Findings
 
   bool operator==(const Fact&) const = default;
-  bool is_mean() const { return kind == Kind::kMean || kind == Kind::kGradient; }
+  bool is_mean() const { return kind == Dependence::kMean || kind == Dependence::kGradient; }
 };
 
 Fact joined(Fact a, const Fact& b) {
@@ -64,10 +64,10 @@ class Findings {
   std::vector<ReplicaDependence> that_reach(const std::vector<Fact>& sinks) {
     std::vector<bool> reached(list_.size(), false);
     for (const Fact& fact : sinks) {
-      if (fact.kind < Kind::kMean) continue;
+      if (fact.kind < Dependence::kMean) continue;
       for (int origin : fact.origins) {
         reached[std::size_t(origin)] = true;
-        if (fact.kind == Kind::kStatistic) list_[std::size_t(origin)].averaged = false;
+        if (fact.kind == Dependence::kStatistic) list_[std::size_t(origin)].averaged = false;
       }
     }
     std::vector<ReplicaDependence> found;
@@ -103,7 +103,7 @@ struct Operands {
   int means = 0;
 
   bool per_example() const { return examples || scaled; }
-  bool statistic() const { return all.kind == Kind::kStatistic; }
+  bool statistic() const { return all.kind == Dependence::kStatistic; }
 };
 
 class Walk {
@@ -134,7 +134,7 @@ class Walk {
     const Operands in = operands_of(node);
     for (Value output : node.outputs) {
       Fact fact = result(node, in, output);
-      if (fact.kind == Kind::kMean && node.derivative) fact.kind = Kind::kGradient;
+      if (fact.kind == Dependence::kMean && node.derivative) fact.kind = Dependence::kGradient;
       facts_[output] = std::move(fact);
     }
   }
@@ -163,9 +163,9 @@ class Walk {
       if (!graph_.varying(input)) continue;
       found.condition |= type.dtype == DType::kBool;
       found.means += fact.is_mean();
-      if (fact.kind == Kind::kPosition) {
+      if (fact.kind == Dependence::kPosition) {
         found.position = true;
-      } else if (fact.kind == Kind::kSame) {
+      } else if (fact.kind == Dependence::kSame) {
         const bool uniform = batched && is_uniform(input);
         found.position |= uniform;
         found.examples |= batched && !uniform;
@@ -176,7 +176,7 @@ class Walk {
         found.scaled = true;
       } else {
         found.mean |= fact.is_mean();
-        found.divisor |= fact.kind == Kind::kDivisor;
+        found.divisor |= fact.kind == Dependence::kDivisor;
       }
     }
     return found;
@@ -189,7 +189,7 @@ class Walk {
     if (in.statistic()) return in.all;
     const Placement placement = graph_.placement(output);
     if (node.op->scaling == Scaling::kCount && placement != Placement::kReplicated) {
-      return made(Kind::kDivisor, node, ReplicaDependence::Statistic::kCount);
+      return made(Dependence::kDivisor, node, ReplicaDependence::Statistic::kCount);
     }
     if (placement == Placement::kPartial) {
       // Numbers of examples alone stay what they are, and a sum with others is a sum.
@@ -197,7 +197,7 @@ class Walk {
     }
     if (placement != Placement::kOwn) return in.all;
     if (node.op->has(Trait(kRandomOp | kReplicaDependent))) return in.all;
-    const std::optional<Kind> kind = kind_of(node, in, output);
+    const std::optional<Dependence> kind = kind_of(node, in, output);
     return kind ? fact_of(*kind, node, in) : statistic(node, in);
   }
 
@@ -239,25 +239,25 @@ class Walk {
   }
 
   // Return the kind of a value that is the replica's own, or nothing for a statistic.
-  std::optional<Kind> kind_of(const Node& node, const Operands& in, Value output) const {
+  std::optional<Dependence> kind_of(const Node& node, const Operands& in, Value output) const {
     if (needs_examples(node, in, output)) return std::nullopt;
     const Scaling rule = node.op->scaling;
     if (in.position && rule == Scaling::kSum && in.per_example() && !scales_position(node)) {
-      return in.means ? Kind::kMean : Kind::kSame;
+      return in.means ? Dependence::kMean : Dependence::kSame;
     }
     const bool divided = in.sum || in.mean || in.divisor || in.scaled;
     if (!divided) {
-      if (in.position) return Kind::kPosition;
+      if (in.position) return Dependence::kPosition;
       if (in.ordinary && !linear(rule) && !graph_.type(output).batched() &&
           !has_own_sizes(graph_.type(output))) {
         return std::nullopt;
       }
-      if (in.stated) return Kind::kSame;
-      if (!in.per_example()) return Kind::kPosition;  // made of types alone
+      if (in.stated) return Dependence::kSame;
+      if (!in.per_example()) return Dependence::kPosition;  // made of types alone
       // Each example with all examples; or examples on an ordinary axis, as loops read them.
       const bool as_they_are =
           node.op->has(kAliases) || picks_each(node, in) || joins_batches(node, output);
-      return in.gathered || as_they_are ? std::optional(Kind::kSame) : std::nullopt;
+      return in.gathered || as_they_are ? std::optional(Dependence::kSame) : std::nullopt;
     }
     const bool batched = graph_.type(output).batched();
     if (batched && in.mean && rule != Scaling::kQuotient) return std::nullopt;
@@ -272,9 +272,10 @@ class Walk {
       case Scaling::kQuotient:
         return quotient(node, in);
       case Scaling::kInverse:
-        return in.per_example() ? std::nullopt : std::optional(Kind::kDivisor);
+        return in.per_example() ? std::nullopt : std::optional(Dependence::kDivisor);
       default:
-        return in.sum || in.mean || in.per_example() ? std::nullopt : std::optional(Kind::kDivisor);
+        return in.sum || in.mean || in.per_example() ? std::nullopt
+                                                     : std::optional(Dependence::kDivisor);
     }
   }
 
@@ -315,55 +316,55 @@ class Walk {
   // True if the sum is over positions; otherwise they select elements.
   bool scales_position(const Node& node) const {
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-      if (node.op->scales(k) && facts_[node.inputs[k]].kind == Kind::kPosition) return true;
+      if (node.op->scales(k) && facts_[node.inputs[k]].kind == Dependence::kPosition) return true;
     }
     return false;
   }
 
   // Guards against no examples or NaN are no functions of what they guard.
-  static std::optional<Kind> condition(const Operands& in) {
+  static std::optional<Dependence> condition(const Operands& in) {
     const bool compared = in.per_example() && (in.sum || in.mean || in.divisor);
-    return compared ? std::nullopt : std::optional(Kind::kDivisor);
+    return compared ? std::nullopt : std::optional(Dependence::kDivisor);
   }
 
-  static std::optional<Kind> sum(const Operands& in) {
+  static std::optional<Dependence> sum(const Operands& in) {
     if (in.per_example() && (in.sum || in.mean || in.divisor)) return std::nullopt;
     // A sum over the examples and another value of the replica: nothing was divided.
-    if (in.sum && in.stated && !in.means && !in.divisor) return Kind::kSame;
-    return in.means || in.sum || in.examples ? Kind::kMean : Kind::kDivisor;
+    if (in.sum && in.stated && !in.means && !in.divisor) return Dependence::kSame;
+    return in.means || in.sum || in.examples ? Dependence::kMean : Dependence::kDivisor;
   }
 
-  static std::optional<Kind> choice(const Operands& in) {
+  static std::optional<Dependence> choice(const Operands& in) {
     if (in.per_example()) {
       const bool one_for_all = in.sum || in.mean;
-      return one_for_all ? std::nullopt : std::optional(Kind::kMean);
+      return one_for_all ? std::nullopt : std::optional(Dependence::kMean);
     }
-    if (in.condition) return in.means || in.sum ? Kind::kMean : Kind::kDivisor;
-    return in.mean ? std::nullopt : std::optional(Kind::kDivisor);
+    if (in.condition) return in.means || in.sum ? Dependence::kMean : Dependence::kDivisor;
+    return in.mean ? std::nullopt : std::optional(Dependence::kDivisor);
   }
 
-  static std::optional<Kind> product(const Operands& in) {
+  static std::optional<Dependence> product(const Operands& in) {
     const bool of_all = in.sum || in.mean;
     if (in.means > 1 || (of_all && in.per_example()) || (in.sum && in.mean)) return std::nullopt;
     if (in.sum && !in.divisor) return std::nullopt;
-    return in.means || in.sum || in.examples ? Kind::kMean : Kind::kDivisor;
+    return in.means || in.sum || in.examples ? Dependence::kMean : Dependence::kDivisor;
   }
 
-  std::optional<Kind> quotient(const Node& node, const Operands& in) const {
+  std::optional<Dependence> quotient(const Node& node, const Operands& in) const {
     const Value above = node.inputs[0], below = node.inputs[1];
     const Fact& fact = facts_[above];
-    const bool data = graph_.varying(above) && fact.kind != Kind::kDivisor;
+    const bool data = graph_.varying(above) && fact.kind != Dependence::kDivisor;
     if (!graph_.varying(below)) return fact.kind;
     if (graph_.type(below).batched()) {
-      return in.sum || in.mean ? std::nullopt : std::optional(Kind::kMean);
+      return in.sum || in.mean ? std::nullopt : std::optional(Dependence::kMean);
     }
-    return data ? Kind::kMean : Kind::kDivisor;
+    return data ? Dependence::kMean : Dependence::kDivisor;
   }
 
-  Fact fact_of(Kind kind, const Node& node, const Operands& in) {
-    if (kind < Kind::kDivisor) return {kind, {}};
+  Fact fact_of(Dependence kind, const Node& node, const Operands& in) {
+    if (kind < Dependence::kDivisor) return {kind, {}};
     // A mean begins where it is divided.
-    const bool starts = kind != Kind::kDivisor && in.means == 0;
+    const bool starts = kind != Dependence::kDivisor && in.means == 0;
     if (starts || in.all.origins.empty()) {
       return made(kind, node, ReplicaDependence::Statistic::kMean);
     }
@@ -372,16 +373,16 @@ class Walk {
     return fact;
   }
 
-  Fact made(Kind kind, const Node& node, ReplicaDependence::Statistic statistic) {
+  Fact made(Dependence kind, const Node& node, ReplicaDependence::Statistic statistic) {
     return {kind, {findings_.of(graph_, node, statistic)}};
   }
 
   // A mean became a statistic by its use: the line of the mean is named.
   Fact statistic(const Node& node, const Operands& in) {
-    const bool of_mean = in.all.kind == Kind::kMean && !in.all.origins.empty();
-    if (!of_mean) return made(Kind::kStatistic, node, ReplicaDependence::Statistic::kOther);
+    const bool of_mean = in.all.kind == Dependence::kMean && !in.all.origins.empty();
+    if (!of_mean) return made(Dependence::kStatistic, node, ReplicaDependence::Statistic::kOther);
     Fact fact = in.all;
-    fact.kind = Kind::kStatistic;
+    fact.kind = Dependence::kStatistic;
     return fact;
   }
 
@@ -424,9 +425,9 @@ class Walk {
   // A loop over the replica's examples goes on for as many rounds.
   Fact predicate(const Node& node, Fact fact) const {
     const auto* control = node.attrs.get_if<ControlAttrs>();
-    if (!control || !control->varying || fact.kind == Kind::kSame) return fact;
-    if (fact.kind < Kind::kMean && findings_.are_counts(fact.origins)) return {};
-    fact.kind = Kind::kStatistic;
+    if (!control || !control->varying || fact.kind == Dependence::kSame) return fact;
+    if (fact.kind < Dependence::kMean && findings_.are_counts(fact.origins)) return {};
+    fact.kind = Dependence::kStatistic;
     return fact;
   }
 
