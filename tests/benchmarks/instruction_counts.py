@@ -24,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from typing import Any
 
@@ -168,8 +168,13 @@ def measure() -> dict[str, Counts]:
 
 
 def engine_key() -> str:
-    """Name what counts in the engine depend on."""
-    return f"{tf.sysconfig()['compiler']}, {VARIANT}"
+    """Name what the engine's counts depend on: wheels join files, builds with ccache do not."""
+    try:
+        wheel = distribution("samegrad").read_text("WHEEL")
+    except PackageNotFoundError:
+        wheel = None
+    build = "wheel" if wheel else "development build"
+    return f"GCC {tf.sysconfig()['compiler']}, {VARIANT}, {build}"
 
 
 def process_key() -> str:
