@@ -22,7 +22,7 @@ struct Program {
   // By the value that the node makes.
   int stage(Value value) const {
     PerNode<bool> in_loop;
-    for (const Node& node : graph.nodes) in_loop.push_back(node.locality != Locality::kWhole);
+    for (const Node& node : graph.nodes) in_loop.push_back(has_tiles(node.locality));
     return stages_of(graph, in_loop)[graph.nodes.id_of(*graph.producer(value))];
   }
 
