@@ -78,7 +78,8 @@ def test_a_variable_is_made_once_and_begins_as_on_the_first_replica(kind, replic
     model = Line(kind)
     call = caller(model, replicas, mode)
     for rows in (X, X, X[:3], np.concatenate([X, X])):
-        np.testing.assert_allclose(call(rows).numpy(), rows @ model.w.numpy(), rtol=1e-6)
+        # Weights that are drawn may cancel: the error is relative to the terms.
+        np.testing.assert_allclose(call(rows).numpy(), rows @ model.w.numpy(), rtol=1e-6, atol=1e-5)
     assert model.made == 1
     assert model.w._cell.component_count == 1
     share = X[: -(-len(X) // max(replicas, 1))]
@@ -138,7 +139,7 @@ def test_replicas_that_are_traced_apart_share_the_variable(replicas):
     share = -(-4 // replicas)
     counts = [len(X[:4][i : i + share]) for i in range(0, 4, share)]
     own = np.repeat(counts, counts)[:, None]
-    np.testing.assert_allclose(found, X[:4] @ model.w.numpy() * own, rtol=1e-6)
+    np.testing.assert_allclose(found, X[:4] @ model.w.numpy() * own, rtol=1e-6, atol=1e-5)
 
 
 @pytest.mark.parametrize("replicas", [1, 2, 3])
@@ -268,7 +269,8 @@ def test_a_signature_alone_has_no_values_for_variables():
     with pytest.raises(ValueError, match="only the signature is known"):
         tf.function(by_data).get_concrete_function(spec)
     concrete = tf.function(random).get_concrete_function(spec)
-    np.testing.assert_allclose(concrete(tf.constant(X)).numpy(), X @ random.w.numpy(), rtol=1e-6)
+    product = X @ random.w.numpy()
+    np.testing.assert_allclose(concrete(tf.constant(X)).numpy(), product, rtol=1e-6, atol=1e-5)
     assert random.made == 1
 
 
