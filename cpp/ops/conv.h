@@ -65,7 +65,7 @@ void conv_transpose_kernel(const KernelArgs& args);
 std::size_t conv_transpose_packed_bytes(std::span<const View> in, const Attrs& attrs);
 void conv_transpose_pack(std::span<const View> in, const Attrs& attrs, void* packed);
 
-// Over examples the fixed tree, over images that are no examples the same sum.
+// Over examples the fixed tree, over images that are not examples the same sum.
 TreeKernel conv_filter_tree();
 void conv_filter_grad_kernel(const KernelArgs& args);
 

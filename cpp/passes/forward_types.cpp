@@ -41,7 +41,7 @@ class TypeSources {
   }
 
  private:
-  // Of operands alike the one that the fewest nodes lie before: a loop that the asking node's
+  // Of operands alike the one that the fewest nodes are before: a loop that the asking node's
   // readers are in could not take in the others, as the way from one to the other leads through
   // that node.
   Value first_of_elementwise(Value value) const {

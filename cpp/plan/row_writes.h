@@ -1,5 +1,5 @@
 // Which variables of a loop its rounds change by single rows, so that these can be written where
-// the variable lies: a round then costs what it writes, however large the variable is.
+// the variable is: a round then costs what it writes, however large the variable is.
 #pragma once
 
 #include <cstddef>

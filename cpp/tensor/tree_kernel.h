@@ -40,7 +40,7 @@ struct Block {
   bool operator==(const Block&) const = default;
 };
 
-// Where a block lies in memory: its first element in each buffer.
+// Where a block is in memory: its first element in each buffer.
 struct State {
   std::array<std::byte*, kMostStateBuffers> data = {};
   std::int64_t stride = 0;  // elements from a row to the next
