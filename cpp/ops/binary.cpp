@@ -25,9 +25,8 @@ void check_operand(const KernelArgs& args, const char* who) {
   for (std::int64_t i = 0; i < b.size(); ++i) {
     if (kRefused == Refused::kZero ? numbers[i] != 0 : numbers[i] >= 0) continue;
     fail(ErrorKind::kInvalidArgument, who,
-         kRefused == Refused::kZero
-             ? "integers cannot be divided by 0: got 0 at "
-             : "integers have no negative powers: got a power below 0 at ",
+         kRefused == Refused::kZero ? "integers cannot be divided by 0: got 0 at "
+                                    : "integers have no negative powers: got a power below 0 at ",
          place_of(args, b, i), "; divide floats, or replace these numbers first.");
   }
 }
