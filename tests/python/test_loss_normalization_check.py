@@ -1,4 +1,4 @@
-"""What a traced program shows of its loss scaling before it runs."""
+"""The trace-time check of loss normalization."""
 
 import warnings
 
@@ -68,7 +68,7 @@ def found(program):
         warnings.simplefilter("always")
         (program if isinstance(program, Program) else Program(program)).run()
     assert all(w.category is LossNormalizationWarning for w in caught)
-    texts = [str(w.message).removeprefix("[loss scaling] ") for w in caught]
+    texts = [str(w.message).removeprefix("[loss normalization] ") for w in caught]
     return [name for text in texts for name in NAMES if text.startswith(f"{name}: ")]
 
 

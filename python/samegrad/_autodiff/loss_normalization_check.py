@@ -203,6 +203,6 @@ def report(mistakes: Iterable[tuple[str, str]], values: str = "", harmless: bool
     """
     for key, line in mistakes:
         row = PROGRAM_MISTAKES[key]
-        rule = f"[loss scaling] {row.name}: "
+        rule = f"[loss normalization] {row.name}: "
         message = f"{rule}{row.sentence}{values and '; ' + values}. Maths: {row.formula}. "
         _check.report(line, f"{message}Fix: {row.fix}.", values and rule, harmless)

@@ -1,4 +1,4 @@
-"""Words for mistakes of loss scaling that the doctor and the check of traced programs share."""
+"""Texts of loss normalization failure modes, shared by the doctor and the trace-time check."""
 
 from __future__ import annotations
 

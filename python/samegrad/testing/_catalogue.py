@@ -1,4 +1,4 @@
-"""The mistakes of loss scaling that have a name: points of the grammar, one row each.
+"""The catalogue of loss normalization failure modes: points of the grammar, one entry each.
 
 The right weight is w_i / W: the example's own weight (1 if none is given) by that of all examples
 of all replicas. Of rows that predict the same, the first one is named. `OTHER` mistakes do not show

@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from real_bugs import all_bugs
 from steps import REGULARISATION, WEIGHTS, X, Y, count, flat, mean, total
-from test_loss_scaling_catalogue import MICRO, PLAIN, WEIGHTED, cases, windows
+from test_loss_normalization_catalogue import MICRO, PLAIN, WEIGHTED, cases, windows
 from test_real_bugs import is_named
 
 from samegrad._base.tree import map_structure
