@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import samegrad as tf
-from samegrad._base.mistakes import PROGRAM_MISTAKES
+from samegrad._base.failure_modes import PROGRAM_FAILURE_MODES
 from samegrad._context.counted_numbers import questions
 from samegrad.errors import LossNormalizationError, LossNormalizationWarning
 
 average = tf.nn.compute_average_loss
-NAMES = {row.name for row in PROGRAM_MISTAKES.values()}
+NAMES = {row.name for row in PROGRAM_FAILURE_MODES.values()}
 
 
 def batch_size(p):
