@@ -1,5 +1,5 @@
-// Where a program leaves the promise that any 2^j replicas give the bits of one device: placements
-// say what its collectives join, and a walk back from there finds the line.
+// Replica invariance: finds the lines where a program is not bitwise identical for 2^j replicas.
+// Placements say what its collectives combine; a walk back from there finds the line.
 #include "analysis/replica_invariance.h"
 
 #include <algorithm>

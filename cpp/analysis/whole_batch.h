@@ -1,4 +1,4 @@
-// What a function of sums over a replica's examples is over the examples of all replicas.
+// Whole-batch values: functions of per-replica sums, rewritten over the examples of all replicas.
 #pragma once
 
 #include "ir/builder.h"

@@ -1,4 +1,4 @@
-// Where in the user's program an operation is written: asked for each operation that is traced.
+// Source location of an operation in user code, taken for each traced operation.
 #include "bind/user_line.h"
 
 #include <unordered_map>

@@ -1,4 +1,5 @@
-// Where the result of a node is on the replicas, from where its operands do.
+// Placement: derives how the result of a node is placed on the replicas from the placements of its
+// operands.
 #pragma once
 
 #include "ir/op_def.h"

@@ -1,4 +1,4 @@
-// Which taps of a window meet which pixels, along one axis.
+// Window geometry along one axis: the range of pixels that each tap of a window meets.
 //
 // Taps in the padding are skipped, not multiplied by zeros: an infinite weight outside the image
 // makes no NaN. Pixels with the same taps are handled together, as one range per axis.

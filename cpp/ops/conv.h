@@ -1,6 +1,5 @@
-// What convolutions are made of: shape rules and kernels of the rows in conv.cpp, which are the
-// same for two dimensions of space (images) and three (volumes), read from the rank of the
-// operands.
+// Convolutions: shape rules and kernels of the ops in conv.cpp, which are the same for two
+// dimensions of space (images) and three (volumes), read from the rank of the operands.
 //
 // Three functions, of images x, results y and a filter (space…, channels in of a group, channels
 // out), are closed under differentiation, as each is linear in both of its operands:

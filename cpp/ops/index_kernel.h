@@ -1,4 +1,4 @@
-// What the rows of index.cpp run.
+// Kernels of index.cpp.
 #pragma once
 
 #include <string_view>

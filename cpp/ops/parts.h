@@ -1,4 +1,4 @@
-// How rows of the table say what threads may share (Parts in ir/op_def.h).
+// Parallel partitions of kernels: the units of work that threads may divide (Parts in ir/op_def.h).
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// How the elements of a reduction are put together, in which order.
+// Reductions of elements, in the fixed reduction order.
 #pragma once
 
 #include "ops/parts.h"

@@ -1,5 +1,5 @@
-// How threads share a reduction: by results, or, where these are few, by the subtrees of the order
-// in which a result is put together.
+// Parallel partition of a reduction: by results, or, if these are few, by the subtrees of the
+// reduction order of a result.
 #include <cstring>
 
 #include "base/order.h"

@@ -1,4 +1,4 @@
-// What convolution and pooling share: windows that slide over images, NHWC.
+// Sliding windows of convolution and pooling, over images in NHWC.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// Who asks a value for nothing but its type asks another one of the same type, so that nothing is
-// computed or stored for it: of an elementwise result an operand, and of what nobody reads
-// something that is there anyway.
+// Type-only operands: a node that uses only the type of an operand reads another value of the same
+// type, so that the original need not be computed or stored: an operand of an elementwise value,
+// or, for values without other readers, one that exists anyway.
 #include <algorithm>
 #include <optional>
 #include <unordered_map>

@@ -1,4 +1,4 @@
-// Which nodes become one fused loop.
+// Fusion groups: the sets of nodes that become one fused loop.
 #pragma once
 
 #include <optional>

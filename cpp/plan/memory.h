@@ -1,4 +1,5 @@
-// Which steps need the memory of a value, and where values are that are not needed together.
+// Liveness and buffer assignment: the steps that need the memory of a value, and its offset in the
+// arena.
 #pragma once
 
 #include <span>

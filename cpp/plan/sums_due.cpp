@@ -1,4 +1,4 @@
-// How long the sums of steps may be on their way between processes.
+// Asynchronous all-reduces between processes: finds the step before which each one must be done.
 #include <algorithm>
 
 #include "plan/buffers.h"

@@ -1,4 +1,4 @@
-// What one step is given.
+// Inputs of one execution of a plan.
 #pragma once
 
 #include <cstdint>

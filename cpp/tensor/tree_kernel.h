@@ -1,5 +1,5 @@
-// What a row of the op table gives to be reduced over the examples by the fixed tree. The engine
-// alone decides which blocks of the result and which subtrees run where.
+// Tree kernels: the functions with which an op is reduced over the examples in the fixed reduction
+// order. The engine alone decides which blocks of the result and which subtrees run where.
 #pragma once
 
 #include <array>

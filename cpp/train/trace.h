@@ -1,5 +1,5 @@
-// Where operations go: into a graph while a step is traced, to the kernels at once in eager code,
-// and to both under an eager tape.
+// Traces: operations are added to a graph while a step is traced, run at once in eager code, and
+// both under an eager tape.
 #pragma once
 
 #include <functional>
