@@ -1,10 +1,15 @@
-"""`tf.debugging`: finding the operation that makes numbers that are not finite."""
+"""`tf.debugging`: assertions, checks of numbers, and the frames that tracebacks show."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from samegrad import _core
+from samegrad._base.tracebacks import (
+    disable_traceback_filtering,
+    enable_traceback_filtering,
+    is_traceback_filtering_enabled,
+)
 from samegrad._control.assertions import (
     Assert,
     assert_equal,
@@ -92,8 +97,9 @@ __all__ = [
     "assert_non_negative", "assert_non_positive", "assert_none_equal", "assert_positive",
     "assert_proper_iterable", "assert_rank", "assert_rank_at_least", "assert_rank_in",
     "assert_same_float_dtype", "assert_scalar", "assert_shapes", "assert_type", "check_numerics",
-    "disable_check_numerics", "enable_check_numerics", "get_log_device_placement",
-    "is_numeric_tensor", "set_log_device_placement",
+    "disable_check_numerics", "disable_traceback_filtering", "enable_check_numerics",
+    "enable_traceback_filtering", "get_log_device_placement", "is_numeric_tensor",
+    "is_traceback_filtering_enabled", "set_log_device_placement",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from samegrad._base.shown import shown
+from samegrad._base.tracebacks import is_traceback_filtering_enabled, raising
 from samegrad._base.user_files import PACKAGE, is_user_file
 from samegrad._surface.argument_rules import broken_rule
 
@@ -91,16 +92,23 @@ def _is_the_programs(error: BaseException) -> bool:
     return False
 
 
-def _refusal(
+def _seen(
     name: str, function: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any],
     error: Exception,
-) -> Exception | None:  # fmt: skip
-    """The error that the program sees instead, or None where it is to see this one."""
+) -> Exception:  # fmt: skip
+    """Return the error that the program sees: this one, or one in terms of its call."""
     caller = sys._getframe(2)
     if caller.f_code.co_filename.startswith(PACKAGE) or _is_the_programs(error):
-        return None
-    refusal = _reworded(name, function, (args, options), error, caller)
-    return _of_operands(function, refusal or error) or refusal
+        return error
+    reworded = _reworded(name, function, (args, options), error, caller)
+    made = _of_operands(function, reworded or error) or reworded
+    if made is None:
+        return error
+    for note in getattr(error, "__notes__", ()):
+        made.add_note(note)
+    # It says all that the first one says.
+    made.__cause__ = error.__cause__ if is_traceback_filtering_enabled() else error
+    return made
 
 
 def _reworded(
@@ -278,7 +286,7 @@ def _has_one(kinds: tuple[type, ...], value: Any, depth: int) -> bool:
 
 
 def _guarded(name: str, function: Callable[..., Any], path: str = "") -> Callable[..., Any]:
-    refusal_of = functools.partial(_refusal, name, function)
+    seen = functools.partial(_seen, name, function)
     array = np.ndarray
     check_large = functools.partial(_check_large, name, function)
 
@@ -290,31 +298,27 @@ def _guarded(name: str, function: Callable[..., Any], path: str = "") -> Callabl
         except Exception as error:
             rule = _rule_of_ragged(path, function, args, options, error)
             if rule is None:
-                if (refusal := refusal_of(args, options, error)) is None:
-                    raise
-                raise refusal from error
+                with raising:
+                    raise seen(args, options, error)  # noqa: B904  # its cause is set
         try:
             return rule(*args, **options)
         except Exception as error:
-            if (refusal := refusal_of(args, options, error)) is None:
-                raise
-            raise refusal from error
+            with raising:
+                raise seen(args, options, error)  # noqa: B904  # its cause is set
 
     def unary(self: Any) -> Any:
         try:
             return function(self)
         except Exception as error:
-            if (refusal := refusal_of((self,), {}, error)) is None:
-                raise
-            raise refusal from error
+            with raising:
+                raise seen((self,), {}, error)  # noqa: B904  # its cause is set
 
     def binary(self: Any, other: Any) -> Any:
         try:
             return function(self, other)
         except Exception as error:
-            if (refusal := refusal_of((self, other), {}, error)) is None:
-                raise
-            raise refusal from error
+            with raising:
+                raise seen((self, other), {}, error)  # noqa: B904  # its cause is set
 
     forms: dict[int, Callable[..., Any]] = {1: unary, 2: binary}
     form = forms.get(_arity(name, function), call)

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from samegrad._base.tracebacks import keep_user_frames
 from samegrad._context import state as _context
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
@@ -34,8 +35,12 @@ def do_not_convert(func: Callable[..., Any] | None = None) -> Any:
 
     @functools.wraps(func)
     def unconverted(*args: Any, **kwargs: Any) -> Any:
-        with _context.changed(converting=False):
-            return func(*args, **kwargs)
+        try:
+            with _context.changed(converting=False):
+                return func(*args, **kwargs)
+        except Exception as error:
+            keep_user_frames(error)
+            raise
 
     return unconverted
 

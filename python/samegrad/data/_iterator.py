@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from samegrad._base.shown import shown
+from samegrad._base.tracebacks import keep_user_frames
 from samegrad._core import InvalidArgumentError, tracing
 from samegrad._function.reads_data import note_read
 from samegrad._tensor.tensor import constant
@@ -59,9 +60,13 @@ class ResumableIterator(Iterator[Structure]):
         return self
 
     def __next__(self) -> Structure:
-        if tracing():
-            note_read("Dataset")
-        return self._next()
+        try:
+            if tracing():
+                note_read("Dataset")
+            return self._next()
+        except Exception as error:
+            keep_user_frames(error)
+            raise
 
     def _rewind(self, position: int) -> None:
         self._start = position

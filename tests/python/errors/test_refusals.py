@@ -160,13 +160,6 @@ def test_a_mistake_inside_a_given_function_names_what_it_called():
         tf.nest.map_structure(lambda x: tf.expand_dims(x, "axis"), [1.0])
 
 
-def test_what_is_wrong_is_the_cause_of_the_refusal():
-    with pytest.raises(TypeError) as caught:
-        tf.linspace("a", 1.0, 3)
-    assert str(caught.value).startswith("[linspace] a number, an array or a tensor is needed")
-    assert caught.value.__cause__ is not None
-
-
 def test_a_slice_may_end_beyond_64_bits():
     assert tf.constant([1.0, 2.0])[0 : 2**70].numpy().tolist() == [1.0, 2.0]
 
