@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib.util
+import linecache
 import os
 import sys
 import warnings
@@ -31,3 +32,17 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGES):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
+
+
+def in_user_code(file: str, line: int, function: str) -> str:
+    """Return the end of an error's message: the line of user code that made the operation.
+
+    Example:
+        >>> print(in_user_code("train.py", 31, "step"))
+        <BLANKLINE>
+        in user code: File "train.py", line 31, in step
+    """
+    linecache.checkcache(file)
+    source = linecache.getline(file, line).strip()
+    text = f'\nin user code: File "{file}", line {line}, in {function}'
+    return f"{text}\n    {source}" if source else text

@@ -1,5 +1,6 @@
 """A rank that goes wrong ends the job on all ranks, which say why."""
 
+import re
 import time
 
 import pytest
@@ -40,6 +41,13 @@ def test_traceback_of_a_rank_shows_user_frames_alone(mpi):
     assert len(lines) <= 12, ended.err
     assert "in train_step" in first and "in replica_step" in first
     assert "/samegrad/" not in first.partition("got '8'.")[0] and "direct cause" not in first
+
+
+def test_the_other_ranks_name_the_line_of_an_operation_that_fails(mpi):
+    ended = failed(mpi, "index", 1, 0)
+    assert "in user code: File" in ended.text  # of rank 1
+    told = r"rank 1 failed in call \d+: \[gather\] indices must lie in .* \(faults\.py:\d+\)"
+    assert re.search(told, ended.text), ended.text
 
 
 @pytest.mark.parametrize("shared", [0, 1])
