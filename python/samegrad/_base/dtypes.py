@@ -64,6 +64,9 @@ class DType:
 
     Compares equal to its name, to NumPy's dtype and to itself.
 
+    Attributes:
+        name: As a string, e.g. "float32".
+
     Example:
         >>> import samegrad as tf
         >>> tf.float32 == "float32", tf.float32 == np.float32, tf.float32.size

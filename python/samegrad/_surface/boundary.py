@@ -397,11 +397,13 @@ def inside(function: Any) -> Any:
 
 
 def guard(module: str) -> None:
-    """Makes a module's public functions and classes refuse in samegrad's own words.
+    """Wrap a module's public functions and classes, and list `__all__` as its `dir`.
 
     The last line of a public module, once all names are there.
     """
     space = vars(sys.modules[module])
-    for name in space.get("__all__") or [n for n in space if not n.startswith("_")]:
+    names: list[str] = space["__all__"]
+    for name in names:
         if name in space:
             space[name] = guarded(module, name, space[name])
+    space["__dir__"] = lambda: sorted(names)

@@ -307,14 +307,15 @@ def getattr_of(module: str, later: Mapping[str, str] | None = None) -> Callable[
     """
 
     def missing(name: str) -> Any:
+        if has_submodule(module, name):
+            return importlib.import_module(f"{module}.{name}")
         if later and name in later:
             value = guarded(module, name, getattr(importlib.import_module(later[name]), name))
             setattr(sys.modules[module], name, value)
             return value
-        if has_submodule(module, name):
-            return importlib.import_module(f"{module}.{name}")
         if name.startswith("__"):  # asked by Python itself
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        raise AttributeError(message(module, name))
+        # Without a name, a traceback adds no second "Did you mean".
+        raise AttributeError(message(module, name), name=None, obj=sys.modules[module])
 
     return missing

@@ -23,26 +23,26 @@ class PerReplica:
     """
 
     _is_per_replica = True
-    __slots__ = ("_parts", "share", "total")
+    __slots__ = ("_of_mean", "_parts", "_total")
     # Whether other processes may have some of the parts.
-    spread: ClassVar[bool] = False
+    _spread: ClassVar[bool] = False
 
-    def __init__(self, values: Any, share: bool = False, total: Tensor | None = None) -> None:
+    def __init__(self, values: Any, of_mean: bool = False, total: Tensor | None = None) -> None:
         # A tuple, or rows of one batch (`_core.RowParts`), which become tensors when somebody
         # looks at them: the engine's steps take them as they are.
         self._parts = values if isinstance(values, _core.RowParts) else tuple(values)
-        self.share = share  # each is a replica's share of the mean over the global batch
+        self._of_mean = of_mean  # each is a replica's share of the mean over the global batch
         # Over the replicas, where adding up the parts rounds otherwise than one device does.
-        self.total = total
+        self._total = total
 
     @property
     def values(self) -> tuple[Any, ...]:
         """The components of this process's replicas, in their order."""
-        parts = self.all_parts
-        return _core.own_parts(parts) if self.spread else parts
+        parts = self._all_parts
+        return _core.own_parts(parts) if self._spread else parts
 
     @property
-    def all_parts(self) -> tuple[Any, ...]:
+    def _all_parts(self) -> tuple[Any, ...]:
         """The components of all replicas; those of other processes have no more than a shape."""
         if not isinstance(self._parts, tuple):
             self._parts = self._parts.tensors()
@@ -63,15 +63,15 @@ class PerReplica:
 class TracedValue:
     """Inside a traced function: one symbolic tensor that stands for all replicas' values."""
 
-    __slots__ = ("own_sizes", "processes", "share", "tensor", "tensor_replicas", "total_at")
+    __slots__ = ("_of_mean", "own_sizes", "processes", "tensor", "tensor_replicas", "total_at")
 
     def __init__(self, tensor: Any) -> None:
         self.tensor = tensor
         self.tensor_replicas = 0  # of the trace, once it leaves it
         self.processes: list[int] = []  # over which they are spread
-        self.share = False  # of the mean over the global batch, as far as the trace shows
+        self._of_mean = False  # of the mean over the global batch, as far as the trace shows
         self.own_sizes = False  # traces for other numbers of examples may give it others
-        self.total_at: int | None = None  # which output of the program is `PerReplica.total`
+        self.total_at: int | None = None  # which output of the program is `PerReplica._total`
 
 
 class TracedPerReplica(TracedValue):
@@ -135,7 +135,7 @@ def local_results(value: Any, replicas: Iterable[int]) -> tuple[Any, ...]:
         def part(leaf: Any) -> Any:
             if isinstance(leaf, TracedPerReplica):
                 return TracedPart(leaf.tensor, replica)
-            return leaf.all_parts[replica] if isinstance(leaf, PerReplica) else leaf
+            return leaf._all_parts[replica] if isinstance(leaf, PerReplica) else leaf
 
         return map_structure(part, value)
 

@@ -297,10 +297,10 @@ class Strategy(abc.ABC):
                 value.tensor if isinstance(value, TracedPerReplica) else convert_to_tensor(value)
             )
             return self._reduce_tensor(op, tensor, axis)
-        total = value.total if isinstance(value, PerReplica) else None
+        total = value._total if isinstance(value, PerReplica) else None
         if op == "sum" and axis is None and total is not None:
             return total
-        if op == "mean" and getattr(value, "share", False):
+        if op == "mean" and getattr(value, "_of_mean", False):
             report([("share_then_mean", _core.user_line())])
         parts_of = (
             value if parts else PerReplica((convert_to_tensor(value),) * self.num_replicas_in_sync)

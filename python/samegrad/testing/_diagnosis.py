@@ -74,6 +74,7 @@ class Diagnosis:
         reported: What is wrong with the reported loss, or None.
         tolerance: Relative error that noise leaves in weights, or in updates that are compared as
             a whole.
+        summary: The verdict in one line.
         cautions: Rows of what one device does as well, which may be meant: they leave `correct` as
             it is.
         reported_cause: The mistake of the reported loss, if one explains it.
