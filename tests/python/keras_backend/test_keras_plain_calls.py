@@ -40,7 +40,7 @@ def ways(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
 
     def noted(layer: Any, *given: Any) -> Any:
-        found = plain_calls._plain_call(layer, *given)
+        found = plain_calls.plain_call(layer, *given)
         if found is not plain_calls.NOT_PLAIN:
             names.append(layer.name)
         return found
