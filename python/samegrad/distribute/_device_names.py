@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import numbers
 import re
 from typing import Any
+
+import numpy as np
 
 from samegrad._base.shown import shown
 from samegrad._tensor.sizes import whole
@@ -60,7 +61,7 @@ def count_replicas(who: str, devices: Any, replicas: Any) -> int:
 
 def _instead_of(devices: Any) -> str:
     """Suggest the number of replicas: the one that was given, if there is one."""
-    if isinstance(devices, numbers.Integral) and type(devices) is not bool and int(devices) > 0:
+    if isinstance(devices, int | np.integer) and type(devices) is not bool and devices > 0:
         return f"did you mean MirroredStrategy(replicas={devices})?"
     return "say how many replicas instead: MirroredStrategy(replicas=8)."
 

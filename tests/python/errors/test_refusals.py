@@ -114,7 +114,7 @@ REFUSED = {
         r"\[MirroredStrategy\] devices must be a list.*got <generator",
     ),
     "a tensor for a dtype": (
-        lambda: tf.argmin([1.0], output_type=tf.constant(1)), TypeError, r"\[argmin\] dtype must be",
+        lambda: tf.argmin([1.0], output_type=tf.constant(1)), TypeError, r"\[argmin\] dtype",
     ),
     "memory that NumPy cannot view": (
         lambda: tf.experimental.dlpack.from_dlpack(np.arange(6, dtype=">i8")), BufferError,
