@@ -2,17 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, NoReturn
 
 from samegrad import _core
 from samegrad._base.shown import shown
 from samegrad._base.tree import map_structure
 from samegrad._context import state as _context
 from samegrad._core import Tensor
+from samegrad._tensor.display import per_replica_html, per_replica_text
+
+_REMEDY = (
+    "reduce them with strategy.reduce('SUM', value, axis=None), read them with "
+    "strategy.experimental_local_results(value), or compute with them inside strategy.run"
+)
+# Operators, by what a message calls them.
+_OPERATORS = {
+    **{name: f"{name}()" for name in ("float", "int", "complex", "bool", "abs", "len", "round",
+                                      "divmod")},
+    "add": "+", "sub": "-", "mul": "*", "matmul": "@", "truediv": "/", "floordiv": "//",
+    "mod": "%", "pow": "**", "and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>",
+    "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "neg": "-", "pos": "+", "invert": "~",
+    "getitem": "an index", "setitem": "an index", "index": "an index", "array": "NumPy",
+}  # fmt: skip
 
 
-class PerReplica:
+class _NoTensor:
+    """Operators that raise: the replicas' values are not one tensor."""
+
+    __slots__ = ()
+    __array_ufunc__ = None  # NumPy leaves operators to this class
+
+    def _described(self) -> str:
+        return "a value per replica"
+
+    def _as_tensor(self) -> Any:
+        raise ValueError(f"[PerReplica] a tensor is needed: got {self._described()}; {_REMEDY}.")
+
+    def _refuse(self, operation: str) -> NoReturn:
+        raise TypeError(
+            f"[PerReplica] {operation} needs one value: got {self._described()}; {_REMEDY}."
+        )
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("_") or not hasattr(Tensor, name):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        raise AttributeError(
+            f"[PerReplica] {name} is an attribute of one tensor: got {self._described()}; "
+            f"{_REMEDY}."
+        )
+
+    def __format__(self, spec: str) -> str:
+        return self._refuse("a format") if spec else str(self)
+
+
+def _install_operators() -> None:
+    """Give `_NoTensor` Python's operators."""
+
+    def refusing(operation: str) -> Callable[..., NoReturn]:
+        return lambda self, *_, **__: self._refuse(operation)
+
+    for name, operation in _OPERATORS.items():
+        for prefix in ("", "r", "i"):
+            method = f"__{prefix}{name}__"
+            if not prefix or hasattr(int, f"__r{name}__") or name == "matmul":
+                setattr(_NoTensor, method, refusing(operation))
+
+
+_install_operators()
+
+
+class PerReplica(_NoTensor):
     """One value per replica, each with its own number of rows.
 
     In a job of several processes, each has the parts of its replicas; of the others it knows the
@@ -48,16 +108,14 @@ class PerReplica:
             self._parts = self._parts.tensors()
         return self._parts
 
-    def _as_tensor(self) -> Any:
-        raise ValueError(
-            f"[PerReplica] this is {len(self._parts)} values, one per replica, not a tensor: pass "
-            "it to strategy.run, or use strategy.reduce(...) or "
-            "strategy.experimental_local_results(...)."
-        )
+    def _described(self) -> str:
+        return f"{len(self._parts)} values, one per replica"
 
     def __repr__(self) -> str:
-        parts = "\n".join(f"  {i}: {value!r}" for i, value in enumerate(self.values))
-        return f"PerReplica:{{\n{parts}\n}}"
+        return per_replica_text(self.values)
+
+    def _repr_html_(self) -> str:
+        return per_replica_html(self.values)
 
 
 class TracedValue:
@@ -74,17 +132,11 @@ class TracedValue:
         self.total_at: int | None = None  # which output of the program is `PerReplica._total`
 
 
-class TracedPerReplica(TracedValue):
+class TracedPerReplica(TracedValue, _NoTensor):
     """What `Strategy.run` gives and takes in a traced function."""
 
     _is_per_replica = True
     __slots__ = ()
-
-    def _as_tensor(self) -> Any:
-        raise ValueError(
-            "[PerReplica] this value differs between replicas: pass it to strategy.run or "
-            "strategy.reduce."
-        )
 
     def __repr__(self) -> str:
         text = repr(self.tensor)

@@ -29,6 +29,7 @@ from samegrad._tensor.conversion import (
     pair,
 )
 from samegrad._tensor.dim import Dim, code_of, dim_of, dims_of, with_dims
+from samegrad._tensor.display import tensor_html
 from samegrad._tensor.indexing import get_item
 from samegrad._tensor.per_replica import PerReplica
 from samegrad._tensor.shape import TensorShape, as_shape
@@ -325,6 +326,7 @@ def _install() -> None:
     cls.__getitem__ = _core.parts(_getitem)
     cls.__repr__ = _repr
     cls.__str__ = _str
+    cls._repr_html_ = tensor_html
     cls.__array__ = _as_array
     cls.__copy__ = cls.__deepcopy__ = copies.copied
     copyreg.pickle(cls, copies.reduce)
