@@ -6,7 +6,9 @@ import warnings
 from typing import Any
 
 from samegrad import _core
+from samegrad._base.location import name_cells
 from samegrad._base.shown import shown
+from samegrad._base.user_files import shown_line
 from samegrad._context import state as _context
 
 _MODES = ("warn", "error", "off")
@@ -82,10 +84,11 @@ class ProgramCheck:
         if self.mode == "off":
             return
         message = f"{message} (config.set_{self.name})"
-        if self.mode == "error" and not harmless:
-            raise self._error(f"{line}: {message}" if line else message)
         file, _, number = line.rpartition(":")
         at = int(number or 1)
+        if self.mode == "error" and not harmless:
+            raise self._error(f"{shown_line(file, at)}: {message}" if line else message)
+        name_cells()
         warnings.warn_explicit(
             self._as_shown_before(message, rule, at) if rule else message,
             self._warning,

@@ -12,6 +12,8 @@ import warnings
 
 import numpy as np
 
+from samegrad._base.user_files import cell_of, shown_line
+
 
 def _folders() -> tuple[str, ...]:
     """What stands between the program and an operation: samegrad, NumPy, Keras and its helpers."""
@@ -31,6 +33,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGES):
         frame, level = frame.f_back, level + 1
+    name_cells()
     warnings.warn(message, category, stacklevel=level)
 
 
@@ -46,3 +49,23 @@ def in_user_code(file: str, line: int, function: str) -> str:
     source = linecache.getline(file, line).strip()
     text = f'\nin user code: File "{file}", line {line}, in {function}'
     return f"{text}\n    {source}" if source else text
+
+
+_format = warnings.formatwarning
+
+
+def name_cells() -> None:
+    """Make a notebook's warnings begin with "Cell In[4], line 2", not with a temporary file."""
+    global _format
+    if "IPython" in sys.modules and warnings.formatwarning is not _of_cell:
+        _format, warnings.formatwarning = warnings.formatwarning, _of_cell
+
+
+def _of_cell(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int,
+    line: str | None = None,
+) -> str:  # fmt: skip
+    text = _format(message, category, filename, lineno, line)
+    if cell_of(filename) is None:
+        return text
+    return text.replace(f"{filename}:{lineno}", shown_line(filename, lineno), 1)

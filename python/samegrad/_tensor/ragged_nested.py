@@ -15,7 +15,11 @@ from samegrad._tensor.text import Text, is_text
 
 
 class OfDivisions(Composite):
-    """What `RaggedTensor` is made by where there may be several axes of different sizes."""
+    """Constructors of `RaggedTensor` for one or several ragged axes.
+
+    Attributes:
+        ragged_rank: The number of ragged axes.
+    """
 
     _uniform: int | None = None  # the length of all rows
     _ends: Any

@@ -29,6 +29,7 @@ from samegrad._tensor.conversion import (
     pair,
 )
 from samegrad._tensor.dim import Dim, code_of, dim_of, dims_of, with_dims
+from samegrad._tensor.display import tensor_html
 from samegrad._tensor.indexing import get_item
 from samegrad._tensor.per_replica import PerReplica
 from samegrad._tensor.shape import TensorShape, as_shape
@@ -114,6 +115,7 @@ def _numpy(self: Tensor) -> np.ndarray[Any, Any]:
 
 
 def _shape(self: Tensor) -> TensorShape:
+    """Return the `TensorShape`; a dynamic dimension of a trace prints as "?"."""
     sizes = self._shape
     if None in sizes:
         if sizes.index(None) == 0 and sizes.count(None) == 1:  # as most have it
@@ -324,6 +326,7 @@ def _install() -> None:
     cls.__getitem__ = _core.parts(_getitem)
     cls.__repr__ = _repr
     cls.__str__ = _str
+    cls._repr_html_ = tensor_html
     cls.__array__ = _as_array
     cls.__copy__ = cls.__deepcopy__ = copies.copied
     copyreg.pickle(cls, copies.reduce)
@@ -335,9 +338,12 @@ def _install() -> None:
     cls.__format__ = _format
     cls.numpy = cls.to_numpy = _numpy  # Matplotlib asks for the latter
     cls.shape = property(_shape)
-    cls.dtype = property(lambda self: as_dtype(self._dtype))
-    cls.ndim = property(lambda self: self._rank)
-    cls.device = property(lambda self: "/job:localhost/replica:0/task:0/device:CPU:0")
+    cls.dtype = property(lambda self: as_dtype(self._dtype), doc="The `DType` of the elements.")
+    cls.ndim = property(lambda self: self._rank, doc="The number of axes.")
+    cls.device = property(
+        lambda self: "/job:localhost/replica:0/task:0/device:CPU:0",
+        doc="TensorFlow's name of the first CPU, for every tensor.",
+    )
     cls.get_shape = _shape
     _shorten(cls)
 

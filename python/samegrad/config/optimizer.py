@@ -72,4 +72,5 @@ def get_jit() -> str:
     return "autoclustering" if _jit else ""
 
 
+__all__ = ["get_experimental_options", "get_jit", "set_experimental_options", "set_jit"]
 _guard(__name__)

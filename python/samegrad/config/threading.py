@@ -16,4 +16,5 @@ def get_intra_op_parallelism_threads() -> int:
     return int(_core.thread_count())
 
 
+__all__ = ["get_intra_op_parallelism_threads", "set_intra_op_parallelism_threads"]
 _guard(__name__)

@@ -13,6 +13,7 @@ from samegrad._base.dtypes import DTypeLike, as_dtype
 from samegrad._base.shown import shown
 from samegrad._core import InvalidArgumentError
 from samegrad._ops.arrays import cast as cast_to
+from samegrad._tensor.display import specs_html
 from samegrad._tensor.ragged import RaggedTensor
 from samegrad._tensor.sizes import whole
 from samegrad._tensor.sparse import SparseRows, SparseTensor
@@ -427,6 +428,13 @@ class Dataset(Keeping):
 
     def __repr__(self) -> str:
         return f"<Dataset of {self._node.cardinality()} elements>"
+
+    def _repr_html_(self) -> str:
+        try:
+            spec = self.element_spec
+        except Exception:  # of the user's functions, which make the first element
+            spec = {}
+        return specs_html(repr(self).strip("<>"), spec)
 
 
 def _borrow(value: Any, who: str) -> Any:

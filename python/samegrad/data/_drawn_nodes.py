@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
+from samegrad._base.location import warn
 from samegrad._base.shown import shown
 from samegrad._core import InvalidArgumentError
 from samegrad._tensor.sizes import whole
@@ -103,9 +103,7 @@ class _IgnoringCursor(Cursor):
             except Exception as error:
                 last = error
                 if self._warn:
-                    warnings.warn(
-                        f"[Dataset.ignore_errors] an element is left out: {error}", stacklevel=2
-                    )
+                    warn(f"[Dataset.ignore_errors] an element is left out: {error}")
         raise RuntimeError(
             f"[Dataset.ignore_errors] there must be elements without errors: got {_MOST_ERRORS} "
             "errors one after the other; look at the last one."

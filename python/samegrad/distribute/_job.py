@@ -287,7 +287,7 @@ def _connect(mpi: Any) -> None:
     window, segments, segment_bytes = _shared_segments(mpi, node)
     _core.join_world(table, segments, segment_bytes, DEFAULT_TIMEOUT, _STACK_SIGNAL, facts)
     _state.keep = (library, messages, notices, window)
-    PerReplica.spread = True
+    PerReplica._spread = True
     if getattr(sys.excepthook, "__module__", "") != "samegrad":  # which does it from the start
         sys.excepthook = _ends_job(sys.excepthook)
     atexit.register(_core.leave_world)

@@ -10,6 +10,7 @@ from samegrad._base.shown import shown
 from samegrad._context import state as _context
 from samegrad._context.counted_numbers import counted, questions
 from samegrad.distribute import _job
+from samegrad.distribute._device_names import count_replicas
 from samegrad.distribute._strategy import MirroredStrategy, Strategy
 from samegrad.distribute.cluster_resolver import MPIClusterResolver
 
@@ -70,21 +71,25 @@ class MultiWorkerMirroredStrategy(Strategy):
             raise ValueError(
                 f'[{_WHO}] compression is None, "none" or "bfloat16": got {shown(compression)}.'
             )
+        if isinstance(cluster_resolver, int):
+            raise TypeError(
+                f"[{_WHO}] cluster_resolver must be a cluster resolver or None: got "
+                f"{cluster_resolver}; did you mean replicas={cluster_resolver}?"
+            )
         job = _job.join(timeout)
         if total_replicas is not None:
             replicas = _share(total_replicas, replicas, devices, job)
-        own = MirroredStrategy(devices, replicas=replicas, split=split)
-        count = own.num_replicas_in_sync
+        count = count_replicas(_WHO, devices, replicas)
         if compression is not None:
             _core.set_sums_as_bfloat16(compression == "bfloat16")
         self._split = split
         self._processes: tuple[int, ...] = ()
-        total = int(count)
+        total = count
         if job.size > 1:
-            counts = _job.gathered(f"{_WHO}(split={split!r})", int(count))
+            counts = _job.gathered(f"{_WHO}(split={split!r})", count)
             self._processes = tuple(sum(counts[:rank]) for rank in range(job.size + 1))
             total = self._processes[-1]
-        MirroredStrategy(replicas=total)  # its limits are those of all
+        MirroredStrategy(replicas=total, split=split)  # its limits are those of all
         self._replicas = counted(total, replicas=1)
         self._resolver = MPIClusterResolver(job.rank, job.hosts)
 
@@ -134,7 +139,7 @@ class MultiWorkerMirroredStrategy(Strategy):
 
 def _share(total: int, replicas: int | None, devices: Any, job: _job.Job) -> int:
     """How many of all replicas this process has."""
-    MirroredStrategy(replicas=total)  # checks the number
+    count_replicas(_WHO, None, total)
     if replicas is not None or devices is not None:
         raise ValueError(
             f"[{_WHO}] total_replicas, replicas and devices say the same: got total_replicas="

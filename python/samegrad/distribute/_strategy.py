@@ -25,7 +25,7 @@ from samegrad._tensor.per_replica import (
     per_replica,
 )
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
-from samegrad.distribute._device_names import check_devices
+from samegrad.distribute._device_names import count_replicas
 from samegrad.distribute._extended import StrategyExtended
 from samegrad.distribute._gather import gather_parts
 from samegrad.distribute._job import gathered, warn_of_processes
@@ -297,10 +297,10 @@ class Strategy(abc.ABC):
                 value.tensor if isinstance(value, TracedPerReplica) else convert_to_tensor(value)
             )
             return self._reduce_tensor(op, tensor, axis)
-        total = value.total if isinstance(value, PerReplica) else None
+        total = value._total if isinstance(value, PerReplica) else None
         if op == "sum" and axis is None and total is not None:
             return total
-        if op == "mean" and getattr(value, "share", False):
+        if op == "mean" and getattr(value, "_of_mean", False):
             report([("share_then_mean", _core.user_line())])
         parts_of = (
             value if parts else PerReplica((convert_to_tensor(value),) * self.num_replicas_in_sync)
@@ -415,9 +415,6 @@ class ValueContext:
         self.num_replicas_in_sync = num_replicas_in_sync
 
 
-_MAX_REPLICAS = 1 << 16
-
-
 class MirroredStrategy(Strategy):
     """Synchronous training of one model on N replicas, with one copy of each variable.
 
@@ -428,7 +425,8 @@ class MirroredStrategy(Strategy):
             a batch of any size gives the bits of one device).
 
     Raises:
-        ValueError: No replica or too many, a wrong `split`, or both `devices` and `replicas`.
+        TypeError: `devices` is no list of names, or `replicas` is no integer.
+        ValueError: No replica or too many, a wrong `split`, or `devices` and `replicas` differ.
 
     Example:
         >>> MirroredStrategy(replicas=4).num_replicas_in_sync
@@ -443,27 +441,11 @@ class MirroredStrategy(Strategy):
         replicas: int | None = None,
         split: str = "chunks",
     ) -> None:
-        if devices is not None and replicas is not None and len(devices) != replicas:
-            raise ValueError(
-                f"[MirroredStrategy] devices and replicas must agree: got {len(devices)} devices "
-                f"and replicas={replicas}; give one of them."
-            )
-        count = len(devices) if devices is not None else 1 if replicas is None else replicas
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise ValueError(
-                f"[MirroredStrategy] at least one replica is needed: got replicas={count!r}."
-            )
-        if count > _MAX_REPLICAS:
-            raise ValueError(
-                f"[MirroredStrategy] at most {_MAX_REPLICAS} replicas are supported: got "
-                f"replicas={count}; larger batches need no more replicas."
-            )
+        count = count_replicas("MirroredStrategy", devices, replicas)
         if split not in ("chunks", "balanced"):
             raise ValueError(
                 f"[MirroredStrategy] split is 'chunks' or 'balanced': got {shown(split)}."
             )
-        if devices is not None:
-            check_devices(devices)
         self._replicas = counted(count, replicas=1)
         self._split = split
         warn_of_processes()

@@ -111,7 +111,12 @@ class KeyValueTensorInitializer:
 
 
 class TextFileIndex:
-    """What of a line of a file is a key or a value: these, or the number of a column."""
+    """Name the part of a line that is a key or a value, where it is not a column.
+
+    Attributes:
+        WHOLE_LINE: The line itself.
+        LINE_NUMBER: The number of the line, from 0.
+    """
 
     WHOLE_LINE = -2
     LINE_NUMBER = -1

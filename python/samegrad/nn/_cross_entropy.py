@@ -106,7 +106,7 @@ def sigmoid_cross_entropy_with_logits(
         The losses, in the logits' shape and dtype.
 
     Raises:
-        ValueError: Labels or logits are left out.
+        ValueError: Labels or logits are left out, or their shapes differ.
 
     Example:
         >>> sigmoid_cross_entropy_with_logits([1.0], [0.0]).numpy().round(4)
@@ -119,6 +119,12 @@ def sigmoid_cross_entropy_with_logits(
         )
     x = convert_to_tensor(logits)
     z = _as_dtype_of(labels, x)
+    pairs = zip(z._shape, x._shape, strict=z._rank == x._rank)
+    if z._rank != x._rank or any(None not in pair and pair[0] != pair[1] for pair in pairs):
+        raise ValueError(
+            "[sigmoid_cross_entropy_with_logits] labels and logits must have the same shape: got "
+            f"labels {z.shape} and logits {x.shape}, which would broadcast; use tf.reshape."
+        )
     return _ops.relu(x) - x * z + _ops.log1p(_ops.exp(-_ops.abs(x)))
 
 

@@ -23,6 +23,7 @@ from samegrad._tensor.sizes import sizes_but_counts
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, is_tensor
 
 _ops = _core.ops
+_REMEDY = "leave it out, and the examples of all replicas are counted"
 
 
 def compute_average_loss(
@@ -62,7 +63,7 @@ def compute_average_loss(
     if losses._rank > 1:
         warn(
             f"[{who}] the loss has {losses._rank} axes and is divided by the number of examples "
-            "only: average the inner axes first, or use compute_weighted_mean_loss."
+            f"only: {_of_axes(losses)}."
         )
     if sample_weight is not None:
         losses = losses * expand_weights(who, sample_weight, losses)
@@ -71,6 +72,17 @@ def compute_average_loss(
     else:
         factor = _inverse_batch_size(who, global_batch_size, losses)
     return _sum_all(losses * factor)
+
+
+def _of_axes(losses: Tensor) -> str:
+    """Say why a loss per example has several axes, and what to do."""
+    if losses._rank == 2 and losses._dim(0) == losses._dim(1) != 1:
+        return (
+            f"got shape {losses.shape}, as of labels of shape (n,) that broadcast against "
+            "predictions of shape (n, 1); give both one shape, e.g. by tf.squeeze(predictions, "
+            "axis=-1)"
+        )
+    return "average the inner axes first, or use compute_weighted_mean_loss"
 
 
 def compute_weighted_mean_loss(losses: TensorLike, weights: TensorLike) -> Tensor:
@@ -246,29 +258,37 @@ def _inverse_batch_size(who: str, size: int | Tensor, losses: Tensor) -> Tensor 
     if is_tensor(size):
         return _inverse_tensor(who, convert_to_tensor(size), losses)
     if isinstance(size, list | tuple) or getattr(size, "ndim", 0) > 0:
-        raise ValueError(f"[{who}] global_batch_size must be one number: got {shown(size)}.")
+        raise ValueError(
+            f"[{who}] global_batch_size must be one number: got {shown(size)}; {_REMEDY}."
+        )
     try:
         number = size.__index__()
     except AttributeError:
         raise TypeError(
-            f"[{who}] global_batch_size must be an integer: got {shown(size)}."
+            f"[{who}] global_batch_size must be an integer: got {shown(size)}; {_REMEDY}."
         ) from None
     counts_of(size)  # it has arrived
     if number < 0:
-        raise ValueError(f"[{who}] global_batch_size must not be negative: got {number}.")
+        raise ValueError(
+            f"[{who}] global_batch_size must not be negative: got {number}; {_REMEDY}."
+        )
     own, of_all = losses._traced_examples or (0, 0)
     if 0 < own == number < of_all:  # the batch of one replica
-        report([("mean_then_sum", _core.user_line())])
+        given = f"got global_batch_size={number}, the examples of one of {of_all // own} replicas"
+        report([("mean_then_sum", _core.user_line())], f"{given}, which have {of_all} together")
     return counted(1.0 / number, examples=-1) if number else 0.0
 
 
 def _inverse_tensor(who: str, size: Tensor, losses: Tensor) -> Tensor | float:
     if size._rank:
         raise ValueError(
-            f"[{who}] global_batch_size must be one number: got shape {tuple(size._shape)}."
+            f"[{who}] global_batch_size must be one number: got shape {tuple(size._shape)}; "
+            f"{_REMEDY}."
         )
     if not as_dtype(size._dtype).is_integer:
-        raise TypeError(f"[{who}] global_batch_size must be an integer: got {size._dtype}.")
+        raise TypeError(
+            f"[{who}] global_batch_size must be an integer: got {size._dtype}; {_REMEDY}."
+        )
     if not size._symbolic:
         return _inverse_batch_size(who, int(size), losses)
     zero = convert_to_tensor(0.0, losses._dtype)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
+from samegrad._base.location import warn
 from samegrad.summary._writer import number_of
 
 _on = False
@@ -27,10 +27,9 @@ def trace_on(graph: bool = True, profiler: bool = False, profiler_outdir: Any = 
     """
     global _on
     _on = True
-    warnings.warn(
+    warn(
         "[tf.summary.trace_on] graphs and profiles are not recorded: the explain() of a function "
-        "or strategy shows its plan, with measure=10 what its steps take.",
-        stacklevel=3,
+        "or strategy shows its plan, with measure=10 what its steps take."
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from samegrad import dtypes
-from samegrad._base.shown import shown
+from samegrad._base.shown import did_you_mean, shown
 from samegrad.train import _storage
 from samegrad.train._state_file import latest_checkpoint
 
@@ -44,10 +43,10 @@ class CheckpointReader:
             ValueError: There is none.
         """
         if not self.has_tensor(tensor_str):
-            near = difflib.get_close_matches(tensor_str, self._arrays, n=1)
+            near = did_you_mean(tensor_str, self._arrays)
             raise ValueError(
                 f"[checkpoint] the key must be one of {self._path}: got {shown(tensor_str)}; "
-                + (f"did you mean {near[0]!r}?" if near else "see train.list_variables.")
+                + (near or "see train.list_variables.")
             )
         array: Array = self._arrays[tensor_str.removesuffix(_OF_TENSORFLOW)].copy()
         return array
