@@ -12,6 +12,12 @@ from samegrad._context import state as _context
 _MODES = ("warn", "error", "off")
 
 
+def _has_first_replica() -> bool:
+    trace = _core.current_trace()
+    processes = [] if trace is None else trace.processes
+    return not processes or _core.own_replicas(processes)[0] == 0
+
+
 class ProgramCheck:
     """A check of traced programs, whose findings are warnings, errors or nothing.
 
@@ -67,7 +73,7 @@ class ProgramCheck:
         return mode
 
     def report(self, line: str, message: str, rule: str = "", harmless: bool = False) -> None:
-        """Warn of a line, or raise.
+        """Warn of a line, or raise. In a job of several processes the first one warns for all.
 
         Args:
             line: Of the program, "train.py:31"; empty where it is not known.
@@ -84,6 +90,8 @@ class ProgramCheck:
         message = f"{message} (config.set_{self.name})"
         if self.mode == "error" and not harmless:
             raise self._error(f"{line}: {message}" if line else message)
+        if not _has_first_replica():
+            return
         file, _, number = line.rpartition(":")
         at = int(number or 1)
         warnings.warn_explicit(
