@@ -14,6 +14,12 @@ from samegrad._context import state as _context
 _MODES = ("warn", "error", "off")
 
 
+def _has_first_replica() -> bool:
+    trace = _core.current_trace()
+    processes = [] if trace is None else trace.processes
+    return not processes or _core.own_replicas(processes)[0] == 0
+
+
 class ProgramCheck:
     """A check of traced programs, whose findings are warnings, errors or nothing.
 
@@ -69,7 +75,7 @@ class ProgramCheck:
         return mode
 
     def report(self, line: str, message: str, rule: str = "", harmless: bool = False) -> None:
-        """Warn of a line, or raise.
+        """Warn of a line, or raise. In a job of several processes the first one warns for all.
 
         Args:
             line: Of the program, "train.py:31"; empty where it is not known.
@@ -88,6 +94,8 @@ class ProgramCheck:
         at = int(number or 1)
         if self.mode == "error" and not harmless:
             raise self._error(f"{shown_line(file, at)}: {message}" if line else message)
+        if not _has_first_replica():
+            return
         name_cells()
         warnings.warn_explicit(
             self._as_shown_before(message, rule, at) if rule else message,

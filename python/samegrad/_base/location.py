@@ -47,7 +47,8 @@ def in_user_code(file: str, line: int, function: str) -> str:
     """
     linecache.checkcache(file)
     source = linecache.getline(file, line).strip()
-    text = f'\nin user code: File "{file}", line {line}, in {function}'
+    place = shown_line(file, line) if cell_of(file) else f'File "{file}", line {line}'
+    text = f"\nin user code: {place}, in {function}"
     return f"{text}\n    {source}" if source else text
 
 

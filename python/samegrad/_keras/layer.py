@@ -18,7 +18,10 @@ from samegrad._keras.plain_calls import NOT_PLAIN, is_graph, plain_call
 from samegrad._keras.signatures import bound
 from samegrad._keras.whole import changing
 from samegrad._tensor.conversion import Tensor
+from samegrad._tensor.ragged import RaggedTensor
 from samegrad.train._trackable import restore_pending
+
+_TENSORS = (Tensor, RaggedTensor, KerasTensor)
 
 
 class Layer(OlderLayer):
@@ -99,16 +102,16 @@ class Layer(OlderLayer):
                 tensors[name] = value
             elif type(value) in LEAVES:
                 continue
-            elif isinstance(value, Tensor | KerasTensor):
+            elif isinstance(value, _TENSORS):
                 tensors[name] = value
-                eager = eager and isinstance(value, Tensor)
+                eager = eager and not isinstance(value, KerasTensor)
             elif tree.is_nested(value) and len(value) > 0:
                 leaves = tree.flatten(value)
-                if all(leaf is None or isinstance(leaf, Tensor | KerasTensor) for leaf in leaves):
+                if all(leaf is None or isinstance(leaf, _TENSORS) for leaf in leaves):
                     tensors[name] = value
                     nested.append(name)
                     eager = False
-                elif any(isinstance(leaf, Tensor | KerasTensor) for leaf in leaves):
+                elif any(isinstance(leaf, _TENSORS) for leaf in leaves):
                     raise ValueError(
                         "In a nested call() argument, you cannot mix tensors and non-tensors. "
                         f"Received invalid mixed argument: {name}={value}"

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from samegrad._base.shown import shown
+from samegrad._core import InvalidArgumentError
 from samegrad._ops import complex_arrays as arrays
 from samegrad._tensor.ragged import RaggedTensor
 from samegrad._tensor.ragged_broadcast import check_same_rows, fitted
@@ -85,7 +86,13 @@ def each(count: int) -> Function:
 
     def rule(function: Function, *args: Any, **options: Any) -> Any:
         bound, rows = _flat(function, count, args, options)
-        return as_rows(rows, function(*bound.args, **bound.kwargs), name_of(function))
+        made = as_rows(rows, function(*bound.args, **bound.kwargs), name_of(function))
+        if made._rank > rows._rank or made.flat_values._shape[:1] != rows.flat_values._shape[:1]:
+            raise InvalidArgumentError(
+                f"[{name_of(function)}] the other arguments must be one for all values of a "
+                f"ragged tensor: got {shown((args, options))}; pass scalars."
+            )
+        return made
 
     return rule
 
