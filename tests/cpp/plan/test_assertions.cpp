@@ -15,15 +15,17 @@ bool has(const std::string& text, const char* part) {
 }
 
 // Return the message of a check of one kernel call.
-std::string said_of(Kernel kernel, std::int64_t examples = 0, bool in_place = false) {
+std::string said_of(Kernel kernel, std::int64_t examples = 0, bool in_place = false,
+                    unsigned type_only = 0, std::int64_t operand_examples = 8) {
   OpDef op = sum_op();
   op.name = "faulty";
   op.kernel = kernel;
+  op.type_only = type_only;
   Node node;
   node.op = &op;
   node.locality = examples ? Locality::kExample : Locality::kWhole;
   std::vector<float> x(8, 1.f), y(8);
-  const View in{x.data(), {8}, DType::kFloat32, examples ? 0 : -1};
+  const View in{x.data(), {operand_examples}, DType::kFloat32, examples ? 0 : -1};
   const View out{in_place ? x.data() : y.data(), {8}, DType::kFloat32, examples ? 0 : -1};
   ReplicaContext context;
   context.local_examples = {examples};
@@ -79,6 +81,15 @@ TEST("a kernel that keeps its contract passes the check, in place too") {
   CHECK_EQ(said_of(copy), "");
   CHECK_EQ(said_of(copy, 8), "");
   CHECK_EQ(said_of(copy, 0, true), "");
+}
+
+TEST("an operand that is read has the examples of the call, one that gives its type need not") {
+  const Kernel fill = [](const KernelArgs& args) {
+    std::fill_n(args.out[0].as<float>(), args.out[0].size(), 1.f);
+  };
+  CHECK_EQ(said_of(fill, 8, false, 1u, 1), "");
+  const std::string said = said_of(fill, 8, false, 0, 1);
+  CHECK(has(said, "faulty: shape (1,) of 8 examples"), said);
 }
 
 TEST("a kernel that leaves an element unwritten is named") {
