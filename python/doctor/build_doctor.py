@@ -28,7 +28,7 @@ SINGLE = {
     "_base/launchers.py": "_base/launchers.py",
     "_base/tree.py": "_base/tree.py",
     "_base/shown.py": "_base/shown.py",
-    "_base/mistakes.py": "_base/mistakes.py",
+    "_base/failure_modes.py": "_base/failure_modes.py",
     "cli/_errors.py": "_errors.py",
     "cli/doctor.py": "cli.py",
 }

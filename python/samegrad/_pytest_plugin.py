@@ -1,8 +1,8 @@
-"""What pytest gets from samegrad: a mark for numbers of replicas, and a fixture that splits.
+"""pytest plugin: fixtures for replica counts and unequal splits, and test runs under MPI.
 
-Under `mpirun` the processes of a job run the tests together, and rank 0 reports: a test that fails
-on one fails on all. Loaded into every run of pytest, so it imports nothing but pytest until it is
-used.
+Under `mpirun` all processes of a job run the tests together, and rank 0 reports: a test that fails
+on one process fails on all. pytest loads the plugin in every run, so it imports only pytest until
+it is used. All its fixtures and marks begin with `samegrad_`.
 """
 
 from __future__ import annotations
@@ -25,48 +25,49 @@ _ADDRESS = re.compile(r"0x[0-9a-f]+")  # of an object: another one on each proce
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Makes the mark known; under a launcher, lets one process speak."""
+    """Register the mark; under a launcher, let rank 0 report."""
     config.addinivalue_line(
         "markers",
-        "replicas(*counts): run the test with the fixture replica_count for each of the counts",
+        "samegrad_replicas(*counts): run the test once for each replica count, which the fixture "
+        "samegrad_replica_count returns",
     )
-    # Workers of pytest-xdist are no ranks; they do not know that their tests are dealt out.
-    shared_out = getattr(config.option, "dist", "no") != "no" or hasattr(config, "workerinput")
-    if launched().size > 1 and not shared_out:
+    # Workers of pytest-xdist are not ranks, and do not know that the tests are distributed.
+    distributed = getattr(config.option, "dist", "no") != "no" or hasattr(config, "workerinput")
+    if launched().size > 1 and not distributed:
         config.pluginmanager.register(_Processes(config), "samegrad-processes")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Runs a marked test for each number of replicas."""
-    mark = metafunc.definition.get_closest_marker("replicas")
-    if "replica_count" not in metafunc.fixturenames or (mark is None and _has_own(metafunc)):
+    """Run a marked test once for each replica count."""
+    mark = metafunc.definition.get_closest_marker("samegrad_replicas")
+    if "samegrad_replica_count" not in metafunc.fixturenames:
         return
     counts = mark.args if mark is not None else (1, 2, 3, 8)
-    metafunc.parametrize("replica_count", counts, ids=lambda count: f"{count}-replicas")
-
-
-def _has_own(metafunc: pytest.Metafunc) -> bool:
-    """Whether `replica_count` is the user's own fixture or parameter."""
-    lists = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize") if mark.args]
-    names = [n for one in lists for n in (one.split(",") if isinstance(one, str) else one)]
-    known: Any = metafunc.definition
-    fixtures = getattr(getattr(known, "_fixtureinfo", None), "name2fixturedefs", {})
-    return "replica_count" in fixtures or "replica_count" in (name.strip() for name in names)
+    metafunc.parametrize("samegrad_replica_count", counts, ids=lambda count: f"{count}-replicas")
 
 
 @pytest.fixture
-def replica_split() -> Callable[..., list[Any]]:
-    """A function of a batch and of sizes (or a number of replicas) that gives the shares."""
+def samegrad_replica_split() -> Callable[..., list[Any]]:
+    """Return a function that splits a batch into per-replica batches.
+
+    Returns:
+        `split(batch, sizes)`, where `sizes` lists the per-replica batch sizes, or is a number of
+        replicas, which get unequal sizes. It returns a list of batches.
+
+    Example:
+        def test_split(samegrad_replica_split):
+            assert [len(part) for part in samegrad_replica_split(np.arange(5), [3, 2])] == [3, 2]
+    """
 
     def split(batch: Any, sizes: int | Sequence[int]) -> list[Any]:
-        from samegrad.testing import layout, uneven_sizes
+        from samegrad.testing import layout, unequal_sizes
         from samegrad.testing._layouts import rows_of, take
 
-        rows = rows_of(batch)
-        parts = uneven_sizes(rows, sizes) if isinstance(sizes, int) else list(sizes)
-        if sum(parts) != rows:
+        examples = rows_of(batch)
+        parts = unequal_sizes(examples, sizes) if isinstance(sizes, int) else list(sizes)
+        if sum(parts) != examples:
             raise ValueError(
-                f"[replica_split] the sizes must add up to the {rows} examples: got {parts}."
+                f"[samegrad_replica_split] sizes must sum to the {examples} examples: got {parts}."
             )
         return [take(batch, share[0]) for share in layout(parts).parts]
 
@@ -74,10 +75,10 @@ def replica_split() -> Callable[..., list[Any]]:
 
 
 class _Processes:
-    """The processes of a job that run the same tests.
+    """The processes of an MPI job that run the same tests.
 
-    They begin to work together when the tests have been collected, and only where these use
-    samegrad: other programs' tests under mpirun are left as they are.
+    They join the job after collection, and only if the tests use samegrad: other tests under mpirun
+    run as usual.
     """
 
     def __init__(self, config: pytest.Config) -> None:
@@ -92,13 +93,13 @@ class _Processes:
             self._terminal, self._writer._file = self._writer._file, io.StringIO()
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Notes what went wrong."""
+        """Record collection errors."""
         if report.failed:
             self._broken.append(report.longreprtext)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Joins the job, and compares the tests."""
+        """Join the job and compare the collected tests."""
         used = self._uses_samegrad(session)
         engine: Any = importlib.import_module("samegrad.distribute._job") if used else None
         if engine is None or self._joined(engine).size == 1:
@@ -122,7 +123,7 @@ class _Processes:
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item) -> Iterator[None]:
-        """What becomes of a test on one process becomes of it on all."""
+        """Give a test the same outcome on all processes."""
         outcome: Any = yield
         if self._engine is None:
             return
@@ -139,14 +140,14 @@ class _Processes:
 
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
-        """A launcher kills the others as soon as one has ended with another status than 0."""
+        """Wait for all processes: a launcher kills them when one exits with an error."""
         sys.stdout.flush()
         if self._engine is not None:
             with contextlib.suppress(Exception):
                 self._engine.met("the end of the tests", None)
 
     def _joined(self, engine: Any) -> Any:
-        """The job; where there is none to join, the run ends with the reason on each process."""
+        """Return the job, or exit with the reason on each process."""
         try:
             return engine.join()
         except (ImportError, RuntimeError, ValueError) as error:
@@ -154,7 +155,7 @@ class _Processes:
             pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
 
     def _uses_samegrad(self, session: pytest.Session) -> bool:
-        """Whether tests do: this plug-in loads the package, but not the engine."""
+        """Return True if tests use samegrad: this plugin loads the package without the engine."""
         modules = {
             id(item.module): item.module for item in session.items if hasattr(item, "module")
         }
@@ -169,13 +170,13 @@ class _Processes:
         )
 
     def _speak(self) -> None:
-        """What was held back is said after all."""
+        """Print the output that was held back."""
         if self._writer is not None:
             self._terminal.write(self._writer._file.getvalue())
             self._writer._file = self._terminal
 
     def _write_no_files(self) -> None:
-        """Rank 0 writes the reports that are files."""
+        """Unregister plugins that write report files, which rank 0 writes."""
         manager = self._config.pluginmanager
         for _, plugin in manager.list_name_plugin():
             if type(plugin).__name__ == "LogXML":
@@ -192,7 +193,7 @@ def _fail(report: Any, text: str) -> None:
 
 
 def _join(report: Any, found: list[tuple[str, str | None]], rank: int) -> None:
-    """Makes a report one of all processes."""
+    """Merge the outcomes of all processes into a report."""
     failed = [(n, text) for n, (outcome, text) in enumerate(found) if outcome == "failed"]
     others = [(n, text) for n, text in failed if n != rank]
     if report.failed:

@@ -63,7 +63,7 @@ def one_run(kind: str) -> dict[str, Any]:
             calls += 1
             return step(shares)
 
-        counted.takes_empty_shares = False  # type: ignore[attr-defined]
+        counted.takes_empty_shards = False  # type: ignore[attr-defined]
         replicas = (2,) if kind == "ddp" else (2, 3)
         found = diagnose(counted, batch, replicas=replicas)
         seconds = time.perf_counter() - begin

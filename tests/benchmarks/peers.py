@@ -47,7 +47,7 @@ def main() -> None:
     )
     steps = 0 if options.start else options.steps or STEPS[job.workload]
     report = run_processes(job, steps) if job.backend == "ddp" else run(job, steps)
-    if job.backend != "mpi" or importlib.import_module("samegrad.distribute.processes").rank() == 0:
+    if job.backend != "mpi" or importlib.import_module("samegrad.distribute.mpi").rank() == 0:
         print(json.dumps(report), flush=True)
 
 

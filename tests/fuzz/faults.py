@@ -178,7 +178,7 @@ struct CallHash {
     ),
     Fault(
         "a local mean for the mean over all replicas",
-        "python/samegrad/nn/_loss_scaling.py",
+        "python/samegrad/nn/_loss_normalization.py",
         "count = _ops.global_size_of if of_all_replicas else _ops.size_of",
         "count = _ops.size_of",
     ),

@@ -82,10 +82,10 @@ def test_it_brings_neither_samegrad_nor_a_framework(installed: pathlib.Path) -> 
 def test_its_command_has_the_options_of_the_function(installed: pathlib.Path) -> None:
     code = "import sys; from samegrad_doctor.cli import main; sys.exit(main(sys.argv[1:]))"
     wrong = run(installed, "-c", code, "check", "program.py::step", "--framework", "pytorch",
-                "--examples", "7", "--no-empty-share")  # fmt: skip
+                "--max-examples", "7", "--no-empty-shard")  # fmt: skip
     assert wrong.returncode == 1 and "cause: mean per replica, then sum" in wrong.stdout, wrong
     assert "torch.distributed.all_reduce" in wrong.stdout
-    assert run(installed, "-c", code, "check", "program.py::even", "--even").returncode == 0
+    assert run(installed, "-c", code, "check", "program.py::even", "--equal-shards").returncode == 0
     missing = run(installed, "-c", code, "check", "program.py::nothing")
     assert missing.returncode == 2 and "has no 'nothing'" in missing.stderr
 
@@ -97,7 +97,7 @@ def test_the_readmes_lines_ask_about_a_ddp_script(
     said = run(installed, "ask.py", folder=user)
     assert "cause: mean of the replicas' means" in said.stdout, said
     assert "torch.distributed.get_world_size() / count" in said.stdout
-    (user / "even.py").write_text(read_me(1).replace("[:12]))", "[:12], even=True))"))
+    (user / "even.py").write_text(read_me(1).replace("[:12]))", "[:12], equal_shards=True))"))
     said = run(installed, "even.py", folder=user)
     assert said.stdout.startswith("correct"), said
     assert "right while all shares are equal" in said.stdout
@@ -135,7 +135,7 @@ def test_processes_of_a_step_in_a_file_import_what_stands_beside_it(
     command = ("-c", code, "check", "../steps.py::step")
     said = run(installed, *command, folder=elsewhere)
     assert said.returncode == 1 and "cause: mean of the replicas' means" in said.stdout, said
-    said = run(installed, *command, "--even", folder=elsewhere)
+    said = run(installed, *command, "--equal-shards", folder=elsewhere)
     assert said.returncode == 0, said
 
 

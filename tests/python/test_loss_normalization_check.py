@@ -1,4 +1,4 @@
-"""What a traced program shows of its loss scaling before it runs."""
+"""The trace-time check of loss normalization."""
 
 import warnings
 
@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import samegrad as tf
-from samegrad._base.mistakes import PROGRAM_MISTAKES
+from samegrad._base.failure_modes import PROGRAM_FAILURE_MODES
 from samegrad._context.counted_numbers import questions
 from samegrad.errors import LossNormalizationError, LossNormalizationWarning
 
 average = tf.nn.compute_average_loss
-NAMES = {row.name for row in PROGRAM_MISTAKES.values()}
+NAMES = {row.name for row in PROGRAM_FAILURE_MODES.values()}
 
 
 def batch_size(p):
@@ -68,7 +68,7 @@ def found(program):
         warnings.simplefilter("always")
         (program if isinstance(program, Program) else Program(program)).run()
     assert all(w.category is LossNormalizationWarning for w in caught)
-    texts = [str(w.message).removeprefix("[loss scaling] ") for w in caught]
+    texts = [str(w.message).removeprefix("[loss normalization] ") for w in caught]
     return [name for text in texts for name in NAMES if text.startswith(f"{name}: ")]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from samegrad import _core
 from samegrad._autodiff.program_check import ProgramCheck
 from samegrad._base.dtypes import as_dtype
-from samegrad._base.mistakes import PROGRAM_MISTAKES
+from samegrad._base.failure_modes import PROGRAM_FAILURE_MODES
 from samegrad._context import state as _context
 from samegrad._context.counted_numbers import questions
 from samegrad.errors import LossNormalizationError, LossNormalizationWarning
@@ -202,7 +202,7 @@ def report(mistakes: Iterable[tuple[str, str]], values: str = "", harmless: bool
         LossNormalizationError: There is one, and mistakes are errors.
     """
     for key, line in mistakes:
-        row = PROGRAM_MISTAKES[key]
-        rule = f"[loss scaling] {row.name}: "
+        row = PROGRAM_FAILURE_MODES[key]
+        rule = f"[loss normalization] {row.name}: "
         message = f"{rule}{row.sentence}{values and '; ' + values}. Maths: {row.formula}. "
         _check.report(line, f"{message}Fix: {row.fix}.", values and rule, harmless)

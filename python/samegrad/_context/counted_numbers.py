@@ -2,7 +2,7 @@
 
 `strategy.num_replicas_in_sync` is an int like any other; what a program computes from it by
 multiplication and division remembers how often the number of replicas is a factor of it. The check
-of loss scaling reads that where such a number meets a tensor.
+of loss normalization reads that where such a number meets a tensor.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from keras.src.utils import tracking
 import samegrad as tf
 from samegrad._keras.losses import in_replica_of_several
 from samegrad._tensor.tensor import convert_to_tensor
-from samegrad.nn._loss_scaling import all_reduce_sum
+from samegrad.nn._loss_normalization import all_reduce_sum
 
 
 @tracking.no_automatic_dependency_tracking  # type: ignore[untyped-decorator]

@@ -20,7 +20,7 @@ from samegrad._keras.micro_batches import note_loss
 from samegrad._tensor.example_axis import as_examples, examples_axis
 from samegrad._tensor.sizes import sizes_but_counts
 from samegrad._tensor.tensor import Tensor
-from samegrad.nn._loss_scaling import all_reduce_sum, elements_of, inverse_count, inverse_of
+from samegrad.nn._loss_normalization import all_reduce_sum, elements_of, inverse_count, inverse_of
 
 _ops = _core.ops
 _COUNTS = ("sum_over_batch_size", "mean")

@@ -13,7 +13,7 @@ from typing import Any
 from samegrad import _core
 from samegrad._context import state as _context
 from samegrad._tensor.tensor import Tensor
-from samegrad.nn._loss_scaling import elements_of
+from samegrad.nn._loss_normalization import elements_of
 
 
 class _Losses:

@@ -12,7 +12,7 @@ from samegrad._keras.conversion import convert_to_tensor
 from samegrad._keras.losses import in_replica_of_several
 from samegrad._tensor.example_axis import as_examples
 from samegrad._tensor.tensor import Tensor
-from samegrad.nn._loss_scaling import all_reduce_sum
+from samegrad.nn._loss_normalization import all_reduce_sum
 
 _ops = _core.ops
 

@@ -28,7 +28,7 @@ from samegrad._keras.variable import tracked_wrapper
 from samegrad._keras.whole import building, changing
 from samegrad._ops.indexed_slices import IndexedSlices
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
-from samegrad.nn._loss_scaling import all_reduce_sum
+from samegrad.nn._loss_normalization import all_reduce_sum
 from samegrad.train._trackable import restore_pending
 
 

@@ -16,7 +16,7 @@ from samegrad._keras.conversion import convert_to_tensor
 from samegrad._keras.losses import in_replica_of_several, is_sum, share_of_scalar
 from samegrad._tensor.example_axis import as_examples
 from samegrad._tensor.tensor import Tensor
-from samegrad.nn._loss_scaling import elements_of
+from samegrad.nn._loss_normalization import elements_of
 
 _SUMS = (regularizers.L1, regularizers.L2, regularizers.L1L2)
 _HELD = "_times_replicas"

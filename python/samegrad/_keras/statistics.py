@@ -13,7 +13,7 @@ import samegrad as tf
 from samegrad._context import state as _context
 from samegrad._keras.conversion import convert_to_tensor
 from samegrad._tensor.tensor import Tensor
-from samegrad.nn._loss_scaling import all_reduce_sum, elements_of
+from samegrad.nn._loss_normalization import all_reduce_sum, elements_of
 
 
 def batch_moments(inputs: Any, mask: Any, axes: Sequence[int]) -> tuple[Tensor, Tensor]:

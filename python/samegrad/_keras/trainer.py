@@ -33,7 +33,7 @@ from samegrad._keras.resuming import Backups
 from samegrad._keras.variable import global_values
 from samegrad._tensor.example_axis import as_examples
 from samegrad._tensor.tensor import Tensor
-from samegrad.nn._loss_scaling import elements_of
+from samegrad.nn._loss_normalization import elements_of
 
 
 def _as_batch(x: Any) -> Any:

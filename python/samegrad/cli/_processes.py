@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from samegrad.cli._stop import StopSignal
-from samegrad.distribute import processes
+from samegrad.distribute import mpi
 from samegrad.distribute._multi_worker import MultiWorkerMirroredStrategy
 
 
@@ -28,7 +28,7 @@ def strategy_of(replicas: int, split: str | None) -> Any:
 
 def is_first() -> bool:
     """Whether this process writes what all say and draw alike: logs, pictures, lines."""
-    return processes.rank() == 0
+    return mpi.rank() == 0
 
 
 @contextlib.contextmanager
@@ -43,4 +43,4 @@ def only_first_speaks() -> Iterator[None]:
 
 def shall_stop(stop: StopSignal) -> bool:
     """Whether one of the processes was asked to: all stop after the same step."""
-    return processes.any_process(stop.is_set)
+    return mpi.any_process(stop.is_set)

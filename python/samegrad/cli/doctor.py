@@ -33,14 +33,16 @@ def add_options(doctor: argparse.ArgumentParser) -> None:
             name, type=int, nargs="+", default=default, metavar="N", help=f"to try [{shown}]"
         )
     for name, number, what in (
-        ("--examples", 12, "how many examples are used at most"),
+        ("--max-examples", 12, "largest number of examples that are used"),
         ("--seed", 0, "of the projection of the updates"),
     ):
         shown = f"{what} [{number}]"
         doctor.add_argument(name, type=int, default=number, metavar="N", help=shown)
-    doctor.add_argument("--even", action="store_true", help="all shares are of one size")
     doctor.add_argument(
-        "--empty-share", action=argparse.BooleanOptionalAction, default=None,
+        "--equal-shards", action="store_true", help="use equal per-replica batches only"
+    )
+    doctor.add_argument(
+        "--empty-shard", action=argparse.BooleanOptionalAction, default=None,
         help="judge a replica without examples, too (not, by the other form)",
     )  # fmt: skip
     doctor.add_argument(
@@ -81,9 +83,9 @@ def run(
     replicas: Sequence[int],
     micro_batches: Sequence[int],
     json: bool,
-    examples: int = 12,
-    empty_share: bool | None = None,
-    even: bool = False,
+    max_examples: int = 12,
+    empty_shard: bool | None = None,
+    equal_shards: bool = False,
     seed: int = 0,
     framework: str | None = None,
 ) -> int:
@@ -96,10 +98,10 @@ def run(
         replicas: Numbers of replicas to try.
         micro_batches: Numbers of micro-batches to try.
         json: Whether to print JSON.
-        examples: How many examples are used at most.
-        empty_share: Whether a replica without examples is tried as well; None tries it without
+        max_examples: The largest number of examples that are used.
+        empty_shard: Whether a replica without examples is tried as well; None tries it without
             blame.
-        even: Whether all shares are of one size.
+        equal_shards: Use per-replica batches of equal size only.
         seed: Of the projection of the updates.
         framework: In whose words the remedy is told.
 
@@ -119,11 +121,12 @@ def run(
     try:
         found = _judged(
             processes, step, batch, weights, replicas=replicas, micro_batches=micro_batches,
-            examples=examples, empty_share=empty_share, even=even, seed=seed, framework=framework,
+            max_examples=max_examples, empty_shard=empty_shard, equal_shards=equal_shards,
+            seed=seed, framework=framework,
         )  # fmt: skip
         if processes.rank == 0:
             print(found.to_json() if json else found, flush=True)
-        code = EXIT_CORRECT if found.correct and not found.reported else EXIT_WRONG
+        code = EXIT_CORRECT if found.correct and not found.reported_loss_issue else EXIT_WRONG
     except CommandError as error:
         if processes.size == 1:
             raise

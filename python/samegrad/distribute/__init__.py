@@ -21,7 +21,7 @@ from samegrad.distribute._replica_context import ReplicaContext
 from samegrad.distribute._strategy import MirroredStrategy, Strategy
 
 if TYPE_CHECKING:
-    from samegrad.distribute import cluster_resolver, experimental, processes
+    from samegrad.distribute import cluster_resolver, experimental, mpi
     from samegrad.distribute._input import DistributedDataset, InputContext
     from samegrad.distribute._options import (
         CrossDeviceOps,
@@ -58,7 +58,7 @@ __all__ = [
     "get_strategy",
     "has_strategy",
     "in_cross_replica_context",
-    "processes",
+    "mpi",
 ]
 
 _INPUT, _OPTIONS = "samegrad.distribute._input", "samegrad.distribute._options"

@@ -138,7 +138,7 @@ class DistributedDataset:
             raise ValueError(
                 "[experimental_distribute_dataset] AutoShardPolicy.HINT has no place to look for: "
                 f"got it for {len(strategy.processes) - 1} processes; call Dataset.shard with "
-                "processes.size() and rank(), and choose AutoShardPolicy.OFF."
+                "mpi.size() and rank(), and choose AutoShardPolicy.OFF."
             )
         elif strategy.processes and not own:
             check_same_data("experimental_distribute_dataset", description_of(self._node))

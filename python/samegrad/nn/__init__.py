@@ -44,7 +44,7 @@ from samegrad.nn._cross_entropy import (
 )
 from samegrad.nn._ctc import ctc_beam_search_decoder, ctc_greedy_decoder, ctc_loss
 from samegrad.nn._depth import depth_to_space, space_to_depth
-from samegrad.nn._loss_scaling import (
+from samegrad.nn._loss_normalization import (
     compute_average_loss,
     compute_weighted_mean_loss,
     scale_regularization_loss,

@@ -17,7 +17,7 @@ from samegrad._tensor.example_axis import as_examples
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
 from samegrad.math._reductions import argmax
 from samegrad.nn._cross_entropy import sparse_softmax_cross_entropy_with_logits
-from samegrad.nn._loss_scaling import expand_weights
+from samegrad.nn._loss_normalization import expand_weights
 
 _ops = _core.ops
 _PAD = 0

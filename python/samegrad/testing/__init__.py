@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
-from samegrad.testing._catalogue import CATALOGUE, Mistake
+from samegrad.testing._catalogue import CATALOGUE, FailureMode
 from samegrad.testing._diagnose import assert_replica_equivalent, diagnose
-from samegrad.testing._diagnosis import Diagnosis, ShareRow
-from samegrad.testing._layouts import Layout, StepError, layout, uneven_sizes
+from samegrad.testing._diagnosis import Diagnosis, ReplicaWeights
+from samegrad.testing._layouts import Layout, StepError, layout, unequal_sizes
 from samegrad.testing._situation import Situation
 from samegrad.testing._updates import Outcome
 
@@ -23,15 +23,15 @@ __all__ = [
     "CATALOGUE",
     "Diagnosis",
     "Layout",
-    "Mistake",
+    "FailureMode",
     "Outcome",
-    "ShareRow",
+    "ReplicaWeights",
     "Situation",
     "StepError",
     "assert_replica_equivalent",
     "diagnose",
     "layout",
-    "uneven_sizes",
+    "unequal_sizes",
 ]
 
 if not TYPE_CHECKING:

@@ -27,9 +27,9 @@ def diagnose(
     weights: Sequence[float] | None = None,
     replicas: Sequence[int] = (2, 3),
     micro_batches: Sequence[int] = (1,),
-    examples: int = 12,
-    empty_share: bool | None = None,
-    even: bool = False,
+    max_examples: int = 12,
+    empty_shard: bool | None = None,
+    equal_shards: bool = False,
     seed: int = 0,
     framework: str | None = None,
 ) -> Diagnosis:
@@ -68,13 +68,13 @@ def diagnose(
             one device makes of them.
         replicas: Numbers of replicas to try.
         micro_batches: Numbers of micro-batches to try.
-        examples: How many examples of the batch are used at most; a little fewer where their
-            number could be divided by that of the replicas.
-        empty_share: Whether a replica without examples is tried as well. Default: it is, but a
+        max_examples: The largest number of examples taken from the batch. Slightly fewer are
+            taken where the replicas divide their number.
+        empty_shard: Whether a replica without examples is tried as well. Default: it is, but a
             step that cannot do without examples is not accused for that; a step says by an
-            attribute `takes_empty_shares = False` that it must not be tried.
-        even: Whether all shares are of one size, for steps that take no others; what can then not
-            be told apart is noted.
+            attribute `takes_empty_shards = False` that it must not be tried.
+        equal_shards: Split the batch into per-replica batches of equal size only, for steps that
+            accept no others. A note lists what such splits cannot distinguish.
         seed: Of the projection of the updates.
         framework: In whose words the remedy is told: "samegrad", "pytorch", "jax" or "tensorflow".
             Default: that of the adapter that made the step, which says it by an attribute
@@ -102,16 +102,16 @@ def diagnose(
         raise StepError(
             f"[diagnose] framework must be one of {', '.join(FRAMEWORKS)}: got {words!r}."
         )
-    if empty_share is not None and not isinstance(empty_share, bool):
+    if empty_shard is not None and not isinstance(empty_shard, bool):
         raise StepError(
-            f"[diagnose] empty_share must be True, False or None: got {empty_share!r:.80}."
+            f"[diagnose] empty_shard must be True, False or None: got {empty_shard!r:.80}."
         )
     if processes.size > 1:
         check_batch(batch, processes)
         replicas, note = spread(replicas, processes.size)
         step = of_all(step, processes)
-    settings = Settings(weights, replicas, micro_batches, examples, even, seed)
-    found = _judged(step, batch, settings, empty_share)
+    settings = Settings(weights, replicas, micro_batches, max_examples, equal_shards, seed)
+    found = _judged(step, batch, settings, empty_shard)
     return replace(found, framework=words, notes=(*found.notes, note) if note else found.notes)
 
 
@@ -122,7 +122,7 @@ def _framework_of(step: Step) -> str:
     return next((words for module, words in _MODULES.items() if module in modules), "samegrad")
 
 
-def _judged(step: Step, batch: Any, settings: Settings, empty_share: bool | None) -> Diagnosis:
+def _judged(step: Step, batch: Any, settings: Settings, empty_shard: bool | None) -> Diagnosis:
     """The verdict, by single examples if they tell enough, and by whole updates else."""
     reason: StepError = StepError("[step] the update of the batch is 0 or no number.")
     evidence, found = None, None
@@ -138,9 +138,11 @@ def _judged(step: Step, batch: Any, settings: Settings, empty_share: bool | None
         if (found := judge(whole_batches(step, batch, settings))) is None:
             raise reason
         return found
-    if empty_share is None and (settings.even or not getattr(step, "takes_empty_shares", True)):
+    if empty_shard is None and (
+        settings.equal_shards or not getattr(step, "takes_empty_shards", True)
+    ):
         return found
-    return found if empty_share is False else judge_empty(evidence, found, bool(empty_share))
+    return found if empty_shard is False else judge_empty(evidence, found, bool(empty_shard))
 
 
 def assert_replica_equivalent(step: Step, batch: Any, **options: Any) -> None:
@@ -161,5 +163,5 @@ def assert_replica_equivalent(step: Step, batch: Any, **options: Any) -> None:
         >>> assert_replica_equivalent(lambda shares: np.concatenate(shares).mean(axis=0), x)
     """
     found = diagnose(step, batch, **options)
-    if not found.correct or found.reported:
+    if not found.correct or found.reported_loss_issue:
         raise AssertionError(str(found))

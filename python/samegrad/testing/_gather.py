@@ -48,7 +48,7 @@ def gather(step: Step, batch: Any, settings: Settings) -> Sums:
     """
     rows = rows_of(batch)
     settings.check(rows)
-    chosen = np.linspace(0, rows - 1, min(rows, settings.examples)).astype(np.intp)
+    chosen = np.linspace(0, rows - 1, min(rows, settings.max_examples)).astype(np.intp)
     chosen = chosen[: settings.usable(chosen)]
     width = max(256, 8 * len(chosen))
     recorder = Recorder(step, take(batch, chosen), width=width, seed=settings.seed)

@@ -15,8 +15,8 @@ from functools import partial
 
 import numpy as np
 
-from samegrad._base.mistakes import counted_regularization
-from samegrad._base.mistakes import part_with as part_words
+from samegrad._base.failure_modes import counted_regularization
+from samegrad._base.failure_modes import part_with as part_words
 from samegrad.testing._basis import Noise
 from samegrad.testing._catalogue import (
     CLIPPED_PARTS,
@@ -24,7 +24,7 @@ from samegrad.testing._catalogue import (
     LOCAL_STATISTICS,
     OWN_NUMBERS,
     STATISTICS_OF_PARTS,
-    Mistake,
+    FailureMode,
 )
 from samegrad.testing._layouts import (
     Groups,
@@ -34,7 +34,7 @@ from samegrad.testing._layouts import (
     of_parts,
     of_shares,
     of_windows,
-    uneven_sizes,
+    unequal_sizes,
 )
 from samegrad.testing._measure import Runs, Sums
 from samegrad.testing._select import EQUAL, Frame, Hypothesis, outside, simplest
@@ -89,8 +89,8 @@ class Alone:
 
     groups: Groups
     name: str
-    limit: Mistake
-    statistics: Mistake
+    limit: FailureMode
+    statistics: FailureMode
 
 
 _SHARES = Alone(of_shares, "replica", CLIPPED_REPLICAS, LOCAL_STATISTICS)
@@ -105,7 +105,7 @@ def alone_in(seen: Runs) -> list[Alone]:
     return [*([_SHARES] if seen.replicas > 1 else []), *(_PARTS if seen.several else ())]
 
 
-def with_term(count: str, row: Mistake | None) -> Mistake | None:
+def with_term(count: str, row: FailureMode | None) -> FailureMode | None:
     """The mistake of a term that counts so, and of a row for the data; None if both are right."""
     if row is None and count in RIGHT_COUNTS:
         return None
@@ -114,12 +114,12 @@ def with_term(count: str, row: Mistake | None) -> Mistake | None:
         return replace(row, sentence=f"{row.sentence} ({more})")
     data, fix = ("", "") if row is None else (f"; and the data: {row.name}", row.fix)
     words = counted_regularization(count, data, fix, count in DIVIDED)
-    return Mistake(*words, remedy="term")
+    return FailureMode(*words, remedy="term")
 
 
 def part_with(
-    first: Mistake | None, second: Mistake | None, parameters: bool = False
-) -> Mistake | None:
+    first: FailureMode | None, second: FailureMode | None, parameters: bool = False
+) -> FailureMode | None:
     """The mistake of a part of the loss, or of the parameters, with `second` as a row of its own.
 
     `first` is that of the rest; either may be right (None).
@@ -132,11 +132,11 @@ def part_with(
 
 def terms(
     layouts: Sequence[Layout],
-    row: Mistake | None,
+    row: FailureMode | None,
     known: Vector,
     held: Vector,
     start: int = 0,
-    made: Callable[[str, Mistake | None], Mistake | None] = with_term,
+    made: Callable[[str, FailureMode | None], FailureMode | None] = with_term,
 ) -> Iterator[Hypothesis]:
     """One unknown term, as often as each count says.
 
@@ -173,7 +173,7 @@ class Probe(Frame):
         """Whether examples with their right weights explain the updates, whatever they do."""
         return outside(self.updates, self.right)[0] <= self.limit
 
-    def first(self, *classes: Iterable[Hypothesis]) -> Mistake | None:
+    def first(self, *classes: Iterable[Hypothesis]) -> FailureMode | None:
         """The mistake of the simplest hypothesis of the first class that has any, if it stands."""
         for alike in classes:
             if found := simplest(self.updates, alike, self.limit):
@@ -213,14 +213,14 @@ def turning(
     ]
     found = []
     for place, (r, k) in zip(range(count), itertools.cycle(pairs)):
-        sizes = uneven_sizes(examples, r, turn=place)
+        sizes = unequal_sizes(examples, r, turn=place)
         if min(sizes) < k:
             sizes = [examples - k * (r - 1)] + [k] * (r - 1)
         found.append(layout(sizes, k).renumbered(rng.permutation(examples).tolist()))
     return found
 
 
-def explain_term(evidence: Sums, noise: Noise | None = None) -> list[Mistake] | None:
+def explain_term(evidence: Sums, noise: Noise | None = None) -> list[FailureMode] | None:
     """A term that no examples explain, as often as a count says.
 
     The update of a single example holds the term once, so that weights c bring it along Σc times
@@ -263,10 +263,10 @@ def _of_a_part(evidence: Sums) -> list[Layout]:
     count = max(1, max(evidence.examples // 2, most) // settings.multiple) * settings.multiple
     if count >= evidence.examples:
         return []
-    return layouts_for(count, settings.replicas, settings.micro_batches, settings.even)
+    return layouts_for(count, settings.replicas, settings.micro_batches, settings.equal_shards)
 
 
-def explain_parameters(evidence: Sums) -> Mistake | None:
+def explain_parameters(evidence: Sums) -> FailureMode | None:
     """Two rows, one for each part of the parameters: every element of an update follows one."""
     updates = np.stack([run.samples for run in evidence.runs])
     alone = np.stack([single.samples for single in evidence.singles])
@@ -289,19 +289,19 @@ def explain_parameters(evidence: Sums) -> Mistake | None:
     return part_with(rows[a][0], rows[b][0], parameters=True)
 
 
-def explain_parts(evidence: Sums) -> Mistake | None:
+def explain_parts(evidence: Sums) -> FailureMode | None:
     """Two rows, one for each part of the loss.
 
     Single examples give g_i + p_i, the sum of both parts. If row A holds for one and row B for the
     other, an update is Σ A_i (g_i + p_i) + Σ (B_i - A_i) p_i with unknown p_i.
     """
     layouts = few_of(evidence)
-    if len(layouts) < 2 or evidence.settings.even:
+    if len(layouts) < 2 or evidence.settings.equal_shards:
         return None
     probe = probe_of(evidence, layouts)
     sketches = evidence.sketches[: len(probe.weights)]
 
-    def with_row(a: Mistake | None, first: Vector) -> list[Hypothesis]:
+    def with_row(a: FailureMode | None, first: Vector) -> list[Hypothesis]:
         return [
             Hypothesis(partial(part_with, a, b), first @ sketches, second - first)
             for b, second in probe.said
@@ -342,7 +342,7 @@ def of_groups(
     return np.stack(made), np.array(held)
 
 
-def explain_own_numbers(evidence: Sums) -> Mistake | None:
+def explain_own_numbers(evidence: Sums) -> FailureMode | None:
     """A number that a replica has for itself, and all its examples share: a random factor, say.
 
     The weights of the examples may be right then, but what an example does depends on which replica
@@ -356,7 +356,7 @@ def explain_own_numbers(evidence: Sums) -> Mistake | None:
         return None
     number = replicas * count + SPARE  # more of them than there are unknowns
     layouts = turning(count, (replicas,), (1,), number)
-    if settings.even:
+    if settings.equal_shards:
         size, rng = count // replicas, np.random.default_rng(0)
         orders = [rng.permutation(size * replicas).tolist() for _ in range(number)]
         layouts = [layout([size] * replicas).renumbered(order) for order in orders]

@@ -8,8 +8,14 @@ from dataclasses import replace
 import numpy as np
 
 from samegrad.testing import _catalogue as rows
-from samegrad.testing._diagnosis import Diagnosis, Found, ShareRow, factors_of_examples, share_rows
-from samegrad.testing._layouts import Layout, StepError, StepFailedError, layout, uneven_sizes
+from samegrad.testing._diagnosis import (
+    Diagnosis,
+    Found,
+    ReplicaWeights,
+    factors_of_examples,
+    weights_per_replica,
+)
+from samegrad.testing._layouts import Layout, StepError, StepFailedError, layout, unequal_sizes
 from samegrad.testing._measure import DRIFT, Runs, Sums
 from samegrad.testing._reports import explain_loss
 from samegrad.testing._select import Frame
@@ -81,7 +87,7 @@ def verdict_on(seen: Runs, found: Found) -> Diagnosis:
     notes = [*(_of_fixed_numbers(seen) if sums else [_JUDGED_WHOLE]), *found.notes]
     notes += seen.recorder.notes
     notes += [_POWER.format(seen.recorder.power)] if seen.recorder.power else []
-    worst, shares = seen.layouts[-1], tuple[ShareRow, ...]()
+    worst, shares = seen.layouts[-1], tuple[ReplicaWeights, ...]()
     if found.right:
         notes += [rows.HIDDEN] if seen.limited else []
         notes += [alike] if sums and (alike := _alike(sums)) else []
@@ -101,7 +107,7 @@ def verdict_on(seen: Runs, found: Found) -> Diagnosis:
     return Diagnosis(
         found.right, next(iter(found.causes), None), (*found.causes[1:], *found.candidates), shares,
         shown, tuple(notes), reported, seen.exact,
-        _summary(seen, what, shown), _cautions(seen), mistake,
+        _summary(seen, what, shown), _warnings(seen), mistake,
     )  # fmt: skip
 
 
@@ -113,14 +119,14 @@ def _summary(seen: Runs, what: str, worst: Layout | None) -> str:
     return f"{what}{where}; {seen.examples} examples on {len(seen.layouts)} layouts, {how}"
 
 
-def _worst(seen: Sums) -> tuple[int, tuple[ShareRow, ...]]:
+def _worst(seen: Sums) -> tuple[int, tuple[ReplicaWeights, ...]]:
     """The layout that is wrong most, and its table."""
     tables = [
-        share_rows(item, right, fit.weights)
+        weights_per_replica(item, right, fit.weights)
         for item, right, fit in zip(seen.layouts, seen.right, seen.fits, strict=True)
     ]
     places = range(1, len(tables)) or [0]
-    place = max(places, key=lambda p: max(abs(row.found - row.right) for row in tables[p]))
+    place = max(places, key=lambda p: max(abs(row.found - row.expected) for row in tables[p]))
     return place, tables[place]
 
 
@@ -128,7 +134,7 @@ def _of_fixed_numbers(seen: Runs) -> list[str]:
     """What it means that one device divides by a fixed number."""
     if not seen.fixed:
         return []
-    if not _cautions(seen):
+    if not _warnings(seen):
         return [_FIXED]
     least, most = float(seen.weights.min()), float(seen.weights.max())
     times = f", by itself up to {most / least:.4g} times" if least > 0 else ""
@@ -138,7 +144,7 @@ def _of_fixed_numbers(seen: Runs) -> list[str]:
     ]
 
 
-def _cautions(seen: Runs) -> tuple[rows.Mistake, ...]:
+def _warnings(seen: Runs) -> tuple[rows.FailureMode, ...]:
     """What one device does as well, where the weights that the user gave say otherwise.
 
     A limit of a round number by a power of two looks like one of scaled gradients: loss scales are
@@ -176,7 +182,7 @@ def _alike(seen: Sums) -> str | None:
     short = layout([max(item.sizes)] * (item.replicas - 1) + [1])
     frame = Frame([short], np.ones(len(short.examples)), seen.fixed)
     worst = max(float(np.abs(frame.table(row.predict) / frame.right).max()) for row in alike)
-    told = "right while all shares are equal; " if seen.settings.even else ""
+    told = "right while all shares are equal; " if seen.settings.equal_shards else ""
     wrong_by = f"; if it is one, an example counts up to {worst:.3g} times in {short}"
     return f"{told}these splits cannot tell it from: {names}{wrong_by if worst > 1 else ''}"
 
@@ -193,7 +199,7 @@ def judge_empty(evidence: Sums, verdict: Diagnosis, asked: bool) -> Diagnosis:
     refined = verdict.cause is not None and verdict.cause.name == _MEANS
     if not several or not (verdict.correct or refined):
         return verdict
-    sizes = [uneven_sizes(len(evidence.weights), r - 1) for r in several]
+    sizes = [unequal_sizes(len(evidence.weights), r - 1) for r in several]
     layouts = [layout([first, 0, *others]) for first, *others in sizes]
     longer = replace(evidence, layouts=[*evidence.layouts, *layouts])
     taken = all(_takes(evidence, item) for item in layouts)
@@ -211,7 +217,7 @@ def judge_empty(evidence: Sums, verdict: Diagnosis, asked: bool) -> Diagnosis:
     said = _summary(evidence, "an empty share is not ignored", layouts[0])
     return Diagnosis(
         False, rows.EMPTY_SHARE, notes=verdict.notes, tolerance=evidence.exact,
-        cautions=verdict.cautions, summary=said, layout=layouts[0],
+        warnings=verdict.warnings, summary=said, layout=layouts[0],
     )  # fmt: skip
 
 

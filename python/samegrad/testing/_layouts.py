@@ -65,9 +65,7 @@ def _check_counts(name: str, counts: Any) -> None:
             f"[diagnose] {name} must be a sequence of counts, such as (2, 3): got {counts!r:.80}."
         )
     if not len(counts) or not all(_is_whole(n) and n >= 1 for n in counts):
-        raise StepError(
-            f"[diagnose] {name} must be whole counts of at least 1: got {tuple(counts)}."
-        )
+        raise StepError(f"[diagnose] {name} must be integers >= 1: got {tuple(counts)}.")
 
 
 def _check_weights(given: Any, rows: int) -> None:
@@ -90,8 +88,8 @@ class Settings:
     weights: Sequence[float] | None
     replicas: Sequence[int]
     micro_batches: Sequence[int]
-    examples: int
-    even: bool
+    max_examples: int
+    equal_shards: bool
     seed: int
 
     @property
@@ -102,7 +100,7 @@ class Settings:
     @property
     def multiple(self) -> int:
         """Of which numbers of examples are tried: 1, if the shares need not be even."""
-        return self.divisible if self.even else 1
+        return self.divisible if self.equal_shards else 1
 
     def check(self, rows: int) -> None:
         """Whether all of this can be tried on so many examples.
@@ -112,17 +110,19 @@ class Settings:
         """
         for name in ("replicas", "micro_batches"):
             _check_counts(name, getattr(self, name))
-        for name, least in (("examples", 1), ("seed", 0)):
+        for name, least in (("max_examples", 1), ("seed", 0)):
             if not _is_whole(value := getattr(self, name)) or value < least:
                 raise StepError(
-                    f"[diagnose] {name} must be a whole number of at least {least}: got {value!r}."
+                    f"[diagnose] {name} must be an integer >= {least}: got {value!r:.80}."
                 )
-        if not isinstance(self.even, bool | np.bool_):
-            raise StepError(f"[diagnose] even must be True or False: got {self.even!r:.80}.")
-        if min(rows, self.examples) < 3:
+        if not isinstance(self.equal_shards, bool | np.bool_):
+            raise StepError(
+                f"[diagnose] equal_shards must be True or False: got {self.equal_shards!r:.80}."
+            )
+        if min(rows, self.max_examples) < 3:
             raise StepError(
                 f"[diagnose] at least 3 examples are needed: got a batch of {rows}, and "
-                f"examples={self.examples}."
+                f"max_examples={self.max_examples}."
             )
         if self.weights is not None:
             _check_weights(self.weights, rows)
@@ -137,13 +137,13 @@ class Settings:
             StepError: They are too few for even shares.
         """
         count = len(chosen)
-        if self.even:
+        if self.equal_shards:
             whole = self.multiple
             if count < max(whole, 3):
                 raise StepError(
-                    f"[diagnose] even shares for replicas={tuple(self.replicas)} and micro_batches="
-                    f"{tuple(self.micro_batches)} take a multiple of {whole} independent examples: "
-                    f"got {count}; use more examples, or fewer replicas."
+                    f"[diagnose] equal shards for replicas={tuple(self.replicas)} and "
+                    f"micro_batches={tuple(self.micro_batches)} take a multiple of {whole} "
+                    f"independent examples: got {count}; use more examples, or fewer replicas."
                 )
             return count // whole * whole
         ones = np.ones(count)
@@ -228,7 +228,7 @@ def layout(sizes: Sequence[int], micro_batches: int = 1) -> Layout:
     return Layout(tuple(parts))
 
 
-def uneven_sizes(examples: int, replicas: int, turn: int = 0) -> list[int]:
+def unequal_sizes(examples: int, replicas: int, turn: int = 0) -> list[int]:
     """Sizes that differ from each other as far as the examples allow, in a turned order.
 
     Raises:
@@ -236,15 +236,15 @@ def uneven_sizes(examples: int, replicas: int, turn: int = 0) -> list[int]:
         ValueError: Examples or replicas that cannot be.
 
     Example:
-        >>> uneven_sizes(10, 3), uneven_sizes(10, 3, turn=1)
+        >>> unequal_sizes(10, 3), unequal_sizes(10, 3, turn=1)
         ([2, 3, 5], [3, 5, 2])
     """
     for name, value in (("examples", examples), ("replicas", replicas), ("turn", turn)):
         if not isinstance(value, int | np.integer):
-            raise TypeError(f"[uneven_sizes] {name} must be a whole number: got {value!r:.80}.")
+            raise TypeError(f"[unequal_sizes] {name} must be a whole number: got {value!r:.80}.")
     if examples < 0 or not 1 <= replicas <= _MAX_REPLICAS:
         raise ValueError(
-            f"[uneven_sizes] examples must be at least 0 and replicas from 1 to {_MAX_REPLICAS}: "
+            f"[unequal_sizes] examples must be at least 0 and replicas from 1 to {_MAX_REPLICAS}: "
             f"got {examples} and {replicas}."
         )
     weights = np.array([2, 3, 5, 7, 11, 13, 17, 19][:replicas], dtype=float)
@@ -270,9 +270,9 @@ def layouts_for(
         if count * k == 1:
             continue
         size = examples // count
-        splits = [[size] * count if even else uneven_sizes(examples, count)]
+        splits = [[size] * count if even else unequal_sizes(examples, count)]
         if count > 1 and not even:
-            splits.append(uneven_sizes(examples, count, turn=1))
+            splits.append(unequal_sizes(examples, count, turn=1))
             splits.append([examples - size * (count - 1)] + [size] * (count - 1))
         found += [layout(sizes, k) for sizes in splits if min(sizes) >= k]
     several = {k for k in micro_batches if k > 1}
@@ -285,7 +285,7 @@ def layouts_for(
 def splits_of(examples: int, settings: Settings) -> list[Layout]:
     """The layouts that a diagnosis compares with one device; StepError if there can be none."""
     replicas, micro_batches = tuple(settings.replicas), tuple(settings.micro_batches)
-    found = layouts_for(examples, replicas, micro_batches, settings.even)
+    found = layouts_for(examples, replicas, micro_batches, settings.equal_shards)
     if not found and max(replicas) * max(micro_batches) > 1:
         raise StepError(
             f"[diagnose] there is no split to compare with one device: got {examples} examples "

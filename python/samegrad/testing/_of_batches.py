@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from samegrad.testing._basis import FLOOR
-from samegrad.testing._catalogue import NO_GRADIENT_OF_EXCHANGE, Mistake
+from samegrad.testing._catalogue import NO_GRADIENT_OF_EXCHANGE, FailureMode
 from samegrad.testing._hypotheses import (
     COUNTS,
     PROBED,
@@ -38,14 +38,14 @@ _LEAST = 0.2  # of what a part explains, at which noise is too much to tell its 
 _SEVERAL = 4  # times the noise of one run, where sums of several runs are compared
 
 
-def explain_shared_batch(seen: Runs) -> Mistake | None:
+def explain_shared_batch(seen: Runs) -> FailureMode | None:
     """A row for a step whose examples depend on the whole batch, which the replicas share.
 
     Each example's update is unknown. A term that belongs to no example is one more unknown vector;
     two counts in one loss are two unknown vectors for each example. What explains splits of a few
     must not be refuted by those of all, in which the examples may do something else.
     """
-    if seen.settings.even:  # splits of a few cannot be
+    if seen.settings.equal_shards:  # splits of a few cannot be
         return None
     probe, whole = probe_of(seen, few_of(seen)), probe_of(seen, seen.layouts)
     if probe.is_right:
@@ -88,7 +88,7 @@ def _refuted(probes: Sequence[Probe], tables: Sequence[Vector], name: str | None
     return bool(np.linalg.norm(data) < _LEAST * np.linalg.norm(probes[0].updates))
 
 
-def _of_two_counts(seen: Runs) -> Mistake | None:
+def _of_two_counts(seen: Runs) -> FailureMode | None:
     """Two counts, with the weights that the user gave or that pairs of examples tell."""
     if seen.uneven:
         return _two_counts(seen)
@@ -137,23 +137,23 @@ def _tangents(seen: Runs) -> Vector | None:
     return tangents if square > 0 and np.abs(tangents).max() < 1 else None
 
 
-def explain_two_parts(seen: Runs) -> Mistake | None:
+def explain_two_parts(seen: Runs) -> FailureMode | None:
     """Two parts of the loss with a count each, which shares make by themselves or together."""
-    return _mean_and_sum(seen) or (None if seen.settings.even else _of_two_counts(seen))
+    return _mean_and_sum(seen) or (None if seen.settings.equal_shards else _of_two_counts(seen))
 
 
-def explain_even_parts(seen: Runs) -> Mistake | None:
+def explain_even_parts(seen: Runs) -> FailureMode | None:
     """Two parts of the loss in even shares, or a term, with a factor each.
 
     Examples count alike then, so that with u of one device, and factors a and b of the parts, an
     update is a u + (b - a) P, of which P is unknown: two layouts tell whether it is one vector.
     """
-    if not seen.settings.even or len(seen.layouts) < _TOLD_BY:
+    if not seen.settings.equal_shards or len(seen.layouts) < _TOLD_BY:
         return None
     order = np.random.default_rng(0).permutation(seen.examples).tolist()
     others = [item.renumbered(order) for item in seen.layouts[1:]]  # refute functions of a share
     probe = probe_of(seen, [*seen.layouts, *others])
-    factors: dict[tuple[float, ...], Mistake | None] = {}
+    factors: dict[tuple[float, ...], FailureMode | None] = {}
     for row, table in (*probe.said, *probe.scaled):
         ratios = table / probe.right
         if (np.ptp(ratios, axis=1) <= EQUAL * np.abs(ratios).max()).all():
@@ -168,7 +168,7 @@ def explain_even_parts(seen: Runs) -> Mistake | None:
     return probe.first(*classes)
 
 
-def _two_counts(seen: Runs) -> Mistake | None:
+def _two_counts(seen: Runs) -> FailureMode | None:
     """Two parts of a loss, of which one counts weights and the other examples.
 
     Layouts of a part of the batch are among them: what is the same in all layouts of a batch could
@@ -184,13 +184,13 @@ def _two_counts(seen: Runs) -> Mistake | None:
     return probe.first(*classes)
 
 
-def _mean_and_sum(seen: Runs) -> Mistake | None:
+def _mean_and_sum(seen: Runs) -> FailureMode | None:
     """A mean over the examples beside a sum over them: a row for each part, or None.
 
     With g_i + p_i of one example, two make (g_i + g_j) / 2 + p_i + p_j, so that pairs tell all p_i;
     what three together leave over is noise.
     """
-    even = seen.settings.even
+    even = seen.settings.equal_shards
     count = seen.examples if even else min(PROBED, seen.examples)
     one = np.stack([seen.alone([i]).sketch for i in range(count)])
 
@@ -222,7 +222,7 @@ def _mean_and_sum(seen: Runs) -> Mistake | None:
     return part_with(*min(found, key=lambda one: one[0])[1:]) if found else None
 
 
-def _in_a_part(row: Mistake, rest: Mistake | None) -> Mistake:
+def _in_a_part(row: FailureMode, rest: FailureMode | None) -> FailureMode:
     """The mistake of a part of the loss that each share makes by itself."""
     others = "the rest is right" if rest is None else f"and for the rest: {rest.name}"
     return replace(
@@ -232,13 +232,13 @@ def _in_a_part(row: Mistake, rest: Mistake | None) -> Mistake:
     )
 
 
-def explain_shares_and_examples(seen: Runs) -> Mistake | None:
+def explain_shares_and_examples(seen: Runs) -> FailureMode | None:
     """A part of the loss that depends on the share (or micro-batch) as a whole, beside a sum.
 
     The shares' own updates hold both parts; with row A for them and row B for the sum, an update is
     Σ A_g u(g) + Σ (B_i - A_i) p_i with unknown p_i.
     """
-    if seen.settings.even:  # splits of a few cannot be
+    if seen.settings.equal_shards:  # splits of a few cannot be
         return None
     probe = probe_of(seen, few_of(seen))
     for own in alone_in(seen):
@@ -259,7 +259,7 @@ def explain_shares_and_examples(seen: Runs) -> Mistake | None:
     return None
 
 
-def explain_pairs(seen: Runs) -> Mistake | None:
+def explain_pairs(seen: Runs) -> FailureMode | None:
     """No gradient passes between replicas: what an example does to another needs one replica.
 
     The values that are exchanged are right, so that an update is Σ a_i, and b_ij for each pair of
@@ -269,9 +269,9 @@ def explain_pairs(seen: Runs) -> Mistake | None:
     replicas = [count for count in settings.replicas if count > 1]
     if not replicas or 1 not in settings.micro_batches:
         return None
-    count = math.lcm(*replicas) if settings.even else _PAIRED
+    count = math.lcm(*replicas) if settings.equal_shards else _PAIRED
     pairs = list(itertools.combinations(range(count), 2))
-    if settings.even:
+    if settings.equal_shards:
         rng = np.random.default_rng(0)
         layouts = [layout([count // r] * r).renumbered(rng.permutation(count).tolist())
                    for r in replicas for _ in pairs]  # fmt: skip

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from samegrad.testing._catalogue import Mistake
+from samegrad.testing._catalogue import FailureMode
 from samegrad.testing._hypotheses import alone_in, terms
 from samegrad.testing._layouts import Layout
 from samegrad.testing._measure import Runs, Sums
@@ -18,7 +18,7 @@ _EXACT = 1e-4  # relative; losses are often float32, printed, or both
 
 
 # What is wrong with a reported loss: in words, and as a mistake if one explains it.
-Report = tuple[str, Mistake | None]
+Report = tuple[str, FailureMode | None]
 
 
 def explain_loss(seen: Runs) -> Report | None:
@@ -56,7 +56,7 @@ def explain_loss(seen: Runs) -> Report | None:
     return _of_groups(seen, what, found, _EXACT) or _by_factor(what, found, judge, tolerance)
 
 
-def _of_a_term(judge: Runs, found: Vector, each: Vector, limit: float) -> list[Mistake]:
+def _of_a_term(judge: Runs, found: Vector, each: Vector, limit: float) -> list[FailureMode]:
     """A term of the loss that belongs to no example, as often as a count says."""
     for row, said in judge.said:
         # Among several replicas it must differ: one number for all of them fits anything.
@@ -99,6 +99,6 @@ def _difference(
     return f"it reads {found[worst]:.6g} where one device has {right:.6g} ({layouts[worst]})"
 
 
-def _named(what: str, row: Mistake) -> Report:
+def _named(what: str, row: FailureMode) -> Report:
     more = f" ({row.report})" if row.report else ""
     return f"{what}: {row.name}{more}", row

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from samegrad.testing._catalogue import CATALOGUE, Mistake, unnamed
+from samegrad.testing._catalogue import CATALOGUE, FailureMode, unnamed
 from samegrad.testing._grammar import POWERS, Point, Powers, phrase, points
 from samegrad.testing._layouts import Layout
 from samegrad.testing._situation import Situation
@@ -72,7 +72,7 @@ class Frame:
         return self.table(lambda own: own.right if not own.single else own.ones)
 
     @cached_property
-    def said(self) -> list[tuple[Mistake | None, Vector]]:
+    def said(self) -> list[tuple[FailureMode | None, Vector]]:
         """What is right, and what each row that can happen here says: tables of weights."""
         empty = any(0 in item.sizes for item in self.layouts)
         rows = [
@@ -88,7 +88,7 @@ class Frame:
             return [(None, self.right), *((row, self.table(row.predict)) for row in rows)]
 
     @property
-    def scaled(self) -> list[tuple[Mistake, Vector]]:
+    def scaled(self) -> list[tuple[FailureMode, Vector]]:
         """Whole updates by powers of the replicas and micro-batches that no row has."""
         known = {row.name for row, _ in self.said if row is not None}
         made = [called(with_powers(Point(), powers)) for powers in POWERS[1:]]
@@ -151,7 +151,7 @@ class Bench:
         """Whether a table of weights explains what is seen."""
         return bool(self.fitted(table[None], free)[1][0] <= self.tolerance)
 
-    def named(self, free: bool = False) -> list[Mistake]:
+    def named(self, free: bool = False) -> list[FailureMode]:
         """The rows that explain what is seen, of equal ones the simpler first.
 
         `free` is for one factor on each layout, which a limit hides; means go before sums then.
@@ -165,16 +165,16 @@ class Bench:
         best = min((error for error, _ in near), default=0.0)
         return [row for error, row in near if error <= best + _TIE * self.tolerance]
 
-    def explained(self) -> list[Mistake]:
+    def explained(self) -> list[FailureMode]:
         """Rows, or else points of the grammar, the simplest first; those behind it are ties."""
         return self.named() or self._points()
 
-    def _points(self) -> list[Mistake]:
+    def _points(self) -> list[FailureMode]:
         """Points of the grammar with powers of R and K, or with a constant."""
         frame = self.frame
         grid = points(frame.several, frame.uneven, frame.replicas, frame.fixed)
         said = np.array([[_factor(one, item) for item in frame.layouts] for one in POWERS])
-        accepted: list[tuple[float, float, Mistake]] = []
+        accepted: list[tuple[float, float, FailureMode]] = []
         with np.errstate(all="ignore"):
             factors, errors = self.fitted(np.stack([frame.table(point) for point in grid]), True)
             for b in np.flatnonzero(errors <= self.tolerance):
@@ -213,7 +213,7 @@ class Hypothesis:
         refuted: Asked of the simplest one alone: whether other layouts refute it.
     """
 
-    made: Callable[[], Mistake | None]
+    made: Callable[[], FailureMode | None]
     known: Vector | float
     free: Vector
     refuted: Callable[[], bool] = lambda: False
@@ -251,13 +251,13 @@ def with_powers(point: Point, powers: Powers) -> Point:
     return replace(point, powers=(r + a - mean, active + mean, k + b))
 
 
-def called(point: Point) -> Mistake:
+def called(point: Point) -> FailureMode:
     """The row of a point, or the nearest row with factors, or the point by its formula."""
     base, (r, active, k) = replace(point, powers=(0, 0, 0)), point.powers
     if base == Point() and not {abs(r + active), abs(k)} <= {0, 1}:
         said = phrase((r + active, k))
         return _whole(f"the whole update is {said}", f"all examples are {said}", point)
-    found: list[tuple[Mistake, Powers]] = []
+    found: list[tuple[FailureMode, Powers]] = []
     for row in CATALOGUE:
         if row.point is not None and not row.empty and replace(row.point, powers=(0, 0, 0)) == base:
             own = row.point.powers
@@ -275,13 +275,13 @@ def called(point: Point) -> Mistake:
     return _joined(replace(row, point=point, formula=""), f"{row.name}; and {name}", sentence)
 
 
-def _whole(name: str, sentence: str, point: Point | None = None, times: float = 1.0) -> Mistake:
+def _whole(name: str, sentence: str, point: Point | None = None, times: float = 1.0) -> FailureMode:
     """A mistake that scales all examples alike."""
     formula = "" if point is not None and times == 1.0 else "f w_i / W  instead of  w_i / W"
-    return Mistake(name, sentence, formula, point=point, remedy="size", factor=times)
+    return FailureMode(name, sentence, formula, point=point, remedy="size", factor=times)
 
 
-def _times(row: Mistake, value: float) -> Mistake:
+def _times(row: FailureMode, value: float) -> FailureMode:
     if row.point is None or row.point == Point():
         return _whole(
             f"a constant divides instead of the count: a factor of {value:.4g}",
@@ -292,11 +292,11 @@ def _times(row: Mistake, value: float) -> Mistake:
     return replace(_joined(row, f"{row.name}, and a factor of {value:.4g}", more), factor=value)
 
 
-def _joined(row: Mistake, name: str, more: str) -> Mistake:
+def _joined(row: FailureMode, name: str, more: str) -> FailureMode:
     return replace(row, name=name, sentence=f"{row.sentence}; besides, {more}")
 
 
-def factors_alike(frame: Frame, factors: Vector, tolerance: float) -> list[Mistake]:
+def factors_alike(frame: Frame, factors: Vector, tolerance: float) -> list[FailureMode]:
     """What explains one factor per layout on all examples; the factors, if nothing does."""
     count = len(frame.weights)
     image = np.full((1, count), 1.0 / count if frame.fixed else 1.0)

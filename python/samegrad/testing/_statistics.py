@@ -15,7 +15,7 @@ from samegrad.testing._catalogue import (
     STATISTICS_OF_ONE,
     STATISTICS_OF_ONE_PART,
     UPDATED_AGAIN,
-    Mistake,
+    FailureMode,
 )
 from samegrad.testing._diagnosis import Found
 from samegrad.testing._hypotheses import of_groups, terms
@@ -97,7 +97,7 @@ def _sums(seen: Runs, one: Vector) -> npt.NDArray[np.bool_]:
     return np.asarray(~np.any(found, axis=0))
 
 
-def _of_one_share(seen: Runs, found: Vector) -> Mistake | None:
+def _of_one_share(seen: Runs, found: Vector) -> FailureMode | None:
     """Every layout has the statistics of its first or last share, or part."""
     for groups, mistake in ((of_shares, STATISTICS_OF_ONE), (of_parts, STATISTICS_OF_ONE_PART)):
         for place in (0, -1):
@@ -110,7 +110,7 @@ def _of_one_share(seen: Runs, found: Vector) -> Mistake | None:
 
 def _weighed(
     seen: Runs, found: Vector, chosen: npt.NDArray[np.bool_], fixed: bool
-) -> Mistake | None:
+) -> FailureMode | None:
     """The row that says how much parts count in some elements, which are means or sums of them."""
     values = found[:, chosen]
     limit = seen.noise.limit(1) * float(np.linalg.norm(values))
@@ -136,19 +136,19 @@ def _weighed(
     return None if fixed else _updated_again(seen, values, own, limit)
 
 
-def _of_row(row: Mistake) -> Mistake:
+def _of_row(row: FailureMode) -> FailureMode:
     if row.name == _ALIKE:
         return EQUAL_STATISTICS
     return replace(row, name=f"in the statistics: {row.name}",
                    sentence=f"in what the statistics are made of, {row.sentence}")  # fmt: skip
 
 
-def _with_old(count: str, row: Mistake | None) -> Mistake | None:
+def _with_old(count: str, row: FailureMode | None) -> FailureMode | None:
     """Old values that count so, beside examples that a row weighs."""
     if count == "once":
         return None if row is None else _of_row(row)
     more = "" if row is None else f"; and the examples: {row.name}"
-    return Mistake(
+    return FailureMode(
         f"in the statistics, old values count {count}{more}",
         "what the statistics were before the step is added up (or divided) with the replicas or "
         "micro-batches, though it belongs to the step once",
@@ -162,7 +162,7 @@ def _first_parts(item: Layout) -> list[tuple[int, ...]]:
 
 def _updated_again(
     seen: Runs, values: Vector, own: Callable[[Recorded], Vector], limit: float
-) -> Mistake | None:
+) -> FailureMode | None:
     """A moving mean that every micro-batch moves, instead of the step.
 
     With s_k = d h + (1 - d) m_k of one micro-batch alone, K of them make
@@ -187,7 +187,7 @@ def _updated_again(
     return None
 
 
-def _of_own_moments(seen: Runs, found: Vector, wrong: npt.NDArray[np.bool_]) -> Mistake | None:
+def _of_own_moments(seen: Runs, found: Vector, wrong: npt.NDArray[np.bool_]) -> FailureMode | None:
     """What is no mean is that of the shares, averaged."""
     for item, row, off in zip(seen.layouts, found, wrong, strict=True):
         own, sizes = _own(seen, item, of_shares), np.array([n for n in item.sizes if n])

@@ -165,7 +165,7 @@ class Recorder:
                 f"[step] it raised {type(error).__name__} for {arrangement}: {error}. It is called "
                 "with a list of one batch per replica (of lists of micro-batches, where there are "
                 f"several), in the structure of the batch: got {described(shares)}; adapt it, or "
-                "judge even shares only (even=True), if it takes no others."
+                "judge even shares only (equal_shards=True), if it takes no others."
             ) from error
 
     def _arrays(self, update: Any, arrangement: Layout) -> list[Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from samegrad.testing import _catalogue as rows
-from samegrad.testing._catalogue import HIDDEN, Mistake
+from samegrad.testing._catalogue import HIDDEN, FailureMode
 from samegrad.testing._diagnosis import Found
 from samegrad.testing._hypotheses import (
     PROBED,
@@ -225,7 +225,7 @@ def _of_the_grammar(seen: Sums) -> Found | None:
     return Found(WRONG, (), tuple(limits[:1])) if seen.additive else None
 
 
-def rows_or_points(seen: Sums) -> list[Mistake]:
+def rows_or_points(seen: Sums) -> list[FailureMode]:
     """Rows, or else points of the grammar."""
     found = seen.bench.explained()
     if not found and seen.uneven and not seen.given:  # one device may err as well
@@ -234,7 +234,7 @@ def rows_or_points(seen: Sums) -> list[Mistake]:
     return found
 
 
-def _found(causes: list[Mistake], what: str = WRONG) -> Found | None:
+def _found(causes: list[FailureMode], what: str = WRONG) -> Found | None:
     return Found(what, tuple(causes)) if causes else None
 
 
@@ -244,7 +244,7 @@ def _of_one_update(seen: Runs) -> Found | None:
 
 
 def _of_few(
-    seen: Runs, explain: Callable[[Runs], Mistake | None] = explain_shared_batch
+    seen: Runs, explain: Callable[[Runs], FailureMode | None] = explain_shared_batch
 ) -> Found | None:
     """What explains splits of a few examples."""
     if seen.examples < PROBED:
@@ -306,7 +306,7 @@ def _of_groups(seen: Runs) -> Found | None:
     return Found(WRONG, (rows.CLIPPED_SHARDS,)) if _by_pieces(seen) else None
 
 
-def _of_places(seen: Runs) -> Mistake:
+def _of_places(seen: Runs) -> FailureMode:
     """What makes the place of an example in its share matter."""
     if seen.in_pieces:
         return rows.OWN_PIECES

@@ -11,7 +11,7 @@ from samegrad._surface.boundary import guard
 from samegrad.testing._layouts import layout, rows_of, take
 
 
-def share_sizes(examples: int, replicas: int, least: int = 0) -> st.SearchStrategy[list[int]]:
+def shard_sizes(examples: int, replicas: int, least: int = 0) -> st.SearchStrategy[list[int]]:
     """Sizes of the replicas' shares that add up to the examples, uneven ones included.
 
     Args:
@@ -20,13 +20,13 @@ def share_sizes(examples: int, replicas: int, least: int = 0) -> st.SearchStrate
         least: Examples that every share has.
 
     Example:
-        >>> sum(share_sizes(10, 3).example())  # doctest: +SKIP
+        >>> sum(shard_sizes(10, 3).example())  # doctest: +SKIP
         10
     """
     free = examples - least * replicas
     if replicas < 1 or free < 0:
         raise ValueError(
-            f"[share_sizes] {replicas} shares of at least {least} must fit: got {examples} "
+            f"[shard_sizes] {replicas} shares of at least {least} must fit: got {examples} "
             "examples."
         )
     cuts = st.lists(st.integers(0, free), min_size=replicas - 1, max_size=replicas - 1).map(sorted)
@@ -41,7 +41,7 @@ def splits(batch: Any, replicas: int, least: int = 0) -> st.SearchStrategy[list[
         replicas: How many shares.
         least: Examples that every share has.
     """
-    sizes = share_sizes(rows_of(batch), replicas, least)
+    sizes = shard_sizes(rows_of(batch), replicas, least)
     return sizes.map(lambda own: [take(batch, share[0]) for share in layout(own).parts])
 
 
@@ -61,6 +61,6 @@ def masks(examples: int, length: int) -> st.SearchStrategy[np.ndarray[Any, Any]]
     )
 
 
-__all__ = ["masks", "share_sizes", "splits"]
+__all__ = ["masks", "shard_sizes", "splits"]
 
 guard(__name__)

@@ -63,7 +63,7 @@ def test_a_right_step_ends_with_0_and_a_wrong_one_with_1(program, capsys) -> Non
         (["{}::missing"], "has no 'missing'"),
         (["{}::right", "--batch", "data"], "has no 'data'"),
         (["{}::few"], "at least 11 parameters"),
-        (["{}::right", "--seed", "-1"], "seed must be a whole number of at least 0: got -1"),
+        (["{}::right", "--seed", "-1"], "seed must be an integer >= 0: got -1"),
         (["{}::right", "--batch", "broken_batch"], "it raised KeyError: 'the data set'"),
         (["{}::leaves"], "must return or raise: it called sys.exit(0)"),
     ],
@@ -92,10 +92,10 @@ def test_a_script_that_ends_while_it_is_imported_is_not_right(tmp_path, capsys) 
 def test_a_replica_without_examples_is_valid_json(tmp_path, capsys) -> None:
     path = tmp_path / "program.py"
     path.write_text(PROGRAM + COUNTED)
-    assert main(["doctor", f"{path}::counted", "--empty-share", "--json"]) == 1
+    assert main(["doctor", f"{path}::counted", "--empty-shard", "--json"]) == 1
 
     def refuse(word: str) -> None:
         raise AssertionError(word)
 
-    shares = json.loads(capsys.readouterr().out, parse_constant=refuse)["shares"]
+    shares = json.loads(capsys.readouterr().out, parse_constant=refuse)["per_replica"]
     assert None in [share["factor"] for share in shares]

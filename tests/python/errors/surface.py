@@ -67,7 +67,7 @@ def receivers() -> dict[type, Callable[[], Any]]:
         tf.config.LogicalDevice: lambda: tf.config.list_logical_devices()[0],
         tf.testing.Layout: lambda: tf.testing.layout([2, 3]),
         tf.testing.Situation: lambda: tf.testing.Situation(tf.testing.layout([2, 3]), np.ones(5)),
-        tf.testing.Mistake: lambda: tf.testing.CATALOGUE[0],
+        tf.testing.FailureMode: lambda: tf.testing.CATALOGUE[0],
         tf.IndexedSlices: lambda: tf.IndexedSlices(tf.ones((1, 2)), tf.constant([0]), (3, 2)),
         tf.TensorArray: lambda: tf.TensorArray(tf.float32, 2).unstack(tf.ones((2, 3))),
         tf.name_scope: lambda: tf.name_scope("scope"),

@@ -121,7 +121,7 @@ REFUSED = {
         r"\[from_dlpack\] the memory must be .* got an array of shape \(6,\)",
     ),
     "fewer replicas than one": (
-        lambda: tf.testing.uneven_sizes(2, 0), ValueError, r"\[uneven_sizes\].*got 2 and 0",
+        lambda: tf.testing.unequal_sizes(2, 0), ValueError, r"\[unequal_sizes\].*got 2 and 0",
     ),
 }  # fmt: skip
 

@@ -28,7 +28,7 @@ def test_mean_per_replica_and_sum_is_named(mpi, ranks):
     assert ended.code == 1, ended.text
     found = json.loads(ended.out)  # of one rank
     assert found["cause"] == "mean per replica, then sum" and not found["correct"]
-    factors = [row["factor"] * row["examples"] for row in found["shares"]]
+    factors = [row["factor"] * row["examples"] for row in found["per_replica"]]
     assert max(factors) - min(factors) < 1e-3 * max(factors)  # of all examples, by its own
 
 

@@ -158,7 +158,7 @@ def test_other_policies_have_the_batches_of_one_process(mpi, folder, policy):
         ("other", 2, "FILE", "got lists that differ, 5 on rank 0, 4 on rank 1 names"),
         ("fewer", 2, "FILE", "got lists that differ, 5 on rank 0, 1 on rank 1 names; give all"),
         ("broken", 2, "FILE", "one shape on all processes: got [(3,)] on rank 0 and [(4,)]"),
-        ("records", 2, "HINT", "call Dataset.shard with processes.size() and rank()"),
+        ("records", 2, "HINT", "call Dataset.shard with mpi.size() and rank()"),
     ],
 )
 def test_refusals_are_said_on_all_ranks(mpi, folder, kind, ranks, policy, message):

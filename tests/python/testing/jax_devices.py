@@ -108,12 +108,14 @@ CASES = {
     "pmap, psum of local means": (pmap_of(masked_local_mean, psum), MASKED, {}),
     "pmap, pmean of padded means": (pmap_of(padded_mean, pmean), MASKED, {}),
     "pmap, pmean of shares": (pmap_of(masked_global_mean, pmean), MASKED, {}),
-    "pmap, even": (pmap_of(mean_loss, pmean), {"has_loss": True}, {"even": True}),
-    "pmap, even, psum": (pmap_of(mean_loss, psum), {"has_loss": True}, {"even": True}),
+    "pmap, even": (pmap_of(mean_loss, pmean), {"has_loss": True}, {"equal_shards": True}),
+    "pmap, even, psum": (pmap_of(mean_loss, psum), {"has_loss": True}, {"equal_shards": True}),
     "pmap, uneven without a mask": (pmap_of(mean_loss, pmean), {"has_loss": True}, {}),
     "pmap, too few devices": (pmap_of(mean_loss, pmean), {}, {"replicas": (9,)}),
-    "pmap, never joined": (pmap_of(mean_loss, lambda x, _: x), {"has_loss": True}, {"even": True}),
-    "pmap, scan": (scan_of, {}, {"even": True, "micro_batches": (1, 2)}),
+    "pmap, never joined": (
+        pmap_of(mean_loss, lambda x, _: x), {"has_loss": True}, {"equal_shards": True}
+    ),
+    "pmap, scan": (scan_of, {}, {"equal_shards": True, "micro_batches": (1, 2)}),
     "jit": (jit_of, {"mask": True, "stacked": False}, {}),
     "shard_map, mean": (
         shard_map_of(lambda g: pmean(g, AXIS)), {"mask": True, "stacked": False}, {}
@@ -124,7 +126,7 @@ CASES = {
 
 def verdict(build, how, options):
     try:
-        found = diagnose(jax_devices_step(build, START, **how), BATCH, examples=12, **options)
+        found = diagnose(jax_devices_step(build, START, **how), BATCH, max_examples=12, **options)
     except StepError as error:
         return {"error": str(error)}
     return json.loads(found.to_json())

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from steps import WEIGHTS, X, Y, count, mean, total
 
-from samegrad.testing import Mistake, Outcome, StepError, diagnose, layout, uneven_sizes
+from samegrad.testing import FailureMode, Outcome, StepError, diagnose, layout, unequal_sizes
 
 
 def right(shares):
@@ -57,7 +57,7 @@ def test_a_step_that_takes_another_batch_is_told_what_it_was_given() -> None:
     assert isinstance(e.value.__cause__, TypeError)
     with pytest.raises(StepError, match=r"raised KeyError .*got \[\{x: float64\[1, 6\]\}\]"):
         diagnose(lambda s: s[0]["y"], {"x": X})
-    with pytest.raises(StepError, match=r"for 2 replicas of 4\+7.*even=True"):
+    with pytest.raises(StepError, match=r"for 2 replicas of 4\+7.*equal_shards=True"):
         diagnose(
             lambda s: np.stack(s).mean(axis=(0, 1)), np.random.default_rng(0).normal(size=(12, 40))
         )
@@ -99,17 +99,17 @@ def test_a_step_that_changes_its_batch_is_no_worse() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"replicas": ()}, r"replicas must be whole counts of at least 1: got \(\)"),
+        ({"replicas": ()}, r"replicas must be integers >= 1: got \(\)"),
         ({"replicas": 2}, r"replicas must be a sequence of counts, such as \(2, 3\): got 2"),
-        ({"replicas": (2.5,)}, "replicas must be whole counts"),
-        ({"seed": 1.5}, "seed must be a whole number of at least 0: got 1.5"),
-        ({"examples": 2.5}, "examples must be a whole number of at least 1: got 2.5"),
-        ({"even": "no"}, "even must be True or False: got 'no'"),
-        ({"empty_share": "x"}, "empty_share must be True, False or None: got 'x'"),
+        ({"replicas": (2.5,)}, "replicas must be integers"),
+        ({"seed": 1.5}, "seed must be an integer >= 0: got 1.5"),
+        ({"max_examples": 2.5}, "max_examples must be an integer >= 1: got 2.5"),
+        ({"equal_shards": "no"}, "equal_shards must be True or False: got 'no'"),
+        ({"empty_shard": "x"}, "empty_shard must be True, False or None: got 'x'"),
         ({"weights": "abc"}, "weights must be one positive number for each of the .* got 'abc'"),
-        ({"replicas": (2, 0)}, "replicas must be whole counts"),
-        ({"micro_batches": (-1,)}, "micro_batches must be whole counts"),
-        ({"examples": 2}, "at least 3 examples .*examples=2"),
+        ({"replicas": (2, 0)}, "replicas must be integers"),
+        ({"micro_batches": (-1,)}, "micro_batches must be integers"),
+        ({"max_examples": 2}, "at least 3 examples .*max_examples=2"),
         ({"weights": WEIGHTS[:4]}, r"each of the 30 examples: got shape \(4,\)"),
         ({"weights": -WEIGHTS}, "one positive number"),
         ({"weights": WEIGHTS * np.nan}, "one positive number"),
@@ -128,15 +128,15 @@ def test_a_layout_has_a_number_of_micro_batches_that_can_be_listed(micro_batches
 
 @pytest.mark.parametrize("sizes", [(10.5, 3), (10, "3"), (10, 3, None)])
 def test_sizes_of_shares_are_whole_numbers(sizes) -> None:
-    with pytest.raises(TypeError, match=r"\[uneven_sizes\] \w+ must be a whole number: got "):
-        uneven_sizes(*sizes)
+    with pytest.raises(TypeError, match=r"\[unequal_sizes\] \w+ must be a whole number: got "):
+        unequal_sizes(*sizes)
 
 
 @pytest.mark.parametrize("words", [{"name": None}, {"sentence": 1}, {"fix": []}, {"remedy": []}])
 def test_a_mistake_is_told_in_text(words) -> None:
     (name,) = words
-    with pytest.raises(TypeError, match=rf"\[Mistake\] {name} must be text: got "):
-        Mistake(**{"name": "twice", "sentence": "all counts twice", **words})
+    with pytest.raises(TypeError, match=rf"\[FailureMode\] {name} must be text: got "):
+        FailureMode(**{"name": "twice", "sentence": "all counts twice", **words})
 
 
 def test_an_update_that_is_no_number_on_some_layouts_has_no_cause_in_the_weights() -> None:

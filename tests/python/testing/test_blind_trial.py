@@ -45,7 +45,7 @@ def test_right_steps_are_not_accused_and_none_is_refused(part: str) -> None:
 def test_a_limit_before_unscaling_is_warned_of(part: str) -> None:
     warned = [(case, found) for case, found in verdicts(part, TRIAL) if case.kind == "warned"]
     assert len(warned) == (2 if part == "torch" else 0)
-    assert all(isinstance(found, Diagnosis) and found.cautions for _, found in warned)
+    assert all(isinstance(found, Diagnosis) and found.warnings for _, found in warned)
 
 
 def test_there_are_enough_and_each_names_its_thread() -> None:

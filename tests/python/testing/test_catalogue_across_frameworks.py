@@ -14,11 +14,11 @@ from samegrad.testing import CATALOGUE, diagnose
 from samegrad.testing.adapters import ddp_step, ddp_workers, samegrad_step, tensorflow_step
 
 OPTIONS = {
-    "PLAIN": {"examples": 10},
-    "MICRO": {"examples": 12, "replicas": (1, 2, 3), "micro_batches": (1, 2, 3)},
-    "WEIGHTED": {"examples": 10, "weights": WEIGHTS},
-    "WEIGHTED_MICRO": {"examples": 12, "weights": WEIGHTS, "micro_batches": (1, 2)},
-    "EMPTY": {"examples": 10, "empty_share": True},
+    "PLAIN": {"max_examples": 10},
+    "MICRO": {"max_examples": 12, "replicas": (1, 2, 3), "micro_batches": (1, 2, 3)},
+    "WEIGHTED": {"max_examples": 10, "weights": WEIGHTS},
+    "WEIGHTED_MICRO": {"max_examples": 12, "weights": WEIGHTS, "micro_batches": (1, 2)},
+    "EMPTY": {"max_examples": 10, "empty_shard": True},
 }
 TABLES = list(OPTIONS)
 
@@ -50,14 +50,14 @@ def _processes():
 @pytest.mark.parametrize(("table", "name"), rows(catalogue_ddp))
 @pytest.mark.usefixtures("_processes")
 def test_a_mistake_in_distributed_data_parallel_is_named(table, name) -> None:
-    step = ddp_step(functools.partial(catalogue_ddp.build, table, name), whole_share=True)
+    step = ddp_step(functools.partial(catalogue_ddp.build, table, name), whole_shard=True)
     is_named(judged(step, table), name)
 
 
 @pytest.mark.parametrize("table", ["PLAIN", "MICRO"])
 @pytest.mark.usefixtures("_processes")
 def test_the_right_program_of_distributed_data_parallel_is_right(table) -> None:
-    step = ddp_step(functools.partial(catalogue_ddp.build, table, None), whole_share=True)
+    step = ddp_step(functools.partial(catalogue_ddp.build, table, None), whole_shard=True)
     assert judged(step, table).correct
 
 
@@ -121,7 +121,7 @@ def tensorflow_program(scale, reduce):
 def test_a_mistake_in_tensorflow_is_named(name, scale, reduce) -> None:
     pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
     step = tensorflow_step(tensorflow_program(scale, reduce), 3)
-    is_named(diagnose(step, (X, Y), examples=7), name)
+    is_named(diagnose(step, (X, Y), max_examples=7), name)
 
 
 def test_every_row_has_two_implementations_beside_numpys() -> None:

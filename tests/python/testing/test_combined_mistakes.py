@@ -59,7 +59,7 @@ def of_row(row, values=GRADIENTS, fixed=False):
 def options(*rows):
     found = {}
     if any(row.micro for row in rows):
-        found |= {"replicas": (1, 2, 3), "micro_batches": (1, 2), "examples": 14}
+        found |= {"replicas": (1, 2, 3), "micro_batches": (1, 2), "max_examples": 14}
     if any(row.weighted for row in rows):
         found["weights"] = WEIGHTS
     return found
@@ -105,7 +105,7 @@ def test_a_reported_loss_with_a_row_of_its_own_is_named(row, fixed) -> None:
     update = of_row(None, fixed=fixed)
     step = lambda s: Outcome(update(s), float(report(s)[0]))  # noqa: E731
     found = diagnose(step, BATCH, **options(row))
-    assert found.correct and row.name in found.reported, str(found)
+    assert found.correct and row.name in found.reported_loss_issue, str(found)
 
 
 def normalised(parts, weights):
@@ -153,7 +153,7 @@ def test_what_shares_do_alone_is_named_with_any_weights(row, kind) -> None:
                 total = total + weights[list(places)].sum() * KINDS[kind](part)
         return total
 
-    found = diagnose(step, IMAGES, **{k: v for k, v in options(row).items() if k != "examples"})
+    found = diagnose(step, IMAGES, **{k: v for k, v in options(row).items() if k != "max_examples"})
     if row.micro and kind.startswith("batch statistics"):
         kind = "batch statistics are those of each micro-batch"
     assert not found and found.cause.name.startswith(kind), str(found)

@@ -44,24 +44,24 @@ def shares(*sizes):
 
 
 def test_the_mean_over_ranks_is_wrong_for_uneven_shares() -> None:
-    found = diagnose(ddp_step(models.build_mean, reported=True), BATCH, examples=8)
+    found = diagnose(ddp_step(models.build_mean, reported=True), BATCH, max_examples=8)
     assert found.cause.name == "mean of the replicas' means", str(found)
-    assert "mean of the replicas' means" in found.reported
+    assert "mean of the replicas' means" in found.reported_loss_issue
 
 
 def test_a_loss_that_is_returned_for_backward_is_no_report_unless_declared() -> None:
-    found = diagnose(ddp_step(models.build_local_scale), BATCH, examples=8, replicas=(2,))
-    assert found.correct and found.reported is None, str(found)
+    found = diagnose(ddp_step(models.build_local_scale), BATCH, max_examples=8, replicas=(2,))
+    assert found.correct and found.reported_loss_issue is None, str(found)
     step = ddp_step(models.build_local_scale, reported=True)
-    found = diagnose(step, BATCH, examples=8, replicas=(2,))
-    assert found.correct and found.reported is not None, str(found)
+    found = diagnose(step, BATCH, max_examples=8, replicas=(2,))
+    assert found.correct and found.reported_loss_issue is not None, str(found)
 
 
 def test_the_true_count_is_right_with_empty_shares_too() -> None:
     found = diagnose(
-        ddp_step(models.build_right, reported=True), BATCH, examples=8, empty_share=True
+        ddp_step(models.build_right, reported=True), BATCH, max_examples=8, empty_shard=True
     )
-    assert found.correct and found.reported is None, str(found)
+    assert found.correct and found.reported_loss_issue is None, str(found)
 
 
 def test_batch_normalization_of_each_rank_is_named() -> None:
@@ -70,11 +70,11 @@ def test_batch_normalization_of_each_rank_is_named() -> None:
 
 
 def test_micro_batches_are_reduced_once() -> None:
-    step = ddp_step(models.build_right_windows, whole_share=True)
-    found = diagnose(step, BATCH, examples=8, replicas=(1, 2), micro_batches=(1, 2))
-    assert found.correct and found.reported is None, str(found)
+    step = ddp_step(models.build_right_windows, whole_shard=True)
+    found = diagnose(step, BATCH, max_examples=8, replicas=(1, 2), micro_batches=(1, 2))
+    assert found.correct and found.reported_loss_issue is None, str(found)
     means = diagnose(
-        ddp_step(models.build_mean), BATCH, examples=8, replicas=(1, 2), micro_batches=(2,)
+        ddp_step(models.build_mean), BATCH, max_examples=8, replicas=(1, 2), micro_batches=(2,)
     )
     assert means.cause.name == "micro-batches are not divided", str(means)
 
@@ -96,12 +96,12 @@ def test_an_empty_share_counts_as_a_rank_as_in_pytorch() -> None:
 
 
 def test_ranks_that_are_never_joined_differ() -> None:
-    found = diagnose(ddp_step(models.build_forgotten, whole_share=True), BATCH, examples=8)
+    found = diagnose(ddp_step(models.build_forgotten, whole_shard=True), BATCH, max_examples=8)
     assert "differ" in found.cause.name, str(found)
 
 
 def test_build_may_take_the_rank() -> None:
-    found = diagnose(ddp_step(models.build_other_start), BATCH, examples=8, replicas=(2,))
+    found = diagnose(ddp_step(models.build_other_start), BATCH, max_examples=8, replicas=(2,))
     assert found.cause.name == "mean of the replicas' means", str(found)
 
 
@@ -197,6 +197,9 @@ def test_processes_end_with_the_program_even_if_it_is_killed(tmp_path: Path) -> 
 @pytest.mark.parametrize(("rank", "which"), [(0, "first"), (-1, "last")])
 def test_a_report_of_one_rank_only_is_judged(rank: int, which: str) -> None:
     build = functools.partial(models.build_reported_by, rank)
-    found = diagnose(ddp_step(build, whole_share=True), BATCH, examples=8)
+    found = diagnose(ddp_step(build, whole_shard=True), BATCH, max_examples=8)
     assert found.correct, str(found)
-    assert found.reported and f"that of the {which} replica alone" in found.reported, str(found)
+    assert (
+        found.reported_loss_issue
+        and f"that of the {which} replica alone" in found.reported_loss_issue
+    ), str(found)

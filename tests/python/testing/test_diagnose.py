@@ -17,7 +17,7 @@ from samegrad.testing import (
     assert_replica_equivalent,
     diagnose,
     layout,
-    uneven_sizes,
+    unequal_sizes,
 )
 
 
@@ -77,7 +77,7 @@ def test_noise_of_a_thousandth_changes_no_verdict(step, name, seed) -> None:
         key = abs(hash((seed, update.tobytes()))) % 2**32
         return update * (1 + 1e-3 * np.random.default_rng(key).normal(size=update.shape))
 
-    found = diagnose(noisy, (X, Y), examples=8)
+    found = diagnose(noisy, (X, Y), max_examples=8)
     assert (found.cause and found.cause.name) == name, str(found)
 
 
@@ -102,7 +102,7 @@ def test_the_diagnosis_is_short_and_names_maths_and_fix() -> None:
     assert any("compute_average_loss" in line for line in lines)
     data = json.loads(found.to_json())
     assert data["cause"] == "mean per replica, then sum" and not data["correct"]
-    assert data["shares"][0]["factor"] > 1
+    assert data["per_replica"][0]["factor"] > 1
 
 
 def test_the_assertion_fails_with_the_diagnosis() -> None:
@@ -160,5 +160,5 @@ def test_batches_that_do_not_fit_are_named() -> None:
 
 
 def test_sizes_of_shares_have_no_common_divisor() -> None:
-    assert uneven_sizes(10, 3) == [2, 3, 5]
+    assert unequal_sizes(10, 3) == [2, 3, 5]
     assert layout([2, 4], 2).parts == (((0,), (1,)), ((2, 3), (4, 5)))

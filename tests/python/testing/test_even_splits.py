@@ -30,13 +30,13 @@ def equal_shares(step):
     ],
 )  # fmt: skip
 def test_even_splits_name_the_mistakes_that_they_show(step, name) -> None:
-    found = diagnose(equal_shares(step), (X, Y), even=True)
+    found = diagnose(equal_shares(step), (X, Y), equal_shards=True)
     assert (found.cause and found.cause.name) == name, str(found)
 
 
 def test_what_even_splits_cannot_tell_apart_is_noted() -> None:
     found = diagnose(
-        equal_shares(lambda s: np.mean([mean(p) for p in s], axis=0)), (X, Y), even=True
+        equal_shares(lambda s: np.mean([mean(p) for p in s], axis=0)), (X, Y), equal_shards=True
     )
     assert found.correct
     (note,) = [note for note in found.notes if "cannot tell" in note]
@@ -47,7 +47,7 @@ def test_what_even_splits_cannot_tell_apart_is_noted() -> None:
 
 def test_examples_that_no_even_split_fits_are_named() -> None:
     with pytest.raises(StepError, match="multiple of 40 .*got 12"):
-        diagnose(lambda s: mean(s[0]), (X, Y), even=True, replicas=(8, 5))
+        diagnose(lambda s: mean(s[0]), (X, Y), equal_shards=True, replicas=(8, 5))
 
 
 def in_halves(shares):

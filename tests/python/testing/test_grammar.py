@@ -12,10 +12,15 @@ from samegrad.testing._select import with_powers
 
 RNG = np.random.default_rng(12)
 SOFT = RNG.uniform(0.03, 0.3, 30)  # sums below and above 1
-WINDOW = {"replicas": (1, 2, 3), "micro_batches": (1, 2), "examples": 14}
+WINDOW = {"replicas": (1, 2, 3), "micro_batches": (1, 2), "max_examples": 14}
 KINDS = {
-    "plain": (False, False, np.ones(30), {"replicas": (2, 3, 4), "examples": 13}),
-    "weighted": (False, True, WEIGHTS, {"replicas": (2, 3, 4), "examples": 13, "weights": WEIGHTS}),
+    "plain": (False, False, np.ones(30), {"replicas": (2, 3, 4), "max_examples": 13}),
+    "weighted": (
+        False,
+        True,
+        WEIGHTS,
+        {"replicas": (2, 3, 4), "max_examples": 13, "weights": WEIGHTS},
+    ),
     "micro": (True, False, np.ones(30), WINDOW),
     "both": (True, True, WEIGHTS, {**WINDOW, "weights": WEIGHTS}),
 }
@@ -79,7 +84,7 @@ def missed(kind: str, every: int, first: int = 0) -> list[str]:
             if "not finite" not in str(error):  # a sum that no seen example is in
                 raise
             continue
-        rows = [row for row in (found.cause, *found.others) if row is not None]
+        rows = [row for row in (found.cause, *found.alternatives) if row is not None]
         if found.correct and not weights_differ(point, weights, micro, options):
             continue
         if not any(alike(point, row.predict, weights, micro) for row in rows):
@@ -93,9 +98,9 @@ def test_a_row_is_its_own_example(row) -> None:
     kind = {(False, False): "plain", (False, True): "weighted", (True, False): "micro",
             (True, True): "both"}[row.micro, row.weighted]  # fmt: skip
     _, _, weights, options = KINDS[kind]
-    options = {**options, "empty_share": True} if row.empty else options
+    options = {**options, "empty_shard": True} if row.empty else options
     found = diagnose(step_of(row.predict, weights), (np.arange(30),), **options)
-    names = [other.name for other in (found.cause, *found.others) if other is not None]
+    names = [other.name for other in (found.cause, *found.alternatives) if other is not None]
     convention = row.point.over == () and not row.point.times  # on one device as well
     assert row.name in names or (convention and found.correct), str(found)
 
@@ -122,7 +127,7 @@ def test_a_point_without_a_name_prints_its_formula_and_how_much_examples_count()
     found = diagnose(step_of(point, np.ones(30)), (np.arange(30),))
     said = str(found)
     assert "m_i" in said and "only the first example of each share counts" in said
-    assert "the examples of the replicas count, by what is right: " in said
+    assert "found / expected weight of each example, by replica: " in said
 
 
 PENALTY = RNG.normal(size=GRADIENTS.shape)
@@ -166,12 +171,12 @@ def test_one_device_has_a_table_of_its_micro_batches() -> None:
         return sum(GRADIENTS[part[0]].mean(axis=0) for part in window)
 
     found = diagnose(
-        step, (np.arange(30),), replicas=(1,), micro_batches=(1, 2, 3), examples=13
+        step, (np.arange(30),), replicas=(1,), micro_batches=(1, 2, 3), max_examples=13
     )  # fmt: skip
     assert found.cause is not None and found.cause.name == "micro-batches are not divided"
     assert str(found).splitlines()[1].startswith("micro-batch  examples")
-    assert [row.micro_batch for row in found.rows] == list(range(len(found.rows)))
-    assert len(found.rows) > 1
+    assert [row.micro_batch for row in found.per_replica] == list(range(len(found.per_replica)))
+    assert len(found.per_replica) > 1
 
 
 @pytest.mark.parametrize(("scale", "warned"), [(2.0**16, True), (1.0, False), (100.0, False)])
@@ -188,7 +193,7 @@ def test_a_limit_before_unscaling_is_a_caution(scale: float, warned: bool) -> No
 def test_even_shares_tell_what_a_short_batch_would_do() -> None:
     found = diagnose(
         lambda shares: np.mean([GRADIENTS[s[0]].mean(axis=0) for s in shares], axis=0),
-        (np.arange(30),), even=True,
+        (np.arange(30),), equal_shards=True,
     )  # fmt: skip
     assert found.correct
     (note,) = found.notes
@@ -219,7 +224,9 @@ def test_a_report_of_one_micro_batch_of_one_replica_is_named() -> None:
         return Outcome(GRADIENTS[order].mean(axis=0), losses[window[-1][0]].mean())
 
     found = diagnose(step, (np.arange(30),), **WINDOW)
-    assert found.correct and "last micro-batch of the first replica" in found.reported, str(found)
+    assert found.correct and "last micro-batch of the first replica" in found.reported_loss_issue, (
+        str(found)
+    )
 
 
 @pytest.mark.parametrize(
@@ -237,7 +244,7 @@ def test_accumulation_on_one_device_is_told_from_uneven_micro_batches(who, over,
     )
     assert found.layout is not None and sum(found.layout.sizes) == 11  # nothing divides it
     assert found.cause is not None and found.cause.point == point, str(found)
-    assert not found.others and "no_sync" not in found.cause.fix_for("pytorch")
+    assert not found.alternatives and "no_sync" not in found.cause.fix_for("pytorch")
 
 
 def test_sums_that_are_weighted_by_sizes_are_told() -> None:

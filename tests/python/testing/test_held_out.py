@@ -114,7 +114,7 @@ def detected(case: Case, found: Diagnosis | StepError) -> bool:
     if isinstance(found, StepError):
         return False
     if case.where == "reported":
-        return bool(found.reported)
+        return bool(found.reported_loss_issue)
     if case.where == "warning":
         return bool(re.search(KINDS[case.truth], str(found)))
     return not found.correct
@@ -126,12 +126,12 @@ def named(case: Case, found: Diagnosis | StepError) -> bool:
     if case.where == "warning":
         return True
     if case.where == "reported":
-        row = getattr(found, "reported_cause", None)
+        row = getattr(found, "reported_loss_cause", None)
         if row is None:
-            named_rows = [r for r in CATALOGUE if r.name in found.reported]
+            named_rows = [r for r in CATALOGUE if r.name in found.reported_loss_issue]
             row = max(named_rows, key=lambda r: len(r.name), default=None)
         return row is not None and says(row, case)
-    rows = [row for row in (found.cause, *found.others) if row is not None][:3]
+    rows = [row for row in (found.cause, *found.alternatives) if row is not None][:3]
     if callable(case.truth):
         return any(says(row, case) for row in rows)
     return any(re.search(KINDS[case.truth], row.name) for row in rows)
@@ -200,7 +200,7 @@ def verdict_on(case: Case, found: Diagnosis | StepError) -> str:
     if isinstance(found, StepError):
         return "REFUSED"
     if case.truth == "right":
-        return "ACCUSED" if not found.correct or found.reported else "right"
+        return "ACCUSED" if not found.correct or found.reported_loss_issue else "right"
     return "named" if named(case, found) else "detected" if detected(case, found) else "MISSED"
 
 
@@ -212,7 +212,11 @@ def table() -> dict[str, int]:
         word = verdict_on(case, found)
         counts[word] = counts.get(word, 0) + 1
         refused = isinstance(found, StepError)
-        said = str(found) if refused else found.reported or (found.cause and found.cause.name)
+        said = (
+            str(found)
+            if refused
+            else found.reported_loss_issue or (found.cause and found.cause.name)
+        )
         print(f"{word:8} {case.source} | {case.what}\n         -> {str(said)[:150]}")
     print(counts, f"of {len(WRONG)} wrong and {len(RIGHT)} right")
     return counts

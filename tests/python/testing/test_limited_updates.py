@@ -101,7 +101,7 @@ def test_equal_updates_of_single_examples_are_no_limit() -> None:
         return np.concatenate([bias, (centred.T @ one_hot / len(x)).ravel()])
 
     found = diagnose(
-        lambda s: np.mean([own_moments(p) for p in s], axis=0), (X, classes), even=True
+        lambda s: np.mean([own_moments(p) for p in s], axis=0), (X, classes), equal_shards=True
     )
     assert found.cause is not None
     assert found.cause.name == "batch statistics are not synchronised", str(found)

@@ -14,7 +14,7 @@ import loop_models as models
 
 RNG = np.random.default_rng(3)
 BATCH = (RNG.normal(size=(12, 6)), RNG.normal(size=(12, 2)))
-FEW = {"examples": 7, "replicas": (1, 2), "micro_batches": (1, 2)}
+FEW = {"max_examples": 7, "replicas": (1, 2), "micro_batches": (1, 2)}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -29,21 +29,23 @@ def need(name: str) -> None:
 
 def test_lightnings_mean_is_wrong_for_uneven_shares() -> None:
     need("lightning")
-    found = diagnose(lightning_step(models.lightning_mean, report="loss"), BATCH, examples=7)
+    found = diagnose(lightning_step(models.lightning_mean, report="loss"), BATCH, max_examples=7)
     assert found.cause and found.cause.name == "mean of the replicas' means", str(found)
-    assert found.reported and "mean of the replicas' means" in found.reported, str(found)
+    assert (
+        found.reported_loss_issue and "mean of the replicas' means" in found.reported_loss_issue
+    ), str(found)
 
 
 def test_a_lightning_module_that_counts_is_right() -> None:
     need("lightning")
-    found = diagnose(lightning_step(models.lightning_right, report="loss"), BATCH, examples=7)
-    assert found.correct and found.reported is None, str(found)
+    found = diagnose(lightning_step(models.lightning_right, report="loss"), BATCH, max_examples=7)
+    assert found.correct and found.reported_loss_issue is None, str(found)
 
 
 def test_lightning_divides_micro_batches_by_their_number() -> None:
     need("lightning")
     step = lightning_step(models.lightning_mean)
-    found = diagnose(step, BATCH, examples=7, replicas=(1,), micro_batches=(2,))
+    found = diagnose(step, BATCH, max_examples=7, replicas=(1,), micro_batches=(2,))
     assert found.cause and found.cause.name == "mean of the micro-batches' means", str(found)
 
 
@@ -82,7 +84,7 @@ def test_accelerates_limit_in_every_micro_batch_is_wrong() -> None:
 
 def test_transformers_trainer_averages_the_ranks() -> None:
     need("transformers")
-    found = diagnose(loop_step(models.transformers_mean), BATCH, examples=7)
+    found = diagnose(loop_step(models.transformers_mean), BATCH, max_examples=7)
     assert found.cause and found.cause.name == "mean of the replicas' means", str(found)
 
 

@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from real_bugs import all_bugs
 from steps import REGULARISATION, WEIGHTS, X, Y, count, flat, mean, total
-from test_loss_scaling_catalogue import MICRO, PLAIN, WEIGHTED, cases, windows
+from test_loss_normalization_catalogue import MICRO, PLAIN, WEIGHTED, cases, windows
 from test_real_bugs import is_named
 
 from samegrad._base.tree import map_structure
@@ -66,7 +66,7 @@ def test_mistakes_over_replicas_are_named_in_noise(name, step, noise) -> None:
 @pytest.mark.parametrize(("name", "step"), cases(MICRO))
 def test_mistakes_over_micro_batches_are_named_in_noise(name, step, noise) -> None:
     step = noise(windows(step))
-    found = diagnose(step, (X, Y), replicas=(1, 2, 3), micro_batches=(1, 2), examples=14)
+    found = diagnose(step, (X, Y), replicas=(1, 2, 3), micro_batches=(1, 2), max_examples=14)
     assert found.cause and found.cause.name == name, str(found)
 
 
@@ -107,7 +107,7 @@ def clipped_windows(all_windows):
          "share of the global batch, then mean", {}),
         (clipped, "clipped before", {}),
         (windows(clipped_windows), "every micro-batch",
-         {"replicas": (1, 2), "micro_batches": (1, 2), "examples": 14}),
+         {"replicas": (1, 2), "micro_batches": (1, 2), "max_examples": 14}),
     ],
 )  # fmt: skip
 def test_terms_and_limits_are_named_in_noise(step, words, options, noise) -> None:

@@ -50,7 +50,7 @@ def of_all(own: int, total: int) -> float:
 
 
 @pytest.mark.parametrize("rows", [7, 14])
-@pytest.mark.parametrize("options", [{}, {"replicas": (3,)}, {"even": True}])
+@pytest.mark.parametrize("options", [{}, {"replicas": (3,)}, {"equal_shards": True}])
 def test_a_factor_of_each_replica_is_named(rows: int, options: dict[str, Any]) -> None:
     found = diagnose(step_with(own, of_all), X[:rows], **options)
     assert found.cause is not None and found.cause.name == NAME, str(found)
@@ -59,7 +59,7 @@ def test_a_factor_of_each_replica_is_named(rows: int, options: dict[str, Any]) -
 def test_with_two_replicas_alone_it_is_one_of_two_causes() -> None:
     """A part of the loss that the second replica leaves out gives the same updates."""
     found = diagnose(step_with(own, of_all), X, replicas=(2,))
-    assert [row.name for row in found.others] == [NAME], str(found)
+    assert [row.name for row in found.alternatives] == [NAME], str(found)
     assert "the replicas are not reduced" in found.cause.name
 
 
@@ -81,7 +81,7 @@ def test_in_float32_it_is_named() -> None:
     assert found.cause is not None and found.cause.name == NAME, str(found)
 
 
-@pytest.mark.parametrize("options", [{}, {"even": True}])
+@pytest.mark.parametrize("options", [{}, {"equal_shards": True}])
 def test_one_factor_for_all_replicas_is_a_loss_like_any_other(options: dict[str, Any]) -> None:
     assert diagnose(step_with(lambda r, replicas: 0.37, of_all), X, **options).correct
 

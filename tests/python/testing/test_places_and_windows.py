@@ -76,7 +76,9 @@ def test_roots_of_reduced_micro_batches_are_named_in_reports() -> None:
         return Outcome(sum(map(total, parts)) / count(parts), loss=np.average(roots, weights=sizes))
 
     found = diagnose(step, (X, Y), **WINDOWS)
-    assert found.correct and "each step's micro-batch makes it by itself" in (found.reported or "")
+    assert found.correct and "each step's micro-batch makes it by itself" in (
+        found.reported_loss_issue or ""
+    )
 
 
 @pytest.mark.parametrize(
@@ -192,7 +194,7 @@ def test_a_part_of_the_parameters_is_told_of_shares_of_any_size(even) -> None:
         made = sum(map(total, shares)) / count(shares)
         return np.concatenate([made[:30] * len(shares), made[30:]])
 
-    found = diagnose(step, (X, Y), even=even)
+    found = diagnose(step, (X, Y), equal_shards=even)
     assert found.cause is not None
     assert found.cause.name.startswith("a part of the parameters"), str(found)
 
@@ -205,4 +207,4 @@ def test_a_step_for_even_batches_alone_is_not_tried_on_others() -> None:
             made.append(sum(map(total, halves)))
         return sum(made) / count(shares)
 
-    assert diagnose(step, (X, Y), even=True).correct
+    assert diagnose(step, (X, Y), equal_shards=True).correct

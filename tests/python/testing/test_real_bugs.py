@@ -13,8 +13,8 @@ BUGS = all_bugs()
 def said(bug: Bug, found: Diagnosis) -> str:
     """What is said in first place."""
     if bug.where == "reported":
-        return found.reported or ""
-    rows = [row for row in (found.cause, *found.others) if row is not None]
+        return found.reported_loss_issue or ""
+    rows = [row for row in (found.cause, *found.alternatives) if row is not None]
     return rows[0].name if rows else ""  # without a cause, the first candidate
 
 
@@ -22,7 +22,7 @@ def is_named(bug: Bug, found: Diagnosis) -> bool:
     if bug.where == "notes":
         return found.correct and any("convention" in note for note in found.notes)
     if bug.name is None:
-        return found.correct and not found.reported
+        return found.correct and not found.reported_loss_issue
     if bug.where == "reported":
         return found.correct and bug.name in said(bug, found)
     return not found.correct and said(bug, found).startswith(bug.name)

@@ -72,7 +72,7 @@ def test_a_loss_times_world_size_is_named(torch) -> None:
     step = torch_step(model, squared(torch), reduce="sum", reported=True)
     found = diagnose(step, (X32, Y32))
     assert found.cause.name == "mean per replica, then sum", str(found)
-    assert "mean per replica, then sum" in found.reported
+    assert "mean per replica, then sum" in found.reported_loss_issue
 
 
 def test_clipping_on_each_rank_is_named(torch) -> None:

@@ -46,15 +46,15 @@ def root(share):
 def test_roots_and_perplexities_of_shares_that_are_averaged_are_named(report, options, who) -> None:
     found = diagnose(reporting(report), (X, Y), **options)
     assert found.correct
-    assert found.reported_cause is not None and found.reported_cause.name == LOCAL[who]
-    assert f"each {who} makes it by itself" in found.reported
+    assert found.reported_loss_cause is not None and found.reported_loss_cause.name == LOCAL[who]
+    assert f"each {who} makes it by itself" in found.reported_loss_issue
 
 
 def test_a_root_of_the_mean_over_all_is_right() -> None:
     def report(shares):
         return np.sqrt(sum(losses(p).sum() for p in shares) / count(shares))
 
-    assert diagnose(reporting(report), (X, Y)).reported is None
+    assert diagnose(reporting(report), (X, Y)).reported_loss_issue is None
 
 
 @pytest.mark.parametrize("by", [1, "K"])
@@ -66,7 +66,7 @@ def test_the_last_micro_batch_of_one_replica_is_named(end, by) -> None:
 
     found = diagnose(reporting(report), (X, Y), **MICRO)
     which = "last" if end else "first"
-    assert found.reported_cause is not None
+    assert found.reported_loss_cause is not None
     name = f"only the last micro-batch of the {which} replica is kept"
-    assert found.reported_cause.name.startswith(name)
-    assert ("divided by the micro-batches" in found.reported_cause.name) == (by == "K")
+    assert found.reported_loss_cause.name.startswith(name)
+    assert ("divided by the micro-batches" in found.reported_loss_cause.name) == (by == "K")

@@ -40,9 +40,14 @@ from test_noise import bfloat16
 from samegrad.testing import StepError, diagnose
 
 Round = Callable[[Any], Any]
-EVEN = {**PLAIN, "even": True}
-EVEN_WINDOWS = {"replicas": (1, 2), "micro_batches": (1, 2), "examples": 12, "even": True}
-BY_WEIGHTS = {"weights": IMPORTANCE, "examples": 12}
+EVEN = {**PLAIN, "equal_shards": True}
+EVEN_WINDOWS = {
+    "replicas": (1, 2),
+    "micro_batches": (1, 2),
+    "max_examples": 12,
+    "equal_shards": True,
+}
+BY_WEIGHTS = {"weights": IMPORTANCE, "max_examples": 12}
 
 
 def tokens_of(shares: Any) -> int:
@@ -170,8 +175,8 @@ SCRIPTS = [
     ("Apex, predivided gradients", predivided, IMAGES, PLAIN),
     ("sample weights over all ranks", weighted, WEIGHTED, BY_WEIGHTS),
     ("L2 once, after the all-reduce", decayed, IMAGES, WINDOWS),
-    ("REINFORCE, baseline of all ranks", baseline, IMAGES, {"examples": 18}),
-    ("CleanRL PPO, moments of all ranks", normalised, IMAGES, {"examples": 18}),
+    ("REINFORCE, baseline of all ranks", baseline, IMAGES, {"max_examples": 18}),
+    ("CleanRL PPO, moments of all ranks", normalised, IMAGES, {"max_examples": 18}),
     ("sentence means (REINFORCE for text)", by_length, TEXT, PLAIN),
 ]  # fmt: skip
 WAYS: dict[str, tuple[Round, float]] = {

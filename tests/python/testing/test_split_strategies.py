@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 
 import samegrad as tf
-from samegrad.testing.strategies import masks, share_sizes, splits
+from samegrad.testing.strategies import masks, shard_sizes, splits
 
 X = np.arange(24.0).reshape(8, 3)
 
 
-@given(share_sizes(9, 4, least=1))
+@given(shard_sizes(9, 4, least=1))
 def test_shares_add_up_and_have_the_least(sizes) -> None:
     assert sum(sizes) == 9 and len(sizes) == 4 and min(sizes) >= 1
 
@@ -46,4 +46,4 @@ def test_any_split_over_replicas_has_the_loss_of_one_device(shares) -> None:
 
 def test_shares_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="must fit"):
-        share_sizes(3, 2, least=2)
+        shard_sizes(3, 2, least=2)

@@ -83,7 +83,7 @@ def mean_of(parts):
 )  # fmt: skip
 def test_a_mistake_of_statistics_alone_is_named(make, options, name) -> None:
     found = diagnose(with_statistics(make), (X, Y), **options)
-    assert not found.correct and not found.rows
+    assert not found.correct and not found.per_replica
     assert found.cause is not None and found.cause.name == name, str(found)
 
 
@@ -98,7 +98,7 @@ def test_statistics_that_nothing_explains_have_candidates_and_no_cause() -> None
         return moved(joined(many).mean(axis=0) * np.sqrt(len(many)) + len(flat(many)[0][0]))
 
     found = diagnose(with_statistics(make), (X, Y))
-    assert not found.correct and found.cause is None and found.others
+    assert not found.correct and found.cause is None and found.alternatives
 
 
 def test_statistics_are_told_beside_a_wrong_update() -> None:

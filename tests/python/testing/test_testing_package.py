@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -39,56 +40,67 @@ PLUGIN_TEST = """
 import numpy as np
 import pytest
 
-@pytest.mark.replicas(1, 3)
-def test_marked(replica_count, replica_split):
-    shares = replica_split((np.arange(10),), replica_count)
-    assert len(shares) == replica_count
+@pytest.mark.samegrad_replicas(1, 3)
+def test_marked(samegrad_replica_count, samegrad_replica_split):
+    shares = samegrad_replica_split((np.arange(10),), samegrad_replica_count)
+    assert len(shares) == samegrad_replica_count
     assert np.concatenate([share[0] for share in shares]).tolist() == list(range(10))
 
-def test_unmarked(replica_count):
-    assert replica_count in (1, 2, 3, 8)
+def test_unmarked(samegrad_replica_count):
+    assert samegrad_replica_count in (1, 2, 3, 8)
 
-def test_sizes(replica_split):
-    assert [len(s) for s in replica_split(np.arange(5), [5, 0])] == [5, 0]
-    with pytest.raises(ValueError, match="add up"):
-        replica_split(np.arange(5), [1, 1])
+def test_sizes(samegrad_replica_split):
+    assert [len(s) for s in samegrad_replica_split(np.arange(5), [5, 0])] == [5, 0]
+    with pytest.raises(ValueError, match="sum to the 5 examples"):
+        samegrad_replica_split(np.arange(5), [1, 1])
 """
+
+
+def run_pytest(folder: Path, *arguments: str) -> str:
+    package = str(Path(tf.__file__).parents[1])
+    environment = os.environ | {"PYTHONPATH": package, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", *arguments, str(folder)],
+        cwd=folder, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return done.stdout
+
+
+PLUGIN = ("-p", "samegrad._pytest_plugin")
 
 
 def run_with_the_plugin(folder: Path, program: str) -> str:
     (folder / "test_it.py").write_text(program)
-    package = str(Path(tf.__file__).parents[1])
-    environment = os.environ | {"PYTHONPATH": package, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "samegrad._pytest_plugin", str(folder)],
-        cwd=folder, env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    return done.stdout
+    return run_pytest(folder, *PLUGIN)
 
 
 OWN_NAMES = """
 import pytest
 
 @pytest.fixture
-def own(replica_count):
-    return replica_count
+def replica_split():
+    return 7
 
-@pytest.mark.parametrize("replica_count, other", [(5, 1)])
-def test_parameter(replica_count, other):
-    assert replica_count == 5
-
-class TestOwn:
-    @pytest.fixture
-    def replica_count(self):
-        return 7
-
-    def test_fixture(self, replica_count, own):
-        assert replica_count == own == 7
+@pytest.mark.parametrize("replica_count, replicas", [(5, 1)])
+def test_names_of_the_user(replica_count, replicas, replica_split):
+    assert (replica_count, replicas, replica_split) == (5, 1, 7)
 """
 
 
-def test_the_plugin_leaves_names_of_users_alone(tmp_path: Path) -> None:
-    assert "2 passed" in run_with_the_plugin(tmp_path, OWN_NAMES)
+def test_plugin_leaves_names_of_users_alone(tmp_path: Path) -> None:
+    assert "1 passed" in run_with_the_plugin(tmp_path, OWN_NAMES)
+
+
+@pytest.mark.parametrize(
+    ("option", "pattern"),
+    [("--markers", r"^@pytest\.mark\.(\w+)"), ("--fixtures", r"^(\w+)(?: \[\w+ scope\])? -- ")],
+)
+def test_plugin_prefixes_all_its_names(tmp_path: Path, option: str, pattern: str) -> None:
+    def names(*arguments: str) -> set[str]:
+        return set(re.findall(pattern, run_pytest(tmp_path, option, *arguments), re.MULTILINE))
+
+    added = names(*PLUGIN) - names()
+    assert added and all(name.startswith("samegrad_") for name in added)
 
 
 def test_marks_and_fixtures_of_the_plugin(tmp_path: Path) -> None:
@@ -134,9 +146,9 @@ BATCH = (RNG.normal(size=(12, 6)), RNG.normal(size=(12, 1)))
     ],
 )
 def test_a_strategys_step_is_judged(scale, name) -> None:
-    found = diagnose(samegrad_step(build(scale)), BATCH, examples=9)
+    found = diagnose(samegrad_step(build(scale)), BATCH, max_examples=9)
     assert (found.cause and found.cause.name) == name, str(found)
-    assert (found.reported is None) == (name is None)
+    assert (found.reported_loss_issue is None) == (name is None)
 
 
 def test_jaxs_mean_over_devices_is_wrong_for_uneven_shares() -> None:
@@ -151,13 +163,13 @@ def test_jaxs_mean_over_devices_is_wrong_for_uneven_shares() -> None:
     def pmean(parts):
         return jax.tree_util.tree_map(lambda *g: sum(g) / len(g), *parts)
 
-    found = diagnose(jax_step(gradient, start, pmean), BATCH, examples=8)
+    found = diagnose(jax_step(gradient, start, pmean), BATCH, max_examples=8)
     assert found.cause.name == "mean of the replicas' means"
 
     def psum(parts):
         return jax.tree_util.tree_map(lambda *g: sum(g), *parts)
 
-    found = diagnose(jax_step(gradient, start, psum), BATCH, examples=8)
+    found = diagnose(jax_step(gradient, start, psum), BATCH, max_examples=8)
     assert found.cause.name == "mean per replica, then sum"
 
 
@@ -181,7 +193,7 @@ def test_tensorflows_local_average_is_wrong_for_uneven_shares() -> None:
 
         return step, variables
 
-    found = diagnose(tensorflow_step(build, 3), BATCH, examples=8)
+    found = diagnose(tensorflow_step(build, 3), BATCH, max_examples=8)
     assert found.cause.name == "mean of the replicas' means", str(found)
 
 
@@ -199,9 +211,9 @@ def test_pytorchs_mean_over_replicas_is_wrong_for_uneven_shares() -> None:
 
     found = diagnose(torch_step(model, mean_loss), BATCH)
     assert found.cause.name == "mean of the replicas' means"
-    assert found.reported is None  # a loss for backward is no report
+    assert found.reported_loss_issue is None  # a loss for backward is no report
     found = diagnose(torch_step(model, mean_loss, reported=True), BATCH)
-    assert found.reported and "mean of the replicas' means" in found.reported
+    assert found.reported_loss_issue and "mean of the replicas' means" in found.reported_loss_issue
     found = diagnose(torch_step(model, mean_loss, reduce="sum"), BATCH)
     assert found.cause.name == "mean per replica, then sum"
 

@@ -118,7 +118,7 @@ def test_wrong_ways_are_wrong_by_known_factors() -> None:
 
 def test_the_right_way_is_right() -> None:
     found = diagnose(step_of(RIGHT), sentences(TOKENS, LENGTH), weights=TOKENS, replicas=(2, 3, 4))
-    assert found.correct and not found.notes and not found.cautions, str(found)
+    assert found.correct and not found.notes and not found.warnings, str(found)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -126,7 +126,7 @@ def test_each_wrong_way_is_named(name: str) -> None:
     step = step_of(WRONG[name])
     found = diagnose(step, sentences(TOKENS, LENGTH), weights=TOKENS)
     assert found.cause is not None and found.cause.name == NAMES[name], str(found)
-    assert found.rows and max(abs(row.factor - 1) for row in found.rows) > 0.05
+    assert found.per_replica and max(abs(row.factor - 1) for row in found.per_replica) > 0.05
 
 
 def test_local_means_that_are_added_are_named_before_they_run() -> None:
@@ -149,14 +149,14 @@ def test_a_constant_is_named_as_a_caution(loss: Loss) -> None:
     """Replicas agree with one device, so that it is right; batches of few tokens count less."""
     found = diagnose(step_of(loss), sentences(TOKENS, LENGTH), weights=TOKENS)
     assert found.correct and found.cause is None
-    (caution,), (note,) = found.cautions, found.notes
-    assert caution in OTHER and caution.name == "divided by a constant instead of the weights"
+    (warning,), (note,) = found.warnings, found.notes
+    assert warning in OTHER and warning.name == "divided by a constant instead of the weights"
     assert "by itself up to 9 times (weights from 1 to 9)" in note
     said = str(found).splitlines()
-    assert said[1] == f"caution: {caution.name}: {caution.sentence}."
+    assert said[1] == f"warning: {warning.name}: {warning.sentence}."
     assert said[2] == "maths: w_i / C  instead of  w_i / W"
     assert said[3].startswith("fix:   ") and "compute_weighted_mean_loss" in said[3]
-    assert json.loads(found.to_json())["cautions"] == [caution.name]
+    assert json.loads(found.to_json())["warnings"] == [warning.name]
 
 
 def test_a_constant_that_is_the_mean_is_no_caution() -> None:
@@ -164,7 +164,7 @@ def test_a_constant_that_is_the_mean_is_no_caution() -> None:
     even = np.full(len(TOKENS), LENGTH)
     for weights in (even, None):
         found = diagnose(step_of(WRONG["a constant"]), sentences(even, LENGTH), weights=weights)
-        assert found.correct and not found.cautions and "convention" in found.notes[0]
+        assert found.correct and not found.warnings and "convention" in found.notes[0]
 
 
 def test_a_constant_beside_a_mistake_is_named_too() -> None:
@@ -175,8 +175,8 @@ def test_a_constant_beside_a_mistake_is_named_too() -> None:
 
     found = diagnose(step_of(averaged), sentences(TOKENS, LENGTH), weights=TOKENS)
     assert not found.correct and found.cause is not None
-    assert [row.name for row in found.cautions] == ["divided by a constant instead of the weights"]
-    assert str(found).index("cause: ") < str(found).index("caution: ")
+    assert [row.name for row in found.warnings] == ["divided by a constant instead of the weights"]
+    assert str(found).index("cause: ") < str(found).index("warning: ")
 
 
 def test_sentences_that_count_alike_are_not_tokens_that_do() -> None:
@@ -235,7 +235,7 @@ SAID = {
     "right": (0, "correct;"),
     "local_means": (1, "cause: mean of the replicas' means"),
     "padded": (1, "cause: padding counts as tokens of the global batch"),
-    "constant": (0, "caution: divided by a constant instead of the weights"),
+    "constant": (0, "warning: divided by a constant instead of the weights"),
 }
 
 

@@ -120,7 +120,7 @@ def test_a_part_of_even_shares_with_a_factor_of_its_own_is_named(factor, size) -
         return right_mean(parts) + size * by * right_sum(parts)
 
     options = {"micro_batches": (2,)} if factor(1, 2) == 2 else {}
-    found = diagnose(step, (X, Y), even=True, **options)
+    found = diagnose(step, (X, Y), equal_shards=True, **options)
     assert found.cause is not None and found.cause.name.startswith(PART), str(found)
 
 
@@ -129,9 +129,11 @@ def test_a_part_of_even_shares_with_a_factor_of_its_own_is_named(factor, size) -
 @pytest.mark.parametrize("by", [lambda r: r, lambda r: 1 / r])
 def test_a_small_sum_beside_a_mean_is_no_noise(by, size, even) -> None:
     """It is no mean of the examples, so that single examples leave some of it unexplained."""
-    found = diagnose(lambda s: right_mean(s) + size * by(len(s)) * right_sum(s), (X, Y), even=even)
+    found = diagnose(
+        lambda s: right_mean(s) + size * by(len(s)) * right_sum(s), (X, Y), equal_shards=even
+    )
     assert not found.correct, str(found)
-    right = diagnose(lambda s: right_mean(s) + size * right_sum(s), (X, Y), even=even)
+    right = diagnose(lambda s: right_mean(s) + size * right_sum(s), (X, Y), equal_shards=even)
     assert right.correct, str(right)
 
 
@@ -185,17 +187,19 @@ def test_a_term_that_examples_divide_is_no_limit(groups, name, even, size) -> No
         own = [len(group[0]) for group in groups(many)]
         return right_mean(flat(many)) + size * np.mean([REGULARISATION / n for n in own], axis=0)
 
-    found = diagnose(step, (X, Y), even=even, replicas=(2,), micro_batches=(1, 2))
+    found = diagnose(step, (X, Y), equal_shards=even, replicas=(2,), micro_batches=(1, 2))
     assert not found.correct
     wanted = f"regularisation counts divided by the examples of each {name}"
     assert found.cause is not None and found.cause.name.startswith(wanted), str(found)
-    right = diagnose(lambda s: right_mean(s) + size * REGULARISATION / count(s), (X, Y), even=even)
+    right = diagnose(
+        lambda s: right_mean(s) + size * REGULARISATION / count(s), (X, Y), equal_shards=even
+    )
     assert right.correct, str(right)
 
 
 def test_one_even_split_is_too_few_to_tell_parts_by() -> None:
     found = diagnose(
-        lambda s: right_mean(s) + right_sum(s) * len(s), (X, Y), even=True, replicas=(2,)
+        lambda s: right_mean(s) + right_sum(s) * len(s), (X, Y), equal_shards=True, replicas=(2,)
     )
     assert not found.correct
 
@@ -214,7 +218,7 @@ def test_a_function_of_each_share_is_no_part_with_a_factor_in_even_shares() -> N
         joined = [tuple(np.concatenate(a) for a in zip(*s, strict=True)) for s in many]
         return right_mean(joined) + np.mean([spread(share) for share in joined], axis=0)
 
-    found = diagnose(step, (X, Y), even=True, replicas=(2,), micro_batches=(1, 2))
+    found = diagnose(step, (X, Y), equal_shards=True, replicas=(2,), micro_batches=(1, 2))
     assert found.cause is not None
     assert found.cause.name == "batch statistics are not synchronised", str(found)
 

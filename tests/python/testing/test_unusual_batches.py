@@ -29,7 +29,7 @@ def test_one_replica_only(examples, limit):
         return update if limit is None else np.clip(update, -limit, limit)
 
     assert diagnose(step, x, replicas=(1,)).correct
-    assert diagnose(step, x, replicas=(1,), micro_batches=(1,), even=True).correct
+    assert diagnose(step, x, replicas=(1,), micro_batches=(1,), equal_shards=True).correct
 
 
 def bfloat16(values: Any) -> Any:
@@ -74,7 +74,7 @@ def test_examples_without_a_gradient(examples, without):
     assert diagnose(right, x).correct
     found = diagnose(mean_then_sum, x)
     assert not found.correct
-    assert "mean per replica, then sum" in {row.name for row in (found.cause, *found.others)}
+    assert "mean per replica, then sum" in {row.name for row in (found.cause, *found.alternatives)}
 
 
 def test_a_hinge_loss_without_a_loss_for_some_examples():

@@ -129,7 +129,7 @@ def test_statistics_are_judged_beside_a_right_update(step, name) -> None:
 def test_the_reported_loss_of_such_a_step_has_a_verdict() -> None:
     step = lambda s: Outcome(bn.synchronised(s), 3.0 * len(s))  # noqa: E731
     found = diagnose(step, EXAMPLES)
-    assert found.correct and "multiplied by the replicas" in found.reported
+    assert found.correct and "multiplied by the replicas" in found.reported_loss_issue
 
 
 def balanced(strength):
@@ -171,7 +171,7 @@ def test_what_examples_leave_unexplained_in_any_order_is_no_noise() -> None:
 )  # fmt: skip
 def test_pieces_that_a_replica_cuts_are_no_equal_noise(local) -> None:
     rows = np.random.default_rng(5).normal(size=(12, 60))
-    found = diagnose(lambda s: np.mean([local(p) for p in s], axis=0), rows, even=True)
+    found = diagnose(lambda s: np.mean([local(p) for p in s], axis=0), rows, equal_shards=True)
     assert found.cause is not None, str(found)
     assert found.cause.name == "each replica cuts its own share in pieces", str(found)
 

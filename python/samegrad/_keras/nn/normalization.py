@@ -9,7 +9,7 @@ from samegrad import _core, math, nn
 from samegrad._keras.conversion import convert_to_tensor
 from samegrad._tensor.axes import axes_of
 from samegrad._tensor.tensor import Tensor
-from samegrad.nn._loss_scaling import all_reduce_sum
+from samegrad.nn._loss_normalization import all_reduce_sum
 
 _LARGEST = 65504.0  # of float16
 

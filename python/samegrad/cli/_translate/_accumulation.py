@@ -8,7 +8,7 @@ import numpy as np
 
 import samegrad as tf
 from samegrad._tensor.tensor import Tensor
-from samegrad.nn._loss_scaling import all_reduce_sum
+from samegrad.nn._loss_normalization import all_reduce_sum
 
 
 class Accumulator:

@@ -31,7 +31,7 @@ _START = 180.0  # seconds for a process to import PyTorch on a machine with much
 def ddp_step(
     build: Callable[..., tuple[Any, Callable[[Any, Any], Any]]],
     *,
-    whole_share: bool = False,
+    whole_shard: bool = False,
     reported: bool = False,
     seed: int = 0,
     timeout: float = 60.0,
@@ -48,7 +48,7 @@ def ddp_step(
             loss(model, batch) of a replica's batch (tensors), a tensor without axes. A function of
             a module or script, which the processes import: scripts need the guard
             `if __name__ == "__main__":`.
-        whole_share: Instead of a loss, build returns run(model, share), which calls `backward`
+        whole_shard: Instead of a loss, build returns run(model, share), which calls `backward`
             itself, is given the list of micro-batches where there are several, and returns the
             loss that the rank reports, or None. Else micro-batches are added up under `no_sync`.
         reported: Whether the loss that build returns is also what each rank reports. Default: it is
@@ -70,7 +70,7 @@ def ddp_step(
         >>> diagnose(step, batch).cause.name  # doctest: +SKIP
         "mean of the replicas' means"
     """
-    given = {**options, "whole_share": whole_share, "reported": reported, "seed": seed}
+    given = {**options, "whole_shard": whole_shard, "reported": reported, "seed": seed}
     return step_of_ranks("ddp_step", build, run_ddp, given, timeout)
 
 
@@ -113,7 +113,7 @@ def step_of_ranks(
         return Outcome(answers[0][0], mean, [digest for _, digest, _ in answers])
 
     # Ranks without examples may leave a collective out, for which the others would wait.
-    step.takes_empty_shares = False  # type: ignore[attr-defined]
+    step.takes_empty_shards = False  # type: ignore[attr-defined]
     step.framework = "pytorch"  # type: ignore[attr-defined]
     return step
 

@@ -124,7 +124,7 @@ def run_ddp(built: Any, parts: list[Any], options: dict[str, Any]) -> Ran:
     from torch.nn.parallel import DistributedDataParallel
 
     model, function = built
-    whole, reported, micro = options.pop("whole_share"), options.pop("reported"), len(parts) > 1
+    whole, reported, micro = options.pop("whole_shard"), options.pop("reported"), len(parts) > 1
     parallel = DistributedDataParallel(model, **options)
     if whole:
         value = function(parallel, parts if micro else parts[0])
@@ -145,7 +145,7 @@ def _accumulate(parallel: Any, function: Any, parts: list[Any]) -> float:
             if not hasattr(value, "backward"):
                 raise TypeError(
                     f"[ddp_step] loss(model, batch) must return a tensor: got {value!r:.60}; "
-                    "a function that calls backward itself needs whole_share=True."
+                    "a function that calls backward itself needs whole_shard=True."
                 )
             value.backward()
         total += float(value.detach())

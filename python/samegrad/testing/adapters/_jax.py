@@ -48,7 +48,7 @@ def jax_devices_step(
     """A JAX step over devices, by `pmap`, `shard_map` or `jit` with shardings.
 
     Devices take equal shares: uneven ones are filled up with zeros, and the step is told by a mask;
-    without a mask, `diagnose` needs even=True.
+    without a mask, `diagnose` needs equal_shards=True.
 
     Args:
         build: build(devices), called once per number of devices, returns step(parameters, batch),
@@ -72,7 +72,7 @@ def jax_devices_step(
         ...     def gradient(w, x, y):
         ...         return jax.lax.pmean(jax.grad(mean_loss)(w, (x, y)), "devices")
         ...     return jax.pmap(gradient, "devices", in_axes=(None, 0), devices=devices)
-        >>> diagnose(jax_devices_step(build, w), batch, even=True).correct  # doctest: +SKIP
+        >>> diagnose(jax_devices_step(build, w), batch, equal_shards=True).correct  # doctest: +SKIP
         True
     """
     built: dict[int, Callable[..., Any]] = {}
@@ -95,7 +95,7 @@ def jax_devices_step(
             sizes = "+".join(str(_rows(share)) for share in shares)
             raise StepError(
                 f"[jax_devices_step] devices take equal shares: got {sizes} examples; take a mask "
-                "(mask=True), or judge even splits only: diagnose(…, even=True)."
+                "(mask=True), or judge even splits only: diagnose(…, equal_shards=True)."
             )
         result = built[count](parameters, batch, *([ones] if mask else []))
         gradient, loss = result if has_loss else (result, None)

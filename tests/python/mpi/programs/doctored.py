@@ -6,14 +6,14 @@ import sys
 import numpy as np
 
 import samegrad as tf
-from samegrad.distribute import processes
+from samegrad.distribute import mpi
 from samegrad.testing.adapters import samegrad_step
 
 batch = (np.random.default_rng(0).normal(size=(12, 20)),)
 
 
 def _rank():
-    return processes.rank()
+    return mpi.rank()
 
 
 def _step(scaled, also=lambda: None):
@@ -44,7 +44,7 @@ mean = _step(tf.reduce_mean)
 
 def _one_rank_calls():
     if _rank() == 1:
-        processes.allreduce(1.0)
+        mpi.allreduce(1.0)
 
 
 lonely = _step(_right, _one_rank_calls)
@@ -60,7 +60,7 @@ raises = _step(_right, _one_rank_raises)
 
 def own(shares):
     """Each process forgets what the others have."""
-    count = processes.size()
+    count = mpi.size()
     mine = shares[_rank() :: count] if len(shares) >= count else shares
     total = sum(len(share[0]) for share in shares)
     return sum(share[0].sum(axis=0) for share in mine) / total

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 
 import samegrad as tf
-from samegrad.distribute import processes
+from samegrad.distribute import mpi
 
 folder, what = Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else ""
 keras = tf.keras
 keras.utils.set_random_seed(5)
 strategy = tf.distribute.MultiWorkerMirroredStrategy(total_replicas=4, timeout=60)
-rank = processes.rank()
+rank = mpi.rank()
 written = set()
 
 
@@ -41,15 +41,15 @@ class Leaves(keras.callbacks.Callback):
     """One rank alone wants to stop, or is killed."""
 
     def on_epoch_end(self, epoch, logs=None):
-        if what == "stop" and rank == processes.size() - 1 and epoch == 2:
+        if what == "stop" and rank == mpi.size() - 1 and epoch == 2:
             self.model.stop_training = True
 
     def on_train_batch_end(self, batch, logs=None):
-        leaves = what == "leave" or (what == "leave alone" and rank == processes.size() - 1)
-        last = what == "leave last" and rank == processes.size() - 1 and batch == 2
+        leaves = what == "leave" or (what == "leave alone" and rank == mpi.size() - 1)
+        last = what == "leave last" and rank == mpi.size() - 1 and batch == 2
         if last or (leaves and self.model.optimizer.iterations == 8):
             self.model.stop_training = True
-        if what == "kill" and rank == processes.size() - 1 and self.model.optimizer.iterations == 8:
+        if what == "kill" and rank == mpi.size() - 1 and self.model.optimizer.iterations == 8:
             os.kill(os.getpid(), signal.SIGKILL)
 
 

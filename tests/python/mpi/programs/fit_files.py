@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import samegrad as tf
-from samegrad.distribute import processes
+from samegrad.distribute import mpi
 
 folder, policy = Path(sys.argv[1]), sys.argv[2]
 strategy = tf.distribute.MultiWorkerMirroredStrategy(total_replicas=4, timeout=60)
@@ -38,7 +38,7 @@ options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoSha
 data = tf.data.TextLineDataset(names).map(example).batch(8).with_options(options)
 if policy == "OFF":
     texts = tf.data.Dataset.from_tensor_slices([str(n) for n in range(17)]).map(example)
-    own = texts.shard(processes.size(), processes.rank()).batch(4, len(sys.argv) > 3)
+    own = texts.shard(mpi.size(), mpi.rank()).batch(4, len(sys.argv) > 3)
     data = own.with_options(options)
 tf.keras.utils.set_random_seed(5)
 with strategy.scope():

@@ -5,10 +5,10 @@ import sys
 import numpy as np
 
 import samegrad as tf
-from samegrad.distribute import processes
+from samegrad.distribute import mpi
 
 strategy = tf.distribute.MultiWorkerMirroredStrategy(replicas=2)
-rank, size = processes.rank(), processes.size()
+rank, size = mpi.rank(), mpi.size()
 
 
 def say(name, value):
@@ -24,17 +24,17 @@ def own(context):
 
 for batch in strategy.distribute_datasets_from_function(own):
     say("rows", np.sort(strategy.gather(batch, axis=0)))
-say("average", processes.allreduce(float(rank)))
-say("sum", processes.allreduce(np.full(3, rank, np.float32), op="sum"))
-say("objects", processes.allgather_object(rank * 10))
-say("from rank 1", processes.broadcast_object(rank, root_rank=1))
-say("joined", processes.allgather([rank] * (rank + 1)))
+say("average", mpi.allreduce(float(rank)))
+say("sum", mpi.allreduce(np.full(3, rank, np.float32), op="sum"))
+say("objects", mpi.allgather_object(rank * 10))
+say("from rank 1", mpi.broadcast_object(rank, root_rank=1))
+say("joined", mpi.allgather([rank] * (rank + 1)))
 weights = tf.Variable([float(rank)])
-processes.broadcast_variables([weights], root_rank=size - 1)
+mpi.broadcast_variables([weights], root_rank=size - 1)
 say("broadcast", weights)
-assert processes.any_process(rank == size - 1) and not processes.any_process(False)
-assert 0 <= processes.local_rank() < processes.local_size() == size
-processes.barrier()
+assert mpi.any_process(rank == size - 1) and not mpi.any_process(False)
+assert 0 <= mpi.local_rank() < mpi.local_size() == size
+mpi.barrier()
 resolver = strategy.cluster_resolver
 assert resolver.cluster_spec().num_tasks("worker") == size
 assert (resolver.task_type, resolver.task_id) == ("worker", rank)

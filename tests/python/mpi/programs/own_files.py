@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import samegrad as tf
-from samegrad.distribute import processes
+from samegrad.distribute import mpi
 
 kind, folder, total = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
 policy = sys.argv[4] if len(sys.argv) > 4 else "FILE"
@@ -57,7 +57,7 @@ KINDS = {
     .batch(6),
     "names kept": lambda: D.from_tensor_slices(names).cache(str(folder / "names"))
     .interleave(numbered, 2).batch(6),
-    "own kept": lambda: D.range(100).shard(processes.size(), processes.rank())
+    "own kept": lambda: D.range(100).shard(mpi.size(), mpi.rank())
     .cache(str(folder / "own")).batch(6),
     "shuffled": lambda: D.list_files(pattern).flat_map(numbered).shuffle(100).batch(6),
     "draws": lambda: tf.data.TextLineDataset(names).map(
@@ -66,13 +66,13 @@ KINDS = {
     "padded": lambda: tf.data.TextLineDataset(names).map(
         lambda text: tf.range(number(text) % 5 + 1)
     ).padded_batch(6, padded_shapes=[5]),
-    "own": lambda: D.range(100).shuffle(100).shard(processes.size(), processes.rank()).batch(6),
+    "own": lambda: D.range(100).shuffle(100).shard(mpi.size(), mpi.rank()).batch(6),
     "generator": lambda: D.from_generator(lambda: iter([1]), output_types="int64").batch(6),
     "unbatched": lambda: tf.data.TextLineDataset(names).map(number),
-    "other": lambda: tf.data.TextLineDataset(names[processes.rank() :]).map(number).batch(6),
-    "fewer": lambda: tf.data.TextLineDataset(names[: 5 - 4 * processes.rank()]).map(number)
+    "other": lambda: tf.data.TextLineDataset(names[mpi.rank() :]).map(number).batch(6),
+    "fewer": lambda: tf.data.TextLineDataset(names[: 5 - 4 * mpi.rank()]).map(number)
     .batch(6),
-    "ends": lambda: tf.data.TextLineDataset(names).map(number).batch(6 if processes.rank() else 1),
+    "ends": lambda: tf.data.TextLineDataset(names).map(number).batch(6 if mpi.rank() else 1),
     "damaged": lambda: tf.data.TextLineDataset(names).map(
         lambda text: number(text if int(number(text)) != 12 else "a word")
     ).batch(2),
@@ -109,7 +109,7 @@ for epoch in range(2):
         total = strategy.run(lambda rows: tf.reduce_sum(tf.cast(rows, tf.float64)), args=(batch,))
         assert np.isclose(float(strategy.reduce("SUM", total, axis=None)), rows.sum())
         say(f"epoch {epoch}: {rows.tolist()}")
-        say(f"sizes {processes.rank()}: {sizes}")
+        say(f"sizes {mpi.rank()}: {sizes}")
     assert next(iterator, None) is None
 if kind == "map":
     say(f"batches: {len(data)}")
@@ -122,5 +122,5 @@ if kind == "interleave":  # goes on from a place within an epoch
     same = np.asarray(strategy.gather(next(again), axis=0))
     assert (same == np.asarray(strategy.gather(next(first), axis=0))).all()
     with pytest.raises(ValueError, match="goes on with as many"):
-        again._restore_state({**place, "processes": processes.size() + 1})
-say(f"opened {processes.rank()}: {sorted(opened)}")
+        again._restore_state({**place, "processes": mpi.size() + 1})
+say(f"opened {mpi.rank()}: {sorted(opened)}")

@@ -69,7 +69,7 @@ elif what == "values":
     step = step_of(variables)
     call(step)
     call(step)
-    tf.distribute.processes.broadcast_variables(variables)
+    tf.distribute.mpi.broadcast_variables(variables)
     call(step)
 else:
     call(step_of(variables))

@@ -7,10 +7,10 @@ import doctored
 import pytest
 
 import samegrad as tf
-from samegrad.distribute import processes
+from samegrad.distribute import mpi
 from samegrad.testing import assert_replica_equivalent
 
-FIRST = processes.rank() == 0
+FIRST = mpi.rank() == 0
 if os.environ.get("UNCOLLECTED") and not FIRST:
     raise ImportError("rank 1 lacks a file")
 
@@ -31,7 +31,7 @@ def test_fails_on_one():
 
 def test_fails_before_a_collective():
     assert FIRST, "rank 1 does not come"
-    processes.allreduce(1.0)
+    mpi.allreduce(1.0)
 
 
 def test_skipped_on_one():
@@ -42,7 +42,7 @@ def test_skipped_on_one():
 def test_works_afterwards():
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
     total = strategy.reduce("SUM", strategy.run(lambda: tf.constant(1.0)), axis=None)
-    assert float(total) == processes.size()
+    assert float(total) == mpi.size()
 
 
 @pytest.fixture
@@ -51,4 +51,4 @@ def broken_on_one():
 
 
 def test_fixture(broken_on_one):
-    processes.allreduce(1.0)
+    mpi.allreduce(1.0)

@@ -41,7 +41,7 @@ class Case:
         if self.kind not in KINDS or self.where not in PLACES or "#" not in self.source:
             raise ValueError(f"{self.name}: a case of this trial has no such kind, place or source")
         if self.kind == "even":
-            self.options.setdefault("even", True)
+            self.options.setdefault("equal_shards", True)
 
     @property
     def repository(self) -> str:

@@ -328,7 +328,7 @@ def half_of_the_loss(rank: Rank, model: nn.Module, share: Any) -> None:
     "clip_grad_norm_ without scaler.unscale_ before it",
     "every update has the norm 1 / 65536",
     "warned",
-    even=True,
+    equal_shards=True,
 )
 def mingpt_trainer(rank: Rank, model: nn.Module, share: Any) -> None:
     scale, grad_norm_clip = 2.0**16, 1.0
@@ -356,7 +356,7 @@ def clipped_after_each_backward(rank: Rank, model: nn.Module, share: Any) -> Non
     "tensorflow/tensorflow#33929",
     "each replica clips its gradient by norm before they are aggregated",
     "min(1, c / |g_r|) / (R n_r) of each replica's gradient",
-    even=True,
+    equal_shards=True,
 )
 def clipped_before_aggregation(rank: Rank, model: nn.Module, share: Any) -> None:
     mean_loss(model, share).backward()
@@ -368,7 +368,7 @@ def clipped_before_aggregation(rank: Rank, model: nn.Module, share: Any) -> None
     "rwth-i6/returnn#1595",
     "gradients are clipped by value on each worker, then averaged",
     "the elements of each worker's gradient are limited, then averaged",
-    even=True,
+    equal_shards=True,
 )
 def clipped_by_value_locally(rank: Rank, model: nn.Module, share: Any) -> None:
     mean_loss(model, share).backward()
@@ -389,7 +389,7 @@ def sampled(rank: Rank, share: Any, drop_last: bool) -> Any:
     "pytorch/pytorch#25162",
     "DistributedSampler fills up with the first examples: some count twice",
     "(times drawn) / (R ceil(N / R)): 2 for the first R ceil(N / R) - N examples",
-    replicas=(2, 3), examples=11,
+    replicas=(2, 3), max_examples=11,
 )  # fmt: skip
 def padded_sampler(rank: Rank, model: nn.Module, share: Any) -> None:
     mean_loss(model, sampled(rank, share, drop_last=False)).backward()
@@ -400,7 +400,7 @@ def padded_sampler(rank: Rank, model: nn.Module, share: Any) -> None:
     "pytorch/pytorch#41171",
     "DistributedSampler(drop_last=True): the tail is never drawn",
     "1 / (R floor(N / R)) for the first ones, 0 for the last N mod R",
-    replicas=(2, 3), examples=11,
+    replicas=(2, 3), max_examples=11,
 )  # fmt: skip
 def dropped_tail(rank: Rank, model: nn.Module, share: Any) -> None:
     batch = sampled(rank, share, drop_last=True)

@@ -171,7 +171,7 @@ def masked_sums_over_devices() -> Any:
     "jax-ml/jax#7115",
     "psum instead of pmean of gradients of mean losses",
     "1 / n_r, R times too much",
-    even=True,
+    equal_shards=True,
 )
 def psum_of_means() -> Any:
     def build(devices: Any) -> Any:

@@ -20,7 +20,7 @@ CASES: list[Case] = []
 
 def case(source: str, what: str, formula: str, kind: str = "wrong", **settings: Any) -> Any:
     """A decorator of build(), which returns a module and run(model, share), or a loss."""
-    batch, adapter = settings.pop("batch", vectors), settings.pop("adapter", {"whole_share": True})
+    batch, adapter = settings.pop("batch", vectors), settings.pop("adapter", {"whole_shard": True})
     where = settings.pop("where", "update")
 
     def decorate(build: Callable[[], Any]) -> Callable[[], Any]:
@@ -51,7 +51,7 @@ def tokens(model: nn.Module, batch: Any) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 LOSS = {"adapter": {}}
-REPORTED = {"adapter": {"whole_share": True}, "where": "report"}
+REPORTED = {"adapter": {"whole_shard": True}, "where": "report"}
 WINDOWS = {"micro_batches": (1, 2), "replicas": (2,)}
 
 

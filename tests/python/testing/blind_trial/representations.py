@@ -97,7 +97,7 @@ def global_loss_gather_with_grad(rank: Rank, model: nn.Module, share: Any) -> No
     "huggingface/accelerate#1154",
     "local rows against columns gathered without a gradient: other ranks' negatives are constants",
     "1 / N for each row, without the gradient through columns of other ranks",
-    even=True,
+    equal_shards=True,
     **PAIRS,
 )
 def negatives_without_gradient(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -115,7 +115,7 @@ def negatives_without_gradient(rank: Rank, model: nn.Module, share: Any) -> None
     "HobbitLong/SupContrast#26",
     "each worker sees its own sub-batch only: no negatives of other ranks",
     "a loss over the pairs of each replica, and their mean",
-    even=True,
+    equal_shards=True,
     **PAIRS,
 )
 def negatives_of_own_share(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -165,7 +165,7 @@ class Normed(nn.Module):
     "run-ai/runai#14",
     "batch normalization takes the moments of each micro-batch while gradients accumulate",
     "moments of a micro-batch, 1 / (K n_rk) for equal micro-batches",
-    model=Normed, replicas=(1,), micro_batches=(1, 2), even=True,
+    model=Normed, replicas=(1,), micro_batches=(1, 2), equal_shards=True,
 )  # fmt: skip
 def batch_norm_of_micro_batches(rank: Rank, model: nn.Module, share: Any) -> None:
     window = micros(share)
@@ -177,7 +177,7 @@ def batch_norm_of_micro_batches(rank: Rank, model: nn.Module, share: Any) -> Non
     "huggingface/accelerate#791",
     "batch normalization of each process, without SyncBatchNorm",
     "moments of a replica, 1 / (R n_r) for equal shares",
-    model=Normed, even=True,
+    model=Normed, equal_shards=True,
 )  # fmt: skip
 def batch_norm_of_a_process(rank: Rank, model: nn.Module, share: Any) -> None:
     mean_loss(model, share).backward()
@@ -333,7 +333,7 @@ def interpolations(rank: Rank, model: nn.Module, share: Any) -> None:
     "rosinality/stylegan2-pytorch#48",
     "penalty of half the batch (path_batch_shrink): the first half of each rank's share only",
     "two parts: 1 / N; 1 / (R n_r / 2) for the first half of each share, 0 for the second",
-    **GAN, even=True, examples=12,
+    **GAN, equal_shards=True, max_examples=12,
 )  # fmt: skip
 def shrunken_penalty_batch(rank: Rank, model: nn.Module, share: Any) -> None:
     real, fake = share
@@ -381,7 +381,7 @@ def rollouts() -> tuple[np.ndarray, ...]:
     "HorizonRobotics/alf#1642",
     "advantages are normalised with the mean and deviation of each GPU's mini-batch",
     "moments of a replica: not linear in the advantages of its examples",
-    batch=rollouts, model=Policy, even=True,
+    batch=rollouts, model=Policy, equal_shards=True,
 )  # fmt: skip
 def advantages_of_a_gpu(rank: Rank, model: nn.Module, share: Any) -> None:
     obs, actions, advantages = share

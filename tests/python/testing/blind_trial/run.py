@@ -21,14 +21,14 @@ def said(case: Case) -> dict[str, Any]:
         found = diagnose(step, batch, **case.options)
     except StepError as error:
         return {"refused": str(error)}
-    cause = found.cause if case.where != "report" else found.reported_cause
+    cause = found.cause if case.where != "report" else found.reported_loss_cause
     return {
         "correct": found.correct,
-        "reported": found.reported,
+        "reported": found.reported_loss_issue,
         "cause": cause and cause.name,
         "formula": cause and cause.formula,
-        "others": [row.name for row in found.others],
-        "cautions": [row.name for row in found.cautions],
+        "others": [row.name for row in found.alternatives],
+        "cautions": [row.name for row in found.warnings],
         "seconds": round(time.perf_counter() - start, 2),
         "text": str(found),
     }

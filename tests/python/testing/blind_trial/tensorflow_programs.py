@@ -295,7 +295,7 @@ def masked_mean_added(net: Net, x: Any, y: Any, mask: Any) -> Any:
     "horovod/horovod#1240",
     "Sum of the workers' means: Horovod with op=Sum",
     "1 / n_r, R times too much",
-    even=True,
+    equal_shards=True,
 )
 def sum_over_workers(net: Net, x: Any, y: Any) -> Any:
     return tf.reduce_mean(net.losses(x, y))

@@ -81,10 +81,10 @@ def _cut(batch: Any, sizes: list[int]) -> list[Any]:
 
 def _splits(case: Case) -> Iterator[list[list[int]]]:
     """Sizes of the micro-batches of each replica, of 12 examples (11 where a case says so)."""
-    n = case.options.get("examples", 12)
+    n = case.options.get("max_examples", 12)
     windows = max(case.options.get("micro_batches", (1,))) > 1
     many = max(case.options.get("replicas", (2, 3)))
-    if case.kind in ("even", "warned") or case.options.get("even"):
+    if case.kind in ("even", "warned") or case.options.get("equal_shards"):
         yield from ([[6, 6]], [[4, 4, 4]]) if windows else ()
         if many > 1:
             yield from ([[6], [6]], [[4], [4], [4]]) if not windows else ([[3, 3], [3, 3]],)
@@ -111,7 +111,7 @@ def _run(step: Any, batch: Any, sizes: list[list[int]]) -> Any:
 def judged(case: Case) -> str:
     """What contradicts the case, or ""."""
     step, batch = case.make()
-    n = case.options.get("examples", 12)
+    n = case.options.get("max_examples", 12)
     whole = _seen(step(_cut(batch, [n])), case.where)
     far, differ = [], False
     for sizes in _splits(case):

@@ -44,14 +44,14 @@ def verdicts(part: str, trial: str) -> list[tuple[Case, Diagnosis | StepError]]:
 
 def is_right(found: Any) -> bool:
     """Whether nothing is said against a step or its report."""
-    return isinstance(found, Diagnosis) and found.correct and not found.reported
+    return isinstance(found, Diagnosis) and found.correct and not found.reported_loss_issue
 
 
 def first_name(case: Case, found: Any) -> str:
     """What is said in first place."""
     if isinstance(found, StepError):
         return ""
-    cause = found.reported_cause if case.where == "report" else found.cause
+    cause = found.reported_loss_cause if case.where == "report" else found.cause
     return "" if cause is None else cause.name
 
 

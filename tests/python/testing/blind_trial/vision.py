@@ -239,7 +239,7 @@ def clipped_once(rank: Rank, model: nn.Module, share: Any) -> None:
     "clipped before scaler.unscale_: the limit 1 is one of 1 / 65536 on the gradient",
     "every update has the norm 1 / 65536",
     "warned",
-    batch=images, model=convolutions, even=True,
+    batch=images, model=convolutions, equal_shards=True,
 )  # fmt: skip
 def unet(rank: Rank, model: nn.Module, share: Any) -> None:
     scale = 65536.0

@@ -21,7 +21,7 @@ case = case_of(CASES)
     "BonnBytes/PyTorch-FWD#4",
     "before: all_reduce of gradients adds them, the loss is a mean",
     "1 / n_r, R times too much",
-    even=True,
+    equal_shards=True,
 )
 def gradients_are_added(rank: Rank, model: nn.Module, share: Any) -> None:
     mean_loss(model, share).backward()
@@ -66,7 +66,7 @@ def weighted_by_points(rank: Rank, model: nn.Module, share: Any) -> None:
     "VectorInstitute/FL4Health#10",
     "weights n_k / cap, clients' updates added, but divided by the number of clients",
     "1 / (R cap), with cap a constant: 1 / R instead of 1",
-    even=True,
+    equal_shards=True,
 )
 def over_clients_and_cap(rank: Rank, model: nn.Module, share: Any) -> None:
     mean_loss(model, share).backward()
@@ -101,7 +101,7 @@ def sums_of_clients(rank: Rank, model: nn.Module, share: Any) -> None:
     "katsura-jp/fedavg.pytorch#1",
     "the update of the first client, a selected fraction, weighted as if all took part",
     "1 / N for the first replica's examples, 0 for the others",
-    even=True,
+    equal_shards=True,
 )
 def selected_fraction(rank: Rank, model: nn.Module, share: Any) -> None:
     total = rank.all_reduce(float(len(share[0])))
@@ -114,7 +114,7 @@ def selected_fraction(rank: Rank, model: nn.Module, share: Any) -> None:
     "Forrest-Stone/MA-GNN#2",
     "torch.mean(torch.sum(loss)): the mean of a number, so the sum over a GPU's batch",
     "1 / R instead of 1",
-    even=True,
+    equal_shards=True,
 )
 def mean_of_a_sum(rank: Rank, model: nn.Module, share: Any) -> None:
     torch.mean(sum_loss(model, share)).backward()
@@ -148,7 +148,7 @@ def last_worker_has_fewer(rank: Rank, model: nn.Module, share: Any) -> None:
     "cdtools-developers/cdtools#17",
     "the sampler repeats a point where their number is not divisible by that of the GPUs",
     "(times drawn) / (R ceil(N / R)): 2 for examples that fill up",
-    replicas=(2, 3), examples=11,
+    replicas=(2, 3), max_examples=11,
 )  # fmt: skip
 def point_is_repeated(rank: Rank, model: nn.Module, share: Any) -> None:
     x, y = (torch.cat(parts) for parts in zip(*rank.exchange(share), strict=True))
@@ -215,7 +215,7 @@ def balance(probability: torch.Tensor, used: torch.Tensor) -> torch.Tensor:
     "lucidrains/mixture-of-experts#10",
     "the balance of experts is computed from each micro-batch's own shares of tokens",
     "no sum over examples: a product of means of the own micro-batch",
-    even=True, **ALONE,
+    equal_shards=True, **ALONE,
 )  # fmt: skip
 def balance_of_a_round(rank: Rank, model: nn.Module, share: Any) -> None:
     for x, y in micros(share):

@@ -34,7 +34,7 @@ def clip_loss(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     "openai/CLIP#25",
     "a batch of 128 is split into eight of 16: each GPU contrasts its own pairs only",
     "no sum over examples: negatives of the own replica",
-    even=True, **TWO_VIEWS,
+    equal_shards=True, **TWO_VIEWS,
 )  # fmt: skip
 def pairs_of_a_gpu(rank: Rank, model: nn.Module, share: Any) -> None:
     clip_loss(*views(model, share)).backward()
@@ -45,7 +45,7 @@ def pairs_of_a_gpu(rank: Rank, model: nn.Module, share: Any) -> None:
     "ArrowLuo/CLIP4Clip#69",
     "features are gathered, the gather's backward returns the own slice; DDP divides by R again",
     "the loss over all pairs, 1 / R of its gradient",
-    even=True, **TWO_VIEWS,
+    equal_shards=True, **TWO_VIEWS,
 )  # fmt: skip
 def own_slice_of_the_gradient(rank: Rank, model: nn.Module, share: Any) -> None:
     own = views(model, share)
@@ -180,7 +180,7 @@ def moments_of_a_process(rank: Rank, model: nn.Module, share: Any) -> None:
     "google-research/simclr#114",
     "batch normalization of each GPU's own batch",
     "no sum over examples: each replica's batch is normalised by its own moments",
-    even=True, **PICTURES,
+    equal_shards=True, **PICTURES,
 )  # fmt: skip
 def normalised_on_each_gpu(rank: Rank, model: nn.Module, share: Any) -> None:
     mean_loss(model, share).backward()

@@ -26,7 +26,7 @@ def clip(model: nn.Module, limit: float = 0.1) -> None:
     "JeffffffFu/Awesome-Differential-Privacy-and-Meachine-Learning#9",
     "the question: the gradient of a client's batch is clipped, not that of each sample",
     "min(1, c / |g_r|) / (R n_r) of each replica's gradient",
-    even=True,
+    equal_shards=True,
 )
 def batch_of_a_client(rank: Rank, model: nn.Module, share: Any) -> None:
     mean_loss(model, share).backward()
@@ -50,7 +50,7 @@ def each_instance(rank: Rank, model: nn.Module, share: Any) -> None:
     "bargavj/EvaluatingDPML#22",
     "batch clipping: the mean of each microbatch is limited, then they are averaged",
     "min(1, c / |g_k|) / (K n_k) of each micro-batch's gradient",
-    even=True, **ALONE,
+    equal_shards=True, **ALONE,
 )  # fmt: skip
 def limited_microbatches(rank: Rank, model: nn.Module, share: Any) -> None:
     for batch in micros(share):
@@ -88,7 +88,7 @@ def averaged_limited_gradients(rank: Rank, model: nn.Module, share: Any) -> None
     "davda54/sam#78",
     "the first step under no_sync: each rank climbs along its own gradient",
     "no sum over examples: 1 / N at parameters that the own replica's gradient moves",
-    even=True,
+    equal_shards=True,
 )
 def climbs_alone(rank: Rank, model: nn.Module, share: Any) -> None:
     mean_loss(model, share).backward()
@@ -136,7 +136,7 @@ def clipped_once(rank: Rank, model: nn.Module, share: Any) -> None:
     "hpcaitech/ColossalAI-Documentation#23",
     "clipping in the loop over micro-batches, on what is accumulated so far",
     "limits on the gradient after every round: earlier micro-batches are limited again",
-    even=True, **ALONE,
+    equal_shards=True, **ALONE,
 )  # fmt: skip
 def clipped_in_the_loop(rank: Rank, model: nn.Module, share: Any) -> None:
     for batch in micros(share):

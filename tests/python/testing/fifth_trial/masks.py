@@ -323,7 +323,7 @@ def mean_of_means(rank: Rank, model: nn.Module, share: Any) -> None:
     "orybkin/sigma-vae-pytorch#12",
     "MSE is averaged over the batch, the divergence summed over it, then ranks are averaged",
     "two parts: 1 / N; 1 / R instead of 1 for the divergence",
-    even=True,
+    equal_shards=True,
 )
 def divergence_is_summed(rank: Rank, model: nn.Module, share: Any) -> None:
     errors, divergence = moments(model, share[0])

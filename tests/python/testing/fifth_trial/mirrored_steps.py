@@ -85,7 +85,7 @@ def regularized_in_each(net: Net, x: Any, y: Any) -> Any:
     "AppliedDataSciencePartners/WorldModels#2",
     "the error is summed over pixels, and averaged over the examples of a replica",
     "1 / n_r, R times too much",
-    even=True,
+    equal_shards=True,
 )
 def summed_over_pixels(net: Net, x: Any, y: Any) -> Any:
     return tf.reduce_mean(tf.reduce_sum(tf.square(net(x) - y), axis=-1))

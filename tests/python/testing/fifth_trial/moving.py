@@ -72,7 +72,7 @@ def moments(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     "Unity-Technologies/ml-agents#2556",
     "each worker normalises by the moments of its own experiences",
     "the statistics are those of the first replica's share",
-    even=True, **OBSERVED,
+    equal_shards=True, **OBSERVED,
 )  # fmt: skip
 def own_experiences(rank: Rank, model: Normalizer, share: Any) -> None:
     exact(rank, model, share)
@@ -179,7 +179,7 @@ def counts_of_a_process(rank: Rank, model: Codes, share: Any) -> None:
     "gmboquet/mixle#443",
     "codes are updated by the mean over processes of their sums and counts",
     "1 / R of the sums over all examples",
-    even=True, **CODED,
+    equal_shards=True, **CODED,
 )  # fmt: skip
 def codes_are_averaged(rank: Rank, model: Codes, share: Any) -> None:
     exact(rank, model, share)
@@ -204,7 +204,7 @@ class Centred(nn.Module):
     "EncodeTS/TensorFlow_Center_Loss#2",
     "centres with several cards: what each card would change is added up",
     "the sum of replicas' means, R times too much",
-    even=True, model=Centred, where="statistics",
+    equal_shards=True, model=Centred, where="statistics",
 )  # fmt: skip
 def changes_are_added(rank: Rank, model: Centred, share: Any) -> None:
     exact(rank, model, share)
@@ -230,7 +230,7 @@ def centre_of_all(rank: Rank, model: Centred, share: Any) -> None:
     "leftthomas/MoCo#3",
     "running moments of batch normalization are those of the first device",
     "the statistics are those of the first replica's share",
-    even=True, **OBSERVED,
+    equal_shards=True, **OBSERVED,
 )  # fmt: skip
 def first_device(rank: Rank, model: Normalizer, share: Any) -> None:
     mean_loss(model, share).backward()

@@ -232,7 +232,7 @@ def candidates_of_a_sample(rank: Rank, model: nn.Module, share: Any) -> None:
     "features' gradients are averaged over the batch, those of the centres added; ranks averaged",
     "1 / N for the network; 1 / R instead of 1 for the centres",
     model=lambda: nn.Sequential(nn.Linear(8, 12), nn.Tanh(), nn.Linear(12, 3, bias=False)),
-    even=True,
+    equal_shards=True,
 )  # fmt: skip
 def centres_are_added(rank: Rank, model: nn.Module, share: Any) -> None:
     x, y = share

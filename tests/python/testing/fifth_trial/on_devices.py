@@ -51,7 +51,7 @@ def pmapped(step: Any, **options: Any) -> Any:
     "mlcommons/algorithmic-efficiency#239",
     "pmean of the devices' weighted means, though batches are masked",
     "w_i / (R W_r)",
-    weights=LENGTHS, even=True,
+    weights=LENGTHS, equal_shards=True,
 )  # fmt: skip
 def pmean_of_weighted_means() -> Any:
     def step(p: Any, batch: Any) -> Any:
@@ -65,7 +65,7 @@ def pmean_of_weighted_means() -> Any:
     "after: summed losses and n_valid_examples are both psum, then divided",
     "w_i / W",
     "right",
-    weights=LENGTHS, even=True,
+    weights=LENGTHS, equal_shards=True,
 )  # fmt: skip
 def summed_over_valid() -> Any:
     def step(p: Any, batch: Any) -> Any:
@@ -80,7 +80,7 @@ def summed_over_valid() -> Any:
     "google-research/pegasus#223",
     "the mean over a device's examples, gradients are psum",
     "1 / n_r, R times too much",
-    even=True,
+    equal_shards=True,
 )
 def psum_of_means() -> Any:
     def step(p: Any, batch: Any) -> Any:
@@ -137,7 +137,7 @@ def over_real_graphs_of_all() -> Any:
     "google-deepmind/jax_privacy#395",
     "limited gradients of examples are added over a device, and pmean over devices",
     "1 / R instead of 1 of each limited gradient",
-    even=True,
+    equal_shards=True,
 )
 def limited_sums_are_averaged() -> Any:
     def step(p: Any, batch: Any) -> Any:
@@ -159,7 +159,7 @@ def limited(p: Any, batch: Any) -> Any:
     "limited gradients of examples are added, psum, and divided by the batch size once",
     "1 / N of each limited gradient",
     "right",
-    even=True,
+    equal_shards=True,
 )
 def limited_sum_over_batch_size() -> Any:
     def step(p: Any, batch: Any) -> Any:

@@ -167,7 +167,7 @@ def third_is_lost(rank: Rank, model: nn.Module, share: Any) -> None:
     "Kai-46/minFM#2",
     "gradients are divided by the scale after every backward: earlier ones several times",
     "1 / (K n_k S^(K - k)), with S the scale of the loss",
-    even=True, **ALONE,
+    equal_shards=True, **ALONE,
 )  # fmt: skip
 def unscaled_after_every_backward(rank: Rank, model: nn.Module, share: Any) -> None:
     scale = 8.0
@@ -194,7 +194,7 @@ def unscaled_once(rank: Rank, model: nn.Module, share: Any) -> None:
     "neosr-project/neosr#9",
     "scaler.update() in every round: the scale grows between micro-batches, the last one divides",
     "2^(k - K) / (K n_k) for the k-th micro-batch",
-    even=True, **ALONE,
+    equal_shards=True, **ALONE,
 )  # fmt: skip
 def scale_grows_between(rank: Rank, model: nn.Module, share: Any) -> None:
     scale = 4.0
@@ -263,7 +263,7 @@ def preferences_divided(rank: Rank, model: nn.Module, share: Any) -> None:
     "tensorflow/addons#2260",
     "a wrapper adds the gradients of accum_steps mini-batches, and applies the sum",
     "1 / n_k, K times too much",
-    even=True, **ALONE,
+    equal_shards=True, **ALONE,
 )  # fmt: skip
 def wrapper_applies_the_sum(rank: Rank, model: nn.Module, share: Any) -> None:
     for batch in micros(share):
@@ -311,7 +311,7 @@ def smaller_last_batch(rank: Rank, model: nn.Module, share: Any) -> None:
     "huggingface/picotron#5",
     "the flag for synchronisation is set at the wrong micro-batch: the first is averaged alone",
     "1 / (R K n_rk) in the first round, 1 / (K n_0k) of this rank alone in later ones",
-    even=True, **WINDOWS,
+    equal_shards=True, **WINDOWS,
 )  # fmt: skip
 def synchronised_too_early(rank: Rank, model: nn.Module, share: Any) -> None:
     window = micros(share)
@@ -339,7 +339,7 @@ def synchronised_in_the_last(rank: Rank, model: nn.Module, share: Any) -> None:
     "cvjena/cnn-models#5",
     "iter_size with batch normalization: each mini-batch is normalised by its own moments",
     "no sum over examples: 1 / (K n_k) within batches that are normalised on their own",
-    even=True, **PICTURES, **ALONE,
+    equal_shards=True, **PICTURES, **ALONE,
 )  # fmt: skip
 def normalised_in_each_round(rank: Rank, model: nn.Module, share: Any) -> None:
     for batch in micros(share):

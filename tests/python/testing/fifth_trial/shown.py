@@ -53,7 +53,7 @@ def last_counts_as_full(rank: Rank, model: nn.Module, share: Any) -> float:
     "lucidrains/med-seg-diff-pytorch#17",
     "before: the loss of the last batch alone is the epoch's",
     "1 / n_K for the last batch in the report, 0 for the others",
-    even=True, **ALONE, **SPREAD,
+    equal_shards=True, **ALONE, **SPREAD,
 )  # fmt: skip
 def last_batch_alone(rank: Rank, model: nn.Module, share: Any) -> float:
     return rounds(model, share)[-1][0]
@@ -63,7 +63,7 @@ def last_batch_alone(rank: Rank, model: nn.Module, share: Any) -> float:
     "kgmonkhin/ESRNN-GPU#21",
     "epoch_loss / (batch_num + 1) after every batch: earlier losses are divided again and again",
     "k! / K! / n_k in the report",
-    even=True, **ALONE, **SPREAD,
+    equal_shards=True, **ALONE, **SPREAD,
 )  # fmt: skip
 def divided_in_the_loop(rank: Rank, model: nn.Module, share: Any) -> float:
     epoch_loss = 0.0
@@ -113,7 +113,7 @@ def times_the_usual_size(rank: Rank, model: nn.Module, share: Any) -> float:
     "cybertronai/transformer-xl#14",
     "before: the loss of the first machine is printed",
     "1 / n_0 for the first replica's examples in the report",
-    even=True, **SPREAD,
+    equal_shards=True, **SPREAD,
 )  # fmt: skip
 def first_machine(rank: Rank, model: nn.Module, share: Any) -> float:
     exact(rank, model, share)
@@ -137,7 +137,7 @@ def reduced_means(rank: Rank, model: nn.Module, share: Any) -> float:
     "jia-zhuang/pytorch-multi-gpu-training#5",
     "a GPU's sum over the number of all samples: it shrinks with the number of GPUs",
     "1 / N for the first replica's examples in the report, 0 for the others",
-    even=True, **SPREAD,
+    equal_shards=True, **SPREAD,
 )  # fmt: skip
 def own_sum_over_all(rank: Rank, model: nn.Module, share: Any) -> float:
     exact(rank, model, share)
@@ -148,7 +148,7 @@ def own_sum_over_all(rank: Rank, model: nn.Module, share: Any) -> float:
     "nntrainer/nntrainer#435",
     "losses of mini-batches are added, and not divided",
     "1 / n_k in the report, K times too much",
-    even=True, **ALONE, **SPREAD,
+    equal_shards=True, **ALONE, **SPREAD,
 )  # fmt: skip
 def added_not_divided(rank: Rank, model: nn.Module, share: Any) -> float:
     return sum(loss for loss, _ in rounds(model, share))

@@ -75,7 +75,7 @@ def summed_trajectories() -> Any:
     "huggingface/picotron#5",
     "synchronisation is switched off for all rounds, also the last",
     "1 / (K n_0k) for the first rank's examples on its copy: every copy has its own update",
-    even=True, **WINDOWS,
+    equal_shards=True, **WINDOWS,
 )  # fmt: skip
 def never_switched_on() -> Any:
     def run(model: nn.Module, share: Any) -> None:
@@ -108,7 +108,7 @@ def last_is_synchronised() -> Any:
     "HobbitLong/PyContrast#10",
     "keys are gathered without a gradient, queries are contrasted with those of all ranks",
     "no sum over examples: positions of keys are those of the own rank's, as if it were the first",
-    batch=targets, even=True, **LOSS,
+    batch=targets, equal_shards=True, **LOSS,
 )  # fmt: skip
 def positions_of_the_first() -> Any:
     def loss(model: nn.Module, batch: Any) -> torch.Tensor:

@@ -57,7 +57,7 @@ def gain_of_a_round(rank: Rank, model: nn.Module, share: Any) -> None:
     "NVlabs/stylegan2-ada-pytorch#102",
     "rounds of batch_gpu images are accumulated, their means are added",
     "1 / (R n_rk), K times too much",
-    even=True,
+    equal_shards=True,
     **WINDOWS,
 )
 def rounds_of_batch_gpu(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -131,7 +131,7 @@ def rest_is_stepped_on(rank: Rank, model: nn.Module, share: Any) -> None:
     "jolibrain/joliGEN#49",
     "losses are divided by iter_size, which is 4, also where fewer batches are left",
     "1 / (4 n_k), whatever K",
-    even=True,
+    equal_shards=True,
     **ALONE,
 )
 def divided_by_iter_size(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -158,7 +158,7 @@ def batches_per_step(rank: Rank, model: nn.Module, share: Any) -> Any:
     "fastai/fastai2#194",
     "the callback skips the step until enough is accumulated; nothing is divided: it explodes",
     "1 / n_k, K times too much",
-    even=True,
+    equal_shards=True,
     **ALONE,
 )
 def callback_skips_the_step(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -194,7 +194,7 @@ def batch_size_times_loss_is_added(rank: Rank, model: nn.Module, share: Any) -> 
     "ServiceNow/PipelineRL#36",
     "losses are divided by the passes of all GPUs together, and DDP averages",
     "1 / (R^2 K n_rk)",
-    even=True,
+    equal_shards=True,
     **WINDOWS,
 )
 def passes_of_all_gpus(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -252,7 +252,7 @@ def microbatches_count_alike(rank: Rank, model: nn.Module, share: Any) -> None:
     "the pixel loss is divided by the accumulated iterations, the perceptual loss is not",
     "two parts: 1 / (K n_k); 1 / n_k for the second, K times too much",
     batch=targets,
-    even=True,
+    equal_shards=True,
     **ALONE,
 )
 def second_loss_is_not_divided(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -295,7 +295,7 @@ def batches_of_one(rank: Rank, model: nn.Module, share: Any) -> None:
     "tatsu-lab/alpaca_farm#57",
     "policy.zero_grad() in each accumulated step: the last step's gradient is left",
     "1 / (K n_K) for the last micro-batch, 0 for others",
-    even=True,
+    equal_shards=True,
     **ALONE,
 )
 def policy_zero_grad(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -351,7 +351,7 @@ def better_way_with_a_short_batch(rank: Rank, model: nn.Module, share: Any) -> N
     "deepspeedai/Megatron-DeepSpeed#42",
     "the loss is divided by the micro-batches, and the engine divides again",
     "1 / (R K^2 n_rk)",
-    even=True,
+    equal_shards=True,
     **WINDOWS,
 )
 def scaled_by_the_engine_again(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -382,7 +382,7 @@ def scaled_by_the_engine(rank: Rank, model: nn.Module, share: Any) -> None:
     "1 / (2^(K - k + 1) n_k), twice that for the first: later micro-batches count more",
     micro_batches=(1, 3),
     replicas=(1,),
-    even=True,
+    equal_shards=True,
 )
 def mean_of_old_and_new(rank: Rank, model: nn.Module, share: Any) -> None:
     kept: list[torch.Tensor] = []
@@ -399,7 +399,7 @@ def mean_of_old_and_new(rank: Rank, model: nn.Module, share: Any) -> None:
     "wandb/senpai#390",
     "ACCUM_STEPS is 2, the last incomplete accumulation is stepped on with half its gradient",
     "1 / (2 n_k), whatever K",
-    even=True,
+    equal_shards=True,
     **ALONE,
 )
 def half_of_the_last_window(rank: Rank, model: nn.Module, share: Any) -> None:

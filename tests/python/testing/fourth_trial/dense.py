@@ -155,7 +155,7 @@ def foreground_and_background(rank: Rank, model: nn.Module, share: Any) -> None:
     "HiLab-git/SSL4MIS#101",
     "before: the Dice of all images of a GPU together, and cross entropy's mean",
     "two parts: 1 / (R n_r); the Dice of each replica's own sums",
-    even=True,
+    equal_shards=True,
     **MASKS,
 )
 def dice_of_a_batch(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -185,7 +185,7 @@ def dice_of_each_image(rank: Rank, model: nn.Module, share: Any) -> None:
     "microsoft/InnerEye-DeepLearning#504",
     "SoftDice is computed per GPU",
     "the Dice of each replica's own sums, averaged",
-    even=True,
+    equal_shards=True,
     **MASKS,
 )
 def soft_dice_per_gpu(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -282,7 +282,7 @@ def images_with_boxes_of_all(rank: Rank, model: nn.Module, share: Any) -> None:
     "LBANN/lbann#149",
     "the correlation of outputs and targets of a whole mini-batch, as a loss, by each rank",
     "the correlation over each replica's own examples, averaged",
-    even=True,
+    equal_shards=True,
     batch=targets,
 )
 def correlation_of_a_minibatch(rank: Rank, model: nn.Module, share: Any) -> None:

@@ -57,7 +57,7 @@ def hardest(z: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     "MineDojo/MineDojo#129",
     "the question's first way: the loss of a GPU's own 64, DDP averages gradients",
     "1 / (R n_r), negatives of the own share",
-    even=True,
+    equal_shards=True,
     **VIEWS,
 )
 def negatives_of_a_gpu(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -94,7 +94,7 @@ def gathered_times_world_size(rank: Rank, model: nn.Module, share: Any) -> None:
     "texttron/tevatron#143",
     "what the question asks: a mean that is not gathered, times world_size under DDP",
     "1 / n_r, R times too much",
-    even=True,
+    equal_shards=True,
     batch=vectors,
 )
 def mean_times_world_size(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -108,7 +108,7 @@ def mean_times_world_size(rank: Rank, model: nn.Module, share: Any) -> None:
     "sthalles/SimCLR#59",
     "negatives of all GPUs are not used",
     "1 / (R n_r), negatives of the own share",
-    even=True,
+    equal_shards=True,
     **VIEWS,
 )
 def info_nce_of_a_gpu(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -145,7 +145,7 @@ def gather_layer(rank: Rank, model: nn.Module, share: Any) -> None:
     "auniquesun/CrossPoint-DDP#6",
     "NTXentLoss with gather_distributed left at False",
     "1 / (R n_r), negatives of the own share",
-    even=True,
+    equal_shards=True,
     **VIEWS,
 )
 def gather_distributed_is_false(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -171,7 +171,7 @@ def gather_distributed_is_true(rank: Rank, model: nn.Module, share: Any) -> None
     "Lightning-Universe/lightning-bolts#179",
     "out_1 and out_2 are not gathered over the process group",
     "1 / (R n_r), negatives of the own share",
-    even=True,
+    equal_shards=True,
     **VIEWS,
 )
 def not_over_the_process_group(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -204,7 +204,7 @@ def own_anchors_all_candidates(rank: Rank, model: nn.Module, share: Any) -> None
     "omoindrot/tensorflow-triplet-loss#55",
     "batch-hard: the hardest of the own batch, averaged over the anchors of a worker",
     "1 / (R n_r), with the hardest of the own share",
-    even=True,
+    equal_shards=True,
     **TRIPLETS,
 )
 def batch_hard_of_a_worker(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -246,7 +246,7 @@ def average_across_triplets(rank: Rank, model: nn.Module, share: Any) -> None:
     "davidsandberg/facenet#1191",
     "a batch of 1800 is mined in smaller batches, each finds its own hardest",
     "1 / (K n_k), with the hardest of a micro-batch",
-    even=True,
+    equal_shards=True,
     **TRIPLETS,
     **ALONE,
 )
@@ -287,7 +287,7 @@ def mined_among_all(rank: Rank, model: nn.Module, share: Any) -> None:
     "dingmyu/CamNet#6",
     "the hardest pair across the batch of a GPU makes the loss",
     "the hardest triplet of each replica's own share, averaged",
-    even=True,
+    equal_shards=True,
     **VIEWS,
 )
 def hardest_across_the_batch(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -304,7 +304,7 @@ def hardest_across_the_batch(rank: Rank, model: nn.Module, share: Any) -> None:
     "yaohungt/Barlow-Twins-HSIC#6",
     "normalised by mean and std of a GPU's own batch, its cross-correlation makes the loss",
     "the loss of each replica's own correlations, averaged",
-    even=True,
+    equal_shards=True,
     **VIEWS,
 )
 def correlations_of_a_gpu(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -336,7 +336,7 @@ def correlations_of_all(rank: Rank, model: nn.Module, share: Any) -> None:
     "pmorerio/minimal-entropy-correlation-alignment#5",
     "covariances of source and target are those of a micro-batch",
     "1 / (K n_k), with the covariances of a micro-batch",
-    even=True,
+    equal_shards=True,
     **VIEWS,
     **ALONE,
 )
@@ -352,7 +352,7 @@ def coral_of_a_micro_batch(rank: Rank, model: nn.Module, share: Any) -> None:
     "jameschapman19/cca_zoo#164",
     "views are demeaned and whitened by a process's own examples",
     "the correlation over each replica's own examples, averaged",
-    even=True,
+    equal_shards=True,
     **VIEWS,
 )
 def canonical_correlation_of_a_process(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -368,7 +368,7 @@ def canonical_correlation_of_a_process(rank: Rank, model: nn.Module, share: Any)
     "hunto/image_classification_sota#19",
     "intra-class relations run over the batch of a GPU, inter-class over the classes",
     "two parts: 1 / (R n_r); the correlations of each replica's own share",
-    even=True,
+    equal_shards=True,
     **VIEWS,
 )
 def intra_relation_of_a_gpu(rank: Rank, model: nn.Module, share: Any) -> None:

@@ -72,7 +72,7 @@ def gradient_norms(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
     "DLR-RM/stable-baselines3#485",
     "advantages are normalised over the examples that an update sees, by each worker",
     "1 / (R n_r), with the moments of the own share",
-    even=True,
+    equal_shards=True,
     **ROLLOUT,
 )
 def advantages_of_an_update(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -99,7 +99,7 @@ def advantages_as_they_are(rank: Rank, model: nn.Module, share: Any) -> None:
     "tensorflow/agents#651",
     "normalised along one axis: each micro-batch's episodes by themselves",
     "1 / (K n_k), with the moments of a micro-batch",
-    even=True,
+    equal_shards=True,
     **ROLLOUT,
     **ALONE,
 )
@@ -158,7 +158,7 @@ def critic_of_unequal_gpus(rank: Rank, model: nn.Module, share: Any) -> None:
     "hwalsuklee/tensorflow-generative-model-collections#33",
     "the penalty of the norm over a whole batch's gradient, not of each sample's",
     "two parts: 1 / (R n_r); the norm over each replica's own share",
-    even=True,
+    equal_shards=True,
     **SCORES,
 )
 def penalty_of_a_batch(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -189,7 +189,7 @@ def penalty_of_each_sample(rank: Rank, model: nn.Module, share: Any) -> None:
     "akanimax/BMSG-GAN#35",
     "the penalty is a sum over scales and samples, the critic's losses are means, DDP averages",
     "two parts: 1 / (R n_r); 1 / R instead of 1 for the penalty",
-    even=True,
+    equal_shards=True,
     **SCORES,
 )
 def penalty_is_a_sum(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -232,7 +232,7 @@ def three_backwards(rank: Rank, model: nn.Module, share: Any) -> None:
     "AlexiaJM/Deep-learning-with-cats#10",
     "three backwards for each of K accumulated batches, the scores are divided by K alone",
     "two parts: 1 / (K n_k); 1 / n_k for the penalty, K times too much",
-    even=True,
+    equal_shards=True,
     **SCORES,
     **ALONE,
 )
@@ -272,7 +272,7 @@ def elbo_is_a_mean(rank: Rank, model: nn.Module, share: Any) -> None:
     "intel/ipex-llm#2113",
     "the criterion sums the divergence over a sub-batch, the reconstruction is averaged",
     "two parts: 1 / (R n_r); 1 / R instead of 1 for the divergence",
-    even=True,
+    equal_shards=True,
     **LATENT,
 )
 def divergence_is_summed(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -314,7 +314,7 @@ def summed_over_latents(rank: Rank, model: nn.Module, share: Any) -> None:
     "zdebruine/MMVAE#19",
     "errors by default averaged over elements, the divergence summed over the accumulated batch",
     "two parts: 1 / (K n_k); 1 / K instead of 1 for the divergence",
-    even=True,
+    equal_shards=True,
     **LATENT,
     **ALONE,
 )
@@ -344,7 +344,7 @@ def batchmean_of_the_teacher(rank: Rank, model: nn.Module, share: Any) -> None:
     "openvinotoolkit/nncf#987",
     "the divergence with reduction='sum', cross entropy with its mean",
     "two parts: 1 / (R n_r); 1 / R instead of 1 for the teacher",
-    even=True,
+    equal_shards=True,
     **TAUGHT,
 )
 def sum_of_the_teacher(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -385,7 +385,7 @@ def routed(model: nn.Module, share: Any) -> tuple[torch.Tensor, torch.Tensor, to
     "allenai/OLMo-core#227",
     "the load-balancing loss: fractions and probabilities of a rank's own micro-batch",
     "two parts: 1 / (R K n_rk); the balance of each micro-batch",
-    even=True,
+    equal_shards=True,
     model=experts,
     **WINDOWS,
 )

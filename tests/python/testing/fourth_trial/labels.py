@@ -281,7 +281,7 @@ def distillation_over_own_tokens(rank: Rank, model: nn.Module, share: Any) -> No
     "mlcommons/GaNDLF#151",
     "class weights are counted in the batch of each GPU",
     "1 / (R n_r) times a weight that the own share's labels make",
-    even=True,
+    equal_shards=True,
 )
 def weights_counted_in_a_batch(rank: Rank, model: nn.Module, share: Any) -> None:
     x, y = share

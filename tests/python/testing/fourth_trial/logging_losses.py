@@ -116,7 +116,7 @@ def average_across_all_batches(rank: Rank, model: nn.Module, share: Any) -> Any:
     "numaproj/numalogic#53",
     "what is logged is the last batch's loss",
     "the report counts 1 / n_K for the last micro-batch, 0 for others",
-    even=True,
+    equal_shards=True,
     **ALONE,
     **REPORT,
 )
@@ -149,7 +149,7 @@ def average_per_element(rank: Rank, model: nn.Module, share: Any) -> Any:
     "creafz/pytorch-cnn-finetune#1",
     "the question's line: train_loss adds the batches' means, over batch_idx",
     "the report counts 1 / ((K - 1) n_k), K / (K - 1) times too much where K > 1",
-    even=True,
+    equal_shards=True,
     **ALONE,
     **REPORT,
 )
@@ -179,7 +179,7 @@ def over_full_batches(rank: Rank, model: nn.Module, share: Any) -> Any:
     "gnn-tracking/gnn_tracking#339",
     "the rolling loss of batches instead of the last one's",
     "the report counts 0.1 * 0.9^(K - k) / n_k, and 0.9^(K - 1) / n_1 for the first micro-batch",
-    even=True,
+    equal_shards=True,
     **ALONE,
     **REPORT,
 )
@@ -196,7 +196,7 @@ def rolling_loss(rank: Rank, model: nn.Module, share: Any) -> Any:
     "magenta/magenta#239",
     "before: exp of each worker's mean loss, averaged over workers",
     "the report is the mean of exp over the means of shares, not exp of the mean",
-    even=True,
+    equal_shards=True,
     **REPORT,
 )
 def mean_of_perplexities(rank: Rank, model: nn.Module, share: Any) -> Any:
@@ -220,7 +220,7 @@ def mean_of_exponents(rank: Rank, model: nn.Module, share: Any) -> Any:
     "alexiglad/EBT#3",
     "what is logged: batch perplexities, averaged every N steps",
     "the report is the mean of exp over the means of micro-batches",
-    even=True,
+    equal_shards=True,
     **ALONE,
     **REPORT,
 )
@@ -265,7 +265,7 @@ def mean_perplexity_of_sentences(rank: Rank, model: nn.Module, share: Any) -> An
     "NetManAIOps/donut#13",
     "losses are summed within a batch and averaged over batches",
     "the report counts 1 / K instead of 1 / N",
-    even=True,
+    equal_shards=True,
     **ALONE,
     **REPORT,
 )
@@ -279,7 +279,7 @@ def summed_and_averaged_over_batches(rank: Rank, model: nn.Module, share: Any) -
     "eora-ai/torchok#191",
     "the metric of DDP is that of rank 0",
     "the report counts 1 / n_0 for the first rank's examples, 0 for others",
-    even=True,
+    equal_shards=True,
     **REPORT,
 )
 def metric_of_rank_0(rank: Rank, model: nn.Module, share: Any) -> Any:
@@ -339,7 +339,7 @@ def display_loss(rank: Rank, model: nn.Module, share: Any) -> Any:
     "tfzhou/ContrastiveSeg#54",
     "reduced by a sum, and shown without the division",
     "the report counts 1 / n_r, R times too much",
-    even=True,
+    equal_shards=True,
     **REPORT,
 )
 def display_loss_is_a_sum(rank: Rank, model: nn.Module, share: Any) -> Any:
@@ -384,7 +384,7 @@ def means_over_the_data_set(rank: Rank, model: nn.Module, share: Any) -> Any:
     "pyannote/pyannote-audio#591",
     "a root of the mean error is that of each process's share, averaged",
     "the report is the mean of roots over the own shares",
-    even=True,
+    equal_shards=True,
     batch=targets,
     where="report",
 )
@@ -402,7 +402,7 @@ def root_of_a_share(rank: Rank, model: nn.Module, share: Any) -> Any:
     "NVIDIA/DIGITS#1236",
     "the Dice metric of a full batch, by each GPU, averaged",
     "the report is the mean of the Dice of each replica's own sums",
-    even=True,
+    equal_shards=True,
     **MASKS,
 )
 def dice_metric_of_a_batch(rank: Rank, model: nn.Module, share: Any) -> Any:

@@ -67,7 +67,7 @@ def pictures_of_a_batch() -> nn.Module:
     "NVIDIA-Merlin/HugeCTR#181",
     "moving averages of batch norm are kept by each GPU, from its own batch",
     "the statistics are those of the first replica's share",
-    even=True,
+    equal_shards=True,
     **NORMALIZED,
     **STATISTICS,
 )
@@ -80,7 +80,7 @@ def averages_of_each_gpu(rank: Rank, model: nn.Module, share: Any) -> None:
     "Cerebras/online-normalization#20",
     "batches are normalised by mean and variance within each GPU",
     "1 / (R n_r), with the moments of the own share",
-    even=True,
+    equal_shards=True,
     **NORMALIZED,
 )
 def moments_within_a_gpu(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -99,7 +99,7 @@ def manual_norm(x: torch.Tensor, everything: torch.Tensor) -> torch.Tensor:
     "ptrblck/pytorch_misc#5",
     "a norm written by hand, in DataParallel: the moments of each GPU's chunk",
     "1 / (R n_r), with the moments of the own share",
-    even=True,
+    equal_shards=True,
 )
 def manual_norm_in_data_parallel(rank: Rank, model: nn.Module, share: Any) -> None:
     x, y = share
@@ -144,7 +144,7 @@ def moments_without_gradients(rank: Rank, model: nn.Module, share: Any) -> None:
     "junyanz/pytorch-CycleGAN-and-pix2pix#137",
     "norm=batch on several GPUs",
     "1 / (R n_r), with the moments of the own share",
-    even=True,
+    equal_shards=True,
     batch=images,
     model=pictures_of_a_batch,
 )
@@ -170,7 +170,7 @@ def norm_is_instance(rank: Rank, model: nn.Module, share: Any) -> None:
     "giotto-ai/giotto-deep#75",
     "n_accumulated_grads: normalised over micro-batches, not the whole batch",
     "1 / (K n_k), with the moments of a micro-batch",
-    even=True,
+    equal_shards=True,
     **NORMALIZED,
     **ALONE,
 )
@@ -184,7 +184,7 @@ def normalised_over_micro_batches(rank: Rank, model: nn.Module, share: Any) -> N
     "vlfeat/matconvnet#405",
     "sub-batches are normalised by themselves, their gradients are added, divided by all images",
     "1 / N, with the moments of a sub-batch",
-    even=True,
+    equal_shards=True,
     **NORMALIZED,
     **ALONE,
 )
@@ -199,7 +199,7 @@ def sub_batches_by_themselves(rank: Rank, model: nn.Module, share: Any) -> None:
     "the-moliver/kfs#5",
     "moving averages are updated at every minibatch of an accumulated update",
     "the statistics forget earlier minibatches: momentum once for each of K",
-    even=True,
+    equal_shards=True,
     **NORMALIZED,
     **ALONE,
     **STATISTICS,
@@ -243,7 +243,7 @@ def one_image_at_a_time(rank: Rank, model: nn.Module, share: Any) -> None:
     "timgaripov/swa#10",
     "bn_update: an equally-weighted average over batches' means and variances",
     "the statistics average variances of batches, without that of their means",
-    even=True,
+    equal_shards=True,
     where="statistics",
     model=Scaler,
     **ALONE,
@@ -299,7 +299,7 @@ def reduce_bn_stats(rank: Rank, model: nn.Module, share: Any) -> None:
     "bytedance/1d-tokenizer#89",
     "cluster sizes and sums of a rank's own batch move its codebook",
     "the statistics are those of the first replica's share",
-    even=True,
+    equal_shards=True,
     where="statistics",
     batch=targets,
     model=Codebook,
@@ -350,7 +350,7 @@ def commitment(rank: Rank, model: nn.Module, share: Any) -> None:
     "gstoica27/ZipIt#20",
     "covariances of batches times their sizes, over all elements; means of batches are removed",
     "the statistics add scatter within batches only",
-    even=True,
+    equal_shards=True,
     where="statistics",
     model=Scaler,
     **ALONE,
@@ -368,7 +368,7 @@ def covariance_times_batch_size(rank: Rank, model: nn.Module, share: Any) -> Non
     "valdersoul/bn-vae#5",
     "the posterior's means are batch-normalised over a GPU's own batch",
     "1 / (R n_r), with the moments of the own share",
-    even=True,
+    equal_shards=True,
     batch=targets,
 )
 def normalised_posterior_means(rank: Rank, model: nn.Module, share: Any) -> None:

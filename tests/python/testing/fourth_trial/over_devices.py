@@ -75,7 +75,7 @@ def accumulated(gradient: Any) -> Any:
     "apax-hub/apax#122",
     "before: losses are summed over a device's structures, gradients are pmean",
     "1 / R instead of 1",
-    even=True,
+    equal_shards=True,
 )
 def summed_structures() -> Any:
     return pmapped(lambda p, batch: lax.pmean(jax.grad(sum_loss)(p, batch), "batch")), vectors()
@@ -110,7 +110,7 @@ def padded_structures() -> Any:
     "thorben-frank/mlff#16",
     "in the way of pmap tutorials: each device's gradient of a mean, psum",
     "1 / n_r, R times too much",
-    even=True,
+    equal_shards=True,
 )
 def gradients_are_psummed() -> Any:
     return pmapped(lambda p, batch: lax.psum(jax.grad(mean_loss)(p, batch), "batch")), vectors()
@@ -166,7 +166,7 @@ def means_of_microbatches() -> Any:
     "NVIDIA/JAX-Toolbox#195",
     "accumulated gradients of mean losses are added in a loop, never divided",
     "1 / n_k, K times too much",
-    even=True,
+    equal_shards=True,
     **ALONE,
 )
 def added_in_a_loop() -> Any:
@@ -213,7 +213,7 @@ def penalty_is_averaged() -> Any:
     "NobuoTsukamoto/jax_examples#5",
     "the same in a loss whose sums are divided by the global batch and psum",
     "1 / N for examples, the penalty R times",
-    even=True,
+    equal_shards=True,
 )
 def penalty_is_added() -> Any:
     def step(p: Any, batch: Any) -> Any:

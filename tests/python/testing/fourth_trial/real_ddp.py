@@ -44,7 +44,7 @@ class TwoParts(nn.Module):
     "elvisyjlin/AttGAN-PyTorch#6",
     "parts are called through .module, past the wrapper: gradients are not exchanged",
     "1 / n_0 for the first rank's examples on its copy: every copy has its own update",
-    even=True,
+    equal_shards=True,
 )
 def called_through_module() -> Any:
     def run(model: nn.Module, share: Any) -> None:
@@ -70,7 +70,7 @@ def called_through_forward() -> Any:
     "NVlabs/stylegan2-ada-pytorch#233",
     "the forward is under no_sync, the backward is not, also in the last round: never exchanged",
     "1 / (K n_0k) for the first rank's examples on its copy: every copy has its own update",
-    even=True,
+    equal_shards=True,
     **WINDOWS,
 )
 def forward_under_no_sync() -> Any:
@@ -146,7 +146,7 @@ def backward_under_no_sync() -> Any:
     "gpauloski/kfac-pytorch#34",
     "gradients are divided by the world size once more, after DDP's mean",
     "1 / (R^2 n_r)",
-    even=True,
+    equal_shards=True,
     batch=images,
 )
 def divided_after_ddp() -> Any:

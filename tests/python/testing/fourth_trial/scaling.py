@@ -169,7 +169,7 @@ def rate_over_the_own_batch_size(rank: Rank, model: nn.Module, share: Any) -> No
     "losses are divided by nB, and the rate once more by the batch size of a process",
     "1 / (R n_r^2) for equal shares: R times too much",
     model=convolutions,
-    even=True,
+    equal_shards=True,
     **PICTURES,
 )
 def divided_by_batch_size_twice(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -324,7 +324,7 @@ def predivide_and_postdivide(rank: Rank, model: nn.Module, share: Any) -> None:
     "facebookresearch/fairscale#565",
     "predivided, and the division after the reduction is left out",
     "1 / (sqrt(R) n_r), sqrt(R) times too much",
-    even=True,
+    equal_shards=True,
     batch=images,
     model=convolutions,
 )
@@ -338,7 +338,7 @@ def postdivide_is_left_out(rank: Rank, model: nn.Module, share: Any) -> None:
     "gpauloski/kfac-pytorch#34",
     "gradients are averaged by the reduction, and the hook still divides by the world size",
     "1 / (R^2 n_r)",
-    even=True,
+    equal_shards=True,
 )
 def hook_divides_an_average(rank: Rank, model: nn.Module, share: Any) -> None:
     mean_loss(model, share).backward()
@@ -352,7 +352,7 @@ def hook_divides_an_average(rank: Rank, model: nn.Module, share: Any) -> None:
     "w_i / W_r, R times too much",
     batch=text,
     model=tagger,
-    even=True,
+    equal_shards=True,
 )
 def gpu_losses_are_summed(rank: Rank, model: nn.Module, share: Any) -> None:
     token_mean(model, share).backward()
@@ -414,7 +414,7 @@ def regularizer_of_every_batch(rank: Rank, model: nn.Module, share: Any) -> None
     "alexrame/fishr#2",
     "the variance of single gradients over the own batch, these times the batch size",
     "1 / (R n_r) for the loss, the penalty with the moments of the own share",
-    even=True,
+    equal_shards=True,
     model=encoder,
     batch=targets,
 )

@@ -48,7 +48,7 @@ def change_of(model: nn.Module) -> Iterator[None]:
     "victorchall/EveryDream2trainer#175",
     "each GPU's scaled gradient is clipped by itself before they are averaged",
     "c_r / (R n_r), c_r what the limit makes of each replica's gradient",
-    even=True,
+    equal_shards=True,
 )
 def clipped_while_scaled(rank: Rank, model: nn.Module, share: Any) -> None:
     scale = 1024.0
@@ -76,7 +76,7 @@ def clipped_when_unscaled(rank: Rank, model: nn.Module, share: Any) -> None:
     "ROCm/apex#157",
     "the scaler doubles its scale between micro-batches, the last one unscales all",
     "2^(k - K) / (K n_k): earlier micro-batches count less",
-    even=True,
+    equal_shards=True,
     **ALONE,
 )
 def scale_grows_in_a_window(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -107,7 +107,7 @@ def one_scale_in_a_window(rank: Rank, model: nn.Module, share: Any) -> None:
     "waifu-diffusion/network-trainer#2",
     "what is accumulated so far is clipped after every backward",
     "the limit acts after each micro-batch, 1 / (K n_k) where it does not act",
-    even=True,
+    equal_shards=True,
     **ALONE,
 )
 def clipped_after_every_backward(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -136,7 +136,7 @@ def clipped_once(rank: Rank, model: nn.Module, share: Any) -> None:
     "lucidrains/alphafold3-pytorch#23",
     "clipped once, and averaged after that",
     "c_r / (R K n_rk), c_r of each replica's accumulated gradient",
-    even=True,
+    equal_shards=True,
     **WINDOWS,
 )
 def clipped_before_the_mean(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -151,7 +151,7 @@ def clipped_before_the_mean(rank: Rank, model: nn.Module, share: Any) -> None:
     "h2oai/h2o-llmstudio#663",
     "the scheduler is stepped at every batch, a warm-up is K times as fast",
     "(K + 1) / (K n_k): the rate of an update grows with K",
-    even=True,
+    equal_shards=True,
     **ALONE,
 )
 def scheduler_at_every_batch(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -190,7 +190,7 @@ def scheduler_behind_the_optimizer(rank: Rank, model: nn.Module, share: Any) -> 
     "ildoonet/pytorch-gradual-warmup-lr#22",
     "the multiplier of the linear scaling rule is the number of GPUs, gradients are averaged",
     "1 / n_r, R times what one GPU does",
-    even=True,
+    equal_shards=True,
 )
 def linear_scaling_rule(rank: Rank, model: nn.Module, share: Any) -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1 * rank.world_size)
@@ -204,7 +204,7 @@ def linear_scaling_rule(rank: Rank, model: nn.Module, share: Any) -> None:
     "saforem2/ezpz#123",
     "the prepared scheduler steps once for each process and update",
     "R / (R n_r): a warm-up is R times as fast",
-    even=True,
+    equal_shards=True,
 )
 def scheduler_for_each_process(rank: Rank, model: nn.Module, share: Any) -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
@@ -240,7 +240,7 @@ def warm_up_counts_updates(rank: Rank, model: nn.Module, share: Any) -> None:
     "alex-hh/profam#518",
     "the optimizer steps on every batch, where one update of all is wanted",
     "K updates instead of one, 1 / n_k each, later ones from moved parameters",
-    even=True,
+    equal_shards=True,
     **ALONE,
 )
 def step_on_every_batch(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -270,7 +270,7 @@ def synchronised_at_every_step(rank: Rank, model: nn.Module, share: Any) -> None
     "bytedance/byteps#366",
     "p.grad is pushed and pulled as a sum after every backward: the first parts are added again",
     "R^(K - k) / (R K n_rk): earlier micro-batches count more",
-    even=True,
+    equal_shards=True,
     **WINDOWS,
 )
 def sums_are_summed_again(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -315,7 +315,7 @@ def averaged_at_the_last(rank: Rank, model: nn.Module, share: Any) -> None:
     "meta-pytorch/tnt#251",
     "the step where weights are not updated runs without sync, and the last one overwrites",
     "1 / (R K n_rK) for the last micro-batch of each rank, 1 / (K n_0k) for others on copy 0",
-    even=True,
+    equal_shards=True,
     **WINDOWS,
 )
 def kept_apart_from_the_sync(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -365,7 +365,7 @@ def sampler_drops_the_tail(rank: Rank, model: nn.Module, share: Any) -> None:
     "finegrain-ai/refiners#210",
     "the optimizer's rate is divided by the accumulated steps, and the loss as well",
     "1 / (K^2 n_k)",
-    even=True,
+    equal_shards=True,
     **ALONE,
 )
 def rate_over_the_steps_too(rank: Rank, model: nn.Module, share: Any) -> None:

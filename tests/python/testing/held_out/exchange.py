@@ -24,7 +24,7 @@ from samegrad.testing import Outcome
 
 RNG = np.random.default_rng(7)
 SCALES = RNG.normal(size=(FEATURES, 40)), RNG.normal(size=40)
-BIG = {"examples": 24}
+BIG = {"max_examples": 24}
 
 
 def root_of_mean(share):
@@ -240,7 +240,7 @@ CASES = [
     Case("practice: one seed on all ranks", "masks are the same on all ranks", "same noise",
          one_mask, IMAGES, BIG),
     Case("practice: t drawn once per rank", "one noise level for a rank's examples",
-         "one number per replica", one_noise_level, IMAGES, {"examples": 14}),
+         "one number per replica", one_noise_level, IMAGES, {"max_examples": 14}),
     Case("practice: buffers broadcast from rank 0", "moving moments of the first rank",
          "statistics: of one replica", running_moments(lambda n: np.eye(len(n))[0]), IMAGES, BIG),
     Case("practice: buffers averaged over ranks", "moving moments with equal weights",

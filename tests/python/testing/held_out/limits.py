@@ -91,7 +91,7 @@ def clip_then_sum_shares(shares):
 CASES = [
     Case("lukas-blecher/LaTeX-OCR#222", "each micro-batch is limited by itself",
          "clip in every micro-batch", latex_ocr, IMAGES,
-         {"replicas": (1,), "micro_batches": (1, 2, 3), "examples": 14}),
+         {"replicas": (1,), "micro_batches": (1, 2, 3), "max_examples": 14}),
     Case("practice: clip before all_reduce", "each rank limits its own",
          "clip before the reduction", every_rank, IMAGES, PLAIN),
     Case("practice: clip_grad_value_ in the loop", "each micro-batch is limited by value",

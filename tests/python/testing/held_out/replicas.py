@@ -195,14 +195,14 @@ CASES = [
     Case("practice: hierarchical all-reduce", "nodes of two count alike",
          lambda d: d.each(lambda i, r, k: 1 / sum(len(d.share(q)) for q in range(d.R)
                                                   if q // 2 == r // 2) / -(-d.R // 2)),
-         by_nodes, IMAGES, {"replicas": (2, 3, 4), "examples": 13}),
+         by_nodes, IMAGES, {"replicas": (2, 3, 4), "max_examples": 13}),
     Case("practice: hierarchical all-reduce with SUM", "means of nodes are added",
          lambda d: d.each(lambda i, r, k: 1 / sum(len(d.share(q)) for q in range(d.R)
                                                   if q // 2 == r // 2)),
-         nodes_added, IMAGES, {"replicas": (2, 3, 4), "examples": 13}),
+         nodes_added, IMAGES, {"replicas": (2, 3, 4), "max_examples": 13}),
     Case("practice: avg = (avg + g) / 2", "a running average of arriving means",
          lambda d: d.each(lambda i, r, k: 1 / len(d.share(r)) / 2 ** (d.R - max(r, 1))),
-         running_average, IMAGES, {"replicas": (2, 3, 4), "examples": 13}),
+         running_average, IMAGES, {"replicas": (2, 3, 4), "max_examples": 13}),
     Case("practice: lr * sqrt(world)", "the square root of the replicas multiplies",
          lambda d: d.w / d.W * np.sqrt(d.R), sqrt_lr, IMAGES, PLAIN),
     Case("practice: scale_loss and a mean", "the replicas divide twice",

@@ -92,7 +92,7 @@ CASES = [
          lambda d: d.each(lambda i, r, k: d.w[i] / d.sum(d.share(r)) / d.R),
          logging_tokens(lambda w: np.mean([np.concatenate([token_losses(mb) for mb in rank]).mean()
                                            for rank in w])), TEXT,
-         {"weights": TOKEN_WINDOWS["weights"], "examples": 12}, "reported"),
+         {"weights": TOKEN_WINDOWS["weights"], "max_examples": 12}, "reported"),
     Case("practice: perplexity of batch means", "token means of micro-batches are averaged",
          batch_means,
          logging_tokens(lambda w: np.mean([token_losses(mb).mean() for r in w for mb in r])), TEXT,

@@ -162,8 +162,13 @@ def masked_out(shares):
     return sum(grad_sum(s, m) for s, m in zip(shares, mask, strict=True)) / n
 
 
-EVEN = {**PLAIN, "even": True}
-EVEN_WINDOWS = {"replicas": (1, 2), "micro_batches": (1, 2), "examples": 12, "even": True}
+EVEN = {**PLAIN, "equal_shards": True}
+EVEN_WINDOWS = {
+    "replicas": (1, 2),
+    "micro_batches": (1, 2),
+    "max_examples": 12,
+    "equal_shards": True,
+}
 
 CASES = [
     Case(f"script: {name}", "nothing is wrong", "right", step, batch, options)
@@ -180,7 +185,7 @@ CASES = [
         ("clip by value after reduction", by_value, IMAGES, PLAIN),
         ("decay once", decayed, IMAGES, PLAIN),
         ("decay / ranks on every rank", decayed_share, IMAGES, PLAIN),
-        ("sample weights", importance, WEIGHTED, {"weights": IMPORTANCE, "examples": 12}),
+        ("sample weights", importance, WEIGHTED, {"weights": IMPORTANCE, "max_examples": 12}),
         ("sample weights, not told", importance, WEIGHTED, PLAIN),
         ("SyncBN", synchronised, IMAGES, BIG),
         ("float16 gradients", float16_grads, IMAGES, PLAIN),
@@ -191,6 +196,6 @@ CASES = [
         ("variance penalty over the global batch", variance_penalty, IMAGES, BIG),
         ("LARS", lars, IMAGES, BIG),
         ("SGD with momentum, first step", momentum_first_step, IMAGES, PLAIN),
-        ("masked examples", masked_out, IMAGES, {"examples": 20}),
+        ("masked examples", masked_out, IMAGES, {"max_examples": 20}),
     ]
 ]  # fmt: skip

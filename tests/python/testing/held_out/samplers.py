@@ -7,7 +7,7 @@ import numpy as np
 from held_out import Case
 from held_out.toy import IMAGES, PLAIN, cut, dp_mean, grad_mean, grad_sum, merged, rows
 
-SEVERAL = {"replicas": (2, 3, 4), "examples": 13}
+SEVERAL = {"replicas": (2, 3, 4), "max_examples": 13}
 
 
 def last_repeated(shares):

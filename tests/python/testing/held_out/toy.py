@@ -24,10 +24,10 @@ WEIGHTED = {**IMAGES, "weight": IMPORTANCE}
 SOFT = RNG.uniform(0.03, 0.3, 40)
 BOXES = {**IMAGES, "mass": SOFT}
 
-PLAIN = {"examples": 12}
-WINDOWS = {"replicas": (1, 2, 3), "micro_batches": (1, 2), "examples": 14}
-ONE_DEVICE = {"replicas": (1,), "micro_batches": (1, 2, 3), "examples": 14}
-BY_TOKENS = {"weights": LENGTHS, "examples": 12}
+PLAIN = {"max_examples": 12}
+WINDOWS = {"replicas": (1, 2, 3), "micro_batches": (1, 2), "max_examples": 14}
+ONE_DEVICE = {"replicas": (1,), "micro_batches": (1, 2, 3), "max_examples": 14}
+BY_TOKENS = {"weights": LENGTHS, "max_examples": 12}
 TOKEN_WINDOWS = {**WINDOWS, "weights": LENGTHS}
 NOISE = RNG.normal(size=SIZE)
 

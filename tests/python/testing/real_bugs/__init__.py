@@ -1,4 +1,4 @@
-"""Bugs of loss scaling from public repositories, each as a short step of our own.
+"""Bugs of loss normalization from public repositories, each as a short step of our own.
 
 A row gives the source, what was wrong in our words, the name in the catalogue, and the step; a
 variant of a bug is marked as such behind its source. Steps are written as their frameworks are: a

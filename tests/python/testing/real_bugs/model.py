@@ -18,7 +18,7 @@ TARGETS = RNG.normal(size=(30, LONGEST, 2))
 MASK = np.arange(LONGEST)[None, :] < LENGTHS[:, None]
 EXAMPLES = (X, Y)
 SEQUENCES = (TOKENS, TARGETS, MASK)
-WINDOW = {"replicas": (1, 2, 3), "micro_batches": (1, 2), "examples": 14}
+WINDOW = {"replicas": (1, 2, 3), "micro_batches": (1, 2), "max_examples": 14}
 OF_TOKENS = {"weights": LENGTHS}
 
 Array = np.ndarray

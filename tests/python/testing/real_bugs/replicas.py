@@ -190,7 +190,7 @@ BUGS = [
     ),
     Bug(
         "pytorch/pytorch#38174", "join divides by the initial world size",
-        "join with the initial world size", joined, EXAMPLES, options={"empty_share": True},
+        "join with the initial world size", joined, EXAMPLES, options={"empty_shard": True},
     ),
     Bug(
         "pytorch/pytorch#42577", "divide_by_initial_world_size with true counts",

@@ -204,7 +204,7 @@ def clipped_before_the_division(rank: Rank, model: nn.Module, share: Any) -> Non
     "pytorch/torchtitan#1733",
     "the pipeline scales all gradients after each schedule, so those accumulated before again",
     "2^-(K-k) / (K n_k): older micro-batches are halved once more by each later one",
-    even=True, **ALONE,
+    equal_shards=True, **ALONE,
 )  # fmt: skip
 def scaled_by_each_schedule(rank: Rank, model: nn.Module, share: Any) -> None:
     window, n_microbatches = micros(share), 2
@@ -369,7 +369,7 @@ def observation_weighted(rank: Rank, model: nn.Module, share: Any) -> None:
     "hirofumi0810/neural_sp#168",
     "accum_grad_n_steps: the loss is not divided, on several workers that are averaged",
     "1 / (R n_rk), K times too much",
-    even=True, **WINDOWS,
+    equal_shards=True, **WINDOWS,
 )  # fmt: skip
 def accum_grad_not_divided(rank: Rank, model: nn.Module, share: Any) -> None:
     for batch in micros(share):

@@ -54,7 +54,7 @@ def gathered(rank: Rank, own: torch.Tensor) -> torch.Tensor:
     "PANXiao1994/mRASP2#11",
     "the contrastive loss within the mini-batch of a GPU, averaged over GPUs",
     "1 / N for equal shares, but negatives are those of the replica's share",
-    even=True, **PAIRS,
+    equal_shards=True, **PAIRS,
 )  # fmt: skip
 def negatives_of_a_gpu(rank: Rank, model: nn.Module, share: Any) -> None:
     q, k = (model(x) for x in share)
@@ -146,7 +146,7 @@ def whole_loss_on_each_gpu(rank: Rank, model: nn.Module, share: Any) -> None:
     "facebookresearch/vissl#474",
     "a gather whose backward adds over ranks, the whole loss, and gradients summed, not averaged",
     "R / N: the gather has added the ranks' equal losses already",
-    even=True, **PAIRS,
+    equal_shards=True, **PAIRS,
 )  # fmt: skip
 def gather_layer_and_sum(rank: Rank, model: nn.Module, share: Any) -> None:
     q, k = (rank.gather_with_grad(model(x)) for x in share)
@@ -192,7 +192,7 @@ def correlation_is_reduced(rank: Rank, model: nn.Module, share: Any) -> None:
     "facebookresearch/barlowtwins#33",
     "the question: the loss of each GPU's own correlation, averaged",
     "a loss of the replica's correlation, 1 / n_r in it",
-    even=True, **PAIRS,
+    equal_shards=True, **PAIRS,
 )  # fmt: skip
 def correlation_of_a_gpu(rank: Rank, model: nn.Module, share: Any) -> None:
     a, b = (model(x) for x in share)
@@ -218,7 +218,7 @@ def correlation_of_all(rank: Rank, model: nn.Module, share: Any) -> None:
     "tensorflow/similarity#243",
     "VICReg's variance and covariance terms of the batch that a replica sees",
     "two parts: 1 / N for invariance; moments of the replica's share for the others",
-    even=True, **PAIRS,
+    equal_shards=True, **PAIRS,
 )  # fmt: skip
 def variance_of_a_replica(rank: Rank, model: nn.Module, share: Any) -> None:
     a, b = (model(x) for x in share)
@@ -350,7 +350,7 @@ def balance_by_counts_of_all(rank: Rank, model: Any, share: Any) -> None:
     "IBM/ModuleFormer#5",
     "the auxiliary loss is accumulated, but experts are counted within each step",
     "two parts: 1 / N; a product of the micro-batch's own means for the balance, over K",
-    model=Experts, micro_batches=(1, 2), replicas=(1,), even=True,
+    model=Experts, micro_batches=(1, 2), replicas=(1,), equal_shards=True,
 )  # fmt: skip
 def balance_of_a_micro_batch(rank: Rank, model: Any, share: Any) -> None:
     window = micros(share)

@@ -85,7 +85,7 @@ def dice(inside: Any, predicted: Any, true: Any) -> torch.Tensor:
     "qubvel-org/segmentation_models.pytorch#1148",
     "dice of the pixels of a whole batch, on each GPU",
     "a ratio of the replica's own sums, over R",
-    even=True, **MASKS,
+    equal_shards=True, **MASKS,
 )  # fmt: skip
 def dice_of_a_gpu(rank: Rank, model: nn.Module, share: Any) -> None:
     x, y = share
@@ -127,7 +127,7 @@ def dice_of_gathered_sums(rank: Rank, model: nn.Module, share: Any) -> None:
     "BloodAxe/pytorch-toolbelt#99",
     "dice of the entire batch, taken of each accumulated micro-batch instead",
     "a ratio of the micro-batch's own sums, over K",
-    **MASKS, micro_batches=(1, 2), replicas=(1,), even=True,
+    **MASKS, micro_batches=(1, 2), replicas=(1,), equal_shards=True,
 )  # fmt: skip
 def dice_of_micro_batches(rank: Rank, model: nn.Module, share: Any) -> None:
     window = micros(share)
@@ -140,7 +140,7 @@ def dice_of_micro_batches(rank: Rank, model: nn.Module, share: Any) -> None:
     "open-mmlab/mmsegmentation#740",
     "online hard examples: the half of this GPU's pixels with the largest losses",
     "0 or 1 / (R n_r / 2): which ones are kept depends on the replica's share",
-    even=True, **MASKS,
+    equal_shards=True, **MASKS,
 )  # fmt: skip
 def hardest_of_a_gpu(rank: Rank, model: nn.Module, share: Any) -> None:
     x, y = share

@@ -24,7 +24,7 @@ def case(source: str, what: str, formula: str, kind: str = "wrong", **settings: 
 
     def decorate(build: Callable[[], Any]) -> Callable[[], Any]:
         def make() -> tuple[Any, Any]:
-            return ddp_step(build, whole_share=True), batch()
+            return ddp_step(build, whole_shard=True), batch()
 
         cases = (build.__name__, source, what, formula, kind, make, settings, where)
         CASES.append(Case(*cases))
@@ -150,7 +150,7 @@ def averaged_over_steps() -> Any:
     "agokrani/distillKitPlus#5",
     "the loss is summed across all batches without the accumulation steps",
     "1 / (R n_rk), K times too much",
-    **WINDOWS, even=True,
+    **WINDOWS, equal_shards=True,
 )  # fmt: skip
 def summed_across_batches() -> Any:
     def run(model: nn.Module, share: Any) -> None:
@@ -163,7 +163,7 @@ def summed_across_batches() -> Any:
     "tenstorrent/tt-metal#17568",
     "gradients are synchronised and clipped after every backward pass, not before the step",
     "c(... c(g_1) + g_2 ...) of the micro-batches' averaged gradients with 1 / (R K n_rk)",
-    **WINDOWS, even=True,
+    **WINDOWS, equal_shards=True,
 )  # fmt: skip
 def clipped_after_every_backward() -> Any:
     def run(model: nn.Module, share: Any) -> None:
@@ -201,7 +201,7 @@ def gathered(own: torch.Tensor) -> torch.Tensor:
     "JohnGiorgi/DeCLUTR#212",
     "all_gather without remote gradients, the loss is not multiplied by the world size",
     "1 / (R N), negatives of all",
-    batch=targets, even=True,
+    batch=targets, equal_shards=True,
 )  # fmt: skip
 def scale_is_off() -> Any:
     def run(model: nn.Module, share: Any) -> None:
@@ -230,7 +230,7 @@ def scale_is_right() -> Any:
     "microsoft/UniCL#5",
     "features are said to be gathered, and are not: pairs of a GPU's own batch",
     "1 / N for equal shares, but negatives are those of the replica's share",
-    batch=targets, even=True,
+    batch=targets, equal_shards=True,
 )  # fmt: skip
 def not_gathered() -> Any:
     def run(model: nn.Module, share: Any) -> None:

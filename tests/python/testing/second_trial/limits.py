@@ -78,7 +78,7 @@ def biases_counted_for_each_rank(rank: Rank, model: nn.Module, share: Any) -> No
     "mindspore-lab/mindcv#603",
     "gradients are clipped before they are reduced, on each card",
     "min(1, c / |g_r|) / (R n_r)",
-    even=True,
+    equal_shards=True,
 )
 def clipped_before_reduction(rank: Rank, model: nn.Module, share: Any) -> None:
     mean_loss(model, share).backward()
@@ -184,7 +184,7 @@ class Variational(nn.Module):
     "unnir/cVAE#1",
     "BCE is a mean and KLD a sum over the batch, gradients are averaged",
     "two parts: 1 / (R n_r) for reconstruction; 1 / R for the divergence, R times too small",
-    model=Variational, even=True,
+    model=Variational, equal_shards=True,
 )  # fmt: skip
 def mean_and_sum(rank: Rank, model: Any, share: Any) -> None:
     recon, kld = model.terms(share[0])

@@ -132,7 +132,7 @@ def accumulated_learner() -> Any:
     "apple/axlearn#678",
     "the auxiliary loss of microbatches is added instead of averaged",
     "two parts: 1 / (K n_k); the term without examples counts K times",
-    micro_batches=(1, 2, 3), replicas=(1,), even=True,
+    micro_batches=(1, 2, 3), replicas=(1,), equal_shards=True,
 )  # fmt: skip
 def auxiliary_is_added() -> Any:
     def step(shares: list[Any]) -> Any:
@@ -207,7 +207,7 @@ def psum_over_number() -> Any:
     "google-deepmind/dm-haiku#790",
     "normalisation of hidden units without cross_replica_axis: moments of a device",
     "1 / N, with moments of the replica's share",
-    even=True,
+    equal_shards=True,
 )
 def moments_of_a_device() -> Any:
     def loss(p: Any, batch: Any) -> Any:
@@ -280,7 +280,7 @@ def valid_tokens_of_all_hosts() -> Any:
     "instadeepai/Mava#787",
     "values are normalised by mean and deviation of the batch of a trainer",
     "(t_i - mean_r) / std_r in the target: moments of the replica's share",
-    even=True,
+    equal_shards=True,
 )
 def targets_of_a_trainer() -> Any:
     def loss(p: Any, batch: Any) -> Any:

@@ -94,7 +94,7 @@ def teach(model: Any, batch: Any, weight: Any) -> torch.Tensor:
     "alexis-jacq/Pytorch-DPPO#5",
     "the proposal in each process: (advantages - mean) / std of its own advantages",
     "(A_i - mean_r) / std_r, over N: moments of the replica's share",
-    batch=rollout, even=True,
+    batch=rollout, equal_shards=True,
 )  # fmt: skip
 def advantages_of_a_process(rank: Rank, model: nn.Module, share: Any) -> None:
     x, actions, advantages = share
@@ -155,7 +155,7 @@ def moments_averaged_over_equal_ranks(rank: Rank, model: nn.Module, share: Any) 
     "pytorch/rl#869",
     "the loss normalises the advantages of the mini-batch that it is given",
     "(A_i - mean_k) / std_k, over K n_k: moments of the micro-batch",
-    batch=rollout, even=True, **ALONE,
+    batch=rollout, equal_shards=True, **ALONE,
 )  # fmt: skip
 def advantages_of_a_mini_batch(rank: Rank, model: nn.Module, share: Any) -> None:
     window = micros(share)

@@ -284,7 +284,7 @@ def average_meter(rank: Rank, model: nn.Module, share: Any) -> Any:
     "torchmd/torchmd-cg#15",
     "a sum over ranks of what each logs, its mean",
     "the report counts 1 / n_r, R times too much",
-    even=True, **REPORT,
+    equal_shards=True, **REPORT,
 )  # fmt: skip
 def logged_sum_of_ranks(rank: Rank, model: nn.Module, share: Any) -> Any:
     learn(rank, model, share)

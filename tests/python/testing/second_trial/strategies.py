@@ -74,7 +74,7 @@ def sum_over_global_batch(net: Net, x: Any, y: Any) -> Any:
     "tensorflow/recommenders#222",
     "the default reduction of the task, a mean over what a replica has, added over replicas",
     "1 / n_r, R times too much",
-    even=True,
+    equal_shards=True,
 )
 def default_reduction(net: Net, x: Any, y: Any) -> Any:
     return tf.reduce_mean(net.losses(x, y))
@@ -113,7 +113,7 @@ def scaled_loss(net: Net, x: Any, y: Any) -> Any:
     "google/edward2#428",
     "what the question would have done: likelihood and L2 times the replicas",
     "R / n_r, R^2 times too much; the penalty, too",
-    even=True,
+    equal_shards=True,
 )
 def times_the_replicas(net: Net, x: Any, y: Any) -> Any:
     return (tf.reduce_mean(net.losses(x, y)) + squares(net)) * float(replicas())
@@ -123,7 +123,7 @@ def times_the_replicas(net: Net, x: Any, y: Any) -> Any:
     "google/edward2#428",
     "the other guess: the likelihood times the replicas, and L2 as it is",
     "two parts: R / n_r; the penalty counts R times",
-    even=True,
+    equal_shards=True,
 )
 def likelihood_times_the_replicas(net: Net, x: Any, y: Any) -> Any:
     return tf.reduce_mean(net.losses(x, y)) * float(replicas()) + squares(net)
@@ -170,7 +170,7 @@ def share_of_the_batch(net: Net, x: Any, y: Any) -> Any:
     "before: the update is that of all, the loss which is shown adds the replicas' means",
     "the report counts 1 / n_r, R times too much",
     where="report",
-    even=True,
+    equal_shards=True,
 )
 def shown_sum_of_means(net: Net, x: Any, y: Any) -> Any:
     values = net.losses(x, y)

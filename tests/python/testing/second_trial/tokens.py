@@ -282,7 +282,7 @@ def aggregate_bsize(rank: Rank, model: nn.Module, share: Any) -> Any:
     "srush/LLM-Training-Puzzles#9",
     "gradients of mean losses are added by the collective, and not divided",
     "1 / n_r, R times too much",
-    even=True,
+    equal_shards=True,
 )
 def allreduce_without_division(rank: Rank, model: nn.Module, share: Any) -> None:
     mean_loss(model, share).backward()
@@ -319,7 +319,7 @@ def one_vector_of_gradients(rank: Rank, model: nn.Module, share: Any) -> None:
     "laekov/fastmoe#106",
     "expert weights get the gradients of all ranks' tokens added, others are averaged",
     "first layer 1 / n_r, R times too much; others 1 / (R n_r)",
-    even=True,
+    equal_shards=True,
 )
 def experts_are_summed(rank: Rank, model: nn.Module, share: Any) -> None:
     mean_loss(model, share).backward()

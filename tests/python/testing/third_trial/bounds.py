@@ -36,7 +36,7 @@ def clip(model: nn.Module, limit: float = LIMIT) -> None:
     "huggingface/diffusers#721",
     "what has been accumulated is clipped after every micro-batch",
     "(... min(1, c / |g_1|) g_1 + g_2 ...) is limited again and again",
-    even=True,
+    equal_shards=True,
     **ALONE,
 )
 def clipped_every_iteration(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -78,7 +78,7 @@ def limit_times_loss_scale(rank: Rank, model: nn.Module, share: Any) -> None:
     "suvojit-0x55aa/mixed-precision-pytorch#1",
     "each process limits its own gradient after backward, then gradients are averaged",
     "min(1, c / |g_r|) / (R n_r)",
-    even=True,
+    equal_shards=True,
 )
 def limited_before_the_reduction(rank: Rank, model: nn.Module, share: Any) -> None:
     mean_loss(model, share).backward()
@@ -90,7 +90,7 @@ def limited_before_the_reduction(rank: Rank, model: nn.Module, share: Any) -> No
     "hpcaitech/ColossalAI#1430",
     "each rank holds the gradients of some parameters and clips them by the norm of these",
     "min(1, c / |g of the own shard|) / N, a limit of its own for each shard",
-    even=True,
+    equal_shards=True,
 )
 def norm_of_a_shard(rank: Rank, model: nn.Module, share: Any) -> None:
     mean_loss(model, share).backward()
@@ -151,7 +151,7 @@ def private_mean(rank: Rank, model: nn.Module, share: Any) -> None:
     "ooples/AiDotNet#1318",
     "the gradient of each micro-batch is clipped, where that of each example should be",
     "min(1, c / |g_k|) / (K n_k)",
-    even=True,
+    equal_shards=True,
     **ALONE,
 )
 def clipped_micro_batches(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -171,7 +171,7 @@ def clipped_micro_batches(rank: Rank, model: nn.Module, share: Any) -> None:
     "the step is limited to a number for each entry on every rank before the sum",
     "entries of 1 / N sums, each replica's limited to [-c, c]",
     batch=targets,
-    even=True,
+    equal_shards=True,
 )
 def entries_limited_on_ranks(rank: Rank, model: nn.Module, share: Any) -> None:
     F.mse_loss(model(share[0]), share[1]).backward()

@@ -272,7 +272,7 @@ def averaged_by_elements(rank: Rank, model: nn.Module, share: Any) -> None:
     "richardaecn/class-balanced-loss#7",
     "class weights are computed from the class counts of each GPU's batch",
     "1 / (R m_c), m_c the examples of its class on its replica, over the classes there",
-    even=True,
+    equal_shards=True,
 )
 def class_balanced(rank: Rank, model: nn.Module, share: Any) -> None:
     x, y = share
@@ -365,7 +365,7 @@ def off_by_one(rank: Rank, model: nn.Module, share: Any) -> None:
     "catalyst-team/catalyst#1023",
     "the batch of a process stays as configured: gradients of means are added, not averaged",
     "1 / n_r, R times too much",
-    even=True,
+    equal_shards=True,
 )
 def added_over_processes(rank: Rank, model: nn.Module, share: Any) -> None:
     mean_loss(model, share).backward()

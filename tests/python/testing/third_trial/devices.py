@@ -52,7 +52,7 @@ def pmapped(step: Any) -> Any:
     "google/jaxopt#333",
     "the solver's update in each device, nothing is averaged",
     "1 / n_r on each copy: every device goes its own way",
-    even=True,
+    equal_shards=True,
 )
 def nothing_is_averaged() -> Any:
     return pmapped(lambda p, batch: jax.grad(mean_loss)(p, batch)), vectors()
@@ -82,7 +82,7 @@ def atoms_of_a_device() -> Any:
     "patrick-kidger/equinox#289",
     "psum over devices of the gradients of means",
     "1 / n_r, R times too much",
-    even=True,
+    equal_shards=True,
 )
 def psum_over_devices() -> Any:
     return pmapped(lambda p, b: lax.psum(jax.grad(mean_loss)(p, b), "device")), vectors()
@@ -145,7 +145,7 @@ def differentiated_through_pmean() -> Any:
     "google/jaxopt#333",
     "a norm of the gradient is taken on each device for its limit, then pmean",
     "min(1, c / |g_r|) / (R n_r)",
-    even=True,
+    equal_shards=True,
 )
 def limit_of_a_device() -> Any:
     def step(p: Any, batch: Any) -> Any:

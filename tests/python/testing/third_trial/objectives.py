@@ -60,7 +60,7 @@ def squares(model: nn.Module) -> torch.Tensor:
     "openai/baselines#323",
     "advantages are standardised within each worker's minibatch",
     "1 / N, with the moments of the own share",
-    even=True,
+    equal_shards=True,
     **ROLLOUT,
 )
 def advantages_of_a_worker(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -73,7 +73,7 @@ def advantages_of_a_worker(rank: Rank, model: nn.Module, share: Any) -> None:
     "hill-a/stable-baselines#697",
     "advantages are standardised in each micro-batch of an accumulated update",
     "1 / (K n_k), with the moments of a micro-batch",
-    even=True,
+    equal_shards=True,
     **ROLLOUT,
     **ALONE,
 )
@@ -102,7 +102,7 @@ def advantages_of_all_workers(rank: Rank, model: nn.Module, share: Any) -> None:
     "NVlabs/GDPO#3",
     "advantages are centred with the mean of all workers, divided by the worker's own deviation",
     "1 / (N s_r), s_r the deviation of the own share",
-    even=True,
+    equal_shards=True,
     **ROLLOUT,
 )
 def own_deviation(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -115,7 +115,7 @@ def own_deviation(rank: Rank, model: nn.Module, share: Any) -> None:
     "sidhantls/ppo_lightning#7",
     "the entropy bonus is summed over a worker's steps, the policy loss is averaged",
     "1 / (R n_r) for the policy, 1 / R instead of 1 for the bonus",
-    even=True,
+    equal_shards=True,
     **ROLLOUT,
 )
 def summed_bonus(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -130,7 +130,7 @@ def summed_bonus(rank: Rank, model: nn.Module, share: Any) -> None:
     "yifan123/flow_grpo#88",
     "the policy loss over the rollouts of the micro-batch, updates are not divided by K",
     "1 / (R n_rk), K times too much",
-    even=True,
+    equal_shards=True,
     **ROLLOUT,
     **WINDOWS,
 )
@@ -165,7 +165,7 @@ def loss_critic(rank: Rank, model: nn.Module, share: Any) -> None:
     "caogang/wgan-gp#36",
     "the critic's losses are divided by the accumulation steps, the penalty has its own backward",
     "1 / (K n_k) for real and fake, 1 / n_k for the penalty, K times too much",
-    even=True,
+    equal_shards=True,
     **REAL,
     **ALONE,
 )
@@ -180,7 +180,7 @@ def penalty_has_its_own_backward(rank: Rank, model: nn.Module, share: Any) -> No
     "igul222/improved_wgan_training#90",
     "the norm of the slopes is taken over the whole batch of a GPU",
     "1 / N for real and fake, the penalty is of the own share as a whole",
-    even=True,
+    equal_shards=True,
     **REAL,
 )
 def norm_of_all_slopes(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -243,7 +243,7 @@ def penalty_by_batches(rank: Rank, model: nn.Module, share: Any) -> None:
     "d2l-ai/d2l-zh#517",
     "sum of losses and l2_penalty, and sgd divides both by the batch size of the rank",
     "1 / (R n_r) for examples, 1 / n_r for the penalty, on average R times that of one device",
-    even=True,
+    equal_shards=True,
 )
 def sgd_divides_both(rank: Rank, model: nn.Module, share: Any) -> None:
     ((sum_loss(model, share) + 0.2 * squares(model)) / len(share[0])).backward()
@@ -254,7 +254,7 @@ def sgd_divides_both(rank: Rank, model: nn.Module, share: Any) -> None:
     "tensorflow/probability#719",
     "the divergence of the weights is divided by the batch size of a micro-batch",
     "1 / (K n_k) for examples, the divergence over n_k: K times too much",
-    even=True,
+    equal_shards=True,
     **ALONE,
 )
 def divergence_by_batch_size(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -279,7 +279,7 @@ def divergence_by_data_set(rank: Rank, model: nn.Module, share: Any) -> None:
     "rabeehk/vibert#10",
     "the divergence is summed over the batch, cross entropy is averaged",
     "1 / (R n_r) for cross entropy, 1 / R instead of 1 for the divergence",
-    even=True,
+    equal_shards=True,
 )
 def divergence_is_summed(rank: Rank, model: nn.Module, share: Any) -> None:
     out = model(share[0])
@@ -292,7 +292,7 @@ def divergence_is_summed(rank: Rank, model: nn.Module, share: Any) -> None:
     "nvcuong/variational-continual-learning#2",
     "the divergence of the weights over the training size is added by every replica, summed",
     "1 / N for examples, the divergence R times",
-    even=True,
+    equal_shards=True,
 )
 def divergence_of_every_replica(rank: Rank, model: nn.Module, share: Any) -> None:
     cost = mean_loss(model, share) / rank.world_size + squares(model) / 60
@@ -326,7 +326,7 @@ def divergence_of_elements(rank: Rank, model: nn.Module, share: Any) -> None:
     "haitongli/knowledge-distillation-pytorch#48",
     'the soft loss has reduction="sum", the hard one is a mean, and ranks are averaged',
     "1 / (R n_r) for the hard loss, 1 / R instead of 1 for the soft one",
-    even=True,
+    equal_shards=True,
     **TAUGHT,
 )
 def soft_loss_is_summed(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -350,7 +350,7 @@ def by_minibatch_size(rank: Rank, model: nn.Module, share: Any) -> None:
     "HikariTJU/LD#74",
     "the hard loss is divided by the accumulation steps, the distillation loss is not",
     "1 / (K n_k) for the hard loss, 1 / n_k for the other, K times too much",
-    even=True,
+    equal_shards=True,
     **TAUGHT,
     **ALONE,
 )

@@ -105,7 +105,7 @@ def matrix_of_a_gpu(rank: Rank, model: nn.Module, share: Any) -> None:
     "own anchors against gathered embeddings, which carry no gradient, not even a rank's own; "
     "nothing is gathered on one GPU",
     "anchors of all count 1 / N, the gradient through what is gathered is lost",
-    even=True,
+    equal_shards=True,
     **VIEWS,
 )
 def gathered_are_constants(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -132,7 +132,7 @@ def gather_all_wrapper(rank: Rank, model: nn.Module, share: Any) -> None:
     "Haochen-Wang409/U2PL#16",
     "the contrastive part alone is divided by the number of GPUs, DDP averages all of it",
     "1 / (R n_r) for the supervised part, 1 / (R^2 n_r) for the other",
-    even=True,
+    equal_shards=True,
 )
 def one_part_divided(rank: Rank, model: nn.Module, share: Any) -> None:
     x, y = share
@@ -146,7 +146,7 @@ def one_part_divided(rank: Rank, model: nn.Module, share: Any) -> None:
     "raywang4/DispLoss#8",
     "the dispersive loss is computed within each device, and added to the mean loss",
     "1 / N for the data term, pairs of the own share for the dispersive term",
-    even=True,
+    equal_shards=True,
 )
 def dispersive_of_a_device(rank: Rank, model: nn.Module, share: Any) -> None:
     out = model(share[0])
@@ -160,7 +160,7 @@ def dispersive_of_a_device(rank: Rank, model: nn.Module, share: Any) -> None:
     "microsoft/ltp-megatron-lm#7",
     "the balance loss of each rank's tokens: a product of two means over the own share",
     "1 / N for the data term; N_E sum f_r P_r, averaged over replicas",
-    even=True,
+    equal_shards=True,
 )
 def balance_of_a_micro_batch(rank: Rank, model: nn.Module, share: Any) -> None:
     gates = model(share[0]).softmax(-1)
@@ -194,7 +194,7 @@ def soft_dice(model: nn.Module, share: Any, axes: Any) -> torch.Tensor:
     "ivadomed/ivadomed#910",
     "Dice over all pixels of a GPU's batch",
     "the mean of replicas' ratios, each over the own share",
-    even=True,
+    equal_shards=True,
     **MASKS,
 )
 def dice_of_the_batch(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -231,7 +231,7 @@ def dice_of_micro_batches(rank: Rank, model: nn.Module, share: Any) -> None:
     "Zdafeng/SwinFIR#1",
     "mixup takes its partners from the GPU's own batch",
     "1 / N for mixed pairs, whose partners are of the own share",
-    even=True,
+    equal_shards=True,
 )
 def partners_of_the_own_batch(rank: Rank, model: nn.Module, share: Any) -> None:
     x, y = share
@@ -251,7 +251,7 @@ def normalised() -> nn.Module:
     "nn.BatchNorm under DDP, without SyncBatchNorm",
     "1 / N, moments of the own share",
     model=normalised,
-    even=True,
+    equal_shards=True,
 )
 def moments_of_a_gpu(rank: Rank, model: nn.Module, share: Any) -> None:
     mean_loss(model, share).backward()
@@ -273,7 +273,7 @@ def synchronised(rank: Rank, model: nn.Module, share: Any, exact: bool) -> None:
     "fyu/drn#26",
     "the variances of GPUs are averaged, which is not the variance of all",
     "1 / N; the variance lacks what is between replicas",
-    even=True,
+    equal_shards=True,
 )
 def averaged_variances(rank: Rank, model: nn.Module, share: Any) -> None:
     synchronised(rank, model, share, exact=False)

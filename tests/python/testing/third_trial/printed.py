@@ -143,7 +143,7 @@ def unpadded_validation(rank: Rank, model: nn.Module, share: Any) -> Any:
     "flwrlabs/flower#1472",
     "the processes' means are added, and nothing divides by their number",
     "the report counts 1 / n_r, R times too much",
-    even=True,
+    equal_shards=True,
     **SHOWN,
 )
 def means_are_added(rank: Rank, model: nn.Module, share: Any) -> Any:
@@ -167,7 +167,7 @@ def iter_count(rank: Rank, model: nn.Module, share: Any) -> Any:
     "a root of the mean error of each process's batch is averaged",
     "the report is the mean of roots over the own shares, not an average over examples",
     batch=targets,
-    even=True,
+    equal_shards=True,
     **SHOWN,
 )
 def averaged_roots(rank: Rank, model: nn.Module, share: Any) -> Any:

@@ -56,7 +56,7 @@ def batch_mean() -> Any:
     "meta-pytorch/torchrec#4691",
     "the boundary of the window is off by one: the first micro-batch is synchronised, not the last",
     "1 / (R K n_r1) for the first micro-batch's, and each copy adds its own others",
-    even=True,
+    equal_shards=True,
     **WINDOWS,
 )
 def synchronised_at_the_start() -> Any:
@@ -74,7 +74,7 @@ def synchronised_at_the_start() -> Any:
     "huggingface/diffusers#721",
     "clip_grad_norm_ after every backward under no_sync, each process its own",
     "limits of each micro-batch's own gradient on its rank",
-    even=True,
+    equal_shards=True,
     **WINDOWS,
 )
 def clipped_under_no_sync() -> Any:
@@ -94,7 +94,7 @@ def clipped_under_no_sync() -> Any:
     "ShiqiYu/OpenGait#36",
     "the loss is multiplied by the world size, but it is a mean of the own examples",
     "1 / n_r, R times too much",
-    even=True,
+    equal_shards=True,
     adapter={},
 )
 def mean_times_world_size() -> Any:

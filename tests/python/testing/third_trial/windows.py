@@ -62,7 +62,7 @@ def divided_twice(rank: Rank, model: nn.Module, share: Any) -> None:
     "1 / (R n_rk), K times too much",
     batch=images,
     model=convolutions,
-    even=True,
+    equal_shards=True,
     **WINDOWS,
 )
 def four_gradients_are_summed(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -150,7 +150,7 @@ def accumulator(rank: Rank, model: nn.Module, share: Any) -> None:
     "the accumulation steps are computed from the global batch, ranks forgotten: the loss is "
     "divided by R K, and averaged over ranks",
     "1 / (R^2 K n_rk)",
-    even=True,
+    equal_shards=True,
     **WINDOWS,
 )
 def nodes_are_not_counted(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -179,7 +179,7 @@ def token_means_are_averaged(rank: Rank, model: nn.Module, share: Any) -> None:
     "backward_passes_per_step is not set: the gradient is summed over workers after each pass, "
     "and what was summed is summed again",
     "R^(K-k) / (R K n_rk) for the examples of pass k",
-    even=True,
+    equal_shards=True,
     **WINDOWS,
 )
 def summed_after_each_pass(rank: Rank, model: nn.Module, share: Any) -> None:
@@ -276,7 +276,7 @@ def size_of_the_last_micro_batch(rank: Rank, model: nn.Module, share: Any) -> No
     "pytorch/PiPPy#1045",
     "a pipeline adds the gradients of its chunks' means; data-parallel copies are averaged",
     "1 / (R n_rk), K times too much",
-    even=True,
+    equal_shards=True,
     **WINDOWS,
 )
 def chunks_of_a_pipeline(rank: Rank, model: nn.Module, share: Any) -> None:

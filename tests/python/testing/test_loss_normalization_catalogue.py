@@ -269,7 +269,9 @@ def test_a_mistake_over_replicas_is_named(name, step) -> None:
 
 @pytest.mark.parametrize(("name", "step"), cases(MICRO))
 def test_a_mistake_over_micro_batches_is_named(name, step) -> None:
-    found = diagnose(windows(step), (X, Y), replicas=(1, 2, 3), micro_batches=(1, 2), examples=14)
+    found = diagnose(
+        windows(step), (X, Y), replicas=(1, 2, 3), micro_batches=(1, 2), max_examples=14
+    )
     assert not found and found.cause.name == name, str(found)
 
 
@@ -282,20 +284,20 @@ def test_a_mistake_with_weights_is_named(name, step) -> None:
 @pytest.mark.parametrize(("name", "step"), cases(WEIGHTED_MICRO))
 def test_a_mistake_with_weights_over_micro_batches_is_named(name, step) -> None:
     found = diagnose(
-        windows(step), (X, Y, WEIGHTS), weights=WEIGHTS, micro_batches=(1, 2), examples=14
+        windows(step), (X, Y, WEIGHTS), weights=WEIGHTS, micro_batches=(1, 2), max_examples=14
     )
     assert not found and found.cause.name == name, str(found)
 
 
 @pytest.mark.parametrize(("name", "step"), cases(EMPTY))
 def test_a_mistake_where_a_replica_is_empty_is_named(name, step) -> None:
-    found = diagnose(step, (X, Y), empty_share=True)
+    found = diagnose(step, (X, Y), empty_shard=True)
     assert not found and found.cause.name == name, str(found)
 
 
 def test_the_mean_over_replicas_with_data_only_is_no_join() -> None:
     step = lambda s: np.mean([mean(p) for p in active(s)], axis=0)  # noqa: E731
-    found = diagnose(step, (X, Y), empty_share=True)
+    found = diagnose(step, (X, Y), empty_shard=True)
     assert found.cause.name == "mean of the replicas' means", str(found)
 
 
@@ -322,8 +324,8 @@ def test_counts_that_one_number_of_replicas_cannot_tell_apart_are_all_named() ->
     step = lambda s: sum(total(p) / count(s) + REGULARISATION for p in s)  # noqa: E731
     found = diagnose(step, (X, Y), replicas=(2,))
     assert "once on every replica" in found.cause.name
-    assert any("divided by the replicas" in other.name for other in found.others)
-    assert not diagnose(step, (X, Y), replicas=(2, 3)).others
+    assert any("divided by the replicas" in other.name for other in found.alternatives)
+    assert not diagnose(step, (X, Y), replicas=(2, 3)).alternatives
 
 
 def test_clipping_before_the_replicas_are_joined_is_named() -> None:
@@ -344,7 +346,7 @@ def test_clipping_in_every_micro_batch_is_named() -> None:
             return parts[0]
         return sum(g * min(1.0, 2.0 / np.linalg.norm(g)) for g in parts)
 
-    found = diagnose(windows(step), (X, Y), replicas=(1, 2), micro_batches=(1, 2), examples=14)
+    found = diagnose(windows(step), (X, Y), replicas=(1, 2), micro_batches=(1, 2), max_examples=14)
     assert not found and "every micro-batch" in found.cause.name, str(found)
 
 
@@ -367,7 +369,7 @@ def test_a_world_size_of_another_run_is_a_factor() -> None:
 )  # fmt: skip
 def test_the_reported_loss_has_a_verdict_of_its_own(report, words) -> None:
     found = diagnose(lambda s: Outcome(sum_of(s) / count(s), report(s)), (X, Y))
-    assert found.correct and words in found.reported
+    assert found.correct and words in found.reported_loss_issue
 
 
 def test_copies_that_differ_are_seen() -> None:
@@ -384,5 +386,5 @@ def test_an_empty_share_that_makes_no_number_is_seen() -> None:
         return sum_of(shares) / count(shares)
 
     assert diagnose(step, (X, Y)).correct
-    found = diagnose(step, (X, Y), empty_share=True)
+    found = diagnose(step, (X, Y), empty_shard=True)
     assert not found and "without examples" in found.cause.name

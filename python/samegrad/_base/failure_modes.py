@@ -1,4 +1,4 @@
-"""Words for mistakes of loss scaling that the doctor and the check of traced programs share."""
+"""Texts of loss normalization failure modes, shared by the doctor and the trace-time check."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def part_with(words: Words, rest: str | None = None, parameters: bool = False) -
 
 
 # Those that show in a traced program before it runs, by the keys that the engine gives them.
-PROGRAM_MISTAKES: dict[str, Words] = {
+PROGRAM_FAILURE_MODES: dict[str, Words] = {
     "mean_then_sum": MEAN_THEN_SUM,
     "share_then_mean": SHARE_THEN_MEAN,
     "regularization": counted_regularization("once on every replica"),

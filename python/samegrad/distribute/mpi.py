@@ -1,18 +1,18 @@
-"""The processes of an MPI job, by the names that Horovod's users know.
+"""Horovod-compatible functions of the processes of an MPI job.
 
-| Horovod | here |
+| Horovod | samegrad |
 | --- | --- |
-| `hvd.init()` | nothing: the first of these calls, or the first strategy, does it |
+| `hvd.init()` | not needed: the first call below, or the first strategy, joins the job |
 | `hvd.rank()`, `size()`, `local_rank()`, `local_size()` | the same |
-| `hvd.DistributedOptimizer(opt)`, `DistributedGradientTape` | none is needed: make model and \
+| `hvd.DistributedOptimizer(opt)`, `DistributedGradientTape` | not needed: create model and \
 optimizer in the scope of a `MultiWorkerMirroredStrategy` |
-| `hvd.broadcast_variables(model.variables, root_rank=0)` | the same; equal seeds make it \
-needless, and the first step compares the variables |
+| `hvd.broadcast_variables(model.variables, root_rank=0)` | the same; not needed with equal seeds, \
+and the first step compares the variables |
 | `hvd.allreduce(x)`, `allgather`, `broadcast_object`, `allgather_object`, `barrier` | the same |
-| learning rate times `hvd.size()` | a choice of yours, as there: `num_replicas_in_sync` |
-| `hvd.elastic` | start again with any number of processes from the last checkpoint |
+| learning rate times `hvd.size()` | your choice, as in Horovod: `num_replicas_in_sync` |
+| `hvd.elastic` | resume from the last checkpoint with any number of processes |
 
-Every process has to make each of these calls but the first four, in the same order as its steps.
+All functions except the first four are collective: every process must call them, in one order.
 
 Example:
     >>> rank(), size()  # not under mpirun
@@ -44,34 +44,42 @@ _SUMS = {"sum": "sum", "average": "mean", "mean": "mean"}
 
 
 def rank() -> int:
-    """The number of this process, from 0."""
+    """Return the rank of this process: an integer from 0 to `size() - 1`."""
     return _job.join().rank
 
 
 def size() -> int:
-    """How many processes there are."""
+    """Return the number of processes of the job; 1 outside of MPI."""
     return _job.join().size
 
 
 def local_rank() -> int:
-    """The number of this process among those of its machine."""
+    """Return the rank of this process among the processes of its machine, from 0."""
     job = _job.join()
     return job.hosts[: job.rank].count(job.hosts[job.rank])
 
 
 def local_size() -> int:
-    """How many processes this machine has."""
+    """Return the number of processes of the job on this machine."""
     job = _job.join()
     return job.hosts.count(job.hosts[job.rank])
 
 
 def barrier() -> None:
-    """Returns when all processes have come to it."""
+    """Block until all processes have reached this call."""
     allgather_object(None)
 
 
 def any_process(flag: bool) -> bool:
-    """Whether it is so on one process at least: all then stop together, say.
+    """Return True on every process if `flag` is True on any of them.
+
+    Use it to stop all processes after the same step.
+
+    Args:
+        flag: The condition on this process.
+
+    Returns:
+        The same bool on all processes.
 
     Example:
         >>> any_process(False)
@@ -81,10 +89,13 @@ def any_process(flag: bool) -> bool:
 
 
 def allgather_object(obj: Any) -> list[Any]:
-    """What each process has brought, in their order.
+    """Gather a Python object from every process.
 
     Args:
-        obj: Anything that can be pickled.
+        obj: A picklable object.
+
+    Returns:
+        A list with the object of each process, in the order of the ranks.
 
     Example:
         >>> allgather_object("here")
@@ -94,14 +105,17 @@ def allgather_object(obj: Any) -> list[Any]:
 
 
 def broadcast_object(obj: Any, root_rank: int = 0) -> Any:
-    """What one process has brought, on all.
+    """Send the Python object of one process to all processes.
 
     Args:
-        obj: Anything that can be pickled; of other processes it is ignored.
-        root_rank: Whose object it is.
+        obj: A picklable object; ignored on processes other than `root_rank`.
+        root_rank: The rank of the sending process.
+
+    Returns:
+        The object of `root_rank`.
 
     Raises:
-        ValueError: There is no such process.
+        ValueError: `root_rank` is not a rank of the job.
 
     Example:
         >>> broadcast_object([1, 2])
@@ -114,14 +128,15 @@ def broadcast_object(obj: Any, root_rank: int = 0) -> Any:
 
 
 def broadcast_variables(variables: Iterable[Any], root_rank: int = 0) -> None:
-    """Gives variables the values that one process has.
+    """Assign the values of one process's variables to those of all processes.
 
     Args:
-        variables: As many on all processes, of the same shapes, in one order.
-        root_rank: Whose values they take.
+        variables: The variables; the same number, shapes and order on all processes.
+        root_rank: The rank whose values are assigned.
 
     Raises:
-        ValueError: There is no such process, or shapes differ.
+        TypeError: An element of `variables` is not a variable.
+        ValueError: `root_rank` is not a rank of the job, or numbers or shapes differ.
 
     Example:
         >>> import samegrad as tf
@@ -131,38 +146,42 @@ def broadcast_variables(variables: Iterable[Any], root_rank: int = 0) -> None:
     for variable in own:
         if not hasattr(variable, "assign"):
             raise TypeError(
-                f"[broadcast_variables] variables are needed: got {shown(variable)}; pass "
-                "model.trainable_variables."
+                f"[broadcast_variables] variables must be a list of variables: got "
+                f"{shown(variable)}; pass model.trainable_variables."
             )
     values = broadcast_object([np.asarray(v.numpy()) for v in own], root_rank)
     if len(values) != len(own):
         raise ValueError(
-            f"[broadcast_variables] all processes must have as many variables: got {len(own)} on "
-            f"rank {rank()}, and {len(values)} on rank {root_rank}."
+            "[broadcast_variables] all ranks must pass the same number of variables: got "
+            f"{len(values)} on rank {root_rank}, and {len(own)} on rank {rank()}; build the same "
+            "model on all ranks."
         )
     for variable, value in zip(own, values, strict=True):
         variable.assign(value)
 
 
 def allreduce(value: Any, op: str = "average", name: str | None = None) -> Tensor:
-    """The sum or the average of what all processes have, on each of them.
+    """All-reduce a tensor over all processes.
 
-    It is added up in the order of the tree over the processes, which is the same on every run.
+    The reduction order is a tree over the ranks and the same in every run.
 
     Args:
-        value: Anything that is a tensor, of one shape and dtype on all processes.
+        value: A tensor, of the same shape and dtype on all processes.
         op: "average" (of integers in float64) or "sum".
         name: Ignored.
 
+    Returns:
+        The sum or average, of the shape of `value`, on all processes.
+
     Raises:
-        ValueError: Another `op`, or processes whose shapes differ.
+        ValueError: `op` is unknown, or the shapes of the processes differ.
 
     Example:
         >>> float(allreduce(3.0))
         3.0
     """
     if str(op).lower() not in _SUMS:
-        raise ValueError(f"[allreduce] op is 'average' or 'sum': got {shown(op)}.")
+        raise ValueError(f"[allreduce] op must be 'average' or 'sum': got {shown(op)}.")
     if size() > 1:
         _job.called("allreduce")
     strategy = MultiWorkerMirroredStrategy()
@@ -171,14 +190,17 @@ def allreduce(value: Any, op: str = "average", name: str | None = None) -> Tenso
 
 
 def allgather(value: Any, name: str | None = None) -> Tensor:
-    """The rows that all processes have, one after the other.
+    """Concatenate the tensors of all processes along axis 0, in the order of the ranks.
 
     Args:
-        value: A tensor with rows, whose other sizes agree on all processes.
+        value: A tensor of shape [n, ...]; only n may differ between the processes.
         name: Ignored.
 
+    Returns:
+        A tensor of shape [sum of all n, ...], on all processes.
+
     Raises:
-        ValueError: It has no rows, or other sizes differ.
+        ValueError: `value` is a scalar, or the shapes differ in another axis.
 
     Example:
         >>> allgather([1, 2]).numpy()
@@ -186,16 +208,19 @@ def allgather(value: Any, name: str | None = None) -> Tensor:
     """
     tensor = convert_to_tensor(value)
     if not tensor._rank:
-        raise ValueError(f"[allgather] rows are joined: got a number, {shown(value)}; use [value].")
+        raise ValueError(
+            f"[allgather] value must have at least one axis: got the scalar {shown(value)}; pass "
+            "[value]."
+        )
     parts = allgather_object(np.asarray(tensor.numpy()))
     shapes = [part.shape for part in parts]
     if len({shape[1:] for shape in shapes}) > 1:
-        raise ValueError(f"[allgather] sizes but for the rows must agree: got shapes {shapes}.")
+        raise ValueError(f"[allgather] shapes must agree except on axis 0: got {shapes}.")
     return convert_to_tensor(np.concatenate(parts))
 
 
 def _of_each(strategy: MultiWorkerMirroredStrategy, value: Any) -> Any:
-    """A value per process, of which this one has its own."""
+    """Return a per-replica value with one component per process; only the own one is local."""
     tensor = convert_to_tensor(value)
     if not strategy.processes:
         return PerReplica((tensor,))
@@ -203,10 +228,10 @@ def _of_each(strategy: MultiWorkerMirroredStrategy, value: Any) -> Any:
     return PerReplica(_core.spread_parts([tensor], rank(), shapes))
 
 
-def _check_root(who: str, root_rank: int) -> None:
+def _check_root(op_name: str, root_rank: int) -> None:
     if not 0 <= root_rank < size():
         raise ValueError(
-            f"[{who}] root_rank is a process of the job, 0 to {size() - 1}: got {root_rank}."
+            f"[{op_name}] root_rank must be a rank of the job, 0 to {size() - 1}: got {root_rank}."
         )
 
 
