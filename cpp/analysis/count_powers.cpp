@@ -120,7 +120,7 @@ CountTerms CountWalk::of_node(NodeId index) {
     const bool parameter = !node.op->scales(k);
     // A condition chooses: its counts are not those of the result.
     const bool condition = parameter && graph_.type(node.inputs[k]).dtype == DType::kBool;
-    // Guards that the program wrote (against NaN, say) are no functions of what they guard; those
+    // Guards that the program wrote (against NaN, say) are not functions of what they guard; those
     // of a derivative are.
     const bool guard =
         condition && operand.nonlinear.exists() && !graph_.nodes[operand.nonlinear].derivative;

@@ -1,4 +1,5 @@
-// Which counts every value of a traced program was multiplied and divided by: one walk.
+// Normalization degrees: the counts by which each value of a traced program was multiplied and
+// divided, found in one walk.
 #pragma once
 
 #include <vector>

@@ -89,7 +89,7 @@ class Judge {
 };
 
 // A literal that may be the number of replicas (0.5 on two of them) is taken for a mere factor: a
-// loss must not depend on how many there are. A term of variables alone that varies was added up
+// loss must not depend on how many there are. A term of variables alone that varies was summed
 // over the examples (the bias of a layer): it is scaled like those of the data.
 LossNormalization scale_of(const CountTerm& term) {
   if (!term.varying) {

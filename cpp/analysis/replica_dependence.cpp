@@ -321,7 +321,7 @@ class Walk {
     return false;
   }
 
-  // Guards against no examples or NaN are no functions of what they guard.
+  // Guards against no examples or NaN are not functions of what they guard.
   static std::optional<Dependence> condition(const Operands& in) {
     const bool compared = in.per_example() && (in.sum || in.mean || in.divisor);
     return compared ? std::nullopt : std::optional(Dependence::kDivisor);

@@ -1,5 +1,5 @@
-// Where a program leaves the promise that any 2^j replicas give the bits of one device: placements
-// say what its collectives join, and a walk back from there finds the line.
+// Replica invariance: finds the lines where a program is not bitwise identical for 2^j replicas.
+// Placements say what its collectives combine; a walk back from there finds the line.
 #include "analysis/replica_invariance.h"
 
 #include <algorithm>
@@ -34,14 +34,15 @@ bool reads_placed(const Graph& graph, const Node& node, Placement placement) {
   return false;
 }
 
+// "train.py:31: reduce_max <what>".
 std::string named(const Graph& graph, const Node& node, const char* what) {
   std::string at;
   if (node.location >= 0 && std::size_t(node.location) < graph.locations.size()) {
     at = graph.locations[std::size_t(node.location)];
   }
-  if (!at.empty()) at = " (" + at + ")";
+  if (!at.empty()) at += ": ";
   const auto* parts = node.attrs.get_if<NamedAttrs>();
-  return text(parts ? parts->names : node.op->name, at, " ", what);
+  return text(at, parts ? parts->names : node.op->name, " ", what);
 }
 
 // Of a value that is kOwn, which node made it so.
@@ -81,13 +82,13 @@ class Origin {
   static std::string of_control(const Scope& scope, const Node& node) {
     const auto* control = node.attrs.get_if<ControlAttrs>();
     if (control && control->varying) {
-      return named(scope.graph, node, "has a condition that differs by replica");
+      return named(scope.graph, node, "has a condition that differs between replicas");
     }
     Reason reason;
     each_body(node, scope, [&](const Scope& body) {
       if (!reason) reason = first_in(body);
     });
-    return reason.value_or(named(scope.graph, node, "joins what differs by replica"));
+    return reason.value_or(named(scope.graph, node, "merges values that differ between replicas"));
   }
 
   static Reason first_in(const Scope& scope) {
@@ -103,14 +104,14 @@ class Origin {
 
   static std::string of_node(const Graph& graph, const Node& node) {
     if (reads_placed(graph, node, Placement::kPartial)) {
-      return named(graph, node, "changes a replica's sum before the all-reduce");
+      return named(graph, node, "changes a per-replica sum before the all-reduce");
     }
     if (reads_placed(graph, node, Placement::kRows)) {
-      return named(graph, node, "needs all examples of a replica");
+      return named(graph, node, "is computed from one replica's batch");
     }
     return named(
         graph, node,
-        node.inputs.empty() ? "differs by replica" : "reads the replica's number of examples");
+        node.inputs.empty() ? "differs between replicas" : "depends on the per-replica batch size");
   }
 };
 
@@ -119,7 +120,7 @@ class Origin {
 Reason change_of(const Scope& scope, Value value) {
   const Graph& graph = scope.graph;
   const Node* node = graph.producer(value);
-  if (!node) return "a branch or loop takes a replica's sum from outside to an all-reduce";
+  if (!node) return "a branch or loop all-reduces a per-replica sum from outside of it";
   if (node->op->has(kAliases)) return change_of(scope, node->inputs[0]);
   if (node->op->has(kControl)) {
     Reason reason;
@@ -131,10 +132,11 @@ Reason change_of(const Scope& scope, Value value) {
       });
       return reason;
     }
-    return named(graph, *node, "adds to a replica's sum in rounds before the all-reduce");
+    return named(graph, *node,
+                 "accumulates a per-replica sum over iterations before the all-reduce");
   }
   if (!reads_placed(graph, *node, Placement::kPartial)) return {};
-  return named(graph, *node, "changes a replica's sum before the all-reduce");
+  return named(graph, *node, "changes a per-replica sum before the all-reduce");
 }
 
 // Calls visit(node) for the nodes that results and writes need, the last first. A result that stays
@@ -162,7 +164,7 @@ class Search {
     each_needed(program, [&](const Node& node) { check_count(program, counts, node); });
     const int replicas = compiled.replicas;
     if (rounds_ && (replicas & (replicas - 1)) != 0) {
-      note(text(replicas, " replicas are no power of two"));
+      note(text("the number of replicas, ", replicas, ", is not a power of two"));
     }
     std::ranges::reverse(found_);
     return std::move(found_);
@@ -194,20 +196,20 @@ class Search {
       if (!node.op->reads(k)) continue;
       if (graph.placement(input) == Placement::kOwn) note(Origin::of(scope, input));
       if (graph.placement(input) == Placement::kRows && !graph.type(node.outputs[0]).batched()) {
-        note(named(graph, node, "combines the replicas' examples by their position"));
+        note(named(graph, node, "combines examples of different replicas by position"));
       }
       if (graph.placement(input) != Placement::kPartial) continue;
       if (node.op->exchange && !graph.varying(node.outputs[0])) {
-        note(named(graph, node, "has a part for each replica"));
+        note(named(graph, node, "gives each replica another component"));
       } else if (mean) {
-        note(named(graph, node, "takes the mean of the replicas' sums"));
+        note(named(graph, node, "averages per-replica sums over the replicas"));
       } else if (const Reason reason = change_of(scope, input);
                  reason && is_floating(graph.type(input).dtype)) {
         note(*reason);
       }
     }
     if (node.op->exchange && graph.placement(node.inputs[0]) == Placement::kReplicated) {
-      note(named(graph, node, "has a part for each replica"));
+      note(named(graph, node, "gives each replica another component"));
     }
   }
 

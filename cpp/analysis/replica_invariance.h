@@ -1,4 +1,5 @@
-// What a program shows of its bits before it runs.
+// Replica invariance: predicts, before a program runs, whether its results are bitwise identical
+// for any number of replicas.
 #pragma once
 
 #include <string>

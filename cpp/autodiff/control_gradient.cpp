@@ -79,7 +79,7 @@ Values cond_gradient(const Node& node, const VjpArgs& args, const std::vector<bo
     placements.push_back(args.b.graph().placement(args.ct[i]));
     inputs.push_back(args.ct[i]);
   }
-  // The condition comes first and is no operand of the branches.
+  // The condition comes first and is not an operand of the branches.
   std::vector<std::optional<ValueInfo>> infos;
   for (std::size_t k = 1; k < wanted.size(); ++k) {
     if (!wanted[k]) continue;

@@ -136,7 +136,7 @@ struct UnsignedOf<8> {
 template <class T>
 using BitsOf = typename UnsignedOf<sizeof(T)>::Type;
 
-// f.operator()<T>() with the dtype's type of elements; otherwise() for what is no dtype.
+// f.operator()<T>() with the dtype's type of elements; otherwise() for what is not a dtype.
 template <class F, class Otherwise>
 constexpr auto visit_or(DType dtype, F&& f, Otherwise&& otherwise) {
   using Result = decltype(f.template operator()<typename ElementOf<DType(0)>::Type>());

@@ -1,6 +1,6 @@
-// Which elementwise function is meant; the enumerators are the rows of the tables in kernels/
-// (kernels/elementwise_fn.h), so that a new row is compiled where functions are named, not
-// everywhere.
+// Forward declarations of the elementwise functions; the enumerators come from the tables in
+// kernels (kernels/elementwise_fn.h), so that a new function recompiles only the files that name
+// functions.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Floats of 16 bits as they lie in memory. Arithmetic is float32's: they are widened, which is
+// Floats of 16 bits as they are in memory. Arithmetic is float32's: they are widened, which is
 // exact, and a result is rounded once, to the nearest, of two equally near ones to the even one.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Numbers that cannot be mixed up: what stands at a place of one list is no index into another.
+// Numbers that cannot be mixed up: what is at a place of one list is not an index into another.
 #pragma once
 
 #include <compare>

@@ -99,7 +99,7 @@ Machine machine_from(std::string_view text, Machine start) {
                 "must be name=number,… with l1, l2, l3 (bytes) and threads: got '", item, "'.");
     const auto value = parse_size(item.substr(equals + 1));
     check_value(value && *value >= named->least && *value <= named->most, kVariable, "'",
-                named->name, "' must be a whole number from ", named->least, " to ", named->most,
+                named->name, "' must be an integer from ", named->least, " to ", named->most,
                 " (k, m and g multiply): got '", item.substr(equals + 1), "'.");
     start.*named->member = *value;
   }

@@ -1,5 +1,5 @@
-// The machine that plans are made for. It chooses among plans of equal bits: what an order of
-// addition depends on stands in base/order.h, once for all machines.
+// The machine that plans are made for. It chooses among plans of equal bits: what a reduction
+// order depends on is in base/order.h, once for all machines.
 //
 // SAMEGRAD_MACHINE="l2=256k,threads=4" describes another one: l1, l2, l3 (bytes; k, m and g
 // multiply) and threads.

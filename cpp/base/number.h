@@ -8,7 +8,7 @@
 
 namespace samegrad {
 
-// Floats outside the range of a whole number become its nearest end, NaN becomes 0: as a cast does.
+// Floats outside the range of an integer become its nearest end, NaN becomes 0: as a cast does.
 template <std::integral To>
 constexpr To saturated(double x) {
   constexpr auto kLow = double(std::numeric_limits<To>::min());

@@ -1,4 +1,4 @@
-// Everything that an order of addition depends on, and nothing else decides one: cost, machine,
+// Everything that a reduction order depends on, and nothing else decides one: cost, machine,
 // threads and thresholds choose among plans of equal bits.
 #pragma once
 

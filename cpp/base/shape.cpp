@@ -48,7 +48,7 @@ std::string to_string(const Shape& shape) {
 }
 
 SliceRange slice_range(std::int64_t begin, std::int64_t end, std::int64_t step, std::int64_t n) {
-  // A walk backwards may stop before the first element.
+  // A reversed pass may stop before the first element.
   const std::int64_t low = step > 0 ? 0 : -1, high = step > 0 ? n : n - 1;
   const auto bound = [&](std::int64_t at, std::int64_t absent) {
     if (at == INT64_MAX || at == INT64_MIN) return absent;

@@ -65,7 +65,7 @@ std::int64_t value_of(std::string_view digits) {
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   const bool whole = error == std::errc() && end == digits.data() + digits.size();
   check_value(whole && value >= 1 && value <= std::int64_t(1) << 40, kVariable,
-              "values must be whole numbers from 1 to 2**40: got '", digits, "'.");
+              "values must be integers from 1 to 2**40: got '", digits, "'.");
   return value;
 }
 

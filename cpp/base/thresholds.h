@@ -1,4 +1,4 @@
-// The thresholds that choose among plans of equal bits; what an order of addition depends on stands
+// The thresholds that choose among plans of equal bits; what a reduction order depends on is
 // in base/order.h and cannot be forced.
 //
 // Those that are facts of the machine follow from its description (base/machine.h): they are given

@@ -26,8 +26,8 @@ struct Arguments {
   std::vector<std::pair<int, int>> open;
 };
 
-// `lengths`: per array, in their order, bits of the axes whose sizes are no part of the key; empty:
-// none are left out but those of examples.
+// `lengths`: per array, in their order, bits of the axes whose sizes are not part of the key;
+// empty: none are left out but those of examples.
 Arguments read_arguments(const pybind11::handle& args, const pybind11::handle& kwargs,
                          const std::vector<std::uint32_t>& lengths);
 

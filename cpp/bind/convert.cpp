@@ -113,7 +113,7 @@ py::tuple shape_tuple(const Shape& shape) {
 }
 
 namespace {
-// A whole number if it has 64 bits at most. Not pybind11's cast, which forgets what the value's
+// An integer if it has 64 bits at most. Not pybind11's cast, which forgets what the value's
 // class raises.
 std::optional<std::int64_t> exact_from_python(const py::handle& value) {
   const auto whole = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
@@ -158,7 +158,7 @@ const char* wanted(AttrKind kind) {
     case AttrKind::kFlag:
       return "True or False";
     case AttrKind::kInteger:
-      return "a whole number of 64 bits";
+      return "a 64-bit integer";
     case AttrKind::kNumber:
       return "a number";
     case AttrKind::kString:
@@ -168,7 +168,7 @@ const char* wanted(AttrKind kind) {
     case AttrKind::kIntegers:
       break;
   }
-  return "whole numbers of 64 bits";
+  return "64-bit integers";
 }
 }  // namespace
 

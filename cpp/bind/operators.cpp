@@ -1,5 +1,5 @@
 // The operators of tensors at hand: what they do with other operands, and in which words they
-// refuse them, stands in Python, and is called wherever the short way is not known to be the same.
+// refuse them, is in Python, and is called wherever the short way is not known to be the same.
 #include "bind/operators.h"
 
 #include <structmember.h>
@@ -108,7 +108,7 @@ py::object make_operator(vectorcallfunc call, const py::object& in_python) {
 
 // ---- operators of two operands ----
 
-// A whole number of Python's own class; nothing for others, and beyond 64 bits.
+// An integer of Python's own class; nothing for others, and beyond 64 bits.
 std::optional<std::int64_t> whole_number(PyObject* object) {
   if (!PyLong_CheckExact(object)) return std::nullopt;
   int overflow = 0;
@@ -172,7 +172,7 @@ PyObject* call_binary(PyObject* self, PyObject* const* args, std::size_t flagged
 constexpr std::int64_t kFirst = std::numeric_limits<std::int64_t>::min();
 constexpr std::int64_t kLast = std::numeric_limits<std::int64_t>::max();
 
-// A key of whole numbers, slices of them, `...` and None.
+// A key of integers, slices of them, `...` and None.
 struct Part {
   SliceAttrs slices;
   Ints dropped, added;  // axes of the operand, axes of the result

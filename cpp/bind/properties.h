@@ -1,4 +1,4 @@
-// What is asked of tensors most often.
+// Frequent properties of tensors, bound without pybind11.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -18,7 +18,7 @@ std::span<const AttrSpec> attr_specs(const OpDef& op) {
   return op.attrs ? op.attrs->fields : std::span<const AttrSpec>();
 }
 
-// Attributes by their names, whose values lie beside them.
+// Attributes by their names, whose values are beside them.
 Attrs attrs_from(const OpDef& op, PyObject* names, PyObject* const* values) {
   AttrDraft draft(op.name, op.attrs);
   const Py_ssize_t count = names ? PyTuple_GET_SIZE(names) : 0;

@@ -1,4 +1,5 @@
-// What Python makes current for a while: traces, random states, and the record of _context.py.
+// Bindings of scopes: traces, random states and the record of _context.py that Python makes
+// current.
 #include <chrono>
 #include <functional>
 #include <random>

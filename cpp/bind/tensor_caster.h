@@ -1,4 +1,4 @@
-// How functions of C++ take tensors from Python.
+// Type caster: converts Python arguments to tensors.
 #pragma once
 
 #include <pybind11/pybind11.h>

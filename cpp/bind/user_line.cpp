@@ -1,4 +1,4 @@
-// Where in the user's program an operation is written: asked for each operation that is traced.
+// Source location of an operation in user code, taken for each traced operation.
 #include "bind/user_line.h"
 
 #include <unordered_map>
@@ -6,7 +6,7 @@
 
 #include "bind/convert.h"
 
-// Where frames lie is known of this version alone, and an object for each costs a trace much.
+// Where frames are is known of this version alone, and an object for each costs a trace much.
 #define SAMEGRAD_READS_FRAMES (PY_VERSION_HEX >= 0x030b0000 && PY_VERSION_HEX < 0x030c0000)
 #if SAMEGRAD_READS_FRAMES
 #define Py_BUILD_CORE 1

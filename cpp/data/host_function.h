@@ -1,4 +1,5 @@
-// What prepares the elements of a dataset outside of programs: text, and the arrays it becomes.
+// Host functions: prepare elements of a dataset (strings, and arrays made of them) outside of
+// programs.
 #pragma once
 
 #include <memory>

@@ -6,7 +6,7 @@
 
 namespace samegrad {
 
-// The bytes of a file; nothing where it cannot be read, or is no regular file.
+// The bytes of a file; nothing where it cannot be read, or is not a regular file.
 std::optional<std::string> whole_file(const std::string& path);
 
 }  // namespace samegrad

@@ -30,7 +30,7 @@ enum Trait : std::uint32_t {
   kControl = 1u << 9,    // runs its regions
   kSplat = 1u << 10,     // one number everywhere: the operand, or that of FullAttrs
   kScatters = 1u << 11,  // most of a big result is zeros: adding up parts costs more than itself
-  kMayRaise = 1u << 12,  // for some values; elementwise rows: of whole numbers only
+  kMayRaise = 1u << 12,  // for some values; elementwise rows: of integers only
   // Results after the loop variables are histories of rounds.
   kKeepsRounds = 1u << 13,
   kIdentity = 1u << 14,   // the result is the operand; what it means to gradients is all it does
@@ -185,7 +185,7 @@ struct OpDef {
   std::string with_bias = {};
   // What a fused loop runs on blocks: elementwise rows, and those along the last axes.
   BlockFn block = {};
-  // Elementwise rows: whether the result may lie in the operand's memory, because no element of the
+  // Elementwise rows: whether the result may be in the operand's memory, because no element of the
   // operand is read after it has been written. Null: any result in that of any operand.
   bool (*may_overwrite)(const Node& node, std::size_t operand, std::size_t result) = nullptr;
   // Operations of a call, a fused multiply-add being two: times are predicted by it, and what is

@@ -1,4 +1,5 @@
-// Where the result of a node stands on the replicas, from where its operands do.
+// Placement: derives how the result of a node is placed on the replicas from the placements of its
+// operands.
 #pragma once
 
 #include "ir/op_def.h"
@@ -21,7 +22,7 @@ bool takes_parts(const Graph& graph, const Node& node);
 
 // Whether the value is partial and more than one sum over the examples in some shape: adding it up
 // over the replicas rounds otherwise than the function of the sums that one device computes. The
-// share of a replicated value is such a function, too.
+// share of a replicated value is such a function.
 bool is_function_of_sums(const Graph& graph, Value value);
 
 // Whether branches or rounds had a part in a value that is partial.

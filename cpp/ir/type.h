@@ -83,7 +83,7 @@ struct Symbols : std::vector<Symbol> {
 // filled in).
 void complete_counts(const std::vector<Symbol>& symbols,
                      std::vector<std::vector<std::int64_t>>& counts);
-// The same for one replica, with the counts of the kGlobal ones given too.
+// The same for one replica, with the counts of the kGlobal ones given.
 void complete_counts(const std::vector<Symbol>& symbols, std::vector<std::int64_t>& counts);
 // Whether the count is equal on all replicas because it joins them.
 bool joins_replicas(const std::vector<Symbol>& symbols, std::size_t symbol);

@@ -1,4 +1,4 @@
-// What every graph must satisfy, whoever built or rewrote it.
+// Verifier: the rules that every graph satisfies after tracing and after each pass.
 #include <set>
 
 #include "base/error.h"

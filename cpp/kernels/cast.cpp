@@ -11,7 +11,7 @@ namespace {
 template <class T>
 inline constexpr bool kHalf = is_widened(kDTypeOf<T>);
 
-// Floats outside the range of a whole number become its nearest end, NaN becomes 0.
+// Floats outside the range of an integer become its nearest end, NaN becomes 0.
 template <class From, class To>
 inline To convert(From x) {
   if constexpr (kHalf<From>) {

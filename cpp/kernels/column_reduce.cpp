@@ -4,7 +4,7 @@
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 namespace {
 
-// kVecs registers of neighbouring columns of rows that lie n elements apart, kept while the rows go
+// kVecs registers of neighbouring columns of rows that are n elements apart, kept while the rows go
 // by; `count` elements of the last.
 template <class T, class Op, int kVecs>
 struct Columns {

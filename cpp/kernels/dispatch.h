@@ -1,4 +1,4 @@
-// Which instruction-set variants there are and which of them this machine runs.
+// Dispatch: lists the instruction-set variants and those that this machine runs.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // The functions the forward columns of unary.def and binary.def are written in.
 //
-// Floats arrive as Vec (see kernels/maths.h), whole numbers, truth values and every argument of a
+// Floats arrive as Vec (see kernels/maths.h), integers, truth values and every argument of a
 // function with truth values as result one by one: the compiler vectorises those loops, and their
 // bits cannot depend on how.
 #pragma once

@@ -1,6 +1,6 @@
 // Sizes of convolution and pooling windows, as kernels receive them (channels last, one example).
 //
-// Taps may lie apart (dilation). Of convolutions, channels may be in groups that do not see each
+// Taps may be apart (dilation). Of convolutions, channels may be in groups that do not see each
 // other, and there may be planes in front of the rows. A plane is what there is in two dimensions,
 // so a kernel goes through the taps of the third one after the other, and the chains of its sums go
 // on from plane to plane.
@@ -39,7 +39,7 @@ struct WindowGeometry {
 struct FilterBlock {
   std::int64_t row = 0, column = 0;
   std::int64_t rows, columns;
-  std::int64_t stride;  // from row to row where the block lies, in elements
+  std::int64_t stride;  // from row to row where the block is, in elements
 };
 
 inline FilterBlock whole_filter(const WindowGeometry& g) {

@@ -1,4 +1,4 @@
-// exp, log, sin, … of a Vec: the same bits for an element wherever it lies.
+// exp, log, sin, … of a Vec: the same bits for an element wherever it is.
 //
 // Ranges are reduced with the constant split in parts short enough that the products are exact;
 // polynomials are Chebyshev fits of the remainder. Errors are below 4 units in the last place (see
@@ -39,7 +39,7 @@ SAMEGRAD_INLINE Vec<T> polynomial(const T (&c)[n], Vec<T> x) {
   return y;
 }
 
-// A whole number as float and as integer: adding kMagic leaves it in the last bits.
+// An integer as float and as integer: adding kMagic leaves it in the last bits.
 template <class T>
 struct Whole {
   Vec<T> value;

@@ -62,7 +62,7 @@ struct Planes {
   std::int64_t channel = 1;  // from channel to channel
 };
 
-// No patch matrix: a patch is window_height pieces of the image (of one tap each where taps lie
+// No patch matrix: a patch is window_height pieces of the image (of one tap each where taps are
 // apart or pixels hold other groups too), read where they are. The filter's plane starts at
 // `first_row` of the product's right operand.
 template <class T>
@@ -122,7 +122,7 @@ void finish_nothing(const WindowGeometry& g, const Product<T>& product, T* y) {
   }
 }
 
-// All planes of a group whose right operand is in the product. The chains go on from tap to tap of
+// All planes of a group whose right operand is in the product. The chains go on over the taps of
 // the depth; what is done with a finished sum is left to the last.
 template <class T>
 void convolve_group(const WindowGeometry& g, Planes<T> p, Product<T> product) {

@@ -59,7 +59,7 @@ struct GradientPlanes {
 };
 
 // Gathers: an input pixel's sum stays in registers while the taps that reach it pass, so ascending
-// taps walk backwards over the output.
+// taps go backwards over the output.
 template <class T>
 void gather_plane(const WindowGeometry& g, const GradientPlanes<T>& p, std::int64_t first_row,
                   Product<T> product) {
@@ -114,7 +114,7 @@ void gather_lines(const WindowGeometry& g, const GradientPlanes<T>& p, std::int6
   }
 }
 
-// All planes of a group whose right operand is in the product; the chains go on from tap to tap of
+// All planes of a group whose right operand is in the product; the chains go on over the taps of
 // the depth.
 template <class T>
 void gather_group(const WindowGeometry& g, GradientPlanes<T> p, Product<T> product) {

@@ -2,7 +2,7 @@
 // register being channels, where a product per group would leave most lanes empty. The bits are
 // those of the product: a chain over the same elements in the same order.
 //
-// With m results per channel the channels are brought to lie as wide as the results: repeated m
+// With m results per channel the channels are brought to be as wide as the results: repeated m
 // times, or the results cut into m parts that are as wide as the input.
 #pragma once
 
@@ -41,7 +41,7 @@ Panels<T> channel_rows(const T* data, std::int64_t columns) {
   return {.data = data, .columns = columns, .row_step = columns, .narrow_row_step = columns};
 }
 
-// The input with each channel repeated, so that it lies beside its results.
+// The input with each channel repeated, so that it is beside its results.
 template <class T>
 std::size_t widened_bytes(const WindowGeometry& g) {
   return g.group_out() == 1 ? 0 : channel_bytes<T>(g.in_size() / g.in_channels, g.out_channels);

@@ -62,7 +62,7 @@ std::size_t matmul_wide_scratch_bytes(std::int64_t, std::int64_t) {
   return 0;
 }
 
-// One row of b after the other, where it lies.
+// One row of b after the other, where it is.
 template <class T>
 void matmul_wide_row(const WideProduct& w, const T* a, T* y) {
   const T* b = static_cast<const T*>(w.b);

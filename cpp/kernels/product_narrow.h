@@ -1,4 +1,4 @@
-// Products with few columns, as convolutions to one channel have: where rows lie next to each other
+// Products with few columns, as convolutions to one channel have: where rows are next to each other
 // in A, as elements of one column would, the rows are the lanes of registers; columns would leave
 // most lanes empty. Each element is the same chain as in a tile.
 #pragma once
@@ -7,7 +7,7 @@
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 
-// From here on lanes of columns are no worse.
+// From here on lanes of columns are as good.
 inline constexpr std::int64_t kMostNarrowColumns = 4;
 
 // Registers of rows at a time: as many sums as a tile has.

@@ -252,7 +252,7 @@ class OneChannelGradient {
     }
   }
 
-  // Lane i stands at column `at` + i of the cotangent: where there is none, its old sum stays.
+  // Lane i is at column `at` + i of the cotangent: where there is none, its old sum stays.
   template <int kTaps>
   SAMEGRAD_INLINE void keep_unseen(std::int64_t at, const T* old,
                                    Vec<T> (&sum)[kLines][kTaps]) const {

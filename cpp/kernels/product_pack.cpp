@@ -67,7 +67,7 @@ void pack_panel_transposed(const T* b, std::int64_t rows, std::int64_t columns, 
 
 namespace {
 
-// A row of a panel by registers: to copy so many bytes would be a call. Rows lie pages apart, where
+// A row of a panel by registers: to copy so many bytes would be a call. Rows are pages apart, where
 // no processor looks for them, so those to come are fetched.
 template <class T>
 SAMEGRAD_INLINE void copy_row(const T* from, std::int64_t ldb, T* to) {
@@ -82,7 +82,7 @@ SAMEGRAD_INLINE void copy_row(const T* from, std::int64_t ldb, T* to) {
   }
 }
 
-// Row by row of b through some panels at a time: what is read lies together, and so few panels are
+// Row by row of b through some panels at a time: what is read is together, and so few panels are
 // written that they stay in the first cache's reach.
 template <class T>
 void pack_whole_panels(const T* b, std::int64_t rows, std::int64_t panels, std::int64_t ldb,

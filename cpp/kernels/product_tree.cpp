@@ -156,9 +156,9 @@ struct PackedProduct {
   const T *a, *b;
   const TreeStack<T>& stack;
   std::int64_t pieces;
-  std::int64_t rows_per_example, rows;  // of the contraction; as many lie between groups
+  std::int64_t rows_per_example, rows;  // of the contraction; as many are between groups
   std::int64_t m, n;
-  bool adds = false;                         // to the result, which lies at the bottom of the stack
+  bool adds = false;                         // to the result, which is at the bottom of the stack
   const PrefetchBlocks* prefetch = nullptr;  // as PackedTree has it
 };
 

@@ -93,7 +93,7 @@ struct TreeCursor {
 };
 
 // The sum of kExamples examples, which halving takes apart while compiling. kSingle: examples have
-// one row each, so that the length of a leaf is known, too.
+// one row each, so that the length of a leaf is known.
 template <class T, int kExamples, bool kSingle>
 SAMEGRAD_INLINE TreeTile<T> sum_examples(TreeCursor<T>& at, std::int64_t rows_per_example) {
   if constexpr (kExamples <= kLeafExamples) {
@@ -114,7 +114,7 @@ SAMEGRAD_INLINE TreeTile<T> sum_examples(TreeCursor<T>& at, std::int64_t rows_pe
   }
 }
 
-// What becomes of the sum of a piece: `joins` sums on the stack lie to its left, then it goes there
+// What becomes of the sum of a piece: `joins` sums on the stack are to its left, then it goes there
 // itself, or to the result.
 template <class T>
 struct Destination {

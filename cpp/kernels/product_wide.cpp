@@ -22,7 +22,7 @@ constexpr std::int64_t divide_up(std::int64_t n, std::int64_t by) {
   return (n + by - 1) / by;
 }
 
-// The size of blocks of nearly equal size, a multiple of `unit`, at most `most`, which is one too.
+// The size of blocks of nearly equal size, a multiple of `unit`, at most `most`.
 constexpr std::int64_t even_block(std::int64_t n, std::int64_t most, std::int64_t unit) {
   const std::int64_t blocks = std::max<std::int64_t>(1, divide_up(n, most));
   return divide_up(divide_up(n, blocks), unit) * unit;
@@ -42,7 +42,7 @@ struct WideBlocks {
       : depth(even_block(std::min(k, kContractionBlock), kBlockDepth, Vec<T>::kLanes)),
         columns(even_block(all_columns, kBlockColumns<T>, kPanelColumns<T>)),
         levels(chain_levels(k) - 1) {}
-  // A step of a whole number of pages would put all rows of a tile into the same few cache lines.
+  // A step of whole pages would put all rows of a tile into the same few cache lines.
   std::int64_t a_step() const { return depth + kLineElements<T>; }
   std::int64_t a_start() const { return depth * columns; }
   std::int64_t levels_start() const { return a_start() + kMostRows * a_step(); }
@@ -127,7 +127,7 @@ class WideBlock {
   }
 
   // The block of B that begins at this row of it, or where its rows have ended the first one for
-  // the next rows of A, or of the next columns; as they lie in memory.
+  // the next rows of A, or of the next columns; as they are in memory.
   PrefetchRows block_from(std::int64_t first) const {
     std::int64_t column = columns_.first, columns = columns_.count;
     if (first == wide_.k) {
@@ -150,7 +150,7 @@ class WideBlock {
     return divide_up(rows_.count, kTileRows) * divide_up(columns_.count, kPanelColumns<T>);
   }
 
-  // Rows of A that lie far apart are copied, for the sake of all panels that they pass.
+  // Rows of A that are far apart are copied, for the sake of all panels that they pass.
   void multiply_block(Range depth, int level, bool accumulate, const Epilogue& epilogue,
                       PrefetchRows* prefetch) const {
     Product<T> product;

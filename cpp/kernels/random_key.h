@@ -1,7 +1,7 @@
 // Keys that programs give themselves, and the numbers that they draw: those are kept for ever.
 //
 // Element e of row r is a function of (key, r, e). With E elements from the four words of each of
-// sixteen lanes (64 of float32, 32 of float64 and of whole numbers), it is part p = e % E / 16 of
+// sixteen lanes (64 of float32, 32 of float64 and of integers), it is part p = e % E / 16 of
 // what counter c = e / E * 16 + e % 16 of the row gives:
 //   w = Philox4x32-10({c % 2^32, (c >> 32) + (a << 16), r % 2^32, r >> 32}, {key[0], key[1]}), a =
 //   0.

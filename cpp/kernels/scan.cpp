@@ -6,7 +6,7 @@
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 namespace {
 
-// Of the scratch: the sums of the running block, what lies before it, and this by levels.
+// Of the scratch: the sums of the running block, what is before it, and this by levels.
 constexpr int kBlockRow = 0, kBeforeRow = 1, kLevelRow = 2;
 constexpr int kLevels = kScanRows - kLevelRow;
 
@@ -30,7 +30,7 @@ struct Prod {
   }
 };
 
-// What lies before the running block: whole blocks, whole blocks of blocks, … A level is one chain
+// What is before the running block: whole blocks, whole blocks of blocks, … A level is one chain
 // of at most kBlock of them.
 template <class T, class Op>
 class Before {

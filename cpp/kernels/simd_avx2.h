@@ -8,7 +8,7 @@
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 inline constexpr int kVectorBytes = 32;
 inline constexpr int kTileRows = 6;  // 12 accumulators, 2 columns of B and a value of A: 15 of 16
-// Sums that wait for their right half lie in the first cache: with few sums in registers at a time
+// Sums that wait for their right half are in the first cache: with few sums in registers at a time
 // each multiply-add would wait for the last one.
 inline constexpr int kTreeRows = 4;
 inline constexpr int kTreeVectors = 2;

@@ -1,4 +1,4 @@
-// Where there is neither a fused multiply-add nor a load of some lanes.
+// Fallbacks for instruction sets without fused multiply-add or masked loads.
 #pragma once
 
 #include "kernels/vector.h"

@@ -1,4 +1,4 @@
-// What the x86-64 variants share, behind their own instructions.
+// Operations that the x86-64 variants share, included after their own instructions.
 #pragma once
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {

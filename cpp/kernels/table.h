@@ -3,7 +3,7 @@
 // Every variant (variants.def) is a shared object of its own with one exported symbol,
 // samegrad_kernel_table(). What all functions promise, for each variant by itself: the value of an
 // output element depends on the values it is made of, never on how many other elements or rows
-// there are, where they lie in memory, how they are aligned, or on the thread.
+// there are, where they are in memory, how they are aligned, or on the thread.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +40,7 @@ using RowReduceKernel = void (*)(const void* x, void* y, std::int64_t rows, std:
 using ArgReduceKernel = void (*)(const void* x, std::int64_t* y, std::int64_t rows, std::int64_t n);
 // y[c] = x[0][c] then x[1][c], … folded in, row by row, in order, in blocks of kColumnBlock rows,
 // which are joined by halving; with accumulate, what y[c] held comes before the result. rows = 0
-// without accumulate gives the neutral element. n columns of rows that lie `stride` elements apart.
+// without accumulate gives the neutral element. n columns of rows that are `stride` elements apart.
 using ColumnReduceKernel = void (*)(const void* x, void* y, std::int64_t rows, std::int64_t n,
                                     std::int64_t stride, bool accumulate);
 // y[c] goes on as if x[0][c], x[1][c], … were further rows of its block.
@@ -54,7 +54,7 @@ struct ScanLines {
 };
 // Element k of a line becomes the sum (product) of elements 0 … k, exclusive: of those before it.
 // Products go on from element to element. Of sums, an element is counted in its block of
-// kColumnBlock, blocks in a block of blocks, …: what lies before each of these is added up first,
+// kColumnBlock, blocks in a block of blocks, …: what is before each of these is summed first,
 // so that the error stays bounded. What is behind an element changes nothing. x is not y.
 using ScanKernel = void (*)(const ScanLines& lines, const void* x, void* y, void* scratch);
 inline constexpr int kScanRows = 8;  // of `width` elements: what the scratch holds
@@ -68,7 +68,7 @@ struct Epilogue {
   Activation activation = Activation::kNone;
 };
 
-// Rows of one operand that lie behind each other, and where their results go.
+// Rows of one operand that are behind each other, and where their results go.
 struct RowPiece {
   const void* a;
   void* y;
@@ -90,8 +90,8 @@ struct WideProduct {
 // Columns of a product that are cut at multiples of this fill the panels of every variant.
 inline constexpr std::int64_t kWidestPanel = 128;
 
-// Products by the tree whose sums are added up one after the other, as those of the rounds of a
-// loop are: a stack, at whose bottom lies what they are added to. A share puts its sum onto it and
+// Products by the tree whose sums are added one after the other, as those of the rounds of a
+// loop are: a stack, at whose bottom is what they are added to. A share puts its sum onto it and
 // adds up the two topmost ones so many times: once, where it is added by itself; where the tree
 // goes on over shares (replicas), as often as right halves are complete with it.
 struct TreeShare {
@@ -171,7 +171,7 @@ struct ProductKernels {
   void (*conv2d)(const WindowGeometry& g, const void* x, const void* packed_filter, void* y,
                  const Epilogue* epilogue, void* scratch);
   // dx[in] of one example: for each input pixel, over the taps (kd, kh, kw) in order, a chain over
-  // the out channels that goes on from tap to tap. The filter is packed by its own function.
+  // the out channels that goes on over the taps. The filter is packed by its own function.
   std::size_t (*conv2d_input_grad_packed_bytes)(const WindowGeometry& g);
   void (*conv2d_input_grad_pack)(const WindowGeometry& g, const void* filter, void* packed);
   std::size_t (*conv2d_input_grad_scratch_bytes)(const WindowGeometry& g);

@@ -1,4 +1,4 @@
-// What the parts of one instruction-set variant offer to its table (kernels/variant.cpp).
+// Entry points of one instruction-set variant for its table (kernels/variant.cpp).
 //
 // The build compiles every kernel file once per row of variants.def with SAMEGRAD_ISA_NAMESPACE =
 // its suffix, so that no function of one variant has the name of another's.

@@ -41,7 +41,7 @@ struct Register<std::int64_t> {
   typedef std::int64_t Type __attribute__((vector_size(kVectorBytes)));
 };
 
-// Whether there are registers of T. Other whole numbers are computed one by one: the compiler
+// Whether there are registers of T. Other integers are computed one by one: the compiler
 // vectorises that, and their bits cannot depend on how.
 template <class T>
 inline constexpr bool kInRegisters =

@@ -1,4 +1,4 @@
-// The part of a pooling window that lies on the image.
+// The part of a pooling window that is on the image.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 
 struct WindowRange {
   std::int64_t first_row, end_row, first_column, end_column;  // of the window's own taps
-  std::int64_t first_pixel;                                   // where tap (0, 0) lies, or would
+  std::int64_t first_pixel;                                   // where tap (0, 0) is, or would
   std::int64_t size() const { return (end_row - first_row) * (end_column - first_column); }
 };
 
@@ -32,13 +32,13 @@ SAMEGRAD_INLINE void for_each_window(const WindowGeometry& g, F f) {
   }
 }
 
-// The pixel of the image below a tap of a window whose tap (0, 0) lies on `first_pixel`.
+// The pixel of the image below a tap of a window whose tap (0, 0) is on `first_pixel`.
 SAMEGRAD_INLINE std::int64_t pixel_of_tap(const WindowGeometry& g, std::int64_t first_pixel,
                                           std::int64_t row, std::int64_t column) {
   return first_pixel + row * g.dilation_height * g.in_width + column * g.dilation_width;
 }
 
-// f(pixel of the image, number of the tap) for the taps that lie on the image, in order.
+// f(pixel of the image, number of the tap) for the taps that are on the image, in order.
 template <class F>
 SAMEGRAD_INLINE void for_each_tap(const WindowGeometry& g, const WindowRange& w, F f) {
   for (std::int64_t row = w.first_row; row < w.end_row; ++row) {

@@ -1,4 +1,4 @@
-// Which taps of a window meet which pixels, along one axis.
+// Window geometry along one axis: the range of pixels that each tap of a window meets.
 //
 // Taps in the padding are skipped, not multiplied by zeros: an infinite weight outside the image
 // makes no NaN. Pixels with the same taps are handled together, as one range per axis.
@@ -15,15 +15,15 @@ namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 struct WindowAxis {
   std::int64_t in, out, window, stride, pad, dilation;
 
-  // Of two taps that reach the same pixel of the input from neighbouring outputs: how many taps lie
+  // Of two taps that reach the same pixel of the input from neighbouring outputs: how many taps are
   // between them, and how many outputs.
   std::int64_t tap_step() const { return stride / common(); }
   std::int64_t out_step() const { return dilation / common(); }
-  // Where tap k of output o lies on the input.
+  // Where tap k of output o is on the input.
   std::int64_t input_of(std::int64_t o, std::int64_t k) const {
     return o * stride - pad + k * dilation;
   }
-  // The output whose tap k lies on input pixel i.
+  // The output whose tap k is on input pixel i.
   std::int64_t output_of(std::int64_t i, std::int64_t k) const {
     return (i + pad - k * dilation) / stride;
   }
@@ -54,7 +54,7 @@ inline std::int64_t steps_up_to(std::int64_t x, std::int64_t step) {
   return step == 1 ? x : (x + step - 1) / step;
 }
 
-// Taps of output pixel o that lie on the input.
+// Taps of output pixel o that are on the input.
 inline Range taps_of_output(const WindowAxis& axis, std::int64_t o) {
   const std::int64_t start = o * axis.stride - axis.pad;
   const std::int64_t first = steps_up_to(-start, axis.dilation);
@@ -72,7 +72,7 @@ inline Range taps_of_input(const WindowAxis& axis, std::int64_t i) {
   return first < round && first <= last ? Range{first, (last - first) / step + 1} : Range{};
 }
 
-// Output pixels whose tap k lies on the input.
+// Output pixels whose tap k is on the input.
 inline Range outputs_of_tap(const WindowAxis& axis, std::int64_t k) {
   const std::int64_t place = axis.pad - k * axis.dilation;
   const std::int64_t first = steps_up_to(place, axis.stride);

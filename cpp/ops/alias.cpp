@@ -76,7 +76,7 @@ OpDef as_rows_row() {
   return op;
 }
 
-// A copy: what replicas have alike need not lie in memory of each.
+// A copy: what replicas have alike need not be in memory of each.
 OpDef of_trace_row() {
   OpDef op;
   op.name = "of_trace";

@@ -102,7 +102,7 @@ void run_pieces(ArgReduceKernel choice, const KernelArgs& args, std::int64_t beg
   }
 }
 
-// The best of the pieces' bests: the first of equals, as they lie in order.
+// The best of the pieces' bests: the first of equals, as they are in order.
 void choose_piece(ArgReduceKernel choice, const KernelArgs& args) {
   if (!args.state) return;
   const View& x = args.in[0];

@@ -1,5 +1,5 @@
 // One row of an array, at an index that a step computes: read, written, or alone among zeros. Loops
-// write and add such rows where the array lies (plan/row_writes.h).
+// write and add such rows where the array is (plan/row_writes.h).
 #include "ops/array_rows.h"
 
 #include <algorithm>

@@ -6,7 +6,7 @@
 
 namespace samegrad {
 
-// One integer; InvalidArgumentError unless it lies in [0, rows).
+// One integer; InvalidArgumentError unless it is in [0, rows).
 std::int64_t row_at(DType dtype, const void* index, std::int64_t rows);
 
 }  // namespace samegrad

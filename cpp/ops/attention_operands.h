@@ -1,4 +1,4 @@
-// What the kernels of attention.cpp read: heads, masks, and which weights are dropped.
+// Operands of the attention kernels: heads, masks and dropout.
 #pragma once
 
 #include <cstddef>

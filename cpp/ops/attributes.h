@@ -1,5 +1,5 @@
 // The attributes of the operations, by family. A struct that only its family reads or makes may
-// stand in the family's file instead.
+// are in the family's file instead.
 #pragma once
 
 #include "kernels/table.h"
@@ -177,7 +177,7 @@ struct SliceAttrs {
         required("begin", &SliceAttrs::begin,
                  "First index per axis; INT64_MIN or INT64_MAX: absent."),
         required("end", &SliceAttrs::end, "Index after the last; INT64_MIN or INT64_MAX: absent."),
-        required("strides", &SliceAttrs::strides, "Steps; negative ones walk backwards."));
+        required("strides", &SliceAttrs::strides, "Steps; negative ones reverse the order."));
   }
 };
 
@@ -185,7 +185,7 @@ struct ConcatAttrs {
   std::int64_t axis = 0;
 
   static constexpr auto fields() {
-    return std::tuple(required("axis", &ConcatAttrs::axis, "The axis along which they lie."));
+    return std::tuple(required("axis", &ConcatAttrs::axis, "Axis of the values."));
   }
 };
 
@@ -307,7 +307,7 @@ struct WindowAttrs {
         defaulted("padding", &WindowAttrs::padding,
                   "Rows and columns added around an image: top, bottom, left, right."),
         defaulted("dilations", &WindowAttrs::dilations,
-                  "Steps inside the window, from tap to tap: rows, columns."));
+                  "Dilation rates of the window: height, width."));
   }
 };
 
@@ -353,7 +353,7 @@ struct DrawAttrs {
   }
 };
 
-// Of a shape, or of the shape and examples of another value; floats, or whole numbers in a range.
+// Of a shape, or of the shape and examples of another value; floats, or integers in a range.
 template <bool kLike, bool kWhole>
 struct DrawRow : DrawAttrs {
   using Base = DrawAttrs;

@@ -10,7 +10,7 @@
 namespace samegrad {
 namespace {
 
-// What a row refuses as the second operand of whole numbers, which have no result for it.
+// What a row refuses as the second operand of integers, which have no result for it.
 enum class Refused { kNothing, kZero, kNegative };
 
 constexpr Refused refused_by(BinaryFn fn) {
@@ -25,9 +25,8 @@ void check_operand(const KernelArgs& args, const char* who) {
   for (std::int64_t i = 0; i < b.size(); ++i) {
     if (kRefused == Refused::kZero ? numbers[i] != 0 : numbers[i] >= 0) continue;
     fail(ErrorKind::kInvalidArgument, who,
-         kRefused == Refused::kZero
-             ? "whole numbers cannot be divided by 0: got 0 at "
-             : "whole numbers have no negative powers: got a power below 0 at ",
+         kRefused == Refused::kZero ? "integers cannot be divided by 0: got 0 at "
+                                    : "integers have no negative powers: got a power below 0 at ",
          place_of(args, b, i), "; divide floats, or replace these numbers first.");
   }
 }

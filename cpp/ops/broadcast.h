@@ -1,4 +1,4 @@
-// How an elementwise kernel walks operands of different shapes.
+// Broadcasting: the index arithmetic of elementwise kernels over operands of different shapes.
 #pragma once
 
 #include <array>

@@ -70,7 +70,7 @@ Inferred concat_rule(const InferArgs& args) {
   return aligned ? one_result(args, y) : Inferred{{y}, Locality::kWhole};
 }
 
-// Copies elements [begin, end) of the whole from the pieces that lie side by side in its rows, or
+// Copies elements [begin, end) of the whole from the pieces that are side by side in its rows, or
 // into them.
 void copy_pieces(const View& whole, std::span<const View> pieces, int axis, bool into_whole,
                  std::int64_t begin, std::int64_t end) {

@@ -27,7 +27,7 @@ inline const Graph& body(Regions regions) {
   return *regions.back();
 }
 
-// How many values the rounds of a node carry; none where it is no loop.
+// How many values the rounds of a node carry; none where it is not a loop.
 inline std::size_t carried_values(const Node& node) {
   const auto* rounds = node.attrs.get_if<RoundsAttrs>();
   return rounds ? std::size_t(rounds->variables) : 0;

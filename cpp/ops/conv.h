@@ -1,6 +1,5 @@
-// What convolutions are made of: shape rules and kernels of the rows in conv.cpp, which are the
-// same for two dimensions of space (images) and three (volumes), read from the rank of the
-// operands.
+// Convolutions: shape rules and kernels of the ops in conv.cpp, which are the same for two
+// dimensions of space (images) and three (volumes), read from the rank of the operands.
 //
 // Three functions, of images x, results y and a filter (space…, channels in of a group, channels
 // out), are closed under differentiation, as each is linear in both of its operands:
@@ -65,7 +64,7 @@ void conv_transpose_kernel(const KernelArgs& args);
 std::size_t conv_transpose_packed_bytes(std::span<const View> in, const Attrs& attrs);
 void conv_transpose_pack(std::span<const View> in, const Attrs& attrs, void* packed);
 
-// Over examples the fixed tree, over images that are no examples the same sum.
+// Over examples the fixed tree, over images that are not examples the same sum.
 TreeKernel conv_filter_tree();
 void conv_filter_grad_kernel(const KernelArgs& args);
 

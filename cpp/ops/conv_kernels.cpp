@@ -289,7 +289,7 @@ TreeKernel conv_filter_tree() {
   return kFilterTree;
 }
 
-// Images that are no examples: the same sum, each image for an example.
+// Images that are not examples: the same sum, each image for an example.
 void conv_filter_grad_kernel(const KernelArgs& args) {
   const View& sum = args.out[0];
   if (sum.size() == 0) return;

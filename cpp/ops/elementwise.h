@@ -1,4 +1,4 @@
-// What the expansions of kernels/unary.def and kernels/binary.def share.
+// Helpers that the expansions of kernels/unary.def and kernels/binary.def share.
 #pragma once
 
 #include "ops/expr.h"

@@ -19,7 +19,7 @@ class ExampleRows {
 
  private:
   struct Block {
-    int level;  // where it lies in the tree over the blocks of an example
+    int level;  // where it is in the tree over the blocks of an example
     int joins;  // right halves that are complete with it
   };
 

@@ -1,5 +1,5 @@
-// What an element costs in functions that are more than one instruction, in operations: it decides
-// what is worth a thread, and feeds predictions.
+// Cost of elementwise functions in operations per element: it decides what is worth a thread, and
+// feeds predictions.
 #pragma once
 
 #include "ir/op_def.h"

@@ -100,7 +100,7 @@ struct FusedCode {
   std::int64_t steps;
 };
 
-// Whether the result may lie in the operand's memory: it is written by one step, by which the
+// Whether the result may be in the operand's memory: it is written by one step, by which the
 // operand must have been read.
 bool fused_may_overwrite(const Node& node, std::size_t operand, std::size_t result);
 

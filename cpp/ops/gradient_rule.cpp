@@ -1,5 +1,5 @@
-// What the program says about derivatives. No kernel runs: passes drop the rules, as gradients have
-// been taken before.
+// Custom gradients: ops that carry the derivatives that user code defines. No kernel runs: passes
+// drop the rules, as gradients have been taken before.
 #include "ops/gradient_rule.h"
 
 #include "ops/families.h"

@@ -148,7 +148,7 @@ OpDef segment_sum_row() {
 
 // ---- nonzero_rows ----
 
-// Where examples lie on another axis, a row has something of all of them.
+// Where examples are on another axis, a row has something of all of them.
 Inferred nonzero_rows_rule(const InferArgs& args) {
   ValueType y = args.in[0];
   y.dtype = DType::kBool;

@@ -33,7 +33,7 @@ void gather(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = first; i < last; ++i, y += bytes) {
       if (i + kAhead < last) {
         const auto later = std::int64_t(indices[i + kAhead]);
-        // Rows lie anywhere in a table, where no processor looks for them.
+        // Rows are anywhere in a table, where no processor looks for them.
         if (later >= 0 && later < size) prefetch_bytes(x + later * bytes, bytes, 1 << 10);
       }
       const std::int64_t index = index_at<I>("gather", args, args.in[1], i, size);

@@ -1,4 +1,4 @@
-// What the rows of index.cpp run.
+// Kernels of index.cpp.
 #pragma once
 
 #include <string_view>
@@ -19,7 +19,7 @@ inline int axis_along(const Attrs& attrs, const Shape& shape) {
 [[noreturn]] void fail_index(std::string_view who, const KernelArgs& args, const View& indices,
                              std::int64_t value, std::int64_t flat, std::int64_t size);
 
-// The index at a flat position of an operand of integers; InvalidArgumentError unless it lies in
+// The index at a flat position of an operand of integers; InvalidArgumentError unless it is in
 // [0, size).
 template <class I>
 std::int64_t index_at(std::string_view who, const KernelArgs& args, const View& indices,

@@ -1,9 +1,9 @@
-// What elementwise operations make of values of which something is known: that all elements are one
-// number, or that each is, to the bit, what another value has in its place. So it is found out
-// which updates leave a variable as it is where the gradient is zero, whatever the optimizer: w - 0
-// is w, also if w is -0, infinite or not a number; w + 0 is not, as -0 becomes 0. A number that is
-// not known yet counts as one that changes nothing where it is added, or as the condition that lets
-// a value be: whether it is shows when it is known.
+// Constant propagation for elementwise ops: a value is unknown, a splat of one scalar, or bitwise
+// equal to another value. So it is found out which updates leave a variable as it is where the
+// gradient is zero, whatever the optimizer: w - 0 is w, also if w is -0, infinite or not a number;
+// w + 0 is not, as -0 becomes 0. A number that is not known yet counts as one that changes nothing
+// where it is added, or as the condition that lets a value be: whether it is shows when it is
+// known.
 #pragma once
 
 #include <array>

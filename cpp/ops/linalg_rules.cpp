@@ -1,4 +1,4 @@
-// What rules and derivatives of matrices share.
+// Helpers that shape rules and derivatives of matrix ops share.
 #include "ops/linalg.h"
 #include "ops/rules.h"
 

@@ -256,7 +256,7 @@ Expr part(Expr x, int axis, std::int64_t begin, std::int64_t end) {
   return call("slice", x, attrs);
 }
 
-// Mathias, "A chain rule for matrix functions and applications", 1996: it stands in the corner of
+// Mathias, "A chain rule for matrix functions and applications", 1996: it is in the corner of
 // the exponential of [aᵀ ct; 0 aᵀ].
 Values exponential_vjp(const VjpArgs& v) {
   const Expr ct(v.b, v.ct[0]), back = turned(Expr(v.b, v.in[0]));

@@ -86,7 +86,7 @@ class PackedProduct {
   void run(const ParallelFor* parallel) {
     if (!is_worth_threads(parallel, rows_ * c_.k * c_.n)) return multiply({0, c_.n}, 0, 1);
     const std::int64_t wanted = thresholds().parts_per_thread * parallel->threads();
-    // Only panels lie one after the other.
+    // Only panels are one after the other.
     const std::int64_t panels = c_.in_panels ? (c_.n + kWidestPanel - 1) / kWidestPanel : 1;
     const std::int64_t width =
         (panels + wanted - 1) / wanted * (c_.in_panels ? kWidestPanel : c_.n);

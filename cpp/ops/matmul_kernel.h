@@ -1,4 +1,4 @@
-// What the rows of matmul.cpp run.
+// Kernels of matmul.cpp.
 #pragma once
 
 #include "ir/op_def.h"

@@ -189,7 +189,7 @@ void pack_once(TreeProduct& p, const KernelArgs& args) {
 
 }  // namespace
 
-// Blocks are whole tiles of every variant, and lie in one matrix of the result or hold whole ones.
+// Blocks are whole tiles of every variant, and are in one matrix of the result or hold whole ones.
 StateShape product_state(std::span<const View> in, const Attrs&, const View& result) {
   StateShape state = state_of_result(result);
   const Shape& y = result.shape;
@@ -247,7 +247,7 @@ std::size_t product_fold_bytes(const FoldArgs& args) {
   const std::int64_t rows = std::max(thresholds().product_subtree_rows, kLeafExamples);
   const ProductKernels& product = kernels().product(dtype);
   const auto levels = std::size_t(tree_levels(args.examples, 1));
-  // Without packed subtrees, an example of a long leaf takes a state, too.
+  // Without packed subtrees, an example of a long leaf takes a state.
   if (product.matmul_tree == nullptr) return (levels + 1) * half;
   return product.tree_packed_bytes(rows, block.rows, false) +
          product.tree_packed_bytes(rows, block.columns, true) +

@@ -1,9 +1,9 @@
 // Decompositions of one matrix at a time, by Eigen, which only matrices_*.cpp include.
 //
-// Matrices are float64 and row-major, and lie at aligned addresses: what Eigen does then depends on
+// Matrices are float64 and row-major, and are at aligned addresses: what Eigen does then depends on
 // their sizes and numbers alone. float32 is computed in float64 and rounded once. Eigen cuts
-// products into blocks by the sizes of caches; these are constants here, as a block is an order of
-// addition.
+// products into blocks by the sizes of caches; these are constants here, as a block is a reduction
+// order.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What the files of the movement family share.
+// Helpers of the movement ops (reshape, transpose, slice, concat, …).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What the rows of order.cpp run.
+// Kernels of order.cpp: sorting and top-k.
 #pragma once
 
 #include "ir/op_def.h"

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::size_t kMostViews = 8;
 
-// By elements, where the views lie alike.
+// By elements, where the views are alike.
 bool lies_flat(std::span<const View> in, const View& y) {
   return std::ranges::all_of(in,
                              [&](const View& x) { return x.size() == y.size() || x.size() == 1; });

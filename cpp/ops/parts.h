@@ -1,4 +1,4 @@
-// How rows of the table say what threads may share (Parts in ir/op_def.h).
+// Parallel partitions of kernels: the units of work that threads may divide (Parts in ir/op_def.h).
 #pragma once
 
 #include <algorithm>
@@ -43,7 +43,7 @@ View rows_of(const View& view, std::int64_t begin, std::int64_t end);
 
 // ---- kernels that are called with views of parts ----
 
-// By elements where all operands lie alike or are numbers, else by rows of axis 0; 1: neither.
+// By elements where all operands are alike or are numbers, else by rows of axis 0; 1: neither.
 std::int64_t count_of_elementwise(const CostArgs& args);
 // By rows of axis 0 unless that is the only one.
 std::int64_t count_along_last_axis(const CostArgs& args);

@@ -1,4 +1,4 @@
-// Special functions and whole numbers by their bits: a function of the operands' elements in the
+// Special functions and integers by their bits: a function of the operands' elements in the
 // same place. Operands have one shape; Python broadcasts them. No other loop is joined with these.
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// Where what a step prints goes.
+// Output of print ops during a step.
 #pragma once
 
 namespace samegrad {

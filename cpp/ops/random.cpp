@@ -143,7 +143,7 @@ Inferred like_rule(const InferArgs& args) {
 }
 
 // Rows are those of the example axis, numbered over all replicas; where it is not the first, what
-// lies before it is drawn with it.
+// is before it is drawn with it.
 std::int64_t rows_of_like(const CostArgs& args) {
   const bool turned = args.out[0].shape.rank() > 0 && args.in.back().example_axis > 0;
   return turned ? 1 : rows_of_result(args);

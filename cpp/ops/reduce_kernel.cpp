@@ -51,7 +51,7 @@ struct Reduction {
   const char* example(std::int64_t i) const { return x + i * example_size * item(); }
 };
 
-// Examples that lie on another axis are brought to the front: the same tree for the same examples.
+// Examples that are on another axis are brought to the front: the same tree for the same examples.
 View with_examples_first(const View& x, std::uint32_t& mask, Scratch& scratch) {
   const int axis = x.example_axis;
   View front = x;

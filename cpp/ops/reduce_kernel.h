@@ -1,4 +1,4 @@
-// How the elements of a reduction are put together, in which order.
+// Reductions of elements, in the fixed reduction order.
 #pragma once
 
 #include "ops/parts.h"
@@ -26,7 +26,7 @@ struct AxisGroups {
 // Groups are reduced from the innermost outwards: the last one of all by lanes (row_reduce), others
 // in order (column_reduce).
 struct ReducePass {
-  Lines lines;  // of the groups before the pass; results lie at [outer][columns]
+  Lines lines;  // of the groups before the pass; results are at [outer][columns]
   bool by_lanes = false, reduces = false;
   AxisGroups rest;  // behind it
 };

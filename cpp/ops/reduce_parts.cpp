@@ -1,5 +1,5 @@
-// How threads share a reduction: by results, or, where these are few, by the subtrees of the order
-// in which a result is put together.
+// Parallel partition of a reduction: by results, or, if these are few, by the subtrees of the
+// reduction order of a result.
 #include <cstring>
 
 #include "base/order.h"
@@ -65,7 +65,7 @@ void reduce_subtrees(ReduceFn fn, const SharedPass& shared, const View& x, std::
   }
 }
 
-// Joins neighbours, level by level; the results come to lie where a state without subtrees has
+// Joins neighbours, level by level; the results come to be where a state without subtrees has
 // them.
 void join_subtrees(ReduceFn fn, const SharedPass& shared, DType dtype, std::byte* state) {
   const Lines& lines = shared.pass.lines;

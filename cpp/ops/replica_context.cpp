@@ -29,7 +29,7 @@ Inferred size_rule(const InferArgs& args) {
                 " has another size on each replica: all-reduce what size_of gives.");
   }
   Inferred inferred = int64_scalar(args);
-  // A count of examples on another axis is no sum over the examples: each replica has its own.
+  // A count of examples on another axis is not a sum over the examples: each replica has its own.
   for (int axis = 0; axis < x.shape.rank(); ++axis) {
     if ((mask >> axis & 1u) && differs_between_replicas(args.symbols, x.shape[axis])) {
       return inferred;

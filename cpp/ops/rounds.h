@@ -47,7 +47,7 @@ inline ValueType entry_type(const ValueType& array) {
   if (array.batched()) --type.batch.axis;
   return type;
 }
-// Rows of each replica's examples stay what they are; what has no examples is no part of a sum.
+// Rows of each replica's examples stay what they are; what has no examples is not a part of a sum.
 inline Placement entry_placement(const ValueType& type, Placement placement) {
   return type.batched() || placement == Placement::kReplicated ? placement : Placement::kOwn;
 }

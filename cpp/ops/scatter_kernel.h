@@ -1,4 +1,4 @@
-// What the rows of scatter.cpp run.
+// Kernels of scatter.cpp.
 #pragma once
 
 #include "ir/op_def.h"

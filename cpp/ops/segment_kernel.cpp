@@ -13,7 +13,7 @@ namespace {
 // the tree over the dense result is the tree over the rows that are there.
 class SortedSegments : public Places {
  public:
-  // `examples` of them lie on an axis of the indices.
+  // `examples` of them are on an axis of the indices.
   template <class I>
   static SortedSegments of(const KernelArgs& args, std::int64_t size, int axis,
                            std::int64_t examples) {
@@ -93,7 +93,7 @@ struct OpenSegments {
   void (*add)(const void* sum, const LeafArgs& args, bool subtree);
 };
 
-// The examples lie on an axis of the indices.
+// The examples are on an axis of the indices.
 template <class T>
 const OpenSegments* open_segments_of(const KernelArgs& args, int example_axis,
                                      std::int64_t examples) {
@@ -140,7 +140,7 @@ void by_rows(const KernelArgs& args, std::int64_t rows, std::size_t bytes, const
 
 }  // namespace
 
-// Indices that are no examples are summed as if the rows of their first axis were.
+// Indices that are not examples are summed as if the rows of their first axis were.
 void segment_sum_kernel(const KernelArgs& args) {
   const View& y = args.out[0];
   const View& indices = args.in[1];

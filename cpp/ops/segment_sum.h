@@ -96,7 +96,7 @@ struct SegmentSum {
 
   // The node of the tree over the examples [begin, end), which the places belong to: at least one.
   void sum(std::int64_t begin, std::int64_t end, const Range& range, T* y, Scratch& scratch) const {
-    // Two numbers have one sum, wherever their paths part, and whole numbers have one in any order.
+    // Two numbers have one sum, wherever their paths part, and integers have one in any order.
     if (!is_floating(kDTypeOf<T>) || range.end - range.begin <= 2) {
       std::fill_n(y, width, T(0));
       return chain(range, y);

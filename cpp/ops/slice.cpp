@@ -184,11 +184,11 @@ Move slicing(const CostArgs& args) {
   return move;
 }
 
-// Which of a slice's elements along axis 0, counted in its order, lie in the rows [begin, end) of
+// Which of a slice's elements along axis 0, counted in its order, are in the rows [begin, end) of
 // the whole.
 SliceRange part_in_rows(const SliceRange& all, std::int64_t begin, std::int64_t end) {
   const bool forwards = all.step > 0;
-  // How many come before those that lie from the row on (in the slice's direction).
+  // How many come before those that are from the row on (in the slice's direction).
   const auto before = [&](std::int64_t row) {
     const std::int64_t distance = forwards ? row - 1 - all.begin : all.begin - row;
     return distance < 0 ? 0 : std::min(all.count, distance / std::abs(all.step) + 1);
@@ -197,7 +197,7 @@ SliceRange part_in_rows(const SliceRange& all, std::int64_t begin, std::int64_t 
   return {.begin = first, .step = 1, .count = before(forwards ? end : begin) - first};
 }
 
-// Rows of the whole: zeros, and the elements of the slice that lie there.
+// Rows of the whole: zeros, and the elements of the slice that are there.
 void run_slice_grad(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
   const View &ct = args.in[0], &x = args.out[0];
   const int rank = x.shape.rank();

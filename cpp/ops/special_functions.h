@@ -5,7 +5,7 @@
 namespace samegrad::special {
 
 double log_gamma(double x);            // log |Γ(x)|
-double digamma(double x);              // its derivative; NaN at 0 and negative whole numbers
+double digamma(double x);              // its derivative; NaN at 0 and negative integers
 double zeta(double s, double q);       // Σ 1 / (q + k)^s, of Hurwitz
 double polygamma(double n, double x);  // the n-th derivative of digamma
 double erfc(double x);                 // 1 - erf(x)

@@ -1,4 +1,4 @@
-// What tree reductions of the table share.
+// Helpers of the ops that are tree reductions.
 #pragma once
 
 #include "kernels/elementwise_fn.h"

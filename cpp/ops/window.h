@@ -1,4 +1,4 @@
-// What convolution and pooling share: windows that slide over images, NHWC.
+// Sliding windows of convolution and pooling, over images in NHWC.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ void check_ints(const InferArgs& args, const char* name, const Ints& values, std
 void check_window_attrs(const InferArgs& args, int dimensions = 2);
 
 // ValueError unless the operand has the axes (images, rows, columns, channels), with a depth before
-// the rows where there are three dimensions, and its examples, if any, lie on axis 0.
+// the rows where there are three dimensions, and its examples, if any, are on axis 0.
 void check_images(const InferArgs& args, int operand, int dimensions = 2);
 // Names of those axes, for messages.
 const char* axes_of_images(int dimensions);

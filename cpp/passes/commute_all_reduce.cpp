@@ -1,8 +1,8 @@
 // all_reduce(f(sums)) becomes f(all_reduce(sums)) for a linear f whose coefficients are equal on
 // all replicas. On the right stands, to the bit, what one device computes of its sums; on the left
-// f rounds each replica's part, and the sum of two trees is no tree. The shares of a replicated
+// f rounds each replica's part, and the sum of two trees is not a tree. The shares of a replicated
 // value (a regulariser's) add up to the value itself, which is therefore added once, behind the
-// all-reduce. A replicated value that is no share is taken as often as there are replicas.
+// all-reduce. A replicated value that is not a share is taken as often as there are replicas.
 #include "passes/commute_all_reduce.h"
 
 #include <algorithm>
@@ -52,7 +52,7 @@ struct Layout {
       operand = replay->entries.size();
     }
     outer_argument = argument + carried;
-    // The condition of branches is no argument of theirs.
+    // The condition of branches is not an argument of theirs.
     outer_operand = node.attrs.get_if<CondAttrs>() ? 1 : operand + carried;
   }
 

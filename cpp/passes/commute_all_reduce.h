@@ -1,4 +1,4 @@
-// The rewrite that the bits of replicas stand on: no option switches it off.
+// The rewrite that the bits of replicas depend on: no option switches it off.
 #pragma once
 
 #include "ir/graph.h"
@@ -6,7 +6,7 @@
 namespace samegrad {
 
 // An all-reduce of a linear function of sums becomes the function of their all-reduces, in branches
-// and rounds too.
+// and rounds.
 Graph commute_all_reduce(Graph graph);
 
 }  // namespace samegrad

@@ -1,5 +1,4 @@
-// What the traces for different counts compute each for itself: a branch of which each replica runs
-// that of its trace.
+// Guarded variants: a branch per trace, of which each replica runs that of its example count.
 #pragma once
 
 #include <functional>

@@ -1,6 +1,6 @@
-// Who asks a value for nothing but its type asks another one of the same type, so that nothing is
-// computed or stored for it: of an elementwise result an operand, and of what nobody reads
-// something that is there anyway.
+// Type-only operands: a node that uses only the type of an operand reads another value of the same
+// type, so that the original need not be computed or stored: an operand of an elementwise value,
+// or, for values without other readers, one that exists anyway.
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
@@ -41,7 +41,7 @@ class TypeSources {
   }
 
  private:
-  // Of operands alike the one that the fewest nodes lie before: a loop that the asking node's
+  // Of operands alike the one that the fewest nodes are before: a loop that the asking node's
   // readers are in could not take in the others, as the way from one to the other leads through
   // that node.
   Value first_of_elementwise(Value value) const {

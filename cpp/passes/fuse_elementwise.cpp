@@ -122,7 +122,7 @@ class Fusion {
     }
   }
 
-  // What stands at the index and elsewhere, as operands.
+  // What is at the index and elsewhere, as operands.
   void add_numbers_of_one_hot(std::size_t step) {
     const auto& attrs = node_of(step).attrs.as<OneHotAttrs>();
     for (const Number& number : {attrs.on, attrs.off}) {
@@ -247,7 +247,7 @@ void emit_group(Rewriter& rewrite, const FusionGroups& groups, const PerValue<in
   }
 }
 
-// How many nodes read a value, each counted once; outputs and writes too.
+// How many nodes read a value, each counted once; outputs and writes.
 PerValue<int> count_readers(const Graph& graph) {
   PerValue<int> readers(graph.values.size(), 0);
   for (const Node& node : graph.nodes) {

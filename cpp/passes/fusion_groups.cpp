@@ -135,7 +135,7 @@ bool FusionGroups::fits(GroupId group, GroupId other, const RowSpace& space) con
   return true;
 }
 
-// The same from the other end, if only a few groups lie before `to`.
+// The same from the other end, if only a few groups are before `to`.
 std::optional<bool> FusionGroups::has_detour_before(GroupId from, GroupId to) {
   constexpr std::size_t kFewGroups = 32;
   ++search_;

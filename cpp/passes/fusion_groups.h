@@ -1,4 +1,4 @@
-// Which nodes become one fused loop.
+// Fusion groups: the sets of nodes that become one fused loop.
 #pragma once
 
 #include <optional>
@@ -34,7 +34,7 @@ class FusionGroups {
   bool would_create_cycle(GroupId from, GroupId to, NodeId last);
   std::optional<bool> has_detour_before(GroupId from, GroupId to);
   void number_forest();
-  // Whether one node hangs below the other in the forest; a node that does not may be reached, too.
+  // Whether one node hangs below the other in the forest; a node that does not may be reached.
   bool is_below(NodeId node, NodeId above) const {
     return place_[above] <= place_[node] && place_[node] < place_[above] + below_[above];
   }

@@ -358,7 +358,7 @@ class Join {
     Node node = mapped_anchor(0, place);
     const bool loop = node.attrs.get_if<WhileAttrs>() != nullptr;
     if (!loop && !node.attrs.get_if<CondAttrs>()) fail_inside(node);
-    const std::size_t own = loop ? inputs.size() : 0;  // arguments that are no captures
+    const std::size_t own = loop ? inputs.size() : 0;  // arguments that are not captures
     const std::vector<int> captured = captures_of(place);
     for (int number : captured) inputs.push_back(given(number));
     std::vector<Placement> placements;

@@ -11,7 +11,7 @@ PerNode<int> loop_stages(const Graph& graph);
 
 struct StagedGraph {
   Graph graph;
-  PerNode<int> stage;  // what is made again has that of its readers
+  PerNode<int> stage;  // what is rematerialized has that of its readers
 };
 
 // A loop writes what a later one reads, and both through memory. Where the later one could make it

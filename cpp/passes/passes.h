@@ -18,7 +18,7 @@ struct PassOptions {
   bool operator==(const PassOptions&) const = default;
 };
 
-// Elements of 16 bits are no numbers to compute with: each operation that computes gets them as
+// Elements of 16 bits are not numbers to compute with: each operation that computes gets them as
 // float32, and its result is rounded. So a sum over examples, or over replicas, is one of float32
 // until its root. Not an option: there are no kernels for them.
 Graph widen(Graph graph);

@@ -1,4 +1,4 @@
-// What all passes need: copy a graph node by node, putting other values in some places.
+// Rewriter: copies a graph node by node and replaces values, for all passes.
 #pragma once
 
 #include <vector>

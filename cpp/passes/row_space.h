@@ -1,5 +1,5 @@
-// What a fused loop goes through: elements, or rows along the last axes, and what each value is to
-// them.
+// Iteration space of a fused loop: elements, or rows along the last axes, and the broadcast kind of
+// each value.
 #pragma once
 
 #include <optional>

@@ -176,7 +176,7 @@ class LengthSetter {
     if (!is_symbolic(dim) || std::size_t(dim - kSymbols) >= from_.symbols.size()) return dim;
     const int symbol = int(dim - kSymbols);
     const Symbol& known = from_.symbols[std::size_t(symbol)];
-    // A number of examples is no size.
+    // A number of examples is not a size.
     if (known.kind == Symbol::Kind::kSize && known.size.number()) return kSymbols + count(symbol);
     return dim_of(to_.symbols, size_of_old(symbol));
   }

@@ -10,7 +10,7 @@ namespace samegrad {
 // Whether sizes of arguments are lengths (Symbol::Kind::kLength).
 bool has_lengths(const Graph& graph);
 
-// The program that a trace with these lengths would have been: numbers stand in types and
+// The program that a trace with these lengths would have been: numbers replace them in types and
 // attributes, and each node is what its row's rule makes of it. `lengths`: by symbol of the graph,
 // those of other kinds are ignored; what the trace took for granted of lengths (holds_for) must be
 // true of them. ValueError where an operation is not possible with the lengths.

@@ -1,5 +1,6 @@
-// What the tree adds up for each example by itself becomes a node, with the tree's bits: the rows
-// of an example are reduced by the same kernel either way (ops/reduce_kernel.cpp).
+// Split reductions: the sum over the elements of each example becomes a node of its own, bitwise
+// identical to the tree: the rows of an example are reduced by the same kernel either way
+// (ops/reduce_kernel.cpp).
 #include <algorithm>
 
 #include "base/thresholds.h"

@@ -1,4 +1,4 @@
-// A pass that is no option: it only says what the runtime carries out faster.
+// A pass that is not an option: it only says what the runtime carries out faster.
 #pragma once
 
 #include <optional>

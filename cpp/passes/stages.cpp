@@ -68,7 +68,7 @@ class Stages {
            graph_.nodes[producer].locality == Locality::kExample;
   }
 
-  // How many stages lie between a producer and its reader at least.
+  // How many stages are between a producer and its reader at least.
   int distance(NodeId producer, NodeId reader) const {
     if (!in_loop_[producer]) return in_loop_[reader] ? 1 : 0;
     if (!in_loop_[reader]) return 1;

@@ -1,4 +1,4 @@
-// Where the nodes of a graph run: inside which of the loops over the examples, or between which.
+// Loop scheduling: assigns each node of a graph to a loop over the examples, or between two loops.
 #pragma once
 
 #include <compare>

@@ -1,4 +1,4 @@
-// Which memory each step of a plan reads and writes, and what becomes of the variables by it.
+// Buffers: the memory that each step of a plan reads and writes, and its effect on variables.
 #pragma once
 
 #include <vector>

@@ -146,7 +146,7 @@ void compile_bodies(Plan& plan, const PlanOptions& options) {
   }
 }
 
-// What only shows bytes in another shape is no step: who reads it reads its root.
+// What only shows bytes in another shape is not a step: who reads it reads its root.
 void leave_out_views(Plan& plan) {
   IndexedVector<StepId, PlanStep> steps;
   for (PlanStep& step : plan.steps) {

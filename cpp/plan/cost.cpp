@@ -29,7 +29,7 @@ std::int64_t row_bytes(const Graph& graph, const Node& node) {
   return bytes;
 }
 
-// Whether the run has memory for the value: it is no argument, variable or constant.
+// Whether the run has memory for the value: it is not an argument, variable or constant.
 bool is_made(const Graph& graph, Value value) {
   const Node* node = graph.producer(value);
   while (node && node->op->has(kAliases)) node = graph.producer(node->inputs[0]);

@@ -1,4 +1,4 @@
-// What decides among plans of equal bits, and what steps are predicted to take.
+// Cost model: chooses among plans of equal bits, and predicts the time of steps.
 #pragma once
 
 #include <array>

@@ -116,20 +116,22 @@ void print_machine(std::ostringstream& out, const RunStatistics& statistics) {
   out << "\n";
 }
 
-// Promise of the tree: said where it holds, and why where it does not.
+// Whether replicas give the bits of one device, under which condition, or else the operations that
+// change them.
 void print_bits(std::ostringstream& out, const Graph& program, const Plan& plan) {
+  out << "bitwise identical to one replica: ";
   if (plan.graph.replicas == 1) {
-    out << "bits: the reference that replicas are compared with\n";
+    out << "yes, this is one replica\n";
     return;
   }
   const std::vector<std::string> reasons = replica_dependences(program, plan.graph);
   if (reasons.empty()) {
-    out << "bits: those of one replica, if all shares are equal and have at least 3 examples, or "
-           "are made with split='balanced'"
-        << (plan.graph.replicas == 2 ? ", or any with at least 3\n" : "\n");
+    out << "yes, if all replicas have the same number of examples (at least 3), or with "
+           "split='balanced'"
+        << (plan.graph.replicas == 2 ? ", or if both have at least 3 examples\n" : "\n");
     return;
   }
-  out << "bits: may differ from those of one replica (by rounding, or more where this is meant):\n";
+  out << "no:\n";
   for (const std::string& reason : reasons) out << "  - " << reason << "\n";
 }
 

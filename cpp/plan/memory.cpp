@@ -60,7 +60,7 @@ class LifeFinder {
     life.last = std::max(life.last, step);
   }
 
-  // The results of an elementwise node may lie where operands lay whose last step this is.
+  // The results of an elementwise node may be where operands lay whose last step this is.
   void donate(NodeId index, StepId step) {
     const Node& node = plan_.graph.nodes[index];
     if (!node.op->has(kElementwise)) return;
@@ -83,7 +83,7 @@ class LifeFinder {
     }
   }
 
-  // Whether a result has the elements of the operand and may lie on it, however often it is read.
+  // Whether a result has the elements of the operand and may be on it, however often it is read.
   bool fits(const Node& node, std::size_t operand, std::size_t result) const {
     const Value from = node.inputs[operand], to = node.outputs[result];
     const ValueType &a = plan_.graph.type(from), &b = plan_.graph.type(to);

@@ -1,4 +1,5 @@
-// Which steps need the memory of a value, and where values lie that are not needed together.
+// Liveness and buffer assignment: the steps that need the memory of a value, and its offset in the
+// arena.
 #pragma once
 
 #include <span>
@@ -8,7 +9,7 @@
 
 namespace samegrad {
 
-// Of every value that lies in a run's arena, by the buffers that the steps declare; those of others
+// Of every value that is in a run's arena, by the buffers that the steps declare; those of others
 // are empty. A whole elementwise operation may give its result the memory of an operand that
 // nobody reads afterwards.
 PerValue<Life> find_lives(const Plan& plan);

@@ -34,7 +34,7 @@ enum class Storage : std::uint8_t {
 };
 
 // A loop over the examples of each replica: every node is run for one tile of examples after the
-// other, so what lies between the nodes stays in cache.
+// other, so what is between the nodes stays in cache.
 struct Loop {
   std::vector<NodeId> nodes;
   int symbol = 0;
@@ -142,7 +142,7 @@ struct PlanStep {
 // The steps between which a value needs memory of the run's arena.
 struct Life {
   StepId first, last;
-  Value home;  // whose memory it is; kNoValue: it lies elsewhere, or is used by nobody
+  Value home;  // whose memory it is; kNoValue: it is elsewhere, or is used by nobody
 };
 
 // How a write of the graph reaches its variable.
@@ -185,7 +185,7 @@ struct Plan {
   std::int64_t loop_weights = 0, kept_weights = 0;
   // Of control nodes: the plans of the graphs among their attributes, in that order.
   std::map<NodeId, std::vector<Plan>> bodies;
-  // Of loops: what their rounds write where it lies.
+  // Of loops: what their rounds write where it is.
   std::map<NodeId, std::vector<RowWrite>> row_writes;
   bool has_random = false;
 };

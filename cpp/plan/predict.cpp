@@ -1,4 +1,4 @@
-// What steps are predicted to take: a roofline.
+// Predicted time of steps: a roofline.
 #include <algorithm>
 
 #include "base/machine.h"

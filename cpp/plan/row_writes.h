@@ -1,5 +1,5 @@
-// Which variables of a loop its rounds change by single rows, so that these can be written where
-// the variable lies: a round then costs what it writes, however large the variable is.
+// In-place row writes: finds the loop variables that iterations change by single rows. Such an
+// iteration costs the rows it writes, however large the variable is.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// How long the sums of steps may be on their way between processes.
+// Asynchronous all-reduces between processes: finds the step before which each one must be done.
 #include <algorithm>
 
 #include "plan/buffers.h"
@@ -10,7 +10,7 @@ bool is_exchange(const Plan& plan, NodeId node) {
   return plan.graph.nodes[node].op->exchange != nullptr;
 }
 
-// Whether the step has messages that are no sums of this plan.
+// Whether the step has messages that are not sums of this plan.
 bool has_messages(const Plan& plan, const PlanStep& step) {
   switch (step.kind) {
     case PlanStep::Kind::kNode:

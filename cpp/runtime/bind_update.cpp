@@ -1,4 +1,4 @@
-// What an update block by block needs: its reductions, and scratch.
+// Bindings of a blockwise update: its reductions and scratch.
 #include <algorithm>
 #include <numeric>
 

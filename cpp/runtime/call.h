@@ -1,4 +1,4 @@
-// What one step is given.
+// Inputs of one execution of a plan.
 #pragma once
 
 #include <cstdint>
@@ -56,7 +56,7 @@ struct Call {
   // Of a branch or round: the replicas that go this way; empty: all. What differs between replicas
   // is not computed for the others: it might be an error there.
   std::vector<bool> active = {};
-  // Nothing is written: variables keep their values, and the memory that they lie in.
+  // Nothing is written: variables keep their values, and the memory that they are in.
   bool dry = false;
   std::vector<double>* seconds = nullptr;  // where each step adds what it took; null: no clock
   // The caller sees to it that nobody else uses the variables.

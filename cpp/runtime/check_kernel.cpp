@@ -207,7 +207,7 @@ void KernelCheck::run_cut(Results& results, std::int64_t cut) const {
   if (op.parts.finish) op.parts.finish(all(at));
 }
 
-// Operands are unchanged, but for those that a result lies on.
+// Operands are unchanged, but for those that a result is on.
 void KernelCheck::check_operands(std::span<const View> results) const {
   for (std::size_t k = 0; k < operands_.size(); ++k) {
     const View& in = args_.in[k];
@@ -224,7 +224,7 @@ void KernelCheck::compare() const {
   for (std::size_t k = 0; k < args_.out.size(); ++k) {
     const std::int64_t at = first_difference(expected_->views[k], args_.out[k]);
     SG_ASSERT(at < 0, node_.op->name, ": element ", at, " of result ", k,
-              " differs where the engine cuts the call, or lets results lie on operands");
+              " differs where the engine cuts the call, or lets results alias operands");
   }
 }
 

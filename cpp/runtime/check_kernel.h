@@ -17,7 +17,7 @@ class KernelCheck {
   // and scratch hold another pattern each time, and guard bytes follow both.
   KernelCheck(const Node& node, const KernelArgs& args);
   ~KernelCheck();
-  // Compares what the engine's own calls gave, which may lie on operands.
+  // Compares what the engine's own calls gave, which may be on operands.
   void compare() const;
 
  private:

@@ -52,8 +52,8 @@ bool take_pages(int file, std::int64_t begin, std::int64_t bytes) {
   }
 }
 
-// What this process has mapped, for its forked children: who holds an array keeps its values there,
-// too. The parent waits until a child has them, as nobody writes before the next step.
+// What this process has mapped, for its forked children: who holds an array keeps its values there.
+// The parent waits until a child has them, as nobody writes before the next step.
 class MappedHere {
  public:
   static MappedHere& instance() {
@@ -76,7 +76,7 @@ class MappedHere {
                            [] { instance().in_child(); });
   }
 
-  // By others than the variable that lies there.
+  // By others than the variable that is there.
   static bool is_held(const std::shared_ptr<Buffer>& buffer) { return buffer.use_count() > 2; }
 
   void before_fork() {

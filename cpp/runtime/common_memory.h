@@ -1,5 +1,5 @@
 // Memory that all ranks of a job on one machine map, for what is equal on all of them: a variable
-// that lies there is in memory once, and each rank updates its share of it.
+// that is there is in memory once, and each rank updates its share of it.
 #pragma once
 
 #include <cstddef>

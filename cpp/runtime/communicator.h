@@ -1,5 +1,5 @@
 // The processes that a program's replicas are spread over. Launching and carrying are theirs who
-// implement this; the order of addition is ours (world_sums.h).
+// implement this; the reduction order is ours (world_sums.h).
 #pragma once
 
 #include <cstddef>

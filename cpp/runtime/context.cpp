@@ -129,7 +129,7 @@ void Context::reserve_scratch() {
   if (threads_ == 1) return;
   BufferPool::instance().reserve(std::size_t(threads_), Scratch::kBlockBytes);
   if (task == 0) return;
-  // Tasks that have it, too.
+  // Tasks that have it.
   std::vector<std::unique_ptr<Lease>> tasks;
   for (int t = 0; t < threads_; ++t) {
     tasks.push_back(std::make_unique<Lease>(*this));
@@ -185,7 +185,7 @@ std::int64_t Context::reserve(std::int64_t bytes, StepId first, StepId last) {
   return std::int64_t(reserved_.size()) - 1;
 }
 
-// The rows of all replicas lie one after the other, as those of one replica would, where a
+// The rows of all replicas are one after the other, as those of one replica would, where a
 // replica's are whole lines (is_one_share in reduce_update.cpp).
 void Context::place_values() {
   const auto copies = [&](Value v) { return plan_.storage[v] == Storage::kShared ? 1 : replicas_; };

@@ -20,7 +20,7 @@ struct Chunk {
   int replica = 0;
   std::int64_t begin = 0, end = 0;
   std::vector<std::byte*> trees;  // where its tree results go, per Loop::trees
-  // Where the states of unfinished subtrees lie in the task's scratch, per Loop::trees.
+  // Where the states of unfinished subtrees are in the task's scratch, per Loop::trees.
   std::vector<std::int64_t> partials;
   std::int64_t partial_bytes = 0;
 };
@@ -68,13 +68,13 @@ struct UpdateBinding {
   std::vector<Sum> sums;
   // Scratch that opening the operands takes at most, and that a task takes.
   std::size_t open_bytes = 0, task_bytes = 0;
-  // Of this run: what is updated lies in memory that all ranks see (common_state.h).
+  // Of this run: what is updated is in memory that all ranks see (common_state.h).
   bool in_common = false;
 };
 
-// A pass over rows: where things lie in memory.
+// A pass over rows: where things are in memory.
 struct RowPassBinding {
-  // A value in a block of rows that lie next to each other.
+  // A value in a block of rows that are next to each other.
   struct Slot {
     Value value;
     std::int64_t row_bytes;

@@ -183,7 +183,7 @@ class ControlRun {
     return *history;
   }
 
-  // Operands that a history keeps: steps in between may write where they lie.
+  // Operands that a history keeps: steps in between may write where they are.
   static void own(Arrays& state) {
     for (auto& arrays : state) {
       for (Array& array : arrays) array = array.copy();
@@ -301,7 +301,7 @@ class ControlRun {
     for (std::size_t v = 0; v < count; ++v) store(v, state[v]);
   }
 
-  // Whether the rounds only added up products, which went through all of them tile by tile. Other
+  // Whether the rounds only summed products, which went through all of them tile by tile. Other
   // processes have their parts of each round's product, and what is not finite is looked for in
   // each round.
   bool add_products(const ReplayAttrs& attrs, const std::vector<const History*>& given,

@@ -1,4 +1,4 @@
-// Collectives that are no sums: a row's results are made of the operands of all replicas, those of
+// Collectives that are not sums: a row's results are made of the operands of all replicas, those of
 // other processes included.
 #include "runtime/executor.h"
 

@@ -91,7 +91,7 @@ void run_nodes(const Plan& plan, const PlanStep& step, const Call& call, Context
 void run_rows(const Plan& plan, NodeId node, const Call& call, Context& context);
 void all_reduce(const Plan& plan, const std::vector<NodeId>& nodes, const Call& call,
                 Context& context);
-// A collective that is no sum: each replica's results are made of what all have.
+// A collective that is not a sum: each replica's results are made of what all have.
 void exchange(const Plan& plan, const Node& node, const Call& call, Context& context);
 
 // Runs one op at once, as eager code does. counts: examples per symbol of the types.

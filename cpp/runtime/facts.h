@@ -1,4 +1,4 @@
-// What ranks have to have alike, as text that travels, and how it is said where they do not.
+// Fingerprints that must be equal on all ranks, as strings, and the message that names a mismatch.
 #pragma once
 
 #include <cstddef>

@@ -164,7 +164,7 @@ class TileVerifier {
     const auto results = code.operands.begin() + code.inputs;
     std::for_each(code.operands.begin(), results, [&](const Operand& o) { check(code, o); });
     std::for_each(results, code.operands.end(), [&](const Operand& o) { fill(o); });
-    // Results do not lie on operands of the node, nor on each other.
+    // Results are not on operands of the node, nor on each other.
     for (const Operand& operand : code.operands) check(code, operand);
   }
   std::span<Value> lines_of(const Operand& operand) {

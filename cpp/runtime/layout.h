@@ -1,4 +1,4 @@
-// Memory of a plan: where tiles lie in a task's scratch, and everything else in the run's arena.
+// Memory of a plan: where tiles are in a task's scratch, and everything else in the run's arena.
 #pragma once
 
 #include <cstdint>

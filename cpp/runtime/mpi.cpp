@@ -76,7 +76,7 @@ class TypedMpi final : public Mpi {
    public:
     explicit Started(TypedMpi& mpi) : mpi_(mpi) {}
     Handle* add(bool receives) {
-      // MPI is told where a request lies when it starts: they must not move.
+      // MPI is told where a request is when it starts: they must not move.
       if (requests_.empty() || requests_.back().size() == requests_.back().capacity()) {
         requests_.emplace_back().reserve(kChunk);
       }

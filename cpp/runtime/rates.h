@@ -1,4 +1,4 @@
-// What this machine does in a second, for predictions; no plan depends on it.
+// Measured rates of this machine, for predictions; no plan depends on them.
 #pragma once
 
 #include "plan/cost.h"

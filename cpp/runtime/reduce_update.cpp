@@ -162,7 +162,7 @@ class BlockwiseUpdate {
             std::clamp<std::int64_t>(own.end - before, 0, size)};
   }
 
-  // The variables lie in memory that all ranks see: each writes its share of a block, the sums of
+  // The variables are in memory that all ranks see: each writes its share of a block, the sums of
   // which stay in a cache.
   void take_share(const Piece& piece, const WorldSums::Summands& summands,
                   const WorldSums& world) const {
@@ -270,8 +270,8 @@ class BlockwiseUpdate {
   }
 
   // Whether the rows of all replicas are to the tree as if one had them all: then the lower levels
-  // of many small shares are registers too. Equal shares of 2^j replicas are subtrees, unless a
-  // leaf would have the examples of two; their rows have to lie one after the other.
+  // of many small shares are registers. Equal shares of 2^j replicas are subtrees, unless a
+  // leaf would have the examples of two; their rows have to be one after the other.
   bool is_one_share(std::size_t s) const {
     const NodeBinding& of = context_.node(step_.sums[s].tree);
     const std::size_t replicas = of.views.size();
@@ -445,7 +445,7 @@ class BlockwiseUpdate {
         views[k].shape = {count};
         const auto item = std::int64_t(size_of(whole[k].dtype));
         if (k < inputs && !blocks[k] && in_block + count < some.end) {
-          // The next row lies a whole row of the weights away; the kernel fetches the rest of it.
+          // The next row is a whole row of the weights away; the kernel fetches the rest of it.
           prefetch_bytes(whole[k].as<std::byte>() + (at + columns()) * item, block.columns * item,
                          thresholds().fused_block * item);
         }

@@ -9,7 +9,7 @@ namespace samegrad {
 // Once nodes are bound.
 UpdateBinding bind_update(const Plan& plan, const ReduceUpdate& step, const Context& context);
 
-// Whether ranks can update what lies in common memory by shares.
+// Whether ranks can update what is in common memory by shares.
 bool can_share(const UpdateBinding& binding, const WorldSums& world);
 
 // Of Plan::updates.

@@ -157,7 +157,7 @@ void RowBlocks::find(std::int64_t position, std::int64_t end, Rows& rows) const 
   }
 }
 
-// All rows lie one after the other in the operands, and named ones in sums that are stored.
+// All rows are one after the other in the operands, and named ones in sums that are stored.
 std::byte* RowBlocks::slot_at(const RowPassBinding::Slot& slot, const Rows& rows) const {
   const std::span<const RowPassBinding::Slot> whole = whole_slots();
   const bool is_whole = &slot >= whole.data() && &slot < whole.data() + whole.size();
@@ -179,7 +179,7 @@ void RowBlocks::gather(const Rows& rows) const {
   }
 }
 
-// Named rows lie anywhere in memory, where no processor looks for them.
+// Named rows are anywhere in memory, where no processor looks for them.
 void RowBlocks::prefetch(const Rows& rows) const {
   if (!sparse) return;
   for (const RowPassBinding::Slot& slot : whole_slots()) {

@@ -1,4 +1,4 @@
-// Some rows at a time of gradients that are zeros but for the rows that examples name: added up,
+// Some rows at a time of gradients that are zeros but for the rows that examples name: summed,
 // and through the nodes of a pass. What a block needs is a task's scratch; nothing of the size of
 // the variable is read, unless the pass goes through all rows and has operands with all of them.
 #pragma once
@@ -52,7 +52,7 @@ class RowBlocks {
   bool is_named(std::size_t s, ReplicaRange replicas, std::int64_t named) const;
   void sum_named(std::size_t s, ReplicaRange replicas, std::int64_t named, std::byte* to,
                  Scratch& scratch) const;
-  // Where a value lies afterwards.
+  // Where a value is afterwards.
   const std::byte* at(Value value, const Rows& rows) const {
     return slot_at(*std::ranges::find(pass_.slots, value, &RowPassBinding::Slot::value), rows);
   }

@@ -6,7 +6,7 @@
 
 namespace samegrad {
 
-// Once this process's rows are named: afterwards the binding has those of all processes, added up
+// Once this process's rows are named: afterwards the binding has those of all processes, summed
 // in the order of the tree over the replicas.
 void exchange_rows(const Plan& plan, const RowUpdate& step, RowBinding& binding, const Call& call,
                    Context& context);

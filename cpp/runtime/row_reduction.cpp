@@ -74,7 +74,7 @@ class RowReducer {
  private:
   static constexpr int kMostLevels = 6;
 
-  // Of subtrees that threads take; named rows often lie close to each other.
+  // Of subtrees that threads take; named rows often are close to each other.
   int levels_of(const Leaves& all) const {
     if (parallel_loops().threads() == 1) return 0;
     if (blocks_.work() < thresholds().parallel_tree_work) return 0;

@@ -1,5 +1,5 @@
 // Numbers that gradients are reduced to, as for a norm, that are zeros but for the rows that
-// examples name: the blocks of the order of addition in which such a row lies, and no others.
+// examples name: the blocks of the reduction order in which such a row is, and no others.
 #pragma once
 
 #include "runtime/context.h"

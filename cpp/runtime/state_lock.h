@@ -1,4 +1,4 @@
-// Who may use the state of variables at the same time; plans share variables, so there is one lock.
+// Lock of the variables: plans share variables, so there is one lock.
 #pragma once
 
 namespace samegrad {

@@ -1,4 +1,4 @@
-// How long the steps of a plan take, predicted and measured.
+// Statistics: the predicted and the measured time of the steps of a plan.
 #include <algorithm>
 
 #include "runtime/executor.h"

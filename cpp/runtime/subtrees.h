@@ -9,7 +9,7 @@
 
 namespace samegrad {
 
-// The largest subtrees of the tree over so many replicas that lie in a range, from left to right:
+// The largest subtrees of the tree over so many replicas that are in a range, from left to right:
 // one where the range is such a subtree, never more than 2 · log2(replicas).
 std::vector<ReplicaRange> maximal_subtrees(int replicas, ReplicaRange within);
 

@@ -25,7 +25,7 @@ int default_threads(int core_share) {
     char* end = nullptr;
     const long threads = std::strtol(text, &end, 10);
     check_value(end != text && *end == '\0' && threads >= 1 && threads <= 4096,
-                "SAMEGRAD_NUM_THREADS", "must be a whole number from 1 to 4096: got '", text, "'.");
+                "SAMEGRAD_NUM_THREADS", "must be an integer from 1 to 4096: got '", text, "'.");
     return int(threads);
   }
   const auto described = int(machine().threads);

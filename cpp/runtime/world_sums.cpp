@@ -22,7 +22,7 @@ constexpr std::int64_t kLine = 64;
 constexpr std::int64_t kGrain = 64;  // elements: shares begin with a line, of any type
 // Of messages: each rank gets so many bytes of a piece from each other, within bounds.
 constexpr std::int64_t kMessageBytes = 64 << 10, kLeastPiece = 1 << 20, kMostPiece = 64 << 20;
-// Pieces that are on their way: one is made, one added up, one used, and one for who is ahead.
+// Pieces that are on their way: one is made, one summed, one used, and one for who is ahead.
 constexpr std::size_t kSlots = 4;
 
 std::atomic<bool> as_bfloat16{false};
@@ -102,7 +102,7 @@ class WorldSums::Way {
   virtual bool is_filled(const Flight& /*flight*/) const { return false; }
   // Once all have filled it: adds up the part that this rank has to.
   virtual void add(Flight& flight) = 0;
-  // Once all have added up theirs.
+  // Once all have summed theirs.
   virtual void take(Flight& flight) = 0;
   // Once this rank has taken all: what others have to do for it.
   virtual void finish() {}
@@ -184,7 +184,7 @@ class WorldSums::InSharedMemory final : public Way {
     const auto rank = int(slot(flight) % std::size_t(shared_.size()));
     return state(flight, rank, std::size_t(world_.tree_.most()));
   }
-  // What this rank has added up alone.
+  // What this rank has summed alone.
   std::byte* own_sum(const Flight& flight) const {
     // There is one at a time where all are taken at once.
     return sums_.data() + (all_alone() ? 0 : std::int64_t(slot(flight)) * kOneRoundBytes);

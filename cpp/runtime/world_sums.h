@@ -1,8 +1,8 @@
 // Sums over the replicas of all processes, in the order of the tree over them. A process adds up
-// the largest subtrees that lie in its replicas by itself, and only these travel.
+// the largest subtrees that are in its replicas by itself, and only these travel.
 //
 // They travel in pieces, some of which are on their way at a time: a piece is made while earlier
-// ones are added up, and is used for the update while it is still in a cache.
+// ones are summed, and is used for the update while it is still in a cache.
 #pragma once
 
 #include <deque>
@@ -16,7 +16,7 @@
 
 namespace samegrad {
 
-// Numbers of one type that lie at `offset` (a multiple of 64) in a piece.
+// Numbers of one type that are at `offset` (a multiple of 64) in a piece.
 struct Packed {
   DType dtype;
   std::int64_t offset;
@@ -35,7 +35,7 @@ struct WorldPiece {
   std::vector<Packed> numbers;
   std::int64_t bytes = 0;
 
-  // Where they will lie; of a sum of so many bytes in all.
+  // Where they will be; of a sum of so many bytes in all.
   std::int64_t add(DType dtype, std::int64_t elements, std::int64_t sum_bytes);
   // The same as it travels in start_shared().
   std::int64_t add_shared(DType dtype, std::int64_t elements, std::int64_t sum_bytes);
@@ -49,7 +49,7 @@ void set_sums_as_bfloat16(bool yes);
 bool sums_as_bfloat16();
 
 // The sums of a run, in the order in which they are started. None is waited for before the next one
-// is made: what a step of the plan has added up travels while later steps run. Every rank starts
+// is made: what a step of the plan has summed travels while later steps run. Every rank starts
 // the same sums.
 class WorldSums {
  public:

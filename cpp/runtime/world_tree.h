@@ -1,4 +1,4 @@
-// The top of the tree over the replicas of all processes: what is added up of the largest subtrees
+// The top of the tree over the replicas of all processes: what is summed of the largest subtrees
 // that each of them has.
 #pragma once
 

@@ -17,9 +17,9 @@ namespace {
 
 std::atomic<std::int64_t> live{0};
 
-// Asks for large pages, where the system leaves them to programs: the rows of a wide matrix lie a
+// Asks for large pages, where the system leaves them to programs: the rows of a wide matrix are a
 // page or more apart, and so many small pages are more than a processor remembers. Only for those
-// that lie in the array as a whole, so that they take no more memory.
+// that are in the array as a whole, so that they take no more memory.
 void prefer_large_pages([[maybe_unused]] std::byte* data, [[maybe_unused]] std::size_t bytes) {
 #ifdef MADV_HUGEPAGE
   constexpr std::size_t kPage = 2 << 20;

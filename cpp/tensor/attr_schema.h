@@ -1,5 +1,5 @@
-// What a struct of attributes is to those who do not know it: its list of fields, with which the
-// engine compares, hashes, prints and copies it, and sets it by name.
+// Attribute schema: the list of fields of an attribute struct, with which the engine compares,
+// hashes, prints, copies and sets it by name.
 //
 //   struct ReduceAttrs {
 //     Ints axes;

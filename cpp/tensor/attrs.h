@@ -41,7 +41,7 @@ class Attrs {
   void set_owner(const std::string& op) { owner_ = &op; }
   std::size_t fields() const { return schema_ ? schema_->fields.size() : 0; }
   AttrView field(std::size_t index) const { return schema_->field(object_.get(), index); }
-  // With every whole number in it, and in tuples, changed.
+  // With every integer in it, and in tuples, changed.
   Attrs with_integers(const std::function<std::int64_t(std::int64_t)>& change) const;
 
   // One struct with equal fields; numbers are told apart by their bits.
@@ -59,7 +59,7 @@ class Attrs {
 };
 
 // Attributes while they are set by name. TypeError for unknown names and wrong kinds, ValueError
-// for what is no name of an enumeration; `who` is the operation.
+// for what is not a name of an enumeration; `who` is the operation.
 class AttrDraft {
  public:
   // As the struct starts.

@@ -1,4 +1,4 @@
-// What a kernel of the op table receives.
+// Arguments of a kernel.
 #pragma once
 
 #include <cstddef>

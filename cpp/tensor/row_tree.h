@@ -1,6 +1,5 @@
-// What a row of the op table gives besides its tree if most of its result is zeros: the examples
-// name rows of the result (elements of axis 0), and all others are +0. So a step may cost what it
-// names, not what the result has.
+// Sparse tree reductions: an op whose result is +0 except for the rows (elements of axis 0) that
+// the examples name. So a step may cost what it names, not what the result has.
 #pragma once
 
 #include "tensor/kernel_args.h"

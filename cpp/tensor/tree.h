@@ -12,7 +12,7 @@
 namespace samegrad {
 
 // Calls leaf(begin, end, level) for every leaf from left to right and add(level) when the halves of
-// a node are done: the right half lies at level + 1, the left one (and then the sum) at level.
+// a node are done: the right half is at level + 1, the left one (and then the sum) at level.
 template <class Leaf, class Add>
 void walk_tree(std::int64_t begin, std::int64_t end, std::int64_t leaf_size, int level, Leaf&& leaf,
                Add&& add) {
@@ -35,7 +35,7 @@ constexpr int tree_levels(std::int64_t n, std::int64_t leaf_size) {
 }
 
 // The sum of x[0], x[1], … in the order of the tree, of `bytes` bytes, goes to out, which is none
-// of them. Partial sums lie in scratch, `stride` bytes for each of tree_levels(x.size(), 1) levels.
+// of them. Partial sums are in scratch, `stride` bytes for each of tree_levels(x.size(), 1) levels.
 // add(a, b, sum) adds two arrays; sum may be a.
 template <class Add>
 void sum_along_tree(std::span<const std::byte* const> x, std::byte* out, std::int64_t bytes,

@@ -5,7 +5,7 @@
 
 namespace samegrad {
 
-// A block of a state that is folded by itself, and where things lie in it.
+// A block of a state that is folded by itself, and where things are in it.
 struct Extent {
   Extent(const StateShape& shape, const Block& block);
 

@@ -1,5 +1,5 @@
-// What a row of the op table gives to be reduced over the examples by the fixed tree. The engine
-// alone decides which blocks of the result and which subtrees run where.
+// Tree kernels: the functions with which an op is reduced over the examples in the fixed reduction
+// order. The engine alone decides which blocks of the result and which subtrees run where.
 #pragma once
 
 #include <array>
@@ -40,7 +40,7 @@ struct Block {
   bool operator==(const Block&) const = default;
 };
 
-// Where a block lies in memory: its first element in each buffer.
+// Where a block is in memory: its first element in each buffer.
 struct State {
   std::array<std::byte*, kMostStateBuffers> data = {};
   std::int64_t stride = 0;  // elements from a row to the next

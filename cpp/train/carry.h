@@ -20,7 +20,7 @@ class Carry {
   std::size_t given() const { return given_; }
   const Values& initial() const { return initial_; }
 
-  // The loop variables as arguments of a body, which has the written variables, too.
+  // The loop variables as arguments of a body, which has the written variables.
   std::vector<Tensor> add_to(Trace& body) const;
   // Joins the loop variables that the traced body returns to those that it took, and appends the
   // written variables to them. Returns whether the body must be traced again. `differs`: replicas

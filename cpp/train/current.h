@@ -1,4 +1,4 @@
-// What is current in a thread: where its operations go, and what they draw from.
+// Thread-local state: the current trace and random state.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kKeptPrograms = 128;
 
-// Gives every node a number of its own, in bodies too, under which its line stands in `locations`:
+// Gives every node a number of its own, in bodies too, under which its line is in `locations`:
 // equal programs number alike.
 void take_locations(Graph& graph, Locations& locations) {
   for (Node& node : graph.nodes) {

@@ -1,4 +1,4 @@
-// What a trace ends as, and how programs that differ in what they are about share what is compiled.
+// Programs: the results of a trace, and the compiled plans that equal programs share.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,5 @@
-// What has to be equal on all processes where they run a step together.
+// Collective fingerprint check: the facts that must be equal on all processes before they run a
+// step together.
 #pragma once
 
 #include <cstdint>

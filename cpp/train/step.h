@@ -30,7 +30,7 @@ class Step {
   std::string explanation(const std::vector<std::vector<Array>>* arguments, int runs);
 
   // Arguments: one array each, or one per replica. ValueError where arrays and program do not fit.
-  // What the step prints goes to `messages`, when it fails, too.
+  // What the step prints goes to `messages`, when it fails.
   std::vector<std::vector<Array>> run(const std::vector<std::vector<Array>>& arguments,
                                       bool check_finite, Messages* messages = nullptr) {
     return run_numbered(arguments, check_finite, messages).outputs;

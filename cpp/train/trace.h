@@ -1,5 +1,5 @@
-// Where operations go: into a graph while a step is traced, to the kernels at once in eager code,
-// and to both under an eager tape.
+// Traces: operations are added to a graph while a step is traced, run at once in eager code, and
+// both under an eager tape.
 #pragma once
 
 #include <functional>
@@ -108,7 +108,7 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
                                           const std::vector<std::vector<Array>>& outputs,
                                           std::uint64_t number);
 
-  // Eager: while another eager trace is current on top of this one, whose tapes are recording, too.
+  // Eager: while another eager trace is current on top of this one, whose tapes are recording.
   // import_followed() makes nodes of this trace from what the other one records.
   void follow(const std::shared_ptr<Trace>& other);
   void unfollow(const Trace& other);

@@ -1,4 +1,4 @@
-// Traces of branches and loops, which read what lies outside.
+// Traces of branches and loops, which read what is outside.
 #include "base/error.h"
 #include "ops/as_type.h"
 #include "train/trace.h"

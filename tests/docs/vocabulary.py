@@ -17,7 +17,7 @@ REFUSED = {
     r"un(even|equal) shares?\b": "unequal per-replica batches",
     r"as many times (too )?(large|small|big)": "by a factor of",
     r"(?<!here )\b(is|are) no (?!longer|more than|less than|fewer)": "is not a",
-    r"\b(is|are) none\b(?=[.,;:)]|$)": "there is no ...",
+    r"(?<!here )\b(is|are) none\b(?=[.,;:)]|$)": "there is no ...",
     r"(?<!not )\btoo\.(?=\s|$)": "also",
     r"\bbeside[.;]": "compared with",
     r"\bas ever\b": "as before, as usual",

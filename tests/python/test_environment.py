@@ -56,9 +56,9 @@ def test_thresholds_change_the_plan_and_no_bit() -> None:
     ("text", "message"),
     [
         ("tile=3", "there is no threshold 'tile'"),
-        ("tile_bytes=0", "values must be whole numbers from 1"),
-        ("tile_bytes=1e3", "values must be whole numbers from 1"),
-        ("tile_bytes", "values must be whole numbers"),
+        ("tile_bytes=0", "values must be integers from 1"),
+        ("tile_bytes=1e3", "values must be integers from 1"),
+        ("tile_bytes", "values must be integers"),
         ("tile_bytes=1,tile_examples", "must be a number for all"),
     ],
 )
@@ -85,9 +85,9 @@ def test_plans_for_another_machine_have_the_same_bits() -> None:
     [
         ("l4=1m", "must be name=number"),
         ("l2", "must be name=number"),
-        ("l2=64", "'l2' must be a whole number from 32768 to"),
-        ("threads=0", "'threads' must be a whole number from 1 to 4096"),
-        ("l1=1e5", "'l1' must be a whole number from 4096 to"),
+        ("l2=64", "'l2' must be an integer from 32768 to"),
+        ("threads=0", "'threads' must be an integer from 1 to 4096"),
+        ("l1=1e5", "'l1' must be an integer from 4096 to"),
     ],
 )
 def test_a_machine_that_makes_no_sense_is_an_error(text: str, message: str) -> None:

@@ -106,7 +106,7 @@ def test_the_gradient_is_one_product_over_examples_and_time():
 
     two = strategy(2)
     plan = two.explain(step, (shares(x[:4], x[4:]),))
-    assert "bits: those of one replica" in plan
+    assert "bitwise identical to one replica: yes" in plan
     assert f"({I}, {O})" in plan
     assert f"({T}, {I}, {O})" not in plan
 

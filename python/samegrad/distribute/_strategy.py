@@ -194,11 +194,10 @@ class Strategy(abc.ABC):
     ) -> str:
         """What `run` would do with fn: its bits, phases, loops, memory and times, in text.
 
-        The second line says whether the results have the bits of one replica, or names what in fn
-        gives them others: a replica's sum that is changed before its all-reduce, a number that
-        each replica has of its own. Then come the machine that the plan was made for, and each
-        step with the time that it is predicted to take: the longest of computing, moving bytes in
-        caches and from memory, and calling its operations.
+        The second line says if the results are bitwise identical to those of one replica. If not,
+        the next lines name the operations of fn that change them, such as a local mean. Then
+        follow the machine that the plan was made for, and each step with its predicted time: the
+        longest of computing, moving bytes in caches and from memory, and calling its operations.
 
         Args:
             fn: As for `run`.
@@ -216,7 +215,8 @@ class Strategy(abc.ABC):
             >>> strategy = tf.distribute.MirroredStrategy(replicas=3)
             >>> add = lambda: tf.distribute.get_replica_context().all_reduce("SUM", 1.0)
             >>> print(strategy.explain(add).splitlines()[1:3])
-            ['bits: may differ ...:', '  - 3 replicas are no power of two']
+            ['bitwise identical to one replica: no:',
+             '  - the number of replicas, 3, is not a power of two']
         """
         args, kwargs = tuple(args), kwargs or {}
         program = TracedProgram(

@@ -82,7 +82,7 @@ TEST("a visit of some dtypes refuses the others by name, and never takes another
   }
 }
 
-TEST("what is no dtype is an error, not the last row of the table") {
+TEST("what is not a dtype is an error, not the last row of the table") {
   const auto beyond = DType(std::size(kDTypes));
   CHECK(error_of([&] { visit(beyond, []<class T>() {}); }).find("got no dtype") !=
         std::string::npos);

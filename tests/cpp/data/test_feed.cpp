@@ -199,7 +199,7 @@ TEST("a feed begins at any position, and counts from there") {
   }
 }
 
-TEST("batches are shared out in chunks, or in subtrees") {
+TEST("batches are distributed in chunks, or in subtrees") {
   EQUAL(share_bounds(8, 2, false), (Numbers{0, 4, 8}));
   EQUAL(share_bounds(13, 4, false), (Numbers{0, 4, 8, 12, 13}));
   EQUAL(share_bounds(4, 3, false), (Numbers{0, 2, 4, 4}));

@@ -194,7 +194,7 @@ TEST("a draft takes the fields of the same name, and tells if others say anythin
   CHECK(!taken(changed([](AllKinds& a) { a.list = {}; }), made));
 }
 
-TEST("changing whole numbers copies attributes only if one changes") {
+TEST("changing integers copies attributes only if one changes") {
   const Attrs one = AllKinds{};
   const auto plus = [&](std::int64_t from, std::int64_t by) {
     return one.with_integers([=](std::int64_t x) { return x == from ? x + by : x; });

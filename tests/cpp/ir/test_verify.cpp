@@ -86,7 +86,7 @@ TEST("verify finds results that are said to come from elsewhere") {
 TEST("verify finds values that may differ between replicas and are called equal") {
   const auto equal = [](Graph& g) { g.values[Value(2)].placement = Placement::kReplicated; };
   CHECK(has(after(equal), "may differ between replicas, but is said to be equal"), after(equal));
-  // A pass may have found an operand to be equal: to stay careful is no mistake.
+  // A pass may have found an operand to be equal: to stay careful is not a mistake.
   CHECK_EQ(after([](Graph& g) { g.values[Value(0)].placement = Placement::kReplicated; }), "");
 }
 

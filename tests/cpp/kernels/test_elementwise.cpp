@@ -118,7 +118,7 @@ T apply(const KernelTable& table, BinaryFn fn, T a, T b) {
   return y;
 }
 
-TEST("whole numbers divide towards minus infinity, and by 0 to 0") {
+TEST("integers divide towards minus infinity, and by 0 to 0") {
   for_each_variant([](const KernelTable& table) {
     for (int a = -7; a <= 7; ++a) {
       for (int b = -3; b <= 3; ++b) {
@@ -183,7 +183,7 @@ TEST("select takes each element from the side its condition names, at any steps"
   });
 }
 
-TEST("casts from floats to whole numbers saturate, and NaN becomes 0") {
+TEST("casts from floats to integers saturate, and NaN becomes 0") {
   for_each_variant([](const KernelTable& table) {
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
     const double x[] = {1e300,        -1e300, kInfinity, -kInfinity,

@@ -224,7 +224,7 @@ void for_each_geometry(F&& f) {
   });
 }
 
-TEST("conv2d is a chain over the taps that lie on the image") {
+TEST("conv2d is a chain over the taps that are on the image") {
   for_each_geometry([](const KernelTable& table, const ProductKernels& p, const WindowGeometry& g,
                        auto zero) {
     using T = decltype(zero);
@@ -353,7 +353,7 @@ Block<T> sum_of_examples(const ProductKernels& p, const WindowGeometry& g, const
   return sum;
 }
 
-// Calls f(block) for blocks that cover the filter; rows lie as in the whole one.
+// Calls f(block) for blocks that cover the filter; rows are as in the whole one.
 template <class F>
 void for_each_filter_block(const WindowGeometry& g, const F& f) {
   for (std::int64_t row = 0, rows = 0; row < g.patch_size(); row += rows) {

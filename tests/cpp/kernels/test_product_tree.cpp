@@ -11,7 +11,7 @@ struct Sizes {
   std::int64_t examples, rows, m, n;
 };
 
-// Operands and results that lie in larger matrices.
+// Operands and results that are in larger matrices.
 template <class T>
 struct TreeCase {
   Sizes s;
@@ -184,7 +184,7 @@ TEST("a block and a subtree of operands that are packed as a whole have the same
   });
 }
 
-// Rounds of products, whose rows lie anywhere, and what they are added to.
+// Rounds of products, whose rows are anywhere, and what they are added to.
 template <class T>
 struct RoundsCase {
   std::vector<TreeCase<T>> shares;  // round by round, one for each replica
@@ -200,7 +200,7 @@ struct RoundsCase {
     }
   }
 
-  // The products of a round, added up over the replicas.
+  // The products of a round, summed over the replicas.
   Block<T> sum(const ProductKernels& p, std::size_t first, std::int64_t count) const {
     if (count > 1) {
       const std::int64_t left = tree_split(count);

@@ -9,7 +9,7 @@ struct Sizes {
   std::int64_t m, k, n;
 };
 
-// Rows of odd numbers in pieces that lie anywhere; some pieces are empty.
+// Rows of odd numbers in pieces that are anywhere; some pieces are empty.
 std::vector<std::int64_t> any_division(std::int64_t rows) {
   std::vector<std::int64_t> pieces;
   const std::int64_t most = any_of(1, 1 + rows);

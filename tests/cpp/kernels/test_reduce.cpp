@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kRows = 5;
 
-// One step of a reduction, NaN going through maximum and minimum, whole numbers wrapping around.
+// One step of a reduction, NaN going through maximum and minimum, integers wrapping around.
 template <class T>
 T fold(ReduceFn fn, T a, T b) {
   using Wide = std::conditional_t<std::is_integral_v<T>, std::uint64_t, T>;
@@ -34,7 +34,7 @@ T neutral(ReduceFn fn) {
   const T most = Limits::has_infinity ? Limits::infinity() : Limits::max();
   return fn == ReduceFn::kMax ? least : most;
 }
-// The half of n that lies in whole blocks and comes first.
+// The half of n that is in whole blocks and comes first.
 std::int64_t first_half(std::int64_t n, std::int64_t block) {
   return tree_split((n + block - 1) / block) * block;
 }

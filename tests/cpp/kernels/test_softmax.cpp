@@ -60,7 +60,7 @@ void check_rows(const KernelTable& table, std::int64_t n, std::mt19937& generato
   CHECK(in_place == y, "in place, n=", n);
 }
 
-TEST("softmax, its logarithm and cross entropy are right, and each row stands by itself") {
+TEST("softmax, its logarithm and cross entropy are right, and each row is independent") {
   std::mt19937 generator(21);
   for_each_variant([&](const KernelTable& table) {
     for (std::int64_t n = 1; n <= 40; ++n) {

@@ -1,7 +1,7 @@
 // Variants with fused multiply-add give the same bits: every function of the table, bit by bit.
 //
 // The variant without it (x86-64-v2) rounds products once more, and everything that is made of
-// fma(); what has none must agree there, too.
+// fma(); what has none must agree there.
 #include <cmath>
 #include <functional>
 #include <string>

@@ -109,7 +109,7 @@ class OpRun {
   std::vector<Array> run() const { return run(Tile{0, examples_}); }
   std::vector<Array> fold(Folding how) const { return run(Tile{0, examples_}, how); }
 
-  // The results for a tile (the operands' examples lie on axis 0 unless the tile is everything).
+  // The results for a tile (the operands' examples are on axis 0 unless the tile is everything).
   std::vector<Array> run(const Tile& tile, Folding how = {}) const {
     std::vector<Array> results;
     std::vector<std::int64_t> counts{tile.count};

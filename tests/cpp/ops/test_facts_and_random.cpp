@@ -135,7 +135,7 @@ TEST("a draw by a key keeps its numbers for ever") {
   }
 }
 
-TEST("whole numbers by a key may be all of their type") {
+TEST("integers by a key may be all of their type") {
   const auto draw = [](DType dtype, std::int64_t low, std::int64_t high) {
     return OpRun("stateless_random_integers", {kKey, {array_of<std::int64_t>({}, {0})}},
                  StatelessIntegersAttrs({.shape = {9}, .dtype = dtype, .low = low, .high = high}))
@@ -150,7 +150,7 @@ TEST("whole numbers by a key may be all of their type") {
   }
 }
 
-TEST("a key that is none, and a range that the type does not have, are refused") {
+TEST("an invalid key, and a range that the type does not have, are refused") {
   const Operand source{array_of<std::int64_t>({}, {0})};
   const auto refused = [&](Operand key) {
     return error_of("stateless_random_uniform", {std::move(key), source},

@@ -66,7 +66,7 @@ class Derivatives {
     return graph_.add_argument(type);
   }
 
-  // The gradients of Σ weight · target, the weights being arguments too.
+  // The gradients of Σ weight · target, the weights being arguments.
   Values differentiate(Builder& b, const Values& targets, Values& weights) {
     std::vector<std::int64_t> counts;
     for (const Symbol& symbol : graph_.symbols) counts.push_back(symbol.traced_count);

@@ -59,7 +59,7 @@ TEST("dtypes are checked and the remedy is named") {
            "[select] 'condition' must be bool: got int3");
 }
 
-TEST("sizes that follow from the examples stand on any axis") {
+TEST("sizes that follow from the examples are on any axis") {
   const Attrs right = MatmulAttrs{.transpose_b = true};
   CHECK_EQ(type_of("matmul", {floats({5, 3}, 0), floats({5, 3}, 0)}, right),
            "float32 (?, ?) examples on axis 0, whole");

@@ -86,7 +86,7 @@ TEST("a share of sums is their sum over the replicas, divided") {
   CHECK_EQ(p.reduced(p.share(p.b("add", {p.s, p.share(p.w)}))), "div(add(" + kSum + ", w), 3)");
 }
 
-TEST("what is no share counts as often as there are replicas") {
+TEST("what is not a share counts as often as there are replicas") {
   Program p;
   CHECK_EQ(p.reduced(p.b("add", {p.b("add", {p.s, p.share(p.w)}), p.w})),
            "add(add(" + kSum + ", w), mul(w, 3))");

@@ -244,7 +244,7 @@ TEST("a chain of elementwise nodes becomes one") {
   CHECK_EQ(after.nodes.size(), std::size_t(1));
 }
 
-TEST("a fused node does not go round what lies between its parts") {
+TEST("a fused node does not go round what is between its parts") {
   if (thresholds().fused_operations < 2) return;  // forced: nothing is fused
   Program p;
   const Value x = p.batched({5});

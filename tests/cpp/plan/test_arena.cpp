@@ -1,4 +1,4 @@
-// Where values lie in a run's arena: those that are needed together never overlap, and the others
+// Where values are in a run's arena: those that are needed together never overlap, and the others
 // share memory.
 #include <algorithm>
 #include <chrono>
@@ -117,7 +117,7 @@ struct RandomProgram {
   std::vector<std::size_t> written, outputs;
 };
 
-// By brute force: whoever is read lies untouched since it was written.
+// By brute force: whoever is read is untouched since it was written.
 void check_lives(const Plan& plan) {
   std::map<Value, Value> occupant;  // by home
   for (StepId s : plan.steps.ids()) {

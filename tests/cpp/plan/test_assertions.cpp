@@ -137,7 +137,7 @@ TEST("a kernel whose result depends on where a call is cut is named") {
   CHECK(has(said, "depends on memory before the call, or on how calls are cut"), said);
 }
 
-TEST("a kernel whose result must not lie on its operand is named where it does") {
+TEST("a kernel whose result must not be on its operand is named where it does") {
   const std::string said = said_of(
       [](const KernelArgs& args) {
         const float* x = args.in[0].as<float>();
@@ -145,7 +145,7 @@ TEST("a kernel whose result must not lie on its operand is named where it does")
         for (std::int64_t i = 0; i < 8; ++i) y[i] = x[i] + x[0];
       },
       0, true);
-  CHECK(has(said, "lets results lie on operands"), said);
+  CHECK(has(said, "lets results alias operands"), said);
 }
 
 #endif

@@ -33,7 +33,7 @@ struct Program {
 
 }  // namespace
 
-TEST("a result of a fused loop lies in an operand that is not read afterwards") {
+TEST("a result of a fused loop is in an operand that is not read afterwards") {
   Program p;
   const Value moment = p.b("add", {p.b("mul", {p.fake.old(0), p.fake.old(1)}), p.fake.old(0)});
   p.fake.write(0, moment);
@@ -47,7 +47,7 @@ TEST("a result of a fused loop lies in an operand that is not read afterwards") 
   CHECK_EQ(p.fake.cell(1).data()[2], 12.f - 26.f * 26.f);
 }
 
-TEST("a result of a fused loop does not lie in an operand that is read afterwards") {
+TEST("a result of a fused loop does not be in an operand that is read afterwards") {
   Program p;
   const Value sum = p.b("add", {p.fake.old(0), p.fake.old(1)});
   const Value square = p.b("square", {sum});

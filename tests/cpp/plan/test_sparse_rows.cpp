@@ -1,4 +1,4 @@
-// Gradients of tables of which the examples name some rows: which plans touch these alone, what is
+// Gradients of tables, of whose rows the examples name some: which plans touch these alone, what is
 // known of zeros, and that a step that fails changes nothing.
 #include <algorithm>
 #include <cmath>

@@ -15,7 +15,7 @@ namespace {
 using Kind = PlanStep::Kind;
 
 // Two variables of five numbers, v0 and v1: a = v0 + v0 is written to v0 in place, b = reverse(v1)
-// and c = reverse(b) lie in the arena, and d = c + v1 is an output.
+// and c = reverse(b) are in the arena, and d = c + v1 is an output.
 struct StepPlan {
   StepPlan() {
     a = fake.sum({fake.old(0), fake.old(0)});

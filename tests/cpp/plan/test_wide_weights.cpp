@@ -155,7 +155,7 @@ const OpDef& counting_matmul() {
   return op;
 }
 
-// w - the gradient of examples that lie one after the other, shared out like this.
+// w - the gradient of examples that are one after the other, distributed like this.
 std::vector<float> updated(const std::vector<std::int64_t>& shares) {
   Layers net(304);
   net.graph.replicas = int(shares.size());
@@ -194,7 +194,7 @@ std::vector<float> updated(const std::vector<std::int64_t>& shares) {
 
 }  // namespace
 
-TEST("equal shares of replicas are one to the tree, with the bits of one replica") {
+TEST("equal shares of replicas are one to the tree, with the bits of a single replica") {
   const std::vector<float> one = updated({24});
   CHECK_EQ(opened, 1);
   for (const std::size_t replicas : {2, 4, 8}) {
@@ -204,7 +204,7 @@ TEST("equal shares of replicas are one to the tree, with the bits of one replica
   }
 }
 
-TEST("shares that are no subtrees are summed up one by one") {
+TEST("shares that are not subtrees are summed one by one") {
   updated({8, 8, 8});
   CHECK_EQ(opened, 3);
   updated({12, 7, 5, 0});

@@ -1,4 +1,4 @@
-// Rows that are not in the op table: a state of several buffers whose join is no addition, and a
+// Rows that are not in the op table: a state of several buffers whose join is not a addition, and a
 // sum with leaves of three.
 #pragma once
 

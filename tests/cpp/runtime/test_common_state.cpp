@@ -161,7 +161,7 @@ TEST("a variable that was assigned has memory of its own up to the next update")
   on_ranks(2, kShared, [&](Communicator& communicator) {
     Trainer trainer(plan, 2, &communicator);
     trainer.step();
-    const Array before = trainer.cell(0).array();  // lies in common memory, and is held
+    const Array before = trainer.cell(0).array();  // is in common memory, and is held
     trainer.cell(0).array() = assigned.copy();
     CHECK(!trainer.all_in_common());
     for (int i = 0; i < 2; ++i) trainer.step();
@@ -188,7 +188,7 @@ TEST("one rank alone may have replaced a variable by an equal one") {
   });
 }
 
-TEST("a dry step leaves what lies in common memory as it is") {
+TEST("a dry step leaves what is in common memory as it is") {
   const Plan plan = compile(program(2));
   Trainer one(plan, 2, nullptr);
   one.step();

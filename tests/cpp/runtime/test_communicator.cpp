@@ -164,7 +164,7 @@ TEST("a process owns few subtrees: one where its replicas are one, two logarithm
 }
 
 TEST("up to 1,024 processes add in the order of one, from few subtrees each") {
-  // What is added up is written down: a hash of (left, right) stands for their sum.
+  // What is summed is written down: a hash of (left, right) stands for their sum.
   const auto joined = [](std::uint64_t left, std::uint64_t right) {
     return (left * 0x9E3779B97F4A7C15ull ^ right) * 0xD6E8FEB86659FD93ull + 1;
   };
@@ -237,7 +237,7 @@ TEST("replicas over processes give the bits of one process, whichever has which"
   set_thread_count(0);
 }
 
-TEST("a number of replicas that is no power of two keeps its bits too") {
+TEST("a number of replicas that is not a power of two keeps its bits too") {
   const std::vector<std::int64_t> examples = {3, 4, 2, 1, 9};
   const Plan plan = compile(program(5));
   const Result one = train(plan, examples, {0, 5}, nullptr);
@@ -249,7 +249,7 @@ TEST("a number of replicas that is no power of two keeps its bits too") {
   }
 }
 
-TEST("of a large sum only owned subtrees travel, and each part is added up by one rank") {
+TEST("of a large sum only owned subtrees travel, and each part is summed by one rank") {
   constexpr std::int64_t kNumbers = 1 << 16, kBytes = kNumbers * 4;
   for (const auto& [firsts, subtrees] :
        {std::pair{std::vector<int>{0, 4, 8}, 2}, std::pair{std::vector<int>{0, 3, 8}, 4}}) {

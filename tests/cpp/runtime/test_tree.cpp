@@ -202,7 +202,7 @@ TEST("blocks of a state that says their size and width have both, if it is so la
   for (const Block& block : {square, low, high, halves}) CHECK(block.size() * 4 <= kBytes);
 }
 
-TEST("a big state is cut at its grains alone, and each element lies in one block") {
+TEST("a big state is cut at its grains alone, and each element is in one block") {
   for (const std::int64_t rows : {1, 23, 24, 25, 1600}) {
     for (const std::int64_t columns : {1, 64, 131, 4096}) {
       for (const std::int64_t grain : {0, 7}) {

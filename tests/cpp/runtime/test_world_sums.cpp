@@ -146,7 +146,7 @@ TEST("a sum is taken once later ones are on their way, in the order in which the
       WorldSums sums(communicator);
       std::string events;
       for (int i = 0; i < 5; ++i) start(sums, 10'000, i, events);
-      // Two ranks that share memory take what they have added up at once.
+      // Two ranks that share memory take what they have summed at once.
       CHECK_EQ(events,
                shared_bytes ? std::string("f0f1t0f2t1f3t2f4t3") : std::string("f0f1f2t0f3t1f4t2"));
       sums.finish();
@@ -219,7 +219,7 @@ TEST("a sum that nobody reads keeps its memory until it is there") {
   CHECK_EQ(unread, 1);
 }
 
-TEST("rows that all replicas have are added up once, in each process") {
+TEST("rows that all replicas have are summed once, in each process") {
   const Plan plan = compile(program_of_gathered_rows(2));
   CHECK_EQ(plan.updates.size(), 1u);
   for (const ReduceUpdate& update : plan.updates) CHECK(!update.has_replicas());

@@ -41,7 +41,7 @@ TEST("the gradient of a call is summed inside, then added to the uses outside") 
   CHECK_EQ(gradient_of_three_uses(false), 0.0f);
 }
 
-TEST("the nodes of a call's derivative are a call, and empty calls are none") {
+TEST("the nodes of a call's derivative are a call, and empty calls are not") {
   register_all_ops();
   const auto trace = std::make_shared<Trace>(Trace::Mode::kGraph, 1);
   const Scope scope(with_trace(trace));

@@ -86,7 +86,7 @@ TEST("what would raise stays in the graph: it may be in a branch that never runs
   CHECK(may_raise(folded, folded.nodes[NodeId(0)]));
 }
 
-TEST("only whole numbers make a division that may raise, and it is not fused") {
+TEST("only integers make a division that may raise, and it is not fused") {
   Program p;
   const Value x = p.argument();
   const Value n = p.graph.add_argument({DType::kInt64, Shape({3}), {}});

@@ -100,6 +100,13 @@ UNARY: dict[str, tuple[str, Callable[[Number], Number]]] = {
     "stop": ("tf.stop_gradient({0})", lambda x: value_of(x)),
 }
 
+
+def _xlogy(a: Number, b: Number) -> Number:
+    """Compute a * log(|b| + 0.5), with TensorFlow's derivative of 0 by a where a is 0."""
+    factor = select(value_of(a) != 0, a, value_of(a))
+    return mul(factor, unary("log", add(0.5, unary("abs", b))))
+
+
 BINARY: dict[str, tuple[str, Callable[[Number, Number], Number]]] = {
     "add": ("{0} + {1}", add),
     "sub": ("{0} - {1}", sub),
@@ -126,7 +133,7 @@ BINARY: dict[str, tuple[str, Callable[[Number, Number], Number]]] = {
     "mod": ("tf.math.floormod({0}, tf.nn.softplus({1}) + 0.5)", _mod),
     "xlogy": (
         "tf.math.xlogy({0}, tf.abs({1}) + 0.5)",
-        lambda a, b: mul(a, unary("log", add(0.5, unary("abs", b)))),
+        _xlogy,
     ),
 }
 
