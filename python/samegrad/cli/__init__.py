@@ -1,13 +1,16 @@
-"""The command `samegrad`."""
+"""The command line `samegrad`."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
+import os
 import sys
-from collections.abc import Sequence
-from typing import Any, NoReturn
+from collections.abc import Iterator, Sequence
+from typing import Any
 
+from samegrad._base.launchers import launched
 from samegrad.cli._options import (
     FashionMnistOptions,
     TranslateOptions,
@@ -16,6 +19,7 @@ from samegrad.cli._options import (
     add_gan_arguments,
     add_translate_arguments,
 )
+from samegrad.cli._parser import EXIT_BAD_INPUT, Parser, with_option
 
 __all__ = ["main"]
 
@@ -24,63 +28,94 @@ _OPTIONS: dict[str, Any] = {
     "translate": TranslateOptions,
     "wgan-gp": WganGpOptions,
 }
-_EXIT_BAD_INPUT = 2
-_EXIT_INTERRUPTED = 130  # what shells expect after SIGINT
+_EXIT_INTERRUPTED = 130  # as shells report SIGINT
 
 
-class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line."""
+class _Version(argparse.Action):
+    """Prints the version; the engine is loaded only then."""
 
-    def error(self, message: str) -> NoReturn:
-        self.exit(_EXIT_BAD_INPUT, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        version = importlib.import_module("samegrad").__version__
+        parser._print_message(f"samegrad {version}\n", sys.stdout)
+        parser.exit()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command.
+    """Run a command. In an MPI job only rank 0 prints.
 
     Args:
-        arguments: What follows the command's name; by default what the shell gave.
+        arguments: The arguments after `samegrad`; None takes those of the shell.
 
     Returns:
-        The exit code: 0 done, 1 names are missing (port-check) or the step is wrong (doctor), 2 bad
-        input, 130 stopped by Ctrl-C, 143 stopped by SIGTERM.
+        The exit code: 0 done, 1 missing names (port-check) or a wrong step (doctor), 2 bad input,
+        130 stopped by Ctrl-C, 143 stopped by SIGTERM.
 
     Raises:
-        SystemExit: After `--help`, and with code 2 after a wrong argument.
+        SystemExit: After `--help` and `--version`, and with code 2 after a wrong argument.
 
     Example:
         >>> main(["fashion-mnist", "--data-dir", "/nowhere"])  # doctest: +SKIP
         2
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    command, options = _parse(given)
+    command, options, flags = _parse(given)
     try:
-        return _run(command, options, given)
+        return _run(command, options, flags, given)
     except KeyboardInterrupt:
         return _EXIT_INTERRUPTED
 
 
-def _run(command: str, options: dict[str, Any], given: Sequence[str]) -> int:
-    # Imported only now, so that help and wrong arguments answer at once, and the doctor does
-    # without the engine.
+def _run(command: str, options: dict[str, Any], flags: dict[str, str], given: Sequence[str]) -> int:
+    # Imported only now: help and wrong arguments answer at once, and the doctor needs no engine.
     from samegrad.cli._errors import CommandError
 
     module = importlib.import_module(f"samegrad.cli.{command.replace('-', '_')}")
-    if command in _OPTIONS:
-        options = {"options": _OPTIONS[command](**options, arguments=tuple(given))}
+    trains = command in _OPTIONS
+    asked = {"options": _OPTIONS[command](**options, arguments=tuple(given))} if trains else options
     try:
-        code: int = module.run(**options)
+        with _rank_0_prints():
+            code: int = module.run(**asked)
         return code
     except (CommandError, OSError, *getattr(module, "BAD_INPUT", ())) as error:
-        message = _in_one_line(error)
-        print(f"samegrad: error: {message}", file=sys.stderr, flush=True)
-        if command in _OPTIONS:  # the others of an MPI job would wait for this process
-            importlib.import_module("samegrad.distribute._job").end_all(message, _EXIT_BAD_INPUT)
-        return _EXIT_BAD_INPUT
+        message = with_option(_in_one_line(error), flags, options)
+        if trains:  # the other ranks of an MPI job would wait for this one
+            _fail_job(message)
+        elif launched().rank == 0:
+            _print_error(message)
+        return EXIT_BAD_INPUT
+
+
+@contextlib.contextmanager
+def _rank_0_prints() -> Iterator[None]:
+    """Discard the output of the other ranks of an MPI job, which is the same."""
+    if launched().rank == 0:
+        yield
+        return
+    with (
+        open(os.devnull, "w") as nothing,
+        contextlib.redirect_stdout(nothing),
+        contextlib.redirect_stderr(nothing),
+    ):
+        yield
+
+
+def _print_error(message: str) -> None:
+    print(f"samegrad: error: {message}", file=sys.stderr, flush=True)
+
+
+def _fail_job(message: str) -> None:
+    """Print an error once for all ranks that fail with it, and end the job."""
+    job: Any = importlib.import_module("samegrad.distribute._job")
+    rank = launched().rank
+    if rank == 0:
+        _print_error(message)
+    elif not job.failed_elsewhere(message):
+        _print_error(f"rank {rank}: {message}")
+    job.end_all(message, EXIT_BAD_INPUT)
 
 
 def _in_one_line(error: Exception) -> str:
-    """The message; the system's own ones say the path and the way out only here."""
+    """Return the message of an error; those of the system get the path and a remedy."""
     text = str(error)
     if isinstance(error, OSError) and str(error.strerror).startswith("["):
         text = str(error.strerror)  # ours, without the number
@@ -89,19 +124,28 @@ def _in_one_line(error: Exception) -> str:
     return " ".join(text.split())
 
 
-def _parse(arguments: Sequence[str]) -> tuple[str, dict[str, Any]]:
-    """The command's name and its options."""
-    parser = _Parser(prog="samegrad", description="One model, any number of replicas, same bits.")
-    commands = parser.add_subparsers(
-        metavar="COMMAND", dest="command", required=True, parser_class=_Parser
-    )
+def _parse(arguments: Sequence[str]) -> tuple[str, dict[str, Any], dict[str, str]]:
+    """Return the command, its options, and the flag of each option."""
+    parser = Parser(prog="samegrad", description="One model, any number of replicas, same bits.")
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    commands = parser.add_subparsers(metavar="COMMAND", dest="command", required=True)
+    _add_commands(commands)
+    options: dict[str, Any] = vars(parser.parse_args(arguments))
+    del options["version"]
+    command = options.pop("command")
+    actions = commands.choices[command]._actions
+    flags = {action.dest: action.option_strings[-1] for action in actions if action.option_strings}
+    return command, options, flags
+
+
+def _add_commands(commands: Any) -> None:
     add_arguments(
         commands.add_parser(
             "fashion-mnist",
-            allow_abbrev=False,  # the line that says how to resume knows whole names
+            allow_abbrev=False,  # resume_command() knows full names only
             help="train the tutorial's CNN on Fashion-MNIST",
             description="Trains a small CNN on Fashion-MNIST over any number of replicas, saves a "
-            "checkpoint every 2 epochs, and evaluates the last one without a strategy.",
+            "checkpoint every few epochs, and evaluates the last one without a strategy.",
         )
     )
     add_gan_arguments(
@@ -134,18 +178,24 @@ def _parse(arguments: Sequence[str]) -> tuple[str, dict[str, Any]]:
     )
     port_check.add_argument("paths", nargs="+", metavar="FILE", help="a .py or .ipynb file")
     _add_doctor(commands)
-    options: dict[str, Any] = vars(parser.parse_args(arguments))
-    return options.pop("command"), options
+    info = commands.add_parser(
+        "info",
+        help="print versions, CPU and MPI for a bug report",
+        description="Prints the facts that a bug report needs: versions of samegrad, Python, Keras "
+        "and NumPy, the number of the reduction order, the platform, the CPU and the instruction "
+        "set in use, threads, and the MPI library.",
+    )
+    info.add_argument("--json", action="store_true", help="print a JSON object")
 
 
 def _add_doctor(commands: Any) -> None:
-    """The options of `samegrad doctor`."""
+    """Add the options of `samegrad doctor`."""
     from samegrad.cli.doctor import ABOUT, add_options
 
     add_options(
         commands.add_parser(
             "doctor",
-            help="say whether a training step scales its loss right, and which mistake it makes",
+            help="check the loss normalization of a training step and name its failure mode",
             description=ABOUT,
         )
     )

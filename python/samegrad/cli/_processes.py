@@ -1,10 +1,7 @@
-"""A command that several processes of an MPI job run together: the first one speaks for all."""
+"""Training commands in an MPI job: the strategy, and decisions that all ranks share."""
 
 from __future__ import annotations
 
-import contextlib
-import os
-from collections.abc import Iterator
 from typing import Any
 
 from samegrad.cli._stop import StopSignal
@@ -13,34 +10,24 @@ from samegrad.distribute._multi_worker import MultiWorkerMirroredStrategy
 
 
 def strategy_of(replicas: int, split: str | None) -> Any:
-    """That of as many replicas, which the processes of the job share.
+    """Return a strategy whose replicas are distributed over the ranks of the job.
 
     Args:
-        replicas: Of all processes.
-        split: How a batch is shared out; None: in chunks.
+        replicas: The number of replicas of all ranks together.
+        split: The split of a batch over replicas; None means "chunks".
 
     Raises:
-        ImportError: Several processes were started, and there is no mpi4py.
-        ValueError: There are more processes than replicas, or wrong numbers.
+        ImportError: Several ranks were started, and mpi4py is not installed.
+        ValueError: There are more ranks than replicas, or a number is invalid.
     """
     return MultiWorkerMirroredStrategy(total_replicas=replicas, split=split or "chunks")
 
 
 def is_first() -> bool:
-    """Whether this process writes what all say and draw alike: logs, pictures, lines."""
+    """Return True on the rank that writes logs and plots."""
     return mpi.rank() == 0
 
 
-@contextlib.contextmanager
-def only_first_speaks() -> Iterator[None]:
-    """What the other processes print, which is the same, goes nowhere."""
-    if is_first():
-        yield
-        return
-    with open(os.devnull, "w") as nothing, contextlib.redirect_stdout(nothing):
-        yield
-
-
 def shall_stop(stop: StopSignal) -> bool:
-    """Whether one of the processes was asked to: all stop after the same step."""
+    """Return True on all ranks if one of them was asked to stop, after the same step."""
     return mpi.any_process(stop.is_set)

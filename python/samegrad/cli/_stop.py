@@ -1,4 +1,4 @@
-"""Signals that ask a job to stop."""
+"""Ctrl-C and SIGTERM as requests to stop after the current step."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ import signal
 from types import FrameType, TracebackType
 from typing import Any
 
+from samegrad._base.launchers import launched
+
 
 class StopSignal:
-    """While entered, the first Ctrl-C or SIGTERM only asks to stop; a second Ctrl-C interrupts.
+    """Context manager: the first Ctrl-C or SIGTERM requests a stop, a second Ctrl-C interrupts.
 
-    Schedulers send SIGTERM before they kill, some of them several times: it never interrupts.
+    SIGTERM never interrupts: schedulers send it before they kill, some of them several times.
 
     Attributes:
-        signal: The number of the signal that asked, or None.
+        signal: The number of the signal that was received, or None.
     """
 
     def __init__(self) -> None:
@@ -24,12 +26,12 @@ class StopSignal:
 
     @property
     def is_set(self) -> bool:
-        """Whether the run shall stop."""
+        """Return True if a stop was requested."""
         return self.signal is not None
 
     @property
     def exit_code(self) -> int:
-        """What shells and schedulers expect of a process that a signal has ended."""
+        """Return the exit code of a process that a signal ends, as shells define it."""
         return 0 if self.signal is None else 128 + self.signal
 
     def __enter__(self) -> StopSignal:
@@ -51,6 +53,7 @@ class StopSignal:
             raise KeyboardInterrupt
         if not self.is_set:
             self.signal = number
-            # Not print: the signal may come while the stream is being written to.
-            with contextlib.suppress(OSError):
-                os.write(2, b"\nStopping after this step; Ctrl-C again stops at once.\n")
+            if launched().rank == 0:
+                # Not print: the signal may arrive while the stream is being written to.
+                with contextlib.suppress(OSError):
+                    os.write(2, b"\nStopping after this step; Ctrl-C again stops at once.\n")

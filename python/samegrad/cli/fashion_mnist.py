@@ -32,7 +32,7 @@ from samegrad.cli._earlier_runs import (
 from samegrad.cli._errors import CommandError
 from samegrad.cli._options import FashionMnistOptions
 from samegrad.cli._pictures import check_picture
-from samegrad.cli._processes import is_first, only_first_speaks, shall_stop, strategy_of
+from samegrad.cli._processes import is_first, shall_stop, strategy_of
 from samegrad.cli._progress import WHO, check_plotted, draw_plot, epoch_line, known_records
 from samegrad.cli._records import Record, RunLog, digest_of, fingerprint
 from samegrad.cli._stop import StopSignal
@@ -41,7 +41,6 @@ from samegrad.train._state_file import forget_all
 
 # What a user can put right, besides CommandError.
 BAD_INPUT = (IdxError, tf.train.CorruptCheckpointError)
-_EPOCHS_PER_CHECKPOINT = 2
 
 
 @dataclass(frozen=True)
@@ -288,8 +287,7 @@ def run(options: FashionMnistOptions) -> int:
         raise CommandError(str(error)) from error
     if not is_first():
         options = replace(options, log=None, plot=None)
-    with only_first_speaks():
-        return _run(training, options)
+    return _run(training, options)
 
 
 def _run(training: _Training, options: FashionMnistOptions) -> int:
@@ -407,7 +405,7 @@ def _train(
         record = training.end_epoch()
         log.add(record)
         print(epoch_line(record), flush=True)
-        if progress.epoch % _EPOCHS_PER_CHECKPOINT == 0 or progress.epoch == options.epochs:
+        if progress.epoch % options.save_every == 0 or progress.epoch == options.epochs:
             _save(training, log, prefix)
     return True
 

@@ -27,7 +27,7 @@ from samegrad.cli._earlier_runs import (
 )
 from samegrad.cli._errors import CommandError
 from samegrad.cli._options import TranslateOptions
-from samegrad.cli._processes import is_first, only_first_speaks, shall_stop
+from samegrad.cli._processes import is_first, shall_stop
 from samegrad.cli._records import Record, RunLog, digest_of
 from samegrad.cli._stop import StopSignal
 from samegrad.cli._translate._log import averaged_line, epoch_line, known_records
@@ -76,8 +76,7 @@ def run(options: TranslateOptions) -> int:
         raise CommandError(str(error)) from error
     if not is_first():
         options = replace(options, log=None)
-    with only_first_speaks():
-        return _run(training, options, vocabulary)
+    return _run(training, options, vocabulary)
 
 
 def _run(training: Training, options: TranslateOptions, vocabulary: Vocabulary) -> int:

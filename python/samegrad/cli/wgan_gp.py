@@ -31,7 +31,7 @@ from samegrad.cli._earlier_runs import (
 from samegrad.cli._errors import CommandError
 from samegrad.cli._options import WganGpOptions
 from samegrad.cli._pictures import check_picture
-from samegrad.cli._processes import is_first, only_first_speaks, shall_stop
+from samegrad.cli._processes import is_first, shall_stop
 from samegrad.cli._records import Record, RunLog, digest_of
 from samegrad.cli._stop import StopSignal
 from samegrad.cli._wgan._drawing import draw_curves, draw_grid
@@ -78,8 +78,7 @@ def run(options: WganGpOptions) -> int:
         raise CommandError(str(error)) from error
     if not is_first():
         options = replace(options, log=None, plot=None, grid=None)
-    with only_first_speaks():
-        return _run(training, options)
+    return _run(training, options)
 
 
 def _run(training: Training, options: WganGpOptions) -> int:

@@ -383,6 +383,23 @@ def end_all(why: str, code: int) -> None:
     _core.abort_world(code)
 
 
+def failed_elsewhere(why: str, seconds: float = 1.0) -> bool:
+    """Return True if another rank fails for the same reason within a moment.
+
+    Args:
+        why: The reason of this rank.
+        seconds: The time to wait for the other ranks, once they have joined the job.
+    """
+    with contextlib.suppress(Exception):  # where the job cannot be joined, nobody tells
+        if join(_LAST_WORDS).size > 1:
+            end = time.monotonic() + seconds
+            while time.monotonic() < end:
+                if why in _core.world_failure():
+                    return True
+                time.sleep(0.02)
+    return False
+
+
 def _ends_job(previous: Any) -> Any:
     """An exception hook: what nobody catches ends all ranks."""
 

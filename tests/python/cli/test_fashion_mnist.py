@@ -120,6 +120,13 @@ def test_other_replicas_go_on_where_one_stopped():
     assert Path("log.jsonl").read_text() == Path("whole.jsonl").read_text()
 
 
+@pytest.mark.parametrize(("every", "saved"), [(1, [1, 2, 3]), (2, [1, 2]), (9, [1])])
+def test_save_every_sets_the_epochs_between_checkpoints(every, saved) -> None:
+    assert run("--save-every", every, "--limit", 33) == 0
+    found = {path.name for path in Path("training_checkpoints").glob("ckpt-*")}
+    assert {name.split(".")[0] for name in found} == {f"ckpt-{number}" for number in saved}
+
+
 def test_more_epochs_after_the_end(capsys):
     assert run("--log", "whole.jsonl", "--checkpoint-dir", "whole") == 0
     assert run("--log", "log.jsonl", "--epochs", 1) == 0
@@ -205,7 +212,7 @@ def test_other_settings_cannot_be_resumed(capsys):
     capsys.readouterr()
     for other in (["--seed", 5], ["--replicas", 2], ["--learning-rate", 0.5], ["--limit", 50]):
         assert run("--resume", *other) == 2
-        assert "must have the settings of its checkpoint" in one_line(capsys)
+        assert "--resume needs the settings of the checkpoint" in one_line(capsys)
 
 
 def test_damaged_checkpoint(capsys):
@@ -246,7 +253,7 @@ def test_a_forgotten_resume_replaces_nothing(capsys):
     capsys.readouterr()
     for arguments in ([], ["--log", "log.jsonl"], ["--log", "new.jsonl"]):
         assert run(*arguments) == 2
-        assert "Go on with that run with --resume, delete it with --overwrite" in one_line(capsys)
+        assert "Continue that run with --resume, delete it with --overwrite" in one_line(capsys)
     assert run("--log", "log.jsonl", "--checkpoint-dir", "other") == 2
     assert "empty the file with --overwrite" in one_line(capsys)
     assert Path("log.jsonl").read_text() == log

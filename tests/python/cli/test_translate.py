@@ -344,10 +344,10 @@ def test_a_resumed_run_needs_its_settings_and_its_log(capsys: Any) -> None:
     assert run("--steps", 2, "--log", "log.jsonl") == 0
     capsys.readouterr()
     assert run() == 2
-    assert "Go on with that run with --resume" in one_line(capsys)
+    assert "Continue that run with --resume" in one_line(capsys)
     for other in (["--seed", 5], ["--normalization", "sentences"], ["--held-out", 0.3]):
         assert run("--resume", "--log", "log.jsonl", *other) == 2
-        assert "must have the settings of its checkpoint" in one_line(capsys)
+        assert "--resume needs the settings of the checkpoint" in one_line(capsys)
     assert run("--resume", "--width", 16) == 2
     assert "[checkpoint] shapes" in one_line(capsys)
     content = Path("log.jsonl").read_text()
@@ -388,12 +388,12 @@ def test_a_loss_that_is_not_finite_ends_the_run(capsys: Any, monkeypatch: Any) -
 @pytest.mark.parametrize(
     ("option", "value", "rule"),
     [
-        ("--dropout", "1", "from 0 to below 1"),
-        ("--held-out", "0", "between 0 and 1"),
-        ("--smoothing", "nan", "from 0 to below 1"),
-        ("--batch-tokens", "0", "at least 1"),
-        ("--average-checkpoints", "0", "at least 1"),
-        ("--average-checkpoints", "two", "at least 1"),
+        ("--dropout", "1", "a number >= 0 and < 1"),
+        ("--held-out", "0", "a number > 0 and < 1"),
+        ("--smoothing", "nan", "a number >= 0 and < 1"),
+        ("--batch-tokens", "0", "an integer >= 1"),
+        ("--average-checkpoints", "0", "an integer >= 1"),
+        ("--average-checkpoints", "two", "an integer >= 1"),
         ("--normalization", "batch", "invalid choice"),
     ],
 )

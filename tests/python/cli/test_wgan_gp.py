@@ -198,12 +198,12 @@ def test_clipped_weights_stay_within_their_bound(monkeypatch: Any) -> None:
 @pytest.mark.parametrize(
     ("option", "value", "rule"),
     [
-        ("--lambda", "-1", "at least 0"),
-        ("--lambda", "nan", "at least 0"),
-        ("--n-critic", "0", "at least 1"),
-        ("--clip", "0", "above 0"),
-        ("--learning-rate", "inf", "above 0"),
-        ("--iterations", "0", "at least 1"),
+        ("--lambda", "-1", "a number >= 0"),
+        ("--lambda", "nan", "a number >= 0"),
+        ("--n-critic", "0", "an integer >= 1"),
+        ("--clip", "0", "a number > 0"),
+        ("--learning-rate", "inf", "a number > 0"),
+        ("--iterations", "0", "an integer >= 1"),
         ("--lipschitz", "none", "invalid choice"),
     ],
 )
@@ -253,11 +253,13 @@ def test_bad_input_ends_in_one_line(capsys: Any) -> None:
     assert run("--steps", 2) == 0
     capsys.readouterr()
     assert run() == 2
-    assert "Go on with that run with --resume" in one_line(capsys)
+    assert "Continue that run with --resume" in one_line(capsys)
     for other in (["--seed", 5], ["--n-critic", 3], ["--width", 3], ["--lipschitz", "clip"]):
         assert run("--resume", *other) == 2
         line = one_line(capsys)
-        assert "must have the settings of its checkpoint" in line or "[checkpoint] shapes" in line
+        assert (
+            "--resume needs the settings of the checkpoint" in line or "[checkpoint] shapes" in line
+        )
 
 
 def test_the_log_of_another_run_is_refused(capsys: Any) -> None:

@@ -65,6 +65,7 @@ def test_a_stopped_job_goes_on_with_other_processes_to_the_log_of_one(mpi, tmp_p
     two = start(mpi, 2, tmp_path / "two", "--steps", 1)  # saves, and stops
     out, err = end(two)
     assert out.count("Stopped after step 1") == 1, out + err
+    assert "  mpiexec -n 2 samegrad fashion-mnist " in out
     again = start(mpi, 3, tmp_path / "two")
     out, err = end(again)
     assert again.returncode == 0, out + err
@@ -78,6 +79,7 @@ def test_a_job_that_fails_is_started_again_but_for_wrong_options(mpi, tmp_path):
     failed = start(mpi, 2, tmp_path, "--data-dir", str(tmp_path / "missing"))
     out, err = end(failed)
     assert failed.returncode == 2 and "once more" not in out, out + err
+    assert err.count("samegrad: error: ") == err.count("error: argument --data-dir: ") == 1, err
     lost = start(mpi, 2, tmp_path, REQUEUE="echo once more", LAUNCH="false")
     out, err = end(lost)
     assert lost.returncode == 1 and "once more" in out, out + err
