@@ -42,7 +42,7 @@ def test_a_notebook_shows_results_of_a_whole_run(path):
 
 
 def test_the_doctors_notebook_names_ten_mistakes_and_fixes_each():
-    book = nbformat.read(FOLDER / "03_loss_scaling_doctor.ipynb", as_version=4)
+    book = nbformat.read(FOLDER / "03_loss_normalization_doctor.ipynb", as_version=4)
     source = "\n".join(cell.source for cell in book.cells)
     sections = re.split(r"^## \d+\. ", source, flags=re.M)[1:]
     assert len(sections) == 10

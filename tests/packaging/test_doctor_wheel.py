@@ -103,6 +103,18 @@ def test_the_readmes_lines_ask_about_a_ddp_script(
     assert "right while all shares are equal" in said.stdout
 
 
+def test_first_page_shows_the_diagnosis_of_its_step(
+    installed: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    text = (ROOT / "README.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", text, re.DOTALL)
+    ((code, output),) = [block for block in blocks if "samegrad_doctor" in block[0]]
+    assert len([line for line in code.splitlines() if line.strip()]) <= 8
+    (tmp_path / "step.py").write_text(code)
+    assert run(installed, "step.py", folder=tmp_path).stdout == output
+
+
 def test_the_readmes_ranks_one_after_the_other_are_judged(
     installed: pathlib.Path, user: pathlib.Path
 ) -> None:

@@ -162,7 +162,7 @@ def test_the_gradient_of_an_all_gather_adds_up_what_replicas_send_back(rows) -> 
     np.testing.assert_allclose(found, (1.0 + 2.0) * 2.0 * weights * whole, rtol=1e-12)
 
 
-@pytest.mark.parity("gather: any number of rows in later steps, along another axis, whole numbers")
+@pytest.mark.parity("gather: any number of rows in later steps, along another axis, integers")
 def test_all_gather_takes_any_rows_axes_and_dtypes() -> None:
     strategy = mirrored(3)
     context = tf.distribute.get_replica_context

@@ -147,7 +147,7 @@ def test_without_arguments_there_is_one_replica() -> None:
     assert tf.distribute.MirroredStrategy().num_replicas_in_sync == 1
 
 
-@pytest.mark.parity("run: a PerReplica is no tensor outside run")
+@pytest.mark.parity("run: a PerReplica is not a tensor outside run")
 @pytest.mark.parametrize("use", [lambda x: x + 1.0, tf.exp, float, lambda x: tf.constant(x)])
 def test_a_value_per_replica_is_no_tensor_outside_run(use) -> None:
     with pytest.raises((ValueError, TypeError)):

@@ -1,4 +1,4 @@
-"""Where samegrad answers otherwise than TensorFlow: by decision (the README says why), or not yet.
+"""Differences from TensorFlow: decided (docs/differences.md gives the reasons), or not yet mended.
 
 What it does not answer yet it refuses: the text is part of the error.
 """
