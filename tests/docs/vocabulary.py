@@ -62,7 +62,8 @@ VERBS = frozenset(
     abort accept accumulate acquire adapt add adjust advance aggregate allocate allow append apply
     approximate apply ask assemble assert assign attach average await backpropagate balance batch
     begin bind block broadcast build cache calculate call cancel capture cast center change check
-    choose clean clear clip clone close collect combine commit compare compile complete compute
+    choose clean clear clip clone close collect combine commit compare compile complete
+    compute conjugate
     concatenate configure construct consume convert convolve copy correct count create crop cut
     deal declare decode decompose decrease decrement define delete depthwise dequeue describe
     deserialize detect determine diagnose disable discard dispatch distribute divide do download
