@@ -79,7 +79,7 @@ VERBS = frozenset(
     prepend preprocess print process produce prune publish pull push put quantize queue raise
     randomize read rebuild receive recompute record recover reduce refresh refuse register reject
     release reload remember remove rename reorder repeat replace replay report request require
-    rescale reset reshape resize resolve restart restore restrict retrieve return reverse rewrite
+    reconstruct rescale reset reshape resize resolve restart restore restrict retrieve return reverse rewrite
     right roll rotate round run sample save scale scan scatter search seed segment select send
     separate serialize set shard share shift show shuffle shut sign skip slice smooth solve sort
     split square squeeze stack standardize start state stop store stream strip subtract sum
