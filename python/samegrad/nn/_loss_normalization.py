@@ -31,17 +31,18 @@ def compute_average_loss(
     sample_weight: TensorLike | None = None,
     global_batch_size: int | Tensor | None = None,
 ) -> Tensor:
-    """This replica's share of the mean loss over the global batch.
+    """Average per-example losses over the global batch, on each replica.
 
-    sum(loss * weight) / (examples of all replicas): the weights do not count in the denominator;
-    see `compute_weighted_mean_loss` for that. A metric `Mean` that is fed these shares shows the
-    mean loss divided by the number of replicas; feed it the per-example losses instead.
+    The result is sum(loss * weight) / (examples of all replicas), so the sum over the replicas is
+    the mean loss. The weights do not count in the denominator: see `compute_weighted_mean_loss` for
+    that. A metric `Mean` that is fed these per-replica losses shows the mean loss divided by the
+    number of replicas. Feed it the per-example losses instead.
 
     Args:
-        per_example_loss: [n, ...], one or more values per example.
-        sample_weight: Factors, [n] or [n, ...] or a scalar.
-        global_batch_size: How many examples all replicas have. None: as many as they really have,
-            also when the shares are unequal or empty. 0 gives 0.
+        per_example_loss: Floats of shape [n, ...], one or more values per example.
+        sample_weight: Factors: a scalar, [n] or [n, ...].
+        global_batch_size: The number of examples of all replicas. None counts them, also when the
+            per-replica batches are unequal or empty. 0 gives 0.
 
     Returns:
         A scalar in the dtype of the losses.
@@ -86,12 +87,13 @@ def _of_axes(losses: Tensor) -> str:
 
 
 def compute_weighted_mean_loss(losses: TensorLike, weights: TensorLike) -> Tensor:
-    """This replica's share of sum(weight * loss) / sum(weight) over all replicas.
+    """Compute this replica's part of sum(weight * loss) / sum(weight) over all replicas.
 
-    The weights say what counts: examples, tokens, unmasked pixels. Shares may be unequal or empty.
+    The weights define what counts: examples, tokens, unmasked pixels. The per-replica batches may
+    be unequal or empty. The sum over the replicas is the weighted mean.
 
     Args:
-        losses: [n, ...], one or more values per example.
+        losses: Floats of shape [n, ...], one or more values per example.
         weights: Factors, [n] or [n, ...].
 
     Returns:
@@ -116,16 +118,16 @@ def compute_weighted_mean_loss(losses: TensorLike, weights: TensorLike) -> Tenso
 
 
 def scale_regularization_loss(regularization_loss: TensorLike) -> Tensor:
-    """This replica's share of the sum of the losses: an N-th.
+    """Divide the sum of regularization losses by the number of replicas.
 
-    Every replica computes the same regularization loss of the weights. The sum of the shares over
-    the replicas is that loss, and the sum of their gradients its gradient, added once to that of
-    the data: both have the bits of one device.
+    Every replica computes the same regularization loss of the weights. Summed over the replicas,
+    the results are that loss, and their gradients its gradient, added once to that of the data.
+    Both are bitwise identical to single-device training.
 
     Args:
-        regularization_loss: Scalar, or tensor or list of several losses. Those of a replica's own
-            examples are divided by the number of replicas; what is a share already, as a loss of
-            Keras between weights, stays what it is.
+        regularization_loss: A scalar, or a tensor or list of several losses. Losses of a replica's
+            own examples are divided by the number of replicas. A per-replica loss, such as Keras's
+            losses between weights, is not divided again.
 
     Returns:
         A scalar; 0 for an empty list.
@@ -189,7 +191,7 @@ def inverse_count(losses: Tensor, of_all_replicas: bool) -> Tensor:
 
 
 def elements_of(x: Tensor, axes: tuple[int, ...], of_all_replicas: bool) -> Tensor:
-    """How many elements there are along axes, int64.
+    """Return the number of elements along axes, int64.
 
     Example:
         >>> int(elements_of(convert_to_tensor([1.0, 2.0]), (0,), of_all_replicas=True))
