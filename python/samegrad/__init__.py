@@ -1,4 +1,4 @@
-"""samegrad: one model, any number of replicas, the bits of one device."""
+"""samegrad: one model, any number of replicas, bitwise identical to single-device training."""
 
 from __future__ import annotations
 

@@ -43,11 +43,11 @@ from samegrad._surface.missing_names import getattr_of
 
 
 def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int = 50) -> None:
-    """Looks at every result from now on; the first NaN or infinity raises `NonFiniteError`.
+    """Check every result from now on; the first NaN or infinity raises `NonFiniteError`.
 
-    The message names the operation, the line of the program, the replica and the element. A step
+    The message names the operation, the line of the user code, the replica and the element. A step
     that raises leaves all variables as they were. Meanwhile steps run operation by operation:
-    slower, with the same bits.
+    slower, bitwise identical.
 
     Args:
         stack_height_limit: Ignored.
@@ -65,7 +65,7 @@ def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int =
 
 
 def disable_check_numerics() -> None:
-    """Lets operations make what they make again, as they do at the start.
+    """Disable the checks of `enable_check_numerics`, as at the start.
 
     Example:
         >>> disable_check_numerics()
@@ -74,7 +74,10 @@ def disable_check_numerics() -> None:
 
 
 def set_log_device_placement(enabled: bool) -> None:
-    """Does nothing: nothing is placed on devices.
+    """Ignore the setting: operations are not placed on devices.
+
+    Args:
+        enabled: Ignored.
 
     Example:
         >>> set_log_device_placement(True)
@@ -82,7 +85,7 @@ def set_log_device_placement(enabled: bool) -> None:
 
 
 def get_log_device_placement() -> bool:
-    """False: nothing is placed on devices.
+    """Return False: operations are not placed on devices.
 
     Example:
         >>> get_log_device_placement()

@@ -243,11 +243,7 @@ class _ResampleCursor(Cursor):
 
 
 def shares_of(value: Any, who: str, what: str) -> np.ndarray[Any, Any]:
-    """Shares of classes as an array.
-
-    Raises:
-        ValueError: They are no such.
-    """
+    """Convert class frequencies to an array; raise ValueError unless they sum to 1."""
     shares = np.array(value, np.float64)
     fits = shares.ndim == 1 and len(shares) and (shares >= 0).all()
     if not fits or not abs(shares.sum() - 1) < 1e-3:

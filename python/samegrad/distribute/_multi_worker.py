@@ -20,10 +20,10 @@ _WHO = "MultiWorkerMirroredStrategy"
 class MultiWorkerMirroredStrategy(Strategy):
     """Synchronous training of one model on the replicas of all processes of an MPI job.
 
-    `mpirun -n 4 python train.py`, `srun` or an MPIJob start the processes; the weights have the
-    bits that one process with all replicas gives (`MirroredStrategy(replicas=...)`). All processes
-    run the same program: what they do together (a step, a reduction, reading an ON_READ variable,
-    saving) every one of them calls. Without a launcher there is one process.
+    `mpirun -n 4 python train.py`, `srun` or an MPIJob start the processes; the weights are bitwise
+    identical to those of one process with all replicas (`MirroredStrategy(replicas=...)`). All
+    processes run the same program: what they do together (a step, a reduction, reading an ON_READ
+    variable, saving) every one of them calls. Without a launcher there is one process.
 
     At the first step the processes compare program, seed, build and the values of variables. One
     that raises, ends early or does not come within `timeout` ends the job on all.
@@ -34,8 +34,8 @@ class MultiWorkerMirroredStrategy(Strategy):
         communication_options: Ignored.
         replicas: How many replicas this process has, by default one; processes may have different
             numbers.
-        total_replicas: Instead, how many all processes have together, shared out evenly: the
-            program then says nothing of processes.
+        total_replicas: Alternative to replicas: the number in all processes together, split evenly,
+            so that user code does not mention processes.
         devices: Names of devices, one per replica of this process.
         split: How a global batch is divided among all replicas, as in `MirroredStrategy`.
         timeout: Seconds that a process waits for others; None: SAMEGRAD_MPI_TIMEOUT, else 600.
@@ -95,7 +95,7 @@ class MultiWorkerMirroredStrategy(Strategy):
 
     @property
     def num_replicas_in_sync(self) -> int:
-        """How many replicas train together, in all processes."""
+        """Number of replicas in all processes."""
         return questions.ask(self._replicas)
 
     @property
@@ -105,12 +105,12 @@ class MultiWorkerMirroredStrategy(Strategy):
 
     @property
     def split(self) -> str:
-        """How a batch is divided."""
+        """Rule that divides a batch: "chunks" or "balanced"."""
         return self._split
 
     @property
     def cluster_resolver(self) -> MPIClusterResolver:
-        """Which process this one is, and which there are."""
+        """Resolver that knows this process's rank and all processes."""
         return self._resolver
 
     @property
@@ -123,10 +123,10 @@ class MultiWorkerMirroredStrategy(Strategy):
         )
 
     def join_trace(self) -> None:
-        """Makes the step that is being traced one of all processes' replicas.
+        """Make the traced function one of all processes' replicas.
 
         Raises:
-            RuntimeError: It is one of another number of replicas, or values are to be looked at.
+            RuntimeError: It belongs to another number of replicas, or functions run eagerly.
         """
         if self._processes and _context.settings.functions_run_eagerly:
             raise RuntimeError(
@@ -138,7 +138,7 @@ class MultiWorkerMirroredStrategy(Strategy):
 
 
 def _share(total: int, replicas: int | None, devices: Any, job: _job.Job) -> int:
-    """How many of all replicas this process has."""
+    """Return this process's number of replicas."""
     count_replicas(_WHO, None, total)
     if replicas is not None or devices is not None:
         raise ValueError(

@@ -22,7 +22,7 @@ Function = Callable[..., Any]
 
 
 def name_of(function: Function) -> str:
-    """What errors call a function."""
+    """Return the function's name for messages."""
     return function.__name__.rstrip("_")
 
 
@@ -115,19 +115,19 @@ def of_list(function: Function, inputs: Any, *args: Any, **options: Any) -> Any:
 
 
 def size(function: Function, input: Any, *args: Any, **options: Any) -> Any:
-    """How many numbers all values have."""
+    """Return the number of all values."""
     return function(input.flat_values, *args, **options)
 
 
 def rank(function: Function, input: Any, name: str | None = None) -> Any:
-    """That of the values, and one."""
+    """Return the rank: that of the values, plus one."""
     return function(input.flat_values) + 1
 
 
 def shape(function: Function, input: Any, *args: Any, **options: Any) -> Any:
     """Refused: no tensor says it."""
     raise ValueError(
-        f"[shape] rows of different lengths have no shape that a tensor holds: got {input.shape}; "
+        f"[shape] a ragged tensor has no shape that a tensor holds: got {input.shape}; "
         "take bounding_shape(), nrows() or row_lengths()."
     )
 
@@ -161,11 +161,11 @@ def one_hot(
     function: Function, indices: Any, depth: Any, on_value: Any = None, off_value: Any = None,
     axis: Any = None, dtype: Any = None, name: str | None = None,
 ) -> Any:  # fmt: skip
-    """The new axis lies within the values."""
+    """Insert the new axis within the values."""
     inner = -1 if axis is None else int(axis)
     if inner in (0, 1):
         raise ValueError(
-            f"[one_hot] the new axis lies behind that of the rows' lengths: got axis={inner} for "
+            f"[one_hot] the new axis must be after the ragged one: got axis={inner} for "
             f"shape {indices.shape}; pass 2 or more, or -1."
         )
     inner -= inner > 0

@@ -1,4 +1,4 @@
-"""Graphs and profiles for TensorBoard: there are none, which is said; the program goes on."""
+"""Graphs and profiles for TensorBoard: not supported, so these functions only warn."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def trace_on(graph: bool = True, profiler: bool = False, profiler_outdir: Any = 
 
 
 def trace_export(name: str, step: Any = None, profiler_outdir: Any = None) -> None:
-    """Ends what `trace_on` began, and writes nothing.
+    """End the trace that `trace_on` began, and write nothing.
 
     Args:
         name: Not used.
-        step: A whole number; that of the context by default.
+        step: Integer. None: the step of the context.
         profiler_outdir: Not used.
 
     Raises:
