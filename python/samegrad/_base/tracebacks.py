@@ -20,8 +20,6 @@ _STANDARD_LIBRARY = os.path.dirname(os.__file__) + os.sep
 _INSTALLED = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
 # Libraries that samegrad and Keras call: their frames are left out where no user code called them.
 _CALLED = ("numpy", "optree", "h5py", "ml_dtypes")
-
-
 # IPython calls this attribute of an error to show it; pytest's plug-in looks for it.
 COMPACT = "_render_traceback_"
 
@@ -120,13 +118,12 @@ class _Folders:
 
     def __init__(self) -> None:
         self.own = (PACKAGE, *_folders_of("keras"))
-        self.called = (*_folders_of(*_CALLED), _STANDARD_LIBRARY, "<frozen")
+        self.called = (*_folders_of(*_CALLED), "<frozen")
 
     def is_called(self, file: str) -> bool:
         """Return whether a file belongs to a library that samegrad and Keras call."""
-        installed = any(part in file for part in _INSTALLED)
-        return file.startswith(self.called) and not (
-            installed and file.startswith(_STANDARD_LIBRARY)
+        return file.startswith(self.called) or (
+            file.startswith(_STANDARD_LIBRARY) and not any(part in file for part in _INSTALLED)
         )
 
 
@@ -177,16 +174,19 @@ def _filtered(
 
 def _is_block(code: types.CodeType, outer: types.CodeType) -> bool:
     """Return whether AutoGraph made the code of a block of the outer function."""
-    return code.co_qualname == outer.co_qualname and code in outer.co_consts
+    names = [getattr(each, "co_qualname", "") for each in (code, outer)]  # Python 3.10 has none
+    return bool(names[0]) and names[0] == names[1] and code in outer.co_consts
 
 
 def _render_in_ipython() -> list[str]:
-    """Return IPython's own traceback with one line of each frame, unless another mode is chosen."""
-    shell = sys.modules["IPython"].get_ipython()
-    error = sys.last_value
-    renderer = shell.InteractiveTB
-    context = 1 if _Settings.filtering and renderer.mode == "Context" else 5
-    lines: list[str] = renderer.structured_traceback(
-        type(error), error, error.__traceback__ if error else None, None, context
-    )
+    """Return what IPython shows: a line of each frame, unless another mode was chosen."""
+    renderer: Any = sys.modules["IPython"].get_ipython().InteractiveTB
+    error, mode = sys.last_value, renderer.mode
+    try:
+        if _Settings.filtering and mode == "Context":  # the mode at the start
+            renderer.set_mode("Plain")
+        trace = error.__traceback__ if error else None
+        lines: list[str] = renderer.structured_traceback(type(error), error, trace)
+    finally:
+        renderer.set_mode(mode)
     return lines
