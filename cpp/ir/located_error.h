@@ -31,7 +31,7 @@ class LocatedError : public Error {
   std::string line_;
 };
 
-// Calls `run`; errors in it are the node's, unless they are those of a node inside of it.
+// Calls `run`: errors about values of operands are the node's, or of a node inside of it.
 template <class Run>
 void run_located(const Node& node, const Run& run) {
   try {
@@ -39,6 +39,8 @@ void run_located(const Node& node, const Run& run) {
   } catch (const LocatedError&) {
     throw;
   } catch (const Error& error) {
+    const ErrorKind kind = error.kind();
+    if (kind != ErrorKind::kInvalidArgument && kind != ErrorKind::kNonFinite) throw;
     throw LocatedError(error, node);
   }
 }

@@ -204,7 +204,7 @@ def test_a_number_that_is_not_finite_is_named_at_the_line_of_the_program_that_ra
         for f in (first, second):
             with pytest.raises(ArithmeticError) as caught:
                 f(x)
-            lines.append(str(caught.value).split(".py:")[1].split(")")[0])
+            lines.append(str(caught.value).split('test_memory.py", line ')[1].split(",")[0])
     finally:
         tf.debugging.disable_check_numerics()
     start = test_a_number_that_is_not_finite_is_named_at_the_line_of_the_program_that_ran
