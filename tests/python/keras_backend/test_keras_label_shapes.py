@@ -104,3 +104,31 @@ def test_a_batch_size_of_one_replica_is_named_with_that_of_all():
 
     (message,) = messages(strategy.run, step, (batch,))
     assert "got global_batch_size=4, the examples of one of 2 replicas, which have 8" in message
+
+
+@pytest.fixture(scope="module", params=[1, 2], ids=["1 replica", "2 replicas"])
+def masked_model(request):
+    with tf.distribute.MirroredStrategy(replicas=request.param).scope():
+        layers = [tf.keras.layers.Embedding(5, 3, mask_zero=True), tf.keras.layers.Dense(1)]
+        model = tf.keras.Sequential(layers)
+        model.compile("sgd", "mse", weighted_metrics=["mae"])
+    return model
+
+
+def fit_masked(model, *shape):
+    ids, labels = np.ones((16, 7), "int32"), np.ones((16, 7, 1), "float32")
+    model.fit(ids, labels, sample_weight=np.ones(shape), batch_size=4, verbose=0)
+
+
+@pytest.mark.parametrize("shape", [(16, 7), (16, 1), (16, 7, 1)], ids=str)
+def test_weights_that_fit_a_mask_are_taken(masked_model, shape):
+    fit_masked(masked_model, *shape)
+
+
+@pytest.mark.parametrize(
+    ("shape", "remedy"),
+    [((16,), r"pass sample_weight\[:, None\]"), ((16, 3), "one weight for each position")],
+)
+def test_weights_that_do_not_fit_a_mask_are_named(masked_model, shape, remedy):
+    with pytest.raises(ValueError, match=rf"\[sample_weight\] .* and a mask \(\?, 7\).*{remedy}"):
+        fit_masked(masked_model, *shape)
