@@ -86,7 +86,7 @@ class TensorArray(Stacked):
         count = _known(size)
         if count is None:
             raise ValueError(
-                f"[{_WHO}] the size must be known while the function is traced: got {shown(size)}."
+                f"[{_WHO}] the size must be known in a trace: got {shown(size)}; pass x.shape[0]."
             )
         if count < 0:
             raise ValueError(f"[{_WHO}] the size must not be negative: got {count}.")

@@ -179,6 +179,9 @@ def apply_mask(sample_weight: Any, mask: Any, dtype: Any, reduction: str | None)
         mask: None, or one bool (or 0 and 1) per value.
         dtype: Of the result.
         reduction: For "mean" and "sum_over_batch_size" what is valid weighs total / valid.
+
+    Raises:
+        ValueError: The weights do not broadcast against the mask.
     """
     if mask is None:
         return sample_weight
@@ -193,7 +196,24 @@ def apply_mask(sample_weight: Any, mask: Any, dtype: Any, reduction: str | None)
         return kept
     weights = convert_to_tensor(sample_weight, dtype)
     kept, weights = _loss.squeeze_or_expand_to_same_rank(kept, weights)
+    _check_weights_of_mask(weights, kept)
     return weights * kept
+
+
+def _check_weights_of_mask(weights: Tensor, mask: Tensor) -> None:
+    # A weight per example, the number of which is open, meets another axis of the mask.
+    same = (None,) if weights._rank == mask._rank else ()
+    pairs = [*zip(reversed(weights._shape), reversed(mask._shape), strict=False)]
+    if all(a == b or 1 in (a, b) or a in same or b in same for a, b in pairs):
+        return
+    remedy = "give one weight for each position"
+    if weights._rank == 1:
+        axes = ", ".join([":", *["None"] * (mask._rank - 1)])
+        remedy = f"pass sample_weight[{axes}] for one weight per example"
+    raise ValueError(
+        "[sample_weight] weights must broadcast against the mask of the predictions: got weights "
+        f"{weights.shape} and a mask {mask.shape}, as mask_zero and Masking make; {remedy}."
+    )
 
 
 def _sum_all(x: Tensor) -> Tensor:

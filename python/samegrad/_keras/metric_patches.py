@@ -7,7 +7,7 @@ weighed is in the dtype that Keras has. IoU has a matrix of int64, or of the dty
 
 from __future__ import annotations
 
-from samegrad._keras.patching import Span, Text, converting, importing
+from samegrad._keras.patching import COMPARED, Span, Text, importing
 
 METRICS: dict[str, list[Text | Span]] = {
     # Metrics are in checkpoints, and change as a whole.
@@ -40,7 +40,7 @@ METRICS: dict[str, list[Text | Span]] = {
     ],
     # A scalar of a replica counts as what it is of all examples; lists of numbers are arrays.
     "keras.src.metrics.reduction_metrics": [
-        importing("from keras.src.saving import serialization_lib\n"),
+        importing("from keras.src.saving import serialization_lib\n", COMPARED),
         Text(
             "    values = ops.cast(values, dtype=dtype)\n",
             "    from samegrad._tensor.example_axis import as_examples\n\n"
@@ -52,7 +52,10 @@ METRICS: dict[str, list[Text | Span]] = {
             "        y_true, y_pred = arrays(y_true, y_pred)\n"
             "        mask = backend.get_keras_mask(y_pred)\n",
         ),
-        converting("self._fn(y_true, y_pred, **self._fn_kwargs)"),
+        Text(
+            "self._fn(y_true, y_pred, **self._fn_kwargs)",
+            "compared(self._fn, y_true, y_pred, **self._fn_kwargs)",
+        ),
         Text(
             "        values, _ = reduce_to_samplewise_values(\n",
             "        from samegrad._keras.metrics import adds_scalar\n\n"

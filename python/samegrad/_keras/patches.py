@@ -9,7 +9,7 @@ from samegrad._keras.deferred_patches import DEFERRED
 from samegrad._keras.interrupt_patches import INTERRUPTS
 from samegrad._keras.layer_patches import LAYERS
 from samegrad._keras.metric_patches import METRICS
-from samegrad._keras.patching import Span, Text, branch, converting, imported, importing
+from samegrad._keras.patching import COMPARED, Span, Text, branch, converting, imported, importing
 from samegrad._keras.saving_patches import SAVING
 from samegrad._keras.speed_patches import SPEED
 
@@ -94,8 +94,8 @@ _CHANGES: dict[str, list[Text | Span]] = {
     ],
     # Means are over the examples of all replicas; an axis that counts examples has no fixed size.
     "keras.src.losses.loss": [
-        importing("from keras.src.saving.keras_saveable import KerasSaveable\n"),
-        converting("self.call(y_true, y_pred)"),
+        importing("from keras.src.saving.keras_saveable import KerasSaveable\n", COMPARED),
+        Text("self.call(y_true, y_pred)", "compared(self.call, y_true, y_pred)"),
         Text("if x1.shape[-1] == 1:", "if isinstance(x1.shape[-1], int) and x1.shape[-1] == 1:"),
         Text("if x2.shape[-1] == 1:", "if isinstance(x2.shape[-1], int) and x2.shape[-1] == 1:"),
         Text(

@@ -51,8 +51,12 @@ def converting(call: str) -> Text:
 _CONVERTED = "from samegrad._context.user_code import converted\n"
 
 
-def importing(line: str) -> Text:
-    return Text(line, _CONVERTED + line)
+# What calls a loss or metric: it rewrites its control flow, and looks at the shapes.
+COMPARED = "from samegrad._keras.label_shapes import compared\n"
+
+
+def importing(line: str, imported: str = _CONVERTED) -> Text:
+    return Text(line, imported + line)
 
 
 def imported(names: str) -> str:

@@ -17,6 +17,11 @@ from samegrad._base.shown import did_you_mean
 _MIN, _MAX = -(2**63), 2**63 - 1
 _MAX_AXES = 1 << 10  # more than any array has
 Rule = tuple[Callable[[Any], bool], str, str]
+# What to do where a traced tensor should be a size or another number of Python.
+NO_VALUE = (
+    "it has a value only when the step runs: pass an int, or a size such as x.shape[0], or compute "
+    "with the largest size and mask the rest (see sequence_mask)"
+)
 _conversions: list[Callable[[Any], Any]] = []
 
 
@@ -299,9 +304,29 @@ def broken_rule(
         for one in value if several else (value,):
             if not any(_fits(rule, one) for rule in rules):
                 wanted = " or ".join(words for _, words, _ in rules)
-                near = did_you_mean(one, NAMES) if _DTYPE in rules and type(one) is str else ""
-                return f"{name} must be {wanted}", one, near or f"{rules[0][2]}."
+                return f"{name} must be {wanted}", one, _remedy(rules, one)
     return None
+
+
+def _remedy(rules: list[Rule], value: Any) -> str:
+    if _DTYPE in rules and type(value) is str and (near := did_you_mean(value, NAMES)):
+        return near
+    return f"{NO_VALUE if traced_parts(value) else rules[0][2]}."
+
+
+def traced_parts(value: Any, depth: int = 3) -> list[Any]:
+    """Return the traced tensors of a value, and of lists, tuples and slices in it.
+
+    Example:
+        >>> traced_parts([1, "x"])
+        []
+    """
+    if isinstance(value, slice):
+        value = [value.start, value.stop, value.step]
+    if isinstance(value, list | tuple) and depth and not hasattr(value, "_dtype"):
+        return [found for part in value[:64] for found in traced_parts(part, depth - 1)]
+    is_traced = getattr(value, "_made", False) is True and value._symbolic
+    return [value] if is_traced else []
 
 
 def _fits(rule: Rule, value: Any) -> bool:

@@ -23,7 +23,7 @@ import numpy as np
 from samegrad._base.shown import did_you_mean, shown
 from samegrad._base.tracebacks import is_traceback_filtering_enabled, raising
 from samegrad._base.user_files import PACKAGE, is_user_file
-from samegrad._surface.argument_rules import broken_rule
+from samegrad._surface.argument_rules import NO_VALUE, broken_rule, traced_parts
 
 _OURS = re.compile(r"\[([^\W\d][^\[\]'\",]*|[<>=!]+)\] ")
 # Who asks for them is told in their place.
@@ -63,6 +63,11 @@ _SPECIAL = frozenset({
     "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__neg__", "__abs__", "__invert__",
     "__float__", "__int__", "__bool__", "__index__", "__format__", "__array__", "__dlpack__",
     "__enter__", "__exit__",
+})  # fmt: skip
+# Of what asks for the value of its operand, the engine says what to use instead.
+_VALUES = frozenset({
+    ".numpy", ".to_numpy", ".__float__", ".__int__", ".__bool__", ".__index__", ".__array__",
+    ".__format__", ".__dlpack__", ".__iter__", ".__len__",
 })  # fmt: skip
 # Of these, those whose arguments have names.
 _NAMED_ARGUMENTS = (".__init__", ".__new__", ".__call__")
@@ -127,8 +132,10 @@ def _reworded(
     ours = _OURS.match(text)
     if ours is None or _UNPACKING.match(text):
         return _explained(kind, who, function, (args, options, name.startswith(".")), error)
-    if ours[1] == "Tensor" and (broken := _broken(function, args, options)):
-        return TypeError(f"[{who}] {broken}")
+    if ours[1] in ("Tensor", "Tensor.numpy") and name not in _VALUES:
+        broken = _broken(function, args, options) or _of_traced(function, args, options)
+        if broken:
+            return TypeError(f"[{who}] {broken}")
     if type(error) is not kind:
         return None
     if ours[1] in _CONVERSIONS and ours[1] != who and not who.startswith(f"{ours[1]}."):
@@ -219,6 +226,22 @@ def _broken(
     except TypeError:
         return None
     return found and f"{found[0]}: got {shown(found[1])}; {found[2]}"
+
+
+def _of_traced(
+    function: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]
+) -> str | None:
+    """Words for the last argument that is, or holds, a traced integer."""
+    arguments = inspect.signature(function).bind(*args, **options).arguments
+    found = [
+        (name, traced[-1])
+        for name, value in arguments.items()
+        if (traced := [x for x in traced_parts(value) if x._rank < 2 and "int" in str(x._dtype)])
+    ]
+    if not found:
+        return None
+    name, traced = found[-1]
+    return f"{name} must have a value: got {shown(traced)}; {NO_VALUE}."
 
 
 def _check_large(

@@ -11,6 +11,7 @@ import numpy as np
 from samegrad import dtypes
 from samegrad._base.shown import did_you_mean, shown
 from samegrad.train import _storage
+from samegrad.train._foreign import foreign
 from samegrad.train._state_file import latest_checkpoint
 
 Array = np.ndarray[Any, Any]
@@ -89,6 +90,10 @@ def load_checkpoint(ckpt_dir_or_file: str | os.PathLike[str]) -> CheckpointReade
     path = os.fspath(ckpt_dir_or_file)
     if not _storage.is_checkpoint(Path(path)):
         latest = latest_checkpoint(path) if os.path.isdir(path) else None
+        if latest is None and (other := foreign(Path(path))):
+            raise ValueError(
+                f"[load_checkpoint] checkpoints are samegrad's own: got {shown(path)}, {other}."
+            )
         if latest is None:
             raise ValueError(
                 f"[load_checkpoint] there must be a checkpoint: got {shown(path)}, which is none "

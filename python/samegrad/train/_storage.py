@@ -26,6 +26,7 @@ import numpy.typing as npt
 from samegrad._base import file_errors as _system_errors
 from samegrad._base.dtypes import numpy_dtype
 from samegrad.train import _files
+from samegrad.train._foreign import foreign
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 Array: TypeAlias = npt.NDArray[Any]
@@ -327,6 +328,10 @@ def _read_manifest(target: Path) -> dict[str, Any]:
         manifest = parse(content)
         version = manifest["version"] if manifest["format"] == _FORMAT else None
     except (FileNotFoundError, NotADirectoryError) as error:
+        if other := foreign(target):
+            raise FileNotFoundError(
+                f"[checkpoint] checkpoints are samegrad's own: got {target}, {other}."
+            ) from error
         raise FileNotFoundError(
             f"[checkpoint] a checkpoint folder must hold {_MANIFEST_NAME}: {target} "
             + ("does not. " if target.exists() else "does not exist. ")

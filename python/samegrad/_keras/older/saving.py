@@ -16,6 +16,7 @@ from keras.src.utils.io_utils import ask_to_proceed_with_overwrite
 
 from samegrad._keras.saving import whole_hdf5
 from samegrad.train import Checkpoint, _state_file
+from samegrad.train._foreign import is_tensorflows
 
 # What names of checkpoints end with, beside nothing.
 _ENDINGS = ("", ".ckpt", ".tf")
@@ -126,7 +127,7 @@ def loads_weights(model: Any, path: Any, by_name: Any) -> Any:
             "folder without checkpoints; look at the folder."
         )
     name = os.fspath(path)
-    if Path(f"{name}.index").exists():
+    if is_tensorflows(Path(name)):
         raise ValueError(
             f"[load_weights] checkpoints are samegrad's own: got {name}, one of TensorFlow; load "
             "it there, and save it with model.save_weights('model.weights.h5')."

@@ -1,0 +1,43 @@
+"""Calls of loss and metric functions, with a warning where labels broadcast to predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from samegrad._base.location import warn
+from samegrad._context.user_code import converted
+
+
+def compared(function: Callable[..., Any], y_true: Any, y_pred: Any, **options: Any) -> Any:
+    """Return what a function makes of labels and predictions; warn of (n,) against (n, 1).
+
+    Example:
+        >>> import numpy as np
+        >>> compared(np.subtract, np.ones(2), np.zeros(2))
+        array([1., 1.])
+    """
+    values = converted(function)(y_true, y_pred, **options)
+    if getattr(values, "ndim", 0) == 2 and values.shape[1] != 1 and _meet(y_true, y_pred):
+        name = getattr(getattr(function, "__self__", function), "name", None)
+        narrow = "labels" if y_true.ndim == 1 else "predictions"
+        warn(
+            f"[{name or getattr(function, '__name__', 'loss')}] labels and predictions must have "
+            f"one shape: got {_shape(y_true)} and {_shape(y_pred)}, which broadcast to "
+            f"{_shape(values)}; pass {narrow}[:, None]."
+        )
+    return values
+
+
+def _meet(one: Any, other: Any) -> bool:
+    """Whether one has the shape (n,) and the other (n, 1)."""
+    ranks = [getattr(x, "ndim", 0) for x in (one, other)]
+    if sorted(ranks) != [1, 2]:
+        return False
+    wide = one if ranks[0] == 2 else other
+    return type(wide.shape[1]) is int and wide.shape[1] == 1
+
+
+def _shape(value: Any) -> str:
+    sizes = ["?" if type(size) is not int else str(size) for size in value.shape]
+    return f"({', '.join(sizes)}{',' * (len(sizes) == 1)})"

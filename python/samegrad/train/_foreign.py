@@ -1,0 +1,45 @@
+"""Files of other libraries that users give in place of a checkpoint, and what to do with them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+_ANOTHER = "save its arrays there, e.g. with numpy.savez, and assign them to the variables"
+_WEIGHTS = "load it there, and save it with model.save_weights('model.weights.h5')"
+_PARTS = re.compile(r"\.(index|data-\d{5}-of-\d{5})")
+_BY_SUFFIX = {
+    ".keras": ("a model of Keras", "load it with keras.models.load_model"),
+    ".h5": ("a file of Keras", "load it with model.load_weights or keras.models.load_model"),
+    ".hdf5": ("a file of Keras", "load it with model.load_weights or keras.models.load_model"),
+    ".pt": ("a file of PyTorch", _ANOTHER),
+    ".pth": ("a file of PyTorch", _ANOTHER),
+    ".safetensors": ("a file of safetensors", _ANOTHER),
+    ".npz": ("arrays of NumPy", "read it with numpy.load, and assign them to the variables"),
+}
+
+
+def foreign(path: Path) -> str:
+    """Return what a path holds of another library, and what to do with it, or "".
+
+    Example:
+        >>> foreign(Path("nothing"))
+        ''
+    """
+    if is_tensorflows(path):
+        return f"a checkpoint of TensorFlow; {_WEIGHTS}"
+    if (path / "saved_model.pb").is_file():
+        return f"a SavedModel of TensorFlow; {_WEIGHTS}"
+    return "; ".join(_BY_SUFFIX.get(path.suffix, ())) if path.is_file() else ""
+
+
+def is_tensorflows(path: Path) -> bool:
+    """Return whether a path names a checkpoint of TensorFlow, one of its files, or its folder."""
+    if path.is_dir():
+        return any(path.glob("*.index")) and any(path.glob("*.data-*-of-*"))
+    if _PARTS.fullmatch(path.suffix):
+        return path.is_file()
+    return path.with_name(f"{path.name}.index").is_file()
+
+
+__all__ = ["foreign", "is_tensorflows"]

@@ -1,0 +1,134 @@
+"""Labels of shape (n,) against predictions of shape (n, 1), in losses and metrics."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import samegrad as tf
+
+SHAPES = [((8,), (8, 1)), ((8, 1), (8,))]
+BUILT_IN = ["mean_squared_error", "mean_absolute_error", "huber", "log_cosh", "poisson", "hinge"]
+
+
+class Difference(tf.keras.losses.Loss):
+    def call(self, y_true, y_pred):
+        return tf.abs(y_true - y_pred)
+
+
+def difference(y_true, y_pred):
+    return tf.abs(tf.cast(y_true, "float32") - y_pred)
+
+
+def squeezed(y_true, y_pred):
+    return tf.abs(tf.reshape(y_true, (-1,)) - tf.reshape(y_pred, (-1,)))
+
+
+def messages(call, *args):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call(*args)
+    return [str(one.message) for one in caught]
+
+
+def in_step(function):
+    """The call in a traced step of two replicas, whose number of examples is open."""
+
+    def call(labels, predictions):
+        strategy = tf.distribute.MirroredStrategy(replicas=2)
+        with strategy.scope():
+            compared = function()
+        data = tf.data.Dataset.from_tensor_slices((labels, predictions)).batch(8)
+        (batch,) = strategy.experimental_distribute_dataset(data)
+        strategy.run(lambda y, p: (compared(y, p), 0)[1], batch)
+
+    return call
+
+
+CALLS = {
+    "a class of losses": lambda: Difference(name="difference"),
+    "a function as a metric": lambda: tf.keras.metrics.MeanMetricWrapper(difference),
+}
+
+
+@pytest.mark.parametrize("shapes", SHAPES, ids=str)
+@pytest.mark.parametrize("place", ["eager", "step"])
+@pytest.mark.parametrize("name", CALLS)
+def test_a_broadcast_of_labels_is_named(name, place, shapes):
+    labels, predictions = (np.ones(shape, "float32") for shape in shapes)
+    make = CALLS[name]
+    call = in_step(make) if place == "step" else make()
+    with tf.config.replica_dependence_check("off"):
+        (message,) = messages(call, labels, predictions)
+    if place == "eager":
+        assert f"got {shapes[0]} and {shapes[1]}, which broadcast to (8, 8)" in message
+    assert message.startswith("[difference] labels and predictions must have one shape: got ")
+
+
+@pytest.mark.parametrize("shapes", SHAPES, ids=str)
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_losses_of_keras_squeeze_and_are_silent(name, shapes):
+    arrays = [np.ones(shape, "float32") for shape in shapes]
+    function = getattr(tf.keras.losses, name)
+    assert not messages(tf.keras.metrics.MeanMetricWrapper(function), *arrays)
+    assert not messages(tf.keras.metrics.MeanMetricWrapper(squeezed), *arrays)
+
+
+def test_a_matrix_of_losses_is_silent():
+    rows = np.ones((8, 8), "float32")
+    assert not messages(Difference(), rows, rows) and not messages(Difference(), rows, rows[:, :1])
+
+
+@pytest.mark.parametrize("shapes", SHAPES, ids=str)
+def test_an_average_loss_of_a_matrix_names_the_broadcast(shapes):
+    labels, predictions = (tf.ones(shape) for shape in shapes)
+    (message,) = messages(tf.nn.compute_average_loss, tf.square(labels - predictions))
+    assert "got shape (8, 8), as of labels of shape (n,) that broadcast" in message
+    (message,) = messages(tf.nn.compute_average_loss, tf.ones((8, 3)))
+    assert "broadcast" not in message and "average the inner axes" in message
+
+
+def test_cross_entropy_of_other_shapes_is_refused():
+    with pytest.raises(ValueError, match=r"labels \(8,\) and logits \(8, 1\)"):
+        tf.nn.sigmoid_cross_entropy_with_logits(tf.ones((8,)), tf.ones((8, 1)))
+
+
+def test_a_batch_size_of_one_replica_is_named_with_that_of_all():
+    strategy = tf.distribute.MirroredStrategy(replicas=2)
+    data = tf.data.Dataset.from_tensor_slices(np.ones((8, 3), "float32")).batch(8)
+    (batch,) = strategy.experimental_distribute_dataset(data)
+
+    def step(x):
+        losses = tf.reduce_sum(x, axis=1)
+        return tf.nn.compute_average_loss(losses, global_batch_size=4)
+
+    (message,) = messages(strategy.run, step, (batch,))
+    assert "got global_batch_size=4, the examples of one of 2 replicas, which have 8" in message
+
+
+@pytest.fixture(scope="module", params=[1, 2], ids=["1 replica", "2 replicas"])
+def masked_model(request):
+    with tf.distribute.MirroredStrategy(replicas=request.param).scope():
+        layers = [tf.keras.layers.Embedding(5, 3, mask_zero=True), tf.keras.layers.Dense(1)]
+        model = tf.keras.Sequential(layers)
+        model.compile("sgd", "mse", weighted_metrics=["mae"])
+    return model
+
+
+def fit_masked(model, *shape):
+    ids, labels = np.ones((16, 7), "int32"), np.ones((16, 7, 1), "float32")
+    model.fit(ids, labels, sample_weight=np.ones(shape), batch_size=4, verbose=0)
+
+
+@pytest.mark.parametrize("shape", [(16, 7), (16, 1), (16, 7, 1)], ids=str)
+def test_weights_that_fit_a_mask_are_taken(masked_model, shape):
+    fit_masked(masked_model, *shape)
+
+
+@pytest.mark.parametrize(
+    ("shape", "remedy"),
+    [((16,), r"pass sample_weight\[:, None\]"), ((16, 3), "one weight for each position")],
+)
+def test_weights_that_do_not_fit_a_mask_are_named(masked_model, shape, remedy):
+    with pytest.raises(ValueError, match=rf"\[sample_weight\] .* and a mask \(\?, 7\).*{remedy}"):
+        fit_masked(masked_model, *shape)
