@@ -10,6 +10,7 @@ import numpy as np
 
 from samegrad._base.shown import shown
 from samegrad._core import InvalidArgumentError
+from samegrad._tensor.spec import TensorSpec
 from samegrad._tensor.text import Text
 from samegrad.data import _nested_nodes as nested
 from samegrad.data import _nodes as nodes
@@ -261,7 +262,7 @@ class Choosing(Batching):
             stop_on_empty_dataset: Whether all ends with the first one that has no more elements.
 
         Raises:
-            TypeError: Something is no dataset.
+            TypeError: Something is no dataset, or the choices are no integers.
             ValueError: There is none; while iterating, if there is none of such a number.
 
         Example:
@@ -273,6 +274,12 @@ class Choosing(Batching):
         """
         who = "choose_from_datasets"
         inputs, choices = _nodes_of(datasets, who), _node_of(choice_dataset, who)
+        spec = choices.spec
+        if not isinstance(spec, TensorSpec) or spec.shape.rank or not spec.dtype.is_integer:
+            raise TypeError(
+                f"[Dataset.{who}] an element of choice_dataset must be one integer: got "
+                f"{shown(spec)}; use samegrad.cast."
+            )
         made = states.ChooseNode(inputs, choices, [], None, bool(stop_on_empty_dataset))
         return _with_options(cls._made(made), [*datasets, choice_dataset])
 
