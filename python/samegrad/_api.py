@@ -128,6 +128,7 @@ from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
 from samegrad._tensor.ragged import RaggedTensor
 from samegrad._tensor.ragged_spec import RaggedTensorSpec
+from samegrad._tensor.shape import broadcast_static_shape
 from samegrad._tensor.sparse import SparseTensor
 from samegrad._tensor.spec import TensorSpec
 from samegrad._tensor.tensor import Tensor, TensorShape
@@ -186,6 +187,7 @@ from samegrad.math import (
     truediv,
 )  # fmt: skip
 from samegrad.math import divide as realdiv
+from samegrad.math._binary import truncatediv, truncatemod
 from samegrad.math._more import histogram_fixed_width, histogram_fixed_width_bins
 from samegrad.math._order import argsort, searchsorted, sort
 from samegrad.train.module import Module
@@ -214,7 +216,8 @@ __all__ = [  # packages are loaded by samegrad itself
     "acos", "acosh", "add", "add_n", "argmax", "argmin", "argsort", "as_dtype", "as_string",
     "asin", "asinh", "assert_equal", "assert_greater", "assert_less", "assert_rank", "atan",
     "atan2", "atanh", "audio", "autodiff", "autograph", "bfloat16", "bitwise", "bool",
-    "boolean_mask", "broadcast_to", "case", "cast", "clip_by_global_norm", "clip_by_norm",
+    "boolean_mask", "broadcast_static_shape", "broadcast_to", "case", "cast",
+    "clip_by_global_norm", "clip_by_norm",
     "clip_by_value", "complex", "complex128", "complex64", "concat", "cond", "config",
     "constant", "constant_initializer", "control_dependencies", "convert_to_tensor", "cos",
     "cosh", "cumsum", "custom_gradient", "data", "debugging", "device", "distribute", "divide",
@@ -238,7 +241,8 @@ __all__ = [  # packages are loaded by samegrad itself
     "stack", "stop_gradient", "strided_slice", "string", "subtract", "switch_case", "sysconfig",
     "tan", "tanh", "tensor_scatter_nd_add", "tensor_scatter_nd_max", "tensor_scatter_nd_min",
     "tensor_scatter_nd_sub", "tensor_scatter_nd_update", "tensordot", "test", "testing", "tile",
-    "timestamp", "train", "transpose", "truediv", "uint16", "uint32", "uint64", "uint8",
+    "timestamp", "train", "transpose", "truediv", "truncatediv", "truncatemod", "uint16",
+    "uint32", "uint64", "uint8",
     "unique", "unique_with_counts", "unravel_index", "unstack", "vectorized_map", "version",
     "where", "while_loop", "zeros", "zeros_initializer", "zeros_like",
 ]  # fmt: skip

@@ -13,8 +13,8 @@ from derivatives_by_name import function, gradients
 import samegrad as tf
 
 RECORDED = json.loads((Path(__file__).parent / "tensorflow_derivatives.json").read_text())
-# What samegrad refuses: matrices that are not symmetric, more than vectors.
-REFUSED = {"linalg.cholesky 1", "linalg.logdet 1", "meshgrid 1", "meshgrid 2"}
+# What samegrad refuses: matrices that are not symmetric.
+REFUSED = {"linalg.cholesky 1", "linalg.logdet 1"}
 # Where TensorFlow has no gradient; or another one, for labels that are not distributions and for a
 # beta that is not a scalar, whose gradient it sums.
 OTHERWISE = {

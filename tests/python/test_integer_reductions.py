@@ -14,14 +14,16 @@ import samegrad as tf
 
 RECORDED = json.loads((Path(__file__).parent / "tensorflow_integer_reductions.json").read_text())
 # Results without fractions where others have them, and what samegrad does not have.
-REFUSED = {"reduce_euclidean_norm", "moments", "sparse.segment_sum", "truncatediv", "truncatemod"}
+REFUSED = {"reduce_euclidean_norm", "moments", "sparse.segment_sum"}
+# What TensorFlow has of 32 and 64 bits alone.
+OF_ALL_WIDTHS = {"truncatemod"}
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_integers_are_reduced_as_by_tensorflow(name: str) -> None:
     for dtype in DTYPES:
         got, want = answer(tf, name, dtype), RECORDED[f"{name} {dtype}"]
-        if got is None and name in REFUSED:
+        if (got is None and name in REFUSED) or (want is None and name in OF_ALL_WIDTHS):
             continue
         assert (got is None) == (want is None), dtype
         if want is not None:

@@ -110,6 +110,16 @@ def test_a_grid_is_numpys(sizes, indexing, traced):
         np.testing.assert_array_equal(got.numpy(), expected)
 
 
+@TRACED
+@pytest.mark.parametrize("indexing", ["xy", "ij"])
+def test_meshgrid_flattens_matrices_and_scalars(indexing, traced):
+    given = [np.arange(4.0).reshape(2, 2), np.arange(3.0), np.float64(2.0)]
+    run = (tf.function if traced else lambda f: f)(lambda *v: tf.meshgrid(*v, indexing=indexing))
+    found = run(*map(tf.constant, given))
+    for got, expected in zip(found, np.meshgrid(*given, indexing=indexing), strict=True):
+        np.testing.assert_array_equal(got.numpy(), expected)
+
+
 def test_a_new_axis_is_one_of_size_1():
     x = tf.constant([1.0, 2.0])
     assert x[:, tf.newaxis].shape == (2, 1) and x[tf.newaxis].shape == (1, 2)
@@ -141,7 +151,6 @@ def test_normalized_vectors_have_length_1():
     (lambda: tf.boolean_mask([1.0], [True], axis=1), ValueError, "axis must lie in"),
     (lambda: tf.function(lambda m: tf.boolean_mask([1.0], m))(tf.constant([True])), TypeError,
      "use the mask as weights"),
-    (lambda: tf.meshgrid([[1.0]]), ValueError, "vectors are needed"),
     (lambda: tf.meshgrid([1.0], indexing="yx"), ValueError, "'xy' or 'ij': got"),
 ])  # fmt: skip
 def test_what_does_not_fit_is_refused(call, kind, words):

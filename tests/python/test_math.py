@@ -1,6 +1,7 @@
 """Functions of numbers give what NumPy gives, at once and in functions."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -170,3 +171,49 @@ def test_the_second_derivative_of_a_magnitude_is_zero():
             y = tf.abs(x)
         slope = tape.gradient(y, x)
     np.testing.assert_array_equal(outer.gradient(slope, x).numpy(), [0.0, 0.0])
+
+
+INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize("dtype", [*INTEGERS, "float16", "float32", "float64"])
+def test_truncated_division_rounds_towards_0(dtype, traced):
+    x, y = np.array([7, -7, 7, -7, 0, 5]).astype(dtype), np.array([2, 2, -2, -2, 3, 5])
+    y = y.astype(dtype)
+    call = (tf.function if traced else lambda f: f)(
+        lambda x, y: (tf.truncatediv(x, y), tf.truncatemod(x, y))
+    )
+    quotient, rest = call(x, y)
+    pairs = zip(map(Fraction, x.tolist()), map(Fraction, y.tolist()), strict=True)
+    exact = [math.trunc(a / b) for a, b in pairs]
+    np.testing.assert_array_equal(quotient.numpy(), np.array(exact).astype(dtype))
+    np.testing.assert_array_equal(rest.numpy(), np.fmod(x, y))  # with the sign of x
+    assert quotient.dtype.name == rest.dtype.name == dtype
+
+
+def test_truncated_division_of_extremes_is_that_of_tensorflow():
+    least = tf.constant([-(2**31)])
+    assert tf.truncatediv(least, -1).numpy().tolist() == [-(2**31)]
+    assert tf.truncatemod(least, -1).numpy().tolist() == [0]
+    x, y = (
+        [7.5, -7.5, 1.0, -1.0, 0.0, np.inf, 5.3, 1e30],
+        [2.0, 2.0, 0.0, 0.0, 0.0, 2.0, np.inf, 3.0],
+    )
+    expected = np.float32([3.0, -3.0, np.inf, -np.inf, np.nan, np.inf, 0.0, 1e30 / 3])
+    np.testing.assert_array_equal(tf.truncatediv(x, y).numpy(), expected)
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(
+            tf.truncatemod(x, y).numpy(), np.fmod(np.float32(x), np.float32(y))
+        )
+    with pytest.raises(tf.errors.InvalidArgumentError, match="cannot be divided by 0"):
+        tf.truncatediv([7], [0])
+
+
+def test_gradients_of_truncated_division_are_those_of_its_parts():
+    x, y = tf.Variable([7.5, -7.5]), tf.Variable([2.0, 2.0])
+    with tf.GradientTape(persistent=True) as tape:
+        quotient, rest = tf.truncatediv(x, y), tf.truncatemod(x, y)
+    assert tape.gradient(quotient, [x, y]) == [None, None]
+    dx, dy = tape.gradient(rest, [x, y])
+    assert dx.numpy().tolist() == [1.0, 1.0] and dy.numpy().tolist() == [-3.0, 3.0]

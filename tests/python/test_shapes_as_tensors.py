@@ -64,3 +64,50 @@ def test_a_shape_takes_the_dtype_that_is_asked_for() -> None:
     assert tf.convert_to_tensor(S.shape, tf.int64).dtype == tf.int64
     assert tf.cast(S.shape, tf.int64).dtype == tf.int64
     assert tf.constant([]).dtype == tf.float32
+
+
+def test_shape_in_a_dataset_is_one_vector():
+    shape, vector = tf.TensorShape([2, 3]), tf.TensorSpec([2], tf.int32)
+    data = tf.data.Dataset
+    assert data.from_tensors(shape).element_spec == vector
+    assert data.from_tensors({"a": (shape, 1)}).element_spec["a"][0] == vector
+    assert [int(n) for n in data.from_tensor_slices(shape)] == [2, 3]
+    made = data.range(1).map(lambda x: (tf.TensorShape([2, 3]), x))
+    assert made.element_spec[0] == vector
+    assert [each.numpy().tolist() for each, _ in made] == [[2, 3]]
+    with pytest.raises(TypeError, match="None"):
+        data.from_tensors(tf.TensorShape([None, 2]))
+
+
+def test_shape_is_a_leaf_of_nested_structures():
+    shape = tf.TensorShape([2, 3])
+    (leaf,) = tf.nest.flatten({"a": shape})
+    assert leaf is shape
+    assert tf.nest.map_structure(len, [shape, shape]) == [2, 2]
+    assert not tf.nest.is_nested(shape)
+
+
+BROADCAST = [
+    ([2, 1], [3], [2, 3]),
+    ([], [3], [3]),
+    ([5, 1, 4], [3, 1], [5, 3, 4]),
+    ([None, 1], [3], [None, 3]),
+    ([None, 2], [1, 2], [None, 2]),
+    ([2, None], [None], [2, None]),
+    ([2, None], [4], [2, 4]),
+    (None, [1], None),
+]
+
+
+@pytest.mark.parametrize(("x", "y", "expected"), BROADCAST)
+def test_broadcast_static_shape_is_that_of_tensorflow(x, y, expected):
+    shapes = tf.TensorShape(x), tf.TensorShape(y)
+    for pair in (shapes, shapes[::-1]):
+        found = tf.broadcast_static_shape(*pair)
+        assert found.rank == (None if expected is None else len(expected))
+        assert expected is None or found.as_list() == expected
+
+
+def test_broadcast_static_shape_refuses_other_sizes():
+    with pytest.raises(ValueError, match=r"must be equal or 1: got 3 and 2 of shapes \(2, 3\)"):
+        tf.broadcast_static_shape(tf.TensorShape([2, 3]), tf.TensorShape([2]))

@@ -163,6 +163,11 @@ def is_one_value(value: Any) -> bool:
     return getattr(type(value), "_is_one_value", False)
 
 
+def is_leaf(value: Any) -> bool:
+    """Return whether a tuple stands for one tensor: the shape of a tensor does."""
+    return getattr(type(value), "_is_leaf", False)
+
+
 def is_structure(value: Any) -> bool:
     """Whether tf.nest goes into the value: into any sequence but strings, and attrs' classes too.
 
@@ -170,7 +175,7 @@ def is_structure(value: Any) -> bool:
         >>> is_structure(range(2)), is_structure({"a": 1}.values()), is_structure({1, 2})
         (True, True, False)
     """
-    if is_one_value(value):
+    if is_one_value(value) or is_leaf(value):
         return False
     if isinstance(value, (*_KINDS, MappingView)) or hasattr(type(value), "__attrs_attrs__"):
         return True
@@ -186,7 +191,7 @@ def is_element(value: Any) -> bool:
         >>> is_element((1, 2)), is_element([1, 2]), is_element(None)
         (True, False, True)
     """
-    return value is None or isinstance(value, tuple | Mapping)
+    return value is None or (isinstance(value, tuple | Mapping) and not is_leaf(value))
 
 
 # Of arguments and results of functions.
@@ -201,8 +206,8 @@ structures = Walk(is_structure)
 values = Walk(lambda value: is_nested(value) and not is_one_value(value), any_keys=True)
 
 __all__ = [
-    "Walk", "elements", "flatten", "is_element", "is_nested", "is_one_value", "is_structure",
-    "map_structure", "structures", "values", "variables",
+    "Walk", "elements", "flatten", "is_element", "is_leaf", "is_nested", "is_one_value",
+    "is_structure", "map_structure", "structures", "values", "variables",
 ]  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from samegrad import _core
 from samegrad._base.dtypes import DTypeLike, as_dtype
 from samegrad._base.shown import shown
 from samegrad._core import InvalidArgumentError
-from samegrad._ops.arrays import cast, where
+from samegrad._ops.arrays import cast, reshape, where
 from samegrad._tensor import sizes as _sizes
 from samegrad._tensor.tensor import Dim, Tensor, TensorLike, convert_to_tensor, dims_of, pair
 
@@ -312,7 +312,7 @@ def meshgrid(*args: TensorLike, indexing: str = "xy", name: str | None = None) -
     """Expand vectors to coordinates of the points of a grid.
 
     Args:
-        *args: Vectors (1-D tensors) or scalars.
+        *args: Tensors; those with more than one axis are flattened to vectors.
         indexing: "xy": the first vector varies along axis 1, the second along axis 0. "ij": vector
             i varies along axis i.
         name: Ignored.
@@ -321,23 +321,18 @@ def meshgrid(*args: TensorLike, indexing: str = "xy", name: str | None = None) -
         A list of tensors, one for each vector, in the shape of the grid.
 
     Raises:
-        ValueError: An argument has more than one axis, or the indexing is unknown.
+        ValueError: The indexing is unknown.
 
     Example:
         >>> [x.numpy().tolist() for x in meshgrid([1, 2, 3], [4, 5])]
         [[[1, 2, 3], [1, 2, 3]], [[4, 4, 4], [5, 5, 5]]]
     """
-    vectors = [convert_to_tensor(x) for x in args]
-    if any(x._rank > 1 for x in vectors) or indexing not in ("xy", "ij"):
-        shapes = ", ".join(str(x._shape) for x in vectors)
-        raise ValueError(
-            "[meshgrid] vectors are needed, and indexing is 'xy' or 'ij': got shapes "
-            f"{shapes or 'of nothing'} and {shown(indexing)}."
-        )
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"[meshgrid] indexing must be 'xy' or 'ij': got {shown(indexing)}.")
+    vectors = [x if x._rank == 1 else reshape(x, [-1]) for x in map(convert_to_tensor, args)]
     order = list(range(len(vectors)))
     if indexing == "xy":
         order[:2] = order[:2][::-1]
-    vectors = [_ops.reshape(x, shape=[1]) if x._rank == 0 else x for x in vectors]
     sizes = [vectors[i].shape[0] for i in order]
     made = []
     for place, x in enumerate(vectors):

@@ -25,6 +25,7 @@ class TensorShape(tuple):  # type: ignore[type-arg]
     """
 
     __slots__ = ()
+    _is_leaf = True
 
     def __new__(cls, dims: Any = ()) -> TensorShape:
         if dims is None:
@@ -268,4 +269,43 @@ def as_shape(value: Any) -> TensorShape:
     raise ValueError(
         f"[TensorShape] sizes must not be negative: got {shown(value)}; pass None where one is not "
         "known."
+    )
+
+
+def broadcast_static_shape(shape_x: TensorShape, shape_y: TensorShape) -> TensorShape:
+    """Return the shape that two broadcast shapes have, as far as it is known.
+
+    Args:
+        shape_x: A shape, which may have unknown sizes.
+        shape_y: Another one.
+
+    Returns:
+        A `TensorShape`; a size is None where both are unknown, or one is and the other is 1.
+
+    Raises:
+        ValueError: Two sizes differ, and neither is 1.
+
+    Example:
+        >>> broadcast_static_shape(TensorShape([2, 1]), TensorShape([None, 3]))
+        (2, 3)
+    """
+    x, y = as_shape(shape_x), as_shape(shape_y)
+    if x.rank is None or y.rank is None:
+        return TensorShape(None)
+    rank = max(x.rank, y.rank)
+    pairs = [((1,) * (rank - len(shape)) + tuple(shape)) for shape in (x, y)]
+    return TensorShape([_broadcast_size(a, b, x, y) for a, b in zip(*pairs, strict=True)])
+
+
+def _broadcast_size(a: Any, b: Any, x: TensorShape, y: TensorShape) -> Any:
+    if a is None or b is None:
+        known = b if a is None else a
+        return None if known == 1 else known
+    if a == b or b == 1:
+        return a
+    if a == 1:
+        return b
+    raise ValueError(
+        f"[broadcast_static_shape] sizes on one axis must be equal or 1: got {a} and {b} of shapes "
+        f"{x} and {y}."
     )

@@ -10,6 +10,7 @@ import numpy as np
 
 from samegrad._base.shown import shown
 from samegrad._core import InvalidArgumentError
+from samegrad._tensor.spec import TensorSpec
 from samegrad._tensor.text import Text
 from samegrad.data import _nested_nodes as nested
 from samegrad.data import _nodes as nodes
@@ -298,7 +299,8 @@ class Choosing(Batching):
             Dataset of the chosen elements.
 
         Raises:
-            TypeError: A member of datasets, or choice_dataset, is not a dataset.
+            TypeError: A member of datasets, or choice_dataset, is not a dataset; or the choices are
+                not integers.
             ValueError: datasets is empty. While iterating, if an index is out of range.
 
         Example:
@@ -310,6 +312,12 @@ class Choosing(Batching):
         """
         who = "choose_from_datasets"
         inputs, choices = _nodes_of(datasets, who), _node_of(choice_dataset, who)
+        spec = choices.spec
+        if not isinstance(spec, TensorSpec) or spec.shape.rank or not spec.dtype.is_integer:
+            raise TypeError(
+                f"[Dataset.{who}] an element of choice_dataset must be one integer: got "
+                f"{shown(spec)}; use samegrad.cast."
+            )
         made = states.ChooseNode(inputs, choices, [], None, bool(stop_on_empty_dataset))
         return _with_options(cls._made(made), [*datasets, choice_dataset])
 

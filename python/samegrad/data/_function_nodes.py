@@ -14,7 +14,7 @@ from samegrad._base.dtypes import string
 from samegrad._base.shown import shown
 from samegrad._core import InvalidArgumentError
 from samegrad._tensor.spec import TensorSpec
-from samegrad._tensor.tensor import Tensor
+from samegrad._tensor.tensor import Tensor, convert_to_tensor, is_tensor
 from samegrad._tensor.text import Text, text_of
 from samegrad.data import _python_cursors as cursors
 from samegrad.data._cursor import (
@@ -276,17 +276,35 @@ class FilterNode(SelectionNode):
         self._predicate = predicate
 
     def _choice(self, seed: int) -> Callable[[int, Structure], bool]:
-        return decided(self._predicate, seed)
+        return decided(self._predicate, seed, "filter")
 
 
-def decided(predicate: Callable[..., Any], seed: int) -> Callable[[int, Structure], bool]:
+def decided(
+    predicate: Callable[..., Any], seed: int, op_name: str
+) -> Callable[[int, Structure], bool]:
     """Evaluate the predicate; its random ops depend on the element's index."""
 
     def is_true(number: int, element: Structure) -> bool:
         with data_function(seed, number):
-            return bool(call(predicate, element))
+            found = call(predicate, element)
+        if not isinstance(found, bool | np.bool_) and not _is_bool(found):
+            raise ValueError(
+                f"[Dataset.{op_name}] predicate must return one bool: got {shown(found)}; write a "
+                "comparison, or samegrad.reduce_all of several."
+            )
+        return bool(found)
 
     return is_true
+
+
+def _is_bool(value: Any) -> bool:
+    """Return whether the value is a tensor, a variable or an array of one bool without axes."""
+    if isinstance(value, np.ndarray):
+        return value.dtype == bool and not value.ndim
+    if not is_tensor(value):
+        return False
+    tensor = convert_to_tensor(value)
+    return tensor._dtype == "bool" and not tensor._rank
 
 
 class UnbatchNode(PythonNode):

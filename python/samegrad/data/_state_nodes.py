@@ -40,7 +40,7 @@ class TakeWhileNode(SelectionNode):
         self._predicate = predicate
 
     def _choice(self, seed: int) -> Callable[[int, Structure], bool]:
-        is_true = decided(self._predicate, seed)
+        is_true = decided(self._predicate, seed, "take_while")
 
         def chosen(number: int, element: Structure) -> bool:
             if not is_true(number, element):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from samegrad import _core
+from samegrad._base.dtypes import as_dtype
 from samegrad._tensor.tensor import (
     Tensor,
     TensorLike,
@@ -143,6 +144,58 @@ def floormod(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
         array([3.], dtype=float32)
     """
     return _ops.mod(*pair(x, y))
+
+
+def truncatediv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """Divide and round towards 0, element by element. No gradient flows through it.
+
+    Args:
+        x: Numbers of any shape.
+        y: Numbers of the same dtype; they broadcast with x.
+        name: Ignored.
+
+    Returns:
+        A tensor of their dtype.
+
+    Raises:
+        InvalidArgumentError: An integer is divided by 0.
+
+    Example:
+        >>> truncatediv([7, -7], 2).numpy()
+        array([ 3, -3], dtype=int32)
+    """
+    x, y = pair(x, y)
+    if not as_dtype(x._dtype).is_floating:
+        rest = _ops.mod(x, y)
+        up = _ops.logical_and(_ops.not_equal(rest, rest * 0), _ops.not_equal(x < 0, y < 0))
+        return _ops.floor_div(x, y) + _ops.cast(up, dtype=x._dtype)
+    quotient = _ops.stop_gradient(_ops.div(x, y))
+    return _ops.select(quotient < 0.0, _ops.ceil(quotient), _ops.floor(quotient))
+
+
+def truncatemod(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """Return what truncatediv leaves, with the sign of x, element by element.
+
+    Args:
+        x: Numbers of any shape.
+        y: Numbers of the same dtype; they broadcast with x.
+        name: Ignored.
+
+    Returns:
+        A tensor of their dtype.
+
+    Raises:
+        InvalidArgumentError: An integer is divided by 0.
+
+    Example:
+        >>> truncatemod([7, -7], 2).numpy()
+        array([ 1, -1], dtype=int32)
+    """
+    x, y = pair(x, y)
+    if not as_dtype(x._dtype).is_floating:
+        return _ops.sub(x, _ops.mul(truncatediv(x, y), y))
+    rest = _ops.mod(_ops.abs(x), _ops.abs(y))
+    return _ops.select(x < 0.0, -rest, rest)
 
 
 def greater(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:

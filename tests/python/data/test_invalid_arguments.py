@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import samegrad as tf
@@ -50,3 +51,45 @@ CASES: dict[str, Callable[[], Any]] = {
 def test_a_dataset_raises_invalid_argument_error(name: str) -> None:
     with pytest.raises(tf.errors.InvalidArgumentError):
         list(CASES[name]())
+
+
+NO_BOOLS: dict[str, Callable[[Any], Any]] = {
+    "integer": lambda x: x,
+    "float": lambda x: tf.cast(x, tf.float32),
+    "Python's integer": lambda x: 1,
+    "None": lambda x: None,
+    "string": lambda x: "a",
+    "list": lambda x: [x > 1, x > 2],
+    "tuple": lambda x: (x > 1,),
+    "dict": lambda x: {"a": x > 1},
+    "vector": lambda x: tf.constant([True]),
+    "array": lambda x: np.array([True]),
+}
+BOOLS: dict[str, Callable[[Any], Any]] = {
+    "comparison": lambda x: x < 2,
+    "Python's bool": lambda x: True,
+    "NumPy's bool": lambda x: np.bool_(True),
+    "array": lambda x: np.array(True),
+    "variable": lambda x: tf.Variable(True),
+    "reduce_all": lambda x: tf.reduce_all([x < 2, x < 3]),
+}
+
+
+@pytest.mark.parametrize("predicate", NO_BOOLS)
+@pytest.mark.parametrize("method", ["filter", "take_while"])
+def test_predicate_that_returns_no_bool_is_a_value_error(method: str, predicate: str) -> None:
+    with pytest.raises(ValueError, match=rf"\[Dataset.{method}\] predicate must return one bool"):
+        list(getattr(D.range(2), method)(NO_BOOLS[predicate]))
+
+
+@pytest.mark.parametrize("predicate", BOOLS)
+@pytest.mark.parametrize("method", ["filter", "take_while"])
+def test_predicate_that_returns_a_bool_chooses_elements(method: str, predicate: str) -> None:
+    assert [int(n) for n in getattr(D.range(2), method)(BOOLS[predicate])] == [0, 1]
+
+
+@pytest.mark.parametrize("choice", [0.5, True, "a", [0]])
+def test_choice_that_is_no_integer_is_a_type_error(choice: Any) -> None:
+    choices = D.from_tensors(choice).repeat(2)
+    with pytest.raises(TypeError, match="an element of choice_dataset must be one integer"):
+        D.choose_from_datasets([D.range(2), D.range(2)], choices)
