@@ -85,10 +85,10 @@ def decay(p):
 
 
 MEAN_THEN_SUM = "mean per replica, then sum"
-SHARE_THEN_MEAN = "share of the global batch, then mean"
+SHARE_THEN_MEAN = "divided by the global batch, then averaged"
 DECAY = "regularisation counts once on every replica"
 MEAN_OF_MEANS = "mean of the replicas' means"
-NONLINEAR = "a replica's share is used as if it were the whole"
+NONLINEAR = "a per-replica sum is used as the global sum"
 MISTAKES = {
     "reduce_mean": (MEAN_THEN_SUM, lambda p: tf.reduce_mean(p.losses)),
     "sum by shape": (

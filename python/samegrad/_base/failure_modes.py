@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 
 class Words(NamedTuple):
-    """What is said of a mistake.
+    """Texts of a failure mode.
 
     Args:
-        name: A few words.
-        sentence: What happens.
-        formula: The weight that an example gets.
-        fix: What to write instead.
+        name: A short name.
+        sentence: A description.
+        formula: The weight of an example.
+        fix: The remedy.
     """
 
     name: str
@@ -22,15 +22,15 @@ class Words(NamedTuple):
 
 
 SUM_SHARES = (
-    "sum the shares (reduce SUM), and divide each loss by the count of the global batch, once"
+    "sum the per-replica losses (reduce SUM), and divide each loss by the global batch size, once"
 )
 
 MEAN_THEN_SUM = Words(
     "mean per replica, then sum",
-    "each replica divides by its own examples, and the replicas are added: the update is as many "
-    "times too large as there are replicas",
+    "each replica divides by its own examples, and the replicas are summed: the update is too "
+    "large by a factor of R, the number of replicas",
     "w_i / W_r  instead of  w_i / W",
-    "divide by the examples of all replicas: nn.compute_average_loss(losses)",
+    "divide by the global batch size: nn.compute_average_loss(losses)",
 )
 MEAN_OF_MEANS = Words(
     "mean of the replicas' means",
@@ -41,9 +41,9 @@ MEAN_OF_MEANS = Words(
     "nn.compute_average_loss(per_example, global_batch_size=...)",
 )
 SHARE_THEN_MEAN = Words(
-    "share of the global batch, then mean",
-    "losses are divided by the global batch already, and the replicas' gradients are averaged "
-    "instead of added: the update is too small by the number of replicas",
+    "divided by the global batch, then averaged",
+    "losses are already divided by the global batch size, and the replicas' gradients are averaged "
+    "instead of summed: the update is too small by a factor of R, the number of replicas",
     "w_i / (W R)  instead of  w_i / W",
     SUM_SHARES,
 )
@@ -53,9 +53,9 @@ TIMES_REPLICAS = Words(
     "divides again, a learning rate that grows with the replicas, or the gradient of a loss that "
     "is all-reduced already (the adjoint of an all-reduce is an all-reduce)",
     "w_i R / W  instead of  w_i / W",
-    "leave out the factor, or differentiate each replica's share only, and sum the gradients",
+    "remove the factor, or differentiate only the per-replica loss, and sum the gradients",
 )
-# What gives the same update, and cannot be told apart from it.
+# Other causes of the same update, which cannot be distinguished.
 _ALSO = {
     "once on every replica": "; each replica adds it, or a blanket factor of the world size hits "
     "it that is meant for the data",
@@ -67,13 +67,13 @@ _ALSO = {
 def counted_regularization(
     count: str, data: str = "", fix: str = "", divided: bool = False
 ) -> Words:
-    """A term that belongs to no example counts wrongly.
+    """Return the texts of a term without examples that is counted wrongly.
 
     Args:
-        count: How it counts.
-        data: What is wrong with the data besides, after "; ".
-        fix: What to do about that.
-        divided: Whether examples divide it, on one device as well.
+        count: How the term is counted.
+        data: Another failure mode of the data, after "; ".
+        fix: The remedy of that.
+        divided: True if the number of examples divides the term, also on one device.
     """
     once, formula = (
         ("divides it by all examples", "β ∇Ω with β other than 1 / N")
@@ -91,12 +91,12 @@ def counted_regularization(
 
 
 def part_with(words: Words, rest: str | None = None, parameters: bool = False) -> Words:
-    """A part of the step has a mistake of its own.
+    """Return the texts of a failure mode in a part of the step.
 
     Args:
-        words: The mistake of the part.
-        rest: The name of that of the rest; None if the rest is right.
-        parameters: Whether it is a part of the parameters, not of the loss.
+        words: The failure mode of the part.
+        rest: The name of the failure mode of the rest; None if the rest is correct.
+        parameters: True for a part of the parameters, not of the loss.
     """
     if parameters:
         name, what = "a part of the parameters", "the gradients of some parameters are scaled so"
@@ -108,7 +108,7 @@ def part_with(words: Words, rest: str | None = None, parameters: bool = False) -
             "a term of the examples has a count of its own (which of the two is which cannot be "
             "told from their sum)"
         )
-    others = "the rest is right" if rest is None else f"and for the rest: {rest}"
+    others = "the rest is correct" if rest is None else f"and for the rest: {rest}"
     return Words(
         f"{name}: {words.name}",
         f"{what}: {words.sentence}; {others}",
@@ -117,7 +117,7 @@ def part_with(words: Words, rest: str | None = None, parameters: bool = False) -
     )
 
 
-# Those that show in a traced program before it runs, by the keys that the engine gives them.
+# Failure modes that the check of a traced program finds, by the keys of the engine.
 PROGRAM_FAILURE_MODES: dict[str, Words] = {
     "mean_then_sum": MEAN_THEN_SUM,
     "share_then_mean": SHARE_THEN_MEAN,
@@ -126,11 +126,11 @@ PROGRAM_FAILURE_MODES: dict[str, Words] = {
     "penalty": part_with(MEAN_THEN_SUM),
     "mean_of_means": MEAN_OF_MEANS,
     "nonlinear_share": Words(  # shows in no update by itself
-        "a replica's share is used as if it were the whole",
-        "a function that is not linear (a root, a square, a limit) is taken of one replica's share "
-        "of a sum, and the sum of the results is not the function of the sum",
+        "a per-replica sum is used as the global sum",
+        "a nonlinear function (a root, a square, clipping) is applied to a per-replica sum; the "
+        "sum of the results is not the function of the global sum",
         "Σ_r f(s_r)  instead of  f(Σ_r s_r)",
-        "all-reduce the share first; limit gradients after they are summed: samegrad's optimizers "
+        "all-reduce first; clip gradients after they are summed: samegrad's optimizers "
         "take clipnorm and global_clipnorm",
     ),
 }

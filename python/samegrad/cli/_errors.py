@@ -1,4 +1,4 @@
-"""What a user can put right."""
+"""Errors that the user can correct."""
 
 
 class CommandError(Exception):

@@ -278,7 +278,7 @@ def _add_transformer(parser: argparse.ArgumentParser) -> None:
         "--mixed-bfloat16",
         action="store_true",
         help="compute layers in bfloat16, with weights in float32. The kernels compute in float32 "
-        "and round to bfloat16, so it is no faster",
+        "and round to bfloat16, which is not faster",
     )
 
 

@@ -1,4 +1,4 @@
-"""What calls give, as far as it is written down: classes, and functions by their annotations."""
+"""Classes of the results of calls, from annotations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MADE = dict.fromkeys(("ragged.constant", "ragged.range", "ragged.stack"), "Ragg
 
 
 def may_be_ragged(name: str) -> bool:
-    """Whether rows of different lengths have an attribute that tensors lack.
+    """Return True if ragged tensors have an attribute that tensors lack.
 
     Functions that are annotated with tensors give ragged ones of ragged ones.
 
@@ -38,7 +38,7 @@ def may_be_ragged(name: str) -> bool:
 
 @functools.cache
 def result_of(path: str) -> str | None:
-    """What a call gives: "data.Dataset()" for an object of that class, or None.
+    """Return the class of a call's result, such as "data.Dataset()", or None.
 
     Example:
         >>> result_of("data.Dataset.range"), result_of("GradientTape"), result_of("nest.flatten")

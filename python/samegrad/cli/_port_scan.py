@@ -1,4 +1,4 @@
-"""Which of TensorFlow's names a program uses, found in its syntax trees alone.
+"""Scanner of the TensorFlow names that a program uses, by its syntax trees alone.
 
 Names are followed as Python binds them: imports, assignments of one name to another, functions
 (whose bodies run later) and classes with names of their own. Of two branches that bind a name
@@ -119,7 +119,7 @@ class _Scanner(ast.NodeVisitor):
         return None
 
     def _star_path(self, name: str) -> str | None:
-        """What `from tensorflow... import *` has made of a name that nothing else binds."""
+        """Return the path of a name that `from tensorflow... import *` binds."""
         if not self._stars or name in self._bound:
             return None
         paths = [_join(star, name) for star in self._stars]

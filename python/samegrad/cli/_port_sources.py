@@ -31,7 +31,7 @@ class Piece:
     tree: ast.Module
 
     def place(self, line: int) -> str:
-        """Where a line is, for people: `file:line` or `file:cell:line`.
+        """Return the position of a line: `file:line` or `file:cell:line`.
 
         Example:
             >>> Piece("a.ipynb", 2, ast.Module([], [])).place(3)
@@ -51,7 +51,7 @@ def read(path: str) -> list[Piece]:
 
     Raises:
         OSError: It cannot be read.
-        CommandError: It is no Python, or no notebook.
+        CommandError: It is not Python, or not a notebook.
     """
     remedy = "Check that this user may read it, or give another path"
     with explained_errors("port-check", "read", Path(path), remedy):
@@ -88,7 +88,7 @@ def _source(cell: dict[str, Any]) -> str:
     source = cell["source"]
     text = "".join(source) if isinstance(source, list) else source
     if not isinstance(text, str):
-        raise ValueError("a cell's source is no text")
+        raise ValueError("a cell's source is not text")
     return text
 
 
@@ -143,7 +143,7 @@ def without_magics(source: str) -> str:
 
 
 def _is_open(lines: list[str]) -> bool:
-    """Whether a bracket, a string or a backslash makes the next line part of the statement."""
+    """Return True if a bracket, a string or a backslash continues the statement."""
     if lines[-1].endswith("\\"):
         return True
     text = "\n".join(lines).lstrip() + "\n"

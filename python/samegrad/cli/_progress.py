@@ -27,14 +27,14 @@ def epoch_line(record: Record) -> str:
 
 
 def known_records(path: Path, after: tuple[int, int]) -> list[Record] | None:
-    """The records that a checkpoint knows, all of them; None where there is no file.
+    """Return all records that a checkpoint knows; None if there is no file.
 
     Args:
         path: The log.
         after: The last step and the last epoch that the checkpoint knows.
 
     Raises:
-        CommandError: The file is no log, or not that of the run that is resumed.
+        CommandError: The file is not a log, or not that of the run that is resumed.
         OSError: It cannot be read.
     """
     last_step, last_epoch = after

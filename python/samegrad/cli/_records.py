@@ -1,4 +1,4 @@
-"""What a job writes down: records of its steps, in memory and in a file of JSON lines."""
+"""Run logs: records of steps, in memory and in a file of JSON lines."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class RunLog:
         check: Gets the records that stay, before the file is touched.
 
     Raises:
-        CommandError: The file is no log, or not that of the run that is resumed.
+        CommandError: The file is not a log, or not that of the run that is resumed.
         OSError: The file cannot be read or written.
     """
 

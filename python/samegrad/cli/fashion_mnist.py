@@ -54,7 +54,7 @@ class _Data:
 
 
 class _Progress:
-    """How far the training is; stored in every checkpoint.
+    """Progress of the training; stored in every checkpoint.
 
     Attributes:
         settings: What the bits of a run depend on, as JSON.
@@ -211,7 +211,7 @@ class _Training:
         return record
 
     def check_place(self, path: str) -> None:
-        """Whether a restored checkpoint is at one place of the training in all its parts.
+        """Check that all parts of a restored checkpoint are at one position of the training.
 
         Raises:
             CommandError: It is not.
@@ -233,7 +233,7 @@ class _Training:
             )
 
     def check_log(self, records: list[Record]) -> None:
-        """Whether the records of a resumed log are those of the restored training.
+        """Check that the records of a resumed log are those of the restored training.
 
         Raises:
             CommandError: They are not.
@@ -331,7 +331,7 @@ def _to_images(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
 
 
 def _settings(options: FashionMnistOptions, examples: int) -> str:
-    """What must stay the same for a resumed run to give the same bits."""
+    """Return the settings on which the bits of a resumed run depend, as JSON."""
     return json.dumps(
         {
             "examples": examples,
@@ -411,7 +411,7 @@ def _train(
 
 
 def _progress_bar(training: _Training, epochs: int) -> Any:
-    """Shows epoch, images/s and loss; nothing where the output is no terminal."""
+    """Return a progress bar with epoch, images/s and loss; silent unless on a terminal."""
     return tqdm(
         desc=f"Epoch {training.progress.epoch + 1}/{epochs}",
         total=training.examples,

@@ -38,7 +38,7 @@ class Missing:
 
 
 def run(paths: Sequence[str]) -> int:
-    """Prints a line per missing name, and the sum.
+    """Print a line per missing name, and a summary.
 
     Args:
         paths: Python files and notebooks. They are read, not run.
@@ -48,7 +48,7 @@ def run(paths: Sequence[str]) -> int:
 
     Raises:
         OSError: A file cannot be read.
-        CommandError: One is no Python or no notebook.
+        CommandError: One is neither Python nor a notebook.
     """
     programs = [_uses(path) for path in paths]
     missing = [found for uses in programs for found in missing_names(uses)]
@@ -126,7 +126,7 @@ def _nearest(keyword: str, known: Sequence[str]) -> str:
 
 
 def _keywords(thing: Any) -> list[str] | None:
-    """The arguments that a function or class takes by name; None: any, or it is no function."""
+    """Return the keyword arguments of a function or class; None for any, or without a signature."""
     if not isinstance(thing, type):
         names, takes_more = _parameters(thing) if callable(thing) else ([], True)
         return None if takes_more else names
@@ -149,14 +149,14 @@ def _keywords(thing: Any) -> list[str] | None:
 
 
 def _taken_out(function: Any) -> list[str]:
-    """What a function takes out of its **kwargs: older names, which it still knows."""
+    """Return the older names that a function still takes in its **kwargs."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     texts = [text for text in code.co_consts if isinstance(text, str)] if code else []
     return [text for text in texts if text.isidentifier()]
 
 
 def _parameters(function: Any) -> tuple[list[str], bool]:
-    """Names that a call may give, and whether it may give others too."""
+    """Return names that a call may give, and True if it may also give others."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # written in C++

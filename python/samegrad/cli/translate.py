@@ -119,7 +119,7 @@ def _read(options: TranslateOptions) -> list[Pair]:
 
 
 def _vocabulary(options: TranslateOptions, pairs: list[Pair]) -> Vocabulary:
-    """That of the run that is resumed, or one that is learnt from the pairs to train on."""
+    """Return the vocabulary of the resumed run, or one learnt from the training pairs."""
     if options.resume:
         return Vocabulary.load(options.checkpoint_dir / VOCABULARY)
     sentences = (sentence for pair in pairs for sentence in pair)

@@ -240,7 +240,7 @@ def _save(training: Training, options: WganGpOptions, log: RunLog) -> None:
 
 
 def _progress_bar(training: Training, options: WganGpOptions) -> Any:
-    """Shows iterations, their time and figures; nothing where the output is no terminal."""
+    """Return a progress bar with iterations, time and metrics; silent unless on a terminal."""
     return tqdm(
         total=options.iterations,
         initial=training.progress.step,

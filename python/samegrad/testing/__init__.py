@@ -1,11 +1,11 @@
-"""Is my distributed loss scaled right? Checks of a training step of any framework.
+"""Checks of the loss normalization of a training step, for any framework.
 
     from samegrad.testing import assert_replica_equivalent
 
     def test_my_step():
         assert_replica_equivalent(step, batch)
 
-Needs NumPy only: neither the engine nor a framework is imported.
+It needs only NumPy: neither the engine nor a framework is imported.
 """
 
 from typing import TYPE_CHECKING

@@ -116,7 +116,7 @@ def halves(count: int) -> list[list[int]]:
 def term_of(
     singles: list[Recorded], whole: Recorded, half: Recorded, count: int
 ) -> Recorded | None:
-    """What belongs to no example, where examples are added up and not averaged.
+    """Return the term that belongs to no example, if examples are summed and not averaged.
 
     n examples together then hold it once, alone n times: the sum of the singles less the whole is
     n - 1 times the term. `half`, the update of the first `count` examples, must say the same.
@@ -138,7 +138,7 @@ def term_of(
 
 @dataclass(frozen=True)
 class Noise:
-    """How noisy updates are; the one measure of what is equal, and of what explains an update.
+    """Noise level of updates: the one measure for equality and for explanations.
 
     A run's noise is taken to grow with its update and with those of the single examples, in which
     it is expressed, and to be alike in all numbers of the sketch.
@@ -159,7 +159,7 @@ class Noise:
     def limit(self, numbers: int) -> float:
         """The norm of so many numbers of noise at most, relative to what the updates are made of.
 
-        Twice what one device leaves, for every replica rounds its share, too.
+        Twice what one device leaves, since every replica also rounds its shard.
         """
         return FLOOR + 2 * self.level * float(np.sqrt(numbers) + self.factor)
 

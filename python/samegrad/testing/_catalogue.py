@@ -28,7 +28,7 @@ RIGHT = Point()
 
 @dataclass(frozen=True)
 class FailureMode:
-    """A row of the catalogue, or a point of the grammar that has no row.
+    """A named failure mode: an entry of the catalogue, or a point of the grammar without one.
 
     Args:
         name: A few words.
@@ -43,7 +43,7 @@ class FailureMode:
         factor: A number that all weights of several replicas are multiplied by.
 
     Raises:
-        TypeError: `point` is no point of the grammar, or words are no text.
+        TypeError: `point` is not a point of the grammar, or a text is not a string.
         ValueError: There is no such remedy.
     """
 
@@ -66,7 +66,7 @@ class FailureMode:
         for name in ("name", "sentence", "formula", "fix", "remedy", "report"):
             if not isinstance(getattr(self, name), str):
                 raise TypeError(
-                    f"[FailureMode] {name} must be text: got {getattr(self, name)!r:.80}."
+                    f"[FailureMode] {name} must be a string: got {getattr(self, name)!r:.80}."
                 )
         if not self.formula and self.point is not None:
             object.__setattr__(self, "formula", f"{self.point.formula}  instead of  w_i / W")
@@ -81,28 +81,28 @@ class FailureMode:
 
     @property
     def fixed(self) -> bool:
-        """Whether it also happens where a fixed number divides."""
+        """Return True if it also happens with a fixed divisor."""
         return self.point is not None and self.point.fixed
 
     @property
     def micro(self) -> bool:
-        """Whether it takes several micro-batches to happen."""
+        """Return True if it needs several micro-batches."""
         return self.point is not None and self.point.micro
 
     @property
     def weighted(self) -> bool:
-        """Whether it takes examples of different weight."""
+        """Return True if it needs examples of different weights."""
         if self.uneven is not None:
             return self.uneven
         return self.point is not None and self.point.weighted
 
     @property
     def words(self) -> Words:
-        """What is said of it."""
+        """Return its texts."""
         return Words(self.name, self.sentence, self.formula, self.fix)
 
     def fix_for(self, framework: str) -> str:
-        """What to write instead, in the words of a framework."""
+        """Return the fix in the words of "samegrad", "pytorch", "jax" or "tensorflow"."""
         return self.fix if framework == "samegrad" else remedy(self.remedy, framework)
 
 
@@ -194,45 +194,45 @@ CATALOGUE: tuple[FailureMode, ...] = (
             "each micro-batch divides by its examples times the longest of them, padding included, "
             "and micro-batches and replicas are averaged",
             point=Point((("padded", "part"),), powers=WORLD_STEPS), remedy="weights"),
-    FailureMode("padding counts as examples of the largest share",
+    FailureMode("padding counts as examples of the largest shard",
             "every replica divides by the weights of the one that has most",
             point=Point((("weight", "largest replica"),), powers=WORLD), remedy="weights",
             uneven=True),
-    FailureMode("shares are filled up by repeating examples",
-            "every share is made as long as the largest one by examples that it has already, as a "
-            "sampler does that wants equal shares; repeated examples count twice",
+    FailureMode("shards are padded by repeating examples",
+            "every shard is padded to the size of the largest one by repeating examples, as a "
+            "sampler with equal shards does; repeated examples count twice",
             "m_i w_i / (R max n_r), m_i being how often the example is seen",
             point=Point((("count", "largest replica"),), seen="filled", powers=WORLD),
             remedy="sampler", uneven=False, report="repeated examples count twice"),
-    FailureMode("examples are repeated until the shares are even",
+    FailureMode("examples are repeated until the shards are equal",
             "the first examples are taken again until the number of examples can be divided by the "
             "replicas, as a distributed sampler does; repeated examples count twice",
             "m_i w_i / Σ m w, m_i being how often the example is seen",
             point=Point((NORM,), seen="sampler"), remedy="sampler",
             report="repeated examples count twice"),
-    FailureMode("repeated examples are added, though divided by the true count",
-            "examples are repeated to make shares even; losses are divided by the true count or a "
+    FailureMode("repeated examples are summed, though divided by the true count",
+            "examples are repeated to make shards equal; losses are divided by the true count or a "
             "fixed one, so that repeated examples count twice",
             "m_i w_i / W  instead of  w_i / W, m_i being how often the example is seen",
             point=Point(seen="sampler"), remedy="sampler"),
-    FailureMode("filled-up shares are added, though divided by the true count",
-            "shares are made as long as the largest one by repeating examples; losses are divided "
-            "by the true count or a fixed one, so that repeated examples count twice",
+    FailureMode("padded shards are summed, though divided by the true count",
+            "shards are padded to the size of the largest one by repeating examples; losses are "
+            "divided by the true count or a fixed one, so that repeated examples count twice",
             "m_i w_i / W  instead of  w_i / W, m_i being how often the example is seen",
             point=Point(seen="filled"), remedy="sampler"),
     FailureMode("the rest of the batch is dropped",
-            "examples that are over where the batch is dealt out evenly do not count",
+            "the remainder of the batch after an equal split does not count",
             "w_i / W of the kept examples, 0 for the last ones",
             point=Point((NORM,), seen="rest"), remedy="sampler",
             report="the last examples are left out"),
-    FailureMode("summed and not divided", "losses are added up and divided by nothing",
-            point=Point(()), report="losses are added up and divided by nothing"),
+    FailureMode("summed and not divided", "losses are summed and not divided",
+            point=Point(()), report="losses are summed and not divided"),
     # Over micro-batches: gradient accumulation, and metrics over batches.
     FailureMode("micro-batches are not divided",
-            "the means of the micro-batches are added up without dividing by their number (or by a "
+            "the means of the micro-batches are summed without dividing by their number (or by a "
             "number of micro-batches that is not theirs, as in a last, shorter window)",
             point=Point(_PART, powers=MEAN), remedy="accumulate",
-            report="the losses of the micro-batches are added up"),
+            report="the losses of the micro-batches are summed"),
     FailureMode("micro-batches are divided twice",
             "losses are divided by the count of the whole window, and by the number of "
             "micro-batches again", fix="leave out the division by the number of micro-batches",
@@ -252,23 +252,23 @@ CATALOGUE: tuple[FailureMode, ...] = (
     FailureMode("means of micro-batches are added over replicas",
             "micro-batches are averaged on each replica, and the replicas are added",
             point=Point(_PART, powers=STEPS), remedy="accumulate"),
-    FailureMode("means of micro-batches are added up everywhere",
+    FailureMode("means of micro-batches are summed everywhere",
             "each micro-batch divides by its own examples, and all of all replicas are added",
             point=Point(_PART), remedy="accumulate"),
-    FailureMode("global means of micro-batches are added up",
-            "each micro-batch is divided by its count over all replicas, and they are added up "
+    FailureMode("global means of micro-batches are summed",
+            "each micro-batch is divided by its count over all replicas, and they are summed "
             "without dividing by their number", point=Point(_WINDOW), remedy="accumulate"),
     FailureMode("divided by the count of the last micro-batch",
             "the sum of a window is divided by the count of its last micro-batch, and the replicas "
             "are averaged", point=Point((("weight", "last part"),), powers=WORLD),
             remedy="accumulate"),
     FailureMode("only the last micro-batch is kept",
-            "gradients are overwritten instead of added up, so that the last micro-batch alone "
+            "gradients are overwritten instead of accumulated, so that the last micro-batch alone "
             "counts", point=Point(_PART, who="only last micro-batch", powers=WORLD), remedy="keep",
             report="it is that of the last batch"),
     FailureMode("only the last micro-batch is kept, and divided by their number",
-            "means of micro-batches are divided by their number, but overwritten instead of added "
-            "up", point=Point(_PART, who="only last micro-batch", powers=WORLD_STEPS),
+            "means of micro-batches are divided by their number, but overwritten instead of "
+            "accumulated", point=Point(_PART, who="only last micro-batch", powers=WORLD_STEPS),
             remedy="keep"),
     FailureMode("only the first micro-batch counts",
             "the mean of the first micro-batch is all that is taken, in whichever one it is made",
@@ -300,30 +300,30 @@ COPIES_DIFFER = FailureMode(
     "θ_r differs with r", remedy="reduce")
 EMPTY_SHARE = FailureMode(
     "a replica without examples changes the update",
-    "a mean over no examples is no number, or counts as a mean", "0 / 0 on the empty replica")
+    "the mean over zero examples is NaN, or counts as a mean", "0 / 0 on the empty replica")
 CLIPPED_REPLICAS = FailureMode(
-    "gradients are clipped before the replicas are joined",
-    "each replica limits its own gradient, so that the sum is another one than the limited "
-    "gradient of the batch", "Σ clip(g_r)  instead of  clip(Σ g_r)", remedy="clip")
+    "gradients are clipped before the all-reduce",
+    "each replica clips its own gradient, so that the sum differs from the clipped gradient of "
+    "the batch", "Σ clip(g_r)  instead of  clip(Σ g_r)", remedy="clip")
 CLIPPED_PARTS = FailureMode(
     "gradients are clipped in every micro-batch",
-    "each micro-batch limits its own gradient before it is added up, so that the sum is another "
-    "one than the limited gradient of the window", "Σ clip(g_rk)  instead of  clip(Σ g_rk)",
+    "each micro-batch clips its own gradient before it is summed, so that the sum differs "
+    "from the clipped gradient of the window", "Σ clip(g_rk)  instead of  clip(Σ g_rk)",
     remedy="clip window")
 CLIPPED_SHARDS = FailureMode(
     "gradients are clipped by the norm of a shard",
-    "each replica limits the part of the parameters that it keeps by the norm of that part, "
-    "instead of by the norm of all",
+    "each replica clips its part of the parameters by the norm of that part, instead of by the "
+    "global norm",
     "g_p min(1, c / |g_p|)  instead of  g_p min(1, c / |g|), for part p of the parameters",
     "sum the squares of all parts over the replicas, and scale all parts by the same number",
     remedy="clip")
 CLIPPED_SCALED = FailureMode(
-    "gradients are limited before they are unscaled",
+    "gradients are clipped before they are unscaled",
     "every update has one tiny norm: a limit divided by a power of two, as if the gradients of a "
     "scaled loss were limited, and divided by the loss scale afterwards",
     "clip(s g) / s  instead of  clip(g), s being the loss scale", remedy="unscale")
 LIMITED_OTHERWISE = FailureMode(
-    "the limit of the gradient depends on the replicas",
+    "gradient clipping depends on the replicas",
     "the direction of the update is right and its length is not: a norm or a limit is counted "
     "once per replica or micro-batch, or taken of gradients that are not yet divided",
     "clip(f g) / f  instead of  clip(g), f depending on the layout",
@@ -333,7 +333,7 @@ _OF_THE_BATCH = (
     "contrastive loss, the number of positives, a root or a ratio of means)")
 LOCAL_STATISTICS = FailureMode(
     "batch statistics are not synchronised",
-    f"{_OF_THE_BATCH} is computed by each replica from its own share",
+    f"{_OF_THE_BATCH} is computed by each replica from its own shard",
     "Σ n_r/N u(share r)  instead of  u(batch)", remedy="statistics")
 STATISTICS_OF_PARTS = FailureMode(
     "batch statistics are those of each micro-batch",
@@ -343,7 +343,7 @@ STATISTICS_OF_PARTS = FailureMode(
 STATISTICS_OF_ONE = FailureMode(
     "the statistics are those of one replica",
     "what is kept after the step (moving moments, a codebook) is made by the first or the last "
-    "replica from its own share; what the others make of theirs is lost",
+    "replica from its own shard; the results of the others are lost",
     "u(share of one replica)  instead of  u(batch)", remedy="statistics")
 STATISTICS_OF_ONE_PART = FailureMode(
     "the statistics are those of one micro-batch",
@@ -352,13 +352,13 @@ STATISTICS_OF_ONE_PART = FailureMode(
     remedy="statistics of a window")
 EQUAL_STATISTICS = FailureMode(
     "batch statistics are merged with equal weights",
-    "moments of the replicas are averaged as if the shares were equal; even shares are right",
+    "moments of the replicas are averaged as if the shards were equal; equal shards are correct",
     "Σ μ_r / R  instead of  Σ n_r μ_r / N", remedy="statistics")
 OWN_MOMENTS = FailureMode(
     "the optimizer's moments are those of the replicas' own gradients",
-    "a moment that is no linear function of what is averaged (Adam's mean of squared gradients; a "
-    "variance, without the differences of the replicas' means) is made on each replica from its "
-    "own share, and then averaged",
+    "a moment that is not a linear function of the averaged values (Adam's mean of squared "
+    "gradients; a variance, without the differences of the replicas' means) is computed on each "
+    "replica from its own shard, and then averaged",
     "Σ g_r² / R  instead of  (Σ g_r)²", remedy="moments")
 UPDATED_AGAIN = FailureMode(
     "the statistics are updated in every micro-batch",
@@ -376,14 +376,14 @@ SAME_NOISE = FailureMode(
     "gradient penalty) for its own examples",
     "mask(row of the share)  instead of  mask(row of the batch)", remedy="draw")
 OWN_PIECES = FailureMode(
-    "each replica cuts its own share in pieces",
+    "each replica splits its own shard",
     "what an example does depends on its place in the share, though neighbours may change places: "
     "the step cuts its batch by itself (accumulation inside of the step) and averages the pieces, "
     "or takes a part of it (a penalty of the first half)",
     "Σ u(piece of a share)  instead of  u(piece of the batch)",
     remedy="accumulate")
 OWN_PAIRS = FailureMode(
-    "each replica pairs the examples of its own share",
+    "each replica pairs the examples of its own shard",
     "examples are mixed or compared with others of their share (mixup, a flip or roll of the "
     "batch), so that every split makes other pairs: another loss, though it may be the same one "
     "on average",
@@ -401,7 +401,7 @@ OWN_NUMBERS = FailureMode(
     "Σ w_i g_i(ε_r) / W  instead of  Σ w_i g_i(ε_i) / W, ε_i drawn for each example", remedy="draw")
 CONSTANT_FOR_WEIGHTS = FailureMode(
     "divided by a constant instead of the weights",
-    "weighted losses (of tokens, of what is not masked) are added up and divided by a fixed number "
+    "weighted losses (of tokens, of what is not masked) are summed and divided by a fixed number "
     "(batch x longest sentence, say) or by nothing; replicas agree with one device, but a batch of "
     "few tokens takes a smaller step than one of many; a sum that is meant so may stay",
     "w_i / C  instead of  w_i / W", remedy="weights")

@@ -1,4 +1,4 @@
-"""Finds out what a step does to the weights of the examples, and which mistake that is."""
+"""`diagnose` and `assert_replica_equivalent`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from samegrad.testing._over_processes import Processes, check_batch, of_all, spr
 from samegrad.testing._updates import Step
 from samegrad.testing._words import FRAMEWORKS
 
-# In whose words a step is told whose function names the module.
+# The framework of fixes, by the module that the step's function imports.
 _MODULES = {"samegrad": "samegrad", "torch": "pytorch", "jax": "jax", "tensorflow": "tensorflow"}
 
 
@@ -35,58 +35,56 @@ def diagnose(
     seed: int = 0,
     framework: str | None = None,
 ) -> Diagnosis:
-    """Recovers the effective weight of every example from the updates of a step, and judges it.
+    """Diagnose a training step: find the weight of every example in its update, and judge them.
 
-    The step is run on single examples, on the whole batch on one device, and on several splits of
-    it over replicas (and micro-batches). Every update is expressed in those of the single examples
-    (least squares in float64): that gives the weight of each example, which is compared with the
-    right one, the example's share of the global batch.
+    The step runs on single examples, on the whole batch on one device, and on several splits over
+    replicas (and micro-batches). Least squares in float64 express every update in those of the
+    single examples. This gives the weight of each example, which is compared with its weight in
+    single-device training.
 
-    The step must start from the same parameters each time, and return a linear function of the
-    gradients: the gradients, or the change that plain SGD makes.
+    The step must start from the same parameters in each call, and return a linear function of the
+    gradients: the gradients, or the change that plain SGD makes. Random ops must draw the same
+    samples in each call.
 
-    A step that is no sum over examples (batch normalization, a limit on the gradient, a loss over
-    pairs, dropout) is judged by whole updates: those of the batch and of each share on one device.
+    A step that is not a sum over examples (batch normalization, gradient clipping, a loss over
+    pairs, dropout) is judged by whole updates: those of the batch and of each shard on one device.
 
-    What cannot be told apart: a term that each replica adds, and one that a factor for the data
-    hits; moments and negatives that a replica computes by itself; which one of two parts of a loss
-    has the wrong count; losses divided by examples, and examples that are averaged one by one.
-    Factors in front of a limit on the gradient do not show, and a random number that all examples
-    of all replicas share (drawn once, outside of the replicas' function) is another loss on one
-    device as well, and no matter of replicas. Dropout must draw the same numbers in each call;
-    numbers that are independent on each replica hide the scaling, and are an error here.
+    These cannot be distinguished, and are reported as alternatives or notes: a term that each
+    replica adds, and one that a factor for the data multiplies; moments and negatives that a
+    replica computes by itself; which of two parts of a loss has the wrong count. Factors before
+    gradient clipping are invisible. Samples that are independent on each replica hide the weights,
+    and raise StepError.
 
-    In an MPI job (`mpirun -n 2 samegrad doctor ...`, or a program whose processes have a
-    `MultiWorkerMirroredStrategy` or `samegrad_step`) all processes call it alike, with one batch,
-    and get one verdict. The step is called by all with the shares of all replicas; each process
-    runs those of its own. What processes return is compared; layouts with fewer replicas than
-    processes are left out, which a note says.
+    In an MPI job (`mpirun -n 2 samegrad doctor ...`, or a program with a
+    `MultiWorkerMirroredStrategy` or `samegrad_step`), all processes call `diagnose` with the same
+    batch, and get the same diagnosis. Layouts with fewer replicas than processes are left out, and
+    a note says so.
 
     Args:
-        step: Takes a list with a batch per replica (a list of micro-batches for each, where there
-            are several) and returns the update, or an `Outcome`.
-        batch: Arrays with examples along axis 0, in any structure.
-        weights: What each example counts: sample weights, or its number of tokens. Default: what
-            one device makes of them.
-        replicas: Numbers of replicas to try.
-        micro_batches: Numbers of micro-batches to try.
+        step: A function of a list with one batch per replica (a list of micro-batches for each, if
+            there are several). It returns the update, or an `Outcome`.
+        batch: Arrays of shape [examples, ...] in any structure.
+        weights: The weight of each example: sample weights, or numbers of tokens. Default: those
+            of one device.
+        replicas: The numbers of replicas to try.
+        micro_batches: The numbers of micro-batches to try.
         max_examples: The largest number of examples taken from the batch. Slightly fewer are
             taken where the replicas divide their number.
-        empty_shard: Whether a replica without examples is tried as well. Default: it is, but a
-            step that cannot do without examples is not accused for that; a step says by an
-            attribute `takes_empty_shards = False` that it must not be tried.
+        empty_shard: Also try a replica without examples. None (default) tries it, but a step that
+            cannot run without examples stays correct. A step with the attribute
+            `takes_empty_shards = False` is not tried.
         equal_shards: Split the batch into per-replica batches of equal size only, for steps that
             accept no others. A note lists what such splits cannot distinguish.
-        seed: Of the projection of the updates.
-        framework: In whose words the remedy is told: "samegrad", "pytorch", "jax" or "tensorflow".
-            Default: that of the adapter that made the step, which says it by an attribute
-            `framework`; that of the module that the step's function names; else samegrad's.
+        seed: The seed of the random projection of the updates.
+        framework: The framework whose API the fixes name: "samegrad", "pytorch", "jax" or
+            "tensorflow". Default: the attribute `framework` of the step, which adapters set; else
+            the framework that the step's module imports; else samegrad.
 
     Returns:
-        The verdict; it prints as a short table, the cause, the maths and the fix.
+        The diagnosis. It prints as a short table, the cause, the maths and the fix.
 
     Raises:
-        StepError: The step cannot be judged: the message says why, and what to do.
+        StepError: The step cannot be judged; the message has the reason and a remedy.
 
     Example:
         >>> import numpy as np
@@ -118,15 +116,15 @@ def diagnose(
 
 
 def _framework_of(step: Step) -> str:
-    """The framework that the function of a step names, by whatever name; samegrad if none."""
+    """Return the framework that the step's module imports; samegrad if none."""
     names = getattr(inspect.unwrap(step), "__globals__", {}).values()
     modules = {value.__name__ for value in names if isinstance(value, ModuleType)}
     return next((words for module, words in _MODULES.items() if module in modules), "samegrad")
 
 
 def _judged(step: Step, batch: Any, settings: Settings, empty_shard: bool | None) -> Diagnosis:
-    """The verdict, by single examples if they tell enough, and by whole updates else."""
-    reason: StepError = StepError("[step] the update of the batch is 0 or no number.")
+    """Return the diagnosis by single examples, or else by whole updates."""
+    reason: StepError = StepError("[step] the update of the batch is 0 or NaN.")
     evidence, found = None, None
     try:
         evidence = gather(step, batch, settings)
@@ -149,12 +147,12 @@ def _judged(step: Step, batch: Any, settings: Settings, empty_shard: bool | None
 
 @user_frames_only
 def assert_replica_equivalent(step: Step, batch: Any, **options: Any) -> None:
-    """Passes if R replicas (times K micro-batches) make the update of one device.
+    """Assert that R replicas (times K micro-batches) make the update of one device.
 
     Args:
-        step: As of `diagnose`.
-        batch: As of `diagnose`.
-        **options: As of `diagnose`.
+        step: The step, as for `diagnose`.
+        batch: The batch, as for `diagnose`.
+        **options: The options of `diagnose`.
 
     Raises:
         AssertionError: They do not; the message is the diagnosis.

@@ -32,7 +32,7 @@ _MAX_EXAMPLES = 24  # of a batch that is judged as a whole
 
 
 class AloneError(Exception):
-    """Single examples tell nothing; the reason is raised if the whole batch tells nothing too."""
+    """Raised if single examples are uninformative; holds the reason to report."""
 
     def __init__(self, reason: StepError) -> None:
         super().__init__(str(reason))
@@ -78,7 +78,7 @@ def gather(step: Step, batch: Any, settings: Settings) -> Sums:
 
 
 def _left_out(singles: list[Recorded]) -> list[str]:
-    """What is said of the examples whose weights nobody can tell."""
+    """Return notes on examples whose weights cannot be determined."""
     count, numbers = len(singles), [single for single in singles if np.isfinite(single.norm)]
     still = sum(not single.norm for single in numbers)
     found = [

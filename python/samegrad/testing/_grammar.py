@@ -1,4 +1,4 @@
-"""What an example may count: a grammar, of which the rows of the catalogue are points.
+"""Grammar of example weights; the entries of the catalogue are points of it.
 
     own weight x times seen x who contributes x sums above / sums below x R^a A^b K^c
 
@@ -58,12 +58,12 @@ def _last_part(s: Situation, end: str) -> Any:
 
 
 def _end(s: Situation, last: bool, of: Any = True) -> Any:
-    """Whether an example is the first (or last) one of its share, and of those replicas."""
+    """Return True for the first (or last) example of a shard, on those replicas."""
     return (s.order[0] == (s.sizes - 1 if last else 0)) & of
 
 
 def _to_even(s: Situation) -> int:
-    """How many examples lack for even shares."""
+    """Return the number of examples missing for equal shards."""
     return -len(s.weights) % s.replicas
 
 
@@ -139,7 +139,7 @@ SEEN: dict[str, Ingredient] = {
     "filled by the first": _drawn(_filled_by(False),
                                   "shares are filled up with their first example"),
     "filled by the last": _drawn(_filled_by(True), "shares are filled up with their last example"),
-    "sampler": _drawn(_sampler, "examples are repeated until the shares are even", 1.0),
+    "sampler": _drawn(_sampler, "examples are repeated until the shards are equal", 1.0),
     "last again": _drawn(lambda s: 1 + _to_even(s) * (s.order[1] == len(s.weights) - 1),
                          "the last example is repeated until the shares are even"),
     "rest": _drawn(_rest, "the rest of the batch is dropped", 1.0),
@@ -185,7 +185,7 @@ _MICRO = ("part", "window", "first part", "last part", "first window", "last win
 
 
 class Measure(NamedTuple):
-    """What is summed over a scope."""
+    """Return the values that are summed over a scope."""
 
     make: Callable[[Situation, Vector, str], Vector]  # of the situation, times seen and the scope
     symbol: str
@@ -276,24 +276,24 @@ class Point:
 
     @property
     def fixed(self) -> bool:
-        """Whether it also happens where a fixed number divides."""
+        """Return True if it also happens with a fixed divisor."""
         return self.over == (ALL,) and not self.times
 
     @property
     def micro(self) -> bool:
-        """Whether it takes several micro-batches to happen."""
+        """Return True if it needs several micro-batches."""
         named = {scope for _, scope in (*self.over, *self.times)}
         axis = "micro-batch" in self.who or self.who in _IN_STEPS
         return bool(self.powers[2]) or axis or bool(named.intersection(_MICRO))
 
     @property
     def weighted(self) -> bool:
-        """Whether it takes examples of different weight."""
+        """Return True if it needs examples of different weights."""
         return any(measure in ("count", "padded") for measure, _ in (*self.over, *self.times))
 
     @property
     def cost(self) -> float:
-        """How far it is from the right weights."""
+        """Return the distance from the correct weights."""
         sums = sum(
             MEASURES[m].cost + SCOPES.get(s, ("", "", 0.5))[2]
             for m, s in self.over

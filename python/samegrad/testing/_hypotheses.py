@@ -42,7 +42,7 @@ from samegrad.testing._updates import Recorded, Vector
 
 
 def _by(groups: Groups, a: int = 0, b: int = 0) -> Callable[[Layout], float]:
-    """How often a term counts that each of these groups divides by its examples, times R^a K^b."""
+    """Return the factor of a term that each group divides by its examples, times R^a K^b."""
 
     def count(item: Layout) -> float:
         each = sum(1 / len(group) for group in groups(item) if group)
@@ -78,7 +78,7 @@ SPARE = 6  # layouts beyond the examples, so that a wrong row is refuted
 
 @dataclass(frozen=True)
 class Alone:
-    """Who may make something by itself, of its own examples.
+    """A kind of group that may compute a value from its own examples only.
 
     Args:
         groups: The examples of each of them.
@@ -170,7 +170,7 @@ class Probe(Frame):
 
     @property
     def is_right(self) -> bool:
-        """Whether examples with their right weights explain the updates, whatever they do."""
+        """Return True if examples with their correct weights explain the updates."""
         return outside(self.updates, self.right)[0] <= self.limit
 
     def first(self, *classes: Iterable[Hypothesis]) -> FailureMode | None:
@@ -202,7 +202,7 @@ def few_of(seen: Runs, counts: Sequence[int] = (PROBED,)) -> list[Layout]:
 def turning(
     examples: int, replicas: Sequence[int], micro_batches: Sequence[int], count: int
 ) -> list[Layout]:
-    """So many uneven splits of the examples in turning orders."""
+    """Return unequal splits of the examples in rotated orders."""
     rng = np.random.default_rng(0)
     more = {k + 1 for k in micro_batches if k > 1} - set(micro_batches)
     pairs = [
@@ -250,7 +250,7 @@ def explain_term(evidence: Sums, noise: Noise | None = None) -> list[FailureMode
 
 
 def _is_of_one_device(one: Hypothesis, evidence: Sums) -> bool:
-    """Whether it says the same of all layouts of the batch: right where it says what weighs."""
+    """Return True if it agrees on all layouts of the batch, and is correct in its weights."""
     count, known = len(evidence.layouts), np.asarray(one.known)
     differ = np.ptp(known[:count], axis=0).max() > EQUAL * np.abs(known).max()
     return not differ and not np.ptp(one.free[:count]) > EQUAL
@@ -319,7 +319,7 @@ def of_groups(
     fixed: bool = False,
     own: Callable[[Recorded], Vector] = lambda run: run.sketch,
 ) -> tuple[Vector, Vector]:
-    """What the groups' own updates make, each counting as its examples do in a table of weights.
+    """Return the sums of the groups' updates, weighted by a table of example weights.
 
     Args:
         seen: The runs.

@@ -26,7 +26,7 @@ from samegrad.testing._verdict import WRONG, explain, rows_or_points
 _TOLD = 2  # rows that a note names of those that would be right as well
 _MEANS = "mean of the replicas' means"  # is refined by who divides where a replica is empty
 _JOIN = "replicas without examples count in the divisor too: join with the initial world size"
-_UNTRIED = "a replica without examples was not judged: the step gives no number for it"
+_UNTRIED = "a replica without examples was not judged: its update is not finite"
 _FIXED = (
     "one device divides by a fixed number (or by nothing): a convention; a short last batch then "
     "counts less"
@@ -46,7 +46,7 @@ _JUDGED_WHOLE = (
 
 
 def judge(seen: Runs) -> Diagnosis | None:
-    """The verdict, or None where these runs tell none: sums that are none, or no update at all.
+    """Return the diagnosis, or None if these runs allow none: they are not sums, or all zero.
 
     Raises:
         StepError: Noise hides what is to be judged.
@@ -131,7 +131,7 @@ def _worst(seen: Sums) -> tuple[int, tuple[ReplicaWeights, ...]]:
 
 
 def _of_fixed_numbers(seen: Runs) -> list[str]:
-    """What it means that one device divides by a fixed number."""
+    """Return notes on a fixed divisor of one device."""
     if not seen.fixed:
         return []
     if not _warnings(seen):
@@ -145,7 +145,7 @@ def _of_fixed_numbers(seen: Runs) -> list[str]:
 
 
 def _warnings(seen: Runs) -> tuple[rows.FailureMode, ...]:
-    """What one device does as well, where the weights that the user gave say otherwise.
+    """Return failure modes that one device shares, judged by the weights that the user gave.
 
     A limit of a round number by a power of two looks like one of scaled gradients: loss scales are
     powers of two; limits and learning rates are round in decimals.
@@ -161,7 +161,7 @@ def _warnings(seen: Runs) -> tuple[rows.FailureMode, ...]:
 
 
 def _is_round(value: float) -> bool:
-    """Whether one digit, or 1.5 or 2.5, tells the number."""
+    """Return True for a number of one digit, or 1.5 or 2.5 times a power of ten."""
     digits = value / 10.0 ** np.floor(np.log10(value) + 1e-9)
     return bool(min(abs(digits - d) for d in (1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9, 10)) < 2e-4)
 
@@ -222,7 +222,7 @@ def judge_empty(evidence: Sums, verdict: Diagnosis, asked: bool) -> Diagnosis:
 
 
 def _takes(evidence: Sums, item: Layout) -> bool:
-    """Whether the step makes a finite update of a layout."""
+    """Return True if the step makes a finite update of a layout."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # means of nothing

@@ -1,4 +1,4 @@
-"""How the examples of a batch are laid out over replicas and micro-batches."""
+"""Layouts: the examples of each replica and micro-batch."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from samegrad._base.tree import flatten, map_structure
 
 
 class StepError(ValueError):
-    """The step, or what was given to it, cannot be judged; the message says what to do."""
+    """Raised if a step, or the arguments of `diagnose`, cannot be judged; it names a remedy."""
 
 
 class StepFailedError(StepError):
-    """The step itself raised."""
+    """Raised if the step raises."""
 
 
 def rows_of(batch: Any) -> int:
-    """How many examples the batch has.
+    """Return the number of examples in a batch.
 
     Raises:
-        StepError: It has no arrays, or they have other numbers of rows.
+        StepError: It has no arrays, or their axes 0 have different sizes.
     """
     counts = {len(leaf) if np.ndim(leaf) else -1 for leaf in flatten(batch)}
     if len(counts) != 1 or -1 in counts:
@@ -39,13 +39,13 @@ def rows_of(batch: Any) -> int:
 
 
 def take(batch: Any, indices: npt.ArrayLike) -> Any:
-    """The examples with these numbers, in the structure of the batch."""
+    """Return the examples with these indices, in the structure of the batch."""
     chosen = np.asarray(indices, dtype=np.intp)
     return map_structure(lambda leaf: np.asarray(leaf)[chosen], batch)
 
 
 def described(structure: Any) -> str:
-    """The structure with the type and shape of each array.
+    """Describe a structure by the dtype and shape of each array.
 
     Example:
         >>> described([(np.ones((2, 3)), np.ones(2))])
@@ -99,11 +99,11 @@ class Settings:
 
     @property
     def multiple(self) -> int:
-        """Of which numbers of examples are tried: 1, if the shares need not be even."""
+        """Return the divisor of all numbers of examples that are tried; 1 for unequal shards."""
         return self.divisible if self.equal_shards else 1
 
     def check(self, rows: int) -> None:
-        """Whether all of this can be tried on so many examples.
+        """Check the settings for a number of examples.
 
         Raises:
             StepError: It cannot.
@@ -128,10 +128,10 @@ class Settings:
             _check_weights(self.weights, rows)
 
     def usable(self, chosen: npt.NDArray[np.intp]) -> int:
-        """How many of these examples, the first ones, the layouts can take.
+        """Return the number of these examples, from the first, that the layouts can take.
 
-        Where uneven shares are taken, a little fewer, so that neither the examples nor their
-        weights can be dealt out evenly: that hides mistakes.
+        Unequal shards take slightly fewer, so that neither the examples nor their weights can be
+        distributed equally: that would hide failure modes.
 
         Raises:
             StepError: They are too few for even shares.
@@ -158,36 +158,43 @@ class Settings:
 
 @dataclass(frozen=True)
 class Layout:
-    """Which examples each replica has in each of its micro-batches.
+    """The examples of each replica in each of its micro-batches.
 
     Args:
-        parts: parts[replica][micro-batch] are numbers of examples.
+        parts: The indices of the examples, parts[replica][micro-batch].
     """
 
     parts: tuple[tuple[tuple[int, ...], ...], ...]
 
     @property
     def replicas(self) -> int:
-        """How many replicas there are."""
+        """Return the number of replicas."""
         return len(self.parts)
 
     @property
     def micro_batches(self) -> int:
-        """How many micro-batches each replica has."""
+        """Return the number of micro-batches of each replica."""
         return len(self.parts[0])
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """How many examples each replica has."""
+        """Return the number of examples of each replica."""
         return tuple(sum(map(len, share)) for share in self.parts)
 
     @property
     def examples(self) -> tuple[int, ...]:
-        """The numbers of all examples, replica by replica."""
+        """Return the indices of all examples, replica by replica."""
         return tuple(i for share in self.parts for part in share for i in part)
 
     def renumbered(self, order: Sequence[int]) -> Layout:
-        """The same shares of the examples in another order."""
+        """Return the same layout of examples in another order.
+
+        Args:
+            order: The new index of each example.
+
+        Returns:
+            A layout.
+        """
         return Layout(tuple(tuple(tuple(order[i] for i in p) for p in s) for s in self.parts))
 
     def __str__(self) -> str:
@@ -206,10 +213,17 @@ _MAX_REPLICAS = 1 << 16  # and micro-batches
 
 
 def layout(sizes: Sequence[int], micro_batches: int = 1) -> Layout:
-    """Consecutive examples for each replica, each share cut into micro-batches of about one size.
+    """Lay out consecutive examples over replicas, and each shard over micro-batches.
+
+    Args:
+        sizes: The number of examples of each replica.
+        micro_batches: The number of micro-batches, of nearly equal sizes, of each replica.
+
+    Returns:
+        The layout.
 
     Raises:
-        ValueError: A number of micro-batches that cannot be listed.
+        ValueError: `micro_batches` is below 1 or too large.
 
     Example:
         >>> layout([2, 3]).parts
@@ -218,7 +232,7 @@ def layout(sizes: Sequence[int], micro_batches: int = 1) -> Layout:
     if not 1 <= micro_batches <= _MAX_REPLICAS:
         raise ValueError(
             f"[layout] micro_batches must be from 1 to {_MAX_REPLICAS}: got {micro_batches}; pass "
-            "the number of parts that a replica's share is cut into."
+            "the number of micro-batches of a shard."
         )
     parts, first = [], 0
     for size in sizes:
@@ -229,11 +243,19 @@ def layout(sizes: Sequence[int], micro_batches: int = 1) -> Layout:
 
 
 def unequal_sizes(examples: int, replicas: int, turn: int = 0) -> list[int]:
-    """Sizes that differ from each other as far as the examples allow, in a turned order.
+    """Return per-replica batch sizes that differ as far as the examples allow.
+
+    Args:
+        examples: The number of examples.
+        replicas: The number of replicas.
+        turn: The number of positions by which the sizes are rotated.
+
+    Returns:
+        A list with the size of each per-replica batch.
 
     Raises:
-        TypeError: An argument is no whole number.
-        ValueError: Examples or replicas that cannot be.
+        TypeError: An argument is not an integer.
+        ValueError: `examples` is negative, or `replicas` is below 1 or too large.
 
     Example:
         >>> unequal_sizes(10, 3), unequal_sizes(10, 3, turn=1)
@@ -241,10 +263,10 @@ def unequal_sizes(examples: int, replicas: int, turn: int = 0) -> list[int]:
     """
     for name, value in (("examples", examples), ("replicas", replicas), ("turn", turn)):
         if not isinstance(value, int | np.integer):
-            raise TypeError(f"[unequal_sizes] {name} must be a whole number: got {value!r:.80}.")
+            raise TypeError(f"[unequal_sizes] {name} must be an integer: got {value!r:.80}.")
     if examples < 0 or not 1 <= replicas <= _MAX_REPLICAS:
         raise ValueError(
-            f"[unequal_sizes] examples must be at least 0 and replicas from 1 to {_MAX_REPLICAS}: "
+            f"[unequal_sizes] examples must be >= 0 and replicas from 1 to {_MAX_REPLICAS}: "
             f"got {examples} and {replicas}."
         )
     weights = np.array([2, 3, 5, 7, 11, 13, 17, 19][:replicas], dtype=float)

@@ -1,4 +1,4 @@
-"""What is measured of a step: updates, what single examples weigh in them, and how noisy all is."""
+"""Measurements of a step: updates, weights of single examples, and noise."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from samegrad.testing._updates import (
 DRIFT = 1e-6  # relative; what equal copies of parameters may differ by
 NO_SUM = 0.02  # of the update of the whole batch, which no weights of examples explain
 _SINGLES = 8  # single examples that are looked at
-_INSIDE = 2e-5  # of an update: so much float32 leaves inside of a function that is no sum
+_INSIDE = 2e-5  # of an update: so much float32 leaves inside of a function that is not a sum
 _ROUGH = 2.0**-7  # of an update: so much a rounding to bfloat16 leaves, which does not show later
 _LITTLE = 0.1  # of the largest weight, by which splits that are nearly even make rows differ
 _ONE_LENGTH = 1e-3  # by which lengths of one limit differ
 _PAIRED = 0.3  # of what two examples change in each other's places; noise makes 0, pairs make 1
-_EVEN = 0.01  # by which weights may differ that are none, but for a bend of the loss
-_INTEGER = 1e-3  # by which powers miss a whole number
+_EVEN = 0.01  # by which zero weights may differ from 0, for a bend of the loss
+_INTEGER = 1e-3  # by which powers miss an integer
 _BENT = 20  # times what noise moves an update: then it is another function of the examples
 KEEPS_STATE = (
     "[step] the same input gave another update: it keeps state between calls, or draws random "
@@ -54,7 +54,7 @@ class Runs(Frame):
         recorder: Of the step, with the examples.
         settings: Of the diagnosis.
         known: Runs so far, without the term.
-        term: What every run holds once, where examples are added up.
+        term: What every run holds once, where examples are summed.
     """
 
     recorder: Recorder
@@ -89,12 +89,12 @@ class Runs(Frame):
 
     @property
     def examples(self) -> int:
-        """How many there are."""
+        """Return the number of examples."""
         return len(self.weights)
 
     @property
     def given(self) -> bool:
-        """Whether the user gave the weights of the examples."""
+        """Return True if the user gave example weights."""
         return self.settings.weights is not None
 
     @property
@@ -103,12 +103,12 @@ class Runs(Frame):
         return int(np.count_nonzero(self.one))
 
     def gap(self, run: Recorded) -> float:
-        """How far an update is from that of one device, relative."""
+        """Return the relative distance of an update from that of one device."""
         return _gap(run, self.one)
 
     @cached_property
     def turned(self) -> float:
-        """How much the update of one device changes with the order of the examples."""
+        """Return the relative change of one device's update with the order of the examples."""
         return self._turned(self.examples)
 
     def _turned(self, count: int) -> float:
@@ -118,7 +118,7 @@ class Runs(Frame):
 
     @cached_property
     def by_place(self) -> bool:
-        """Whether the update depends on the order of the examples, as drawn noise makes it.
+        """Return True if the update depends on the order of the examples, as with random ops.
 
         Pieces that a step cuts may be equal for all examples, and are not for one less.
         """
@@ -131,7 +131,7 @@ class Runs(Frame):
 
     @cached_property
     def in_pieces(self) -> bool:
-        """Whether many neighbours may change places: what is drawn for each row forbids it."""
+        """Return True if most neighbors can be swapped, which per-example random ops exclude."""
         orders = [list(range(self.examples)) for _ in range(self.examples - 1)]
         for place, order in enumerate(orders):
             order[place : place + 2] = order[place + 1], order[place]
@@ -140,7 +140,7 @@ class Runs(Frame):
 
     @cached_property
     def paired(self) -> bool:
-        """Whether what two examples do in each other's places depends on who is where else.
+        """Return True if the effect of swapping two examples depends on the order of the others.
 
         Noise that is drawn for a row knows no other row.
         """
@@ -155,7 +155,7 @@ class Runs(Frame):
 
     @cached_property
     def moves(self) -> bool:
-        """Whether micro-batches in another order make another update."""
+        """Return True if reordered micro-batches make another update."""
         item = next((one for one in self.layouts if one.micro_batches > 1), None)
         if item is None:
             return False
@@ -164,12 +164,12 @@ class Runs(Frame):
 
     @cached_property
     def repeated(self) -> float:
-        """How much the update of one device changes from call to call."""
+        """Return the relative change of one device's update from call to call."""
         return self.gap(self.fresh(self.layouts[0]))
 
     @cached_property
     def rounded(self) -> float:
-        """How far updates are apart by the rounding of their numbers, a limit's own ones left out.
+        """Return the relative rounding error of updates, without values set by a clipping limit.
 
         Behind a limit by value, a division by the examples hides the format of the gradients;
         single examples are not divided.
@@ -188,10 +188,10 @@ class Runs(Frame):
 
     @property
     def noise(self) -> Noise:
-        """Of the updates.
+        """Return the noise of the updates.
 
         Raises:
-            StepError: It is no noise: the step keeps state.
+            StepError: It is not noise: the step keeps state.
         """
         if self.repeated > NO_SUM:
             raise StepError(KEEPS_STATE)
@@ -199,27 +199,27 @@ class Runs(Frame):
 
     @property
     def tolerance(self) -> float:
-        """How much of an update noise may leave over, relative."""
+        """Return the relative residual that noise may leave."""
         return self.noise.limit(self.alive)
 
     @property
     def exact(self) -> float:
-        """What is told as the tolerance."""
+        """Return the tolerance that is reported."""
         return self.tolerance
 
     def off(self, run: Recorded, made: Vector) -> float:
-        """How far an update is from what should make it: up to 1 it may be noise."""
+        """Return the distance of an update from its prediction; up to 1 it may be noise."""
         amount = np.hypot(np.linalg.norm(run.sketch), np.linalg.norm(made))
         return float(np.linalg.norm(run.sketch - made) / amount / self.tolerance)
 
     @cached_property
     def agree(self) -> bool:
-        """Whether the updates of all layouts are that of one device, but for noise."""
+        """Return True if the updates of all layouts are that of one device, up to noise."""
         return all(self.off(run, self.one) <= 1 for run in self.runs[1:])
 
     @cached_property
     def right_when_equal(self) -> bool:
-        """Whether equal shares, such as a sampler's, make the update of one device."""
+        """Return True if equal shards, as from a sampler, make the update of one device."""
         pairs = itertools.product(self.settings.replicas, self.settings.micro_batches)
         equal = [(r, k, self.examples // (r * k) * k) for r, k in pairs if r * k > 1]
         try:
@@ -234,7 +234,7 @@ class Runs(Frame):
 
     @cached_property
     def by_constant(self) -> bool:
-        """Whether a fixed number divides: twice the examples make twice the update."""
+        """Return True for a fixed divisor: twice the examples make twice the update."""
         try:
             twice = self.alone([*range(self.examples)] * 2)
         except StepError:  # a step may refuse more examples than the batch has
@@ -259,7 +259,7 @@ class Runs(Frame):
 
     @cached_property
     def lengths(self) -> list[Vector]:
-        """Of updates of one device, of equal ones once."""
+        """Return the distinct norms of one device's updates."""
         runs: list[Recorded] = []
         for run in (*self.shares_alone, *self.some_alone):
             if not any(np.allclose(run.sketch, own.sketch, atol=1e-6 * own.norm) for own in runs):
@@ -278,7 +278,7 @@ class Runs(Frame):
 
     @cached_property
     def limited(self) -> bool:
-        """Whether shares have such a length, too; single examples may without a limit."""
+        """Return True if shards also reach such a norm; single examples may without clipping."""
         return any(has_length(run, self.limits) for run in self.shares_alone)
 
     @cached_property
@@ -319,7 +319,7 @@ class Sums(Runs):
 
     @cached_property
     def basis(self) -> Basis:
-        """Of the single examples."""
+        """Return the basis of the single examples' updates."""
         return Basis(self.singles, self.recorder.parameters)
 
     @cached_property
@@ -355,7 +355,7 @@ class Sums(Runs):
 
     @property
     def noise(self) -> Noise:
-        """Of the updates."""
+        """Return the noise of the updates."""
         if not self.is_sum:
             return self.of_wholes
         found = self.of_halves
@@ -363,9 +363,9 @@ class Sums(Runs):
 
     @cached_property
     def is_sum(self) -> bool:
-        """Whether weights of examples explain the update of all of them.
+        """Return True if example weights explain the update of the whole batch.
 
-        What they leave unexplained is no noise if it stays in another order.
+        What they leave unexplained is not noise if it stays in another order.
         """
         fit = self.fits[0]
         usual = self.of_halves.level * np.sqrt(self.basis.spare) * fit.amount / fit.scale
@@ -383,17 +383,17 @@ class Sums(Runs):
 
     @cached_property
     def lengths(self) -> list[Vector]:
-        """Of updates of one device."""
+        """Return the norms of one device's updates."""
         return [run.lengths for run in (*self.singles, self.runs[0])]
 
     @cached_property
     def limited(self) -> bool:
-        """Whether updates have such a length."""
+        """Return True if updates reach such a norm."""
         return bool(self.limits)
 
     @property
     def additive(self) -> bool:
-        """Whether a part of the examples weighs on one device as the whole batch says."""
+        """Return True if a part of the examples has the weights of the whole batch."""
         for part, _ in self.halves:
             own = np.zeros(self.examples)
             own[part] = self.weights[part]
@@ -403,7 +403,7 @@ class Sums(Runs):
         return True
 
     def off(self, run: Recorded, made: Vector) -> float:
-        """How far an update is from what should make it: up to 1 it may be noise.
+        """Return the distance of an update from its prediction; up to 1 it may be noise.
 
         What the examples span and what they do not are judged each by themselves, so that the few
         numbers that tell their weights do not drown in the many others.
@@ -422,17 +422,17 @@ class Sums(Runs):
 
     @property
     def sound(self) -> bool:
-        """Whether all layouts do what one device does, and that as the user says."""
+        """Return True if all layouts match one device, and that matches the user's weights."""
         said = self.made(self.right)[0]
         return self.agree and (not self.given or self.off(self.runs[0], said) <= 1)
 
     def nearly_right(self, table: Vector) -> bool:
-        """Whether the splits are such that a table of weights says about what is right."""
+        """Return True if a table of weights is nearly correct on all splits."""
         right = self.right
         return bool(np.abs(table - right).max() <= _LITTLE * right.max())
 
     def tells(self, table: Vector) -> bool:
-        """Whether the updates, which are those of one device, refute a table of weights.
+        """Return True if the updates, which are those of one device, refute a table of weights.
 
         One number tells on a layout: how far the update goes where the table says. What updates are
         apart shows the noise of that as well, without what is bent on one device.
@@ -449,17 +449,17 @@ class Sums(Runs):
 
     @cached_property
     def explained(self) -> bool:
-        """Whether weights of examples explain all updates, but for noise."""
+        """Return True if example weights explain all updates, up to noise."""
         limit = self.noise.limit(self.basis.spare)
         return all(float(np.linalg.norm(fit.residual)) <= limit * fit.amount for fit in self.fits)
 
     def held(self, weights: Vector) -> float:
-        """How often a term of the singles comes along with such weights."""
+        """Return the factor of the singles' common term under such weights."""
         return 1.0 if self.term is not None else float(weights.sum())
 
     @property
     def bench(self) -> Bench:
-        """What the examples span of the updates."""
+        """Return a bench of the updates in the span of the examples."""
         ways = self.basis.directions
         seen = [ways @ run.sketch for run in self.runs]
         images = [ways @ self.sketches.T] * len(seen)
@@ -467,7 +467,7 @@ class Sums(Runs):
 
     @property
     def power(self) -> int:
-        """Of the number of examples, by which one device multiplies their mean; 0 for sums, too."""
+        """Return the power of the number of examples that multiplies the mean of one device."""
         alone = self.fits[0].weights
         if self.term is not None or (alone <= FLOOR * alone.max()).any():
             return 0

@@ -1,4 +1,4 @@
-"""What noise hides, and what is none though it is as small."""
+"""Detection of effects that noise hides, or that are as small as noise."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BY_CHANCE = 1e-7  # that noise does so
 
 
 def hidden(seen: Sums) -> StepError:
-    """What to do where noise hides the weights."""
+    """Return an error with the remedy for noise that hides the weights."""
     return StepError(
         f"[step] noise in the updates (relative, {seen.noise.level:.1g}) hides the "
         f"weights: they are exact to {seen.exact:.1g} only; use more parameters, examples "
@@ -26,7 +26,7 @@ def hidden(seen: Sums) -> StepError:
 
 
 def hides_a_term(seen: Sums) -> bool:
-    """Whether most of what updates are apart goes with a count that a term may have."""
+    """Return True if most of the differences vary with a count that a term may have."""
     ones = np.ones((len(seen.layouts), 1))
     updates = np.stack([run.sketch for run in seen.runs])
     apart, _ = outside(updates, ones)
@@ -40,9 +40,9 @@ def hides_a_term(seen: Sums) -> bool:
 
 
 def hides_a_part(seen: Sums) -> bool:
-    """Whether what updates are apart, which the noise of the examples allows, is no noise.
+    """Return True if differences within the noise of the examples are not noise.
 
-    A part that is no sum of the examples is as small as noise. Where one example is another one,
+    A part that is not a sum of the examples is as small as noise. Where one example is another one,
     it stays much the same; what rounding leaves is new in every number.
     """
     apart = [run.sketch - seen.one for run in seen.runs]
@@ -63,7 +63,7 @@ def hides_a_part(seen: Sums) -> bool:
 
 
 def _apart(seen: Sums, item: Layout) -> Vector:
-    """What a layout makes otherwise than one device."""
+    """Return the difference of a layout's update from that of one device."""
     return np.asarray(seen.run(item).sketch - seen.alone(item.examples).sketch)
 
 

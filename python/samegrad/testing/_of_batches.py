@@ -67,12 +67,12 @@ def explain_shared_batch(seen: Runs) -> FailureMode | None:
 
 
 def _with_count(layouts: Sequence[Layout], own: Vector, name: str | None) -> Vector:
-    """How often examples count, and a term beside them."""
+    """Return a matrix of example counts, with a term."""
     return np.hstack([own, [[COUNTS[name](item)] for item in layouts]]) if name else own
 
 
 def _refuted(probes: Sequence[Probe], tables: Sequence[Vector], name: str | None) -> bool:
-    """Whether two batches are not what is said: each example is free, and a term is one vector."""
+    """Return True if two batches are refuted: each example is free, and a term is one vector."""
     wide = sum(table.shape[1] for table in tables)
     rows, place = [], 0
     for probe, table in zip(probes, tables, strict=True):
@@ -224,7 +224,7 @@ def _mean_and_sum(seen: Runs) -> FailureMode | None:
 
 def _in_a_part(row: FailureMode, rest: FailureMode | None) -> FailureMode:
     """The mistake of a part of the loss that each share makes by itself."""
-    others = "the rest is right" if rest is None else f"and for the rest: {rest.name}"
+    others = "the rest is correct" if rest is None else f"and for the rest: {rest.name}"
     return replace(
         row,
         name=f"in a part of the loss, {row.name}",

@@ -46,7 +46,7 @@ class Processes:
         self.size: int = job.size if job else 1
 
     def met(self, what: str, value: Any) -> list[Any]:
-        """What each process has brought."""
+        """Return the values of all processes."""
         found: list[Any] = self._engine.met(what, value) if self.size > 1 else [value]
         return found
 

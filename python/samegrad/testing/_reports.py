@@ -22,7 +22,7 @@ Report = tuple[str, FailureMode | None]
 
 
 def explain_loss(seen: Runs) -> Report | None:
-    """What is wrong with the reported loss, or None.
+    """Return the issue of the reported loss, or None.
 
     Right is what one device reports for the whole batch, on which the layouts must agree; whether
     it is a mean or a sum is seen from the losses of single examples, not from the update.

@@ -43,7 +43,7 @@ class Frame:
     _known: dict[int, Situation] = field(default_factory=dict, init=False, repr=False)
 
     def situation(self, place: int, single: bool = False) -> Situation:
-        """Of a layout, or of each example by itself."""
+        """Return the situation of a layout, or of each example by itself."""
         key = -1 if single else place
         if key not in self._known:
             item = self.layouts[place]
@@ -73,7 +73,7 @@ class Frame:
 
     @cached_property
     def said(self) -> list[tuple[FailureMode | None, Vector]]:
-        """What is right, and what each row that can happen here says: tables of weights."""
+        """Return the correct weights, and those of each entry that is possible here."""
         empty = any(0 in item.sizes for item in self.layouts)
         rows = [
             row
@@ -103,18 +103,18 @@ class Frame:
 
     @property
     def several(self) -> bool:
-        """Whether there are micro-batches."""
+        """Return True if there are micro-batches."""
         return any(item.micro_batches > 1 for item in self.layouts)
 
     @property
     def uneven(self) -> bool:
-        """Whether examples have different weights."""
+        """Return True if examples have different weights."""
         return bool(np.ptp(self.weights) > EQUAL)
 
 
 @dataclass
 class Bench:
-    """What is seen of the layouts of a frame.
+    """Observations on the layouts of a frame.
 
     Args:
         frame: The layouts.
@@ -129,7 +129,7 @@ class Bench:
     tolerance: float
 
     def fitted(self, tables: Vector, free: bool = False) -> tuple[Vector, Vector]:
-        """How tables of weights (one per row) explain what is seen.
+        """Fit tables of weights (one per entry) to the observations.
 
         Returns:
             One factor per layout on each table, the best if it is free or else 1, and the error
@@ -148,7 +148,7 @@ class Bench:
         return np.stack(factors), np.nan_to_num(np.max(errors, axis=0), nan=np.inf)
 
     def fits(self, table: Vector, free: bool = False) -> bool:
-        """Whether a table of weights explains what is seen."""
+        """Return True if a table of weights explains the observations."""
         return bool(self.fitted(table[None], free)[1][0] <= self.tolerance)
 
     def named(self, free: bool = False) -> list[FailureMode]:
@@ -204,7 +204,7 @@ class Bench:
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """What updates are, for each layout.
+    """A hypothesis on the updates of each layout.
 
     Args:
         made: Makes the mistake that says so; None if it is none.
@@ -297,7 +297,7 @@ def _joined(row: FailureMode, name: str, more: str) -> FailureMode:
 
 
 def factors_alike(frame: Frame, factors: Vector, tolerance: float) -> list[FailureMode]:
-    """What explains one factor per layout on all examples; the factors, if nothing does."""
+    """Return explanations of one factor per layout on all examples, or else the factors."""
     count = len(frame.weights)
     image = np.full((1, count), 1.0 / count if frame.fixed else 1.0)
     bench = Bench(frame, [np.array([f]) for f in factors], [image] * len(factors), tolerance)

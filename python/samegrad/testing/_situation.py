@@ -1,4 +1,4 @@
-"""A layout of weighted examples, and sums over those that an example is with."""
+"""A layout of weighted examples, and sums over replicas and micro-batches."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)  # arrays have no one answer to ==
 class Situation:
-    """A layout, and the weights of the examples. Every vector has one number per example.
+    """A layout and the weights of its examples. Every vector has shape [examples].
 
     Args:
-        layout: Who has which examples.
-        weights: One per example.
-        single: Every example is taken by itself, on one device; the layout does not count.
-        known: What was made of it already.
+        layout: The layout.
+        weights: The weight of each example.
+        single: Run each example by itself on one device, and ignore the layout.
+        known: A cache of computed vectors.
     """
 
     layout: Layout
@@ -34,17 +34,17 @@ class Situation:
 
     @property
     def right(self) -> Vector:
-        """w_i / W."""
+        """Return w_i / W, the correct weights."""
         return np.asarray(self.weights / self.weights.sum(), dtype=np.float64)
 
     @property
     def ones(self) -> Vector:
-        """1 for each example."""
+        """Return a vector of ones."""
         return np.ones(len(self.weights))
 
     @cached_property
     def places(self) -> Indices:
-        """Replica, micro-batch, and the places in the micro-batch, in the share and in all."""
+        """Return each example's replica, micro-batch, and index in micro-batch, shard and batch."""
         found = np.zeros((5, len(self.weights)), dtype=np.intp)
         in_all = 0
         for r, share in enumerate(self.layout.parts):
@@ -58,41 +58,41 @@ class Situation:
 
     @property
     def replica(self) -> Indices:
-        """The replica of each example."""
+        """Return the replica of each example."""
         return np.asarray(self.places[0])
 
     @property
     def micro_batch(self) -> Indices:
-        """The micro-batch of each example."""
+        """Return the micro-batch of each example."""
         return np.asarray(self.places[1])
 
     @property
     def order(self) -> Indices:
-        """The place of each example in its replica's share, and among all."""
+        """Return the index of each example in its shard, and in the batch."""
         return self.places[3:]
 
     @property
     def replicas(self) -> int:
-        """R."""
+        """Return R, the number of replicas."""
         return 1 if self.single else self.layout.replicas
 
     @property
     def active(self) -> int:
-        """A: how many replicas have examples."""
+        """Return A, the number of replicas with examples."""
         return 1 if self.single else sum(size > 0 for size in self.layout.sizes)
 
     @property
     def micro_batches(self) -> int:
-        """K."""
+        """Return K, the number of micro-batches."""
         return 1 if self.single else self.layout.micro_batches
 
     @cached_property
     def sizes(self) -> Vector:
-        """n_r."""
+        """Return n_r, the size of each example's per-replica batch."""
         return self.sums(self.ones, "replica")
 
     def of(self, end: str, axis: str) -> Mask:
-        """Whether an example is of the "first" or "last" "replica" or "micro-batch"."""
+        """Return a mask of the examples of the "first" or "last" "replica" or "micro-batch"."""
         own = self.replica if axis == "replica" else self.micro_batch
         return np.asarray(own == (own.min() if end == "first" else own.max()))
 
@@ -104,7 +104,7 @@ class Situation:
                 "all": 0 * replica}  # fmt: skip
 
     def members(self, scope: str) -> Mask:
-        """Which examples (columns) a scope of each example (rows) has.
+        """Return a mask of the examples (columns) in the scope of each example (rows).
 
         Raises:
             ValueError: There is no such scope.
@@ -119,7 +119,15 @@ class Situation:
         return np.asarray(labels[:, None] == labels)
 
     def sums(self, values: Vector, scope: str) -> Vector:
-        """For each example, the sum of the values over a scope."""
+        """Return for each example the sum of values over a scope.
+
+        Args:
+            values: A vector.
+            scope: The scope, such as "replica" or "largest part".
+
+        Returns:
+            A vector.
+        """
         end, _, inner = scope.partition(" ")
         if not self.single and end in ("largest", "smallest"):
             own = self.sums(values, inner)
@@ -128,11 +136,18 @@ class Situation:
         return np.asarray(self.members(scope) @ values, dtype=np.float64)
 
     def longest(self, scope: str) -> Vector:
-        """The largest weight in a scope."""
+        """Return for each example the largest weight in a scope.
+
+        Args:
+            scope: The scope.
+
+        Returns:
+            A vector.
+        """
         return np.asarray((self.members(scope) * self.weights).max(axis=1), dtype=np.float64)
 
     def pieces(self, scope: str) -> Vector:
-        """How many chunks an example's batch has, or how many nodes there are."""
+        """Return the number of chunks of an example's batch, or of nodes."""
         if self.single:
             return self.ones
         if scope == "node":

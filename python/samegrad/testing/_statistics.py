@@ -63,14 +63,14 @@ def _moments(run: Recorded) -> Vector:
 
 
 def _differ(seen: Runs, values: Vector, one: Vector) -> npt.NDArray[np.bool_]:
-    """Where values are not those of one device, for each element (and layout)."""
+    """Return a mask of the elements (by layout) that differ from one device."""
     scale = np.abs(one) if one.all() else np.full(one.shape, np.abs(one).max() + 1e-300)
     limit = seen.noise.limit(1) * np.maximum(scale, 1e-3 * np.abs(scale).max())
     return np.asarray(np.abs(values - one) > limit)
 
 
 def _own(seen: Runs, item: Layout, groups: Groups = of_parts) -> Vector:
-    """What each group makes by itself, a row for each."""
+    """Return the statistics that each group computes by itself."""
     return np.stack([_moments(seen.alone(group)) for group in groups(item) if group])
 
 
@@ -79,7 +79,7 @@ def _cut(seen: Runs) -> list[Layout]:
 
 
 def _means(seen: Runs, one: Vector) -> npt.NDArray[np.bool_]:
-    """Which elements of one device are means of those of the parts, by their examples."""
+    """Return a mask of the elements that are count-weighted means of the parts' values."""
     found = []
     for item in _cut(seen):
         sizes = np.array([len(part) for part in of_parts(item) if part], dtype=np.float64)
@@ -88,7 +88,7 @@ def _means(seen: Runs, one: Vector) -> npt.NDArray[np.bool_]:
 
 
 def _sums(seen: Runs, one: Vector) -> npt.NDArray[np.bool_]:
-    """Which elements are sums of those of the parts, which hold one old value more than it."""
+    """Return a mask of the elements that are sums of the parts' values, less repeated old ones."""
     found, old = [], []
     for item in _cut(seen):
         own = _own(seen, item)
@@ -150,7 +150,7 @@ def _with_old(count: str, row: FailureMode | None) -> FailureMode | None:
     more = "" if row is None else f"; and the examples: {row.name}"
     return FailureMode(
         f"in the statistics, old values count {count}{more}",
-        "what the statistics were before the step is added up (or divided) with the replicas or "
+        "what the statistics were before the step is summed (or divided) with the replicas or "
         "micro-batches, though it belongs to the step once",
         "d h + (1 - d) Σ w_i x_i / W, h being counted otherwise than once", remedy="statistics",
     )  # fmt: skip
@@ -188,7 +188,7 @@ def _updated_again(
 
 
 def _of_own_moments(seen: Runs, found: Vector, wrong: npt.NDArray[np.bool_]) -> FailureMode | None:
-    """What is no mean is that of the shares, averaged."""
+    """Return the statistics with non-means replaced by the average of the shards' values."""
     for item, row, off in zip(seen.layouts, found, wrong, strict=True):
         own, sizes = _own(seen, item, of_shares), np.array([n for n in item.sizes if n])
         said = (sizes / sizes.sum() @ own, own.mean(axis=0))

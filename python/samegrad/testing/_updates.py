@@ -1,4 +1,4 @@
-"""What a step does to the parameters, as one vector, small enough to solve with."""
+"""Updates of a step as one vector, small enough to solve with."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ Vector = npt.NDArray[np.float64]
 
 
 class Outcome(NamedTuple):
-    """What a step may return, where it tells more than the update.
+    """Return value of a step that holds more than the update.
 
     Args:
-        update: The change of the parameters, or the gradient that is applied: arrays in any
-            structure.
-        loss: The loss that it reports.
-        replicas: The update of each replica's copy, where there are several.
+        update: The change of the parameters, or the applied gradient: arrays in any structure.
+        loss: The reported loss, a scalar, or None.
+        replicas: The update of each replica's copy, if there are several.
         statistics: Moments after the step, such as the moving mean and variance of batch
             normalization: arrays in any structure.
     """
@@ -88,7 +87,7 @@ def _one_number(loss: Any) -> float:
 
 
 def check_finite(run: Recorded, item: Layout) -> None:
-    """StepError where an update is no number."""
+    """Raise StepError for an update that is not finite."""
     if not np.isfinite(run.sketch).all():
         raise StepError(
             f"[step] the update is not finite (NaN or inf) for {item}, though others are: look for "
@@ -112,7 +111,7 @@ def limited_lengths(lengths: Sequence[Vector]) -> list[float]:
 
 
 def has_length(run: Recorded, limits: Sequence[float]) -> bool:
-    """Whether an update is as long as one of the limits."""
+    """Return True if an update has the norm of one of the limits."""
     return any((np.abs(run.lengths - limit) <= _AS_LONG * limit).any() for limit in limits)
 
 
@@ -136,7 +135,7 @@ class Recorder:
         self._batch = batch
 
     def run(self, arrangement: Layout) -> Recorded:
-        """The step on a layout; StepError where its update is none, or of another structure."""
+        """Run the step on a layout; StepError if the update is missing or has another structure."""
         windows = [[take(self._batch, part) for part in share] for share in arrangement.parts]
         shares = windows if arrangement.micro_batches > 1 else [window[0] for window in windows]
         result = self._call(shares, arrangement)
@@ -165,7 +164,7 @@ class Recorder:
                 f"[step] it raised {type(error).__name__} for {arrangement}: {error}. It is called "
                 "with a list of one batch per replica (of lists of micro-batches, where there are "
                 f"several), in the structure of the batch: got {described(shares)}; adapt it, or "
-                "judge even shares only (equal_shards=True), if it takes no others."
+                "judge equal shards only (equal_shards=True), if it takes no others."
             ) from error
 
     def _arrays(self, update: Any, arrangement: Layout) -> list[Any]:

@@ -1,4 +1,4 @@
-"""What explains a step: families of hypotheses, the simplest first, for sums and for others."""
+"""Explanations of a step: families of hypotheses, the simplest first."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ _OTHER_WEIGHTS = (
 _TERM_IS_SCALED = "another term is scaled with the replicas"
 _APART = "a part of the update is scaled by itself"
 _TERM = "besides, a term that belongs to no example is counted otherwise than the shares"
-_IN_A_PART = "that is so in a part of the loss, and examples are added up in the rest of it"
+_IN_A_PART = "that is so in a part of the loss, and examples are summed in the rest of it"
 
 
 def explain(seen: Runs) -> Found | None:
-    """What the first family of hypotheses finds that explains the updates, if any does.
+    """Return the explanation of the first family of hypotheses that fits, or None.
 
     None is for updates of sums, too, that must be compared as a whole.
 
@@ -67,12 +67,12 @@ def explain(seen: Runs) -> Found | None:
 
 
 def _right(seen: Sums) -> Found | None:
-    """All updates are that of one device, and that tells them from the mistakes with a name.
+    """Return "correct" if all updates are that of one device and refute named failure modes.
 
     Those of a sampler concern a few examples, which noise may hide; a note names them then.
 
     Raises:
-        StepError: Noise hides other mistakes, too.
+        StepError: Noise also hides other failure modes.
     """
     if not seen.sound:
         return None
@@ -95,7 +95,7 @@ def _right(seen: Sums) -> Found | None:
 
 
 def _of_a_hidden_part(seen: Sums) -> Found | None:
-    """A small part that is no sum of the examples, and so looks like noise."""
+    """Explain a small part that is not a sum of the examples, and so looks like noise."""
     if not hides_a_part(seen):
         return None
     return _found(explain_term(seen, seen.of_wholes) or [], _TERM_IS_SCALED) or _AS_A_WHOLE
@@ -139,7 +139,7 @@ def _of_other_weights(seen: Sums) -> Found | None:
 
 
 def _of_noise(seen: Sums) -> Found | None:
-    """Where noise hides the weights, mistakes without a name look like it."""
+    """Raise StepError if noise hides the weights: unnamed failure modes look like noise."""
     if seen.exact <= _BLIND:
         return None
     if part := _of_a_hidden_part(seen):
@@ -179,7 +179,7 @@ def _of_one_length(seen: Sums) -> Found | None:
 
 
 def _shortened(seen: Sums, groups: Groups) -> list[float] | None:
-    """How long each group is that is scaled down, if groups are scaled and none is longer."""
+    """Return the norm of each group that is scaled down, if none is scaled up."""
     scales, lengths = [], []
     for run, item, right in zip(seen.runs, seen.layouts, seen.right, strict=True):
         made = seen.made(members(groups(item), seen.examples) * right)
@@ -246,7 +246,7 @@ def _of_one_update(seen: Runs) -> Found | None:
 def _of_few(
     seen: Runs, explain: Callable[[Runs], FailureMode | None] = explain_shared_batch
 ) -> Found | None:
-    """What explains splits of a few examples."""
+    """Return the explanation of splits of a few examples."""
     if seen.examples < PROBED:
         return None
     try:
@@ -307,7 +307,7 @@ def _of_groups(seen: Runs) -> Found | None:
 
 
 def _of_places(seen: Runs) -> FailureMode:
-    """What makes the place of an example in its share matter."""
+    """Return the failure mode that makes the position of an example in its shard matter."""
     if seen.in_pieces:
         return rows.OWN_PIECES
     return rows.OWN_PAIRS if seen.paired else rows.SAME_NOISE
@@ -346,7 +346,7 @@ def _combination(seen: Runs, groups: Groups) -> list[Vector] | None:
 
 
 def _with_a_term(seen: Runs, groups: Groups) -> bool:
-    """Whether a row for the shares leaves one term over in all layouts, as a count says."""
+    """Return True if an entry for the shards leaves one term with a known count."""
     updates = np.stack([run.sketch for run in seen.runs])
     limit = seen.tolerance * float(np.linalg.norm(updates))
     for row, table in seen.frame.said:
@@ -372,7 +372,7 @@ def _how_weighted(seen: Runs, weights: list[Vector], groups: Groups) -> tuple[st
 
 
 def _of_a_limit(seen: Runs) -> bool:
-    """Whether groups are limited each by itself, and are no functions of their batches.
+    """Return True if groups are clipped separately, and are not functions of their batches.
 
     What single examples leave of some together may be one direction: a term behind a limit.
     """
@@ -398,7 +398,7 @@ def _some_of_one_device(seen: Runs) -> tuple[Vector, Vector] | None:
         return None
     try:
         singles = np.stack([seen.alone([i]).sketch for i in range(5)])
-    except StepError:  # a step that refuses a single example is no sum
+    except StepError:  # a step that refuses a single example is not a sum
         return None
     if not np.isfinite(singles).all():
         return None
@@ -406,7 +406,7 @@ def _some_of_one_device(seen: Runs) -> tuple[Vector, Vector] | None:
 
 
 def _have_one_length(singles: Vector, updates: Vector, direction: Vector) -> bool:
-    """Whether updates have one length but for a term, which examples and one direction span.
+    """Return True if updates have one norm but for a term, in the span of examples and it.
 
     With |u - t| = c for all of them, |u|² is a linear function of what u has of these.
     """
@@ -418,7 +418,7 @@ def _have_one_length(singles: Vector, updates: Vector, direction: Vector) -> boo
 
 
 def _by_pieces(seen: Runs) -> bool:
-    """Whether as many pieces of the parameters as there are replicas are scaled each by itself."""
+    """Return True if as many parts of the parameters as replicas are scaled separately."""
     one = seen.runs[0].samples
     large = np.abs(one) > 1e-6 * np.abs(one).max()
     several = False

@@ -1,4 +1,4 @@
-"""What to write instead, in the words of each framework.
+"""Fixes, in the words of each framework.
 
 Every dotted name in a text exists in its framework; a test looks each of them up.
 """
@@ -20,7 +20,7 @@ _TF_COUNT = (
     'tf.distribute.get_replica_context().all_reduce("SUM", rows)'
 )
 _DIVISORS = "what divides (positives, the examples of a class)"
-_WINDOW_FIRST = f"add up over the window first {_DIVISORS}, or give one micro-batch all examples"
+_WINDOW_FIRST = f"sum over the window first {_DIVISORS}, or give one micro-batch all examples"
 # What to do, and how: samegrad, PyTorch, JAX, TensorFlow and Keras.
 REMEDIES: dict[str, tuple[str, str, str, str]] = {
     "count": (
@@ -38,17 +38,18 @@ REMEDIES: dict[str, tuple[str, str, str, str]] = {
         '"SUM", tf.reduce_sum(mask))',
     ),
     "sum": (
-        "sum the shares (reduce SUM), and divide each loss by the count of the global batch, once",
-        f"undo the mean over ranks, or leave the other division out: {_TORCH_COUNT}",
-        "shares of a global mean are added: jax.lax.psum, not jax.lax.pmean",
-        'shares of a global mean are added: tf.distribute.get_replica_context().all_reduce("SUM", '
-        "gradients)",
+        "sum the per-replica losses (reduce SUM), and divide each loss by the global batch size, "
+        "once",
+        f"undo the mean over ranks, or remove the other division: {_TORCH_COUNT}",
+        "per-replica parts of a global mean are summed: jax.lax.psum, not jax.lax.pmean",
+        "per-replica parts of a global mean are summed: "
+        'tf.distribute.get_replica_context().all_reduce("SUM", gradients)',
     ),
     "factor": (
-        "leave out the factor, which nothing divides again",
-        "leave out the factor, which nothing divides again",
-        "leave out the factor; take gradients of a device's own share, outside of jax.lax.psum",
-        "leave out the factor, which nothing divides again",
+        "remove the factor: nothing divides by it again",
+        "remove the factor: nothing divides by it again",
+        "remove the factor; take gradients of per-device losses, outside of jax.lax.psum",
+        "remove the factor: nothing divides by it again",
     ),
     "reduce": (
         "sum the gradients over the replicas before the update",
@@ -59,27 +60,27 @@ REMEDIES: dict[str, tuple[str, str, str, str]] = {
         "gradients)",
     ),
     "accumulate": (
-        "add up sums and counts, and divide once: "
+        "accumulate sums and counts, and divide once: "
         "keras.optimizers.Adam(gradient_accumulation_steps=N)",
         "count the whole window first (all micro-batches of all ranks); then in each micro-batch: "
         "(loss_sum * torch.distributed.get_world_size() / count).backward()",
-        "add up sums and counts in jax.lax.scan, and divide once after it",
-        "add up sums and counts over the window, and divide once before apply_gradients",
+        "accumulate sums and counts in jax.lax.scan, and divide once after it",
+        "accumulate sums and counts over the window, and divide once before apply_gradients",
     ),
     "keep": (
-        "add the gradients up, and reset them after the update only",
+        "accumulate the gradients, and reset them only after the update",
         "call optimizer.zero_grad() after optimizer.step() only",
         "carry the sum of the gradients through jax.lax.scan",
         "add to the accumulated variables, and reset them after apply_gradients only",
     ),
     "once": (
-        "add up locally, and reduce once after the last micro-batch",
+        "accumulate locally, and reduce once after the last micro-batch",
         "torch.nn.parallel.DistributedDataParallel.no_sync for all but the last micro-batch",
-        "add up locally, and jax.lax.psum once after the last micro-batch",
-        "add up locally, and all_reduce once after the last micro-batch",
+        "accumulate locally, and jax.lax.psum once after the last micro-batch",
+        "accumulate locally, and all_reduce once after the last micro-batch",
     ),
     "sampler": (
-        "leave shares uneven and divide by the true count, or give repeated examples the weight 0",
+        "keep shards unequal and divide by the true count, or give repeated examples the weight 0",
         "torch.utils.data.DistributedSampler repeats or drops examples: mask repeated ones, and "
         f"divide by the count of the others: {_TORCH_COUNT}",
         "mask what fills the last batch up, and divide by jax.lax.psum(mask.sum(), \"i\")",
@@ -90,23 +91,23 @@ REMEDIES: dict[str, tuple[str, str, str, str]] = {
         "global_clipnorm",
         "torch.nn.utils.clip_grad_norm_ after the last backward (which reduces), before "
         "optimizer.step()",
-        "jax.lax.psum first, then limit, then update",
+        "jax.lax.psum first, then clip, then update",
         "reduce first, then tf.clip_by_global_norm, then "
         "apply_gradients(…, skip_gradients_aggregation=True)",
     ),
     "clip window": (
-        "add up and reduce first, then clip, then update: "
+        "accumulate and reduce first, then clip, then update: "
         "keras.optimizers.Adam(gradient_accumulation_steps=N)",
         "torch.nn.utils.clip_grad_norm_ once per window, before optimizer.step()",
-        "limit once, after the sum over micro-batches",
+        "clip once, after the sum over micro-batches",
         "tf.clip_by_global_norm once per window, before apply_gradients",
     ),
     "unscale": (
-        "divide gradients by the loss scale before they are limited: "
+        "divide gradients by the loss scale before they are clipped: "
         "keras.optimizers.LossScaleOptimizer does",
         "scaler.unscale_(optimizer) of torch.amp.GradScaler before "
         "torch.nn.utils.clip_grad_norm_",
-        "divide gradients by the loss scale before they are limited",
+        "divide gradients by the loss scale before they are clipped",
         "tf.keras.mixed_precision.LossScaleOptimizer around an optimizer with clipnorm or "
         "global_clipnorm unscales first",
     ),
@@ -145,16 +146,16 @@ REMEDIES: dict[str, tuple[str, str, str, str]] = {
     "step": (
         "apply once per window: keras.optimizers.Adam(gradient_accumulation_steps=N)",
         "call optimizer.step() once, after the backward of the last micro-batch",
-        "add gradients up in jax.lax.scan, and apply the update once after it",
-        "add gradients up, and call apply_gradients once after the last micro-batch",
+        "accumulate gradients in jax.lax.scan, and apply the update once after it",
+        "accumulate gradients, and call apply_gradients once after the last micro-batch",
     ),
     "pairs": (
-        "make the pairs in the dataset, before the batch is dealt out: Dataset.batch, then map",
+        "make the pairs in the dataset, before the batch is distributed: Dataset.batch, then map",
         "make the pairs in collate_fn of torch.utils.data.DataLoader from whole batches, or gather "
         "the partners by torch.distributed.nn.all_gather",
         "make the pairs before the batch is sharded, or gather partners by jax.lax.all_gather",
         "make the pairs in the dataset, before "
-        "tf.distribute.Strategy.experimental_distribute_dataset deals the batch out",
+        "tf.distribute.Strategy.experimental_distribute_dataset distributes the batch",
     ),
     "moments": (
         "reduce gradients first, and let the optimizer see the sum only",
@@ -174,14 +175,14 @@ REMEDIES: dict[str, tuple[str, str, str, str]] = {
 
 
 def remedy(key: str, framework: str = "samegrad") -> str:
-    """What to do, in the words of a framework.
+    """Return the fix of a key in the words of a framework.
 
     Raises:
         ValueError: There are no words for the framework, or no remedy of that key.
 
     Example:
         >>> remedy("factor")
-        'leave out the factor, which nothing divides again'
+        'remove the factor: nothing divides by it again'
     """
     if framework not in FRAMEWORKS:
         known = ", ".join(FRAMEWORKS)

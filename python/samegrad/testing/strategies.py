@@ -1,4 +1,4 @@
-"""Strategies of hypothesis: sizes of shares, splits of a batch, masks. Needs hypothesis."""
+"""Hypothesis strategies for per-replica batch sizes, splits of a batch, and masks."""
 
 from __future__ import annotations
 
@@ -12,12 +12,18 @@ from samegrad.testing._layouts import layout, rows_of, take
 
 
 def shard_sizes(examples: int, replicas: int, least: int = 0) -> st.SearchStrategy[list[int]]:
-    """Sizes of the replicas' shares that add up to the examples, uneven ones included.
+    """Generate per-replica batch sizes, equal or not, that sum to the number of examples.
 
     Args:
-        examples: How many there are.
-        replicas: How many shares.
-        least: Examples that every share has.
+        examples: The number of examples.
+        replicas: The number of replicas.
+        least: The minimum size of a per-replica batch.
+
+    Returns:
+        A strategy of lists of integers.
+
+    Raises:
+        ValueError: The examples are too few.
 
     Example:
         >>> sum(shard_sizes(10, 3).example())  # doctest: +SKIP
@@ -26,7 +32,7 @@ def shard_sizes(examples: int, replicas: int, least: int = 0) -> st.SearchStrate
     free = examples - least * replicas
     if replicas < 1 or free < 0:
         raise ValueError(
-            f"[shard_sizes] {replicas} shares of at least {least} must fit: got {examples} "
+            f"[shard_sizes] {replicas} shards of at least {least} must fit: got {examples} "
             "examples."
         )
     cuts = st.lists(st.integers(0, free), min_size=replicas - 1, max_size=replicas - 1).map(sorted)
@@ -34,26 +40,29 @@ def shard_sizes(examples: int, replicas: int, least: int = 0) -> st.SearchStrate
 
 
 def splits(batch: Any, replicas: int, least: int = 0) -> st.SearchStrategy[list[Any]]:
-    """The batch, split between replicas in any way.
+    """Generate splits of a batch into per-replica batches.
 
     Args:
-        batch: Arrays with examples along axis 0, in any structure.
-        replicas: How many shares.
-        least: Examples that every share has.
+        batch: Arrays of shape [examples, ...] in any structure.
+        replicas: The number of replicas.
+        least: The minimum size of a per-replica batch.
+
+    Returns:
+        A strategy of lists with one batch per replica.
     """
     sizes = shard_sizes(rows_of(batch), replicas, least)
     return sizes.map(lambda own: [take(batch, share[0]) for share in layout(own).parts])
 
 
 def masks(examples: int, length: int) -> st.SearchStrategy[np.ndarray[Any, Any]]:
-    """Masks of padded sequences: ones, then zeros; each sequence has at least one element.
+    """Generate masks of padded sequences: ones, then zeros; at least one 1 in each row.
 
     Args:
-        examples: How many sequences.
-        length: Of the padded ones.
+        examples: The number of sequences.
+        length: The padded length.
 
     Returns:
-        Arrays of shape (examples, length), float64.
+        A strategy of arrays of shape [examples, length], float64.
     """
     lengths = st.lists(st.integers(1, length), min_size=examples, max_size=examples)
     return lengths.map(

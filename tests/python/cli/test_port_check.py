@@ -243,7 +243,7 @@ def test_the_program_is_not_run(check, tmp_path):
         ("n.ipynb", b"\xff", "n.ipynb: .*decode"),
         ("n.ipynb", b"[]", "it has no list of cells"),
         ("n.ipynb", b'{"cells": [{"cell_type": "code"}]}', "no 'source'"),
-        ("n.ipynb", b'{"cells": [{"cell_type": "code", "source": 3}]}', "source is no text"),
+        ("n.ipynb", b'{"cells": [{"cell_type": "code", "source": 3}]}', "source is not text"),
         ("n.ipynb", b'{"cells": [3]}', "n.ipynb: "),
         ("n.ipynb", json.dumps(notebook("x", "y\nz = )")).encode(), "n.ipynb:cell 2:2: unmatched"),
     ],

@@ -288,7 +288,7 @@ def test_what_a_processor_gains_is_told_from_its_flags(
     if flags is not None:
         Path("cpuinfo").write_text(f"processor\t: 0\nmodel name\t: amx_bf16\nflags\t\t: {flags}\n")
     monkeypatch.setattr(_precision, "_CPUINFO", Path("cpuinfo"))
-    assert f"this processor {has} in float32 and round. Steps are no faster" in _precision.notice()
+    assert f"this processor {has} in float32 and round. Steps are not faster" in _precision.notice()
 
 
 def test_ctrl_c_stops_after_the_step_and_says_how_to_resume(capsys: Any, monkeypatch: Any) -> None:

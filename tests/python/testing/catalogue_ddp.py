@@ -238,7 +238,7 @@ def penalised(times):
 
 PLAIN = {
     "mean per replica, then sum": scaled(lambda loss: loss.mean() * world()),
-    "share of the global batch, then mean": counted(lambda loss, n, k: loss.sum() / n),
+    "divided by the global batch, then averaged": counted(lambda loss, n, k: loss.sum() / n),
     "mean of the replicas' means": scaled(lambda loss: loss.mean()),
     "mean per replica, then divided by the replicas twice": scaled(
         lambda loss: loss.mean() / world()
@@ -248,12 +248,12 @@ PLAIN = {
     "only the last replica is kept": of_one(lambda loss, share: loss.mean(), -1),
     "shares are weighted by their counts twice": by_own(weighted_twice),
     "padding counts as examples": by_own(longest),
-    "shares are filled up by repeating examples": filled(lambda loss, n: loss.mean()),
-    "filled-up shares are added, though divided by the true count": filled(
+    "shards are padded by repeating examples": filled(lambda loss, n: loss.mean()),
+    "padded shards are summed, though divided by the true count": filled(
         lambda loss, n: loss.sum() * world() / n
     ),
-    "examples are repeated until the shares are even": dealt(first_again, lambda n, r: n + -n % r),
-    "repeated examples are added, though divided by the true count": dealt(
+    "examples are repeated until the shards are equal": dealt(first_again, lambda n, r: n + -n % r),
+    "repeated examples are summed, though divided by the true count": dealt(
         first_again, lambda n, r: n
     ),
     "the rest of the batch is dropped": dealt(without_rest, lambda n, r: n // r * r),
@@ -264,7 +264,7 @@ PLAIN = {
     ),
     "regularisation counts once on every replica": penalised(lambda r, k: r),
     "regularisation counts divided by the replicas": penalised(lambda r, k: 1 / r),
-    "gradients are clipped before the replicas are joined": clipped(1.0),
+    "gradients are clipped before the all-reduce": clipped(1.0),
     "the replicas' parameters differ": never_joined,
 }
 MICRO = {
@@ -274,7 +274,7 @@ MICRO = {
     "mean of the micro-batches' global means": counted(
         lambda loss, n, k: loss.sum() * world() / over_ranks(len(loss)) / k
     ),
-    "global means of micro-batches are added up": scaled(
+    "global means of micro-batches are summed": scaled(
         lambda loss: loss.sum() * world() / over_ranks(len(loss))
     ),
     "multiplied by the micro-batches": counted(lambda loss, n, k: loss.sum() * world() / n * k),
@@ -299,7 +299,7 @@ MICRO = {
     "means of micro-batches are added over replicas": counted(
         lambda loss, n, k: loss.mean() * world() / k
     ),
-    "means of micro-batches are added up everywhere": scaled(lambda loss: loss.mean() * world()),
+    "means of micro-batches are summed everywhere": scaled(lambda loss: loss.mean() * world()),
     "only the last micro-batch is kept": scaled(lambda loss: loss.mean(), forget),
     "only the first micro-batch counts": lambda model, share: (
         losses(model, parts_of(share)[0]).mean().backward()
@@ -317,7 +317,7 @@ WEIGHTED = {
     "divided by the local number of examples instead of weights": scaled(lambda loss: loss.mean()),
     "padding counts as tokens": by_own(tokens_padded),
     "padding counts as tokens of the global batch": by_own(all_padded),
-    "padding counts as examples of the largest share": by_own(
+    "padding counts as examples of the largest shard": by_own(
         lambda share: over_ranks(share[2].sum(), "MAX")
     ),
 }

@@ -132,7 +132,7 @@ def clipped(limit, groups):
 
 PLAIN = {
     "mean per replica, then sum": lambda w, s: sum(means(w, r) for r in s),
-    "share of the global batch, then mean": lambda w, s: right(w, s) / len(s),
+    "divided by the global batch, then averaged": lambda w, s: right(w, s) / len(s),
     "mean of the replicas' means": lambda w, s: sum(means(w, r) for r in s) / len(s),
     "mean per replica, then divided by the replicas twice": lambda w, s: (
         sum(means(w, r) for r in s) / len(s) ** 2
@@ -144,12 +144,12 @@ PLAIN = {
     "shares are weighted by their counts twice": lambda w, s: (
         sum(size(r) * total(w, [r]) for r in s) / sum(size(r) ** 2 for r in s)
     ),
-    "shares are filled up by repeating examples": of_filled(lambda s, longer: examples(longer)),
-    "filled-up shares are added, though divided by the true count": of_filled(
+    "shards are padded by repeating examples": of_filled(lambda s, longer: examples(longer)),
+    "padded shards are summed, though divided by the true count": of_filled(
         lambda s, longer: examples(s)
     ),
-    "examples are repeated until the shares are even": dealt(True, lambda rows, kept: kept),
-    "repeated examples are added, though divided by the true count": dealt(
+    "examples are repeated until the shards are equal": dealt(True, lambda rows, kept: kept),
+    "repeated examples are summed, though divided by the true count": dealt(
         True, lambda rows, kept: rows
     ),
     "the rest of the batch is dropped": dealt(False, lambda rows, kept: kept),
@@ -160,14 +160,14 @@ PLAIN = {
     ),
     "regularisation counts once on every replica": regularised(lambda r, k: r),
     "regularisation counts divided by the replicas": regularised(lambda r, k: 1 / r),
-    "gradients are clipped before the replicas are joined": clipped(2.0, lambda s: s),
+    "gradients are clipped before the all-reduce": clipped(2.0, lambda s: s),
 }
 MICRO = {
     "micro-batches are not divided": lambda w, s: sum(means(w, r) for r in s) / len(s),
     "micro-batches are divided twice": lambda w, s: right(w, s) / len(s[0]),
     "mean of the micro-batches' means": lambda w, s: sum(means(w, r) / len(r) for r in s) / len(s),
     "mean of the micro-batches' global means": lambda w, s: global_means(w, s) / len(s[0]),
-    "global means of micro-batches are added up": global_means,
+    "global means of micro-batches are summed": global_means,
     "multiplied by the micro-batches": lambda w, s: right(w, s) * len(s[0]),
     "divided by the count of the last micro-batch": lambda w, s: (
         sum(total(w, [r]) / size(r[-1:]) for r in s) / len(s)
@@ -188,7 +188,7 @@ MICRO = {
     "means of micro-batches are added over replicas": lambda w, s: sum(
         means(w, r) / len(r) for r in s
     ),
-    "means of micro-batches are added up everywhere": lambda w, s: sum(means(w, r) for r in s),
+    "means of micro-batches are summed everywhere": lambda w, s: sum(means(w, r) for r in s),
     "only the last micro-batch is kept": lambda w, s: sum(means(w, r[-1:]) for r in s) / len(s),
     "only the first micro-batch counts": lambda w, s: sum(means(w, r[:1]) for r in s) / len(s),
     "the other micro-batches are lost": lambda w, s: total(w, [r[-1:] for r in s]) / examples(s),
@@ -210,7 +210,7 @@ WEIGHTED = {
     "padding counts as tokens of the global batch": lambda w, s: (
         right(w, s) / max(np.max(np.asarray(r[0][2])) for r in s)
     ),
-    "padding counts as examples of the largest share": lambda w, s: (
+    "padding counts as examples of the largest shard": lambda w, s: (
         total(w, s) / (len(s) * max(map(tokens, s)))
     ),
 }

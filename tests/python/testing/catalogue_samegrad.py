@@ -70,7 +70,7 @@ def all_but_last(number, count):
 
 PLAIN = {
     "mean per replica, then sum": each(tf.reduce_mean),
-    "share of the global batch, then mean": each(average, lambda r, k: 1 / r),
+    "divided by the global batch, then averaged": each(average, lambda r, k: 1 / r),
     "mean of the replicas' means": each(tf.reduce_mean, lambda r, k: 1 / r),
     "mean per replica, then divided by the replicas twice": each(
         tf.reduce_mean, lambda r, k: 1 / r**2
@@ -86,7 +86,7 @@ MICRO = {
     "micro-batches are divided twice": window(factor=lambda r, k: 1 / k),
     "mean of the micro-batches' means": each(tf.reduce_mean, lambda r, k: 1 / (r * k)),
     "means of micro-batches are added over replicas": each(tf.reduce_mean, lambda r, k: 1 / k),
-    "means of micro-batches are added up everywhere": each(tf.reduce_mean),
+    "means of micro-batches are summed everywhere": each(tf.reduce_mean),
     "only the last micro-batch is kept": lambda w, parts: (
         tf.reduce_mean(losses(w, parts[-1])) / replicas()
     ),

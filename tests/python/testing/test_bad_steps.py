@@ -128,14 +128,14 @@ def test_a_layout_has_a_number_of_micro_batches_that_can_be_listed(micro_batches
 
 @pytest.mark.parametrize("sizes", [(10.5, 3), (10, "3"), (10, 3, None)])
 def test_sizes_of_shares_are_whole_numbers(sizes) -> None:
-    with pytest.raises(TypeError, match=r"\[unequal_sizes\] \w+ must be a whole number: got "):
+    with pytest.raises(TypeError, match=r"\[unequal_sizes\] \w+ must be an integer: got "):
         unequal_sizes(*sizes)
 
 
 @pytest.mark.parametrize("words", [{"name": None}, {"sentence": 1}, {"fix": []}, {"remedy": []}])
 def test_a_mistake_is_told_in_text(words) -> None:
     (name,) = words
-    with pytest.raises(TypeError, match=rf"\[FailureMode\] {name} must be text: got "):
+    with pytest.raises(TypeError, match=rf"\[FailureMode\] {name} must be a string: got "):
         FailureMode(**{"name": "twice", "sentence": "all counts twice", **words})
 
 

@@ -18,7 +18,7 @@ NAMES = {  # as the doctor names them
     "reduce_mean": "mean per replica, then sum",
     "masked_mean_added": "mean per replica, then sum",
     "sum_over_workers": "mean per replica, then sum",
-    "one_over_gpus": "share of the global batch, then mean",
+    "one_over_gpus": "divided by the global batch, then averaged",
     "l2_on_every_replica": "regularisation counts once on every replica",
 }
 

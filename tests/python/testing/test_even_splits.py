@@ -25,7 +25,7 @@ def equal_shares(step):
         (lambda s: sum(total(p) for p in s) / count(s), None),
         (lambda s: sum(mean(p) for p in s), "mean per replica, then sum"),
         (lambda s: np.mean([total(p) / count(s) for p in s], axis=0),
-         "share of the global batch, then mean"),
+         "divided by the global batch, then averaged"),
         (lambda s: mean(s[0]), "the replicas are not reduced"),
     ],
 )  # fmt: skip

@@ -30,7 +30,7 @@ def verdicts():
         ("pmap, pmean of local means", "mean of the replicas' means"),
         ("pmap, psum of local means", "mean per replica, then sum"),
         ("pmap, pmean of padded means", "padding counts as examples"),
-        ("pmap, pmean of shares", "share of the global batch, then mean"),
+        ("pmap, pmean of shares", "divided by the global batch, then averaged"),
         ("pmap, even", None),
         ("pmap, even, psum", "mean per replica, then sum"),
         ("pmap, never joined", "the replicas' parameters differ"),

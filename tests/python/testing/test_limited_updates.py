@@ -59,7 +59,7 @@ def test_a_limit_of_each_replica_keeps_its_name(limit) -> None:
 
     found = diagnose(step, (X, Y))
     assert found.cause is not None
-    assert found.cause.name == "gradients are clipped before the replicas are joined", str(found)
+    assert found.cause.name == "gradients are clipped before the all-reduce", str(found)
 
 
 def test_a_limit_before_the_division_by_the_micro_batches_is_named() -> None:
@@ -70,7 +70,7 @@ def test_a_limit_before_the_division_by_the_micro_batches_is_named() -> None:
 
     found = diagnose(step, (X, Y), **ALONE)
     assert found.cause is not None
-    assert found.cause.name == "the limit of the gradient depends on the replicas", str(found)
+    assert found.cause.name == "gradient clipping depends on the replicas", str(found)
 
 
 def test_own_statistics_are_told_from_a_limit_of_what_was_joined() -> None:

@@ -75,7 +75,7 @@ PLAIN = {
         lambda s: sum(mean(p) for p in s),
         lambda s: len(s) * sum(total(p) / (len(s) * len(p[0])) for p in s),
     ],
-    "share of the global batch, then mean": [
+    "divided by the global batch, then averaged": [
         lambda s: sum_of(s) / count(s) / len(s),
         lambda s: np.mean([total(p) / count(s) for p in s], axis=0),
         lambda s: np.mean([total(p) / 64 for p in s], axis=0),  # a fixed batch size divides
@@ -92,7 +92,7 @@ PLAIN = {
         lambda s: sum_of(s) / (len(s) * max(len(p[0]) for p in s)),
         lambda s: np.mean([total(p) / max(len(q[0]) for q in s) for p in s], axis=0),
     ],
-    "shares are filled up by repeating examples": [
+    "shards are padded by repeating examples": [
         lambda s: mean_of_filled(s),
         lambda s: np.mean([mean(filled(p, s)) for p in s], axis=0),
     ],
@@ -108,15 +108,15 @@ PLAIN = {
         lambda s: np.mean([total(p) / len(s[0][0]) for p in s], axis=0),
         lambda s: total(all_rows(s)) / (len(s) * len(s[0][0])),
     ],
-    "examples are repeated until the shares are even": [
+    "examples are repeated until the shards are equal": [
         lambda s: mean(seen_by_sampler(s)),
         lambda s: total(seen_by_sampler(s)) / (count(s) + -count(s) % len(s)),
     ],
-    "repeated examples are added, though divided by the true count": [
+    "repeated examples are summed, though divided by the true count": [
         lambda s: total(seen_by_sampler(s)) / count(s),
         lambda s: total(seen_by_sampler(s)) / 64,
     ],
-    "filled-up shares are added, though divided by the true count": [
+    "padded shards are summed, though divided by the true count": [
         lambda s: sum(total(filled(p, s)) for p in s) / count(s),
         lambda s: sum(total(filled(p, s)) for p in s) / 64,
     ],
@@ -157,7 +157,7 @@ MICRO = {
         lambda w: sum(np.mean([mean(p) for p in r], axis=0) for r in w),
         lambda w: sum(mean(p) / len(r) for r in w for p in r),
     ],
-    "means of micro-batches are added up everywhere": [
+    "means of micro-batches are summed everywhere": [
         lambda w: sum(mean(p) for p in flat(w)),
         lambda w: sum(sum(mean(p) for p in r) for r in w),
     ],
@@ -165,7 +165,7 @@ MICRO = {
         lambda w: np.mean([mean(all_rows(k)) for k in zip(*w, strict=True)], axis=0),
         lambda w: sum(sum_of(k) / count(k) / len(w[0]) for k in zip(*w, strict=True)),
     ],
-    "global means of micro-batches are added up": [
+    "global means of micro-batches are summed": [
         lambda w: sum(mean(all_rows(k)) for k in zip(*w, strict=True)),
         lambda w: sum(sum_of(k) / count(k) for k in zip(*w, strict=True)),
     ],
@@ -230,7 +230,7 @@ WEIGHTED = {
         lambda s: weighted(all_rows(s)) / longest(all_rows(s)),
         lambda s: sum(weighted(p) / longest(all_rows(s)) for p in s),
     ],
-    "padding counts as examples of the largest share": [
+    "padding counts as examples of the largest shard": [
         lambda s: np.mean([weighted(p) / max(q[2].sum() for q in s) for p in s], axis=0),
         lambda s: weighted(all_rows(s)) / (len(s) * max(q[2].sum() for q in s)),
     ],
@@ -364,7 +364,7 @@ def test_a_world_size_of_another_run_is_a_factor() -> None:
         (lambda s: sum(losses(p).mean() for p in s), "mean per replica, then sum"),
         (lambda s: np.mean([losses(p).mean() for p in s]), "mean of the replicas' means"),
         (lambda s: sum(losses(p).sum() for p in s) / count(s) / len(s),
-         "share of the global batch, then mean"),
+         "divided by the global batch, then averaged"),
     ],
 )  # fmt: skip
 def test_the_reported_loss_has_a_verdict_of_its_own(report, words) -> None:

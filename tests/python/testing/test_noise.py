@@ -104,7 +104,7 @@ def clipped_windows(all_windows):
          "divided by the replicas", {}),
         (lambda s: sum(mean(p) for p in s) + REGULARISATION, "mean per replica, then sum", {}),
         (lambda s: sum(total(p) for p in s) / count(s) / len(s) + REGULARISATION,
-         "share of the global batch, then mean", {}),
+         "divided by the global batch, then averaged", {}),
         (clipped, "clipped before", {}),
         (windows(clipped_windows), "every micro-batch",
          {"replicas": (1, 2), "micro_batches": (1, 2), "max_examples": 14}),

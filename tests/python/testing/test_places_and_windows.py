@@ -106,7 +106,7 @@ def test_examples_that_are_mixed_with_others_of_their_share_are_told_from_noise(
 
     found = diagnose(step, (X, Y))
     assert found.cause is not None
-    assert found.cause.name == "each replica pairs the examples of its own share"
+    assert found.cause.name == "each replica pairs the examples of its own shard"
 
 
 def test_noise_for_each_row_of_a_share_keeps_its_name() -> None:
@@ -131,7 +131,7 @@ def test_a_penalty_of_the_first_half_of_a_share_is_named() -> None:
 
     found = diagnose(step, (X, Y))
     assert found.cause is not None
-    assert found.cause.name == "each replica cuts its own share in pieces", str(found)
+    assert found.cause.name == "each replica splits its own shard", str(found)
     assert "a part of the loss" in str(found)
 
 

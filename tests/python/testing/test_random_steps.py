@@ -92,7 +92,7 @@ WRONG = {
     "the last replica is left out": lambda p, t: sum(q.sum(axis=0) for q in (p[:-1] or p))
     / sum(map(len, p)) + t,
     "once on every replica": lambda p, t: whole(p) + t * len(p),
-    "share of the global batch, then mean": lambda p, t: whole(p) / len(p) + t,
+    "divided by the global batch, then averaged": lambda p, t: whole(p) / len(p) + t,
 }  # fmt: skip
 
 

@@ -89,7 +89,7 @@ def test_clipping_on_each_rank_is_named(torch) -> None:
         return [np.mean(parts, axis=0) for parts in zip(*ranks, strict=True)]
 
     found = diagnose(step, (X32, Y32))
-    assert found.cause.name == "gradients are clipped before the replicas are joined", str(found)
+    assert found.cause.name == "gradients are clipped before the all-reduce", str(found)
 
 
 def parameters():

@@ -69,7 +69,7 @@ def mean_of(parts):
         (lambda many: mean_of(many[0]), {}, "the statistics are those of one replica"),
         (lambda many: mean_of(many[-1]), {}, "the statistics are those of one replica"),
         (lambda many: sums_of_all(many, 1 / len(many)), {},
-         "in the statistics: share of the global batch, then mean"),
+         "in the statistics: divided by the global batch, then averaged"),
         (lambda many: sums_of_all(many, len(many)), {},
          "in the statistics: multiplied by the replicas"),
         (lambda many: sums_of_all(many, 1, len(many)), {},

@@ -263,7 +263,7 @@ def test_two_counts_are_told_without_weights_from_pairs_of_examples() -> None:
     assert found.cause is not None, str(found)
     assert found.cause.name.startswith("a part of the loss"), str(found)
     assert found.cause.name.endswith("mean of the replicas' means"), str(found)
-    assert "the rest is right" in found.cause.sentence
+    assert "the rest is correct" in found.cause.sentence
 
 
 def test_a_name_that_larger_splits_refute_is_not_given() -> None:

@@ -35,11 +35,11 @@ PART = "a part of the loss (gradient penalty, auxiliary loss) is averaged over a
 @pytest.mark.parametrize(
     ("step", "name", "rest"),
     [
-        (lambda s: means(s) + right_sum(s) / len(s), "share of the global batch, then mean",
+        (lambda s: means(s) + right_sum(s) / len(s), "divided by the global batch, then averaged",
          "mean of the replicas' means"),
         (lambda s: means(s) + right_sum(s), "mean of the replicas' means", None),
-        (lambda s: right_mean(s) + right_sum(s) / len(s), "share of the global batch, then mean",
-         None),
+        (lambda s: right_mean(s) + right_sum(s) / len(s),
+         "divided by the global batch, then averaged", None),
         (lambda s: right_mean(s) + right_sum(s) * len(s), "multiplied by the replicas", None),
         (lambda s: sum(map(mean, s)) + right_sum(s), "mean per replica, then sum", None),
         (lambda s: right_mean(s) + penalty(s[0]),
@@ -50,7 +50,7 @@ def test_each_part_is_named_by_itself(step, name, rest) -> None:
     found = diagnose(step, (X, Y))
     assert not found.correct
     assert found.cause is not None and found.cause.name == PART + name, str(found)
-    others = f"for the rest: {rest}" if rest else "the rest is right"
+    others = f"for the rest: {rest}" if rest else "the rest is correct"
     assert others in found.cause.sentence
 
 
@@ -96,7 +96,7 @@ def test_pieces_that_the_whole_batch_hides_show_in_one_example_less() -> None:
     def step(shares):
         return sum(pieces_of_four(share) * len(share[0]) for share in shares) / count(shares)
 
-    assert diagnose(step, (X, Y)).cause.name == "each replica cuts its own share in pieces"
+    assert diagnose(step, (X, Y)).cause.name == "each replica splits its own shard"
 
 
 def test_the_smallest_share_may_divide() -> None:

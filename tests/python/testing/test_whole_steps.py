@@ -152,7 +152,7 @@ def test_a_part_of_the_loss_that_depends_on_the_share_is_named() -> None:
     found = diagnose(balanced(10), EXAMPLES)
     assert found.cause is not None, str(found)
     assert "in a part of the loss, batch statistics" in found.cause.name, str(found)
-    assert "the rest is right" in found.cause.sentence
+    assert "the rest is correct" in found.cause.sentence
 
 
 def test_what_examples_leave_unexplained_in_any_order_is_no_noise() -> None:
@@ -173,7 +173,7 @@ def test_pieces_that_a_replica_cuts_are_no_equal_noise(local) -> None:
     rows = np.random.default_rng(5).normal(size=(12, 60))
     found = diagnose(lambda s: np.mean([local(p) for p in s], axis=0), rows, equal_shards=True)
     assert found.cause is not None, str(found)
-    assert found.cause.name == "each replica cuts its own share in pieces", str(found)
+    assert found.cause.name == "each replica splits its own shard", str(found)
 
 
 def test_counts_of_the_first_replica_are_not_merged_with_equal_weights() -> None:

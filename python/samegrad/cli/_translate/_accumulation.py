@@ -1,4 +1,4 @@
-"""Gradients of several global batches, added up and divided once."""
+"""Gradients of several global batches, summed and divided once."""
 
 from __future__ import annotations
 

@@ -39,10 +39,10 @@ def last_checkpoints(
 
 
 def average_checkpoints(model: Any, paths: Sequence[str], name: str = "model") -> None:
-    """Gives a model the mean of the weights that it has in checkpoints (Vaswani et al., 2017, 6.1).
+    """Assign to a model the mean of its weights in checkpoints (Vaswani et al., 2017, 6.1).
 
-    Means are taken in float64; what is no float (the states of random draws) is that of the last
-    checkpoint. If one of them cannot be read, the model stays as it is.
+    Means are computed in float64. Values that are not floats, such as random states, are those of
+    the last checkpoint. If a checkpoint cannot be read, the model is unchanged.
 
     Args:
         model: Whose variables are in the checkpoints, and are assigned.

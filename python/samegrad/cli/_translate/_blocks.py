@@ -24,7 +24,7 @@ Cache = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Sizes:
-    """What a Transformer is like.
+    """Hyperparameters of a Transformer.
 
     Args:
         layers: Blocks of the encoder, and of the decoder.
@@ -79,7 +79,7 @@ def positional_encoding(length: int, width: int) -> npt.NDArray[np.float64]:
 
 
 class Block(tf.keras.layers.Layer):  # type: ignore[misc]
-    """What blocks have in common: residual connections, normalizations, a feed-forward part."""
+    """Base of the blocks: residual connections, normalizations, a feed-forward part."""
 
     def __init__(self, sizes: Sizes, **options: Any) -> None:
         super().__init__(**options)
@@ -95,7 +95,7 @@ class Block(tf.keras.layers.Layer):  # type: ignore[misc]
         return self.fall(self.rise(x))
 
     def residual(self, part: Callable[[Any], Any], norm: Any, x: Tensor, training: bool) -> Any:
-        """What comes in and a part of it, with dropout and normalization."""
+        """Add the output of a sublayer to its input, with dropout and normalization."""
         if self.sizes.normalize_first:
             return x + self.drop(part(norm(x)), training=training)
         return norm(x + self.drop(part(x), training=training))
@@ -179,7 +179,7 @@ class DecoderBlock(Block):
         return self.residual(self.feed, self.feed_norm, x, training)
 
     def remember(self, memory: Tensor, rows: int, length: int) -> Cache:
-        """What the steps of a decoding need of the past.
+        """Cached state of decoding steps.
 
         Args:
             memory: `[n, S, width]`, what the encoder gave.

@@ -98,7 +98,7 @@ class Decoder:
     def _log_probabilities(
         self, tokens: Tensor, caches: list[Cache], place: Tensor, source: Tensor
     ) -> tuple[Tensor, list[Cache]]:
-        """Of the next tokens, `[n, beams, target_size]`; padding is none of them."""
+        """Return log-probabilities of next tokens, `[n, beams, target_size]`, without padding."""
         logits, caches = self.model.step(tokens, caches, place, source)
         chances = tf.nn.log_softmax(tf.cast(logits, _wide(logits)))
         is_padding = tf.equal(tf.range(self.model.target_size), PAD)

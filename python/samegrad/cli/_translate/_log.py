@@ -17,7 +17,7 @@ _OF_EPOCHS = (
 
 
 def known_records(path: Path, last_step: int, count: int) -> list[Record] | None:
-    """The records that a checkpoint knows; None where there is no file.
+    """Return the records that a checkpoint knows; None if there is no file.
 
     A last line that a kill cut short is left out, and so are later steps, which come again.
 
@@ -27,7 +27,7 @@ def known_records(path: Path, last_step: int, count: int) -> list[Record] | None
         count: How many records it knows; 0: the run had no log.
 
     Raises:
-        CommandError: The file is no log, or lacks some.
+        CommandError: The file is not a log, or lacks some.
         OSError: It cannot be read.
     """
     with explained(WHO, "read", path):
@@ -91,7 +91,7 @@ def averaged_line(record: Record, path: Path) -> str:
 
 
 def _judgement(record: Record) -> str:
-    """How good a model is on the held-out pairs."""
+    """Metrics of a model on the held-out pairs."""
     line = (
         f"held out: perplexity {record['held_out_perplexity']:.6g} (unigram model "
         f"{record['unigram_perplexity']:.6g}), token accuracy "

@@ -81,7 +81,7 @@ class Transformer(tf.keras.Model):  # type: ignore[misc]
         self.build(None)
 
     def get_config(self) -> dict[str, Any]:
-        """What makes the same model again, with other weights."""
+        """Return the configuration of the model."""
         sizes = {"source_size": self.source_size, "target_size": self.target_size}
         return {**super().get_config(), **sizes, "sizes": asdict(self.sizes)}
 
@@ -109,7 +109,7 @@ class Transformer(tf.keras.Model):  # type: ignore[misc]
         return self.decode(target, self.encode(source, training), source, training)
 
     def encode(self, source: Tensor, training: bool = False) -> Any:
-        """What the decoder looks at: `[n, S, width]` of tokens `[n, S]`."""
+        """Return the encoder's output, `[n, S, width]`, for tokens `[n, S]`."""
         x = self._embed(self.source_table, source, training)
         seen = _seen(source)
         for block in self.encoder:
@@ -125,7 +125,7 @@ class Transformer(tf.keras.Model):  # type: ignore[misc]
         return self.to_logits(x)
 
     def remember(self, memory: Tensor, rows: int, length: int) -> list[Cache]:
-        """What `step` needs of the past, of every block of the decoder.
+        """Return the cached state of all decoder blocks for `step`.
 
         Args:
             memory: What `encode` gave.

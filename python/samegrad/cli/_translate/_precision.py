@@ -18,7 +18,7 @@ def policy_of(mixed: bool) -> str:
 
 
 def instructions_of(cpuinfo: str) -> list[str]:
-    """What a processor has to multiply numbers of bfloat16; the better ones first.
+    """Return the bfloat16 instructions of a processor, the faster ones first.
 
     Args:
         cpuinfo: The content of Linux's /proc/cpuinfo.
@@ -33,7 +33,7 @@ def instructions_of(cpuinfo: str) -> list[str]:
 
 
 def notice() -> str:
-    """What `--mixed-bfloat16` brings on this processor, in one line."""
+    """Return the effect of `--mixed-bfloat16` on this processor, in one line."""
     try:
         found = instructions_of(_CPUINFO.read_text())
     except OSError:
@@ -44,6 +44,6 @@ def notice() -> str:
         else "has no instructions for it: the kernels"
     )
     return (
-        f"bfloat16: this processor {has} compute in float32 and round. Steps are no faster, and "
+        f"bfloat16: this processor {has} compute in float32 and round. Steps are not faster, and "
         "take no less memory, than without --mixed-bfloat16."
     )

@@ -45,5 +45,5 @@ class InverseSquareRoot(tf.keras.optimizers.schedules.LearningRateSchedule):  # 
         return slope * (self.factor * self.width**-0.5)
 
     def get_config(self) -> dict[str, Any]:
-        """What makes the same schedule again."""
+        """Return the configuration of the schedule."""
         return {"width": self.width, "warm_up": self.warm_up, "factor": self.factor}

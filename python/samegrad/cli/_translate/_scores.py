@@ -1,4 +1,4 @@
-"""How good translations are: perplexity, accuracy of tokens, BLEU."""
+"""Metrics of translations: perplexity, accuracy of tokens, BLEU."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def perplexity(cross_entropy: float, tokens: float) -> float:
     """exp(mean cross-entropy), among how many tokens a model wavers; not a number without any.
 
     Args:
-        cross_entropy: Nats, without smoothing, added up over the tokens.
+        cross_entropy: Nats, without smoothing, summed over the tokens.
         tokens: How many.
 
     Example:

@@ -1,7 +1,7 @@
 """Training and evaluation steps of a Transformer over replicas.
 
 The number of sentences and of real tokens differs from step to step and from replica to replica.
-Losses are added up over all replicas and divided once, by the tokens or the sentences of all.
+Losses are summed over all replicas and divided once, by the tokens or the sentences of all.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Figures = dict[str, Tensor]
 
 
 def token_sum(losses: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-    """A replica's losses added up, and its real tokens."""
+    """Return the sum of a replica's losses, and the number of its real tokens."""
     return tf.reduce_sum(losses), tf.reduce_sum(weights)
 
 
@@ -28,7 +28,7 @@ def token_mean(losses: Tensor, weights: Tensor) -> Tensor:
 
 
 def sentence_sum(losses: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-    """The means of a replica's sentences added up, and their number."""
+    """Return the sum of the means of a replica's sentences, and their number."""
     means = tf.nn.mean_over_tokens(losses, weights)
     return tf.reduce_sum(means), tf.reduce_sum(tf.ones_like(means))
 

@@ -40,7 +40,7 @@ _SUMS = ("cross_entropy", "hits", "tokens")
 
 
 class Progress:
-    """How far the training is; stored in every checkpoint.
+    """Progress of the training; stored in every checkpoint.
 
     Attributes:
         settings: What must stay the same, as JSON.
@@ -65,7 +65,7 @@ class Progress:
 
     @property
     def is_between_epochs(self) -> bool:
-        """Whether no step of the epoch is done."""
+        """Return True if no step of the epoch is done."""
         return self.tokens == 0
 
     def end_epoch(self) -> None:
@@ -234,7 +234,7 @@ class Training:
         return [(*pair, text) for pair, text in zip(some, found, strict=True)]
 
     def check_place(self, path: str) -> None:
-        """Whether a restored checkpoint is at one place of the training in all its parts.
+        """Check that all parts of a restored checkpoint are at one position of the training.
 
         Raises:
             CommandError: It is not.
@@ -268,7 +268,7 @@ class Training:
         return adam(rate, options.clip_norm)
 
     def _settings(self, pairs: Sequence[Pair]) -> str:
-        """What must stay the same for a resumed run to give the same bits."""
+        """Return the settings on which the bits of a resumed run depend, as JSON."""
         options = self.options
         return json.dumps(
             {
@@ -294,7 +294,7 @@ class Training:
 
 
 def _is_between_epochs(path: str) -> bool:
-    """Whether a checkpoint was saved between two epochs, not within one."""
+    """Return True if a checkpoint was saved between two epochs, not within one."""
     progress = Progress("")
     tf.train.Checkpoint(progress=progress).read(path).expect_partial()
     return progress.is_between_epochs

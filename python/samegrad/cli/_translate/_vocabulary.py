@@ -30,7 +30,7 @@ class Vocabulary:
         content: The bytes of a model of sentencepiece.
 
     Raises:
-        CommandError: sentencepiece is missing, or the bytes are no model with these tokens.
+        CommandError: sentencepiece is missing, or the bytes are not a model with these tokens.
 
     Example:
         >>> words = Vocabulary.learn(["to be or not to be"] * 9, 24)  # doctest: +SKIP

@@ -16,7 +16,7 @@ _OF_JUDGED = ("sliced_wasserstein", "confidence", "entropy", "class_entropy")
 
 
 def known_records(path: Path, last_step: int, count: int) -> list[Record] | None:
-    """The records that a checkpoint knows; None where there is no file.
+    """Return the records that a checkpoint knows; None if there is no file.
 
     A last line that a kill cut short is left out, and so are later iterations, which come again.
 
@@ -26,7 +26,7 @@ def known_records(path: Path, last_step: int, count: int) -> list[Record] | None
         count: How many records it knows; 0: the run had no log.
 
     Raises:
-        CommandError: The file is no log, or lacks some.
+        CommandError: The file is not a log, or lacks some.
         OSError: It cannot be read.
     """
     with explained(WHO, "read", path):

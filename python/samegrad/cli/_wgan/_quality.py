@@ -1,4 +1,4 @@
-"""How good generated images are, by figures that need no download."""
+"""Metrics of generated images that need no download."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Classifier:
         self._chances = tf.function(lambda images: tf.nn.softmax(model(images, training=False)))
 
     def figures(self, images: Images) -> dict[str, float]:
-        """How sure the network is of images `[n, 28, 28, 1]` from -1 to 1.
+        """Return the confidence of the network in images `[n, 28, 28, 1]` from -1 to 1.
 
         Returns:
             `confidence`, the mean of the largest class probability; `entropy`, the mean entropy of

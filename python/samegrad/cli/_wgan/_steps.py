@@ -20,7 +20,7 @@ Figures = dict[str, Tensor]
 
 
 def gradient_norms(critic: Any, points: Any) -> Tensor:
-    """How steep the critic is at some points.
+    """Return the gradient norms of the critic at some points.
 
     Args:
         critic: From points to scores `[n, 1]`, each of its own point only.
@@ -131,7 +131,7 @@ class WganSteps:
 
 
 def _optimizer(clip: bool) -> Any:
-    """As in the two papers: no momentum where weights are clipped."""
+    """Return the optimizer of the two papers: without momentum for clipped weights."""
     if clip:
         return tf.keras.optimizers.RMSprop()
     return tf.keras.optimizers.Adam(beta_1=0.5, beta_2=0.9)

@@ -24,7 +24,7 @@ _GRID = 64
 
 
 class Progress:
-    """How far the training is; stored in every checkpoint.
+    """Progress of the training; stored in every checkpoint.
 
     Attributes:
         settings: What must stay the same, as JSON.
@@ -142,7 +142,7 @@ class Training:
         return images
 
     def check_place(self, path: str) -> None:
-        """Whether a restored checkpoint is at one place of the training in all its parts.
+        """Check that all parts of a restored checkpoint are at one position of the training.
 
         Raises:
             CommandError: It is not.
@@ -165,7 +165,7 @@ class Training:
 
 
 def _settings(options: WganGpOptions, examples: int) -> str:
-    """What must stay the same for a resumed run to go on with its own data and models."""
+    """Return the settings that a resumed run must keep, as JSON."""
     return json.dumps(
         {
             "examples": examples,
@@ -179,7 +179,7 @@ def _settings(options: WganGpOptions, examples: int) -> str:
 
 
 def _changeable(options: WganGpOptions) -> str:
-    """What a user may want to change when a run goes unstable."""
+    """Return the settings that a user may change when a run becomes unstable."""
     return json.dumps(
         {
             "lambda" if options.lipschitz == "gp" else "clip": (

@@ -30,7 +30,7 @@ NOT_FINITE = {
 
 
 def not_finite(figures: Mapping[str, float]) -> str | None:
-    """The first figure that is infinite or no number, and its value; None if all are finite.
+    """Return the first metric that is infinite or NaN, and its value; None if all are finite.
 
     Example:
         >>> not_finite({"penalty": 1.0, "critic_loss": float("nan")})
@@ -64,7 +64,7 @@ class Watch:
         }  # fmt: skip
 
     def look(self, iteration: int, figures: Mapping[str, float]) -> list[str]:
-        """What is to be said after an iteration.
+        """Return the warnings after an iteration.
 
         Args:
             iteration: Its number.

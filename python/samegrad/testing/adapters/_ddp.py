@@ -37,7 +37,7 @@ def ddp_step(
     timeout: float = 60.0,
     **options: Any,
 ) -> Step:
-    """A PyTorch step with DistributedDataParallel: one process per replica, joined by gloo.
+    """Create a PyTorch step with DistributedDataParallel: one process per replica, over gloo.
 
     The processes are started once and serve all steps; they end with the program, or with
     `ddp_workers`. Each rank wraps the model, runs its share, and gives back what its parameters
@@ -50,12 +50,13 @@ def ddp_step(
             `if __name__ == "__main__":`.
         whole_shard: Instead of a loss, build returns run(model, share), which calls `backward`
             itself, is given the list of micro-batches where there are several, and returns the
-            loss that the rank reports, or None. Else micro-batches are added up under `no_sync`.
-        reported: Whether the loss that build returns is also what each rank reports. Default: it is
-            returned for `backward` alone, may be scaled for that, and is not judged by itself.
-        seed: Of PyTorch, set in each process before each run.
-        timeout: Seconds for one run.
-        **options: Of DistributedDataParallel, such as find_unused_parameters=True.
+            loss that the rank reports, or None. Otherwise micro-batches are accumulated under
+            `no_sync`.
+        reported: Treat the loss that build returns also as the reported loss. Default: it is for
+            `backward` alone, may be scaled for that, and is not judged by itself.
+        seed: The seed of PyTorch, set in each process before each run.
+        timeout: The seconds for one run.
+        **options: Options of DistributedDataParallel, such as find_unused_parameters=True.
 
     Returns:
         A step whose update is the gradient of rank 0, and whose loss is the mean of those that
@@ -126,7 +127,7 @@ _NOT_SENT = (
 
 @contextlib.contextmanager
 def ddp_workers() -> Iterator[None]:
-    """Ends the processes of `ddp_step` at the end of a block, instead of with the program.
+    """End the processes of `ddp_step` with a block, instead of with the program.
 
     Example:
         >>> with ddp_workers():  # doctest: +SKIP
@@ -276,7 +277,7 @@ class _Workers:
 
 
 def _disagreement(stacks: dict[int, str], count: int) -> str:
-    """Which collectives the ranks wait in, as far as their stacks tell."""
+    """Describe the collectives in which the ranks wait, as far as their stacks show."""
     called = {
         rank: found[1]
         for rank, stack in stacks.items()

@@ -33,7 +33,7 @@ Runner = Callable[[Any, list[Any], dict[str, Any]], Ran]
 
 @dataclass(frozen=True)
 class Job:
-    """What one rank does for one run of the step.
+    """The work of one rank for one run of the step.
 
     Args:
         who: The adapter that the user called, for messages.
@@ -179,7 +179,7 @@ def _imported(job: Job) -> Callable[..., Any]:
 
 
 def _built(build: Callable[..., Any], rank: int) -> Any:
-    """What the user's function returns."""
+    """Return the result of the user's function."""
     takes = [
         p for p in inspect.signature(build).parameters.values()
         if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)

@@ -15,16 +15,16 @@ from samegrad.testing._updates import Outcome, Step
 def jax_step(
     gradient: Callable[[Any, Any], Any], parameters: Any, join: Callable[[list[Any]], Any]
 ) -> Step:
-    """A JAX step with the replicas one after the other, as pmap or shard_map would run them.
+    """Create a JAX step that runs the replicas of pmap or shard_map one after the other.
 
     Args:
         gradient: gradient(parameters, batch) of a replica's loss: `jax.grad(loss)`, jitted or not.
-        parameters: Where it is taken.
-        join: Makes one update of the replicas' gradients (a list of pytrees), as `psum` or `pmean`
-            over the axis of devices does.
+        parameters: The parameters, a pytree.
+        join: join(gradients) reduces the list of per-replica gradients (pytrees) to one update, as
+            `psum` or `pmean` over the axis of devices does.
 
     Returns:
-        A step whose update is the joined gradient.
+        A step whose update is the reduced gradient.
     """
 
     def step(shares: list[Any]) -> Outcome:
@@ -45,27 +45,27 @@ def jax_devices_step(
     mask: bool = False,
     has_loss: bool = False,
 ) -> Step:
-    """A JAX step over devices, by `pmap`, `shard_map` or `jit` with shardings.
+    """Create a JAX step over devices, by `pmap`, `shard_map` or `jit` with shardings.
 
-    Devices take equal shares: uneven ones are filled up with zeros, and the step is told by a mask;
-    without a mask, `diagnose` needs equal_shards=True.
+    Devices take equal shards: unequal ones are padded with zeros, and the step gets a mask.
+    Without a mask, `diagnose` needs equal_shards=True.
 
     Args:
         build: build(devices), called once per number of devices, returns step(parameters, batch),
             or step(parameters, batch, mask), whose result is the gradient.
-        parameters: Handed on.
-        stacked: Whether arrays have a first axis of devices, as `pmap` takes and returns them:
-            (devices, rows, …), or (devices, micro-batches, rows, …) where there are several. Else
-            the shares follow each other: (rows, …), or (micro-batches, rows, …).
-        mask: Whether the step takes a mask: 1 for examples, 0 for what fills up.
-        has_loss: Whether the step returns (gradient, loss).
+        parameters: The parameters, passed to the step.
+        stacked: Give arrays a first axis of devices, as `pmap` takes and returns them: (devices,
+            examples, …), or (devices, micro-batches, examples, …) if there are several. Else
+            shards are concatenated: (examples, …), or (micro-batches, examples, …).
+        mask: Pass a mask: 1 for examples, 0 for padding.
+        has_loss: The step returns (gradient, loss).
 
     Returns:
         A step whose update is the gradient on the first device; the devices' copies are compared.
 
     Raises:
-        StepError: When the step runs: there are too few devices, or shares are uneven and there is
-            no mask.
+        StepError: When the step runs: there are too few devices, or shards are unequal and there
+            is no mask.
 
     Example:
         >>> def build(devices):  # doctest: +SKIP
@@ -137,7 +137,7 @@ def _filled(shares: list[Any], stacked: bool) -> tuple[Any, Any]:
 
 
 def _copies(leaf: Any, stacked: bool) -> list[Any]:
-    """What each device holds of a gradient."""
+    """Return the gradient of each device."""
     if stacked:
         return list(np.asarray(leaf))
     if getattr(leaf, "is_fully_replicated", False):

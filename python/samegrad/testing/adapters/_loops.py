@@ -22,23 +22,24 @@ def loop_step(
     seed: int = 0,
     timeout: float = _TIMEOUT,
 ) -> Step:
-    """A training loop of any kind, with one process per replica: what optimizers apply is judged.
+    """Create a step of any PyTorch training loop, with one process per replica.
 
-    It serves programs that wrap, call `backward` and step by themselves, such as the Trainer of
-    transformers. The loop is given one window of micro-batches and must update once.
+    It judges the gradients that optimizers apply. Use it for programs that wrap the model, call
+    `backward` and step, such as the Trainer of transformers. The loop gets one window of
+    micro-batches and must update once.
 
     Args:
         build: build() or build(rank), called in each process for each run; returns a module and
             run(model, batches) with the micro-batches of the rank (tensors), which returns the
             loss that the rank reports, or None. A function that the processes can import.
-        seed: Of PyTorch, set in each process before each run.
-        timeout: Seconds for one run.
+        seed: The seed of PyTorch, set in each process before each run.
+        timeout: The seconds for one run.
 
     Returns:
         A step whose update is the gradient that the optimizers of rank 0 apply.
 
     Raises:
-        StepError: As of `ddp_step`; also where no optimizer steps, or one steps twice.
+        StepError: As for `ddp_step`; no optimizer steps, or one steps twice.
 
     Example:
         >>> diagnose(loop_step(build), batch, micro_batches=(1, 2))  # doctest: +SKIP
@@ -54,23 +55,23 @@ def lightning_step(
     timeout: float = _TIMEOUT,
     **options: Any,
 ) -> Step:
-    """One update of Lightning's Trainer, with its "ddp" strategy and one process per replica.
+    """Create a step of Lightning's Trainer with its "ddp" strategy, one process per replica.
 
     Micro-batches are `accumulate_grad_batches`, by which Lightning divides their losses.
 
     Args:
         build: build() or build(rank), called in each process for each run; returns a
             LightningModule. A function that the processes can import.
-        report: The name of a metric that `log` is called with, which is judged as well.
-        seed: Of PyTorch, set in each process before each run.
-        timeout: Seconds for one run.
-        **options: Of the Trainer, such as gradient_clip_val=1.0.
+        report: The name of a logged metric that is also judged.
+        seed: The seed of PyTorch, set in each process before each run.
+        timeout: The seconds for one run.
+        **options: Options of the Trainer, such as gradient_clip_val=1.0.
 
     Returns:
         A step whose update is the gradient that the optimizers of rank 0 apply.
 
     Raises:
-        StepError: As of `loop_step`; Lightning is not installed; nothing is logged by that name.
+        StepError: As for `loop_step`; Lightning is not installed; no metric has that name.
 
     Example:
         >>> diagnose(lightning_step(build, report="loss"), batch)  # doctest: +SKIP
@@ -86,7 +87,7 @@ def accelerate_step(
     timeout: float = _TIMEOUT,
     **options: Any,
 ) -> Step:
-    """One update of a loop with Accelerate's Accelerator, with one process per replica.
+    """Create a step of a loop with Accelerate's Accelerator, one process per replica.
 
     Micro-batches are `gradient_accumulation_steps`, by which `backward` divides their losses.
 
@@ -95,15 +96,15 @@ def accelerate_step(
             optimizer, and train(accelerator, model, optimizer, batches): the loop, which is given
             what `prepare` makes of both, and returns the loss that the rank reports, or None. A
             function that the processes can import.
-        seed: Of PyTorch, set in each process before each run.
-        timeout: Seconds for one run.
-        **options: Of the Accelerator.
+        seed: The seed of PyTorch, set in each process before each run.
+        timeout: The seconds for one run.
+        **options: Options of the Accelerator.
 
     Returns:
         A step whose update is the gradient that the optimizers of rank 0 apply.
 
     Raises:
-        StepError: As of `loop_step`; Accelerate is not installed.
+        StepError: As for `loop_step`; Accelerate is not installed.
 
     Example:
         >>> diagnose(accelerate_step(build), batch, micro_batches=(1, 2))  # doctest: +SKIP

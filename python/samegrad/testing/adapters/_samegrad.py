@@ -1,4 +1,4 @@
-"""Steps of samegrad's own strategies, over the processes of a job too."""
+"""Steps of samegrad's strategies, also over the processes of a job."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from samegrad.testing._updates import Outcome, Step
 def samegrad_step(
     build: Callable[[], tuple[Callable[..., Any], Sequence[Any]]], seed: int = 0
 ) -> Step:
-    """A step of `samegrad.distribute.MirroredStrategy`; in an MPI job, of all processes.
+    """Create a step of `samegrad.distribute.MirroredStrategy`; in an MPI job, of all processes.
 
     Args:
-        build: Called in the strategy's scope for each run, so that it begins anew; returns the
+        build: Called in the strategy's scope for each run, so that it starts again; returns the
             function of a replica (it takes the components of a batch, applies the gradients with
-            plain SGD, and may return the replica's loss share) and the variables.
-        seed: Set before each run.
+            plain SGD, and may return the per-replica loss) and the variables.
+        seed: The random seed, set before each run.
 
     Returns:
         A step whose update is the change of the variables.
@@ -66,7 +66,7 @@ def samegrad_step(
 
 
 def _strategy_of(replicas: int) -> Any:
-    """Of all processes of a job; where there are fewer replicas, of each by itself."""
+    """Return a strategy over all processes; with fewer replicas, one of this process alone."""
     import samegrad as tf
 
     if Processes().size > 1 and replicas >= Processes().size:

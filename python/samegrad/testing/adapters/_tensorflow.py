@@ -12,14 +12,14 @@ from samegrad.testing._updates import Outcome, Step
 def tensorflow_step(
     build: Callable[[], tuple[Callable[..., Any], Sequence[Any]]], replicas: int
 ) -> Step:
-    """A step of TensorFlow's MirroredStrategy on as many logical CPUs as there are replicas.
+    """Create a step of TensorFlow's MirroredStrategy, with one logical CPU per replica.
 
-    TensorFlow makes logical devices once per process, so all runs use the first ones of these.
+    TensorFlow creates logical devices once per process, so all runs use the first ones.
 
     Args:
         build: Called in the strategy's scope for each run; returns the function of a replica (it
-            applies gradients with plain SGD, and may return its loss share) and the variables.
-        replicas: The largest number of replicas that is tried.
+            applies gradients with plain SGD, and may return its loss) and the variables.
+        replicas: The largest number of replicas to try.
 
     Returns:
         A step whose update is the change of the variables.

@@ -19,20 +19,20 @@ def torch_step(
     *,
     reported: bool = False,
 ) -> Step:
-    """A PyTorch step with the replicas one after the other, joined as DistributedDataParallel does.
+    """Create a PyTorch step that runs the replicas one after the other, without processes.
 
     Args:
-        model: A module; its parameters stay as they are.
-        loss: loss(model, batch) of a replica, a tensor without axes; the batch holds tensors.
-        reduce: "mean", as DistributedDataParallel joins gradients, or "sum".
-        reported: Whether the loss is also what each replica reports, to be joined alike. Default:
-            it is differentiated alone, may be scaled for that, and is not judged by itself.
+        model: A module; its parameters are unchanged.
+        loss: loss(model, batch) of a replica, a scalar tensor; the batch holds tensors.
+        reduce: "mean", as DistributedDataParallel reduces gradients, or "sum".
+        reported: Treat the loss also as the reported loss, reduced in the same way. Default: it is
+            for differentiation alone, may be scaled for that, and is not judged by itself.
 
     Returns:
-        A step whose update is the joined gradient, and whose loss is the joined one, if reported.
+        A step whose update is the reduced gradient, and whose loss is the reduced one, if reported.
 
     Raises:
-        StepError: Another way to join.
+        StepError: `reduce` is unknown.
     """
     if reduce not in ("mean", "sum"):
         raise StepError(f"[torch_step] reduce must be 'mean' or 'sum': got {reduce!r}.")

@@ -251,7 +251,7 @@ BUGS = [
     ),
     Bug(
         "modelscope/ms-swift#10165", "num_items over all, / steps, and averaged over the ranks",
-        "share of the global batch, then mean; and micro-batches are divided twice",
+        "divided by the global batch, then averaged; and micro-batches are divided twice",
         global_window_without_both, SEQUENCES, options=TOKEN_WINDOW,
     ),
     Bug(

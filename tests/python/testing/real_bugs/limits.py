@@ -8,7 +8,7 @@ from real_bugs import Bug
 from real_bugs.model import EXAMPLES, WINDOW, clip, count, ddp, mean, total, windows
 
 LIMIT = 2.0
-BEFORE = "gradients are clipped before the replicas are joined"
+BEFORE = "gradients are clipped before the all-reduce"
 PARTS = "gradients are clipped in every micro-batch"
 
 
@@ -105,11 +105,11 @@ BUGS = [
     ),
     Bug(
         "pytorch/pytorch#88955", "norms of unsharded parameters are counted by every rank",
-        "the limit of the gradient depends on the replicas", clip_by_overcounted_norm, EXAMPLES,
+        "gradient clipping depends on the replicas", clip_by_overcounted_norm, EXAMPLES,
     ),
     Bug(
         "mindspore-ai/hyper-parallel#279", "replicated parameters count world size times",
-        "the limit of the gradient depends on the replicas", clip_by_overcounted_norm, EXAMPLES,
+        "gradient clipping depends on the replicas", clip_by_overcounted_norm, EXAMPLES,
     ),
     Bug(
         "pytorch/torchtitan#766", "the norm of all shards limits: nothing is wrong", None,

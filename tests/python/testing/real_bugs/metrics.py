@@ -22,7 +22,7 @@ from real_bugs.model import (
 )
 
 TIMES = "multiplied by the replicas"
-SHARE = "share of the global batch, then mean"
+SHARE = "divided by the global batch, then averaged"
 ALIKE = "the last, shorter batch counts as much as the others"
 
 
@@ -135,7 +135,7 @@ BUGS = [
     ),
     Bug(
         "davidnabergoj/torchflows#7", "batch means are added up",
-        "means of micro-batches are added up everywhere",
+        "means of micro-batches are summed everywhere",
         reporting(lambda w: sum(average([b]) for b in flat(w))), EXAMPLES, "reported",
         options=WINDOW,
     ),
@@ -147,7 +147,7 @@ BUGS = [
     ),
     Bug(
         "RUCAIBox/RecBole#1872", "samples that the sampler repeats count twice",
-        "examples are repeated until the shares are even",
+        "examples are repeated until the shards are equal",
         lambda s: Outcome(sum(map(total, s)) / count(s), _with_repeats(s)), EXAMPLES, "reported",
     ),
     Bug(

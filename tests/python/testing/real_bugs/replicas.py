@@ -8,7 +8,7 @@ from real_bugs import Bug
 from real_bugs.model import EXAMPLES, Outcome, count, ddp, join, mean, total
 
 SUM = "mean per replica, then sum"
-SHARE = "share of the global batch, then mean"
+SHARE = "divided by the global batch, then averaged"
 TIMES = "multiplied by the replicas"
 LEARNING_RATE = 0.1
 

@@ -243,7 +243,7 @@ BUGS = [
     ),
     Bug(
         "tensorflow/tensorflow#35333 (moments are right)", "synchronised, and averaged once more",
-        "share of the global batch, then mean", synchronised_then_mean, BIG,
+        "divided by the global batch, then averaged", synchronised_then_mean, BIG,
     ),
     Bug(
         "Lightning-Universe/lightning-bolts#179", "NT-Xent sees the rank's own negatives", LOCAL,
@@ -259,11 +259,11 @@ BUGS = [
     ),
     Bug(
         "lightly-ai/lightly#1977", "gathered, and off by 1 / world_size",
-        "share of the global batch, then mean", gathered_then_mean, VIEWS,
+        "divided by the global batch, then averaged", gathered_then_mean, VIEWS,
     ),
     Bug(
         "JohnGiorgi/DeCLUTR#212", "all_gather: gradients are off by 1 / N",
-        "share of the global batch, then mean", gathered_then_mean, VIEWS,
+        "divided by the global batch, then averaged", gathered_then_mean, VIEWS,
     ),
     Bug(
         "mlfoundations/open_clip#616", "all_gather with gradient scales by the GPUs",

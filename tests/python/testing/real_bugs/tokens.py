@@ -23,7 +23,7 @@ from real_bugs.model import (
 )
 
 MEANS = "mean of the replicas' means"
-SHARE = "share of the global batch, then mean"
+SHARE = "divided by the global batch, then averaged"
 
 
 def clamped_boxes(shares):
@@ -226,15 +226,15 @@ BUGS = [
     ),
     Bug(
         "pytorch/pytorch#25162", "DistributedSampler repeats the first samples",
-        "examples are repeated until the shares are even", distributed_sampler, EXAMPLES,
+        "examples are repeated until the shards are equal", distributed_sampler, EXAMPLES,
     ),
     Bug(
         "roboflow/rf-detr#1507", "padded index lists count images twice",
-        "examples are repeated until the shares are even", distributed_sampler, EXAMPLES,
+        "examples are repeated until the shards are equal", distributed_sampler, EXAMPLES,
     ),
     Bug(
         "mosaicml/composer#2218", "batches are padded with samples that the rank has",
-        "shares are filled up by repeating examples", fill_short_ranks, EXAMPLES,
+        "shards are padded by repeating examples", fill_short_ranks, EXAMPLES,
     ),
     Bug(
         "areal-project/AReaL#1096", "drop_last takes the rest of the data away",
