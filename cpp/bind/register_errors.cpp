@@ -1,7 +1,8 @@
 #include <new>
 
-#include "base/error.h"
 #include "bind/bind.h"
+#include "bind/user_line.h"
+#include "ir/located_error.h"
 
 namespace py = pybind11;
 
@@ -45,6 +46,15 @@ py::object make_class(py::module_& m, const char* name, PyObject* base, const ch
   return made;
 }
 
+// Looks the line up on the way out: a program without errors does no work for it.
+std::string message_of(const LocatedError& error) {
+  try {
+    return error.what() + in_user_code(error.line().empty() ? user_line() : error.line());
+  } catch (const py::error_already_set&) {
+    return error.what();  // the interpreter ends
+  }
+}
+
 }  // namespace
 
 void register_errors(py::module_& m) {
@@ -56,6 +66,8 @@ void register_errors(py::module_& m) {
   py::register_exception_translator([](std::exception_ptr pointer) {
     try {
       if (pointer) std::rethrow_exception(pointer);
+    } catch (const LocatedError& error) {
+      PyErr_SetString(class_of(error.kind()), message_of(error).c_str());
     } catch (const Error& error) {
       PyErr_SetString(class_of(error.kind()), error.what());
     } catch (const std::bad_alloc&) {

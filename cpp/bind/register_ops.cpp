@@ -107,6 +107,7 @@ py::dict describe(const OpDef& op) {
   row["backward"] = op.has(kBackward);
   row["elementwise"] = op.has(kElementwise);
   row["collective"] = op.has(kCollective);
+  row["may_raise"] = op.has(kMayRaise);
   row["random"] = op.has(kRandomOp);
   row["has_kernel"] = op.kernel != nullptr;
   return row;

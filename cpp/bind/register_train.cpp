@@ -426,6 +426,8 @@ void register_train(py::module_& m) {
   Trace::locate = user_line;
   m.def("user_line", &user_line,
         "The innermost line outside this package and NumPy, e.g. 'train.py:31'.");
+  m.def("in_user_code", &in_user_code, py::arg("line"),
+        "Return what an error says about such a line, behind its message.");
   Trace::unlocked = [](const std::function<void()>& run) {
     const py::gil_scoped_release release;
     run();

@@ -19,7 +19,8 @@ namespace py = pybind11;
 namespace samegrad {
 namespace {
 
-constexpr std::size_t kKnownFiles = 4096;  // then they are looked at anew
+constexpr std::size_t kKnownFiles = 4096;   // then they are looked at anew
+constexpr std::size_t kKnownLines = 65536;  // errors at older ones show no source
 
 #if SAMEGRAD_READS_FRAMES
 
@@ -104,6 +105,28 @@ struct LastPlace {
   std::string line;
 };
 
+// Where a line is, by its text: files of other folders may have equal names. Guarded likewise.
+struct KnownLine {
+  py::str file;
+  py::str function;
+  int number;
+  bool ambiguous = false;
+};
+
+std::unordered_map<std::string, KnownLine>& known_lines() {
+  static auto* const lines = new std::unordered_map<std::string, KnownLine>;
+  return *lines;
+}
+
+void remember(const std::string& line, const PyCodeObject* code, int number) {
+  auto& lines = known_lines();
+  if (lines.size() > kKnownLines) lines.clear();
+  const auto file = py::reinterpret_borrow<py::str>(code->co_filename);
+  const auto function = py::reinterpret_borrow<py::str>(code->co_name);
+  const auto [known, fresh] = lines.try_emplace(line, KnownLine{file, function, number});
+  if (!fresh && !known->second.file.equal(file)) known->second.ambiguous = true;
+}
+
 }  // namespace
 
 std::string user_line() {
@@ -121,12 +144,24 @@ std::string user_line() {
   auto* const code = reinterpret_cast<PyObject*>(frame.code());
   const int instruction = frame.instruction();
   if (last->code.ptr() != code || last->instruction != instruction) {
-    std::string line = file->base + ":" + std::to_string(frame.line());
+    const int number = frame.line();
+    std::string line = file->base + ":" + std::to_string(number);
     gone = std::exchange(last->code, py::reinterpret_borrow<py::object>(code));
+    remember(line, frame.code(), number);
     last->instruction = instruction;
     last->line = std::move(line);
   }
   return last->line;
+}
+
+std::string in_user_code(const std::string& line) {
+  const auto known = known_lines().find(line);
+  if (known == known_lines().end() || known->second.ambiguous) {
+    return "\nin user code: " + line;
+  }
+  static constinit Imported described("samegrad._base.location", "in_user_code");
+  const auto& [file, function, number, ambiguous] = known->second;
+  return py::cast<std::string>(described.get()(file, number, function));
 }
 
 }  // namespace samegrad

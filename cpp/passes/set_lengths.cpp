@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/error.h"
 #include "ir/builder.h"
+#include "ir/located_error.h"
 
 namespace samegrad {
 namespace {
@@ -88,9 +88,9 @@ class LengthSetter {
     try {
       return builder_.apply(*node.op, inputs, std::move(attrs), std::move(regions));
     } catch (const Error& error) {
-      if (node.location < 0 || std::size_t(node.location) >= from_.locations.size()) throw;
-      throw Error(error.kind(),
-                  text(error.what(), " (", from_.locations[std::size_t(node.location)], ")"));
+      LocatedError located(error, node);
+      if (std::size_t(node.location) < from_.locations.size()) located.find_line(from_.locations);
+      throw located;
     }
   }
 

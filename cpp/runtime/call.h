@@ -8,7 +8,7 @@
 
 #include "base/messages.h"
 #include "ir/graph.h"
-#include "runtime/check_finite.h"
+#include "ir/located_error.h"
 #include "runtime/communicator.h"
 #include "tensor/array.h"
 #include "tensor/buffer_pool.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/error.h"
+#include "ir/located_error.h"
 #include "ir/op_def.h"
 
 namespace samegrad {
@@ -16,7 +16,7 @@ bool is_finite(T x) {
 
 }  // namespace
 
-void check_finite(const Locations* locations, const Node& node, const View& result, int replica) {
+void check_finite(const Node& node, const View& result, int replica) {
   if (!is_floating(result.dtype)) return;
   const std::int64_t at = visit<kFloats>("check_numerics", result.dtype, [&]<class T>() {
     const T* x = result.as<const T>();
@@ -25,13 +25,12 @@ void check_finite(const Locations* locations, const Node& node, const View& resu
   if (at == result.size()) return;
   const bool nan = visit<kFloats>("check_numerics", result.dtype,
                                   [&]<class T>() { return std::isnan(result.as<const T>()[at]); });
-  std::string line;
-  if (locations && node.location >= 0) line = (*locations)[std::size_t(node.location)];
-  if (!line.empty()) line = " (" + line + ")";
-  fail(ErrorKind::kNonFinite, node.op->name, "made ", nan ? "NaN" : "an infinity", " at element ",
-       at, " of a result of shape ", to_string(result.shape), " on replica ", replica, line,
-       "; look at its operands: data that is not finite, a division by zero, a log "
-       "of zero, or a learning rate that is too high.");
+  run_located(node, [&] {
+    fail(ErrorKind::kNonFinite, node.op->name, "made ", nan ? "NaN" : "an infinity", " at element ",
+         at, " of a result of shape ", to_string(result.shape), " on replica ", replica,
+         "; look at its operands: data that is not finite, a division by zero, a log "
+         "of zero, or a learning rate that is too high.");
+  });
 }
 
 }  // namespace samegrad

@@ -2,6 +2,7 @@
 // bits however a call is cut. Builds with assertions do so under SAMEGRAD_CHECK_KERNELS=1.
 #pragma once
 
+#include "ir/located_error.h"
 #include "ir/op_def.h"
 #include "tensor/tree_accumulator.h"
 
@@ -60,13 +61,12 @@ void call_kernel(const Node& node, const KernelArgs& args, const Run& run) {
 #ifdef SAMEGRAD_ASSERTIONS
   if (checks_kernels()) {
     const KernelCheck check(node, args);
-    run();
+    run_located(node, run);
     return check.compare();
   }
 #endif
-  static_cast<void>(node);
   static_cast<void>(args);
-  run();
+  run_located(node, run);
 }
 
 }  // namespace samegrad

@@ -86,6 +86,9 @@ std::vector<std::vector<Array>> Executable::run_in_world(const Call& call) {
     return run_here(own);
   } catch (const Disagreement&) {
     throw;  // all know
+  } catch (const LocatedError& error) {
+    call.communicator->abort(error.with_line());
+    throw;
   } catch (const std::exception& error) {
     call.communicator->abort(error.what());
     throw;
@@ -100,9 +103,14 @@ std::vector<std::vector<Array>> Executable::run_here(const Call& call) {
   }
   Lease context(*this, call);
   const FloatEnvironment environment;
-  std::vector<std::vector<Array>> outputs = run(call, *context);
-  context.finish();
-  return outputs;
+  try {
+    std::vector<std::vector<Array>> outputs = run(call, *context);
+    context.finish();
+    return outputs;
+  } catch (LocatedError& error) {
+    if (call.locations) error.find_line(*call.locations);
+    throw;
+  }
 }
 
 Executable::Lease::Lease(Executable& executable, const Call& call, int threads)
@@ -259,7 +267,9 @@ void Executable::run_step(const PlanStep& step, const Call& call, Context& conte
     case PlanStep::Kind::kAllReduce:
       return all_reduce(plan_, step.nodes, call, context);
     case PlanStep::Kind::kControl:
-      return run_control(plan_, step.nodes[0], bodies_.at(step.nodes[0]), call, context);
+      return run_located(plan_.graph.nodes[step.nodes[0]], [&] {
+        run_control(plan_, step.nodes[0], bodies_.at(step.nodes[0]), call, context);
+      });
     case PlanStep::Kind::kNode:
       return run_node(plan_, step.nodes[0], call, context);
     case PlanStep::Kind::kNodes:

@@ -111,17 +111,17 @@ class ChunkRun {
                           .prepared = prepared,
                           .scratch = scratch_};
     if (code.tree >= 0) {
-      const void* operands = code.node->op->tree.open(args);
-      trees_[std::size_t(code.tree)].feed(operands, begin, begin, end, scratch_);
+      return run_located(*code.node, [&] {
+        const void* operands = code.node->op->tree.open(args);
+        trees_[std::size_t(code.tree)].feed(operands, begin, begin, end, scratch_);
 #ifdef SAMEGRAD_ASSERTIONS
-      if (checks_kernels()) checks_[code.tree]->feed(operands, begin, begin, end, scratch_);
+        if (checks_kernels()) checks_[code.tree]->feed(operands, begin, begin, end, scratch_);
 #endif
-      return;
+      });
     }
     call_kernel(*code.node, args, [&] { code.node->op->kernel(args); });
     if (call_.check_finite) {
-      for (const View& result : out)
-        check_finite(call_.locations, *code.node, result, replica_context_.replica);
+      for (const View& result : out) check_finite(*code.node, result, replica_context_.replica);
     }
   }
 
@@ -174,7 +174,7 @@ void finish_trees(const Plan& plan, const Loop& loop, const LoopLayout& layout, 
       tree.kernel->finish({node.attrs, tree.state, state, {&result, 1}});
     }
     if (!call.check_finite) continue;
-    check_finite(call.locations, node, result, context.of_replica(first.replica).replica);
+    check_finite(node, result, context.of_replica(first.replica).replica);
   }
 }
 

@@ -117,7 +117,7 @@ struct Whole {
   }
 
   void run(Scratch& scratch) const {
-    if (node.locality == Locality::kTree) return run_tree(scratch);
+    if (node.locality == Locality::kTree) return run_located(node, [&] { run_tree(scratch); });
     call_kernel(node, args(views, examples, 0, scratch), [&] { run_in_parts(scratch); });
   }
 
@@ -165,7 +165,7 @@ void run_copy(const Copy& copy, const ParallelFor& loops, const Call& call, Cont
   whole.run(task.scratch);
   if (!call.check_finite) return;
   for (std::size_t k = node.inputs.size(); k < views.size(); ++k) {
-    check_finite(call.locations, node, views[k], context.of_replica(int(r)).replica);
+    check_finite(node, views[k], context.of_replica(int(r)).replica);
   }
 }
 

@@ -23,7 +23,7 @@ void run_rows(const Plan& plan, NodeId index, const Call& call, Context& context
   if (!call.check_finite) return;
   for (std::size_t r = 0; r < binding.views.size(); ++r) {
     if (binding.views.size() > 1 && !call.runs(int(r))) continue;
-    check_finite(call.locations, node, binding.views[r].back(), context.of_replica(int(r)).replica);
+    check_finite(node, binding.views[r].back(), context.of_replica(int(r)).replica);
   }
 }
 

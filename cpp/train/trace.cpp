@@ -239,7 +239,7 @@ void Trace::execute(const Node& node) {
   const std::vector<Array> out = run_op(node, in_types, out_types, in, replica_context);
   for (const Array& array : out) {
     if (!check_numerics) break;
-    check_finite(&graph_.locations, node, {array.raw(), array.shape(), array.dtype()}, 0);
+    check_finite(node, {array.raw(), array.shape(), array.dtype()}, 0);
   }
   for (std::size_t i = 0; i < out.size(); ++i) arrays_[node.outputs[i]] = out[i];
 }

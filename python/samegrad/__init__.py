@@ -1,4 +1,4 @@
-"""samegrad: one model, any number of replicas, the bits of one device."""
+"""samegrad: one model, any number of replicas, bitwise identical to single-device training."""
 
 from __future__ import annotations
 
@@ -74,4 +74,5 @@ if _launchers.launched().size > 1:
 
 
 def __dir__() -> list[str]:
-    return sorted(importlib.import_module("samegrad._api").__all__)
+    names = importlib.import_module("samegrad._api").__all__
+    return sorted({*names, *_PACKAGES, "__version__"} - {"cli"})

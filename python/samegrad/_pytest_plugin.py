@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from samegrad._base.launchers import launched
+from samegrad._base.tracebacks import COMPACT
 
 _ADDRESS = re.compile(r"0x[0-9a-f]+")  # of an object: another one on each process
 
@@ -72,6 +73,17 @@ def samegrad_replica_split() -> Callable[..., list[Any]]:
         return [take(batch, share[0]) for share in layout(parts).parts]
 
     return split
+
+
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> Iterator[None]:
+    """Show a line of each frame where samegrad called user code: arguments are traced there."""
+    option: Any = item.config.option
+    style = getattr(option, "tbstyle", "auto")
+    if style == "auto" and call.excinfo is not None and hasattr(call.excinfo.value, COMPACT):
+        option.tbstyle = "short"
+    yield
+    option.tbstyle = style
 
 
 class _Processes:

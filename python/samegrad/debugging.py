@@ -1,10 +1,15 @@
-"""`tf.debugging`: finding the operation that makes numbers that are not finite."""
+"""`tf.debugging`: assertions, checks of numbers, and the frames that tracebacks show."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from samegrad import _core
+from samegrad._base.tracebacks import (
+    disable_traceback_filtering,
+    enable_traceback_filtering,
+    is_traceback_filtering_enabled,
+)
 from samegrad._control.assertions import (
     Assert,
     assert_equal,
@@ -38,11 +43,11 @@ from samegrad._surface.missing_names import getattr_of
 
 
 def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int = 50) -> None:
-    """Looks at every result from now on; the first NaN or infinity raises `NonFiniteError`.
+    """Check every result from now on; the first NaN or infinity raises `NonFiniteError`.
 
-    The message names the operation, the line of the program, the replica and the element. A step
+    The message names the operation, the line of the user code, the replica and the element. A step
     that raises leaves all variables as they were. Meanwhile steps run operation by operation:
-    slower, with the same bits.
+    slower, bitwise identical.
 
     Args:
         stack_height_limit: Ignored.
@@ -60,7 +65,7 @@ def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int =
 
 
 def disable_check_numerics() -> None:
-    """Lets operations make what they make again, as they do at the start.
+    """Disable the checks of `enable_check_numerics`, as at the start.
 
     Example:
         >>> disable_check_numerics()
@@ -69,7 +74,10 @@ def disable_check_numerics() -> None:
 
 
 def set_log_device_placement(enabled: bool) -> None:
-    """Does nothing: nothing is placed on devices.
+    """Ignore the setting: operations are not placed on devices.
+
+    Args:
+        enabled: Ignored.
 
     Example:
         >>> set_log_device_placement(True)
@@ -77,7 +85,7 @@ def set_log_device_placement(enabled: bool) -> None:
 
 
 def get_log_device_placement() -> bool:
-    """False: nothing is placed on devices.
+    """Return False: operations are not placed on devices.
 
     Example:
         >>> get_log_device_placement()
@@ -92,8 +100,9 @@ __all__ = [
     "assert_non_negative", "assert_non_positive", "assert_none_equal", "assert_positive",
     "assert_proper_iterable", "assert_rank", "assert_rank_at_least", "assert_rank_in",
     "assert_same_float_dtype", "assert_scalar", "assert_shapes", "assert_type", "check_numerics",
-    "disable_check_numerics", "enable_check_numerics", "get_log_device_placement",
-    "is_numeric_tensor", "set_log_device_placement",
+    "disable_check_numerics", "disable_traceback_filtering", "enable_check_numerics",
+    "enable_traceback_filtering", "get_log_device_placement", "is_numeric_tensor",
+    "is_traceback_filtering_enabled", "set_log_device_placement",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:

@@ -31,7 +31,7 @@ class DataLossError(ValueError):
 
 
 class FailedPreconditionError(RuntimeError):
-    """What a call relies on is not so."""
+    """Error: a precondition of the call does not hold."""
 
 
 class LossNormalizationWarning(UserWarning):
@@ -39,7 +39,7 @@ class LossNormalizationWarning(UserWarning):
 
 
 class LossNormalizationError(ValueError):
-    """As `LossNormalizationWarning`, where mistakes are errors."""
+    """Error in place of `LossNormalizationWarning`, where failure modes raise."""
 
 
 class ReplicaDependenceWarning(UserWarning):

@@ -14,6 +14,12 @@ from samegrad._surface.missing_names import getattr_of
 def is_nested(seq: Any) -> bool:
     """Return whether a value is a list, a tuple, a dict, or another sequence but a string.
 
+    Args:
+        seq: Any value.
+
+    Returns:
+        True if it is nested.
+
     Example:
         >>> is_nested([]), is_nested({"a": 1}.values()), is_nested("abc"), is_nested(None)
         (True, True, False, False)
@@ -22,11 +28,14 @@ def is_nested(seq: Any) -> bool:
 
 
 def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
-    """The leaves from left to right; dicts in the order of their sorted keys, None is a leaf.
+    """List the leaves from left to right; dicts in the order of their sorted keys.
 
     Args:
-        structure: A structure, or a leaf.
+        structure: Structure, or a leaf; None is a leaf.
         expand_composites: Ignored.
+
+    Returns:
+        List of leaves.
 
     Raises:
         TypeError: The keys of a dict cannot be sorted.
@@ -39,16 +48,18 @@ def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
 
 
 def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> Any:
-    """The first structure with each leaf replaced by func(leaf, leaves of the other structures).
+    """Apply a function to the corresponding leaves of structures.
 
     Args:
-        func: Takes a leaf of each structure.
-        *structure: One or more, of the same structure.
-        **kwargs: `check_types`, as `assert_same_structure` has it, and `expand_composites`,
-            ignored.
+        func: Function of a leaf of each structure.
+        *structure: One or more structures, nested alike.
+        **kwargs: `check_types`, as for `assert_same_structure`, and `expand_composites`, ignored.
+
+    Returns:
+        The first structure with each leaf replaced by the result of func.
 
     Raises:
-        TypeError: Structures differ in their types, or func cannot be called.
+        TypeError: Structures differ in their types, or func is not callable.
         ValueError: No structure is given, they differ otherwise, or another option is given.
 
     Example:
@@ -75,13 +86,13 @@ def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> A
 def assert_same_structure(
     nest1: Any, nest2: Any, check_types: bool = True, expand_composites: bool = False
 ) -> None:
-    """Checks that two structures are nested alike.
+    """Check that two structures are nested alike.
 
     Args:
-        nest1: A structure.
-        nest2: Another one.
-        check_types: Whether they must have the same types and keys, too. Dicts of all types are
-            alike, and so are lists, and named tuples of one name and the same fields.
+        nest1: Structure.
+        nest2: Another structure.
+        check_types: If True, types and keys must be equal as well. Dicts of all types are alike,
+            and so are lists, and named tuples of one name and the same fields.
         expand_composites: Ignored.
 
     Raises:
@@ -103,16 +114,19 @@ def assert_same_structure(
 def pack_sequence_as(
     structure: Any, flat_sequence: Sequence[Any], expand_composites: bool = False
 ) -> Any:
-    """The structure with its leaves replaced by those of a list, in the order of `flatten`.
+    """Pack a list of leaves, in the order of `flatten`, into a structure.
 
     Args:
-        structure: A structure, or a leaf.
-        flat_sequence: The leaves.
+        structure: Structure, or a leaf.
+        flat_sequence: Leaves.
         expand_composites: Ignored.
 
+    Returns:
+        The structure with its leaves replaced.
+
     Raises:
-        TypeError: `flat_sequence` is no list of leaves.
-        ValueError: There are more or fewer than the structure has leaves.
+        TypeError: `flat_sequence` is not a list of leaves.
+        ValueError: The numbers of leaves differ.
 
     Example:
         >>> pack_sequence_as({"b": 0, "a": 0}, [1, 2])

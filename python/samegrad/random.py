@@ -28,7 +28,10 @@ _FIRST = Tensor(np.zeros((), np.int64))  # where the rows of one device begin
 
 
 def set_seed(seed: int | None) -> None:
-    """Sets the global random seed; None: another one each time.
+    """Set the global random seed.
+
+    Args:
+        seed: Any integer. None: a fresh random seed.
 
     Example:
         >>> set_seed(7)
@@ -69,21 +72,57 @@ def _draw_rows(op: str, key: tuple[Tensor, ...], shape: Any, dtype: DTypeLike,
 
 def normal(shape: Any, mean: float = 0.0, stddev: float = 1.0, dtype: DTypeLike = "float32",
            seed: int | None = None, name: str | None = None) -> Tensor:  # fmt: skip
-    """Normally distributed numbers."""
+    """Draw normally distributed random numbers.
+
+    Args:
+        shape: Shape of the result.
+        mean: Mean, a number or a tensor that broadcasts to shape.
+        stddev: Standard deviation, likewise.
+        dtype: Floating dtype of the result.
+        seed: Any integer. None: derived from `set_seed`.
+        name: Ignored.
+
+    Returns:
+        Tensor of the shape and dtype.
+    """
     return _draw("normal", shape, dtype, seed) * stddev + mean
 
 
 def truncated_normal(shape: Any, mean: float = 0.0, stddev: float = 1.0,
                      dtype: DTypeLike = "float32", seed: int | None = None,
                      name: str | None = None) -> Tensor:  # fmt: skip
-    """Normally distributed numbers within two deviations."""
+    """Draw normally distributed random numbers within two standard deviations of the mean.
+
+    Args:
+        shape: Shape of the result.
+        mean: Mean before the truncation, a number or a tensor that broadcasts to shape.
+        stddev: Standard deviation before the truncation, likewise.
+        dtype: Floating dtype of the result.
+        seed: Any integer. None: derived from `set_seed`.
+        name: Ignored.
+
+    Returns:
+        Tensor of the shape and dtype.
+    """
     return _draw("truncated_normal", shape, dtype, seed) * stddev + mean
 
 
 def uniform(shape: Any, minval: float = 0, maxval: float | None = None,
             dtype: DTypeLike = "float32", seed: int | None = None,
             name: str | None = None) -> Tensor:  # fmt: skip
-    """Uniform numbers in [minval, maxval)."""
+    """Draw uniformly distributed random numbers from [minval, maxval).
+
+    Args:
+        shape: Shape of the result.
+        minval: Smallest number.
+        maxval: Upper bound, exclusive. None: 1 for floats.
+        dtype: Dtype of the result: a float, or an integer.
+        seed: Any integer. None: derived from `set_seed`.
+        name: Ignored.
+
+    Returns:
+        Tensor of the shape and dtype.
+    """
     if as_dtype(dtype).is_integer:
         high = int(maxval if maxval is not None else 0)
         return _draw("integers", shape, dtype, seed, low=int(minval), high=high)
@@ -96,34 +135,33 @@ def uniform(shape: Any, minval: float = 0, maxval: float | None = None,
 def stateless_uniform(shape: Any, seed: TensorLike, minval: Any = 0, maxval: Any = None,
                       dtype: DTypeLike = "float32", name: str | None = None,
                       alg: str = "auto_select") -> Tensor:  # fmt: skip
-    """Uniform numbers in [minval, maxval) that the seed decides, and nothing else.
+    """Draw uniform random numbers from [minval, maxval), as a function of the seed alone.
 
-    An element is a function of the seed, its row and its place in the row: the same eagerly and in
-    a function, on any number of replicas and threads, today and in later versions. The rows of a
-    shape (n, ...) are its elements along axis 0 (or the one that counts examples); a number without
-    axes is one row. Where n follows from the examples, they are those of the global batch; where n
-    is a plain number, replica r of a strategy draws the rows from r n on. Draws of two shapes with
-    one seed share the elements that both have. The generator is Philox4x32-10 (Salmon et al., 2011)
-    with the seed as its key; the numbers are not those of TensorFlow.
+    An element is a function of the seed, its row and its index in the row: the same eagerly and in
+    a traced function, on any number of replicas and threads, today and in later versions. The rows
+    of a shape (n, ...) are its elements along axis 0 (or the axis that counts examples); a scalar
+    is one row. Where n follows from the examples, they are those of the global batch. Where n is a
+    plain number, replica r of a strategy draws the rows from r n on. Results of two shapes with one
+    seed share their common elements. The generator is Philox4x32-10 (Salmon et al., 2011) with the
+    seed as its key; the numbers differ from TensorFlow's.
 
     Args:
-        shape: Of the result; a size may follow from the examples (`tf.shape(x)[0]`).
-        seed: Two whole numbers, taken modulo 2**32: [seed, counter], say; a list, an array or a
+        shape: Shape of the result; a size may follow from the examples (`tf.shape(x)[0]`).
+        seed: Two integers, taken modulo 2**32, such as [seed, counter]: a list, an array or a
             tensor of shape (2,), of int32, int64, uint32 or uint64. It may be computed in the step,
-            by a variable that the step advances. Each replica draws with its own, if they differ.
-        minval: The smallest number; for floats also a tensor that broadcasts to the shape.
-        maxval: All numbers are below it (floats: up to the rounding of minval + u (maxval -
-            minval)). None: 1 for floats; of a dtype of whole numbers all are drawn if minval is
-            None, too.
-        dtype: Of the result: a float, int32, int64, uint32 or uint64.
+            by a variable that the step advances. Replicas may have different seeds.
+        minval: Smallest number; for floats also a tensor that broadcasts to the shape.
+        maxval: Upper bound, exclusive (floats: up to the rounding of minval + u (maxval - minval)).
+            None: 1 for floats; for integers all are drawn if minval is None as well.
+        dtype: Dtype of the result: a float, int32, int64, uint32 or uint64.
         name: Ignored.
         alg: 'philox' or 'auto_select', which are the same.
 
     Returns:
-        A tensor of the shape and dtype. No gradient flows to the seed.
+        Tensor of the shape and dtype. No gradient flows to the seed.
 
     Raises:
-        TypeError: The seed is no whole numbers, or the dtype is another one.
+        TypeError: The seed does not consist of integers, or the dtype is another one.
         ValueError: The seed has another shape, the range is empty or has no end, or the algorithm
             is another one.
 
@@ -148,24 +186,24 @@ def stateless_uniform(shape: Any, seed: TensorLike, minval: Any = 0, maxval: Any
 def stateless_normal(shape: Any, seed: TensorLike, mean: Any = 0.0, stddev: Any = 1.0,
                      dtype: DTypeLike = "float32", name: str | None = None,
                      alg: str = "auto_select") -> Tensor:  # fmt: skip
-    """Normally distributed numbers that the seed decides, and nothing else.
+    """Draw normally distributed random numbers, as a function of the seed alone.
 
-    The last bits are others on processors without fused multiply-add.
+    The last bits differ on processors without fused multiply-add.
 
     Args:
-        shape: As of `stateless_uniform`, where all of this is explained.
-        seed: Two whole numbers.
-        mean: Of the distribution; a number, or a tensor that broadcasts to the shape.
-        stddev: Its standard deviation, likewise.
-        dtype: Of the result: a float.
+        shape: Shape of the result; see `stateless_uniform`, which explains all of this.
+        seed: Two integers.
+        mean: Mean, a number or a tensor that broadcasts to the shape.
+        stddev: Standard deviation, likewise.
+        dtype: Floating dtype of the result.
         name: Ignored.
         alg: 'philox' or 'auto_select', which are the same.
 
     Returns:
-        A tensor of the shape and dtype (Box and Muller, 1958). No gradient flows to the seed.
+        Tensor of the shape and dtype (Box and Muller, 1958). No gradient flows to the seed.
 
     Raises:
-        TypeError: The seed is no whole numbers, or the dtype no float.
+        TypeError: The seed does not consist of integers, or the dtype is not a float.
         ValueError: The seed has another shape, or the algorithm is another one.
 
     Example:
@@ -178,24 +216,24 @@ def stateless_normal(shape: Any, seed: TensorLike, mean: Any = 0.0, stddev: Any 
 def stateless_truncated_normal(shape: Any, seed: TensorLike, mean: Any = 0.0, stddev: Any = 1.0,
                                dtype: DTypeLike = "float32", name: str | None = None,
                                alg: str = "auto_select") -> Tensor:  # fmt: skip
-    """Normally distributed numbers within two deviations that the seed decides, and nothing else.
+    """Draw normal random numbers within two deviations, as a function of the seed alone.
 
     Args:
-        shape: As of `stateless_uniform`, where all of this is explained.
-        seed: Two whole numbers.
-        mean: Of the distribution before it is cut; a number, or a tensor that broadcasts.
-        stddev: Its standard deviation, likewise: all numbers are in [mean - 2 stddev, mean + 2
-            stddev], up to rounding.
-        dtype: Of the result: a float.
+        shape: Shape of the result; see `stateless_uniform`, which explains all of this.
+        seed: Two integers.
+        mean: Mean before the truncation, a number or a tensor that broadcasts.
+        stddev: Standard deviation before the truncation, likewise: all numbers are in [mean - 2
+            stddev, mean + 2 stddev], up to rounding.
+        dtype: Floating dtype of the result.
         name: Ignored.
         alg: 'philox' or 'auto_select', which are the same.
 
     Returns:
-        A tensor of the shape and dtype; what lies outside is drawn again. No gradient flows to the
-        seed.
+        Tensor of the shape and dtype; numbers outside the range are drawn again. No gradient flows
+        to the seed.
 
     Raises:
-        TypeError: The seed is no whole numbers, or the dtype no float.
+        TypeError: The seed does not consist of integers, or the dtype is not a float.
         ValueError: The seed has another shape, or the algorithm is another one.
 
     Example:
@@ -206,12 +244,15 @@ def stateless_truncated_normal(shape: Any, seed: TensorLike, mean: Any = 0.0, st
 
 
 def shuffle(value: TensorLike, seed: int | None = None, name: str | None = None) -> Tensor:
-    """The slices along axis 0 in another order; inside `run` each replica shuffles its own.
+    """Shuffle slices along axis 0; inside `run` each replica shuffles its own.
 
     Args:
-        value: Elements of any shape but ().
-        seed: As that of `uniform`.
+        value: Tensor of shape [n, ...].
+        seed: Any integer. None: derived from `set_seed`.
         name: Ignored.
+
+    Returns:
+        Tensor of value's shape and dtype.
 
     Example:
         >>> sorted(shuffle([1, 2, 3]).numpy().tolist())
@@ -230,20 +271,21 @@ def _in_order_of(x: Tensor, draw: Any) -> Tensor:
 
 def categorical(logits: TensorLike, num_samples: Any, dtype: DTypeLike | None = None,
                 seed: int | None = None, name: str | None = None) -> Tensor:  # fmt: skip
-    """Numbers of classes, drawn with probabilities that go with exp(logits).
+    """Sample classes with probabilities proportional to exp(logits).
 
     Args:
-        logits: [rows, classes], floats.
-        num_samples: How many are drawn for each row.
+        logits: Floats of shape [rows, classes].
+        num_samples: Number of samples for each row.
         dtype: int32 or int64, the default.
-        seed: As that of `uniform`.
+        seed: Any integer. None: derived from `set_seed`.
         name: Ignored.
 
     Returns:
-        [rows, num_samples]. The largest of logits and Gumbel noise (Gumbel, 1954).
+        Tensor of shape [rows, num_samples]: the index of the largest sum of a logit and Gumbel
+        noise (Gumbel, 1954).
 
     Raises:
-        ValueError: The logits have other axes.
+        ValueError: logits is not of rank 2.
 
     Example:
         >>> categorical([[0.0, -1e9], [-1e9, 0.0]], 3).numpy()
@@ -256,14 +298,17 @@ def categorical(logits: TensorLike, num_samples: Any, dtype: DTypeLike | None = 
 def stateless_categorical(logits: TensorLike, num_samples: Any, seed: TensorLike,
                           dtype: DTypeLike = "int64",
                           name: str | None = None) -> Tensor:  # fmt: skip
-    """Numbers of classes that the seed decides, and nothing else.
+    """Sample classes, as a function of the seed alone.
 
     Args:
-        logits: [rows, classes], floats: log probabilities, up to a constant for each row.
-        num_samples: How many are drawn for each row.
-        seed: Two whole numbers; see `stateless_uniform`.
+        logits: Floats of shape [rows, classes]: log probabilities, up to a constant for each row.
+        num_samples: Number of samples for each row.
+        seed: Two integers; see `stateless_uniform`.
         dtype: int32 or int64.
         name: Ignored.
+
+    Returns:
+        Tensor of shape [rows, num_samples].
 
     Example:
         >>> stateless_categorical([[0.0, -1e9]], 3, seed=[1, 2]).numpy()
@@ -291,7 +336,15 @@ def _chosen(who: str, logits: TensorLike, num: Any, dtype: DTypeLike | None, dra
 
 
 def split(seed: TensorLike, num: int = 2, alg: str = "auto_select") -> Tensor:
-    """So many new seeds of one: [num, 2], of the seed's dtype.
+    """Derive new seeds from one.
+
+    Args:
+        seed: Two integers, shape (2,).
+        num: Number of new seeds.
+        alg: 'philox' or 'auto_select', which are the same.
+
+    Returns:
+        Tensor of shape [num, 2], in the seed's dtype.
 
     Example:
         >>> split([1, 2], 3).shape
@@ -303,7 +356,15 @@ def split(seed: TensorLike, num: int = 2, alg: str = "auto_select") -> Tensor:
 
 
 def fold_in(seed: TensorLike, data: TensorLike, alg: str = "auto_select") -> Tensor:
-    """A new seed of a seed and a number, such as that of a step or a worker.
+    """Derive a new seed from a seed and a number, such as that of a step or a worker.
+
+    Args:
+        seed: Two integers, shape (2,).
+        data: Integer scalar.
+        alg: 'philox' or 'auto_select', which are the same.
+
+    Returns:
+        Tensor of shape [2], in the seed's dtype.
 
     Example:
         >>> fold_in([1, 2], 3).shape
@@ -360,7 +421,7 @@ def _check_whole(who: str, part: Tensor, seed: Any) -> None:
 
 
 def _range_of(minval: Any, maxval: Any, dtype: DType) -> tuple[int, int]:
-    """The ends of a range of whole numbers as the engine has them."""
+    """Return the bounds of a range of integers as the engine has them."""
     if minval is None and maxval is None:
         bits = 8 * dtype.size
         low = 0 if dtype.is_unsigned else -(2 ** (bits - 1))

@@ -21,18 +21,18 @@ _Sets = dict[tuple[int, ...], set[Any]]
 
 
 def size(a: SparseTensor, validate_indices: bool = True) -> Tensor:
-    """How many different values each row has.
+    """Count the distinct values of each set.
 
     Args:
-        a: A `SparseTensor` whose last axis is the values of a set.
-        validate_indices: Whether places must be in order; False takes them in any.
+        a: `SparseTensor` of integers or strings, shape [..., values]: the last axis is a set.
+        validate_indices: If True, indices must be in row-major order.
 
     Returns:
-        int32 of a's shape without the last axis.
+        int32 tensor of shape a.shape[:-1].
 
     Raises:
-        TypeError: It is no SparseTensor, or holds no whole numbers and no text.
-        InvalidArgumentError: There is one axis only, or places are out of order.
+        TypeError: a is not a SparseTensor of integers or strings.
+        InvalidArgumentError: a has one axis only, or indices are out of order.
 
     Example:
         >>> import samegrad as tf
@@ -52,19 +52,19 @@ def size(a: SparseTensor, validate_indices: bool = True) -> Tensor:
 
 
 def intersection(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
-    """The values that are in both sets of each row.
+    """Compute the intersection of sets along the last axis.
 
     Args:
-        a: Whole numbers or text, [..., values]: a tensor, or a `SparseTensor`.
-        b: The same dtype and shape but for the last axis.
-        validate_indices: Whether places must be in order; False takes them in any.
+        a: Tensor or `SparseTensor` of integers or strings, shape [..., values].
+        b: Tensor or `SparseTensor` of a's dtype, and of a's shape except for the last axis.
+        validate_indices: If True, indices must be in row-major order.
 
     Returns:
-        The values of each row in ascending order, [..., the most of a row].
+        `SparseTensor` of the sorted values of each set, shape [..., largest size].
 
     Raises:
-        TypeError: The dtypes differ, or are neither whole numbers nor text.
-        InvalidArgumentError: The shapes do not fit, or places are out of order.
+        TypeError: The dtypes differ, or are neither integers nor strings.
+        InvalidArgumentError: The shapes do not fit, or indices are out of order.
 
     Example:
         >>> import samegrad as tf
@@ -75,20 +75,20 @@ def intersection(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
 
 
 def difference(a: Any, b: Any, aminusb: bool = True, validate_indices: bool = True) -> SparseTensor:
-    """The values of one set of each row that are not in the other.
+    """Compute the difference of sets along the last axis.
 
     Args:
-        a: Whole numbers or text, [..., values]: a tensor, or a `SparseTensor`.
-        b: The same dtype and shape but for the last axis.
-        aminusb: Whether the values are a's; False: b's.
-        validate_indices: Whether places must be in order; False takes them in any.
+        a: Tensor or `SparseTensor` of integers or strings, shape [..., values].
+        b: Tensor or `SparseTensor` of a's dtype, and of a's shape except for the last axis.
+        aminusb: If True, return a's values without b's; otherwise b's without a's.
+        validate_indices: If True, indices must be in row-major order.
 
     Returns:
-        The values of each row in ascending order, [..., the most of a row].
+        `SparseTensor` of the sorted values of each set, shape [..., largest size].
 
     Raises:
-        TypeError: The dtypes differ, or are neither whole numbers nor text.
-        InvalidArgumentError: The shapes do not fit, or places are out of order.
+        TypeError: The dtypes differ, or are neither integers nor strings.
+        InvalidArgumentError: The shapes do not fit, or indices are out of order.
 
     Example:
         >>> import samegrad as tf
@@ -100,19 +100,19 @@ def difference(a: Any, b: Any, aminusb: bool = True, validate_indices: bool = Tr
 
 
 def union(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
-    """The values that are in one of the sets of each row.
+    """Compute the union of sets along the last axis.
 
     Args:
-        a: Whole numbers or text, [..., values]: a tensor, or a `SparseTensor`.
-        b: The same dtype and shape but for the last axis.
-        validate_indices: Whether places must be in order; False takes them in any.
+        a: Tensor or `SparseTensor` of integers or strings, shape [..., values].
+        b: Tensor or `SparseTensor` of a's dtype, and of a's shape except for the last axis.
+        validate_indices: If True, indices must be in row-major order.
 
     Returns:
-        The values of each row in ascending order, [..., the most of a row].
+        `SparseTensor` of the sorted values of each set, shape [..., largest size].
 
     Raises:
-        TypeError: The dtypes differ, or are neither whole numbers nor text.
-        InvalidArgumentError: The shapes do not fit, or places are out of order.
+        TypeError: The dtypes differ, or are neither integers nor strings.
+        InvalidArgumentError: The shapes do not fit, or indices are out of order.
 
     Example:
         >>> import samegrad as tf

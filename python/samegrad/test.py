@@ -1,4 +1,4 @@
-"""What programs ask about graphics processors, under the names of tf.test: there are none."""
+"""Queries for GPUs, under the names of tf.test: replicas run on CPUs."""
 
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,14 @@ from samegrad._surface.missing_names import getattr_of
 def is_gpu_available(
     cuda_only: bool = False, min_cuda_compute_capability: tuple[int, int] | None = None
 ) -> bool:
-    """False: replicas run on CPUs.
+    """Return False: replicas run on CPUs.
+
+    Args:
+        cuda_only: Ignored.
+        min_cuda_compute_capability: Ignored.
+
+    Returns:
+        False.
 
     Example:
         >>> is_gpu_available()
@@ -19,7 +26,7 @@ def is_gpu_available(
 
 
 def gpu_device_name() -> str:
-    """An empty text: there is no GPU.
+    """Return an empty string: replicas run on CPUs.
 
     Example:
         >>> gpu_device_name()
@@ -29,7 +36,7 @@ def gpu_device_name() -> str:
 
 
 def is_built_with_cuda() -> bool:
-    """False.
+    """Return False: replicas run on CPUs.
 
     Example:
         >>> is_built_with_cuda()
@@ -39,7 +46,7 @@ def is_built_with_cuda() -> bool:
 
 
 def is_built_with_gpu_support() -> bool:
-    """False.
+    """Return False: replicas run on CPUs.
 
     Example:
         >>> is_built_with_gpu_support()

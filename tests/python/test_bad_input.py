@@ -99,7 +99,7 @@ WRONG = {
         lambda: tf.distribute.MirroredStrategy(replicas=-1), ValueError, r"replicas=-1",
     ),
     "half a replica": (
-        lambda: tf.distribute.MirroredStrategy(replicas=1.5), ValueError, r"replicas=1\.5",
+        lambda: tf.distribute.MirroredStrategy(replicas=1.5), TypeError, r"integer: got float 1\.5",
     ),
     "a device that is not there": (
         lambda: tf.distribute.MirroredStrategy(["GPU:0"]),

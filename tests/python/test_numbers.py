@@ -337,4 +337,4 @@ def test_the_line_of_an_operation_is_the_programs():
         tf.debugging.disable_check_numerics()
     with open(__file__, encoding="utf-8") as file:
         line = next(i for i, text in enumerate(file, 1) if text.endswith("# here\n"))
-    assert f"test_numbers.py:{line}" in str(caught.value)
+    assert f'test_numbers.py", line {line}, in step' in str(caught.value)

@@ -142,7 +142,7 @@ def test_numerics_are_checked() -> None:
     x = tf.constant([1e38, 2.0])
     tf.debugging.enable_check_numerics()
     try:
-        with pytest.raises(tf.errors.NonFiniteError, match=r"test_short_operators.py:\d+"):
+        with pytest.raises(tf.errors.NonFiniteError, match=r'test_short_operators.py", line \d+'):
             x * x
     finally:
         tf.debugging.disable_check_numerics()

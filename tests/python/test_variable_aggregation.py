@@ -6,7 +6,7 @@ import pytest
 import samegrad as tf
 from samegrad._base import dtypes as _dtypes
 
-DTYPES = _dtypes._NAMES
+DTYPES = _dtypes.NAMES
 AGGREGATIONS = tuple(tf.VariableAggregation)
 SYNCHRONIZATIONS = (
     tf.VariableSynchronization.AUTO,

@@ -12,6 +12,7 @@ from samegrad._autodiff.tape import GradientTape
 from samegrad._autodiff.variable import Variable, variable_of
 from samegrad._base.dtypes import as_dtype
 from samegrad._base.shown import shown
+from samegrad._base.tracebacks import keep_user_frames
 from samegrad._base.tree import flatten, map_structure
 from samegrad._context import state as _context
 from samegrad._context.user_code import converted
@@ -33,7 +34,11 @@ class _Decorated:
         functools.update_wrapper(self, function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._call(self._function, args, kwargs)
+        try:
+            return self._call(self._function, args, kwargs)
+        except Exception as error:
+            keep_user_frames(error)
+            raise
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:

@@ -6,10 +6,18 @@ import warnings
 from typing import Any
 
 from samegrad import _core
+from samegrad._base.location import name_cells
 from samegrad._base.shown import shown
+from samegrad._base.user_files import shown_line
 from samegrad._context import state as _context
 
 _MODES = ("warn", "error", "off")
+
+
+def _has_first_replica() -> bool:
+    trace = _core.current_trace()
+    processes = [] if trace is None else trace.processes
+    return not processes or _core.own_replicas(processes)[0] == 0
 
 
 class ProgramCheck:
@@ -67,7 +75,7 @@ class ProgramCheck:
         return mode
 
     def report(self, line: str, message: str, rule: str = "", harmless: bool = False) -> None:
-        """Warn of a line, or raise.
+        """Warn of a line, or raise. In a job of several processes the first one warns for all.
 
         Args:
             line: Of the program, "train.py:31"; empty where it is not known.
@@ -82,10 +90,13 @@ class ProgramCheck:
         if self.mode == "off":
             return
         message = f"{message} (config.set_{self.name})"
-        if self.mode == "error" and not harmless:
-            raise self._error(f"{line}: {message}" if line else message)
         file, _, number = line.rpartition(":")
         at = int(number or 1)
+        if self.mode == "error" and not harmless:
+            raise self._error(f"{shown_line(file, at)}: {message}" if line else message)
+        if not _has_first_replica():
+            return
+        name_cells()
         warnings.warn_explicit(
             self._as_shown_before(message, rule, at) if rule else message,
             self._warning,

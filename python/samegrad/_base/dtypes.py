@@ -7,9 +7,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from samegrad._base.shown import shown
+from samegrad._base.shown import did_you_mean, shown
 
-_NAMES = (
+NAMES = (
     "float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8",
     "uint16", "uint32", "uint64", "bool",
 )  # fmt: skip
@@ -53,9 +53,10 @@ def _unknown(value: object) -> TypeError:
             "by tf.complex(real, imag), tf.constant or tf.cast, and tf.math.real, tf.math.imag and "
             "tf.abs take them apart."
         )
+    near = did_you_mean(value, NAMES) if isinstance(value, str) else ""
     return TypeError(
-        f"[dtype] samegrad has {', '.join(_NAMES)}: got {shown(value)}; convert the data first, "
-        "e.g. array.astype('float32')."
+        f"[dtype] dtype must be one of {', '.join(NAMES)}: got {shown(value)}; "
+        + (near or "convert the data first, e.g. array.astype('float32').")
     )
 
 
@@ -63,6 +64,9 @@ class DType:
     """The type of a tensor's elements.
 
     Compares equal to its name, to NumPy's dtype and to itself.
+
+    Attributes:
+        name: As a string, e.g. "float32".
 
     Example:
         >>> import samegrad as tf
@@ -73,7 +77,7 @@ class DType:
     __slots__ = ("name",)
 
     def __init__(self, name: str) -> None:
-        if name not in _NAMES:
+        if name not in NAMES:
             raise _unknown(name)
         self.name = name
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib.util
+import linecache
 import os
 import sys
 import warnings
 
 import numpy as np
+
+from samegrad._base.user_files import cell_of, shown_line
 
 
 def _folders() -> tuple[str, ...]:
@@ -30,4 +33,40 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGES):
         frame, level = frame.f_back, level + 1
+    name_cells()
     warnings.warn(message, category, stacklevel=level)
+
+
+def in_user_code(file: str, line: int, function: str) -> str:
+    """Return the end of an error's message: the line of user code that made the operation.
+
+    Example:
+        >>> print(in_user_code("train.py", 31, "step"))
+        <BLANKLINE>
+        in user code: File "train.py", line 31, in step
+    """
+    linecache.checkcache(file)
+    source = linecache.getline(file, line).strip()
+    place = shown_line(file, line) if cell_of(file) else f'File "{file}", line {line}'
+    text = f"\nin user code: {place}, in {function}"
+    return f"{text}\n    {source}" if source else text
+
+
+_format = warnings.formatwarning
+
+
+def name_cells() -> None:
+    """Make a notebook's warnings begin with "Cell In[4], line 2", not with a temporary file."""
+    global _format
+    if "IPython" in sys.modules and warnings.formatwarning is not _of_cell:
+        _format, warnings.formatwarning = warnings.formatwarning, _of_cell
+
+
+def _of_cell(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int,
+    line: str | None = None,
+) -> str:  # fmt: skip
+    text = _format(message, category, filename, lineno, line)
+    if cell_of(filename) is None:
+        return text
+    return text.replace(f"{filename}:{lineno}", shown_line(filename, lineno), 1)

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 _LETTERS = 80
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Ask for the nearest of the known names, as the end of a message; "" where none is near.
+
+    Example:
+        >>> did_you_mean("flot32", ["float32", "int32"]), did_you_mean("x", ["float32"])
+        ("did you mean 'float32'?", '')
+    """
+    by_lower = {one.lower(): one for one in reversed([*known])}
+    near = difflib.get_close_matches(name.lower(), by_lower, n=1)
+    return f"did you mean {by_lower[near[0]]!r}?" if near else ""
 
 
 def shown(value: Any, letters: int = _LETTERS) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import site
+import sys
 import sysconfig
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -51,3 +52,26 @@ def is_user_file(name: str) -> bool:
         library = name.startswith(_inside) or any(part in name for part in _NAMES)
         known = _known[name] = not library
     return known
+
+
+def cell_of(name: str) -> str | None:
+    """Return "Cell In[4]" for the file name of a notebook's cell, as IPython's tracebacks do.
+
+    Example:
+        >>> cell_of("train.py") is None
+        True
+    """
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    named = getattr(getattr(shell, "compile", None), "format_code_name", lambda _: None)(name)
+    return " ".join(named) if named else None
+
+
+def shown_line(name: str, line: int) -> str:
+    """Return a line of the program as messages show it.
+
+    Example:
+        >>> shown_line("train.py", 31)
+        'train.py:31'
+    """
+    cell = cell_of(name)
+    return f"{cell}, line {line}" if cell else f"{name}:{line}"

@@ -13,8 +13,10 @@ from samegrad._base.dtypes import as_dtype
 from samegrad._base.tree import is_nested, is_one_value, variables
 from samegrad._context import state as _context
 from samegrad._tensor.per_replica import TracedPerReplica
+from samegrad._tensor.ragged import RaggedTensor
 from samegrad._tensor.sizes import codes_of, full, sizes_but_counts
 from samegrad._tensor.tensor import Tensor, convert_to_tensor, dim_of
+from samegrad._tensor.text import Text
 
 # The leaves of a nested value, and the value with others instead.
 leaves, refill = variables.flatten, variables.fill
@@ -56,6 +58,13 @@ class Stacked(abc.ABC):
     @abc.abstractmethod
     def _holding(self, tensor: Tensor) -> Stacked:
         """The same made of another tensor."""
+
+    def _fits(self, other: object) -> bool:
+        """Return whether another value can take the place of this one."""
+        return type(other) is type(self)
+
+
+Stacked.register(RaggedTensor)
 
 
 class Missing:
@@ -133,9 +142,15 @@ def is_number(value: Any) -> bool:
     return isinstance(value, bool | int | float | np.ndarray | np.generic)
 
 
+def _is_stacked(value: Any) -> bool:
+    """Return whether a value crosses the border as one tensor; ragged strings do not."""
+    text = isinstance(value, RaggedTensor) and isinstance(value.flat_values, Text)
+    return isinstance(value, Stacked) and not text
+
+
 def is_carried(value: Any) -> bool:
     """Whether the value is a tensor, or stands for one per replica."""
-    return isinstance(value, Tensor | TracedPerReplica | Stacked)
+    return isinstance(value, Tensor | TracedPerReplica) or _is_stacked(value)
 
 
 def can_be_tensor(value: Any) -> bool:
@@ -177,7 +192,7 @@ def same_structure(a: Any, b: Any) -> bool:
     if not variables.same_structure(a, b):
         return False
     pairs = zip(leaves(a), leaves(b), strict=True)
-    return all(isinstance(x, Stacked) == isinstance(y, Stacked) for x, y in pairs)
+    return all(x._fits(y) if _is_stacked(x) else not _is_stacked(y) for x, y in pairs)
 
 
 def describe(value: Any) -> str:

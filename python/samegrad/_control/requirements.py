@@ -40,8 +40,10 @@ class Requirement:
         self._met.set(self._start)
         where = ""
         if len(met) > 1:
-            where = f" on replica {', '.join(str(i) for i, good in enumerate(met) if not good)}"
-        return self._error(f"{self._message} (at {self._line}{where}, during the last step)")
+            where = f"on replica {', '.join(str(i) for i, good in enumerate(met) if not good)}, "
+        return self._error(
+            f"{self._message} ({where}during the last step){_core.in_user_code(self._line)}"
+        )
 
 
 def add_requirement(condition: Any, message: str, error: type[Exception]) -> None:

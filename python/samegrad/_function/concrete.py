@@ -6,6 +6,7 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from samegrad._base.shown import shown
+from samegrad._base.tracebacks import keep_user_frames
 from samegrad._base.tree import flatten, is_nested, map_structure
 from samegrad._function.signature import conform, open_axes, stand_in
 from samegrad._tensor.spec import TensorSpec
@@ -130,6 +131,13 @@ class ConcreteFunction:
         Raises:
             TypeError: A tensor is missing, or has another dtype or shape.
         """
+        try:
+            return self._called(args, kwargs)
+        except Exception as error:
+            keep_user_frames(error)
+            raise
+
+    def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         given, specs = self._given(args, kwargs), self.inputs
         if len(given) != len(specs):
             raise TypeError(

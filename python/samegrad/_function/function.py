@@ -14,6 +14,7 @@ import numpy as np
 import samegrad.autograph  # noqa: F401  # says what rewrites control flow
 from samegrad import _core
 from samegrad._autodiff.clock import tick
+from samegrad._base.tracebacks import keep_user_frames, user_frames_only
 from samegrad._base.tree import Walk, flatten, is_nested
 from samegrad._context import state as _context
 from samegrad._context.user_code import call_converted
@@ -75,7 +76,11 @@ class BoundFunction:
         self._function, self._owner = function, owner
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._function(self._owner, *args, **kwargs)
+        try:
+            return self._function(self._owner, *args, **kwargs)
+        except Exception as error:
+            keep_user_frames(error)
+            raise
 
     @property
     def python_function(self) -> Callable[..., Any]:
@@ -83,12 +88,14 @@ class BoundFunction:
         method: Callable[..., Any] = types.MethodType(self._function.python_function, self._owner)
         return method
 
+    @user_frames_only
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
         """The method for arguments of one signature; see `Function`."""
         if not (args or kwargs) and self._function.input_signature is not None:
             args = self._function.input_signature
         return ConcreteFunction(self._function, (self._owner, *args), kwargs)
 
+    @user_frames_only
     def explain(self, *args: Any, measure: int = 0, **kwargs: Any) -> str:
         """Phases, loops, memory and times of the step for these arguments; see `Function`."""
         return self._function.explain(self._owner, *args, measure=measure, **kwargs)
@@ -175,6 +182,7 @@ class Function:
         """
         return self._traces.count
 
+    @user_frames_only
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
         """The function for arguments of one signature, traced at once.
 
@@ -207,9 +215,13 @@ class Function:
         return f"<samegrad.function {self._traces.name}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._signature is not None:
-            args, kwargs = self._signature.bind(args, kwargs), {}
-        return self._called(args, kwargs, self._open_axes(args, kwargs))
+        try:
+            if self._signature is not None:
+                args, kwargs = self._signature.bind(args, kwargs), {}
+            return self._called(args, kwargs, self._open_axes(args, kwargs))
+        except Exception as error:
+            keep_user_frames(error)
+            raise
 
     def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any], lengths: list[int]) -> Any:
         """A call. `lengths`: per array, bits of the axes whose sizes the trace leaves open."""
@@ -334,6 +346,7 @@ class Function:
             for key, known in self._programs.items()
         )
 
+    @user_frames_only
     def explain(self, *args: Any, measure: int = 0, **kwargs: Any) -> str:
         """Phases, loops, memory and times of the step for these arguments.
 

@@ -95,7 +95,7 @@ class _Trace:
                 return
             batches.append(tensor)
             if isinstance(value, PerReplica):
-                shares.append(tuple(part._shape[place[0]] for part in value.all_parts))
+                shares.append(tuple(part._shape[place[0]] for part in value._all_parts))
 
         def enter(value: Any) -> Any:
             entered = argument(value)
@@ -105,8 +105,8 @@ class _Trace:
         def argument(value: Any) -> Any:
             value = _as_argument(value)
             if isinstance(value, PerReplica):
-                check_parts(value.all_parts)
-                return TracedPerReplica(trace.argument(value.all_parts, next(open_axes)))
+                check_parts(value._all_parts)
+                return TracedPerReplica(trace.argument(value._all_parts, next(open_axes)))
             if isinstance(value, Tensor) and not value._symbolic:
                 return trace.argument([value], next(open_axes))
             return value
@@ -131,7 +131,7 @@ class _Trace:
             check_replica_dependence(trace, shares, reported)
         for leaf, share in zip(leaves, of_mean, strict=True):
             if isinstance(leaf, TracedValue):
-                leaf.share = share
+                leaf._of_mean = share
         self.outputs += totals
 
 
@@ -320,7 +320,7 @@ def _joined_leaf(traces: list[_Trace], leaves: list[Any]) -> Any:
     tensors = [leaf for leaf in leaves if _is_output(leaf)]
     for leaf in tensors:
         if isinstance(leaf, TracedValue):
-            leaf.share = all(getattr(other, "share", False) for other in leaves)
+            leaf._of_mean = all(getattr(other, "_of_mean", False) for other in leaves)
             leaf.own_sizes = True
     if tensors:
         return tensors[0]
@@ -365,7 +365,7 @@ def _leave(leaf: Any, value: Any, outputs: Any) -> Any:
         # A tape outside knows the parts as they are.
         return PerReplica(parts) if parts[0]._recorded else per_replica(parts)
     total = None if leaf.total_at is None else outputs[leaf.total_at]
-    return PerReplica(tuple(parts), leaf.share, total)
+    return PerReplica(tuple(parts), leaf._of_mean, total)
 
 
 def _for_all(leaf: TracedValue, value: Tensor) -> Any:

@@ -52,7 +52,7 @@ class TracedArguments:
     def capture(self, value: PerReplica) -> TracedPerReplica:
         """Return what stands for a value that the program found outside: one more argument."""
         if not any(known is value for known in self._captured):
-            check_parts(value.all_parts)
+            check_parts(value._all_parts)
             self._captured.append(value)
         self.enter_captured()
         return next(
@@ -65,7 +65,7 @@ class TracedArguments:
         """Make arguments of the captured values that this trace has not used."""
         for value in self._captured[len(self._entered) :]:
             # Another batch may have as many examples now, and others in the next call.
-            whole = self._trace.argument(value.all_parts, own_symbol=True)
+            whole = self._trace.argument(value._all_parts, own_symbol=True)
             self._note(whole, value)
             self._entered.append(TracedPerReplica(whole))
             if self._look:

@@ -10,21 +10,25 @@ from keras.src import tree
 
 import samegrad as tf
 from samegrad import _core
+from samegrad._base.tracebacks import user_frames_only
 from samegrad._keras.conversion import convert_to_tensor
 from samegrad._tensor.tensor import Tensor
 
 
+@user_frames_only
 def vectorized_map(function: Callable[..., Any], elements: Any) -> Any:
     """The function of each row, stacked."""
     return tf.vectorized_map(function, tree.map_structure(convert_to_tensor, elements))
 
 
+@user_frames_only
 def map(f: Callable[..., Any], xs: Any) -> Any:
     """The function of each row, stacked, row by row."""
     rows = tree.map_structure(convert_to_tensor, xs)
     return scan(lambda _, x: ((), f(x)), (), rows)[1]
 
 
+@user_frames_only
 def scan(
     f: Callable[..., Any],
     init: Any,
@@ -74,6 +78,7 @@ def _check_scan(f: Any, xs: Any, length: Any, unroll: Any) -> None:
         raise ValueError("Got no `xs` to scan over and `length` not provided.")
 
 
+@user_frames_only
 def associative_scan(
     f: Callable[..., Any], elems: Any, reverse: bool = False, axis: int = 0
 ) -> Any:
@@ -163,6 +168,7 @@ def slice_update(inputs: Any, start_indices: Sequence[Any], updates: Any) -> Ten
     return tf.tensor_scatter_nd_update(x, places, tf.cast(block, x._dtype))
 
 
+@user_frames_only
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
     """The result of the branch with the number `index`, cut to those that there are."""
     number = tf.clip_by_value(convert_to_tensor(index, "int32"), 0, len(branches) - 1)
@@ -171,6 +177,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     return tf.switch_case(number, [lambda b=b: b(*operands) for b in branches])
 
 
+@user_frames_only
 def while_loop(
     cond: Callable[..., Any],
     body: Callable[..., Any],
@@ -191,6 +198,7 @@ def while_loop(
     return last[0] if single else tuple(last)
 
 
+@user_frames_only
 def fori_loop(lower: Any, upper: Any, body_fun: Callable[..., Any], init_val: Any) -> Any:
     """`value = body_fun(i, value)` for i from `lower` to below `upper`."""
     if not _core.tracing() and isinstance(lower, int) and isinstance(upper, int):

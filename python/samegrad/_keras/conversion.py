@@ -14,6 +14,7 @@ from samegrad._base.dtypes import is_plain_number
 from samegrad._tensor.complex_tensor import ComplexTensor
 from samegrad._tensor.conversion import Tensor, number
 from samegrad._tensor.conversion import is_tensor as _is_tensor
+from samegrad._tensor.ragged import RaggedTensor
 
 # Types that hold plain numbers of Python's types as they are, or rounded once.
 _PLAIN: dict[type, tuple[str, ...]] = {
@@ -31,25 +32,30 @@ def convert_to_tensor(
         x: Number, nested list, array, variable or tensor.
         dtype: A name; None: that of `x`, float32 and int32 of Python's numbers.
         sparse: True is refused: there are no sparse tensors.
-        ragged: True is refused: there are no ragged tensors.
+        ragged: False makes a ragged tensor dense, with zeros; other values change nothing.
+
+    Returns:
+        A dense tensor, or a ragged one.
 
     Raises:
-        ValueError: `sparse` or `ragged`.
+        ValueError: `sparse`.
 
     Example:
         >>> convert_to_tensor([1, 2], "float64").dtype
         samegrad.float64
     """
-    if type(x) is Tensor and not (sparse or ragged) and (dtype is None or dtype == x._dtype):
+    if type(x) is Tensor and not sparse and (dtype is None or dtype == x._dtype):
         return x
-    if isinstance(x, _Variable) and dtype is None and not (sparse or ragged):
+    if isinstance(x, _Variable) and dtype is None and not sparse:
         return x._as_tensor()  # type: ignore[no-any-return]
-    if sparse or ragged:
-        kind = "sparse" if sparse else "ragged"
+    if sparse:
         raise ValueError(
-            f"[keras.ops.convert_to_tensor] there are no {kind} tensors: got {kind}=True."
+            "[keras.ops.convert_to_tensor] there are no sparse tensors: got sparse=True."
         )
     wanted = None if dtype is None else standardize_dtype(dtype)
+    if isinstance(x, RaggedTensor):
+        rows: Any = x.to_tensor() if ragged is False else x
+        return rows if wanted in (None, rows._dtype) else tf.cast(rows, wanted)
     if is_plain_number(x) and wanted in _PLAIN[type(x)]:
         return number(x, wanted)
     if _is_tensor(x):
@@ -76,8 +82,8 @@ def convert_to_numpy(x: Any) -> np.ndarray[Any, Any]:
 
 
 def is_tensor(x: Any) -> bool:
-    """Whether the value is a tensor of samegrad, of complex numbers too."""
-    return isinstance(x, Tensor | ComplexTensor)
+    """Return whether the value is a dense, complex or ragged tensor."""
+    return isinstance(x, Tensor | ComplexTensor | RaggedTensor)
 
 
 def shape(x: Any) -> tuple[Any, ...]:

@@ -32,6 +32,10 @@ _HANDLERS: dict[str, list[Text]] = {
     },
 }
 _IMPORT = "from samegrad._keras.scopes import keeping_scopes\n"
+_FILTERING = (
+    "from samegrad._base import tracebacks as _tracebacks\n"
+    "from samegrad._keras import scopes as _scopes\n"
+)
 
 
 def _keeping(function: str, after: str, indent: str = "") -> list[Text | Span]:
@@ -53,7 +57,24 @@ _SCOPES: dict[str, list[Text | Span]] = {
     ],
     # Calls of layers and operations, `fit`, saving.
     "keras.src.utils.traceback_utils": [
-        Text(_API, _API + "from samegrad._keras import scopes as _scopes\n"),
+        Text(_API, _API + _FILTERING),
+        # An error with the arguments of a call keeps the cause that user code gave it.
+        Text(
+            "            raise new_e.with_traceback(e.__traceback__) from None\n",
+            "            raise new_e.with_traceback(e.__traceback__) from e.__cause__\n",
+        ),
+        # One switch for samegrad and Keras.
+        *(
+            Text(
+                f'    global_state.set_global_attribute("traceback_filtering", {value})\n',
+                f"    _tracebacks.{verb}_traceback_filtering()\n",
+            )
+            for verb, value in (("enable", True), ("disable", False))
+        ),
+        Text(
+            '    return global_state.get_global_attribute("traceback_filtering", True)\n',
+            "    return _tracebacks.is_traceback_filtering_enabled()\n",
+        ),
         Span(
             "    @wraps(fn)\n    def error_handler",
             "def inject_argument_info_in_traceback(",
@@ -65,13 +86,9 @@ _SCOPES: dict[str, list[Text | Span]] = {
             "            return fn(*args, **kwargs)\n"
             "        except BaseException as e:\n"
             "            _scopes.put_back(before)\n"
-            "            if not isinstance(e, Exception):\n                raise\n"
-            "            if not is_traceback_filtering_enabled():\n                raise\n"
-            "            filtered_tb = _process_traceback_frames(e.__traceback__)\n"
-            "            try:\n"
-            "                raise e.with_traceback(filtered_tb) from None\n"
-            "            finally:\n"
-            "                del filtered_tb\n\n"
+            "            if isinstance(e, Exception):\n"
+            "                _tracebacks.keep_user_frames(e)\n"
+            "            raise\n\n"
             "    return error_handler\n\n\n",
         ),
     ],

@@ -18,35 +18,38 @@ from samegrad._keras.plain_calls import NOT_PLAIN, is_graph, plain_call
 from samegrad._keras.signatures import bound
 from samegrad._keras.whole import changing
 from samegrad._tensor.conversion import Tensor
+from samegrad._tensor.ragged import RaggedTensor
 from samegrad.train._trackable import restore_pending
+
+_TENSORS = (Tensor, RaggedTensor, KerasTensor)
 
 
 class Layer(OlderLayer):
     """The mix-in that Keras gives all its layers."""
 
-    bound = staticmethod(bound)
-    no_scope = contextlib.nullcontext()
-    not_plain = NOT_PLAIN
-    is_graph = staticmethod(is_graph)
-    plain_call = staticmethod(plain_call)
+    _bound = staticmethod(bound)
+    _no_scope = contextlib.nullcontext()
+    _not_plain = NOT_PLAIN
+    _is_graph = staticmethod(is_graph)
+    _plain_call = staticmethod(plain_call)
     _further_arguments = ("input_shape", "input_dim")  # of all layers, for the port check
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         pass
 
     @staticmethod
-    def has_values(options: dict[str, Any]) -> bool:
+    def _has_values(options: dict[str, Any]) -> bool:
         """Whether arguments of a call by name are more than flags: they may become tensors."""
         return any(value is not None and type(value) is not bool for value in options.values())
 
     @staticmethod
-    def dtype_name(x: Any) -> str:
+    def _dtype_name(x: Any) -> str:
         """The name of the dtype of a tensor of samegrad or Keras."""
         name: str = x._dtype if type(x) is Tensor else standardize_dtype(x.dtype)
         return name
 
     @staticmethod
-    def is_standard(inputs: Any, wanted: list[Any]) -> bool:
+    def _is_standard(inputs: Any, wanted: list[Any]) -> bool:
         """Whether the inputs of a model are the one tensor that it is for.
 
         Args:
@@ -59,7 +62,7 @@ class Layer(OlderLayer):
         return inputs._dtype == one.dtype and inputs._rank == len(one.shape) and not one.sparse
 
     @staticmethod
-    def all_variables(layer: Any, plain: Any) -> list[Any]:
+    def _all_variables(layer: Any, plain: Any) -> list[Any]:
         """The variables of a layer that draws nothing itself and of those in it, each once.
 
         Args:
@@ -81,7 +84,7 @@ class Layer(OlderLayer):
         return list(found.values())
 
     @staticmethod
-    def sort_arguments(call_spec: Any, bound: dict[str, Any]) -> None:
+    def _sort_arguments(call_spec: Any, bound: dict[str, Any]) -> None:
         """Notes which arguments of a call are tensors, or structures of them, for Keras.
 
         Args:
@@ -99,16 +102,16 @@ class Layer(OlderLayer):
                 tensors[name] = value
             elif type(value) in LEAVES:
                 continue
-            elif isinstance(value, Tensor | KerasTensor):
+            elif isinstance(value, _TENSORS):
                 tensors[name] = value
-                eager = eager and isinstance(value, Tensor)
+                eager = eager and not isinstance(value, KerasTensor)
             elif tree.is_nested(value) and len(value) > 0:
                 leaves = tree.flatten(value)
-                if all(leaf is None or isinstance(leaf, Tensor | KerasTensor) for leaf in leaves):
+                if all(leaf is None or isinstance(leaf, _TENSORS) for leaf in leaves):
                     tensors[name] = value
                     nested.append(name)
                     eager = False
-                elif any(isinstance(leaf, Tensor | KerasTensor) for leaf in leaves):
+                elif any(isinstance(leaf, _TENSORS) for leaf in leaves):
                     raise ValueError(
                         "In a nested call() argument, you cannot mix tensors and non-tensors. "
                         f"Received invalid mixed argument: {name}={value}"
@@ -120,7 +123,7 @@ class Layer(OlderLayer):
         call_spec.eager = eager
 
     @staticmethod
-    def keeps_mask(layer: Any, base: Any) -> bool:
+    def _keeps_mask(layer: Any, base: Any) -> bool:
         """Whether the mask of a layer's output is that of its input.
 
         Args:
@@ -130,21 +133,21 @@ class Layer(OlderLayer):
         return getattr(layer.compute_mask, "__func__", None) is base.compute_mask
 
     @staticmethod
-    def penalty_of_output(regularizer: Any, loss: Any, output: Any) -> Any:
+    def _penalty_of_output(regularizer: Any, loss: Any, output: Any) -> Any:
         """The penalty of the outputs of all replicas; see `penalties.penalty_of_output`."""
         from samegrad._keras.penalties import penalty_of_output
 
         return penalty_of_output(regularizer, loss, output)
 
     @staticmethod
-    def added_losses(losses: list[Any]) -> list[Any]:
+    def _added_losses(losses: list[Any]) -> list[Any]:
         """What is held of added losses; see `penalties.added_losses`."""
         from samegrad._keras.penalties import added_losses
 
         return added_losses(losses)
 
     @staticmethod
-    def assign_all(layer: Any, variables: list[Any], values: Any) -> None:
+    def _assign_all(layer: Any, variables: list[Any], values: Any) -> None:
         """Assigns a value to each variable, or to none of them.
 
         Raises:

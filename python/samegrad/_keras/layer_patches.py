@@ -104,30 +104,30 @@ LAYERS: dict[str, list[Text | Span]] = {
             "        for variable, value in zip(layer_weights, weights):",
             "    @property\n    def dtype_policy",
             "5da831fbcdc79c3d",
-            "        BackendLayer.assign_all(self, layer_weights, weights)\n\n",
+            "        BackendLayer._assign_all(self, layer_weights, weights)\n\n",
         ),
         # Older arguments, models that are built by their calls, and the learning phase.
         Text(
             "        if utils.is_default(self.build) and might_have_unbuilt_state(self):\n",
-            "        if utils.is_default(self.build) and BackendLayer.build_by_call(\n"
+            "        if utils.is_default(self.build) and BackendLayer._build_by_call(\n"
             "            self, input_shape\n        ):\n            pass\n"
             "        elif utils.is_default(self.build) and might_have_unbuilt_state(self):\n",
         ),
         Text(
             '        input_dim_arg = kwargs.pop("input_dim", None)\n',
-            "        BackendLayer.take_older_arguments(self, kwargs)\n"
+            "        BackendLayer._take_older_arguments(self, kwargs)\n"
             '        input_dim_arg = kwargs.pop("input_dim", None)\n',
         ),
         Text(
             "        if args:\n            # `args` is only kept to detect the legacy",
             "        if args and isinstance(args[0], str):\n"
             "            given = dict(locals())\n"
-            "            return self.add_weight(**BackendLayer.older_weight(args, given))\n"
+            "            return self.add_weight(**BackendLayer._older_weight(args, given))\n"
             "        if args:\n            # `args` is only kept to detect the legacy",
         ),
         Text(
             "            value = call_spec.arguments_dict.get(arg_name, None)\n\n",
-            "            value = BackendLayer.phase_or(\n"
+            "            value = BackendLayer._phase_or(\n"
             "                arg_name, call_spec.arguments_dict.get(arg_name, None)\n"
             "            )\n\n",
         ),
@@ -136,13 +136,13 @@ LAYERS: dict[str, list[Text | Span]] = {
             "                                # Normalize by batch size to ensure consistent",
             "                            self.add_loss(loss)\n",
             "2a3ba0670fbc4bfb",
-            (32 * " " + "loss = BackendLayer.penalty_of_output(\n")
+            (32 * " " + "loss = BackendLayer._penalty_of_output(\n")
             + (36 * " " + "self.activity_regularizer, loss, output\n")
             + (32 * " " + ")\n"),
         ),
         Text(
             "            self._losses.extend(losses)\n",
-            "            self._losses.extend(BackendLayer.added_losses(losses))\n",
+            "            self._losses.extend(BackendLayer._added_losses(losses))\n",
         ),
     ],
     # Statistics are those of the global batch, synchronized or not.

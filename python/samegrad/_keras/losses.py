@@ -18,6 +18,7 @@ from samegrad._context import state as _context
 from samegrad._keras.conversion import convert_to_tensor
 from samegrad._keras.micro_batches import note_loss
 from samegrad._tensor.example_axis import as_examples, examples_axis
+from samegrad._tensor.ragged import RaggedTensor
 from samegrad._tensor.sizes import sizes_but_counts
 from samegrad._tensor.tensor import Tensor
 from samegrad.nn._loss_normalization import all_reduce_sum, elements_of, inverse_count, inverse_of
@@ -97,9 +98,9 @@ def reduce_values(
     Raises:
         ValueError: A scalar on one of several replicas that shows no mean over its examples.
     """
-    losses = convert_to_tensor(values)
     if reduction is None or reduction == "none":
-        return losses
+        return convert_to_tensor(values)
+    losses = _flat(values)
     if in_replica_of_several() and holds_no_examples(losses):
         total = _sum_all(losses)
         if reduction == "sum":
@@ -118,6 +119,12 @@ def reduce_values(
     if reduction in _MEANS:
         setattr(total, _SHARE, True)
     return total
+
+
+def _flat(values: Any) -> Tensor:
+    """Return a tensor: of a ragged one, all its values."""
+    x = convert_to_tensor(values)
+    return x.flat_values if isinstance(x, RaggedTensor) else x
 
 
 def holds_no_examples(losses: Tensor) -> bool:
@@ -140,7 +147,7 @@ def _denominator(
     """What the sum of the losses is multiplied by, and what that is one over."""
     of_all = _context.get_replica_context() is not None
     if reduction == "mean_with_sample_weight" and sample_weight is not None:
-        total = _total(as_examples(convert_to_tensor(sample_weight)))
+        total = _total(as_examples(_flat(sample_weight)))
         return _inverse(total, losses), total
     number = elements_of(losses, tuple(range(losses._rank)), of_all)
     count = inverse_of(number, losses)

@@ -82,7 +82,7 @@ class StatefulMetric:
             cls.result = _in_own_dtype(cls.__dict__["result"])  # type: ignore[attr-defined]
 
     @staticmethod
-    def dtype_of_sums(metric: Any, dtype: Any) -> Any:
+    def _dtype_of_sums(metric: Any, dtype: Any) -> Any:
         """The dtype of a variable: sums and counts are float64, exact beyond 2**24.
 
         Args:
@@ -94,8 +94,8 @@ class StatefulMetric:
         return "float64" if counts else dtype
 
     @staticmethod
-    def note_dtype(variable: Any, dtype: Any) -> None:
-        """Keeps what was asked for, which `dtype_of_sums` made wider."""
+    def _note_dtype(variable: Any, dtype: Any) -> None:
+        """Keeps what was asked for, which `_dtype_of_sums` made wider."""
         variable._dtype_of_values = standardize_dtype(dtype)
 
     def reset_states(self) -> None:
@@ -107,7 +107,7 @@ class StatefulMetric:
             self.reset_state()  # type: ignore[attr-defined]
 
     @staticmethod
-    def older_order(args: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
+    def _older_order(args: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
         """Shape, initializer, dtype and name of `add_weight`, where the name may go first.
 
         Args:

@@ -21,21 +21,21 @@ METRICS: dict[str, list[Text | Span]] = {
         Text("class Metric(KerasSaveable):", "class Metric(StatefulMetric, KerasSaveable):"),
         Text(
             '        self._tracker.add_to_store("variables", variable)\n        return variable\n',
-            "        StatefulMetric.note_dtype(variable, dtype)\n"
+            "        StatefulMetric._note_dtype(variable, dtype)\n"
             '        self._tracker.add_to_store("variables", variable)\n'
             "        restore_pending(self)\n        return variable\n",
         ),
         Text(
             "                dtype=dtype,\n                trainable=False,\n"
             "                aggregation",
-            "                dtype=StatefulMetric.dtype_of_sums(self, dtype),\n"
+            "                dtype=StatefulMetric._dtype_of_sums(self, dtype),\n"
             "                trainable=False,\n                aggregation",
         ),
         # What was given first was the name.
         Text(
             "    def add_weight(self, shape=(), initializer=None, dtype=None, name=None):\n",
             "    def add_weight(self, *args, **kwargs):\n"
-            "        shape, initializer, dtype, name = StatefulMetric.older_order(args, kwargs)\n",
+            "        shape, initializer, dtype, name = StatefulMetric._older_order(args, kwargs)\n",
         ),
     ],
     # A scalar of a replica counts as what it is of all examples; lists of numbers are arrays.

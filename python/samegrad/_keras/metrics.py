@@ -18,6 +18,7 @@ from samegrad._keras.losses import (
     value_of_all,
 )
 from samegrad._keras.variable import global_values, values_are_global
+from samegrad._tensor.ragged import RaggedTensor
 from samegrad._tensor.tensor import Tensor
 
 
@@ -40,6 +41,8 @@ def adds_scalar(metric: Any, values: Any, sample_weight: Any = None) -> bool:
     mean = isinstance(metric, reduction_metrics.Mean)
     masked = backend.get_keras_mask(values) is not None
     value = convert_to_tensor(values, metric.dtype)
+    if isinstance(value, RaggedTensor):  # its rows are the examples
+        return False
     weight = None if sample_weight is None else convert_to_tensor(sample_weight, metric.dtype)
     if weight is not None and (weight._rank or masked):
         return False

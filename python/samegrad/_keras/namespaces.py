@@ -57,7 +57,8 @@ def fill(name: str) -> None:
             else:
                 names[key] = value
     module.__dict__.update(names)
-    module.__dict__["__all__"] = sorted({*names, *below})
+    module.__dict__["__all__"] = listed = sorted({*names, *below})
+    module.__dict__["__dir__"] = lambda: listed
     if name == _ROOT:
         for added in SERIALIZED:
             importlib.import_module(added)

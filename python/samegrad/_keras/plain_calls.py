@@ -55,7 +55,7 @@ def plain_call(layer: Any, base: Any, args: tuple[Any, ...], kwargs: dict[str, A
     if not kwargs:
         value = None if context is None else context.get_value(_TRAINING)
         if value is None:
-            value = layer.phase_or(_TRAINING, defaults.get(_TRAINING))
+            value = layer._phase_or(_TRAINING, defaults.get(_TRAINING))
     elif len(kwargs) == 1 and type(kwargs.get(_TRAINING, 0)) in _FLAGS:
         value = kwargs[_TRAINING]
     else:
@@ -149,7 +149,7 @@ def _is_plain(layer: Any, base: Any, x: Tensor) -> bool:
         and layer._call_context_args == _CONTEXT
         and layer.activity_regularizer is None
         and not layer._remat_mode
-        and layer.keeps_mask(layer, base)
+        and layer._keeps_mask(layer, base)
     )
 
 

@@ -20,6 +20,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from samegrad._base.user_files import add_library
+from samegrad._keras.line_tables import LineNumbers
 from samegrad._keras.patches import PATCHES
 from samegrad._keras.patching import patched
 
@@ -41,12 +42,11 @@ class _PatchedLoader(importlib.machinery.SourceFileLoader):
     """Loads a module of Keras with its patches; tracebacks show the lines of Keras's file."""
 
     def get_code(self, fullname: str) -> CodeType:
-        source = self.get_data(self.path).decode()
-        code = compile(
-            patched(fullname, source, PATCHES[fullname]), self.path, "exec", dont_inherit=True
-        )
+        file = self.get_data(self.path).decode()
+        source = patched(fullname, file, PATCHES[fullname])
+        code = compile(source.text, self.path, "exec", dont_inherit=True)
         assert isinstance(code, CodeType)
-        return code
+        return LineNumbers(source, file).moved(code)
 
 
 class _Finder(importlib.abc.MetaPathFinder):

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from keras.src.backend.common import global_state
 
 from samegrad import _core
+from samegrad._base.tracebacks import keep_user_frames
 from samegrad._context import state as _context
 
 Scopes = list[tuple[str, Any]]
@@ -90,8 +91,10 @@ def keeping_scopes(function: _Function) -> _Function:
         before = before_call()
         try:
             return function(*args, **kwargs)
-        except BaseException:
+        except BaseException as error:
             put_back(before)
+            if isinstance(error, Exception):
+                keep_user_frames(error)
             raise
 
     return call  # type: ignore[return-value]

@@ -122,7 +122,7 @@ SPEED: dict[str, list[Text | Span]] = {
         Text(
             "    def _standardize_inputs(self, inputs):\n",
             "    def _standardize_inputs(self, inputs):\n"
-            "        if BackendLayer.is_standard(inputs, self._inputs):\n"
+            "        if BackendLayer._is_standard(inputs, self._inputs):\n"
             "            return [inputs]\n",
         ),
         Text(
@@ -179,19 +179,19 @@ SPEED: dict[str, list[Text | Span]] = {
             "        # Combine the two dicts.\n"
             "        self.user_arguments_dict = {**call_args, **bound_args.arguments}\n\n"
             "        bound_args.apply_defaults()\n",
-            "        given, bound = BackendLayer.bound(signature, args, kwargs)\n"
+            "        given, bound = BackendLayer._bound(signature, args, kwargs)\n"
             "        self.user_arguments_dict = {**call_args, **given}\n\n",
         ),
         Span(
             "        arg_dict = {}\n        arg_names = []\n",
             "def get_arguments_dict(",
             "ba9181e351b1767a",
-            "        BackendLayer.sort_arguments(self, bound)\n\n\n",
+            "        BackendLayer._sort_arguments(self, bound)\n\n\n",
         ),
         # The dtype of a tensor is a name already.
         Text(
             "or backend.standardize_dtype(args[0].dtype) != self.input_dtype",
-            "or BackendLayer.dtype_name(args[0]) != self.input_dtype",
+            "or BackendLayer._dtype_name(args[0]) != self.input_dtype",
         ),
         # Asked for four times a call: a policy is seldom a map, which is an abstract base class.
         Text(
@@ -218,7 +218,7 @@ SPEED: dict[str, list[Text | Span]] = {
             "        variables = []\n        seen_ids = set()\n"
             "        for v in self._trainable_variables + self._non_trainable_variables:\n",
             "        if not self._seed_generators:\n"
-            "            return BackendLayer.all_variables(self, Layer.variables)\n"
+            "            return BackendLayer._all_variables(self, Layer.variables)\n"
             "        variables = []\n        seen_ids = set()\n"
             "        for v in self._trainable_variables + self._non_trainable_variables:\n",
         ),
@@ -227,9 +227,9 @@ SPEED: dict[str, list[Text | Span]] = {
             "        self._called = True\n\n",
             "        called = self._called\n        if not called:\n"
             "            self._called = True\n"
-            "        if called or BackendLayer.is_graph(self):\n"
-            "            outputs = BackendLayer.plain_call(self, Layer, args, kwargs)\n"
-            "            if outputs is not BackendLayer.not_plain:\n"
+            "        if called or BackendLayer._is_graph(self):\n"
+            "            outputs = BackendLayer._plain_call(self, Layer, args, kwargs)\n"
+            "            if outputs is not BackendLayer._not_plain:\n"
             "                return outputs\n\n",
         ),
         Text(
@@ -240,7 +240,7 @@ SPEED: dict[str, list[Text | Span]] = {
         # A layer without layers that was called before makes nothing that has a path.
         Text(
             "            with self._open_name_scope():\n                current_scope",
-            "            with (\n                BackendLayer.no_scope\n"
+            "            with (\n                BackendLayer._no_scope\n"
             "                if called and not self._layers\n"
             "                else self._open_name_scope()\n            ):\n"
             "                current_scope",
@@ -248,7 +248,7 @@ SPEED: dict[str, list[Text | Span]] = {
         # Without a mask there is none to compute, but where the layer makes one.
         Text(
             "            if self.supports_masking:\n                self._set_mask_metadata(",
-            "            if previous_mask is None and BackendLayer.keeps_mask(self, Layer):\n"
+            "            if previous_mask is None and BackendLayer._keeps_mask(self, Layer):\n"
             "                pass\n"
             "            elif self.supports_masking:\n                self._set_mask_metadata(",
         ),
@@ -267,7 +267,7 @@ SPEED: dict[str, list[Text | Span]] = {
         # Of arguments by name, `training` alone is most often given.
         Text(
             "        if (\n            kwargs\n            or len(args) != 1\n",
-            "        if (\n            BackendLayer.has_values(kwargs)\n"
+            "        if (\n            BackendLayer._has_values(kwargs)\n"
             "            or len(args) != 1\n",
         ),
         # Flags are set with every call.

@@ -45,7 +45,14 @@ def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> Tensor:
 
 
 def identity(input: TensorLike, name: str | None = None) -> Tensor:
-    """The tensor itself.
+    """Return a tensor with the same values.
+
+    Args:
+        input: A tensor of any dtype and shape.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `input`.
 
     Example:
         >>> float(identity(1.0))
@@ -55,7 +62,14 @@ def identity(input: TensorLike, name: str | None = None) -> Tensor:
 
 
 def stop_gradient(input: TensorLike, name: str | None = None) -> Tensor:
-    """The tensor itself; gradients do not flow through it.
+    """Return the tensor, and let no gradient flow through it.
+
+    Args:
+        input: A tensor of any dtype and shape.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `input`, constant to every gradient.
 
     Example:
         >>> float(stop_gradient(1.0))
@@ -68,21 +82,24 @@ def matmul(a: TensorLike, b: TensorLike, transpose_a: bool = False, transpose_b:
            adjoint_a: bool = False, adjoint_b: bool = False, a_is_sparse: bool = False,
            b_is_sparse: bool = False, output_type: DTypeLike | None = None, grad_a: bool = False,
            grad_b: bool = False, name: str | None = None) -> Tensor:  # fmt: skip
-    """The product of matrices (…, m, k) and (…, k, n); leading axes broadcast.
+    """Multiply matrices [..., m, k] by matrices [..., k, n]; the leading axes broadcast.
 
     Args:
-        a: Numbers.
-        b: Numbers of the same dtype.
-        transpose_a: Whether the last two axes of a change places first.
-        transpose_b: The same of b.
-        adjoint_a: Whether a is transposed, and complex numbers conjugated.
-        adjoint_b: The same of b.
+        a: A tensor of numbers with at least two axes.
+        b: A tensor of the same dtype with at least two axes.
+        transpose_a: Transpose the last two axes of `a` first.
+        transpose_b: Transpose the last two axes of `b` first.
+        adjoint_a: Transpose `a`, and conjugate complex numbers.
+        adjoint_b: Transpose `b`, and conjugate complex numbers.
         a_is_sparse: Ignored.
         b_is_sparse: Ignored.
-        output_type: The dtype that is computed with, and that of the result; None: that of a and b.
+        output_type: The dtype of the computation and the result; None: that of the operands.
         grad_a: Ignored.
         grad_b: Ignored.
         name: Ignored.
+
+    Returns:
+        A tensor [..., m, n].
 
     Raises:
         ValueError: The inner sizes differ.
@@ -99,7 +116,15 @@ def matmul(a: TensorLike, b: TensorLike, transpose_a: bool = False, transpose_b:
 
 
 def shape(input: TensorLike, out_type: DTypeLike | None = None, name: str | None = None) -> Tensor:
-    """The sizes of the axes on this replica, as a vector.
+    """Return the shape of a tensor on this replica.
+
+    Args:
+        input: A tensor of any dtype and shape.
+        out_type: "int32" (default) or "int64", the dtype of the result.
+        name: Ignored.
+
+    Returns:
+        A vector of the sizes of the axes.
 
     Example:
         >>> shape([[1.0, 2.0]]).numpy()
@@ -110,7 +135,15 @@ def shape(input: TensorLike, out_type: DTypeLike | None = None, name: str | None
 
 
 def size(input: TensorLike, out_type: DTypeLike | None = None, name: str | None = None) -> Tensor:
-    """The number of elements on this replica.
+    """Count the elements of a tensor on this replica.
+
+    Args:
+        input: A tensor of any dtype and shape.
+        out_type: "int32" (default) or "int64", the dtype of the result.
+        name: Ignored.
+
+    Returns:
+        An integer scalar.
 
     Example:
         >>> int(size([[1.0, 2.0]]))
@@ -121,7 +154,14 @@ def size(input: TensorLike, out_type: DTypeLike | None = None, name: str | None 
 
 
 def rank(input: TensorLike, name: str | None = None) -> Tensor:
-    """The number of axes.
+    """Return the number of axes of a tensor.
+
+    Args:
+        input: A tensor of any dtype and shape.
+        name: Ignored.
+
+    Returns:
+        An int32 scalar.
 
     Example:
         >>> int(rank([[1.0, 2.0]]))
@@ -131,13 +171,22 @@ def rank(input: TensorLike, name: str | None = None) -> Tensor:
 
 
 def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
-    """The same elements with other axes; one size may be -1.
+    """Return the same elements in another shape.
 
-    In a traced function a size may follow from the examples: x.shape[0], tf.shape(x)[0] or what is
-    computed from them. Any number of examples then runs without a new trace.
+    In a traced function a size may depend on the batch: x.shape[0], tf.shape(x)[0] or an expression
+    of them. Any batch size then runs without a new trace.
+
+    Args:
+        tensor: A tensor of any dtype and shape.
+        shape: The new shape, a list of integers or a 1-D integer tensor; one size may be -1, which
+            takes the rest.
+        name: Ignored.
+
+    Returns:
+        A tensor of that shape, in the dtype of `tensor`.
 
     Raises:
-        ValueError: The sizes do not fit the elements.
+        ValueError: The shape does not have as many elements.
 
     Example:
         >>> reshape([1.0, 2.0, 3.0, 4.0], (2, -1)).numpy()
@@ -150,7 +199,19 @@ def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
 
 def transpose(a: TensorLike, perm: Any = None, conjugate: bool = False,
               name: str | None = None) -> Tensor:  # fmt: skip
-    """The axes in the order `perm`; default reversed.
+    """Permute the axes of a tensor.
+
+    Args:
+        a: A tensor of any dtype and shape.
+        perm: The axis of `a` for each axis of the result; None: all in reverse order.
+        conjugate: Conjugate complex numbers.
+        name: Ignored.
+
+    Returns:
+        A tensor with the permuted axes, in the dtype of `a`.
+
+    Raises:
+        TypeError: `perm` is not a list of axes.
 
     Example:
         >>> transpose([[1.0, 2.0]]).numpy()
@@ -168,7 +229,15 @@ def transpose(a: TensorLike, perm: Any = None, conjugate: bool = False,
 
 
 def expand_dims(input: TensorLike, axis: int, name: str | None = None) -> Tensor:
-    """A new axis of size 1.
+    """Insert an axis of size 1.
+
+    Args:
+        input: A tensor of any dtype and shape.
+        axis: The position of the new axis in the result, negative from the end.
+        name: Ignored.
+
+    Returns:
+        A tensor with one more axis, in the dtype of `input`.
 
     Example:
         >>> expand_dims([1.0, 2.0], 1).numpy()
@@ -180,7 +249,18 @@ def expand_dims(input: TensorLike, axis: int, name: str | None = None) -> Tensor
 
 
 def squeeze(input: TensorLike, axis: Any = None, name: str | None = None) -> Tensor:
-    """Without the axes of size 1 (default all of them).
+    """Remove axes of size 1.
+
+    Args:
+        input: A tensor of any dtype and shape.
+        axis: The axes to remove, one or a list; None: all of size 1.
+        name: Ignored.
+
+    Returns:
+        A tensor without those axes, in the dtype of `input`.
+
+    Raises:
+        InvalidArgumentError: An axis has another size than 1.
 
     Example:
         >>> squeeze([[1.0, 2.0]]).numpy()
@@ -216,7 +296,15 @@ def _tensors(values: Any) -> list[Tensor]:
 
 
 def concat(values: Any, axis: int, name: str | None = None) -> Tensor:
-    """The tensors one after the other along an axis.
+    """Concatenate tensors along an axis.
+
+    Args:
+        values: A list of tensors of one dtype, whose shapes differ along `axis` only.
+        axis: The axis, negative from the last.
+        name: Ignored.
+
+    Returns:
+        A tensor whose size along `axis` is the sum of the sizes.
 
     Example:
         >>> concat([[1.0], [2.0, 3.0]], 0).numpy()
@@ -232,7 +320,15 @@ def concat(values: Any, axis: int, name: str | None = None) -> Tensor:
 
 
 def stack(values: Any, axis: int = 0, name: str | None = None) -> Tensor:
-    """The tensors along a new axis.
+    """Stack tensors along a new axis.
+
+    Args:
+        values: A list of tensors of one shape and dtype.
+        axis: The position of the new axis in the result, negative from the end.
+        name: Ignored.
+
+    Returns:
+        A tensor with one more axis, whose size is the number of tensors.
 
     Example:
         >>> stack([[1.0], [2.0]]).numpy()
@@ -245,7 +341,16 @@ def stack(values: Any, axis: int = 0, name: str | None = None) -> Tensor:
 
 def unstack(value: TensorLike, num: int | None = None, axis: int = 0,
             name: str | None = None) -> list[Tensor]:  # fmt: skip
-    """The parts along an axis, each without it.
+    """Split a tensor along an axis into tensors without it.
+
+    Args:
+        value: A tensor of any dtype with at least one axis.
+        num: The size of the axis, for axes whose size is unknown; None: the size itself.
+        axis: The axis, negative from the last.
+        name: Ignored.
+
+    Returns:
+        A list of tensors, one for each index of the axis.
 
     Example:
         >>> [float(x) for x in unstack([1.0, 2.0])]
@@ -259,10 +364,21 @@ def unstack(value: TensorLike, num: int | None = None, axis: int = 0,
 
 def split(value: TensorLike, num_or_size_splits: int | Sequence[int], axis: int = 0,
           num: int | None = None, name: str | None = None) -> list[Tensor]:  # fmt: skip
-    """Consecutive parts along an axis: a number of equal ones, or parts of given sizes.
+    """Split a tensor into consecutive slices along an axis.
+
+    Args:
+        value: A tensor of any dtype with at least one axis.
+        num_or_size_splits: The number of equal slices, or a list of their sizes, one of which may
+            be -1.
+        axis: The axis, negative from the last.
+        num: Ignored.
+        name: Ignored.
+
+    Returns:
+        A list of tensors.
 
     Raises:
-        ValueError: The sizes do not add up to the axis.
+        ValueError: The sizes do not sum to the size of the axis.
 
     Example:
         >>> [x.numpy().tolist() for x in split([1.0, 2.0, 3.0], [1, 2])]
@@ -298,20 +414,21 @@ def _is_rest(size: int | Dim) -> bool:
 
 def where(condition: TensorLike, x: TensorLike | None = None, y: TensorLike | None = None,
           name: str | None = None) -> Tensor:  # fmt: skip
-    """X where the condition holds, y elsewhere, broadcasting; without them, where it holds.
+    """Select elements of x or y by a condition, or find where the condition is true.
 
     Args:
-        condition: Booleans; without x and y also numbers, which hold unless they are 0.
-        x: Taken where it holds.
-        y: Taken elsewhere.
+        condition: A bool tensor; without x and y also numbers, which are true unless they are 0.
+        x: The elements where the condition is true; it broadcasts with `condition` and `y`.
+        y: The elements elsewhere.
         name: Ignored.
 
     Returns:
-        The elements chosen; without x and y the positions, int64 of shape [how many, axes].
+        The selected elements, in the broadcast shape. Without x and y the indices of the true
+        elements, int64 [count, rank].
 
     Raises:
         ValueError: One of x and y is missing.
-        TypeError: Without them, in a traced function: how many places there are is not known there.
+        TypeError: In a traced function without x and y: the number of indices is unknown there.
 
     Example:
         >>> where([True, False], 1.0, 2.0).numpy()
@@ -336,7 +453,7 @@ def where(condition: TensorLike, x: TensorLike | None = None, y: TensorLike | No
 
 
 def _python_number(value: TensorLike) -> float:
-    """The number as Python has it: whole numbers stay exact."""
+    """Return a Python number of a scalar; integers stay exact."""
     if isinstance(value, int | float):
         return value
     number = convert_to_tensor(value)
@@ -347,7 +464,7 @@ def _python_number(value: TensorLike) -> float:
 
 
 def _one_hot_dtype(on: TensorLike | None, off: TensorLike | None, dtype: DTypeLike | None) -> str:
-    """That of the numbers given, which must agree; Python's numbers take the dtype asked for."""
+    """Return the dtype of the given numbers, which must agree; Python numbers take `dtype`."""
     wanted = None if dtype is None else as_dtype(dtype).name
     found = {}
     for role, value in (("on_value", on), ("off_value", off)):
@@ -369,12 +486,24 @@ def _one_hot_dtype(on: TensorLike | None, off: TensorLike | None, dtype: DTypeLi
 def one_hot(indices: TensorLike, depth: Any, on_value: TensorLike | None = None,
             off_value: TensorLike | None = None, axis: int | None = None,
             dtype: DTypeLike | None = None, name: str | None = None) -> Tensor:  # fmt: skip
-    """on_value (default 1) at the index along a new axis (the last), off_value (0) elsewhere.
+    """Encode indices as vectors that are `on_value` at the index and `off_value` elsewhere.
 
-    An index outside [0, depth) gives off_value everywhere, as in TensorFlow.
+    An index outside of [0, depth) gives `off_value` everywhere, as in TensorFlow.
+
+    Args:
+        indices: A tensor of integers of any shape.
+        depth: The size of the new axis.
+        on_value: A scalar; default 1.
+        off_value: A scalar; default 0.
+        axis: The position of the new axis; None or -1: the last.
+        dtype: The dtype of the result; default that of the values, or float32.
+        name: Ignored.
+
+    Returns:
+        A tensor with one more axis, of size `depth`.
 
     Raises:
-        TypeError: The numbers have different dtypes, or another than `dtype`.
+        TypeError: The values have different dtypes, or another one than `dtype`.
 
     Example:
         >>> one_hot([2, 0], 3).numpy()
@@ -402,7 +531,15 @@ def one_hot(indices: TensorLike, depth: Any, on_value: TensorLike | None = None,
 
 
 def tile(input: TensorLike, multiples: Any, name: str | None = None) -> Tensor:
-    """The tensor repeated `multiples[i]` times along axis i.
+    """Repeat a tensor `multiples[i]` times along axis i.
+
+    Args:
+        input: A tensor of any dtype.
+        multiples: One integer for each axis: a list or a vector.
+        name: Ignored.
+
+    Returns:
+        A tensor whose size along axis i is multiplied by `multiples[i]`.
 
     Example:
         >>> tile([1.0, 2.0], [2]).numpy()
@@ -418,7 +555,7 @@ def tile(input: TensorLike, multiples: Any, name: str | None = None) -> Tensor:
 
 
 def _copies(x: Tensor, count: int | Dim, axis: int, place: int) -> Tensor:
-    """So many copies along an axis: of it as a whole (place is the axis) or of its elements."""
+    """Repeat the whole axis (`place` is `axis`) or each of its elements (`place` is `axis` + 1)."""
     if isinstance(count, int) and count == 1:
         return x
     own = list(x.shape)
@@ -429,16 +566,20 @@ def _copies(x: Tensor, count: int | Dim, axis: int, place: int) -> Tensor:
 
 def repeat(input: TensorLike, repeats: Any, axis: int | None = None,
            name: str | None = None) -> Tensor:  # fmt: skip
-    """Each element (slice along an axis) so often; without an axis the result is flat.
+    """Repeat each element, or each slice along an axis.
 
     Args:
-        input: A tensor.
-        repeats: How often, for all or for each slice.
-        axis: None: of all elements, one after the other.
+        input: A tensor of any dtype.
+        repeats: The number of copies: an integer for all, or one for each element or slice.
+        axis: The axis, negative from the last; None: flatten the tensor first.
         name: Ignored.
 
+    Returns:
+        A tensor in the dtype of `input`; its size along the axis is the sum of the repeats.
+
     Raises:
-        ValueError: There is neither one number nor one for each slice, or a negative one.
+        ValueError: `repeats` has neither one number nor one for each slice, or a number is
+            negative.
 
     Example:
         >>> repeat([1.0, 2.0], 2).numpy(), repeat([1.0, 2.0], [2, 1]).numpy()
@@ -458,7 +599,15 @@ def repeat(input: TensorLike, repeats: Any, axis: int | None = None,
 
 
 def reverse(tensor: TensorLike, axis: Any, name: str | None = None) -> Tensor:
-    """The elements in reverse order along axes.
+    """Reverse the elements along axes.
+
+    Args:
+        tensor: A tensor of any dtype.
+        axis: The axes, one or a list, negative from the last.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `tensor`.
 
     Example:
         >>> reverse([1.0, 2.0], [0]).numpy()
@@ -469,7 +618,15 @@ def reverse(tensor: TensorLike, axis: Any, name: str | None = None) -> Tensor:
 
 
 def broadcast_to(input: TensorLike, shape: Any, name: str | None = None) -> Tensor:
-    """The tensor repeated along axes of size 1 until it has the shape.
+    """Broadcast a tensor to a shape.
+
+    Args:
+        input: A tensor of any dtype.
+        shape: The new shape: its last axes equal those of `input`, or `input` has size 1 there.
+        name: Ignored.
+
+    Returns:
+        A tensor of that shape, in the dtype of `input`.
 
     Example:
         >>> broadcast_to([1.0], (2,)).numpy()

@@ -1,4 +1,7 @@
-"""What moves, picks and makes elements, of complex tensors too: part by part."""
+"""Functions that move, select and create elements, for complex tensors as well.
+
+A complex tensor is computed as its real and its imaginary part.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,7 @@ tensordot = bilinear(contractions.tensordot)
 
 
 def _of_real(function: _Function) -> _Function:
-    """What depends on the sizes alone."""
+    """Wrap a function that depends on the shape alone: it reads the real part."""
 
     def rule(value: Any, **options: Any) -> Any:
         return function(to_complex(value, function.__name__).real, **options)
@@ -128,9 +131,18 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
 
 
 def cast(x: TensorLike, dtype: Any, name: str | None = None) -> Tensor:
-    """The elements as another dtype; floats are cut towards zero where integers are asked for.
+    """Cast a tensor to another dtype.
 
-    Of complex numbers the real part alone becomes real numbers.
+    Floats are truncated towards zero when they become integers. Complex numbers lose their
+    imaginary part when they become real numbers.
+
+    Args:
+        x: A tensor of any numeric dtype, or bools.
+        dtype: The new dtype.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape of `x` and the dtype `dtype`.
 
     Example:
         >>> cast([1.9], "int32").numpy()
@@ -156,15 +168,18 @@ def _is_complex(value: Any) -> bool:
 
 
 def complex_(real: TensorLike, imag: TensorLike, name: str | None = None) -> Any:
-    """A complex tensor of its real and its imaginary part, broadcast to one shape.
+    """Build a complex tensor of a real and an imaginary part, which broadcast.
 
     Args:
-        real: float32 for complex64, float64 for complex128.
-        imag: Of the same dtype.
+        real: The real part, float32 or float64.
+        imag: The imaginary part, of the same dtype.
         name: Ignored.
 
+    Returns:
+        A complex64 tensor of float32 parts, a complex128 tensor of float64 parts.
+
     Raises:
-        TypeError: They are not both float32 or float64.
+        TypeError: The parts are not both float32 or both float64.
 
     Example:
         >>> import samegrad as tf
@@ -240,7 +255,10 @@ def _wanted(value: Any, dtype: Any) -> DType | None:
 
 
 def _of_list(as_real: Callable[[], Any], as_complex: Callable[[], Any], value: Any) -> Any:
-    """What a list becomes: most hold no complex numbers, and converting them shows it."""
+    """Convert a list as real numbers, and as complex ones only if that fails.
+
+    Most lists hold no complex numbers, and converting them shows it.
+    """
     try:
         return as_real()
     except (TypeError, ValueError):
@@ -281,7 +299,13 @@ def _constant(value: Any, wanted: DType | None, shape: Any) -> ComplexTensor:
 
 
 def is_tensor(x: object) -> bool:
-    """Return whether a value is a tensor (complex, text, sparse or ragged ones, too) or a variable.
+    """Return True for a tensor (also complex, string, sparse or ragged) or a variable.
+
+    Args:
+        x: Any object.
+
+    Returns:
+        A bool.
 
     Example:
         >>> import samegrad as tf

@@ -157,20 +157,23 @@ def _labels_of(term: str, rank: int, equation: str) -> Labels:
 
 
 def einsum(equation: str, *inputs: TensorLike, **kwargs: Any) -> Tensor:
-    """The sum of products that an equation with a letter for each axis describes.
+    """Compute a sum of products given by an equation with a letter for each axis.
 
-    Axes with one letter belong together; those that the result lacks are summed over. `...` stands
-    for any axes, which broadcast. A letter twice in an operand takes its diagonal. Operands are
-    multiplied from the left to the right, by matrix products.
+    Axes with the same letter are multiplied, and those that the result lacks are summed over. `...`
+    stands for any axes, which broadcast. A letter twice in an operand takes its diagonal. Operands
+    are multiplied from left to right, by matrix products.
 
     Args:
-        equation: Such as "ij,jk->ik"; without an arrow, the result has the letters that occur once,
-            in alphabetical order.
-        *inputs: A tensor for each part of the equation.
-        **kwargs: `name` and `optimize`, not used.
+        equation: A string like "ij,jk->ik". Without an arrow, the result has the letters that occur
+            once, in alphabetical order.
+        *inputs: A tensor for each term of the equation, of one dtype.
+        **kwargs: `name` and `optimize`, both ignored.
+
+    Returns:
+        A tensor whose axes are the letters after the arrow.
 
     Raises:
-        ValueError: The equation is none, or does not fit the shapes.
+        ValueError: The equation is malformed, or does not fit the shapes.
         TypeError: The operands have different dtypes, or an argument is unknown.
 
     Example:
@@ -235,17 +238,17 @@ def _broadcast(operands: list[_Named]) -> list[_Named]:
 
 
 def tensordot(a: TensorLike, b: TensorLike, axes: Any, name: str | None = None) -> Tensor:
-    """The products of a and b, summed over axes of both.
+    """Multiply two tensors and sum over axes of both.
 
     Args:
-        a: Numbers.
-        b: Numbers of the same dtype.
-        axes: How many: the last ones of a and the first ones of b. Or two lists: which axes of a,
-            and which of b in the same order.
+        a: A tensor of numbers.
+        b: A tensor of the same dtype.
+        axes: An integer n sums over the last n axes of `a` and the first n of `b`. Two lists name
+            the axes of `a`, and those of `b` in the same order.
         name: Ignored.
 
     Returns:
-        The other axes of a, then those of b.
+        A tensor with the other axes of `a`, then those of `b`.
 
     Raises:
         ValueError: The axes do not fit.

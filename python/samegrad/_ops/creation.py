@@ -25,7 +25,16 @@ _WIDER = (
 
 
 def zeros(shape: Any, dtype: DTypeLike = "float32", name: str | None = None) -> Tensor:
-    """Zeros.
+    """Create a tensor of zeros.
+
+    Args:
+        shape: A list of integers or a 1-D integer tensor; in a traced function sizes may be tensors
+            of it.
+        dtype: The dtype of the result.
+        name: Ignored.
+
+    Returns:
+        A tensor of that shape and dtype.
 
     Example:
         >>> zeros((2,)).numpy()
@@ -38,7 +47,16 @@ def zeros(shape: Any, dtype: DTypeLike = "float32", name: str | None = None) -> 
 
 
 def ones(shape: Any, dtype: DTypeLike = "float32", name: str | None = None) -> Tensor:
-    """Ones.
+    """Create a tensor of ones.
+
+    Args:
+        shape: A list of integers or a 1-D integer tensor; in a traced function sizes may be tensors
+            of it.
+        dtype: The dtype of the result.
+        name: Ignored.
+
+    Returns:
+        A tensor of that shape and dtype.
 
     Example:
         >>> ones((2,)).numpy()
@@ -48,7 +66,16 @@ def ones(shape: Any, dtype: DTypeLike = "float32", name: str | None = None) -> T
 
 
 def fill(dims: Any, value: TensorLike, name: str | None = None) -> Tensor:
-    """One number in a shape.
+    """Create a tensor filled with one value.
+
+    Args:
+        dims: The shape. A list of integers or a 1-D integer tensor; in a traced function sizes may
+            be tensors of it.
+        value: A scalar.
+        name: Ignored.
+
+    Returns:
+        A tensor of that shape, in the dtype of `value`.
 
     Example:
         >>> fill((2,), 7.0).numpy()
@@ -60,7 +87,15 @@ def fill(dims: Any, value: TensorLike, name: str | None = None) -> Tensor:
 
 def zeros_like(input: TensorLike, dtype: DTypeLike | None = None,
                name: str | None = None) -> Tensor:  # fmt: skip
-    """Zeros in the shape of a tensor.
+    """Create a tensor of zeros in the shape of another one.
+
+    Args:
+        input: A tensor.
+        dtype: The dtype of the result; None: that of `input`.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape of `input`.
 
     Example:
         >>> zeros_like([1.0]).numpy()
@@ -72,7 +107,15 @@ def zeros_like(input: TensorLike, dtype: DTypeLike | None = None,
 
 def ones_like(input: TensorLike, dtype: DTypeLike | None = None,
               name: str | None = None) -> Tensor:  # fmt: skip
-    """Ones in the shape of a tensor.
+    """Create a tensor of ones in the shape of another one.
+
+    Args:
+        input: A tensor.
+        dtype: The dtype of the result; None: that of `input`.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape of `input`.
 
     Example:
         >>> ones_like([2.0]).numpy()
@@ -124,12 +167,21 @@ def eye(num_rows: Any, num_columns: Any = None, batch_shape: Any = None,
 
 def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: DTypeLike | None = None,
            name: str | None = None) -> Tensor:  # fmt: skip
-    """The numbers start, start + delta, … below the limit (with one number: from 0 to below it).
+    """Create a vector of the numbers start, start + delta, … below the limit.
+
+    Args:
+        start: The first number; without `limit`, the limit itself, and the first number is 0.
+        limit: The limit, which is not in the result.
+        delta: The step, not 0; negative steps count down.
+        dtype: The dtype of the result; None: the widest of the arguments'.
+        name: Ignored.
+
+    Returns:
+        A vector.
 
     Raises:
-        TypeError: A bound is a tensor of a function that is being traced: the shape would not be
-            known.
-        InvalidArgumentError: delta is 0, or a bound not finite.
+        TypeError: A bound is a tensor of the traced function: the shape would be unknown.
+        InvalidArgumentError: `delta` is 0, or a bound is not finite.
 
     Example:
         >>> import samegrad as tf
@@ -257,16 +309,19 @@ def _linspace_of_tensors(first: Tensor, last: Tensor, count: Any, axis: int) -> 
 
 
 def meshgrid(*args: TensorLike, indexing: str = "xy", name: str | None = None) -> list[Tensor]:
-    """For each vector a tensor of the shape of all: what it is at each point of the grid.
+    """Expand vectors to coordinates of the points of a grid.
 
     Args:
-        *args: Vectors.
-        indexing: "xy": the first vector runs along axis 1, the second along axis 0. "ij": each
-            along its own.
+        *args: Vectors (1-D tensors) or scalars.
+        indexing: "xy": the first vector varies along axis 1, the second along axis 0. "ij": vector
+            i varies along axis i.
         name: Ignored.
 
+    Returns:
+        A list of tensors, one for each vector, in the shape of the grid.
+
     Raises:
-        ValueError: An argument is no vector, or the indexing is unknown.
+        ValueError: An argument has more than one axis, or the indexing is unknown.
 
     Example:
         >>> [x.numpy().tolist() for x in meshgrid([1, 2, 3], [4, 5])]

@@ -42,12 +42,14 @@ def check_policy(who: str, bad_indices_policy: str) -> None:
 
 
 class Places:
-    """Which rows of a table the indices name: the table is a tensor whose indexed axes are one.
+    """Positions in a tensor given by indices into several axes.
+
+    The tensor becomes a table: its indexed axes are merged into one.
 
     Args:
-        who: The function, for messages.
+        who: The name of the function, for messages.
         like: The tensor that is indexed.
-        indices: Whole numbers of shape [..., indexed axes].
+        indices: Integers of shape [..., indexed axes].
         batch_dims: Leading axes that `like` and the indices share.
     """
 
@@ -91,23 +93,24 @@ class Places:
 def gather(params: TensorLike, indices: TensorLike, validate_indices: Any = None,
            axis: int | None = None, batch_dims: int = 0,
            name: str | None = None) -> Tensor:  # fmt: skip
-    """The slices of `params` along an axis that `indices` name.
+    """Gather slices of `params` along an axis by indices.
 
     Args:
-        params: Elements of any dtype.
-        indices: Whole numbers of any shape.
+        params: A tensor of any dtype.
+        indices: Integers of any shape, in [0, size of the axis).
         validate_indices: Ignored: indices are always checked.
-        axis: The axis that they index (default batch_dims); negative from the last.
-        batch_dims: Leading axes that params and indices share: each part of the batch has indices
-            of its own. Negative from the last axis of indices.
+        axis: The indexed axis, negative from the last; default `batch_dims`.
+        batch_dims: The number of leading axes that params and indices share: each batch entry has
+            its own indices. Negative from the last axis of indices.
         name: Ignored.
 
     Returns:
-        Shape params.shape[:axis] + indices.shape[batch_dims:] + params.shape[axis + 1:].
+        A tensor of shape params.shape[:axis] + indices.shape[batch_dims:] + params.shape[axis +
+        1:].
 
     Raises:
         ValueError: The shapes do not fit.
-        InvalidArgumentError: An index outside the axis.
+        InvalidArgumentError: An index is outside of the axis.
 
     Example:
         >>> gather([10.0, 20.0, 30.0], [2, 0]).numpy()
@@ -139,21 +142,22 @@ def gather(params: TensorLike, indices: TensorLike, validate_indices: Any = None
 
 def gather_nd(params: TensorLike, indices: TensorLike, batch_dims: int = 0,
               name: str | None = None, bad_indices_policy: str = "") -> Tensor:  # fmt: skip
-    """The elements or slices of `params` that indices into its first axes name.
+    """Gather elements or slices of `params` by indices into its first axes.
 
     Args:
-        params: Elements of any dtype.
-        indices: Whole numbers of shape [..., k]: k indices into axes of params.
-        batch_dims: Leading axes that params and indices share; those behind them are indexed.
+        params: A tensor of any dtype.
+        indices: Integers of shape [..., k]: k indices into axes of params.
+        batch_dims: The number of leading axes that params and indices share; the axes after them
+            are indexed.
         name: Ignored.
-        bad_indices_policy: "ERROR", or empty, which means it.
+        bad_indices_policy: "ERROR" or "", which means the same.
 
     Returns:
-        Shape [..., *params.shape[batch_dims + k:]].
+        A tensor of shape [..., *params.shape[batch_dims + k:]].
 
     Raises:
         ValueError: The shapes do not fit.
-        InvalidArgumentError: An index outside its axis.
+        InvalidArgumentError: An index is outside of its axis.
 
     Example:
         >>> gather_nd([[1.0, 2.0], [3.0, 4.0]], [[1, 0], [0, 1]]).numpy()
@@ -169,21 +173,21 @@ def gather_nd(params: TensorLike, indices: TensorLike, batch_dims: int = 0,
 
 def boolean_mask(tensor: TensorLike, mask: TensorLike, axis: int | None = None,
                  name: str | None = None) -> Tensor:  # fmt: skip
-    """The elements or slices of a tensor where a mask is true.
+    """Select the elements or slices of a tensor at which a mask is true.
 
     Args:
-        tensor: Elements of any dtype.
-        mask: Bools, or numbers that are 0 where they are false, of a shape that the tensor has from
-            `axis` on.
-        axis: Where the mask begins (default 0); negative from the last.
+        tensor: A tensor of any dtype.
+        mask: Bools, or numbers that are true unless they are 0; its shape is that of the tensor
+            from `axis` on, or a prefix of it.
+        axis: The first masked axis, negative from the last; default 0.
         name: Ignored.
 
     Returns:
-        The tensor with one axis, of those that are true, in place of the mask's.
+        A tensor with one axis, the true elements, in place of the mask's axes.
 
     Raises:
         ValueError: The shapes do not fit.
-        TypeError: In a traced function: how many are true is not known there.
+        TypeError: In a traced function: the number of true elements is unknown there.
 
     Example:
         >>> boolean_mask([[1.0, 2.0], [3.0, 4.0]], [True, False]).numpy()

@@ -23,10 +23,18 @@ _ops = _core.ops
 
 
 def ensure_shape(x: TensorLike, shape: Any, name: str | None = None) -> Tensor:
-    """The tensor itself, whose sizes must be these; None stands for any.
+    """Check the shape of a tensor, and return the tensor.
+
+    Args:
+        x: A tensor of any dtype.
+        shape: The shape, with None for sizes that are not checked.
+        name: Ignored.
+
+    Returns:
+        The tensor itself.
 
     Raises:
-        ValueError: They are others.
+        ValueError: The tensor has another shape.
 
     Example:
         >>> ensure_shape([1, 2], [None]).numpy()
@@ -41,7 +49,14 @@ def ensure_shape(x: TensorLike, shape: Any, name: str | None = None) -> Tensor:
 
 
 def get_static_value(tensor: TensorLike, partial: bool = False) -> Any:
-    """The values as an array of NumPy; None where a step is traced that has none yet.
+    """Return the values of a tensor as a NumPy array, or None if a traced function has none yet.
+
+    Args:
+        tensor: A tensor of any dtype.
+        partial: Ignored.
+
+    Returns:
+        A NumPy array, or None.
 
     Example:
         >>> get_static_value([1, 2])
@@ -52,7 +67,14 @@ def get_static_value(tensor: TensorLike, partial: bool = False) -> Any:
 
 
 def identity_n(input: Sequence[TensorLike], name: str | None = None) -> list[Tensor]:
-    """Each tensor itself.
+    """Return tensors with the same values.
+
+    Args:
+        input: A list of tensors.
+        name: Ignored.
+
+    Returns:
+        A list of tensors of the same shapes and dtypes.
 
     Example:
         >>> len(identity_n([1.0, 2.0]))
@@ -63,7 +85,15 @@ def identity_n(input: Sequence[TensorLike], name: str | None = None) -> list[Ten
 
 def shape_n(input: Sequence[TensorLike], out_type: DTypeLike = "int32",
             name: str | None = None) -> list[Tensor]:  # fmt: skip
-    """The sizes of each tensor; see `shape`.
+    """Return the shapes of several tensors; see `shape`.
+
+    Args:
+        input: A list of tensors.
+        out_type: "int32" or "int64", the dtype of the results.
+        name: Ignored.
+
+    Returns:
+        A list of vectors.
 
     Example:
         >>> [s.numpy().tolist() for s in shape_n([[1.0], [[2.0]]])]
@@ -73,7 +103,18 @@ def shape_n(input: Sequence[TensorLike], out_type: DTypeLike = "int32",
 
 
 def saturate_cast(value: TensorLike, dtype: DTypeLike, name: str | None = None) -> Tensor:
-    """The elements as another dtype; those that it has not become its smallest or largest.
+    """Cast a tensor to another dtype, with values out of its range clipped to its limits.
+
+    Args:
+        value: A tensor of real numbers.
+        dtype: The new dtype, of real numbers.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape of `value` and the dtype `dtype`.
+
+    Raises:
+        TypeError: A dtype is bool.
 
     Example:
         >>> saturate_cast([-5, 300], "uint8").numpy()
@@ -90,7 +131,7 @@ def saturate_cast(value: TensorLike, dtype: DTypeLike, name: str | None = None) 
     number = float if own.is_floating else int
     ends = number(max(low, least)), number(min(high, most))
     low, high = (np.asarray(end, own.as_numpy_dtype) for end in ends)
-    # Where the end itself is no float of this type, the nearest one may be beyond it.
+    # Where this type cannot represent the end, the nearest float may be beyond it.
     low = np.nextafter(low, np.zeros_like(low)) if number(low) < least else low
     high = np.nextafter(high, np.zeros_like(high)) if number(high) > most else high
     return cast(clip_by_value(x, low, high), kind)
@@ -103,7 +144,18 @@ def _limits(kind: DType) -> tuple[Any, Any]:
 
 
 def scalar_mul(scalar: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
-    """A number times each element, or each row of `IndexedSlices`.
+    """Multiply a tensor, or the values of `IndexedSlices`, by a scalar.
+
+    Args:
+        scalar: A tensor without axes.
+        x: A tensor of numbers, or `IndexedSlices`.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `x`, or `IndexedSlices`.
+
+    Raises:
+        ValueError: `scalar` has axes.
 
     Example:
         >>> scalar_mul(2.0, [1.0, 3.0]).numpy()
@@ -122,10 +174,20 @@ def scalar_mul(scalar: TensorLike, x: TensorLike, name: str | None = None) -> Te
 
 
 def slice_(input_: TensorLike, begin: Any, size: Any, name: str | None = None) -> Tensor:
-    """`size` elements per axis from `begin`; a size of -1 takes the rest.
+    """Extract `size` elements from `begin` along each axis.
+
+    Args:
+        input_: A tensor of any dtype.
+        begin: The first index along each axis.
+        size: The number of elements along each axis; -1 takes the rest.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape `size`, in the dtype of `input_`.
 
     Raises:
-        InvalidArgumentError: They do not lie inside of the tensor, or are not one for each axis.
+        InvalidArgumentError: The slice is not inside of the tensor, or `begin` or `size` does not
+            have one number for each axis.
 
     Example:
         >>> import samegrad as tf
@@ -137,7 +199,7 @@ def slice_(input_: TensorLike, begin: Any, size: Any, name: str | None = None) -
     fits = len(first) == len(count) == x._rank
     if not fits or not all(map(_lies_inside, first, count, x.shape)):
         raise InvalidArgumentError(
-            f"[slice] begin and size must be numbers for each axis that lie inside of the tensor: "
+            f"[slice] begin and size must give a range inside of the tensor for each axis: "
             f"got {tuple(first)} and {tuple(count)} for shape {tuple(x._shape)}."
         )
     ends = [None if n == -1 else b + n for b, n in zip(first, count, strict=True)]
@@ -145,7 +207,7 @@ def slice_(input_: TensorLike, begin: Any, size: Any, name: str | None = None) -
 
 
 def _lies_inside(begin: Any, size: Any, most: Any) -> bool:
-    """Whether a slice does, where the numbers are known."""
+    """Tell whether a slice is inside of an axis, as far as the numbers are known."""
     known = [isinstance(n, int) for n in (begin, size, most)]
     if (known[0] and begin < 0) or (known[1] and size < -1):
         return False
@@ -157,20 +219,23 @@ def strided_slice(
     end_mask: int = 0, ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0,
     var: Any = None, name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """What `x[begin:end:strides]` is along the first axes.
+    """Slice a tensor along its first axes, as `x[begin:end:strides]` does.
 
     Args:
-        input_: A tensor.
-        begin: First places.
-        end: Places behind the last.
-        strides: Steps; default 1.
-        begin_mask: Bit i: axis i begins at its end.
-        end_mask: Bit i: axis i goes to its end.
-        ellipsis_mask: Bit i: entry i stands for the axes in between.
-        new_axis_mask: Bit i: entry i is a new axis.
-        shrink_axis_mask: Bit i: of axis i only the element at `begin` is taken.
+        input_: A tensor of any dtype.
+        begin: The first index along each axis.
+        end: The index after the last one, along each axis.
+        strides: The step along each axis; default 1.
+        begin_mask: Bit i set: axis i is sliced from its start.
+        end_mask: Bit i set: axis i is sliced to its end.
+        ellipsis_mask: Bit i set: entry i stands for all axes in between.
+        new_axis_mask: Bit i set: entry i is a new axis.
+        shrink_axis_mask: Bit i set: axis i is removed, and its element `begin` is taken.
         var: Ignored.
         name: Ignored.
+
+    Returns:
+        A tensor in the dtype of `input_`.
 
     Example:
         >>> strided_slice([1, 2, 3, 4], [3], [0], [-2]).numpy()
@@ -194,13 +259,18 @@ def strided_slice(
 
 def dynamic_partition(data: TensorLike, partitions: TensorLike, num_partitions: int,
                       name: str | None = None) -> list[Tensor]:  # fmt: skip
-    """The parts of the rows by their numbers; in eager code, as sizes follow from values.
+    """Split a tensor into partitions by the number of each element.
+
+    It needs values, so it runs in eager code only.
 
     Args:
-        data: Its first axes are those of `partitions`.
-        partitions: To which part each row belongs.
-        num_partitions: How many parts there are.
+        data: A tensor whose shape begins with that of `partitions`.
+        partitions: The partition of each element, integers in [0, num_partitions).
+        num_partitions: The number of partitions.
         name: Ignored.
+
+    Returns:
+        A list of `num_partitions` tensors [count, ...].
 
     Example:
         >>> [x.numpy().tolist() for x in dynamic_partition([1, 2, 3], [1, 0, 1], 2)]
@@ -212,15 +282,18 @@ def dynamic_partition(data: TensorLike, partitions: TensorLike, num_partitions: 
 
 def dynamic_stitch(indices: Sequence[TensorLike], data: Sequence[TensorLike],
                    name: str | None = None) -> Tensor:  # fmt: skip
-    """The rows of all tensors at the places that their indices give; the last of equal ones.
+    """Interleave tensors by index; for equal indices the last value wins.
 
     Args:
-        indices: Whole numbers, known before the step.
-        data: Rows for each of them.
+        indices: A list of integer tensors, whose values are known (not those of a traced function).
+        data: A list of tensors: the shape of each begins with that of its indices.
         name: Ignored.
 
+    Returns:
+        A tensor of shape [largest index + 1, ...].
+
     Raises:
-        ValueError: There are not as many indices as data.
+        ValueError: The lists are empty or differ in length.
 
     Example:
         >>> dynamic_stitch([[0, 2], [1]], [[1.0, 3.0], [2.0]]).numpy()
@@ -244,7 +317,14 @@ def dynamic_stitch(indices: Sequence[TensorLike], data: Sequence[TensorLike],
 
 
 def parallel_stack(values: Sequence[TensorLike], name: str | None = None) -> Tensor:
-    """As `stack` along a new first axis.
+    """Stack tensors along a new first axis, as `stack` does.
+
+    Args:
+        values: A list of tensors of one shape and dtype.
+        name: Ignored.
+
+    Returns:
+        A tensor of shape [count, ...].
 
     Example:
         >>> parallel_stack([1, 2]).numpy()
@@ -254,10 +334,15 @@ def parallel_stack(values: Sequence[TensorLike], name: str | None = None) -> Ten
 
 
 def unravel_index(indices: TensorLike, dims: Any, name: str | None = None) -> Tensor:
-    """The indices into an array of these sizes that numbers of its elements mean.
+    """Convert flat indices into coordinates of an array.
+
+    Args:
+        indices: A tensor of integers, flat indices in row-major order.
+        dims: The shape of the array.
+        name: Ignored.
 
     Returns:
-        Shape [axes, ...].
+        A tensor of shape [axes, ...], in the dtype of `indices`.
 
     Example:
         >>> unravel_index([3, 5], [2, 3]).numpy()
@@ -272,10 +357,17 @@ def unravel_index(indices: TensorLike, dims: Any, name: str | None = None) -> Te
 
 
 def invert_permutation(x: TensorLike, name: str | None = None) -> Tensor:
-    """Where each of the numbers 0, …, n - 1 stands: y[x[i]] = i.
+    """Invert a permutation: y[x[i]] = i.
+
+    Args:
+        x: A vector that holds each of the integers 0, …, n - 1 once.
+        name: Ignored.
+
+    Returns:
+        A vector of the same length and dtype.
 
     Raises:
-        ValueError: x is no vector of whole numbers.
+        ValueError: x is not a vector of integers.
 
     Example:
         >>> invert_permutation([2, 0, 1]).numpy()
@@ -293,7 +385,11 @@ def invert_permutation(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def group(*inputs: Any, name: str | None = None) -> None:
-    """Nothing: what a step computes needs no grouping.
+    """Do nothing: a step needs no grouping of what it computes.
+
+    Args:
+        *inputs: Ignored.
+        name: Ignored.
 
     Example:
         >>> group(1.0)
@@ -301,7 +397,7 @@ def group(*inputs: Any, name: str | None = None) -> None:
 
 
 def no_op(name: str | None = None) -> None:
-    """Nothing.
+    """Do nothing.
 
     Example:
         >>> no_op()

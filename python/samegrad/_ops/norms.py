@@ -29,23 +29,26 @@ def root_of_squares(squares: Tensor) -> Tensor:
 
 def norm(tensor: TensorLike, ord: Any = "euclidean", axis: Any = None,
          keepdims: bool | None = None, name: str | None = None) -> Tensor:  # fmt: skip
-    """The norm of vectors, or of matrices where `axis` is a pair.
+    """Compute the norm of vectors, or of matrices if `axis` is a pair.
 
     The gradient of a norm of 0 is 0, as PyTorch's; TensorFlow's of a Euclidean one is NaN there.
 
     Args:
-        tensor: Numbers; 2 of matrices and powers ask for floats.
-        ord: Of vectors "euclidean" (also 2), 1, infinity or another positive number p, (Σ |x|ᵖ) to
-            the power 1/p. Of matrices "euclidean" or "fro" (of all elements), 1 (the largest sum
-            of a column), infinity (of a row), or 2 (the largest singular value).
-        axis: None: one vector of all elements; one axis, along which vectors lie; a pair of axes:
-            rows and columns of matrices. Where ord is "euclidean" also other numbers of axes, whose
-            elements are one vector (of an image's gradient, say).
-        keepdims: Whether the axes stay, with size 1.
+        tensor: A tensor of numbers; the norm 2 of matrices, and powers, need floats.
+        ord: The norm. Vectors: "euclidean" (or 2), 1, infinity, or another positive p: (Σ |x|ᵖ) to
+            the power 1/p. Matrices: "euclidean" or "fro" (over all elements), 1 (the largest sum of
+            a column), infinity (of a row), or 2 (the largest singular value).
+        axis: None: one vector of all elements; an integer: the axis of the vectors; a pair: the
+            axes of the rows and the columns of matrices. With "euclidean" also a list of any
+            length, whose axes form one vector.
+        keepdims: Keep the reduced axes, with size 1.
         name: Ignored.
 
+    Returns:
+        A tensor without those axes (unless keepdims), in the dtype of `tensor`.
+
     Raises:
-        ValueError: There is no such norm, or `axis` is neither.
+        ValueError: There is no such norm, or `axis` does not fit it.
 
     Example:
         >>> float(norm([3.0, 4.0]))
@@ -108,9 +111,18 @@ def _matrix_norm(x: Tensor, ord: Any, axes: list[int], keepdims: bool) -> Tensor
 
 def clip_by_value(t: TensorLike, clip_value_min: TensorLike, clip_value_max: TensorLike,
                   name: str | None = None) -> Tensor:  # fmt: skip
-    """Each element, not below the first bound and not above the second.
+    """Clip each element to the range [clip_value_min, clip_value_max].
 
     Of `IndexedSlices` it clips the rows.
+
+    Args:
+        t: A tensor of numbers, or `IndexedSlices`, whose values are clipped.
+        clip_value_min: The lower limit: a scalar, or a tensor that broadcasts with `t`.
+        clip_value_max: The upper limit: a scalar, or a tensor that broadcasts with `t`.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `t`, or `IndexedSlices`.
 
     Example:
         >>> clip_by_value([-2.0, 0.5], -1.0, 1.0).numpy()
@@ -126,16 +138,16 @@ def clip_by_value(t: TensorLike, clip_value_min: TensorLike, clip_value_max: Ten
 
 def clip_by_norm(t: TensorLike, clip_norm: TensorLike, axes: Any = None,
                  name: str | None = None) -> Tensor:  # fmt: skip
-    """The tensor, scaled down where its euclidean norm is above `clip_norm`.
+    """Scale a tensor down if its Euclidean norm is above `clip_norm`.
 
     Args:
-        t: Floats; of `IndexedSlices`, the rows.
-        clip_norm: The largest norm: a number, or a tensor that broadcasts.
-        axes: Those that the norm is taken over; default all.
+        t: A tensor of floats, or `IndexedSlices`, whose values are scaled.
+        clip_norm: The largest norm: a positive scalar, or a tensor that broadcasts.
+        axes: The axes of the norm; None: all.
         name: Ignored.
 
     Returns:
-        t * clip_norm / max(norm, clip_norm). The gradient of a norm of 0 is 0.
+        t * clip_norm / max(norm, clip_norm), in the dtype of `t`. The gradient of a norm of 0 is 0.
 
     Example:
         >>> clip_by_norm([3.0, 4.0], 1.0).numpy().round(1)
@@ -153,18 +165,20 @@ def clip_by_norm(t: TensorLike, clip_norm: TensorLike, axes: Any = None,
 
 
 def global_norm(t_list: Iterable[TensorLike | None], name: str | None = None) -> Tensor:
-    """The euclidean norm of all elements of several tensors together.
+    """Compute the Euclidean norm of all elements of several tensors together.
+
+    The squares are summed in float64. The gradient is 0 where the norm is 0.
 
     Args:
-        t_list: Floats, each of any shape, or `IndexedSlices`, whose rows count; None is left out.
+        t_list: A list of tensors of floats, `IndexedSlices` (their values count) and None, which is
+            skipped.
         name: Ignored.
 
     Returns:
-        One number of the dtype of the first tensor (0.0 in float32 for none), added up in float64.
-        Its gradient is 0 where it is 0.
+        A scalar in the dtype of the first tensor; 0.0 in float32 for no tensors.
 
     Raises:
-        TypeError: `t_list` is no list of tensors of floats.
+        TypeError: `t_list` is not a list of tensors of floats.
 
     Example:
         >>> float(global_norm([[3.0], None, [[4.0]]]))
@@ -178,25 +192,25 @@ def clip_by_global_norm(
     t_list: Iterable[TensorLike | None], clip_norm: TensorLike, use_norm: TensorLike | None = None,
     name: str | None = None,
 ) -> tuple[list[Tensor | None], Tensor]:  # fmt: skip
-    """Several tensors, all scaled alike where their global norm is above `clip_norm`.
+    """Scale several tensors alike if their global norm is above `clip_norm`.
 
-    Gradients inside `strategy.run` are parts of a sum: reduce them before (`all_reduce`), as the
-    limit is one for the sum.
+    Inside `strategy.run`, gradients are terms of a sum over the replicas, and the limit applies to
+    the sum. Reduce them first (`all_reduce`).
 
     Args:
-        t_list: Floats, each of any shape, or `IndexedSlices`, whose rows are scaled; None stays
-            None.
-        clip_norm: The largest norm, one positive number.
-        use_norm: The norm, where it is known already; default `global_norm(t_list)`.
+        t_list: A list of tensors of floats, `IndexedSlices` (their values are scaled) and None,
+            which stays None.
+        clip_norm: The largest norm, a positive scalar.
+        use_norm: The norm, if it is known already; default `global_norm(t_list)`.
         name: Ignored.
 
     Returns:
-        The list of t * clip_norm / max(norm, clip_norm), and the norm. A norm that is not finite
-        makes every element NaN, as in TensorFlow.
+        A pair: the list of t * clip_norm / max(norm, clip_norm), and the norm. A norm that is not
+        finite makes every element NaN, as in TensorFlow.
 
     Raises:
-        TypeError: `t_list` is no list of tensors of floats.
-        ValueError: `use_norm` or `clip_norm` is more than one number.
+        TypeError: `t_list` is not a list of tensors of floats.
+        ValueError: `use_norm` or `clip_norm` is not a scalar.
 
     Example:
         >>> clipped, length = clip_by_global_norm([[3.0], None, [[4.0]]], 1.0)

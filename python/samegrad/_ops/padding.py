@@ -20,7 +20,7 @@ _MIRRORS = {"REFLECT": 1, "SYMMETRIC": 0}
 
 
 def _python_number(value: TensorLike) -> float:
-    """The number as Python has it: whole numbers stay exact."""
+    """Return a Python number of a scalar; integers stay exact."""
     if isinstance(value, int | float):
         return value
     number = convert_to_tensor(value)
@@ -32,18 +32,21 @@ def _python_number(value: TensorLike) -> float:
 
 def pad(tensor: TensorLike, paddings: Any, mode: str = "CONSTANT", constant_values: TensorLike = 0,
         name: str | None = None) -> Tensor:  # fmt: skip
-    """The tensor with `paddings[i] = (before, after)` elements more along axis i.
+    """Pad a tensor with `paddings[i] = (before, after)` elements along axis i.
 
     Args:
-        tensor: Elements of any dtype.
-        paddings: Two numbers for each axis.
-        mode: "CONSTANT"; "REFLECT" mirrors the elements at the first and last one, which is not
-            repeated, "SYMMETRIC" repeats it too.
-        constant_values: What is added with "CONSTANT".
+        tensor: A tensor of any dtype.
+        paddings: A pair of integers for each axis.
+        mode: "CONSTANT"; "REFLECT" mirrors at the first and last element without repeating them;
+            "SYMMETRIC" repeats them.
+        constant_values: The scalar to pad with in mode "CONSTANT".
         name: Ignored.
 
+    Returns:
+        A tensor in the dtype of `tensor`, larger by before + after along each axis.
+
     Raises:
-        ValueError: Another mode, or more mirrored elements than the axis has.
+        ValueError: The mode is unknown, or an axis has fewer elements than are mirrored.
 
     Example:
         >>> pad([1.0], [[1, 2]]).numpy()

@@ -2,7 +2,7 @@
 
 Salmon, Moraes, Dror and Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3" (2011). A block of four
 words of 32 bits is a function of a counter of 128 bits and a key of 64. NumPy computes it where the
-state has a value; in a traced step the engine's whole numbers of 64 bits do, with the same words.
+state has a value. In a traced step the engine's 64-bit integers do, with the same words.
 """
 
 from __future__ import annotations

@@ -18,23 +18,22 @@ _TO_OUTPUT = "\1"  # cpp/ops/print.h
 
 def print_(*inputs: Any, output_stream: Any = None, summarize: int = 3, sep: str = " ",
            end: str = "\n", name: str | None = None) -> None:  # fmt: skip
-    """Writes the arguments to the standard error stream, tensors by their values.
+    """Print arguments to the standard error stream, tensors by their values.
 
-    Inside a function that is traced, the values of each step are written when it is over, for
-    each replica with its number in front.
+    In a traced function the values of each step are printed after the step, for each replica with
+    its number in front.
 
     Args:
-        inputs: Tensors, variables, strings, numbers, nested structures of them.
-        output_stream: Where to write, default sys.stderr: a file, or "file://" and a path, to whose
-            end is written; in a traced function sys.stdout or sys.stderr, whatever they are when
-            the step runs.
-        summarize: Elements shown at both ends of an axis; -1 shows all.
-        sep: Between arguments.
-        end: After the last one.
+        inputs: Tensors, variables, strings, numbers, and nested structures of them.
+        output_stream: The stream, default sys.stderr: a file, or "file://" and a path to append to.
+            A traced function takes sys.stdout or sys.stderr, as they are when the step runs.
+        summarize: The number of elements shown at both ends of an axis; -1 shows all.
+        sep: The separator between arguments.
+        end: The string after the last argument.
         name: Ignored.
 
     Raises:
-        ValueError: It is another stream in a traced function, or no stream.
+        ValueError: The stream is not a stream, or not one that a traced function takes.
 
     Example:
         >>> import sys
@@ -68,7 +67,7 @@ def print_(*inputs: Any, output_stream: Any = None, summarize: int = 3, sep: str
 
 
 def is_standard(stream: Any) -> bool:
-    """Whether a stream is one that steps write to: None, standard error or standard output.
+    """Tell whether a traced step can print to the stream: None, standard error or standard output.
 
     Example:
         >>> is_standard(None), is_standard(sys.stdout), is_standard("file://log")
@@ -79,7 +78,7 @@ def is_standard(stream: Any) -> bool:
 
 
 def _mark(stream: Any) -> str:
-    """What the text of a step begins with: where it goes."""
+    """Return the prefix of a step's string that names its stream."""
     if not is_standard(stream):
         raise _no_stream(stream, "sys.stdout or sys.stderr in a traced function")
     return _TO_OUTPUT if stream is not None and stream in (sys.stdout, sys.__stdout__) else ""

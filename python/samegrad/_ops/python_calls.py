@@ -22,23 +22,24 @@ def py_function(
     Tout: Any = None,  # noqa: N803
     name: str | None = None,
 ) -> Any:
-    """func(*inp) with tensors, where everything runs at once; without func, a decorator.
+    """Call func(*inp) with eager tensors; without func, return a decorator.
 
-    In `Dataset.map`, and outside of functions, it is the call itself, and gradients go through it.
-    A `tf.function` with such a call is run by Python, operation by operation.
+    In `Dataset.map` and outside of functions it is the call itself, and gradients flow through it.
+    A `tf.function` that contains such a call runs in Python, op by op.
 
     Args:
-        func: Gets tensors or text; returns a tensor, array, number or text, or a list of them.
-        inp: What it gets.
-        Tout: The dtype of the result, or a list of dtypes; an empty one where there is none.
+        func: A function of tensors or strings that returns a tensor, array, number or string, or a
+            list of them.
+        inp: The list of its arguments.
+        Tout: The dtype of the result, or a list of dtypes; an empty list for no result.
         name: Ignored.
 
     Returns:
-        A tensor, or text; a list of them if Tout is a list.
+        A tensor or string tensor; a list of them if `Tout` is a list.
 
     Raises:
         RuntimeError: Inside `Strategy.run` of a traced step, which runs without Python.
-        TypeError: The result has another dtype, or more or fewer parts than Tout.
+        TypeError: The result has another dtype, or another number of values than `Tout`.
 
     Example:
         >>> import samegrad as tf
@@ -62,23 +63,24 @@ def numpy_function(
     func: Callable[..., Any] | None = None, inp: Sequence[Any] | None = None,
     Tout: Any = None, stateful: bool = True, name: str | None = None,  # noqa: N803
 ) -> Any:  # fmt: skip
-    """func(*inp) with NumPy's arrays, where everything runs at once; without func, a decorator.
+    """Call func(*inp) with NumPy arrays; without func, return a decorator.
 
-    As `py_function`; no gradient goes through it.
+    It is `py_function` with arrays, and without a gradient.
 
     Args:
-        func: Gets arrays; of text, arrays of bytes; returns arrays, numbers or text.
-        inp: What it gets.
-        Tout: The dtype of the result, or a list of dtypes; an empty one where there is none.
+        func: A function of arrays (strings are arrays of bytes) that returns arrays, numbers or
+            strings.
+        inp: The list of its arguments.
+        Tout: The dtype of the result, or a list of dtypes; an empty list for no result.
         stateful: Ignored.
         name: Ignored.
 
     Returns:
-        A tensor, or text; a list of them if Tout is a list.
+        A tensor or string tensor; a list of them if `Tout` is a list.
 
     Raises:
         RuntimeError: Inside `Strategy.run` of a traced step, which runs without Python.
-        TypeError: The result has another dtype, or more or fewer parts than Tout.
+        TypeError: The result has another dtype, or another number of values than `Tout`.
 
     Example:
         >>> import numpy as np

@@ -1,4 +1,4 @@
-"""How often each slice of a tensor is repeated."""
+"""Repeat counts of the slices of a tensor."""
 
 from __future__ import annotations
 

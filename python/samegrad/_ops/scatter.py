@@ -1,4 +1,4 @@
-"""Elements at positions given by several indices: added up, replaced."""
+"""Scattered sums, updates, maxima and minima, at positions given by several indices."""
 
 from __future__ import annotations
 
@@ -15,21 +15,24 @@ _ops = _core.ops
 
 def scatter_nd(indices: TensorLike, updates: TensorLike, shape: Any, bad_indices_policy: str = "",
                name: str | None = None) -> Tensor:  # fmt: skip
-    """Zeros, with the updates added where their indices say.
+    """Scatter updates into a tensor of zeros; updates of equal indices are summed.
 
-    Updates of equal indices are added in one order, which threads do not change; those of examples
-    go down the tree that all sums over examples go.
+    The sum has a fixed order, whatever the number of threads. Updates along the batch axis are
+    summed by the reduction tree of the examples.
 
     Args:
-        indices: Whole numbers of shape [..., k]: k indices into the first k axes.
+        indices: Integers of shape [..., k]: k indices into the first k axes.
         updates: Numbers of shape [..., *shape[k:]].
-        shape: Of the result.
-        bad_indices_policy: "ERROR", or empty, which means it.
+        shape: The shape of the result.
+        bad_indices_policy: "ERROR" or "", which means the same.
         name: Ignored.
+
+    Returns:
+        A tensor of the shape `shape`, in the dtype of `updates`.
 
     Raises:
         ValueError: The shapes do not fit.
-        InvalidArgumentError: An index outside its axis.
+        InvalidArgumentError: An index is outside of its axis.
 
     Example:
         >>> scatter_nd([[1], [3], [1]], [1.0, 2.0, 3.0], [4]).numpy()
@@ -44,18 +47,21 @@ def scatter_nd(indices: TensorLike, updates: TensorLike, shape: Any, bad_indices
 def tensor_scatter_nd_add(tensor: TensorLike, indices: TensorLike, updates: TensorLike,
                           bad_indices_policy: str = "",
                           name: str | None = None) -> Tensor:  # fmt: skip
-    """The tensor, with the updates added where their indices say.
+    """Add updates to a tensor at indices; updates of equal indices are summed.
 
     Args:
-        tensor: Numbers.
-        indices: Whole numbers of shape [..., k]: k indices into the first k axes of the tensor.
-        updates: Numbers of shape [..., *tensor.shape[k:]].
-        bad_indices_policy: "ERROR", or empty, which means it.
+        tensor: A tensor of numbers.
+        indices: Integers of shape [..., k]: k indices into the first k axes of the tensor.
+        updates: Numbers of shape [..., *tensor.shape[k:]], in the dtype of the tensor.
+        bad_indices_policy: "ERROR" or "", which means the same.
         name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `tensor`.
 
     Raises:
         ValueError: The shapes do not fit.
-        InvalidArgumentError: An index outside its axis.
+        InvalidArgumentError: An index is outside of its axis.
 
     Example:
         >>> tensor_scatter_nd_add([1.0, 2.0], [[1], [1]], [10.0, 20.0]).numpy()
@@ -69,18 +75,21 @@ def tensor_scatter_nd_add(tensor: TensorLike, indices: TensorLike, updates: Tens
 def tensor_scatter_nd_sub(tensor: TensorLike, indices: TensorLike, updates: TensorLike,
                           bad_indices_policy: str = "",
                           name: str | None = None) -> Tensor:  # fmt: skip
-    """The tensor, with the updates subtracted where their indices say.
+    """Subtract updates from a tensor at indices; updates of equal indices are summed.
 
     Args:
-        tensor: Numbers.
-        indices: Whole numbers of shape [..., k]: k indices into the first k axes of the tensor.
-        updates: Numbers of shape [..., *tensor.shape[k:]].
-        bad_indices_policy: "ERROR", or empty, which means it.
+        tensor: A tensor of numbers.
+        indices: Integers of shape [..., k]: k indices into the first k axes of the tensor.
+        updates: Numbers of shape [..., *tensor.shape[k:]], in the dtype of the tensor.
+        bad_indices_policy: "ERROR" or "", which means the same.
         name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `tensor`.
 
     Raises:
         ValueError: The shapes do not fit.
-        InvalidArgumentError: An index outside its axis.
+        InvalidArgumentError: An index is outside of its axis.
 
     Example:
         >>> tensor_scatter_nd_sub([1.0, 2.0], [[1], [1]], [10.0, 20.0]).numpy()
@@ -93,19 +102,22 @@ def tensor_scatter_nd_sub(tensor: TensorLike, indices: TensorLike, updates: Tens
 
 def tensor_scatter_nd_update(tensor: TensorLike, indices: TensorLike, updates: TensorLike,
                              name: str | None = None) -> Tensor:  # fmt: skip
-    """The tensor, with the updates in place of its elements where their indices say.
+    """Replace elements of a tensor at indices.
 
-    Of updates with equal indices the last one stays, and gradients flow to it alone.
+    Of updates with equal indices the last one wins, and gradients flow to it alone.
 
     Args:
-        tensor: Elements of any dtype.
-        indices: Whole numbers of shape [..., k]: k indices into the first k axes of the tensor.
-        updates: Elements of shape [..., *tensor.shape[k:]].
+        tensor: A tensor of any dtype.
+        indices: Integers of shape [..., k]: k indices into the first k axes of the tensor.
+        updates: Values of shape [..., *tensor.shape[k:]], in the dtype of the tensor.
         name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `tensor`.
 
     Raises:
         ValueError: The shapes do not fit.
-        InvalidArgumentError: An index outside its axis.
+        InvalidArgumentError: An index is outside of its axis.
 
     Example:
         >>> tensor_scatter_nd_update([1.0, 2.0, 3.0], [[2], [0], [2]], [7.0, 8.0, 9.0]).numpy()
@@ -124,18 +136,21 @@ def tensor_scatter_nd_update(tensor: TensorLike, indices: TensorLike, updates: T
 def tensor_scatter_nd_max(tensor: TensorLike, indices: TensorLike, updates: TensorLike,
                           bad_indices_policy: str = "",
                           name: str | None = None) -> Tensor:  # fmt: skip
-    """The tensor, or the largest of its element and the updates where their indices say.
+    """Take the maximum of a tensor and updates at indices.
 
     Args:
-        tensor: Numbers.
-        indices: Whole numbers of shape [..., k]: k indices into the first k axes of the tensor.
-        updates: Numbers of shape [..., *tensor.shape[k:]].
-        bad_indices_policy: "ERROR", or empty, which means it.
+        tensor: A tensor of numbers.
+        indices: Integers of shape [..., k]: k indices into the first k axes of the tensor.
+        updates: Numbers of shape [..., *tensor.shape[k:]], in the dtype of the tensor.
+        bad_indices_policy: "ERROR" or "", which means the same.
         name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `tensor`.
 
     Raises:
         ValueError: The shapes do not fit.
-        InvalidArgumentError: An index outside its axis.
+        InvalidArgumentError: An index is outside of its axis.
 
     Example:
         >>> tensor_scatter_nd_max([1.0, 2.0], [[1], [1]], [0.0, 5.0]).numpy()
@@ -149,18 +164,21 @@ def tensor_scatter_nd_max(tensor: TensorLike, indices: TensorLike, updates: Tens
 def tensor_scatter_nd_min(tensor: TensorLike, indices: TensorLike, updates: TensorLike,
                           bad_indices_policy: str = "",
                           name: str | None = None) -> Tensor:  # fmt: skip
-    """The tensor, or the smallest of its element and the updates where their indices say.
+    """Take the minimum of a tensor and updates at indices.
 
     Args:
-        tensor: Numbers.
-        indices: Whole numbers of shape [..., k]: k indices into the first k axes of the tensor.
-        updates: Numbers of shape [..., *tensor.shape[k:]].
-        bad_indices_policy: "ERROR", or empty, which means it.
+        tensor: A tensor of numbers.
+        indices: Integers of shape [..., k]: k indices into the first k axes of the tensor.
+        updates: Numbers of shape [..., *tensor.shape[k:]], in the dtype of the tensor.
+        bad_indices_policy: "ERROR" or "", which means the same.
         name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `tensor`.
 
     Raises:
         ValueError: The shapes do not fit.
-        InvalidArgumentError: An index outside its axis.
+        InvalidArgumentError: An index is outside of its axis.
 
     Example:
         >>> tensor_scatter_nd_min([1.0, 2.0], [[1], [1]], [0.0, 5.0]).numpy()

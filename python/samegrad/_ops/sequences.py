@@ -36,21 +36,21 @@ class UniqueWithCounts(NamedTuple):
 def sequence_mask(
     lengths: TensorLike, maxlen: Any = None, dtype: DTypeLike = "bool", name: str | None = None
 ) -> Tensor:
-    """Whether a place lies within its row: mask[..., j] is j < lengths[...].
+    """Create masks of sequences: mask[..., j] is j < lengths[...].
 
     Args:
-        lengths: Whole numbers of any shape.
+        lengths: Integers of any shape.
         maxlen: The size of the new last axis; default the largest length, which only eager code
             knows.
-        dtype: Of the result.
+        dtype: The dtype of the result.
         name: Ignored.
 
     Returns:
-        Shape lengths.shape + [maxlen].
+        A tensor of shape [*lengths.shape, maxlen].
 
     Raises:
-        TypeError: The lengths are no whole numbers, or maxlen is missing in a traced function.
-        ValueError: maxlen is negative.
+        TypeError: The lengths are not integers, or maxlen is missing in a traced function.
+        ValueError: `maxlen` is negative.
 
     Example:
         >>> sequence_mask([1, 3], 4, "int32").numpy()
@@ -81,21 +81,22 @@ def reverse_sequence(
     input: TensorLike, seq_lengths: TensorLike, seq_axis: int | None = None,
     batch_axis: int | None = None, name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """Each row reversed as far as it goes: its first seq_lengths[i] elements; the rest stays.
+    """Reverse the first seq_lengths[i] elements of each sequence, and keep the rest.
 
     Args:
-        input: Elements of any dtype.
-        seq_lengths: One whole number for each row, of int32 or int64.
-        seq_axis: The axis along which rows are reversed.
-        batch_axis: The axis of the rows; default 0.
+        input: A tensor of any dtype.
+        seq_lengths: The length of each sequence, int32 or int64 [batch].
+        seq_axis: The axis to reverse.
+        batch_axis: The axis of the sequences; default 0.
         name: Ignored.
 
     Returns:
-        The input's shape and dtype.
+        A tensor of the shape and dtype of `input`.
 
     Raises:
-        TypeError: The lengths are no whole numbers.
-        ValueError: The axes are equal or missing, or the lengths are not one per row.
+        TypeError: The lengths are not integers.
+        ValueError: The axes are equal or missing, or the lengths do not have one number per
+            sequence.
         InvalidArgumentError: A length is negative or larger than the axis.
 
     Example:
@@ -120,7 +121,7 @@ def reverse_sequence(
     moved = _ops.transpose(x, perm=order)
     places = _ops.cast(range_(moved.shape[1]), dtype=lengths._dtype)
     ends = _ops.expand_dims(lengths, axes=[1])
-    # A length that is none asks for a place that is none.
+    # A length out of range asks for an index out of range.
     turned = _ops.select(_ops.less(places, ends), ends - 1 - places, places)
     turned = _ops.select(_ops.less(ends, ends * 0), ends + places * 0, turned)
     back = [order.index(axis) for axis in range(x._rank)]
@@ -128,19 +129,20 @@ def reverse_sequence(
 
 
 def roll(input: TensorLike, shift: Any, axis: Any, name: str | None = None) -> Tensor:
-    """The elements moved along axes; those that leave at the end come in at the beginning.
+    """Shift the elements along axes, cyclically.
 
     Args:
-        input: Elements of any dtype.
-        shift: By how many places, one whole number per axis; negative towards the beginning.
-        axis: One axis or several, in which each may come more than once.
+        input: A tensor of any dtype.
+        shift: The number of positions for each axis, an integer or a list; negative shifts move
+            towards the start.
+        axis: One axis or a list; an axis may occur more than once.
         name: Ignored.
 
     Returns:
-        The input's shape and dtype.
+        A tensor of the shape and dtype of `input`.
 
     Raises:
-        ValueError: There is no such axis, or shifts and axes are not as many.
+        ValueError: There is no such axis, or the numbers of shifts and axes differ.
 
     Example:
         >>> roll([1, 2, 3, 4], 1, 0).numpy(), roll([[1, 2], [3, 4]], [1, -1], [0, 1]).numpy()
@@ -178,20 +180,20 @@ def _rolled(x: Tensor, step: Any, axis: int) -> Tensor:
 
 
 def unique(x: TensorLike, out_idx: DTypeLike = "int32", name: str | None = None) -> Unique:
-    """The distinct elements of a vector in the order in which they come first.
+    """Find the distinct elements of a vector, in the order of their first occurrence.
 
-    Only eager code has it: how many there are depends on the values.
+    It needs values, so it runs in eager code only.
 
     Args:
-        x: A vector.
-        out_idx: Dtype of the places.
+        x: A vector of any dtype.
+        out_idx: The dtype of the indices.
         name: Ignored.
 
     Returns:
-        A pair: `y`, the distinct elements; `idx`, for each element of x its place in y.
+        A named tuple: `y`, the distinct elements; `idx`, the index in y of each element of x.
 
     Raises:
-        ValueError: x is no vector.
+        ValueError: x is not a vector.
         TypeError: In a traced function.
 
     Example:
@@ -205,18 +207,19 @@ def unique(x: TensorLike, out_idx: DTypeLike = "int32", name: str | None = None)
 def unique_with_counts(
     x: TensorLike, out_idx: DTypeLike = "int32", name: str | None = None
 ) -> UniqueWithCounts:
-    """As `unique`, and how often each distinct element is there.
+    """Find the distinct elements of a vector, and count each of them; see `unique`.
 
     Args:
-        x: A vector.
-        out_idx: Dtype of places and counts.
+        x: A vector of any dtype.
+        out_idx: The dtype of the indices and the counts.
         name: Ignored.
 
     Returns:
-        `y` and `idx` of `unique`, and `count`, for each element of y.
+        A named tuple: `y` and `idx` of `unique`, and `count`, the number of occurrences of each
+        element of y.
 
     Raises:
-        ValueError: x is no vector.
+        ValueError: x is not a vector.
         TypeError: In a traced function.
 
     Example:

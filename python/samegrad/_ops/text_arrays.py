@@ -1,6 +1,7 @@
-"""What moves, picks and compares elements, of text too: arrays of bytes, which NumPy moves.
+"""Functions that move, select and compare elements, for string tensors as well.
 
-Numbers go to the functions of the same names in `arrays`, `gather` and `sequences`.
+Strings are arrays of bytes that NumPy moves. Numbers go to the functions of the same names in
+`arrays`, `gather` and `sequences`.
 """
 
 from __future__ import annotations

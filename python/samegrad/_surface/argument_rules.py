@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from samegrad._base.dtypes import as_dtype
+from samegrad._base.dtypes import NAMES, as_dtype
+from samegrad._base.shown import did_you_mean
 
 _MIN, _MAX = -(2**63), 2**63 - 1
 _MAX_AXES = 1 << 10  # more than any array has
@@ -169,6 +170,8 @@ _SHAPE: Rule = (_is_shape, "a tuple of sizes, which are whole and not negative",
 _PAIRS: Rule = (_are_pairs, "pairs of a gradient and a variable", "zip the two lists")
 _AXES: Rule = (lambda v: v is None or _are_whole(v), "whole numbers", "pass an int or several")
 
+_DTYPE: Rule = (_is_dtype, "a dtype such as 'float32'", "see samegrad.as_dtype")
+
 # By what a parameter is annotated as.
 _BY_ANNOTATION: dict[str, Rule] = {
     "None": (lambda value: value is None, "None", "leave it out"),
@@ -180,7 +183,7 @@ _BY_ANNOTATION: dict[str, Rule] = {
     "str | os.PathLike[str]": _PATH,
     "TensorLike": _NUMBERS,
     "npt.ArrayLike": _NUMBERS,
-    "DTypeLike": (_is_dtype, "a dtype such as 'float32'", "see samegrad.as_dtype"),
+    "DTypeLike": _DTYPE,
     "dict[str, Any]": _CONFIG,
     "Mapping[str, Any]": _CONFIG,
     "Mapping": _MAPPING,
@@ -204,7 +207,7 @@ _BY_NAME: dict[str, Rule] = {
     "depth": _WHOLE, "value_destination_pairs": _PAIRS, "branch_fns": _SEQUENCE,
     "tape": (lambda v: hasattr(v, "gradient"), "a GradientTape", "use the one of the loss"),
     "output_stream": (lambda v: hasattr(v, "write"), "a stream", "pass sys.stdout"),
-    "dtype": (_is_dtype, "a dtype such as 'float32'", "see samegrad.as_dtype"),
+    "dtype": _DTYPE,
     "start": _NUMBER, "limit": _NUMBER, "delta": _NUMBER,
     "devices": _LISTED, "pred_fn_pairs": _SEQUENCE, "variables": _SEQUENCE,
     "weights": _SEQUENCE, "args": _ARGUMENTS,
@@ -276,12 +279,12 @@ def _rules(parameter: inspect.Parameter, names: Mapping[str, Any]) -> list[Rule]
 def broken_rule(
     function: Callable[..., Any], arguments: Mapping[str, Any]
 ) -> tuple[str, Any, str] | None:
-    """The first argument that is not what its parameter takes: rule, value and remedy.
+    """The first argument that is not what its parameter takes: rule, value and last sentence.
 
     Example:
         >>> def f(axis: int) -> None: ...
         >>> broken_rule(f, {"axis": "x"})
-        ('axis must be a whole number of 64 bits', 'x', 'pass an int')
+        ('axis must be a whole number of 64 bits', 'x', 'pass an int.')
     """
     signature = inspect.signature(function)
     names = getattr(inspect.unwrap(function), "__globals__", {})
@@ -296,7 +299,8 @@ def broken_rule(
         for one in value if several else (value,):
             if not any(_fits(rule, one) for rule in rules):
                 wanted = " or ".join(words for _, words, _ in rules)
-                return f"{name} must be {wanted}", one, rules[0][2]
+                near = did_you_mean(one, NAMES) if _DTYPE in rules and type(one) is str else ""
+                return f"{name} must be {wanted}", one, near or f"{rules[0][2]}."
     return None
 
 

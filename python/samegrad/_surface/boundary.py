@@ -20,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from samegrad._base.shown import shown
+from samegrad._base.shown import did_you_mean, shown
+from samegrad._base.tracebacks import is_traceback_filtering_enabled, raising
 from samegrad._base.user_files import PACKAGE, is_user_file
 from samegrad._surface.argument_rules import broken_rule
 
@@ -63,6 +64,8 @@ _SPECIAL = frozenset({
     "__float__", "__int__", "__bool__", "__index__", "__format__", "__array__", "__dlpack__",
     "__enter__", "__exit__",
 })  # fmt: skip
+# Of these, those whose arguments have names.
+_NAMED_ARGUMENTS = (".__init__", ".__new__", ".__call__")
 # What an error of the inside is called outside; others keep their class.
 _KINDS: tuple[tuple[type[Exception], type[Exception]], ...] = (
     (MemoryError, MemoryError),
@@ -91,16 +94,23 @@ def _is_the_programs(error: BaseException) -> bool:
     return False
 
 
-def _refusal(
+def _seen(
     name: str, function: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any],
     error: Exception,
-) -> Exception | None:  # fmt: skip
-    """The error that the program sees instead, or None where it is to see this one."""
+) -> Exception:  # fmt: skip
+    """Return the error that the program sees: this one, or one in terms of its call."""
     caller = sys._getframe(2)
     if caller.f_code.co_filename.startswith(PACKAGE) or _is_the_programs(error):
-        return None
-    refusal = _reworded(name, function, (args, options), error, caller)
-    return _of_operands(function, refusal or error) or refusal
+        return error
+    reworded = _reworded(name, function, (args, options), error, caller)
+    made = _of_operands(function, reworded or error) or reworded
+    if made is None:
+        return error
+    for note in getattr(error, "__notes__", ()):
+        made.add_note(note)
+    # It says all that the first one says.
+    made.__cause__ = error.__cause__ if is_traceback_filtering_enabled() else error
+    return made
 
 
 def _reworded(
@@ -167,7 +177,11 @@ def _explained(
     try:
         inspect.signature(function).bind(*args, **options)
     except TypeError as mismatch:
-        return TypeError(f"[{who}] {mismatch}: got {given}; the call is {_call(who, function)}.")
+        parameters = inspect.signature(function).parameters
+        unknown = next((name for name in options if name not in parameters), "")
+        near = did_you_mean(unknown, parameters)
+        the_call = f"{near} The call is" if near else "the call is"
+        return TypeError(f"[{who}] {mismatch}: got {given}; {the_call} {_call(who, function)}.")
     if isinstance(error, MemoryError) or _TOO_BIG.search(text):
         return MemoryError(
             f"[{who}] there is no memory for the result: got {given}; use smaller sizes."
@@ -204,7 +218,7 @@ def _broken(
         found = broken_rule(function, inspect.signature(function).bind(*args, **options).arguments)
     except TypeError:
         return None
-    return found and f"{found[0]}: got {shown(found[1])}; {found[2]}."
+    return found and f"{found[0]}: got {shown(found[1])}; {found[2]}"
 
 
 def _check_large(
@@ -278,7 +292,7 @@ def _has_one(kinds: tuple[type, ...], value: Any, depth: int) -> bool:
 
 
 def _guarded(name: str, function: Callable[..., Any], path: str = "") -> Callable[..., Any]:
-    refusal_of = functools.partial(_refusal, name, function)
+    seen = functools.partial(_seen, name, function)
     array = np.ndarray
     check_large = functools.partial(_check_large, name, function)
 
@@ -290,31 +304,27 @@ def _guarded(name: str, function: Callable[..., Any], path: str = "") -> Callabl
         except Exception as error:
             rule = _rule_of_ragged(path, function, args, options, error)
             if rule is None:
-                if (refusal := refusal_of(args, options, error)) is None:
-                    raise
-                raise refusal from error
+                with raising:
+                    raise seen(args, options, error)  # noqa: B904  # its cause is set
         try:
             return rule(*args, **options)
         except Exception as error:
-            if (refusal := refusal_of(args, options, error)) is None:
-                raise
-            raise refusal from error
+            with raising:
+                raise seen(args, options, error)  # noqa: B904  # its cause is set
 
     def unary(self: Any) -> Any:
         try:
             return function(self)
         except Exception as error:
-            if (refusal := refusal_of((self,), {}, error)) is None:
-                raise
-            raise refusal from error
+            with raising:
+                raise seen((self,), {}, error)  # noqa: B904  # its cause is set
 
     def binary(self: Any, other: Any) -> Any:
         try:
             return function(self, other)
         except Exception as error:
-            if (refusal := refusal_of((self, other), {}, error)) is None:
-                raise
-            raise refusal from error
+            with raising:
+                raise seen((self, other), {}, error)  # noqa: B904  # its cause is set
 
     forms: dict[int, Callable[..., Any]] = {1: unary, 2: binary}
     form = forms.get(_arity(name, function), call)
@@ -327,7 +337,7 @@ def _arity(name: str, function: Any) -> int:
     """How many operands an operator has, self included; 0 for other functions."""
     code = function.__code__
     free = code.co_kwonlyargcount or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
-    if not name.startswith(".__") or function.__defaults__ or free:
+    if not name.startswith(".__") or name in _NAMED_ARGUMENTS or function.__defaults__ or free:
         return 0
     return int(code.co_argcount)
 
@@ -372,12 +382,14 @@ def guarded(module: str, name: str, thing: Any) -> Any:
         return thing
     if isinstance(thing, type):
         _guard_class(thing)
+    elif isinstance(thing, types.MethodType) and isinstance(thing.__self__, type):
+        _guard_class(thing.__self__)
+        return getattr(thing.__self__, thing.__name__)
     elif isinstance(thing, types.FunctionType) and not hasattr(thing, _WRAPPED):
         if hasattr(thing, _OUTSIDE):  # under another name
             return getattr(thing, _OUTSIDE)
         place = module.removesuffix("._api")
-        called = name if thing.__name__.endswith("_") else thing.__name__
-        made: Any = _guarded(called, thing, f"{place}.{name}".removeprefix("samegrad."))
+        made: Any = _guarded(name, thing, f"{place}.{name}".removeprefix("samegrad."))
         made.__module__ = place  # where it is found, by pickle too
         made.__name__ = made.__qualname__ = name
         setattr(thing, _OUTSIDE, made)
@@ -397,11 +409,13 @@ def inside(function: Any) -> Any:
 
 
 def guard(module: str) -> None:
-    """Makes a module's public functions and classes refuse in samegrad's own words.
+    """Wrap a module's public functions and classes, and list `__all__` as its `dir`.
 
     The last line of a public module, once all names are there.
     """
     space = vars(sys.modules[module])
-    for name in space.get("__all__") or [n for n in space if not n.startswith("_")]:
+    names: list[str] = space["__all__"]
+    for name in names:
         if name in space:
             space[name] = guarded(module, name, space[name])
+    space["__dir__"] = lambda: sorted(names)

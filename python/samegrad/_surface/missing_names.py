@@ -6,7 +6,6 @@ Dotted names are those of TensorFlow without its own: "keras.layers.Dense" stand
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import importlib.util
 import sys
@@ -14,6 +13,7 @@ import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from samegrad._base.shown import did_you_mean
 from samegrad._surface.boundary import guarded
 
 NAMESPACES = (
@@ -270,9 +270,9 @@ def explain(path: str) -> str:
     elsewhere = None if known else place_of(name)
     if known or elsewhere:
         return known or f"it is {elsewhere}"
-    near = difflib.get_close_matches(rest[0], names_of(parent), n=1) if rest else ()
+    near = did_you_mean(rest[0], names_of(parent)) if rest else ""
     if near:
-        return f"did you mean {near[0]!r}?"
+        return near
     place = ".".join(path.split(".")[: -len(rest)]).replace("()", "")
     return PARTS.get(place) or f"see dir({'.'.join(['samegrad', place]).rstrip('.')})"
 
@@ -307,14 +307,15 @@ def getattr_of(module: str, later: Mapping[str, str] | None = None) -> Callable[
     """
 
     def missing(name: str) -> Any:
+        if has_submodule(module, name):
+            return importlib.import_module(f"{module}.{name}")
         if later and name in later:
             value = guarded(module, name, getattr(importlib.import_module(later[name]), name))
             setattr(sys.modules[module], name, value)
             return value
-        if has_submodule(module, name):
-            return importlib.import_module(f"{module}.{name}")
         if name.startswith("__"):  # asked by Python itself
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        raise AttributeError(message(module, name))
+        # Without a name, a traceback adds no second "Did you mean".
+        raise AttributeError(message(module, name), name=None, obj=sys.modules[module])
 
     return missing

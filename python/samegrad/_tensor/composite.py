@@ -33,6 +33,11 @@ class Composite:
         return self.shape
 
     @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self._rank
+
+    @property
     def _shape(self) -> tuple[Any, ...]:
         return tuple(self.shape)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from samegrad import _core
 from samegrad._base.dtypes import DTypeLike
 from samegrad._base.shown import shown
+from samegrad._tensor.composite import Composite
 from samegrad._tensor.conversion import Tensor, TensorLike, convert_to_tensor
 
 # The attribute of a softmax that holds the logits behind it.
@@ -19,7 +20,7 @@ def as_examples(value: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
     arrays then gives the bits of training with a dataset, in a traced function as outside.
 
     Args:
-        value: Number, list, array, variable or tensor of any shape.
+        value: Number, list, array, variable or tensor of any shape; a ragged one stays as it is.
         dtype: What `convert_to_tensor` is to make of it.
 
     Returns:
@@ -29,6 +30,8 @@ def as_examples(value: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
         >>> as_examples([[1.0], [2.0]])._example_axis
         (0, 1)
     """
+    if isinstance(value, Composite):
+        return value  # type: ignore[return-value]
     tensor = convert_to_tensor(value, dtype)
     if not tensor._rank or tensor._example_axis is not None:
         return tensor
@@ -51,13 +54,15 @@ def static_shape(tensor: Tensor) -> tuple[int | None, ...]:
     return tuple(None if i == axis else size for i, size in enumerate(tensor._shape))
 
 
-def examples_axis(tensor: Tensor) -> int | None:
-    """The axis along which the examples lie, or None.
+def examples_axis(tensor: Tensor | Composite) -> int | None:
+    """The axis along which the examples lie, or None; a ragged tensor has none.
 
     Example:
         >>> examples_axis(as_examples([1.0])), examples_axis(convert_to_tensor([1.0]))
         (0, None)
     """
+    if isinstance(tensor, Composite):
+        return None
     if not isinstance(tensor, Tensor):
         raise TypeError(
             f"[tensor] one tensor is needed: got {type(tensor).__name__} {shown(tensor)}; give the "

@@ -2,17 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, NoReturn
 
 from samegrad import _core
 from samegrad._base.shown import shown
 from samegrad._base.tree import map_structure
 from samegrad._context import state as _context
 from samegrad._core import Tensor
+from samegrad._tensor.display import per_replica_html, per_replica_text
+
+_REMEDY = (
+    "reduce them with strategy.reduce('SUM', value, axis=None), read them with "
+    "strategy.experimental_local_results(value), or compute with them inside strategy.run"
+)
+# Operators, by what a message calls them.
+_OPERATORS = {
+    **{name: f"{name}()" for name in ("float", "int", "complex", "bool", "abs", "len", "round",
+                                      "divmod")},
+    "add": "+", "sub": "-", "mul": "*", "matmul": "@", "truediv": "/", "floordiv": "//",
+    "mod": "%", "pow": "**", "and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>",
+    "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "neg": "-", "pos": "+", "invert": "~",
+    "getitem": "an index", "setitem": "an index", "index": "an index", "array": "NumPy",
+}  # fmt: skip
 
 
-class PerReplica:
+class _NoTensor:
+    """Operators that raise: the replicas' values are not one tensor."""
+
+    __slots__ = ()
+    __array_ufunc__ = None  # NumPy leaves operators to this class
+
+    def _described(self) -> str:
+        return "a value per replica"
+
+    def _as_tensor(self) -> Any:
+        raise ValueError(f"[PerReplica] a tensor is needed: got {self._described()}; {_REMEDY}.")
+
+    def _refuse(self, operation: str) -> NoReturn:
+        raise TypeError(
+            f"[PerReplica] {operation} needs one value: got {self._described()}; {_REMEDY}."
+        )
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("_") or not hasattr(Tensor, name):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        raise AttributeError(
+            f"[PerReplica] {name} is an attribute of one tensor: got {self._described()}; "
+            f"{_REMEDY}."
+        )
+
+    def __format__(self, spec: str) -> str:
+        return self._refuse("a format") if spec else str(self)
+
+
+def _install_operators() -> None:
+    """Give `_NoTensor` Python's operators."""
+
+    def refusing(operation: str) -> Callable[..., NoReturn]:
+        return lambda self, *_, **__: self._refuse(operation)
+
+    for name, operation in _OPERATORS.items():
+        for prefix in ("", "r", "i"):
+            method = f"__{prefix}{name}__"
+            if not prefix or hasattr(int, f"__r{name}__") or name == "matmul":
+                setattr(_NoTensor, method, refusing(operation))
+
+
+_install_operators()
+
+
+class PerReplica(_NoTensor):
     """One value per replica, each with its own number of rows.
 
     In a job of several processes, each has the parts of its replicas; of the others it knows the
@@ -23,68 +83,60 @@ class PerReplica:
     """
 
     _is_per_replica = True
-    __slots__ = ("_parts", "share", "total")
+    __slots__ = ("_of_mean", "_parts", "_total")
     # Whether other processes may have some of the parts.
-    spread: ClassVar[bool] = False
+    _spread: ClassVar[bool] = False
 
-    def __init__(self, values: Any, share: bool = False, total: Tensor | None = None) -> None:
+    def __init__(self, values: Any, of_mean: bool = False, total: Tensor | None = None) -> None:
         # A tuple, or rows of one batch (`_core.RowParts`), which become tensors when somebody
         # looks at them: the engine's steps take them as they are.
         self._parts = values if isinstance(values, _core.RowParts) else tuple(values)
-        self.share = share  # each is a replica's share of the mean over the global batch
+        self._of_mean = of_mean  # each is a replica's share of the mean over the global batch
         # Over the replicas, where adding up the parts rounds otherwise than one device does.
-        self.total = total
+        self._total = total
 
     @property
     def values(self) -> tuple[Any, ...]:
         """The components of this process's replicas, in their order."""
-        parts = self.all_parts
-        return _core.own_parts(parts) if self.spread else parts
+        parts = self._all_parts
+        return _core.own_parts(parts) if self._spread else parts
 
     @property
-    def all_parts(self) -> tuple[Any, ...]:
+    def _all_parts(self) -> tuple[Any, ...]:
         """The components of all replicas; those of other processes have no more than a shape."""
         if not isinstance(self._parts, tuple):
             self._parts = self._parts.tensors()
         return self._parts
 
-    def _as_tensor(self) -> Any:
-        raise ValueError(
-            f"[PerReplica] this is {len(self._parts)} values, one per replica, not a tensor: pass "
-            "it to strategy.run, or use strategy.reduce(...) or "
-            "strategy.experimental_local_results(...)."
-        )
+    def _described(self) -> str:
+        return f"{len(self._parts)} values, one per replica"
 
     def __repr__(self) -> str:
-        parts = "\n".join(f"  {i}: {value!r}" for i, value in enumerate(self.values))
-        return f"PerReplica:{{\n{parts}\n}}"
+        return per_replica_text(self.values)
+
+    def _repr_html_(self) -> str:
+        return per_replica_html(self.values)
 
 
 class TracedValue:
     """Inside a traced function: one symbolic tensor that stands for all replicas' values."""
 
-    __slots__ = ("own_sizes", "processes", "share", "tensor", "tensor_replicas", "total_at")
+    __slots__ = ("_of_mean", "own_sizes", "processes", "tensor", "tensor_replicas", "total_at")
 
     def __init__(self, tensor: Any) -> None:
         self.tensor = tensor
         self.tensor_replicas = 0  # of the trace, once it leaves it
         self.processes: list[int] = []  # over which they are spread
-        self.share = False  # of the mean over the global batch, as far as the trace shows
+        self._of_mean = False  # of the mean over the global batch, as far as the trace shows
         self.own_sizes = False  # traces for other numbers of examples may give it others
-        self.total_at: int | None = None  # which output of the program is `PerReplica.total`
+        self.total_at: int | None = None  # which output of the program is `PerReplica._total`
 
 
-class TracedPerReplica(TracedValue):
+class TracedPerReplica(TracedValue, _NoTensor):
     """What `Strategy.run` gives and takes in a traced function."""
 
     _is_per_replica = True
     __slots__ = ()
-
-    def _as_tensor(self) -> Any:
-        raise ValueError(
-            "[PerReplica] this value differs between replicas: pass it to strategy.run or "
-            "strategy.reduce."
-        )
 
     def __repr__(self) -> str:
         text = repr(self.tensor)
@@ -135,7 +187,7 @@ def local_results(value: Any, replicas: Iterable[int]) -> tuple[Any, ...]:
         def part(leaf: Any) -> Any:
             if isinstance(leaf, TracedPerReplica):
                 return TracedPart(leaf.tensor, replica)
-            return leaf.all_parts[replica] if isinstance(leaf, PerReplica) else leaf
+            return leaf._all_parts[replica] if isinstance(leaf, PerReplica) else leaf
 
         return map_structure(part, value)
 

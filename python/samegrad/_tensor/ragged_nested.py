@@ -9,13 +9,17 @@ import numpy as np
 
 from samegrad._base.shown import shown
 from samegrad._tensor.composite import Composite
-from samegrad._tensor.conversion import convert_to_tensor
+from samegrad._tensor.conversion import Tensor, convert_to_tensor
 from samegrad._tensor.sizes import whole
 from samegrad._tensor.text import Text, is_text
 
 
 class OfDivisions(Composite):
-    """What `RaggedTensor` is made by where there may be several axes of different sizes."""
+    """Constructors of `RaggedTensor` for one or several ragged axes.
+
+    Attributes:
+        ragged_rank: The number of ragged axes.
+    """
 
     _uniform: int | None = None  # the length of all rows
     _ends: Any
@@ -24,6 +28,22 @@ class OfDivisions(Composite):
     from_row_splits: Callable[..., Any]
     from_row_lengths: Callable[..., Any]
     from_value_rowids: Callable[..., Any]
+    _like: Callable[..., Any]
+
+    def _as_stacked(self) -> Tensor:
+        """Return the values: branches and loops carry them, and the row lengths are constants."""
+        tensor: Tensor = self.flat_values
+        return tensor
+
+    def _learns(self, form: object) -> bool:
+        return False
+
+    def _holding(self, tensor: Tensor) -> Any:
+        return self._like(tensor)
+
+    def _fits(self, other: object) -> bool:
+        """Return whether another ragged tensor has the same row lengths."""
+        return isinstance(other, OfDivisions) and np.array_equal(self._ends, other._ends)
 
     @classmethod
     def from_uniform_row_length(

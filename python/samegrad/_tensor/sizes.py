@@ -65,6 +65,8 @@ def whole(value: Any, rule: str = "a size is a whole number", remedy: str = "pas
     except TypeError as error:
         if is_tensor(value) and str(error).startswith("["):
             raise
+        if value is None:
+            remedy = "a ragged axis has no size: take to_tensor() or bounding_shape()"
         raise TypeError(
             f"[shape] {rule}: got {type(value).__name__} {shown(value)}; {remedy}."
         ) from error

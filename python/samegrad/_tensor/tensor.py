@@ -29,16 +29,22 @@ from samegrad._tensor.conversion import (
     pair,
 )
 from samegrad._tensor.dim import Dim, code_of, dim_of, dims_of, with_dims
+from samegrad._tensor.display import tensor_html
 from samegrad._tensor.indexing import get_item
 from samegrad._tensor.per_replica import PerReplica
+from samegrad._tensor.ragged_nested import OfDivisions
 from samegrad._tensor.shape import TensorShape, as_shape
 
 _ops = _core.ops
 
 
-def _operator(name: str, swapped: bool = False) -> Callable[[Any, Any], Any]:
-    operation = getattr(_ops, name)
+def _has_operators(other: Any) -> bool:
+    """Return whether the operators of an operand compute with tensors."""
+    return getattr(other, "_is_per_replica", False) or isinstance(other, OfDivisions)
 
+
+def _operator(name: str, swapped: bool = False) -> Callable[[Any, Any], Any]:
+    operation = _truediv if name == "div" else getattr(_ops, name)
     unlike = {"equal": False, "not_equal": True}.get(name)
 
     def method(self: Any, other: Any) -> Any:
@@ -49,7 +55,7 @@ def _operator(name: str, swapped: bool = False) -> Callable[[Any, Any], Any]:
         if is_plain_number(other) and self._dtype in ("float32", "float64"):
             plain = number(other, self._dtype)
             return operation(plain, self) if swapped else operation(self, plain)
-        if getattr(other, "_is_per_replica", False):
+        if _has_operators(other):
             return NotImplemented
         a, b = (other, self) if swapped else (self, other)
         return operation(*pair(a, b))
@@ -114,6 +120,7 @@ def _numpy(self: Tensor) -> np.ndarray[Any, Any]:
 
 
 def _shape(self: Tensor) -> TensorShape:
+    """Return the `TensorShape`; a dynamic dimension of a trace prints as "?"."""
     sizes = self._shape
     if None in sizes:
         if sizes.index(None) == 0 and sizes.count(None) == 1:  # as most have it
@@ -309,8 +316,7 @@ def _install() -> None:
     }.items():  # fmt: skip
         setattr(cls, f"__{symbol}__", _operator(name))
     cls.__rmatmul__ = _operator("matmul", swapped=True)
-    cls.__truediv__ = lambda self, other: _truediv(*pair(self, other))
-    cls.__rtruediv__ = lambda self, other: _truediv(*pair(other, self))
+    cls.__truediv__, cls.__rtruediv__ = _operator("div"), _operator("div", swapped=True)
     cls.__neg__ = lambda self: _ops.neg(self)
     cls.__abs__ = lambda self: _ops.abs(self)
     cls.__invert__ = lambda self: _ops.logical_not(self)
@@ -324,6 +330,7 @@ def _install() -> None:
     cls.__getitem__ = _core.parts(_getitem)
     cls.__repr__ = _repr
     cls.__str__ = _str
+    cls._repr_html_ = tensor_html
     cls.__array__ = _as_array
     cls.__copy__ = cls.__deepcopy__ = copies.copied
     copyreg.pickle(cls, copies.reduce)
@@ -335,9 +342,12 @@ def _install() -> None:
     cls.__format__ = _format
     cls.numpy = cls.to_numpy = _numpy  # Matplotlib asks for the latter
     cls.shape = property(_shape)
-    cls.dtype = property(lambda self: as_dtype(self._dtype))
-    cls.ndim = property(lambda self: self._rank)
-    cls.device = property(lambda self: "/job:localhost/replica:0/task:0/device:CPU:0")
+    cls.dtype = property(lambda self: as_dtype(self._dtype), doc="The `DType` of the elements.")
+    cls.ndim = property(lambda self: self._rank, doc="The number of axes.")
+    cls.device = property(
+        lambda self: "/job:localhost/replica:0/task:0/device:CPU:0",
+        doc="TensorFlow's name of the first CPU, for every tensor.",
+    )
     cls.get_shape = _shape
     _shorten(cls)
 

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from samegrad._base.shown import shown
+from samegrad._base.tracebacks import keep_user_frames
 from samegrad._context import state as _context
 from samegrad._context.user_code import set_converter
 from samegrad._surface.boundary import guard
@@ -32,15 +33,15 @@ set_converter(convert)
 def to_graph(
     entity: Callable[..., Any], recursive: bool = True, experimental_optional_features: Any = None
 ) -> Callable[..., Any]:
-    """The function as `samegrad.function` traces it.
+    """Convert a function as `samegrad.function` does when it traces it.
 
     Args:
-        entity: A function or method.
-        recursive: Whether what it calls is rewritten too.
+        entity: Function or method.
+        recursive: If True, convert the functions that it calls as well.
         experimental_optional_features: Ignored.
 
     Returns:
-        A function that does the same; with traced tensors its control flow is the step's.
+        Function that does the same; with traced tensors its control flow is traced.
 
     Example:
         >>> to_graph(lambda x: 1 if x > 0 else 2)(3)
@@ -50,8 +51,12 @@ def to_graph(
 
     @functools.wraps(entity)
     def graph(*args: Any, **kwargs: Any) -> Any:
-        with _context.changed(converting=recursive):
-            return converted(*args, **kwargs)
+        try:
+            with _context.changed(converting=recursive):
+                return converted(*args, **kwargs)
+        except Exception as error:
+            keep_user_frames(error)
+            raise
 
     return graph
 
@@ -59,19 +64,19 @@ def to_graph(
 def to_code(
     entity: Callable[..., Any], recursive: bool = True, experimental_optional_features: Any = None
 ) -> str:
-    """The text of a rewritten function, to look at.
+    """Return the source code of a converted function.
 
     Args:
-        entity: A function or method.
+        entity: Function or method.
         recursive: Ignored.
         experimental_optional_features: Ignored.
 
     Returns:
-        Python code; `ag__` stands for samegrad's part.
+        Python code; `ag__` is samegrad's runtime.
 
     Raises:
-        ValueError: The function's source code cannot be found, or it is of a kind that is not
-            rewritten.
+        ValueError: The function's source code cannot be found, or is of a kind that is not
+            converted.
 
     Example:
         >>> import fractions

@@ -1,4 +1,4 @@
-"""Which functions are rewritten, when, and the rewritten functions themselves."""
+"""Conversion of functions: the selection, the time, and the converted functions."""
 
 from __future__ import annotations
 import __future__
@@ -137,10 +137,10 @@ def _with_code(function: types.FunctionType, code: types.CodeType) -> types.Func
 
 
 def call(value: Any) -> Any:
-    """What a rewritten function calls where its text says `value(…)`."""
+    """Return the function to call where the converted code has `value(…)`."""
     return convert(value) if _context.current().converting else value
 
 
 def set_operators(module: types.ModuleType) -> None:
-    """What rewritten functions call instead of Python's control flow."""
+    """Set the module that replaces Python's control flow in converted functions."""
     _operators[:] = [module]

@@ -83,5 +83,5 @@ class Expressions(ast.NodeTransformer):
 
 
 def binds(node: ast.AST) -> bool:
-    """Whether `:=` binds a name in the expression, which a function around it would keep."""
+    """Tell if `:=` binds a name in the expression, which a function around it would keep."""
     return any(isinstance(part, ast.NamedExpr) for part in ast.walk(node))

@@ -47,19 +47,19 @@ class _Lowering:
         self.used: list[str] = []  # the flags that some jump sets, in order of appearance
 
     def is_jump(self, statement: ast.stmt) -> bool:
-        """Whether the statement is a jump of this kind."""
+        """Tell if the statement is a jump of this kind."""
         raise NotImplementedError
 
     def enters(self, statement: ast.stmt) -> bool:
-        """Whether jumps inside the statement are of this kind."""
+        """Tell if jumps inside the statement are of this kind."""
         raise NotImplementedError
 
     def replace(self, statement: ast.stmt) -> Block:
-        """What a jump becomes."""
+        """Return the replacement of a jump."""
         raise NotImplementedError
 
     def after(self, statement: ast.stmt) -> Block:
-        """What must follow a compound statement that may have jumped, in its block."""
+        """Return the statements after a compound statement that may have jumped."""
         return []
 
     def block(self, statements: Block) -> Block:
@@ -77,7 +77,7 @@ class _Lowering:
         return statements
 
     def may_jump(self, statements: Block) -> bool:
-        """Whether some way through the block jumps."""
+        """Tell if some path through the block jumps."""
         return any(
             self.is_jump(statement)
             or (
@@ -88,7 +88,7 @@ class _Lowering:
         )
 
     def _must_jump(self, statements: Block) -> bool:
-        """Whether all ways through the block jump."""
+        """Tell if all paths through the block jump."""
         return any(
             self.is_jump(statement)
             or (

@@ -1,4 +1,4 @@
-"""Which names a block reads and binds, and which of them matter after it."""
+"""Names that a block reads and binds, and their liveness after it."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class _Bound(ast.NodeVisitor):
 
 
 def _is_simple(node: ast.AST) -> bool:
-    """Whether the place is made of names, attributes and constant keys: `self.sums["loss"]`."""
+    """Tell if the target consists of names, attributes and constant keys: `self.sums["loss"]`."""
     if isinstance(node, ast.Attribute):
         return _is_simple(node.value)
     if isinstance(node, ast.Subscript):
@@ -139,7 +139,7 @@ class Liveness:
         self.block(body, set())
 
     def block(self, statements: list[ast.stmt], after: set[str]) -> set[str]:
-        """What matters before the statements, given what matters after them."""
+        """Return the names that are live before the statements, given those after them."""
         live = after | self._always
         for statement in reversed(statements):
             live = self._statement(statement, live) | self._always

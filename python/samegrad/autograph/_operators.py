@@ -1,4 +1,4 @@
-"""What rewritten functions call: Python's control flow where values decide, the step's otherwise.
+"""Operators of converted functions: Python's control flow for values, traced for tensors.
 
 Rewritten functions know this module as `ag__`.
 """
@@ -32,12 +32,12 @@ def read(get: Callable[[], Any]) -> Any:
 
 
 def is_unbound(value: Any) -> bool:
-    """Whether a variable has no value."""
+    """Tell if a variable has no value."""
     return value is UNBOUND
 
 
 def differs(get: Callable[[], Any], new: Any) -> bool:
-    """Whether an attribute or item must be assigned to hold `new`."""
+    """Tell if an attribute or item must be assigned to hold `new`."""
     return new is not UNBOUND and read(get) is not new
 
 

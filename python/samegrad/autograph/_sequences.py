@@ -1,4 +1,4 @@
-"""What a loop of a step can go over: the rows of a tensor, ranges, and both counted or paired."""
+"""Iterables of traced loops: tensors, ranges, and enumerate and zip of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Sequence(abc.ABC):
 
     @abc.abstractmethod
     def length(self) -> Any:
-        """How many items there are."""
+        """Return the number of items."""
 
     @abc.abstractmethod
     def item(self, index: Tensor) -> Any:
@@ -62,7 +62,7 @@ class Range(Sequence):
         self._start, self._limit, self._delta = (match(n, like) for n in bounds)
 
     def length(self) -> Any:
-        """How many numbers there are."""
+        """Return the number of integers in the range."""
         distance = self._limit - self._start
         one = convert_to_tensor(1, distance._dtype)
         if distance._dtype not in ("int32", "int64"):
@@ -102,7 +102,7 @@ class Enumerated(Sequence):
         self._sequence, self._start = sequence, start
 
     def length(self) -> Any:
-        """That of the items."""
+        """Return the number of items."""
         return self._sequence.length()
 
     def item(self, index: Tensor) -> Any:
@@ -117,7 +117,7 @@ class Zipped(Sequence):
         self._sequences = sequences
 
     def length(self) -> Any:
-        """That of the shortest."""
+        """Return the number of items of the shortest sequence."""
         lengths = [cast(sequence.length(), "int32") for sequence in self._sequences]
         shortest = lengths[0]
         for length in lengths[1:]:
@@ -130,7 +130,7 @@ class Zipped(Sequence):
 
 
 def sequence_of(value: Any) -> Sequence | None:
-    """What a loop of the step goes over; None if the loop is Python's."""
+    """Return the sequence of a traced loop; None if the loop is Python's."""
     if isinstance(value, Sequence):
         return value
     if not _core.tracing() or not (isinstance(value, Tensor) or hasattr(value, "_is_variable")):

@@ -57,7 +57,7 @@ def _definitions(function: types.FunctionType) -> list[Definition]:
         try:
             tree = ast.parse("".join(lines), filename)
         except SyntaxError as error:
-            raise NoSourceError(f"its file is no Python program now ({filename})") from error
+            raise NoSourceError(f"its file is not a Python program now ({filename})") from error
         known = _known[filename] = (lines, list(_inside(tree, "")))
     return known[1]
 
@@ -91,7 +91,7 @@ def _arguments(code: types.CodeType) -> tuple[str, ...]:
 
 
 def _covers(node: Any, code: types.CodeType) -> bool:
-    """Whether the code's instructions lie in the node's body (Python 3.11 knows where they lie)."""
+    """Tell if the code's instructions are in the node's body (known since Python 3.11)."""
     positions: Iterator[Any] = getattr(code, "co_positions", lambda: iter(()))()
     body = node.body[0] if isinstance(node.body, list) else node.body
     last = node.body[-1] if isinstance(node.body, list) else node.body

@@ -102,8 +102,9 @@ class Statements:
         ]
         (call,) = template(
             f"ag__.if_stmt(0, ag__body_{k}, ag__else_{k}, "
-            f"ag__.State(ag__get_{k}, ag__set_{k}, {(*names, *places)}, {live}))", node
-        )  # fmt: skip
+            f"ag__.State(ag__get_{k}, ag__set_{k}, {(*names, *places)}, {live}))",
+            node.test,  # the line of errors about the branches
+        )
         call.value.args[0] = self._expression(node.test)  # type: ignore[attr-defined]
         return [*made, call]
 
@@ -129,7 +130,7 @@ class Statements:
         state, live = self._loop_state(node, k, bound_by)
         made = [self._function(f"ag__body_{k}", live.names, self.block(node.body), node), *state]
         made += self._test(node, k, _names.bound([node.test]))
-        (call,) = template(f"ag__.while_stmt(ag__test_{k}, ag__body_{k}, {live.text})", node)
+        (call,) = template(f"ag__.while_stmt(ag__test_{k}, ag__body_{k}, {live.text})", node.test)
         return [*made, _with_options(call, options)]
 
     def _for(self, node: ast.For) -> list[ast.stmt]:
@@ -142,7 +143,7 @@ class Statements:
         made = [self._function(f"ag__body_{k}", live.names, body, node, ("ag__item",)), *state]
         test = self._test(node, k, [])
         name = f"ag__test_{k}" if test else "None"
-        (call,) = template(f"ag__.for_stmt(0, {name}, ag__body_{k}, {live.text})", node)
+        (call,) = template(f"ag__.for_stmt(0, {name}, ag__body_{k}, {live.text})", node.iter)
         call.value.args[0] = self._expression(node.iter)  # type: ignore[attr-defined]
         return [*made, *test, _with_options(call, options)]
 

@@ -1,4 +1,4 @@
-"""How functions say that they want Python's control flow, and limits of loops."""
+"""Opt-out of conversion, and limits of loops."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from samegrad._base.tracebacks import keep_user_frames
 from samegrad._context import state as _context
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
 
 
 def do_not_convert(func: Callable[..., Any] | None = None) -> Any:
-    """Makes a function, and all that it calls, keep Python's control flow inside a step.
+    """Keep Python's control flow in a function, and in all that it calls, while it is traced.
 
     Args:
-        func: The function; without it, the result is a decorator.
+        func: Function. None: return a decorator.
 
     Returns:
-        The function.
+        The function, or a decorator.
 
     Example:
         >>> import samegrad as tf
@@ -34,8 +35,12 @@ def do_not_convert(func: Callable[..., Any] | None = None) -> Any:
 
     @functools.wraps(func)
     def unconverted(*args: Any, **kwargs: Any) -> Any:
-        with _context.changed(converting=False):
-            return func(*args, **kwargs)
+        try:
+            with _context.changed(converting=False):
+                return func(*args, **kwargs)
+        except Exception as error:
+            keep_user_frames(error)
+            raise
 
     return unconverted
 
@@ -46,14 +51,14 @@ def set_loop_options(
     maximum_iterations: int | None = None,
     shape_invariants: Any = None,
 ) -> None:
-    """Sets options of the loop whose first statement it is.
+    """Set options of the loop whose first statement it is.
 
     Args:
         parallel_iterations: Ignored.
         swap_memory: Ignored.
-        maximum_iterations: The largest number of rounds, where the loop is part of a step.
-        shape_invariants: Pairs of a variable of the loop and the shape that it takes in its rounds,
-            with None for an axis that grows; see `while_loop`.
+        maximum_iterations: Maximum number of iterations of a traced loop.
+        shape_invariants: Pairs of a loop variable and its shape over the iterations, with None for
+            an axis that grows; see `while_loop`.
 
     Example:
         >>> import samegrad as tf

@@ -16,7 +16,7 @@ __all__ = ["bitwise_and", "bitwise_or", "bitwise_xor", "invert", "left_shift", "
 
 
 def _whole(who: str, x: TensorLike, y: TensorLike) -> tuple[Tensor, Tensor]:
-    """Two operands of whole numbers with one dtype and shape."""
+    """Return two integer operands with one dtype and shape."""
     a, b = pair(x, y)
     if not as_dtype(a._dtype).is_integer:
         raise TypeError(f"[{who}] needs whole numbers: got {a._dtype}; cast them.")
@@ -26,7 +26,18 @@ def _whole(who: str, x: TensorLike, y: TensorLike) -> tuple[Tensor, Tensor]:
 
 
 def bitwise_and(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """The bits that are set in both.
+    """Compute the bitwise and of two integer tensors.
+
+    Args:
+        x: A tensor of integers.
+        y: A tensor of the same dtype that broadcasts with `x`.
+        name: Ignored.
+
+    Returns:
+        A tensor of the broadcast shape, in the dtype of the operands.
+
+    Raises:
+        TypeError: The tensors do not hold integers of one dtype.
 
     Example:
         >>> bitwise_and([12, 5], 6).numpy()
@@ -36,7 +47,18 @@ def bitwise_and(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor
 
 
 def bitwise_or(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """The bits that are set in one of them.
+    """Compute the bitwise or of two integer tensors.
+
+    Args:
+        x: A tensor of integers.
+        y: A tensor of the same dtype that broadcasts with `x`.
+        name: Ignored.
+
+    Returns:
+        A tensor of the broadcast shape, in the dtype of the operands.
+
+    Raises:
+        TypeError: The tensors do not hold integers of one dtype.
 
     Example:
         >>> bitwise_or([12, 5], 6).numpy()
@@ -46,7 +68,18 @@ def bitwise_or(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 
 
 def bitwise_xor(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """The bits that are set in exactly one of them.
+    """Compute the bitwise exclusive or of two integer tensors.
+
+    Args:
+        x: A tensor of integers.
+        y: A tensor of the same dtype that broadcasts with `x`.
+        name: Ignored.
+
+    Returns:
+        A tensor of the broadcast shape, in the dtype of the operands.
+
+    Raises:
+        TypeError: The tensors do not hold integers of one dtype.
 
     Example:
         >>> bitwise_xor([12, 5], 6).numpy()
@@ -56,7 +89,17 @@ def bitwise_xor(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor
 
 
 def invert(x: TensorLike, name: str | None = None) -> Tensor:
-    """Each bit the other way.
+    """Invert each bit of an integer tensor.
+
+    Args:
+        x: A tensor of integers.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: The tensor does not hold integers.
 
     Example:
         >>> invert([0, 5]).numpy()
@@ -71,7 +114,18 @@ def invert(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def left_shift(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """X with its bits moved up by y, which is taken from 0 to the last bit of the type.
+    """Shift the bits of x to the left by y positions.
+
+    Args:
+        x: A tensor of integers.
+        y: A tensor of the same dtype that broadcasts with `x`.
+        name: Ignored.
+
+    Returns:
+        A tensor of the broadcast shape, in the dtype of the operands.
+
+    Raises:
+        TypeError: The tensors do not hold integers of one dtype.
 
     Example:
         >>> left_shift([1, 3], 2).numpy()
@@ -81,7 +135,18 @@ def left_shift(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 
 
 def right_shift(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """X with its bits moved down by y; the sign fills up.
+    """Shift the bits of x to the right by y positions.
+
+    Args:
+        x: A tensor of integers.
+        y: A tensor of the same dtype that broadcasts with `x`.
+        name: Ignored.
+
+    Returns:
+        A tensor of the broadcast shape, in the dtype of the operands.
+
+    Raises:
+        TypeError: The tensors do not hold integers of one dtype.
 
     Example:
         >>> right_shift([12, -8], 2).numpy()

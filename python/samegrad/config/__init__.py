@@ -34,6 +34,7 @@ __all__ = [
     "LogicalDevice",
     "LogicalDeviceConfiguration",
     "PhysicalDevice",
+    "experimental",
     "functions_run_eagerly",
     "get_logical_device_configuration",
     "get_loss_normalization_check",

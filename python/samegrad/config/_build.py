@@ -1,4 +1,4 @@
-"""What this build is made of."""
+"""Versions and variants of this build."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from samegrad.distribute._job import library_name
 
 
 def sysconfig() -> dict[str, str]:
-    """The instruction-set variant in use and all versions.
+    """Return the instruction-set variant in use and all versions.
 
-    "jpeg" and "png" name what decodes such files: the libraries that the engine was built with, or
-    Pillow, which gives the same pixels in more time.
+    "jpeg" and "png" name the decoder of such files: the libraries that the engine was built with,
+    or Pillow, which gives the same pixels in more time.
 
     Example:
         >>> sysconfig()["samegrad"] == _core.__version__

@@ -38,7 +38,7 @@ class LogicalDevice(_Device):
 
 @dataclass(frozen=True)
 class LogicalDeviceConfiguration:
-    """What a logical device is given; memory is shared, so that limits are of no use.
+    """Configuration of a logical device; memory is shared, so limits have no effect.
 
     Args:
         memory_limit: Ignored.
@@ -56,7 +56,13 @@ _configurations: list[LogicalDeviceConfiguration] = [LogicalDeviceConfiguration(
 
 
 def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice]:
-    """The processors: one CPU (all its cores), and none of another type.
+    """List the physical devices: one CPU (all its cores).
+
+    Args:
+        device_type: "CPU" or None; another type has no devices.
+
+    Returns:
+        List of devices.
 
     Example:
         >>> len(list_physical_devices("CPU")), list_physical_devices("GPU")
@@ -66,7 +72,14 @@ def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice
 
 
 def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
-    """The names that `set_logical_device_configuration` made; one by default."""
+    """List the names that `set_logical_device_configuration` made; one by default.
+
+    Args:
+        device_type: "CPU" or None; another type has no devices.
+
+    Returns:
+        List of logical devices.
+    """
     if device_type not in (None, "CPU"):
         return []
     return [LogicalDevice(f"/device:CPU:{i}", "CPU") for i in range(len(_configurations))]
@@ -75,10 +88,14 @@ def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
 def set_logical_device_configuration(
     device: PhysicalDevice, logical_devices: Sequence[LogicalDeviceConfiguration]
 ) -> None:
-    """Makes several names for the CPU; a strategy of N replicas needs none of them.
+    """Create several names for the CPU; a strategy of N replicas does not need them.
+
+    Args:
+        device: The CPU, from `list_physical_devices`.
+        logical_devices: Configuration of each logical device, at least one.
 
     Raises:
-        ValueError: Another device, or no configuration.
+        ValueError: device is not the CPU, or logical_devices is empty.
 
     Example:
         >>> import samegrad.config as config
@@ -98,21 +115,39 @@ def set_logical_device_configuration(
 
 
 def get_logical_device_configuration(device: PhysicalDevice) -> list[LogicalDeviceConfiguration]:
-    """The configurations that were set."""
+    """Return the configurations that were set.
+
+    Args:
+        device: The CPU, from `list_physical_devices`.
+
+    Returns:
+        List of configurations.
+    """
     _check("get_logical_device_configuration", device)
     return list(_configurations)
 
 
 def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
-    """As `list_physical_devices`."""
+    """Return the visible devices: those of `list_physical_devices`.
+
+    Args:
+        device_type: "CPU" or None; another type has no devices.
+
+    Returns:
+        List of devices.
+    """
     return list_physical_devices(device_type)
 
 
 def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
-    """Does nothing where the CPU stays visible.
+    """Check that the CPU stays visible; do nothing else.
+
+    Args:
+        devices: Device, or list of devices.
+        device_type: Type of the devices. None: all types.
 
     Raises:
-        ValueError: The CPU is left out.
+        ValueError: devices does not contain the CPU.
     """
     listed = devices if isinstance(devices, Sequence) else [devices]
     if device_type in (None, "CPU") and not any(

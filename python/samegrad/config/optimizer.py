@@ -22,7 +22,7 @@ def set_experimental_options(options: Mapping[str, Any]) -> None:
         options: Names and values, beside those that were set before.
 
     Raises:
-        TypeError: It is no dict with text as keys.
+        TypeError: options is not a dict with strings as keys.
 
     Example:
         >>> import samegrad as tf
@@ -39,7 +39,7 @@ def set_experimental_options(options: Mapping[str, Any]) -> None:
 
 
 def get_experimental_options() -> dict[str, Any]:
-    """What `set_experimental_options` was given."""
+    """Return the options that `set_experimental_options` has set."""
     return dict(_options)
 
 
@@ -72,4 +72,5 @@ def get_jit() -> str:
     return "autoclustering" if _jit else ""
 
 
+__all__ = ["get_experimental_options", "get_jit", "set_experimental_options", "set_jit"]
 _guard(__name__)

@@ -31,16 +31,19 @@ class Batching(Ordering):
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> Self:
-        """Consecutive elements as one, its examples along a new axis 0.
+        """Combine consecutive elements into batches along a new axis 0.
 
         Under a strategy a batch is the *global* batch, which is split between the replicas.
 
         Args:
-            batch_size: Examples in a batch.
-            drop_remainder: Whether a shorter last batch is left out.
+            batch_size: Number of elements in a batch, at least 1.
+            drop_remainder: If True, drop a last batch that has fewer elements.
             num_parallel_calls: Ignored.
             deterministic: Ignored; the order is always the same.
             name: Ignored.
+
+        Returns:
+            Dataset of batches: a component of shape [...] becomes one of shape [batch_size, ...].
 
         Raises:
             InvalidArgumentError: batch_size is less than 1; while iterating, if shapes differ.
@@ -61,16 +64,20 @@ class Batching(Ordering):
         drop_remainder: bool = False,
         name: str | None = None,
     ) -> Self:
-        """Like `batch` for elements of different sizes, which are padded at the ends of their axes.
+        """Combine consecutive elements into batches, padded at the ends of their axes.
 
         Args:
-            batch_size: Examples in a batch.
-            padded_shapes: Sizes to pad to, for each component; None or -1 in it: the largest of
+            batch_size: Number of elements in a batch, at least 1.
+            padded_shapes: Shape to pad to, for each component. None or -1 as a size: the largest of
                 the batch. None: always the largest.
-            padding_values: What to pad with: a number, or one per component, None being zero.
+            padding_values: Value to pad with: a number, or one per component, where None is zero.
                 None: zeros.
-            drop_remainder: Whether a shorter last batch is left out.
+            drop_remainder: If True, drop a last batch that has fewer elements.
             name: Ignored.
+
+        Returns:
+            Dataset of batches: a component of shape [...] becomes one of shape [batch_size, ...],
+            its sizes those of padded_shapes.
 
         Raises:
             ValueError: batch_size is less than 1, or padded_shapes or padding_values do not fit
@@ -98,23 +105,26 @@ class Batching(Ordering):
         window_size_func: Callable[[Any], Any] | None = None,
         name: str | None = None,
     ) -> Self:
-        """Collects elements of one key and replaces each full window of them by a dataset.
+        """Collect elements by key, and replace each full window of them by a dataset.
 
         At the end, windows that are not full follow in the order of their keys. The functions run
-        in Python; what they draw depends on the seed and the element's or window's number only.
+        in Python. Their random ops depend on the seed and the index of the element or window only.
 
         Args:
-            key_func: Gets an element, a tuple as several arguments; returns a whole number.
-            reduce_func: Gets a key (int64 tensor) and the dataset of a window; returns a dataset.
-            window_size: Elements in a window.
-            window_size_func: Instead: gets a key, returns the size of its windows. It is called
-                once for each key.
+            key_func: Maps an element (a tuple as several arguments) to its key, an integer.
+            reduce_func: Maps a key (int64 tensor) and the dataset of a window to a dataset.
+            window_size: Number of elements in a window.
+            window_size_func: Alternative to window_size: maps a key to the size of its windows. It
+                is called once for each key.
             name: Ignored.
+
+        Returns:
+            Dataset of the elements of the datasets that reduce_func returns.
 
         Raises:
             ValueError: Both sizes are given, or neither; window_size is less than 1.
             InvalidArgumentError: While iterating, if window_size_func returns less than 1.
-            TypeError: While iterating, if a key is no whole number or reduce_func returns no
+            TypeError: While iterating, if a key is not an integer or reduce_func does not return a
                 dataset.
 
         Example:
@@ -159,34 +169,39 @@ class Batching(Ordering):
         drop_remainder: bool = False,
         name: str | None = None,
     ) -> Self:
-        """Padded batches of elements of similar lengths.
+        """Combine elements of similar lengths into padded batches.
 
         Boundaries [3, 5] make three buckets: lengths below 3, from 3 to 4, and from 5 on. A batch
-        comes when its bucket is full; at the end, the buckets that are not full follow, shortest
-        first. The order depends on that of the elements only, so it is the same on any number of
-        threads and replicas. Under a strategy each batch is a *global* batch, which is split
-        between the replicas.
+        is emitted when its bucket is full. At the end, the buckets that are not full follow,
+        shortest first. The order depends on that of the elements only, so it is the same on any
+        number of threads and replicas. Under a strategy each batch is a *global* batch, which is
+        split between the replicas.
 
         For batches of about equal work give the number of tokens that one may hold, padding
         included: bucket_batch_sizes=[max(1, tokens // (b - 1)) for b in boundaries] and one more
         for longer elements.
 
-        With pad_to_bucket_boundary all batches of a bucket have one length, so that a
-        `tf.function` is traced at most once for each bucket; else, once for each length that the
+        With pad_to_bucket_boundary all batches of a bucket have one length, so that a `tf.function`
+        is traced at most once for each bucket. Otherwise it is traced once for each length that the
         longest sequence of a batch has.
 
         Args:
-            element_length_func: Gets an element, a tuple as several arguments; returns its length.
-            bucket_boundaries: Upper bounds of the lengths, ascending.
-            bucket_batch_sizes: Examples in a batch of each bucket; one more than boundaries.
+            element_length_func: Maps an element (a tuple as several arguments) to its length.
+            bucket_boundaries: Upper bounds of the lengths, exclusive and ascending.
+            bucket_batch_sizes: Number of elements in a batch of each bucket, one more than
+                boundaries.
             padded_shapes: As for `padded_batch`.
             padding_values: As for `padded_batch`.
-            pad_to_bucket_boundary: Pads sizes that are not known to the bucket's boundary less 1,
-                rather than to the largest of the batch. Behind `map` no size counts as known: give
+            pad_to_bucket_boundary: If True, pad sizes that are not known to the bucket's boundary
+                less 1, rather than to the largest of the batch. After `map` no size is known: give
                 padded_shapes where one is.
-            no_padding: The elements of a batch have one shape.
-            drop_remainder: Whether batches at the end that are not full are left out.
+            no_padding: If True, do not pad: the elements of a batch have one shape.
+            drop_remainder: If True, drop batches at the end that are not full.
             name: Ignored.
+
+        Returns:
+            Dataset of batches: a component of shape [length, ...] becomes one of shape [batch,
+            length, ...].
 
         Raises:
             ValueError: The boundaries do not ascend; the number of sizes is not theirs plus one;
@@ -216,7 +231,11 @@ class Batching(Ordering):
         return self._then(node)
 
     def unbatch(self: Self, name: str | None = None) -> Self:
-        """The rows of each element as elements.
+        """Split each element into its slices along axis 0.
+
+        Returns:
+            Dataset of slices: a component of shape [batch, ...] becomes several elements of shape
+            [...].
 
         Example:
             >>> import samegrad as tf

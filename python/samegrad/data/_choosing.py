@@ -31,15 +31,18 @@ class Choosing(Batching):
     """Stages that open other datasets, choose between them, or carry a state along."""
 
     def flat_map(self: Self, map_func: Callable[..., Any], name: str | None = None) -> Self:
-        """The elements of the datasets that a function makes of elements, one after the other.
+        """Map each element to a dataset, and concatenate these datasets.
 
         Args:
-            map_func: Gets an element, a tuple as several arguments; returns a dataset. What it
-                draws at random depends on the seed and the element's place only.
+            map_func: Maps an element (a tuple as several arguments) to a dataset. Its random ops
+                depend on the seed and the element's index only.
             name: Ignored.
 
+        Returns:
+            Dataset of the elements of the mapped datasets.
+
         Raises:
-            TypeError: While iterating, if it returns no dataset.
+            TypeError: While iterating, if map_func does not return a dataset.
 
         Example:
             >>> import samegrad as tf
@@ -58,20 +61,24 @@ class Choosing(Batching):
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> Self:
-        """The elements of the datasets that a function makes, several of them in turn.
+        """Map each element to a dataset, and interleave the elements of these datasets.
 
         Args:
             map_func: As for `flat_map`.
-            cycle_length: How many datasets are open. None or `AUTOTUNE`: num_parallel_calls, else
-                16 on every machine, where TensorFlow takes the number of cores.
-            block_length: How many elements each gives in turn. None: 1.
+            cycle_length: Number of datasets that are read in turn. None or `AUTOTUNE`:
+                num_parallel_calls, else 16 on every machine, where TensorFlow takes the number of
+                cores.
+            block_length: Number of consecutive elements from each. None: 1.
             num_parallel_calls: The default of cycle_length, if it is positive.
             deterministic: Ignored; the order is always the same.
             name: Ignored.
 
+        Returns:
+            Dataset of the elements of the mapped datasets.
+
         Raises:
             InvalidArgumentError: cycle_length, block_length or num_parallel_calls is less than 1.
-            TypeError: While iterating, if the function returns no dataset.
+            TypeError: While iterating, if map_func does not return a dataset.
 
         Example:
             >>> import samegrad as tf
@@ -105,17 +112,20 @@ class Choosing(Batching):
         drop_remainder: bool = False,
         name: str | None = None,
     ) -> Self:
-        """Datasets of neighbouring elements; of elements with components, one for each.
+        """Group neighbouring elements into datasets, one for each component.
 
         Args:
-            size: Elements of a window.
-            shift: From the beginning of one window to that of the next. None: size.
-            stride: From one element of a window to the next.
-            drop_remainder: Whether windows that are not full are left out.
+            size: Number of elements of a window.
+            shift: Distance from the start of one window to that of the next. None: size.
+            stride: Distance from one element of a window to the next.
+            drop_remainder: If True, drop windows that are not full.
             name: Ignored.
 
+        Returns:
+            Dataset of windows; each component of a window is a dataset.
+
         Raises:
-            InvalidArgumentError: A number is less than 1.
+            InvalidArgumentError: size, shift or stride is less than 1.
 
         Example:
             >>> import samegrad as tf
@@ -131,7 +141,15 @@ class Choosing(Batching):
         return self._then(node)
 
     def take_while(self: Self, predicate: Callable[..., Any], name: str | None = None) -> Self:
-        """The elements up to the first one for which predicate(element) is not true.
+        """Return the elements before the first one whose predicate is false.
+
+        Args:
+            predicate: Maps an element (a tuple as several arguments) to a bool, or a bool tensor of
+                shape [].
+            name: Ignored.
+
+        Returns:
+            Dataset that ends before the first element with a false predicate.
 
         Example:
             >>> import samegrad as tf
@@ -143,15 +161,19 @@ class Choosing(Batching):
     def scan(
         self: Self, initial_state: Structure, scan_func: Callable[..., Any], name: str | None = None
     ) -> Self:
-        """What scan_func(state, element) makes of each element, and of the state before it.
+        """Map each element and a running state to an element and the next state.
 
         Args:
             initial_state: Tensors, or tuples and dicts of them.
-            scan_func: Gets the state and an element; returns the next state and an element.
+            scan_func: Maps (state, element) to (next state, output element).
             name: Ignored.
 
+        Returns:
+            Dataset of the output elements.
+
         Raises:
-            TypeError: While iterating, if it returns something else, or a state of other dtypes.
+            TypeError: While iterating, if scan_func returns something else, or a state of other
+                dtypes.
 
         Example:
             >>> import samegrad as tf
@@ -166,15 +188,18 @@ class Choosing(Batching):
     def reduce(
         self, initial_state: Structure, reduce_func: Callable[..., Any], name: str | None = None
     ) -> Structure:
-        """The last state, where reduce_func(state, element) gives the next one.
+        """Combine all elements into one value.
 
         Args:
             initial_state: Tensors, or tuples and dicts of them.
-            reduce_func: Gets the state and an element; returns the next state.
+            reduce_func: Maps (state, element) to the next state.
             name: Ignored.
 
+        Returns:
+            The last state, with the structure and dtypes of initial_state.
+
         Raises:
-            TypeError: It returns a state of another structure or of other dtypes.
+            TypeError: reduce_func returns a state of another structure or of other dtypes.
 
         Example:
             >>> import samegrad as tf
@@ -188,7 +213,10 @@ class Choosing(Batching):
         return state
 
     def unique(self: Self, name: str | None = None) -> Self:
-        """Each element the first time that it comes.
+        """Drop elements that occurred before.
+
+        Returns:
+            Dataset of the distinct elements, in the order of their first occurrence.
 
         Example:
             >>> import samegrad as tf
@@ -203,15 +231,18 @@ class Choosing(Batching):
         drop_remainder: bool = False,
         name: str | None = None,
     ) -> Self:
-        """The rows of batches, in batches of other sizes.
+        """Split and merge batches into batches of other sizes.
 
         Args:
-            batch_size: Rows of a batch; or several numbers, which repeat.
-            drop_remainder: Whether a shorter last batch is left out.
+            batch_size: Number of examples in a batch, or several numbers, which repeat.
+            drop_remainder: If True, drop a last batch that has fewer examples.
             name: Ignored.
 
+        Returns:
+            Dataset of batches, with the examples in the same order.
+
         Raises:
-            TypeError: A size is no whole number.
+            TypeError: A size is not an integer.
             InvalidArgumentError: A size is less than 1.
 
         Example:
@@ -230,10 +261,13 @@ class Choosing(Batching):
         return self._then(states.RebatchNode(self._node, sizes, bool(drop_remainder)))
 
     def get_single_element(self, name: str | None = None) -> Structure:
-        """The one element there is.
+        """Return the only element of the dataset.
+
+        Returns:
+            The element.
 
         Raises:
-            InvalidArgumentError: There is none, or more than one.
+            InvalidArgumentError: The dataset is empty, or has more than one element.
 
         Example:
             >>> import samegrad as tf
@@ -253,16 +287,19 @@ class Choosing(Batching):
         cls: type[Self], datasets: Sequence[Any], choice_dataset: Any,
         stop_on_empty_dataset: bool = True,
     ) -> Self:  # fmt: skip
-        """Elements of several datasets, by a dataset of their numbers.
+        """Choose elements from several datasets by a dataset of their indices.
 
         Args:
-            datasets: At least one.
-            choice_dataset: Its elements are numbers from 0 on (int64).
-            stop_on_empty_dataset: Whether all ends with the first one that has no more elements.
+            datasets: Non-empty list of datasets.
+            choice_dataset: Dataset of int64 scalars: indices into datasets.
+            stop_on_empty_dataset: If True, stop at the first dataset that has no more elements.
+
+        Returns:
+            Dataset of the chosen elements.
 
         Raises:
-            TypeError: Something is no dataset.
-            ValueError: There is none; while iterating, if there is none of such a number.
+            TypeError: A member of datasets, or choice_dataset, is not a dataset.
+            ValueError: datasets is empty. While iterating, if an index is out of range.
 
         Example:
             >>> import samegrad as tf
@@ -281,21 +318,24 @@ class Choosing(Batching):
         cls: type[Self], datasets: Sequence[Any], weights: Any = None, seed: int | None = None,
         stop_on_empty_dataset: bool = False, rerandomize_each_iteration: bool | None = None,
     ) -> Self:  # fmt: skip
-        """Elements of several datasets, of which one is drawn each time.
+        """Sample elements from several datasets at random.
 
-        The draws are a pure function of seed, epoch and place; they are not TensorFlow's.
+        The samples are a pure function of seed, epoch and index. They differ from TensorFlow's.
 
         Args:
-            datasets: At least one.
-            weights: How often each is drawn, in proportion. None: all alike.
+            datasets: Non-empty list of datasets.
+            weights: Relative frequency of each dataset, shape [len(datasets)]. None: all equal.
             seed: Any integer. None: derived from `tf.random.set_seed` when the iterator is made.
-            stop_on_empty_dataset: Whether all ends with the first one that has no more elements;
-                else it is left out from there on.
-            rerandomize_each_iteration: Ignored; each epoch has draws of its own.
+            stop_on_empty_dataset: If True, stop at the first dataset that has no more elements;
+                otherwise skip it from there on.
+            rerandomize_each_iteration: Ignored; each epoch has its own samples.
+
+        Returns:
+            Dataset of the sampled elements.
 
         Raises:
-            TypeError: Something is no dataset.
-            ValueError: There is none, or the weights are not one positive number for each.
+            TypeError: A member of datasets is not a dataset.
+            ValueError: datasets is empty, or the weights are not one nonnegative number for each.
 
         Example:
             >>> import samegrad as tf
@@ -320,14 +360,16 @@ class Choosing(Batching):
         cls: type[Self], file_pattern: Any, shuffle: bool | None = None, seed: int | None = None,
         name: str | None = None,
     ) -> Self:  # fmt: skip
-        """The paths that match a pattern, as text.
+        """List the paths that match a pattern.
 
         Args:
-            file_pattern: With *, ? and [...]; or several patterns.
-            shuffle: Whether they come in random order (the default), another one in each epoch;
-                else in that of the alphabet.
-            seed: Of the order, as for `shuffle`.
+            file_pattern: Pattern with *, ? and [...], or several patterns.
+            shuffle: If True or None, shuffle the paths, anew in each epoch; otherwise sort them.
+            seed: Seed of the order, as for `shuffle`.
             name: Ignored.
+
+        Returns:
+            Dataset of paths, string scalars.
 
         Raises:
             InvalidArgumentError: No file matches.

@@ -65,21 +65,21 @@ class CsvDataset(Dataset):
 
     Args:
         filenames: Paths, or a dataset of paths.
-        record_defaults: For each column that is read its dtype, where a field must be there; or
-            what stands in for an empty field. Of float32, float64, int32, int64 or text.
+        record_defaults: For each column that is read its dtype, where a field must be there; or the
+            default of an empty field. Of float32, float64, int32, int64 or text.
         compression_type: "", "GZIP" or "ZLIB".
         buffer_size: Ignored.
         header: Whether the first record of each file is left out.
         field_delim: Between fields: one character.
         use_quote_delim: Whether fields may be in double quotes; lines may end inside.
-        na_value: What stands for an empty field, too.
+        na_value: Another spelling of an empty field.
         select_cols: The numbers of the columns that are read, ascending. None: all.
         exclude_cols: Or the numbers of those that are not.
 
     Raises:
         NotFoundError: While iterating, if there is no such file.
         InvalidArgumentError: While iterating, if a record has more or fewer fields, or one that is
-            empty or no number; the message names file and line.
+            empty or not a number; the message names file and line.
 
     Example:
         >>> import samegrad as tf
@@ -152,7 +152,7 @@ class _Batches:
         )
 
     def is_valid(self, record: Any) -> bool:
-        """Whether a record can be read."""
+        """Tell if a record can be parsed."""
         try:
             self._table.columns([record.numpy()], str, [b""])
         except ValueError:
@@ -177,38 +177,38 @@ def make_csv_dataset(
     num_rows_for_inference: int | None = 100, compression_type: Any = None,
     ignore_errors: bool = False, encoding: str = "utf-8",
 ) -> Dataset:  # fmt: skip
-    r"""Batches of the records of files of comma-separated values, as dicts of their columns.
+    r"""Read CSV files into batches: dicts of columns.
 
     Args:
-        file_pattern: A path, which may have *, ? and [...], or several.
-        batch_size: Records in a batch.
-        column_names: None: those of the first line.
+        file_pattern: Path, which may have *, ? and [...], or several.
+        batch_size: Number of records in a batch.
+        column_names: Names of the columns. None: those of the first line.
         column_defaults: As `CsvDataset`'s record_defaults. None: the narrowest of int32, int64,
-            float32, float64 and text that fits the first rows, and 0 or "" for empty fields.
-        label_name: A column that is given beside the others: (dict, label).
-        select_columns: Names or numbers of the columns that are read. None: all.
-        field_delim: Between fields: one character.
-        use_quote_delim: Whether fields may be in double quotes.
-        na_value: What stands for an empty field, too.
-        header: Whether files begin with a line of names.
-        num_epochs: How often all is read; None: without end, in full batches.
-        shuffle: Whether records come in random order, another one in each epoch.
+            float32, float64 and string that fits the first records, and 0 or "" for empty fields.
+        label_name: Name of the column that is the label: elements are (dict, label).
+        select_columns: Names or indices of the columns to read. None: all.
+        field_delim: Delimiter of fields: one character.
+        use_quote_delim: If True, fields may be in double quotes.
+        na_value: Another spelling of an empty field.
+        header: If True, files begin with a line of names.
+        num_epochs: Number of passes over the files. None: without end, in full batches.
+        shuffle: If True, shuffle the records, anew in each epoch.
         shuffle_buffer_size: As for `Dataset.shuffle`.
         shuffle_seed: As for `Dataset.shuffle`.
-        prefetch_buffer_size: Batches that are made ahead. None: samegrad says; 0: none.
-        num_parallel_reads: How many files are read in turn.
+        prefetch_buffer_size: Number of batches to prefetch. None: chosen by samegrad; 0: none.
+        num_parallel_reads: Number of files that are read in turn.
         sloppy: Ignored; the order is always the same.
-        num_rows_for_inference: How many rows of the files say what the columns are; None: all.
+        num_rows_for_inference: Number of records from which dtypes are inferred. None: all.
         compression_type: "", "GZIP" or "ZLIB".
-        ignore_errors: Whether records that cannot be read are left out.
-        encoding: Of the names of columns.
+        ignore_errors: If True, skip records that cannot be parsed.
+        encoding: Encoding of the column names.
 
     Returns:
         A dataset of dicts, or of (dict, label): each column of shape [batch].
 
     Raises:
         InvalidArgumentError: No file matches; while iterating, as `CsvDataset`.
-        ValueError: Names are there twice, are not there, or are not those of all files.
+        ValueError: A column name is a duplicate, is missing, or differs between files.
 
     Example:
         >>> import samegrad as tf
@@ -330,7 +330,7 @@ def _zero(kind: DType) -> Any:
 
 
 def _widened(kind: str | None, field: bytes, na_value: str) -> str | None:
-    """The narrowest dtype that fits what was seen before and this field, too."""
+    """Return the narrowest dtype that fits this field and the earlier ones."""
     if field in (b"", na_value.encode()):
         return kind
     fits = next(name for name in _WIDER if _is(field, name))

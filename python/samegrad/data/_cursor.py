@@ -58,7 +58,7 @@ class FeedCursor(Cursor):
 
     @property
     def position(self) -> int:
-        """How many elements of the plan were given or skipped."""
+        """Return the number of elements that were given or skipped."""
         return int(self._feed.position)
 
     @property
@@ -86,7 +86,7 @@ Made: TypeAlias = "tuple[Structure, BaseException | None]"
 
 
 def tried(make: Callable[..., Structure], *args: Any) -> Made:
-    """What a function makes, or what it raises."""
+    """Call a function; return its result and None, or None and its error."""
     try:
         return make(*args), None
     except BaseException as error:
@@ -98,7 +98,7 @@ class WorkCursor(Cursor):
 
     @abstractmethod
     def take(self) -> Any:
-        """What the next element is made of. StopIteration at the end, and ever after."""
+        """Return the inputs of the next element; raise StopIteration from the end on."""
 
     @abstractmethod
     def make(self, taken: Any) -> Structure:
@@ -282,7 +282,7 @@ class _Producer:
         return size
 
     def _taken(self, size: int) -> list[Made]:
-        """What the next elements are made of."""
+        """Return the inputs of the next elements."""
         cursor = self._cursor
         take = cursor.take if isinstance(cursor, WorkCursor) else cursor.next
         found: list[Made] = []
@@ -306,7 +306,7 @@ class _Producer:
 
 
 def _ends(error: BaseException) -> bool:
-    """Whether no element comes after it; others stand in the place of one element."""
+    """Tell if no element follows the error; other errors replace one element."""
     return isinstance(error, StopIteration | MemoryError) or not isinstance(error, Exception)
 
 
@@ -314,7 +314,7 @@ def _bare(error: BaseException) -> BaseException:
     """The same error without the frames it has gone through, which hold cursors and elements."""
     try:
         return copy.copy(error)
-    except Exception:  # one that cannot be made again
+    except Exception:  # one that cannot be rebuilt
         return error.with_traceback(None)
 
 

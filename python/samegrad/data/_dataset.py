@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, cast
@@ -12,6 +13,7 @@ from samegrad._base.dtypes import DTypeLike, as_dtype
 from samegrad._base.shown import shown
 from samegrad._core import InvalidArgumentError
 from samegrad._ops.arrays import cast as cast_to
+from samegrad._tensor.display import specs_html
 from samegrad._tensor.ragged import RaggedTensor
 from samegrad._tensor.sizes import whole
 from samegrad._tensor.sparse import SparseRows, SparseTensor
@@ -69,20 +71,23 @@ class Dataset(Keeping):
 
     @staticmethod
     def from_tensor_slices(tensors: Structure, name: str | None = None) -> Dataset:
-        """Elements are the slices of the tensors along axis 0.
+        """Slice tensors along axis 0 into elements.
 
         NumPy arrays are **borrowed**, not copied: changing one changes the elements not gathered
         yet. Arrays that are not contiguous in memory are copied once.
 
         Args:
-            tensors: Arrays, tensors or lists of equal length, or tuples and dicts of them. Of a
-                `tf.RaggedTensor` elements have different lengths (see `padded_batch` and
-                `ragged_batch`), of a `tf.sparse.SparseTensor` they are sparse.
+            tensors: Arrays, tensors or lists of shape [n, ...], or tuples and dicts of them.
+                Elements of a `tf.RaggedTensor` have different lengths (see `padded_batch` and
+                `ragged_batch`), those of a `tf.sparse.SparseTensor` are sparse.
             name: Ignored.
+
+        Returns:
+            Dataset of n elements, with components of shape [...].
 
         Raises:
             ValueError: A tensor has no axis, or the lengths differ.
-            TypeError: A dtype that samegrad does not have.
+            TypeError: samegrad does not have the dtype.
 
         Example:
             >>> import samegrad as tf
@@ -112,7 +117,14 @@ class Dataset(Keeping):
 
     @staticmethod
     def from_tensors(tensors: Structure, name: str | None = None) -> Dataset:
-        """One element: the tensors as they are.
+        """Create a dataset of one element: the tensors as they are.
+
+        Args:
+            tensors: Array, tensor, list, or tuples and dicts of them.
+            name: Ignored.
+
+        Returns:
+            Dataset of one element.
 
         Example:
             >>> import samegrad as tf
@@ -141,12 +153,15 @@ class Dataset(Keeping):
 
     @staticmethod
     def range(*args: Any, output_type: DTypeLike = "int64", name: str | None = None) -> Dataset:
-        """Whole numbers, with the arguments of Python's `range`.
+        """Count with the arguments of Python's `range`.
 
         Args:
-            *args: Where to stop; or start and stop; or start, stop and step.
-            output_type: Dtype of the numbers.
+            *args: (stop), (start, stop) or (start, stop, step).
+            output_type: Dtype of the elements.
             name: Ignored.
+
+        Returns:
+            Dataset of scalars.
 
         Raises:
             InvalidArgumentError: The step is 0.
@@ -178,21 +193,23 @@ class Dataset(Keeping):
         output_signature: Structure = None,
         name: str | None = None,
     ) -> Dataset:
-        """Elements are what `generator(*args)` yields; it is called anew by each iterator.
+        """Create a dataset of what `generator(*args)` yields, called anew by each iterator.
 
         Args:
-            generator: Returns something that can be iterated over.
-            output_types: Of older programs, in place of a signature: dtypes in the structure of an
-                element.
-            output_shapes: With output_types: shapes in that structure. None: of any size, with as
-                many axes as the first element has, which is generated once more to see it.
-            args: What the generator is called with.
+            generator: Callable that returns an iterable.
+            output_types: Deprecated form of a signature: dtypes in the structure of an element.
+            output_shapes: With output_types: shapes in that structure. None: of any size, with the
+                rank of the first element, which is generated once more to see it.
+            args: Arguments of generator.
             output_signature: TensorSpecs in the structure of an element.
             name: Ignored.
 
+        Returns:
+            Dataset of the yielded elements.
+
         Raises:
-            TypeError: `generator` cannot be called, or there is no signature, or one beside types.
-                While iterating, TypeError and ValueError where an element does not fit it.
+            TypeError: generator is not callable, or there is no signature, or one and types. While
+                iterating, TypeError and ValueError where an element does not fit it.
 
         Example:
             >>> import samegrad as tf
@@ -213,15 +230,18 @@ class Dataset(Keeping):
 
     @staticmethod
     def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset:
-        """Elements of several datasets side by side, until the shortest ends.
+        """Combine several datasets element by element, until the shortest ends.
 
         Args:
             args: Several datasets, or one tuple or dict of them.
-            datasets: The tuple or dict by name.
+            datasets: The tuple or dict by keyword.
             name: Ignored.
 
+        Returns:
+            Dataset of tuples, or of the structure of datasets.
+
         Raises:
-            TypeError: Something else is among them.
+            TypeError: An argument is not a dataset.
 
         Example:
             >>> import samegrad as tf
@@ -240,7 +260,14 @@ class Dataset(Keeping):
         return made
 
     def concatenate(self, dataset: Dataset, name: str | None = None) -> Dataset:
-        """These elements, then those of another dataset.
+        """Append the elements of another dataset.
+
+        Args:
+            dataset: Dataset of elements with the same structure and dtypes.
+            name: Ignored.
+
+        Returns:
+            Dataset of all elements.
 
         Example:
             >>> import samegrad as tf
@@ -261,35 +288,38 @@ class Dataset(Keeping):
         use_unbounded_threadpool: bool = False,
         name: str | None = None,
     ) -> Dataset:
-        """map_func(element) for every element.
+        """Apply a function to every element.
 
-        Python runs it. A function that does nothing but compute is traced after some elements, and
-        the engine runs it for the others, with the same bits: much faster for images of files. What
-        looks at values, writes anything outside or reads what changes stays with Python.
+        Python calls the function. One that only computes is traced after some elements, and the
+        engine runs it for the others, bitwise identical: much faster for images from files. A
+        function that evaluates values, writes anything outside or reads what changes falls back to
+        Python.
 
-        Names outside of the function stay what they are now, as in TensorFlow: `for change in
-        changes: data = data.map(lambda x: change(x))` makes all changes. What objects hold is read
-        with each element, and so is all that `py_function` and `numpy_function` call.
+        Global names are captured now, as in TensorFlow: `for change in changes: data =
+        data.map(lambda x: change(x))` makes all changes. Attributes of objects are read for each
+        element, and so is all that `py_function` and `numpy_function` call.
 
-        A tuple is given as several arguments. The function may use samegrad's operations, NumPy
-        (through `tensor.numpy()`), or both; after `batch` it gets whole batches, which is much
-        faster. What it draws at random depends on the seed and the element's place only. A later
-        `shuffle`, `take`, `skip` or `repeat` is done first, so only elements that are needed are
-        made.
+        A tuple is passed as several arguments. The function may use samegrad's operations, NumPy
+        (through `tensor.numpy()`), or both. After `batch` it receives whole batches, which is much
+        faster. Its random ops depend on the seed and the element's index only. A later `shuffle`,
+        `take`, `skip` or `repeat` is applied first, so only elements that are needed are computed.
 
         Args:
-            map_func: Gets and returns tensors, or tuples and dicts of them.
-            num_parallel_calls: If given, it runs on so many threads, at most one per core, ahead
-                of the consumer; `AUTOTUNE`: on as many as were seen to be faster. What the function
-                itself shares between its calls must bear that. Elements that are made quickly are
-                handed over in blocks, up to 96 of them per thread ahead.
+            map_func: Maps tensors, or tuples and dicts of them, to such.
+            num_parallel_calls: Number of threads, at most one per core, that run the function ahead
+                of the consumer; `AUTOTUNE`: the number measured as fastest. The function must then
+                be thread-safe. Elements that are made quickly are handed over in blocks, up to 96
+                of them per thread ahead.
             deterministic: Ignored; the order is always the same.
-            synchronous: True: it runs on the consumer's thread, whatever num_parallel_calls says.
+            synchronous: If True, run on the consumer's thread, whatever num_parallel_calls says.
             use_unbounded_threadpool: Ignored.
             name: Ignored.
 
+        Returns:
+            Dataset of the results.
+
         Raises:
-            TypeError: While iterating, if the result holds something that is no tensor.
+            TypeError: While iterating, if the result holds something that is not a tensor.
 
         Example:
             >>> import samegrad as tf
@@ -300,7 +330,15 @@ class Dataset(Keeping):
         return self._then(functions.MapNode(self._node, with_names(map_func), calls))
 
     def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
-        """The elements for which predicate(element) is true.
+        """Keep the elements whose predicate is true.
+
+        Args:
+            predicate: Maps an element (a tuple as several arguments) to a bool, or a bool tensor of
+                shape [].
+            name: Ignored.
+
+        Returns:
+            Dataset of the kept elements.
 
         Example:
             >>> import samegrad as tf
@@ -310,14 +348,18 @@ class Dataset(Keeping):
         return self._then(functions.FilterNode(self._node, with_names(predicate)))
 
     def prefetch(self, buffer_size: int | None, name: str | None = None) -> Dataset:
-        """Makes elements ahead of the consumer, on a thread of its own.
+        """Prepare elements ahead of the consumer, on another thread.
 
-        The engine's batches are always made ahead; this says how many. For Python functions it
-        brings the thread.
+        The engine's batches are always prefetched; this sets their number. For Python functions it
+        adds the thread.
 
         Args:
-            buffer_size: How many at most; `AUTOTUNE` and None leave it to samegrad.
+            buffer_size: Maximum number of prefetched elements; `AUTOTUNE` and None leave it to
+                samegrad.
             name: Ignored.
+
+        Returns:
+            Dataset of the same elements.
 
         Example:
             >>> import samegrad as tf
@@ -328,7 +370,13 @@ class Dataset(Keeping):
         return self._then(functions.PrefetchNode(self._node, max(0, ahead)))
 
     def apply(self, transformation_func: Callable[[Dataset], Dataset]) -> Dataset:
-        """transformation_func(self).
+        """Apply a transformation: `transformation_func(self)`.
+
+        Args:
+            transformation_func: Maps a dataset to a dataset.
+
+        Returns:
+            The result of transformation_func.
 
         Example:
             >>> import samegrad as tf
@@ -338,15 +386,18 @@ class Dataset(Keeping):
         return transformation_func(self)
 
     def with_options(self, options: Options, name: str | None = None) -> Dataset:
-        """The same elements; how processes share them, see `AutoShardPolicy`.
+        """Set options, such as how processes shard the elements (`AutoShardPolicy`).
 
         Args:
-            options: Copied. What they say prevails; what they leave at its default stays as it
-                was. Datasets of several have the options of all, of which the last prevail.
+            options: Options to copy. They override earlier ones, except where they have default
+                values. A dataset made of several has the options of all; the last prevail.
             name: Ignored.
 
+        Returns:
+            Dataset of the same elements, with the options.
+
         Raises:
-            TypeError: They are something else.
+            TypeError: options is not a tf.data.Options.
 
         Example:
             >>> import samegrad as tf
@@ -363,7 +414,7 @@ class Dataset(Keeping):
         return made
 
     def options(self) -> Options:
-        """A copy of the options that `with_options` has given.
+        """Return a copy of the options that `with_options` has set.
 
         Example:
             >>> import samegrad as tf
@@ -375,10 +426,11 @@ class Dataset(Keeping):
         return merged(self._options) or Options()
 
     def cardinality(self) -> Tensor:
-        """How many elements there are (int64, no axes).
+        """Return the number of elements.
 
-        `INFINITE_CARDINALITY` if there is no end, `UNKNOWN_CARDINALITY` behind `filter`,
-        `from_generator` and the like.
+        Returns:
+            int64 tensor of shape []. `INFINITE_CARDINALITY` if there is no end,
+            `UNKNOWN_CARDINALITY` after `filter`, `from_generator` and the like.
 
         Example:
             >>> import samegrad as tf
@@ -414,17 +466,25 @@ class Dataset(Keeping):
         return DatasetIterator(self._node, self._epochs)
 
     def as_numpy_iterator(self) -> Iterator[Structure]:
-        """Elements as NumPy arrays and scalars.
+        """Iterate over the elements as NumPy arrays and scalars.
 
         Example:
             >>> import samegrad as tf
             >>> next(tf.data.Dataset.range(5).batch(3).as_numpy_iterator())
             array([0, 1, 2])
         """
-        return (map_values(lambda leaf: leaf.numpy(), element) for element in self)
+        # Not a generator, whose frame would be part of tracebacks.
+        return map(functools.partial(map_values, lambda leaf: leaf.numpy()), self)
 
     def __repr__(self) -> str:
         return f"<Dataset of {self._node.cardinality()} elements>"
+
+    def _repr_html_(self) -> str:
+        try:
+            spec = self.element_spec
+        except Exception:  # of the user's functions, which make the first element
+            spec = {}
+        return specs_html(repr(self).strip("<>"), spec)
 
 
 def _borrow(value: Any, who: str) -> Any:

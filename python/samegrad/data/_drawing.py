@@ -48,14 +48,17 @@ class Drawing(Choosing):
         cls: type[Self], seed: int | None = None, rerandomize_each_iteration: bool | None = None,
         name: str | None = None,
     ) -> Self:  # fmt: skip
-        """Random whole numbers from 0 to 2^32 - 1 (int64), without end.
+        """Generate random int64 scalars from 0 to 2^32 - 1, without end.
 
-        They are a pure function of seed, epoch and place; they are not TensorFlow's.
+        They are a pure function of seed, epoch and index. They differ from TensorFlow's.
 
         Args:
             seed: Any integer. None: derived from `tf.random.set_seed` when the iterator is made.
-            rerandomize_each_iteration: Whether each epoch has numbers of its own; None: not.
+            rerandomize_each_iteration: If True, each epoch has its own numbers. None: False.
             name: Ignored.
+
+        Returns:
+            Infinite dataset of int64 scalars.
 
         Example:
             >>> import samegrad as tf
@@ -71,7 +74,16 @@ class Drawing(Choosing):
         cls: type[Self], start: int = 0, step: int = 1, dtype: DTypeLike = "int64",
         name: str | None = None,
     ) -> Self:  # fmt: skip
-        """Whole numbers with a constant difference, without end.
+        """Count from start in steps, without end.
+
+        Args:
+            start: First element.
+            step: Difference of consecutive elements.
+            dtype: Dtype of the elements.
+            name: Ignored.
+
+        Returns:
+            Infinite dataset of scalars.
 
         Example:
             >>> import samegrad as tf
@@ -86,14 +98,17 @@ class Drawing(Choosing):
         return cls._made(node)
 
     def ignore_errors(self: Self, log_warning: bool = False, name: str | None = None) -> Self:
-        """The elements that the stages before can make; those that raise an error are left out.
+        """Drop elements that raise an error in an earlier transformation.
 
         Args:
-            log_warning: Whether a warning says what is left out.
+            log_warning: If True, log a warning for each dropped element.
             name: Ignored.
 
+        Returns:
+            Dataset of the other elements.
+
         Raises:
-            RuntimeError: While iterating, if 100,000 elements one after the other cannot be made.
+            RuntimeError: While iterating, if 100,000 consecutive elements raise errors.
 
         Example:
             >>> import samegrad as tf
@@ -107,26 +122,28 @@ class Drawing(Choosing):
         self: Self, class_func: Callable[..., Any], target_dist: Any, initial_dist: Any = None,
         seed: int | None = None, name: str | None = None,
     ) -> Self:  # fmt: skip
-        """Elements with their classes before them, some left out, so that classes come as wanted.
+        """Drop elements at random, so that classes have the wanted frequencies.
 
-        An element of class c stays with the probability r(c) / max r, where r(c) is the wanted
-        share of the class by its share of the elements. The draws are a pure function of seed,
-        epoch and place; they are not TensorFlow's.
+        An element of class c is kept with probability r(c) / max r, where r(c) is the target
+        frequency of the class divided by its initial one. The samples are a pure function of seed,
+        epoch and index. They differ from TensorFlow's.
 
         Args:
-            class_func: Gets an element, a tuple as several arguments; returns its class: a whole
-                number from 0 on.
-            target_dist: The wanted share of each class.
-            initial_dist: Its share of the elements. None: counted while they come.
+            class_func: Maps an element (a tuple as several arguments) to its class, an integer from
+                0.
+            target_dist: Target frequency of each class, shape [classes].
+            initial_dist: Initial frequency of each class, shape [classes]. None: counted as they
+                arrive.
             seed: Any integer. None: derived from `tf.random.set_seed` when the iterator is made.
             name: Ignored.
 
         Returns:
-            A dataset of (class, element), classes as int32.
+            Dataset of (class, element), classes as int32.
 
         Raises:
-            ValueError: The shares are not 1 in sum, or are not as many.
-            InvalidArgumentError: While iterating, if there is no share for a class.
+            ValueError: Frequencies do not sum to 1, or target_dist and initial_dist differ in
+                length.
+            InvalidArgumentError: While iterating, if a class has no frequency.
 
         Example:
             >>> import samegrad as tf
@@ -150,20 +167,23 @@ class Drawing(Choosing):
         return self._then(node)
 
     def sparse_batch(self: Self, batch_size: int, row_shape: Any, name: str | None = None) -> Self:
-        """Tensors of different sizes as rows of sparse tensors.
+        """Combine tensors of different sizes into batches of sparse tensors.
 
-        Every number of an element is a value of the batch, zeros, too.
+        Every value of an element is stored, including zeros.
 
         Args:
-            batch_size: Examples in a batch.
-            row_shape: The sizes of a row, as many as an element has, or its one size; None or -1:
-                the largest of the batch.
+            batch_size: Number of elements in a batch.
+            row_shape: Shape of an element in the batch, or its one size. None or -1: the largest of
+                the batch.
             name: Ignored.
 
+        Returns:
+            Dataset of `tf.sparse.SparseTensor` of shape [batch_size, *row_shape].
+
         Raises:
-            TypeError: row_shape is no list of sizes.
-            ValueError: batch_size is less than 1, or elements are several components; while
-                iterating, if an element has other axes or is larger than row_shape.
+            TypeError: row_shape is not a list of sizes.
+            ValueError: batch_size is less than 1, or elements have several components. While
+                iterating, if an element has another rank or is larger than row_shape.
 
         Example:
             >>> import samegrad as tf
@@ -174,11 +194,12 @@ class Drawing(Choosing):
         """
         who = "Dataset.sparse_batch"
         size = at_least(operator.index(batch_size), 1, "sparse_batch", "batch_size")
-        if isinstance(row_shape, str | bytes):
+        several = np.iterable(row_shape) and not isinstance(row_shape, str | bytes)
+        entries = list(row_shape) if several else [row_shape]
+        if not all(entry is None or hasattr(entry, "__index__") for entry in entries):
             raise TypeError(
                 f"[{who}] row_shape must be the sizes of a row: got {shown(row_shape)}; pass [3]."
             )
-        entries = row_shape if np.iterable(row_shape) else [row_shape]
         sizes = [-1 if entry is None else operator.index(entry) for entry in entries]
 
         def stacked(members: list[Structure]) -> Structure:
@@ -191,20 +212,24 @@ class Drawing(Choosing):
         self: Self, batch_size: int, drop_remainder: bool = False,
         row_splits_dtype: DTypeLike = "int64", name: str | None = None,
     ) -> Self:  # fmt: skip
-        """Like `batch` for elements of different lengths, which become ragged rows.
+        """Combine elements of different lengths into ragged batches.
 
-        Components without axes, and those whose sizes are known to be the same, become tensors.
-        Behind `map` no size counts as known.
+        Components of shape [], and those whose shapes are known to be equal, become tensors. After
+        `map` no size is known.
 
         Args:
-            batch_size: Examples in a batch.
-            drop_remainder: Whether a shorter last batch is left out.
+            batch_size: Number of elements in a batch.
+            drop_remainder: If True, drop a last batch that has fewer elements.
             row_splits_dtype: Ignored.
             name: Ignored.
 
+        Returns:
+            Dataset of batches: a component of shape [length, ...] becomes a `tf.RaggedTensor` of
+            shape [batch_size, None, ...].
+
         Raises:
-            ValueError: batch_size is less than 1; while iterating, if rows differ in other sizes
-                than the first.
+            ValueError: batch_size is less than 1. While iterating, if elements differ in other
+                sizes than the first.
 
         Example:
             >>> import samegrad as tf

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
+from samegrad._base.location import warn
 from samegrad._base.shown import shown
 from samegrad._core import InvalidArgumentError
 from samegrad._tensor.sizes import whole
@@ -103,9 +103,7 @@ class _IgnoringCursor(Cursor):
             except Exception as error:
                 last = error
                 if self._warn:
-                    warnings.warn(
-                        f"[Dataset.ignore_errors] an element is left out: {error}", stacklevel=2
-                    )
+                    warn(f"[Dataset.ignore_errors] an element is left out: {error}")
         raise RuntimeError(
             f"[Dataset.ignore_errors] there must be elements without errors: got {_MOST_ERRORS} "
             "errors one after the other; look at the last one."
@@ -245,11 +243,7 @@ class _ResampleCursor(Cursor):
 
 
 def shares_of(value: Any, who: str, what: str) -> np.ndarray[Any, Any]:
-    """Shares of classes as an array.
-
-    Raises:
-        ValueError: They are no such.
-    """
+    """Convert class frequencies to an array; raise ValueError unless they sum to 1."""
     shares = np.array(value, np.float64)
     fits = shares.ndim == 1 and len(shares) and (shares >= 0).all()
     if not fits or not abs(shares.sum() - 1) < 1e-3:

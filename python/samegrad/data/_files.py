@@ -26,7 +26,7 @@ def _lines(path: str, compression: str) -> Iterator[bytes]:
 def content_of(
     filenames: Any, node_of: Callable[[str], Node], spec: Structure, reads: int | None, who: str
 ) -> Node:
-    """What is in files, one after the other or in turn.
+    """Read files, one after the other or in turn.
 
     Args:
         filenames: Paths, or a dataset of paths.

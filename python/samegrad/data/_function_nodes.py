@@ -53,7 +53,7 @@ from samegrad.data._threads import threads_of
 
 
 class GeneratorNode(UncountedNode):
-    """What a Python generator yields.
+    """Elements that a Python generator yields.
 
     Args:
         function: Returns the generator.
@@ -194,7 +194,7 @@ class MapNode(PythonNode):
         return BackgroundCursor(open_cursor, threads=threads, tuned=self.calls < 0)
 
     def maker(self, run: Run) -> Callable[[int, Structure], Structure]:
-        """What makes the element of that number of the child's."""
+        """Return a function of (index, input element) that computes an element."""
         seed = run.draws_of(self)
         return lambda position, element: self.function(seed, position, element)
 
@@ -219,7 +219,7 @@ def through_maps(node: Node, stage: Callable[[Node], Node]) -> Node:
 
 
 def sizes_are_known(node: Node) -> bool:
-    """Whether the spec holds for all elements; what a function returns is seen once only."""
+    """Tell if the spec holds for all elements; a function's result is seen only once."""
     return not any(isinstance(stage, MapNode) for stage in node.walk())
 
 
@@ -280,7 +280,7 @@ class FilterNode(SelectionNode):
 
 
 def decided(predicate: Callable[..., Any], seed: int) -> Callable[[int, Structure], bool]:
-    """Whether the predicate is true of an element; it draws by the element's number."""
+    """Evaluate the predicate; its random ops depend on the element's index."""
 
     def is_true(number: int, element: Structure) -> bool:
         with data_function(seed, number):

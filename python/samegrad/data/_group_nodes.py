@@ -36,11 +36,11 @@ class GroupNode(PythonNode):
 
 
 class GroupByWindowNode(GroupNode):
-    """What a function makes of the dataset of a window.
+    """Elements of the datasets that a function makes of windows.
 
     Args:
         child: Where the elements come from.
-        key_func: Gets an element; returns a whole number.
+        key_func: Gets an element; returns an integer.
         size_func: Gets a key (int64); returns how many elements its windows have.
         reduce_func: Gets a key and a stage; returns the stage of the result.
     """
@@ -199,7 +199,7 @@ class GroupCursor(Cursor):
         return done
 
     def next_window(self) -> tuple[int, list[Structure]]:
-        """The key and the elements of the next window; StopIteration if there is none."""
+        """Return the key and the elements of the next window, or raise StopIteration."""
         while not self._ended:
             try:
                 element = self._child.next()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from samegrad._base.shown import shown
+from samegrad._base.tracebacks import keep_user_frames
 from samegrad._core import InvalidArgumentError, tracing
 from samegrad._function.reads_data import note_read
 from samegrad._tensor.tensor import constant
@@ -59,9 +60,13 @@ class ResumableIterator(Iterator[Structure]):
         return self
 
     def __next__(self) -> Structure:
-        if tracing():
-            note_read("Dataset")
-        return self._next()
+        try:
+            if tracing():
+                note_read("Dataset")
+            return self._next()
+        except Exception as error:
+            keep_user_frames(error)
+            raise
 
     def _rewind(self, position: int) -> None:
         self._start = position
@@ -142,20 +147,23 @@ class DatasetIterator(ResumableIterator):
         return self._root.spec
 
     def get_next(self) -> Structure:
-        """The next element.
+        """Return the next element.
+
+        Returns:
+            The element.
 
         Raises:
-            OutOfRangeError: There is none.
+            OutOfRangeError: The iterator is exhausted.
         """
         return get_next(self)
 
     def get_next_as_optional(self) -> Optional:
-        """The next element, or nothing."""
+        """Return the next element, or an empty `Optional` at the end."""
         return Optional.next_of(self)
 
 
 def get_next(iterator: Iterator[Structure]) -> Structure:
-    """The next element; OutOfRangeError if there is none."""
+    """Return the next element; raise OutOfRangeError at the end."""
     try:
         return next(iterator)
     except StopIteration:
@@ -184,7 +192,17 @@ class Optional:
 
     @classmethod
     def next_of(cls, iterator: Iterator[Structure]) -> Optional:
-        """What an iterator gives next."""
+        """Return the next element of an iterator, or an empty optional at its end.
+
+        Args:
+            iterator: Iterator over elements.
+
+        Returns:
+            `Optional` with or without an element.
+
+        Raises:
+            TypeError: iterator is not an iterator.
+        """
         if not hasattr(iterator, "__next__"):
             raise TypeError(
                 f"[Optional.next_of] an iterator is needed: got {shown(iterator)}; pass iter(it)."
@@ -195,14 +213,18 @@ class Optional:
             return cls([])
 
     def has_value(self, name: str | None = None) -> Any:
-        """Whether there is an element: a bool tensor without axes."""
+        """Tell if there is an element.
+
+        Returns:
+            bool tensor of shape [].
+        """
         return constant(bool(self._elements))
 
     def get_value(self, name: str | None = None) -> Structure:
-        """The element.
+        """Return the element.
 
         Raises:
-            InvalidArgumentError: There is none.
+            InvalidArgumentError: The optional is empty.
         """
         if not self._elements:
             raise InvalidArgumentError("[Optional.get_value] there is no element; ask has_value().")

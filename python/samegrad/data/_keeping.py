@@ -154,22 +154,25 @@ class Keeping(Drawing):
     """Stages that keep elements, and files of elements."""
 
     def cache(self: Self, filename: Any = "", name: str | None = None) -> Self:
-        """Keeps the elements of the first run, for the later ones: in memory, or in a file.
+        """Cache the elements of the first run, in memory or in a file.
 
-        In memory, the elements of a dataset of known size are made before the first one is given.
-        A file appears under its name once the first run has ended, and is never half there: a run
-        that is killed leaves none, and one that is resumed from a checkpoint writes all of it. It
-        is read wherever it is found, also by other processes: remove it when the stages before
-        change. With `AutoShardPolicy.FILE` or `OFF` each process of several has a file of its own,
-        whose name ends in its rank and their number, ".elements.0of2".
+        In memory, the elements of a dataset of known size are computed before the first one is
+        given. A file appears under its name once the first run has ended, never half-written. A run
+        that is killed leaves no file, and one that is resumed from a checkpoint writes all of it.
+        The file is read wherever it is found, also by other processes: remove it when earlier
+        transformations change. With `AutoShardPolicy.FILE` or `OFF` each of several processes has
+        its own file, whose name ends in its rank and their number, ".elements.0of2".
 
         Args:
-            filename: The beginning of the file's name, which ends in ".elements". Empty: memory.
+            filename: Prefix of the file's name, which ends in ".elements". Empty: cache in memory.
             name: Ignored.
 
+        Returns:
+            Dataset of the same elements.
+
         Raises:
-            TypeError: While iterating, if elements of a file hold something else than tensors and
-                text.
+            TypeError: While iterating, if elements of a file hold something other than tensors and
+                strings.
             DataLossError: While iterating, if the file is damaged; the message says where.
             InvalidArgumentError: While iterating, if it holds other elements.
 
@@ -191,21 +194,21 @@ class Keeping(Drawing):
         self, path: Any, compression: str | None = None,
         shard_func: Callable[..., Any] | None = None, checkpoint_args: Any = None,
     ) -> None:  # fmt: skip
-        """Writes all elements into a folder, for `load`.
+        """Write all elements into a folder, for `load`.
 
-        What was saved there before stays until all is written.
+        Elements that were saved there before are replaced only when all are written.
 
         Args:
-            path: The folder, which is made.
-            compression: "GZIP": elements are compressed. None: they are not.
-            shard_func: Gets an element, a tuple as several arguments; returns the number of the
-                file that it belongs into. None: all into one.
+            path: Folder, created if it does not exist.
+            compression: "GZIP" to compress elements, or None.
+            shard_func: Maps an element (a tuple as several arguments) to the index of its file.
+                None: one file for all.
             checkpoint_args: Must be None: a folder is written whole or not at all.
 
         Raises:
             OSError: The folder cannot be written.
-            TypeError: Elements hold something else than tensors and text.
-            ValueError: There is no end, or compression is another one.
+            TypeError: Elements hold something other than tensors and strings.
+            ValueError: The dataset is infinite, or compression is another one.
 
         Example:
             >>> import samegrad as tf
@@ -246,14 +249,17 @@ class Keeping(Drawing):
         cls: type[Self], path: Any, element_spec: Structure = None, compression: str | None = None,
         reader_func: Callable[[Any], Any] | None = None, wait: bool = False,
     ) -> Self:  # fmt: skip
-        """The elements that `save` wrote; of several files one from each in turn.
+        """Read the elements that `save` wrote, one from each of several files in turn.
 
         Args:
-            path: The folder.
-            element_spec: The TensorSpecs that they must have. None: those of the files.
-            compression: Ignored: files say it.
-            reader_func: Gets a dataset of the datasets of the files; returns the dataset.
+            path: Folder that `save` wrote.
+            element_spec: TensorSpecs that the elements must have. None: those of the files.
+            compression: Ignored: the files record it.
+            reader_func: Maps a dataset of the files' datasets to the dataset of elements.
             wait: Ignored: a folder appears when all of it is written.
+
+        Returns:
+            Dataset of the saved elements.
 
         Raises:
             NotFoundError: Nothing was saved there.
@@ -293,7 +299,17 @@ class Keeping(Drawing):
         reader_func: Callable[..., Any] | None = None,
         shard_func: Callable[..., Any] | None = None, name: str | None = None,
     ) -> Any:  # fmt: skip
-        """Refused: samegrad cannot know whether the functions before it have changed since.
+        """Raise NotImplementedError: earlier functions may have changed since the snapshot.
+
+        Args:
+            path: Not used.
+            compression: Not used.
+            reader_func: Not used.
+            shard_func: Not used.
+            name: Ignored.
+
+        Returns:
+            Never.
 
         Raises:
             NotImplementedError: Always; `cache` and `save` keep elements in files.

@@ -16,7 +16,7 @@ PROGRAM, HOST, CONSTANT = "program", "host", "constant"
 
 
 class HostValues(NamedTuple):
-    """What programs take: an element's leaves, and what functions of the host make of them."""
+    """Leaves of an element, and host functions' results, as inputs of programs."""
 
     leaves: list[Any]  # of an element like those to come
     calls: list[HostCall]  # the values behind the leaves, in their order
@@ -24,7 +24,7 @@ class HostValues(NamedTuple):
 
 
 class Results(NamedTuple):
-    """What becomes of the values."""
+    """Destination of the computed values."""
 
     entered: list[int]  # the slots that programs take
     programs: list[tuple[Any, Any]]  # (shape, dtype) of each argument, and the step
@@ -102,5 +102,5 @@ def maker_of(
 
 
 def _is_plain(leaf: Any) -> bool:
-    """Whether the engine takes it as a value: a tensor, or one text."""
+    """Tell if the engine takes the leaf as a value: a tensor, or one string."""
     return type(leaf) is Tensor or (type(leaf) is Text and not leaf._rank)

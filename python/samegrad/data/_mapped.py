@@ -38,7 +38,7 @@ _MOST_CHANGES = 3
 
 
 def to_element(value: Any, who: str) -> Structure:
-    """What a user's function gave, with tensors as leaves; data is copied."""
+    """Convert a user function's result to tensors as leaves; data is copied."""
 
     def to_leaf(leaf: Any) -> Any:
         if is_made(leaf):
@@ -113,7 +113,7 @@ class MappedFunction:
 
     @property
     def program_count(self) -> int:
-        """How many programs make elements; 0: Python does."""
+        """Return the number of programs that compute elements; 0 if Python does."""
         kinds = [] if self.why_python else self._kinds.values()
         return sum(len(kind.programs) for kind in kinds if not kind.by_python)
 
@@ -169,7 +169,7 @@ class MappedFunction:
                 self._making.release()
 
     def _forget(self) -> None:
-        """What the function reads has changed: its programs are of the past."""
+        """Drop the programs, because a value that the function reads has changed."""
         self._changes += 1
         self._reads, self._kinds, self._maker = None, {}, None
         if self._changes > _MOST_CHANGES:
@@ -182,7 +182,7 @@ class MappedFunction:
             kind.begin(_Recording(self.python, element))
         except NotPureError as reason:
             self.why_python = str(reason)
-        except Exception as reason:  # whatever it is, it is said where Python makes the element
+        except Exception as reason:  # whatever it is, Python raises it when it computes the element
             kind.by_python, kind.why = True, f"{type(reason).__name__}: {reason}"
 
     def _by_program(
@@ -296,7 +296,7 @@ class _Kind:
 
 
 class _Recording:
-    """What a function did with one element."""
+    """Trace of a function's call with one element."""
 
     def __init__(self, function: Callable[..., Any], element: Structure) -> None:
         self._function, self._element = function, element
@@ -333,7 +333,7 @@ class _Recording:
         if isinstance(leaf, Text) or (type(leaf) is Tensor and not leaf._symbolic):
             return CONSTANT, leaf
         if type(leaf) is not Tensor or leaf._example_axis is not None:
-            raise NotRecordedError(f"{type(leaf).__name__} is no plain tensor")
+            raise NotRecordedError(f"{type(leaf).__name__} is not a plain tensor")
         self._outputs.append(leaf)
         return PROGRAM, len(self._outputs) - 1
 
@@ -366,11 +366,11 @@ class _Program:
 
     @property
     def runs_without_python(self) -> bool:
-        """Whether it was compared and leaves nothing for Python to look at."""
+        """Tell if it was compared and leaves nothing for Python to evaluate."""
         return self.compared >= _COMPARED and not self._requirements
 
     def gives_what(self, other: _Program) -> bool:
-        """Whether its results are made of the same components."""
+        """Tell if its results consist of the same components as the other's."""
         pairs = zip(self.places, other.places, strict=True)
         return all(a == b and (x is y if a is CONSTANT else x == y) for (a, x), (b, y) in pairs)
 

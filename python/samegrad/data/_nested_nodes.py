@@ -229,7 +229,7 @@ class _WindowsCursor(Cursor):
 
 
 class FileNode(UncountedNode):
-    """What is in a file: texts that a function reads, one after the other.
+    """Content of a file: strings that a function reads, in sequence.
 
     Args:
         path: The file.

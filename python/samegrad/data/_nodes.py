@@ -90,7 +90,7 @@ class Run:
 
 
 class HasSpec(Protocol):
-    """What knows the TensorSpecs of elements."""
+    """Protocol of a node with TensorSpecs of its elements."""
 
     @property
     def spec(self) -> Structure:
@@ -119,7 +119,7 @@ class Node(ABC):
 
     @abstractmethod
     def cardinality(self) -> int:
-        """How many elements a run has; INFINITE or UNKNOWN."""
+        """Return the number of elements of a run; INFINITE or UNKNOWN."""
 
     @abstractmethod
     def index(self, run: Run) -> Indexed | None:

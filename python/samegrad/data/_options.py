@@ -1,4 +1,4 @@
-"""`tf.data.Options`: how a dataset is shared out to processes; the rest has no effect."""
+"""`tf.data.Options`: the sharding of a dataset over processes; the rest has no effect."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from samegrad._base.enums import IntChoice
 
 
 class AutoShardPolicy(IntChoice):
-    """How processes of an MPI job share the elements of a dataset; one process has them all.
+    """Rule by which processes of an MPI job shard a dataset; one process has all of it.
 
     Attributes:
         AUTO: As DATA.
-        DATA: Each process takes its rows of every global batch: the bits of one process. It reads
-            what is needed to know which rows those are: of files, all of them.
-        FILE: Each process reads every n-th file only, and makes its rows of a global batch from
+        DATA: Each process takes its examples of every global batch: bitwise identical to one
+            process. It reads what is needed to know which examples those are: of files, all of
+            them.
+        FILE: Each process reads every n-th file only, and makes its examples of a global batch from
             them. Batches hold other examples than those of one process, so bits differ.
-        OFF: Each process takes its rows from the dataset as it is: the program has chosen them,
-            with `Dataset.shard`, say. Bits differ likewise.
-        HINT: Refused where there are several processes: call `shard`, and say OFF.
+        OFF: Each process takes its examples from the dataset as it is: user code has chosen them,
+            for example with `Dataset.shard`. Bits differ likewise.
+        HINT: Rejected where there are several processes: call `shard`, and use OFF.
 
     Example:
         >>> AutoShardPolicy.DATA.name
@@ -34,14 +35,14 @@ class AutoShardPolicy(IntChoice):
 
 
 class DistributeOptions(types.SimpleNamespace):
-    """What `Options.experimental_distribute` holds.
+    """Options of distributed datasets: `Options.experimental_distribute`.
 
     Attributes:
         auto_shard_policy: An `AutoShardPolicy`, or its number.
         num_devices: Ignored.
 
     Raises:
-        ValueError: There is no such policy.
+        ValueError: auto_shard_policy is not a policy.
 
     Example:
         >>> DistributeOptions().auto_shard_policy.name
@@ -78,7 +79,7 @@ class Options:
 
 
 def merged(*options: Options | None) -> Options | None:
-    """What several options say together, where later ones prevail; None if all are None.
+    """Merge options, where later ones prevail; return None if all are None.
 
     As in TensorFlow, an option that has its default value says nothing.
     """

@@ -1,4 +1,4 @@
-"""Which elements of a dataset come, and in which order."""
+"""Transformations that select and reorder the elements of a dataset."""
 
 from __future__ import annotations
 
@@ -61,7 +61,14 @@ class Ordering:
         return made
 
     def enumerate(self: Self, start: int = 0, name: str | None = None) -> Self:
-        """Elements with their numbers (int64) before them.
+        """Pair each element with its number.
+
+        Args:
+            start: First number.
+            name: Ignored.
+
+        Returns:
+            Dataset of (number, element), numbers as int64 scalars.
 
         Example:
             >>> import samegrad as tf
@@ -79,19 +86,22 @@ class Ordering:
         reshuffle_each_iteration: bool | None = True,
         name: str | None = None,
     ) -> Self:
-        """The elements in random order, drawn from a buffer of the next `buffer_size` ones.
+        """Shuffle the elements with a buffer of the next `buffer_size` ones.
 
-        A buffer as large as the dataset gives a uniformly random order. The element at place p is
-        the one in place floor(u(p) · held / 2^63) of the `held` ones in the buffer, where u(p) is
-        the Philox integer of (seed, epoch, p); the next element takes its place. So the order is a
+        A buffer as large as the dataset gives a uniformly random order. The element at index p is
+        the one at index floor(u(p) · held / 2^63) of the `held` ones in the buffer, where u(p) is
+        the Philox integer of (seed, epoch, p). The next element takes its place. So the order is a
         pure function of seed and epoch, on every machine and for any number of replicas.
 
         Args:
-            buffer_size: Elements in the buffer, at least 1.
+            buffer_size: Number of elements in the buffer, at least 1.
             seed: Any integer. None: derived from `tf.random.set_seed` when the iterator is made.
-            reshuffle_each_iteration: Whether every epoch has an order of its own (the default):
-                every pass of a later `repeat`, and every iterator.
+            reshuffle_each_iteration: If True (the default), every epoch has its own order: every
+                pass of a later `repeat`, and every iterator.
             name: Ignored.
+
+        Returns:
+            Dataset of the shuffled elements.
 
         Raises:
             InvalidArgumentError: buffer_size is less than 1.
@@ -108,7 +118,14 @@ class Ordering:
         return self._chosen(lambda node: nodes.ShuffleNode(node, size, fixed, reshuffle))
 
     def repeat(self: Self, count: int | None = None, name: str | None = None) -> Self:
-        """The elements `count` times; forever if it is None or negative.
+        """Repeat the elements.
+
+        Args:
+            count: Number of repetitions. None or negative: without end.
+            name: Ignored.
+
+        Returns:
+            Dataset of the repeated elements.
 
         Example:
             >>> import samegrad as tf
@@ -119,7 +136,14 @@ class Ordering:
         return self._chosen(lambda node: nodes.RepeatNode(node, times))
 
     def take(self: Self, count: int, name: str | None = None) -> Self:
-        """The first `count` elements; all if it is negative.
+        """Take the first elements.
+
+        Args:
+            count: Number of elements. Negative: all.
+            name: Ignored.
+
+        Returns:
+            Dataset of at most `count` elements.
 
         Example:
             >>> import samegrad as tf
@@ -130,7 +154,14 @@ class Ordering:
         return self._chosen(lambda node: nodes.TakeNode(node, number))
 
     def skip(self: Self, count: int, name: str | None = None) -> Self:
-        """All but the first `count` elements; none if it is negative.
+        """Skip the first elements.
+
+        Args:
+            count: Number of elements to skip. Negative: all.
+            name: Ignored.
+
+        Returns:
+            Dataset of the other elements.
 
         Example:
             >>> import samegrad as tf
@@ -141,7 +172,15 @@ class Ordering:
         return self._chosen(lambda node: nodes.SkipNode(node, number))
 
     def shard(self: Self, num_shards: int, index: int, name: str | None = None) -> Self:
-        """Every num_shards-th element, from element `index` on.
+        """Take every num_shards-th element, from element `index` on.
+
+        Args:
+            num_shards: Number of shards.
+            index: Index of this shard, from 0.
+            name: Ignored.
+
+        Returns:
+            Dataset of the elements of the shard.
 
         Raises:
             InvalidArgumentError: index is not one of 0 … num_shards - 1.

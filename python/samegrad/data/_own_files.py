@@ -115,7 +115,7 @@ class FilesOfProcess:
 
 
 _KINDS = {
-    "Slice": "from_tensor_slices whose elements are no names of files that are there",
+    "Slice": "from_tensor_slices whose elements are not names of existing files",
     "Range": "range",
     "Generator": "from_generator",
     "Stored": "load",
@@ -195,7 +195,7 @@ class RowsOfProcess:
         if 0 in shares:
             raise ValueError(
                 f"{_WHO} AutoShardPolicy.FILE and OFF need rows of a global batch for each "
-                f"process: got a batch of {size}, shared out as {shares}; take larger batches, or "
+                f"process: got a batch of {size}, distributed as {shares}; take larger batches, or "
                 "fewer replicas."
             )
         self.sizes.append(size)
@@ -217,7 +217,7 @@ def with_child(node: SomeNode, child: Node) -> SomeNode:
 
 
 def _of_child(row: Any, old: Node, child: Node) -> Any:
-    """What knows the specs of rows, of another stage."""
+    """Rebind an object that knows the specs of elements to another node."""
     if row is old:
         return child
     made = copy.copy(row)

@@ -22,7 +22,7 @@ Sizes = list["int | None"]
 
 
 class Padding:
-    """What elements are padded to, and with what.
+    """Shapes to pad elements to, and the padding values.
 
     Args:
         child: Where the elements come from.

@@ -1,8 +1,8 @@
-"""Whether a function does nothing but compute with its arguments, as far as its code shows.
+"""Proof, from bytecode, that a function does nothing but compute with its arguments.
 
-What such a function did with one element it does with all. The bytecode says what a function reads
-of the outside and what it writes there. Whatever is not known to be harmless is not: a function
-that is refused here runs in Python for each element, and that is all.
+Such a function does the same with all elements as with one. The bytecode shows the captured values
+that a function reads and writes. Whatever is not known to be harmless is not: a function that is
+rejected here runs in Python for each element.
 """
 
 from __future__ import annotations
@@ -75,11 +75,11 @@ _MOST_ENTRIES = 256
 
 
 class NotPureError(Exception):
-    """What about a function may make it do something else with another element."""
+    """Reason why a function may behave differently with another element."""
 
 
 class Reads:
-    """What a function has read of the outside, to see whether it is still so.
+    """Captured values that a function has read, to detect changes.
 
     Args:
         function: The user's.
@@ -99,7 +99,7 @@ class Reads:
             raise NotPureError("it may change a list, dict or array of the outside")
 
     def still_hold(self) -> bool:
-        """Whether the function would read the same now."""
+        """Tell if the function would read the same values now."""
         try:
             for cell, value in self._cells:
                 if cell.cell_contents is not value:
@@ -120,7 +120,7 @@ class Reads:
                 self._value(value)
             return
         if type(function) is not types.FunctionType:
-            raise NotPureError(f"{type(function).__name__} is no plain function")
+            raise NotPureError(f"{type(function).__name__} is not a plain function")
         if _of_library(function):
             return
         for value in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
@@ -192,7 +192,7 @@ class Reads:
         looked_up = inspect.getattr_static(type(owner), name, None)  # a property, say
         if name not in vars(owner) or hasattr(type(looked_up), "__set__"):
             raise NotPureError(
-                f"{name} is no attribute of {type(owner).__name__} {owner!r:.80} itself"
+                f"{name} is not an attribute of {type(owner).__name__} {owner!r:.80} itself"
             )
         return vars(owner)[name]
 
@@ -222,7 +222,7 @@ class Reads:
 
 
 def _only_computes(step: dis.Instruction) -> bool:
-    """Whether an instruction takes values and gives one, and leaves the outside alone."""
+    """Tell if an instruction only maps values to a value, without side effects."""
     name = step.opname
     if name.startswith("CALL_INTRINSIC"):
         return step.argrepr in _INTRINSICS
@@ -230,7 +230,7 @@ def _only_computes(step: dis.Instruction) -> bool:
 
 
 def _may_change(step: dis.Instruction) -> bool:
-    """Whether an instruction may change a list, dict or array in place."""
+    """Tell if an instruction may change a list, dict or array in place."""
     if step.opname in ("LOAD_ATTR", "LOAD_METHOD"):
         return step.argval in _CHANGES or step.argval.startswith("__")
     if step.opname == "BINARY_OP":
@@ -260,7 +260,7 @@ def _is_constant(value: Any) -> bool:
 
 
 def _is_record(value: Any) -> bool:
-    """Whether it is an object or class of the user's that keeps constants by name."""
+    """Tell if it is a user's object or class that holds constants by name."""
     if isinstance(value, types.SimpleNamespace):
         return True
     kind = value if isinstance(value, type) else type(value)
@@ -278,7 +278,7 @@ def _is_library(module: str) -> bool:
 
 
 def _of_library(function: Any) -> bool:
-    """Whether it is one of samegrad's functions that compute.
+    """Tell if it is one of samegrad's functions that compute.
 
     Raises:
         NotPureError: It is another one of them.
@@ -302,7 +302,7 @@ def _of_library(function: Any) -> bool:
 
 
 def _computes(name: str, value: Any) -> bool:
-    """Whether NumPy's function of that name neither reads nor writes anything else."""
+    """Tell if NumPy's function of that name neither reads nor writes anything else."""
     if isinstance(value, np.ufunc) or not name.startswith(_NUMPY_EFFECTS):
         return not isinstance(value, types.ModuleType)
     return False

@@ -1,4 +1,4 @@
-"""What the engine's plans do, done in Python for elements that Python makes."""
+"""Transformations of the engine's plans in Python, for elements that Python computes."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ def stack_elements(elements: list[Structure]) -> Structure:
 
 
 def _are_flat(elements: list[Structure]) -> bool:
-    """Whether all are tuples of as many tensors: no walk is needed to find their leaves."""
+    """Tell if all are tuples of as many tensors, whose leaves need no search."""
     size = len(elements[0]) if type(elements[0]) is tuple else -1
     return all(
         type(element) is tuple and len(element) == size and all(type(x) is Tensor for x in element)
@@ -245,7 +245,7 @@ def stacked(column: tuple[Any, ...]) -> Any:
     if not isinstance(first, Text):
         raise TypeError(
             f"[Dataset.batch] components are numbers or text: got {type(first).__name__}; batch "
-            "the datasets of a window, or pad rows of different lengths with to_tensor()."
+            "the datasets of a window, or pad ragged tensors with to_tensor()."
         )
     shapes = {text._shape for text in column}
     if len(shapes) > 1:

@@ -34,7 +34,7 @@ def take_ordinal() -> int:
 
 
 def process_seed() -> int:
-    """What samegrad.random.set_seed has set."""
+    """Return the seed that samegrad.random.set_seed has set."""
     return int(_core.random_state().seed)
 
 

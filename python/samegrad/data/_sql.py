@@ -31,10 +31,10 @@ class SqlDataset(Dataset):
         driver_name: "sqlite".
         data_source_name: The path of the file.
         query: A SELECT statement of SQL; ORDER BY makes the order the same in each run.
-        output_types: The dtype of each column: whole numbers, floats, bool or `tf.string`.
+        output_types: The dtype of each column: integers, floats, bool or `tf.string`.
 
     Raises:
-        ValueError: There is another driver, or output_types is no tuple of dtypes.
+        ValueError: There is another driver, or output_types is not a tuple of dtypes.
         NotFoundError: There is no such file.
         InvalidArgumentError: While iterating, if the query is wrong, finds other columns, or a
             value is NULL or not of its dtype; the message names file, row and column.

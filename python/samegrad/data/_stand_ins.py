@@ -49,7 +49,7 @@ def first_or_stand_in(node: Node) -> Structure:
 def _zeros(spec: Any, unknown: int) -> Any:
     """A tensor or text of a spec, with this size where one is not known."""
     if not isinstance(spec, TensorSpec):
-        raise TypeError(f"of {spec} there is none")
+        raise TypeError(f"{spec} has no stand-in")
     sizes = [unknown if size is None else int(size) for size in spec.shape]
     if spec.dtype is string:
         return of_bytes(np.full(sizes, b"", object))

@@ -71,7 +71,7 @@ def _identity(leaf: Any) -> tuple[Any, ...]:
 
 
 class ScanNode(PythonNode):
-    """What a function makes of a state and each element, and the next state."""
+    """Elements and next states that a function makes of states and elements."""
 
     def __init__(self, child: Node, state: Structure, function: Callable[..., Any]) -> None:
         super().__init__(child, batched=child.batched)

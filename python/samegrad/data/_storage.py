@@ -137,7 +137,7 @@ class ElementFile:
         who: The caller, for errors.
 
     Raises:
-        NotFoundError: There is none.
+        NotFoundError: The file does not exist.
         DataLossError: It is damaged, or no file of elements.
     """
 
@@ -176,7 +176,7 @@ class ElementFile:
         return fill(self._template, [TensorSpec(shape, kind) for shape, kind in pairs])
 
     def describes(self, spec: Structure) -> bool:
-        """Whether the elements have the components and dtypes of a spec."""
+        """Tell if the elements have the components and dtypes of a spec."""
         wanted = [leaf.dtype.name for leaf in leaves_of(spec)]
         return not len(self) or (
             self._kinds == wanted and described(spec) == described(self._template)
@@ -185,7 +185,7 @@ class ElementFile:
     def _read_ends(self) -> None:
         size = os.fstat(self._file.fileno()).st_size
         if self._file.read(len(_MAGIC)) != _MAGIC:
-            raise self._damaged(0, "it is no file of elements")
+            raise self._damaged(0, "it is not a file of elements")
         if size < len(_MAGIC) + _END.size:
             raise self._damaged(size, "it ends too early")
         self._file.seek(size - _END.size)
@@ -265,7 +265,7 @@ def _common(known: tuple[Any, ...], shape: tuple[int, ...], who: str) -> tuple[A
 
 
 def described(structure: Structure) -> Any:
-    """What JSON holds of a structure: tuples, dicts with text as keys, None, and leaves."""
+    """Describe a structure in JSON: tuples, dicts with string keys, None, and leaves."""
     if structure is None:
         return None
     if isinstance(structure, ComplexTensor):

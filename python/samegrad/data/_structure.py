@@ -46,7 +46,7 @@ def as_complex_where(signature: Structure, value: Any, who: str) -> Any:
 
 
 def packer_of(template: Structure) -> Packer:
-    """What makes an element with the template's structure of its leaves.
+    """Return a function that packs leaves into the template's structure.
 
     Where the template has text, the engine gives the numbers of its rows.
     """
@@ -105,7 +105,7 @@ def spec_of(leaf: Any, sizes: Any = None) -> Any:
 
 
 def common_spec(a: Any, b: Any) -> Any:
-    """What is known of a leaf that has one spec or the other."""
+    """Return the most specific spec that fits both leaves."""
     if a.shape == b.shape:
         return a
     sizes = [m if m == n else None for m, n in zip(a.shape, b.shape, strict=True)]
@@ -113,7 +113,7 @@ def common_spec(a: Any, b: Any) -> Any:
 
 
 class DatasetSpec:
-    """What is known of a dataset that is an element of another one.
+    """Spec of a dataset that is an element of another one.
 
     Args:
         element_spec: The TensorSpecs of its elements.
@@ -139,7 +139,7 @@ class DatasetSpec:
 
 
 def is_made(leaf: Any) -> bool:
-    """Whether a leaf needs no conversion: text, ragged or sparse values, a dataset."""
+    """Tell if a leaf needs no conversion: string, ragged, sparse or dataset."""
     return isinstance(leaf, Text | RaggedTensor | SparseTensor) or hasattr(leaf, "_node")
 
 
@@ -149,7 +149,7 @@ def with_rows(spec: TensorSpec, rows: int | None) -> TensorSpec:
 
 
 def signature_of(types: Structure, shapes: Structure, signature: Structure) -> Structure:
-    """What a generator's elements are, in the newer spelling or the older one.
+    """Return the signature of a generator's elements, in either spelling.
 
     Args:
         types: None, or dtypes in the structure of an element.

@@ -1,4 +1,4 @@
-"""How many threads run a dataset's function."""
+"""Number of threads that run a dataset's function."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _GAIN = 0.8
 
 
 def threads_of(calls: int) -> int:
-    """How many threads run a function; calls < 0: as many as there are cores, at most 8."""
+    """Return the number of threads; calls < 0: as many as there are cores, at most 8."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return max(1, min(calls, cores or 1) if calls >= 0 else min(8, cores or 1))
 
 
 class Threads:
-    """How many threads work side by side, by what they were seen to gain.
+    """Controller of the number of threads, by their measured gain.
 
     Python's threads hand one lock to and fro, which takes some ten microseconds each time: blocks
     that are made quickly are made in less time by one thread, and so are those whose function

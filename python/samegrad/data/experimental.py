@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -35,17 +36,17 @@ def bucket_by_sequence_length(
     no_padding: bool = False,
     drop_remainder: bool = False,
 ) -> Callable[[Any], Any]:
-    """A function for `Dataset.apply`: `Dataset.bucket_by_sequence_length`, as older programs write.
+    """Return `Dataset.bucket_by_sequence_length` as a function for `Dataset.apply`.
 
     Args:
-        element_length_func: As there, and so are all others.
+        element_length_func: Maps an element to its length.
         bucket_boundaries: Upper bounds of the lengths.
         bucket_batch_sizes: Examples in a batch of each bucket.
-        padded_shapes: Sizes to pad to.
-        padding_values: What to pad with.
-        pad_to_bucket_boundary: Whether unknown sizes become the longest of the bucket.
-        no_padding: The elements of a batch have one shape.
-        drop_remainder: Whether batches that are not full are left out.
+        padded_shapes: Shapes to pad to.
+        padding_values: Values to pad with.
+        pad_to_bucket_boundary: If True, pad unknown sizes to the bucket's boundary less 1.
+        no_padding: If True, do not pad.
+        drop_remainder: If True, drop batches that are not full.
 
     Returns:
         A function from datasets to datasets; it raises what the method raises.
@@ -70,13 +71,13 @@ def group_by_window(
     window_size: int | None = None,
     window_size_func: Callable[[Any], Any] | None = None,
 ) -> Callable[[Any], Any]:
-    """A function for `Dataset.apply`: `Dataset.group_by_window`, as older programs write.
+    """Return `Dataset.group_by_window` as a function for `Dataset.apply`.
 
     Args:
-        key_func: As there, and so are all others.
-        reduce_func: Gets a key and the dataset of a window; returns a dataset.
-        window_size: Elements in a window.
-        window_size_func: Instead: gets a key, returns the size of its windows.
+        key_func: Maps an element to its key, an integer.
+        reduce_func: Maps a key and the dataset of a window to a dataset.
+        window_size: Number of elements in a window.
+        window_size_func: Alternative to window_size: maps a key to the size of its windows.
 
     Returns:
         A function from datasets to datasets; it raises what the method raises.
@@ -94,7 +95,16 @@ def group_by_window(
 
 
 def cardinality(dataset: Any) -> Any:
-    """How many elements a dataset has: `Dataset.cardinality`, as older programs write.
+    """Return the number of elements of a dataset: `Dataset.cardinality`.
+
+    Args:
+        dataset: Dataset.
+
+    Returns:
+        int64 tensor of shape []; `INFINITE_CARDINALITY` or `UNKNOWN_CARDINALITY` where it applies.
+
+    Raises:
+        TypeError: dataset is not a dataset.
 
     Example:
         >>> import samegrad as tf
@@ -107,14 +117,14 @@ def cardinality(dataset: Any) -> Any:
 
 
 def assert_cardinality(expected_cardinality: int) -> Callable[[Any], Any]:
-    """A function for `Dataset.apply`: the same elements, of which somebody knows the number.
+    """Return a function for `Dataset.apply` that asserts the number of elements.
 
     Args:
-        expected_cardinality: How many there are, or `INFINITE_CARDINALITY`.
+        expected_cardinality: Number of elements, or `INFINITE_CARDINALITY`.
 
     Returns:
-        A function from datasets to datasets. While iterating, FailedPreconditionError if there are
-        more or fewer.
+        Function from datasets to datasets. While iterating, it raises FailedPreconditionError if
+        there are more or fewer elements.
 
     Example:
         >>> import samegrad as tf
@@ -131,7 +141,13 @@ def assert_cardinality(expected_cardinality: int) -> Callable[[Any], Any]:
 
 
 def ignore_errors(log_warning: bool = False) -> Callable[[Any], Any]:
-    """A function for `Dataset.apply`: `Dataset.ignore_errors`, as older programs write.
+    """Return `Dataset.ignore_errors` as a function for `Dataset.apply`.
+
+    Args:
+        log_warning: If True, log a warning for each dropped element.
+
+    Returns:
+        Function from datasets to datasets.
 
     Example:
         >>> import samegrad as tf
@@ -146,7 +162,16 @@ def rejection_resample(
     class_func: Callable[..., Any], target_dist: Any, initial_dist: Any = None,
     seed: int | None = None,
 ) -> Callable[[Any], Any]:  # fmt: skip
-    """A function for `Dataset.apply`: `Dataset.rejection_resample`, as older programs write.
+    """Return `Dataset.rejection_resample` as a function for `Dataset.apply`.
+
+    Args:
+        class_func: Maps an element to its class, an integer from 0.
+        target_dist: Target frequency of each class, shape [classes].
+        initial_dist: Initial frequency of each class. None: counted as they arrive.
+        seed: Any integer. None: derived from `tf.random.set_seed`.
+
+    Returns:
+        Function from datasets to datasets of (class, element).
 
     Example:
         >>> import samegrad as tf
@@ -160,7 +185,15 @@ def rejection_resample(
 def shuffle_and_repeat(
     buffer_size: int, count: int | None = None, seed: int | None = None
 ) -> Callable[[Any], Any]:
-    """A function for `Dataset.apply`: `shuffle` and `repeat`, as older programs write.
+    """Return `shuffle` and `repeat` as a function for `Dataset.apply`.
+
+    Args:
+        buffer_size: Number of elements in the buffer of `shuffle`.
+        count: Number of repetitions. None or negative: without end.
+        seed: Any integer. None: derived from `tf.random.set_seed`.
+
+    Returns:
+        Function from datasets to datasets.
 
     Example:
         >>> import samegrad as tf
@@ -175,7 +208,17 @@ def map_and_batch(
     map_func: Callable[..., Any], batch_size: int, num_parallel_batches: int | None = None,
     drop_remainder: bool = False, num_parallel_calls: int | None = None,
 ) -> Callable[[Any], Any]:  # fmt: skip
-    """A function for `Dataset.apply`: `map` and `batch`, as older programs write.
+    """Return `map` and `batch` as a function for `Dataset.apply`.
+
+    Args:
+        map_func: Maps an element to an element.
+        batch_size: Number of elements in a batch.
+        num_parallel_batches: Default of num_parallel_calls.
+        drop_remainder: If True, drop a last batch that has fewer elements.
+        num_parallel_calls: Number of threads of `map`.
+
+    Returns:
+        Function from datasets to datasets.
 
     Example:
         >>> import samegrad as tf
@@ -191,15 +234,18 @@ def parallel_interleave(
     map_func: Callable[..., Any], cycle_length: int, block_length: int = 1, sloppy: bool = False,
     buffer_output_elements: int | None = None, prefetch_input_elements: int | None = None,
 ) -> Callable[[Any], Any]:  # fmt: skip
-    """A function for `Dataset.apply`: `Dataset.interleave`, as older programs write.
+    """Return `Dataset.interleave` as a function for `Dataset.apply`.
 
     Args:
-        map_func: Gets an element; returns a dataset.
-        cycle_length: How many datasets are open.
-        block_length: How many elements each gives in turn.
+        map_func: Maps an element to a dataset.
+        cycle_length: Number of datasets that are read in turn.
+        block_length: Number of consecutive elements from each.
         sloppy: Ignored; the order is always the same.
         buffer_output_elements: Ignored.
         prefetch_input_elements: Ignored.
+
+    Returns:
+        Function from datasets to datasets.
 
     Example:
         >>> import samegrad as tf
@@ -214,7 +260,15 @@ def parallel_interleave(
 def dense_to_ragged_batch(
     batch_size: int, drop_remainder: bool = False, row_splits_dtype: Any = "int64"
 ) -> Callable[[Any], Any]:
-    """A function for `Dataset.apply`: `Dataset.ragged_batch`, as older programs write.
+    """Return `Dataset.ragged_batch` as a function for `Dataset.apply`.
+
+    Args:
+        batch_size: Number of elements in a batch.
+        drop_remainder: If True, drop a last batch that has fewer elements.
+        row_splits_dtype: Ignored.
+
+    Returns:
+        Function from datasets to datasets.
 
     Example:
         >>> import samegrad as tf
@@ -226,7 +280,14 @@ def dense_to_ragged_batch(
 
 
 def prefetch_to_device(device: Any, buffer_size: int | None = None) -> Callable[[Any], Any]:
-    """A function for `Dataset.apply`: `Dataset.prefetch`; there are no devices but the CPUs.
+    """Return `Dataset.prefetch` as a function for `Dataset.apply`; the only devices are CPUs.
+
+    Args:
+        device: Ignored.
+        buffer_size: Maximum number of prefetched elements. None: left to samegrad.
+
+    Returns:
+        Function from datasets to datasets.
 
     Example:
         >>> import samegrad as tf
@@ -237,8 +298,15 @@ def prefetch_to_device(device: Any, buffer_size: int | None = None) -> Callable[
     return lambda dataset: dataset.prefetch(buffer_size)
 
 
+def _args_of(method: Callable[..., Any], names: list[str]) -> str:
+    """Return the Args section of a method's docstring; empty without parameters."""
+    documented = (inspect.getdoc(method) or "").partition("\nArgs:\n")[2].partition("\n\n")[0]
+    entries = [line for line in documented.splitlines() if not line.startswith("    name:")]
+    return textwrap.indent("\n".join(["", "Args:", *entries, ""]), "    ") if names else ""
+
+
 def _method(name: str) -> Callable[..., Callable[[Any], Any]]:
-    """A method of datasets as older programs write it: a function for `Dataset.apply`."""
+    """Return a method of datasets as a function for `Dataset.apply`."""
     taken = inspect.signature(getattr(Dataset, name)).parameters
     names = [each for each in taken if each not in ("self", "name")]
     signature = inspect.Signature([taken[each] for each in names])
@@ -249,7 +317,10 @@ def _method(name: str) -> Callable[..., Callable[[Any], Any]]:
 
     vars(applied)["__signature__"] = signature
     applied.__name__ = applied.__qualname__ = name
-    applied.__doc__ = f"""A function for `Dataset.apply`: `Dataset.{name}`, as older programs write.
+    applied.__doc__ = f"""Return `Dataset.{name}` as a function for `Dataset.apply`.
+{_args_of(getattr(Dataset, name), names)}
+    Returns:
+        Function from datasets to datasets.
 
     Example:
         >>> import samegrad as tf
@@ -266,19 +337,19 @@ unbatch, unique = _method("unbatch"), _method("unique")
 def choose_from_datasets(
     datasets: Sequence[Any], choice_dataset: Any, stop_on_empty_dataset: bool = False
 ) -> Dataset:
-    """Return `Dataset.choose_from_datasets`, which goes on when a dataset has no more elements.
+    """Return `Dataset.choose_from_datasets` that skips exhausted datasets by default.
 
     Args:
-        datasets: At least one.
-        choice_dataset: Its elements are numbers from 0 on (int64).
-        stop_on_empty_dataset: Whether all ends with the first one that has no more elements.
+        datasets: Non-empty list of datasets.
+        choice_dataset: Dataset of int64 scalars: indices into datasets.
+        stop_on_empty_dataset: If True, stop at the first dataset that has no more elements.
 
     Returns:
-        The dataset of the chosen elements.
+        Dataset of the chosen elements.
 
     Raises:
-        TypeError: Something is no dataset.
-        ValueError: There is none; while iterating, if there is none of such a number.
+        TypeError: A member of datasets, or choice_dataset, is not a dataset.
+        ValueError: datasets is empty. While iterating, if an index is out of range.
 
     Example:
         >>> import samegrad as tf
@@ -298,7 +369,15 @@ def RandomDataset(  # noqa: N802
     seed: int | None = None, rerandomize_each_iteration: bool | None = None,
     name: str | None = None,
 ) -> Dataset:  # fmt: skip
-    """As `Dataset.random`.
+    """Generate random int64 scalars, without end: `Dataset.random`.
+
+    Args:
+        seed: Any integer. None: derived from `tf.random.set_seed`.
+        rerandomize_each_iteration: If True, each epoch has its own numbers. None: False.
+        name: Ignored.
+
+    Returns:
+        Infinite dataset of int64 scalars.
 
     Example:
         >>> import samegrad as tf
@@ -308,14 +387,47 @@ def RandomDataset(  # noqa: N802
     return Dataset.random(seed, rerandomize_each_iteration, name)
 
 
-load = Dataset.load
+def load(
+    path: Any, element_spec: Any = None, compression: str | None = None,
+    reader_func: Callable[[Any], Any] | None = None, wait: bool = False,
+) -> Dataset:  # fmt: skip
+    """Read the elements that `Dataset.save` wrote; see `Dataset.load`.
+
+    Args:
+        path: The folder.
+        element_spec: The TensorSpecs that the elements must have. None: those of the files.
+        compression: "GZIP", or None; as given to `save`.
+        reader_func: Takes a dataset of one dataset per file, and returns the dataset of elements.
+        wait: Ignored.
+
+    Returns:
+        The dataset.
+
+    Example:
+        >>> import tempfile
+        >>> path = tempfile.mkdtemp()
+        >>> save(Dataset.range(3), path)
+        >>> [int(n) for n in load(path)]
+        [0, 1, 2]
+    """
+    return Dataset.load(path, element_spec, compression, reader_func, wait)
 
 
 def save(
     dataset: Any, path: Any, compression: str | None = None,
     shard_func: Callable[..., Any] | None = None, checkpoint_args: Any = None,
 ) -> None:  # fmt: skip
-    """Writes all elements into a folder: `Dataset.save`, as older programs write.
+    """Write all elements into a folder: `Dataset.save`.
+
+    Args:
+        dataset: Dataset to write.
+        path: Folder, created if it does not exist.
+        compression: "GZIP" to compress elements, or None.
+        shard_func: Maps an element to the index of its file. None: one file for all.
+        checkpoint_args: Ignored.
+
+    Raises:
+        TypeError: dataset is not a dataset.
 
     Example:
         >>> import samegrad as tf
@@ -329,7 +441,17 @@ def save(
 
 
 def get_single_element(dataset: Any) -> Structure:
-    """The one element of a dataset: `Dataset.get_single_element`, as older programs write.
+    """Return the only element of a dataset: `Dataset.get_single_element`.
+
+    Args:
+        dataset: Dataset of one element.
+
+    Returns:
+        The element.
+
+    Raises:
+        TypeError: dataset is not a dataset.
+        InvalidArgumentError: The dataset is empty, or has more than one element.
 
     Example:
         >>> import samegrad as tf
@@ -342,7 +464,17 @@ def get_single_element(dataset: Any) -> Structure:
 
 
 def from_list(elements: Sequence[Any], name: str | None = None) -> Dataset:
-    """The elements of a list: tensors of one shape, or tuples and dicts of them.
+    """Create a dataset of the elements of a list.
+
+    Args:
+        elements: Non-empty list of tensors of one shape, or of tuples and dicts of them.
+        name: Ignored.
+
+    Returns:
+        Dataset of the elements.
+
+    Raises:
+        ValueError: elements is not a non-empty list.
 
     Example:
         >>> import samegrad as tf

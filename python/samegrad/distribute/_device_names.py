@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from samegrad._base.shown import shown
+from samegrad._tensor.sizes import whole
 
+_MAX_REPLICAS = 1 << 16
 _DEVICE = re.compile(
     r"(/job:\w+)?(/replica:\d+)?(/task:\d+)?(/?device:)?/?(?P<kind>[A-Za-z]+):(?P<number>\d+)"
 )
@@ -21,21 +25,59 @@ def check_device(who: str, name: str) -> int:
     parts = _DEVICE.fullmatch(str(name))
     if parts is None or parts["kind"].upper() != "CPU":
         raise ValueError(
-            f"[{who}] devices are logical CPUs such as 'CPU:0': got {shown(name)}; or say how many "
-            "replicas: MirroredStrategy(replicas=8)."
+            f"[{who}] devices are logical CPUs such as 'CPU:0': got {shown(name)}; "
+            f"{_instead_of(name)}"
         )
     return int(parts["number"])
 
 
-def check_devices(devices: Sequence[str]) -> None:
-    """Checks that names are of logical CPUs, one per replica, none twice.
+def count_replicas(who: str, devices: Any, replicas: Any) -> int:
+    """Return the number of replicas that names of devices or a number ask for; 1 for neither.
 
     Raises:
-        ValueError: They are not.
+        TypeError: `devices` is no list of names, or `replicas` is no integer.
+        ValueError: No replica or too many, a device that is no CPU or is named twice, or `devices`
+            and `replicas` differ.
     """
-    numbers = {check_device("MirroredStrategy", name) for name in devices}
-    if len(numbers) != len(devices):
-        raise ValueError(
-            f"[MirroredStrategy] each device is one replica and may be named once: got "
-            f"{list(devices)}."
+    if devices is None:
+        return _checked_count(who, 1 if replicas is None else replicas)
+    if not isinstance(devices, list | tuple):
+        raise TypeError(
+            f"[{who}] devices must be a list of names such as 'CPU:0': got {shown(devices)}; "
+            f"{_instead_of(devices)}"
         )
+    if len({check_device(who, name) for name in devices}) != len(devices):
+        raise ValueError(
+            f"[{who}] each device is one replica and may be named once: got {shown(devices)}; "
+            f"{_instead_of(len(devices))}"
+        )
+    if replicas is not None and len(devices) != replicas:
+        raise ValueError(
+            f"[{who}] devices and replicas must agree: got {len(devices)} devices and "
+            f"replicas={shown(replicas)}; give one of them."
+        )
+    return _checked_count(who, len(devices))
+
+
+def _instead_of(devices: Any) -> str:
+    """Suggest the number of replicas: the one that was given, if there is one."""
+    if isinstance(devices, int | np.integer) and type(devices) is not bool and devices > 0:
+        return f"did you mean MirroredStrategy(replicas={devices})?"
+    return "say how many replicas instead: MirroredStrategy(replicas=8)."
+
+
+def _checked_count(who: str, replicas: Any) -> int:
+    if isinstance(replicas, bool):
+        raise TypeError(f"[{who}] replicas must be an integer: got {replicas}; pass an int.")
+    count = whole(replicas, "replicas must be an integer", "pass an int, e.g. replicas=4")
+    if count < 1:
+        raise ValueError(
+            f"[{who}] at least one replica is needed: got replicas={count}; pass replicas=1 or "
+            "more."
+        )
+    if count > _MAX_REPLICAS:
+        raise ValueError(
+            f"[{who}] at most {_MAX_REPLICAS} replicas are supported: got replicas={count}; larger "
+            "batches need no more replicas."
+        )
+    return count

@@ -34,7 +34,7 @@ class StrategyExtended:
 
     @property
     def parameter_devices(self) -> tuple[str, ...]:
-        """Where variables are: one copy serves all replicas."""
+        """Devices of the variables: one, as one copy serves all replicas."""
         return self._strategy.devices[:1]
 
     @property
@@ -45,13 +45,35 @@ class StrategyExtended:
     def reduce_to(
         self, reduce_op: Any, value: Any, destinations: Any = None, options: Any = None
     ) -> Any:
-        """`Strategy.reduce` without an axis; destinations are of no use, as memory is shared."""
+        """Reduce over replicas: `Strategy.reduce` without an axis.
+
+        Args:
+            reduce_op: `ReduceOp.SUM` or `ReduceOp.MEAN`.
+            value: `PerReplica`, or a structure of them.
+            destinations: Ignored: memory is shared.
+            options: Ignored.
+
+        Returns:
+            Tensor, or a structure of them, in the shapes of the local values.
+        """
         return self._strategy.reduce(reduce_op, value, axis=None)
 
     def batch_reduce_to(
         self, reduce_op: Any, value_destination_pairs: Iterable[Any], options: Any = None
     ) -> list[Any]:
-        """`reduce_to` for each pair."""
+        """Apply `reduce_to` to each pair of a value and its destination.
+
+        Args:
+            reduce_op: `ReduceOp.SUM` or `ReduceOp.MEAN`.
+            value_destination_pairs: List of (value, destination).
+            options: Ignored.
+
+        Returns:
+            List of reduced values.
+
+        Raises:
+            TypeError: A member of value_destination_pairs is not a pair.
+        """
         pairs = list(value_destination_pairs)
         for pair in pairs:
             if not isinstance(pair, list | tuple) or len(pair) != 2:
@@ -69,7 +91,17 @@ class StrategyExtended:
         kwargs: dict[str, Any] | None = None,
         group: bool = True,
     ) -> Any:
-        """Calls fn(var, *args) once: a variable has one copy.
+        """Call fn(var, *args, **kwargs) once: a variable has one copy.
+
+        Args:
+            var: Variable to update.
+            fn: Function of the variable and args.
+            args: Positional arguments.
+            kwargs: Keyword arguments.
+            group: Ignored.
+
+        Returns:
+            The result of fn.
 
         Raises:
             RuntimeError: Inside `run`; call it in a merge_call.
@@ -83,22 +115,59 @@ class StrategyExtended:
     def call_for_each_replica(
         self, fn: Callable[..., Any], args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """`Strategy.run`."""
+        """Run fn on every replica: `Strategy.run`.
+
+        Args:
+            fn: Function to run.
+            args: Positional arguments.
+            kwargs: Keyword arguments.
+
+        Returns:
+            Results of fn, as those of `Strategy.run`.
+        """
         return self._strategy.run(fn, args=args, kwargs=kwargs)
 
     @contextlib.contextmanager
     def colocate_vars_with(self, colocate_with_variable: Variable) -> Iterator[None]:
-        """Does nothing: all variables are in the memory of the process."""
+        """Return a context that does nothing: all variables are in the memory of the process.
+
+        Args:
+            colocate_with_variable: Ignored.
+
+        Returns:
+            Context manager.
+        """
         yield
 
     def variable_created_in_scope(self, v: Variable) -> bool:
-        """Whether the variable belongs to this strategy."""
+        """Tell if the variable belongs to this strategy.
+
+        Args:
+            v: Variable.
+
+        Returns:
+            True if it was created in the strategy's scope.
+        """
         return v._strategy is self._strategy
 
     def value_container(self, value: Any) -> Any:
-        """The value itself: a variable has no copies."""
+        """Return the value itself: a variable has no copies.
+
+        Args:
+            value: Any value.
+
+        Returns:
+            The same value.
+        """
         return value
 
     def read_var(self, v: Variable) -> Any:
-        """The variable's value."""
+        """Return the variable's value.
+
+        Args:
+            v: Variable.
+
+        Returns:
+            Tensor with the variable's shape and dtype.
+        """
         return v.read_value()

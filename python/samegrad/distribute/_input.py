@@ -1,4 +1,4 @@
-"""Datasets under a strategy: each element is a global batch, shared out to the replicas."""
+"""Datasets under a strategy: each element is a global batch, split between the replicas."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from samegrad.distribute._split import Split, check_numbers
 
 @dataclass(frozen=True)
 class InputContext:
-    """What a dataset function may want to know.
+    """Context of a dataset function: its pipeline and the number of replicas.
 
     Attributes:
-        num_input_pipelines: How many datasets feed the replicas together.
-        input_pipeline_id: Which of them this one is.
-        num_replicas_in_sync: How many replicas share a global batch.
+        num_input_pipelines: Number of datasets that feed the replicas together.
+        input_pipeline_id: Index of this dataset among them.
+        num_replicas_in_sync: Number of replicas that split a global batch.
 
     Example:
         >>> InputContext(num_replicas_in_sync=6).get_per_replica_batch_size(12)
@@ -54,10 +54,16 @@ class InputContext:
     num_replicas_in_sync: int = 1
 
     def get_per_replica_batch_size(self, global_batch_size: int) -> int:
-        """The share of each replica.
+        """Return the size of each replica's batch.
+
+        Args:
+            global_batch_size: Number of examples in a global batch.
+
+        Returns:
+            global_batch_size divided by the number of replicas.
 
         Raises:
-            ValueError: The batch cannot be divided evenly.
+            ValueError: global_batch_size is not a multiple of the number of replicas.
         """
         if global_batch_size % self.num_replicas_in_sync:
             raise ValueError(
@@ -68,15 +74,15 @@ class InputContext:
 
 
 class InputStrategy(Protocol):
-    """What of a strategy matters here."""
+    """Protocol of a strategy, as far as datasets need it."""
 
     @property
     def num_replicas_in_sync(self) -> int:
-        """How many replicas share a batch."""
+        """Return the number of replicas that split a batch."""
 
     @property
     def split(self) -> str:
-        """How they share it: "chunks" or "balanced"."""
+        """Return the rule of the split: "chunks" or "balanced"."""
 
     @property
     def processes(self) -> tuple[int, ...]:
@@ -93,14 +99,14 @@ class DistributedDataset:
 
     Args:
         dataset: Its elements are global batches; with `own`, batches of one replica.
-        strategy: Whose replicas they are for. Its `split` says how a batch of n is shared out to N
-            replicas: in chunks of ceil(n / N), or balanced: halved recursively, up to 4 rows being
-            left whole.
+        strategy: Whose replicas they are for. Its `split` is the rule that divides a batch of n
+            between N replicas: in chunks of ceil(n / N), or balanced: halved recursively, up to 4
+            rows being left whole.
         own: Each replica takes an element of its own, in order; after the last one, batches
             without rows.
 
     Raises:
-        TypeError: `dataset` is no `samegrad.data.Dataset`.
+        TypeError: `dataset` is not a `samegrad.data.Dataset`.
         ValueError: Its elements are single examples, for `.batch()` was not called; or processes
             that take their rows of the same batches have made different datasets.
 
@@ -216,10 +222,13 @@ class DistributedIterator(ResumableIterator):
         super()._restore_state(of_place)
 
     def get_next(self) -> Structure:
-        """The next global batch.
+        """Return the next global batch.
+
+        Returns:
+            `PerReplica`, or a structure of them; tensors if there is one replica.
 
         Raises:
-            OutOfRangeError: There is none.
+            OutOfRangeError: The iterator is exhausted.
         """
         return get_next(self)
 
@@ -231,7 +240,7 @@ class DistributedIterator(ResumableIterator):
 def distribute_from_function(
     dataset_fn: Callable[[InputContext], Dataset], strategy: InputStrategy
 ) -> DistributedDataset:
-    """What `Strategy.distribute_datasets_from_function` returns.
+    """Return the dataset of `Strategy.distribute_datasets_from_function`.
 
     Args:
         dataset_fn: Gets an `InputContext`; returns a dataset of batches, each for one replica.
@@ -294,7 +303,7 @@ class _SplitCursor(Cursor):
         self._taken = 0
 
     def elements_per_step(self) -> int:
-        """How many elements of the dataset the last one was made of."""
+        """Return the number of elements of the dataset in the last step."""
         return self._taken
 
     def skip(self, count: int) -> int:
@@ -356,7 +365,7 @@ class _OwnCursor(Cursor):
         self._taken = 0
 
     def elements_per_step(self) -> int:
-        """How many elements of this process's dataset the last one was made of."""
+        """Return the number of elements of this process's dataset in the last step."""
         return self._taken
 
     def skip(self, count: int) -> int:
@@ -393,7 +402,7 @@ class _OwnCursor(Cursor):
         )
 
     def _missing(self, counts: list[int]) -> list[int]:
-        """How many replicas of each process have no batch any more."""
+        """Return how many replicas of each process have no batch left."""
         firsts = self._split.processes
         return [
             end - begin - count

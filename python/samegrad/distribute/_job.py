@@ -61,7 +61,7 @@ class Job:
 
 
 class _State:
-    """Of the process."""
+    """Mutable state of the process."""
 
     job: Job | None = None
     keep: tuple[Any, ...] = ()  # what the engine's table points into
@@ -76,7 +76,7 @@ def current() -> Job | None:
 
 
 def join(timeout: float | None = None) -> Job:
-    """The job of this process, of one rank if no launcher has started several.
+    """Return the job of this process, of one rank if no launcher has started several.
 
     Args:
         timeout: Seconds that a rank waits for others before it ends the job; None: those of
@@ -85,7 +85,7 @@ def join(timeout: float | None = None) -> Job:
     Raises:
         ImportError: Several processes were started, and there is no mpi4py, or no MPI for it.
         RuntimeError: The launcher belongs to another MPI than the one that was loaded.
-        ValueError: The time is no positive number.
+        ValueError: The time is not a positive number.
     """
     if timeout is not None and not timeout > 0:
         raise ValueError(f"[{_WHO}] timeout is a positive number of seconds: got {timeout}.")
@@ -132,7 +132,7 @@ def called(call: str) -> None:
 
 
 def gathered(call: str, value: Any) -> list[Any]:
-    """What every rank has brought to this call, in the order of the ranks."""
+    """Gather the value of every rank, in the order of the ranks."""
     called(call)
     return [pickle.loads(one) for one in _core.world_gather(pickle.dumps(value))]
 
@@ -141,10 +141,10 @@ _MEETINGS = 1000  # collectives that a rank may still be in, one after the other
 
 
 def met(call: str, value: Any) -> list[Any]:
-    """What every rank has brought to the end of something that some may have left early.
+    """Gather the values of all ranks after an operation that some may have left early.
 
-    A rank that comes here while another one is still in a collective ends that one, on both, with
-    an error that names the two calls; the other one then comes here, too.
+    A rank that arrives while another one is still in a collective ends that one, on both, with an
+    error that names the two calls. The other rank then arrives as well.
 
     Raises:
         ValueError: It never does.
@@ -279,7 +279,7 @@ def _connect(mpi: Any) -> None:
         "piece_bytes": PIECE_BYTES,
     }
     build = {**_core.build_info(), "isa": _core.isa(), "version": _core.__version__}
-    build["order of addition"] = _core.order_of_addition()
+    build["reduction order"] = _core.order_of_addition()
     facts = [(f"build: {name}", str(value)) for name, value in sorted(build.items())]
     faulthandler.register(_STACK_SIGNAL, file=2, all_threads=True)
     node = mpi.COMM_WORLD.Split_type(mpi.COMM_TYPE_SHARED, key=mpi.COMM_WORLD.rank)
@@ -287,7 +287,7 @@ def _connect(mpi: Any) -> None:
     window, segments, segment_bytes = _shared_segments(mpi, node)
     _core.join_world(table, segments, segment_bytes, DEFAULT_TIMEOUT, _STACK_SIGNAL, facts)
     _state.keep = (library, messages, notices, window)
-    PerReplica.spread = True
+    PerReplica._spread = True
     if getattr(sys.excepthook, "__module__", "") != "samegrad":  # which does it from the start
         sys.excepthook = _ends_job(sys.excepthook)
     atexit.register(_core.leave_world)
@@ -301,7 +301,7 @@ def _cores() -> set[int]:
 
 
 def _share_of(own: set[int], of_all: list[set[int]]) -> int:
-    """How many cores a rank has where each is shared by those who may use it: at least one.
+    """Return a rank's number of cores, at least 1, where each is split between its users.
 
     Args:
         own: What it may use.
@@ -352,7 +352,7 @@ def _tell_of_little_room(rank: int, outcome: str) -> None:
 
 
 def _has_room(size: int, folder: str = "/dev/shm") -> bool:
-    """Whether memory that is shared has so many bytes left: who writes more is killed."""
+    """Tell if shared memory has so many bytes left: writing more kills the process."""
     try:
         found = os.statvfs(folder)
     except OSError:  # the MPI has it elsewhere

@@ -10,6 +10,7 @@ from samegrad._base.shown import shown
 from samegrad._context import state as _context
 from samegrad._context.counted_numbers import counted, questions
 from samegrad.distribute import _job
+from samegrad.distribute._device_names import count_replicas
 from samegrad.distribute._strategy import MirroredStrategy, Strategy
 from samegrad.distribute.cluster_resolver import MPIClusterResolver
 
@@ -19,10 +20,10 @@ _WHO = "MultiWorkerMirroredStrategy"
 class MultiWorkerMirroredStrategy(Strategy):
     """Synchronous training of one model on the replicas of all processes of an MPI job.
 
-    `mpirun -n 4 python train.py`, `srun` or an MPIJob start the processes; the weights have the
-    bits that one process with all replicas gives (`MirroredStrategy(replicas=...)`). All processes
-    run the same program: what they do together (a step, a reduction, reading an ON_READ variable,
-    saving) every one of them calls. Without a launcher there is one process.
+    `mpirun -n 4 python train.py`, `srun` or an MPIJob start the processes; the weights are bitwise
+    identical to those of one process with all replicas (`MirroredStrategy(replicas=...)`). All
+    processes run the same program: what they do together (a step, a reduction, reading an ON_READ
+    variable, saving) every one of them calls. Without a launcher there is one process.
 
     At the first step the processes compare program, seed, build and the values of variables. One
     that raises, ends early or does not come within `timeout` ends the job on all.
@@ -33,8 +34,8 @@ class MultiWorkerMirroredStrategy(Strategy):
         communication_options: Ignored.
         replicas: How many replicas this process has, by default one; processes may have different
             numbers.
-        total_replicas: Instead, how many all processes have together, shared out evenly: the
-            program then says nothing of processes.
+        total_replicas: Alternative to replicas: the number in all processes together, split evenly,
+            so that user code does not mention processes.
         devices: Names of devices, one per replica of this process.
         split: How a global batch is divided among all replicas, as in `MirroredStrategy`.
         timeout: Seconds that a process waits for others; None: SAMEGRAD_MPI_TIMEOUT, else 600.
@@ -70,27 +71,31 @@ class MultiWorkerMirroredStrategy(Strategy):
             raise ValueError(
                 f'[{_WHO}] compression is None, "none" or "bfloat16": got {shown(compression)}.'
             )
+        if isinstance(cluster_resolver, int):
+            raise TypeError(
+                f"[{_WHO}] cluster_resolver must be a cluster resolver or None: got "
+                f"{cluster_resolver}; did you mean replicas={cluster_resolver}?"
+            )
         job = _job.join(timeout)
         if total_replicas is not None:
             replicas = _share(total_replicas, replicas, devices, job)
-        own = MirroredStrategy(devices, replicas=replicas, split=split)
-        count = own.num_replicas_in_sync
+        count = count_replicas(_WHO, devices, replicas)
         if compression is not None:
             _core.set_sums_as_bfloat16(compression == "bfloat16")
         self._split = split
         self._processes: tuple[int, ...] = ()
-        total = int(count)
+        total = count
         if job.size > 1:
-            counts = _job.gathered(f"{_WHO}(split={split!r})", int(count))
+            counts = _job.gathered(f"{_WHO}(split={split!r})", count)
             self._processes = tuple(sum(counts[:rank]) for rank in range(job.size + 1))
             total = self._processes[-1]
-        MirroredStrategy(replicas=total)  # its limits are those of all
+        MirroredStrategy(replicas=total, split=split)  # its limits are those of all
         self._replicas = counted(total, replicas=1)
         self._resolver = MPIClusterResolver(job.rank, job.hosts)
 
     @property
     def num_replicas_in_sync(self) -> int:
-        """How many replicas train together, in all processes."""
+        """Number of replicas in all processes."""
         return questions.ask(self._replicas)
 
     @property
@@ -100,12 +105,12 @@ class MultiWorkerMirroredStrategy(Strategy):
 
     @property
     def split(self) -> str:
-        """How a batch is divided."""
+        """Rule that divides a batch: "chunks" or "balanced"."""
         return self._split
 
     @property
     def cluster_resolver(self) -> MPIClusterResolver:
-        """Which process this one is, and which there are."""
+        """Resolver that knows this process's rank and all processes."""
         return self._resolver
 
     @property
@@ -118,10 +123,10 @@ class MultiWorkerMirroredStrategy(Strategy):
         )
 
     def join_trace(self) -> None:
-        """Makes the step that is being traced one of all processes' replicas.
+        """Make the traced function one of all processes' replicas.
 
         Raises:
-            RuntimeError: It is one of another number of replicas, or values are to be looked at.
+            RuntimeError: It belongs to another number of replicas, or functions run eagerly.
         """
         if self._processes and _context.settings.functions_run_eagerly:
             raise RuntimeError(
@@ -133,8 +138,8 @@ class MultiWorkerMirroredStrategy(Strategy):
 
 
 def _share(total: int, replicas: int | None, devices: Any, job: _job.Job) -> int:
-    """How many of all replicas this process has."""
-    MirroredStrategy(replicas=total)  # checks the number
+    """Return this process's number of replicas."""
+    count_replicas(_WHO, None, total)
     if replicas is not None or devices is not None:
         raise ValueError(
             f"[{_WHO}] total_replicas, replicas and devices say the same: got total_replicas="

@@ -66,10 +66,10 @@ class CommunicationOptions:
 
 
 class CrossDeviceOps:
-    """How replicas are joined elsewhere; here they are always added in the order of one tree."""
+    """Algorithm of reductions; ignored, as they always follow one tree."""
 
     def __init__(self, *settings: Any, **named: Any) -> None:
-        """Settings say how, which is of no use here."""
+        """Accept the settings of the algorithm, and ignore them."""
 
 
 class NcclAllReduce(CrossDeviceOps):

@@ -22,18 +22,18 @@ _OWN = (AutoShardPolicy.FILE, AutoShardPolicy.OFF)
 
 
 def has_own_data(dataset: Dataset) -> bool:
-    """Whether the dataset's options say that processes read other elements each."""
+    """Tell if the dataset's options let each process read other elements."""
     return policy_of(dataset) in _OWN
 
 
 def policy_of(dataset: Dataset) -> AutoShardPolicy:
-    """What the dataset's options say of processes."""
+    """Return the `AutoShardPolicy` of the dataset's options."""
     policy: AutoShardPolicy = dataset.options().experimental_distribute.auto_shard_policy
     return policy
 
 
 class OwnData:
-    """What this process reads of a dataset, and how the rows of all become global batches.
+    """Dataset of this process, whose examples form global batches with those of the others.
 
     A global batch has as many rows as `batch` says, and each replica as many of them as of any
     other dataset. At the end of the data of one process its replicas have fewer rows, then none,
@@ -41,7 +41,7 @@ class OwnData:
 
     Args:
         dataset: With the policy FILE or OFF.
-        split: How a global batch is shared out to the replicas of all processes.
+        split: Division of a global batch between the replicas of all processes.
 
     Attributes:
         root: The last stage of this process.
@@ -78,7 +78,7 @@ class OwnData:
 
     @property
     def processes(self) -> int:
-        """How many share the data."""
+        """Return the number of processes that read the data."""
         return self._count
 
     def _own_root(self, whole: Node) -> Node:
@@ -90,12 +90,12 @@ class OwnData:
         return found
 
     def _shares(self, rows: int) -> list[int]:
-        """How many rows of a global batch each process has."""
+        """Return each process's number of examples of a global batch."""
         bounds = self._bounds(rows)
         return [bounds[end] - bounds[begin] for begin, end in pairwise(self._split.processes)]
 
     def cardinality(self) -> int:
-        """How many global batches there are; INFINITE or UNKNOWN."""
+        """Return the number of global batches; INFINITE or UNKNOWN."""
         sizes = self._sizes
         if UNKNOWN in sizes:
             return UNKNOWN
@@ -111,7 +111,7 @@ class OwnData:
         return _OwnDataCursor(child, self)
 
     def counts(self, index: int, rows: int) -> list[int]:
-        """How many of its rows each replica of a process has."""
+        """Return the number of examples of each replica of a process."""
         begin, end = self._split.processes[index : index + 2]
         for size in self._rows.sizes:
             bounds = self._bounds(size)[begin : end + 1]
@@ -230,7 +230,7 @@ def _raise_on_all(what: str, told: list[str | None], own: Exception | None) -> N
 
 
 def _digest(names: list[Any]) -> tuple[int, str]:
-    """How many names of files there are, and a hash of them."""
+    """Return the number of file names, and a hash of them."""
     everything = hashlib.sha256()
     for values in names:
         for value in values.reshape(-1).tolist():

@@ -60,7 +60,7 @@ def own_rows_of(root: Node, run: Run, split: Split) -> Cursor | None:
 
 
 class _OwnRowsError(Exception):
-    """What a function raised (its cause) of a row that other processes do not make."""
+    """Error of a function (its cause) for an example that other processes do not compute."""
 
 
 class _FailsForGood(Cursor):
@@ -135,7 +135,7 @@ class _OwnRowsCursor(WorkCursor):
         return fill(batch, [self._shares(leaf, own, bounds, first) for leaf in leaves_of(batch)])
 
     def _like_the_first(self, batch: Structure) -> bool:
-        """Whether elements have the shapes of the run's first one."""
+        """Tell if elements have the shapes of the run's first one."""
         found = [tuple(leaf._shape[1:]) for leaf in leaves_of(batch)]
         return found == self._first_shapes
 

@@ -1,4 +1,4 @@
-"""How values of replicas are joined."""
+"""Reductions of replicas' values."""
 
 from __future__ import annotations
 

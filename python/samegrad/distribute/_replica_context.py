@@ -1,4 +1,4 @@
-"""What a function sees of the strategy while it runs on the replicas."""
+"""The strategy, as a function sees it while it runs on the replicas."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ReplicaContext:
 
     @property
     def num_replicas_in_sync(self) -> int:
-        """How many replicas train together."""
+        """Number of replicas that train together."""
         return questions.ask(self._strategy.num_replicas_in_sync)
 
     @property
@@ -44,12 +44,19 @@ class ReplicaContext:
         return _core.ops.cast(_core.ops.replica_id(), dtype="int32")
 
     def all_reduce(self, reduce_op: ReduceOp | str, value: Any, options: Any = None) -> Any:
-        """The sum or mean over the replicas of a tensor or a structure of them.
+        """Reduce a tensor, or a structure of them, over the replicas.
 
-        `IndexedSlices` of all replicas become one; a mean divides their rows.
+        Args:
+            reduce_op: `ReduceOp.SUM` or `ReduceOp.MEAN`, or "sum" or "mean".
+            value: Tensor of one shape on all replicas, `IndexedSlices`, or a structure of them.
+            options: Ignored.
+
+        Returns:
+            Reduced values on every replica, with the shapes and dtypes of value. `IndexedSlices` of
+            all replicas become one; a mean divides their values.
 
         Raises:
-            ValueError: Another reduction, or a tensor that counts examples.
+            ValueError: The reduction is another one, or a tensor has a size that counts examples.
         """
         op = reduce_name(reduce_op)
         several = self.num_replicas_in_sync > 1
@@ -69,18 +76,21 @@ class ReplicaContext:
         return IndexedSlices(values, indices, slices.dense_shape)
 
     def all_gather(self, value: Any, axis: int, options: Any = None) -> Any:
-        """The parts of all replicas, one after the other along an axis, on each of them.
+        """Concatenate the tensors of all replicas along an axis, on each of them.
 
-        Its gradient adds up what all replicas send back to a part.
+        Its gradient sums the gradients that all replicas return for a local value.
 
         Args:
-            value: A tensor or a structure of them; replicas may have different numbers of rows
-                along the axis, and must agree in all other sizes.
-            axis: Along which they are joined.
+            value: Tensor or a structure of them. Replicas may have different sizes along the axis,
+                and must agree in all others.
+            axis: Axis of the concatenation.
             options: Ignored.
 
+        Returns:
+            Concatenated values, in the dtypes of value.
+
         Raises:
-            ValueError: There is no such axis, or examples lie along another one.
+            ValueError: The axis does not exist, or another axis counts examples.
         """
         if self.num_replicas_in_sync == 1:
             return map_structure(convert_to_tensor, value)
@@ -90,7 +100,16 @@ class ReplicaContext:
     def merge_call(
         self, merge_fn: Callable[..., Any], args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Calls merge_fn(strategy, *args) once, in cross-replica context."""
+        """Call merge_fn(strategy, *args, **kwargs) once, in cross-replica context.
+
+        Args:
+            merge_fn: Function of the strategy and args, whose values are `PerReplica`.
+            args: Positional arguments.
+            kwargs: Keyword arguments.
+
+        Returns:
+            The result of merge_fn.
+        """
         strategy = self._strategy
         trace = _core.current_trace()
         split = trace is not None and bool(trace.members)  # others may have another number

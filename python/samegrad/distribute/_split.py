@@ -1,4 +1,4 @@
-"""Which rows of a batch belong to which replica, and to which process."""
+"""Division of a batch between replicas and processes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from samegrad._tensor.tensor import Tensor
 
 @dataclass(frozen=True)
 class Split:
-    """How elements are shared out.
+    """Rule that divides elements between replicas.
 
     Attributes:
-        replicas: Between how many.
-        balanced: Whether the shares are subtrees of the summation tree, rather than equal chunks.
+        replicas: Number of replicas.
+        balanced: Whether replicas have subtrees of the summation tree, rather than equal chunks.
         own: Whether each replica gets an element of its own.
-        processes: Over which the replicas are spread.
+        processes: First replica of each process, and the number of all replicas.
     """
 
     replicas: int
@@ -34,7 +34,7 @@ class Split:
 
     @property
     def elements_per_step(self) -> int:
-        """How many elements of the dataset make one of ours."""
+        """Return the number of elements of the dataset in one step."""
         return self.own_count if self.own else 1
 
     @property
@@ -45,7 +45,7 @@ class Split:
 
     @property
     def own_count(self) -> int:
-        """How many replicas this process has."""
+        """Return the number of this process's replicas."""
         first, last = self.own_range
         return last - first if self.processes else self.replicas
 

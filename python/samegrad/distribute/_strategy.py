@@ -25,7 +25,7 @@ from samegrad._tensor.per_replica import (
     per_replica,
 )
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
-from samegrad.distribute._device_names import check_devices
+from samegrad.distribute._device_names import count_replicas
 from samegrad.distribute._extended import StrategyExtended
 from samegrad.distribute._gather import gather_parts
 from samegrad.distribute._job import gathered, warn_of_processes
@@ -36,7 +36,7 @@ _ops = _core.ops
 
 
 class Strategy(abc.ABC):
-    """What all strategies share."""
+    """Base class of strategies."""
 
     def __repr__(self) -> str:
         name = f"samegrad.distribute.{type(self).__name__}"
@@ -45,13 +45,13 @@ class Strategy(abc.ABC):
     @property
     @abc.abstractmethod
     def num_replicas_in_sync(self) -> int:
-        """How many replicas train together.
+        """Number of replicas that train together.
 
-        It is an int that remembers what it counts: a Mean metric that is fed
-        `loss * strategy.num_replicas_in_sync`, where `loss` is a replica's share, reads the loss of
-        all examples, and so it does of the share alone. A literal is a factor like any other,
-        though there may be as many replicas: of `loss * 2` it reads twice the loss on two replicas
-        as on one or four, and nobody is accused.
+        It is an int that remembers its meaning. A Mean metric that is fed `loss *
+        strategy.num_replicas_in_sync`, where `loss` is a per-replica loss, returns the loss of all
+        examples, as it does for the per-replica loss alone. A literal is a factor like any other,
+        even if there are as many replicas. For `loss * 2` the metric returns twice the loss on two
+        replicas as on one or four, without a warning.
 
         Example:
             >>> import samegrad as tf
@@ -61,7 +61,7 @@ class Strategy(abc.ABC):
 
     @property
     def split(self) -> str:
-        """How a batch is divided: "chunks" or "balanced"."""
+        """Rule that divides a batch: "chunks" or "balanced"."""
         return "chunks"
 
     @property
@@ -92,7 +92,7 @@ class Strategy(abc.ABC):
         return StrategyExtended(self)
 
     def scope(self) -> _core.Guard:
-        """Inside, variables belong to this strategy.
+        """Return a context in which variables belong to this strategy.
 
         Raises:
             RuntimeError: Inside another strategy's scope, or inside `run`.
@@ -109,18 +109,27 @@ class Strategy(abc.ABC):
         kwargs: dict[str, Any] | None = None,
         options: Any = None,
     ) -> Any:
-        """Runs fn on every replica; `PerReplica` arguments arrive as the replica's part.
+        """Run fn on every replica; `PerReplica` arguments arrive as the replica's local value.
 
-        fn's Python runs once for all replicas and is traced; its results come back as
-        `PerReplica` where they may differ between replicas. Where Python needs a number of examples
-        (`len(x)`, `if x.shape[0] == 3`) and replicas have other ones, it runs once for each number;
-        collectives, assignments and draws must then be the same for all, in one order. Values of
-        tensors inside fn can be looked at under `config.run_functions_eagerly(True)`.
+        The Python code of fn runs once for all replicas and is traced. Results are `PerReplica`
+        where they may differ between replicas. Where Python needs a number of examples (`len(x)`,
+        `if x.shape[0] == 3`) and replicas differ in it, fn runs once for each number. Collectives,
+        assignments and random ops must then be the same for all, in one order. Under
+        `config.run_functions_eagerly(True)` fn can evaluate tensors.
+
+        Args:
+            fn: Function to run on every replica.
+            args: Positional arguments.
+            kwargs: Keyword arguments.
+            options: Ignored.
+
+        Returns:
+            Results of fn: tensors, `PerReplica`, or structures of them.
 
         Raises:
-            RuntimeError: Inside `run`; collectives or draws that differ with the number of
-                examples.
-            ValueError: Results whose structure or dtype differs with it.
+            RuntimeError: The call is inside `run`, or collectives or random ops differ with the
+                number of examples.
+            ValueError: The structure or dtype of results differs with the number of examples.
 
         Example:
             >>> import samegrad as tf
@@ -146,16 +155,19 @@ class Strategy(abc.ABC):
         )  # fmt: skip
 
     def experimental_run(self, fn: Callable[..., Any], input_iterator: Any = None) -> Any:
-        """`run` with the next global batch of an iterator, as TensorFlow 1's programs call it.
+        """Run fn with the next global batch of an iterator, as in TensorFlow 1.
 
         Args:
-            fn: Called on every replica with its part of the batch.
-            input_iterator: Of a distributed dataset; None: fn takes nothing.
+            fn: Function to run on every replica with its batch.
+            input_iterator: Iterator of a distributed dataset. None: fn takes no arguments.
+
+        Returns:
+            Results of fn, as those of `run`.
 
         Raises:
             OutOfRangeError: The iterator has no more batches.
-            TypeError: Something else than such an iterator, whose batch every replica would take
-                whole.
+            TypeError: input_iterator is another iterator, whose whole batch every replica would
+                take.
 
         Example:
             >>> import samegrad as tf
@@ -192,7 +204,7 @@ class Strategy(abc.ABC):
         *,
         measure: int = 0,
     ) -> str:
-        """What `run` would do with fn: its bits, phases, loops, memory and times, in text.
+        """Describe what `run` does with fn: its bits, phases, loops, memory and times.
 
         The second line says if the results are bitwise identical to those of one replica. If not,
         the next lines name the operations of fn that change them, such as a local mean. Then
@@ -200,15 +212,18 @@ class Strategy(abc.ABC):
         longest of computing, moving bytes in caches and from memory, and calling its operations.
 
         Args:
-            fn: As for `run`.
-            args: Its arguments.
-            kwargs: Its named arguments.
-            measure: How many runs are measured, step by step. They change neither variables nor
-                what is drawn next, and print nothing; 0: nothing is run.
+            fn: Function, as for `run`.
+            args: Positional arguments.
+            kwargs: Keyword arguments.
+            measure: Number of runs to measure, step by step. They change neither variables nor the
+                random state, and print nothing. 0: do not run.
+
+        Returns:
+            Description of several lines.
 
         Raises:
-            TypeError: `measure` is no whole number.
-            ValueError: It is negative, or beyond a million.
+            TypeError: `measure` is not an integer.
+            ValueError: `measure` is negative, or beyond a million.
 
         Example:
             >>> import samegrad as tf
@@ -226,10 +241,10 @@ class Strategy(abc.ABC):
         return program.explain(_core.Arguments(args, kwargs), measure)
 
     def join_trace(self) -> None:
-        """Makes the step that is being traced one of this strategy's replicas.
+        """Make the traced function one of this strategy's replicas.
 
         Raises:
-            RuntimeError: It is one of another number of replicas.
+            RuntimeError: It belongs to another number of replicas, or no function is being traced.
         """
         trace = _core.current_trace()
         if trace is None:
@@ -262,13 +277,22 @@ class Strategy(abc.ABC):
             return map_structure(wrap, result)
 
     def reduce(self, reduce_op: ReduceOp | str, value: Any, axis: Any) -> Any:
-        """The sum or mean over replicas and, unless `axis` is None, over that axis of each part.
+        """Reduce over replicas and, unless `axis` is None, over that axis of each local value.
 
-        MEAN over an axis weighs every row alike, however many a replica has.
+        MEAN over an axis weights every example equally, whatever the size of a replica's batch.
+
+        Args:
+            reduce_op: `ReduceOp.SUM` or `ReduceOp.MEAN`, or "sum" or "mean".
+            value: `PerReplica` or tensor, or a structure of them.
+            axis: Axis to reduce as well, or None.
+
+        Returns:
+            Tensor, or a structure of them, with the shape of a local value, less the axis.
 
         Raises:
-            ValueError: Another reduction; parts of different shapes with axis=None.
-            RuntimeError: Inside `run`.
+            ValueError: The reduction is another one, or local values differ in shape with
+                axis=None.
+            RuntimeError: The call is inside `run`.
         """
         op = reduce_name(reduce_op)
         if _context.inside_run():
@@ -297,10 +321,10 @@ class Strategy(abc.ABC):
                 value.tensor if isinstance(value, TracedPerReplica) else convert_to_tensor(value)
             )
             return self._reduce_tensor(op, tensor, axis)
-        total = value.total if isinstance(value, PerReplica) else None
+        total = value._total if isinstance(value, PerReplica) else None
         if op == "sum" and axis is None and total is not None:
             return total
-        if op == "mean" and getattr(value, "share", False):
+        if op == "mean" and getattr(value, "_of_mean", False):
             report([("share_then_mean", _core.user_line())])
         parts_of = (
             value if parts else PerReplica((convert_to_tensor(value),) * self.num_replicas_in_sync)
@@ -327,15 +351,19 @@ class Strategy(abc.ABC):
         )
 
     def gather(self, value: Any, axis: int) -> Any:
-        """The parts of all replicas, one after the other along an axis.
+        """Concatenate the local values of all replicas along an axis.
 
         Args:
-            value: A `PerReplica` (or a structure of them) whose parts agree off the axis.
-            axis: Along which they are joined.
+            value: `PerReplica` (or a structure of them) whose local values agree in all other
+                sizes.
+            axis: Axis of the concatenation.
+
+        Returns:
+            Tensor, or a structure of them.
 
         Raises:
-            ValueError: The parts differ off the axis, or have no axes.
-            RuntimeError: Inside `run`; use the replica context's all_gather there.
+            ValueError: The local values differ in other sizes, or have no axes.
+            RuntimeError: The call is inside `run`; use the replica context's all_gather there.
 
         Example:
             >>> import samegrad as tf
@@ -353,9 +381,14 @@ class Strategy(abc.ABC):
         return map_structure(lambda v: gather_parts(self, v, axis), value)
 
     def experimental_local_results(self, value: Any) -> Any:
-        """The parts of a value as a tuple; of a structure, a structure for each replica.
+        """Return the local values as a tuple; of a structure, a structure for each replica.
 
-        In a traced function the values are there when the function has returned them.
+        Args:
+            value: `PerReplica`, tensor, or a structure of them.
+
+        Returns:
+            Tuple with one entry for each replica of this process; of a tensor, one entry. Inside a
+            traced function the entries have values once the function has returned them.
 
         Example:
             >>> import samegrad as tf
@@ -371,10 +404,17 @@ class Strategy(abc.ABC):
         return value.values if isinstance(value, PerReplica) else (value,)
 
     def experimental_distribute_dataset(self, dataset: Any, options: Any = None) -> Any:
-        """The dataset with every batch split between the replicas.
+        """Split every batch of a dataset between the replicas.
 
-        Over several processes the dataset's options say which elements each of them reads, see
-        `tf.data.experimental.AutoShardPolicy`: by default, those of one process.
+        Over several processes the dataset's options determine the elements that each of them reads,
+        see `tf.data.experimental.AutoShardPolicy`: by default, those of one process.
+
+        Args:
+            dataset: Dataset whose elements are global batches.
+            options: Ignored.
+
+        Returns:
+            `DistributedDataset`, whose elements are `PerReplica`.
         """
         from samegrad.distribute._input import DistributedDataset  # loads samegrad.data
 
@@ -383,13 +423,28 @@ class Strategy(abc.ABC):
     def distribute_datasets_from_function(
         self, dataset_fn: Callable[..., Any], options: Any = None
     ) -> Any:
-        """The dataset that dataset_fn(input_context) makes, one of its batches per replica."""
+        """Distribute the dataset that a function makes, one of its batches per replica.
+
+        Args:
+            dataset_fn: Function of an `InputContext` that returns a dataset of per-replica batches.
+            options: Ignored.
+
+        Returns:
+            `DistributedDataset`, whose elements are `PerReplica`.
+        """
         from samegrad.distribute._input import distribute_from_function  # loads samegrad.data
 
         return distribute_from_function(dataset_fn, self)
 
     def experimental_distribute_values_from_function(self, value_fn: Callable[..., Any]) -> Any:
-        """A `PerReplica` of what value_fn(context) gives for each replica."""
+        """Build a `PerReplica` of value_fn's results for each replica.
+
+        Args:
+            value_fn: Function of a `ValueContext` that returns a tensor or a structure of them.
+
+        Returns:
+            `PerReplica`, or a structure of them.
+        """
         count = self.num_replicas_in_sync
         made = [value_fn(ValueContext(i, count)) for i in self.own_replicas]
 
@@ -408,14 +463,11 @@ class Strategy(abc.ABC):
 
 
 class ValueContext:
-    """Which replica a value is made for."""
+    """Context of a value function: the replica's index and the number of replicas."""
 
     def __init__(self, replica_id_in_sync_group: int, num_replicas_in_sync: int) -> None:
         self.replica_id_in_sync_group = replica_id_in_sync_group
         self.num_replicas_in_sync = num_replicas_in_sync
-
-
-_MAX_REPLICAS = 1 << 16
 
 
 class MirroredStrategy(Strategy):
@@ -424,11 +476,12 @@ class MirroredStrategy(Strategy):
     Args:
         devices: Names of devices, one per replica, as TensorFlow's users write them.
         replicas: How many replicas; default one.
-        split: "chunks" (ceil(n / N) examples each) or "balanced" (halved again and again, so that
-            a batch of any size gives the bits of one device).
+        split: "chunks" (ceil(n / N) examples each) or "balanced" (halved recursively, so that a
+            batch of any size is bitwise identical to single-device training).
 
     Raises:
-        ValueError: No replica or too many, a wrong `split`, or both `devices` and `replicas`.
+        TypeError: `devices` is no list of names, or `replicas` is no integer.
+        ValueError: No replica or too many, a wrong `split`, or `devices` and `replicas` differ.
 
     Example:
         >>> MirroredStrategy(replicas=4).num_replicas_in_sync
@@ -443,39 +496,23 @@ class MirroredStrategy(Strategy):
         replicas: int | None = None,
         split: str = "chunks",
     ) -> None:
-        if devices is not None and replicas is not None and len(devices) != replicas:
-            raise ValueError(
-                f"[MirroredStrategy] devices and replicas must agree: got {len(devices)} devices "
-                f"and replicas={replicas}; give one of them."
-            )
-        count = len(devices) if devices is not None else 1 if replicas is None else replicas
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise ValueError(
-                f"[MirroredStrategy] at least one replica is needed: got replicas={count!r}."
-            )
-        if count > _MAX_REPLICAS:
-            raise ValueError(
-                f"[MirroredStrategy] at most {_MAX_REPLICAS} replicas are supported: got "
-                f"replicas={count}; larger batches need no more replicas."
-            )
+        count = count_replicas("MirroredStrategy", devices, replicas)
         if split not in ("chunks", "balanced"):
             raise ValueError(
                 f"[MirroredStrategy] split is 'chunks' or 'balanced': got {shown(split)}."
             )
-        if devices is not None:
-            check_devices(devices)
         self._replicas = counted(count, replicas=1)
         self._split = split
         warn_of_processes()
 
     @property
     def num_replicas_in_sync(self) -> int:
-        """How many replicas train together."""
+        """Number of replicas that train together."""
         return questions.ask(self._replicas)
 
     @property
     def split(self) -> str:
-        """How a batch is divided."""
+        """Rule that divides a batch: "chunks" or "balanced"."""
         return self._split
 
 

@@ -58,22 +58,35 @@ class ClusterSpec:
         return sorted(self._tasks)
 
     def as_dict(self) -> dict[str, list[str]]:
-        """A name per process of each job."""
+        """Return the process names of each job."""
         return {job: list(names) for job, names in self._tasks.items()}
 
     def num_tasks(self, job_name: str) -> int:
-        """How many processes a job has.
+        """Return the number of processes of a job.
+
+        Args:
+            job_name: Name of the job.
+
+        Returns:
+            Number of processes.
 
         Raises:
-            ValueError: There is no such job.
+            ValueError: The job does not exist.
         """
         return len(self._of(job_name))
 
     def task_address(self, job_name: str, task_index: int) -> str:
-        """The name of a process.
+        """Return the name of a process.
+
+        Args:
+            job_name: Name of the job.
+            task_index: Index of the process in the job.
+
+        Returns:
+            Name of the process.
 
         Raises:
-            ValueError: There is no such job or process.
+            ValueError: The job or process does not exist.
         """
         names = self._of(job_name)
         if not 0 <= task_index < len(names):
@@ -89,15 +102,15 @@ class ClusterSpec:
 
 
 class MPIClusterResolver:
-    """Which process of an MPI job this one is: `MultiWorkerMirroredStrategy.cluster_resolver`.
+    """Resolver of an MPI job's processes: `MultiWorkerMirroredStrategy.cluster_resolver`.
 
     Args:
-        rank: Of this process.
-        hosts: The machine of each process.
+        rank: Rank of this process.
+        hosts: Machine of each process.
 
     Attributes:
         task_type: "worker", as all processes are.
-        task_id: The rank of this process. The one of 0 is the chief, which writes.
+        task_id: Rank of this process. Rank 0 is the chief, which writes.
         environment: "mpi".
 
     Example:
@@ -113,11 +126,11 @@ class MPIClusterResolver:
         self._names = [f"{host}:{number}" for number, host in enumerate(hosts)]
 
     def cluster_spec(self) -> ClusterSpec:
-        """All processes."""
+        """Return a `ClusterSpec` of all processes, in the job "worker"."""
         return ClusterSpec({"worker": self._names})
 
     def master(self, *_: Any, **__: Any) -> str:
-        """Nothing: no process serves others."""
+        """Return an empty string: no process serves others."""
         return ""
 
 

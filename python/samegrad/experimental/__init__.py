@@ -1,4 +1,4 @@
-"""What may still change its form: exchange of memory with other libraries."""
+"""Functions that may still change: exchange of memory with other libraries."""
 
 from typing import TYPE_CHECKING
 

@@ -10,17 +10,20 @@ from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
 
 
 def to_dlpack(tf_tensor: TensorLike) -> Any:
-    """A DLPack capsule with the tensor's numbers, for libraries that take bare capsules.
+    """Copy a tensor to a DLPack capsule, for libraries that take bare capsules.
 
-    Such consumers may write into what they get, so the numbers are copied; `np.from_dlpack(tensor)`
-    and `torch.from_dlpack(tensor)` share the memory where their versions can be told that it is
+    Such libraries may write into the memory, so it is a copy. `np.from_dlpack(tensor)` and
+    `torch.from_dlpack(tensor)` share the memory where their versions can be told that it is
     read-only.
 
     Args:
-        tf_tensor: A tensor with a value.
+        tf_tensor: Tensor with a value.
+
+    Returns:
+        DLPack capsule.
 
     Raises:
-        TypeError: A tensor of a function that is being traced.
+        TypeError: tf_tensor is a tensor of a function that is being traced.
 
     Example:
         >>> from_dlpack(to_dlpack([1.0, 2.0])).numpy()
@@ -30,16 +33,19 @@ def to_dlpack(tf_tensor: TensorLike) -> Any:
 
 
 def from_dlpack(dlcapsule: Any) -> Tensor:
-    """A tensor that shares the memory of a DLPack capsule or of an array with `__dlpack__`.
+    """Create a tensor that shares the memory of a DLPack capsule or of an array.
 
     The memory must not be changed as long as the tensor is used.
 
     Args:
-        dlcapsule: A capsule, or an array of NumPy, PyTorch, JAX, … on the CPU.
+        dlcapsule: Capsule, or an array with `__dlpack__` (NumPy, PyTorch, JAX, …) on the CPU.
+
+    Returns:
+        Tensor of the array's shape and dtype.
 
     Raises:
         BufferError: The memory is on another device.
-        TypeError: Something else, or a dtype that tensors cannot have.
+        TypeError: dlcapsule is something else, or has a dtype that tensors do not support.
 
     Example:
         >>> import numpy as np

@@ -26,6 +26,16 @@ _MAX_SIZE = 2**31 - 1
 class ResizeMethod:
     """Names of the ways to resize.
 
+    Attributes:
+        BILINEAR: "bilinear".
+        NEAREST_NEIGHBOR: "nearest".
+        BICUBIC: "bicubic".
+        AREA: "area".
+        LANCZOS3: "lanczos3".
+        LANCZOS5: "lanczos5".
+        GAUSSIAN: "gaussian".
+        MITCHELLCUBIC: "mitchellcubic".
+
     Example:
         >>> ResizeMethod.BILINEAR
         'bilinear'

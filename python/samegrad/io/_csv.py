@@ -23,7 +23,7 @@ Array = np.ndarray[Any, Any]
 
 
 class BrokenError(ValueError):
-    """What is wrong with a record; who reads it says where it is."""
+    """Fault of a record; the reader adds its position."""
 
 
 @lru_cache(maxsize=16)
@@ -112,7 +112,7 @@ def _without_end(line: bytes) -> bytes:
 
 
 class Table:
-    """How records are read: what their columns are, and what stands in for empty fields.
+    """Format of records: their columns, and the defaults of empty fields.
 
     Args:
         defaults: For each column that is read its dtype, where it must not be empty; or its
@@ -157,7 +157,8 @@ class Table:
             blank: The fields of an empty record.
 
         Raises:
-            InvalidArgumentError: A record has more or fewer fields, or one that is no such number.
+            InvalidArgumentError: A record has more or fewer fields, or one that is not such a
+                number.
         """
         rows = [self._fields(record, place, n, blank) for n, record in enumerate(records)]
         return [
@@ -213,9 +214,9 @@ class Table:
 
 
 def _numbers(fields: list[bytes], dtype: Any) -> Array | int:
-    """The numbers that fields are; or the place of the first that is none."""
+    """Parse fields as numbers; return the index of the first that is not a number."""
     whole = np.dtype(dtype).kind in "iu"
-    # At once where Python reads as TensorFlow does: it takes underscores, too.
+    # At once where Python reads as TensorFlow does: Python also accepts underscores.
     if b"_" not in b"".join(fields):
         try:
             if not whole:
@@ -272,11 +273,11 @@ def decode_csv(
 
     Args:
         records: Text of any shape, each a record without the end of its line.
-        record_defaults: For each column what stands in for an empty field, of float32, float64,
-            int32, int64 or text; a list or tensor of none, or a dtype, where a field must be there.
+        record_defaults: Default of an empty field for each column, of float32, float64, int32,
+            int64 or text; a list or tensor of none, or a dtype, where a field must be there.
         field_delim: Between fields: one character.
         use_quote_delim: Whether fields may be in double quotes, of which two inside stand for one.
-        na_value: What stands for an empty field, too.
+        na_value: Another spelling of an empty field.
         select_cols: The numbers of the columns that are read, ascending. None: all.
         name: Ignored.
 
@@ -285,8 +286,8 @@ def decode_csv(
 
     Raises:
         InvalidArgumentError: A record has more or fewer fields, a field is empty that must not be,
-            or is no number; the message says which.
-        ValueError: The defaults, the delimiter or the columns are no such.
+            or is not a number; the message says which.
+        ValueError: The defaults, the delimiter or the columns are invalid.
 
     Example:
         >>> import samegrad as tf

@@ -1,4 +1,4 @@
-"""`tf.train.Example`: named lists of bytes, floats or whole numbers, as records hold them.
+"""`tf.train.Example`: named lists of bytes, floats or integers, as records hold them.
 
 The bytes are those of protocol buffers (https://protobuf.dev/programming-guides/encoding): a field
 is a key (its number times 8, plus its kind), and a varint (kind 0), 8 bytes (1), 4 bytes (5), or a
@@ -142,7 +142,7 @@ class FloatList(_Values):
 
 
 class Int64List(_Values):
-    """A list of whole numbers (int64).
+    """A list of integers (int64).
 
     Example:
         >>> Int64List(value=[1, -2]).value
@@ -184,7 +184,14 @@ class Feature:
         self._given: Any = given[0] if given else None
 
     def WhichOneof(self, name: str = "kind") -> str | None:  # noqa: N802
-        """The name of the list there is: "bytes_list", "float_list" or "int64_list"."""
+        """Return the name of the list: "bytes_list", "float_list", "int64_list", or None.
+
+        Args:
+            name: Ignored.
+
+        Returns:
+            Name of the list that is set, or None.
+        """
         kinds = {_BYTES: "bytes_list", _FLOATS: "float_list", _INTS: "int64_list"}
         return None if self._given is None else kinds[self._given._number]
 
@@ -194,7 +201,7 @@ class Feature:
         return self._given
 
     def SerializeToString(self) -> bytes:  # noqa: N802
-        """The bytes of the feature."""
+        """Serialize the feature to bytes."""
         values = self._given
         if values is None:
             return b""
@@ -210,7 +217,14 @@ class Feature:
 
     @classmethod
     def FromString(cls, serialized: bytes) -> Feature:  # noqa: N802
-        """The feature that the bytes are."""
+        """Parse a feature from bytes.
+
+        Args:
+            serialized: Serialized feature.
+
+        Returns:
+            The feature.
+        """
         made = cls()
         for number, kind, body in _fields_of(_bytes_of(serialized, "Feature")):
             if kind != 2 or number not in _READERS:
@@ -235,7 +249,7 @@ def _bytes_feature(body: bytes) -> Feature:
 def _float_feature(body: bytes) -> Feature:
     parts = b"".join(part for _, kind, part in _fields_of(body) if kind in (2, 5))
     if len(parts) % 4:
-        raise ValueError(f"a list of floats has {len(parts)} bytes, which is no multiple of 4")
+        raise ValueError(f"a list of floats has {len(parts)} bytes, which is not a multiple of 4")
     return Feature(float_list=FloatList(np.frombuffer(parts, "<f4").tolist()))
 
 
@@ -277,7 +291,7 @@ class Features:
                 )
 
     def SerializeToString(self) -> bytes:  # noqa: N802
-        """The bytes of the features, in the order of their names."""
+        """Serialize the features to bytes, sorted by name."""
         entries = [
             _field(1, name.encode()) + _field(2, self.feature[name].SerializeToString())
             for name in sorted(self.feature)
@@ -286,7 +300,14 @@ class Features:
 
     @classmethod
     def FromString(cls, serialized: bytes) -> Features:  # noqa: N802
-        """The features that the bytes are."""
+        """Parse features from bytes.
+
+        Args:
+            serialized: Serialized features.
+
+        Returns:
+            The features.
+        """
         found: dict[str, Feature] = {}
         for number, kind, entry in _fields_of(_bytes_of(serialized, "Features")):
             if number == 1 and kind == 2:
@@ -317,15 +338,28 @@ class Example:
         self.features = Features() if features is None else features
 
     def SerializeToString(self, deterministic: bool = True) -> bytes:  # noqa: N802
-        """The bytes of the record; names are in the order of the alphabet."""
+        """Serialize the record to bytes, with names in sorted order.
+
+        Args:
+            deterministic: Ignored: the order is always the same.
+
+        Returns:
+            Serialized record.
+        """
         return _field(1, self.features.SerializeToString())
 
     @classmethod
     def FromString(cls, serialized: Any) -> Example:  # noqa: N802
-        """The record that bytes are.
+        """Parse a record from bytes.
+
+        Args:
+            serialized: Serialized record: bytes, or a string tensor of shape [].
+
+        Returns:
+            The record.
 
         Raises:
-            ValueError: They are none; the message says where.
+            ValueError: The bytes are not a record; the message tells where.
         """
         data = _bytes_of(serialized, "Example")
         try:
@@ -340,7 +374,14 @@ class Example:
             ) from None
 
     def ParseFromString(self, serialized: Any) -> int:  # noqa: N802
-        """Takes the features of a record; returns how many bytes it has."""
+        """Replace the features by those of a serialized record.
+
+        Args:
+            serialized: Serialized record: bytes, or a string tensor of shape [].
+
+        Returns:
+            Number of bytes read.
+        """
         self.features = self.FromString(serialized).features
         return len(serialized.numpy() if isinstance(serialized, Text) else serialized)
 

@@ -30,7 +30,7 @@ def read_file(filename: Any, name: str | None = None) -> Text:
 
     Raises:
         NotFoundError: There is no such file.
-        TypeError: It is no path.
+        TypeError: filename is not a path.
 
     Example:
         >>> import samegrad as tf
@@ -52,7 +52,7 @@ def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
     """Writes bytes or text to a file, whose folders are made.
 
     Raises:
-        TypeError: It is no path, or the contents are no text.
+        TypeError: filename is not a path, or contents is not a string.
 
     Example:
         >>> import samegrad as tf
@@ -100,7 +100,7 @@ def decode_raw(
         The shape of the text, and an axis for the numbers.
 
     Raises:
-        InvalidArgumentError: Texts are of different lengths, or of no whole number of numbers.
+        InvalidArgumentError: Strings differ in length, or it is not a multiple of the dtype's size.
 
     Example:
         >>> import samegrad as tf

@@ -264,7 +264,8 @@ def parse_single_example(
         name: Ignored.
 
     Raises:
-        InvalidArgumentError: It is no record; a feature is not there, of another dtype or size.
+        InvalidArgumentError: serialized is not a record; a feature is not there, of another dtype
+            or size.
 
     Example:
         >>> import samegrad as tf

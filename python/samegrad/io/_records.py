@@ -119,11 +119,11 @@ def compression_of(kind: Any, who: str) -> str:
 
 
 def opened(path: str, compression: str, who: str) -> BinaryIO:
-    """A file to read, whose compressed bytes are read as what they stand for.
+    """A file to read, which is decompressed while it is read.
 
     Raises:
-        NotFoundError: There is none.
-        DataLossError: It is no such compressed file.
+        NotFoundError: The file does not exist.
+        DataLossError: The file does not have this compression.
     """
     with explained_errors(who, "read", Path(path), "Choose another file"):
         if compression == "ZLIB":
@@ -191,7 +191,7 @@ def records_of(path: str, compression: str = "", who: str = "TFRecordDataset") -
 
 
 class TFRecordOptions:
-    """How records are written.
+    """Options of writing records.
 
     Args:
         compression_type: "", "GZIP" or "ZLIB".
@@ -206,7 +206,7 @@ class TFRecordOptions:
 
 
 class TFRecordWriter:
-    """Writes records to a file, which TensorFlow reads, too.
+    """Writer of records to a file, which TensorFlow can also read.
 
     Args:
         path: The file; what was there is lost.

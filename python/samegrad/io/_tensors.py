@@ -1,7 +1,7 @@
 """Tensors as bytes and back: `TensorProto`, the message in which TensorFlow stores them.
 
 Its fields are those of tensorflow/core/framework/tensor.proto: 1 the dtype, 2 the shape, 4 all
-numbers as they lie in memory, and lists of numbers of one kind, whose last one is repeated.
+numbers as they are in memory, and lists of numbers of one kind, whose last one is repeated.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def serialize_tensor(tensor: Any, name: str | None = None) -> Text:
         name: Ignored.
 
     Raises:
-        TypeError: It belongs to a function that is being traced, or is no tensor.
+        TypeError: It belongs to a function that is being traced, or is not a tensor.
 
     Example:
         >>> import samegrad as tf
@@ -73,7 +73,7 @@ def parse_tensor(serialized: Any, out_type: DTypeLike, name: str | None = None) 
         A tensor, or text.
 
     Raises:
-        InvalidArgumentError: The bytes are no such message, or hold another dtype.
+        InvalidArgumentError: The bytes are not such a message, or hold another dtype.
 
     Example:
         >>> import samegrad as tf

@@ -23,8 +23,8 @@ def path_of(path: Any, who: str) -> str:
     """The path as Python's text: of text, bytes, or anything that is a path.
 
     Raises:
-        TypeError: It is no path.
-        NotImplementedError: It lies on another machine.
+        TypeError: path is not a path.
+        NotImplementedError: The path is on another machine.
 
     Example:
         >>> path_of(b"a.txt", "read_file"), path_of(Path("b"), "read_file")
@@ -50,7 +50,7 @@ def _not_found(who: str, path: str) -> NotFoundError:
 
 
 def exists(path: Any) -> bool:
-    """Whether there is a file or a folder.
+    """Tell if a file or a folder exists.
 
     Example:
         >>> exists("/nowhere/at/all")
@@ -60,7 +60,7 @@ def exists(path: Any) -> bool:
 
 
 def isdir(path: Any) -> bool:
-    """Whether there is a folder.
+    """Tell if a folder exists.
 
     Example:
         >>> isdir("/")
@@ -143,7 +143,7 @@ def remove(path: Any) -> None:
     """Removes a file.
 
     Raises:
-        NotFoundError: There is none.
+        NotFoundError: The file does not exist.
 
     Example:
         >>> import samegrad as tf
@@ -161,7 +161,7 @@ def rmtree(path: Any) -> None:
     """Removes a folder with all that is in it.
 
     Raises:
-        NotFoundError: There is none.
+        NotFoundError: The folder does not exist.
 
     Example:
         >>> makedirs("gone/b"); rmtree("gone"); exists("gone")
@@ -185,7 +185,7 @@ def copy(src: Any, dst: Any, overwrite: bool = False) -> None:
     """Copies a file.
 
     Raises:
-        NotFoundError: There is none.
+        NotFoundError: The file does not exist.
         AlreadyExistsError: There is one already, and overwrite is False.
 
     Example:
@@ -205,7 +205,7 @@ def rename(src: Any, dst: Any, overwrite: bool = False) -> None:
     """Gives a file or a folder another path.
 
     Raises:
-        NotFoundError: There is none.
+        NotFoundError: src does not exist.
         AlreadyExistsError: There is one already, and overwrite is False.
 
     Example:
@@ -262,7 +262,7 @@ def existing(path: Any, who: str) -> str:
     """The path of a file that is there.
 
     Raises:
-        NotFoundError: There is none.
+        NotFoundError: The file does not exist.
 
     Example:
         >>> existing("/nowhere", "read_file")

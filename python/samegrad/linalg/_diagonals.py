@@ -1,4 +1,4 @@
-"""Diagonals of matrices, and what lies around them."""
+"""Diagonals and bands of matrices."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ def _left_out(size: Any) -> bool:
 def diag(diagonal: TensorLike, name: str | None = None, k: int = 0, num_rows: Any = -1,
          num_cols: Any = -1, padding_value: TensorLike = 0,
          align: str = "RIGHT_LEFT") -> Tensor:  # fmt: skip
-    """Matrices with the given diagonals, and one number elsewhere.
+    """Create matrices with the given diagonals, and `padding_value` elsewhere.
 
     Args:
-        diagonal: Elements of shape [..., n].
+        diagonal: The elements of the diagonal: a tensor [..., n].
         name: Ignored.
-        k: Which diagonal: 0 the main one, above it positive, below it negative.
-        num_rows: Rows of the matrix; -1: as few as hold the diagonal. Without num_rows and num_cols
+        k: The diagonal: 0 the main one, positive above it, negative below it.
+        num_rows: The number of rows; -1: as few as hold the diagonal. Without num_rows and num_cols
             the matrix is square.
-        num_cols: Columns; -1: the same.
-        padding_value: The number elsewhere.
+        num_cols: The number of columns; -1: as few as hold the diagonal.
+        padding_value: The scalar elsewhere.
         align: Ignored: it is for bands of several diagonals.
 
     Returns:
-        Shape [..., rows, columns].
+        A tensor [..., rows, columns], in the dtype of `diagonal`.
 
     Raises:
         ValueError: The diagonal does not fit into the matrix.
@@ -100,17 +100,17 @@ def diag(diagonal: TensorLike, name: str | None = None, k: int = 0, num_rows: An
 
 def diag_part(input: TensorLike, name: str | None = None, k: int = 0,
               padding_value: TensorLike = 0, align: str = "RIGHT_LEFT") -> Tensor:  # fmt: skip
-    """The diagonals of matrices.
+    """Extract a diagonal of matrices.
 
     Args:
-        input: Numbers of shape [..., rows, columns].
+        input: A tensor of numbers of shape [..., rows, columns].
         name: Ignored.
-        k: Which diagonal: 0 the main one, above it positive, below it negative.
-        padding_value: Ignored: it is for bands of several diagonals, and so is the next one.
-        align: Ignored.
+        k: The diagonal: 0 the main one, positive above it, negative below it.
+        padding_value: Ignored: it is for bands of several diagonals.
+        align: Ignored: it is for bands of several diagonals.
 
     Returns:
-        Shape [..., elements of the diagonal].
+        A tensor [..., length of the diagonal], in the dtype of `input`.
 
     Raises:
         ValueError: The matrices have no such diagonal.
@@ -135,7 +135,14 @@ def diag_part(input: TensorLike, name: str | None = None, k: int = 0,
 
 
 def trace(x: TensorLike, name: str | None = None) -> Tensor:
-    """The sums of the main diagonals of matrices [..., rows, columns].
+    """Sum the main diagonals of matrices.
+
+    Args:
+        x: A tensor of numbers of shape [..., rows, columns].
+        name: Ignored.
+
+    Returns:
+        A tensor [...], in the dtype of `x`.
 
     Raises:
         ValueError: x has fewer than 2 axes.
@@ -149,13 +156,16 @@ def trace(x: TensorLike, name: str | None = None) -> Tensor:
 
 def band_part(input: TensorLike, num_lower: int, num_upper: int,
               name: str | None = None) -> Tensor:  # fmt: skip
-    """Matrices with zeros outside a band around their main diagonal.
+    """Set the elements outside of a band around the main diagonal to 0.
 
     Args:
-        input: Elements of shape [..., rows, columns].
-        num_lower: How many diagonals below the main one stay; negative: all.
-        num_upper: How many above it; negative: all.
+        input: A tensor of numbers of shape [..., rows, columns].
+        num_lower: The number of diagonals to keep below the main one; negative: all.
+        num_upper: The number of diagonals to keep above the main one; negative: all.
         name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `input`.
 
     Raises:
         ValueError: The input has fewer than 2 axes.

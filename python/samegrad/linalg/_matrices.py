@@ -1,4 +1,4 @@
-"""What functions of matrices share."""
+"""Helpers shared by the functions of matrices."""
 
 from __future__ import annotations
 

@@ -25,7 +25,15 @@ def _with_axes(who: str, value: TensorLike, least: int) -> Tensor:
 
 
 def matrix_transpose(a: TensorLike, name: str | None = None, conjugate: bool = False) -> Tensor:
-    """Matrices [..., m, n] with rows for columns.
+    """Transpose the last two axes.
+
+    Args:
+        a: A tensor of any dtype, of shape [..., m, n].
+        name: Ignored.
+        conjugate: Conjugate complex numbers.
+
+    Returns:
+        A tensor [..., n, m], in the dtype of `a`.
 
     Example:
         >>> matrix_transpose([[1, 2]]).numpy()
@@ -39,7 +47,14 @@ def matrix_transpose(a: TensorLike, name: str | None = None, conjugate: bool = F
 
 
 def adjoint(matrix: TensorLike, name: str | None = None) -> Tensor:
-    """Matrices with rows for columns, complex numbers conjugated.
+    """Transpose the last two axes and conjugate complex numbers.
+
+    Args:
+        matrix: A tensor of numbers of shape [..., m, n].
+        name: Ignored.
+
+    Returns:
+        A tensor [..., n, m], in the dtype of `matrix`.
 
     Example:
         >>> adjoint([[1.0, 2.0]]).shape
@@ -51,16 +66,22 @@ def adjoint(matrix: TensorLike, name: str | None = None) -> Tensor:
 def matvec(a: TensorLike, b: TensorLike, transpose_a: bool = False, adjoint_a: bool = False,
            a_is_sparse: bool = False, b_is_sparse: bool = False,
            name: str | None = None) -> Tensor:  # fmt: skip
-    """The products of matrices [..., m, n] and vectors [..., n].
+    """Multiply matrices by vectors.
 
     Args:
-        a: The matrices.
-        b: The vectors.
-        transpose_a: Whether matrices are turned over first.
-        adjoint_a: The same.
+        a: Matrices: a tensor of numbers of shape [..., m, n].
+        b: Vectors: a tensor [..., n] of the same dtype; the leading axes broadcast.
+        transpose_a: Transpose the matrices first.
+        adjoint_a: Transpose the matrices first, and conjugate complex numbers.
         a_is_sparse: Ignored.
         b_is_sparse: Ignored.
         name: Ignored.
+
+    Returns:
+        Vectors: a tensor [..., m].
+
+    Raises:
+        ValueError: transpose_a and adjoint_a are both set, or the shapes do not fit.
 
     Example:
         >>> matvec([[1.0, 2.0], [3.0, 4.0]], [1.0, 1.0]).numpy()
@@ -75,10 +96,18 @@ def matvec(a: TensorLike, b: TensorLike, transpose_a: bool = False, adjoint_a: b
 
 
 def cross(a: TensorLike, b: TensorLike, name: str | None = None) -> Tensor:
-    """The cross products of vectors of 3 along the last axis.
+    """Compute the cross product of vectors of three elements along the last axis.
+
+    Args:
+        a: A tensor of numbers of shape [..., 3].
+        b: A tensor [..., 3] of the same dtype; the leading axes broadcast.
+        name: Ignored.
+
+    Returns:
+        A tensor [..., 3], in the dtype of the operands.
 
     Raises:
-        ValueError: The last axis has another size.
+        ValueError: The last axis does not have three elements.
 
     Example:
         >>> cross([1.0, 0.0, 0.0], [0.0, 1.0, 0.0]).numpy()
@@ -97,14 +126,17 @@ def cross(a: TensorLike, b: TensorLike, name: str | None = None) -> Tensor:
 
 def set_diag(input: TensorLike, diagonal: TensorLike, name: str | None = "set_diag",
              k: int = 0, align: str = "RIGHT_LEFT") -> Tensor:  # fmt: skip
-    """Matrices with other diagonals.
+    """Replace a diagonal of matrices.
 
     Args:
-        input: Matrices [..., rows, columns].
-        diagonal: The elements, [..., n], n being the length of the diagonal.
+        input: Matrices: a tensor [..., rows, columns].
+        diagonal: The new elements: a tensor [..., length of the diagonal] of the same dtype.
         name: Ignored.
-        k: Which one: 0 the main one, above it positive, below it negative.
+        k: The diagonal: 0 the main one, positive above it, negative below it.
         align: Ignored: it is for bands of several diagonals.
+
+    Returns:
+        A tensor of the shape and dtype of `input`.
 
     Raises:
         ValueError: The diagonal has another length.
@@ -129,7 +161,16 @@ def set_diag(input: TensorLike, diagonal: TensorLike, name: str | None = "set_di
 
 def normalize(tensor: TensorLike, ord: Any = "euclidean", axis: Any = None,
               name: str | None = None) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """The tensor by its norm, and the norm, whose axes stay; see `norm`.
+    """Divide a tensor by its norm, and return the norm as well; see `norm`.
+
+    Args:
+        tensor: A tensor of floats.
+        ord: The norm, as `norm` takes it.
+        axis: None: one vector of all elements; an axis of vectors; or a pair, the axes of matrices.
+        name: Ignored.
+
+    Returns:
+        A pair: the normalized tensor, and the norm with the reduced axes kept as size 1.
 
     Example:
         >>> normalize([3.0, 4.0])[0].numpy()
@@ -141,7 +182,14 @@ def normalize(tensor: TensorLike, ord: Any = "euclidean", axis: Any = None,
 
 
 def tensor_diag(diagonal: TensorLike, name: str | None = None) -> Tensor:
-    """A tensor [*shape, *shape] with the given elements where both halves of the index agree.
+    """Create a tensor with the given elements where both halves of its index agree.
+
+    Args:
+        diagonal: A tensor of numbers with at least one axis.
+        name: Ignored.
+
+    Returns:
+        A tensor of shape [*diagonal.shape, *diagonal.shape], 0 elsewhere.
 
     Example:
         >>> tensor_diag([1, 2]).numpy()
@@ -155,7 +203,14 @@ def tensor_diag(diagonal: TensorLike, name: str | None = None) -> Tensor:
 
 
 def tensor_diag_part(input: TensorLike, name: str | None = None) -> Tensor:
-    """The elements of [*shape, *shape] where both halves of the index agree.
+    """Extract the elements of a tensor where both halves of its index agree.
+
+    Args:
+        input: A tensor of numbers of shape [*shape, *shape].
+        name: Ignored.
+
+    Returns:
+        A tensor of shape [*shape].
 
     Raises:
         ValueError: The two halves of the shape differ.

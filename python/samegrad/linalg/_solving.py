@@ -29,16 +29,19 @@ class LogDet(NamedTuple):
 
 
 def cholesky(input: TensorLike, name: str | None = None) -> Tensor:
-    """The lower triangles L with L Lᵀ = a, of symmetric positive definite matrices.
+    """Compute the lower triangular L with L Lᵀ = a for symmetric positive definite matrices.
 
     The gradient is symmetric (Murray, "Differentiation of the Cholesky decomposition", 2016).
 
     Args:
-        input: Matrices [..., n, n] of floats, of which the lower triangle is read.
+        input: Matrices: floats of shape [..., n, n]. Only the lower triangle is read.
         name: Ignored.
 
+    Returns:
+        Lower triangular matrices of the shape and dtype of `input`.
+
     Raises:
-        InvalidArgumentError: A matrix is not positive definite; the message says which.
+        InvalidArgumentError: A matrix is not positive definite; the message names it.
         ValueError: The matrices are not square.
 
     Example:
@@ -50,12 +53,15 @@ def cholesky(input: TensorLike, name: str | None = None) -> Tensor:
 
 
 def cholesky_solve(chol: TensorLike, rhs: TensorLike, name: str | None = None) -> Tensor:
-    """The x with a x = rhs, of which `cholesky(a)` is given.
+    """Solve a x = rhs for x, given `cholesky(a)`.
 
     Args:
-        chol: Lower triangles [..., n, n].
-        rhs: Columns [..., n, k].
+        chol: Lower triangular matrices [..., n, n], as `cholesky` returns them.
+        rhs: Right-hand sides: floats of shape [..., n, k]; the leading axes broadcast.
         name: Ignored.
+
+    Returns:
+        The solutions x: a tensor [..., n, k].
 
     Example:
         >>> cholesky_solve([[2.0]], [[8.0]]).numpy()
@@ -67,14 +73,17 @@ def cholesky_solve(chol: TensorLike, rhs: TensorLike, name: str | None = None) -
 
 def triangular_solve(matrix: TensorLike, rhs: TensorLike, lower: bool = True,
                      adjoint: bool = False, name: str | None = None) -> Tensor:  # fmt: skip
-    """The x with a x = rhs, of triangles a.
+    """Solve a x = rhs for x with triangular matrices a.
 
     Args:
-        matrix: Matrices [..., n, n], of which one triangle is read.
-        rhs: Columns [..., n, k]; leading axes broadcast.
-        lower: Whether that is the lower triangle.
-        adjoint: Whether the triangle is turned over after that.
+        matrix: Matrices: floats of shape [..., n, n]. Only one triangle is read.
+        rhs: Right-hand sides: floats of shape [..., n, k]; the leading axes broadcast.
+        lower: Read the lower triangle; False: the upper one.
+        adjoint: Solve with the transpose of that triangle.
         name: Ignored.
+
+    Returns:
+        The solutions x: a tensor [..., n, k].
 
     Raises:
         InvalidArgumentError: There is a 0 on a diagonal.
@@ -90,16 +99,19 @@ def triangular_solve(matrix: TensorLike, rhs: TensorLike, lower: bool = True,
 
 def solve(matrix: TensorLike, rhs: TensorLike, adjoint: bool = False,
           name: str | None = None) -> Tensor:  # fmt: skip
-    """The x with a x = rhs, by LU decomposition with row pivots.
+    """Solve a x = rhs for x by LU decomposition with row pivots.
 
     Args:
-        matrix: Regular matrices [..., n, n].
-        rhs: Columns [..., n, k]; leading axes broadcast.
-        adjoint: Whether a is turned over first.
+        matrix: Matrices: floats of shape [..., n, n].
+        rhs: Right-hand sides: floats of shape [..., n, k]; the leading axes broadcast.
+        adjoint: Solve with the transposes of the matrices.
         name: Ignored.
 
+    Returns:
+        The solutions x: a tensor [..., n, k].
+
     Raises:
-        InvalidArgumentError: A matrix is singular; the message says which.
+        InvalidArgumentError: A matrix is singular; the message names it.
 
     Example:
         >>> solve([[2.0, 0.0], [0.0, 4.0]], [[2.0], [2.0]]).numpy()
@@ -111,15 +123,18 @@ def solve(matrix: TensorLike, rhs: TensorLike, adjoint: bool = False,
 
 
 def inv(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
-    """The inverses of regular matrices, or their transposes.
+    """Invert matrices.
 
     Args:
-        input: Matrices [..., n, n] of floats.
-        adjoint: Whether the inverses are turned over.
+        input: Matrices: floats of shape [..., n, n].
+        adjoint: Return the transposes of the inverses.
         name: Ignored.
 
+    Returns:
+        A tensor of the shape and dtype of `input`.
+
     Raises:
-        InvalidArgumentError: A matrix is singular; the message says which.
+        InvalidArgumentError: A matrix is singular; the message names it.
 
     Example:
         >>> inv([[2.0, 0.0], [0.0, 4.0]]).numpy()
@@ -130,16 +145,16 @@ def inv(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Te
 
 
 def det(input: TensorLike, name: str | None = None) -> Tensor:
-    """The determinants of matrices.
+    """Compute the determinants of matrices.
 
-    The gradient takes the inverse, so it asks for regular matrices, as TensorFlow's does.
+    The gradient needs the inverse, so it exists for regular matrices only, as in TensorFlow.
 
     Args:
-        input: Matrices [..., n, n] of floats.
+        input: Matrices: floats of shape [..., n, n].
         name: Ignored.
 
     Returns:
-        Shape [...]; 1 for matrices without elements.
+        A tensor [...], in the dtype of `input`; 1 for empty matrices.
 
     Example:
         >>> float(det([[1.0, 2.0], [3.0, 4.0]]))
@@ -149,14 +164,14 @@ def det(input: TensorLike, name: str | None = None) -> Tensor:
 
 
 def slogdet(input: TensorLike, name: str | None = None) -> LogDet:
-    """The signs of determinants, and the logarithms of their absolute values.
+    """Compute the signs of determinants and the logarithms of their absolute values.
 
     Args:
-        input: Matrices [..., n, n] of floats.
+        input: Matrices: floats of shape [..., n, n].
         name: Ignored.
 
     Returns:
-        sign and log_abs_determinant of shape [...]: 0 and -inf of a singular matrix.
+        A named tuple (sign, log_abs_determinant), both [...]; 0 and -inf for a singular matrix.
 
     Example:
         >>> float(slogdet([[0.0, 1.0], [1.0, 0.0]]).sign)
@@ -167,7 +182,14 @@ def slogdet(input: TensorLike, name: str | None = None) -> LogDet:
 
 
 def logdet(matrix: TensorLike, name: str | None = None) -> Tensor:
-    """The logarithms of the determinants of symmetric positive definite matrices.
+    """Compute the logarithms of the determinants of symmetric positive definite matrices.
+
+    Args:
+        matrix: Matrices: floats of shape [..., n, n].
+        name: Ignored.
+
+    Returns:
+        A tensor [...], in the dtype of `matrix`.
 
     Raises:
         InvalidArgumentError: A matrix is not positive definite.
@@ -181,18 +203,19 @@ def logdet(matrix: TensorLike, name: str | None = None) -> Tensor:
 
 
 def lu(input: TensorLike, output_idx_type: DTypeLike = "int32", name: str | None = None) -> Lu:
-    """The LU decomposition with row pivots: row p[i] of a is row i of L U.
+    """Compute the LU decomposition with row pivots: row p[i] of a is row i of L U.
 
     Args:
-        input: Regular matrices [..., n, n].
-        output_idx_type: "int32" or "int64", of the permutation.
+        input: Matrices: floats of shape [..., n, n].
+        output_idx_type: "int32" or "int64", the dtype of the permutation.
         name: Ignored.
 
     Returns:
-        lu [..., n, n], which holds L (below the diagonal, which is 1) and U, and p [..., n].
+        A named tuple: `lu` [..., n, n] holds U, and below its diagonal L, whose diagonal is 1; `p`
+        [..., n] is the permutation.
 
     Raises:
-        InvalidArgumentError: A matrix is singular.
+        InvalidArgumentError: A matrix is singular; the message names it.
 
     Example:
         >>> lower_upper, p = lu([[1.0, 2.0], [2.0, 2.0]])
@@ -232,14 +255,17 @@ def _triangles(lower_upper: Tensor) -> tuple[Tensor, Tensor]:
 
 def lu_solve(lower_upper: TensorLike, perm: TensorLike, rhs: TensorLike,
              validate_args: bool = False, name: str | None = None) -> Tensor:  # fmt: skip
-    """The x with a x = rhs, of which `lu(a)` is given.
+    """Solve a x = rhs for x, given `lu(a)`.
 
     Args:
-        lower_upper: The matrices of `lu`.
-        perm: Its permutation.
-        rhs: Columns [..., n, k], with the leading axes of the matrices.
-        validate_args: Ignored; shapes are always checked.
+        lower_upper: The matrices of `lu`: [..., n, n].
+        perm: The permutation of `lu`: [..., n].
+        rhs: Right-hand sides: floats [..., n, k], with the leading axes of the matrices.
+        validate_args: Ignored: shapes are always checked.
         name: Ignored.
+
+    Returns:
+        The solutions x: a tensor [..., n, k].
 
     Example:
         >>> lu_solve(*lu([[0.0, 2.0], [4.0, 0.0]]), [[2.0], [4.0]]).numpy()
@@ -254,7 +280,16 @@ def lu_solve(lower_upper: TensorLike, perm: TensorLike, rhs: TensorLike,
 
 def lu_reconstruct(lower_upper: TensorLike, perm: TensorLike, validate_args: bool = False,
                    name: str | None = None) -> Tensor:  # fmt: skip
-    """The matrices whose `lu` is given.
+    """Reconstruct the matrices from their `lu`.
+
+    Args:
+        lower_upper: The matrices of `lu`: [..., n, n].
+        perm: The permutation of `lu`: [..., n].
+        validate_args: Ignored: shapes are always checked.
+        name: Ignored.
+
+    Returns:
+        A tensor [..., n, n].
 
     Example:
         >>> lu_reconstruct(*lu([[1.0, 2.0], [4.0, 3.0]])).numpy()
@@ -268,7 +303,16 @@ def lu_reconstruct(lower_upper: TensorLike, perm: TensorLike, validate_args: boo
 
 def lu_matrix_inverse(lower_upper: TensorLike, perm: TensorLike, validate_args: bool = False,
                       name: str | None = None) -> Tensor:  # fmt: skip
-    """The inverses of the matrices whose `lu` is given.
+    """Invert matrices, given their `lu`.
+
+    Args:
+        lower_upper: The matrices of `lu`: [..., n, n].
+        perm: The permutation of `lu`: [..., n].
+        validate_args: Ignored: shapes are always checked.
+        name: Ignored.
+
+    Returns:
+        A tensor [..., n, n].
 
     Example:
         >>> lu_matrix_inverse(*lu([[2.0]])).numpy()
@@ -281,22 +325,22 @@ def lu_matrix_inverse(lower_upper: TensorLike, perm: TensorLike, validate_args: 
 
 def lstsq(matrix: TensorLike, rhs: TensorLike, l2_regularizer: float = 0.0, fast: bool = True,
           name: str | None = None) -> Tensor:  # fmt: skip
-    """The x for which |a x - rhs|² + l2_regularizer |x|² is least.
+    """Find the x that minimizes |a x - rhs|² + l2_regularizer |x|².
 
     Args:
-        matrix: Matrices [..., m, n] of floats.
-        rhs: Columns [..., m, k]; leading axes broadcast.
-        l2_regularizer: A number that is not negative.
-        fast: By the Cholesky decomposition of the normal equations, in float64, which asks for
-            full rank; False: by singular values, the shortest x, without a regularizer.
+        matrix: Matrices a: floats of shape [..., m, n].
+        rhs: Right-hand sides: floats of shape [..., m, k]; the leading axes broadcast.
+        l2_regularizer: A number, 0 or more.
+        fast: Use the Cholesky decomposition of the normal equations in float64, which needs full
+            rank. False: use singular values, which give the shortest x, without a regularizer.
         name: Ignored.
 
     Returns:
-        Shape [..., n, k].
+        A tensor [..., n, k].
 
     Raises:
         InvalidArgumentError: The normal equations are singular.
-        ValueError: The regularizer is negative, or there is one though `fast` is False.
+        ValueError: The regularizer is negative, or not 0 with fast=False.
 
     Example:
         >>> lstsq([[1.0], [1.0]], [[1.0], [3.0]]).numpy()

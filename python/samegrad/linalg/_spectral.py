@@ -34,15 +34,16 @@ class Eigh(NamedTuple):
 
 
 def qr(input: TensorLike, full_matrices: bool = False, name: str | None = None) -> Qr:
-    """Q, whose columns are orthogonal and of length 1, and upper triangles R with Q R = a.
+    """Compute the QR decomposition a = Q R: orthonormal columns and an upper triangle.
 
     Args:
-        input: Matrices [..., m, n] of floats.
-        full_matrices: Whether Q is square; its last columns have no derivative then, if m > n.
+        input: Matrices: floats of shape [..., m, n].
+        full_matrices: Return a square Q; if m > n, its last columns have no derivative.
         name: Ignored.
 
     Returns:
-        q [..., m, k] and r [..., k, n]; k is the smaller of m and n, or m.
+        A named tuple: `q` [..., m, k] and `r` [..., k, n], where k is min(m, n), or m with
+        full_matrices.
 
     Example:
         >>> q, r = qr([[3.0], [4.0]])
@@ -55,19 +56,20 @@ def qr(input: TensorLike, full_matrices: bool = False, name: str | None = None) 
 
 def svd(tensor: TensorLike, full_matrices: bool = False, compute_uv: bool = True,
         name: str | None = None) -> Svd | Tensor:  # fmt: skip
-    """Singular values s, descending, and u and v with u diag(s) vᵀ = a.
+    """Compute the singular value decomposition a = u diag(s) vᵀ, with s in descending order.
 
-    The gradient (Townsend, "Differentiating the singular value decomposition", 2016) takes equal
-    singular values as if they did not turn into each other.
+    The gradient is that of Townsend, "Differentiating the singular value decomposition" (2016).
+    Terms between equal singular values are left out.
 
     Args:
-        tensor: Matrices [..., m, n] of floats; NaN comes of numbers that are not finite.
-        full_matrices: Whether u and v are square; then only square matrices have a gradient.
-        compute_uv: Whether u and v are wanted.
+        tensor: Matrices: floats of shape [..., m, n]; values that are not finite give NaN.
+        full_matrices: Return square u and v; then only square matrices have a gradient.
+        compute_uv: Compute u and v as well.
         name: Ignored.
 
     Returns:
-        s [..., k], u [..., m, k] and v [..., n, k] (k the smaller of m and n), or s alone.
+        A named tuple: `s` [..., k], `u` [..., m, k] and `v` [..., n, k], where k is min(m, n); or
+        `s` alone.
 
     Example:
         >>> s, u, v = svd([[0.0, 2.0], [1.0, 0.0]])
@@ -82,19 +84,20 @@ def svd(tensor: TensorLike, full_matrices: bool = False, compute_uv: bool = True
 
 
 def eigh(tensor: TensorLike, name: str | None = None) -> Eigh:
-    """Eigenvalues, ascending, and eigenvectors (columns) of symmetric matrices.
+    """Compute the eigenvalues, in ascending order, and eigenvectors of symmetric matrices.
 
-    The gradient (Giles, "Collected matrix derivative results", 2008) lies in the lower triangle.
+    The gradient (Giles, "Collected matrix derivative results", 2008) is a lower triangle.
 
     Args:
-        tensor: Matrices [..., n, n] of floats, of which the lower triangle is read.
+        tensor: Matrices: floats of shape [..., n, n]. Only the lower triangle is read.
         name: Ignored.
 
     Returns:
-        e [..., n] and v [..., n, n].
+        A named tuple: the eigenvalues `e` [..., n], and the eigenvectors `v` [..., n, n] in
+        columns.
 
     Raises:
-        InvalidArgumentError: A matrix has numbers that are not finite.
+        InvalidArgumentError: A matrix holds values that are not finite.
 
     Example:
         >>> eigh([[2.0, 0.0], [0.0, 1.0]]).e.numpy()
@@ -105,7 +108,14 @@ def eigh(tensor: TensorLike, name: str | None = None) -> Eigh:
 
 
 def eigvalsh(tensor: TensorLike, name: str | None = None) -> Tensor:
-    """Eigenvalues, ascending, of symmetric matrices; see `eigh`.
+    """Compute the eigenvalues of symmetric matrices, in ascending order; see `eigh`.
+
+    Args:
+        tensor: Matrices: floats of shape [..., n, n]. Only the lower triangle is read.
+        name: Ignored.
+
+    Returns:
+        A tensor [..., n], in the dtype of `tensor`.
 
     Example:
         >>> eigvalsh([[0.0, 1.0], [1.0, 0.0]]).numpy()
@@ -124,14 +134,16 @@ def _longer_side(x: Tensor) -> int:
 
 def matrix_rank(a: TensorLike, tol: TensorLike | None = None, validate_args: bool = False,
                 name: str | None = None) -> Tensor:  # fmt: skip
-    """How many singular values are above a limit (int32).
+    """Count the singular values above a limit.
 
     Args:
-        a: Matrices [..., m, n] of floats.
-        tol: The limit; default the largest singular value times the longer side times the
-            precision of the dtype.
+        a: Matrices: floats of shape [..., m, n].
+        tol: The limit; default the largest singular value * max(m, n) * the precision of the dtype.
         validate_args: Ignored.
         name: Ignored.
+
+    Returns:
+        An int32 tensor [...].
 
     Example:
         >>> int(matrix_rank([[1.0, 1.0], [1.0, 1.0]]))
@@ -149,17 +161,17 @@ def matrix_rank(a: TensorLike, tol: TensorLike | None = None, validate_args: boo
 
 def pinv(a: TensorLike, rcond: TensorLike | None = None, validate_args: bool = False,
          name: str | None = None) -> Tensor:  # fmt: skip
-    """The pseudo-inverses of matrices (Moore and Penrose).
+    """Compute the Moore-Penrose pseudo-inverses of matrices.
 
     Args:
-        a: Matrices [..., m, n] of floats.
-        rcond: Singular values up to so much of the largest count as 0; default 10 times the longer
-            side times the precision of the dtype.
+        a: Matrices: floats of shape [..., m, n].
+        rcond: Singular values up to `rcond` times the largest count as 0; default 10 * max(m, n) *
+            the precision of the dtype.
         validate_args: Ignored.
         name: Ignored.
 
     Returns:
-        Shape [..., n, m].
+        A tensor [..., n, m], in the dtype of `a`.
 
     Example:
         >>> pinv([[2.0], [0.0]]).numpy()
@@ -176,13 +188,16 @@ def pinv(a: TensorLike, rcond: TensorLike | None = None, validate_args: bool = F
 
 
 def expm(input: TensorLike, name: str | None = None) -> Tensor:
-    """The exponentials of matrices: Σ aⁿ / n!.
+    """Compute the exponentials of matrices: Σ aⁿ / n!.
 
-    By scaling and squaring (Higham, 2005). The gradient is that of Mathias, 1996.
+    The method is scaling and squaring (Higham, 2005), the gradient that of Mathias (1996).
 
     Args:
-        input: Matrices [..., n, n] of floats; NaN comes of numbers that are not finite.
+        input: Matrices: floats of shape [..., n, n]. Values that are not finite give NaN.
         name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `input`.
 
     Example:
         >>> expm([[0.0, 1.0], [0.0, 0.0]]).numpy()

@@ -1,4 +1,4 @@
-"""What tables are filled with: keys and values, or the lines of a file."""
+"""Initializers of tables: keys and values, or the lines of a file."""
 
 from __future__ import annotations
 
@@ -87,19 +87,19 @@ class KeyValueTensorInitializer:
 
     @property
     def key_dtype(self) -> Any:
-        """That of the keys."""
+        """Dtype of the keys."""
         return self._keys.dtype
 
     @property
     def value_dtype(self) -> Any:
-        """That of the values."""
+        """Dtype of the values."""
         return self._values.dtype
 
     def entries(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Arrays of the keys and the values, along one axis.
+        """Return the keys and the values as arrays of one axis.
 
         Raises:
-            InvalidArgumentError: There are not as many of the one as of the other.
+            InvalidArgumentError: The shapes of keys and values differ.
         """
         keys, values = array_of(self._keys), array_of(self._values)
         if keys.shape != values.shape:
@@ -111,7 +111,12 @@ class KeyValueTensorInitializer:
 
 
 class TextFileIndex:
-    """What of a line of a file is a key or a value: these, or the number of a column."""
+    """Part of a line that is a key or a value: one of these, or the index of a column.
+
+    Attributes:
+        WHOLE_LINE: The line itself.
+        LINE_NUMBER: The number of the line, from 0.
+    """
 
     WHOLE_LINE = -2
     LINE_NUMBER = -1
@@ -133,8 +138,8 @@ class TextFileInitializer(KeyValueTensorInitializer):
 
     Raises:
         NotFoundError: There is no such file.
-        InvalidArgumentError: A line has too few columns, is no number where one is needed, or there
-            are fewer lines than vocab_size says; the message says which.
+        InvalidArgumentError: A line has too few columns, is not a number where one is needed, or
+            there are fewer lines than vocab_size says; the message says which.
         ValueError: Line numbers are not int64, whole lines not text, or there is no such column.
 
     Example:

@@ -34,7 +34,7 @@ Array = NDArray[Any]
 
 
 class Table:
-    """Keys, which are whole numbers or text, and their values."""
+    """Map from keys, which are integers or strings, to values."""
 
     def __init__(self, key_dtype: Any, value_dtype: Any, default_value: Any) -> None:
         who = type(self).__name__
@@ -45,35 +45,38 @@ class Table:
 
     @property
     def key_dtype(self) -> Any:
-        """That of the keys."""
+        """Dtype of the keys."""
         return element_type(self._key_kind)
 
     @property
     def value_dtype(self) -> Any:
-        """That of the values."""
+        """Dtype of the values."""
         return element_type(self._value_kind)
 
     @property
     def default_value(self) -> Any:
-        """Of keys that are not there."""
+        """Value of missing keys."""
         return self._default
 
     def size(self, name: str | None = None) -> Tensor:
-        """How many keys there are, int64."""
+        """Return the number of keys, an int64 tensor of shape []."""
         return convert_to_tensor(len(self._values), "int64")
 
     def export(self, name: str | None = None) -> tuple[Any, Any]:
-        """All keys, and their values in the same order."""
+        """Return all keys, shape [n], and their values in the same order."""
         keys = np.empty(len(self._values), _numpy_kind(self._key_kind))
         keys[:] = list(self._values)
         return leaf_of(keys), leaf_of(self._array(list(self._values.values()), (len(keys),)))
 
     def lookup(self, keys: Any, name: str | None = None) -> Any:
-        """The values of the keys, and the default of those that are not there.
+        """Look up the values of keys, with the default for missing ones.
 
         Args:
-            keys: A tensor, text, or a sparse or ragged tensor, of any shape.
+            keys: Tensor of integers or strings of any shape, or a sparse or ragged tensor.
             name: Ignored.
+
+        Returns:
+            Values in the shape of keys; sparse or ragged as keys are.
 
         Raises:
             TypeError: The keys have another dtype.
@@ -143,8 +146,8 @@ class Table:
 class StaticHashTable(Table):
     """A table that is filled once.
 
-    In functions and steps it looks numbers up that are not known before; Python runs functions
-    that look up others.
+    In traced functions integers that are traced tensors can be looked up. Functions that look up
+    other keys fall back to Python.
 
     Args:
         initializer: Its keys and values.
@@ -153,7 +156,8 @@ class StaticHashTable(Table):
         experimental_is_anonymous: Ignored.
 
     Raises:
-        TypeError: The default has another dtype, or the initializer is none.
+        TypeError: The default has another dtype, or the initializer is not an initializer of
+            tables.
         FailedPreconditionError: A key has two different values.
 
     Example:
@@ -190,7 +194,7 @@ class StaticHashTable(Table):
 
 
 def of_numbers(values: dict[Any, Any], kind: str, keys: Tensor, default: Tensor) -> Tensor:
-    """The values of whole numbers that a step computes."""
+    """Look up integers that a traced function computes."""
     if not values:
         return cast(zeros_like(keys), kind) + default
     ordered = sorted(values)
@@ -210,7 +214,7 @@ class StaticVocabularyTable(Table):
     of the text that they are written as.
 
     Args:
-        initializer: Words and their int64 numbers, 0 to their count; None: there are none.
+        initializer: Words and their int64 numbers, 0 to their count; None: empty.
         num_oov_buckets: How many further numbers there are, 1 or more.
         lookup_key_dtype: That of the keys looked up, int32, int64 or string; default that of the
             initializer.
@@ -257,7 +261,7 @@ class StaticVocabularyTable(Table):
         self._values = StaticHashTable(initializer, -1)._values
 
     def size(self, name: str | None = None) -> Tensor:
-        """How many numbers there are, int64: those of the words and the further ones."""
+        """Return the number of ids, those of the words and of the buckets: int64, shape []."""
         return convert_to_tensor(len(self._values) + self._buckets, "int64")
 
     def _of_known(self, keys: Array, default: Any) -> Any:
@@ -302,15 +306,18 @@ class MutableHashTable(Table):
     def lookup(  # type: ignore[override]  # TensorFlow's order
         self, keys: Any, dynamic_default_values: Any = None, name: str | None = None
     ) -> Any:
-        """The values of the keys, and the default of those that are not there.
+        """Look up the values of keys, with the default for missing ones.
 
         Args:
-            keys: A tensor, text, or a sparse or ragged tensor, of any shape.
-            dynamic_default_values: The default of each key, instead of that of the table.
+            keys: Tensor of integers or strings of any shape, or a sparse or ragged tensor.
+            dynamic_default_values: Default of each key, instead of the table's.
             name: Ignored.
 
+        Returns:
+            Values in the shape of keys; sparse or ragged as keys are.
+
         Raises:
-            TypeError: The keys or defaults have another dtype.
+            TypeError: keys or dynamic_default_values have another dtype.
         """
         self._leave("lookup", keys)
         if dynamic_default_values is None:
@@ -320,16 +327,16 @@ class MutableHashTable(Table):
         return self._of_any(keys, default)
 
     def insert(self, keys: Any, values: Any, name: str | None = None) -> None:
-        """Sets the values of keys, of those that are there, too.
+        """Set the values of keys, replacing those of existing keys.
 
         Args:
-            keys: A tensor or text.
-            values: A value for each of them.
+            keys: Tensor of integers or strings.
+            values: Value of each key.
             name: Ignored.
 
         Raises:
-            TypeError: They have another dtype than the table.
-            InvalidArgumentError: There are not as many values as keys.
+            TypeError: The dtypes are not the table's.
+            InvalidArgumentError: The number of values differs from that of keys.
         """
         self._leave("insert", keys)
         who = f"{type(self).__name__}.insert"
@@ -344,19 +351,24 @@ class MutableHashTable(Table):
         self._set(at, made.reshape(at.size, *each))
 
     def remove(self, keys: Any, name: str | None = None) -> None:
-        """Takes keys out; those that are not there are passed over."""
+        """Remove keys; ignore missing ones.
+
+        Args:
+            keys: Tensor of integers or strings.
+            name: Ignored.
+        """
         self._leave("remove", keys)
         gone = array_of(leaf(keys, self._key_kind, f"{type(self).__name__}.remove", "keys"))
         out = set(gone.ravel().tolist())
         self._values = {key: value for key, value in self._values.items() if key not in out}
 
     def size(self, name: str | None = None) -> Tensor:
-        """How many keys there are, int64."""
+        """Return the number of keys, an int64 tensor of shape []."""
         self._leave("size", None)
         return super().size()
 
     def export(self, name: str | None = None) -> tuple[Any, Any]:
-        """All keys, and their values in the same order."""
+        """Return all keys, shape [n], and their values in the same order."""
         self._leave("export", None)
         return super().export()
 

@@ -1,8 +1,8 @@
 """Mathematics on tensors, under the names of tf.math.
 
 Elementwise functions broadcast as NumPy does and keep the example axis; a Python number takes the
-dtype of the tensor it meets. All are differentiable to any order unless they return bools or whole
-numbers.
+dtype of the tensor it meets. All are differentiable to any order unless they return bools or
+integers.
 """
 
 from typing import TYPE_CHECKING

@@ -21,7 +21,18 @@ _ops = _core.ops
 
 
 def add(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """X + y, element by element.
+    """Add two tensors element by element.
+
+    Args:
+        x: A tensor of numbers.
+        y: A tensor that broadcasts with `x`, of the same dtype.
+        name: Ignored.
+
+    Returns:
+        A tensor of the broadcast shape, in the dtype of the operands.
+
+    Raises:
+        TypeError: The dtypes differ, or are bool.
 
     Example:
         >>> add([1.0], 2.0).numpy()
@@ -49,7 +60,18 @@ def atan2(y: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def divide_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """X / y, and 0 where y is 0, element by element; integers become floats as in `divide`.
+    """Divide x by y element by element, with 0 where y is 0.
+
+    Args:
+        x: A tensor of numbers.
+        y: A tensor that broadcasts with `x`, of the same dtype.
+        name: Ignored.
+
+    Returns:
+        A tensor of the broadcast shape; integers become floats as in `divide`.
+
+    Raises:
+        TypeError: The dtypes differ, or are bool.
 
     Example:
         >>> divide_no_nan([1.0], 0.0).numpy()
@@ -59,7 +81,18 @@ def divide_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tens
 
 
 def equal(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """Whether x and y are equal, element by element.
+    """Test x == y element by element.
+
+    Args:
+        x: A tensor of any dtype, strings among them.
+        y: A tensor that broadcasts with `x`, of the same dtype.
+        name: Ignored.
+
+    Returns:
+        A bool tensor of the broadcast shape.
+
+    Raises:
+        TypeError: The dtypes differ.
 
     Example:
         >>> equal([1.0], 1.0).numpy()
@@ -71,7 +104,18 @@ def equal(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 
 
 def floordiv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """The whole number not above x / y, element by element.
+    """Divide x by y element by element and round down to an integer.
+
+    Args:
+        x: A tensor of real numbers.
+        y: A tensor that broadcasts with `x`, of the same dtype.
+        name: Ignored.
+
+    Returns:
+        A tensor of the broadcast shape, in the dtype of the operands.
+
+    Raises:
+        TypeError: The dtypes differ, or are bool.
 
     Example:
         >>> floordiv([7.0], 2.0).numpy()
@@ -81,7 +125,18 @@ def floordiv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 
 
 def floormod(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """What floordiv leaves, with the sign of y, element by element.
+    """Compute the remainder of `floordiv`, with the sign of y, element by element.
+
+    Args:
+        x: A tensor of real numbers.
+        y: A tensor that broadcasts with `x`, of the same dtype.
+        name: Ignored.
+
+    Returns:
+        A tensor of the broadcast shape, in the dtype of the operands.
+
+    Raises:
+        TypeError: The dtypes differ, or are bool.
 
     Example:
         >>> floormod([7.0], 4.0).numpy()
@@ -91,7 +146,18 @@ def floormod(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 
 
 def greater(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """Whether x > y, element by element.
+    """Test x > y element by element.
+
+    Args:
+        x: A tensor of real numbers.
+        y: A tensor that broadcasts with `x`, of the same dtype.
+        name: Ignored.
+
+    Returns:
+        A bool tensor of the broadcast shape.
+
+    Raises:
+        TypeError: The dtypes differ, or are bool.
 
     Example:
         >>> greater([1.0], 2.0).numpy()
@@ -101,7 +167,18 @@ def greater(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 
 
 def greater_equal(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """Whether x >= y, element by element.
+    """Test x >= y element by element.
+
+    Args:
+        x: A tensor of real numbers.
+        y: A tensor that broadcasts with `x`, of the same dtype.
+        name: Ignored.
+
+    Returns:
+        A bool tensor of the broadcast shape.
+
+    Raises:
+        TypeError: The dtypes differ, or are bool.
 
     Example:
         >>> greater_equal([1.0], 1.0).numpy()
@@ -111,7 +188,18 @@ def greater_equal(x: TensorLike, y: TensorLike, name: str | None = None) -> Tens
 
 
 def less(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """Whether x < y, element by element.
+    """Test x < y element by element.
+
+    Args:
+        x: A tensor of real numbers.
+        y: A tensor that broadcasts with `x`, of the same dtype.
+        name: Ignored.
+
+    Returns:
+        A bool tensor of the broadcast shape.
+
+    Raises:
+        TypeError: The dtypes differ, or are bool.
 
     Example:
         >>> less([1.0], 2.0).numpy()
@@ -121,7 +209,18 @@ def less(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 
 
 def less_equal(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """Whether x <= y, element by element.
+    """Test x <= y element by element.
+
+    Args:
+        x: A tensor of real numbers.
+        y: A tensor that broadcasts with `x`, of the same dtype.
+        name: Ignored.
+
+    Returns:
+        A bool tensor of the broadcast shape.
+
+    Raises:
+        TypeError: The dtypes differ, or are bool.
 
     Example:
         >>> less_equal([1.0], 1.0).numpy()
@@ -131,7 +230,18 @@ def less_equal(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 
 
 def logical_and(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """Whether both are true, element by element.
+    """Compute the logical and of two bool tensors, element by element.
+
+    Args:
+        x: A bool tensor.
+        y: A bool tensor that broadcasts with `x`.
+        name: Ignored.
+
+    Returns:
+        A bool tensor of the broadcast shape.
+
+    Raises:
+        TypeError: A tensor does not hold bools.
 
     Example:
         >>> logical_and([True], False).numpy()
@@ -141,7 +251,18 @@ def logical_and(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor
 
 
 def logical_or(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """Whether one of them is true, element by element.
+    """Compute the logical or of two bool tensors, element by element.
+
+    Args:
+        x: A bool tensor.
+        y: A bool tensor that broadcasts with `x`.
+        name: Ignored.
+
+    Returns:
+        A bool tensor of the broadcast shape.
+
+    Raises:
+        TypeError: A tensor does not hold bools.
 
     Example:
         >>> logical_or([True], False).numpy()
@@ -151,7 +272,18 @@ def logical_or(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 
 
 def logical_xor(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """Whether exactly one is true, element by element.
+    """Compute the logical exclusive or of two bool tensors, element by element.
+
+    Args:
+        x: A bool tensor.
+        y: A bool tensor that broadcasts with `x`.
+        name: Ignored.
+
+    Returns:
+        A bool tensor of the broadcast shape.
+
+    Raises:
+        TypeError: A tensor does not hold bools.
 
     Example:
         >>> logical_xor([True], True).numpy()
@@ -161,7 +293,18 @@ def logical_xor(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor
 
 
 def maximum(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """The larger of both, element by element.
+    """Return the larger of two elements, element by element.
+
+    Args:
+        x: A tensor of real numbers.
+        y: A tensor that broadcasts with `x`, of the same dtype.
+        name: Ignored.
+
+    Returns:
+        A tensor of the broadcast shape, in the dtype of the operands.
+
+    Raises:
+        TypeError: The dtypes differ, or are bool.
 
     Example:
         >>> maximum([1.0], 2.0).numpy()
@@ -171,7 +314,18 @@ def maximum(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 
 
 def minimum(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """The smaller of both, element by element.
+    """Return the smaller of two elements, element by element.
+
+    Args:
+        x: A tensor of real numbers.
+        y: A tensor that broadcasts with `x`, of the same dtype.
+        name: Ignored.
+
+    Returns:
+        A tensor of the broadcast shape, in the dtype of the operands.
+
+    Raises:
+        TypeError: The dtypes differ, or are bool.
 
     Example:
         >>> minimum([1.0], 2.0).numpy()
@@ -181,7 +335,18 @@ def minimum(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 
 
 def multiply(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """X · y, element by element.
+    """Multiply two tensors element by element.
+
+    Args:
+        x: A tensor of numbers.
+        y: A tensor that broadcasts with `x`, of the same dtype.
+        name: Ignored.
+
+    Returns:
+        A tensor of the broadcast shape, in the dtype of the operands.
+
+    Raises:
+        TypeError: The dtypes differ, or are bool.
 
     Example:
         >>> multiply([2.0], 3.0).numpy()
@@ -191,7 +356,18 @@ def multiply(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 
 
 def not_equal(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """Whether x and y differ, element by element.
+    """Test x != y element by element.
+
+    Args:
+        x: A tensor of any dtype, strings among them.
+        y: A tensor that broadcasts with `x`, of the same dtype.
+        name: Ignored.
+
+    Returns:
+        A bool tensor of the broadcast shape.
+
+    Raises:
+        TypeError: The dtypes differ.
 
     Example:
         >>> not_equal([1.0], 1.0).numpy()
@@ -203,7 +379,18 @@ def not_equal(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 
 
 def pow(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """X to the power y, element by element.
+    """Raise x to the power y, element by element.
+
+    Args:
+        x: A tensor of numbers.
+        y: A tensor that broadcasts with `x`, of the same dtype.
+        name: Ignored.
+
+    Returns:
+        A tensor of the broadcast shape, in the dtype of the operands.
+
+    Raises:
+        TypeError: The dtypes differ, or are bool.
 
     Example:
         >>> pow([2.0], 3.0).numpy()
@@ -213,7 +400,18 @@ def pow(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 
 
 def squared_difference(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """(x - y)², element by element.
+    """Compute (x - y)² element by element.
+
+    Args:
+        x: A tensor of numbers.
+        y: A tensor that broadcasts with `x`, of the same dtype.
+        name: Ignored.
+
+    Returns:
+        A tensor of the broadcast shape, in the dtype of the operands.
+
+    Raises:
+        TypeError: The dtypes differ, or are bool.
 
     Example:
         >>> squared_difference([1.0], 3.0).numpy()
@@ -223,7 +421,18 @@ def squared_difference(x: TensorLike, y: TensorLike, name: str | None = None) ->
 
 
 def subtract(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """X - y, element by element.
+    """Subtract y from x, element by element.
+
+    Args:
+        x: A tensor of numbers.
+        y: A tensor that broadcasts with `x`, of the same dtype.
+        name: Ignored.
+
+    Returns:
+        A tensor of the broadcast shape, in the dtype of the operands.
+
+    Raises:
+        TypeError: The dtypes differ, or are bool.
 
     Example:
         >>> subtract([1.0], 2.0).numpy()
@@ -233,7 +442,18 @@ def subtract(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 
 
 def divide(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """X / y, element by element; integers become float64.
+    """Divide x by y, element by element.
+
+    Args:
+        x: A tensor of numbers.
+        y: A tensor that broadcasts with `x`, of the same dtype.
+        name: Ignored.
+
+    Returns:
+        A tensor of the broadcast shape, in the dtype of the operands; integers become float64.
+
+    Raises:
+        TypeError: The dtypes differ, or are bool.
 
     Example:
         >>> divide([1, 2], 2).numpy()
@@ -247,10 +467,17 @@ mod = floormod
 
 
 def add_n(inputs: Sequence[TensorLike], name: str | None = None) -> Tensor:
-    """The sum of tensors, from left to right.
+    """Add tensors from left to right.
+
+    Args:
+        inputs: A list of tensors of one shape and dtype, at least one.
+        name: Ignored.
+
+    Returns:
+        A tensor of that shape and dtype.
 
     Raises:
-        ValueError: No tensor.
+        ValueError: The list is empty.
 
     Example:
         >>> float(add_n([1.0, 2.0, 3.0]))
@@ -268,7 +495,18 @@ def add_n(inputs: Sequence[TensorLike], name: str | None = None) -> Tensor:
 
 
 def xlogy(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """X · log(y), and 0 where x is 0, element by element.
+    """Compute x · log(y) element by element, with 0 where x is 0.
+
+    Args:
+        x: A tensor of floats.
+        y: A tensor that broadcasts with `x`, of the same dtype.
+        name: Ignored.
+
+    Returns:
+        A tensor of the broadcast shape, in the dtype of the operands.
+
+    Raises:
+        TypeError: The dtypes differ, or are not floats.
 
     Example:
         >>> xlogy([0.0, 2.0], [0.0, 1.0]).numpy()

@@ -79,7 +79,15 @@ add_n = also_complex(_binary.add_n, _add_n)
 
 
 def real(input: TensorLike, name: str | None = None) -> Tensor:
-    """The real part; a real tensor itself.
+    """Return the real part of each element.
+
+    Args:
+        input: A tensor of complex or real numbers.
+        name: Ignored.
+
+    Returns:
+        The real parts: float32 for complex64, float64 for complex128. A real tensor is returned as
+        it is.
 
     Example:
         >>> import samegrad as tf
@@ -92,7 +100,15 @@ def real(input: TensorLike, name: str | None = None) -> Tensor:
 
 
 def imag(input: TensorLike, name: str | None = None) -> Tensor:
-    """The imaginary part; zeros of a real tensor.
+    """Return the imaginary part of each element.
+
+    Args:
+        input: A tensor of complex or real numbers.
+        name: Ignored.
+
+    Returns:
+        The imaginary parts: float32 for complex64, float64 for complex128; zeros for a real tensor,
+        in its dtype.
 
     Example:
         >>> import samegrad as tf
@@ -111,7 +127,14 @@ def _zeros(x: Tensor) -> Tensor:
 
 
 def conj(x: TensorLike, name: str | None = None) -> Any:
-    """The same real part, and the imaginary part with the other sign; a real tensor itself.
+    """Conjugate each element: negate its imaginary part.
+
+    Args:
+        x: A tensor of complex or real numbers.
+        name: Ignored.
+
+    Returns:
+        A tensor of the same shape and dtype; a real tensor is returned as it is.
 
     Example:
         >>> import samegrad as tf
@@ -122,10 +145,19 @@ def conj(x: TensorLike, name: str | None = None) -> Any:
 
 
 def angle(input: TensorLike, name: str | None = None) -> Tensor:
-    """The angle in radians, in (-π, π]; of real numbers 0, or π of those below zero.
+    """Compute the angle of each element in radians, in (-π, π].
+
+    A real number has the angle 0, or π if it is negative.
+
+    Args:
+        input: A tensor of complex numbers or floats.
+        name: Ignored.
+
+    Returns:
+        A tensor of floats of the same shape.
 
     Raises:
-        TypeError: The numbers are not floats.
+        TypeError: The tensor holds integers or bools.
 
     Example:
         >>> import samegrad as tf

@@ -1,4 +1,4 @@
-"""How often whole numbers occur."""
+"""Counts of integers: histograms and confusion matrices."""
 
 from __future__ import annotations
 
@@ -32,26 +32,27 @@ def _ones_or(weights: TensorLike | None, like: Tensor, dtype: str) -> Tensor:
 def bincount(arr: TensorLike, weights: TensorLike | None = None, minlength: Any = None,
              maxlength: Any = None, dtype: DTypeLike = "int32", name: str | None = None,
              axis: int | None = None, binary_output: bool = False) -> Tensor:  # fmt: skip
-    """How often each whole number from 0 occurs, or the sum of the weights where it does.
+    """Count the occurrences of each integer from 0, or sum the weights at them.
 
     Args:
-        arr: Whole numbers, 0 or more, int32 or int64.
-        weights: Numbers of the shape of arr.
-        minlength: The least number of counts; others are 0.
-        maxlength: The most: numbers from here on are left out.
-        dtype: Of the counts, unless there are weights.
+        arr: Integers, 0 or more, int32 or int64.
+        weights: Numbers of the shape of `arr`; None counts each element once.
+        minlength: The least number of counts; the counts without elements are 0.
+        maxlength: The largest number of counts; larger integers are left out.
+        dtype: The dtype of the counts, unless there are weights.
         name: Ignored.
-        axis: None or 0: over all elements. -1: over each line of the last axis.
-        binary_output: 1 for numbers that occur, however often.
+        axis: None or 0 counts over all elements, -1 over each line of the last axis.
+        binary_output: Return 1 for each integer that occurs, however often.
 
     Returns:
-        A count for each number up to the largest; with axis -1, for each line.
+        A tensor [count], or with axis -1 a tensor [..., count]; `count` is the largest integer + 1
+        within the limits.
 
     Raises:
-        TypeError: In a traced function, unless minlength and maxlength are equal: how many counts
-            there are is not known there.
-        ValueError: Weights and binary_output, or shapes that differ.
-        InvalidArgumentError: A negative number.
+        TypeError: In a traced function, unless minlength and maxlength are equal: the number of
+            counts is unknown there.
+        ValueError: Weights and binary_output are both given, or the shapes differ.
+        InvalidArgumentError: An integer is negative.
 
     Example:
         >>> bincount([1, 1, 3]).numpy()
@@ -98,23 +99,23 @@ def bincount(arr: TensorLike, weights: TensorLike | None = None, minlength: Any 
 def confusion_matrix(labels: TensorLike, predictions: TensorLike, num_classes: Any = None,
                      weights: TensorLike | None = None, dtype: DTypeLike = "int32",
                      name: str | None = None) -> Tensor:  # fmt: skip
-    """How often each class (row) was taken for each class (column).
+    """Count how often each true class (axis 0) was predicted as each class (axis 1).
 
     Args:
-        labels: The true classes, whole numbers of shape [rows].
-        predictions: The classes that were predicted, of the same shape.
-        num_classes: How many there are; default: as the largest one says.
-        weights: What each row counts for, of the same shape.
-        dtype: Of the result.
+        labels: The true classes: integers of shape [n].
+        predictions: The predicted classes: integers of shape [n].
+        num_classes: The number of classes; by default the largest class + 1.
+        weights: The weight of each example, of shape [n]; by default 1.
+        dtype: The dtype of the result.
         name: Ignored.
 
     Returns:
-        Shape [num_classes, num_classes].
+        A tensor of shape [num_classes, num_classes].
 
     Raises:
         TypeError: In a traced function without num_classes.
         ValueError: The shapes differ.
-        InvalidArgumentError: A class that is not there.
+        InvalidArgumentError: A class is negative, or not below `num_classes`.
 
     Example:
         >>> confusion_matrix([0, 1, 1], [0, 0, 1]).numpy()

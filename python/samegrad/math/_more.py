@@ -16,12 +16,19 @@ _ops = _core.ops
 
 
 def polyval(coeffs: Sequence[TensorLike], x: TensorLike, name: str | None = None) -> Tensor:
-    """The polynomial with these coefficients, the one of the highest power first.
+    """Evaluate a polynomial by Horner's scheme.
 
     Args:
-        coeffs: A list of tensors that broadcast with x; none: 0.
-        x: Where.
+        coeffs: A list of tensors that broadcast with `x`, the highest power first; an empty list
+            gives 0.
+        x: The points, a tensor of numbers.
         name: Ignored.
+
+    Returns:
+        A tensor of the broadcast shape.
+
+    Raises:
+        ValueError: The coefficients are not a list or tuple.
 
     Example:
         >>> polyval([1.0, 0.0, 2.0], [3.0]).numpy()
@@ -40,7 +47,14 @@ def polyval(coeffs: Sequence[TensorLike], x: TensorLike, name: str | None = None
 
 
 def zero_fraction(value: TensorLike, name: str | None = None) -> Tensor:
-    """The share of elements that are 0 (float32).
+    """Compute the fraction of elements that are 0.
+
+    Args:
+        value: A tensor of numbers of any shape.
+        name: Ignored.
+
+    Returns:
+        A float32 scalar in [0, 1].
 
     Example:
         >>> float(zero_fraction([0.0, 1.0, 0.0, 2.0]))
@@ -53,7 +67,19 @@ def zero_fraction(value: TensorLike, name: str | None = None) -> Tensor:
 
 def accumulate_n(inputs: Sequence[TensorLike], shape: Any = None, tensor_dtype: Any = None,
                  name: str | None = None) -> Tensor:  # fmt: skip
-    """The sum of tensors; see `add_n`.
+    """Add tensors from left to right, as `add_n` does.
+
+    Args:
+        inputs: A list of tensors of one shape and dtype, at least one.
+        shape: Ignored.
+        tensor_dtype: Ignored.
+        name: Ignored.
+
+    Returns:
+        A tensor of that shape and dtype.
+
+    Raises:
+        ValueError: The list is empty.
 
     Example:
         >>> float(accumulate_n([1.0, 2.0]))
@@ -63,7 +89,17 @@ def accumulate_n(inputs: Sequence[TensorLike], shape: Any = None, tensor_dtype: 
 
 
 def rint(x: TensorLike, name: str | None = None) -> Tensor:
-    """The nearest whole number, halves to the even one, as a float.
+    """Round each element to the nearest integer, halves to the even one.
+
+    Args:
+        x: A tensor of floats of any shape.
+        name: Ignored.
+
+    Returns:
+        Integers as floats, in the shape and dtype of `x`.
+
+    Raises:
+        TypeError: The tensor does not hold floats.
 
     Example:
         >>> rint([0.5, 1.5, -2.4]).numpy()
@@ -78,7 +114,14 @@ def _steps(x: TensorLike) -> tuple[Tensor, Tensor]:
 
 
 def is_non_decreasing(x: TensorLike, name: str | None = None) -> Tensor:
-    """Whether no element is smaller than the one before it.
+    """Test that no element is smaller than the one before it.
+
+    Args:
+        x: A tensor of real numbers, of any shape; its elements are compared in row-major order.
+        name: Ignored.
+
+    Returns:
+        A bool scalar; True for fewer than two elements.
 
     Example:
         >>> bool(is_non_decreasing([1, 1, 2]))
@@ -88,7 +131,14 @@ def is_non_decreasing(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def is_strictly_increasing(x: TensorLike, name: str | None = None) -> Tensor:
-    """Whether each element is larger than the one before it.
+    """Test that each element is larger than the one before it.
+
+    Args:
+        x: A tensor of real numbers, of any shape; its elements are compared in row-major order.
+        name: Ignored.
+
+    Returns:
+        A bool scalar; True for fewer than two elements.
 
     Example:
         >>> bool(is_strictly_increasing([1, 1, 2]))
@@ -100,14 +150,23 @@ def is_strictly_increasing(x: TensorLike, name: str | None = None) -> Tensor:
 def histogram_fixed_width_bins(values: TensorLike, value_range: TensorLike, nbins: int = 100,
                                dtype: DTypeLike = "int32",
                                name: str | None = None) -> Tensor:  # fmt: skip
-    """In which of equally wide bins each number lies; those outside count to the outer ones.
+    """Return the bin of each value among bins of equal width.
+
+    Values outside of the range count to the outer bins.
 
     Args:
-        values: Numbers.
-        value_range: Where the first bin begins and the last one ends.
-        nbins: How many there are.
-        dtype: "int32" or "int64", of the result.
+        values: A tensor of real numbers of any shape.
+        value_range: Two numbers: the lower limit of the first bin, and the upper limit of the last
+            one.
+        nbins: The number of bins.
+        dtype: "int32" or "int64", the dtype of the result.
         name: Ignored.
+
+    Returns:
+        A tensor of bin numbers in [0, nbins), of the shape of `values`.
+
+    Raises:
+        ValueError: `nbins` is below 1, or `value_range` is not two numbers.
 
     Example:
         >>> histogram_fixed_width_bins([-1.0, 0.0, 1.5, 9.0], [0.0, 5.0], nbins=5).numpy()
@@ -133,7 +192,23 @@ def histogram_fixed_width_bins(values: TensorLike, value_range: TensorLike, nbin
 def histogram_fixed_width(values: TensorLike, value_range: TensorLike, nbins: int = 100,
                           dtype: DTypeLike = "int32",
                           name: str | None = None) -> Tensor:  # fmt: skip
-    """How many numbers lie in each of equally wide bins; see `histogram_fixed_width_bins`.
+    """Count the values in each of `nbins` bins of equal width.
+
+    Values outside of the range count to the outer bins.
+
+    Args:
+        values: A tensor of real numbers of any shape.
+        value_range: Two numbers: the lower limit of the first bin, and the upper limit of the last
+            one.
+        nbins: The number of bins.
+        dtype: The dtype of the counts.
+        name: Ignored.
+
+    Returns:
+        A tensor of counts of shape [nbins].
+
+    Raises:
+        ValueError: `nbins` is below 1, or `value_range` is not two numbers.
 
     Example:
         >>> histogram_fixed_width([-1.0, 0.0, 1.5, 9.0], [0.0, 5.0], nbins=5).numpy()

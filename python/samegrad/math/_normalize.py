@@ -13,17 +13,17 @@ _ops = _core.ops
 
 def l2_normalize(x: TensorLike, axis: Any = None, epsilon: float = 1e-12,
                  name: str | None = None, dim: Any = None) -> Tensor:  # fmt: skip
-    """The value x / sqrt(max(sum(x * x), epsilon)) along axes (default all).
+    """Scale to a Euclidean norm of 1 along axes: x / sqrt(max(sum(x * x), epsilon)).
 
     Args:
-        x: Numbers.
+        x: A tensor of floats.
         axis: One axis or several; None: all.
-        epsilon: The least sum that is divided by.
+        epsilon: The least sum of squares to divide by.
         name: Ignored.
-        dim: An older name of axis.
+        dim: An older name of `axis`.
 
     Returns:
-        A tensor of the same shape.
+        A tensor of the shape and dtype of `x`.
 
     Example:
         >>> l2_normalize([3.0, 4.0]).numpy()

@@ -26,7 +26,7 @@ class Side(TextChoice):
 
 
 class TopK(NamedTuple):
-    """What top_k finds.
+    """Result of `top_k`.
 
     Args:
         values: The k largest elements of each line, the largest first.
@@ -44,16 +44,19 @@ def _order(x: Tensor, axis: int, direction: str) -> Tensor:
 
 def sort(values: TensorLike, axis: int = -1, direction: str = "ASCENDING",
          name: str | None = None) -> Tensor:  # fmt: skip
-    """The elements along an axis in order; NaN comes last, in both directions.
+    """Sort the elements along an axis; NaN is last in both directions.
 
-    Gradients flow to where the elements were. Inside `run`, an order along the examples is one of
-    this replica's.
+    Gradients flow to the original positions. Inside `run`, sorting along the batch axis orders this
+    replica's examples.
 
     Args:
-        values: Elements of any shape but ().
-        axis: Along which; negative from the last.
+        values: A tensor of real numbers with at least one axis.
+        axis: The axis, negative from the last.
         direction: "ASCENDING" or "DESCENDING".
         name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `values`.
 
     Raises:
         ValueError: There is no such axis or direction.
@@ -70,16 +73,19 @@ def sort(values: TensorLike, axis: int = -1, direction: str = "ASCENDING",
 
 def argsort(values: TensorLike, axis: int = -1, direction: str = "ASCENDING",
             stable: bool = False, name: str | None = None) -> Tensor:  # fmt: skip
-    """The positions (int32) of the elements along an axis in order.
+    """Return the indices that sort the elements along an axis.
 
-    Of equal elements the first one comes first, in both directions; NaN comes last.
+    Equal elements keep their order in both directions, and NaN is last.
 
     Args:
-        values: Elements of any shape but ().
-        axis: Along which; negative from the last.
+        values: A tensor of real numbers with at least one axis.
+        axis: The axis, negative from the last.
         direction: "ASCENDING" or "DESCENDING".
-        stable: Ignored: the order of equal elements is always kept.
+        stable: Ignored: the sort is always stable.
         name: Ignored.
+
+    Returns:
+        An int32 tensor of the shape of `values`.
 
     Raises:
         ValueError: There is no such axis or direction.
@@ -93,23 +99,23 @@ def argsort(values: TensorLike, axis: int = -1, direction: str = "ASCENDING",
 
 def top_k(input: TensorLike, k: int = 1, sorted: bool = True, index_type: DTypeLike = "int32",
           name: str | None = None) -> TopK:  # fmt: skip
-    """The k largest elements along the last axis, and where they are.
+    """Find the k largest elements along the last axis, and their indices.
 
-    Of equal elements the first one comes first; NaN comes after all numbers. Gradients flow to the
-    elements that were chosen.
+    Equal elements keep their order, and NaN comes after all numbers. Gradients flow to the chosen
+    elements.
 
     Args:
-        input: Elements of any shape but ().
-        k: How many of each line.
-        sorted: Ignored: the largest always comes first.
-        index_type: "int32" or "int64".
+        input: A tensor of real numbers, of shape [..., n].
+        k: The number of elements.
+        sorted: Ignored: the elements are always in descending order.
+        index_type: "int32" or "int64", the dtype of the indices.
         name: Ignored.
 
     Returns:
-        values and indices, of input's shape with k on the last axis.
+        A named tuple (values, indices), both of shape [..., k].
 
     Raises:
-        ValueError: k is negative, or the last axis has fewer elements.
+        ValueError: k is negative, or larger than n.
 
     Example:
         >>> values, indices = top_k([1.0, 5.0, 3.0], k=2)
@@ -124,19 +130,19 @@ def top_k(input: TensorLike, k: int = 1, sorted: bool = True, index_type: DTypeL
 
 def in_top_k(targets: TensorLike, predictions: TensorLike, k: int,
              name: str | None = None) -> Tensor:  # fmt: skip
-    """Whether fewer than k classes have a larger prediction than the target.
+    """Test each target for being among the k largest predictions.
 
-    Classes that equal the target at the limit are all in. A row is out where its target is no
-    class or one of its predictions is not finite, as in TensorFlow.
+    Classes that equal the k-th largest are all in. The result is False where the target is not a
+    class or where a prediction is not finite, as in TensorFlow.
 
     Args:
-        targets: Classes, whole numbers of shape [rows].
-        predictions: Numbers of shape [rows, classes].
-        k: How many classes are in.
+        targets: The true classes: integers of shape [n].
+        predictions: Floats of shape [n, classes].
+        k: The number of classes that are in.
         name: Ignored.
 
     Returns:
-        Bools of shape [rows].
+        A bool tensor of shape [n].
 
     Raises:
         ValueError: The shapes do not fit.
@@ -166,18 +172,17 @@ def in_top_k(targets: TensorLike, predictions: TensorLike, k: int,
 
 def searchsorted(sorted_sequence: TensorLike, values: TensorLike, side: str = "left",
                  out_type: DTypeLike = "int32", name: str | None = None) -> Tensor:  # fmt: skip
-    """Where each value would be put into a sorted sequence so that it stays sorted.
+    """Find the positions at which values keep a sorted sequence sorted.
 
     Args:
-        sorted_sequence: Ascending along its last axis: a line for each line of values, or one axis,
-            for all values.
-        values: Numbers of the same dtype.
-        side: "left": before the elements that equal the value; "right": behind them.
-        out_type: "int32" or "int64".
+        sorted_sequence: Numbers that ascend along the last axis: [..., n], or [n] for all values.
+        values: Numbers of the same dtype, with the same leading axes.
+        side: "left": before the elements equal to the value; "right": after them.
+        out_type: "int32" or "int64", the dtype of the positions.
         name: Ignored.
 
     Returns:
-        Positions from 0 to the size of the last axis, of the shape of values.
+        Positions in [0, n], of the shape of `values`.
 
     Raises:
         ValueError: The leading axes differ.

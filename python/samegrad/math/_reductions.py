@@ -27,9 +27,22 @@ def zeros_as(x: Tensor) -> Tensor:
 def reduce_sum(
     input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
-    """The sum over axes (default all); 0 of nothing.
+    """Sum the elements over axes; the sum of no elements is 0.
 
-    Inside `run`, the rows are this replica's.
+    Inside `run`, the reduction is over this replica's examples.
+
+    Args:
+        input_tensor: A tensor of numbers.
+        axis: One axis, or a list of axes, negative from the last; None: all.
+        keepdims: Keep the reduced axes, with size 1.
+        name: Ignored.
+
+    Returns:
+        A tensor without those axes (unless keepdims), in the dtype of `input_tensor`.
+
+    Raises:
+        InvalidArgumentError: There is no such axis.
+        TypeError: The tensor holds bools.
 
     Example:
         >>> float(reduce_sum([1.0, 2.0]))
@@ -42,9 +55,22 @@ def reduce_sum(
 def reduce_prod(
     input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
-    """The product over axes (default all); 1 of nothing.
+    """Multiply the elements over axes; the product of no elements is 1.
 
-    Inside `run`, the rows are this replica's.
+    Inside `run`, the reduction is over this replica's examples.
+
+    Args:
+        input_tensor: A tensor of numbers.
+        axis: One axis, or a list of axes, negative from the last; None: all.
+        keepdims: Keep the reduced axes, with size 1.
+        name: Ignored.
+
+    Returns:
+        A tensor without those axes (unless keepdims), in the dtype of `input_tensor`.
+
+    Raises:
+        InvalidArgumentError: There is no such axis.
+        TypeError: The tensor holds bools.
 
     Example:
         >>> float(reduce_prod([2.0, 3.0]))
@@ -57,9 +83,22 @@ def reduce_prod(
 def reduce_max(
     input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
-    """The largest element over axes (default all).
+    """Compute the maximum over axes; that of no elements is -inf, or the least integer.
 
-    Inside `run`, the rows are this replica's.
+    Inside `run`, the reduction is over this replica's examples.
+
+    Args:
+        input_tensor: A tensor of real numbers.
+        axis: One axis, or a list of axes, negative from the last; None: all.
+        keepdims: Keep the reduced axes, with size 1.
+        name: Ignored.
+
+    Returns:
+        A tensor without those axes (unless keepdims), in the dtype of `input_tensor`.
+
+    Raises:
+        InvalidArgumentError: There is no such axis.
+        TypeError: The tensor holds bools.
 
     Example:
         >>> float(reduce_max([1.0, 2.0]))
@@ -72,9 +111,22 @@ def reduce_max(
 def reduce_min(
     input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
-    """The smallest element over axes (default all).
+    """Compute the minimum over axes; that of no elements is inf, or the largest integer.
 
-    Inside `run`, the rows are this replica's.
+    Inside `run`, the reduction is over this replica's examples.
+
+    Args:
+        input_tensor: A tensor of real numbers.
+        axis: One axis, or a list of axes, negative from the last; None: all.
+        keepdims: Keep the reduced axes, with size 1.
+        name: Ignored.
+
+    Returns:
+        A tensor without those axes (unless keepdims), in the dtype of `input_tensor`.
+
+    Raises:
+        InvalidArgumentError: There is no such axis.
+        TypeError: The tensor holds bools.
 
     Example:
         >>> float(reduce_min([1.0, 2.0]))
@@ -87,9 +139,22 @@ def reduce_min(
 def reduce_any(
     input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
-    """Whether an element over axes (default all) is true.
+    """Compute the logical or over axes; that of no elements is False.
 
-    Inside `run`, the rows are this replica's.
+    Inside `run`, the reduction is over this replica's examples.
+
+    Args:
+        input_tensor: A bool tensor.
+        axis: One axis, or a list of axes, negative from the last; None: all.
+        keepdims: Keep the reduced axes, with size 1.
+        name: Ignored.
+
+    Returns:
+        A bool tensor without those axes, unless keepdims.
+
+    Raises:
+        InvalidArgumentError: There is no such axis.
+        TypeError: The tensor does not hold bools.
 
     Example:
         >>> float(reduce_any([True, False]))
@@ -102,9 +167,22 @@ def reduce_any(
 def reduce_all(
     input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
-    """Whether all elements over axes (default all) are true.
+    """Compute the logical and over axes; that of no elements is True.
 
-    Inside `run`, the rows are this replica's.
+    Inside `run`, the reduction is over this replica's examples.
+
+    Args:
+        input_tensor: A bool tensor.
+        axis: One axis, or a list of axes, negative from the last; None: all.
+        keepdims: Keep the reduced axes, with size 1.
+        name: Ignored.
+
+    Returns:
+        A bool tensor without those axes, unless keepdims.
+
+    Raises:
+        InvalidArgumentError: There is no such axis.
+        TypeError: The tensor does not hold bools.
 
     Example:
         >>> float(reduce_all([True, False]))
@@ -117,7 +195,22 @@ def reduce_all(
 def reduce_mean(
     input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
-    """The mean over axes (default all) of this replica's rows.
+    """Compute the mean over axes; that of no elements is NaN.
+
+    Inside `run`, the mean is over this replica's examples. Means of integers are rounded down.
+
+    Args:
+        input_tensor: A tensor of numbers.
+        axis: One axis, or a list of axes, negative from the last; None: all.
+        keepdims: Keep the reduced axes, with size 1.
+        name: Ignored.
+
+    Returns:
+        A tensor without those axes (unless keepdims), in the dtype of `input_tensor`.
+
+    Raises:
+        InvalidArgumentError: There is no such axis.
+        TypeError: The tensor holds bools.
 
     Example:
         >>> float(reduce_mean([1.0, 2.0, 6.0]))
@@ -133,10 +226,22 @@ def reduce_mean(
 def reduce_variance(
     input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
-    """The mean squared distance from the mean over axes (default all).
+    """Compute the variance over axes, the mean squared distance from the mean.
+
+    Inside `run`, the reduction is over this replica's examples.
+
+    Args:
+        input_tensor: A tensor of floats.
+        axis: One axis, or a list of axes, negative from the last; None: all.
+        keepdims: Keep the reduced axes, with size 1.
+        name: Ignored.
+
+    Returns:
+        A tensor without those axes (unless keepdims), in the dtype of `input_tensor`.
 
     Raises:
-        TypeError: The tensor has no floats.
+        TypeError: The tensor does not hold floats.
+        InvalidArgumentError: There is no such axis.
 
     Example:
         >>> float(reduce_variance([1.0, 3.0]))
@@ -173,7 +278,22 @@ def mean_and_variance(x: Tensor, axis: Any, keepdims: bool) -> tuple[Tensor, Ten
 def reduce_std(
     input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
-    """The standard deviation over axes (default all).
+    """Compute the standard deviation over axes.
+
+    Inside `run`, the reduction is over this replica's examples.
+
+    Args:
+        input_tensor: A tensor of floats.
+        axis: One axis, or a list of axes, negative from the last; None: all.
+        keepdims: Keep the reduced axes, with size 1.
+        name: Ignored.
+
+    Returns:
+        A tensor without those axes (unless keepdims), in the dtype of `input_tensor`.
+
+    Raises:
+        TypeError: The tensor does not hold floats.
+        InvalidArgumentError: There is no such axis.
 
     Example:
         >>> float(reduce_std([1.0, 3.0]))
@@ -185,9 +305,22 @@ def reduce_std(
 def reduce_euclidean_norm(
     input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
-    """The square root of the sum of squares over axes (default all).
+    """Compute the Euclidean norm over axes, √ Σ x².
 
-    Its gradient is 0 where it is 0, as PyTorch's; TensorFlow's is NaN there.
+    The gradient is 0 where the norm is 0, as PyTorch's; TensorFlow's is NaN there.
+
+    Args:
+        input_tensor: A tensor of numbers.
+        axis: One axis, or a list of axes, negative from the last; None: all.
+        keepdims: Keep the reduced axes, with size 1.
+        name: Ignored.
+
+    Returns:
+        A tensor without those axes (unless keepdims), in the dtype of `input_tensor`.
+
+    Raises:
+        InvalidArgumentError: There is no such axis.
+        TypeError: The tensor holds bools.
 
     Example:
         >>> float(reduce_euclidean_norm([3.0, 4.0]))
@@ -199,7 +332,22 @@ def reduce_euclidean_norm(
 def reduce_logsumexp(
     input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
-    """Log Σ exp(x) over axes (default all), without overflow.
+    """Compute log Σ exp(x) over axes, without overflow.
+
+    Inside `run`, the reduction is over this replica's examples.
+
+    Args:
+        input_tensor: A tensor of floats.
+        axis: One axis, or a list of axes, negative from the last; None: all.
+        keepdims: Keep the reduced axes, with size 1.
+        name: Ignored.
+
+    Returns:
+        A tensor without those axes (unless keepdims), in the dtype of `input_tensor`.
+
+    Raises:
+        TypeError: The tensor does not hold floats.
+        InvalidArgumentError: There is no such axis.
 
     Example:
         >>> float(reduce_logsumexp([1000.0, -1000.0]))
@@ -219,7 +367,20 @@ def count_nonzero(
     dtype: Any = "int64",
     name: str | None = None,
 ) -> Tensor:
-    """How many elements over axes (default all) are not zero.
+    """Count the elements over axes that are not zero.
+
+    Args:
+        input: A tensor of numbers.
+        axis: One axis, or a list of axes, negative from the last; None: all.
+        keepdims: Keep the reduced axes, with size 1.
+        dtype: The dtype of the counts.
+        name: Ignored.
+
+    Returns:
+        A tensor without those axes (unless keepdims), in the dtype `dtype`.
+
+    Raises:
+        InvalidArgumentError: There is no such axis.
 
     Example:
         >>> int(count_nonzero([0.0, 2.0, 3.0]))
@@ -232,7 +393,19 @@ def count_nonzero(
 
 def argmax(input: TensorLike, axis: int | None = None, output_type: Any = "int64",
            name: str | None = None) -> Tensor:  # fmt: skip
-    """Return the index of the first largest element along an axis; None: the first one.
+    """Return the index of the largest element along an axis, the first one of equals.
+
+    Args:
+        input: A tensor of real numbers or bools.
+        axis: The axis, negative from the last; None: the first one.
+        output_type: "int32" or "int64", the dtype of the indices.
+        name: Ignored.
+
+    Returns:
+        The indices: the shape of `input` without that axis.
+
+    Raises:
+        InvalidArgumentError: There is no such axis, or it has no elements.
 
     Example:
         >>> int(argmax([1.0, 5.0, 2.0]))
@@ -244,7 +417,19 @@ def argmax(input: TensorLike, axis: int | None = None, output_type: Any = "int64
 
 def argmin(input: TensorLike, axis: int | None = None, output_type: Any = "int64",
            name: str | None = None) -> Tensor:  # fmt: skip
-    """Return the index of the first smallest element along an axis; None: the first one.
+    """Return the index of the smallest element along an axis, the first one of equals.
+
+    Args:
+        input: A tensor of real numbers or bools.
+        axis: The axis, negative from the last; None: the first one.
+        output_type: "int32" or "int64", the dtype of the indices.
+        name: Ignored.
+
+    Returns:
+        The indices: the shape of `input` without that axis.
+
+    Raises:
+        InvalidArgumentError: There is no such axis, or it has no elements.
 
     Example:
         >>> int(argmin([1.0, 5.0, 0.0]))

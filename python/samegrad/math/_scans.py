@@ -11,17 +11,20 @@ _ops = _core.ops
 
 def cumsum(x: TensorLike, axis: int = 0, exclusive: bool = False, reverse: bool = False,
            name: str | None = None) -> Tensor:  # fmt: skip
-    """The sum of the elements up to each one along an axis, in x's dtype.
+    """Compute the cumulative sum along an axis.
 
-    A long sum is made of blocks, so its rounding grows slowly; what comes after an element never
-    changes it. Inside `run`, a sum along the examples is over this replica's.
+    A long sum is made of blocks, so its rounding errors grow slowly. Later elements never change
+    it. Inside `run`, a sum along the batch axis is over this replica's examples.
 
     Args:
-        x: Numbers of any shape but ().
-        axis: Along which; negative from the last.
-        exclusive: Each element without itself: the first sum is 0.
-        reverse: From the last element to the first.
+        x: A tensor of numbers with at least one axis.
+        axis: The axis, negative from the last.
+        exclusive: Exclude each element from its own sum: the first sum is 0.
+        reverse: Sum from the last element to the first.
         name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `x`.
 
     Raises:
         ValueError: There is no such axis.
@@ -38,17 +41,20 @@ def cumsum(x: TensorLike, axis: int = 0, exclusive: bool = False, reverse: bool 
 
 def cumprod(x: TensorLike, axis: int = 0, exclusive: bool = False, reverse: bool = False,
             name: str | None = None) -> Tensor:  # fmt: skip
-    """The product of the elements up to each one along an axis, in x's dtype.
+    """Compute the cumulative product along an axis.
 
-    Derivatives of any order are right where elements are 0, too. Inside `run`, a product along the
-    examples is over this replica's.
+    Derivatives of any order are right where elements are 0. Inside `run`, a product along the batch
+    axis is over this replica's examples.
 
     Args:
-        x: Numbers of any shape but ().
-        axis: Along which; negative from the last.
-        exclusive: Each element without itself: the first product is 1.
-        reverse: From the last element to the first.
+        x: A tensor of numbers with at least one axis.
+        axis: The axis, negative from the last.
+        exclusive: Exclude each element from its own product: the first product is 1.
+        reverse: Multiply from the last element to the first.
         name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `x`.
 
     Raises:
         ValueError: There is no such axis.

@@ -1,4 +1,4 @@
-"""What elements with equal segment numbers have in common, and counts of whole numbers."""
+"""Reductions over segments of the first axis."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class _Segments:
         return self.real(_ops.segment_sum(self.data, self.ids, self.table, axis=0))
 
     def sizes(self) -> Tensor:
-        """How many rows each segment has, to be broadcast to the results."""
+        """Return the number of elements of each segment, shaped to broadcast to the results."""
         ones = _ops.full_like(self.ids, value=1)
         rows = _ops.segment_sum(ones, self.ids, zeros_of([self.count + 1], "int64"), axis=0)
         return _ops.expand_dims(self.real(rows), axes=list(range(1, 1 + len(self.rest))))
@@ -130,19 +130,19 @@ def _sorted_segments(who: str, data: TensorLike, segment_ids: TensorLike) -> _Se
 
 
 def segment_sum(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
-    """The sum of the rows of each segment; 0 of none. The segments ascend.
+    """Sum the elements of each segment along the first axis; empty segments give 0.
 
     Args:
-        data: Numbers of shape [rows, ...].
-        segment_ids: The segment of each row, whole numbers that ascend from 0.
+        data: A tensor of numbers, of shape [n, ...].
+        segment_ids: The segment of each element of the first axis: integers [n] in ascending order.
         name: Ignored.
 
     Returns:
-        Shape [last segment + 1, ...].
+        A tensor of shape [last segment + 1, ...].
 
     Raises:
-        TypeError: In a traced function: the number of segments is not known there.
-        InvalidArgumentError: The segments do not ascend, or begin below 0.
+        TypeError: In a traced function, which does not know the number of segments.
+        InvalidArgumentError: The segment ids do not ascend, or are negative.
 
     Example:
         >>> segment_sum([1.0, 2.0, 3.0], [0, 0, 1]).numpy()
@@ -152,19 +152,19 @@ def segment_sum(data: TensorLike, segment_ids: TensorLike, name: str | None = No
 
 
 def segment_mean(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
-    """The mean of the rows of each segment; 0 of none. The segments ascend.
+    """Compute the mean of each segment along the first axis; empty segments give 0.
 
     Args:
-        data: Numbers of shape [rows, ...].
-        segment_ids: The segment of each row, whole numbers that ascend from 0.
+        data: A tensor of numbers, of shape [n, ...].
+        segment_ids: The segment of each element of the first axis: integers [n] in ascending order.
         name: Ignored.
 
     Returns:
-        Shape [last segment + 1, ...].
+        A tensor of shape [last segment + 1, ...].
 
     Raises:
-        TypeError: In a traced function: the number of segments is not known there.
-        InvalidArgumentError: The segments do not ascend, or begin below 0.
+        TypeError: In a traced function, which does not know the number of segments.
+        InvalidArgumentError: The segment ids do not ascend, or are negative.
 
     Example:
         >>> segment_mean([1.0, 2.0, 3.0], [0, 0, 1]).numpy()
@@ -174,21 +174,21 @@ def segment_mean(data: TensorLike, segment_ids: TensorLike, name: str | None = N
 
 
 def segment_max(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
-    """The largest of the rows of each segment; 0 of none. The segments ascend.
+    """Compute the maximum of each segment along the first axis; empty segments give 0.
 
     Ties share the gradient.
 
     Args:
-        data: Numbers of shape [rows, ...].
-        segment_ids: The segment of each row, whole numbers that ascend from 0.
+        data: A tensor of numbers, of shape [n, ...].
+        segment_ids: The segment of each element of the first axis: integers [n] in ascending order.
         name: Ignored.
 
     Returns:
-        Shape [last segment + 1, ...].
+        A tensor of shape [last segment + 1, ...].
 
     Raises:
-        TypeError: In a traced function: the number of segments is not known there.
-        InvalidArgumentError: The segments do not ascend, or begin below 0.
+        TypeError: In a traced function, which does not know the number of segments.
+        InvalidArgumentError: The segment ids do not ascend, or are negative.
 
     Example:
         >>> segment_max([1.0, 2.0, 3.0], [0, 0, 1]).numpy()
@@ -198,21 +198,21 @@ def segment_max(data: TensorLike, segment_ids: TensorLike, name: str | None = No
 
 
 def segment_min(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
-    """The smallest of the rows of each segment; 0 of none. The segments ascend.
+    """Compute the minimum of each segment along the first axis; empty segments give 0.
 
     Ties share the gradient.
 
     Args:
-        data: Numbers of shape [rows, ...].
-        segment_ids: The segment of each row, whole numbers that ascend from 0.
+        data: A tensor of numbers, of shape [n, ...].
+        segment_ids: The segment of each element of the first axis: integers [n] in ascending order.
         name: Ignored.
 
     Returns:
-        Shape [last segment + 1, ...].
+        A tensor of shape [last segment + 1, ...].
 
     Raises:
-        TypeError: In a traced function: the number of segments is not known there.
-        InvalidArgumentError: The segments do not ascend, or begin below 0.
+        TypeError: In a traced function, which does not know the number of segments.
+        InvalidArgumentError: The segment ids do not ascend, or are negative.
 
     Example:
         >>> segment_min([1.0, 2.0, 3.0], [0, 0, 1]).numpy()
@@ -222,21 +222,21 @@ def segment_min(data: TensorLike, segment_ids: TensorLike, name: str | None = No
 
 
 def segment_prod(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
-    """The product of the rows of each segment; 1 of none. The segments ascend.
+    """Multiply the elements of each segment along the first axis; empty segments give 1.
 
-    Derivatives of any order are right where elements are 0, too.
+    Derivatives of any order are right where elements are 0 as well.
 
     Args:
-        data: Numbers of shape [rows, ...].
-        segment_ids: The segment of each row, whole numbers that ascend from 0.
+        data: A tensor of numbers, of shape [n, ...].
+        segment_ids: The segment of each element of the first axis: integers [n] in ascending order.
         name: Ignored.
 
     Returns:
-        Shape [last segment + 1, ...].
+        A tensor of shape [last segment + 1, ...].
 
     Raises:
-        TypeError: In a traced function: the number of segments is not known there.
-        InvalidArgumentError: The segments do not ascend, or begin below 0.
+        TypeError: In a traced function, which does not know the number of segments.
+        InvalidArgumentError: The segment ids do not ascend, or are negative.
 
     Example:
         >>> segment_prod([1.0, 2.0, 3.0], [0, 0, 1]).numpy()
@@ -247,20 +247,20 @@ def segment_prod(data: TensorLike, segment_ids: TensorLike, name: str | None = N
 
 def unsorted_segment_sum(data: TensorLike, segment_ids: TensorLike, num_segments: Any,
                          name: str | None = None) -> Tensor:  # fmt: skip
-    """The sum of the rows of each segment; 0 of none.
+    """Sum the elements of each segment; empty segments give 0.
 
     Args:
-        data: Numbers of a shape that begins with that of segment_ids.
-        segment_ids: The segment of each row; rows with a negative one are left out.
-        num_segments: How many segments there are.
+        data: A tensor of numbers whose shape begins with that of `segment_ids`.
+        segment_ids: The segment of each element, integers in any order; negative ones are left out.
+        num_segments: The number of segments.
         name: Ignored.
 
     Returns:
-        Shape [num_segments, ...].
+        A tensor of shape [num_segments, ...].
 
     Raises:
         ValueError: The shapes do not fit.
-        InvalidArgumentError: A segment that is not there.
+        InvalidArgumentError: A segment id is not below `num_segments`.
 
     Example:
         >>> unsorted_segment_sum([1.0, 2.0, 3.0], [1, 0, 0], 2).numpy()
@@ -272,20 +272,20 @@ def unsorted_segment_sum(data: TensorLike, segment_ids: TensorLike, num_segments
 
 def unsorted_segment_mean(data: TensorLike, segment_ids: TensorLike, num_segments: Any,
                           name: str | None = None) -> Tensor:  # fmt: skip
-    """The mean of the rows of each segment; 0 of none.
+    """Compute the mean of each segment; empty segments give 0.
 
     Args:
-        data: Numbers of a shape that begins with that of segment_ids.
-        segment_ids: The segment of each row; rows with a negative one are left out.
-        num_segments: How many segments there are.
+        data: A tensor of numbers whose shape begins with that of `segment_ids`.
+        segment_ids: The segment of each element, integers in any order; negative ones are left out.
+        num_segments: The number of segments.
         name: Ignored.
 
     Returns:
-        Shape [num_segments, ...]; of integers the dtype that `truediv` gives them.
+        A tensor of shape [num_segments, ...]; integers give the dtype of `truediv`.
 
     Raises:
         ValueError: The shapes do not fit.
-        InvalidArgumentError: A segment that is not there.
+        InvalidArgumentError: A segment id is not below `num_segments`.
 
     Example:
         >>> unsorted_segment_mean([1.0, 2.0, 3.0], [1, 0, 0], 2).numpy()
@@ -297,22 +297,22 @@ def unsorted_segment_mean(data: TensorLike, segment_ids: TensorLike, num_segment
 
 def unsorted_segment_max(data: TensorLike, segment_ids: TensorLike, num_segments: Any,
                          name: str | None = None) -> Tensor:  # fmt: skip
-    """The largest of the rows of each segment; the least finite number of none.
+    """Compute the maximum of each segment; empty segments give the lowest finite number.
 
     Ties share the gradient.
 
     Args:
-        data: Numbers of a shape that begins with that of segment_ids.
-        segment_ids: The segment of each row; rows with a negative one are left out.
-        num_segments: How many segments there are.
+        data: A tensor of numbers whose shape begins with that of `segment_ids`.
+        segment_ids: The segment of each element, integers in any order; negative ones are left out.
+        num_segments: The number of segments.
         name: Ignored.
 
     Returns:
-        Shape [num_segments, ...].
+        A tensor of shape [num_segments, ...].
 
     Raises:
         ValueError: The shapes do not fit.
-        InvalidArgumentError: A segment that is not there.
+        InvalidArgumentError: A segment id is not below `num_segments`.
 
     Example:
         >>> unsorted_segment_max([1.0, 2.0, 3.0], [1, 0, 0], 2).numpy()
@@ -324,22 +324,22 @@ def unsorted_segment_max(data: TensorLike, segment_ids: TensorLike, num_segments
 
 def unsorted_segment_min(data: TensorLike, segment_ids: TensorLike, num_segments: Any,
                          name: str | None = None) -> Tensor:  # fmt: skip
-    """The smallest of the rows of each segment; the largest finite number of none.
+    """Compute the minimum of each segment; empty segments give the largest finite number.
 
     Ties share the gradient.
 
     Args:
-        data: Numbers of a shape that begins with that of segment_ids.
-        segment_ids: The segment of each row; rows with a negative one are left out.
-        num_segments: How many segments there are.
+        data: A tensor of numbers whose shape begins with that of `segment_ids`.
+        segment_ids: The segment of each element, integers in any order; negative ones are left out.
+        num_segments: The number of segments.
         name: Ignored.
 
     Returns:
-        Shape [num_segments, ...].
+        A tensor of shape [num_segments, ...].
 
     Raises:
         ValueError: The shapes do not fit.
-        InvalidArgumentError: A segment that is not there.
+        InvalidArgumentError: A segment id is not below `num_segments`.
 
     Example:
         >>> unsorted_segment_min([1.0, 2.0, 3.0], [1, 0, 0], 2).numpy()
@@ -351,22 +351,22 @@ def unsorted_segment_min(data: TensorLike, segment_ids: TensorLike, num_segments
 
 def unsorted_segment_prod(data: TensorLike, segment_ids: TensorLike, num_segments: Any,
                           name: str | None = None) -> Tensor:  # fmt: skip
-    """The product of the rows of each segment; 1 of none.
+    """Multiply the elements of each segment; empty segments give 1.
 
-    Derivatives of any order are right where elements are 0, too.
+    Derivatives of any order are right where elements are 0 as well.
 
     Args:
-        data: Numbers of a shape that begins with that of segment_ids.
-        segment_ids: The segment of each row; rows with a negative one are left out.
-        num_segments: How many segments there are.
+        data: A tensor of numbers whose shape begins with that of `segment_ids`.
+        segment_ids: The segment of each element, integers in any order; negative ones are left out.
+        num_segments: The number of segments.
         name: Ignored.
 
     Returns:
-        Shape [num_segments, ...].
+        A tensor of shape [num_segments, ...].
 
     Raises:
         ValueError: The shapes do not fit.
-        InvalidArgumentError: A segment that is not there.
+        InvalidArgumentError: A segment id is not below `num_segments`.
 
     Example:
         >>> unsorted_segment_prod([1.0, 2.0, 3.0], [1, 0, 0], 2).numpy()
@@ -378,20 +378,20 @@ def unsorted_segment_prod(data: TensorLike, segment_ids: TensorLike, num_segment
 
 def unsorted_segment_sqrt_n(data: TensorLike, segment_ids: TensorLike, num_segments: Any,
                             name: str | None = None) -> Tensor:  # fmt: skip
-    """The sum of each segment's rows over the square root of their number; 0 of none.
+    """Divide the sum of each segment by the square root of its size; empty segments give 0.
 
     Args:
-        data: Numbers of a shape that begins with that of segment_ids.
-        segment_ids: The segment of each row; rows with a negative one are left out.
-        num_segments: How many segments there are.
+        data: A tensor of numbers whose shape begins with that of `segment_ids`.
+        segment_ids: The segment of each element, integers in any order; negative ones are left out.
+        num_segments: The number of segments.
         name: Ignored.
 
     Returns:
-        Shape [num_segments, ...].
+        A tensor of shape [num_segments, ...].
 
     Raises:
         ValueError: The shapes do not fit.
-        InvalidArgumentError: A segment that is not there.
+        InvalidArgumentError: A segment id is not below `num_segments`.
 
     Example:
         >>> unsorted_segment_sqrt_n([1.0, 2.0, 2.0, 2.0, 2.0], [1, 0, 0, 0, 0], 2).numpy()

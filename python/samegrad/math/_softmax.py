@@ -9,7 +9,17 @@ _ops = _core.ops
 
 
 def softsign(features: TensorLike, name: str | None = None) -> Tensor:
-    """Returns x / (1 + |x|) of each element.
+    """Compute x / (1 + |x|) of each element.
+
+    Args:
+        features: A tensor of floats of any shape.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `features`.
+
+    Raises:
+        TypeError: The tensor does not hold floats.
 
     Example:
         >>> softsign([1.0]).numpy()
@@ -20,15 +30,15 @@ def softsign(features: TensorLike, name: str | None = None) -> Tensor:
 
 
 def softmax(logits: TensorLike, axis: int | None = None, name: str | None = None) -> Tensor:
-    """exp(x) divided by its sum along an axis.
+    """Compute exp(x) / Σ exp(x) along an axis.
 
     Args:
-        logits: Tensor of floats with at least one axis.
-        axis: Along which axis the results add up to 1. None: the last.
+        logits: A tensor of floats with at least one axis.
+        axis: The axis whose results sum to 1; None: the last.
         name: Ignored.
 
     Returns:
-        A tensor of the same shape.
+        A tensor of the shape and dtype of `logits`.
 
     Raises:
         ValueError: There is no such axis.
@@ -41,15 +51,15 @@ def softmax(logits: TensorLike, axis: int | None = None, name: str | None = None
 
 
 def log_softmax(logits: TensorLike, axis: int | None = None, name: str | None = None) -> Tensor:
-    """The logarithm of `softmax`, exact where that is tiny.
+    """Compute the logarithm of `softmax`, exact where the probability is tiny.
 
     Args:
-        logits: Tensor of floats with at least one axis.
-        axis: Along which axis the probabilities add up to 1. None: the last.
+        logits: A tensor of floats with at least one axis.
+        axis: The axis whose probabilities sum to 1; None: the last.
         name: Ignored.
 
     Returns:
-        A tensor of the same shape.
+        A tensor of the shape and dtype of `logits`.
 
     Raises:
         ValueError: There is no such axis.

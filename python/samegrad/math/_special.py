@@ -31,7 +31,17 @@ def _floats(who: str, *values: TensorLike) -> list[Tensor]:
 
 
 def lgamma(x: TensorLike, name: str | None = None) -> Tensor:
-    """Log |Γ(x)| of each element.
+    """Compute log |Γ(x)| of each element.
+
+    Args:
+        x: A tensor of floats of any shape.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: The tensor does not hold floats.
 
     Example:
         >>> lgamma([1.0, 3.0]).numpy().round(4)
@@ -41,7 +51,17 @@ def lgamma(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def digamma(x: TensorLike, name: str | None = None) -> Tensor:
-    """The derivative of `lgamma`; NaN of negative whole numbers.
+    """Compute the derivative of `lgamma` at each element.
+
+    Args:
+        x: A tensor of floats of any shape.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `x`; NaN at negative integers.
+
+    Raises:
+        TypeError: The tensor does not hold floats.
 
     Example:
         >>> digamma([1.0]).numpy().round(4)
@@ -51,7 +71,20 @@ def digamma(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def polygamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
-    """The a-th derivative of `digamma`; no gradient flows to a.
+    """Compute the a-th derivative of `digamma` at x.
+
+    No gradient flows to `a`.
+
+    Args:
+        a: The orders: floats with integer values, 0 or more.
+        x: A tensor that broadcasts with `a`, of the same dtype.
+        name: Ignored.
+
+    Returns:
+        A tensor of the broadcast shape, in the dtype of the operands.
+
+    Raises:
+        TypeError: The dtypes differ, or are not floats.
 
     Example:
         >>> polygamma(1.0, [1.0]).numpy().round(4)
@@ -61,7 +94,20 @@ def polygamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def zeta(x: TensorLike, q: TensorLike, name: str | None = None) -> Tensor:
-    """Hurwitz's zeta function Σ (q + k) ** -x over k = 0, 1, …; no gradient flows to x.
+    """Compute the Hurwitz zeta function Σ (q + k) ** -x over k = 0, 1, ….
+
+    No gradient flows to `x`.
+
+    Args:
+        x: The exponents: a tensor of floats above 1.
+        q: The shifts: positive floats that broadcast with `x`.
+        name: Ignored.
+
+    Returns:
+        A tensor of the broadcast shape, in the dtype of the operands.
+
+    Raises:
+        TypeError: The dtypes differ, or are not floats.
 
     Example:
         >>> zeta([2.0], 1.0).numpy().round(4)
@@ -71,7 +117,19 @@ def zeta(x: TensorLike, q: TensorLike, name: str | None = None) -> Tensor:
 
 
 def lbeta(x: TensorLike, name: str | None = None) -> Tensor:
-    """The logarithm of the beta function along the last axis: Σ lgamma(x) - lgamma(Σ x).
+    """Compute the logarithm of the beta function along the last axis.
+
+    The formula is Σ lgamma(x) - lgamma(Σ x).
+
+    Args:
+        x: A tensor of floats of shape [..., n].
+        name: Ignored.
+
+    Returns:
+        A tensor of shape [...], in the dtype of `x`.
+
+    Raises:
+        TypeError: The tensor does not hold floats.
 
     Example:
         >>> f"{float(lbeta([1.0, 2.0])):.4f}"
@@ -84,7 +142,17 @@ def lbeta(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def erfc(x: TensorLike, name: str | None = None) -> Tensor:
-    """1 - erf(x), exact where that is tiny.
+    """Compute 1 - erf(x) of each element, exact where the result is tiny.
+
+    Args:
+        x: A tensor of floats of any shape.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: The tensor does not hold floats.
 
     Example:
         >>> erfc([0.0, 1.0]).numpy().round(4)
@@ -94,7 +162,17 @@ def erfc(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def erfinv(x: TensorLike, name: str | None = None) -> Tensor:
-    """The number whose erf is x: infinite of -1 and 1, NaN outside of [-1, 1].
+    """Compute the inverse error function of each element.
+
+    Args:
+        x: A tensor of floats in [-1, 1].
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `x`; infinite at -1 and 1, NaN outside.
+
+    Raises:
+        TypeError: The tensor does not hold floats.
 
     Example:
         >>> erfinv([0.0, 0.5]).numpy().round(4)
@@ -104,7 +182,17 @@ def erfinv(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def ndtri(x: TensorLike, name: str | None = None) -> Tensor:
-    """Where the distribution function of the standard normal distribution is x.
+    """Compute the quantile function of the standard normal distribution.
+
+    Args:
+        x: Probabilities: a tensor of floats in [0, 1].
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: The tensor does not hold floats.
 
     Example:
         >>> ndtri([0.5, 0.975]).numpy().round(2)
@@ -114,7 +202,17 @@ def ndtri(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def erfcinv(x: TensorLike, name: str | None = None) -> Tensor:
-    """The number whose erfc is x, exact where x is tiny.
+    """Compute the inverse of `erfc` at each element, exact where x is tiny.
+
+    Args:
+        x: A tensor of floats in [0, 2].
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: The tensor does not hold floats.
 
     Example:
         >>> erfcinv([0.5, 1.5]).numpy().round(4)
@@ -125,7 +223,17 @@ def erfcinv(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def bessel_i0e(x: TensorLike, name: str | None = None) -> Tensor:
-    """exp(-|x|) I₀(x), I₀ being the modified Bessel function of order 0.
+    """Compute exp(-|x|) I₀(x), with I₀ the modified Bessel function of order 0.
+
+    Args:
+        x: A tensor of floats of any shape.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: The tensor does not hold floats.
 
     Example:
         >>> bessel_i0e([0.0, 1.0]).numpy().round(4)
@@ -135,7 +243,17 @@ def bessel_i0e(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def bessel_i1e(x: TensorLike, name: str | None = None) -> Tensor:
-    """exp(-|x|) I₁(x), I₁ being the modified Bessel function of order 1.
+    """Compute exp(-|x|) I₁(x), with I₁ the modified Bessel function of order 1.
+
+    Args:
+        x: A tensor of floats of any shape.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: The tensor does not hold floats.
 
     Example:
         >>> bessel_i1e([0.0, 1.0]).numpy().round(4)
@@ -145,7 +263,17 @@ def bessel_i1e(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def bessel_i0(x: TensorLike, name: str | None = None) -> Tensor:
-    """The modified Bessel function of order 0.
+    """Compute the modified Bessel function of order 0 at each element.
+
+    Args:
+        x: A tensor of floats of any shape.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: The tensor does not hold floats.
 
     Example:
         >>> bessel_i0([0.0, 1.0]).numpy().round(4)
@@ -156,7 +284,17 @@ def bessel_i0(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def bessel_i1(x: TensorLike, name: str | None = None) -> Tensor:
-    """The modified Bessel function of order 1.
+    """Compute the modified Bessel function of order 1 at each element.
+
+    Args:
+        x: A tensor of floats of any shape.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: The tensor does not hold floats.
 
     Example:
         >>> bessel_i1([0.0, 1.0]).numpy().round(4)
@@ -167,9 +305,20 @@ def bessel_i1(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def igamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
-    """The regularized lower incomplete gamma function P(a, x), of a > 0 and x >= 0.
+    """Compute the regularized lower incomplete gamma function P(a, x).
 
-    Gradients flow to a and x; that along a has no derivative itself.
+    Gradients flow to `a` and `x`. The gradient along `a` has no derivative itself.
+
+    Args:
+        a: The shape parameter: floats above 0.
+        x: The limit of integration: floats, 0 or more, that broadcast with `a`.
+        name: Ignored.
+
+    Returns:
+        A tensor of the broadcast shape, in the dtype of the operands.
+
+    Raises:
+        TypeError: The dtypes differ, or are not floats.
 
     Example:
         >>> igamma([1.0], 1.0).numpy().round(4)
@@ -179,7 +328,20 @@ def igamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def igammac(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
-    """The regularized upper incomplete gamma function Q(a, x); see `igamma`.
+    """Compute the regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x).
+
+    Gradients flow to `a` and `x`. The gradient along `a` has no derivative itself.
+
+    Args:
+        a: The shape parameter: floats above 0.
+        x: The limit of integration: floats, 0 or more, that broadcast with `a`.
+        name: Ignored.
+
+    Returns:
+        A tensor of the broadcast shape, in the dtype of the operands.
+
+    Raises:
+        TypeError: The dtypes differ, or are not floats.
 
     Example:
         >>> igammac([1.0], 1.0).numpy().round(4)
@@ -189,9 +351,21 @@ def igammac(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def betainc(a: TensorLike, b: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
-    """The regularized incomplete beta function, of a, b > 0 and 0 <= x <= 1.
+    """Compute the regularized incomplete beta function.
 
-    Gradients flow to x alone, as in TensorFlow.
+    Gradients flow to `x` alone, as in TensorFlow.
+
+    Args:
+        a: The first parameter: floats above 0.
+        b: The second parameter: floats above 0 that broadcast with `a`.
+        x: The upper limit of integration: floats in [0, 1] that broadcast with `a`.
+        name: Ignored.
+
+    Returns:
+        A tensor of the broadcast shape, in the dtype of the operands.
+
+    Raises:
+        TypeError: The dtypes differ, or are not floats.
 
     Example:
         >>> betainc([2.0], 2.0, 0.5).numpy()
@@ -226,7 +400,18 @@ def nextafter(x1: TensorLike, x2: TensorLike, name: str | None = None) -> Tensor
 
 
 def xdivy(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """X / y, and 0 where x is 0, element by element.
+    """Divide x by y element by element, with 0 where x is 0.
+
+    Args:
+        x: A tensor of floats.
+        y: A tensor that broadcasts with `x`, of the same dtype.
+        name: Ignored.
+
+    Returns:
+        A tensor of the broadcast shape, in the dtype of the operands.
+
+    Raises:
+        TypeError: The dtypes differ, or are not floats.
 
     Example:
         >>> xdivy([0.0, 1.0], [0.0, 2.0]).numpy()
@@ -236,7 +421,18 @@ def xdivy(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 
 
 def xlog1py(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """X * log(1 + y), and 0 where x is 0, element by element.
+    """Compute x * log(1 + y) element by element, with 0 where x is 0.
+
+    Args:
+        x: A tensor of floats.
+        y: A tensor that broadcasts with `x`, of the same dtype.
+        name: Ignored.
+
+    Returns:
+        A tensor of the broadcast shape, in the dtype of the operands.
+
+    Raises:
+        TypeError: The dtypes differ, or are not floats.
 
     Example:
         >>> xlog1py([0.0, 1.0], [-1.0, 0.0]).numpy()
@@ -249,7 +445,20 @@ def xlog1py(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 
 
 def multiply_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """X * y, and 0 where y is 0, even if x is infinite or NaN.
+    """Multiply x by y element by element, with 0 where y is 0.
+
+    The result is 0 there even if x is infinite or NaN.
+
+    Args:
+        x: A tensor of floats.
+        y: A tensor that broadcasts with `x`, of the same dtype.
+        name: Ignored.
+
+    Returns:
+        A tensor of the broadcast shape, in the dtype of the operands.
+
+    Raises:
+        TypeError: The dtypes differ, or are not floats.
 
     Example:
         >>> multiply_no_nan([float("inf")], [0.0]).numpy()
@@ -259,7 +468,17 @@ def multiply_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Te
 
 
 def reciprocal_no_nan(x: TensorLike, name: str | None = None) -> Tensor:
-    """1 / x, and 0 where x is 0.
+    """Compute 1 / x of each element, and 0 where x is 0.
+
+    Args:
+        x: A tensor of floats of any shape.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: The tensor does not hold floats.
 
     Example:
         >>> reciprocal_no_nan([0.0, 2.0]).numpy()

@@ -9,7 +9,17 @@ _ops = _core.ops
 
 
 def abs(x: TensorLike, name: str | None = None) -> Tensor:
-    """The absolute value of each element.
+    """Compute the absolute value of each element.
+
+    Args:
+        x: A tensor of numbers of any shape. Complex numbers give their moduli.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `x`; floats for complex numbers.
+
+    Raises:
+        TypeError: The tensor holds bools.
 
     Example:
         >>> abs([-1.0, 2.0]).numpy()
@@ -19,7 +29,17 @@ def abs(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def acos(x: TensorLike, name: str | None = None) -> Tensor:
-    """The angle in radians, in [0, π], whose cosine is x.
+    """Compute the arccosine of each element.
+
+    Args:
+        x: A tensor of floats in [-1, 1].
+        name: Ignored.
+
+    Returns:
+        The angles in radians, in [0, π]; NaN outside of [-1, 1].
+
+    Raises:
+        TypeError: The tensor does not hold floats.
 
     Example:
         >>> acos([1.0]).numpy()
@@ -29,7 +49,17 @@ def acos(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def acosh(x: TensorLike, name: str | None = None) -> Tensor:
-    """The inverse of the hyperbolic cosine; x must be at least 1.
+    """Compute the inverse hyperbolic cosine of each element.
+
+    Args:
+        x: A tensor of floats, at least 1.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `x`; NaN below 1.
+
+    Raises:
+        TypeError: The tensor does not hold floats.
 
     Example:
         >>> acosh([1.0]).numpy()
@@ -39,7 +69,17 @@ def acosh(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def asin(x: TensorLike, name: str | None = None) -> Tensor:
-    """The angle in radians, in [-π/2, π/2], whose sine is x.
+    """Compute the arcsine of each element.
+
+    Args:
+        x: A tensor of floats in [-1, 1].
+        name: Ignored.
+
+    Returns:
+        The angles in radians, in [-π/2, π/2]; NaN outside of [-1, 1].
+
+    Raises:
+        TypeError: The tensor does not hold floats.
 
     Example:
         >>> asin([0.0]).numpy()
@@ -49,7 +89,17 @@ def asin(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def asinh(x: TensorLike, name: str | None = None) -> Tensor:
-    """The inverse of the hyperbolic sine.
+    """Compute the inverse hyperbolic sine of each element.
+
+    Args:
+        x: A tensor of floats of any shape.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: The tensor does not hold floats.
 
     Example:
         >>> asinh([0.0]).numpy()
@@ -59,7 +109,17 @@ def asinh(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def atan(x: TensorLike, name: str | None = None) -> Tensor:
-    """The angle in radians, in (-π/2, π/2), whose tangent is x.
+    """Compute the arctangent of each element.
+
+    Args:
+        x: A tensor of floats of any shape.
+        name: Ignored.
+
+    Returns:
+        The angles in radians, in [-π/2, π/2], in the dtype of `x`.
+
+    Raises:
+        TypeError: The tensor does not hold floats.
 
     Example:
         >>> atan([0.0]).numpy()
@@ -69,7 +129,17 @@ def atan(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def atanh(x: TensorLike, name: str | None = None) -> Tensor:
-    """The inverse of the hyperbolic tangent; x must lie in (-1, 1).
+    """Compute the inverse hyperbolic tangent of each element.
+
+    Args:
+        x: A tensor of floats in [-1, 1].
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `x`; infinite at -1 and 1, NaN outside.
+
+    Raises:
+        TypeError: The tensor does not hold floats.
 
     Example:
         >>> atanh([0.0]).numpy()
@@ -79,7 +149,17 @@ def atanh(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def ceil(x: TensorLike, name: str | None = None) -> Tensor:
-    """The smallest whole number that is not below x.
+    """Round each element up to the nearest integer.
+
+    Args:
+        x: A tensor of floats of any shape.
+        name: Ignored.
+
+    Returns:
+        Integers as floats, in the shape and dtype of `x`.
+
+    Raises:
+        TypeError: The tensor does not hold floats.
 
     Example:
         >>> ceil([1.2]).numpy()
@@ -89,7 +169,17 @@ def ceil(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def cos(x: TensorLike, name: str | None = None) -> Tensor:
-    """The cosine of an angle in radians.
+    """Compute the cosine of each element.
+
+    Args:
+        x: Angles in radians: floats or complex numbers, of any shape.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: The tensor holds neither floats nor complex numbers.
 
     Example:
         >>> cos([0.0]).numpy()
@@ -99,7 +189,17 @@ def cos(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def cosh(x: TensorLike, name: str | None = None) -> Tensor:
-    """The hyperbolic cosine.
+    """Compute the hyperbolic cosine of each element.
+
+    Args:
+        x: A tensor of floats of any shape.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: The tensor does not hold floats.
 
     Example:
         >>> cosh([0.0]).numpy()
@@ -109,7 +209,17 @@ def cosh(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def erf(x: TensorLike, name: str | None = None) -> Tensor:
-    """The error function, 2/√π ∫ exp(-t²) dt from 0 to x.
+    """Compute the Gauss error function 2/√π ∫ exp(-t²) dt, from 0 to each element.
+
+    Args:
+        x: A tensor of floats of any shape.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: The tensor does not hold floats.
 
     Example:
         >>> erf([0.0]).numpy()
@@ -119,7 +229,17 @@ def erf(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def exp(x: TensorLike, name: str | None = None) -> Tensor:
-    """E to the power of each element.
+    """Compute the exponential of each element.
+
+    Args:
+        x: A tensor of floats or complex numbers, of any shape.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: The tensor holds neither floats nor complex numbers.
 
     Example:
         >>> exp([0.0]).numpy()
@@ -129,7 +249,17 @@ def exp(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def expm1(x: TensorLike, name: str | None = None) -> Tensor:
-    """exp(x) - 1, exact near 0.
+    """Compute exp(x) - 1 of each element, without cancellation near 0.
+
+    Args:
+        x: A tensor of floats of any shape.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: The tensor does not hold floats.
 
     Example:
         >>> expm1([0.0]).numpy()
@@ -139,7 +269,17 @@ def expm1(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def floor(x: TensorLike, name: str | None = None) -> Tensor:
-    """The largest whole number that is not above x.
+    """Round each element down to the nearest integer.
+
+    Args:
+        x: A tensor of floats of any shape.
+        name: Ignored.
+
+    Returns:
+        Integers as floats, in the shape and dtype of `x`.
+
+    Raises:
+        TypeError: The tensor does not hold floats.
 
     Example:
         >>> floor([1.8]).numpy()
@@ -149,7 +289,17 @@ def floor(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def is_finite(x: TensorLike, name: str | None = None) -> Tensor:
-    """Whether each element is neither infinite nor NaN.
+    """Test each element for being neither infinite nor NaN.
+
+    Args:
+        x: A tensor of floats of any shape.
+        name: Ignored.
+
+    Returns:
+        A bool tensor of the shape of `x`.
+
+    Raises:
+        TypeError: The tensor does not hold floats.
 
     Example:
         >>> is_finite([1.0]).numpy()
@@ -159,7 +309,17 @@ def is_finite(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def is_inf(x: TensorLike, name: str | None = None) -> Tensor:
-    """Whether each element is infinite.
+    """Test each element for being infinite.
+
+    Args:
+        x: A tensor of floats of any shape.
+        name: Ignored.
+
+    Returns:
+        A bool tensor of the shape of `x`.
+
+    Raises:
+        TypeError: The tensor does not hold floats.
 
     Example:
         >>> is_inf([1.0]).numpy()
@@ -169,7 +329,17 @@ def is_inf(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def is_nan(x: TensorLike, name: str | None = None) -> Tensor:
-    """Whether each element is NaN.
+    """Test each element for being NaN.
+
+    Args:
+        x: A tensor of floats of any shape.
+        name: Ignored.
+
+    Returns:
+        A bool tensor of the shape of `x`.
+
+    Raises:
+        TypeError: The tensor does not hold floats.
 
     Example:
         >>> is_nan([1.0]).numpy()
@@ -179,7 +349,17 @@ def is_nan(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def log(x: TensorLike, name: str | None = None) -> Tensor:
-    """The natural logarithm; -inf for 0, NaN below.
+    """Compute the natural logarithm of each element.
+
+    Args:
+        x: A tensor of floats or complex numbers, of any shape.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `x`; -inf at 0, and NaN for negative floats.
+
+    Raises:
+        TypeError: The tensor holds neither floats nor complex numbers.
 
     Example:
         >>> log([1.0]).numpy()
@@ -189,7 +369,17 @@ def log(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def log1p(x: TensorLike, name: str | None = None) -> Tensor:
-    """log(1 + x), exact near 0.
+    """Compute log(1 + x) of each element, without cancellation near 0.
+
+    Args:
+        x: A tensor of floats of any shape.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: The tensor does not hold floats.
 
     Example:
         >>> log1p([0.0]).numpy()
@@ -199,7 +389,17 @@ def log1p(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def logical_not(x: TensorLike, name: str | None = None) -> Tensor:
-    """True where x is false.
+    """Negate each element of a bool tensor.
+
+    Args:
+        x: A bool tensor of any shape.
+        name: Ignored.
+
+    Returns:
+        A bool tensor of the shape of `x`.
+
+    Raises:
+        TypeError: The tensor does not hold bools.
 
     Example:
         >>> logical_not([True]).numpy()
@@ -209,7 +409,17 @@ def logical_not(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def negative(x: TensorLike, name: str | None = None) -> Tensor:
-    """-x of each element.
+    """Negate each element: -x.
+
+    Args:
+        x: A tensor of numbers of any shape.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: The tensor holds bools.
 
     Example:
         >>> negative([1.0]).numpy()
@@ -219,7 +429,17 @@ def negative(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def reciprocal(x: TensorLike, name: str | None = None) -> Tensor:
-    """1 / x of each element.
+    """Compute 1 / x of each element.
+
+    Args:
+        x: A tensor of floats or complex numbers, of any shape.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: The tensor holds neither floats nor complex numbers.
 
     Example:
         >>> reciprocal([2.0]).numpy()
@@ -229,7 +449,17 @@ def reciprocal(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def round(x: TensorLike, name: str | None = None) -> Tensor:
-    """The nearest whole number; halves go to the even one.
+    """Round each element to the nearest integer, halves to the even one.
+
+    Args:
+        x: A tensor of floats of any shape.
+        name: Ignored.
+
+    Returns:
+        Integers as floats, in the shape and dtype of `x`.
+
+    Raises:
+        TypeError: The tensor does not hold floats.
 
     Example:
         >>> round([2.5]).numpy()
@@ -239,7 +469,17 @@ def round(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def rsqrt(x: TensorLike, name: str | None = None) -> Tensor:
-    """1 / √x of each element.
+    """Compute the reciprocal square root 1 / √x of each element.
+
+    Args:
+        x: A tensor of floats of any shape.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `x`; infinite at 0, NaN below.
+
+    Raises:
+        TypeError: The tensor does not hold floats.
 
     Example:
         >>> rsqrt([4.0]).numpy()
@@ -249,7 +489,17 @@ def rsqrt(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def sigmoid(x: TensorLike, name: str | None = None) -> Tensor:
-    """1 / (1 + exp(-x)) of each element.
+    """Compute the logistic function 1 / (1 + exp(-x)) of each element.
+
+    Args:
+        x: A tensor of floats of any shape.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: The tensor does not hold floats.
 
     Example:
         >>> sigmoid([0.0]).numpy()
@@ -259,7 +509,17 @@ def sigmoid(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def sign(x: TensorLike, name: str | None = None) -> Tensor:
-    """-1, 0 or 1 of each element; the derivative is 0.
+    """Return the sign of each element: -1, 0 or 1, with derivative 0.
+
+    Args:
+        x: A tensor of numbers of any shape. A complex z gives z / |z|.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: The tensor holds bools.
 
     Example:
         >>> sign([-3.0]).numpy()
@@ -269,7 +529,17 @@ def sign(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def sin(x: TensorLike, name: str | None = None) -> Tensor:
-    """The sine of an angle in radians.
+    """Compute the sine of each element.
+
+    Args:
+        x: Angles in radians: floats or complex numbers, of any shape.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: The tensor holds neither floats nor complex numbers.
 
     Example:
         >>> sin([0.0]).numpy()
@@ -279,7 +549,17 @@ def sin(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def sinh(x: TensorLike, name: str | None = None) -> Tensor:
-    """The hyperbolic sine.
+    """Compute the hyperbolic sine of each element.
+
+    Args:
+        x: A tensor of floats of any shape.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: The tensor does not hold floats.
 
     Example:
         >>> sinh([0.0]).numpy()
@@ -289,7 +569,17 @@ def sinh(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def softplus(features: TensorLike, name: str | None = None) -> Tensor:
-    """log(1 + exp(x)) of each element.
+    """Compute log(1 + exp(x)) of each element, without overflow.
+
+    Args:
+        features: A tensor of floats of any shape.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `features`.
+
+    Raises:
+        TypeError: The tensor does not hold floats.
 
     Example:
         >>> softplus([-100.0]).numpy()
@@ -299,7 +589,17 @@ def softplus(features: TensorLike, name: str | None = None) -> Tensor:
 
 
 def sqrt(x: TensorLike, name: str | None = None) -> Tensor:
-    """The square root; NaN below 0.
+    """Compute the square root of each element.
+
+    Args:
+        x: A tensor of floats or complex numbers, of any shape.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `x`; NaN for negative floats.
+
+    Raises:
+        TypeError: The tensor holds neither floats nor complex numbers.
 
     Example:
         >>> sqrt([4.0]).numpy()
@@ -309,7 +609,17 @@ def sqrt(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def square(x: TensorLike, name: str | None = None) -> Tensor:
-    """X · x of each element.
+    """Compute the square of each element.
+
+    Args:
+        x: A tensor of numbers of any shape.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: The tensor holds bools.
 
     Example:
         >>> square([3.0]).numpy()
@@ -319,7 +629,17 @@ def square(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def tan(x: TensorLike, name: str | None = None) -> Tensor:
-    """The tangent of an angle in radians.
+    """Compute the tangent of each element.
+
+    Args:
+        x: Angles in radians: floats of any shape.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: The tensor does not hold floats.
 
     Example:
         >>> tan([0.0]).numpy()
@@ -329,7 +649,17 @@ def tan(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def tanh(x: TensorLike, name: str | None = None) -> Tensor:
-    """The hyperbolic tangent.
+    """Compute the hyperbolic tangent of each element.
+
+    Args:
+        x: A tensor of floats or complex numbers, of any shape.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: The tensor holds neither floats nor complex numbers.
 
     Example:
         >>> tanh([0.0]).numpy()
@@ -339,7 +669,17 @@ def tanh(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def log_sigmoid(x: TensorLike, name: str | None = None) -> Tensor:
-    """log(sigmoid(x)), exact for large negative x.
+    """Compute log(sigmoid(x)) of each element, exact for large negative x.
+
+    Args:
+        x: A tensor of floats of any shape.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: The tensor does not hold floats.
 
     Example:
         >>> float(log_sigmoid(-100.0))

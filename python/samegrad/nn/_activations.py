@@ -15,7 +15,14 @@ _SELU_SCALE = 1.0507009873554804934193349852946
 
 
 def relu(features: TensorLike, name: str | None = None) -> Tensor:
-    """max(x, 0) of each element.
+    """Compute max(x, 0) of each element.
+
+    Args:
+        features: A tensor of real numbers, of any shape.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `features`.
 
     Example:
         >>> relu([-1.0, 2.0]).numpy()
@@ -25,7 +32,14 @@ def relu(features: TensorLike, name: str | None = None) -> Tensor:
 
 
 def relu6(features: TensorLike, name: str | None = None) -> Tensor:
-    """min(max(x, 0), 6) of each element.
+    """Compute min(max(x, 0), 6) of each element.
+
+    Args:
+        features: A tensor of real numbers, of any shape.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `features`.
 
     Example:
         >>> relu6([-1.0, 2.0, 7.0]).numpy()
@@ -36,7 +50,15 @@ def relu6(features: TensorLike, name: str | None = None) -> Tensor:
 
 
 def leaky_relu(features: TensorLike, alpha: float = 0.2, name: str | None = None) -> Tensor:
-    """The input where it is positive, alpha * x elsewhere.
+    """Compute x where it is positive, and alpha * x elsewhere.
+
+    Args:
+        features: A tensor of floats of any shape.
+        alpha: The slope for negative elements.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `features`.
 
     Example:
         >>> leaky_relu([-1.0, 2.0], alpha=0.5).numpy()
@@ -47,7 +69,15 @@ def leaky_relu(features: TensorLike, alpha: float = 0.2, name: str | None = None
 
 
 def elu(features: TensorLike, name: str | None = None, *, alpha: float = 1.0) -> Tensor:
-    """Return the input where it is positive, alpha * (exp(x) - 1) elsewhere (Clevert et al., 2015).
+    """Compute x where it is positive, and alpha * (exp(x) - 1) elsewhere (Clevert et al., 2015).
+
+    Args:
+        features: A tensor of floats of any shape.
+        name: Ignored.
+        alpha: The negative of the limit at -infinity.
+
+    Returns:
+        A tensor of the shape and dtype of `features`.
 
     Example:
         >>> elu([-1.0, 2.0]).numpy().round(4)
@@ -66,7 +96,14 @@ def _bent(x: Tensor, alpha: float) -> Tensor:
 
 
 def selu(features: TensorLike, name: str | None = None) -> Tensor:
-    """The scaled elu that keeps mean 0 and variance 1 (Klambauer et al., 2017).
+    """Compute the scaled elu that keeps mean 0 and variance 1 (Klambauer et al., 2017).
+
+    Args:
+        features: A tensor of floats of any shape.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `features`.
 
     Example:
         >>> selu([1.0]).numpy().round(4)
@@ -76,15 +113,15 @@ def selu(features: TensorLike, name: str | None = None) -> Tensor:
 
 
 def gelu(features: TensorLike, approximate: bool = False, name: str | None = None) -> Tensor:
-    """The input times the standard normal distribution's P(X <= x) (Hendrycks and Gimpel, 2016).
+    """Multiply each element by its standard normal P(X <= x) (Hendrycks and Gimpel, 2016).
 
     Args:
-        features: Tensor of floats.
+        features: A tensor of floats of any shape.
         approximate: Use the formula with tanh instead of erf.
         name: Ignored.
 
     Returns:
-        A tensor of the same shape.
+        A tensor of the shape and dtype of `features`.
 
     Example:
         >>> gelu([1.0]).numpy().round(4), gelu([1.0], approximate=True).numpy().round(4)

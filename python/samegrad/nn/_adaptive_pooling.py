@@ -24,24 +24,24 @@ def adaptive_average_pool(
     data_format: str | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The mean of each of `output_size` windows, channel by channel.
+    """Compute the mean of each of `output_size` windows, channel by channel.
 
-    Along an axis of L elements window i of O is floor(i * L / O) … ceil((i + 1) * L / O) - 1, as
-    in `keras.ops.adaptive_average_pool` and PyTorch's AdaptiveAvgPool. Windows meet or overlap;
-    where O is larger than L, elements are repeated.
+    Along an axis of L elements window i of O is floor(i * L / O) … ceil((i + 1) * L / O) - 1, as in
+    `keras.ops.adaptive_average_pool` and PyTorch's AdaptiveAvgPool. Windows touch or overlap. Where
+    O is larger than L, elements are repeated.
 
     Args:
-        input: Floats [n, columns, channels], [n, rows, columns, channels] or
-            [n, depth, rows, columns, channels].
-        output_size: Of the result in space: one number, or one per dimension.
-        data_format: Channels last.
+        input: Floats [n, width, channels], [n, height, width, channels] or [n, depth, height,
+            width, channels].
+        output_size: The spatial size of the result: an integer, or one per dimension.
+        data_format: Channels last: None, "NWC", "NHWC" or "NDHWC".
         name: Ignored.
 
     Returns:
-        [n, output_size, channels].
+        A tensor [n, *output_size, channels], in the dtype of `input`.
 
     Raises:
-        ValueError: Shapes or arguments do not fit, or there is nothing to pool.
+        ValueError: Shapes or arguments do not fit, or an axis is empty.
 
     Example:
         >>> adaptive_average_pool([[[1.0], [3.0], [8.0]]], 2).numpy().ravel()
@@ -63,22 +63,23 @@ def adaptive_max_pool(
     data_format: str | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The largest element of each of `output_size` windows, channel by channel.
+    """Compute the maximum of each of `output_size` windows, channel by channel.
 
-    The windows are those of `adaptive_average_pool`. The gradient goes to the first of equals.
+    The windows are those of `adaptive_average_pool`. The gradient flows to the first of equal
+    elements.
 
     Args:
-        input: Floats [n, columns, channels], [n, rows, columns, channels] or
-            [n, depth, rows, columns, channels].
-        output_size: Of the result in space: one number, or one per dimension.
-        data_format: Channels last.
+        input: Floats [n, width, channels], [n, height, width, channels] or [n, depth, height,
+            width, channels].
+        output_size: The spatial size of the result: an integer, or one per dimension.
+        data_format: Channels last: None, "NWC", "NHWC" or "NDHWC".
         name: Ignored.
 
     Returns:
-        [n, output_size, channels].
+        A tensor [n, *output_size, channels], in the dtype of `input`.
 
     Raises:
-        ValueError: Shapes or arguments do not fit, or there is nothing to pool.
+        ValueError: Shapes or arguments do not fit, or an axis is empty.
 
     Example:
         >>> adaptive_max_pool([[[1.0], [3.0], [8.0]]], 2).numpy().ravel()
@@ -130,7 +131,7 @@ def _means(x: Tensor, axis: int, places: np.ndarray, inside: np.ndarray) -> Tens
     taken = gather(x, places, axis=axis)
     if not inside.all():
         shape[axis + 1] = inside.shape[1]
-        # Chosen, not weighed: infinity times nothing would be no number.
+        # Selected, not weighted: infinity times 0 would be NaN.
         taken = _ops.select(
             convert_to_tensor(inside.reshape(shape)), taken, convert_to_tensor(0, x._dtype)
         )

@@ -22,12 +22,12 @@ _WHO = "dot_product_attention"
 
 
 class Dropped(NamedTuple):
-    """Which weights are dropped.
+    """Dropout of attention weights.
 
     Args:
         rate: The probability, in (0, 1).
-        key: What the draw is a function of, beside the numbers of the examples.
-        dtype: In which it is drawn.
+        key: The key of the draw, to which the numbers of the examples are added.
+        dtype: The dtype of the draw.
     """
 
     rate: float
@@ -46,37 +46,36 @@ def dot_product_attention(
     dropout_rate: float = 0.0,
     seed: int | None = None,
 ) -> Tensor:
-    """softmax(scale * query · keyᵀ + bias) · value, for each head (Vaswani et al., 2017).
+    """Compute softmax(scale * query · keyᵀ + bias) · value for each head (Vaswani et al., 2017).
 
-    No matrix of all pairs of queries and keys is in memory, in the derivative neither, unless there
-    is a bias, or dropout where axis 0 does not count examples; the derivative of the derivative has
-    such matrices. The bits are those of the products, the bias, the mask, the softmax and the
-    dropout one after the other. A query all of whose keys are masked weighs them equally. Layout
-    and arguments are those of `keras.ops.dot_product_attention` and
-    `jax.nn.dot_product_attention`.
+    The [queries, keys] matrix is never in memory, nor in the backward pass. The exceptions are a
+    bias, dropout where axis 0 is not the batch axis, and second derivatives. The result is bitwise
+    that of the products, the bias, the mask, the softmax and the dropout one after the other. A
+    query whose keys are all masked weighs them equally. Layout and arguments are those of
+    `keras.ops.dot_product_attention` and `jax.nn.dot_product_attention`.
 
     Args:
-        query: Floats [n, queries, heads, width].
-        key: [n, keys, heads, width]. With fewer heads, which divide those of the query, each is
-            that of heads / key heads neighbouring query heads (Ainslie et al., 2023).
-        value: [n, keys, key heads, value width].
+        query: Floats of shape [n, queries, heads, width].
+        key: Floats of shape [n, keys, key heads, width]. Fewer heads than the query's must divide
+            them: heads / key heads neighbouring query heads read one key head (Ainslie et al.,
+            2023).
+        value: Floats of shape [n, keys, key heads, value width].
         bias: Floats that broadcast to [n, heads, queries, keys], added to the scores.
-        mask: Booleans that broadcast to [n, heads, queries, keys], true where a query may look;
-            None: everywhere.
-        scale: What scores are multiplied by; None: 1 / sqrt(width).
-        is_causal: Whether query i looks at the keys 0 … i only; the scores of the others are not
+        mask: Bools that broadcast to [n, heads, queries, keys], true where a query attends to a
+            key; None: everywhere.
+        scale: The factor of the scores; None: 1 / sqrt(width).
+        is_causal: Let query i attend to the keys 0 … i only; the scores of the others are not
             computed.
-        dropout_rate: Probability that a weight is set to 0, the others being scaled by
-            1 / (1 - dropout_rate); drawn as by `dropout`, so that replicas draw what one device
-            would.
-        seed: The draw's own seed, beside the global one.
+        dropout_rate: The probability that a weight is set to 0; the others are scaled by 1 / (1 -
+            dropout_rate). The samples are those of `dropout`, the same on any number of replicas.
+        seed: The seed of the dropout, combined with the global one.
 
     Returns:
-        [n, queries, heads, value width].
+        A tensor [n, queries, heads, value width], in the dtype of the operands.
 
     Raises:
         ValueError: The shapes do not fit, or the rate is not in [0, 1).
-        TypeError: The operands are no floats of one dtype, or the mask is not of booleans.
+        TypeError: The operands do not hold floats of one dtype, or the mask does not hold bools.
 
     Example:
         >>> x = [[[[1.0, 0.0]], [[0.0, 1.0]]]]

@@ -29,24 +29,24 @@ def uniform_candidate_sampler(
     true_classes: TensorLike, num_true: int, num_sampled: int, unique: bool, range_max: int,
     seed: int | None = None, name: str | None = None,
 ) -> Candidates:  # fmt: skip
-    """Draws classes that are all equally likely.
+    """Sample classes from the uniform distribution.
 
     Args:
-        true_classes: int64 [batch, num_true].
-        num_true: How many each example has.
-        num_sampled: How many classes are drawn.
-        unique: Whether each class is drawn once at most.
-        range_max: How many classes there are.
-        seed: Of the operation.
+        true_classes: The true classes: int64 [batch, num_true].
+        num_true: The number of true classes of each example.
+        num_sampled: The number of classes to sample.
+        unique: Sample without replacement.
+        range_max: The number of classes.
+        seed: The seed of the operation.
         name: Ignored.
 
     Returns:
-        The classes, int64 [num_sampled], how often each true class is expected among them, float32
-        [batch, num_true], and how often each of them is, float32 [num_sampled].
+        A named tuple: the sampled classes, int64 [num_sampled]; the expected counts of the true
+        classes, float32 [batch, num_true]; those of the sampled ones, float32 [num_sampled].
 
     Raises:
-        TypeError: The true classes are no whole numbers.
-        ValueError: The shapes do not fit, or more classes are asked for than there are.
+        TypeError: The true classes are not integers.
+        ValueError: The shapes do not fit, or `num_sampled` different classes do not exist.
 
     Example:
         >>> drawn = uniform_candidate_sampler([[0], [3]], 1, 4, True, 4)
@@ -61,25 +61,27 @@ def log_uniform_candidate_sampler(
     true_classes: TensorLike, num_true: int, num_sampled: int, unique: bool, range_max: int,
     seed: int | None = None, name: str | None = None,
 ) -> Candidates:  # fmt: skip
-    """Draws classes of which k has probability log((k + 2) / (k + 1)) / log(range_max + 1).
+    """Sample classes from the log-uniform (Zipfian) distribution.
 
-    It suits classes that are sorted by how frequent they are, words above all.
+    Class k has the probability log((k + 2) / (k + 1)) / log(range_max + 1). The distribution suits
+    classes that are sorted by decreasing frequency, as words are.
 
     Args:
-        true_classes: int64 [batch, num_true].
-        num_true: How many each example has.
-        num_sampled: How many classes are drawn.
-        unique: Whether each class is drawn once at most.
-        range_max: How many classes there are.
-        seed: Of the operation.
+        true_classes: The true classes: int64 [batch, num_true].
+        num_true: The number of true classes of each example.
+        num_sampled: The number of classes to sample.
+        unique: Sample without replacement.
+        range_max: The number of classes.
+        seed: The seed of the operation.
         name: Ignored.
 
     Returns:
-        As `uniform_candidate_sampler`.
+        A named tuple: the sampled classes, int64 [num_sampled]; the expected counts of the true
+        classes, float32 [batch, num_true]; those of the sampled ones, float32 [num_sampled].
 
     Raises:
-        TypeError: The true classes are no whole numbers.
-        ValueError: The shapes do not fit, or more classes are asked for than there are.
+        TypeError: The true classes are not integers.
+        ValueError: The shapes do not fit, or `num_sampled` different classes do not exist.
 
     Example:
         >>> drawn = log_uniform_candidate_sampler([[0]], 1, 2, False, 1)
@@ -129,10 +131,10 @@ def _draw(
 
 
 def _tries(drawn: Tensor, seed: int | None) -> Tensor:
-    """How often one draws and puts back until so many classes have been seen.
+    """Sample the number of draws with replacement until so many classes have been seen.
 
-    The first draw is one; behind it each new class is waited for: a geometric number, of which
-    `drawn` is the probability of what has been seen already.
+    The first draw is one. Each new class then takes a geometric number of draws; `drawn` is the
+    probability of the classes seen so far.
     """
     seen = math.minimum(drawn[:-1], 1.0 - 1e-7)
     uniform = random.uniform(seen.shape, 1e-38, 1.0, seed=seed)
@@ -167,7 +169,7 @@ def _checked(who: str, true_classes: TensorLike, num_true: Any, num_sampled: Any
 
 
 def row_hits(labels: Tensor, sampled: Tensor) -> Tensor:
-    """Whether a drawn class is one of an example's true ones: [batch, num_sampled]."""
+    """Return a bool tensor [batch, num_sampled]: true where a sampled class is a true one."""
     same = math.equal(gather(labels, [0], axis=1), sampled)
     for at in range(1, labels._shape[1]):
         same = math.logical_or(same, math.equal(gather(labels, [at], axis=1), sampled))

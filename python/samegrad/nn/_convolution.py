@@ -26,19 +26,19 @@ def conv1d(
     dilations: Sizes | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The product of each window of the signals with the filters.
+    """Convolve signals with filters (a cross-correlation, as everywhere in deep learning).
 
     Args:
-        input: Signals [n, columns, channels].
-        filters: [columns, channels of a group, results]; see `conv2d`.
-        stride: Step of the window: one number, or three (1, columns, 1).
+        input: Signals: floats of shape [n, width, channels].
+        filters: The filters: [width, channels / groups, filters]; see `conv2d` for groups.
+        stride: The stride: an integer, or three (1, width, 1).
         padding: "VALID", "SAME" or [[0, 0], [left, right], [0, 0]].
-        data_format: "NWC".
-        dilations: From tap to tap of the filters; default 1.
+        data_format: "NWC", channels last.
+        dilations: The dilation rate, an integer or one per dimension; default 1.
         name: Ignored.
 
     Returns:
-        Signals [n, new columns, results].
+        A tensor [n, new width, filters], in the dtype of `input`.
 
     Raises:
         ValueError: Shapes or arguments do not fit.
@@ -59,21 +59,21 @@ def conv2d(
     dilations: Sizes | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The product of each window of the images with the filters.
+    """Convolve images with filters (a cross-correlation, as everywhere in deep learning).
 
     Args:
-        input: Images [n, rows, columns, channels].
-        filters: [rows, columns, channels of a group, results]. With fewer channels than the images
-            have, these are divided into channels / channels of a group groups, and the results
-            too: those of a group see its own channels only.
-        strides: Steps of the window: one number, two, or four (1, rows, columns, 1).
+        input: Images: floats of shape [n, height, width, channels].
+        filters: The filters: [height, width, channels / groups, filters]. Fewer channels than the
+            images have make groups: the channels and the filters are divided into that number of
+            groups, and each group of filters reads its own group of channels.
+        strides: The strides: an integer, two, or four (1, height, width, 1).
         padding: "VALID", "SAME" or [[0, 0], [top, bottom], [left, right], [0, 0]].
-        data_format: "NHWC".
-        dilations: From tap to tap of the filters, as strides are given; default 1.
+        data_format: "NHWC", channels last.
+        dilations: The dilation rate, an integer or one per dimension; default 1.
         name: Ignored.
 
     Returns:
-        Images [n, new rows, new columns, results].
+        A tensor [n, new height, new width, filters], in the dtype of `input`.
 
     Raises:
         ValueError: Shapes or arguments do not fit.
@@ -94,19 +94,20 @@ def conv3d(
     dilations: Sizes | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The product of each window of the volumes with the filters.
+    """Convolve volumes with filters (a cross-correlation, as everywhere in deep learning).
 
     Args:
-        input: Volumes [n, depth, rows, columns, channels].
-        filters: [depth, rows, columns, channels of a group, results]; see `conv2d`.
-        strides: Steps of the window: one number, three, or five (1, depth, rows, columns, 1).
+        input: Volumes: floats of shape [n, depth, height, width, channels].
+        filters: The filters: [depth, height, width, channels / groups, filters]; see `conv2d` for
+            groups.
+        strides: The strides: an integer, three, or five (1, depth, height, width, 1).
         padding: "VALID", "SAME" or [[0, 0], [front, back], [top, bottom], [left, right], [0, 0]].
-        data_format: "NDHWC".
-        dilations: From tap to tap of the filters, as strides are given; default 1.
+        data_format: "NDHWC", channels last.
+        dilations: The dilation rate, an integer or one per dimension; default 1.
         name: Ignored.
 
     Returns:
-        Volumes [n, new depth, new rows, new columns, results].
+        A tensor [n, new depth, new height, new width, filters], in the dtype of `input`.
 
     Raises:
         ValueError: Shapes or arguments do not fit.
@@ -127,19 +128,19 @@ def convolution(
     dilations: Sizes | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """`conv1d`, `conv2d` or `conv3d`, as the input has three, four or five axes.
+    """Convolve signals, images or volumes, as `conv1d`, `conv2d` or `conv3d` does.
 
     Args:
-        input: Signals, images or volumes, channels last.
-        filters: [size of each dimension, channels of a group, results].
-        strides: Steps of the window, one number or one per dimension; default 1.
+        input: Signals, images or volumes: floats with three, four or five axes, channels last.
+        filters: The filters: [*spatial sizes, channels / groups, filters].
+        strides: The strides: an integer, or one per dimension; default 1.
         padding: "VALID", "SAME" or pairs, as `conv2d` takes them.
-        data_format: Channels last.
-        dilations: From tap to tap of the filters; default 1.
+        data_format: Channels last: None, "NWC", "NHWC" or "NDHWC".
+        dilations: The dilation rate, an integer or one per dimension; default 1.
         name: Ignored.
 
     Returns:
-        What the windows give, with as many axes as the input.
+        A tensor with the axes of `input` and its dtype.
 
     Raises:
         ValueError: Shapes or arguments do not fit.
@@ -158,7 +159,17 @@ def convolution(
 def atrous_conv2d(
     value: TensorLike, filters: TensorLike, rate: int, padding: Padding, name: str | None = None
 ) -> Tensor:
-    """`conv2d` with filters whose taps lie `rate` pixels apart.
+    """Convolve images with dilated filters.
+
+    Args:
+        value: Images: floats of shape [n, height, width, channels].
+        filters: The filters: [height, width, channels / groups, filters].
+        rate: The dilation rate, an integer.
+        padding: "VALID", "SAME" or [[0, 0], [top, bottom], [left, right], [0, 0]].
+        name: Ignored.
+
+    Returns:
+        A tensor [n, new height, new width, filters], in the dtype of `value`.
 
     Raises:
         ValueError: Shapes or arguments do not fit.
@@ -180,19 +191,19 @@ def depthwise_conv2d(
     dilations: Sizes | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Each channel of the images with filters of its own.
+    """Convolve each channel of the images with its own filters.
 
     Args:
-        input: Images [n, rows, columns, channels].
-        filter: [rows, columns, channels, results of a channel].
-        strides: Steps of the window: one number, two, or four (1, rows, columns, 1).
+        input: Images: floats of shape [n, height, width, channels].
+        filter: The filters: [height, width, channels, multiplier].
+        strides: The strides: an integer, two, or four (1, height, width, 1).
         padding: "VALID", "SAME" or [[0, 0], [top, bottom], [left, right], [0, 0]].
-        data_format: "NHWC".
-        dilations: From tap to tap of the filters, as strides are given; default 1.
+        data_format: "NHWC", channels last.
+        dilations: The dilation rate, an integer or one per dimension; default 1.
         name: Ignored.
 
     Returns:
-        Images [n, new rows, new columns, channels * results of a channel]: those of the first
+        A tensor [n, new height, new width, channels * multiplier]: the results of the first
         channel, those of the second one, and so on.
 
     Raises:
@@ -216,20 +227,21 @@ def separable_conv2d(
     dilations: Sizes | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """`depthwise_conv2d`, whose results are then mixed pixel by pixel.
+    """Apply `depthwise_conv2d`, then a pointwise convolution.
 
     Args:
-        input: Images [n, rows, columns, channels].
-        depthwise_filter: [rows, columns, channels, results of a channel].
-        pointwise_filter: [1, 1, channels * results of a channel, results].
-        strides: Steps of the window: one number, two, or four (1, rows, columns, 1).
+        input: Images: floats of shape [n, height, width, channels].
+        depthwise_filter: The filters of each channel: [height, width, channels, multiplier].
+        pointwise_filter: The filters of the 1x1 convolution: [1, 1, channels * multiplier,
+            filters].
+        strides: The strides: an integer, two, or four (1, height, width, 1).
         padding: "VALID", "SAME" or [[0, 0], [top, bottom], [left, right], [0, 0]].
-        data_format: "NHWC".
-        dilations: From tap to tap of the depthwise filter; default 1.
+        data_format: "NHWC", channels last.
+        dilations: The dilation rate of the depthwise filter; default 1.
         name: Ignored.
 
     Returns:
-        Images [n, new rows, new columns, results].
+        A tensor [n, new height, new width, filters], in the dtype of `input`.
 
     Raises:
         ValueError: Shapes or arguments do not fit.
@@ -256,10 +268,19 @@ def bias_add(
     data_format: str | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The value plus a vector along its last axis.
+    """Add a vector along the last axis.
+
+    Args:
+        value: A tensor of numbers, of shape [..., channels].
+        bias: The vector, of shape [channels].
+        data_format: Channels last: None, "NHWC" and the like.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `value`.
 
     Raises:
-        ValueError: The bias is no vector as long as the last axis.
+        ValueError: The bias is not a vector of the length of the last axis.
 
     Example:
         >>> bias_add([[1.0, 2.0]], [10.0, 20.0]).numpy()

@@ -18,26 +18,25 @@ def sparse_softmax_cross_entropy_with_logits(
     *,
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    """-log(softmax(logits)[label]) of each row, or that of smoothed labels.
+    """Compute the softmax cross-entropy with integer labels, -log(softmax(logits)[label]).
 
-    With smoothing s the loss is -sum(q * log(softmax(logits))), where q is 1 - s at the label and
-    s / (classes - 1) at each other class (Szegedy et al., 2016, as the official Transformer has
-    it). Keras's losses share s among all classes, the label too. The q are nowhere in memory, in
-    the derivative neither. A single class has loss 0.
+    With label smoothing s the loss is -sum(q * log(softmax(logits))), where q is 1 - s at the label
+    and s / (classes - 1) at each other class (Szegedy et al., 2016, as the official Transformer has
+    it). Keras's losses distribute s over all classes, the label included. The q are never in
+    memory, nor in the backward pass. A single class has loss 0.
 
     Args:
-        labels: Class numbers [...], integers in [0, classes).
-        logits: [..., classes], floats.
+        labels: The classes: integers [...] in [0, classes).
+        logits: Floats of shape [..., classes].
         name: Ignored.
-        label_smoothing: The part s of the label's probability that the other classes get, in
-            [0, 1].
+        label_smoothing: The probability s that the other classes get, in [0, 1].
 
     Returns:
-        The losses [...], in the logits' dtype.
+        The losses: a tensor [...], in the dtype of the logits.
 
     Raises:
         ValueError: The shapes do not fit, or the smoothing is not in [0, 1].
-        InvalidArgumentError: A label is no class number.
+        InvalidArgumentError: A label is not in [0, classes).
 
     Example:
         >>> sparse_softmax_cross_entropy_with_logits([0], [[0.0, 0.0]]).numpy().round(4)
@@ -59,16 +58,16 @@ def sparse_softmax_cross_entropy_with_logits(
 def softmax_cross_entropy_with_logits(
     labels: TensorLike, logits: TensorLike, axis: int = -1, name: str | None = None
 ) -> Tensor:
-    """-sum(labels * log(softmax(logits))) along an axis.
+    """Compute the softmax cross-entropy -Σ labels * log(softmax(logits)) along an axis.
 
     Args:
-        labels: Distributions over the classes, shaped like the logits.
-        logits: [..., classes], floats.
+        labels: Distributions over the classes, in the shape of the logits.
+        logits: Floats of shape [..., classes].
         axis: The axis of the classes.
         name: Ignored.
 
     Returns:
-        The losses: the logits' shape without that axis, and their dtype.
+        The losses: the shape of the logits without the axis of the classes, in their dtype.
 
     Raises:
         ValueError: The shapes do not fit.
@@ -93,20 +92,20 @@ def softmax_cross_entropy_with_logits(
 def sigmoid_cross_entropy_with_logits(
     labels: TensorLike | None = None, logits: TensorLike | None = None, name: str | None = None
 ) -> Tensor:
-    """-z * log(sigmoid(x)) - (1 - z) * log(1 - sigmoid(x)) of labels z and logits x.
+    """Compute -z * log(sigmoid(x)) - (1 - z) * log(1 - sigmoid(x)) of labels z and logits x.
 
-    Computed as max(x, 0) - x * z + log(1 + exp(-|x|)), which neither overflows nor cancels.
+    The formula is max(x, 0) - x * z + log(1 + exp(-|x|)), which neither overflows nor cancels.
 
     Args:
-        labels: Probabilities, shaped like the logits.
-        logits: Floats.
+        labels: Probabilities, in the shape of the logits.
+        logits: Floats of any shape.
         name: Ignored.
 
     Returns:
         The losses, in the logits' shape and dtype.
 
     Raises:
-        ValueError: Labels or logits are left out.
+        ValueError: Labels or logits are left out, or their shapes differ.
 
     Example:
         >>> sigmoid_cross_entropy_with_logits([1.0], [0.0]).numpy().round(4)
@@ -119,6 +118,12 @@ def sigmoid_cross_entropy_with_logits(
         )
     x = convert_to_tensor(logits)
     z = _as_dtype_of(labels, x)
+    pairs = zip(z._shape, x._shape, strict=z._rank == x._rank)
+    if z._rank != x._rank or any(None not in pair and pair[0] != pair[1] for pair in pairs):
+        raise ValueError(
+            "[sigmoid_cross_entropy_with_logits] labels and logits must have the same shape: got "
+            f"labels {z.shape} and logits {x.shape}, which would broadcast; use tf.reshape."
+        )
     return _ops.relu(x) - x * z + _ops.log1p(_ops.exp(-_ops.abs(x)))
 
 

@@ -33,13 +33,16 @@ def ctc_loss(
     logits_time_major: bool = True, unique: Any = None, blank_index: int | None = None,
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """-log of the probability of all paths that are the labels once repeats and blanks are out.
+    """Compute the connectionist temporal classification loss (Graves et al., 2006).
+
+    The loss is -log of the probability of all paths that become the labels once repeats and blanks
+    are removed.
 
     Args:
-        labels: Classes, whole numbers [batch, labels], or such a `SparseTensor`.
-        logits: [steps, batch, classes].
-        label_length: How many labels of each row count, [batch]; None if they are sparse.
-        logit_length: How many steps count, [batch].
+        labels: The classes: integers [batch, labels], or a `SparseTensor` of that shape.
+        logits: Floats of shape [steps, batch, classes].
+        label_length: The number of labels of each example, [batch]; None if they are sparse.
+        logit_length: The number of steps of each example, [batch].
         logits_time_major: False: the logits are [batch, steps, classes].
         unique: Ignored.
         blank_index: The class of the blank, negative from the last; default 0. Sparse labels need
@@ -47,11 +50,11 @@ def ctc_loss(
         name: Ignored.
 
     Returns:
-        One loss per row, infinite and without a gradient where the labels have no path: they and
-        the blanks between equal ones need more steps than there are.
+        The losses: a tensor [batch]. A loss is infinite and without a gradient where the labels
+        have no path: the labels and the blanks between equal ones need more steps than there are.
 
     Raises:
-        TypeError: The labels are no whole numbers, or the logits no floats.
+        TypeError: The labels are not integers, or the logits are not floats.
         ValueError: The shapes do not fit, or there is no such class.
 
     Example:
@@ -79,20 +82,20 @@ def ctc_greedy_decoder(
     inputs: TensorLike, sequence_length: TensorLike, merge_repeated: bool = True,
     blank_index: int | None = None,
 ) -> Decoded:  # fmt: skip
-    """The labels of the best class at each step.
+    """Decode the most probable class at each step.
 
     Args:
-        inputs: Logits [steps, batch, classes].
-        sequence_length: How many steps count, [batch].
-        merge_repeated: Whether repeats become one.
+        inputs: Logits: floats of shape [steps, batch, classes].
+        sequence_length: The number of steps of each example, [batch].
+        merge_repeated: Merge repeated classes into one.
         blank_index: The class of the blank, negative from the last; default the last.
 
     Returns:
         A list of one `SparseTensor` of labels, int64 [batch, longest], and minus the sum of the
-        best logits, [batch, 1].
+        largest logits, [batch, 1].
 
     Raises:
-        TypeError: The logits are no floats, or are known in a step only.
+        TypeError: The logits are not floats, or have no value before the traced function runs.
         ValueError: The shapes do not fit, or there is no such class.
 
     Example:
@@ -112,21 +115,21 @@ def ctc_greedy_decoder(
 def ctc_beam_search_decoder(
     inputs: TensorLike, sequence_length: TensorLike, beam_width: int = 100, top_paths: int = 1
 ) -> Decoded:
-    """The labels of which all paths together are the most probable; the last class is the blank.
+    """Decode the most probable labels over all paths; the last class is the blank.
 
     Args:
-        inputs: Logits [steps, batch, classes].
-        sequence_length: How many steps count, [batch].
-        beam_width: How many beginnings are followed.
-        top_paths: How many results are wanted, at most beam_width.
+        inputs: Logits: floats of shape [steps, batch, classes].
+        sequence_length: The number of steps of each example, [batch].
+        beam_width: The number of prefixes to follow.
+        top_paths: The number of results, at most `beam_width`.
 
     Returns:
-        A list of a `SparseTensor` of labels, int64 [batch, longest], for each of the results, and
-        the logarithms of their probabilities, [batch, top_paths].
+        A list of `top_paths` `SparseTensor`s of labels, int64 [batch, longest], and the logarithms
+        of their probabilities, [batch, top_paths].
 
     Raises:
-        TypeError: The logits are no floats, or are known in a step only.
-        ValueError: The shapes do not fit, or more results are wanted than beginnings are followed.
+        TypeError: The logits are not floats, or have no value before the traced function runs.
+        ValueError: The shapes do not fit, or `top_paths` is not in [1, beam_width].
 
     Example:
         >>> steps = [[[0.0, 0.5]], [[0.0, 0.5]]]  # the best path is all blanks
@@ -264,7 +267,7 @@ def _with_blanks(labels: Tensor, blank: int) -> Tensor:
 
 
 def _skips(states: Tensor) -> Tensor:
-    """Where a path may come from two states before: labels that differ from the one before."""
+    """Mark labels that differ from the label before: a path may skip the blank between them."""
     before = pad(states, [[0, 0], [2, 0]], constant_values=-1)[:, :-2]
     is_label = math.equal(range_(int(states.shape[1])) % 2, 1)
     return math.logical_and(math.not_equal(states, before), is_label)

@@ -14,19 +14,20 @@ _ops = _core.ops
 def space_to_depth(
     input: TensorLike, block_size: int, data_format: str = "NHWC", name: str | None = None
 ) -> Tensor:
-    """Blocks of pixels side by side become the channels of one pixel.
+    """Move blocks of pixels into the channels.
 
     Args:
-        input: Images [n, rows, columns, channels].
-        block_size: Rows and columns of a block, by which those of the images are divisible.
+        input: Images [n, height, width, channels].
+        block_size: The height and width b of a block, which divides those of the images.
         data_format: "NHWC".
         name: Ignored.
 
     Returns:
-        Images [n, rows / b, columns / b, b * b * channels]: the pixels of a block, row by row.
+        Images [n, height / b, width / b, b * b * channels]: the pixels of a block in row-major
+        order.
 
     Raises:
-        ValueError: The images are not made of such blocks.
+        ValueError: The height or width is not divisible by the block size.
 
     Example:
         >>> space_to_depth([[[[1.0], [2.0]], [[3.0], [4.0]]]], 2).numpy().ravel()
@@ -50,19 +51,19 @@ def space_to_depth(
 def depth_to_space(
     input: TensorLike, block_size: int, data_format: str = "NHWC", name: str | None = None
 ) -> Tensor:
-    """The channels of a pixel become a block of pixels: `space_to_depth` back.
+    """Move channels into blocks of pixels, the inverse of `space_to_depth`.
 
     Args:
-        input: Images [n, rows, columns, channels].
-        block_size: Rows and columns b of a block; channels are divisible by b * b.
+        input: Images [n, height, width, channels].
+        block_size: The height and width b of a block; b * b divides the channels.
         data_format: "NHWC".
         name: Ignored.
 
     Returns:
-        Images [n, rows * b, columns * b, channels / (b * b)].
+        Images [n, height * b, width * b, channels / (b * b)].
 
     Raises:
-        ValueError: The channels are not made of such blocks.
+        ValueError: The channels are not divisible by b * b.
 
     Example:
         >>> depth_to_space([[[[1.0, 2.0, 3.0, 4.0]]]], 2).numpy()[0, ..., 0]

@@ -23,6 +23,7 @@ from samegrad._tensor.sizes import sizes_but_counts
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, is_tensor
 
 _ops = _core.ops
+_REMEDY = "leave it out, and the examples of all replicas are counted"
 
 
 def compute_average_loss(
@@ -30,17 +31,18 @@ def compute_average_loss(
     sample_weight: TensorLike | None = None,
     global_batch_size: int | Tensor | None = None,
 ) -> Tensor:
-    """This replica's share of the mean loss over the global batch.
+    """Average per-example losses over the global batch, on each replica.
 
-    sum(loss * weight) / (examples of all replicas): the weights do not count in the denominator;
-    see `compute_weighted_mean_loss` for that. A metric `Mean` that is fed these shares shows the
-    mean loss divided by the number of replicas; feed it the per-example losses instead.
+    The result is sum(loss * weight) / (examples of all replicas), so the sum over the replicas is
+    the mean loss. The weights do not count in the denominator: see `compute_weighted_mean_loss` for
+    that. A metric `Mean` that is fed these per-replica losses shows the mean loss divided by the
+    number of replicas. Feed it the per-example losses instead.
 
     Args:
-        per_example_loss: [n, ...], one or more values per example.
-        sample_weight: Factors, [n] or [n, ...] or a scalar.
-        global_batch_size: How many examples all replicas have. None: as many as they really have,
-            also when the shares are unequal or empty. 0 gives 0.
+        per_example_loss: Floats of shape [n, ...], one or more values per example.
+        sample_weight: Factors: a scalar, [n] or [n, ...].
+        global_batch_size: The number of examples of all replicas. None counts them, also when the
+            per-replica batches are unequal or empty. 0 gives 0.
 
     Returns:
         A scalar in the dtype of the losses.
@@ -62,7 +64,7 @@ def compute_average_loss(
     if losses._rank > 1:
         warn(
             f"[{who}] the loss has {losses._rank} axes and is divided by the number of examples "
-            "only: average the inner axes first, or use compute_weighted_mean_loss."
+            f"only: {_of_axes(losses)}."
         )
     if sample_weight is not None:
         losses = losses * expand_weights(who, sample_weight, losses)
@@ -73,13 +75,25 @@ def compute_average_loss(
     return _sum_all(losses * factor)
 
 
-def compute_weighted_mean_loss(losses: TensorLike, weights: TensorLike) -> Tensor:
-    """This replica's share of sum(weight * loss) / sum(weight) over all replicas.
+def _of_axes(losses: Tensor) -> str:
+    """Say why a loss per example has several axes, and what to do."""
+    if losses._rank == 2 and losses._dim(0) == losses._dim(1) != 1:
+        return (
+            f"got shape {losses.shape}, as of labels of shape (n,) that broadcast against "
+            "predictions of shape (n, 1); give both one shape, e.g. by tf.squeeze(predictions, "
+            "axis=-1)"
+        )
+    return "average the inner axes first, or use compute_weighted_mean_loss"
 
-    The weights say what counts: examples, tokens, unmasked pixels. Shares may be unequal or empty.
+
+def compute_weighted_mean_loss(losses: TensorLike, weights: TensorLike) -> Tensor:
+    """Compute this replica's part of sum(weight * loss) / sum(weight) over all replicas.
+
+    The weights define what counts: examples, tokens, unmasked pixels. The per-replica batches may
+    be unequal or empty. The sum over the replicas is the weighted mean.
 
     Args:
-        losses: [n, ...], one or more values per example.
+        losses: Floats of shape [n, ...], one or more values per example.
         weights: Factors, [n] or [n, ...].
 
     Returns:
@@ -104,16 +118,16 @@ def compute_weighted_mean_loss(losses: TensorLike, weights: TensorLike) -> Tenso
 
 
 def scale_regularization_loss(regularization_loss: TensorLike) -> Tensor:
-    """This replica's share of the sum of the losses: an N-th.
+    """Divide the sum of regularization losses by the number of replicas.
 
-    Every replica computes the same regularization loss of the weights. The sum of the shares over
-    the replicas is that loss, and the sum of their gradients its gradient, added once to that of
-    the data: both have the bits of one device.
+    Every replica computes the same regularization loss of the weights. Summed over the replicas,
+    the results are that loss, and their gradients its gradient, added once to that of the data.
+    Both are bitwise identical to single-device training.
 
     Args:
-        regularization_loss: Scalar, or tensor or list of several losses. Those of a replica's own
-            examples are divided by the number of replicas; what is a share already, as a loss of
-            Keras between weights, stays what it is.
+        regularization_loss: A scalar, or a tensor or list of several losses. Losses of a replica's
+            own examples are divided by the number of replicas. A per-replica loss, such as Keras's
+            losses between weights, is not divided again.
 
     Returns:
         A scalar; 0 for an empty list.
@@ -177,7 +191,7 @@ def inverse_count(losses: Tensor, of_all_replicas: bool) -> Tensor:
 
 
 def elements_of(x: Tensor, axes: tuple[int, ...], of_all_replicas: bool) -> Tensor:
-    """How many elements there are along axes, int64.
+    """Return the number of elements along axes, int64.
 
     Example:
         >>> int(elements_of(convert_to_tensor([1.0, 2.0]), (0,), of_all_replicas=True))
@@ -246,29 +260,37 @@ def _inverse_batch_size(who: str, size: int | Tensor, losses: Tensor) -> Tensor 
     if is_tensor(size):
         return _inverse_tensor(who, convert_to_tensor(size), losses)
     if isinstance(size, list | tuple) or getattr(size, "ndim", 0) > 0:
-        raise ValueError(f"[{who}] global_batch_size must be one number: got {shown(size)}.")
+        raise ValueError(
+            f"[{who}] global_batch_size must be one number: got {shown(size)}; {_REMEDY}."
+        )
     try:
         number = size.__index__()
     except AttributeError:
         raise TypeError(
-            f"[{who}] global_batch_size must be an integer: got {shown(size)}."
+            f"[{who}] global_batch_size must be an integer: got {shown(size)}; {_REMEDY}."
         ) from None
     counts_of(size)  # it has arrived
     if number < 0:
-        raise ValueError(f"[{who}] global_batch_size must not be negative: got {number}.")
+        raise ValueError(
+            f"[{who}] global_batch_size must not be negative: got {number}; {_REMEDY}."
+        )
     own, of_all = losses._traced_examples or (0, 0)
     if 0 < own == number < of_all:  # the batch of one replica
-        report([("mean_then_sum", _core.user_line())])
+        given = f"got global_batch_size={number}, the examples of one of {of_all // own} replicas"
+        report([("mean_then_sum", _core.user_line())], f"{given}, which have {of_all} together")
     return counted(1.0 / number, examples=-1) if number else 0.0
 
 
 def _inverse_tensor(who: str, size: Tensor, losses: Tensor) -> Tensor | float:
     if size._rank:
         raise ValueError(
-            f"[{who}] global_batch_size must be one number: got shape {tuple(size._shape)}."
+            f"[{who}] global_batch_size must be one number: got shape {tuple(size._shape)}; "
+            f"{_REMEDY}."
         )
     if not as_dtype(size._dtype).is_integer:
-        raise TypeError(f"[{who}] global_batch_size must be an integer: got {size._dtype}.")
+        raise TypeError(
+            f"[{who}] global_batch_size must be an integer: got {size._dtype}; {_REMEDY}."
+        )
     if not size._symbolic:
         return _inverse_batch_size(who, int(size), losses)
     zero = convert_to_tensor(0.0, losses._dtype)

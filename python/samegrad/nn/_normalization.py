@@ -24,19 +24,19 @@ _ops = _core.ops
 def moments(
     x: TensorLike, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The mean and the variance (mean squared distance from the mean) over axes.
+    """Compute the mean and the variance (mean squared distance from the mean) over axes.
 
-    Inside `strategy.run`, those along the examples are of this replica's.
+    Inside `strategy.run`, moments along the batch axis are those of this replica's examples.
 
     Args:
-        x: Floats.
-        axes: Their numbers; negative from the last.
-        shift: Ignored: the variance is computed from the distances.
-        keepdims: Whether the axes stay, with size 1.
+        x: A tensor of floats.
+        axes: The axes, negative from the last.
+        shift: Ignored: the variance is computed from the distances to the mean.
+        keepdims: Keep the reduced axes, with size 1.
         name: Ignored.
 
     Returns:
-        Mean and variance, in x's dtype.
+        The mean and the variance, in the dtype of `x`.
 
     Raises:
         TypeError: x does not hold floats.
@@ -56,19 +56,19 @@ def weighted_moments(
     x: TensorLike, axes: Any, frequency_weights: TensorLike, keepdims: bool = False,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """The weighted mean and variance over axes: how often each value counts, its weight says.
+    """Compute the weighted mean and variance over axes.
 
-    Inside `strategy.run`, those along the examples are of this replica's.
+    Inside `strategy.run`, moments along the batch axis are those of this replica's examples.
 
     Args:
-        x: Floats.
-        axes: Their numbers; negative from the last.
-        frequency_weights: Not negative; broadcast with x.
-        keepdims: Whether the axes stay, with size 1.
+        x: A tensor of floats.
+        axes: The axes, negative from the last.
+        frequency_weights: The weight of each element: 0 or more, broadcast with `x`.
+        keepdims: Keep the reduced axes, with size 1.
         name: Ignored.
 
     Returns:
-        Mean and variance, in x's dtype; 0 where the weights add up to 0.
+        The mean and the variance, in the dtype of `x`; 0 where the weights sum to 0.
 
     Raises:
         TypeError: x does not hold floats.
@@ -106,19 +106,19 @@ def batch_normalization(
     variance_epsilon: TensorLike,
     name: str | None = None,
 ) -> Tensor:
-    """Normalized x: scale * (x - mean) / sqrt(variance + variance_epsilon) + offset, broadcasting.
+    """Compute scale * (x - mean) / sqrt(variance + variance_epsilon) + offset.
 
     Args:
-        x: Floats.
-        mean: Subtracted; with the size of the channels, or of what `moments` gives.
-        variance: Of the same shape.
-        offset: Added; None: nothing.
-        scale: A factor; None: 1.
+        x: A tensor of floats of shape [..., channels].
+        mean: The mean, broadcast with `x`: [channels], or the shape that `moments` returns.
+        variance: The variance, in the shape of the mean.
+        offset: The offset to add, broadcast with `x`; None: 0.
+        scale: The factor, broadcast with `x`; None: 1.
         variance_epsilon: A small positive number, against division by 0.
         name: Ignored.
 
     Returns:
-        Floats of x's shape and dtype.
+        A tensor of the shape and dtype of `x`.
 
     Raises:
         TypeError: x does not hold floats.
@@ -146,22 +146,24 @@ def local_response_normalization(
     beta: float = 0.5,
     name: str | None = None,
 ) -> Tensor:
-    """Each element by (bias + alpha * the sum of squares of the channels near it) ** beta.
+    """Divide by (bias + alpha * Σ squares of the nearby channels) ** beta.
+
+    The formula is that of Krizhevsky et al. (2012), section 3.3.
 
     Args:
-        input: Images [n, rows, columns, channels].
-        depth_radius: How many channels on each side are near.
-        bias: Positive, against division by 0.
-        alpha: A factor.
-        beta: An exponent.
+        input: Images: floats of shape [n, height, width, channels].
+        depth_radius: The number of channels on each side in the sum.
+        bias: A positive offset, against division by 0.
+        alpha: The factor of the sum.
+        beta: The exponent.
         name: Ignored.
 
     Returns:
-        Floats of the same shape and dtype (Krizhevsky et al. 2012, section 3.3).
+        A tensor of the shape and dtype of `input`.
 
     Raises:
         TypeError: The images do not hold floats.
-        ValueError: They have other axes, or the radius is negative.
+        ValueError: The images do not have four axes, or the radius is negative.
 
     Example:
         >>> local_response_normalization([[[[3.0, 4.0]]]], 1, 0.0).numpy().round(1).ravel()
@@ -187,20 +189,20 @@ def local_response_normalization(
 def embedding_lookup(
     params: Any, ids: TensorLike, max_norm: TensorLike | None = None, name: str | None = None
 ) -> Tensor:
-    """The rows of a table that ids name.
+    """Look up the embeddings of ids in a table.
 
     Args:
-        params: The table [rows, ...], or a list of one.
-        ids: Whole numbers of any shape, in [0, rows).
-        max_norm: Rows of a larger euclidean norm are scaled down to it; default none are.
+        params: The table [size, ...], or a list of one table.
+        ids: Integers of any shape, in [0, size).
+        max_norm: Scale embeddings of a larger Euclidean norm down to it; None: keep them.
         name: Ignored.
 
     Returns:
-        Shape ids.shape + params.shape[1:].
+        A tensor of shape ids.shape + params.shape[1:].
 
     Raises:
         ValueError: There are several tables.
-        InvalidArgumentError: An id is no row.
+        InvalidArgumentError: An id is not in [0, size).
 
     Example:
         >>> embedding_lookup([[[1.0], [2.0]]], [1, 0, 1]).numpy().ravel()

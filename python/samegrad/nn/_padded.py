@@ -26,7 +26,7 @@ _PAD = 0
 def padded_cross_entropy_loss(
     logits: TensorLike, labels: TensorLike, smoothing: float, vocab_size: int
 ) -> tuple[Tensor, Tensor]:
-    """Cross-entropy of each token with smoothed labels, and which tokens count.
+    """Compute the cross-entropy of each token with smoothed labels, and the weights of the tokens.
 
     With confidence c = 1 - smoothing and low = smoothing / (V - 1), the target of a token is c at
     its label and low elsewhere (Szegedy et al., 2016). From the cross-entropy its least value is
@@ -40,15 +40,15 @@ def padded_cross_entropy_loss(
     a real token anywhere both, and their gradients, are 0.
 
     Args:
-        logits: [n, T, V], floats.
-        labels: Token ids [n, S], integers in [0, V). The shorter of T and S is filled up: logits
-            with zeros, labels with padding.
-        smoothing: In [0, 1).
-        vocab_size: V.
+        logits: Floats of shape [n, T, V].
+        labels: Token ids: integers [n, S] in [0, V). The shorter of T and S is padded: logits with
+            zeros, labels with token 0.
+        smoothing: The probability that the other tokens get, in [0, 1).
+        vocab_size: The size V of the vocabulary.
 
     Returns:
-        (losses x weights, weights), both [n, max(T, S)] in the logits' dtype, but float32 where
-        that has 16 bits.
+        A pair (losses * weights, weights), both [n, max(T, S)], in the dtype of the logits (float32
+        for 16-bit logits).
 
     Raises:
         ValueError: The shapes do not fit, or the smoothing is out of range.
@@ -78,18 +78,18 @@ def padded_cross_entropy_loss(
 
 
 def padded_accuracy(logits: TensorLike, labels: TensorLike) -> tuple[Tensor, Tensor]:
-    """Whether the largest logit of each token is that of its label, and which tokens count.
+    """Compare the largest logit of each token with its label, and return the weights of the tokens.
 
-    `keras.metrics.Mean` fed with both, `mean.update_state(hits, weights)`, reads the share of the
-    real tokens of all replicas.
+    `keras.metrics.Mean` fed with both, `mean.update_state(hits, weights)`, computes the accuracy
+    over the real tokens of all replicas.
 
     Args:
-        logits: [n, T, V], floats.
-        labels: Token ids [n, S]; the shorter of T and S is filled up with zeros.
+        logits: Floats of shape [n, T, V].
+        labels: Token ids: integers [n, S]. The shorter of T and S is padded with zeros.
 
     Returns:
-        (hits, weights), both [n, max(T, S)] of 0 and 1 in the logits' dtype, but float32 where
-        that has 16 bits; weights are 0 at padding, which is token 0.
+        A pair (hits, weights), both [n, max(T, S)] of 0 and 1, in the dtype of the logits (float32
+        for 16-bit logits). The weights are 0 at padding, which is token 0.
 
     Raises:
         ValueError: The shapes do not fit.
@@ -105,20 +105,20 @@ def padded_accuracy(logits: TensorLike, labels: TensorLike) -> tuple[Tensor, Ten
 
 
 def mean_over_tokens(losses: TensorLike, weights: TensorLike) -> Tensor:
-    """sum(weight * loss) / sum(weight) of each sentence; 0 for one without a real token.
+    """Average the losses of each sentence, sum(weight * loss) / sum(weight).
 
-    `compute_average_loss` of it is the mean over the sentences of all replicas, long and short
-    ones alike, those without a token among them as 0.
+    `compute_average_loss` of the result is the mean over the sentences of all replicas. Long and
+    short sentences count alike, and those without a token count as 0.
 
     Args:
-        losses: [n, T, ...], of every token.
-        weights: [n, T] or [n, T, ...], 0 at padding.
+        losses: The loss of every token: floats [n, T, ...].
+        weights: The weight of every token: [n, T] or [n, T, ...], 0 at padding.
 
     Returns:
-        [n] in the dtype of the losses.
+        A tensor [n] in the dtype of the losses; 0 for a sentence without a real token.
 
     Raises:
-        ValueError: The losses are not of tokens of sentences, or the weights do not fit.
+        ValueError: The losses have fewer than two axes, or the weights do not fit.
 
     Example:
         >>> mean_over_tokens([[1.0, 3.0], [5.0, 9.0], [7.0, 7.0]], [[1, 1], [1, 0], [0, 0]]).numpy()

@@ -31,18 +31,18 @@ def max_pool1d(
     data_format: str = "NWC",
     name: str | None = None,
 ) -> Tensor:
-    """The largest element of each window, channel by channel; padding never wins.
+    """Compute the maximum of each window, channel by channel; padding never wins.
 
     Args:
-        input: Signals [n, columns, channels].
-        ksize: Size of the window: one number, or three (1, columns, 1).
-        strides: Steps of the window.
+        input: Signals: floats of shape [n, width, channels].
+        ksize: The size of the window: an integer, or three (1, width, 1).
+        strides: The stride: an integer, or three (1, width, 1).
         padding: "VALID", "SAME" or [[0, 0], [left, right], [0, 0]].
-        data_format: "NWC".
+        data_format: "NWC", channels last.
         name: Ignored.
 
     Returns:
-        Signals [n, new columns, channels].
+        A tensor [n, new width, channels], in the dtype of `input`.
 
     Raises:
         ValueError: Shapes or arguments do not fit.
@@ -62,18 +62,18 @@ def max_pool2d(
     data_format: str = "NHWC",
     name: str | None = None,
 ) -> Tensor:
-    """The largest element of each window, channel by channel; padding never wins.
+    """Compute the maximum of each window, channel by channel; padding never wins.
 
     Args:
-        input: Images [n, rows, columns, channels].
-        ksize: Size of the window: one number, two, or four (1, rows, columns, 1).
-        strides: Steps of the window.
+        input: Images: floats of shape [n, height, width, channels].
+        ksize: The size of the window: an integer, two, or four (1, height, width, 1).
+        strides: The strides: an integer, two, or four (1, height, width, 1).
         padding: "VALID", "SAME" or [[0, 0], [top, bottom], [left, right], [0, 0]].
-        data_format: "NHWC".
+        data_format: "NHWC", channels last.
         name: Ignored.
 
     Returns:
-        Images [n, new rows, new columns, channels].
+        A tensor [n, new height, new width, channels], in the dtype of `input`.
 
     Raises:
         ValueError: Shapes or arguments do not fit.
@@ -93,18 +93,18 @@ def max_pool3d(
     data_format: str = "NDHWC",
     name: str | None = None,
 ) -> Tensor:
-    """The largest element of each window, channel by channel; padding never wins.
+    """Compute the maximum of each window, channel by channel; padding never wins.
 
     Args:
-        input: Volumes [n, depth, rows, columns, channels].
-        ksize: Size of the window: one number, three, or five (1, depth, rows, columns, 1).
-        strides: Steps of the window.
+        input: Volumes: floats of shape [n, depth, height, width, channels].
+        ksize: The size of the window: an integer, three, or five (1, depth, height, width, 1).
+        strides: The strides: an integer, three, or five (1, depth, height, width, 1).
         padding: "VALID", "SAME" or pairs, as `conv3d` takes them.
-        data_format: "NDHWC".
+        data_format: "NDHWC", channels last.
         name: Ignored.
 
     Returns:
-        Volumes [n, new depth, new rows, new columns, channels].
+        A tensor [n, new depth, new height, new width, channels], in the dtype of `input`.
 
     Raises:
         ValueError: Shapes or arguments do not fit.
@@ -124,18 +124,18 @@ def avg_pool1d(
     data_format: str = "NWC",
     name: str | None = None,
 ) -> Tensor:
-    """The mean of each window, channel by channel; padding does not count.
+    """Compute the mean of each window, channel by channel; padding does not count.
 
     Args:
-        input: Signals [n, columns, channels].
-        ksize: Size of the window: one number, or three (1, columns, 1).
-        strides: Steps of the window.
+        input: Signals: floats of shape [n, width, channels].
+        ksize: The size of the window: an integer, or three (1, width, 1).
+        strides: The stride: an integer, or three (1, width, 1).
         padding: "VALID", "SAME" or [[0, 0], [left, right], [0, 0]].
-        data_format: "NWC".
+        data_format: "NWC", channels last.
         name: Ignored.
 
     Returns:
-        Signals [n, new columns, channels].
+        A tensor [n, new width, channels], in the dtype of `input`.
 
     Raises:
         ValueError: Shapes or arguments do not fit.
@@ -155,18 +155,18 @@ def avg_pool2d(
     data_format: str = "NHWC",
     name: str | None = None,
 ) -> Tensor:
-    """The mean of each window, channel by channel; padding does not count.
+    """Compute the mean of each window, channel by channel; padding does not count.
 
     Args:
-        input: Images [n, rows, columns, channels].
-        ksize: Size of the window: one number, two, or four (1, rows, columns, 1).
-        strides: Steps of the window.
+        input: Images: floats of shape [n, height, width, channels].
+        ksize: The size of the window: an integer, two, or four (1, height, width, 1).
+        strides: The strides: an integer, two, or four (1, height, width, 1).
         padding: "VALID", "SAME" or [[0, 0], [top, bottom], [left, right], [0, 0]].
-        data_format: "NHWC".
+        data_format: "NHWC", channels last.
         name: Ignored.
 
     Returns:
-        Images [n, new rows, new columns, channels].
+        A tensor [n, new height, new width, channels], in the dtype of `input`.
 
     Raises:
         ValueError: Shapes or arguments do not fit.
@@ -186,18 +186,18 @@ def avg_pool3d(
     data_format: str = "NDHWC",
     name: str | None = None,
 ) -> Tensor:
-    """The mean of each window, channel by channel; padding does not count.
+    """Compute the mean of each window, channel by channel; padding does not count.
 
     Args:
-        input: Volumes [n, depth, rows, columns, channels].
-        ksize: Size of the window: one number, three, or five (1, depth, rows, columns, 1).
-        strides: Steps of the window.
+        input: Volumes: floats of shape [n, depth, height, width, channels].
+        ksize: The size of the window: an integer, three, or five (1, depth, height, width, 1).
+        strides: The strides: an integer, three, or five (1, depth, height, width, 1).
         padding: "VALID", "SAME" or pairs, as `conv3d` takes them.
-        data_format: "NDHWC".
+        data_format: "NDHWC", channels last.
         name: Ignored.
 
     Returns:
-        Volumes [n, new depth, new rows, new columns, channels].
+        A tensor [n, new depth, new height, new width, channels], in the dtype of `input`.
 
     Raises:
         ValueError: Shapes or arguments do not fit.
@@ -217,7 +217,18 @@ def max_pool(
     data_format: str | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """`max_pool1d`, `max_pool2d` or `max_pool3d`, as the input has three, four or five axes.
+    """Pool signals, images or volumes, as `max_pool1d`, `max_pool2d` or `max_pool3d` does.
+
+    Args:
+        input: Signals, images or volumes: floats with three, four or five axes, channels last.
+        ksize: The size of the window: an integer, or one per dimension.
+        strides: The strides: an integer, or one per dimension.
+        padding: "VALID", "SAME" or pairs, as the function of that dimension takes them.
+        data_format: Channels last: None, "NWC", "NHWC" or "NDHWC".
+        name: Ignored.
+
+    Returns:
+        A tensor with the axes of `input` and its dtype.
 
     Raises:
         ValueError: Shapes or arguments do not fit.
@@ -239,7 +250,18 @@ def avg_pool(
     data_format: str | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """`avg_pool1d`, `avg_pool2d` or `avg_pool3d`, as the input has three, four or five axes.
+    """Pool signals, images or volumes, as `avg_pool1d`, `avg_pool2d` or `avg_pool3d` does.
+
+    Args:
+        input: Signals, images or volumes: floats with three, four or five axes, channels last.
+        ksize: The size of the window: an integer, or one per dimension.
+        strides: The strides: an integer, or one per dimension.
+        padding: "VALID", "SAME" or pairs, as the function of that dimension takes them.
+        data_format: Channels last: None, "NWC", "NHWC" or "NDHWC".
+        name: Ignored.
+
+    Returns:
+        A tensor with the axes of `input` and its dtype.
 
     Raises:
         ValueError: Shapes or arguments do not fit.
@@ -263,23 +285,23 @@ def pool(
     dilations: Sizes | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The largest element or the mean of each window, channel by channel.
+    """Compute the maximum or the mean of each window, channel by channel.
 
     Args:
-        input: Signals, images or volumes, channels last.
-        window_shape: Size of the window, one number or one per dimension.
+        input: Signals, images or volumes: floats with three, four or five axes, channels last.
+        window_shape: The size of the window: an integer, or one per dimension.
         pooling_type: "MAX" (padding never wins) or "AVG" (padding does not count).
-        strides: Steps of the window; default 1.
+        strides: The strides: an integer, or one per dimension; default 1.
         padding: "VALID", "SAME" or pairs, as `conv2d` takes them.
-        data_format: Channels last.
-        dilations: From element to element of the window; default 1.
+        data_format: Channels last: None, "NWC", "NHWC" or "NDHWC".
+        dilations: The dilation rate, an integer or one per dimension; default 1.
         name: Ignored.
 
     Returns:
-        What the windows give, with as many axes as the input.
+        A tensor with the axes of `input` and its dtype.
 
     Raises:
-        ValueError: Shapes or arguments do not fit, or a window has nothing but padding.
+        ValueError: Shapes or arguments do not fit, or a window has only padding.
 
     Example:
         >>> pool([[[1.0], [2.0], [4.0]]], 2, "MAX", dilations=2).numpy().ravel()

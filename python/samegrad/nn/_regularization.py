@@ -19,21 +19,21 @@ def dropout(
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Sets elements to 0 by chance and scales the others by 1 / (1 - rate).
+    """Set random elements to 0 and scale the others by 1 / (1 - rate).
 
-    The draw belongs to the example, not to the replica: with any number of replicas the same
-    elements are dropped.
+    The samples depend on the example, not on the replica: any number of replicas drops the same
+    elements. The method is that of Srivastava et al. (2014), with the scaling at training time.
 
     Args:
-        x: Tensor of floats.
-        rate: Probability that an element is dropped, in [0, 1).
-        noise_shape: Sizes of the draw: 1 where one decision holds along a whole axis, None (or
-            the size itself) elsewhere.
-        seed: The draw's own seed, beside the global one.
+        x: A tensor of floats.
+        rate: The probability that an element is dropped, in [0, 1).
+        noise_shape: The shape of the random decisions: 1 where one decision holds along a whole
+            axis, None (or the size itself) elsewhere.
+        seed: The seed of this op, combined with the global one.
         name: Ignored.
 
     Returns:
-        A tensor of the same shape (Srivastava et al., 2014, with the scaling at training time).
+        A tensor of the shape and dtype of `x`.
 
     Raises:
         ValueError: The rate is not in [0, 1), or the noise shape does not fit.
@@ -78,7 +78,14 @@ def _draw_shape(x: Tensor, noise_shape: Sequence[int | None]) -> Tensor:
 
 
 def l2_loss(t: TensorLike, name: str | None = None) -> Tensor:
-    """sum(t * t) / 2.
+    """Compute sum(t * t) / 2.
+
+    Args:
+        t: A tensor of floats of any shape.
+        name: Ignored.
+
+    Returns:
+        A scalar in the dtype of `t`.
 
     Example:
         >>> float(l2_loss([1.0, 3.0]))

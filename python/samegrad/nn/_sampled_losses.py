@@ -22,27 +22,27 @@ def sampled_softmax_loss(
     remove_accidental_hits: bool = True, seed: int | None = None,
     name: str = "sampled_softmax_loss",
 ) -> Tensor:  # fmt: skip
-    """The cross-entropy of a softmax over the true classes and some drawn ones (Jean et al., 2015).
+    """Compute the softmax cross-entropy over the true and some sampled classes (Jean et al., 2015).
 
     Args:
-        weights: [num_classes, width], or a list of one such.
-        biases: [num_classes].
-        labels: The true classes, int64 [batch, num_true].
-        inputs: [batch, width].
-        num_sampled: How many classes are drawn, for all examples together.
-        num_classes: How many there are.
-        num_true: How many each example has.
-        sampled_values: What a sampler gave; by default that of `log_uniform_candidate_sampler`,
-            different ones.
-        remove_accidental_hits: Whether drawn classes that are true ones are left out.
-        seed: Of the draw.
+        weights: The class weights [num_classes, width], or a list of one such tensor.
+        biases: The class biases [num_classes].
+        labels: The true classes: int64 [batch, num_true].
+        inputs: The activations: floats [batch, width].
+        num_sampled: The number of classes to sample, for the whole batch.
+        num_classes: The number of classes.
+        num_true: The number of true classes of each example.
+        sampled_values: The result of a sampler; by default that of `log_uniform_candidate_sampler`
+            without replacement.
+        remove_accidental_hits: Leave out sampled classes that are true ones.
+        seed: The seed of the sampler.
         name: Ignored.
 
     Returns:
-        One loss per example.
+        The losses: a tensor [batch].
 
     Raises:
-        TypeError: The labels are no whole numbers.
+        TypeError: The labels are not integers.
         ValueError: The shapes do not fit.
 
     Example:
@@ -61,26 +61,26 @@ def nce_loss(
     num_classes: int, num_true: int = 1, sampled_values: Any = None,
     remove_accidental_hits: bool = False, name: str = "nce_loss",
 ) -> Tensor:  # fmt: skip
-    """The loss of noise-contrastive estimation (Gutmann and Hyvarinen, 2010).
+    """Compute the noise-contrastive estimation loss (Gutmann and Hyvarinen, 2010).
 
     Args:
-        weights: [num_classes, width], or a list of one such.
-        biases: [num_classes].
-        labels: The true classes, int64 [batch, num_true].
-        inputs: [batch, width].
-        num_sampled: How many classes are drawn, for all examples together.
-        num_classes: How many there are.
-        num_true: How many each example has.
-        sampled_values: What a sampler gave; by default that of `log_uniform_candidate_sampler`,
-            different ones.
-        remove_accidental_hits: Whether drawn classes that are true ones are left out.
+        weights: The class weights [num_classes, width], or a list of one such tensor.
+        biases: The class biases [num_classes].
+        labels: The true classes: int64 [batch, num_true].
+        inputs: The activations: floats [batch, width].
+        num_sampled: The number of classes to sample, for the whole batch.
+        num_classes: The number of classes.
+        num_true: The number of true classes of each example.
+        sampled_values: The result of a sampler; by default that of `log_uniform_candidate_sampler`
+            without replacement.
+        remove_accidental_hits: Leave out sampled classes that are true ones.
         name: Ignored.
 
     Returns:
-        One loss per example.
+        The losses: a tensor [batch].
 
     Raises:
-        TypeError: The labels are no whole numbers.
+        TypeError: The labels are not integers.
         ValueError: The shapes do not fit.
 
     Example:

@@ -33,24 +33,25 @@ def conv1d_transpose(
     dilations: Sizes | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The transpose of `conv1d`.
+    """Compute the transpose of `conv1d`, also called deconvolution.
 
-    Each element of the input is spread over a window of the signals that are made, by the filters;
-    where windows lie over each other, they add up.
+    Each element of the input is multiplied by the filters and added to a window of the result.
+    Overlapping windows are summed.
 
     Args:
-        input: Signals [n, columns, channels].
-        filters: [columns, results of a group, channels]; see `conv2d_transpose`.
-        output_shape: [n, new columns, results]; a convolution of this shape must have that of the
-            input.
-        strides: Step of the window: one number, or three (1, columns, 1).
+        input: Signals: floats of shape [n, width, channels].
+        filters: The filters: [width, filters / groups, channels]; see `conv2d_transpose` for
+            groups.
+        output_shape: The shape of the result: [n, new width, filters]. A convolution of this shape
+            must have the shape of `input`.
+        strides: The stride: an integer, or three (1, width, 1).
         padding: Of that convolution: "VALID", "SAME" or [[0, 0], [left, right], [0, 0]].
-        data_format: "NWC".
-        dilations: From tap to tap of the filters; default 1.
+        data_format: "NWC", channels last.
+        dilations: The dilation rate, an integer or one per dimension; default 1.
         name: Ignored.
 
     Returns:
-        Signals [n, new columns, results].
+        A tensor of the shape `output_shape`, in the dtype of `input`.
 
     Raises:
         ValueError: Shapes or arguments do not fit.
@@ -76,28 +77,28 @@ def conv2d_transpose(
     dilations: Sizes | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The transpose of `conv2d`.
+    """Compute the transpose of `conv2d`, also called deconvolution.
 
-    Each element of the input is spread over a window of the images that are made, by the filters;
-    where windows lie over each other, they add up.
+    Each element of the input is multiplied by the filters and added to a window of the result.
+    Overlapping windows are summed.
 
     Args:
-        input: Images [n, rows, columns, channels].
-        filters: [rows, columns, results of a group, channels]. With fewer results than
-            `output_shape` has, these are divided into results / results of a group groups, and the
-            channels too: those of a group go into its own results only (ConvTranspose2d of
-            PyTorch with `groups`).
-        output_shape: [n, new rows, new columns, results]; a convolution of this shape must have
-            that of the input.
-        strides: Steps of the window: one number, two, or four (1, rows, columns, 1).
+        input: Images: floats of shape [n, height, width, channels].
+        filters: The filters: [height, width, filters / groups, channels]. Fewer filters than
+            `output_shape` has make groups: the channels and the filters are divided into that
+            number of groups, and each group of channels adds to its own group of filters
+            (ConvTranspose2d of PyTorch with `groups`).
+        output_shape: The shape of the result: [n, new height, new width, filters]. A convolution of
+            this shape must have the shape of `input`.
+        strides: The strides: an integer, two, or four (1, height, width, 1).
         padding: Of that convolution: "VALID", "SAME" or [[0, 0], [top, bottom], [left, right],
             [0, 0]].
-        data_format: "NHWC".
-        dilations: From tap to tap of the filters, as strides are given; default 1.
+        data_format: "NHWC", channels last.
+        dilations: The dilation rate, an integer or one per dimension; default 1.
         name: Ignored.
 
     Returns:
-        Images [n, new rows, new columns, results].
+        A tensor of the shape `output_shape`, in the dtype of `input`.
 
     Raises:
         ValueError: Shapes or arguments do not fit.
@@ -123,24 +124,25 @@ def conv3d_transpose(
     dilations: Sizes | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The transpose of `conv3d`.
+    """Compute the transpose of `conv3d`, also called deconvolution.
 
-    Each element of the input is spread over a window of the volumes that are made, by the filters;
-    where windows lie over each other, they add up.
+    Each element of the input is multiplied by the filters and added to a window of the result.
+    Overlapping windows are summed.
 
     Args:
-        input: Volumes [n, depth, rows, columns, channels].
-        filters: [depth, rows, columns, results of a group, channels]; see `conv2d_transpose`.
-        output_shape: [n, new depth, new rows, new columns, results]; a convolution of this shape
-            must have that of the input.
-        strides: Steps of the window: one number, three, or five (1, depth, rows, columns, 1).
+        input: Volumes: floats of shape [n, depth, height, width, channels].
+        filters: The filters: [depth, height, width, filters / groups, channels]; see
+            `conv2d_transpose` for groups.
+        output_shape: The shape of the result: [n, new depth, new height, new width, filters]. A
+            convolution of this shape must have the shape of `input`.
+        strides: The strides: an integer, three, or five (1, depth, height, width, 1).
         padding: Of that convolution: "VALID", "SAME" or pairs, as `conv3d` takes them.
-        data_format: "NDHWC".
-        dilations: From tap to tap of the filters, as strides are given; default 1.
+        data_format: "NDHWC", channels last.
+        dilations: The dilation rate, an integer or one per dimension; default 1.
         name: Ignored.
 
     Returns:
-        Volumes [n, new depth, new rows, new columns, results].
+        A tensor of the shape `output_shape`, in the dtype of `input`.
 
     Raises:
         ValueError: Shapes or arguments do not fit.
@@ -166,7 +168,20 @@ def conv_transpose(
     dilations: Sizes | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """`conv1d_transpose`, `conv2d_transpose` or `conv3d_transpose`, by the axes of the input.
+    """Compute the transpose of `convolution`, as `conv1d_transpose` and its relatives do.
+
+    Args:
+        input: Signals, images or volumes: floats with three, four or five axes, channels last.
+        filters: The filters: [*spatial sizes, filters / groups, channels].
+        output_shape: The shape of the result: [n, *new spatial sizes, filters].
+        strides: The strides: an integer, or one per dimension.
+        padding: The padding of the convolution: "VALID", "SAME" or pairs.
+        data_format: Channels last: None, "NWC", "NHWC" or "NDHWC".
+        dilations: The dilation rate, an integer or one per dimension; default 1.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape `output_shape`, in the dtype of `input`.
 
     Raises:
         ValueError: Shapes or arguments do not fit.
@@ -194,22 +209,21 @@ def depthwise_conv2d_backprop_input(
     dilations: Sizes = (1, 1, 1, 1),
     name: str | None = None,
 ) -> Tensor:
-    """The transpose of `depthwise_conv2d`: its gradient with respect to the images.
+    """Compute the gradient of `depthwise_conv2d` with respect to the images.
 
     Args:
-        input_sizes: Shape of those images, [n, rows, columns, channels].
-        filter: [rows, columns, channels, results of a channel].
-        out_backprop: [n, new rows, new columns, channels * results of a channel], as the
-            convolution makes them.
-        strides: Steps of the window: one number, two, or four (1, rows, columns, 1).
+        input_sizes: The shape of the images, [n, height, width, channels].
+        filter: The filters: [height, width, channels, multiplier].
+        out_backprop: The gradient of the result: [n, new height, new width, channels * multiplier].
+        strides: The strides: an integer, two, or four (1, height, width, 1).
         padding: Of that convolution: "VALID", "SAME" or [[0, 0], [top, bottom], [left, right],
             [0, 0]].
-        data_format: "NHWC".
-        dilations: From tap to tap of the filter; default 1.
+        data_format: "NHWC", channels last.
+        dilations: The dilation rate, an integer or one per dimension; default 1.
         name: Ignored.
 
     Returns:
-        Images of the shape `input_sizes`.
+        A tensor of the shape `input_sizes`.
 
     Raises:
         ValueError: Shapes or arguments do not fit.

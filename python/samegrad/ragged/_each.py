@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from samegrad._base.shown import shown
+from samegrad._core import InvalidArgumentError
 from samegrad._ops import complex_arrays as arrays
 from samegrad._tensor.ragged import RaggedTensor
 from samegrad._tensor.ragged_broadcast import check_same_rows, fitted
@@ -21,7 +22,7 @@ Function = Callable[..., Any]
 
 
 def name_of(function: Function) -> str:
-    """What errors call a function."""
+    """Return the function's name for messages."""
     return function.__name__.rstrip("_")
 
 
@@ -85,7 +86,13 @@ def each(count: int) -> Function:
 
     def rule(function: Function, *args: Any, **options: Any) -> Any:
         bound, rows = _flat(function, count, args, options)
-        return as_rows(rows, function(*bound.args, **bound.kwargs), name_of(function))
+        made = as_rows(rows, function(*bound.args, **bound.kwargs), name_of(function))
+        if made._rank > rows._rank or made.flat_values._shape[:1] != rows.flat_values._shape[:1]:
+            raise InvalidArgumentError(
+                f"[{name_of(function)}] the other arguments must be one for all values of a "
+                f"ragged tensor: got {shown((args, options))}; pass scalars."
+            )
+        return made
 
     return rule
 
@@ -108,19 +115,19 @@ def of_list(function: Function, inputs: Any, *args: Any, **options: Any) -> Any:
 
 
 def size(function: Function, input: Any, *args: Any, **options: Any) -> Any:
-    """How many numbers all values have."""
+    """Return the number of all values."""
     return function(input.flat_values, *args, **options)
 
 
 def rank(function: Function, input: Any, name: str | None = None) -> Any:
-    """That of the values, and one."""
+    """Return the rank: that of the values, plus one."""
     return function(input.flat_values) + 1
 
 
 def shape(function: Function, input: Any, *args: Any, **options: Any) -> Any:
     """Refused: no tensor says it."""
     raise ValueError(
-        f"[shape] rows of different lengths have no shape that a tensor holds: got {input.shape}; "
+        f"[shape] a ragged tensor has no shape that a tensor holds: got {input.shape}; "
         "take bounding_shape(), nrows() or row_lengths()."
     )
 
@@ -154,11 +161,11 @@ def one_hot(
     function: Function, indices: Any, depth: Any, on_value: Any = None, off_value: Any = None,
     axis: Any = None, dtype: Any = None, name: str | None = None,
 ) -> Any:  # fmt: skip
-    """The new axis lies within the values."""
+    """Insert the new axis within the values."""
     inner = -1 if axis is None else int(axis)
     if inner in (0, 1):
         raise ValueError(
-            f"[one_hot] the new axis lies behind that of the rows' lengths: got axis={inner} for "
+            f"[one_hot] the new axis must be after the ragged one: got axis={inner} for "
             f"shape {indices.shape}; pass 2 or more, or -1."
         )
     inner -= inner > 0

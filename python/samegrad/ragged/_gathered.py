@@ -61,7 +61,7 @@ def _numbers(indices: Any) -> np.ndarray[Any, Any]:
 
 
 def _check(indices: np.ndarray[Any, Any], sizes: Any, what: str, who: str = _WHO) -> None:
-    """InvalidArgumentError for indices that do not lie in their sizes."""
+    """Raise InvalidArgumentError for indices that are outside their sizes."""
     wrong = (indices < 0) | (indices >= sizes)
     if wrong.any():
         most = np.broadcast_to(sizes, indices.shape)[wrong][0]
@@ -80,7 +80,7 @@ def _rows(params: RaggedTensor, indices: Any) -> Any:
 
 
 def _columns(params: RaggedTensor, indices: Any) -> Any:
-    """Of each row the same values."""
+    """Gather the same columns of each row."""
     columns = _numbers(indices)
     starts, lengths = params._ends[:-1], np.diff(params._ends)
     spread = (slice(None), *(None,) * columns.ndim)
@@ -89,7 +89,7 @@ def _columns(params: RaggedTensor, indices: Any) -> Any:
 
 
 def _in_each_row(params: Any, indices: Any) -> Any:
-    """Of each row the values that its own indices name."""
+    """Gather from each row the values at its own indices."""
     if not isinstance(params, RaggedTensor):
         params = RaggedTensor.from_tensor(params)
     ragged = isinstance(indices, RaggedTensor)

@@ -1,4 +1,4 @@
-"""How rows of different lengths are made, and what is computed of their values."""
+"""Creation of ragged tensors, and functions of their values."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ def constant(
     inner_shape: Sequence[int] | None = None, name: str | None = None,
     row_splits_dtype: DTypeLike = "int64",
 ) -> Any:  # fmt: skip
-    """Rows of different lengths, of numbers or text.
+    """Create a ragged tensor from nested lists of numbers or strings.
 
     Args:
-        pylist: A list of lists; what these hold has one shape.
-        dtype: Of the values; None: as for `tf.constant`.
-        ragged_rank: How many axes have different sizes: 1, or None.
-        inner_shape: The shape of each value; None: as it is.
+        pylist: List of lists, whose members have one shape.
+        dtype: Dtype of the values. None: as for `tf.constant`.
+        ragged_rank: Number of ragged axes: 1, or None.
+        inner_shape: Shape of each value. None: inferred.
         name: Ignored.
         row_splits_dtype: Ignored; row splits are int64.
 
     Returns:
-        A `tf.RaggedTensor`.
+        `tf.RaggedTensor` of shape [rows, None, *inner_shape].
 
     Raises:
-        ValueError: Rows are no lists, or hold values of different shapes or kinds.
-        NotImplementedError: More than one axis has different sizes.
+        ValueError: Members of pylist are not lists, or hold values of different shapes or kinds.
+        NotImplementedError: More than one axis is ragged.
 
     Example:
         >>> import samegrad as tf
@@ -71,7 +71,7 @@ def constant(
     if flat and shape == () != found:
         raise NotImplementedError(
             f"[{who}] one axis has different sizes: got inner_shape=() for values of shape "
-            f"{found}, of which the others would have, too; leave it out."
+            f"{found}, whose axes would be ragged as well; leave it out."
         )
     if flat and shape != found:
         raise ValueError(f"[{who}] values must be of inner_shape {shape}: got {shown(found)}.")
@@ -105,17 +105,20 @@ def _flat(values: list[Any], wanted: Any, shape: tuple[int, ...], who: str) -> A
 
 
 def stack(values: Sequence[Any], axis: int = 0, name: str | None = None) -> Any:
-    """Tensors or texts as rows of different lengths.
+    """Stack tensors of different lengths to a ragged tensor.
 
     Args:
-        values: A list of at least one, all of one rank above 0 and, but for axis 0, of one shape; a
-            tensor or an array is one.
+        values: Non-empty list of tensors of one rank above 0 and, except for axis 0, of one shape;
+            or one tensor or array.
         axis: 0.
         name: Ignored.
 
+    Returns:
+        `tf.RaggedTensor` of shape [len(values), None, ...].
+
     Raises:
-        ValueError: There is none, or they differ in other axes.
-        NotImplementedError: The axis is another one.
+        ValueError: values is empty, or its members differ in other axes.
+        NotImplementedError: axis is another one.
 
     Example:
         >>> import samegrad as tf
@@ -140,15 +143,19 @@ def range(
     starts: Any, limits: Any = None, deltas: Any = 1, dtype: DTypeLike | None = None,
     name: str | None = None, row_splits_dtype: DTypeLike = "int64",
 ) -> Any:  # fmt: skip
-    """A row of numbers from a start to below a limit, for each of some limits.
+    """Create a ragged tensor whose rows are ranges.
 
     Args:
-        starts: A number for each row, or one for all. Without limits it is these, from 0 on.
-        limits: The same; None: see starts.
-        deltas: The same: the difference of neighbours, not 0.
-        dtype: Of the numbers; None: that of the arguments.
+        starts: Start of each row, shape [rows], or one for all. Without limits these are the
+            limits, and rows start at 0.
+        limits: Limit of each row, exclusive, shape [rows] or [].
+        deltas: Difference of neighbours, not 0, shape [rows] or [].
+        dtype: Dtype of the result. None: that of the arguments.
         name: Ignored.
         row_splits_dtype: Ignored; row splits are int64.
+
+    Returns:
+        `tf.RaggedTensor` of shape [rows, None].
 
     Raises:
         InvalidArgumentError: A delta is 0.
@@ -188,7 +195,7 @@ def range(
 
 
 def _range(start: Any, limit: Any, delta: Any) -> np.ndarray[Any, Any]:
-    """As TensorFlow counts and adds: each number is the one before and the difference."""
+    """Count as TensorFlow does: each number is the previous one plus the difference."""
     if start.dtype.kind == "i":
         return np.arange(int(start), int(limit), int(delta)).astype(start.dtype)
     count = np.ceil((limit - start) / delta)
@@ -203,16 +210,19 @@ def _range(start: Any, limit: Any, delta: Any) -> np.ndarray[Any, Any]:
 
 
 def map_flat_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """What op gives of the values of rows, as rows of the same lengths.
+    """Apply a function to the values of ragged tensors, keeping their row lengths.
 
     Args:
-        op: Gets the values of all rows, one after the other, in the place of the rows; it returns
-            as many.
-        *args: Its arguments.
-        **kwargs: Its arguments.
+        op: Function that receives the flat values in place of the ragged tensors. Its result has as
+            many values.
+        *args: Arguments of op.
+        **kwargs: Keyword arguments of op.
+
+    Returns:
+        `tf.RaggedTensor` with the row lengths of the arguments.
 
     Raises:
-        InvalidArgumentError: Rows have different lengths, or op returns more or fewer values.
+        InvalidArgumentError: Row lengths differ, or op returns another number of values.
 
     Example:
         >>> import samegrad as tf
@@ -238,20 +248,20 @@ def map_flat_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def boolean_mask(data: Any, mask: Any, name: str | None = None) -> Any:
-    """The values that a mask chooses, each in its row.
+    """Select values by a mask, each in its row.
 
     Args:
-        data: Rows, or a tensor or text.
-        mask: bool: of each row, or of each value of rows of the same lengths.
+        data: Ragged tensor, or tensor of numbers or strings.
+        mask: bool, shape [rows], or a ragged mask with the row lengths of data.
         name: Ignored.
 
     Returns:
-        A `tf.RaggedTensor`; of a tensor and a mask of its rows a tensor.
+        `tf.RaggedTensor`; for a tensor and a mask of shape [rows] a tensor.
 
     Raises:
-        ValueError: The mask is not bool, or none for these rows.
-        InvalidArgumentError: Its rows have other lengths.
-        NotImplementedError: It has more than two axes.
+        ValueError: mask is not bool, or does not fit data.
+        InvalidArgumentError: The row lengths of mask differ from those of data.
+        NotImplementedError: mask has more than two axes.
 
     Example:
         >>> import samegrad as tf

@@ -1,4 +1,4 @@
-"""A function of each row, called by Python: rows of different lengths are no loop of the engine."""
+"""`map_fn` over ragged rows, in Python: the engine's loops need rows of one length."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def map_fn(
     parallel_iterations: Any = None, back_prop: Any = True, swap_memory: Any = False,
     infer_shape: Any = True, name: Any = None, fn_output_signature: Any = None,
 ) -> Any:  # fmt: skip
-    """The results of all rows: stacked, or as rows of different lengths."""
+    """Map each row: return stacked results, or a ragged tensor."""
     if not callable(fn):
         raise TypeError(f"[{_WHO}] fn must be a function: got {shown(fn)}.")
     given = map_structure(lambda x: x if isinstance(x, RaggedTensor) else plain(x), elems)
@@ -50,7 +50,7 @@ def _count(value: Any) -> int:
     size = value._shape[0] if value._rank else None
     if not isinstance(size, int):
         raise ValueError(
-            f"[{_WHO}] beside rows of different lengths elems must have a known number of rows: "
+            f"[{_WHO}] elems must have a known number of rows where one is ragged: "
             f"got shape {tuple(value.shape)}."
         )
     return size
@@ -64,7 +64,7 @@ def _result(value: Any) -> Any:
 
 
 def _kinds(first: Any, signature: Any) -> list[Any]:
-    """What is asked for of each result."""
+    """Return the requested spec of each result."""
     leaves = flatten(first)
     kinds = [None] * len(leaves) if signature is None else flatten(signature)
     deep = [kind for kind in kinds if isinstance(kind, RaggedTensorSpec) and kind.ragged_rank]

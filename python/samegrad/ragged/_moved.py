@@ -1,4 +1,4 @@
-"""Functions that join, repeat, turn and divide rows of different lengths."""
+"""Functions that concatenate, repeat, transpose and split ragged tensors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def place(axis: Any, rank: int, who: str) -> int:
 
 
 def another_axis(who: str, what: str, remedy: str) -> NotImplementedError:
-    """What would make a second axis of different sizes."""
+    """Return the error of a second ragged axis."""
     return NotImplementedError(
         f"[{who}] one axis has different sizes, the second one: got {what}; {remedy}."
     )
@@ -89,7 +89,7 @@ def concat(function: Function, values: Any, axis: Any, name: str | None = None) 
 
 
 def _row_by_row(rows: Sequence[RaggedTensor]) -> np.ndarray[Any, Any]:
-    """Where in the values of all operands those of the first rows are, of the second ones, ..."""
+    """Return the permutation that interleaves the rows of all operands."""
     lengths = [np.diff(each._ends) for each in rows]
     row = np.concatenate([np.repeat(np.arange(len(each)), each) for each in lengths])
     return np.argsort(row, kind="stable")
@@ -148,8 +148,7 @@ def squeeze(function: Function, input: Any, axis: Any = None, name: str | None =
     """Without axes of size 1: rows that have one value become a tensor, and one row its values."""
     if axis is None:
         raise ValueError(
-            f"[squeeze] of rows of different lengths the axis must be named: got shape "
-            f"{input.shape}; pass axis."
+            f"[squeeze] axis must be given for a ragged tensor: got shape {input.shape}; pass axis."
         )
     axes = {place(one, input._rank, "squeeze") for one in axes_of(input.flat_values, axis)}
     lengths = np.diff(input._ends).tolist()
@@ -187,7 +186,7 @@ def split(
     along = place(axis, value._rank, "split")
     if along == 1:
         raise ValueError(
-            f"[split] rows of different lengths have no common parts: got axis=1 for shape "
+            f"[split] a ragged axis cannot be split: got axis=1 for shape "
             f"{value.shape}; split the rows (axis=0), or to_tensor()."
         )
     if along > 1:
@@ -198,7 +197,7 @@ def split(
 
 
 def _parts(given: Any, count: int) -> list[int]:
-    """How many rows each part has."""
+    """Return the number of rows of each part."""
     if isinstance(given, int):
         sizes = [count // given] * given if given > 0 else []
     else:

@@ -1,4 +1,4 @@
-"""Sums, means and the like along the axes of rows of different lengths."""
+"""Reductions of ragged tensors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _axes(rows: RaggedTensor, axis: Any, who: str) -> list[int]:
 
 
 def _segment_of(rows: RaggedTensor, axis: int) -> tuple[np.ndarray[Any, Any], int]:
-    """Where each value goes when axis 0 or 1 is reduced, and how many places there are."""
+    """Return the segment of each value when axis 0 or 1 is reduced, and their number."""
     lengths = np.diff(rows._ends)
     row = np.repeat(np.arange(rows.nrows()), lengths)
     if axis == 1:
@@ -112,7 +112,7 @@ def mean(
     function: Function, input_tensor: Any, axis: Any = None, keepdims: Any = False,
     name: str | None = None,
 ) -> Any:  # fmt: skip
-    """The mean; NaN of no values, and float64 of whole numbers."""
+    """Return the mean; NaN for no values, float64 for integers."""
     return _mean(input_tensor, axis, bool(keepdims))
 
 

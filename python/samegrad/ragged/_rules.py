@@ -1,7 +1,7 @@
-"""What public functions do with rows of different lengths.
+"""Dispatch of public functions for ragged tensors.
 
-A function that refuses its arguments, among which are ragged tensors, is looked up here: its rule
-gets the function and the arguments. Functions that are not here take tensors of one length.
+A function that rejects its arguments, some of them ragged tensors, is looked up here: its rule
+receives the function and the arguments. Functions that are not here take tensors of one length.
 """
 
 from __future__ import annotations

@@ -18,20 +18,20 @@ def to_dense(
     sp_input: SparseTensor, default_value: Any = None, validate_indices: bool = True,
     name: str | None = None,
 ) -> Any:  # fmt: skip
-    """A tensor with the values in their places.
+    """Convert a sparse tensor to a dense one.
 
     Args:
-        sp_input: The values and their places.
-        default_value: What is elsewhere. None: zeros, or empty text.
+        sp_input: `SparseTensor` of shape [...].
+        default_value: Value of all other elements. None: zeros, or empty strings.
         validate_indices: Must be True.
         name: Ignored.
 
     Returns:
-        A tensor or text of the shape that it says.
+        Tensor of shape [...], in the dtype of the values.
 
     Raises:
-        InvalidArgumentError: Places are outside, out of order, or there twice.
-        TypeError: The input is no SparseTensor.
+        InvalidArgumentError: Indices are outside the shape, out of order, or duplicates.
+        TypeError: sp_input is not a SparseTensor.
 
     Example:
         >>> import samegrad as tf
@@ -61,7 +61,14 @@ def to_dense(
 
 
 def from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
-    """The values of a tensor that are not zero, or of text that are not empty.
+    """Convert a dense tensor to a sparse one, without zeros or empty strings.
+
+    Args:
+        tensor: Tensor of numbers or strings.
+        name: Ignored.
+
+    Returns:
+        `SparseTensor` of the same shape and dtype.
 
     Example:
         >>> import samegrad as tf
@@ -76,7 +83,14 @@ def from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
 
 
 def reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
-    """The same values in the order of their places.
+    """Sort the values by index, in row-major order.
+
+    Args:
+        sp_input: `SparseTensor`.
+        name: Ignored.
+
+    Returns:
+        `SparseTensor` of the same values in canonical order.
 
     Example:
         >>> import samegrad as tf

@@ -1,4 +1,4 @@
-"""Sparse tensors side by side, added up, cut out and mapped."""
+"""Concatenation, sum, slices and maps of sparse tensors."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ def concat(
     axis: Any, sp_inputs: Sequence[SparseTensor], expand_nonconcat_dims: bool = False,
     name: str | None = None,
 ) -> SparseTensor:  # fmt: skip
-    """Sparse tensors one after the other along an axis.
+    """Concatenate sparse tensors along an axis.
 
     Args:
-        axis: Its number; negative from the last.
-        sp_inputs: Of one dtype and the same number of axes.
-        expand_nonconcat_dims: Whether the other axes may have different sizes; the result has the
+        axis: Axis of the concatenation; negative from the last.
+        sp_inputs: Non-empty list of `SparseTensor` of one dtype and rank.
+        expand_nonconcat_dims: If True, other axes may have different sizes; the result has the
             largest.
         name: Ignored.
 
     Returns:
-        The values in the order of their places; gradients flow to all values.
+        `SparseTensor` with indices in row-major order; gradients flow to all values.
 
     Raises:
-        TypeError: They are not sparse, or of several dtypes.
-        InvalidArgumentError: There is none or no such axis, or the shapes do not fit.
+        TypeError: sp_inputs are not sparse, or differ in dtype.
+        InvalidArgumentError: sp_inputs is empty, axis is out of range, or the shapes do not fit.
 
     Example:
         >>> import samegrad as tf
@@ -74,17 +74,17 @@ def concat(
 
 
 def add(a: Any, b: Any, threshold: Any = 0) -> Any:
-    """The sum of two tensors of one shape of which one or both are sparse.
+    """Add two tensors of one shape, at least one of them sparse.
 
     Args:
-        a: A `SparseTensor`, or a dense tensor.
-        b: The same.
-        threshold: Of two sparse tensors, sums whose magnitude is smaller are left out, where both
-            have a value (as in TensorFlow); by default none are, those that are 0 neither.
+        a: `SparseTensor`, or a dense tensor.
+        b: `SparseTensor`, or a dense tensor, of a's shape and dtype.
+        threshold: Sums of two sparse values whose magnitude is smaller are dropped, where both
+            tensors have a value (as in TensorFlow). By default all are kept, including zeros.
 
     Returns:
-        Of two sparse tensors a sparse one, of a sparse and a dense one a dense one. Gradients flow
-        to all values.
+        `SparseTensor` for two sparse tensors, otherwise a dense tensor. Gradients flow to all
+        values.
 
     Raises:
         TypeError: Both are dense (use `tf.add`), or the dtypes differ.
@@ -121,17 +121,20 @@ def add(a: Any, b: Any, threshold: Any = 0) -> Any:
 
 
 def slice(sp_input: SparseTensor, start: Any, size: Any, name: str | None = None) -> SparseTensor:
-    """A block of a sparse tensor.
+    """Slice a block out of a sparse tensor.
 
     Args:
-        sp_input: The values and their places.
-        start: Where the block begins, one number for each axis.
-        size: How large it is at most: it ends where the tensor ends.
+        sp_input: `SparseTensor`.
+        start: Start of the block, one integer for each axis.
+        size: Maximum size of the block, one integer for each axis: it ends where the tensor ends.
         name: Ignored.
 
+    Returns:
+        `SparseTensor` of the block.
+
     Raises:
-        TypeError: The input is no SparseTensor.
-        InvalidArgumentError: start or size have not one number for each axis, or a negative one.
+        TypeError: sp_input is not a SparseTensor.
+        InvalidArgumentError: start or size do not have one nonnegative integer for each axis.
 
     Example:
         >>> import samegrad as tf
@@ -157,15 +160,20 @@ def slice(sp_input: SparseTensor, start: Any, size: Any, name: str | None = None
 
 
 def map_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> SparseTensor:
-    """What a function makes of the values of sparse tensors that have them in the same places.
+    """Apply a function to the values of sparse tensors with equal indices.
 
     Args:
-        op: Takes the values instead of the sparse tensors; returns as many.
-        *args: Its arguments, of which one or more are sparse.
-        **kwargs: Those that are named.
+        op: Function that receives values in place of the sparse tensors. Its result has as many
+            values.
+        *args: Arguments of op, at least one of them sparse.
+        **kwargs: Keyword arguments of op.
+
+    Returns:
+        `SparseTensor` with the indices of the arguments.
 
     Raises:
-        ValueError: No argument is sparse, the places differ, or op gives another number of values.
+        ValueError: No argument is sparse, the indices differ, or op returns another number of
+            values.
 
     Example:
         >>> import samegrad as tf

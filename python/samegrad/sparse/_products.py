@@ -16,21 +16,21 @@ from samegrad._tensor.tensor import Tensor, convert_to_tensor
 def sparse_dense_matmul(
     sp_a: Any, b: Any, adjoint_a: bool = False, adjoint_b: bool = False, name: str | None = None
 ) -> Tensor:
-    """The product of two matrices of which one is sparse; gradients flow to all values.
+    """Multiply two matrices, one of them sparse; gradients flow to all values.
 
     Args:
-        sp_a: A sparse matrix (m, k), or a dense one if b is sparse.
-        b: A dense matrix (k, n), or a sparse one.
-        adjoint_a: Whether the first matrix is transposed.
-        adjoint_b: Whether the second one is.
+        sp_a: Sparse matrix of shape [m, k], or a dense one if b is sparse.
+        b: Dense matrix of shape [k, n], or a sparse one.
+        adjoint_a: If True, transpose the first matrix.
+        adjoint_b: If True, transpose the second matrix.
         name: Ignored.
 
     Returns:
-        Shape (m, n).
+        Tensor of shape [m, n], in the dtype of the matrices.
 
     Raises:
         TypeError: Neither or both are sparse, or their dtypes differ.
-        ValueError: They are no matrices, or their sizes do not fit.
+        ValueError: The arguments are not matrices, or their sizes do not fit.
 
     Example:
         >>> import samegrad as tf

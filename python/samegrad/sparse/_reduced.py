@@ -23,18 +23,18 @@ Array = NDArray[Any]
 
 
 def transpose(sp_input: SparseTensor, perm: Any = None, name: str | None = None) -> SparseTensor:
-    """The axes in another order.
+    """Permute the axes of a sparse tensor.
 
     Args:
-        sp_input: The values and their places.
-        perm: The numbers of the axes in the new order; default from the last to the first.
+        sp_input: `SparseTensor`.
+        perm: Permutation of the axes. None: reverse them.
         name: Ignored.
 
     Returns:
-        The values in the order of their places.
+        `SparseTensor` with indices in row-major order.
 
     Raises:
-        TypeError: The input is no SparseTensor.
+        TypeError: sp_input is not a SparseTensor.
         InvalidArgumentError: perm does not name each axis once.
 
     Example:
@@ -58,16 +58,19 @@ def transpose(sp_input: SparseTensor, perm: Any = None, name: str | None = None)
 
 
 def reshape(sp_input: SparseTensor, shape: Any, name: str | None = None) -> SparseTensor:
-    """The same values in a tensor of other sizes with as many elements.
+    """Reshape a sparse tensor.
 
     Args:
-        sp_input: The values and their places.
-        shape: The sizes; one of them may be -1: what the others leave.
+        sp_input: `SparseTensor`.
+        shape: New shape with as many elements; one size may be -1, to be inferred.
         name: Ignored.
 
+    Returns:
+        `SparseTensor` of the new shape.
+
     Raises:
-        TypeError: The input is no SparseTensor.
-        InvalidArgumentError: There are not as many elements.
+        TypeError: sp_input is not a SparseTensor.
+        InvalidArgumentError: The numbers of elements differ.
 
     Example:
         >>> import samegrad as tf
@@ -91,11 +94,19 @@ def reshape(sp_input: SparseTensor, shape: Any, name: str | None = None) -> Spar
 
 
 def expand_dims(sp_input: SparseTensor, axis: Any = None, name: str | None = None) -> SparseTensor:
-    """A new axis of size 1 before an axis; default behind the last one.
+    """Insert an axis of size 1.
+
+    Args:
+        sp_input: `SparseTensor`.
+        axis: Position of the new axis. None: after the last one.
+        name: Ignored.
+
+    Returns:
+        `SparseTensor` with one more axis.
 
     Raises:
-        TypeError: The input is no SparseTensor.
-        InvalidArgumentError: There is no such place.
+        TypeError: sp_input is not a SparseTensor.
+        InvalidArgumentError: axis is out of range.
 
     Example:
         >>> import samegrad as tf
@@ -111,15 +122,18 @@ def expand_dims(sp_input: SparseTensor, axis: Any = None, name: str | None = Non
 
 
 def retain(sp_input: SparseTensor, to_retain: Any) -> SparseTensor:
-    """Some of the values.
+    """Keep some of the values.
 
     Args:
-        sp_input: The values and their places.
-        to_retain: A bool for each value.
+        sp_input: `SparseTensor` of n values.
+        to_retain: bool, shape [n].
+
+    Returns:
+        `SparseTensor` of the kept values, in the same shape.
 
     Raises:
-        TypeError: The input is no SparseTensor.
-        InvalidArgumentError: There is not a bool for each value.
+        TypeError: sp_input is not a SparseTensor.
+        InvalidArgumentError: to_retain does not have a bool for each value.
 
     Example:
         >>> import samegrad as tf
@@ -141,18 +155,21 @@ def reduce_sum(
     sp_input: SparseTensor, axis: Any = None, keepdims: bool | None = None,
     output_is_sparse: bool = False, name: str | None = None,
 ) -> Any:  # fmt: skip
-    """The sums of values along axes; gradients flow to all values.
+    """Sum the values along axes; gradients flow to all values.
 
     Args:
-        sp_input: The values and their places.
-        axis: The axes; default all.
-        keepdims: Whether they stay, with size 1.
-        output_is_sparse: Whether the result is a SparseTensor, without places that have no value.
+        sp_input: `SparseTensor` of numbers.
+        axis: Axis or axes to reduce. None: all.
+        keepdims: If True, keep reduced axes with size 1.
+        output_is_sparse: If True, return a SparseTensor of the elements that have values.
         name: Ignored.
 
+    Returns:
+        Tensor or `SparseTensor`, in the dtype of the values.
+
     Raises:
-        TypeError: The input is no SparseTensor of numbers.
-        InvalidArgumentError: There is no such axis.
+        TypeError: sp_input is not a SparseTensor of numbers.
+        InvalidArgumentError: axis is out of range.
 
     Example:
         >>> import samegrad as tf
@@ -168,18 +185,21 @@ def reduce_max(
     sp_input: SparseTensor, axis: Any = None, keepdims: bool | None = None,
     output_is_sparse: bool = False, name: str | None = None,
 ) -> Any:  # fmt: skip
-    """The largest values along axes: of those that are there, 0 where there is none.
+    """Compute the maximum of the values along axes; 0 where there are no values.
 
     Args:
-        sp_input: The values and their places.
-        axis: The axes; default all.
-        keepdims: Whether they stay, with size 1.
-        output_is_sparse: Whether the result is a SparseTensor, without places that have no value.
+        sp_input: `SparseTensor` of numbers.
+        axis: Axis or axes to reduce. None: all.
+        keepdims: If True, keep reduced axes with size 1.
+        output_is_sparse: If True, return a SparseTensor of the elements that have values.
         name: Ignored.
 
+    Returns:
+        Tensor or `SparseTensor`, in the dtype of the values.
+
     Raises:
-        TypeError: The input is no SparseTensor of numbers.
-        InvalidArgumentError: There is no such axis.
+        TypeError: sp_input is not a SparseTensor of numbers.
+        InvalidArgumentError: axis is out of range.
 
     Example:
         >>> import samegrad as tf

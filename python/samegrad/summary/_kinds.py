@@ -1,4 +1,4 @@
-"""What is written: numbers, histograms, images, texts, and other values as they are.
+"""Summaries: numbers, histograms, images, strings, and other values as they are.
 
 The form is TensorFlow 2's: a tensor, and the name of the plugin of TensorBoard that shows it.
 """
@@ -28,19 +28,19 @@ _TYPES = {
 
 
 def scalar(name: str, data: Any, step: Any = None, description: str | None = None) -> bool:
-    """Writes a number.
+    """Write a number.
 
     Args:
         name: Of the series.
         data: A number, which is stored as float32.
-        step: A whole number; that of the context by default.
+        step: Integer. None: the step of the context.
         description: Shown beside it.
 
     Returns:
         Whether it was written: there is a writer, and `record_if` lets it.
 
     Raises:
-        ValueError: It is no single number; there is no step.
+        ValueError: data is not a single number; there is no step.
         TypeError: A function is being traced.
 
     Example:
@@ -62,12 +62,12 @@ def histogram(
     buckets: int = 30,
     description: str | None = None,
 ) -> bool:
-    """Writes how numbers are distributed.
+    """Write a histogram of numbers.
 
     Args:
         name: Of the series.
         data: Any shape.
-        step: A whole number; that of the context by default.
+        step: Integer. None: the step of the context.
         buckets: Of equal width, from the least of the finite numbers to the greatest.
         description: Shown beside it.
 
@@ -105,13 +105,13 @@ def image(
     max_outputs: int = 3,
     description: str | None = None,
 ) -> bool:
-    """Writes images.
+    """Write images.
 
     Args:
         name: Of the series.
         data: Shape (images, height, width, channels), of 1 to 4 channels: floats from 0 to 1, which
             are clipped to it, or uint8.
-        step: A whole number; that of the context by default.
+        step: Integer. None: the step of the context.
         max_outputs: How many of them are written at most.
         description: Shown beside them.
 
@@ -144,12 +144,12 @@ def image(
 
 
 def text(name: str, data: Any, step: Any = None, description: str | None = None) -> bool:
-    """Writes text, which TensorBoard reads as Markdown.
+    """Write a string, which TensorBoard renders as Markdown.
 
     Args:
         name: Of the series.
         data: A str, or an array or nested lists of them.
-        step: A whole number; that of the context by default.
+        step: Integer. None: the step of the context.
         description: Shown beside it.
 
     Returns:
@@ -157,7 +157,7 @@ def text(name: str, data: Any, step: Any = None, description: str | None = None)
 
     Raises:
         ValueError: There is no step.
-        TypeError: It is no text.
+        TypeError: data is not a string.
 
     Example:
         >>> text("note", "begun", step=1)  # no writer
@@ -175,12 +175,12 @@ def text(name: str, data: Any, step: Any = None, description: str | None = None)
 def write(
     tag: str, tensor: Any, step: Any = None, metadata: Any = None, name: str | None = None
 ) -> bool:
-    """Writes a value as it is, for a plugin of TensorBoard.
+    """Write a value as it is, for a plugin of TensorBoard.
 
     Args:
         tag: Its whole name.
         tensor: An array, or a str.
-        step: A whole number; that of the context by default.
+        step: Integer. None: the step of the context.
         metadata: A `SummaryMetadata` of tensorboardX, which names the plugin.
         name: Not used.
 

@@ -1,10 +1,10 @@
-"""Graphs and profiles for TensorBoard: there are none, which is said; the program goes on."""
+"""Graphs and profiles for TensorBoard: not supported, so these functions only warn."""
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
+from samegrad._base.location import warn
 from samegrad.summary._writer import number_of
 
 _on = False
@@ -27,19 +27,18 @@ def trace_on(graph: bool = True, profiler: bool = False, profiler_outdir: Any = 
     """
     global _on
     _on = True
-    warnings.warn(
+    warn(
         "[tf.summary.trace_on] graphs and profiles are not recorded: the explain() of a function "
-        "or strategy shows its plan, with measure=10 what its steps take.",
-        stacklevel=3,
+        "or strategy shows its plan, with measure=10 what its steps take."
     )
 
 
 def trace_export(name: str, step: Any = None, profiler_outdir: Any = None) -> None:
-    """Ends what `trace_on` began, and writes nothing.
+    """End the trace that `trace_on` began, and write nothing.
 
     Args:
         name: Not used.
-        step: A whole number; that of the context by default.
+        step: Integer. None: the step of the context.
         profiler_outdir: Not used.
 
     Raises:

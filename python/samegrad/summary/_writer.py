@@ -210,7 +210,7 @@ def record_if(condition: Any) -> Iterator[None]:
 
 
 def should_record_summaries() -> bool:
-    """Whether there is a writer, and the condition of `record_if` holds.
+    """Tell if there is a writer, and the condition of `record_if` holds.
 
     Example:
         >>> should_record_summaries()
@@ -221,7 +221,7 @@ def should_record_summaries() -> bool:
 
 
 def writer() -> SummaryWriter:
-    """That of the context, which there has to be."""
+    """Return the writer of the context, which must exist."""
     found = _writer.get()
     assert found is not None, "should_record_summaries() says whether there is one"
     return found
@@ -238,10 +238,10 @@ def get_step() -> Any:
 
 
 def set_step(step: Any) -> None:
-    """Sets the step that summaries are of where none is given.
+    """Set the step of summaries that do not pass one.
 
     Args:
-        step: A whole number, a variable, which is read for each summary, or None.
+        step: An integer, a variable, which is read for each summary, or None.
 
     Example:
         >>> set_step(None)
@@ -277,13 +277,13 @@ def summary_scope(
 
 
 def number_of(step: Any) -> int:
-    """A step as a whole number.
+    """Convert a step to an integer.
 
     Args:
         step: None: that of the context.
 
     Raises:
-        ValueError: There is none.
+        ValueError: The context has no step.
     """
     step = _step.get() if step is None else step
     if step is None:

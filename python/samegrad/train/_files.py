@@ -29,11 +29,11 @@ _READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class UnusableFileError(ValueError):
-    """What is found under a name is no file to be read; the text says what it is."""
+    """Error: the path does not name a readable file; the message tells what it is."""
 
 
 def is_plain(name: object) -> bool:
-    """Whether this is the name of something inside a folder, which is not temporary."""
+    """Tell if this is the name of an entry of a folder, which is not temporary."""
     if not isinstance(name, str) or name in (".", "..") or set(name) & {"/", "\0"}:
         return False
     if name.startswith(_TEMPORARY_PREFIX):
@@ -78,7 +78,7 @@ def read_file(path: Path, most: int) -> bytes:
         most: Bytes that it may have at most.
 
     Raises:
-        UnusableFileError: It is no file, or larger.
+        UnusableFileError: It is not a file, or larger.
         OSError: It is absent, or cannot be read.
     """
     with open_file(path) as file:
@@ -196,7 +196,7 @@ def remove_leftovers(parent: Path) -> None:
 
 
 def _remove_tree(path: Path) -> None:
-    """As far as possible; a link is left alone."""
+    """Remove a folder as far as possible; leave links alone."""
     with contextlib.suppress(OSError):  # which `ignore_errors` lets through where a close fails
         shutil.rmtree(path, ignore_errors=True)
 

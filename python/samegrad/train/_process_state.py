@@ -1,4 +1,4 @@
-"""What every checkpoint holds besides the objects: the random state, the version, the kernels."""
+"""State of the process in every checkpoint: the random state, the version, the kernels."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _check_order(written: int) -> None:
     if int(written) == _core.order_of_addition():
         return
     warn(
-        f"[checkpoint] it was written under order of addition {written}: got "
+        f"[checkpoint] it was written under reduction order {written}: got "
         f"{_core.order_of_addition()} here, so further steps agree with those of that version "
         "within rounding, not to the bit; install it to have the same bits."
     )

@@ -1,8 +1,7 @@
-"""What a checkpoint holds, without the objects that it was made of."""
+"""Reader of a checkpoint's arrays, without the objects that they belong to."""
 
 from __future__ import annotations
 
-import difflib
 import os
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from samegrad import dtypes
-from samegrad._base.shown import shown
+from samegrad._base.shown import did_you_mean, shown
 from samegrad.train import _storage
 from samegrad.train._state_file import latest_checkpoint
 
@@ -26,41 +25,57 @@ class CheckpointReader:
         self._arrays = _storage.load(path)[0]
 
     def get_variable_to_shape_map(self) -> dict[str, list[int]]:
-        """The shape of each array by its key."""
+        """Return the shape of each array by its key."""
         return {key: list(array.shape) for key, array in self._arrays.items()}
 
     def get_variable_to_dtype_map(self) -> dict[str, Any]:
-        """The dtype of each array by its key."""
+        """Return the dtype of each array by its key."""
         return {key: dtypes.as_dtype(array.dtype) for key, array in self._arrays.items()}
 
     def has_tensor(self, tensor_str: str) -> bool:
-        """Whether there is an array of this key."""
+        """Tell if an array has this key.
+
+        Args:
+            tensor_str: Key of an array.
+
+        Returns:
+            True if the checkpoint has it.
+        """
         return tensor_str.removesuffix(_OF_TENSORFLOW) in self._arrays
 
     def get_tensor(self, tensor_str: str) -> Array:
-        """A copy of the array of this key.
+        """Return a copy of an array.
+
+        Args:
+            tensor_str: Key of the array.
+
+        Returns:
+            NumPy array.
 
         Raises:
-            ValueError: There is none.
+            ValueError: The key does not exist.
         """
         if not self.has_tensor(tensor_str):
-            near = difflib.get_close_matches(tensor_str, self._arrays, n=1)
+            near = did_you_mean(tensor_str, self._arrays)
             raise ValueError(
                 f"[checkpoint] the key must be one of {self._path}: got {shown(tensor_str)}; "
-                + (f"did you mean {near[0]!r}?" if near else "see train.list_variables.")
+                + (near or "see train.list_variables.")
             )
         array: Array = self._arrays[tensor_str.removesuffix(_OF_TENSORFLOW)].copy()
         return array
 
 
 def load_checkpoint(ckpt_dir_or_file: str | os.PathLike[str]) -> CheckpointReader:
-    """A reader of the arrays of a checkpoint.
+    """Open a checkpoint to read its arrays.
 
     Args:
-        ckpt_dir_or_file: A checkpoint, or a folder of some, whose latest is read.
+        ckpt_dir_or_file: Path of a checkpoint, or of a folder of some, whose latest is read.
+
+    Returns:
+        Reader of the arrays.
 
     Raises:
-        ValueError: There is no checkpoint.
+        ValueError: The checkpoint does not exist.
         CorruptCheckpointError: A file is missing, truncated or altered.
 
     Example:
@@ -84,7 +99,13 @@ def load_checkpoint(ckpt_dir_or_file: str | os.PathLike[str]) -> CheckpointReade
 
 
 def list_variables(ckpt_dir_or_file: str | os.PathLike[str]) -> list[tuple[str, list[int]]]:
-    """The keys of a checkpoint's arrays and their shapes, in the order of the keys.
+    """List the keys of a checkpoint's arrays and their shapes, sorted by key.
+
+    Args:
+        ckpt_dir_or_file: Path of a checkpoint, or of a folder of some, whose latest is read.
+
+    Returns:
+        List of (key, shape).
 
     Example:
         >>> import samegrad as tf, tempfile
@@ -97,7 +118,14 @@ def list_variables(ckpt_dir_or_file: str | os.PathLike[str]) -> list[tuple[str, 
 
 
 def load_variable(ckpt_dir_or_file: str | os.PathLike[str], name: str) -> Array:
-    """The array of one key of a checkpoint.
+    """Return the array of one key of a checkpoint.
+
+    Args:
+        ckpt_dir_or_file: Path of a checkpoint, or of a folder of some, whose latest is read.
+        name: Key of the array.
+
+    Returns:
+        NumPy array.
 
     Example:
         >>> import samegrad as tf, tempfile

@@ -1,4 +1,4 @@
-"""Which checkpoints a folder holds, in a small state file, and the deletion of old ones."""
+"""State file that lists the checkpoints of a folder, and the deletion of old ones."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _STATE_NAME = "checkpoint"
 def latest_checkpoint(
     checkpoint_dir: str | os.PathLike[str], latest_filename: str | None = None
 ) -> str | None:
-    """Path of the last checkpoint that was saved in a folder.
+    """Return the path of the last checkpoint that was saved in a folder.
 
     Args:
-        checkpoint_dir: The folder of `Checkpoint.save(prefix)` or of a `CheckpointManager`.
+        checkpoint_dir: Folder of `Checkpoint.save(prefix)` or of a `CheckpointManager`.
         latest_filename: The state file; None: "checkpoint", the name that samegrad writes.
 
     Returns:
@@ -78,9 +78,10 @@ def record_save(path: str | os.PathLike[str], max_to_keep: int | None = None) ->
 
 
 def remove_obsolete(folder: str | os.PathLike[str]) -> None:
-    """Deletes the checkpoints that a folder's state file lists as obsolete.
+    """Delete the checkpoints that a folder's state file lists as obsolete.
 
-    What is no checkpoint, or holds more than one, is not touched, whatever the file says.
+    An entry that is not a checkpoint, or holds more than one, is not touched, whatever the file
+    says.
 
     Raises:
         CorruptCheckpointError: The state file of the folder is damaged.

@@ -184,7 +184,7 @@ def _encode(value: object) -> bytes:
 
 
 def _hash_of(value: object) -> str:
-    """The digest of the one spelling, which never lies in memory as a whole."""
+    """Return the digest of the canonical spelling, which is never in memory as a whole."""
     digest = hashlib.blake2b(digest_size=32)
     for chunk in _ENCODER.iterencode(value):
         digest.update(chunk.encode())
@@ -210,10 +210,10 @@ def _check_depth(value: object) -> None:
 
 
 def parse(content: bytes) -> Any:
-    """A value from JSON, whoever has written it.
+    """Parse JSON from any source.
 
     Raises:
-        ValueError: It is none, or would need much memory.
+        ValueError: It is not JSON, or would need much memory.
     """
     items = sum(content.count(mark) for mark in (b",", b"[", b"{"))
     if items > _MAX_ITEMS:
@@ -305,7 +305,7 @@ def _sync_published(folder: Path, target: Path) -> None:
 
 
 def is_checkpoint(path: Path) -> bool:
-    """Whether a folder holds what `save` writes, and nothing else: such a folder may be deleted.
+    """Tell if a folder holds what `save` writes, and nothing else: it may be deleted.
 
     Raises:
         OSError: The disk does not say.
@@ -348,7 +348,7 @@ def _read_manifest(target: Path) -> dict[str, Any]:
 
 
 def _check_manifest(path: Path, manifest: dict[str, Any]) -> None:
-    """Whether all is of the kind that `save` writes; a hash can be made by anyone."""
+    """Check that all entries are as `save` writes them; a hash can be forged."""
     name, entries, values = (manifest.get(key) for key in ("arrays_file", "arrays", "values"))
     if not (isinstance(name, str) and _ARRAYS_NAME.fullmatch(name)):
         raise corrupt(path, "name an array file of its folder", f"{name!r:.80}")

@@ -45,7 +45,7 @@ _LEAF_TYPES = (np.ndarray, np.generic, bool, int, float, str, type(None))
 
 @runtime_checkable
 class Trackable(Protocol):
-    """What an object must offer to be stored in checkpoints.
+    """Protocol of an object that can be stored in checkpoints.
 
     Example:
         >>> class Counter:
@@ -129,7 +129,7 @@ class Node:
         self._receivers: list[Callable[[], object | None]] = []
 
     def is_given_to(self, receiver: object) -> bool:
-        """Whether this object has got the value already."""
+        """Tell if this object has received the value already."""
         return any(reference() is receiver for reference in self._receivers)
 
     def give_to(self, receiver: object) -> None:

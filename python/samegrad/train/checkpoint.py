@@ -119,23 +119,23 @@ class Checkpoint:
 
     @property
     def save_counter(self) -> SaveCounter:
-        """How often `save` was called, including the calls before a restored checkpoint."""
+        """Number of calls of `save`, including those before a restored checkpoint."""
         return SaveCounter(self._save_count)
 
     def write(self, file_prefix: str | os.PathLike[str], options: Any = None) -> str:
-        """Writes all state into the folder of this name, replacing an older one at once.
+        """Write all state into the folder of this name, replacing an older one atomically.
 
         It may be called in a thread while another one trains: all variables are then of the same
-        step. What a Python program keeps besides, such as the place in the data or its own
-        counters, belongs to its loop: save these between two steps. In a job of several processes
-        all of them call it, between two steps, and rank 0 writes.
+        step. Other state of a Python program, such as the position in the data or its own counters,
+        belongs to its loop: save it between two steps. In a job of several processes all of them
+        call it, between two steps, and rank 0 writes.
 
         Args:
-            file_prefix: The folder.
+            file_prefix: Path of the folder.
             options: Ignored.
 
         Returns:
-            Its path.
+            Path of the folder.
 
         Raises:
             OSError: The disk is full, the folder not writable, or the like; nothing has changed.
@@ -170,7 +170,7 @@ class Checkpoint:
         on_first_rank("a checkpoint", lambda: _storage.save(path, arrays, manifest, then))
 
     def save(self, file_prefix: str | os.PathLike[str], options: Any = None) -> str:
-        """Writes all state under a new number and makes it the folder's latest checkpoint.
+        """Write all state under a new number and make it the folder's latest checkpoint.
 
         Args:
             file_prefix: Path of the folder without the number, e.g. `training/ckpt`.
@@ -200,17 +200,17 @@ class Checkpoint:
         return path
 
     def read(self, save_path: str | os.PathLike[str], options: Any = None) -> CheckpointLoadStatus:
-        """Restores the objects only: not the random state and what else is registered globally.
+        """Restore the objects only: not the random state and other global state.
 
         Args:
-            save_path: What `write` or `save` returned.
+            save_path: Path that `write` or `save` returned.
             options: Ignored.
 
         Returns:
-            A status that can check whether everything was matched.
+            Status that can check if everything was matched.
 
         Raises:
-            FileNotFoundError: There is no such checkpoint.
+            FileNotFoundError: The checkpoint does not exist.
             ValueError: The checkpoint is damaged, or a value does not fit its object. Nothing has
                 been changed then.
         """
@@ -220,18 +220,18 @@ class Checkpoint:
     def restore(
         self, save_path: str | os.PathLike[str] | None, options: Any = None
     ) -> CheckpointLoadStatus:
-        """Restores all state; values of objects that do not exist yet are kept until they do.
+        """Restore all state; values of objects that do not exist yet wait until they do.
 
         Args:
-            save_path: What `save` or `latest_checkpoint` returned. None restores nothing, so that
-                a first run needs no other code than a later one.
+            save_path: Path that `save` or `latest_checkpoint` returned. None restores nothing, so
+                that a first run needs no other code than a later one.
             options: Ignored.
 
         Returns:
-            A status that can check whether everything was matched.
+            Status that can check if everything was matched.
 
         Raises:
-            FileNotFoundError: There is no such checkpoint.
+            FileNotFoundError: The checkpoint does not exist.
             ValueError: The checkpoint is damaged, or a value does not fit its object. Nothing has
                 been changed then.
         """
@@ -266,7 +266,7 @@ class Checkpoint:
         return {"": self._root, **{n: part for n, part in own.items() if n not in twice}}
 
     def _of_root(self, named: Mapping[str, Any]) -> set[str]:
-        """Names of objects that are the root's parts of the same names, too.
+        """Return the objects that are also the root's attributes of the same names.
 
         Raises:
             ValueError: The root has another part of such a name.

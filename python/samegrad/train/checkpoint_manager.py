@@ -103,15 +103,15 @@ class CheckpointManager:
     def save(
         self, checkpoint_number: int | None = None, check_interval: bool = True, options: Any = None
     ) -> str | None:
-        """Saves a checkpoint and deletes what is too old.
+        """Save a checkpoint and delete old ones.
 
         Args:
-            checkpoint_number: Its number; by default the checkpoint's own count goes on.
-            check_interval: Whether to skip the save when too few steps have passed.
+            checkpoint_number: Number of the checkpoint. None: the next one.
+            check_interval: If True, skip the save when too few steps have passed.
             options: Ignored.
 
         Returns:
-            The path, or None when skipped.
+            Path of the checkpoint, or None when skipped.
 
         Raises:
             OSError: The disk is full, the folder not writable, or the like; the older
@@ -128,10 +128,10 @@ class CheckpointManager:
         return path
 
     def restore_or_initialize(self) -> str | None:
-        """Restores the latest checkpoint, or calls `init_fn` if there is none.
+        """Restore the latest checkpoint, or call `init_fn` if the folder has no checkpoint.
 
         Returns:
-            The path of the restored checkpoint, or None.
+            Path of the restored checkpoint, or None.
 
         Raises:
             ValueError: The checkpoint is damaged, or does not fit the objects.

@@ -10,6 +10,7 @@ from typing import Any
 from samegrad import nest
 from samegrad._autodiff.variable import Variable
 from samegrad._base.shown import shown
+from samegrad._base.tracebacks import keep_user_frames
 from samegrad._context.scopes import name_scope
 from samegrad.train._trackable import Trackable, restore_pending
 
@@ -19,14 +20,14 @@ __all__ = ["Module"]
 class Module:
     """A named object that owns variables, other modules and layers of Keras.
 
-    What it owns are its attributes, and what lies in lists, tuples and dicts of them. A checkpoint
-    of a module stores them under the names of the attributes.
+    What it owns are its attributes, and members of lists, tuples and dicts of them. A checkpoint of
+    a module stores them under the names of the attributes.
 
     Args:
         name: A Python identifier; None: the name of the class in snake case.
 
     Raises:
-        ValueError: The name is no identifier.
+        ValueError: The name is not an identifier.
 
     Example:
         >>> import samegrad as tf
@@ -70,7 +71,13 @@ class Module:
 
     @classmethod
     def with_name_scope(cls, method: Callable[..., Any]) -> Callable[..., Any]:
-        """A method that runs in the module's scope.
+        """Decorate a method so that it runs in the module's name scope.
+
+        Args:
+            method: Method of the class.
+
+        Returns:
+            Method that enters `name_scope` first.
 
         Example:
             >>> import samegrad as tf
@@ -84,8 +91,12 @@ class Module:
 
         @functools.wraps(method)
         def scoped(self: Module, *args: Any, **options: Any) -> Any:
-            with self.name_scope:
-                return method(self, *args, **options)
+            try:
+                with self.name_scope:
+                    return method(self, *args, **options)
+            except Exception as error:
+                keep_user_frames(error)
+                raise
 
         return scoped
 
@@ -130,7 +141,7 @@ def _snake_case(name: str) -> str:
 
 
 def _is_layer(value: Any) -> bool:
-    """Whether it owns variables as layers of Keras do."""
+    """Tell if it owns variables like a layer of Keras."""
     return hasattr(value, "trainable_variables") and hasattr(value, "variables")
 
 

@@ -1,9 +1,9 @@
 // A trace with symbols for lengths becomes the program of a trace with numbers.
 #include "passes/set_lengths.h"
 
-#include "base/error.h"
 #include "check.h"
 #include "ir/builder.h"
+#include "ir/located_error.h"
 #include "ops/attributes.h"
 #include "ops/registry.h"
 
@@ -113,8 +113,8 @@ TEST("a node that a length does not allow names its line") {
   try {
     (void)set_lengths(s.graph, {0, 7});
     CHECK(false);
-  } catch (const Error& error) {
-    CHECK(std::string(error.what()).find("train.py:7") != std::string::npos, error.what());
+  } catch (const LocatedError& error) {
+    CHECK_EQ(error.line(), "train.py:7");
   }
 }
 

@@ -242,7 +242,7 @@ def test_messages_of_the_engine_name_the_line_of_the_program():
         i for i, text in enumerate(open(__file__), 1) if text.rstrip().endswith("# divided here")
     )
     try:
-        with pytest.raises(tf.errors.NonFiniteError, match=f"test_python_stays.py:{line}"):
+        with pytest.raises(tf.errors.NonFiniteError, match=f'test_python_stays.py", line {line},'):
             tf.function(program)(tf.constant([1.0]))
     finally:
         tf.debugging.disable_check_numerics()

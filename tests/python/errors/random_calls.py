@@ -126,15 +126,6 @@ def one_call(target: Any, random: Random) -> dict[str, Any] | None:
     return {"count": "accepted"}
 
 
-def place_of(error: BaseException) -> str:
-    """The line of samegrad that raised it, or what it was raised from."""
-    error = error.__cause__ or error
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if "/samegrad/" in f.filename]
-    if not frames:
-        return "?"
-    return f"{os.path.basename(frames[-1].filename)}:{frames[-1].name}:{frames[-1].lineno}"
-
-
 def comes_from_program(error: BaseException) -> bool:
     """Whether a function of the calling program raised it: its last frame is in hostile.py."""
     frames = traceback.extract_tb(error.__traceback__)
@@ -148,6 +139,7 @@ def reset() -> None:
     tf.config.run_functions_eagerly(False)
     tf.debugging.disable_check_numerics()
     tf.keras.backend.set_floatx("float32")
+    tf.debugging.disable_traceback_filtering()  # "at" names a line of samegrad
 
 
 def work(seed: int, names: str, first: int, last: int, progress: str) -> None:

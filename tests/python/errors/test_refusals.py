@@ -111,10 +111,10 @@ REFUSED = {
     ),
     "a generator of devices, which have a number": (
         lambda: tf.distribute.MirroredStrategy(devices=(name for name in ["CPU:0"])), TypeError,
-        r"\[MirroredStrategy\] devices must be a sequence.*got <generator",
+        r"\[MirroredStrategy\] devices must be a list.*got <generator",
     ),
     "a tensor for a dtype": (
-        lambda: tf.argmin([1.0], output_type=tf.constant(1)), TypeError, r"\[argmin\] samegrad has",
+        lambda: tf.argmin([1.0], output_type=tf.constant(1)), TypeError, r"\[argmin\] dtype",
     ),
     "memory that NumPy cannot view": (
         lambda: tf.experimental.dlpack.from_dlpack(np.arange(6, dtype=">i8")), BufferError,
@@ -158,13 +158,6 @@ def test_an_error_inside_a_function_that_was_given_is_the_programs():
 def test_a_mistake_inside_a_given_function_names_what_it_called():
     with pytest.raises(TypeError, match=r"^\[expand_dims\]"):
         tf.nest.map_structure(lambda x: tf.expand_dims(x, "axis"), [1.0])
-
-
-def test_what_is_wrong_is_the_cause_of_the_refusal():
-    with pytest.raises(TypeError) as caught:
-        tf.linspace("a", 1.0, 3)
-    assert str(caught.value).startswith("[linspace] a number, an array or a tensor is needed")
-    assert caught.value.__cause__ is not None
 
 
 def test_a_slice_may_end_beyond_64_bits():

@@ -47,7 +47,7 @@ def test_arguments_are_those_that_python_binds(
     bound = signature.bind(*args, **kwargs)
     given, before = dict(bound.arguments), dict(kwargs)
     bound.apply_defaults()
-    found = Layer.bound(signature, args, kwargs)
+    found = Layer._bound(signature, args, kwargs)
     assert [list(each.items()) for each in found] == [
         list(given.items()),
         list(bound.arguments.items()),
@@ -63,7 +63,7 @@ def test_arguments_that_do_not_fit_are_refused_as_python_does(
     with pytest.raises(TypeError) as wanted:
         signature.bind(*args, **kwargs)
     with pytest.raises(TypeError) as found:
-        Layer.bound(signature, args, kwargs)
+        Layer._bound(signature, args, kwargs)
     assert str(found.value) == str(wanted.value)
 
 
@@ -75,7 +75,7 @@ def test_plain_parameters_take_the_short_way(
     original = signatures._bound
     monkeypatch.setattr(signatures, "_bound", lambda *a: calls.append(1) or original(*a))
     for function, args, kwargs in cases:
-        Layer.bound(inspect.signature(function), args, kwargs)
+        Layer._bound(inspect.signature(function), args, kwargs)
     assert len(calls) == by_python
 
 

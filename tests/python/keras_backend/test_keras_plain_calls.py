@@ -45,7 +45,7 @@ def ways(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             names.append(layer.name)
         return found
 
-    monkeypatch.setattr(Layer, "plain_call", staticmethod(noted))
+    monkeypatch.setattr(Layer, "_plain_call", staticmethod(noted))
     return names
 
 
@@ -61,7 +61,7 @@ def test_training_is_that_of_the_model(ways: list[str], training: Any) -> None:
     assert ways == ["halved", "dense", made.name]
     told = layer.told[-1]
     del ways[:]
-    Layer.plain_call = staticmethod(lambda *_: plain_calls.NOT_PLAIN)  # type: ignore[method-assign]
+    Layer._plain_call = staticmethod(lambda *_: plain_calls.NOT_PLAIN)  # type: ignore[method-assign]
     np.testing.assert_array_equal(found, made(X, training=training))
     assert layer.told[-1] is told
 
@@ -174,7 +174,7 @@ def test_masks_that_a_graph_makes_are_those_of_its_outputs(ways: list[str]) -> N
     del ways[:]
     found = outer(tokens)
     assert made.name in ways
-    Layer.plain_call = staticmethod(lambda *_: plain_calls.NOT_PLAIN)  # type: ignore[method-assign]
+    Layer._plain_call = staticmethod(lambda *_: plain_calls.NOT_PLAIN)  # type: ignore[method-assign]
     np.testing.assert_array_equal(found, outer(tokens))
 
 

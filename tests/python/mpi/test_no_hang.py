@@ -1,5 +1,6 @@
 """A rank that goes wrong ends the job on all ranks, which say why."""
 
+import re
 import time
 
 import pytest
@@ -30,6 +31,23 @@ def test_a_rank_that_raises_shows_its_traceback(mpi):
     assert "ArithmeticError: the rank's own trouble" in ended.text
     assert "faults.py" in ended.text
     assert ended.out.count("stepped") == 3  # before it all went well
+
+
+def test_traceback_of_a_rank_shows_user_frames_alone(mpi):
+    ended = run(mpi, 2, "wrong_step.py", limit=IN_TIME)
+    assert ended.code != 0
+    first = ended.err.partition("Traceback (most recent call last):\n")[2]
+    lines = first[: first.index("got '8'.")].splitlines()
+    assert len(lines) <= 12, ended.err
+    assert "in train_step" in first and "in replica_step" in first
+    assert "/samegrad/" not in first.partition("got '8'.")[0] and "direct cause" not in first
+
+
+def test_the_other_ranks_name_the_line_of_an_operation_that_fails(mpi):
+    ended = failed(mpi, "index", 1, 0)
+    assert "in user code: File" in ended.text  # of rank 1
+    told = r"rank 1 failed in call \d+: \[gather\] indices must lie in .* \(faults\.py:\d+\)"
+    assert re.search(told, ended.text), ended.text
 
 
 @pytest.mark.parametrize("shared", [0, 1])

@@ -184,7 +184,7 @@ def test_what_fails_on_one_process_is_said_on_all(mpi, folder, kind, own, others
 def test_a_batch_without_rows_for_a_process_is_refused(mpi, folder):
     ended = run(mpi, 2, "own_files.py", "small", folder, 4, limit=90)
     assert ended.code != 0
-    assert "got a batch of 2, shared out as [2, 0]; take larger batches" in ended.err
+    assert "got a batch of 2, distributed as [2, 0]; take larger batches" in ended.err
 
 
 def test_fit_reads_own_files_too(mpi, folder):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 import pathlib
 
 import numpy as np
@@ -41,12 +42,59 @@ def test_nothing_is_filled_up_unless_asked_for():
     for function in (
         lambda: tf.sort(rows), lambda: tf.transpose(rows), lambda: np.asarray(rows),
         lambda: tf.convert_to_tensor(rows), lambda: tf.pad(rows, [[0, 0], [1, 1]]),
-        lambda: keras.layers.Dense(2)(rows), lambda: tf.constant([rows, rows]),
-        lambda: keras.ops.sum(whole), lambda: keras.layers.Embedding(5, 2)(whole),
-        lambda: keras.ops.convert_to_tensor(whole), lambda: keras.layers.Dense(2)(whole),
+        lambda: tf.constant([rows, rows]), lambda: keras.ops.convert_to_numpy(whole),
+        lambda: keras.layers.RepeatVector(2)(rows), lambda: keras.layers.Flatten()(whole),
     ):  # fmt: skip
-        with pytest.raises((TypeError, ValueError), match="to_tensor"):
+        with pytest.raises((TypeError, ValueError, NotImplementedError), match="to_tensor"):
             function()
+    for given in (rows, whole):
+        with pytest.raises(ValueError, match="must be fully-defined"):
+            keras.layers.Dense(2)(given)
+
+
+def test_ops_and_layers_of_single_values_keep_ragged_rows():
+    rows, whole = tf.ragged.constant([[1.0, 2.0], [3.0]]), tf.ragged.constant([[1, 2], [3]])
+    assert keras.ops.convert_to_tensor(whole) is whole
+    assert keras.ops.convert_to_tensor(whole, ragged=False).numpy().tolist() == [[1, 2], [3, 0]]
+    assert int(keras.ops.sum(whole)) == 6
+    assert keras.layers.Rescaling(2.0)(rows).to_list() == [[2.0, 4.0], [6.0]]
+    assert keras.layers.Add()([rows, rows]).to_list() == [[2.0, 4.0], [6.0]]
+    table = keras.layers.Embedding(5, 2)
+    assert table(whole).to_list() == [table(row).numpy().tolist() for row in whole]
+    inner = [[[1.0, 2.0]], [[3.0, 4.0], [5.0, 6.0]]]
+    inner = tf.ragged.constant(inner, inner_shape=(2,))
+    dense = keras.layers.Dense(3)
+    assert dense(inner).to_list() == [dense(row).numpy().tolist() for row in inner]
+
+
+@pytest.mark.parametrize("dense", [2.0, [[1.0], [2.0]]])
+@pytest.mark.parametrize("symbol", ["add", "sub", "mul", "truediv", "pow", "lt", "ge", "eq"])
+def test_operators_of_dense_and_ragged_operands_are_those_of_ragged_ones(symbol, dense):
+    rows, function = tf.ragged.constant([[1.0, 2.0], [3.0]]), getattr(operator, symbol)
+    whole = rows * 0 + tf.constant(dense)
+    expected = function(whole, rows).to_list()
+    assert function(tf.constant(dense), rows).to_list() == expected
+    assert function(tf.Variable(dense), rows).to_list() == expected
+
+
+def test_branches_and_loops_carry_ragged_tensors_of_the_same_rows():
+    rows, others = tf.ragged.constant([[1.0, 2.0], [3.0]]), tf.ragged.constant([[1.0], [2.0, 3.0]])
+
+    @tf.function
+    def chosen(n):
+        made = rows
+        if n > 0:
+            made = made * 2.0
+        for _ in tf.range(n):
+            made += 1.0
+        return tf.reduce_sum(made, axis=1)
+
+    assert chosen(tf.constant(3)).numpy().tolist() == [12.0, 9.0]
+    assert chosen(tf.constant(0)).numpy().tolist() == [3.0, 3.0]
+    with pytest.raises(ValueError, match=r"\[cond\] the result must have the same structure"):
+        tf.function(lambda n: tf.reduce_sum(tf.cond(n > 0, lambda: rows, lambda: others)))(
+            tf.constant(1)
+        )
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ def test_a_checkpoint_of_another_order_of_addition_is_restored_with_a_warning(
     order = _core.order_of_addition()
     assert _storage.load(path)[1]["providers"]["order_of_addition"] == order
     monkeypatch.setattr(_core, "order_of_addition", lambda: order + 1)
-    with pytest.warns(UserWarning, match="order of addition"):
+    with pytest.warns(UserWarning, match="reduction order"):
         checkpoint.restore(path)
 
 
@@ -116,5 +116,5 @@ def test_a_checkpoint_that_names_no_order_of_addition_is_of_the_first(tmp_path) 
     known = providers.pop("order_of_addition")
     path = checkpoint.save(tmp_path / "ckpt")
     providers["order_of_addition"] = known
-    with pytest.warns(UserWarning, match="order of addition 1"):
+    with pytest.warns(UserWarning, match="reduction order 1"):
         checkpoint.restore(path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from math import log as natural_log
 from typing import Any
 
@@ -11,6 +10,7 @@ from keras.src.backend.config import epsilon
 
 import samegrad as tf
 from samegrad import math, nn
+from samegrad._base.location import warn
 from samegrad._keras.conversion import convert_to_tensor
 from samegrad._tensor.dim import Dim
 from samegrad._tensor.tensor import Tensor
@@ -172,11 +172,10 @@ def _logits(output: Tensor, from_logits: bool, activation: str, who: str) -> tup
     if logits is None:
         return output, from_logits
     if from_logits:
-        warnings.warn(
+        warn(
             f'"`{who}` received `from_logits=True`, but the `output` argument was produced by a '
             f"{activation.capitalize()} activation and thus does not represent logits. Was this "
-            "intended?",
-            stacklevel=3,
+            "intended?"
         )
     return convert_to_tensor(logits), True
 

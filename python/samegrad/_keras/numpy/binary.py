@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,6 @@ import numpy as np
 from keras.src.backend.common.dtypes import INT_TYPES
 
 import samegrad as tf
-from samegrad import _core
 from samegrad._keras.conversion import convert_to_tensor
 from samegrad._keras.numpy.common import (
     constant,
@@ -26,7 +26,8 @@ from samegrad._keras.numpy.elementwise import absolute, sign
 from samegrad._tensor.tensor import Tensor
 
 _Function = Callable[[Any, Any], Tensor]
-_ops = _core.ops  # of operands that fit each other already
+_subtract: _Function = operator.sub
+_divide: _Function = operator.truediv
 
 
 def _with_bools(numbers: _Function, bools: _Function, x1: Any, x2: Any) -> Tensor:
@@ -36,22 +37,22 @@ def _with_bools(numbers: _Function, bools: _Function, x1: Any, x2: Any) -> Tenso
 
 def add(x1: Any, x2: Any) -> Tensor:
     """x1 + x2; of bools whether one is true."""
-    return _with_bools(_ops.add, _ops.logical_or, x1, x2)
+    return _with_bools(operator.add, tf.logical_or, x1, x2)
 
 
 def subtract(x1: Any, x2: Any) -> Tensor:
     """x1 - x2."""
-    return _ops.sub(*pair(x1, x2))
+    return _subtract(*pair(x1, x2))
 
 
 def multiply(x1: Any, x2: Any) -> Tensor:
     """x1 · x2; of bools whether both are true."""
-    return _with_bools(_ops.mul, _ops.logical_and, x1, x2)
+    return _with_bools(operator.mul, tf.logical_and, x1, x2)
 
 
 def divide(x1: Any, x2: Any) -> Tensor:
     """x1 / x2 as floats."""
-    return _ops.div(*pair(x1, x2, float))
+    return _divide(*pair(x1, x2, float))
 
 
 def true_divide(x1: Any, x2: Any) -> Tensor:

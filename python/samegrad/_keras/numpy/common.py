@@ -149,7 +149,7 @@ def known(name: str, x: Any) -> np.ndarray[Any, Any]:
     Raises:
         TypeError: The tensor is one of a function that is being traced.
     """
-    tensor = convert_to_tensor(x)
+    tensor = tf.convert_to_tensor(convert_to_tensor(x))
     if tensor._symbolic:
         raise TypeError(
             f"[keras.ops.{name}] the result depends on values in a way that a traced function does "

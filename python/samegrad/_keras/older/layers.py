@@ -23,7 +23,7 @@ class OlderLayer:
     _first_weights: Any = None
 
     @staticmethod
-    def take_older_arguments(layer: Any, arguments: dict[str, Any]) -> None:
+    def _take_older_arguments(layer: Any, arguments: dict[str, Any]) -> None:
         """Takes `batch_input_shape` and `weights` out of the arguments of a layer.
 
         Args:
@@ -39,7 +39,7 @@ class OlderLayer:
             object.__setattr__(layer, "_first_weights", list(weights))
 
     @staticmethod
-    def older_weight(args: tuple[Any, ...], given: dict[str, Any]) -> dict[str, Any]:
+    def _older_weight(args: tuple[Any, ...], given: dict[str, Any]) -> dict[str, Any]:
         """The arguments of `add_weight(name, shape, dtype, initializer, ...)` by their names.
 
         Args:
@@ -63,13 +63,13 @@ class OlderLayer:
         return {**arguments, "name": args[0]}
 
     @staticmethod
-    def phase_or(name: str, default: Any) -> Any:
+    def _phase_or(name: str, default: Any) -> Any:
         """What an argument of `call` is that nobody gave: of `training` the learning phase."""
         phase = current_phase() if name == "training" else None
         return default if phase is None else phase
 
     @staticmethod
-    def build_by_call(layer: Any, input_shape: Any) -> bool:
+    def _build_by_call(layer: Any, input_shape: Any) -> bool:
         """Builds the layers of a subclassed model, which has no `build`, by calling it.
 
         Args:

@@ -44,7 +44,7 @@ class _LocallyConnected(Layer):  # type: ignore[misc]
         ValueError: Another padding or implementation.
     """
 
-    rank = 0
+    _rank = 0
 
     def __init__(
         self,
@@ -70,13 +70,13 @@ class _LocallyConnected(Layer):  # type: ignore[misc]
                 "before it."
             )
         self.filters = filters
-        self.kernel_size = standardize_tuple(kernel_size, self.rank, "kernel_size")
-        self.strides = standardize_tuple(strides, self.rank, "strides")
+        self.kernel_size = standardize_tuple(kernel_size, self._rank, "kernel_size")
+        self.strides = standardize_tuple(strides, self._rank, "strides")
         self.data_format = standardize_data_format(data_format)
         self.use_bias = use_bias
         for name, value in given.items():
             setattr(self, name, value)
-        self.input_spec = InputSpec(ndim=self.rank + 2)
+        self.input_spec = InputSpec(ndim=self._rank + 2)
 
     def build(self, input_shape: Any) -> None:
         """Makes a kernel, and a bias, for each place.
@@ -125,10 +125,10 @@ class _LocallyConnected(Layer):  # type: ignore[misc]
             at = np.arange(count)[:, None] * step + np.arange(size)
             x = ops.take(x, at, axis=1 + 2 * axis)
         # Places first, then what a kernel sees, in the order that its weights have.
-        seen = [2 + 2 * axis for axis in range(self.rank)]
-        last = 2 * self.rank + 1
+        seen = [2 + 2 * axis for axis in range(self._rank)]
+        last = 2 * self._rank + 1
         inner = [last, *seen] if first else [*seen, last]
-        x = ops.transpose(x, [0, *(1 + 2 * axis for axis in range(self.rank)), *inner])
+        x = ops.transpose(x, [0, *(1 + 2 * axis for axis in range(self._rank)), *inner])
         x = ops.reshape(x, (-1, int(np.prod(places)), int(np.prod(self.kernel_size)) * channels))
         x = ops.reshape(ops.einsum("npk,pkf->npf", x, self.kernel), (-1, *places, self.filters))
         x = ops.moveaxis(x, -1, 1) if first else x
@@ -181,7 +181,7 @@ class LocallyConnected1D(_LocallyConnected):
         (2, 8, 4)
     """
 
-    rank = 1
+    _rank = 1
 
 
 @register_keras_serializable("samegrad")
@@ -194,4 +194,4 @@ class LocallyConnected2D(_LocallyConnected):
         (2, 3, 3, 4)
     """
 
-    rank = 2
+    _rank = 2

@@ -33,6 +33,8 @@ def step(x):
     def replica_step(x):
         with tf.GradientTape() as tape:
             loss = tf.reduce_sum(tf.matmul(x, weights)) * factor + tf.random.uniform([])
+            if fault == "index":
+                loss += tf.reduce_sum(tf.gather(weights, tf.cast(x[:, 0], "int32")))
         gradient = tape.gradient(loss, weights)
         total = tf.distribute.get_replica_context().all_reduce("sum", gradient)
         weights.assign_sub(total * 1e-6)
@@ -44,6 +46,8 @@ def step(x):
 other = fault in ("data", "generator") and faulty
 rows = 3 if other else 8 if fault in ("threads", "eight rows") else 2
 batch = np.ones([rows * strategy.num_replicas_in_sync, 1000], np.float32)
+if fault == "index":
+    batch[rows * rank_of_fault] = 5000.0
 dataset = tf.data.Dataset.from_tensor_slices(batch).batch(len(batch)).repeat(20)
 if fault == "generator":  # what it yields cannot be known before
     spec = tf.TensorSpec([None, 1000])
