@@ -41,7 +41,7 @@ def build() -> tuple[Any, Any]:
 
 
 def mean_loss(model: Any, batch: Any) -> Any:
-    """The local mean, which is wrong for uneven shares."""
+    """The local mean, which is wrong for unequal per-replica batches."""
     x, y = batch
     return (model(x.float()) - y.float()).square().mean()
 

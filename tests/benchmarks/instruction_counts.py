@@ -7,7 +7,7 @@ Needs valgrind. One process runs all forms under callgrind, on one thread and wi
 which valgrind lacks. Other programs on the machine do not change the counts, so that a change of
 2 % shows, where times of pairs spread by 10 %. A form has two figures: `engine` counts in
 samegrad's own objects, and depends on the compiler; `process` counts everything, and depends on
-Python, NumPy and Keras too. `--record` writes both to instruction_counts.json, which
+Python, NumPy and Keras. `--record` writes both to instruction_counts.json, which
 test_instruction_counts.py reads.
 """
 

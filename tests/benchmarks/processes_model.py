@@ -86,7 +86,7 @@ def cost(size: int, ranks: int, subtrees: int = 1) -> Cost:
 
 def table(size: int, latency: float, bandwidth: float, subtrees: int = 1) -> str:
     """What a rank does, in markdown, from 2 to 1,024 ranks."""
-    rows = ["| ranks | messages | MB sent | MB added up | MB of memory | ms |", "|" + " ---: |" * 6]
+    rows = ["| ranks | messages | MB sent | MB summed | MB of memory | ms |", "|" + " ---: |" * 6]
     for ranks in RANKS:
         found = cost(size, ranks, subtrees)
         rows.append(

@@ -37,7 +37,7 @@ EQUAL_BITS = {
     # whose derivative makes again what the branch had made: what flows back into that is added
     # after a product and not before it.
     "eager_second_of_control_flow": False,
-    # The same where a loop begins with a value that something else uses too. A traced loop is one
+    # The same where a loop begins with a value that something else uses. A traced loop is one
     # operation: what flows back into its beginning is summed before the other uses are added.
     "eager_beginnings_of_loops": False,
     # The same where a size is the number of examples. Eagerly it is a number like others, and what

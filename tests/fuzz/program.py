@@ -28,7 +28,7 @@ class Type:
     Args:
         shape: Sizes.
         kind: "f" for floats, "i" for int32, "b" for bools.
-        high: Of ints: they lie in [0, high).
+        high: Of ints: they are in [0, high).
         local: Each example of it depends on the same example of the inputs only, and all replicas
             agree on what has no examples.
     """

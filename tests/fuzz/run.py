@@ -56,7 +56,7 @@ def kinds(program: Program) -> Iterator[str]:
     if program.largest() > INNER_LOOP:
         yield "over 24 KiB per example"
     if len(set(program.shares)) > 1:
-        yield "uneven shares"
+        yield "unequal per-replica batches"
     if 0 in program.shares:
         yield "empty shares"
     if 1 in program.shares:

@@ -95,7 +95,7 @@ def _repeated(program: Program, outcome: Outcome, number: int) -> str | None:
         return None
     before, now = (outcome.steps[k]["values"] for k in (number - 1, number))
     for name, x, y in zip(program.outputs, before, now, strict=False):
-        # Few small whole numbers are the same now and then.
+        # Few small integers are the same now and then.
         enough = x[0].size >= (1 if x[0].dtype.kind == "f" else 30)
         if name in program.draws() and enough and bytes_of(x) == bytes_of(y):
             return name

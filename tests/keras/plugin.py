@@ -20,7 +20,7 @@ import absent
 import pytest
 
 ON_TENSORFLOW = os.environ.get("KERAS_BACKEND") == "tensorflow"
-# What is for TensorFlow alone is for samegrad, too.
+# Tests for TensorFlow alone also run for samegrad.
 _ONLY_TENSORFLOW = 'backend.backend() != "tensorflow"'
 _OR_SAMEGRAD = 'backend.backend() not in ("tensorflow", "samegrad")'
 # Where a test file names every backend, or expects a value of TensorFlow: old text, new text.

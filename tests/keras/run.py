@@ -28,7 +28,7 @@ from typing import NamedTuple
 HERE = Path(__file__).parent
 REFERENCE = HERE / "passes_with_tensorflow.txt.xz"
 EXPECTED = HERE / "expected_failures.txt"
-# Tests of distribution lie beside the backend of TensorFlow.
+# Tests of distribution are beside the backend of TensorFlow.
 DISTRIBUTION = (
     "backend/tensorflow/distribute_test.py", "backend/tensorflow/optimizer_distribute_test.py",
     "distribution",
@@ -46,7 +46,7 @@ QUICK = (
 # What is not asked of samegrad.
 NOT_ASKED = re.compile(r"quantiz|gptq|awq|int4|float8|fp8|^layers/.*int8", re.IGNORECASE)
 # Tests of tensors that samegrad does not have: counted apart, and not in the list. What has
-# "sparse" in its name and is about whole numbers as classes is counted.
+# "sparse" in its name and is about integers as classes is counted.
 OTHER_TYPES = re.compile(
     r"sparse(?!_?(plus|max|sig|cat|top|soft))|ragged|complex|indexed_slices", re.IGNORECASE
 )
@@ -92,7 +92,7 @@ class Verdict(NamedTuple):
 
 
 def keras_tests() -> Path:
-    """The folder that Keras's tests lie in."""
+    """The folder that Keras's tests are in."""
     spec = importlib.util.find_spec("keras")
     assert spec is not None and spec.origin is not None, "Keras is not installed"
     return Path(spec.origin).parent / "src"
@@ -157,7 +157,7 @@ def read_results(path: Path) -> dict[str, Outcome]:
 
 
 def _parts(only: Iterable[str], jobs: int) -> list[list[str]]:
-    """The files of the tests, shared out: the largest first, to whom has the least."""
+    """Distribute the files of the tests: the largest first, to the job that has the least."""
     root = keras_tests()
     files: list[str] = []
     for name in only:

@@ -121,7 +121,7 @@ def test_the_readmes_ranks_one_after_the_other_are_judged(
     (user / "simulated.py").write_text(read_me(2))
     said = run(installed, "simulated.py", folder=user)
     assert "cause: mean of the replicas' means" in said.stdout, said
-    assert "reported loss" not in said.stdout  # a loss for backward is no report
+    assert "reported loss" not in said.stdout  # a loss for backward is not a report
 
 
 def test_processes_of_a_step_in_a_file_import_what_stands_beside_it(

@@ -1,4 +1,4 @@
-"""Gradients of public functions by their names, for record_tensorflow_derivatives.py too."""
+"""Gradients of public functions by their names, for record_tensorflow_derivatives.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reductions, means and divisions of integers, for record_tensorflow_integer_reductions.py too."""
+"""Reductions, means and divisions of integers, for record_tensorflow_integer_reductions.py."""
 
 from __future__ import annotations
 

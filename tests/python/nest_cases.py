@@ -46,7 +46,7 @@ class OwnDict(dict):
 
 
 class Row(collections.abc.Sequence):
-    """A sequence that is no list."""
+    """A sequence that is not a list."""
 
     def __init__(self, parts):
         self.parts = list(parts)
@@ -62,7 +62,7 @@ class Row(collections.abc.Sequence):
 
 
 class Table(collections.abc.Mapping):
-    """A mapping that is no dict."""
+    """A mapping that is not a dict."""
 
     def __init__(self, parts=()):
         self.parts = dict(parts)

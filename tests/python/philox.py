@@ -76,7 +76,7 @@ def truncated_normal(
 
 
 def integers(key: tuple[int, int], rows: Sequence[int], n: int, low: int, high: int) -> np.ndarray:
-    """Python's whole numbers; low + bits where low == high."""
+    """Python's integers; low + bits where low == high."""
     words, part = _words(key, np.asarray(rows), n, 2)
     words = words.astype(object)
     bits = np.where(part, words[2] + (words[3] << 32), words[0] + (words[1] << 32))

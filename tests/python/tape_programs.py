@@ -1,7 +1,7 @@
 """Random programs of several tapes, and a reference interpreter of them in NumPy.
 
 A program is a list of instructions on values, which are numbered in the order in which they are
-made, and on tapes, which are numbered, too.
+made, and on tapes, which are numbered.
 """
 
 from __future__ import annotations

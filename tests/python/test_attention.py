@@ -134,7 +134,7 @@ def test_causal_attention_looks_at_nothing_that_comes_later() -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_causal_queries_that_padding_leaves_no_key(dtype: str) -> None:
-    """They weigh all keys equally, those behind the last one that the others look at too."""
+    """They weigh all keys equally, also those behind the last one that the others look at."""
     q, k, v = (examples(x) for x in numbers(2, 300, 700, dtype))
     padding = np.ones((2, 1, 1, 700), bool)
     padding[1, ..., :5] = False

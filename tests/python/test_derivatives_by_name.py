@@ -15,8 +15,8 @@ import samegrad as tf
 RECORDED = json.loads((Path(__file__).parent / "tensorflow_derivatives.json").read_text())
 # What samegrad refuses: matrices that are not symmetric, more than vectors.
 REFUSED = {"linalg.cholesky 1", "linalg.logdet 1", "meshgrid 1", "meshgrid 2"}
-# Where TensorFlow has no gradient; or another one, for labels that are no distribution and for a
-# beta that is no scalar, whose gradient it sums.
+# Where TensorFlow has no gradient; or another one, for labels that are not distributions and for a
+# beta that is not a scalar, whose gradient it sums.
 OTHERWISE = {
     "math.angle 1", "image.hsv_to_rgb 1", "nn.softmax_cross_entropy_with_logits 2",
     "nn.silu 2", "nn.swish 2",

@@ -36,7 +36,7 @@ def test_a_type_is_numpys_of_that_name_and_kind(name, kind):
     assert tensor.dtype == name
     assert tensor.dtype.size == numbers.itemsize
     np.testing.assert_array_equal(tensor.numpy(), numbers, strict=True)
-    # Elements that are moved, filled and chosen are of that type, too.
+    # Moved, filled and chosen elements also have that type.
     np.testing.assert_array_equal(tf.transpose(tensor).numpy(), numbers.T, strict=True)
     np.testing.assert_array_equal(tf.ones([3], name).numpy(), np.ones(3, numpy), strict=True)
     chosen = tf.where(tf.constant([True, False, True]), tensor, tf.zeros_like(tensor))

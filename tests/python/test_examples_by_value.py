@@ -1,4 +1,4 @@
-"""Examples lie where the value says, however the step is called."""
+"""Examples are where the value says, however the step is called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lengths of batches that several replicas share: one trace, the bits of one device."""
+"""Lengths of batches that several replicas share: one trace, bitwise identical to one device."""
 
 from __future__ import annotations
 

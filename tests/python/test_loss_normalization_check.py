@@ -60,7 +60,7 @@ class Program:
 
 def found(program):
     """The names of the mistakes that running it shows."""
-    # Some use local means as statistics, too.
+    # Some also use local means as statistics.
     with (
         tf.config.replica_dependence_check("off"),
         warnings.catch_warnings(record=True) as caught,
@@ -306,7 +306,7 @@ def test_a_literal_is_a_factor_though_there_are_as_many_replicas(replicas, liter
 @pytest.mark.parametrize("replicas", [2, 3])
 @pytest.mark.parametrize("mode", ["warn", "error"])
 def test_a_local_mean_of_a_model_with_biases_is_one_mistake(replicas, mode):
-    """The biases' part of the gradient is no regularization."""
+    """The biases' part of the gradient is not a regularization."""
     strategy = tf.distribute.MirroredStrategy(replicas=replicas)
     with strategy.scope():
         model = tf.keras.Sequential([tf.keras.layers.Dense(4, "relu"), tf.keras.layers.Dense(1)])

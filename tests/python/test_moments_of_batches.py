@@ -215,6 +215,6 @@ def test_sums_are_taken_in_the_loops_that_make_what_they_add(by_moments):
     # What is summed is nowhere in memory; an example leaves one row of each sum.
     between = [re.search(r"each with (\S+ \S+) between", loop)[1] for loop in loops]
     assert between[:3] == ["0 bytes", "256 bytes", "512 bytes"]
-    # The distances are made again where they are read.
+    # The distances are recomputed where they are read.
     assert loops[2].split("'")[1].startswith(("sub", "mul"))
     assert loops[3].split("'")[1].split().count("relu") == 1

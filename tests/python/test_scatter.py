@@ -1,4 +1,4 @@
-"""Elements at indices are read, added up and replaced as NumPy does, in an order that is fixed."""
+"""Elements at indices are read, summed and replaced as NumPy does, in an order that is fixed."""
 
 from __future__ import annotations
 

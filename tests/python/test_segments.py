@@ -1,4 +1,4 @@
-"""Segments and counts are NumPy's; sums of segments over examples have the bits of one device."""
+"""Segments and counts are NumPy's; sums over examples are bitwise identical to one device."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Several tapes at once: nested, one after the other, interleaved, each with its own record.
 
-The reference of the random programs is compared with TensorFlow's recorded answers, too.
+The reference of the random programs is compared with TensorFlow's recorded answers.
 """
 
 import json
@@ -105,7 +105,7 @@ def along_a_direction(x: tf.Tensor) -> list[Any]:
 
 
 def entered_again(x: tf.Tensor) -> list[Any]:
-    """Return gradients of a tape that records again while another one records, too."""
+    """Return gradients of a tape that records again while another one records."""
     first = tf.GradientTape(persistent=True)
     with first:
         first.watch(x)

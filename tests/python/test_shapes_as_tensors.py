@@ -1,4 +1,4 @@
-"""Shapes as tensors are integers, those of scalars, which have no sizes, too."""
+"""Shapes as tensors are integers, also those of scalars, which have no sizes."""
 
 from collections.abc import Callable
 from typing import Any

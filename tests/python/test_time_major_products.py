@@ -1,4 +1,4 @@
-"""One matrix for all time steps, where the examples lie behind the axis of time."""
+"""One matrix for all time steps, where the examples are behind the axis of time."""
 
 import numpy as np
 import pytest

@@ -194,7 +194,7 @@ std::vector<float> updated(const std::vector<std::int64_t>& shares) {
 
 }  // namespace
 
-TEST("equal shares of replicas are one to the tree, with the bits of a single replica") {
+TEST("equal shares of replicas are one to the tree, bitwise as one replica") {
   const std::vector<float> one = updated({24});
   CHECK_EQ(opened, 1);
   for (const std::size_t replicas : {2, 4, 8}) {

@@ -231,7 +231,7 @@ def test_a_mean_is_not_replaced_unasked(capsys: Any) -> None:
     assert run("--average-checkpoints", 1) == 2
     assert "got translate_checkpoints with averaged. Go on with" in one_line(capsys)
     Path("translate_checkpoints/averaged/notes.txt").write_text("mine")
-    assert run("--overwrite") == 0  # what is no checkpoint is not deleted
+    assert run("--overwrite") == 0  # what is not a checkpoint is not deleted
     assert Path("translate_checkpoints/averaged/notes.txt").exists()
 
 

@@ -1,4 +1,4 @@
-"""Wrong calls of which the message names the right one: keywords, dtypes, numbers of replicas."""
+"""Wrong calls, whose message names the right one: keywords, dtypes, numbers of replicas."""
 
 import numpy as np
 import pytest

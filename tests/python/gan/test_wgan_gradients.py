@@ -35,7 +35,7 @@ def build(framework: str) -> tuple[Any, Any]:
 
 
 def by_samegrad(framework: str, counts: tuple[int, ...]) -> list[np.ndarray]:
-    """As `wgan_programs.by_torch`, with the examples shared out."""
+    """As `wgan_programs.by_torch`, with the examples distributed."""
     strategy = tf.distribute.MirroredStrategy(replicas=len(counts))
     with strategy.scope():
         critic, generator = build(framework)

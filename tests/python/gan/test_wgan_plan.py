@@ -190,7 +190,7 @@ def test_second_derivatives_of_convolutions_are_convolutions_of_the_same_loop(
 
 @pytest.mark.parametrize("second_derivative", [in_place, by_windows, one_by_one])
 def test_a_second_derivative_by_another_function_is_seen(second_derivative: Any) -> None:
-    """What the test above would say of one that is no kernel of the loop."""
+    """The message of the test above for an op that is not a kernel of the loop."""
     create = lambda: [layers.Conv2D(4, 3), slope(), FallsBack(second_derivative), slope()]  # noqa: E731
     first, second = plans(create, 2)
     plain = {"conv2d_bias": 1, "conv2d": 1, "conv2d_transpose": 1, "conv2d_filter_grad": 1}

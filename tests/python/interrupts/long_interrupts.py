@@ -163,7 +163,7 @@ def advance_case() -> tuple[Callable[[Interrupt], None], Callable[[], Any]]:
 
 
 def save_case(folder: Path) -> tuple[Callable[[Interrupt], None], Callable[[], Any]]:
-    """A save is interrupted: the folder holds the older checkpoint, or the new one too."""
+    """A save is interrupted: the folder holds the older checkpoint, or the new one."""
     case = Case("train")
 
     def prepared() -> Program:

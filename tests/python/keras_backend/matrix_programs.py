@@ -63,7 +63,7 @@ def assert_near(found: dict[str, Any], wanted: dict[str, Any], who: Any = "") ->
 
 
 def assert_finite(values: dict[str, Any], who: Any = "") -> None:
-    """A comparison of what is no number would show nothing."""
+    """A comparison of what is not a number would show nothing."""
     wrong = [name for name, value in values.items() if not np.all(np.isfinite(value))]
     assert not wrong, (who, wrong)
 

@@ -94,7 +94,7 @@ def _definitions(file: str) -> dict[int, str]:
 
 
 def _functions(module: ModuleType, path: str) -> Iterator[FunctionType]:
-    """The functions of a module's file, behind decorators too."""
+    """The functions of a module's file, behind decorators."""
     open_values = [*vars(module).values()]
     seen: set[int] = set()
     while open_values:

@@ -1,4 +1,4 @@
-"""Special functions are SciPy's; bits of whole numbers are NumPy's."""
+"""Special functions are SciPy's; bits of integers are NumPy's."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ OURS: dict[str, Any] = {
     ],
     # Python runs a function that reads data, in each call.
     "a_function_of_datasets_is_traced_once": ["list", [["int", 4], ["int", 4]]],
-    # The weights of a frozen layer are no trainable variables.
+    # The weights of a frozen layer are not trainable variables.
     "a_tape_watches_the_weights_of_a_model": [
         "list",
         [["list", [["tuple", [["int", 2], ["int", 1]]], ["tuple", [["int", 1]]]]], ["int", 2]],

@@ -1,4 +1,4 @@
-"""Calls with rows of different lengths, for TensorFlow to record and for samegrad to run.
+"""Calls with ragged tensors, for TensorFlow to record and for samegrad to run.
 
 Each is an expression, in which `tf` is the module and the tensors are those of `tensors`.
 """
@@ -370,7 +370,7 @@ tf.matmul(tf.expand_dims(x, -1), tf.ones([3, 1, 2])) ** 2
 tf.clip_by_value(x, 2.0, 4.0) ** 2
 """.strip().splitlines()
 
-# Of rows of rows of different lengths, which TensorFlow gives.
+# Of nested ragged tensors, which TensorFlow gives.
 REFUSED = """
 tf.expand_dims(r, 0)
 tf.expand_dims(r, 1)

@@ -1,4 +1,4 @@
-"""Programs with rows of different lengths, for TensorFlow to record and for samegrad to run."""
+"""Programs with ragged tensors, for TensorFlow to record and for samegrad to run."""
 
 from __future__ import annotations
 

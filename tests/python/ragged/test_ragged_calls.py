@@ -1,4 +1,4 @@
-"""Functions of rows of different lengths: TensorFlow's answers, and what is refused."""
+"""Functions of ragged tensors: TensorFlow's answers, and what is refused."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from samegrad.signal import _fourier
 
 RECORDED = json.loads(pathlib.Path(__file__).with_name("tensorflow_signals.json").read_text())
 PROGRAMS = programs(tf)
-# What TensorFlow refuses and we do not: other windows of no numbers are empty there, too.
+# What TensorFlow refuses and we do not: other windows of no numbers are empty there.
 EMPTY_HERE = "kaiser_window 0"
 # Relative to the largest number: those of 32 bits are rounded in another order.
 TOLERANCE = {"float32": 3e-6, "complex64": 3e-6, "float64": 1e-12, "complex128": 1e-12}

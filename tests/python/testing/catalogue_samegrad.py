@@ -32,7 +32,7 @@ def all_examples(parts):
 
 
 def each(scale, factor=lambda r, k: 1.0):
-    """scale(losses) of every micro-batch, added up."""
+    """scale(losses) of every micro-batch, summed."""
     return lambda w, parts: (
         factor(replicas(), len(parts)) * sum(scale(losses(w, part)) for part in parts)
     )

@@ -86,7 +86,7 @@ def shard_map_of(join):
 
 
 def scan_of(devices):
-    """Micro-batches, whose means are added up in a scan and not divided."""
+    """Micro-batches, whose means are summed in a scan and not divided."""
 
     def device(w, batch):
         if batch[0].ndim == 2:

@@ -124,7 +124,7 @@ class Pairs(torch.nn.Module):
 
 
 def transformers_mean():
-    """transformers' Trainer on batches that are dealt out already."""
+    """transformers' Trainer on batches that are distributed already."""
     import tempfile
 
     from transformers import Trainer, TrainingArguments

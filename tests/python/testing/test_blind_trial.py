@@ -1,4 +1,4 @@
-"""A blind trial: steps that were written without the doctor's implementation, and frozen before.
+"""The first evaluation set: steps written without the doctor's implementation, frozen before.
 
 What is asked here is what was seen in the first run (see blind_trial/README.md): names are those
 that were read against the table by hand.

@@ -1,4 +1,4 @@
-"""The programs of the blind trial in samegrad, as the check of loss normalization sees them."""
+"""The first evaluation set in samegrad, as the check of loss normalization sees it."""
 
 from __future__ import annotations
 

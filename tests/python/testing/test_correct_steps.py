@@ -1,4 +1,4 @@
-"""Correct steps of any kind, sums over examples or not, exact or rounded, are never accused."""
+"""Correct steps of any kind, sums or not, exact or rounded, never give false positives."""
 
 from __future__ import annotations
 

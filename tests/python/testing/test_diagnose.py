@@ -1,4 +1,4 @@
-"""Correct steps are never accused, noise is allowed for, and what cannot be judged says why."""
+"""Correct steps give no false positives, noise is allowed for, unclear steps say why."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The blind trials after the first one, each after threads of other repositories.
+"""The evaluation sets after the first one, each after threads of other repositories.
 
 What is asked here is what was seen in the first run of each (see README.md of its folder): names
 are those that were read against its table by hand.
@@ -23,7 +23,7 @@ class Trial(NamedTuple):
         wrong: Mistakes of all parts.
         right: Steps without a mistake.
         repositories: Of the threads.
-        accused: Right steps that were accused; the README says why.
+        accused: Right steps that gave a false positive; the README says why.
     """
 
     named: dict[str, tuple[int, int]]

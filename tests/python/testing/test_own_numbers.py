@@ -64,7 +64,7 @@ def test_with_two_replicas_alone_it_is_one_of_two_causes() -> None:
 
 
 def test_a_factor_that_one_device_has_otherwise_is_named() -> None:
-    """As where the seed is that of the process, and one device is no replica."""
+    """As where the seed is that of the process, and one device is not a replica."""
     step = step_with(lambda r, replicas: drawn(r if replicas > 1 else 77), of_all)
     found = diagnose(step, X)
     assert found.cause is not None and found.cause.name == NAME, str(found)

@@ -1,4 +1,4 @@
-"""Random steps, seeded by crc32: right ones are never accused and seldom refused; wrong ones named.
+"""Random steps, seeded by crc32: right ones give no false positives, wrong ones are named.
 
 `python tests/python/testing/test_random_steps.py 5000` prints the counts.
 """

@@ -1,4 +1,4 @@
-"""A hundred right steps after well-known training scripts: none is accused, few are refused.
+"""A hundred right steps after well-known training scripts: no false positives, few refusals.
 
 Each script's way to normalise, reduce and accumulate is tried in four ways that scripts run: in
 float64, with float32 gradients, with a bfloat16 all-reduce, and with the update limited at the end.

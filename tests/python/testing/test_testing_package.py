@@ -211,7 +211,7 @@ def test_pytorchs_mean_over_replicas_is_wrong_for_uneven_shares() -> None:
 
     found = diagnose(torch_step(model, mean_loss), BATCH)
     assert found.cause.name == "mean of the replicas' means"
-    assert found.reported_loss_issue is None  # a loss for backward is no report
+    assert found.reported_loss_issue is None  # a loss for backward is not a report
     found = diagnose(torch_step(model, mean_loss, reported=True), BATCH)
     assert found.reported_loss_issue and "mean of the replicas' means" in found.reported_loss_issue
     found = diagnose(torch_step(model, mean_loss, reduce="sum"), BATCH)

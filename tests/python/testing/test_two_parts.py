@@ -128,7 +128,7 @@ def test_a_part_of_even_shares_with_a_factor_of_its_own_is_named(factor, size) -
 @pytest.mark.parametrize("size", [1e-3, 0.02])
 @pytest.mark.parametrize("by", [lambda r: r, lambda r: 1 / r])
 def test_a_small_sum_beside_a_mean_is_no_noise(by, size, even) -> None:
-    """It is no mean of the examples, so that single examples leave some of it unexplained."""
+    """It is not a mean of the examples, so that single examples leave some of it unexplained."""
     found = diagnose(
         lambda s: right_mean(s) + size * by(len(s)) * right_sum(s), (X, Y), equal_shards=even
     )

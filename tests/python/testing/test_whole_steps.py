@@ -1,4 +1,4 @@
-"""Steps that are no sum over examples are judged by whole updates, and right ones not accused."""
+"""Steps that are not sums over examples are judged by whole updates."""
 
 from __future__ import annotations
 

@@ -220,7 +220,7 @@ def test_two_processes_write_one_checkpoint_and_readers_see_whole_states(tmp_pat
         path = latest_checkpoint(tmp_path)
         try:
             root.read(path)
-        except FileNotFoundError:  # deleted meanwhile, which is no damage
+        except FileNotFoundError:  # deleted meanwhile, which does no harm
             assert path not in _state_file.all_checkpoints(tmp_path) or Path(path).exists()
         assert is_whole(root)
         reads += 1

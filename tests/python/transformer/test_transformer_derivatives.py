@@ -21,7 +21,7 @@ def numbers(*shape: int, seed: int) -> np.ndarray:
 
 
 def with_weights(block: Any, names: tuple[str, ...]) -> Any:
-    """The block as a function of some of its weights, too."""
+    """The block as a function of some of its weights."""
     paths = [v.path.split("/", 1)[1] for v in block.trainable_variables]
     arrays = [v.numpy() for v in block.trainable_variables]
     others = [v.numpy() for v in block.non_trainable_variables]

@@ -1,4 +1,4 @@
-"""`fit` and `evaluate` over files that are shared out: `fit_files.py FOLDER POLICY [DROPS]`.
+"""`fit` and `evaluate` over files that are distributed: `fit_files.py FOLDER POLICY [DROPS]`.
 
 POLICY OFF: rows of the program's own sharding, 9 on rank 0 and 8 on rank 1.
 """

@@ -1,4 +1,4 @@
-"""Files shared out to processes: `own_files.py KIND FOLDER REPLICAS [POLICY]`.
+"""Files distributed to processes: `own_files.py KIND FOLDER REPLICAS [POLICY]`.
 
 Prints the rows of each global batch, and which files this process has opened.
 """

@@ -1,6 +1,7 @@
 """Embeddings whose gradients are rows: prints a hash of the tables, and how the plan writes them.
 
-`table.py TOTAL`: several lookups of a table, uneven shares, a clipped norm, a mean, LazyAdam.
+`table.py TOTAL`: several lookups of a table, unequal per-replica batches, a clipped
+norm, a mean, LazyAdam.
 """
 
 import hashlib

@@ -32,7 +32,7 @@ POSITIVES = [2, 0, 4, 0, 1, 5, 0, 3, 0, 4, 2, 1, 0, 5, 1, 2]
 
 
 def boxes(counts: list[int] = OBJECTS) -> tuple[np.ndarray, ...]:
-    """Five candidate boxes for each image, of which the first ones hold objects."""
+    """Five candidate boxes for each image; the first ones hold objects."""
     rng = np.random.default_rng(21)
     x = rng.normal(size=(len(counts), 5, 8)).astype(np.float32)
     y = rng.normal(size=(len(counts), 5, 3)).astype(np.float32)

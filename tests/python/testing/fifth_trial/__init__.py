@@ -1,4 +1,4 @@
-"""A fifth blind trial of the doctor: see README.md."""
+"""The fifth evaluation set of the doctor: see README.md."""
 
 MODULES = {
     "torch": (

@@ -1,4 +1,4 @@
-"""Limits on gradients, and updates that are no linear function of them."""
+"""Limits on gradients, and updates that are not a linear function of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fourth blind trial of the doctor: see README.md."""
+"""The fourth evaluation set of the doctor: see README.md."""
 
 MODULES = {
     "torch": (

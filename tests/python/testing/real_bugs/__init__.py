@@ -3,7 +3,8 @@
 A row gives the source, what was wrong in our words, the name in the catalogue, and the step; a
 variant of a bug is marked as such behind its source. Steps are written as their frameworks are: a
 loop over ranks and micro-batches, a mean where DistributedDataParallel averages, a sum where
-tf.distribute adds. Discussions in which nothing is wrong are among them: they must not be accused.
+tf.distribute adds. Discussions in which nothing is wrong are among them: they must
+not give false positives.
 """
 
 from __future__ import annotations

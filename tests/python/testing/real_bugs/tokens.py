@@ -119,7 +119,7 @@ def fill_short_ranks(shares):
 
 
 def distributed_sampler(shares):
-    """Indices are extended by the first ones until the ranks are even, then dealt out."""
+    """Indices are extended by the first ones until the ranks are even, then distributed."""
     x, y = (np.concatenate(leaves) for leaves in zip(*shares, strict=True))
     world, rows = len(shares), count(shares)
     indices = list(range(rows))

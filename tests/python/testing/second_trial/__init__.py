@@ -1,4 +1,4 @@
-"""A second blind trial of the doctor: see README.md."""
+"""The second evaluation set of the doctor: see README.md."""
 
 MODULES = {
     "torch": (

@@ -1,4 +1,4 @@
-"""A third blind trial of the doctor: see README.md."""
+"""The third evaluation set of the doctor: see README.md."""
 
 MODULES = {
     "torch": (
