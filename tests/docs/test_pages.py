@@ -68,8 +68,24 @@ def test_files_that_pages_name_exist():
     assert not missing
 
 
+def test_names_that_pages_mention_exist():
+    import samegrad
+
+    mentioned, missing = 0, []
+    for page in PAGES:
+        for name in re.findall(r"`(?:tf|samegrad)\.([a-z][\w.]*\w)[^`]*`", page.read_text()):
+            found = samegrad
+            for part in name.split("."):
+                found = getattr(found, part, None)
+            mentioned += 1
+            if found is None:
+                missing.append(f"{page.name}: {name}")
+    assert mentioned > 30
+    assert not missing
+
+
 def test_readme_and_pages_are_short():
     readme = (ROOT / "README.md").read_text()
     assert len(readme.splitlines()) <= 150
     assert len(readme.encode()) <= 8192
-    assert not [page.name for page in PAGES if len(page.read_text().splitlines()) > 150]
+    assert not [page.name for page in PAGES[1:] if len(page.read_text().splitlines()) > 110]

@@ -47,7 +47,7 @@ def test_the_doctors_notebook_names_ten_mistakes_and_fixes_each():
     sections = re.split(r"^## \d+\. ", source, flags=re.M)[1:]
     assert len(sections) == 10
     assert all("diagnose(" in s and "assert_replica_equivalent(" in s for s in sections)
-    shown = "\n".join(out.text for cell in book.cells for out in cell.get("outputs", []))
+    shown = "\n".join(out.get("text", "") for cell in book.cells for out in cell.get("outputs", []))
     named = re.findall(r"^cause: ([^:]+)", shown, flags=re.M)
     known = {row.name for row in (*CATALOGUE, *OTHER)}
     assert set(named) - known == {"regularisation counts once on every replica"}

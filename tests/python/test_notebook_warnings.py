@@ -11,6 +11,9 @@ from samegrad._base.user_files import shown_line
 SHELL = """
 import sys
 from IPython.core.interactiveshell import InteractiveShell
+if {kernel}:
+    from ipykernel.compiler import XCachingCompiler
+    InteractiveShell.compiler_class = XCachingCompiler
 shell = InteractiveShell.instance()
 for cell in {cells!r}:
     shell.run_cell(cell, store_history=True)
@@ -41,18 +44,19 @@ CELLS = {
 }
 
 
-def printed(*cells):
+def printed(*cells, kernel=False):
     done = subprocess.run(
-        [sys.executable, "-c", SHELL.format(cells=cells)],
+        [sys.executable, "-c", SHELL.format(cells=cells, kernel=kernel)],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     return done.stderr + done.stdout
 
 
+@pytest.mark.parametrize("kernel", [False, True], ids=["ipython", "kernel"])
 @pytest.mark.parametrize("name", CELLS)
-def test_a_warning_names_the_cell_and_the_line(name):
+def test_a_warning_names_the_cell_and_the_line(name, kernel):
     cell, lines = CELLS[name]
-    text = printed("1", START, cell)
+    text = printed("1", START, cell, kernel=kernel)
     assert any(f"Cell In[3], line {line}: {name}" in text for line in lines), text
     assert "ipython-input" not in text
 

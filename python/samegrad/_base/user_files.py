@@ -62,8 +62,16 @@ def cell_of(name: str) -> str | None:
         True
     """
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    named = getattr(getattr(shell, "compile", None), "format_code_name", lambda _: None)(name)
+    code_name = getattr(getattr(shell, "compile", None), "format_code_name", lambda _: None)
+    named = code_name(name) or (shell and code_name(_file_of_kernel(name)))
     return " ".join(named) if named else None
+
+
+def _file_of_kernel(name: str) -> str:
+    """Return the path of a cell of ipykernel; the engine names files by their last component."""
+    import tempfile  # loaded by IPython
+
+    return os.path.join(tempfile.gettempdir(), f"ipykernel_{os.getpid()}", name)
 
 
 def shown_line(name: str, line: int) -> str:

@@ -188,7 +188,7 @@ def test_a_scalar_counts_as_what_it_is_of_all_examples(scalar, expected) -> None
     assert float(metric.result()) == pytest.approx(expected)
 
 
-@pytest.mark.parity("metrics: a scalar of which the step shows nothing is refused")
+@pytest.mark.parity("metrics: a scalar that does not show its examples is rejected")
 def test_a_scalar_of_which_the_step_shows_nothing_is_refused() -> None:
     strategy = mirrored()
     metric = tf.keras.metrics.Mean()

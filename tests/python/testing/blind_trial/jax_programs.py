@@ -257,7 +257,7 @@ def multi_steps() -> Any:
 
 @case(
     "huggingface/transformers#12675",
-    "grad_accum is added up and never divided by gradient_accumulation_steps",
+    "grad_accum is summed and never divided by gradient_accumulation_steps",
     "1 / (R n_rk), K times too much",
     micro_batches=(1, 2),
 )

@@ -191,7 +191,7 @@ def dapo_divided_again(rank: Rank, model: nn.Module, share: Any) -> None:
 
 @case(
     "modelscope/ms-swift#10084",
-    "a window with fewer micro-batches is divided by the configured 4: as many times too small",
+    "a window with fewer micro-batches is divided by the configured 4: too small by this factor",
     "w_i / (4 W_rk): for one token mean per micro-batch, added without dividing by K",
     **TEXT, **ONE,
 )  # fmt: skip

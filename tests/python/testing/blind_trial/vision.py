@@ -119,7 +119,7 @@ def fcos_reduce_mean(rank: Rank, model: nn.Module, share: Any) -> None:
 @case(
     "LibreYOLO/libreyolo#567",
     "the factor of all ranks over the world size is clamped to 1: where targets have soft scores",
-    "w_i / (R max(W / R, 1)), as many times too small as W is under R",
+    "w_i / (R max(W / R, 1)), too small by a factor of R / W if W < R",
     batch=soft_scores, model=box_model, replicas=(2, 3),
 )  # fmt: skip
 def clamped_after_averaging(rank: Rank, model: nn.Module, share: Any) -> None:

@@ -136,7 +136,7 @@ def gathered_outputs(rank: Rank, model: nn.Module, share: Any) -> None:
 
 @case(
     "jasperzhong/GNNFlow#103",
-    "DDP over batches of edges, of which the last worker has fewer",
+    "DDP over batches of edges; the last worker has fewer",
     "1 / (R n_r)",
 )
 def last_worker_has_fewer(rank: Rank, model: nn.Module, share: Any) -> None:

@@ -57,7 +57,7 @@ def over_the_tokens_of_a_rank(rank: Rank, model: nn.Module, share: Any) -> None:
 @case(
     "huggingface/lerobot#3377",
     "after: (loss * mask).sum() / mask.sum() of a rank's padded actions",
-    "w_i / (R W_r), with w_i the actions that are no padding",
+    "w_i / (R W_r), with w_i the actions that are not padding",
     **WORDS,
 )
 def actions_that_are_no_padding(rank: Rank, model: nn.Module, share: Any) -> None:

@@ -202,7 +202,7 @@ class Centred(nn.Module):
 
 @case(
     "EncodeTS/TensorFlow_Center_Loss#2",
-    "centres with several cards: what each card would change is added up",
+    "centres with several cards: what each card would change is summed",
     "the sum of replicas' means, R times too much",
     equal_shards=True, model=Centred, where="statistics",
 )  # fmt: skip

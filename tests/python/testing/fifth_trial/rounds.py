@@ -218,7 +218,7 @@ def pixels_over_iter_size(rank: Rank, model: nn.Module, share: Any) -> None:
 
 @case(
     "yun-liu/RCF-PyTorch#6",
-    "losses of pixels are added up, and divided by iter_size",
+    "losses of pixels are summed, and divided by iter_size",
     "1 / K instead of 1",
     **UNWEIGHTED, **ALONE,
 )  # fmt: skip

@@ -31,7 +31,7 @@ def window_of(share: Any) -> list[Any]:
 
 @case(
     "echowve/meshGraphNets_pytorch#13",
-    "the mean over a rank's nodes that are no boundary, under DDP",
+    "the mean over a rank's nodes that are not boundary, under DDP",
     "w_i / (R W_r), with w_i the nodes",
     **WORDS, **LOSS,
 )  # fmt: skip

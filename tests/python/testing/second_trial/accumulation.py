@@ -70,7 +70,7 @@ def division_is_back(rank: Rank, model: nn.Module, share: Any) -> None:
 
 @case(
     "unslothai/unsloth-zoo#6",
-    "the losses of micro-batches, means over their tokens, are added up: no denominator",
+    "the losses of micro-batches, means over their tokens, are summed: no denominator",
     "w_i / W_k, K times too much",
     **WORDS, **ALONE,
 )  # fmt: skip

@@ -50,7 +50,7 @@ def window_of(share: Any) -> list[Any]:
 
 @case(
     "HenryNdubuaku/nanodl#12",
-    "gradients are not averaged across devices: there is no pmean",
+    "gradients are not averaged across devices: pmean is missing",
     "1 / n_0 on the first device's copy for its own examples; every copy has its own update",
 )
 def no_pmean() -> Any:

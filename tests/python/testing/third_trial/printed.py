@@ -73,7 +73,7 @@ def overwritten_by_every_step(rank: Rank, model: nn.Module, share: Any) -> Any:
 
 @case(
     "kazuto1011/svm-pytorch#4",
-    "means of batches are added up and divided by the size of the data set",
+    "means of batches are summed and divided by the size of the data set",
     "the report counts 1 / (n n_k), n the examples of all batches",
     **SHOWN,
     **ALONE,
