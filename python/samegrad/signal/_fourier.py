@@ -28,7 +28,7 @@ _KEPT_BYTES = 64 << 20  # by each of four functions; a matrix of length 2**22 ha
 
 
 def on_circle(places: NDArray[Any], size: int) -> NDArray[Any]:
-    """exp(2πi * place / size) of whole numbers; quarters of a turn are exact.
+    """Return exp(2πi * place / size) of integers; quarter turns are exact.
 
     Example:
         >>> on_circle(np.arange(3), 4).tolist()
@@ -42,7 +42,7 @@ def on_circle(places: NDArray[Any], size: int) -> NDArray[Any]:
 
 @kept_within(_KEPT_BYTES)
 def turns(rows: int, columns: int, size: int, sign: int) -> NDArray[Any]:
-    """exp(sign * 2πi * row * column / size) of whole numbers, whose product is reduced exactly."""
+    """Return exp(sign * 2πi * row * column / size); the integer products are reduced exactly."""
     return on_circle(sign * np.arange(rows)[:, None] * np.arange(columns), size)
 
 
@@ -52,7 +52,7 @@ def _constant(values: NDArray[Any], like: Tensor) -> Tensor:
 
 @kept_within(_KEPT_BYTES)
 def _matrix(rows: int, columns: int, size: int, sign: int, both: bool, dtype: str) -> NDArray[Any]:
-    """What [real, imaginary], or the real part alone, is multiplied by."""
+    """Return the matrix that multiplies [real, imaginary], or the real part alone."""
     matrix = turns(rows, columns, size, sign)
     upper = np.concatenate([matrix.real, matrix.imag], 1)
     if both:
