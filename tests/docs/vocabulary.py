@@ -61,9 +61,9 @@ VERBS = frozenset(
         """
     abort accept accumulate acquire adapt add adjust advance aggregate allocate allow append apply
     approximate apply ask assemble assert assign attach average await backpropagate balance batch
+    conjugate decorate reconstruct transcode
     begin bind block broadcast build cache calculate call cancel capture cast center change check
-    choose clean clear clip clone close collect combine commit compare compile complete
-    compute conjugate
+    choose clean clear clip clone close collect combine commit compare compile complete compute
     concatenate configure construct consume convert convolve copy correct count create crop cut
     deal declare decode decompose decrease decrement define delete depthwise dequeue describe
     deserialize detect determine diagnose disable discard dispatch distribute divide do download
@@ -79,7 +79,7 @@ VERBS = frozenset(
     prepend preprocess print process produce prune publish pull push put quantize queue raise
     randomize read rebuild receive recompute record recover reduce refresh refuse register reject
     release reload remember remove rename reorder repeat replace replay report request require
-    reconstruct rescale reset reshape resize resolve restart restore restrict retrieve return reverse rewrite
+    rescale reset reshape resize resolve restart restore restrict retrieve return reverse rewrite
     right roll rotate round run sample save scale scan scatter search seed segment select send
     separate serialize set shard share shift show shuffle shut sign skip slice smooth solve sort
     split square squeeze stack standardize start state stop store stream strip subtract sum

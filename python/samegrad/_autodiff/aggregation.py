@@ -29,7 +29,7 @@ class VariableSynchronization(Choice):
 
 
 class VariableAggregation(Choice):
-    """How what the replicas assign becomes one value."""
+    """Rule by which the values that the replicas assign become one value."""
 
     NONE = 0
     SUM = 1

@@ -1,4 +1,4 @@
-"""Derivatives along a direction, by two walks backwards."""
+"""Derivatives along a direction, by two backward passes."""
 
 from __future__ import annotations
 
@@ -72,15 +72,15 @@ class ForwardAccumulator:
         self._linear.__exit__(*error)
 
     def jvp(self, primals: Any, unconnected_gradients: Any = UnconnectedGradients.NONE) -> Any:
-        """The derivative of tensors along the direction.
+        """Return the derivatives of tensors along the direction.
 
         Args:
-            primals: Tensors that were computed in the block, in any structure.
-            unconnected_gradients: NONE gives None for those that do not depend on the primals,
+            primals: Tensors computed in the block, in any structure.
+            unconnected_gradients: NONE gives None for tensors that do not depend on the primals,
                 ZERO gives zeros.
 
         Returns:
-            Tensors of their shapes, in the same structure.
+            Tensors of the shapes and dtypes of `primals`, in the same structure.
         """
         zeros = UnconnectedGradients(unconnected_gradients) is UnconnectedGradients.ZERO
 

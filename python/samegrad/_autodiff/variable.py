@@ -144,7 +144,7 @@ def in_order_of_creation(variables: Iterable[Variable]) -> list[Variable]:
 
 
 def trainable_paths() -> list[str]:
-    """Where the trainable variables that exist belong, the newest last: paths of Keras's layers.
+    """Return the paths of the trainable variables (of Keras's layers), the newest last.
 
     Example:
         >>> v = Variable(1.0, name="slope")
@@ -278,19 +278,19 @@ class Variable:
         )
 
     def value(self) -> Tensor:
-        """The present value as a tensor."""
+        """Return the present value as a tensor."""
         return self._as_tensor()
 
     read_value = value
 
     def numpy(self) -> Any:
-        """The present value as a new NumPy array."""
+        """Return the present value as a new NumPy array."""
         return self._as_tensor().numpy()
 
     to_numpy = numpy  # Matplotlib asks for it
 
     def _aggregated(self, value: Any) -> Tensor:
-        """What an assignment inside `run` stores: the replicas' values made one."""
+        """Return the value that an assignment inside `run` stores: the aggregated one."""
         tensor = value if type(value) is Tensor else match(value, self._cell)
         context = _context.current().replica_context
         if context is None:
@@ -306,11 +306,20 @@ class Variable:
 
     def assign(self, value: Any, use_locking: bool = False, name: str | None = None,
                read_value: bool = True) -> Variable:  # fmt: skip
-        """Sets the value.
+        """Set the value.
+
+        Args:
+            value: A tensor, or a value that converts to one, of the variable's shape and dtype.
+            use_locking: Ignored.
+            name: Ignored.
+            read_value: Ignored.
+
+        Returns:
+            The variable.
 
         Raises:
-            TypeError: Another dtype.
-            ValueError: Another shape.
+            TypeError: The value has another dtype.
+            ValueError: The value has another shape.
         """
         return self._store(self._aggregated(value))
 
@@ -325,13 +334,23 @@ class Variable:
 
     def assign_add(self, delta: Any, use_locking: bool = False, name: str | None = None,
                    read_value: bool = True) -> Variable:  # fmt: skip
-        """Adds to the value.
+        """Add to the value.
 
-        In `Strategy.run` the variable's aggregation makes one addend of the replicas' ones; a
+        In `Strategy.run` the variable's aggregation makes one addend of the replicas' addends. A
         variable that belongs to no strategy is changed by each replica in turn.
 
+        Args:
+            delta: The addend, of the variable's shape and dtype.
+            use_locking: Ignored.
+            name: Ignored.
+            read_value: Ignored.
+
+        Returns:
+            The variable.
+
         Raises:
-            ValueError: An ON_READ variable outside `Strategy.run`, or another shape.
+            ValueError: The shape differs, or the variable is ON_READ and the call is outside of
+                `Strategy.run`.
         """
         change = self._change(delta, "assign_add")
         self._note(change)
@@ -340,7 +359,21 @@ class Variable:
 
     def assign_sub(self, delta: Any, use_locking: bool = False, name: str | None = None,
                    read_value: bool = True) -> Variable:  # fmt: skip
-        """Subtracts from the value; see `assign_add`."""
+        """Subtract from the value; see `assign_add`.
+
+        Args:
+            delta: The subtrahend, of the variable's shape and dtype.
+            use_locking: Ignored.
+            name: Ignored.
+            read_value: Ignored.
+
+        Returns:
+            The variable.
+
+        Raises:
+            ValueError: The shape differs, or the variable is ON_READ and the call is outside of
+                `Strategy.run`.
+        """
         change = self._change(delta, "assign_sub")
         self._note(change)
         _core.write_variable(self._cell, _ops.sub(self._as_tensor(), change))
@@ -351,7 +384,7 @@ class Variable:
             note_use("assignment", value)
 
     def _change(self, delta: Any, who: str) -> Tensor:
-        """What all replicas together add to the value."""
+        """Return the sum of the replicas' changes."""
         given = tuple(int(size) for size in match(delta, self._as_tensor()).shape)
         if given != tuple(self._cell._shape):
             raise _core.InvalidArgumentError(
@@ -410,11 +443,12 @@ class Variable:
 
     def __hash__(self) -> int:
         raise TypeError(
-            f"[{self.name}] a variable is no key, as == compares its elements; use variable.ref()."
+            f"[{self.name}] a variable is unhashable, as == compares its elements; use "
+            "variable.ref()."
         )
 
     def get_shape(self) -> TensorShape:
-        """The sizes of its axes."""
+        """Return the sizes of the axes."""
         return self.shape
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
@@ -443,7 +477,7 @@ class Variable:
         return _unpickled, (np.asarray(of_copies(self).numpy()), settings)
 
     def ref(self) -> Reference:
-        """Stands for this variable as a key: equal to no other's, whatever their values.
+        """Return a hashable key for this variable, equal to no other's, whatever their values.
 
         Example:
             >>> v, w = Variable(1.0), Variable(1.0)

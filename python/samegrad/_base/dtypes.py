@@ -34,7 +34,7 @@ def kind_of(dtype: np.dtype[Any]) -> str:
 
 
 def is_plain_number(value: Any) -> bool:
-    """Whether it is a number that all floats of 32 bits or more take, rounded once at most.
+    """Tell whether all floats of 32 bits or more hold a number with at most one rounding.
 
     Example:
         >>> is_plain_number(0.1), is_plain_number(1e300), is_plain_number(True)
@@ -93,27 +93,27 @@ class DType:
 
     @property
     def is_floating(self) -> bool:
-        """Whether it is float16, bfloat16, float32 or float64."""
+        """True for float16, bfloat16, float32 and float64."""
         return "float" in self.name
 
     @property
     def is_integer(self) -> bool:
-        """Whether it holds whole numbers, with sign or without."""
+        """True for signed and unsigned integers."""
         return "int" in self.name
 
     @property
     def is_unsigned(self) -> bool:
-        """Whether it is uint8, uint16, uint32 or uint64."""
+        """True for uint8, uint16, uint32 and uint64."""
         return self.name.startswith("uint")
 
     @property
     def is_bool(self) -> bool:
-        """Whether it is bool."""
+        """True for bool."""
         return self.name == "bool"
 
     @property
     def is_complex(self) -> bool:
-        """Whether it is complex64 or complex128."""
+        """True for complex64 and complex128."""
         return self.name.startswith("complex")
 
     @property
@@ -284,7 +284,7 @@ def as_dtype(value: DTypeLike) -> DType:
 
 
 def complex_type(value: Any) -> DType | None:
-    """The complex type of a name, a NumPy dtype or a Python type; None: it is none.
+    """Return the complex `DType` of a name, a NumPy dtype or a Python type; None for others.
 
     Example:
         >>> complex_type("complex64"), complex_type(complex), complex_type(float)
@@ -306,10 +306,16 @@ def _name_of(value: object) -> str:
 
 
 def any_dtype(type_value: Any) -> DType:
-    """The `DType` of a name, a NumPy dtype or a Python type: of real numbers or complex ones.
+    """Convert a name, a NumPy dtype or a Python type to a `DType`.
+
+    Args:
+        type_value: A name such as "float32", a NumPy dtype, a Python type or a `DType`.
+
+    Returns:
+        A `DType`.
 
     Raises:
-        TypeError: samegrad has no such type.
+        TypeError: samegrad lacks this dtype.
 
     Example:
         >>> import samegrad as tf

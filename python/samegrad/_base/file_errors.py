@@ -1,4 +1,4 @@
-"""What the system says of files, in samegrad's words."""
+"""Errors of the file system, in samegrad's words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the user's program begins: for warnings, and for the engine's `user_line`."""
+"""The user's line, for warnings and for the engine's `user_line`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 
 def _folders() -> tuple[str, ...]:
-    """What stands between the program and an operation: samegrad, NumPy, Keras and its helpers."""
+    """Return the folders between user code and an op: samegrad, NumPy, Keras and its helpers."""
     specs = (importlib.util.find_spec(name) for name in ("keras", "optree"))
     found = (spec.origin for spec in specs if spec is not None and spec.origin is not None)
     own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

@@ -51,7 +51,7 @@ class Walk:
             ) from error
 
     def parts(self, structure: Any) -> list[Any]:
-        """What a structure consists of, one level down."""
+        """Return the direct children of a structure."""
         if type(structure) in _ROWS:
             return list(structure)
         if structure is None:  # of an element of a dataset
@@ -132,7 +132,7 @@ class Walk:
             return ordered
 
     def same_structure(self, a: Any, b: Any) -> bool:
-        """Whether two values differ in their leaves only: dicts of any types are alike.
+        """Tell whether two values differ in their leaves only: dicts of any types are alike.
 
         Example:
             >>> Walk(is_nested).same_structure([1, {"a": 2}], [3, {"a": 4}])
@@ -149,7 +149,7 @@ class Walk:
 
 
 def is_nested(value: Any) -> bool:
-    """Whether an argument or a result is a structure rather than a leaf, as the engine reads it.
+    """Tell whether the engine reads an argument or a result as a structure rather than a leaf.
 
     Example:
         >>> is_nested([1]), is_nested({}), is_nested("text"), is_nested(None)
@@ -159,12 +159,12 @@ def is_nested(value: Any) -> bool:
 
 
 def is_one_value(value: Any) -> bool:
-    """Whether a tuple is one value to the program: a complex tensor, which is two real ones."""
+    """Tell whether a tuple is one value to user code: a complex tensor, which is two real ones."""
     return getattr(type(value), "_is_one_value", False)
 
 
 def is_structure(value: Any) -> bool:
-    """Whether tf.nest goes into the value: into any sequence but strings, and attrs' classes too.
+    """Tell whether tf.nest enters the value: any sequence but strings, and attrs classes.
 
     Example:
         >>> is_structure(range(2)), is_structure({"a": 1}.values()), is_structure({1, 2})
@@ -178,7 +178,7 @@ def is_structure(value: Any) -> bool:
 
 
 def is_element(value: Any) -> bool:
-    """Whether an element of a dataset is a structure: lists are leaves, they stand for tensors.
+    """Tell whether an element of a dataset is a structure: lists are leaves that stand for tensors.
 
     None is a structure without leaves.
 
@@ -207,7 +207,7 @@ __all__ = [
 
 
 def first_leaf(value: Any) -> Any:
-    """What a (nested) list begins with; a list that has more axes than an array can have ends it.
+    """Return the first leaf of a (nested) list; the search ends at the largest number of axes.
 
     Example:
         >>> first_leaf([[1, 2], [3]])

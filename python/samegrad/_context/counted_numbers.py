@@ -15,7 +15,7 @@ from samegrad import _core
 
 
 class Counted:
-    """What the two classes below share: the powers of the counts."""
+    """Base of the two classes below: the powers of the counts."""
 
     _counts: tuple[int, int]
     _asked: frozenset[int]

@@ -1,4 +1,4 @@
-"""What no step can do, as it needs values: the function around it is run by Python then."""
+"""Fallback to Python for functions that need values, which no step has."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from samegrad._context import state as _context
 
 
 class ReadsData(BaseException):
-    """Leaves a trace that came to data or text.
+    """Leaves a trace that reached data or strings.
 
-    It is no Exception, so that the program's handlers let it pass.
+    It does not derive from Exception, so that handlers of user code let it pass.
     """
 
     fixed = False  # whatever the numbers of examples are

@@ -43,7 +43,7 @@ class FormLearntError(Exception):
 
 
 class Stacked(abc.ABC):
-    """What crosses the border as one tensor, and is no tensor to the program."""
+    """A value that enters and leaves a loop as one tensor, but is not a tensor to user code."""
 
     @abc.abstractmethod
     def _as_stacked(self) -> Tensor:
@@ -51,7 +51,7 @@ class Stacked(abc.ABC):
 
     @abc.abstractmethod
     def _learns(self, form: object) -> bool:
-        """Whether a loop that this value enters is the one to be traced again."""
+        """Tell whether a loop that this value enters is to be traced again."""
 
     @abc.abstractmethod
     def _holding(self, tensor: Tensor) -> Stacked:
@@ -98,7 +98,7 @@ class Zeros:
         self._rows = tensor._example_axis[1] if tensor._example_axis and None in self._shape else 0
 
     def can_be_made(self) -> bool:
-        """Whether there is something to take the number of examples from."""
+        """Tell whether the number of examples is known."""
         counted = self._shape.count(None)
         return not counted or bool(counted == 1 and self._rows and _context.current().batches)
 
@@ -129,22 +129,22 @@ def unwrap(value: Any) -> Any:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a tensor can hold the value, which is none yet."""
+    """Tell whether a value that is not a tensor yet can become one."""
     return isinstance(value, bool | int | float | np.ndarray | np.generic)
 
 
 def is_carried(value: Any) -> bool:
-    """Whether the value is a tensor, or stands for one per replica."""
+    """Tell whether the value is a tensor, or stands for one per replica."""
     return isinstance(value, Tensor | TracedPerReplica | Stacked)
 
 
 def can_be_tensor(value: Any) -> bool:
-    """Whether the value is a tensor, a number or a variable."""
+    """Tell whether the value is a tensor, a number or a variable."""
     return is_carried(value) or is_number(value) or getattr(value, "_is_variable", False)
 
 
 def is_untyped(value: Any) -> bool:
-    """Whether the value is a number of Python, which takes the dtype of what it meets."""
+    """Tell whether the value is a Python number, which takes the dtype of the other operand."""
     return isinstance(value, int | float) and not isinstance(value, bool | np.generic)
 
 
@@ -165,7 +165,7 @@ def rewrap(value: Any, tensor: Tensor) -> Any:
 
 
 def same_constant(a: Any, b: Any) -> bool:
-    """Whether two values are the same to a program, whatever it does with them."""
+    """Tell whether two values are the same to user code, whatever it does with them."""
     if a is b:
         return True
     plain = (bool, int, float, str, bytes, np.generic)
@@ -173,7 +173,7 @@ def same_constant(a: Any, b: Any) -> bool:
 
 
 def same_structure(a: Any, b: Any) -> bool:
-    """Whether two nested values differ in their leaves only."""
+    """Tell whether two nested values differ in their leaves only."""
     if not variables.same_structure(a, b):
         return False
     pairs = zip(leaves(a), leaves(b), strict=True)
@@ -202,7 +202,7 @@ def describe(value: Any) -> str:
 
 
 def holds(who: str, value: Any) -> bool:
-    """Whether a value that is known is not zero."""
+    """Evaluate a predicate whose value is known."""
     if isinstance(value, bool | int | float):
         return bool(value)
     return bool(as_predicate(who, value))

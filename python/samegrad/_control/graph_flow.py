@@ -80,16 +80,16 @@ def graph_branch(
 
 
 class _Join:
-    """What two branches return, made one."""
+    """Merger of the results of two branches."""
 
     def __init__(self, who: str, names: Sequence[str], guarded: Collection[int]) -> None:
         self._who, self._names, self._guarded = who, names, guarded
         self._dtypes: dict[Place, str] = {}
         self._one_sided: set[int] = set()
-        self._fill: dict[int, Any] = {}  # what stands in where a branch assigns nothing
+        self._fill: dict[int, Any] = {}  # the substitutes where a branch assigns nothing
 
     def _held(self, i: int, value: Any) -> Any:
-        """The value of a branch, or what stands in for it."""
+        """Return the value of a branch, or its substitute."""
         if isinstance(value, Missing):
             self._one_sided.add(i)
         value = unwrap(value)
@@ -236,7 +236,7 @@ class _LoopState:
         self._probing = False
 
     def learns(self, form: object) -> bool:
-        """Whether this loop made the values wait that have the form."""
+        """Tell whether this loop made the values of that spec wait."""
         parts = [leaf for value in self._initial for leaf in leaves(value)]
         return any(isinstance(leaf, Stacked) and leaf._learns(form) for leaf in parts)
 
@@ -270,7 +270,7 @@ class _LoopState:
         return tuple(packed)
 
     def ask(self, test: Callable[[Values], Any], tensors: Sequence[Tensor]) -> list[Tensor]:
-        """Whether another round is due."""
+        """Evaluate the condition of another iteration."""
         if self._probing:
             return [convert_to_tensor(True)]
         return [as_predicate(self._who, self._attempt(test, self.pack(tensors)))]

@@ -20,7 +20,7 @@ _traced: list[Callable[..., Any]] = []
 
 
 def set_function(function: Callable[..., Any]) -> None:
-    """What traces a function: `samegrad.function`, which lies above."""
+    """Set the function that traces; `samegrad.function`, a higher layer, calls it."""
     _traced[:] = [function]
 
 
@@ -37,7 +37,7 @@ class RowLoop:
             raise ValueError(
                 f"[{who}] elems must be tensors with rows: got {shown(elems)}; use expand_dims."
             )
-        # Rows are no examples while the loop takes them one by one.
+        # Rows do not count as examples while the loop takes them one by one.
         self.examples = all(counts_examples(x, 0) for x in self.arrays)
         self.arrays = [_ops.as_rows(x) if counts_examples(x, 0) else x for x in self.arrays]
         sizes = {x._shape[0] for x in self.arrays}

@@ -52,7 +52,7 @@ class ConcreteFunction:
 
     @property
     def name(self) -> str:
-        """That of the function."""
+        """The name of the function."""
         return str(getattr(self._function, "__name__", "function"))
 
     @property
@@ -63,7 +63,7 @@ class ConcreteFunction:
 
     @property
     def structured_input_signature(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """What it was made with: specs for tensors, values of Python as they are."""
+        """The arguments of the trace: specs for tensors, Python values as they are."""
         return self._bound.args, self._bound.kwargs
 
     @property
@@ -142,7 +142,7 @@ class ConcreteFunction:
         return self._function._called(filled.args, filled.kwargs, self._lengths)
 
     def _tensors_of(self, name: str, values: dict[str, Any]) -> list[Any]:
-        """What a call passes for the tensors of one argument."""
+        """Return what a call passes for the tensors of one argument."""
         template, found = self._bound.arguments[name], []
 
         def take(leaf: Any, value: Any) -> None:

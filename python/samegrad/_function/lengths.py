@@ -16,7 +16,7 @@ _EVERY_AXIS = 0xFFFFFFFF
 
 
 class RelaxedShapes:
-    """Which sizes of the arguments have changed from call to call: from then on they are lengths.
+    """Sizes of the arguments that changed from call to call: from then on they are lengths.
 
     Example:
         >>> import numpy as np

@@ -25,7 +25,7 @@ def note_read(who: str) -> None:
 
 
 class CompiledRuns:
-    """What a function that reads data runs on replicas: compiled once per function and signature.
+    """Cache of replica functions of a function that reads data, by function and signature.
 
     Functions defined anew in each call are the same if their code and what they use is the same.
     """

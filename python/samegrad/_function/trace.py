@@ -44,7 +44,7 @@ def _as_argument(value: Any) -> Any:
 
 
 def _runs(measure: Any) -> int:
-    """How many runs explain() measures."""
+    """Return the number of runs that explain() measures."""
     rule = "[explain] 'measure' must be a number of runs from 0 to a million: got"
     try:
         runs = operator.index(measure)
@@ -64,7 +64,7 @@ class _Trace:
         kwargs: Its named arguments.
         replicas: How many run it.
         look: Whether fn may look at values.
-        members: The replicas that it is traced for, all of them if there are none.
+        members: The replicas that it is traced for; all of them if empty.
         lengths: Per array among the arguments, bits of the axes whose sizes are lengths.
         requirements: Those of the program, which the trace adds to.
         agreement: Of all traces of the program.
@@ -229,12 +229,12 @@ class TracedProgram:
 
     @property
     def granted(self) -> list[str]:
-        """What the trace took for granted of lengths, and at which lines of the program."""
+        """The assumptions of the trace about lengths, and the user's lines of them."""
         return list(self._programs.granted) if self.has_lengths else []
 
     @property
     def result(self) -> Any:
-        """What the function gave when it was traced: tensors without values."""
+        """The result of the function when it was traced: tensors without values."""
         return self._result
 
     def explain(self, arguments: _core.Arguments | None = None, measure: int = 0) -> str:
@@ -316,7 +316,7 @@ def _joined_results(traces: list[_Trace]) -> Any:
 
 
 def _joined_leaf(traces: list[_Trace], leaves: list[Any]) -> Any:
-    """What stands for the results of all traces: a tensor of theirs if one is, or a plain value."""
+    """Return one leaf for the results of all traces: a tensor if there is one, else a value."""
     tensors = [leaf for leaf in leaves if _is_output(leaf)]
     for leaf in tensors:
         if isinstance(leaf, TracedValue):
@@ -343,7 +343,7 @@ def _like(value: Any, output: Any) -> Tensor:
 
 
 def _add_totals(leaves: list[Any]) -> list[Tensor]:
-    """What `Strategy.reduce` will want of results that a sum of their parts does not give."""
+    """Return the totals that `Strategy.reduce` needs where sums of parts do not give them."""
     totals: list[Tensor] = []
     for leaf in leaves:
         if isinstance(leaf, TracedPerReplica) and leaf.tensor._function_of_sums:

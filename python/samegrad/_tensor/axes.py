@@ -9,7 +9,7 @@ from samegrad._tensor.sizes import whole
 
 
 class HasRank(Protocol):
-    """What has axes: a tensor, or text."""
+    """Protocol of values with axes: tensors and strings."""
 
     @property
     def _rank(self) -> int: ...
@@ -51,7 +51,7 @@ def axis_of(x: Tensor, axis: Any) -> int:
 
 
 def counts_examples(x: Tensor, axis: int) -> bool:
-    """Whether the axis, counted from the first, is that of the examples.
+    """Tell whether the axis, counted from the first, is the batch axis.
 
     Example:
         >>> from samegrad._tensor.conversion import convert_to_tensor

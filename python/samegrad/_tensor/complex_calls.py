@@ -1,4 +1,4 @@
-"""Functions of real tensors that take complex ones, too."""
+"""Functions of real tensors that take complex ones as well."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def also_complex(function: Function, rule: Rule, operands: int = 1) -> Function:
 
 
 def _may_be_complex(value: Any) -> bool:
-    """Whether it is complex; tensors and variables answer fast."""
+    """Tell whether a value is complex; tensors and variables answer fast."""
     kind = type(value)
     return kind is not Tensor and not hasattr(kind, "_as_tensor") and is_complex(value)
 

@@ -1,4 +1,4 @@
-"""What complex numbers are computed by: pairs (real, imaginary) of real tensors of one shape.
+"""Complex arithmetic on pairs (real, imaginary) of real tensors of one shape.
 
 Quotients and absolute values are computed of parts that are scaled to at most 1, so that neither
 large nor small numbers overflow or vanish on the way; the scale is a constant to gradients, which
@@ -168,7 +168,7 @@ def power(x: Pair, y: Pair) -> Pair:
 
 
 def whole_power(x: Pair, exponent: int) -> Pair:
-    """X to the power of a whole number that is not zero, by squaring."""
+    """Raise x to the power of an integer that is not zero, by squaring."""
     if exponent > 0:
         return _by_squaring(x, exponent)
     # The reciprocal first: what is large on the way is then large in the end.

@@ -90,12 +90,12 @@ class ComplexTensor(tuple[Any, Any]):
 
     @property
     def ndim(self) -> int:
-        """How many axes there are."""
+        """The number of axes."""
         return self._rank
 
     @property
     def device(self) -> str:
-        """Where it is, in TensorFlow's words."""
+        """The name of the device, in TensorFlow's form."""
         return str(self.real.device)
 
     @property
@@ -161,12 +161,12 @@ def _on_own_lines(values: str) -> str:
 
 
 def _is_of_tensors(value: ComplexTensor) -> bool:
-    """Whether it holds tensors, rather than what stands for them in a structure."""
+    """Tell whether the parts are tensors, rather than placeholders of a structure."""
     return type(value.real) is Tensor
 
 
 def is_complex(value: Any) -> bool:
-    """Whether it is made of complex numbers: a tensor, a number, an array or a list of them.
+    """Tell whether a tensor, number, array or list holds complex numbers.
 
     Example:
         >>> is_complex([1.0, 2j]), is_complex(np.ones(2)), is_complex([1.0])
@@ -350,7 +350,7 @@ def computed(rule: Callable[..., rules.Pair], *operands: ComplexTensor) -> Compl
 
 
 def power(x: Any, y: Any, who: str) -> ComplexTensor:
-    """X to the power of y; whole numbers by multiplication."""
+    """Raise x to the power y; integer powers are computed by multiplication."""
     whole = type(y) in (int, float) or isinstance(y, np.integer | np.floating)
     if whole and 1 <= abs(y) <= _LARGEST_POWER and y == int(y):
         return ComplexTensor(*rules.whole_power(to_complex(x, who).parts, int(y)))
@@ -358,7 +358,7 @@ def power(x: Any, y: Any, who: str) -> ComplexTensor:
 
 
 def equal(x: Any, y: Any, who: str) -> Tensor:
-    """Whether both parts are equal, element by element."""
+    """Test both parts for equality, element by element."""
     a, b = complex_pair(x, y, who)
     found: Tensor = _ops.logical_and(_ops.equal(a.real, b.real), _ops.equal(a.imag, b.imag))
     return found

@@ -26,7 +26,7 @@ make = Tensor.__init__  # of the engine: `samegrad._tensor.tensor` puts checks b
 
 
 def is_tensor(value: object) -> bool:
-    """Whether the value is a tensor or a variable.
+    """Tell whether a value is a tensor or a variable.
 
     Example:
         >>> is_tensor(constant(1.0)), is_tensor(1.0)
@@ -83,7 +83,7 @@ def _cast_exactly(array: np.ndarray[Any, Any], wanted: np.dtype[Any]) -> np.ndar
 
 
 def _large_whole(value: Any, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Python's whole numbers that NumPy made floats of, as some are beyond int64."""
+    """Return integers beyond int64, which NumPy converted to floats, as uint64."""
     exact = np.asarray(value, dtype=object)
     if all(type(n) is int and 0 <= n < 2**64 for n in exact.ravel()):
         return exact.astype(np.uint64)
@@ -112,16 +112,16 @@ def _default_array(value: Any, dtype: DTypeLike | None) -> np.ndarray[Any, Any]:
 
 
 def _holds_float64(value: Any) -> bool:
-    """Whether a (nested) list holds NumPy's float64 numbers rather than Python's."""
+    """Tell whether a (nested) list holds NumPy's float64 numbers rather than Python's."""
     return isinstance(first_leaf(value), np.ndarray | np.float64)
 
 
 def _holds_tensors(value: Any, around: tuple[Any, ...] = ()) -> bool:
-    """Whether it is a list with a tensor in it, however deep.
+    """Tell whether a value is a list with a tensor in it, at any depth.
 
     Args:
-        value: Of any kind.
-        around: The lists that it lies in.
+        value: Any object.
+        around: The lists around it.
 
     Raises:
         ValueError: The list holds itself: NumPy would go through it without an end.
@@ -141,7 +141,7 @@ def _holds_tensors(value: Any, around: tuple[Any, ...] = ()) -> bool:
 
 
 def _first_dtype(value: Any, seen: set[int] | None = None) -> str | None:
-    """That of the first tensor in a list; sizes count as Python's numbers."""
+    """Return the dtype of the first tensor in a list; sizes count as Python's numbers."""
     if not isinstance(value, list | tuple):
         counts = is_tensor(value) and not isinstance(value, Dim)
         return convert_to_tensor(value)._dtype if counts else None
@@ -163,7 +163,7 @@ def _packed(value: Any, dtype: str, asked: bool, depth: int = 0) -> Tensor:
     """
     if depth > MAX_AXES:
         raise ValueError(
-            f"[convert_to_tensor] lists may lie {MAX_AXES} deep in one another: got {shown(value)}."
+            f"[convert_to_tensor] lists may be nested {MAX_AXES} deep: got {shown(value)}."
         )
     made = [_part(part, dtype, asked, depth + 1) for part in value]
     kinds = sorted({part._dtype for part in made})

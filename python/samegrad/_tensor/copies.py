@@ -17,7 +17,7 @@ def restored(array: np.ndarray[Any, Any], example_axis: int | None, rows: int) -
 
 
 def reduce(tensor: Tensor) -> Any:
-    """What a pickle holds of a tensor.
+    """Return the state of a tensor for pickle.
 
     Raises:
         TypeError: It belongs to a function that is being traced.

@@ -16,19 +16,19 @@ _ops = _core.ops
 
 
 class Dim:
-    """A size that follows from the number of examples of a function that is being traced.
+    """A dynamic dimension: a size that follows from the number of examples of a traced function.
 
     A traced program works for any number of examples, and each replica has its own, so the size has
-    no value yet. Sums, products and quotients with whole numbers and other sizes are sizes again,
-    and functions that take a shape or a size accept them. As an operand of tensors it is the number
-    of the replica. Where Python needs a number (`int`, `range`, `len`), the one at hand is given
-    and the program is bound to it: another number of examples is traced again, that of another
-    replica too. Comparisons bind it as well, unless they hold for any number.
+    no value yet. Sums, products and quotients with integers and other sizes are sizes again, and
+    functions that take a shape or a size accept them. As an operand of tensors it is the number of
+    the replica. Where Python needs a number (`int`, `range`, `len`), it gets the present one, and
+    the program is bound to it. Another number of examples is traced again, and so is that of
+    another replica. Comparisons bind it as well, unless they hold for any number.
 
-    The size of another axis that a signature leaves open (a length) is one, too. It is the same on
-    all replicas, and a number in each program that is made of the trace. It follows from no value
-    (`likes` is empty). Of comparisons the program keeps the answer: lengths of which it is the same
-    are not traced again.
+    The dynamic dimension of another axis of a signature (a length) is a `Dim` as well. It is the
+    same on all replicas, and a number in each program that is made of the trace. It follows from no
+    value (`likes` is empty). For comparisons the program keeps the answer: lengths with the same
+    answer are not traced again.
     """
 
     __slots__ = ("code", "likes", "place")
@@ -72,7 +72,7 @@ class Dim:
         return _holds("eq", self, other)
 
     def __hash__(self) -> int:
-        """That of the number, which it equals: `{4: a}[x.shape[0]]` finds what 4 finds."""
+        """Return the number's hash, which it equals: `{4: a}[x.shape[0]]` finds what 4 finds."""
         return hash(int(self))
 
     def _as_tensor(self) -> Tensor:
@@ -116,7 +116,7 @@ class Dim:
 
 
 def _holds(name: str, size: Dim, other: int | Dim) -> bool:
-    """Whether a comparison holds, which binds the program to the answer's sizes."""
+    """Evaluate a comparison, which binds the program to sizes with the same answer."""
     return bool(_core.size_holds(name, size.code, code_of(other)))
 
 
@@ -126,7 +126,7 @@ def code_of(size: int | Dim) -> int:
 
 
 def is_plain(value: Any) -> bool:
-    """Whether an operator of tensors takes the value together with a `Dim`."""
+    """Tell whether an operator of tensors takes the value together with a `Dim`."""
     return not isinstance(value, Dim) and (
         isinstance(value, Tensor) or hasattr(value, "_as_tensor")
     )

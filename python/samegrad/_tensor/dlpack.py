@@ -50,7 +50,7 @@ def export(
 
 
 def device(tensor: Tensor) -> tuple[int, int]:
-    """Where the memory is: the CPU."""
+    """Return DLPack's device of the memory: the CPU."""
     return _CPU, 0
 
 

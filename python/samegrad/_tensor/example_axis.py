@@ -1,4 +1,4 @@
-"""Where the examples lie in values that come from outside any step."""
+"""The batch axis of values that are created outside of any step."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def static_shape(tensor: Tensor) -> tuple[int | None, ...]:
 
 
 def examples_axis(tensor: Tensor) -> int | None:
-    """The axis along which the examples lie, or None.
+    """Return the batch axis, or None.
 
     Example:
         >>> examples_axis(as_examples([1.0])), examples_axis(convert_to_tensor([1.0]))

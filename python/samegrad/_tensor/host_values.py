@@ -1,9 +1,9 @@
-"""Values of a traced data function that its program does not compute: text, and decoded files.
+"""Values of a traced data function that its program does not compute: strings, decoded files.
 
-A program of the engine has neither text nor sizes that nobody knows before a file is decoded. While
-a function of `Dataset.map` is traced, what text and files become is computed by the functions that
-do so outside of traces, too (`on_host`), and the calls are noted: for another element they are
-made again, and the program gets what they give.
+A program of the engine has neither strings nor sizes that nobody knows before a file is decoded.
+While a function of `Dataset.map` is traced, the functions that work outside of traces (`on_host`)
+compute these values, and the calls are recorded. For another element the calls are replayed, and
+the program gets their results.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class HostCalls:
         self._tensors: dict[int, Tensor] = {}
 
     def given(self, value: Any) -> Any:
-        """What the function sees of a leaf of its element."""
+        """Return the stand-in of a leaf of the function's element."""
         number = self._add(value)
         return HostText(self, number) if isinstance(value, Text) else self.tensor(number)
 
@@ -111,7 +111,7 @@ class HostCalls:
         return self._seen(self._add(made))
 
     def _seen(self, number: int) -> Any:
-        """What the function sees of what a call gave."""
+        """Return the stand-in of the result of a call."""
         made = self.values[number]
         if type(made) is dict:
             return {name: self.call(operator.getitem, (Slot(number), name), {}) for name in made}
@@ -194,12 +194,12 @@ for _name in (
 
 
 def on_host(native: Native | None = None) -> Callable[[F], F]:
-    """Marks a function of text, or of what it became, that no program computes.
+    """Mark a function of strings, or of their results, that no program computes.
 
     Args:
-        native: Gets the function and the arguments behind the first one, as they were noted;
-            returns the engine's function of the first one alone (`_core.HostFunction`), which gives
-            the same without Python, or None where there is none.
+        native: A function of the marked function and the recorded arguments after the first one. It
+            returns the engine's function of the first argument alone (`_core.HostFunction`), which
+            gives the same without Python, or None if the engine lacks it.
     """
 
     def marked(function: F) -> F:

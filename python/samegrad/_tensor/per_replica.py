@@ -75,7 +75,7 @@ class TracedValue:
 
 
 class TracedPerReplica(TracedValue):
-    """What `Strategy.run` gives and takes in a traced function."""
+    """Per-replica values that `Strategy.run` returns and takes in a traced function."""
 
     _is_per_replica = True
     __slots__ = ()
@@ -124,7 +124,7 @@ class TracedPart(TracedValue):
 
 
 def local_results(value: Any, replicas: Iterable[int]) -> tuple[Any, ...]:
-    """What each of these replicas has of a structure: as many structures as replicas.
+    """Return the values of each of these replicas as a structure, one for each replica.
 
     Example:
         >>> local_results({"a": PerReplica([0, 1]), "b": 2}, range(2))

@@ -1,4 +1,4 @@
-"""Operands beside rows of different lengths: what goes with each value."""
+"""Broadcasting of operands to the values of ragged tensors."""
 
 from __future__ import annotations
 
@@ -29,19 +29,20 @@ def beside(operand: Any, values: Any, who: str) -> Any:
 def fitted(
     operands: Sequence[Any], who: str, convert: Callable[[Any, Any, str], Any] = beside
 ) -> tuple[list[Any], Any]:
-    """What functions of single values get of operands, of which some are ragged.
+    """Match operands, some of which are ragged, for a function of single values.
 
     Args:
-        operands: Ragged tensors, tensors, text and numbers.
-        who: The function, for errors.
-        convert: Makes a tensor or text of an operand, beside the values of rows.
+        operands: Ragged tensors, tensors, strings and numbers.
+        who: The name of the op, for errors.
+        convert: Converts an operand to a tensor or string tensor that matches the values.
 
     Returns:
-        The values of rows, and what goes with each of them or with all; and the rows that the
-        result's values belong to.
+        The flat values, the operands matched to each of them, and the ragged tensor whose rows the
+        result has.
 
     Raises:
-        InvalidArgumentError: Rows differ in their lengths, or an operand does not go with them.
+        InvalidArgumentError: Rows differ in their lengths, or an operand does not broadcast to
+            them.
     """
     ragged = [value for value in operands if isinstance(value, OfDivisions)]
     rows: Any = next((value for value in ragged if value._uniform is None), ragged[0])
@@ -107,7 +108,7 @@ def _check_known(given: Any, who: str) -> None:
     if isinstance(given, Tensor) and not all(isinstance(size, int) for size in given._shape[:2]):
         raise TypeError(
             f"[{who}] the lengths of rows are not part of a traced function: got shape "
-            f"{given.shape} beside rows of different lengths; join them before the function, and "
+            f"{given.shape} beside a ragged tensor; join them before the function, and "
             "pass to_tensor() and row_lengths()."
         )
 

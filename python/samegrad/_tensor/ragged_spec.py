@@ -1,4 +1,4 @@
-"""`samegrad.RaggedTensorSpec`: what is known of rows of different lengths."""
+"""`samegrad.RaggedTensorSpec`: the shape and dtype of ragged tensors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from samegrad._tensor.sizes import whole
 
 
 class RaggedTensorSpec:
-    """Shape and dtype of rows of different lengths, for the results of `tf.map_fn`.
+    """Shape and dtype of a ragged tensor, for the results of `tf.map_fn`.
 
     Signatures of functions and of datasets take dense tensors alone.
 
@@ -66,7 +66,7 @@ class RaggedTensorSpec:
 
     @property
     def ragged_rank(self) -> int:
-        """How many axes have different sizes."""
+        """The number of ragged axes."""
         return self._ragged_rank
 
     @property

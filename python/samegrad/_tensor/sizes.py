@@ -50,11 +50,11 @@ def size_of(entry: Any) -> Any:
 
 
 def whole(value: Any, rule: str = "a size is a whole number", remedy: str = "pass an int") -> int:
-    """The value as a whole number of 64 bits.
+    """Convert a value to a 64-bit integer.
 
     Raises:
-        TypeError: It is none.
-        ValueError: It has more bits.
+        TypeError: The value is not an integer.
+        ValueError: The integer does not fit into 64 bits.
 
     Example:
         >>> whole(True + 2)
@@ -84,12 +84,12 @@ def codes_of(sizes: Iterable[int | Dim]) -> list[int]:
 
 
 def is_length(size: Any) -> bool:
-    """Whether a size follows from lengths alone, and is a number when the program runs."""
+    """Tell whether a size follows from lengths alone, and is a number when the program runs."""
     return isinstance(size, Dim) and not size.likes
 
 
 def may_be_as_large(a: Tensor, b: Tensor) -> bool:
-    """Whether two tensors have one shape, as far as it is known: the engine decides the rest.
+    """Tell whether two tensors may have one shape: the engine decides about unknown sizes.
 
     Example:
         >>> import samegrad as tf

@@ -58,7 +58,7 @@ def _operator(name: str, swapped: bool = False) -> Callable[[Any, Any], Any]:
 
 
 def _size_operator(name: str, operation: Callable[[Any, Any], Any]) -> None:
-    """What is computed from sizes is a size: tf.shape(x)[0] * 2."""
+    """Make operators of sizes return sizes: tf.shape(x)[0] * 2."""
     plain = getattr(Tensor, f"__{name}__")
 
     def method(self: Any, other: Any) -> Any:
@@ -103,17 +103,18 @@ def _power(self: Tensor, exponent: Any) -> Any:
 
 
 def _numpy(self: Tensor) -> np.ndarray[Any, Any]:
-    """The values as a new NumPy array (a NumPy scalar for a tensor without axes).
+    """Return the values as a new NumPy array (a NumPy scalar for a tensor without axes).
 
     Raises:
-        TypeError: The tensor belongs to a function that is being traced, where values cannot be
-            looked at (see `config.run_functions_eagerly`) or differ between replicas.
+        TypeError: The tensor belongs to a traced function, where it has no value (see
+            `config.run_functions_eagerly`), or its values differ between replicas.
     """
     array = self._numpy()
     return array if array.ndim else array[()]
 
 
 def _shape(self: Tensor) -> TensorShape:
+    """The sizes of the axes, a `TensorShape`."""
     sizes = self._shape
     if None in sizes:
         if sizes.index(None) == 0 and sizes.count(None) == 1:  # as most have it
@@ -157,7 +158,10 @@ def _shown(parts: list[Tensor]) -> str:
 
 
 def _str(self: Tensor) -> str:
-    """The numbers; inside `run` a TypeError where there is none: print() would never show it."""
+    """Return the values; inside `run` raise a TypeError if it has no value.
+
+    print() would never show them there.
+    """
     if not self._made:
         return repr(self)
     if self._symbolic and _context.printing_needs_values():
@@ -203,7 +207,8 @@ def _truth(self: Tensor) -> bool:
 def _length(self: Tensor) -> int:
     if self._rank == 0:
         raise TypeError(
-            f"[Tensor] a tensor without axes has no length, and is no list: got {_repr(self)[:80]}."
+            "[Tensor] a tensor without axes has no length and does not iterate: got "
+            f"{_repr(self)[:80]}."
         )
     return int(_shape(self)[0])
 
@@ -232,11 +237,31 @@ def _dlpack_device(self: Tensor) -> tuple[int, int]:
     return dlpack.device(self)
 
 
+def _dtype(self: Tensor) -> DType:
+    """The dtype of the elements."""
+    return as_dtype(self._dtype)
+
+
+def _ndim(self: Tensor) -> int:
+    """The number of axes."""
+    rank: int = self._rank
+    return rank
+
+
+def _device(self: Tensor) -> str:
+    """The name of the device, in TensorFlow's form."""
+    return "/job:localhost/replica:0/task:0/device:CPU:0"
+
+
 def _set_shape(self: Tensor, shape: Any) -> None:
-    """Checks that the tensor has this shape, of which sizes may be None.
+    """Check that the tensor has this shape, in which sizes may be None.
+
+    Args:
+        self: The tensor.
+        shape: The shape.
 
     Raises:
-        ValueError: It has another one.
+        ValueError: The tensor has another shape.
 
     Example:
         >>> constant([1, 2]).set_shape([None])
@@ -249,7 +274,7 @@ def _set_shape(self: Tensor, shape: Any) -> None:
 
 
 def _reference(self: Tensor) -> Reference:
-    """Stands for this tensor as a key: equal to no other's, whatever their values.
+    """Return a hashable key for this tensor, equal to no other's, whatever their values.
 
     Example:
         >>> x = constant(1.0)
@@ -335,9 +360,9 @@ def _install() -> None:
     cls.__format__ = _format
     cls.numpy = cls.to_numpy = _numpy  # Matplotlib asks for the latter
     cls.shape = property(_shape)
-    cls.dtype = property(lambda self: as_dtype(self._dtype))
-    cls.ndim = property(lambda self: self._rank)
-    cls.device = property(lambda self: "/job:localhost/replica:0/task:0/device:CPU:0")
+    cls.dtype = property(_dtype)
+    cls.ndim = property(_ndim)
+    cls.device = property(_device)
     cls.get_shape = _shape
     _shorten(cls)
 

@@ -105,7 +105,7 @@ class Text:
 
     @property
     def ndim(self) -> int:
-        """How many axes there are."""
+        """The number of axes."""
         return self._bytes.ndim
 
     @property
@@ -140,7 +140,7 @@ class Text:
         """A NumPy array of Python's strings.
 
         Raises:
-            ValueError: Bytes are no UTF-8; the message says which and where.
+            ValueError: Bytes are not UTF-8; the message names them.
         """
         if self._decoded is None:
             made = np.empty(self._bytes.shape, object)
@@ -261,10 +261,10 @@ def leaf_of(array: Any, copy: bool = True) -> Any:
 
 
 def joined(*parts: Any, separator: bytes = b"") -> Text:
-    """Texts side by side, broadcast.
+    """Concatenate strings element by element, broadcast.
 
     Raises:
-        TypeError: Something is no text.
+        TypeError: A part is not a string.
 
     Example:
         >>> joined(["a", "b"], ".txt").numpy().tolist()
@@ -286,7 +286,7 @@ def joined(*parts: Any, separator: bytes = b"") -> Text:
 
 
 def is_text(value: Any) -> bool:
-    """Whether the value is text, or a list or an array that begins with text.
+    """Tell whether a value is a string tensor, a string, or a list or array that begins with one.
 
     Example:
         >>> is_text("a"), is_text([[b"a"]]), is_text([1, "a"]), is_text([])
