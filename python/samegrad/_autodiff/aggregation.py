@@ -20,7 +20,7 @@ _ops = _core.ops
 
 
 class VariableSynchronization(Choice):
-    """When the copies of a variable are made equal."""
+    """Time at which the copies of a variable become equal."""
 
     AUTO = 0
     NONE = 1

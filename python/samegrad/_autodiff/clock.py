@@ -39,6 +39,6 @@ def timestamp(name: str | None = None) -> Tensor:
 
 
 def tick() -> None:
-    """Sets the clock that traced steps read: a call of one begins."""
+    """Set the clock that traced steps read: a call of one begins."""
     if _cells:
         _cells[0].set([_now()])

@@ -188,7 +188,7 @@ def _compute_again(
     f: Callable[..., Any], args: Any, kwargs: dict[str, Any], variables: list[Variable],
     cts: Sequence[Tensor],
 ) -> list[Tensor | None]:  # fmt: skip
-    """The gradients by tensors among the arguments and by variables, of a second run."""
+    """Return the gradients by tensors among the arguments and by variables, of a second run."""
     copies: list[Tensor] = []
 
     def copied(leaf: Any) -> Any:
@@ -216,7 +216,7 @@ def _with_gradient(
     f: Callable[..., Any], result: Any, given: list[Any], variables: list[Variable],
     gradients: Callable[[Sequence[Tensor]], Any],
 ) -> Any:  # fmt: skip
-    """The result, with this derivative by the given values and by the variables."""
+    """Return the result, with this derivative by the given values and by the variables."""
     who = _name(f)
     values = [convert_to_tensor(leaf) for leaf in flatten(result)]
     sources = [convert_to_tensor(source) for source in given]
@@ -240,7 +240,7 @@ def _with_gradient(
 def _traced_rule(
     who: str, gradients: Callable[[Sequence[Tensor]], Any], cts: Sequence[Tensor]
 ) -> Any:
-    """The gradients, or the error that whoever wants them is to see."""
+    """Return the gradients, or the error that whoever wants them is to see."""
     depth = _context.current().open_gradients
     if depth == _DEEPEST:
         text = (
@@ -300,7 +300,7 @@ def _tensors_of(args: Any) -> list[Any]:
 
 
 def _variables_read(first: int, given: list[Any]) -> list[Variable]:
-    """The trainable variables that have been read since, each once, but for the arguments."""
+    """Return the trainable variables read since then, each once, without the arguments."""
     found: list[Variable] = []
     for cell in _core.reads_since(first):
         variable = variable_of(cell)

@@ -15,14 +15,14 @@ _ops = _core.ops
 
 
 class ForwardAccumulator:
-    """Derivatives of what is computed in its block along a direction.
+    """Derivatives along a direction of the tensors that its block computes.
 
     The gradient of Σ u · f(x) with respect to x is linear in u: its own gradient with respect to u,
     with the direction as weights, is the derivative of f along it. So each operation that has a
     gradient has this derivative as well, and accumulators nest with each other and with tapes.
 
     Args:
-        primals: Floats, tensors or variables in any structure.
+        primals: Tensors or variables of floats, in any structure.
         tangents: The direction, in the same structure and shapes.
 
     Raises:

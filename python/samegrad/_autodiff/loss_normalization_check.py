@@ -52,7 +52,7 @@ def set_loss_normalization_check(mode: str) -> None:
 
 
 def get_loss_normalization_check() -> str:
-    """Return the mode: "warn", "error" or "off"."""
+    """Return the mode of the loss normalization check: "warn", "error" or "off"."""
     return _check.mode
 
 
@@ -82,7 +82,7 @@ def loss_normalization_check(mode: str) -> _core.Guard:
 
 
 def note_use(use: str, tensor: _core.Tensor) -> None:
-    """Tells the trace, if there is one, what becomes of a value of the replicas.
+    """Tell the trace, if there is one, what becomes of a value of the replicas.
 
     Args:
         use: "gradient" (summed over the replicas, for an optimizer), or "assignment" (a new
@@ -99,7 +99,7 @@ def note_use(use: str, tensor: _core.Tensor) -> None:
 
 
 def _times(replicas: int, tensor: _core.Tensor) -> _core.Tensor:
-    """The number of replicas in the tensor's dtype, as a number that the check follows."""
+    """Return the number of replicas in the tensor's dtype, as a number that the check follows."""
     number = _core.Tensor(np.asarray(replicas, as_dtype(tensor._dtype).as_numpy_dtype))
     return number._of_counts(0, 1)
 

@@ -262,7 +262,7 @@ class Generator:
         return old
 
     def _words(self, sizes: Sequence[Any], places: Callable[[int], Any]) -> Tensor:
-        """The words of the blocks that so many numbers need, behind the present state."""
+        """Return the words of the blocks that so many numbers need, behind the present state."""
         if _sizes.dim_in(sizes) is not None:
             raise ValueError(
                 f"[Generator] sizes must be known before the step: got {shown(sizes)}; use "
@@ -273,7 +273,7 @@ class Generator:
 
     def _draw(self, shape: Any, dtype: DType, make: Callable[[Tensor], Tensor],
               wide: bool) -> Tensor:  # fmt: skip
-        """Numbers made of the words, of which `wide` ones need two each."""
+        """Convert words to numbers; `wide` ones need two words each."""
         sizes, each = _sizes.sizes_of(shape), 2 if wide else 4
         words = self._words(sizes, lambda count: range(-(-count // each)))
         return _shaped(make(words), sizes, dtype)
@@ -454,13 +454,13 @@ def _scaled(drawn: Tensor, stddev: Any, mean: Any, kind: DType) -> Tensor:
 
 
 def _pairs(words: Tensor) -> Tensor:
-    """Two words as one of 64 bits, the first below."""
+    """Return two words as one of 64 bits, the first below."""
     both: Tensor = words[:, 0::2] + words[:, 1::2] * np.uint64(2**32)
     return both
 
 
 def _fractions(words: Tensor, dtype: str) -> Tensor:
-    """In [0, 1): the lowest bits, as many as a float of the dtype has behind the point."""
+    """Return fractions in [0, 1) of the lowest bits, as many as the dtype's precision."""
     bits = _FRACTION_BITS[dtype]
     if dtype == "float64":
         top = words[:, 0::2] % np.uint64(2**20)
@@ -470,7 +470,7 @@ def _fractions(words: Tensor, dtype: str) -> Tensor:
 
 
 def _normal(words: Tensor, wide: bool) -> Tensor:
-    """Pairs of normal numbers, of two fractions each."""
+    """Return pairs of normal numbers, of two fractions each."""
     parts = _fractions(words, "float64" if wide else "float32")
     first, second = parts[:, 0::2], parts[:, 1::2] * (2.0 * math.pi)
     radius = sqrt(log(maximum(first, 1.0e-7)) * -2.0)

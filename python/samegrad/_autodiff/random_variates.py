@@ -159,7 +159,7 @@ def _decided(seed: Any) -> Draw:
 
 
 def _parameters(who: str, dtype: DTypeLike, *given: Any, whole: bool = False) -> list[Tensor]:
-    """The parameters as float64, broadcast to one shape."""
+    """Return the parameters as float64, broadcast to one shape."""
     kind = as_dtype(dtype)
     if not kind.is_floating and not (whole and kind.name in ("int32", "int64")):
         raise TypeError(
@@ -190,7 +190,7 @@ def _fitting(who: str, shape: Any, parameter: Tensor) -> list[Any]:
 
 
 def _first(accepted: Tensor, values: Tensor) -> Tensor:
-    """The first of the candidates along the last axis that is accepted."""
+    """Return the first of the candidates along the last axis that is accepted."""
     count = int(values.shape[-1])
     ranks = cast(accepted, "float64") * np.arange(count, 0.0, -1.0)
     best = math.reduce_max(ranks, axis=-1, keepdims=True)
@@ -239,7 +239,7 @@ def _poisson(sizes: list[Any], lam: Tensor, draw: Draw) -> Tensor:
 
 
 def _many(sizes: list[Any], rate: Tensor, draw: Draw) -> Tensor:
-    """Hörmann's algorithm PTRS, of rates from 10 on."""
+    """Sample by Hörmann's algorithm PTRS, for rates from 10 on."""
     lam = expand_dims(rate, -1)
     b = 0.931 + 2.53 * math.sqrt(lam)
     a = -0.059 + 0.02483 * b

@@ -40,11 +40,11 @@ class _Enter:
 
 
 class GradientTape(_core.Tape):
-    """Records operations for differentiation; tapes nest, for derivatives of any order.
+    """Record operations for differentiation; tapes nest, for derivatives of any order.
 
     Args:
-        persistent: Whether `gradient` may be called more than once.
-        watch_accessed_variables: Whether trainable variables are watched when read.
+        persistent: Allow more than one call of `gradient`.
+        watch_accessed_variables: Watch trainable variables when they are read.
 
     Example:
         >>> x = convert_to_tensor(3.0)
@@ -148,7 +148,7 @@ class GradientTape(_core.Tape):
         self, target: Any, sources: Any, output_gradients: Any, unconnected_gradients: Any,
         again: bool = False,
     ) -> Any:  # fmt: skip
-        """The gradients; `again`: as one more part of the last use of the tape."""
+        """Return the gradients; `again`: as one more part of the last use of the tape."""
         unconnected = _unconnected(unconnected_gradients)
         target = target if output_gradients is not None else _real_parts(target)
         targets = [self._target(t) for t in flatten(target)]
@@ -296,7 +296,7 @@ def _unconnected(given: Any) -> UnconnectedGradients:
 
 
 def _seeds(targets: list[Tensor], given: Any) -> list[Tensor | None]:
-    """The weights of the targets' elements; None: ones."""
+    """Return the weights of the targets' elements; None: ones."""
     if given is None:
         return [None] * len(targets)
     seeds = flatten(given)

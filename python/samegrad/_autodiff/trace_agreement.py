@@ -43,6 +43,6 @@ class Agreement:
 
 
 def zeros(source: Any) -> Tensor:
-    """Zeros in the shape of a source of gradients."""
+    """Return zeros in the shape of a source of gradients."""
     made: Tensor = _core.ops.full_like(convert_to_tensor(source), value=0.0)
     return made

@@ -41,7 +41,7 @@ def scattered(how: str, variable: Variable, slices: Any) -> Variable:
 def scattered_nd(
     how: str, variable: Variable, indices: TensorLike, updates: TensorLike
 ) -> Variable:
-    """The same of elements or slices at any places."""
+    """Return the same of elements or slices at any places."""
     old = variable._as_tensor()
     places, values = aggregated_rows(
         variable, f"scatter_{how}", convert_to_tensor(indices), match(updates, old)
@@ -130,7 +130,7 @@ def _element(old: Tensor, entries: tuple[Any, ...], value: Tensor) -> tuple[Tens
 
 
 def install(cls: type[Variable]) -> None:
-    """Gives variables these methods, and their parts `assign`."""
+    """Give variables these methods, and their parts `assign`."""
 
     def of_rows(how: str) -> Any:
         def method(self: Variable, sparse_delta: IndexedSlices, use_locking: bool = False,

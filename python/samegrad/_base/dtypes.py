@@ -17,7 +17,7 @@ _NAMES = (
 
 @functools.cache
 def numpy_dtype(name: str) -> np.dtype[Any]:
-    """NumPy's dtype of that name; that of bfloat16 is the package ml_dtypes', as in TensorFlow."""
+    """Return NumPy's dtype of that name; bfloat16 is that of ml_dtypes, as in TensorFlow."""
     if name == "bfloat16":
         import ml_dtypes
 
@@ -27,7 +27,7 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
 
 
 def kind_of(dtype: np.dtype[Any]) -> str:
-    """NumPy's letter for the kind of a dtype; of bfloat16, of which NumPy does not know it, "f"."""
+    """Return NumPy's letter for the kind of a dtype; "f" for bfloat16, unknown to NumPy."""
     kind = dtype.kind
     # NumPy makes the name anew whenever it is asked for.
     return "f" if kind not in "fiub" and dtype.name == "bfloat16" else kind
@@ -60,7 +60,7 @@ def _unknown(value: object) -> TypeError:
 
 
 class DType:
-    """The type of a tensor's elements.
+    """The dtype of a tensor's elements.
 
     Compares equal to its name, to NumPy's dtype and to itself.
 
@@ -123,12 +123,12 @@ class DType:
 
     @property
     def min(self) -> Any:
-        """The least number it can hold."""
+        """The smallest number of the dtype."""
         return self._limits.min
 
     @property
     def max(self) -> Any:
-        """The greatest number it can hold."""
+        """The largest number of the dtype."""
         return self._limits.max
 
     @property
@@ -249,7 +249,7 @@ _COMPLEX_BY_CHAR = {np.dtype(name).char: t for name, t in _COMPLEX_BY_NAME.items
 
 
 def as_dtype(value: DTypeLike) -> DType:
-    """The `DType` of a name, a NumPy dtype or a Python type (float is float32, int is int32).
+    """Convert a name, a NumPy dtype or a Python type to a `DType` (float is float32).
 
     Raises:
         TypeError: samegrad has no such type.
@@ -326,7 +326,7 @@ def any_dtype(type_value: Any) -> DType:
 
 
 def element_type(value: DTypeLike) -> DType:
-    """The `DType` of elements of datasets: `as_dtype`, or `string`.
+    """Return the `DType` of elements of datasets: `as_dtype`, or `string`.
 
     Example:
         >>> element_type("string"), element_type(float)

@@ -19,7 +19,7 @@ _last = -_PAUSE
 
 
 def give_back() -> None:
-    """Gives free pages back, at most once a second.
+    """Give free pages back, at most once a second.
 
     Example:
         >>> give_back()

@@ -26,7 +26,7 @@ PACKAGES = _folders()
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """A warning at the innermost line outside PACKAGES."""
+    """Warn at the innermost line outside of PACKAGES."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGES):
         frame, level = frame.f_back, level + 1

@@ -35,7 +35,7 @@ class Walk:
         self._any_keys = any_keys
 
     def keys(self, structure: Mapping[Any, Any]) -> list[Any]:
-        """The keys of a dict in the order of the walk.
+        """Return the keys of a dict in the order of the walk.
 
         Raises:
             TypeError: They cannot be sorted.
@@ -66,7 +66,7 @@ class Walk:
         return list(structure)
 
     def flatten(self, structure: Any) -> list[Any]:
-        """The leaves from left to right; dicts in the order of their sorted keys.
+        """Return the leaves from left to right; dicts in the order of their sorted keys.
 
         Example:
             >>> flatten({"b": 1, "a": (2, [3])})
@@ -77,7 +77,7 @@ class Walk:
         return [leaf for part in self.parts(structure) for leaf in self.flatten(part)]
 
     def map_structure(self, function: Callable[..., Any], structure: Any, *others: Any) -> Any:
-        """The structure with each leaf replaced by function(leaf, leaves of the others).
+        """Return the structure with each leaf replaced by function(leaf, leaves of the others).
 
         Example:
             >>> map_structure(lambda x: x + 1, {"a": (1, 2)})
@@ -94,7 +94,7 @@ class Walk:
         return self.rebuilt(structure, [self.map_structure(function, *group) for group in groups])
 
     def fill(self, structure: Any, leaves: Iterable[Any]) -> Any:
-        """The structure with other leaves, in the order of `flatten`.
+        """Return the structure with other leaves, in the order of `flatten`.
 
         Example:
             >>> Walk(is_nested).fill({"b": 0, "a": [0]}, [1, 2])
@@ -104,7 +104,7 @@ class Walk:
         return self.map_structure(lambda _: next(remaining), structure)
 
     def rebuilt(self, structure: Any, parts: list[Any]) -> Any:
-        """A structure of the type of another one, of other parts."""
+        """Return a structure of the type of another one, of other parts."""
         if type(structure) in _ROWS:
             return type(structure)(parts)
         if structure is None:

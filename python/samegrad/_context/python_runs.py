@@ -16,7 +16,7 @@ class ReadsData(BaseException):
 
 
 def leave_trace(refusal: str) -> None:
-    """Called before what only Python can do; nothing happens in eager code.
+    """Leave a trace before what only Python can do; do nothing in eager code.
 
     Args:
         refusal: What the error says where Python cannot run the function: inside `Strategy.run`.

@@ -14,11 +14,11 @@ _DEVICE = re.compile(r"(.*/)?(device:)?[cgt]pu(:(\d+|\*))?", re.IGNORECASE)
 
 
 class name_scope:  # noqa: N801  # TensorFlow's name
-    """Inside, names of new variables begin with `name/`; scopes nest.
+    """Scope in which the names of new variables begin with `name/`; scopes nest.
 
     Args:
-        name: The name of the scope. One that ends with `/`, as the scope's own string does, begins
-            anew there, and an empty one outside of all scopes.
+        name: The name of the scope. A name that ends with `/`, as the scope's own string does,
+            starts anew there; an empty one leaves all scopes.
 
     Raises:
         ValueError: The name is not a string.

@@ -24,7 +24,7 @@ def set_converter(convert: Converter) -> None:
 
 
 def converted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with its control flow rewritten, where that is done to its caller.
+    """Return the function with its control flow rewritten, where that is done to its caller.
 
     Example:
         >>> converted(len) is len
@@ -37,7 +37,7 @@ def converted(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def call_converted(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
-    """Calls the function with its control flow rewritten, and all that it calls likewise."""
+    """Call the function with its control flow rewritten, and all that it calls likewise."""
     with _context.changed(converting=True):
         return converted(function)(*args, **kwargs)
 

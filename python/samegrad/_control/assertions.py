@@ -68,7 +68,11 @@ def Assert(  # noqa: N802  # TensorFlow's name
 
 
 def _comparison(
-    name: str, words: str, compare: Callable[[Any, Any], Tensor], with_zero: bool = False
+    name: str,
+    words: str,
+    compare: Callable[[Any, Any], Tensor],
+    example: str,
+    with_zero: bool = False,
 ) -> Any:
     """A function that compares two tensors, or one with zero."""
 
@@ -101,12 +105,15 @@ def _comparison(
 
     Raises:
         InvalidArgumentError: An element does not meet the condition.
+
+    Example:
+        >>> {name}({example})
     """
     return check
 
 
-assert_equal = _comparison("assert_equal", "equal to", math.equal)
-_assert_none_equal = _comparison("assert_none_equal", "other than", math.not_equal)
+assert_equal = _comparison("assert_equal", "equal to", math.equal, "[1, 2], [1, 2]")
+_assert_none_equal = _comparison("assert_none_equal", "other than", math.not_equal, "1, 2")
 
 
 def assert_none_equal(x: TensorLike, y: TensorLike, summarize: int | None = None,
@@ -131,14 +138,20 @@ def assert_none_equal(x: TensorLike, y: TensorLike, summarize: int | None = None
     _assert_none_equal(x, y, message)
 
 
-assert_less = _comparison("assert_less", "less than", math.less)
-assert_less_equal = _comparison("assert_less_equal", "at most", math.less_equal)
-assert_greater = _comparison("assert_greater", "greater than", math.greater)
-assert_greater_equal = _comparison("assert_greater_equal", "at least", math.greater_equal)
-assert_positive = _comparison("assert_positive", "above 0", math.greater, True)
-assert_negative = _comparison("assert_negative", "below 0", math.less, True)
-assert_non_negative = _comparison("assert_non_negative", "at least 0", math.greater_equal, True)
-assert_non_positive = _comparison("assert_non_positive", "at most 0", math.less_equal, True)
+assert_less = _comparison("assert_less", "less than", math.less, "[1, 2], 3")
+assert_less_equal = _comparison("assert_less_equal", "at most", math.less_equal, "[1, 2], 2")
+assert_greater = _comparison("assert_greater", "greater than", math.greater, "[1, 2], 0")
+assert_greater_equal = _comparison(
+    "assert_greater_equal", "at least", math.greater_equal, "[1, 2], 1"
+)
+assert_positive = _comparison("assert_positive", "above 0", math.greater, "[1, 2]", True)
+assert_negative = _comparison("assert_negative", "below 0", math.less, "[-1, -2]", True)
+assert_non_negative = _comparison(
+    "assert_non_negative", "at least 0", math.greater_equal, "[0, 1]", True
+)
+assert_non_positive = _comparison(
+    "assert_non_positive", "at most 0", math.less_equal, "[0, -1]", True
+)
 
 
 def check_numerics(tensor: TensorLike, message: str, name: str | None = None) -> Tensor:

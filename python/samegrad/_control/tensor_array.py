@@ -27,32 +27,32 @@ _WHO = "TensorArray"
 
 
 class TensorArray(Stacked):
-    """Tensors by number: written and read one by one, stacked at the end.
+    """An array of tensors: elements are written and read one by one, and stacked at the end.
 
-    Usable eagerly and in traced functions, in loops of Python, in `while_loop` and in loops that
-    become part of a step: there the number of elements is `size`, writes and reads cost what they
-    write and read, and gradients flow through all of it. A write changes the array and returns it;
-    inside a branch or a loop of a step it returns a new one, which must be used from then on:
-    `array = array.write(i, x)`.
+    It works in eager code and in traced functions, in Python's loops, in `while_loop` and in loops
+    that become part of a step. In such a loop the number of elements is `size`, a write or read
+    costs no more than its element, and gradients flow through all of it. A write changes the array
+    and returns it. Inside a branch or a loop of a step it returns a new one, which replaces the old
+    one: `array = array.write(i, x)`.
 
     Args:
-        dtype: Of the elements.
-        size: How many there are.
-        dynamic_size: Whether writing behind the last element makes more (not by an index that the
+        dtype: The dtype of the elements.
+        size: The number of elements.
+        dynamic_size: Let writes after the last element extend the array (not by an index that the
             step computes).
-        clear_after_read: Whether an element by a known index can be read once only; default True.
+        clear_after_read: Allow only one read of an element by a known index; default True.
         tensor_array_name: Ignored.
         handle: Ignored.
         flow: Ignored.
-        infer_shape: Whether all elements must have the shape of the first one.
-        element_shape: Their shape, where it is known before; elements that are never written are
-            zeros of it.
+        infer_shape: Require all elements to have the shape of the first one.
+        element_shape: The shape of the elements, if it is known before. Elements that are never
+            written are zeros of it.
         colocate_with_first_write_call: Ignored.
         name: Ignored.
 
     Raises:
-        ValueError: There is no size, or it is negative.
-        TypeError: There is no such dtype.
+        ValueError: The size is missing or negative.
+        TypeError: samegrad lacks the dtype.
 
     Example:
         >>> import samegrad as tf
@@ -160,7 +160,7 @@ class TensorArray(Stacked):
 
     @property
     def element_shape(self) -> TensorShape | None:
-        """The shape of the elements, None where it is not known."""
+        """The shape of the elements, with None for unknown sizes."""
         return None if self._form.sizes is None else TensorShape(self._form.sizes)
 
     def _count(self) -> int | None:

@@ -16,7 +16,7 @@ class HasRank(Protocol):
 
 
 def axes_of(x: HasRank, axis: Any) -> list[int]:
-    """The axes as a list; None means all.
+    """Return the axes as a list; None means all.
 
     Example:
         >>> from samegrad._tensor.conversion import convert_to_tensor
@@ -31,7 +31,7 @@ def axes_of(x: HasRank, axis: Any) -> list[int]:
 
 
 def axis_of(x: Tensor, axis: Any) -> int:
-    """One axis, counted from the first.
+    """Return one axis, counted from the first.
 
     Raises:
         ValueError: There is none such.

@@ -36,7 +36,7 @@ def is_tensor(value: object) -> bool:
 
 
 def _numbers(value: Any) -> np.ndarray[Any, Any]:
-    """NumPy's array of numbers."""
+    """Return NumPy's array of numbers."""
     try:
         array = np.asarray(value)
     except ValueError as error:
@@ -63,7 +63,7 @@ def _complex(dtype: str, sizes: Any) -> TypeError:
 
 
 def _cast_exactly(array: np.ndarray[Any, Any], wanted: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """The array in another dtype that can hold its numbers."""
+    """Return the array in another dtype that can hold its numbers."""
     if kind_of(array.dtype) == "f" and wanted.kind in "iub" and array.size:
         raise TypeError(
             f"[convert_to_tensor] the values are {array.dtype}: got dtype={wanted.name}, which "
@@ -91,7 +91,7 @@ def _large_whole(value: Any, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any
 
 
 def _default_array(value: Any, dtype: DTypeLike | None) -> np.ndarray[Any, Any]:
-    """NumPy's array of a Python or NumPy value, with TensorFlow's defaults for Python numbers."""
+    """Convert a value to a NumPy array, with TensorFlow's defaults for Python numbers."""
     # Tables of pandas, too, have a dtype that was chosen.
     typed = isinstance(value, np.ndarray | np.generic) or hasattr(type(value), "__array__")
     if dtype is not None:
@@ -153,7 +153,7 @@ def _first_dtype(value: Any, seen: set[int] | None = None) -> str | None:
 
 
 def _packed(value: Any, dtype: str, asked: bool, depth: int = 0) -> Tensor:
-    """A tensor of a list that holds tensors, through which derivatives go.
+    """Return a tensor of a list that holds tensors, through which derivatives go.
 
     Args:
         value: The list.
@@ -200,7 +200,7 @@ def convert_to_tensor(
     value: TensorLike, dtype: DTypeLike | None = None, dtype_hint: DTypeLike | None = None,
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """A tensor of the value: number, nested list, NumPy array, variable or tensor.
+    """Return a tensor of the value: number, nested list, NumPy array, variable or tensor.
 
     Python floats become float32 and ints int32, as in TensorFlow; NumPy arrays keep their dtype.
     The data is copied.
@@ -249,7 +249,7 @@ def convert_to_tensor(
 def constant(
     value: TensorLike, dtype: DTypeLike | None = None, shape: Any = None, name: str | None = None
 ) -> Tensor:
-    """A tensor with the value, repeated to `shape` if it is given.
+    """Return a tensor with the value, repeated to `shape` if it is given.
 
     Example:
         >>> constant(2.0, shape=(2,)).numpy()
@@ -280,7 +280,7 @@ def constant(
 
 
 def number(value: float, dtype: str) -> Tensor:
-    """A plain number (`is_plain_number`) as a tensor of a dtype that holds it, without checks.
+    """Convert a plain number (`is_plain_number`) to a tensor of a dtype, without checks.
 
     Example:
         >>> number(0.5, "float64").dtype
@@ -308,7 +308,7 @@ def match(value: TensorLike, like: Tensor | _core.StateVariable) -> Tensor:
 
 
 def pair(a: TensorLike, b: TensorLike) -> tuple[Tensor, Tensor]:
-    """Both operands as tensors; a Python number takes the dtype of the other one."""
+    """Return both operands as tensors; a Python number takes the dtype of the other one."""
     if is_tensor(a) and not (isinstance(a, Dim) and is_tensor(b)):
         a = convert_to_tensor(a)
         return a, match(b, a)

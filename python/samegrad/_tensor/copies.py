@@ -10,7 +10,7 @@ from samegrad._tensor.conversion import Tensor, make
 
 
 def restored(array: np.ndarray[Any, Any], example_axis: int | None, rows: int) -> Tensor:
-    """The tensor of a pickle."""
+    """Return the tensor of a pickle."""
     made = Tensor.__new__(Tensor)
     make(made, array, True, example_axis, rows)
     return made
@@ -27,5 +27,5 @@ def reduce(tensor: Tensor) -> Any:
 
 
 def copied(tensor: Tensor, memo: Any = None) -> Tensor:
-    """The tensor itself, which never changes."""
+    """Return the tensor itself, which never changes."""
     return tensor

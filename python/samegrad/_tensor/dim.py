@@ -57,7 +57,7 @@ class Dim:
         return np.asarray(int(self), dtype)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        """Operators with NumPy's numbers compute sizes; what else NumPy does wants a number."""
+        """Compute sizes with NumPy's numbers; other functions of NumPy get the present number."""
         name = _OPERATORS.get(ufunc.__name__)
         plain = [value if isinstance(value, Dim) or np.ndim(value) else np.asarray(value).item()
                  for value in inputs]  # fmt: skip
@@ -76,7 +76,7 @@ class Dim:
         return hash(int(self))
 
     def _as_tensor(self) -> Tensor:
-        """The number as an int32 tensor, which may differ between replicas."""
+        """Return the number as an int32 tensor, which may differ between replicas."""
         if not self.likes:
             number: Tensor = _ops.size_value(_ops.zeros(shape=[]), size=self.code)
         elif self.place is not None:
@@ -121,7 +121,7 @@ def _holds(name: str, size: Dim, other: int | Dim) -> bool:
 
 
 def code_of(size: int | Dim) -> int:
-    """The size as the engine's shapes and attributes hold it."""
+    """Return the size as the engine's shapes and attributes hold it."""
     return size.code if isinstance(size, Dim) else int(size)
 
 
@@ -137,7 +137,7 @@ def _number(size: Any) -> Any:
 
 
 def _made(code: int, *sizes: Any) -> int | Dim:
-    """The size with this code, which was computed from the others."""
+    """Return the size with this code, which was computed from the others."""
     if _core.size_known(code):
         return code
     likes = {id(like): like for size in sizes if isinstance(size, Dim) for like in size.likes}
@@ -191,7 +191,7 @@ setattr(Dim, "__rmod__", lambda self, other: other % int(self))  # noqa: B010
 
 
 def dim_of(tensor: Tensor, axis: int) -> Any:
-    """The size of an axis: a number, or what follows from the number of examples or a length."""
+    """Return the size of an axis: a number, or a `Dim`."""
     code = tensor._dim(axis)
     if _core.size_known(code):
         return code
@@ -199,7 +199,7 @@ def dim_of(tensor: Tensor, axis: int) -> Any:
 
 
 def dims_of(tensor: Tensor) -> tuple[Any, ...] | None:
-    """The sizes that a tensor of sizes holds (one if it has no axes), where they are known."""
+    """Return the sizes that a tensor of sizes holds, where they are known."""
     dims: tuple[Any, ...] | None = getattr(tensor, "_dims", None)
     if dims is None and not tensor._symbolic and tensor._rank < 2:
         dims = tuple(int(size) for size in tensor._view().reshape(-1))
@@ -207,7 +207,7 @@ def dims_of(tensor: Tensor) -> tuple[Any, ...] | None:
 
 
 def with_dims(tensor: Tensor, dims: Sequence[Any] | None) -> Tensor:
-    """The same tensor, which then knows what sizes it holds."""
+    """Return the same tensor, which then knows what sizes it holds."""
     if dims is not None and tensor._symbolic:
         tensor._dims = tuple(dims)  # type: ignore[attr-defined]
     return tensor

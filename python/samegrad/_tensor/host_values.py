@@ -39,7 +39,7 @@ class HostCall(NamedTuple):
     kwargs: dict[str, Any]
 
     def made(self, values: list[Any]) -> Any:
-        """The result for these values of the slots."""
+        """Return the result for these values of the slots."""
         args = [values[arg.number] if type(arg) is Slot else arg for arg in self.args]
         named = {k: values[v.number] if type(v) is Slot else v for k, v in self.kwargs.items()}
         return self.function(*args, **named)
@@ -51,7 +51,7 @@ class HostCall(NamedTuple):
         return {arg.number for arg in given if type(arg) is Slot}
 
     def by_engine(self, native: Native | None) -> tuple[Any, int] | None:
-        """The engine's function of one slot, and which; None: it has none for this call."""
+        """Return the engine's function of one slot, and which; None: it has none for this call."""
         others = (*self.args[1:], *self.kwargs.values())
         if native is None or not self.args or any(type(arg) is Slot for arg in others):
             return None
@@ -83,7 +83,7 @@ class HostCalls:
         return HostText(self, number) if isinstance(value, Text) else self.tensor(number)
 
     def tensor(self, number: int) -> Tensor:
-        """The argument of the program that a slot is."""
+        """Return the argument of the program that a slot is."""
         known = self._tensors.get(number)
         if known is None:
             known = self._tensors[number] = self._trace.argument([self.values[number]])
@@ -91,7 +91,7 @@ class HostCalls:
         return known
 
     def slot_of(self, leaf: Any) -> int | None:
-        """The slot whose value a result is, unchanged."""
+        """Return the slot whose value a result is, unchanged."""
         if isinstance(leaf, HostText | HostTensor):
             return leaf._slot
         return next((n for n, tensor in self._tensors.items() if tensor is leaf), None)
@@ -100,7 +100,7 @@ class HostCalls:
         self, function: Callable[..., Any], args: Any, kwargs: dict[str, Any],
         native: Native | None = None,
     ) -> Any:  # fmt: skip
-        """The result of a function of the host; `native` as for `on_host`."""
+        """Return the result of a function of the host; `native` as for `on_host`."""
         noted = HostCall(
             function, tuple(map(_noted, args)), {k: _noted(v) for k, v in kwargs.items()}
         )

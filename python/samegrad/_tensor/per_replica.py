@@ -13,12 +13,12 @@ from samegrad._core import Tensor
 
 
 class PerReplica:
-    """One value per replica, each with its own number of rows.
+    """One value per replica, each with its own batch size.
 
-    In a job of several processes, each has the parts of its replicas; of the others it knows the
-    shapes.
+    With several processes, each process has the components of its replicas, and knows the shapes of
+    the others.
 
-    Use it as an argument of `Strategy.run`, reduce it with `Strategy.reduce`, or look at the parts
+    Use it as an argument of `Strategy.run`, reduce it with `Strategy.reduce`, or get the components
     with `Strategy.experimental_local_results`.
     """
 
@@ -158,7 +158,7 @@ def captured(value: PerReplica) -> TracedPerReplica:
 
 
 def check_parts(parts: Sequence[Tensor]) -> None:
-    """Checks that parts for the replicas of a step differ in the number of examples only.
+    """Check that parts for the replicas of a step differ in the number of examples only.
 
     Raises:
         ValueError: They differ otherwise.
@@ -180,7 +180,7 @@ def check_parts(parts: Sequence[Tensor]) -> None:
 
 
 def per_replica(parts: Sequence[Tensor]) -> Any:
-    """A value per replica out of its parts; axis 0 counts examples if they agree on the others."""
+    """Join parts to a value per replica; axis 0 counts examples if the other axes agree."""
     shapes = [tuple(part._shape) for part in parts]
     if all(shapes) and len({shape[1:] for shape in shapes}) == 1:
         parts = [part._as_examples(0, 1) for part in parts]

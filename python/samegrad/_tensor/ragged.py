@@ -33,14 +33,15 @@ _ops = _core.ops
 
 
 class RaggedTensor(OfDivisions):
-    """Rows of different lengths: the values of all, and where each begins and ends.
+    """A ragged tensor: rows of unequal lengths.
 
-    `tf.RaggedTensor`, with one axis of different sizes. It is for preparing data: what a step
-    computes with is a tensor (`to_tensor`, and `tf.sequence_mask` of `row_lengths`).
+    `tf.RaggedTensor`, with one ragged axis. It holds the values of all rows, and the start and end
+    of each. It serves the preparation of data: steps compute with tensors (`to_tensor`, and
+    `tf.sequence_mask` of `row_lengths`).
 
     Args:
-        flat_values: Of all rows, one after the other: a tensor or text.
-        lengths: Of the rows.
+        flat_values: The values of all rows: a tensor or strings of shape [values, ...].
+        lengths: The lengths of the rows.
 
     Example:
         >>> RaggedTensor(Text(["a", "b", "c"]), [2, 0, 1]).to_list()
@@ -85,7 +86,7 @@ class RaggedTensor(OfDivisions):
     def from_row_lengths(
         cls, values: Any, row_lengths: Any, name: str | None = None, validate: bool = True
     ) -> RaggedTensor:
-        """Create a ragged tensor of row lengths.
+        """Create a ragged tensor from row lengths.
 
         Args:
             values: Values of all rows: a tensor or strings with at least one axis.
@@ -110,7 +111,7 @@ class RaggedTensor(OfDivisions):
     def from_row_starts(
         cls, values: Any, row_starts: Any, name: str | None = None, validate: bool = True
     ) -> RaggedTensor:
-        """Create a ragged tensor of the starts of the rows.
+        """Create a ragged tensor from the starts of its rows.
 
         Args:
             values: Values of all rows: a tensor or strings with at least one axis.
@@ -136,7 +137,7 @@ class RaggedTensor(OfDivisions):
     def from_row_limits(
         cls, values: Any, row_limits: Any, name: str | None = None, validate: bool = True
     ) -> RaggedTensor:
-        """Create a ragged tensor of the ends of the rows.
+        """Create a ragged tensor from the ends of its rows.
 
         Args:
             values: Values of all rows: a tensor or strings with at least one axis.
@@ -162,7 +163,7 @@ class RaggedTensor(OfDivisions):
         cls, values: Any, value_rowids: Any, nrows: Any = None, name: str | None = None,
         validate: bool = True,
     ) -> RaggedTensor:  # fmt: skip
-        """Create a ragged tensor of the row of each value.
+        """Create a ragged tensor from the row of each value.
 
         Args:
             values: Values of all rows: a tensor or strings with at least one axis.
@@ -196,7 +197,7 @@ class RaggedTensor(OfDivisions):
         cls, tensor: Any, lengths: Any = None, padding: Any = None, ragged_rank: int = 1,
         name: str | None = None, row_splits_dtype: DTypeLike = "int64",
     ) -> RaggedTensor:  # fmt: skip
-        """Create a ragged tensor of a dense one without its padding.
+        """Create a ragged tensor from a dense one, without its padding.
 
         Args:
             tensor: A tensor or strings with at least two axes.
@@ -251,7 +252,7 @@ class RaggedTensor(OfDivisions):
     def from_sparse(
         cls, st_input: SparseTensor, name: str | None = None, row_splits_dtype: DTypeLike = "int64"
     ) -> RaggedTensor:
-        """Create a ragged tensor of a sparse matrix whose rows have no gaps.
+        """Create a ragged tensor from a sparse matrix whose rows have no gaps.
 
         Args:
             st_input: A `SparseTensor` with two axes.
@@ -400,7 +401,7 @@ class RaggedTensor(OfDivisions):
         return row[tuple(rest)] if rest else row
 
     def _chosen(self, rows: Iterable[int], columns: slice) -> RaggedTensor:
-        """Some rows, of each some values."""
+        """Select rows, and values of each."""
         ends = self._ends
         places = [np.arange(ends[row], ends[row + 1])[columns] for row in rows]
         flat = np.concatenate([np.zeros(0, np.int64), *places]).astype(np.int64)
@@ -515,7 +516,7 @@ class RaggedTensor(OfDivisions):
         return rows._like(function(*values))
 
     def _equal(self, other: Any, equal: bool) -> Any:
-        """Nothing, text beside numbers and rows of other lengths differ from all."""
+        """Compare values; None, strings against numbers and other row lengths differ from all."""
         text = other._dtype == "string" if isinstance(other, RaggedTensor) else is_text(other)
         if other is None or text != isinstance(self.flat_values, Text):
             return not equal
@@ -544,7 +545,7 @@ def _split(values: Any, splits: Any, what: str) -> RaggedTensor:
 
 
 def _install() -> None:
-    """Operators: those of the values."""
+    """Install the operators of the values."""
     names = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow")
     for name in (*names, "lt", "le", "gt", "ge", "and", "or", "xor"):
         function = getattr(operator, f"{name}_" if name in ("and", "or") else name)
@@ -577,7 +578,7 @@ _install()
 
 
 def _values_of(values: Any, who: str) -> Any:
-    """Values of rows: a tensor or text with at least one axis."""
+    """Return the values of rows: a tensor or strings with at least one axis."""
     if isinstance(values, RaggedTensor):
         raise NotImplementedError(
             f"[{who}] one axis has different sizes: got several ragged axes; fill "

@@ -20,7 +20,7 @@ _REMEDY = "a number, one for each row, [rows, 1], or rows of the same lengths"
 
 
 def beside(operand: Any, values: Any, who: str) -> Any:
-    """An operand as a tensor, or text beside text; Python's numbers take the values' dtype."""
+    """Convert an operand to a tensor or strings; Python's numbers take the values' dtype."""
     if isinstance(values, Text) or is_text(operand):
         return text_of(operand, who)
     return match(operand, values)
@@ -62,7 +62,7 @@ def fitted(
 
 
 def check_same_rows(first: Any, other: Any, who: str) -> None:
-    """InvalidArgumentError unless rows have the same lengths."""
+    """Raise an InvalidArgumentError unless rows have the same lengths."""
     if not np.array_equal(first._ends, other._ends):
         raise _mismatch(first, other, who)
 
@@ -76,7 +76,7 @@ def _mismatch(a: Any, b: Any, who: str) -> InvalidArgumentError:
 
 
 def _of_dense(given: Any, rows: Any, who: str) -> Any:
-    """The part of a tensor that goes with each value of rows."""
+    """Return the part of a tensor that goes with each value of rows."""
     values, sizes = rows.flat_values, tuple(given._shape)
     if given._rank < values._rank:  # for each value, or for its parts
         return given
@@ -104,7 +104,7 @@ def _reshaped(given: Any, sizes: Sequence[int]) -> Any:
 
 
 def _check_known(given: Any, who: str) -> None:
-    """TypeError for a tensor of a function that is being traced for any sizes."""
+    """Raise a TypeError for a tensor of a traced function."""
     if isinstance(given, Tensor) and not all(isinstance(size, int) for size in given._shape[:2]):
         raise TypeError(
             f"[{who}] the lengths of rows are not part of a traced function: got shape "
@@ -114,7 +114,7 @@ def _check_known(given: Any, who: str) -> None:
 
 
 def dense_rows(given: Any, who: str) -> tuple[Any, list[int]]:
-    """The values of a tensor's rows, one after the other, and their lengths.
+    """Return the values of a tensor's rows, one after the other, and their lengths.
 
     Raises:
         TypeError: They are those of a function that is being traced for any sizes.

@@ -78,7 +78,7 @@ class OfDivisions(Composite):
         cls, flat_values: Any, nested_row_splits: Any, name: str | None = None,
         validate: bool = True,
     ) -> Any:  # fmt: skip
-        """Create a ragged tensor of nested row splits, the outermost first: one list at most.
+        """Create a ragged tensor from nested row splits, the outermost first: one list at most.
 
         Args:
             flat_values: Values of all rows: a tensor or strings with at least one axis.
@@ -106,7 +106,7 @@ class OfDivisions(Composite):
         cls, flat_values: Any, nested_row_lengths: Any, name: str | None = None,
         validate: bool = True,
     ) -> Any:  # fmt: skip
-        """Create a ragged tensor of nested row lengths, the outermost first: one list at most.
+        """Create a ragged tensor from nested row lengths, the outermost first: one list at most.
 
         Args:
             flat_values: Values of all rows: a tensor or strings with at least one axis.
@@ -134,7 +134,7 @@ class OfDivisions(Composite):
         cls, flat_values: Any, nested_value_rowids: Any, nested_nrows: Any = None,
         name: str | None = None, validate: bool = True,
     ) -> Any:  # fmt: skip
-        """Create a ragged tensor of nested row ids, the outermost first: one list at most.
+        """Create a ragged tensor from nested row ids, the outermost first: one list at most.
 
         Args:
             flat_values: Values of all rows: a tensor or strings with at least one axis.

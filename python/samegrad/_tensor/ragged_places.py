@@ -17,7 +17,7 @@ Array = np.ndarray[Any, Any]
 
 
 def in_rows(values: Any, places: Array) -> Any:
-    """Values by their places on the first axis; derivatives go through.
+    """Gather values by their positions on the first axis; derivatives go through.
 
     Example:
         >>> in_rows(convert_to_tensor([5, 6, 7]), np.array([[2, 0]])).numpy()
@@ -29,7 +29,7 @@ def in_rows(values: Any, places: Array) -> Any:
 
 
 def known(values: Any, what: str) -> Array:
-    """The numbers that the lengths of rows follow from.
+    """Return the numbers that the lengths of rows follow from.
 
     Raises:
         TypeError: The values are those of a function that is being traced.
@@ -164,7 +164,7 @@ def unpadded_lengths(found: Any, padding: Any) -> Any:
 
 
 def with_one_more(values: Any, default: Any) -> Any:
-    """The values, and behind them what rows are filled up with."""
+    """Return the values, and behind them what rows are filled up with."""
     who, inner = "RaggedTensor.to_tensor", list(values._shape[1:])
     if isinstance(values, Text):
         one: Any = text_of(b"" if default is None else default, who, "default_value must be text")

@@ -13,7 +13,7 @@ from samegrad._tensor.text import Text, leaf_of
 
 
 def stacked(column: Sequence[Any], who: str) -> RaggedTensor:
-    """Tensors or texts as rows, which may differ in their first sizes.
+    """Stack tensors or strings as rows, which may differ in their first sizes.
 
     Raises:
         ValueError: They differ in other sizes.

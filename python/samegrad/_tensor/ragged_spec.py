@@ -20,8 +20,8 @@ class RaggedTensorSpec:
     Args:
         shape: Sizes of the axes; None where they differ.
         dtype: The type of the values, or `tf.string`.
-        ragged_rank: How many axes have different sizes: 1, or 0 for a row of such rows; None: one
-            fewer than axes.
+        ragged_rank: The number of ragged axes: 1, or 0 for a row of such rows; None: one fewer than
+            axes.
         row_splits_dtype: Ignored; row splits are int64.
 
     Raises:

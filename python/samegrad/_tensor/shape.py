@@ -13,11 +13,11 @@ Shape: TypeAlias = Iterable[Any]
 
 
 class TensorShape(tuple):  # type: ignore[type-arg]
-    """The sizes of a tensor's axes: a tuple with TensorFlow's extras.
+    """The sizes of a tensor's axes: a tuple with TensorFlow's methods.
 
     Args:
-        dims: The sizes, None where one is not known; one number: of a single axis; None: not even
-            the number of axes is known.
+        dims: The sizes, None for unknown ones; an integer: a single axis; None: an unknown number
+            of axes.
 
     Example:
         >>> TensorShape((2, 3)).num_elements(), TensorShape((2, 3)) == [2, 3]
@@ -43,7 +43,7 @@ class TensorShape(tuple):  # type: ignore[type-arg]
 
     @property
     def dims(self) -> list[Any] | None:
-        """The sizes as a list; None where not even their number is known."""
+        """The sizes as a list; None if the number of axes is unknown."""
         return None if self.rank is None else list(self)
 
     def as_list(self) -> list[int | None]:
@@ -262,7 +262,7 @@ class _UnknownShape(TensorShape):
         return None
 
     def num_elements(self) -> None:
-        """Not known."""
+        """Return None: the number is unknown."""
 
     def _unknown(self, *_: Any) -> NoReturn:
         raise ValueError(

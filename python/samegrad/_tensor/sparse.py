@@ -117,7 +117,7 @@ class SparseTensor(Composite):
     __array_priority__ = 100  # NumPy's arrays leave products to it
 
     def _with(self, other: Any, op: str) -> SparseTensor:
-        """The values with a number, or with what a dense tensor has at their places."""
+        """Return the values with a number, or with what a dense tensor has at their places."""
         if isinstance(self.values, Text) or isinstance(other, SparseTensor | Text):
             raise TypeError(
                 f"[SparseTensor.{op}] numbers and a number or a dense tensor are needed: got "
@@ -163,7 +163,7 @@ class SparseRows:
 
 
 def stacked(column: tuple[SparseTensor, ...]) -> SparseTensor:
-    """Sparse tensors as rows of one, with the largest sizes of all."""
+    """Stack sparse tensors as rows of one, with the largest sizes of all."""
     ranks = sorted({each._rank for each in column})
     if len(ranks) > 1:
         raise ValueError(

@@ -114,7 +114,7 @@ def _numpy(self: Tensor) -> np.ndarray[Any, Any]:
 
 
 def _shape(self: Tensor) -> TensorShape:
-    """The sizes of the axes, a `TensorShape`."""
+    """Return the sizes of the axes, a `TensorShape`."""
     sizes = self._shape
     if None in sizes:
         if sizes.index(None) == 0 and sizes.count(None) == 1:  # as most have it
@@ -140,7 +140,7 @@ def _repr(self: Tensor) -> str:
 
 
 def array_text(array: np.ndarray[Any, Any]) -> str:
-    """An array as `repr` of tensors has it: one number without more.
+    """Return an array as `repr` of tensors has it: one number without more.
 
     Example:
         >>> array_text(np.array(1.5)), array_text(np.array([1.5]))
@@ -173,14 +173,14 @@ def _str(self: Tensor) -> str:
 
 
 def _format(self: Tensor, spec: str) -> str:
-    """In an f-string a tensor is its numbers: f"loss {loss}" reads "loss 0.5"."""
+    """Format a tensor as its numbers: f"loss {loss}" reads "loss 0.5"."""
     if spec:
         return format(self._item(), spec)
     return _str(self) if self._symbolic else format(self._view(), "")
 
 
 def _number(self: Tensor) -> Any:
-    """The element; of a size (`tf.shape(x)[0]`) while tracing, what it is for Python."""
+    """Return the element; of a size (`tf.shape(x)[0]`) while tracing, what it is for Python."""
     dims = getattr(self, "_dims", None) if self._symbolic and not self._looks else None
     return dims[0] if dims and self._rank == 0 else self._item()
 
@@ -238,18 +238,18 @@ def _dlpack_device(self: Tensor) -> tuple[int, int]:
 
 
 def _dtype(self: Tensor) -> DType:
-    """The dtype of the elements."""
+    """Return the dtype of the elements."""
     return as_dtype(self._dtype)
 
 
 def _ndim(self: Tensor) -> int:
-    """The number of axes."""
+    """Return the number of axes."""
     rank: int = self._rank
     return rank
 
 
 def _device(self: Tensor) -> str:
-    """The name of the device, in TensorFlow's form."""
+    """Return the name of the device, in TensorFlow's form."""
     return "/job:localhost/replica:0/task:0/device:CPU:0"
 
 
@@ -297,7 +297,7 @@ def _init(
 
 
 def _shorten(cls: Any) -> None:
-    """Lets the engine itself answer the operators where nothing is to be converted or refused."""
+    """Let the engine itself answer the operators where nothing is to be converted or refused."""
     for symbol, name in {
         "add": "add", "sub": "sub", "mul": "mul", "floordiv": "floor_div", "mod": "mod",
         "pow": "pow", "truediv": "div", "matmul": "matmul", "lt": "less", "le": "less_equal",
@@ -314,7 +314,7 @@ def _shorten(cls: Any) -> None:
 
 
 def _install() -> None:
-    """Gives the engine's class Python's operators and properties."""
+    """Give the engine's class Python's operators and properties."""
     cls: Any = Tensor
     cls.__module__ = "samegrad"
     cls.__init__ = _init

@@ -269,7 +269,7 @@ def _suppressed(
 
 
 def _overlaps(low: np.ndarray, high: np.ndarray, one: int) -> np.ndarray:
-    """The common part of a box and each other, divided by their union."""
+    """Return the common part of a box and each other, divided by their union."""
     areas = np.prod(high - low, axis=1)
     sides = np.maximum(np.minimum(high, high[one]) - np.maximum(low, low[one]), 0)
     common = np.prod(sides, axis=1)

@@ -241,7 +241,7 @@ def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
 
 
 def check_factors(lower: float, upper: float, who: str) -> None:
-    """ValueError unless the factors are a range."""
+    """Raise a ValueError unless the factors are a range."""
     if not 0 <= lower < upper:
         raise ValueError(
             f"[{who}] the factors must be 0 <= lower < upper: got lower={lower} and upper={upper}."
@@ -249,7 +249,7 @@ def check_factors(lower: float, upper: float, who: str) -> None:
 
 
 def check_change(largest: float, who: str, most: float = float("inf")) -> None:
-    """ValueError unless the largest change is a size, and small enough."""
+    """Raise a ValueError unless the largest change is small enough and not negative."""
     if not 0 <= largest <= most:
         limit = f" and at most {most}" if most < float("inf") else ""
         raise ValueError(f"[{who}] max_delta must not be negative{limit}: got {largest}.")

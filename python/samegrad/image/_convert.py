@@ -65,7 +65,7 @@ def _between_whole_numbers(x: Tensor, given: Any, wanted: Any, saturate: bool) -
 
 
 def as_floats(image: Any) -> tuple[Tensor, Any]:
-    """The image as floats from 0 to 1, and the type that it had."""
+    """Return the image as floats from 0 to 1, and the type that it had."""
     x = convert_to_tensor(image)
     if as_dtype(x._dtype).is_floating:
         return x, x._dtype

@@ -56,7 +56,7 @@ def _most_pixels() -> int:
 
 
 def plain_pixels(data: bytes, channels: int) -> Tensor | None:
-    """uint8 [rows, columns, channels] of a file that the engine decodes by itself.
+    """Return uint8 [rows, columns, channels] of a file that the engine decodes by itself.
 
     None for all but JPEG files of 8 bits, grey or in colours, and PNG files of 8 bits, not
     interlaced, without palette and transparent colour; for files that are not in order, of which
@@ -72,7 +72,7 @@ def plain_pixels(data: bytes, channels: int) -> Tensor | None:
 
 
 def _deep_pixels(data: bytes, channels: int) -> np.ndarray[Any, Any] | None:
-    """uint16 [rows, columns, channels] of a PNG file of 16 bits; None for all else.
+    """Return uint16 [rows, columns, channels] of a 16-bit PNG file; None for other files.
 
     Of colours Pillow knows the higher 8 bits only.
     """
@@ -95,7 +95,7 @@ def _deep_pixels(data: bytes, channels: int) -> np.ndarray[Any, Any] | None:
 
 
 def _opened(found: Text, who: str, formats: tuple[str, ...]) -> Any:
-    """Pillow's image of one file's bytes."""
+    """Return Pillow's image of one file's bytes."""
     pillow, data = _pillow(who), found.numpy()
     try:
         image = pillow.Image.open(io.BytesIO(data), formats=formats)
@@ -123,7 +123,7 @@ def _corrupt(who: str, contents: Text, what: str) -> InvalidArgumentError:
 
 
 def _pixels(image: Any, channels: int, who: str, contents: Text) -> np.ndarray[Any, Any]:
-    """[rows, columns, channels]; of 16 bits where the file has them."""
+    """Return [rows, columns, channels], with 16 bits if the file has them."""
     if channels not in (0, *_MODES):
         raise ValueError(f"[{who}] channels must be 0, 1, 2, 3 or 4: got {channels}.")
     try:

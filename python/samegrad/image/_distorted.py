@@ -159,7 +159,7 @@ def _range(who: str, name: str, given: Any, largest: float | None) -> tuple[floa
 
 
 def _objects(who: str, boxes: Any, whole: Any) -> Tensor:
-    """The boxes as rows of four."""
+    """Return the boxes as rows of four."""
     given = cast(convert_to_tensor(boxes), "float32")
     if given._rank != 3 or given.shape[-1] != 4:
         raise InvalidArgumentError(

@@ -53,7 +53,7 @@ _KERNELS: dict[str, tuple[Callable[[Array], Array], float]] = {
 
 
 def taps_of(method: str, old: int, new: int, antialias: bool) -> Taps:
-    """The taps of a method along an axis.
+    """Return the taps of a method along an axis.
 
     Args:
         method: One of `ResizeMethod`, but for "nearest".
@@ -94,7 +94,7 @@ def _area(old: int, new: int) -> Taps:
 
 
 def _places(first: Array, last: Array) -> tuple[Array, Array]:
-    """From the first to the last place of each row, and which are none but repeat the last."""
+    """Return the positions from first to last of each row, and a mask of the real ones."""
     count = int((last - first).max()) + 1
     places = first[:, None] + np.arange(count)
     inside = places <= last[:, None]

@@ -19,7 +19,7 @@ _MSSSIM_WEIGHTS = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)
 
 
 def _two(img1: Any, img2: Any, who: str, max_val: Any) -> tuple[Tensor, Tensor, float]:
-    """Both as floats, and the largest value as one of theirs."""
+    """Return both as floats, and the largest value as one of theirs."""
     a, b = convert_to_tensor(img1), convert_to_tensor(img2)
     same = a._rank == b._rank >= 3 and all(
         x == y or 1 in (x, y) for x, y in zip(a.shape[:-3], b.shape[:-3], strict=True)
@@ -38,7 +38,7 @@ def _two(img1: Any, img2: Any, who: str, max_val: Any) -> tuple[Tensor, Tensor, 
 
 
 def _weights(size: int, sigma: float) -> list[float]:
-    """A Gaussian window along one axis; that of two axes is the product of two."""
+    """Return a Gaussian window along one axis; that of two axes is the product of two."""
     places = np.arange(size) - (size - 1) / 2.0
     weights = np.exp(-0.5 * (places / sigma) ** 2)
     found: list[float] = (weights / weights.sum()).tolist()
@@ -46,7 +46,7 @@ def _weights(size: int, sigma: float) -> list[float]:
 
 
 def _filtered(x: Tensor, axis: int, weights: Sequence[float]) -> Tensor:
-    """The weighted sums of neighbours along the rows (-3) or columns (-2) of images."""
+    """Return the weighted sums of neighbours along the rows (-3) or columns (-2) of images."""
     count = int(x.shape[axis]) - len(weights) + 1
     behind = (slice(None),) * (-1 - axis)
     keys: list[tuple[Any, ...]] = [(..., slice(i, i + count), *behind) for i in range(len(weights))]
@@ -60,7 +60,7 @@ def _filtered(x: Tensor, axis: int, weights: Sequence[float]) -> Tensor:
 def _ssim_parts(
     x: Tensor, y: Tensor, top: float, options: tuple[int, float, float, float]
 ) -> tuple[Tensor, Tensor]:
-    """SSIM and its part of contrast and structure, one number for each image and channel."""
+    """Return SSIM and its part of contrast and structure, for each image and channel."""
     size, sigma, k1, k2 = options
     c1, c2 = (k1 * top) ** 2, (k2 * top) ** 2
     weights = _weights(size, sigma)
@@ -130,7 +130,7 @@ def ssim(
 
 
 def _halved(z: Tensor) -> Tensor:
-    """Means of 2 x 2 pixels; an odd row or column is repeated first."""
+    """Return the means of 2 x 2 pixels; an odd row or column is repeated first."""
     odd = [int(n) % 2 for n in z.shape[-3:-1]]
     if any(odd):
         frame = [[0, 0]] * (z._rank - 3) + [[0, odd[0]], [0, odd[1]], [0, 0]]

@@ -24,7 +24,7 @@ _MAX_SIZE = 2**31 - 1
 
 
 class ResizeMethod:
-    """Names of the ways to resize.
+    """Names of the methods of `resize`.
 
     Example:
         >>> ResizeMethod.BILINEAR
@@ -163,7 +163,7 @@ def _between(x: Tensor, axis: int, old: int, new: int) -> Tensor:
 
 @functools.lru_cache(maxsize=256)
 def _neighbours(old: int, new: int, dtype: str, axes: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The old pixels before and behind each new one, and the share of the latter.
+    """Return the old pixels before and behind each new one, and the share of the latter.
 
     Images of one size after the other are the rule.
     """
@@ -178,7 +178,7 @@ def _neighbours(old: int, new: int, dtype: str, axes: int) -> tuple[Tensor, Tens
 
 
 def _weighted(x: Tensor, axis: int, taps: Taps) -> Tensor:
-    """The sum of old pixels, each times its weight, for each new one."""
+    """Return the sum of old pixels, each times its weight, for each new one."""
     shape = [1] * (x._rank + 1)
     shape[axis], shape[axis + 1] = taps.weights.shape
     weights = convert_to_tensor(taps.weights.astype(x._dtype).reshape(shape))

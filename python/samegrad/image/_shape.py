@@ -9,7 +9,7 @@ from samegrad._tensor.tensor import Tensor, convert_to_tensor
 
 
 def image_of(value: Any, who: str, ranks: tuple[int, ...] = (3, 4)) -> Tensor:
-    """The images as a tensor.
+    """Return the images as a tensor.
 
     Raises:
         ValueError: They have other axes.
@@ -40,7 +40,7 @@ def size_of(value: Any, who: str, what: str, least: int = 0) -> int:
 
 
 def coloured(value: Any, who: str) -> Tensor:
-    """Images with red, green and blue along the last axis.
+    """Return images with red, green and blue along the last axis.
 
     Raises:
         ValueError: They have not.

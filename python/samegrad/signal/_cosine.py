@@ -155,7 +155,7 @@ def _matrix(size: int, kind: int, norm: str | None, dtype: str) -> NDArray[Any]:
 
 
 def _long(x: Tensor, kind: int, size: int) -> Tensor:
-    """Through Fourier transforms of about twice the length."""
+    """Transform through Fourier transforms of about twice the length."""
     if kind == 1:
         return real_transform(_ops.concat(x, x[..., -2:0:-1], axis=x._rank - 1))[0]
     if kind == 4:

@@ -32,7 +32,7 @@ def at_least(value: Any, least: int, who: str, name: str) -> int:
 
 
 def framed(x: Tensor, length: int, step: int, axis: int = -1) -> Tensor:
-    """Parts of an axis, `step` apart: [..., parts, length, ...].
+    """Split an axis into frames, `step` apart: [..., frames, length, ...].
 
     Example:
         >>> framed(convert_to_tensor([1, 2, 3, 4]), 2, 1).numpy().tolist()
@@ -60,7 +60,7 @@ def added_up(frames: Tensor, step: int) -> Tensor:
 
 
 def _with_complex_filling(function: Function) -> Function:
-    """Frames of each part, filled up with that part of the value."""
+    """Wrap `frame` for complex signals, whose parts are padded by the parts of the value."""
 
     def rule(signal: Any, pad_value: Any = 0, **options: Any) -> ComplexTensor:
         z = to_complex(signal, "frame")

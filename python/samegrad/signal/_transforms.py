@@ -25,7 +25,7 @@ _ops = _core.ops
 
 
 def real_numbers(value: TensorLike, who: str, least: int = 1) -> Tensor:
-    """A tensor of float32 or float64 with so many axes at least.
+    """Return a tensor of float32 or float64 with so many axes at least.
 
     Raises:
         ValueError: It is of another type, or has fewer axes.
@@ -41,7 +41,7 @@ def real_numbers(value: TensorLike, who: str, least: int = 1) -> Tensor:
 
 
 def complex_numbers(value: Any, who: str, least: int = 1) -> ComplexTensor:
-    """A complex tensor with so many axes at least.
+    """Return a complex tensor with so many axes at least.
 
     Raises:
         InvalidArgumentError: It is a real tensor, or has fewer axes.
@@ -61,7 +61,7 @@ def _check_axes(x: Tensor | ComplexTensor, who: str, least: int) -> None:
 
 
 def _lengths(given: Any, default: Sequence[int], who: str) -> list[int]:
-    """The sizes of the axes that are transformed."""
+    """Return the sizes of the axes that are transformed."""
     if given is None:
         return list(default)
     lengths = [whole(n) for n in sizes_of(given)]
@@ -74,7 +74,7 @@ def _lengths(given: Any, default: Sequence[int], who: str) -> list[int]:
 
 
 def _along(pair: Pair, axis: int, change: Callable[[Tensor, Tensor], Pair]) -> Pair:
-    """A change of the last axis, of another one (counted from the end)."""
+    """Return a change of the last axis, of another one (counted from the end)."""
     if axis == -1:
         return change(*pair)
     real, imag = change(*(_with_last(part, axis) for part in pair))
@@ -82,7 +82,7 @@ def _along(pair: Pair, axis: int, change: Callable[[Tensor, Tensor], Pair]) -> P
 
 
 def _with_last(x: Tensor, axis: int) -> Tensor:
-    """The tensor with one axis and the last one in each other's places."""
+    """Return the tensor with one axis and the last one in each other's places."""
     order = list(range(x._rank))
     order[axis], order[-1] = order[-1], order[axis]
     return _ops.transpose(x, perm=order)

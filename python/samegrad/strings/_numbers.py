@@ -186,7 +186,7 @@ def _shown(value: Any, summarize: int) -> str:
 
 
 def _with_values(tensor: Tensor, who: str) -> Tensor:
-    """The tensor; a function that is being traced is run by Python instead."""
+    """Return the tensor; a function that is being traced is run by Python instead."""
     if tensor._symbolic and not tensor._looks:
         leave_trace(
             f"[tf.strings.{who}] a step of replicas has no text: got a tensor without a value; "

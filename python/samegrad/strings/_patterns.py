@@ -44,7 +44,7 @@ def compiled(pattern: str, who: str) -> re.Pattern[str]:
 
 
 def _translated(pattern: str) -> str:
-    """Python's spelling."""
+    """Translate a pattern to Python's syntax."""
     made: list[str] = []
     place = 0
     multiline = re.search(r"\(\?[is]*m", pattern) is not None
@@ -70,7 +70,7 @@ def _escape_at(pattern: str, place: int) -> str:
 
 
 def _class_at(pattern: str, place: int) -> tuple[str, int]:
-    """The class in brackets whose inside begins at a place, and where it ends."""
+    """Return the class in brackets whose inside begins at a place, and where it ends."""
     made = ["["]
     if pattern.startswith("^", place):
         made.append("^")
