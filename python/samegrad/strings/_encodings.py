@@ -23,7 +23,7 @@ def unicode_transcode(
     replacement_char: int = _BAD, replace_control_characters: bool = False,
     name: str | None = None,
 ) -> Text:  # fmt: skip
-    r"""Transcode strings to another encoding.
+    r"""Convert strings to another encoding.
 
     Args:
         input: Strings of any shape.
