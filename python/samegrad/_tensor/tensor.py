@@ -114,7 +114,7 @@ def _numpy(self: Tensor) -> np.ndarray[Any, Any]:
 
 
 def _shape(self: Tensor) -> TensorShape:
-    """Return the sizes of the axes, a `TensorShape`."""
+    """Return the `TensorShape`; a dynamic dimension of a trace prints as "?"."""
     sizes = self._shape
     if None in sizes:
         if sizes.index(None) == 0 and sizes.count(None) == 1:  # as most have it
@@ -237,22 +237,6 @@ def _dlpack_device(self: Tensor) -> tuple[int, int]:
     return dlpack.device(self)
 
 
-def _dtype(self: Tensor) -> DType:
-    """Return the dtype of the elements."""
-    return as_dtype(self._dtype)
-
-
-def _ndim(self: Tensor) -> int:
-    """Return the number of axes."""
-    rank: int = self._rank
-    return rank
-
-
-def _device(self: Tensor) -> str:
-    """Return the name of the device, in TensorFlow's form."""
-    return "/job:localhost/replica:0/task:0/device:CPU:0"
-
-
 def _set_shape(self: Tensor, shape: Any) -> None:
     """Check that the tensor has this shape, in which sizes may be None.
 
@@ -360,9 +344,12 @@ def _install() -> None:
     cls.__format__ = _format
     cls.numpy = cls.to_numpy = _numpy  # Matplotlib asks for the latter
     cls.shape = property(_shape)
-    cls.dtype = property(_dtype)
-    cls.ndim = property(_ndim)
-    cls.device = property(_device)
+    cls.dtype = property(lambda self: as_dtype(self._dtype), doc="The `DType` of the elements.")
+    cls.ndim = property(lambda self: self._rank, doc="The number of axes.")
+    cls.device = property(
+        lambda self: "/job:localhost/replica:0/task:0/device:CPU:0",
+        doc="TensorFlow's name of the first CPU, for every tensor.",
+    )
     cls.get_shape = _shape
     _shorten(cls)
 
