@@ -34,7 +34,7 @@ def norm(tensor: TensorLike, ord: Any = "euclidean", axis: Any = None,
     The gradient of a norm of 0 is 0, as PyTorch's; TensorFlow's of a Euclidean one is NaN there.
 
     Args:
-        tensor: A tensor of numbers; the norm 2 of matrices, and powers, need floats.
+        tensor: A tensor of floats; also of integers for the norms 1 and infinity.
         ord: The norm. Vectors: "euclidean" (or 2), 1, infinity, or another positive p: (Σ |x|ᵖ) to
             the power 1/p. Matrices: "euclidean" or "fro" (over all elements), 1 (the largest sum of
             a column), infinity (of a row), or 2 (the largest singular value).

@@ -161,6 +161,9 @@ def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
     Returns:
         A tensor of the shape and dtype of `images`.
 
+    Raises:
+        ValueError: The images have fewer than three axes.
+
     Example:
         >>> adjust_contrast([[[0.0], [1.0]]], 2.0).numpy().ravel()
         array([-0.5,  1.5], dtype=float32)

@@ -391,6 +391,7 @@ def pow(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 
     Raises:
         TypeError: The dtypes differ, or are bool.
+        InvalidArgumentError: An integer has a negative power.
 
     Example:
         >>> pow([2.0], 3.0).numpy()

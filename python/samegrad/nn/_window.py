@@ -62,7 +62,7 @@ def rows_and_columns(who: str, name: str, value: Sizes) -> tuple[int, int]:
 
 
 def check_channels_last(who: str, data_format: str | None, dimensions: int = 2) -> None:
-    """Check that channels come last, the only order there is.
+    """Check that channels are last, the only supported order.
 
     Raises:
         ValueError: Another order is asked for.

@@ -173,8 +173,8 @@ def unicode_encode(
 
     Args:
         input: Code points: integers [..., characters], or a ragged tensor of them.
-        output_encoding: "UTF-8", "UTF-16-BE" or "UTF-32-BE".
-        errors: The handling of invalid code points, which are replaced by U+FFFD.
+        output_encoding: "UTF-8" or another encoding that Python knows.
+        errors: Ignored: invalid code points are replaced by U+FFFD.
         name: Ignored.
 
     Returns:
