@@ -74,7 +74,7 @@ def _comparison(
     example: str,
     with_zero: bool = False,
 ) -> Any:
-    """A function that compares two tensors, or one with zero."""
+    """Return a function that compares two tensors, or one with zero."""
 
     def of_two(x: TensorLike, y: TensorLike, message: str | None = None,
                summarize: int | None = None, name: str | None = None) -> None:  # fmt: skip

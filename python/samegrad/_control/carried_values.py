@@ -47,7 +47,7 @@ class Stacked(abc.ABC):
 
     @abc.abstractmethod
     def _as_stacked(self) -> Tensor:
-        """The tensor."""
+        """Return the tensor."""
 
     @abc.abstractmethod
     def _learns(self, form: object) -> bool:
@@ -55,7 +55,7 @@ class Stacked(abc.ABC):
 
     @abc.abstractmethod
     def _holding(self, tensor: Tensor) -> Stacked:
-        """The same made of another tensor."""
+        """Return the same kind of value with another tensor."""
 
 
 class Missing:
@@ -116,7 +116,7 @@ class Zeros:
 
 
 def zeros_of(value: Any) -> Any:
-    """The nested value with zeros for its tensors; UNBOUND if they cannot be made."""
+    """Return the nested value with zeros for its tensors; UNBOUND if they cannot be made."""
     stand_ins = [Zeros(as_tensor(leaf)) if is_carried(leaf) else leaf for leaf in leaves(value)]
     if not all(leaf.can_be_made() for leaf in stand_ins if isinstance(leaf, Zeros)):
         return UNBOUND
@@ -124,7 +124,7 @@ def zeros_of(value: Any) -> Any:
 
 
 def unwrap(value: Any) -> Any:
-    """The value, or what a `Missing` one would be."""
+    """Return the value, or what a `Missing` one would be."""
     return value.__dict__["_value"] if isinstance(value, Missing) else value
 
 
@@ -149,7 +149,7 @@ def is_untyped(value: Any) -> bool:
 
 
 def as_tensor(value: Any, dtype: str | None = None) -> Tensor:
-    """The tensor of a value; a number of Python becomes `dtype`."""
+    """Return the tensor of a value; a number of Python becomes `dtype`."""
     if isinstance(value, TracedPerReplica):
         return value.tensor  # type: ignore[no-any-return]
     if isinstance(value, Stacked):
@@ -158,7 +158,7 @@ def as_tensor(value: Any, dtype: str | None = None) -> Tensor:
 
 
 def rewrap(value: Any, tensor: Tensor) -> Any:
-    """The tensor, wrapped like the value it replaces."""
+    """Return the tensor, wrapped like the value it replaces."""
     if isinstance(value, Stacked):
         return value._holding(tensor)
     return TracedPerReplica(tensor) if isinstance(value, TracedPerReplica) else tensor
@@ -181,7 +181,7 @@ def same_structure(a: Any, b: Any) -> bool:
 
 
 def describe(value: Any) -> str:
-    """A value in an error message."""
+    """Format a value for an error message."""
     if isinstance(value, Stacked):
         return f"{value!r:.80}"
     if is_carried(value):
@@ -209,7 +209,7 @@ def holds(who: str, value: Any) -> bool:
 
 
 def as_predicate(who: str, value: Any) -> Tensor:
-    """One bool: whether the only element of a tensor is not zero.
+    """Return True unless the only element of a tensor is zero, as a bool tensor.
 
     Raises:
         ValueError: It has more elements.

@@ -177,7 +177,7 @@ def _graph_rounds(
 
 
 def _round(body: Callable[..., Any], values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The loop variables after the body, tensors again."""
+    """Return the loop variables after the body, tensors again."""
     done = body(*values)
     if len(values) == 1 and not same_structure(done, [None]) and not same_structure(done, (None,)):
         done = (done,) if same_structure(done, values[0]) else done
@@ -266,7 +266,7 @@ def _check_exclusive(predicates: list[Any]) -> None:
 def require(
     condition: Any, message: Callable[[], Any], error: type[Exception] | None = None
 ) -> None:
-    """Raises where a condition is not met.
+    """Raise unless a condition is true.
 
     Args:
         condition: One element; with a traced one the error comes when a step ran that did not meet

@@ -55,7 +55,7 @@ class ElementForm:
         self.rows = axis[1] if axis and value._shape[axis[0]] is None else 0
 
     def zeros(self, before: Sequence[int] = ()) -> Tensor:
-        """Zeros in the form of an element, with other axes before."""
+        """Return zeros in the form of an element, with other axes before."""
         if not self.whole:
             raise ValueError(
                 f"[{_WHO}] an element that was not written is zeros, whose shape must be known: "

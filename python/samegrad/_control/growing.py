@@ -19,7 +19,7 @@ Shapes = Mapping[Place, TensorShape]
 
 
 def shapes_of_variables(who: str, given: Any, values: Sequence[Any]) -> Shapes:
-    """The shapes that loop variables may take, from a structure like theirs.
+    """Return the shapes that loop variables may take, from a structure like theirs.
 
     Raises:
         ValueError: It has another structure.

@@ -53,7 +53,7 @@ class RowLoop:
         return None if size is None else int(size)
 
     def take_first(self) -> Any:
-        """The row that the loop would begin with, which is left out."""
+        """Return the row that the loop would begin with, which is left out."""
         if not (self.count or is_length(self.arrays[0].shape[0])):
             raise ValueError(
                 f"[{self.who}] without an initializer there must be a row to begin with, and their "
@@ -66,7 +66,7 @@ class RowLoop:
         return map_structure(lambda _: next(firsts), self.elems)
 
     def accumulated(self, state: Any, row: Any) -> Any:
-        """The new accumulator, of the form of the old one."""
+        """Return the new accumulator, of the form of the old one."""
         new = self.fn(state, row)
         if not same_structure(new, state):
             raise ValueError(
@@ -86,7 +86,7 @@ class RowLoop:
         return tensor
 
     def run(self, body: Callable[[Any, Any], Any], state: Any) -> tuple[Any, Any]:
-        """The last state and the stacked results of body(state, row) -> (state, result)."""
+        """Return the last state and the stacked results of body(state, row) -> (state, result)."""
         leaves = [*self.arrays, *flatten(state)]
         if any(x._symbolic for x in leaves) or _core.tracing():
             return self._traced(body, state)

@@ -141,7 +141,7 @@ class TensorArray(Stacked):
             )
 
     def _changed(self) -> TensorArray:
-        """The array that a write changes."""
+        """Return the array that a write changes."""
         self._check_current()
         if self._trace is _here():
             return self
@@ -509,7 +509,7 @@ class TensorArray(Stacked):
 
 
 def _here() -> Any:
-    """The trace that records; None outside of functions."""
+    """Return the trace that records; None outside of functions."""
     return _core.current_trace() if _core.tracing() else None
 
 

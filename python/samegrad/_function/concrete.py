@@ -104,7 +104,7 @@ class ConcreteFunction:
         return inspect.BoundArguments(self._bound.signature, arguments)
 
     def _given(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-        """The tensors of a call, in the order of `inputs`."""
+        """Return the tensors of a call, in the order of `inputs`."""
         by_name = [name for name in self._names if name not in kwargs]
         fixed = {n: v for n, v in self._bound.arguments.items() if n not in self._names}
         if len(args) > len(by_name) and len(args) == len(self._bound.arguments) - len(kwargs):
@@ -125,7 +125,7 @@ class ConcreteFunction:
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The results for tensors that have the specs.
+        """Return the results for tensors that have the specs.
 
         Raises:
             TypeError: A tensor is missing, or has another dtype or shape.

@@ -84,7 +84,7 @@ class BoundFunction:
         return method
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
-        """The method for arguments of one signature; see `Function`."""
+        """Return the method for arguments of one signature; see `Function`."""
         if not (args or kwargs) and self._function.input_signature is not None:
             args = self._function.input_signature
         return ConcreteFunction(self._function, (self._owner, *args), kwargs)
@@ -176,7 +176,7 @@ class Function:
         return self._traces.count
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
-        """The function for arguments of one signature, traced at once.
+        """Return the function for arguments of one signature, traced at once.
 
         Args:
             *args: Tensors, or a `TensorSpec` for each; values of Python. None for all of them:
@@ -233,7 +233,7 @@ class Function:
         return program.run(arguments)
 
     def _read_data(self, args: Any, kwargs: dict[str, Any]) -> Any:
-        """Runs a function that reads data: its loop is Python's, its steps are compiled."""
+        """Run a function that reads data: its loop is Python's, its steps are compiled."""
         with _context.changed(compiled_runs=self._runs, converting=self._autograph):
             try:
                 return self._results(self._python(*args, **kwargs))

@@ -85,7 +85,7 @@ class InputSignature:
         return self._specs
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """All positional arguments of a call, as tensors.
+        """Return all positional arguments of a call, as tensors.
 
         Raises:
             TypeError: An argument is missing, one too many, or has another dtype or shape.

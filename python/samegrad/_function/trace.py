@@ -220,7 +220,7 @@ class TracedProgram:
         return made is not None
 
     def with_lengths(self, arguments: _core.Arguments) -> TracedProgram | None:
-        """The program of the same trace for the lengths of other arguments.
+        """Return the program of the same trace for the lengths of other arguments.
 
         None: the function was traced with something about lengths that is not true of these.
         """
@@ -249,7 +249,7 @@ class TracedProgram:
         return f"traced once for lengths, {which}\n{lines}{plan}"
 
     def run(self, arguments: _core.Arguments) -> Any:
-        """One step with these arguments."""
+        """Return one step with these arguments."""
         _core.count_reads()  # GradientTape.watched_variables asks for them
         if self._captured:
             arguments = with_captured(arguments, self._captured)
@@ -269,7 +269,7 @@ class TracedProgram:
 def compiled(
     programs: _core.TracedPrograms, arguments: _core.Arguments | None, numbers_change: bool
 ) -> tuple[_core.Step, list[Tensor]] | None:
-    """The step of the arguments, and the arrays that the program found outside."""
+    """Return the step of the arguments, and the arrays that the program found outside."""
     made: tuple[_core.Step, list[Tensor]] | None
     # None: there are no lengths.
     made = programs.compile(arguments, OPTIONS, numbers_change)  # type: ignore[arg-type]
@@ -277,13 +277,13 @@ def compiled(
 
 
 def _without_trace(traces: list[_Trace]) -> list[int]:
-    """The replicas that none of the traces is for."""
+    """Return the replicas that none of the traces is for."""
     traced = {replica for one in traces for replica in one.trace.members}
     return [r for r in range(traces[0].trace.replicas) if r not in traced] if traced else []
 
 
 def _joined_results(traces: list[_Trace]) -> Any:
-    """The structure of the results of all traces; their outputs become those of its leaves.
+    """Return the structure of the results of all traces; their outputs become those of its leaves.
 
     Raises:
         ValueError: The structures differ.
@@ -338,7 +338,7 @@ def _equal(a: Any, b: Any) -> bool:
 
 
 def _like(value: Any, output: Any) -> Tensor:
-    """A number of Python where other traces have a tensor."""
+    """Convert a Python number where other traces have a tensor."""
     return convert_to_tensor(value, _tensor_of(output)._dtype)
 
 
@@ -369,7 +369,7 @@ def _leave(leaf: Any, value: Any, outputs: Any) -> Any:
 
 
 def _for_all(leaf: TracedValue, value: Tensor) -> Any:
-    """A part per replica of what is equal on all."""
+    """Return a value per replica of one that is equal on all."""
     replicas = max(leaf.tensor_replicas, 1)
     if not leaf.processes:
         return [value] * replicas

@@ -212,7 +212,7 @@ _BY_NAME: dict[str, Rule] = {
 
 
 def _alternatives(annotation: str) -> list[str]:
-    """The parts of "int | Sequence[int | None]" at the top."""
+    """Return the parts of "int | Sequence[int | None]" at the top."""
     parts, depth, start = [], 0, 0
     for place, letter in enumerate(annotation):
         depth += (letter == "[") - (letter == "]")

@@ -121,7 +121,7 @@ _UNNAMED = {"ConcreteFunction": "samegrad._function.concrete"}
 
 
 def names_of(thing: object) -> Sequence[str]:
-    """The public names of a module, class or other object.
+    """Return the public names of a module, class or other object.
 
     Example:
         >>> import samegrad
@@ -171,7 +171,7 @@ def _is_module(package: str, name: str) -> bool:
 
 
 def called(part: str) -> str | None:
-    """The class of a part of a dotted name that stands for an object of it: "Dataset()".
+    """Return the class of a part of a dotted name that stands for an object of it: "Dataset()".
 
     Example:
         >>> called("Dataset()"), called("Dataset")
@@ -292,7 +292,7 @@ def message(module: str, name: str) -> str:
 
 
 def getattr_of(module: str, later: Mapping[str, str] | None = None) -> Callable[[str], Any]:
-    """A module's `__getattr__` that raises with the nearest name or the reason.
+    """Return a module's `__getattr__` that raises with the nearest name or the reason.
 
     A package's own modules are imported when they are asked for.
 
