@@ -134,7 +134,7 @@ def is_number(value: Any) -> bool:
 
 
 def is_carried(value: Any) -> bool:
-    """Tell whether the value is a tensor, or stands for one per replica."""
+    """Whether the value is a tensor, or stands for one per replica."""
     return isinstance(value, Tensor | TracedPerReplica | Stacked)
 
 

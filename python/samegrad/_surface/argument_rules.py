@@ -276,7 +276,7 @@ def _rules(parameter: inspect.Parameter, names: Mapping[str, Any]) -> list[Rule]
 def broken_rule(
     function: Callable[..., Any], arguments: Mapping[str, Any]
 ) -> tuple[str, Any, str] | None:
-    """Return rule, value and hint of the first argument that its parameter does not take.
+    """The first argument that is not what its parameter takes: rule, value and remedy.
 
     Example:
         >>> def f(axis: int) -> None: ...

@@ -96,7 +96,7 @@ def _refusal(
     name: str, function: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any],
     error: Exception,
 ) -> Exception | None:  # fmt: skip
-    """Return the error that the program sees instead, or None where it is to see this one."""
+    """The error that the program sees instead, or None where it is to see this one."""
     caller = sys._getframe(2)
     if caller.f_code.co_filename.startswith(PACKAGE) or _is_the_programs(error):
         return None
@@ -200,7 +200,7 @@ def _explained(
 def _broken(
     function: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]
 ) -> str | None:
-    """Return the rule that the first wrong argument breaks, its value and the hint."""
+    """The rule that the first wrong argument breaks, its value and the remedy."""
     try:
         found = broken_rule(function, inspect.signature(function).bind(*args, **options).arguments)
     except TypeError:
@@ -220,7 +220,7 @@ def _check_large(
 
 
 def _name_of(name: str, args: tuple[Any, ...]) -> str:
-    """Return the function's name, or the method's with the class that it was called of."""
+    """The function's name, or the method's with the class that it was called of."""
     if not name.startswith("."):
         return name
     owner = args[0] if args and isinstance(args[0], type) else type(args[0]) if args else object
@@ -228,7 +228,7 @@ def _name_of(name: str, args: tuple[Any, ...]) -> str:
 
 
 def _call(who: str, function: Callable[..., Any]) -> str:
-    """Return the call as users write it: names and defaults."""
+    """The call as one writes it: names and defaults."""
     signature = inspect.signature(function)
     parameters = [
         parameter.replace(annotation=inspect.Parameter.empty)
@@ -398,7 +398,7 @@ def inside(function: Any) -> Any:
 
 
 def guard(module: str) -> None:
-    """Wrap a module's public functions and classes, so that they raise samegrad's own errors.
+    """Makes a module's public functions and classes refuse in samegrad's own words.
 
     The last line of a public module, once all names are there.
     """

@@ -52,7 +52,7 @@ def static_shape(tensor: Tensor) -> tuple[int | None, ...]:
 
 
 def examples_axis(tensor: Tensor) -> int | None:
-    """Return the batch axis, or None.
+    """The axis along which the examples lie, or None.
 
     Example:
         >>> examples_axis(as_examples([1.0])), examples_axis(convert_to_tensor([1.0]))

@@ -13,7 +13,7 @@ from samegrad._core import Tensor
 
 
 class PerReplica:
-    """One value per replica, each with its own batch size.
+    """One value per replica, each with its own number of rows.
 
     With several processes, each process has the components of its replicas, and knows the shapes of
     the others.
@@ -75,7 +75,7 @@ class TracedValue:
 
 
 class TracedPerReplica(TracedValue):
-    """Per-replica values that `Strategy.run` returns and takes in a traced function."""
+    """What `Strategy.run` gives and takes in a traced function."""
 
     _is_per_replica = True
     __slots__ = ()

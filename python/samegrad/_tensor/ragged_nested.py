@@ -15,7 +15,7 @@ from samegrad._tensor.text import Text, is_text
 
 
 class OfDivisions(Composite):
-    """Constructors of `RaggedTensor` for several ragged axes."""
+    """What `RaggedTensor` is made by where there may be several axes of different sizes."""
 
     _uniform: int | None = None  # the length of all rows
     _ends: Any
