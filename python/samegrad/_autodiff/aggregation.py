@@ -20,7 +20,7 @@ _ops = _core.ops
 
 
 class VariableSynchronization(Choice):
-    """When the copies of a variable are made equal."""
+    """Time at which the copies of a variable become equal."""
 
     AUTO = 0
     NONE = 1
@@ -29,7 +29,7 @@ class VariableSynchronization(Choice):
 
 
 class VariableAggregation(Choice):
-    """How what the replicas assign becomes one value."""
+    """Rule by which the values that the replicas assign become one value."""
 
     NONE = 0
     SUM = 1

@@ -1,4 +1,4 @@
-"""The time of day, in steps too."""
+"""The time of day, in steps as well."""
 
 from __future__ import annotations
 
@@ -18,10 +18,13 @@ def _now() -> Tensor:
 
 
 def timestamp(name: str | None = None) -> Tensor:
-    """The seconds since 1970, float64; in a traced function those at which its call began.
+    """Return the seconds since 1970; a traced function gets the time at which its call began.
 
     Args:
         name: Ignored.
+
+    Returns:
+        A float64 scalar.
 
     Example:
         >>> import samegrad as tf
@@ -36,6 +39,6 @@ def timestamp(name: str | None = None) -> Tensor:
 
 
 def tick() -> None:
-    """Sets the clock that traced steps read: a call of one begins."""
+    """Set the clock that traced steps read: a call of one begins."""
     if _cells:
         _cells[0].set([_now()])

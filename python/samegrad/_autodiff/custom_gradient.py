@@ -47,26 +47,28 @@ class _Decorated:
 
 
 def custom_gradient(f: Callable[..., Any] | None = None) -> Any:
-    """A decorator: the function comes with a gradient function of its own.
+    """Decorate a function with its own gradient function.
 
     Args:
-        f: Takes tensors (in any structure, beside other arguments) and returns a pair: the result,
-            tensors in any structure, and `grad_fn`. That one takes the gradient by each tensor of
-            the result, of its shape and dtype (zeros where nothing flows), and returns the gradient
-            by each tensor among the arguments (arrays, numbers and variables count; named arguments
-            do not), of the argument's shape and dtype, or None. Where `f` reads trainable variables
-            that are no arguments of it, `grad_fn` must take `variables` as well, a list of them,
-            and return a pair: the gradients by the arguments, and a list of those by the variables.
+        f: A function of tensors (in any structure, with other arguments) that returns a pair: the
+            result, tensors in any structure, and `grad_fn`. `grad_fn` takes the gradient by each
+            tensor of the result, of its shape and dtype (zeros where nothing flows). It returns the
+            gradient by each tensor among the arguments (arrays, numbers and variables count; named
+            arguments do not), of the argument's shape and dtype, or None. If `f` reads trainable
+            variables that are not its arguments, `grad_fn` must take `variables` as well, a list of
+            them, and return a pair: the gradients by the arguments, and a list of those by the
+            variables.
 
     Returns:
         A function with the arguments of `f` that returns its result. Derivatives of higher order
-        are those of what `grad_fn` computes. In a `samegrad.function` and in `strategy.run`
-        `grad_fn` is traced with the call; what it raises there is raised when a gradient is taken.
+        are those of what `grad_fn` computes. In a `samegrad.function` and in `strategy.run`,
+        `grad_fn` is traced with the call; errors in it are raised when a gradient is taken.
 
     Raises:
-        TypeError: `f` is no function, does not return such a pair, or its gradient function lacks
-            `variables`; a gradient has another dtype.
-        ValueError: Gradients are more or fewer than the arguments, or of another shape.
+        TypeError: `f` is not a function, does not return such a pair, or its gradient function
+            lacks `variables`; a gradient has another dtype.
+        ValueError: The number of gradients is not that of the arguments, or a gradient has another
+            shape.
 
     Example:
         >>> import samegrad as tf
@@ -89,22 +91,23 @@ def custom_gradient(f: Callable[..., Any] | None = None) -> Any:
 
 
 def recompute_grad(f: Callable[..., Any]) -> Any:
-    """A function whose inner values are computed again for its gradient, not kept for it.
+    """Decorate a function so that its intermediate values are recomputed for its gradient.
 
     It costs one more run of `f`. Only arguments and results are in memory between the call and the
-    gradient; `Function.explain` tells what a compiled step needs between its steps. What passes
-    through a loop over examples, tile by tile, needs no memory anyway. Random draws are the same in
-    both runs, except those of a `samegrad.function` that eager code calls in `f`.
+    gradient. `Function.explain` tells the memory that a compiled step needs. Values that pass
+    through a loop over examples, tile by tile, need no memory anyway. Random samples are the same
+    in both runs, except those of a `samegrad.function` that eager code calls in `f`.
 
     Args:
-        f: Takes tensors in any structure, and named arguments that are not differentiated; returns
-            tensors in any structure. It may read variables; what it assigns is assigned once more.
+        f: A function of tensors in any structure, and of named arguments that are not
+            differentiated, that returns tensors in any structure. It may read variables. An
+            assignment in it runs once more.
 
     Returns:
         A function with the arguments and the result of `f`.
 
     Raises:
-        TypeError: `f` is no function.
+        TypeError: `f` is not a function.
 
     Example:
         >>> import samegrad as tf
@@ -190,7 +193,7 @@ def _compute_again(
     f: Callable[..., Any], args: Any, kwargs: dict[str, Any], variables: list[Variable],
     cts: Sequence[Tensor],
 ) -> list[Tensor | None]:  # fmt: skip
-    """The gradients by tensors among the arguments and by variables, of a second run."""
+    """Return the gradients by tensors among the arguments and by variables, of a second run."""
     copies: list[Tensor] = []
 
     def copied(leaf: Any) -> Any:
@@ -218,7 +221,7 @@ def _with_gradient(
     f: Callable[..., Any], result: Any, given: list[Any], variables: list[Variable],
     gradients: Callable[[Sequence[Tensor]], Any],
 ) -> Any:  # fmt: skip
-    """The result, with this derivative by the given values and by the variables."""
+    """Return the result, with this derivative by the given values and by the variables."""
     who = _name(f)
     values = [convert_to_tensor(leaf) for leaf in flatten(result)]
     sources = [convert_to_tensor(source) for source in given]
@@ -242,7 +245,7 @@ def _with_gradient(
 def _traced_rule(
     who: str, gradients: Callable[[Sequence[Tensor]], Any], cts: Sequence[Tensor]
 ) -> Any:
-    """The gradients, or the error that whoever wants them is to see."""
+    """Return the gradients, or the error that whoever wants them is to see."""
     depth = _context.current().open_gradients
     if depth == _DEEPEST:
         text = (
@@ -302,7 +305,7 @@ def _tensors_of(args: Any) -> list[Any]:
 
 
 def _variables_read(first: int, given: list[Any]) -> list[Variable]:
-    """The trainable variables that have been read since, each once, but for the arguments."""
+    """Return the trainable variables read since then, each once, without the arguments."""
     found: list[Variable] = []
     for cell in _core.reads_since(first):
         variable = variable_of(cell)

@@ -1,4 +1,4 @@
-"""Derivatives along a direction, by two walks backwards."""
+"""Derivatives along a direction, by two backward passes."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _ops = _core.ops
 
 
 class ForwardAccumulator:
-    """Derivatives of what is computed in its block along a direction.
+    """Derivatives along a direction of the tensors that its block computes.
 
     The gradient of Σ u · f(x) with respect to x is linear in u: its own gradient with respect to u,
     with the direction as weights, is the derivative of f along it. So each operation that has a
     gradient has this derivative as well, and accumulators nest with each other and with tapes.
 
     Args:
-        primals: Floats, tensors or variables in any structure.
+        primals: Tensors or variables of floats, in any structure.
         tangents: The direction, in the same structure and shapes.
 
     Raises:
@@ -72,15 +72,15 @@ class ForwardAccumulator:
         self._linear.__exit__(*error)
 
     def jvp(self, primals: Any, unconnected_gradients: Any = UnconnectedGradients.NONE) -> Any:
-        """The derivative of tensors along the direction.
+        """Return the derivatives of tensors along the direction.
 
         Args:
-            primals: Tensors that were computed in the block, in any structure.
-            unconnected_gradients: NONE gives None for those that do not depend on the primals,
+            primals: Tensors computed in the block, in any structure.
+            unconnected_gradients: NONE gives None for tensors that do not depend on the primals,
                 ZERO gives zeros.
 
         Returns:
-            Tensors of their shapes, in the same structure.
+            Tensors of the shapes and dtypes of `primals`, in the same structure.
         """
         zeros = UnconnectedGradients(unconnected_gradients) is UnconnectedGradients.ZERO
 

@@ -19,7 +19,7 @@ _ops = _core.ops
 
 
 def jacobian(tape: GradientTape, target: Tensor, sources: Any, unconnected: Any) -> Any:
-    """See `GradientTape.jacobian`."""
+    """Compute the result of `GradientTape.jacobian`."""
     shape = _bound(target)
     flat = flatten(sources)
     count = math.prod(shape)
@@ -38,7 +38,7 @@ def jacobian(tape: GradientTape, target: Tensor, sources: Any, unconnected: Any)
 
 
 def batch_jacobian(tape: GradientTape, target: Tensor, source: Any) -> Any:
-    """See `GradientTape.batch_jacobian`."""
+    """Compute the result of `GradientTape.batch_jacobian`."""
     rows = convert_to_tensor(source)
     if min(target._rank, rows._rank) < 2 or target._shape[0] != rows._shape[0]:
         raise ValueError(
@@ -57,18 +57,18 @@ def batch_jacobian(tape: GradientTape, target: Tensor, source: Any) -> Any:
 
 
 def pack(sources: Any, gradients: list[Any]) -> Any:
-    """The gradients in the structure of the sources."""
+    """Return the gradients in the structure of the sources."""
     results = iter(gradients)
     return map_structure(lambda _: next(results), sources)
 
 
 def _zeros(like: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Zeros of the shape, then of that of a gradient."""
+    """Return zeros of the shape, then of that of a gradient."""
     return convert_to_tensor(np.zeros((*shape, *_bound(like)), dtype=like._dtype))
 
 
 def _zeros_of_rows(rows: Tensor, shape: tuple[int, ...], inner: tuple[int, ...]) -> Tensor:
-    """Zeros for each row: of the target's shape, then of the source's."""
+    """Return zeros for each row: of the target's shape, then of the source's."""
     narrow = reshape(_ops.full_like(rows, value=0.0), (rows.shape[0], *(1 for _ in shape), *inner))
     wide = np.zeros((1, *shape, *(1 for _ in inner)), dtype=rows._dtype)
     zeros: Tensor = _ops.add(narrow, convert_to_tensor(wide))
@@ -78,7 +78,7 @@ def _zeros_of_rows(rows: Tensor, shape: tuple[int, ...], inner: tuple[int, ...])
 def _rows(
     tape: GradientTape, target: Tensor, sources: list[Any], seeds: list[Any], unconnected: Any
 ) -> list[list[Any]]:
-    """For each of the seeds, the gradients of the sources."""
+    """Return the gradients of the sources for each of the seeds."""
     return [
         list(tape._gradients(target, sources, seed, unconnected, again=i > 0))
         for i, seed in enumerate(seeds)
@@ -86,7 +86,7 @@ def _rows(
 
 
 def _bound(value: Tensor) -> tuple[int, ...]:
-    """Its sizes; a traced program is bound to those that follow from the number of examples."""
+    """Return the sizes, and bind a traced program to those that follow from the examples."""
     return tuple(int(size) for size in value.shape)
 
 

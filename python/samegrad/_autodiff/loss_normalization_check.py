@@ -23,22 +23,23 @@ _check = ProgramCheck("loss_normalization_check", LossNormalizationWarning, Loss
 
 
 def set_loss_normalization_check(mode: str) -> None:
-    """What happens where a program that is traced shows a mistake of loss normalization.
+    """Set the reaction to a wrong loss normalization in a traced program.
 
-    Functions and `Strategy.run` are looked at while they are traced, before anything runs: a local
-    mean that is summed over the replicas or divided by their number, a share of a loss that is
-    averaged over them, a penalty that every replica adds. It costs nothing when the step runs, and
-    it is silent where it cannot follow the program; `samegrad.testing.diagnose` finds what it
-    cannot see. A local mean divided by the number of replicas is right while all have as many
-    examples: where they do it is a warning at most, which says what becomes of a short last batch.
+    Functions and `Strategy.run` are checked while they are traced, before anything runs. The check
+    finds a local mean that is summed over the replicas or divided by their number, a per-replica
+    loss that is averaged over them, and a penalty that every replica adds. It costs nothing when
+    the step runs, and it is silent where it cannot follow the program. `samegrad.testing.diagnose`
+    finds what it cannot see. A local mean divided by the number of replicas is right while all
+    replicas have as many examples. In that case it gives a warning at most, which names the effect
+    of a short last batch.
 
     Args:
-        mode: "warn" (the default: a `samegrad.errors.LossNormalizationWarning` at the line of the
-            mistake), "error" (raises `samegrad.errors.LossNormalizationError`, and nothing has
-            run) or "off".
+        mode: "warn" (the default) warns with `samegrad.errors.LossNormalizationWarning` at the
+            user's line; "error" raises `samegrad.errors.LossNormalizationError` before anything
+            runs; "off" checks nothing.
 
     Raises:
-        ValueError: Another mode.
+        ValueError: The mode is another one.
 
     Example:
         >>> import samegrad as tf
@@ -51,7 +52,7 @@ def set_loss_normalization_check(mode: str) -> None:
 
 
 def get_loss_normalization_check() -> str:
-    """Return the mode: "warn", "error" or "off"."""
+    """Return the mode of the loss normalization check: "warn", "error" or "off"."""
     return _check.mode
 
 
@@ -81,7 +82,7 @@ def loss_normalization_check(mode: str) -> _core.Guard:
 
 
 def note_use(use: str, tensor: _core.Tensor) -> None:
-    """Tells the trace, if there is one, what becomes of a value of the replicas.
+    """Tell the trace, if there is one, what becomes of a value of the replicas.
 
     Args:
         use: "gradient" (summed over the replicas, for an optimizer), or "assignment" (a new
@@ -98,7 +99,7 @@ def note_use(use: str, tensor: _core.Tensor) -> None:
 
 
 def _times(replicas: int, tensor: _core.Tensor) -> _core.Tensor:
-    """The number of replicas in the tensor's dtype, as a number that the check follows."""
+    """Return the number of replicas in the tensor's dtype, as a number that the check follows."""
     number = _core.Tensor(np.asarray(replicas, as_dtype(tensor._dtype).as_numpy_dtype))
     return number._of_counts(0, 1)
 
@@ -123,7 +124,7 @@ def check_trace(
     if _check.mode == "off" or trace.replicas == 1:
         return [False] * len(outputs), set()
     mistakes, is_share = trace.check_loss_normalization(outputs)
-    if not _context.current().batches:  # what all replicas have is no share, also if N divides it
+    if not _context.current().batches:  # values of all replicas are whole, even divided by N
         mistakes = [at for at in mistakes if at[0] != "share_then_mean"]
     found = [at for at in mistakes if at[0] in _SURE or not questions.open]
     report(found)

@@ -106,6 +106,6 @@ class ProgramCheck:
         )
 
     def _as_shown_before(self, message: str, rule: str, line: int) -> str:
-        """The text that was shown for the line: other batches are no other mistake."""
+        """Return the message that was shown for the line: other batches are not another mistake."""
         texts = [key[0] for key in self._shown if isinstance(key, tuple) and key[2] == line]
         return next((text for text in texts if text.startswith(rule)), message)

@@ -39,7 +39,7 @@ _FRACTION_BITS = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}
 
 
 class Algorithm(IntChoice):
-    """How a generator's state becomes numbers; there is one."""
+    """Algorithm by which a generator's state becomes numbers; there is one."""
 
     PHILOX = 1
     AUTO_SELECT = 3
@@ -54,14 +54,18 @@ def _check_algorithm(alg: Any) -> None:
 
 
 def create_rng_state(seed: Any, alg: Any = "philox") -> Tensor:
-    """The state of a generator: the counter's lower and upper 64 bits and the key.
+    """Create the state of a generator: the counter's lower and upper 64 bits, and the key.
 
     Args:
-        seed: A whole number, cut into words of 64 bits, or up to three of them; fewer are the last.
+        seed: An integer, cut into words of 64 bits, or a list of up to three words; fewer words are
+            the last ones.
         alg: "philox".
 
     Returns:
-        int64 [3].
+        An int64 tensor [3].
+
+    Raises:
+        TypeError: The seed is not an integer or a list of integers.
 
     Example:
         >>> create_rng_state(7).numpy(), create_rng_state([1, 2]).numpy()
@@ -97,19 +101,21 @@ def _state_of(value: Any) -> Tensor:
 
 
 class Generator:
-    """Random numbers that go on from a state, which is a variable: `Generator.from_seed(1)`.
+    """A generator of random numbers, whose state is a variable: `Generator.from_seed(1)`.
 
-    The numbers are TensorFlow's for the same state: whole numbers and uniform ones exactly, normal
-    ones up to the last bits of sine, cosine and logarithm. Eager and traced draws are the same. It
-    cannot draw inside `Strategy.run` of several replicas, which would all draw the same.
+    The numbers are TensorFlow's for the same state. Integers and uniform numbers are bitwise equal,
+    normal ones up to the last bits of sine, cosine and logarithm. Eager and traced samples are the
+    same. Inside `Strategy.run` of several replicas it raises, because all would sample the same
+    numbers.
 
     Args:
-        copy_from: Another generator whose state this one begins with.
-        state: Three whole numbers, or a variable of them that is then this generator's own.
+        copy_from: Another generator, whose state is copied.
+        state: Three integers, or a variable of them, which the generator then owns.
         alg: "philox".
 
     Raises:
-        ValueError: Neither is given, or another algorithm or shape.
+        ValueError: Neither a generator nor a state is given, or the algorithm or the shape is
+            another one.
 
     Example:
         >>> g = Generator.from_seed(1)
@@ -137,22 +143,54 @@ class Generator:
 
     @classmethod
     def from_seed(cls, seed: Any, alg: Any = None) -> Generator:
-        """A generator whose state is made of a seed; see `create_rng_state`."""
+        """Create a generator from a seed; see `create_rng_state`.
+
+        Args:
+            seed: An integer, or a list of up to three words of 64 bits.
+            alg: "philox", or None.
+
+        Returns:
+            A `Generator`.
+        """
         return cls(state=create_rng_state(seed, alg))
 
     @classmethod
     def from_state(cls, state: Any, alg: Any = None) -> Generator:
-        """A generator with this state."""
+        """Create a generator with a state.
+
+        Args:
+            state: Three integers, int64 [3].
+            alg: "philox", or None.
+
+        Returns:
+            A `Generator`.
+        """
         return cls(state=state, alg=alg)
 
     @classmethod
     def from_key_counter(cls, key: Any, counter: Any, alg: Any = None) -> Generator:
-        """A generator with this key and this counter of two words of 64 bits."""
+        """Create a generator with a key and a counter.
+
+        Args:
+            key: A 64-bit integer.
+            counter: Two words of 64 bits.
+            alg: "philox", or None.
+
+        Returns:
+            A `Generator`.
+        """
         return cls(state=_joined(counter, key), alg=alg)
 
     @classmethod
     def from_non_deterministic_state(cls, alg: Any = None) -> Generator:
-        """A generator with another state each time."""
+        """Create a generator with a different state each time.
+
+        Args:
+            alg: "philox", or None.
+
+        Returns:
+            A `Generator`.
+        """
         words = np.array([secrets.randbits(64) for _ in range(3)], np.uint64)
         return cls(state=words.view(np.int64), alg=alg)
 
@@ -172,19 +210,42 @@ class Generator:
         return int(Algorithm.PHILOX)
 
     def reset(self, state: Any) -> None:
-        """Takes another state."""
+        """Set the state.
+
+        Args:
+            state: Three integers, int64 [3].
+        """
         self._state_var.assign(_state_of(state))
 
     def reset_from_seed(self, seed: Any) -> None:
-        """Takes the state that the seed makes."""
+        """Set the state from a seed; see `create_rng_state`.
+
+        Args:
+            seed: An integer, or a list of up to three words of 64 bits.
+        """
         self._state_var.assign(create_rng_state(seed))
 
     def reset_from_key_counter(self, key: Any, counter: Any) -> None:
-        """Takes the state of a key and a counter."""
+        """Set the state from a key and a counter.
+
+        Args:
+            key: A 64-bit integer.
+            counter: Two words of 64 bits.
+        """
         self._state_var.assign(_state_of(_joined(counter, key)))
 
     def skip(self, delta: Any) -> Tensor:
-        """Goes on as if `delta` numbers had been drawn; gives the state before."""
+        """Skip `delta` samples, as if they had been drawn.
+
+        Args:
+            delta: The number of samples, an integer.
+
+        Returns:
+            The state before, int64 [3].
+
+        Raises:
+            RuntimeError: Called inside `Strategy.run` of several replicas.
+        """
         context = _context.current().replica_context
         if context is not None and context.num_replicas_in_sync > 1:
             raise RuntimeError(
@@ -201,7 +262,7 @@ class Generator:
         return old
 
     def _words(self, sizes: Sequence[Any], places: Callable[[int], Any]) -> Tensor:
-        """The words of the blocks that so many numbers need, behind the present state."""
+        """Return the words of the blocks that so many numbers need, behind the present state."""
         if _sizes.dim_in(sizes) is not None:
             raise ValueError(
                 f"[Generator] sizes must be known before the step: got {shown(sizes)}; use "
@@ -212,25 +273,28 @@ class Generator:
 
     def _draw(self, shape: Any, dtype: DType, make: Callable[[Tensor], Tensor],
               wide: bool) -> Tensor:  # fmt: skip
-        """Numbers made of the words, of which `wide` ones need two each."""
+        """Convert words to numbers; `wide` ones need two words each."""
         sizes, each = _sizes.sizes_of(shape), 2 if wide else 4
         words = self._words(sizes, lambda count: range(-(-count // each)))
         return _shaped(make(words), sizes, dtype)
 
     def uniform(self, shape: Any, minval: Any = 0, maxval: Any = None,
                 dtype: DTypeLike = "float32", name: str | None = None) -> Tensor:  # fmt: skip
-        """Uniform numbers in [minval, maxval).
+        """Sample from the uniform distribution on [minval, maxval).
 
         Args:
-            shape: Of the result.
-            minval: The smallest.
-            maxval: All are below it. None: 1 for floats.
-            dtype: A float, int32, int64, uint32 or uint64; of whole numbers without both ends all
-                are drawn.
+            shape: The shape of the result.
+            minval: The lower limit, which can occur.
+            maxval: The upper limit, which cannot occur. None: 1 for floats.
+            dtype: A dtype of floats, int32, int64, uint32 or uint64; integers without both limits
+                cover the whole range.
             name: Ignored.
 
+        Returns:
+            A tensor of that shape and dtype.
+
         Raises:
-            ValueError: A range of whole numbers lacks an end or is empty.
+            ValueError: A range of integers lacks a limit or is empty.
         """
         kind = as_dtype(dtype)
         if not kind.is_integer:
@@ -256,7 +320,16 @@ class Generator:
 
     def uniform_full_int(self, shape: Any, dtype: DTypeLike = "uint64",
                          name: str | None = None) -> Tensor:  # fmt: skip
-        """All numbers of a dtype of 32 or 64 bits with equal chance."""
+        """Sample integers uniformly from the whole range of a dtype.
+
+        Args:
+            shape: The shape of the result.
+            dtype: int32, int64, uint32 or uint64.
+            name: Ignored.
+
+        Returns:
+            A tensor of that shape and dtype.
+        """
         return self._whole(shape, as_dtype(dtype), lambda words: words)
 
     def _whole(self, shape: Any, kind: DType, within: Callable[[Tensor], Tensor]) -> Tensor:
@@ -270,7 +343,18 @@ class Generator:
 
     def normal(self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0,
                dtype: DTypeLike = "float32", name: str | None = None) -> Tensor:  # fmt: skip
-        """Normally distributed numbers (Box and Muller, 1958)."""
+        """Sample from the normal distribution (Box and Muller, 1958).
+
+        Args:
+            shape: The shape of the result.
+            mean: The mean, broadcast with the result.
+            stddev: The standard deviation, broadcast with the result.
+            dtype: A dtype of floats.
+            name: Ignored.
+
+        Returns:
+            A tensor of that shape and dtype.
+        """
         kind = _float_of(dtype, "normal")
         drawn = self._draw(shape, kind, lambda w: _normal(w, _is_wide(kind)), _is_wide(kind))
         return _scaled(drawn, stddev, mean, kind)
@@ -278,7 +362,18 @@ class Generator:
     def truncated_normal(self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0,
                          dtype: DTypeLike = "float32",
                          name: str | None = None) -> Tensor:  # fmt: skip
-        """Normally distributed numbers within two deviations."""
+        """Sample from the normal distribution within two standard deviations of the mean.
+
+        Args:
+            shape: The shape of the result.
+            mean: The mean, broadcast with the result.
+            stddev: The standard deviation, broadcast with the result.
+            dtype: A dtype of floats.
+            name: Ignored.
+
+        Returns:
+            A tensor of that shape and dtype.
+        """
         kind = _float_of(dtype, "truncated_normal")
         sizes = _sizes.sizes_of(shape)
         group = 2 if _is_wide(kind) else 4
@@ -289,12 +384,25 @@ class Generator:
         return _scaled(_shaped(drawn, sizes, kind), stddev, mean, kind)
 
     def make_seeds(self, count: int = 1) -> Tensor:
-        """Seeds for stateless functions, one in each column: int64 [2, count]."""
+        """Sample seeds for stateless functions.
+
+        Args:
+            count: The number of seeds.
+
+        Returns:
+            An int64 tensor [2, count]: a seed in each column.
+        """
         keys = self.uniform_full_int([count], "int64")
         return stack([keys, zeros_like(keys)])
 
     def split(self, count: int = 1) -> list[Generator]:
-        """So many generators with keys of their own, which go on alone.
+        """Create independent generators with sampled keys.
+
+        Args:
+            count: The number of generators.
+
+        Returns:
+            A list of `Generator`s.
 
         Example:
             >>> one, two = Generator.from_seed(1).split(2)
@@ -335,7 +443,7 @@ def _float_of(dtype: DTypeLike, who: str) -> DType:
 
 
 def _shaped(drawn: Tensor, sizes: Sequence[Any], kind: DType) -> Tensor:
-    """As many of the numbers as the sizes need."""
+    """Reshape the first numbers to the sizes."""
     return cast(reshape(reshape(drawn, [-1])[: math.prod(sizes)], sizes), kind)
 
 
@@ -346,13 +454,13 @@ def _scaled(drawn: Tensor, stddev: Any, mean: Any, kind: DType) -> Tensor:
 
 
 def _pairs(words: Tensor) -> Tensor:
-    """Two words as one of 64 bits, the first below."""
+    """Return two words as one of 64 bits, the first below."""
     both: Tensor = words[:, 0::2] + words[:, 1::2] * np.uint64(2**32)
     return both
 
 
 def _fractions(words: Tensor, dtype: str) -> Tensor:
-    """In [0, 1): the lowest bits, as many as a float of the dtype has behind the point."""
+    """Return fractions in [0, 1) of the lowest bits, as many as the dtype's precision."""
     bits = _FRACTION_BITS[dtype]
     if dtype == "float64":
         top = words[:, 0::2] % np.uint64(2**20)
@@ -362,7 +470,7 @@ def _fractions(words: Tensor, dtype: str) -> Tensor:
 
 
 def _normal(words: Tensor, wide: bool) -> Tensor:
-    """Pairs of normal numbers, of two fractions each."""
+    """Return pairs of normal numbers, of two fractions each."""
     parts = _fractions(words, "float64" if wide else "float32")
     first, second = parts[:, 0::2], parts[:, 1::2] * (2.0 * math.pi)
     radius = sqrt(log(maximum(first, 1.0e-7)) * -2.0)
@@ -371,7 +479,7 @@ def _normal(words: Tensor, wide: bool) -> Tensor:
 
 
 def _truncated(words: Tensor, group: int) -> Tensor:
-    """The first numbers of each row's candidates that lie within two deviations."""
+    """Return the first candidates of each group that are within two deviations."""
     drawn = _normal(words, group == 2)
     within = abs(drawn) < _TRUNCATED_AT
     place = cumsum(cast(within, "int32"), axis=-1)
@@ -386,14 +494,21 @@ _global: list[Generator] = []
 
 
 def get_global_generator() -> Generator:
-    """The generator that belongs to nobody; its state is another one in each process."""
+    """Return the global generator, whose state differs in each process."""
     if not _global:
         _global.append(Generator.from_non_deterministic_state())
     return _global[0]
 
 
 def set_global_generator(generator: Generator) -> None:
-    """Makes a generator the one that `get_global_generator` gives."""
+    """Set the generator that `get_global_generator` returns.
+
+    Args:
+        generator: A `Generator`.
+
+    Raises:
+        TypeError: The value is not a `Generator`.
+    """
     if not isinstance(generator, Generator):
         raise TypeError(
             f"[set_global_generator] a Generator is needed: got {shown(generator)}; use "

@@ -14,7 +14,7 @@ from samegrad._ops.arrays import broadcast_to, cast, expand_dims, stop_gradient,
 from samegrad._tensor.sizes import sizes_of
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
 
-# Candidates of which the first that is accepted counts: all are refused with a probability below
+# Candidates: the first accepted one counts. All are rejected with a probability below
 # 1e-10 (gamma) and 1e-14 (Poisson).
 _GAMMA, _POISSON = 8, 24
 _SMALL = 10.0  # Poisson rates below it are drawn by adding up probabilities,
@@ -29,24 +29,25 @@ def gamma(
     shape: Any, alpha: Any, beta: Any = None, dtype: DTypeLike = "float32",
     seed: int | None = None, name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """Numbers of the gamma distribution (Marsaglia and Tsang, 2000).
+    """Sample from the gamma distribution (Marsaglia and Tsang, 2000).
 
     Gradients flow to `alpha` (by implicit differentiation of the distribution function; Figurnov
     et al., 2018) and `beta`.
 
     Args:
-        shape: How many for each alpha and beta.
+        shape: The shape of the samples for each pair of alpha and beta.
         alpha: The shape parameter, above 0.
-        beta: The inverse scale, above 0; default 1. It and alpha are broadcast.
-        dtype: Of the result: a float.
-        seed: As that of `uniform`.
+        beta: The inverse scale, above 0, broadcast with `alpha`; default 1.
+        dtype: The dtype of the result, one of floats.
+        seed: The seed of the op, as in `uniform`.
         name: Ignored.
 
     Returns:
-        Shape `shape` + that of alpha and beta. NaN where alpha or beta is below 0.
+        A tensor of shape `shape` + the broadcast shape of alpha and beta; NaN where alpha or beta
+        is below 0.
 
     Raises:
-        TypeError: The dtype is no float.
+        TypeError: The dtype is not one of floats.
 
     Example:
         >>> gamma([1000], [2.0, 9.0]).shape
@@ -61,18 +62,22 @@ def stateless_gamma(
     shape: Any, seed: Any, alpha: Any, beta: Any = None, dtype: DTypeLike = "float32",
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """`gamma` with two whole numbers as a seed, which decide the numbers.
+    """Sample from the gamma distribution as a function of a seed.
 
     Args:
-        shape: Of the result; it ends with that of alpha and beta, or with one they broadcast to.
-        seed: As that of `stateless_uniform`.
-        alpha: As in `gamma`.
-        beta: As in `gamma`.
-        dtype: Of the result: a float.
+        shape: The shape of the result; it ends with that of alpha and beta, or with one they
+            broadcast to.
+        seed: Two integers, as in `stateless_uniform`.
+        alpha: The shape parameter, above 0.
+        beta: The inverse scale, above 0, broadcast with `alpha`; default 1.
+        dtype: The dtype of the result, one of floats.
         name: Ignored.
 
+    Returns:
+        A tensor of that shape and dtype.
+
     Raises:
-        ValueError: Alpha and beta do not fit the shape.
+        ValueError: Alpha and beta do not broadcast to the shape.
 
     Example:
         >>> one, two = (stateless_gamma([3], [1, 2], 0.5) for _ in range(2))
@@ -88,20 +93,19 @@ def poisson(
     shape: Any, lam: Any, dtype: DTypeLike = "float32", seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """Numbers of the Poisson distribution; they have no gradient.
+    """Sample from the Poisson distribution; the samples have no gradient.
 
-    Rates below 10 add up probabilities; the others are drawn by transformed rejection (Hörmann,
-    1993).
+    Rates below 10 sum probabilities. The others use transformed rejection (Hörmann, 1993).
 
     Args:
-        shape: How many for each rate.
-        lam: The rates; 0 below 0.
-        dtype: Of the result: a float, int32 or int64.
-        seed: As that of `uniform`.
+        shape: The shape of the samples for each rate.
+        lam: The rates; a rate below 0 gives 0.
+        dtype: The dtype of the result: one of floats, int32 or int64.
+        seed: The seed of the op, as in `uniform`.
         name: Ignored.
 
     Returns:
-        Shape `shape` + that of lam.
+        A tensor of shape `shape` + that of `lam`.
 
     Example:
         >>> poisson([1000], [2.0, 90.0]).shape
@@ -114,17 +118,20 @@ def poisson(
 def stateless_poisson(
     shape: Any, seed: Any, lam: Any, dtype: DTypeLike = "int32", name: str | None = None
 ) -> Tensor:
-    """`poisson` with two whole numbers as a seed, which decide the numbers.
+    """Sample from the Poisson distribution as a function of a seed.
 
     Args:
-        shape: Of the result; it ends with that of lam, or with one it broadcasts to.
-        seed: As that of `stateless_uniform`.
-        lam: As in `poisson`.
-        dtype: Of the result: a float, int32 or int64.
+        shape: The shape of the result; it ends with that of `lam`, or with one it broadcasts to.
+        seed: Two integers, as in `stateless_uniform`.
+        lam: The rates; a rate below 0 gives 0.
+        dtype: The dtype of the result: one of floats, int32 or int64.
         name: Ignored.
 
+    Returns:
+        A tensor of that shape and dtype.
+
     Raises:
-        ValueError: The rates do not fit the shape.
+        ValueError: The rates do not broadcast to the shape.
 
     Example:
         >>> one, two = (stateless_poisson([3], [1, 2], 4.0) for _ in range(2))
@@ -152,7 +159,7 @@ def _decided(seed: Any) -> Draw:
 
 
 def _parameters(who: str, dtype: DTypeLike, *given: Any, whole: bool = False) -> list[Tensor]:
-    """The parameters as float64, broadcast to one shape."""
+    """Return the parameters as float64, broadcast to one shape."""
     kind = as_dtype(dtype)
     if not kind.is_floating and not (whole and kind.name in ("int32", "int64")):
         raise TypeError(
@@ -183,7 +190,7 @@ def _fitting(who: str, shape: Any, parameter: Tensor) -> list[Any]:
 
 
 def _first(accepted: Tensor, values: Tensor) -> Tensor:
-    """The first of the candidates along the last axis that is accepted."""
+    """Return the first of the candidates along the last axis that is accepted."""
     count = int(values.shape[-1])
     ranks = cast(accepted, "float64") * np.arange(count, 0.0, -1.0)
     best = math.reduce_max(ranks, axis=-1, keepdims=True)
@@ -228,11 +235,11 @@ def _poisson(sizes: list[Any], lam: Tensor, draw: Draw) -> Tensor:
     u = expand_dims(draw(False, sizes, 0), -1)
     few = math.reduce_sum(cast(u >= reached, "float64"), axis=-1)
     found = where(rate < _SMALL, few, _many(sizes, math.maximum(rate, _SMALL), draw))
-    return found + rate * 0.0  # NaN of what is no number, or without end
+    return found + rate * 0.0  # NaN where the rate is NaN or infinite
 
 
 def _many(sizes: list[Any], rate: Tensor, draw: Draw) -> Tensor:
-    """Hörmann's algorithm PTRS, of rates from 10 on."""
+    """Sample by Hörmann's algorithm PTRS, for rates from 10 on."""
     lam = expand_dims(rate, -1)
     b = 0.931 + 2.53 * math.sqrt(lam)
     a = -0.059 + 0.02483 * b

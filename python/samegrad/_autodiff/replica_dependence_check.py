@@ -26,29 +26,30 @@ _FIX = (
 
 
 def set_replica_dependence_check(mode: str) -> None:
-    """Set what happens where a statistic of one replica's examples reaches a variable.
+    """Set the reaction to a statistic of one replica's examples that reaches a variable.
 
-    A maximum over the batch, a softmax or a sort along it, an n by n matrix of its examples, a
-    layer that subtracts its batch's mean: on several replicas each computes it from its own
-    examples, and the result is not that of one device. Functions and `Strategy.run` are checked
-    while they are traced, before anything runs. Reported is what reaches a variable that all
-    replicas share: weights, a metric's state and so the loss of `fit`, moving averages. What is
-    only printed or returned is not.
+    Examples are a maximum over the batch, a softmax or a sort along it, an n by n matrix of its
+    examples, and a layer that subtracts its batch's mean. Each replica computes them from its own
+    examples, so the result is not that of one device. Functions and `Strategy.run` are checked
+    while they are traced, before anything runs. The check reports what reaches a variable that all
+    replicas share: weights, a metric's state and so the loss of `fit`, moving averages. It does not
+    report what is only printed or returned.
 
-    These are the program's own choice, and are never reported: sums over the examples, which the
-    replicas add up; random numbers; what depends on `replica_id_in_sync_group`; values that were
-    given per replica; variables with `synchronization=ON_READ`, which keep a value per replica; a
-    statistic that `all_gather` collects from all replicas. A local mean as a loss is reported by
-    `set_loss_normalization_check`. A local mean that is averaged over the replicas into another
-    variable is right for equal per-replica batches: there it is a warning at most.
+    User code may choose the following, which are never reported: sums over the examples, which the
+    replicas all-reduce; random numbers; values that depend on `replica_id_in_sync_group`; values
+    that were given per replica; variables with `synchronization=ON_READ`, which keep a value per
+    replica; a statistic that `all_gather` collects from all replicas.
+    `set_loss_normalization_check` reports a local mean as a loss. A local mean that is averaged
+    over the replicas into another variable is right for equal per-replica batches, and gives a
+    warning at most.
 
     Args:
-        mode: "warn" (the default: a `samegrad.errors.ReplicaDependenceWarning` at the line of the
-            statistic), "error" (raises `samegrad.errors.ReplicaDependenceError`, and nothing has
-            run) or "off".
+        mode: "warn" (the default) warns with `samegrad.errors.ReplicaDependenceWarning` at the
+            statistic's line; "error" raises `samegrad.errors.ReplicaDependenceError` before
+            anything runs; "off" checks nothing.
 
     Raises:
-        ValueError: Another mode.
+        ValueError: The mode is another one.
 
     Example:
         >>> import samegrad as tf

@@ -19,7 +19,7 @@ from samegrad._tensor.tensor import Tensor, convert_to_tensor, match
 
 
 class UnconnectedGradients(Choice):
-    """What a gradient is where target and source are not connected."""
+    """Value of a gradient whose target and source are not connected."""
 
     NONE = "none"
     ZERO = "zero"
@@ -40,11 +40,11 @@ class _Enter:
 
 
 class GradientTape(_core.Tape):
-    """Records operations for differentiation; tapes nest, for derivatives of any order.
+    """Record operations for differentiation; tapes nest, for derivatives of any order.
 
     Args:
-        persistent: Whether `gradient` may be called more than once.
-        watch_accessed_variables: Whether trainable variables are watched when read.
+        persistent: Allow more than one call of `gradient`.
+        watch_accessed_variables: Watch trainable variables when they are read.
 
     Example:
         >>> x = convert_to_tensor(3.0)
@@ -64,7 +64,11 @@ class GradientTape(_core.Tape):
     __enter__ = _Enter()
 
     def watch(self, tensor: Any) -> None:
-        """Makes a tensor (or a structure of them) a source of gradients."""
+        """Watch a tensor, or a structure of tensors, as a source of gradients.
+
+        Args:
+            tensor: A tensor or variable, or a structure of them.
+        """
         for part in map(unwrapped, flatten(tensor)):
             if isinstance(part, Variable):
                 self._watched[id(part)] = part
@@ -74,25 +78,25 @@ class GradientTape(_core.Tape):
                 self._watch(tensor)
 
     def stop_recording(self) -> _core.Guard:
-        """A context in which nothing is recorded."""
+        """Return a context in which nothing is recorded."""
         return _core.paused(self)
 
     def reset(self) -> None:
-        """Forgets everything recorded so far."""
+        """Forget everything recorded so far."""
         self._watched = {}
         self._reset()
         self._first_read = None if self._first_read is None else _core.count_reads()
 
     def watched_variables(self) -> tuple[Variable, ...]:
-        """The variables that gradients reach: watched ones, and trainable ones that were read.
+        """Return the variables that gradients reach: watched and trainable ones that were read.
 
-        In a function, what is read between the end of the tape's block and this call counts, too.
+        In a function, reads between the end of the tape's block and this call count as well.
 
         Returns:
-            Each once, in the order in which they were made.
+            A tuple of the variables, each once, in the order of their creation.
 
         Raises:
-            RuntimeError: The tape recorded in a function that is over.
+            RuntimeError: The tape recorded in a function that has ended.
 
         Example:
             >>> v, w = Variable(2.0, name="v"), Variable(3.0, name="w")
@@ -118,23 +122,24 @@ class GradientTape(_core.Tape):
         output_gradients: Any = None,
         unconnected_gradients: Any = UnconnectedGradients.NONE,
     ) -> Any:
-        """The gradient of the sum of the targets, in the structure of `sources`.
+        """Compute the gradient of the sum of the targets.
 
-        With respect to a complex x + iy it is dL/dx + i dL/dy, L being the real part of a complex
+        The gradient by a complex x + iy is dL/dx + i dL/dy, L being the real part of a complex
         target, as in TensorFlow.
 
         Args:
             target: A tensor or a structure of tensors.
             sources: Variables and tensors, in any structure.
-            output_gradients: The weight of each target's elements; default ones.
+            output_gradients: The weight of each target's elements, in its shape; default ones.
             unconnected_gradients: NONE gives None where nothing connects, ZERO gives zeros.
+
+        Returns:
+            The gradients, in the structure of `sources`, each of the shape and dtype of its source.
 
         Raises:
             RuntimeError: A second use of a tape that is not persistent, or a use after the function
                 that it recorded in.
             ValueError: `output_gradients` are not one per target, of its shape.
-
-        Warns:
             UserWarning: A target has no floats; nothing flows through it.
         """
         return self._gradients(target, sources, output_gradients, unconnected_gradients)
@@ -143,7 +148,7 @@ class GradientTape(_core.Tape):
         self, target: Any, sources: Any, output_gradients: Any, unconnected_gradients: Any,
         again: bool = False,
     ) -> Any:  # fmt: skip
-        """The gradients; `again`: as one more part of the last use of the tape."""
+        """Return the gradients; `again`: as one more part of the last use of the tape."""
         unconnected = _unconnected(unconnected_gradients)
         target = target if output_gradients is not None else _real_parts(target)
         targets = [self._target(t) for t in flatten(target)]
@@ -173,15 +178,18 @@ class GradientTape(_core.Tape):
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
     ) -> Any:
-        """The derivative of every element of the target: shape target.shape + source.shape.
+        """Compute the derivative of every element of the target by every element of the sources.
 
         Args:
-            target: A tensor. One with as many rows as there are examples binds a traced program to
-                their number: another number is traced again.
+            target: A tensor. One with a batch axis binds a traced program to its size: another size
+                is traced again.
             sources: Variables and tensors, in any structure.
             unconnected_gradients: As in `gradient`.
-            parallel_iterations: Ignored; one backward walk per element.
+            parallel_iterations: Ignored: one backward pass per element.
             experimental_use_pfor: Ignored.
+
+        Returns:
+            Tensors of shape target.shape + source.shape, in the structure of `sources`.
 
         Raises:
             RuntimeError: A second use of a tape that is not persistent.
@@ -206,21 +214,22 @@ class GradientTape(_core.Tape):
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
     ) -> Any:
-        """The derivative of each row of the target by the same row of the source.
+        """Compute the derivative of each example of the target by the same example of the source.
 
         Args:
-            target: Shape (n, ...); row i must depend on row i of the source only.
-            source: A tensor of shape (n, ...).
-            unconnected_gradients: Ignored: what is not connected has zeros.
+            target: A tensor of shape [n, ...]; example i must depend on example i of the source
+                only.
+            source: A tensor of shape [n, ...].
+            unconnected_gradients: Ignored: unconnected elements have zeros.
             parallel_iterations: Ignored.
             experimental_use_pfor: Ignored.
 
         Returns:
-            Shape (n,) + target.shape[1:] + source.shape[1:].
+            A tensor of shape [n, *target.shape[1:], *source.shape[1:]].
 
         Raises:
             RuntimeError: A second use of a tape that is not persistent.
-            ValueError: Target and source have other numbers of rows, or fewer than two axes.
+            ValueError: Target and source differ in n, or have fewer than two axes.
 
         Example:
             >>> x = convert_to_tensor([[1.0], [2.0]])
@@ -233,7 +242,7 @@ class GradientTape(_core.Tape):
         return batch_jacobian(self, self._target(target), source)
 
     def _target(self, target: Any) -> Tensor:
-        """What the tape knows the target as: a variable is what it was read as."""
+        """Return the tensor that the tape knows the target as: a variable is its read value."""
         target = unwrapped(target)
         if isinstance(target, Variable) and target._cell.component_count == 1:
             return self._value_of(target._cell)
@@ -287,7 +296,7 @@ def _unconnected(given: Any) -> UnconnectedGradients:
 
 
 def _seeds(targets: list[Tensor], given: Any) -> list[Tensor | None]:
-    """The weights of the targets' elements; None: ones."""
+    """Return the weights of the targets' elements; None: ones."""
     if given is None:
         return [None] * len(targets)
     seeds = flatten(given)

@@ -1,4 +1,4 @@
-"""What the traces of one function for replicas with different numbers of examples agree on."""
+"""Agreement of the traces of one function for replicas with different numbers of examples."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from samegrad._tensor.tensor import Tensor, convert_to_tensor
 
 
 class Agreement:
-    """Which gradients the first trace has: where a later one has none, it is zero.
+    """Gradients of the first trace: where a later trace has none, the gradient is zero.
 
     The first trace is that of the replicas with the most examples. A replica without any computes
     no loss from the variables, yet takes part in the all-reduce of their gradients.
@@ -43,6 +43,6 @@ class Agreement:
 
 
 def zeros(source: Any) -> Tensor:
-    """Zeros in the shape of a source of gradients."""
+    """Return zeros in the shape of a source of gradients."""
     made: Tensor = _core.ops.full_like(convert_to_tensor(source), value=0.0)
     return made

@@ -122,7 +122,7 @@ _owners = _Owners()
 
 
 def variable_of(cell: Any) -> Variable | None:
-    """The variable that a cell of the engine belongs to, if it still exists.
+    """Return the variable that a cell of the engine belongs to, if it still exists.
 
     Example:
         >>> v = Variable(1.0)
@@ -133,7 +133,7 @@ def variable_of(cell: Any) -> Variable | None:
 
 
 def in_order_of_creation(variables: Iterable[Variable]) -> list[Variable]:
-    """The variables, the oldest first.
+    """Return the variables, the oldest first.
 
     Example:
         >>> v, w = Variable(1.0), Variable(2.0)
@@ -144,7 +144,7 @@ def in_order_of_creation(variables: Iterable[Variable]) -> list[Variable]:
 
 
 def trainable_paths() -> list[str]:
-    """Where the trainable variables that exist belong, the newest last: paths of Keras's layers.
+    """Return the paths of the trainable variables (of Keras's layers), the newest last.
 
     Example:
         >>> v = Variable(1.0, name="slope")
@@ -156,7 +156,7 @@ def trainable_paths() -> list[str]:
 
 
 def unwrapped(value: Any) -> Any:
-    """The variable behind a wrapper of one, as Keras's are; what is none stays what it is.
+    """Return the variable behind a wrapper of one, as Keras's are; what is none stays what it is.
 
     Example:
         >>> unwrapped(1)
@@ -166,22 +166,22 @@ def unwrapped(value: Any) -> Any:
 
 
 class Variable:
-    """A tensor that changes: one copy per process, shared by all replicas.
+    """A mutable tensor: one copy per process, shared by all replicas.
 
     Args:
-        initial_value: A value, or a function that returns it. A function that is being traced may
-            compute it in its first call; inside `Strategy.run` it is that of the first replica.
-        trainable: Whether a tape watches it; default True (False with ON_READ).
-        name: For messages and checkpoints.
-        dtype: Of the values; default that of `initial_value`.
-        constraint: A function from the value to one that is allowed, which who updates the
-            variable may call: `variable.assign(variable.constraint(variable))`.
+        initial_value: A value, or a function that returns it. A traced function may compute it in
+            its first call. Inside `Strategy.run` it is the first replica's value.
+        trainable: Let tapes watch the variable; default True (False with ON_READ).
+        name: The name for messages and checkpoints.
+        dtype: The dtype of the value; default that of `initial_value`.
+        constraint: A function from the value to an allowed one, for the code that updates the
+            variable: `variable.assign(variable.constraint(variable))`.
         synchronization: ON_READ gives every replica a copy of its own.
-        aggregation: What an assignment inside `Strategy.run` does with the replicas' values.
-        shape: That of `initial_value`, checked; None in it: any size.
+        aggregation: The reduction of the replicas' values in an assignment inside `Strategy.run`.
+        shape: The shape of `initial_value`, which is checked; None in it: any size.
 
     Raises:
-        ValueError: A function makes it in another call than its first, or in a branch or loop.
+        ValueError: A function creates it in another call than its first, or in a branch or loop.
 
     Example:
         >>> v = Variable([1.0, 2.0])
@@ -249,12 +249,12 @@ class Variable:
 
     @property
     def dtype(self) -> DType:
-        """The type of its elements."""
+        """The dtype of the elements."""
         return as_dtype(self._cell._dtype)
 
     @property
     def shape(self) -> TensorShape:
-        """The sizes of its axes."""
+        """The sizes of the axes."""
         return TensorShape(self._cell._shape)
 
     def _as_tensor(self) -> Tensor:
@@ -267,7 +267,7 @@ class Variable:
         return _core.read_variable(self._cell)
 
     def _check_strategy(self, running: Any) -> None:
-        """Replicas of one strategy do not train the variables of another."""
+        """Check that replicas of one strategy do not train the variables of another."""
         if running is None or self._strategy is None or running is self._strategy:
             return
         raise RuntimeError(
@@ -278,19 +278,19 @@ class Variable:
         )
 
     def value(self) -> Tensor:
-        """The present value as a tensor."""
+        """Return the present value as a tensor."""
         return self._as_tensor()
 
     read_value = value
 
     def numpy(self) -> Any:
-        """The present value as a new NumPy array."""
+        """Return the present value as a new NumPy array."""
         return self._as_tensor().numpy()
 
     to_numpy = numpy  # Matplotlib asks for it
 
     def _aggregated(self, value: Any) -> Tensor:
-        """What an assignment inside `run` stores: the replicas' values made one."""
+        """Return the value that an assignment inside `run` stores: the aggregated one."""
         tensor = value if type(value) is Tensor else match(value, self._cell)
         context = _context.current().replica_context
         if context is None:
@@ -306,16 +306,25 @@ class Variable:
 
     def assign(self, value: Any, use_locking: bool = False, name: str | None = None,
                read_value: bool = True) -> Variable:  # fmt: skip
-        """Sets the value.
+        """Set the value.
+
+        Args:
+            value: A tensor, or a value that converts to one, of the variable's shape and dtype.
+            use_locking: Ignored.
+            name: Ignored.
+            read_value: Ignored.
+
+        Returns:
+            The variable.
 
         Raises:
-            TypeError: Another dtype.
-            ValueError: Another shape.
+            TypeError: The value has another dtype.
+            ValueError: The value has another shape.
         """
         return self._store(self._aggregated(value))
 
     def _store(self, value: Tensor) -> Variable:
-        """Sets the value, which is one for all replicas that share the copy."""
+        """Set the value, which is one for all replicas that share the copy."""
         self._note(value)
         if self._cell.component_count > 1 and not _context.inside_run():
             set_copies(self, value)
@@ -325,13 +334,23 @@ class Variable:
 
     def assign_add(self, delta: Any, use_locking: bool = False, name: str | None = None,
                    read_value: bool = True) -> Variable:  # fmt: skip
-        """Adds to the value.
+        """Add to the value.
 
-        In `Strategy.run` the variable's aggregation makes one addend of the replicas' ones; a
+        In `Strategy.run` the variable's aggregation makes one addend of the replicas' addends. A
         variable that belongs to no strategy is changed by each replica in turn.
 
+        Args:
+            delta: The addend, of the variable's shape and dtype.
+            use_locking: Ignored.
+            name: Ignored.
+            read_value: Ignored.
+
+        Returns:
+            The variable.
+
         Raises:
-            ValueError: An ON_READ variable outside `Strategy.run`, or another shape.
+            ValueError: The shape differs, or the variable is ON_READ and the call is outside of
+                `Strategy.run`.
         """
         change = self._change(delta, "assign_add")
         self._note(change)
@@ -340,7 +359,21 @@ class Variable:
 
     def assign_sub(self, delta: Any, use_locking: bool = False, name: str | None = None,
                    read_value: bool = True) -> Variable:  # fmt: skip
-        """Subtracts from the value; see `assign_add`."""
+        """Subtract from the value; see `assign_add`.
+
+        Args:
+            delta: The subtrahend, of the variable's shape and dtype.
+            use_locking: Ignored.
+            name: Ignored.
+            read_value: Ignored.
+
+        Returns:
+            The variable.
+
+        Raises:
+            ValueError: The shape differs, or the variable is ON_READ and the call is outside of
+                `Strategy.run`.
+        """
         change = self._change(delta, "assign_sub")
         self._note(change)
         _core.write_variable(self._cell, _ops.sub(self._as_tensor(), change))
@@ -351,7 +384,7 @@ class Variable:
             note_use("assignment", value)
 
     def _change(self, delta: Any, who: str) -> Tensor:
-        """What all replicas together add to the value."""
+        """Return the sum of the replicas' changes."""
         given = tuple(int(size) for size in match(delta, self._as_tensor()).shape)
         if given != tuple(self._cell._shape):
             raise _core.InvalidArgumentError(
@@ -373,7 +406,7 @@ class Variable:
         return total
 
     def _add_for_all(self, delta: Tensor) -> None:
-        """Adds what all replicas have in common already."""
+        """Add what all replicas have in common already."""
         _core.write_variable(self._cell, _ops.add(self._as_tensor(), delta))
 
     def _checkpoint_state(self) -> dict[str, Any]:
@@ -410,15 +443,16 @@ class Variable:
 
     def __hash__(self) -> int:
         raise TypeError(
-            f"[{self.name}] a variable is no key, as == compares its elements; use variable.ref()."
+            f"[{self.name}] a variable is unhashable, as == compares its elements; use "
+            "variable.ref()."
         )
 
     def get_shape(self) -> TensorShape:
-        """The sizes of its axes."""
+        """Return the sizes of the axes."""
         return self.shape
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
-        """Another variable with this one's name, value and settings."""
+        """Return another variable with this one's name, value and settings."""
         twin = object.__new__(type(self))
         memo[id(self)] = twin
         with _context.init_scope():
@@ -430,7 +464,7 @@ class Variable:
         return twin
 
     def __copy__(self) -> Variable:
-        """Another name for the same state, as in TensorFlow."""
+        """Return another name for the same state, as in TensorFlow."""
         twin = object.__new__(type(self))
         twin.__dict__ |= self.__dict__
         return twin
@@ -443,7 +477,7 @@ class Variable:
         return _unpickled, (np.asarray(of_copies(self).numpy()), settings)
 
     def ref(self) -> Reference:
-        """Stands for this variable as a key: equal to no other's, whatever their values.
+        """Return a hashable key for this variable, equal to no other's, whatever their values.
 
         Example:
             >>> v, w = Variable(1.0), Variable(1.0)
@@ -454,7 +488,7 @@ class Variable:
 
 
 def _unpickled(value: np.ndarray[Any, Any], settings: dict[str, Any]) -> Variable:
-    """The variable of a pickle; it belongs to the strategy whose scope is entered."""
+    """Return the variable of a pickle; it belongs to the strategy whose scope is entered."""
     made = Variable(value, **settings)
     if made._cell.component_count > 1:
         made.assign(value)
@@ -474,7 +508,7 @@ def _forward(name: str) -> Any:
 
 
 def _getitem(self: Variable, key: Any) -> Tensor:
-    """A part, whose `assign` changes the variable."""
+    """Return a part, whose `assign` changes the variable."""
     part: Any = self._as_tensor()[key]
     part._part_of = (self, key)
     return part  # type: ignore[no-any-return]

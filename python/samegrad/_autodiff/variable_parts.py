@@ -28,10 +28,10 @@ def _slices(name: str, slices: Any) -> IndexedSlices:
 
 
 def scattered(how: str, variable: Variable, slices: Any) -> Variable:
-    """The variable with rows added, put in its place, or the like.
+    """Change the elements of a variable that `IndexedSlices` name.
 
     Raises:
-        TypeError: What is given are no `IndexedSlices`.
+        TypeError: The value is not `IndexedSlices`.
     """
     rows = _slices(f"scatter_{how}", slices).indices
     indices = _core.ops.expand_dims(rows, axes=(-1,))
@@ -41,7 +41,7 @@ def scattered(how: str, variable: Variable, slices: Any) -> Variable:
 def scattered_nd(
     how: str, variable: Variable, indices: TensorLike, updates: TensorLike
 ) -> Variable:
-    """The same of elements or slices at any places."""
+    """Return the same of elements or slices at any places."""
     old = variable._as_tensor()
     places, values = aggregated_rows(
         variable, f"scatter_{how}", convert_to_tensor(indices), match(updates, old)
@@ -53,7 +53,7 @@ def scattered_nd(
 
 
 def _factors(old: Tensor, indices: TensorLike, values: Tensor) -> Tensor:
-    """Of each element the product of its updates; 1 for those that have none."""
+    """Return the product of each element's updates; 1 for elements without one."""
     places = Places("Variable.scatter", old, indices)
     places.check(values)
     rows = unsorted_segment_prod(values, places.rows, places.table.shape[0])
@@ -61,15 +61,22 @@ def _factors(old: Tensor, indices: TensorLike, values: Tensor) -> Tensor:
 
 
 def assign_part(part: Tensor, value: TensorLike) -> Variable:
-    """Puts a value in the place of the part of a variable that `v[key]` gave.
+    """Assign a value to the part of a variable that `v[key]` returned.
+
+    Args:
+        part: The tensor `v[key]`.
+        value: A tensor that broadcasts to the shape of the part, of the variable's dtype.
+
+    Returns:
+        The variable.
 
     Raises:
-        AttributeError: The tensor is no part of a variable.
+        AttributeError: The tensor is not a part of a variable.
     """
     origin = getattr(part, "_part_of", None)
     if origin is None:
         raise AttributeError(
-            "[Tensor.assign] a tensor never changes: got a tensor that is no part of a variable; "
+            "[Tensor.assign] a tensor never changes: got a tensor that is not part of a variable; "
             "make a samegrad.Variable, whose v[i].assign(x) changes it."
         )
     variable, key = origin
@@ -123,14 +130,26 @@ def _element(old: Tensor, entries: tuple[Any, ...], value: Tensor) -> tuple[Tens
 
 
 def install(cls: type[Variable]) -> None:
-    """Gives variables these methods, and their parts `assign`."""
+    """Give variables these methods, and their parts `assign`."""
 
     def of_rows(how: str) -> Any:
         def method(self: Variable, sparse_delta: IndexedSlices, use_locking: bool = False,
                    name: str | None = None) -> Variable:  # fmt: skip
             return scattered(how, self, sparse_delta)
 
-        method.__doc__ = f"Changes rows that `IndexedSlices` name: {_DOES[how]}."
+        method.__doc__ = f"""{_DOES[how]} slices of the variable along its first axis.
+
+        Args:
+            sparse_delta: `IndexedSlices`: updates of shape [n, ...] and their n indices.
+            use_locking: Ignored.
+            name: Ignored.
+
+        Returns:
+            The variable.
+
+        Raises:
+            TypeError: `sparse_delta` is not `IndexedSlices`.
+        """
         return method
 
     def of_places(how: str) -> Any:
@@ -138,7 +157,19 @@ def install(cls: type[Variable]) -> None:
                    name: str | None = None) -> Variable:  # fmt: skip
             return scattered_nd(how, self, indices, updates)
 
-        method.__doc__ = f"Changes elements or slices at indices: {_DOES[how]}."
+        method.__doc__ = f"""{_DOES[how]} elements or slices of the variable.
+
+        Args:
+            indices: Integers of shape [..., k]: k indices into the first k axes.
+            updates: A tensor of shape [..., *variable.shape[k:]], in the variable's dtype.
+            name: Ignored.
+
+        Returns:
+            The variable.
+
+        Raises:
+            InvalidArgumentError: An index is outside of its axis.
+        """
         return method
 
     for how in _DOES:
@@ -154,14 +185,39 @@ def install(cls: type[Variable]) -> None:
 
 
 def _rows(self: Variable, indices: TensorLike, name: str | None = None) -> Tensor:
-    """The rows that the indices name: `tf.gather` of the variable."""
+    """Gather slices of the variable along its first axis, as `tf.gather` does.
+
+    Args:
+        self: The variable.
+        indices: Integers of any shape.
+        name: Ignored.
+
+    Returns:
+        A tensor of shape indices.shape + variable.shape[1:].
+
+    Raises:
+        InvalidArgumentError: An index is outside of the axis.
+    """
     return gather.gather(self._as_tensor(), indices)
 
 
 def _update_in_batches(
     self: Variable, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None
 ) -> Variable:
-    """Puts rows in their places, in each batch others: indices [..., n] name the n rows there."""
+    """Replace slices of the variable, with other indices in each batch.
+
+    Args:
+        self: The variable.
+        sparse_delta: `IndexedSlices`: indices [..., n] name the n slices of each batch.
+        use_locking: Ignored.
+        name: Ignored.
+
+    Returns:
+        The variable.
+
+    Raises:
+        TypeError: `sparse_delta` is not `IndexedSlices`.
+    """
     rows = _slices("batch_scatter_update", sparse_delta).indices
     places = _core.ops.cast(_core.ops.expand_dims(rows, axes=(-1,)), dtype="int64")
     if rows._rank > 1:
@@ -172,12 +228,25 @@ def _update_in_batches(
 
 
 def _elements(self: Variable, indices: TensorLike, name: str | None = None) -> Tensor:
-    """The elements or slices that the indices name: `tf.gather_nd` of the variable."""
+    """Gather elements or slices of the variable, as `tf.gather_nd` does.
+
+    Args:
+        self: The variable.
+        indices: Integers of shape [..., k]: k indices into the first k axes.
+        name: Ignored.
+
+    Returns:
+        A tensor of shape [..., *variable.shape[k:]].
+
+    Raises:
+        InvalidArgumentError: An index is outside of its axis.
+    """
     return gather.gather_nd(self._as_tensor(), indices)
 
 
 _DOES = {
-    "add": "adds", "sub": "subtracts", "update": "puts in their place", "max": "takes the larger",
-    "min": "takes the smaller", "mul": "multiplies", "div": "divides",
+    "add": "Add updates to", "sub": "Subtract updates from", "update": "Replace",
+    "max": "Take the maximum of updates and", "min": "Take the minimum of updates and",
+    "mul": "Multiply by updates", "div": "Divide by updates",
 }  # fmt: skip
 _BY_FACTORS = {"mul": multiply, "div": divide}

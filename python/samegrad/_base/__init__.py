@@ -1,1 +1,1 @@
-"""What everything else stands on, without the engine: element types, structures, enums."""
+"""Foundations that do not need the engine: dtypes, structures, enums."""

@@ -17,7 +17,7 @@ NAMES = (
 
 @functools.cache
 def numpy_dtype(name: str) -> np.dtype[Any]:
-    """NumPy's dtype of that name; that of bfloat16 is the package ml_dtypes', as in TensorFlow."""
+    """Return NumPy's dtype of that name; bfloat16 is that of ml_dtypes, as in TensorFlow."""
     if name == "bfloat16":
         import ml_dtypes
 
@@ -27,14 +27,14 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
 
 
 def kind_of(dtype: np.dtype[Any]) -> str:
-    """NumPy's letter for the kind of a dtype; of bfloat16, of which NumPy does not know it, "f"."""
+    """Return NumPy's letter for the kind of a dtype; "f" for bfloat16, unknown to NumPy."""
     kind = dtype.kind
     # NumPy makes the name anew whenever it is asked for.
     return "f" if kind not in "fiub" and dtype.name == "bfloat16" else kind
 
 
 def is_plain_number(value: Any) -> bool:
-    """Whether it is a number that all floats of 32 bits or more take, rounded once at most.
+    """Tell whether all floats of 32 bits or more hold a number with at most one rounding.
 
     Example:
         >>> is_plain_number(0.1), is_plain_number(1e300), is_plain_number(True)
@@ -61,7 +61,7 @@ def _unknown(value: object) -> TypeError:
 
 
 class DType:
-    """The type of a tensor's elements.
+    """The dtype of a tensor's elements.
 
     Compares equal to its name, to NumPy's dtype and to itself.
 
@@ -97,27 +97,27 @@ class DType:
 
     @property
     def is_floating(self) -> bool:
-        """Whether it is float16, bfloat16, float32 or float64."""
+        """True for float16, bfloat16, float32 and float64."""
         return "float" in self.name
 
     @property
     def is_integer(self) -> bool:
-        """Whether it holds whole numbers, with sign or without."""
+        """True for signed and unsigned integers."""
         return "int" in self.name
 
     @property
     def is_unsigned(self) -> bool:
-        """Whether it is uint8, uint16, uint32 or uint64."""
+        """True for uint8, uint16, uint32 and uint64."""
         return self.name.startswith("uint")
 
     @property
     def is_bool(self) -> bool:
-        """Whether it is bool."""
+        """True for bool."""
         return self.name == "bool"
 
     @property
     def is_complex(self) -> bool:
-        """Whether it is complex64 or complex128."""
+        """True for complex64 and complex128."""
         return self.name.startswith("complex")
 
     @property
@@ -127,12 +127,12 @@ class DType:
 
     @property
     def min(self) -> Any:
-        """The least number it can hold."""
+        """The smallest number of the dtype."""
         return self._limits.min
 
     @property
     def max(self) -> Any:
-        """The greatest number it can hold."""
+        """The largest number of the dtype."""
         return self._limits.max
 
     @property
@@ -253,7 +253,7 @@ _COMPLEX_BY_CHAR = {np.dtype(name).char: t for name, t in _COMPLEX_BY_NAME.items
 
 
 def as_dtype(value: DTypeLike) -> DType:
-    """The `DType` of a name, a NumPy dtype or a Python type (float is float32, int is int32).
+    """Convert a name, a NumPy dtype or a Python type to a `DType` (float is float32).
 
     Raises:
         TypeError: samegrad has no such type.
@@ -288,7 +288,7 @@ def as_dtype(value: DTypeLike) -> DType:
 
 
 def complex_type(value: Any) -> DType | None:
-    """The complex type of a name, a NumPy dtype or a Python type; None: it is none.
+    """Return the complex `DType` of a name, a NumPy dtype or a Python type; None for others.
 
     Example:
         >>> complex_type("complex64"), complex_type(complex), complex_type(float)
@@ -310,10 +310,16 @@ def _name_of(value: object) -> str:
 
 
 def any_dtype(type_value: Any) -> DType:
-    """The `DType` of a name, a NumPy dtype or a Python type: of real numbers or complex ones.
+    """Convert a name, a NumPy dtype or a Python type to a `DType`.
+
+    Args:
+        type_value: A name such as "float32", a NumPy dtype, a Python type or a `DType`.
+
+    Returns:
+        A `DType`.
 
     Raises:
-        TypeError: samegrad has no such type.
+        TypeError: samegrad lacks this dtype.
 
     Example:
         >>> import samegrad as tf
@@ -324,7 +330,7 @@ def any_dtype(type_value: Any) -> DType:
 
 
 def element_type(value: DTypeLike) -> DType:
-    """The `DType` of elements of datasets: `as_dtype`, or `string`.
+    """Return the `DType` of elements of datasets: `as_dtype`, or `string`.
 
     Example:
         >>> element_type("string"), element_type(float)

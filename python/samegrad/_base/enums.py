@@ -28,7 +28,7 @@ class Choice(enum.Enum, metaclass=_ChoiceType):
 
 
 class IntChoice(enum.IntEnum, metaclass=_ChoiceType):
-    """The same, of whole numbers."""
+    """An IntEnum that names its members when it is asked for another value."""
 
 
 class TextChoice(str, enum.Enum, metaclass=_ChoiceType):

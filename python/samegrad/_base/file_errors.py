@@ -1,4 +1,4 @@
-"""What the system says of files, in samegrad's words."""
+"""Errors of the file system, in samegrad's words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 def explained_errors(
     who: str, action: str, path: Path, remedy: str | Callable[[OSError], str]
 ) -> Iterator[None]:
-    """Gives the system's errors a path, of which some have none, and a way out.
+    """Give the system's errors a path, of which some have none, and a way out.
 
     Args:
         who: Who refuses.

@@ -1,7 +1,7 @@
-"""The C library's heap: what tracing leaves free there goes back to the system.
+"""Return of the C library's free heap memory to the system after tracing.
 
-glibc keeps pages that lie free among others, and a program's first run takes its memory elsewhere:
-without this, both count in the most memory that the process ever holds.
+glibc keeps free pages between used ones, and a program's first run takes its memory elsewhere.
+Without this, both count in the peak memory of the process.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _last = -_PAUSE
 
 
 def give_back() -> None:
-    """Gives free pages back, at most once a second.
+    """Give free pages back, at most once a second.
 
     Example:
         >>> give_back()

@@ -14,7 +14,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def kept_within(most_bytes: int) -> Callable[[Function], Function]:
-    """Keeps what a function of hashable arguments gives: arrays, or tuples of them.
+    """Keep what a function of hashable arguments gives: arrays, or tuples of them.
 
     Args:
         most_bytes: Of all arrays that are kept. Those that were asked for least recently go first;

@@ -1,4 +1,4 @@
-"""What the launchers of processes say in the variables of the environment."""
+"""Environment variables of process launchers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,12 @@ _HINTS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
 
 
 class Launch(NamedTuple):
-    """How this process was started.
+    """Launch of this process.
+
+    Args:
+        size: The number of processes; 1 without a launcher.
+        rank: The rank of this process, from 0.
+        launcher: The name of the launcher; empty without one.
 
     Attributes:
         size: How many processes there are; 1 if no launcher says it.
@@ -30,7 +35,7 @@ class Launch(NamedTuple):
 
 
 def launched() -> Launch:
-    """What the first launcher says of which there are variables."""
+    """Return what the first launcher with variables tells."""
     for count, number, launcher in _VARIABLES:
         size, rank = os.environ.get(count, ""), os.environ.get(number, "")
         if size.isdigit():
@@ -39,7 +44,7 @@ def launched() -> Launch:
 
 
 def may_be_launched() -> bool:
-    """Whether there is a sign of a launcher, though it may not say how many processes there are."""
+    """Tell whether a launcher left a sign, though it may not tell the number of processes."""
     return any(name in os.environ for name in _HINTS)
 
 

@@ -1,4 +1,4 @@
-"""Where the user's program begins: for warnings, and for the engine's `user_line`."""
+"""The user's line, for warnings and for the engine's `user_line`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from samegrad._base.user_files import cell_of, shown_line
 
 
 def _folders() -> tuple[str, ...]:
-    """What stands between the program and an operation: samegrad, NumPy, Keras and its helpers."""
+    """Return the folders between user code and an op: samegrad, NumPy, Keras and its helpers."""
     specs = (importlib.util.find_spec(name) for name in ("keras", "optree"))
     found = (spec.origin for spec in specs if spec is not None and spec.origin is not None)
     own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -29,7 +29,7 @@ PACKAGES = _folders()
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """A warning at the innermost line outside PACKAGES."""
+    """Warn at the innermost line outside of PACKAGES."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGES):
         frame, level = frame.f_back, level + 1

@@ -6,7 +6,7 @@ import logging
 
 
 def get_logger() -> logging.Logger:
-    """Python's logger of the name "samegrad".
+    """Return Python's logger of the name "samegrad".
 
     Example:
         >>> get_logger().name

@@ -14,7 +14,7 @@ class Reference:
         self._object = referred
 
     def deref(self) -> Any:
-        """The object itself."""
+        """Return the object itself."""
         return self._object
 
     def __eq__(self, other: object) -> bool:

@@ -24,7 +24,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def shown(value: Any, letters: int = _LETTERS) -> str:
-    """The value as a message shows it.
+    """Return the value as a message shows it.
 
     Example:
         >>> shown([1.0, 2.0]), shown("x" * 200, 10)

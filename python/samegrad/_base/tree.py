@@ -35,7 +35,7 @@ class Walk:
         self._any_keys = any_keys
 
     def keys(self, structure: Mapping[Any, Any]) -> list[Any]:
-        """The keys of a dict in the order of the walk.
+        """Return the keys of a dict in the order of the walk.
 
         Raises:
             TypeError: They cannot be sorted.
@@ -51,7 +51,7 @@ class Walk:
             ) from error
 
     def parts(self, structure: Any) -> list[Any]:
-        """What a structure consists of, one level down."""
+        """Return the direct children of a structure."""
         if type(structure) in _ROWS:
             return list(structure)
         if structure is None:  # of an element of a dataset
@@ -66,7 +66,7 @@ class Walk:
         return list(structure)
 
     def flatten(self, structure: Any) -> list[Any]:
-        """The leaves from left to right; dicts in the order of their sorted keys.
+        """Return the leaves from left to right; dicts in the order of their sorted keys.
 
         Example:
             >>> flatten({"b": 1, "a": (2, [3])})
@@ -77,7 +77,7 @@ class Walk:
         return [leaf for part in self.parts(structure) for leaf in self.flatten(part)]
 
     def map_structure(self, function: Callable[..., Any], structure: Any, *others: Any) -> Any:
-        """The structure with each leaf replaced by function(leaf, leaves of the others).
+        """Return the structure with each leaf replaced by function(leaf, leaves of the others).
 
         Example:
             >>> map_structure(lambda x: x + 1, {"a": (1, 2)})
@@ -94,7 +94,7 @@ class Walk:
         return self.rebuilt(structure, [self.map_structure(function, *group) for group in groups])
 
     def fill(self, structure: Any, leaves: Iterable[Any]) -> Any:
-        """The structure with other leaves, in the order of `flatten`.
+        """Return the structure with other leaves, in the order of `flatten`.
 
         Example:
             >>> Walk(is_nested).fill({"b": 0, "a": [0]}, [1, 2])
@@ -104,7 +104,7 @@ class Walk:
         return self.map_structure(lambda _: next(remaining), structure)
 
     def rebuilt(self, structure: Any, parts: list[Any]) -> Any:
-        """A structure of the type of another one, of other parts."""
+        """Return a structure of the type of another one, of other parts."""
         if type(structure) in _ROWS:
             return type(structure)(parts)
         if structure is None:
@@ -132,7 +132,7 @@ class Walk:
             return ordered
 
     def same_structure(self, a: Any, b: Any) -> bool:
-        """Whether two values differ in their leaves only: dicts of any types are alike.
+        """Tell whether two values differ in their leaves only: dicts of any types are alike.
 
         Example:
             >>> Walk(is_nested).same_structure([1, {"a": 2}], [3, {"a": 4}])
@@ -149,7 +149,7 @@ class Walk:
 
 
 def is_nested(value: Any) -> bool:
-    """Whether an argument or a result is a structure rather than a leaf, as the engine reads it.
+    """Tell whether the engine reads an argument or a result as a structure rather than a leaf.
 
     Example:
         >>> is_nested([1]), is_nested({}), is_nested("text"), is_nested(None)
@@ -159,7 +159,7 @@ def is_nested(value: Any) -> bool:
 
 
 def is_one_value(value: Any) -> bool:
-    """Whether a tuple is one value to the program: a complex tensor, which is two real ones."""
+    """Tell whether a tuple is one value to user code: a complex tensor, which is two real ones."""
     return getattr(type(value), "_is_one_value", False)
 
 
@@ -169,7 +169,7 @@ def is_leaf(value: Any) -> bool:
 
 
 def is_structure(value: Any) -> bool:
-    """Whether tf.nest goes into the value: into any sequence but strings, and attrs' classes too.
+    """Tell whether tf.nest enters the value: any sequence but strings, and attrs classes.
 
     Example:
         >>> is_structure(range(2)), is_structure({"a": 1}.values()), is_structure({1, 2})
@@ -183,7 +183,7 @@ def is_structure(value: Any) -> bool:
 
 
 def is_element(value: Any) -> bool:
-    """Whether an element of a dataset is a structure: lists are leaves, they stand for tensors.
+    """Tell whether an element of a dataset is a structure: lists are leaves that stand for tensors.
 
     None is a structure without leaves.
 
@@ -212,7 +212,7 @@ __all__ = [
 
 
 def first_leaf(value: Any) -> Any:
-    """What a (nested) list begins with; a list that has more axes than an array can have ends it.
+    """Return the first leaf of a (nested) list; the search ends at the largest number of axes.
 
     Example:
         >>> first_leaf([[1, 2], [3]])

@@ -9,7 +9,7 @@ import sysconfig
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _SCHEMES = ("stdlib", "platstdlib", "purelib", "platlib")
-# Folders of libraries in any environment: a virtual one sees those of the system's Python, too.
+# Folders of libraries in any environment: a virtual one also sees those of the system's Python.
 _NAMES = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
 
 

@@ -1,1 +1,1 @@
-"""Where the program is: strategy, replica, trace; whose code runs, and what its numbers count."""
+"""Execution context: strategy, replica and trace; user code; counted numbers."""

@@ -15,7 +15,7 @@ from samegrad import _core
 
 
 class Counted:
-    """What the two classes below share: the powers of the counts."""
+    """Base of the two classes below: the powers of the counts."""
 
     _counts: tuple[int, int]
     _asked: frozenset[int]
@@ -50,7 +50,7 @@ class CountedFloat(Counted, float):
 def counted(
     number: float, examples: int = 0, replicas: int = 0, asked: frozenset[int] = frozenset()
 ) -> Any:
-    """The number, as one with these powers of counts among its factors.
+    """Return the number, as one with these powers of counts among its factors.
 
     Args:
         number: An int or float.
@@ -101,7 +101,7 @@ class Questions(threading.local):
         self.met = False
 
     def ask(self, number: int) -> int:
-        """The number of replicas, for whoever called the function that calls this one."""
+        """Return the number of replicas, for whoever called the function that calls this one."""
         if not _core.tracing():
             return number
         caller = sys._getframe(2).f_globals.get("__name__", "")

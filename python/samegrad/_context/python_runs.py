@@ -1,4 +1,4 @@
-"""What no step can do, as it needs values: the function around it is run by Python then."""
+"""Fallback to Python for functions that need values, which no step has."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from samegrad._context import state as _context
 
 
 class ReadsData(BaseException):
-    """Leaves a trace that came to data or text.
+    """Leaves a trace that reached data or strings.
 
-    It is no Exception, so that the program's handlers let it pass.
+    It does not derive from Exception, so that handlers of user code let it pass.
     """
 
     fixed = False  # whatever the numbers of examples are
 
 
 def leave_trace(refusal: str) -> None:
-    """Called before what only Python can do; nothing happens in eager code.
+    """Leave a trace before what only Python can do; do nothing in eager code.
 
     Args:
         refusal: What the error says where Python cannot run the function: inside `Strategy.run`.

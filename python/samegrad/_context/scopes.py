@@ -14,11 +14,11 @@ _DEVICE = re.compile(r"(.*/)?(device:)?[cgt]pu(:(\d+|\*))?", re.IGNORECASE)
 
 
 class name_scope:  # noqa: N801  # TensorFlow's name
-    """Inside, names of new variables begin with `name/`; scopes nest.
+    """Scope in which the names of new variables begin with `name/`; scopes nest.
 
     Args:
-        name: The name of the scope. One that ends with `/`, as the scope's own string does, begins
-            anew there, and an empty one outside of all scopes.
+        name: The name of the scope. A name that ends with `/`, as the scope's own string does,
+            starts anew there; an empty one leaves all scopes.
 
     Raises:
         ValueError: The name is not a string.
@@ -54,14 +54,17 @@ class name_scope:  # noqa: N801  # TensorFlow's name
 
 
 def device(device_name: Any) -> _core.Guard:
-    """A scope that says where operations run: on the CPUs of this machine, as everywhere.
+    """Return a scope that names a device; ops run on the CPUs of this machine anyway.
 
     Args:
-        device_name: A name such as "/CPU:0" or "/GPU:1", or None. As in TensorFlow, what is meant
-            for a device that the machine lacks runs on its CPUs.
+        device_name: A name such as "/CPU:0" or "/GPU:1", or None. As in TensorFlow, ops for a
+            device that the machine lacks run on its CPUs.
+
+    Returns:
+        A context manager.
 
     Raises:
-        ValueError: It is no name of a device of this machine.
+        ValueError: The name is not that of a device of this machine.
 
     Example:
         >>> import samegrad as tf
@@ -79,10 +82,13 @@ def device(device_name: Any) -> _core.Guard:
 
 
 def control_dependencies(control_inputs: Iterable[Any] | None) -> _core.Guard:
-    """A scope that changes nothing: what a function writes happens in the order of its lines.
+    """Return a scope that changes nothing: writes happen in the order of their lines.
 
     Args:
-        control_inputs: What comes first in TensorFlow, or None.
+        control_inputs: The ops that run first in TensorFlow, or None; ignored.
+
+    Returns:
+        A context manager.
 
     Example:
         >>> import samegrad as tf
@@ -95,7 +101,7 @@ def control_dependencies(control_inputs: Iterable[Any] | None) -> _core.Guard:
 
 
 def executing_eagerly() -> bool:
-    """Whether values of tensors can be looked at: not in a function that is being traced.
+    """Return True if tensors have values: outside of traced functions.
 
     Example:
         >>> import samegrad as tf
@@ -106,7 +112,7 @@ def executing_eagerly() -> bool:
 
 
 def inside_function() -> bool:
-    """Whether a function is being traced.
+    """Return True while a function is traced.
 
     Example:
         >>> import samegrad as tf

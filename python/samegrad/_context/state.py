@@ -1,4 +1,4 @@
-"""Which strategy and which context the program is in."""
+"""The current strategy, replica context and trace."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class Context(NamedTuple):
-    """What a thread is in. It is replaced as a whole and never changed.
+    """Execution context of a thread; it is replaced as a whole and never changed.
 
     The engine keeps the present one, and gives a `with` block another one (`changed`), which ends
-    with the block however that is left: there is nothing to be counted down or taken off a stack.
+    with the block on every path. No counter and no stack needs to be unwound.
     """
 
     # Of the program that is being traced, by line and message.
@@ -78,7 +78,7 @@ class _Settings:
 
 
 class _Default:
-    """What holds outside any strategy; `samegrad.distribute`, which lies above, says it."""
+    """State outside of any strategy; `samegrad.distribute`, a higher layer, sets it."""
 
     strategy: Strategy
     replica_context: ReplicaContext
@@ -100,7 +100,7 @@ def changed(**changes: Any) -> _core.Guard:
 
 
 def has_strategy() -> bool:
-    """Whether the program is inside a strategy's scope or run.
+    """Return True inside a strategy's scope or `run`.
 
     Example:
         >>> has_strategy()
@@ -110,17 +110,17 @@ def has_strategy() -> bool:
 
 
 def set_default(strategy: Strategy, replica_context: ReplicaContext) -> None:
-    """What is current outside any strategy: one replica."""
+    """Set the strategy and replica context outside of any strategy: one replica."""
     _default.strategy, _default.replica_context = strategy, replica_context
 
 
 def set_tape(make: Callable[[], GradientTape]) -> None:
-    """What records a program; `samegrad._autodiff`, which lies above, says it."""
+    """Set the constructor of tapes; `samegrad._autodiff`, a higher layer, calls it."""
     _default.tape = make
 
 
 def recorded(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """What a function returns that is traced, or one of a branch or loop of it.
+    """Call a traced function, or a branch or loop of it, under a recording tape.
 
     Inside, `current().program_tape` has recorded all that it computes.
     """
@@ -130,13 +130,13 @@ def recorded(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def get_strategy() -> Strategy:
-    """The strategy of the innermost scope, or the default one (one replica)."""
+    """Return the strategy of the innermost scope, or the default one (one replica)."""
     strategy = current().strategy
     return _default.strategy if strategy is None else strategy
 
 
 def replica_count() -> int:
-    """How many replicas the innermost scope or run has; 1 outside any.
+    """Return the number of replicas of the innermost scope or run; 1 outside of any.
 
     Example:
         >>> replica_count()
@@ -147,7 +147,7 @@ def replica_count() -> int:
 
 
 def get_replica_context() -> ReplicaContext | None:
-    """The replica context; None in cross-replica context.
+    """Return the replica context, or None in cross-replica context.
 
     Outside any strategy it is the default context of one replica.
     """
@@ -156,13 +156,13 @@ def get_replica_context() -> ReplicaContext | None:
 
 
 def in_cross_replica_context() -> bool:
-    """Whether the program is in a strategy's scope but not inside its `run`."""
+    """Return True inside a strategy's scope but outside of its `run`."""
     now = current()
     return now.strategy is not None and now.replica_context is None
 
 
 def inside_run() -> bool:
-    """Whether the program is inside a strategy's `run`."""
+    """Tell whether the caller is inside a strategy's `run`."""
     return current().replica_context is not None
 
 
@@ -172,7 +172,7 @@ def entered(strategy: Strategy, context: ReplicaContext | None) -> _core.Guard:
 
 
 def init_scope() -> _core.Guard:
-    """Inside, operations run at once, whatever is being traced: for creating variables.
+    """Return a scope in which ops run eagerly while a function is traced, to create variables.
 
     Example:
         >>> with init_scope():
@@ -182,6 +182,6 @@ def init_scope() -> _core.Guard:
 
 
 def printing_needs_values() -> bool:
-    """Whether a tensor that is printed now must have a value: inside `run`."""
+    """Tell whether a tensor that is printed now must have a value: inside `run`."""
     now = current()
     return now.replica_context is not None and not now.describing

@@ -19,12 +19,12 @@ _converters: list[Converter] = []
 
 
 def set_converter(convert: Converter) -> None:
-    """What rewrites a function's control flow: `samegrad.autograph`, which lies above."""
+    """Set the converter of control flow; `samegrad.autograph`, a higher layer, calls it."""
     _converters[:] = [convert]
 
 
 def converted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with its control flow rewritten, where that is done to its caller.
+    """Return the function with its control flow rewritten, where that is done to its caller.
 
     Example:
         >>> converted(len) is len
@@ -37,23 +37,23 @@ def converted(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def call_converted(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
-    """Calls the function with its control flow rewritten, and all that it calls likewise."""
+    """Call the function with its control flow rewritten, and all that it calls likewise."""
     with _context.changed(converting=True):
         return converted(function)(*args, **kwargs)
 
 
 def key_of(code: types.CodeType) -> Key:
-    """What a code object is known by."""
+    """Return the dictionary key of a code object."""
     return code.co_filename, code
 
 
 def is_user_code(code: types.CodeType) -> bool:
-    """Whether the code belongs to the program, not to samegrad, Python or an installed library."""
+    """Tell whether code belongs to the user, not to samegrad, Python or an installed library."""
     return is_user_file(code.co_filename)
 
 
 def why_unchanged() -> str:
-    """Why the control flow at the user's innermost line is Python's."""
+    """Return the reason for Python's control flow at the user's innermost line."""
     frame: Any = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame = frame.f_back

@@ -12,7 +12,7 @@ from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
 
 
 def prefixed(message: str | None) -> str:
-    """What an error begins with, if anything was said."""
+    """Return the beginning of an error's message, if the user gave one."""
     return f"{message}; " if message else ""
 
 
@@ -42,17 +42,17 @@ def _seen(value: Any) -> str:
 def Assert(  # noqa: N802  # TensorFlow's name
     condition: TensorLike, data: Any, summarize: int | None = None, name: str | None = None
 ) -> None:
-    """Raises where a condition is not met; in a traced function, after each such step.
+    """Raise unless a condition is true; in a traced function, after the step.
 
     Args:
-        condition: One bool.
-        data: A list of what the error shows.
+        condition: A bool scalar.
+        data: A list of values for the error's message.
         summarize: Ignored.
         name: Ignored.
 
     Raises:
-        InvalidArgumentError: It is not met.
-        ValueError: It is not one bool.
+        InvalidArgumentError: The condition is false.
+        ValueError: The condition is not a scalar.
 
     Example:
         >>> Assert(True, ["never shown"])
@@ -68,9 +68,13 @@ def Assert(  # noqa: N802  # TensorFlow's name
 
 
 def _comparison(
-    name: str, words: str, compare: Callable[[Any, Any], Tensor], with_zero: bool = False
+    name: str,
+    words: str,
+    compare: Callable[[Any, Any], Tensor],
+    example: str,
+    with_zero: bool = False,
 ) -> Any:
-    """A function that compares two tensors, or one with zero."""
+    """Return a function that compares two tensors, or one with zero."""
 
     def of_two(x: TensorLike, y: TensorLike, message: str | None = None,
                summarize: int | None = None, name: str | None = None) -> None:  # fmt: skip
@@ -88,42 +92,45 @@ def _comparison(
     check: Any = of_one if with_zero else of_two
     check.__name__ = check.__qualname__ = name
     which = f"is {words}" if with_zero else f"of x is {words} that of y"
-    other = "" if with_zero else "\n        y: One that broadcasts with it."
-    check.__doc__ = f"""Raises unless every element {which}.
+    other = "" if with_zero else "\n        y: A tensor of the same dtype that broadcasts with x."
+    check.__doc__ = f"""Raise unless every element {which}.
 
-    In a traced function the error comes after the step that did not meet it.
+    In a traced function the error follows the step.
 
     Args:
-        x: A tensor.{other}
-        message: What the error begins with.
+        x: A tensor of numbers.{other}
+        message: The beginning of the error's message.
         summarize: Ignored.
         name: Ignored.
 
     Raises:
-        InvalidArgumentError: It does not hold.
+        InvalidArgumentError: An element does not meet the condition.
+
+    Example:
+        >>> {name}({example})
     """
     return check
 
 
-assert_equal = _comparison("assert_equal", "equal to", math.equal)
-_assert_none_equal = _comparison("assert_none_equal", "other than", math.not_equal)
+assert_equal = _comparison("assert_equal", "equal to", math.equal, "[1, 2], [1, 2]")
+_assert_none_equal = _comparison("assert_none_equal", "other than", math.not_equal, "1, 2")
 
 
 def assert_none_equal(x: TensorLike, y: TensorLike, summarize: int | None = None,
                       message: str | None = None, name: str | None = None) -> None:  # fmt: skip
     """Raise unless every element of x is other than that of y.
 
-    In a traced function the error comes after the step that did not meet it.
+    In a traced function the error follows the step.
 
     Args:
-        x: A tensor.
-        y: One that broadcasts with it.
+        x: A tensor of numbers.
+        y: A tensor of the same dtype that broadcasts with x.
         summarize: Ignored.
-        message: What the error begins with.
+        message: The beginning of the error's message.
         name: Ignored.
 
     Raises:
-        InvalidArgumentError: It does not hold.
+        InvalidArgumentError: Two elements are equal.
 
     Example:
         >>> assert_none_equal([1, 2], [2, 1])
@@ -131,26 +138,35 @@ def assert_none_equal(x: TensorLike, y: TensorLike, summarize: int | None = None
     _assert_none_equal(x, y, message)
 
 
-assert_less = _comparison("assert_less", "less than", math.less)
-assert_less_equal = _comparison("assert_less_equal", "at most", math.less_equal)
-assert_greater = _comparison("assert_greater", "greater than", math.greater)
-assert_greater_equal = _comparison("assert_greater_equal", "at least", math.greater_equal)
-assert_positive = _comparison("assert_positive", "above 0", math.greater, True)
-assert_negative = _comparison("assert_negative", "below 0", math.less, True)
-assert_non_negative = _comparison("assert_non_negative", "at least 0", math.greater_equal, True)
-assert_non_positive = _comparison("assert_non_positive", "at most 0", math.less_equal, True)
+assert_less = _comparison("assert_less", "less than", math.less, "[1, 2], 3")
+assert_less_equal = _comparison("assert_less_equal", "at most", math.less_equal, "[1, 2], 2")
+assert_greater = _comparison("assert_greater", "greater than", math.greater, "[1, 2], 0")
+assert_greater_equal = _comparison(
+    "assert_greater_equal", "at least", math.greater_equal, "[1, 2], 1"
+)
+assert_positive = _comparison("assert_positive", "above 0", math.greater, "[1, 2]", True)
+assert_negative = _comparison("assert_negative", "below 0", math.less, "[-1, -2]", True)
+assert_non_negative = _comparison(
+    "assert_non_negative", "at least 0", math.greater_equal, "[0, 1]", True
+)
+assert_non_positive = _comparison(
+    "assert_non_positive", "at most 0", math.less_equal, "[0, -1]", True
+)
 
 
 def check_numerics(tensor: TensorLike, message: str, name: str | None = None) -> Tensor:
-    """The tensor itself, whose elements must be finite.
+    """Check that all elements are finite, and return the tensor.
 
     Args:
-        tensor: Floats.
-        message: What the error begins with.
+        tensor: A tensor of floats.
+        message: The beginning of the error's message.
         name: Ignored.
 
+    Returns:
+        The tensor itself.
+
     Raises:
-        InvalidArgumentError: One is infinite or no number; in a traced function after the step.
+        InvalidArgumentError: An element is infinite or NaN; in a traced function, after the step.
 
     Example:
         >>> float(check_numerics(1.0, "loss"))

@@ -45,19 +45,19 @@ class FormLearntError(Exception):
 
 
 class Stacked(abc.ABC):
-    """What crosses the border as one tensor, and is no tensor to the program."""
+    """A value that enters and leaves a loop as one tensor, but is not a tensor to user code."""
 
     @abc.abstractmethod
     def _as_stacked(self) -> Tensor:
-        """The tensor."""
+        """Return the tensor."""
 
     @abc.abstractmethod
     def _learns(self, form: object) -> bool:
-        """Whether a loop that this value enters is the one to be traced again."""
+        """Tell whether a loop that this value enters is to be traced again."""
 
     @abc.abstractmethod
     def _holding(self, tensor: Tensor) -> Stacked:
-        """The same made of another tensor."""
+        """Return the same kind of value with another tensor."""
 
     def _fits(self, other: object) -> bool:
         """Return whether another value can take the place of this one."""
@@ -107,7 +107,7 @@ class Zeros:
         self._rows = tensor._example_axis[1] if tensor._example_axis and None in self._shape else 0
 
     def can_be_made(self) -> bool:
-        """Whether there is something to take the number of examples from."""
+        """Tell whether the number of examples is known."""
         counted = self._shape.count(None)
         return not counted or bool(counted == 1 and self._rows and _context.current().batches)
 
@@ -125,7 +125,7 @@ class Zeros:
 
 
 def zeros_of(value: Any) -> Any:
-    """The nested value with zeros for its tensors; UNBOUND if they cannot be made."""
+    """Return the nested value with zeros for its tensors; UNBOUND if they cannot be made."""
     stand_ins = [Zeros(as_tensor(leaf)) if is_carried(leaf) else leaf for leaf in leaves(value)]
     if not all(leaf.can_be_made() for leaf in stand_ins if isinstance(leaf, Zeros)):
         return UNBOUND
@@ -133,12 +133,12 @@ def zeros_of(value: Any) -> Any:
 
 
 def unwrap(value: Any) -> Any:
-    """The value, or what a `Missing` one would be."""
+    """Return the value, or what a `Missing` one would be."""
     return value.__dict__["_value"] if isinstance(value, Missing) else value
 
 
 def is_number(value: Any) -> bool:
-    """Whether a tensor can hold the value, which is none yet."""
+    """Tell whether a value that is not a tensor yet can become one."""
     return isinstance(value, bool | int | float | np.ndarray | np.generic)
 
 
@@ -154,17 +154,17 @@ def is_carried(value: Any) -> bool:
 
 
 def can_be_tensor(value: Any) -> bool:
-    """Whether the value is a tensor, a number or a variable."""
+    """Tell whether the value is a tensor, a number or a variable."""
     return is_carried(value) or is_number(value) or getattr(value, "_is_variable", False)
 
 
 def is_untyped(value: Any) -> bool:
-    """Whether the value is a number of Python, which takes the dtype of what it meets."""
+    """Tell whether the value is a Python number, which takes the dtype of the other operand."""
     return isinstance(value, int | float) and not isinstance(value, bool | np.generic)
 
 
 def as_tensor(value: Any, dtype: str | None = None) -> Tensor:
-    """The tensor of a value; a number of Python becomes `dtype`."""
+    """Return the tensor of a value; a number of Python becomes `dtype`."""
     if isinstance(value, TracedPerReplica):
         return value.tensor  # type: ignore[no-any-return]
     if isinstance(value, Stacked):
@@ -173,14 +173,14 @@ def as_tensor(value: Any, dtype: str | None = None) -> Tensor:
 
 
 def rewrap(value: Any, tensor: Tensor) -> Any:
-    """The tensor, wrapped like the value it replaces."""
+    """Return the tensor, wrapped like the value it replaces."""
     if isinstance(value, Stacked):
         return value._holding(tensor)
     return TracedPerReplica(tensor) if isinstance(value, TracedPerReplica) else tensor
 
 
 def same_constant(a: Any, b: Any) -> bool:
-    """Whether two values are the same to a program, whatever it does with them."""
+    """Tell whether two values are the same to user code, whatever it does with them."""
     if a is b:
         return True
     plain = (bool, int, float, str, bytes, np.generic)
@@ -188,7 +188,7 @@ def same_constant(a: Any, b: Any) -> bool:
 
 
 def same_structure(a: Any, b: Any) -> bool:
-    """Whether two nested values differ in their leaves only."""
+    """Tell whether two nested values differ in their leaves only."""
     if not variables.same_structure(a, b):
         return False
     pairs = zip(leaves(a), leaves(b), strict=True)
@@ -196,7 +196,7 @@ def same_structure(a: Any, b: Any) -> bool:
 
 
 def describe(value: Any) -> str:
-    """A value in an error message."""
+    """Format a value for an error message."""
     if isinstance(value, Stacked):
         return f"{value!r:.80}"
     if is_carried(value):
@@ -217,14 +217,14 @@ def describe(value: Any) -> str:
 
 
 def holds(who: str, value: Any) -> bool:
-    """Whether a value that is known is not zero."""
+    """Evaluate a predicate whose value is known."""
     if isinstance(value, bool | int | float):
         return bool(value)
     return bool(as_predicate(who, value))
 
 
 def as_predicate(who: str, value: Any) -> Tensor:
-    """One bool: whether the only element of a tensor is not zero.
+    """Return True unless the only element of a tensor is zero, as a bool tensor.
 
     Raises:
         ValueError: It has more elements.

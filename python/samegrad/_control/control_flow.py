@@ -26,7 +26,7 @@ from samegrad.errors import InvalidArgumentError
 
 
 def is_traced(value: Any) -> bool:
-    """Whether the value is a tensor that gets its value when a step runs.
+    """Tell whether the value is a tensor that gets its value when a step runs.
 
     Example:
         >>> is_traced(convert_to_tensor(True))
@@ -45,16 +45,16 @@ def cond(
     false_fn: Callable[[], Any] | None = None,
     name: str | None = None,
 ) -> Any:
-    """The result of `true_fn` or `false_fn`, as the predicate says.
+    """Call `true_fn` or `false_fn`, depending on a predicate.
 
     Args:
-        pred: One element (a bool, or a number that is compared with zero).
-        true_fn: Takes nothing; returns tensors in any structure, or None.
-        false_fn: Takes nothing; returns the same structure, dtypes and shapes.
+        pred: A scalar: a bool, or a number that is compared with zero.
+        true_fn: A function without arguments that returns tensors in any structure, or None.
+        false_fn: A function without arguments that returns the same structure, dtypes and shapes.
         name: Ignored.
 
     Returns:
-        What the chosen function returns. Gradients flow through it.
+        The result of the chosen function. Gradients flow through it.
 
     Raises:
         TypeError: A function is missing or cannot be called.
@@ -93,29 +93,30 @@ def while_loop(
     maximum_iterations: int | None = None,
     name: str | None = None,
 ) -> Any:
-    """Repeats `body` while `cond` says so.
+    """Repeat `body` while `cond` is true.
 
     Args:
-        cond: Takes the loop variables; returns one element.
-        body: Takes the loop variables; returns the new ones, of the same structure, dtypes and
-            shapes.
+        cond: A function of the loop variables that returns a scalar.
+        body: A function of the loop variables that returns the new ones, of the same structure,
+            dtypes and shapes.
         loop_vars: A list or tuple of tensors, or of structures of them.
         shape_invariants: The shapes of the loop variables, in their structure, with None for an
-            axis that grows from round to round. A function with a loop whose tensors do grow is
-            run by Python, operation by operation; in a step of replicas it is refused.
+            axis that grows from iteration to iteration. A function with a loop whose tensors do
+            grow runs in Python, op by op. In a step of replicas it raises.
         parallel_iterations: Ignored.
         back_prop: False stops gradients at the results.
         swap_memory: Ignored.
-        maximum_iterations: The largest number of rounds; default any.
+        maximum_iterations: The largest number of iterations; default no limit.
         name: Ignored.
 
     Returns:
-        The loop variables after the last round. Gradients of first order flow through it.
+        The loop variables after the last iteration. Gradients of first order flow through it.
 
     Raises:
         TypeError: `cond` or `body` cannot be called.
         RuntimeError: A tensor grows inside `Strategy.run` of a traced step.
-        ValueError: There are no loop variables, or a round changes their structure, dtype or shape.
+        ValueError: There are no loop variables, or an iteration changes their structure, dtype or
+            shape.
 
     Example:
         >>> import samegrad as tf
@@ -176,7 +177,7 @@ def _graph_rounds(
 
 
 def _round(body: Callable[..., Any], values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The loop variables after the body, tensors again."""
+    """Return the loop variables after the body, tensors again."""
     done = body(*values)
     if len(values) == 1 and not same_structure(done, [None]) and not same_structure(done, (None,)):
         done = (done,) if same_structure(done, values[0]) else done
@@ -196,20 +197,20 @@ def case(
     strict: bool = False,
     name: str | None = None,
 ) -> Any:
-    """The result of the function whose predicate is the first to be true.
+    """Call the function whose predicate is the first to be true.
 
     Args:
         pred_fn_pairs: Pairs of a predicate and a function, as `cond` takes them.
-        default: Called if no predicate is true.
-        exclusive: Whether at most one predicate may be true.
+        default: The function for no true predicate.
+        exclusive: Raise if several predicates are true.
         strict: Ignored.
         name: Ignored.
 
     Returns:
-        What the chosen function returns.
+        The result of the chosen function.
 
     Raises:
-        TypeError: A pair is none, or a function cannot be called.
+        TypeError: An entry is not such a pair, or a function cannot be called.
         ValueError: There are no pairs.
         InvalidArgumentError: No predicate is true and there is no default, or several are true
             and `exclusive` is set.
@@ -265,7 +266,7 @@ def _check_exclusive(predicates: list[Any]) -> None:
 def require(
     condition: Any, message: Callable[[], Any], error: type[Exception] | None = None
 ) -> None:
-    """Raises where a condition is not met.
+    """Raise unless a condition is true.
 
     Args:
         condition: One element; with a traced one the error comes when a step ran that did not meet
@@ -287,19 +288,19 @@ def switch_case(
     default: Callable[[], Any] | None = None,
     name: str | None = None,
 ) -> Any:
-    """The result of the function with the number `branch_index`.
+    """Call the function with the number `branch_index`.
 
     Args:
-        branch_index: One integer.
+        branch_index: An integer scalar.
         branch_fns: A list of functions, or pairs of (or a dict from) numbers and functions.
-        default: Called for a number that has no function; default the one with the largest number.
+        default: The function for other numbers; default the one with the largest number.
         name: Ignored.
 
     Returns:
-        What the chosen function returns.
+        The result of the chosen function.
 
     Raises:
-        TypeError: The index is no integer, or a function cannot be called.
+        TypeError: The index is not an integer, or a function cannot be called.
         ValueError: There are no functions, or a number has two.
 
     Example:

@@ -1,4 +1,4 @@
-"""What the elements of a `TensorArray` have in common."""
+"""Dtype and shape common to the elements of a `TensorArray`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WHO = "TensorArray"
 
 
 class ElementForm:
-    """What all elements have in common; shared by all that comes of an array."""
+    """Spec of all elements of an array, shared by the arrays made of it."""
 
     def __init__(self, dtype: str, shape: Iterable[Any] | None, infer: bool) -> None:
         self.dtype, self.infer = dtype, infer
@@ -26,7 +26,7 @@ class ElementForm:
 
     @property
     def whole(self) -> bool:
-        """Whether an element can be made of it."""
+        """True if zeros of this spec can be created."""
         return self.sizes is not None and (None not in self.sizes or bool(self.rows))
 
     def check(self, value: Tensor) -> None:
@@ -55,7 +55,7 @@ class ElementForm:
         self.rows = axis[1] if axis and value._shape[axis[0]] is None else 0
 
     def zeros(self, before: Sequence[int] = ()) -> Tensor:
-        """Zeros in the form of an element, with other axes before."""
+        """Return zeros in the form of an element, with other axes before."""
         if not self.whole:
             raise ValueError(
                 f"[{_WHO}] an element that was not written is zeros, whose shape must be known: "

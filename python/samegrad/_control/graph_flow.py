@@ -53,7 +53,7 @@ def graph_branch(
     names: Sequence[str],
     guarded: Collection[int] = (),
 ) -> Values:
-    """The values of the function that a traced predicate chooses in each step.
+    """Return the values of the function that a traced predicate chooses in each step.
 
     Args:
         who: For messages.
@@ -80,23 +80,23 @@ def graph_branch(
 
 
 class _Join:
-    """What two branches return, made one."""
+    """Merger of the results of two branches."""
 
     def __init__(self, who: str, names: Sequence[str], guarded: Collection[int]) -> None:
         self._who, self._names, self._guarded = who, names, guarded
         self._dtypes: dict[Place, str] = {}
         self._one_sided: set[int] = set()
-        self._fill: dict[int, Any] = {}  # what stands in where a branch assigns nothing
+        self._fill: dict[int, Any] = {}  # the substitutes where a branch assigns nothing
 
     def _held(self, i: int, value: Any) -> Any:
-        """The value of a branch, or what stands in for it."""
+        """Return the value of a branch, or its substitute."""
         if isinstance(value, Missing):
             self._one_sided.add(i)
         value = unwrap(value)
         return self._fill.get(i, value) if value is UNBOUND else value
 
     def first(self, values: Values) -> list[Tensor]:
-        """The tensors of one branch."""
+        """Return the tensors of one branch."""
         self._first = [self._held(i, value) for i, value in enumerate(values)]
         self._tensors = {
             (i, k): as_tensor(leaf, self._dtypes.get((i, k)))
@@ -110,7 +110,7 @@ class _Join:
         return self._fill.get(i) is UNBOUND
 
     def second(self, values: Values) -> list[Tensor]:
-        """The tensors of the other branch, with the types of the first one's."""
+        """Return the tensors of the other branch, with the types of the first one's."""
         self._kept: dict[Place, Any] = {}
         others: dict[Place, Tensor] = {}
         for i, a in enumerate(self._first):
@@ -133,7 +133,7 @@ class _Join:
         return list(others.values())
 
     def _match(self, place: Place, x: Any, y: Any) -> Tensor:
-        """The leaf y as a tensor of the type that x has."""
+        """Return the leaf y as a tensor of the type that x has."""
         first = self._tensors[place]
         if not can_be_tensor(y):
             raise self._error(place[0], "kind", describe(x), describe(y))
@@ -160,7 +160,7 @@ class _Join:
         )
 
     def values(self, results: Sequence[Tensor]) -> Values:
-        """The values after the branches."""
+        """Return the values after the branches."""
         new = {**dict(zip(self._tensors, results, strict=True)), **self._kept}
         done: list[Any] = []
         for i, value in enumerate(self._first):
@@ -191,7 +191,7 @@ def graph_loop(
     maximum: int | None = None,
     shapes: Shapes | None = None,
 ) -> Values:
-    """The values after a loop that goes on while `test` says so, at most `maximum` times.
+    """Return the values after a loop that goes on while `test` says so, at most `maximum` times.
 
     Args:
         who: For messages.
@@ -236,12 +236,12 @@ class _LoopState:
         self._probing = False
 
     def learns(self, form: object) -> bool:
-        """Whether this loop made the values wait that have the form."""
+        """Tell whether this loop made the values of that spec wait."""
         parts = [leaf for value in self._initial for leaf in leaves(value)]
         return any(isinstance(leaf, Stacked) and leaf._learns(form) for leaf in parts)
 
     def start(self) -> list[Tensor]:
-        """The tensors before the first round."""
+        """Return the tensors before the first iteration."""
         self._tensors = {
             (i, k): as_tensor(leaf, self._dtypes.get((i, k)))
             for i, value in enumerate(self._initial)
@@ -258,7 +258,7 @@ class _LoopState:
         return place in self._variables if variable else can_be_tensor(leaf)
 
     def pack(self, tensors: Sequence[Tensor]) -> Values:
-        """The values of a round, given its tensors."""
+        """Return the values of an iteration, given its tensors."""
         new = dict(zip(self._tensors, tensors, strict=True))
         packed = []
         for i, value in enumerate(self._initial):
@@ -270,13 +270,13 @@ class _LoopState:
         return tuple(packed)
 
     def ask(self, test: Callable[[Values], Any], tensors: Sequence[Tensor]) -> list[Tensor]:
-        """Whether another round is due."""
+        """Evaluate the condition of another iteration."""
         if self._probing:
             return [convert_to_tensor(True)]
         return [as_predicate(self._who, self._attempt(test, self.pack(tensors)))]
 
     def round(self, body: Callable[[Values], Values], tensors: Sequence[Tensor]) -> list[Tensor]:
-        """The tensors after a round."""
+        """Return the tensors after an iteration."""
         values = self.pack(tensors)
         if self._probing:
             self._probe(body, values)
@@ -312,7 +312,7 @@ class _LoopState:
         ]  # fmt: skip
 
     def _probe(self, body: Callable[[Values], Values], values: Values) -> None:
-        """Runs a round with Python's numbers, to learn what they become."""
+        """Run an iteration with Python's numbers, to learn their types."""
         assert self._failure is not None
         self._probing = False
         mixed = [
@@ -332,7 +332,7 @@ class _LoopState:
         raise _AgainError
 
     def _match(self, place: Place, x: Any, y: Any) -> Tensor:
-        """The leaf y, which was x before the loop, as a tensor of the same type."""
+        """Return the leaf y, which was x before the loop, as a tensor of the same type."""
         before = self._tensors[place]
         if not can_be_tensor(y):
             raise self._error(place[0], describe(before), describe(y))

@@ -19,7 +19,7 @@ Shapes = Mapping[Place, TensorShape]
 
 
 def shapes_of_variables(who: str, given: Any, values: Sequence[Any]) -> Shapes:
-    """The shapes that loop variables may take, from a structure like theirs.
+    """Return the shapes that loop variables may take, from a structure like theirs.
 
     Raises:
         ValueError: It has another structure.
@@ -43,10 +43,10 @@ def shapes_of_variables(who: str, given: Any, values: Sequence[Any]) -> Shapes:
 
 
 def shapes_of_pairs(who: str, pairs: Any, values: Sequence[Any]) -> Shapes:
-    """The shapes that variables of a loop may take, from pairs of one and its shape.
+    """Return the shape invariants of the variables of a loop, given as pairs.
 
     Raises:
-        TypeError: They are no list of pairs.
+        TypeError: The invariants are not a list of pairs.
     """
     found = {}
     for pair in pairs or ():
@@ -91,11 +91,11 @@ def check_start(who: str, name: str, begins: Any, allowed: TensorShape) -> None:
 
 
 def leave_if_it_may(who: str, name: str, before: Any, after: Any, allowed: Any) -> None:
-    """Where a round gives a tensor another shape that it may have, Python runs the function.
+    """Fall back to Python if an iteration grows a tensor to a shape that its invariant allows.
 
     Raises:
-        ReadsData: Python runs it.
-        RuntimeError: It cannot: the loop is in a step of replicas.
+        ReadsData: The function falls back to Python.
+        RuntimeError: The loop is in a step of replicas, which cannot.
     """
     if allowed is None or not allowed.is_compatible_with(TensorShape(after)):
         return

@@ -26,14 +26,14 @@ class Requirement:
             self._met = _core.StateVariable("requirement", self._start)
 
     def add(self, condition: Any) -> None:
-        """Makes it part of the step that is being traced."""
+        """Make the requirement part of the step that is being traced."""
         met = _core.ops.logical_and(
             _core.read_variable(self._met), as_predicate("assert", condition)
         )
         _core.write_variable(self._met, met)
 
     def take_error(self) -> Exception | None:
-        """The error if a step did not meet it, once."""
+        """Return the error if a step did not meet it, once."""
         met = [bool(component) for component in self._met.components()]
         if all(met):
             return None
@@ -56,7 +56,7 @@ def add_requirement(condition: Any, message: str, error: type[Exception]) -> Non
 
 
 def check_all(requirements: list[Requirement]) -> None:
-    """Raises the first error of a step that did not meet one of them."""
+    """Raise the first error of a step that did not meet a requirement."""
     errors = [error for r in requirements if (error := r.take_error()) is not None]
     if errors:
         raise errors[0]

@@ -20,7 +20,7 @@ _traced: list[Callable[..., Any]] = []
 
 
 def set_function(function: Callable[..., Any]) -> None:
-    """What traces a function: `samegrad.function`, which lies above."""
+    """Set the function that traces; `samegrad.function`, a higher layer, calls it."""
     _traced[:] = [function]
 
 
@@ -37,7 +37,7 @@ class RowLoop:
             raise ValueError(
                 f"[{who}] elems must be tensors with rows: got {shown(elems)}; use expand_dims."
             )
-        # Rows are no examples while the loop takes them one by one.
+        # Rows do not count as examples while the loop takes them one by one.
         self.examples = all(counts_examples(x, 0) for x in self.arrays)
         self.arrays = [_ops.as_rows(x) if counts_examples(x, 0) else x for x in self.arrays]
         sizes = {x._shape[0] for x in self.arrays}
@@ -53,7 +53,7 @@ class RowLoop:
         return None if size is None else int(size)
 
     def take_first(self) -> Any:
-        """The row that the loop would begin with, which is left out."""
+        """Return the row that the loop would begin with, which is left out."""
         if not (self.count or is_length(self.arrays[0].shape[0])):
             raise ValueError(
                 f"[{self.who}] without an initializer there must be a row to begin with, and their "
@@ -66,7 +66,7 @@ class RowLoop:
         return map_structure(lambda _: next(firsts), self.elems)
 
     def accumulated(self, state: Any, row: Any) -> Any:
-        """The new accumulator, of the form of the old one."""
+        """Return the new accumulator, of the form of the old one."""
         new = self.fn(state, row)
         if not same_structure(new, state):
             raise ValueError(
@@ -86,7 +86,7 @@ class RowLoop:
         return tensor
 
     def run(self, body: Callable[[Any, Any], Any], state: Any) -> tuple[Any, Any]:
-        """The last state and the stacked results of body(state, row) -> (state, result)."""
+        """Return the last state and the stacked results of body(state, row) -> (state, result)."""
         leaves = [*self.arrays, *flatten(state)]
         if any(x._symbolic for x in leaves) or _core.tracing():
             return self._traced(body, state)

@@ -30,7 +30,16 @@ def _check_rank(who: str, x: Any, holds: Callable[[int], bool], rule: str, messa
 
 def assert_rank(x: TensorLike, rank: Any, message: str | None = None,
                 name: str | None = None) -> None:  # fmt: skip
-    """Raises ValueError unless the tensor has so many axes.
+    """Raise unless the tensor has `rank` axes.
+
+    Args:
+        x: A tensor.
+        rank: The number of axes, an integer.
+        message: The beginning of the error's message.
+        name: Ignored.
+
+    Raises:
+        ValueError: The tensor has another number of axes.
 
     Example:
         >>> assert_rank([1.0], 1)
@@ -41,7 +50,16 @@ def assert_rank(x: TensorLike, rank: Any, message: str | None = None,
 
 def assert_rank_at_least(x: TensorLike, rank: Any, message: str | None = None,
                          name: str | None = None) -> None:  # fmt: skip
-    """Raises ValueError if the tensor has fewer axes.
+    """Raise unless the tensor has at least `rank` axes.
+
+    Args:
+        x: A tensor.
+        rank: The least number of axes, an integer.
+        message: The beginning of the error's message.
+        name: Ignored.
+
+    Raises:
+        ValueError: The tensor has fewer axes.
 
     Example:
         >>> assert_rank_at_least([1.0], 0)
@@ -52,7 +70,16 @@ def assert_rank_at_least(x: TensorLike, rank: Any, message: str | None = None,
 
 def assert_rank_in(x: TensorLike, ranks: Iterable[Any], message: str | None = None,
                    name: str | None = None) -> None:  # fmt: skip
-    """Raises ValueError unless the tensor has one of these numbers of axes.
+    """Raise unless the number of the tensor's axes is in a list.
+
+    Args:
+        x: A tensor.
+        ranks: The allowed numbers of axes.
+        message: The beginning of the error's message.
+        name: Ignored.
+
+    Raises:
+        ValueError: The tensor has another number of axes.
 
     Example:
         >>> assert_rank_in([1.0], (1, 2))
@@ -63,7 +90,18 @@ def assert_rank_in(x: TensorLike, ranks: Iterable[Any], message: str | None = No
 
 def assert_scalar(tensor: TensorLike, message: str | None = None,
                   name: str | None = None) -> Any:  # fmt: skip
-    """The tensor, which must have no axes; else a ValueError.
+    """Check that a tensor has no axes, and return it.
+
+    Args:
+        tensor: A tensor, or a value that converts to one.
+        message: The beginning of the error's message.
+        name: Ignored.
+
+    Returns:
+        The tensor.
+
+    Raises:
+        ValueError: The tensor has axes.
 
     Example:
         >>> float(assert_scalar(1.0))
@@ -75,7 +113,16 @@ def assert_scalar(tensor: TensorLike, message: str | None = None,
 
 def assert_type(tensor: Any, tf_type: DTypeLike, message: str | None = None,
                 name: str | None = None) -> None:  # fmt: skip
-    """Raises TypeError unless the tensor has this dtype.
+    """Raise unless the tensor has a dtype.
+
+    Args:
+        tensor: A tensor, or a value that converts to one.
+        tf_type: The dtype.
+        message: The beginning of the error's message.
+        name: Ignored.
+
+    Raises:
+        TypeError: The tensor has another dtype.
 
     Example:
         >>> assert_type([1.0], "float32")
@@ -91,7 +138,15 @@ def assert_type(tensor: Any, tf_type: DTypeLike, message: str | None = None,
 
 def assert_integer(x: TensorLike, message: str | None = None,
                    name: str | None = None) -> None:  # fmt: skip
-    """Raises TypeError unless the elements are whole numbers.
+    """Raise unless the tensor holds integers.
+
+    Args:
+        x: A tensor, or a value that converts to one.
+        message: The beginning of the error's message.
+        name: Ignored.
+
+    Raises:
+        TypeError: The tensor does not hold integers.
 
     Example:
         >>> assert_integer([1])
@@ -106,7 +161,17 @@ def assert_integer(x: TensorLike, message: str | None = None,
 
 def assert_same_float_dtype(tensors: Iterable[Any] | None = None,
                             dtype: DTypeLike | None = None) -> Any:  # fmt: skip
-    """The one dtype of floats that all tensors have; else a ValueError.
+    """Check that all tensors have one dtype of floats, and return it.
+
+    Args:
+        tensors: A list of tensors, with None for those to skip.
+        dtype: The dtype that they must have; None: any of floats.
+
+    Returns:
+        The `DType`; float32 without tensors.
+
+    Raises:
+        ValueError: The dtypes differ, or are not of floats.
 
     Example:
         >>> assert_same_float_dtype([[1.0], [2.0]]).name
@@ -124,7 +189,13 @@ def assert_same_float_dtype(tensors: Iterable[Any] | None = None,
 
 
 def assert_proper_iterable(values: Any) -> None:
-    """Raises TypeError for what is a tensor, an array or text, or cannot be walked over.
+    """Raise unless the value is an iterable of tensors.
+
+    Args:
+        values: Any object.
+
+    Raises:
+        TypeError: The value is a tensor, an array or a string, or not iterable.
 
     Example:
         >>> assert_proper_iterable([1.0])
@@ -137,7 +208,13 @@ def assert_proper_iterable(values: Any) -> None:
 
 
 def is_numeric_tensor(tensor: Any) -> bool:
-    """Whether it is a tensor of numbers.
+    """Return True for a tensor of numbers.
+
+    Args:
+        tensor: Any object.
+
+    Returns:
+        A bool.
 
     Example:
         >>> import samegrad as tf
@@ -149,16 +226,19 @@ def is_numeric_tensor(tensor: Any) -> bool:
 
 def assert_shapes(shapes: Any, data: Any = None, summarize: int | None = None,
                   message: str | None = None, name: str | None = None) -> None:  # fmt: skip
-    """Raises ValueError unless sizes are as written; letters stand for sizes that agree.
+    """Raise unless tensors have the given sizes; equal letters stand for equal sizes.
 
     Args:
-        shapes: Pairs of a tensor and its shape: a tuple (or a text) of sizes, of letters, which
-            mean one size wherever they stand, and of None or ".", which mean any. `...` or "*"
-            in the first place stands for any axes. `()` is the shape of a number.
+        shapes: Pairs of a tensor and its shape: a tuple (or a string) of sizes; of letters, each of
+            which means one size; and of None or ".", which mean any size. `...` or "*" at the first
+            position means any axes. `()` is the shape of a scalar.
         data: Ignored.
         summarize: Ignored.
-        message: What the error begins with.
+        message: The beginning of the error's message.
         name: Ignored.
+
+    Raises:
+        ValueError: A tensor has another shape, or sizes of one letter differ.
 
     Example:
         >>> import samegrad as tf
@@ -214,19 +294,20 @@ def _is_number(want: Any) -> bool:
 def assert_near(x: TensorLike, y: TensorLike, rtol: Any = None, atol: Any = None,
                 message: str | None = None, summarize: int | None = None,
                 name: str | None = None) -> None:  # fmt: skip
-    """Raises unless |x - y| <= atol + rtol |y| for every element.
+    """Raise unless |x - y| <= atol + rtol |y| for every element.
 
     Args:
-        x: Floats.
-        y: Floats that broadcast with them.
-        rtol: Default ten units in the last place of the dtype.
-        atol: Likewise.
-        message: What the error begins with.
+        x: A tensor of floats.
+        y: A tensor of the same dtype that broadcasts with `x`.
+        rtol: The relative tolerance; default 10 units in the last place of the dtype.
+        atol: The absolute tolerance; default 10 units in the last place of the dtype.
+        message: The beginning of the error's message.
         summarize: Ignored.
         name: Ignored.
 
     Raises:
-        InvalidArgumentError: It does not hold; in a traced function after the step.
+        InvalidArgumentError: An element differs more; in a traced function, after the step.
+        TypeError: The tensors do not hold floats.
 
     Example:
         >>> assert_near(1.0, 1.0 + 1e-7)
@@ -242,7 +323,18 @@ def assert_near(x: TensorLike, y: TensorLike, rtol: Any = None, atol: Any = None
 
 
 def assert_all_finite(x: TensorLike, message: str, name: str | None = None) -> Tensor:
-    """As `check_numerics`.
+    """Check that all elements are finite, and return the tensor; see `check_numerics`.
+
+    Args:
+        x: A tensor of floats.
+        message: The beginning of the error's message.
+        name: Ignored.
+
+    Returns:
+        The tensor itself.
+
+    Raises:
+        InvalidArgumentError: An element is infinite or NaN; in a traced function, after the step.
 
     Example:
         >>> float(assert_all_finite(1.0, "loss"))

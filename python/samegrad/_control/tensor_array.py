@@ -1,8 +1,8 @@
 """`samegrad.TensorArray`: tensors by number, written and read one by one.
 
 Where indices are known it is a list. Where a step computes them it is one tensor with an axis of
-all elements before the others, of which a round of a loop writes and reads single rows: the engine
-does so where the tensor lies, so that a round costs what it writes.
+all elements before the others, of which an iteration of a loop writes and reads single rows. The
+engine does so in place, so that an iteration costs what it writes.
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ _WHO = "TensorArray"
 
 
 class TensorArray(Stacked):
-    """Tensors by number: written and read one by one, stacked at the end.
+    """An array of tensors: elements are written and read one by one, and stacked at the end.
 
-    Usable eagerly and in traced functions, in loops of Python, in `while_loop` and in loops that
-    become part of a step: there the number of elements is `size`, writes and reads cost what they
-    write and read, and gradients flow through all of it. A write changes the array and returns it;
-    inside a branch or a loop of a step it returns a new one, which must be used from then on:
-    `array = array.write(i, x)`.
+    It works in eager code and in traced functions, in Python's loops, in `while_loop` and in loops
+    that become part of a step. In such a loop the number of elements is `size`, a write or read
+    costs no more than its element, and gradients flow through all of it. A write changes the array
+    and returns it. Inside a branch or a loop of a step it returns a new one, which replaces the old
+    one: `array = array.write(i, x)`.
 
     Args:
-        dtype: Of the elements.
-        size: How many there are.
-        dynamic_size: Whether writing behind the last element makes more (not by an index that the
+        dtype: The dtype of the elements.
+        size: The number of elements.
+        dynamic_size: Let writes after the last element extend the array (not by an index that the
             step computes).
-        clear_after_read: Whether an element by a known index can be read once only; default True.
+        clear_after_read: Allow only one read of an element by a known index; default True.
         tensor_array_name: Ignored.
         handle: Ignored.
         flow: Ignored.
-        infer_shape: Whether all elements must have the shape of the first one.
-        element_shape: Their shape, where it is known before; elements that are never written are
-            zeros of it.
+        infer_shape: Require all elements to have the shape of the first one.
+        element_shape: The shape of the elements, if it is known before. Elements that are never
+            written are zeros of it.
         colocate_with_first_write_call: Ignored.
         name: Ignored.
 
     Raises:
-        ValueError: There is no size, or it is negative.
-        TypeError: There is no such dtype.
+        ValueError: The size is missing or negative.
+        TypeError: samegrad lacks the dtype.
 
     Example:
         >>> import samegrad as tf
@@ -141,7 +141,7 @@ class TensorArray(Stacked):
             )
 
     def _changed(self) -> TensorArray:
-        """The array that a write changes."""
+        """Return the array that a write changes."""
         self._check_current()
         if self._trace is _here():
             return self
@@ -150,46 +150,46 @@ class TensorArray(Stacked):
 
     @property
     def dtype(self) -> DType:
-        """Of the elements."""
+        """The dtype of the elements."""
         return as_dtype(self._form.dtype)
 
     @property
     def dynamic_size(self) -> bool:
-        """Whether the array grows."""
+        """True if the array grows."""
         return self._dynamic
 
     @property
     def element_shape(self) -> TensorShape | None:
-        """The shape of the elements, None where it is not known."""
+        """The shape of the elements, with None for unknown sizes."""
         return None if self._form.sizes is None else TensorShape(self._form.sizes)
 
     def _count(self) -> int | None:
-        """How many elements there are; None where that follows from the examples."""
+        """Return the number of elements; None if it follows from the examples."""
         count: int | None = len(self._elements)
         return count if self._rows is None else self._rows._shape[0]
 
     def size(self, name: str | None = None) -> Tensor:
-        """How many elements there are, int32."""
+        """Return the number of elements, an int32 scalar."""
         self._check_current()
         if self._rows is not None:
             return convert_to_tensor(dim_of(self._rows, 0), "int32")
         return convert_to_tensor(len(self._elements), "int32")
 
     def write(self, index: Any, value: TensorLike, name: str | None = None) -> TensorArray:
-        """The array with the value at an index.
+        """Write an element.
 
         Args:
-            index: One integer.
+            index: The index, an integer scalar.
             value: A tensor of the array's dtype.
             name: Ignored.
 
         Returns:
-            This array; inside a branch, a loop of a step or another function a new one.
+            This array; inside of a branch, a loop of a step or another function a new one.
 
         Raises:
-            OutOfRangeError: There is no such element, and the array does not grow.
-            InvalidArgumentError: The same of an index that the step computes, or the value has
-                another dtype.
+            OutOfRangeError: The index is out of range, and the array does not grow.
+            InvalidArgumentError: The step computes an index out of range, or the value has another
+                dtype.
             ValueError: The value has another shape than other elements.
 
         Example:
@@ -247,20 +247,20 @@ class TensorArray(Stacked):
             )
 
     def read(self, index: Any, name: str | None = None) -> Tensor:
-        """The element at an index.
+        """Read an element.
 
         Args:
-            index: One integer.
+            index: The index, an integer scalar.
             name: Ignored.
 
         Returns:
-            The element; zeros where none was written and the shape is known.
+            The element; zeros if it was not written and the shape is known.
 
         Raises:
-            OutOfRangeError: There is no such element.
-            InvalidArgumentError: The same of an index that the step computes; or the element was
-                read before, and `clear_after_read` is not False.
-            ValueError: It was not written, and nothing tells its shape.
+            OutOfRangeError: The index is out of range.
+            InvalidArgumentError: The step computes an index out of range, or the element was read
+                before and `clear_after_read` is not False.
+            ValueError: The element was not written, and its shape is unknown.
 
         Example:
             >>> import samegrad as tf
@@ -299,10 +299,10 @@ class TensorArray(Stacked):
         return stack([self._present(at) for at in range(len(self._elements))])
 
     def stack(self, name: str | None = None) -> Tensor:
-        """All elements, along a new first axis.
+        """Stack all elements along a new first axis.
 
         Raises:
-            ValueError: Shapes differ, or elements were not written and nothing tells their shape.
+            ValueError: Shapes differ, or elements were not written and their shape is unknown.
             InvalidArgumentError: An element was cleared by a read.
 
         Example:
@@ -314,7 +314,14 @@ class TensorArray(Stacked):
         return self._stacked() if self._rows is None else self._rows
 
     def gather(self, indices: TensorLike, name: str | None = None) -> Tensor:
-        """The elements at some indices, along a new first axis.
+        """Stack the elements at indices along a new first axis.
+
+        Args:
+            indices: A vector of integers.
+            name: Ignored.
+
+        Returns:
+            A tensor of shape [indices, ...].
 
         Example:
             >>> import samegrad as tf
@@ -324,7 +331,7 @@ class TensorArray(Stacked):
         return gather(self.stack(), indices)
 
     def concat(self, name: str | None = None) -> Tensor:
-        """The elements one after the other along their first axis.
+        """Concatenate all elements along their first axis.
 
         Raises:
             InvalidArgumentError: Elements have no axes.
@@ -348,10 +355,17 @@ class TensorArray(Stacked):
         return concat(parts, 0) if parts else self._form.zeros([0])[..., 0]
 
     def unstack(self, value: TensorLike, name: str | None = None) -> TensorArray:
-        """The array with the rows of a tensor as its elements.
+        """Write the slices of a tensor along its first axis as elements.
+
+        Args:
+            value: A tensor of shape [elements, ...].
+            name: Ignored.
+
+        Returns:
+            This array; inside of a branch, a loop of a step or another function a new one.
 
         Raises:
-            ValueError: There are more rows than elements, and the array does not grow.
+            ValueError: There are more slices than elements, and the array does not grow.
             InvalidArgumentError: The value has another dtype.
 
         Example:
@@ -390,11 +404,19 @@ class TensorArray(Stacked):
     def scatter(
         self, indices: TensorLike, value: TensorLike, name: str | None = None
     ) -> TensorArray:
-        """The array with the rows of a tensor at some indices.
+        """Write the slices of a tensor along its first axis at indices.
+
+        Args:
+            indices: A vector of integers [n].
+            value: A tensor of shape [n, ...].
+            name: Ignored.
+
+        Returns:
+            This array; inside of a branch, a loop of a step or another function a new one.
 
         Raises:
-            OutOfRangeError: There is no such element, and the array does not grow.
-            ValueError: There are not as many indices as rows.
+            OutOfRangeError: An index is out of range, and the array does not grow.
+            ValueError: The numbers of indices and slices differ.
             InvalidArgumentError: The value has another dtype.
 
         Example:
@@ -419,15 +441,18 @@ class TensorArray(Stacked):
         return array
 
     def split(self, value: TensorLike, lengths: Any, name: str | None = None) -> TensorArray:
-        """The array with consecutive parts of a tensor as its elements.
+        """Write consecutive parts of a tensor along its first axis as elements.
 
         Args:
-            value: A tensor with rows.
-            lengths: How many rows each element gets; they add up to those of the value.
+            value: A tensor of shape [n, ...].
+            lengths: The length of each element; the lengths sum to n.
             name: Ignored.
 
+        Returns:
+            This array; inside of a branch, a loop of a step or another function a new one.
+
         Raises:
-            InvalidArgumentError: The lengths do not add up, or are not as many as the elements.
+            InvalidArgumentError: The lengths do not sum to n, or are not as many as the elements.
 
         Example:
             >>> import samegrad as tf
@@ -455,12 +480,17 @@ class TensorArray(Stacked):
         return array
 
     def identity(self) -> TensorArray:
-        """Another array with the same elements."""
+        """Return another array with the same elements."""
         self._check_current()
         return self._copy()
 
     def grad(self, source: Any, flow: Any = None, name: str | None = None) -> NoReturn:
-        """Refused, as in TensorFlow 2.
+        """Raise an error, as in TensorFlow 2.
+
+        Args:
+            source: Ignored.
+            flow: Ignored.
+            name: Ignored.
 
         Raises:
             NotImplementedError: Always.
@@ -471,7 +501,7 @@ class TensorArray(Stacked):
         )
 
     def close(self, name: str | None = None) -> None:
-        """Lets go of all elements."""
+        """Release all elements."""
         self._start([], None)
 
     def __repr__(self) -> str:
@@ -479,12 +509,12 @@ class TensorArray(Stacked):
 
 
 def _here() -> Any:
-    """The trace that records; None outside of functions."""
+    """Return the trace that records; None outside of functions."""
     return _core.current_trace() if _core.tracing() else None
 
 
 def _known(value: Any) -> int | None:
-    """A whole number that has a value; None: the step computes it."""
+    """Return the value of an integer, or None if the step computes it."""
     if isinstance(value, Tensor) or getattr(value, "_is_variable", False):
         tensor = convert_to_tensor(value)
         if tensor._symbolic:

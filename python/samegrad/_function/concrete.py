@@ -53,7 +53,7 @@ class ConcreteFunction:
 
     @property
     def name(self) -> str:
-        """That of the function."""
+        """The name of the function."""
         return str(getattr(self._function, "__name__", "function"))
 
     @property
@@ -64,7 +64,7 @@ class ConcreteFunction:
 
     @property
     def structured_input_signature(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """What it was made with: specs for tensors, values of Python as they are."""
+        """The arguments of the trace: specs for tensors, Python values as they are."""
         return self._bound.args, self._bound.kwargs
 
     @property
@@ -105,7 +105,7 @@ class ConcreteFunction:
         return inspect.BoundArguments(self._bound.signature, arguments)
 
     def _given(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-        """The tensors of a call, in the order of `inputs`."""
+        """Return the tensors of a call, in the order of `inputs`."""
         by_name = [name for name in self._names if name not in kwargs]
         fixed = {n: v for n, v in self._bound.arguments.items() if n not in self._names}
         if len(args) > len(by_name) and len(args) == len(self._bound.arguments) - len(kwargs):
@@ -126,7 +126,7 @@ class ConcreteFunction:
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The results for tensors that have the specs.
+        """Return the results for tensors that have the specs.
 
         Raises:
             TypeError: A tensor is missing, or has another dtype or shape.
@@ -150,7 +150,7 @@ class ConcreteFunction:
         return self._function._called(filled.args, filled.kwargs, self._lengths)
 
     def _tensors_of(self, name: str, values: dict[str, Any]) -> list[Any]:
-        """What a call passes for the tensors of one argument."""
+        """Return what a call passes for the tensors of one argument."""
         template, found = self._bound.arguments[name], []
 
         def take(leaf: Any, value: Any) -> None:

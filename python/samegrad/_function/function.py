@@ -31,17 +31,17 @@ from samegrad.errors import OutOfRangeError
 
 
 def run_functions_eagerly(run_eagerly: bool) -> None:
-    """Makes every `samegrad.function` of the process run as plain Python: for debuggers.
+    """Run every `samegrad.function` of the process as plain Python, for debuggers.
 
-    What `Strategy.run` is given is still called once for all replicas, and at each call of `run`.
-    Inside it, values of tensors can be looked at: whatever makes the value then runs at once on all
-    replicas. A value that is equal on all of them becomes a number of Python (`float(x)`,
-    `x.numpy()`, `if x:`); print and repr show the values of all. A value inside a branch or loop
-    that is part of the step (`cond`, `while_loop`, rewritten control flow) has to leave it first.
-    The results have the same bits.
+    The function given to `Strategy.run` is still called once for all replicas, and at each call of
+    `run`. Inside it, values of tensors can be read: the ops that compute the value then run on all
+    replicas. A value that is equal on all of them becomes a Python number (`float(x)`, `x.numpy()`,
+    `if x:`). print and repr show the values of all. A value inside a branch or loop that is part of
+    the step (`cond`, `while_loop`, rewritten control flow) has to leave it first. The results are
+    bitwise the same.
 
     Args:
-        run_eagerly: Whether functions run as plain Python from now on.
+        run_eagerly: True runs functions as plain Python from now on; False compiles them again.
 
     Example:
         >>> import samegrad as tf
@@ -60,7 +60,7 @@ def run_functions_eagerly(run_eagerly: bool) -> None:
 
 
 def functions_run_eagerly() -> bool:
-    """Whether `samegrad.function` runs as plain Python."""
+    """Return True if `samegrad.function` runs as plain Python."""
     return _context.settings.functions_run_eagerly
 
 
@@ -90,7 +90,7 @@ class BoundFunction:
 
     @user_frames_only
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
-        """The method for arguments of one signature; see `Function`."""
+        """Return the method for arguments of one signature; see `Function`."""
         if not (args or kwargs) and self._function.input_signature is not None:
             args = self._function.input_signature
         return ConcreteFunction(self._function, (self._owner, *args), kwargs)
@@ -173,7 +173,7 @@ class Function:
         return None if self._signature is None else self._signature.specs
 
     def experimental_get_tracing_count(self) -> int:
-        """How often it has been traced.
+        """Return the number of traces.
 
         Example:
             >>> f = Function(lambda x: x)
@@ -184,7 +184,7 @@ class Function:
 
     @user_frames_only
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
-        """The function for arguments of one signature, traced at once.
+        """Return the function for arguments of one signature, traced at once.
 
         Args:
             *args: Tensors, or a `TensorSpec` for each; values of Python. None for all of them:
@@ -199,7 +199,7 @@ class Function:
         return ConcreteFunction(self, args, kwargs)
 
     def _result_of(self, args: Any, kwargs: dict[str, Any], lengths: list[int]) -> Any:
-        """What a trace for these arguments gives: its tensors have shapes and no values."""
+        """Return the result of a trace for these arguments: tensors without values."""
         if _core.tracing() or _context.settings.functions_run_eagerly:
             return None
         with _context.changed(arguments_given=False):
@@ -245,7 +245,7 @@ class Function:
         return program.run(arguments)
 
     def _read_data(self, args: Any, kwargs: dict[str, Any]) -> Any:
-        """Runs a function that reads data: its loop is Python's, its steps are compiled."""
+        """Run a function that reads data: its loop is Python's, its steps are compiled."""
         with _context.changed(compiled_runs=self._runs, converting=self._autograph):
             try:
                 return self._results(self._python(*args, **kwargs))
@@ -273,7 +273,7 @@ class Function:
     def _program(
         self, arguments: Any, args: Any, kwargs: dict[str, Any], lengths: list[int]
     ) -> TracedProgram | None:
-        """What runs for these arguments; None: Python, as the function reads data."""
+        """Return the program for these arguments; None if the function reads data, for Python."""
         strategy = _context.current().strategy
         replicas = 1 if strategy is None else strategy.num_replicas_in_sync
         if _context.settings.functions_run_eagerly:  # to explain it; it may depend on values
@@ -348,17 +348,21 @@ class Function:
 
     @user_frames_only
     def explain(self, *args: Any, measure: int = 0, **kwargs: Any) -> str:
-        """Phases, loops, memory and times of the step for these arguments.
+        """Explain phases, loops, memory and times of the step for these arguments.
 
         Args:
-            *args: Of the function.
-            measure: How many runs are measured. They change neither variables nor what is drawn
-                next, and print nothing; 0: the step is not run, and times are predictions only.
-            **kwargs: Of the function, whose own parameter `measure` goes by position.
+            *args: The arguments of the function.
+            measure: The number of measured runs. They change neither variables nor later samples,
+                and print nothing. 0: the step is not run, and times are predictions only.
+            **kwargs: The named arguments of the function; its own parameter `measure` goes by
+                position.
+
+        Returns:
+            A string for people.
 
         Raises:
-            TypeError: `measure` is no whole number.
-            ValueError: It is negative, or beyond a million.
+            TypeError: `measure` is not an integer.
+            ValueError: `measure` is negative, or above a million.
 
         Example:
             >>> import samegrad as tf
@@ -410,33 +414,35 @@ def function(
     reduce_retracing: bool = False,
     **options: Any,
 ) -> Any:
-    """Makes a function that is traced once per signature and then run by the engine.
+    """Compile a function: trace it once per signature, and let the engine run the trace.
 
     Python's control flow becomes part of the step where it depends on tensors (see
     `samegrad.autograph`). To a tape outside, a call is one node: its gradient is a compiled program
-    too, to any order. A function that reads data (a loop over a dataset, `next(iterator)`) is
-    run by Python, and what it gives to `Strategy.run` is compiled once per signature. Variables are
-    made in the first call, and kept: `if self.w is None: self.w = tf.Variable(...)`.
+    as well, to any order. A function that reads data (a loop over a dataset, `next(iterator)`) runs
+    in Python, and the function that it gives to `Strategy.run` is compiled once per signature.
+    Variables are created in the first call, and kept: `if self.w is None: self.w =
+    tf.Variable(...)`.
 
     Args:
-        func: What to trace; without it, the result is a decorator.
-        input_signature: A `TensorSpec` for each positional argument, or a structure of them: what
-            a call passes is converted or refused. Where a size is None, one trace serves them all.
-            Rows then count as examples if it is the first one; other sizes are lengths: a program
-            is made of the trace for each (the last 256 are kept), with the bits of a trace for that
-            length alone. Where Python asks for a length (`int(x.shape[1])`, `range`, an `if`), the
-            function is traced again for lengths of which the answer is another one, and `explain`
-            names the line.
+        func: The function to trace; without it, the result is a decorator.
+        input_signature: A `TensorSpec` for each positional argument, or a structure of them: the
+            arguments of a call are converted or rejected. Where a size is None, one trace serves
+            all sizes. If it is the first size, that axis is the batch axis. Other sizes are
+            lengths: a program is made of the trace for each (the last 256 are kept), bitwise
+            identical to a trace for that length alone. Where Python asks for a length
+            (`int(x.shape[1])`, `range`, an `if`), lengths with another answer are traced again, and
+            `explain` names the line.
         autograph: False leaves the function's control flow to Python.
         jit_compile: Ignored: everything is compiled.
-        reduce_retracing: Sizes that have changed from one call to the next are lengths from then
-            on, as those that `input_signature` leaves open.
-        options: TensorFlow's experimental ones, ignored.
+        reduce_retracing: Make sizes that change from one call to the next lengths from then on, as
+            those that `input_signature` leaves open.
+        options: TensorFlow's experimental options, ignored.
+
+    Returns:
+        A `Function` with the arguments of `func`, or a decorator.
 
     Raises:
-        TypeError: TensorFlow has no such option, or `input_signature` is no list of specs.
-
-    Warns:
+        TypeError: TensorFlow has no such option, or `input_signature` is not a list of specs.
         UserWarning: It is traced again and again, which takes long; the argument that changes is
             named.
 

@@ -16,7 +16,7 @@ _EVERY_AXIS = 0xFFFFFFFF
 
 
 class RelaxedShapes:
-    """Which sizes of the arguments have changed from call to call: from then on they are lengths.
+    """Sizes of the arguments that changed from call to call: from then on they are lengths.
 
     Example:
         >>> import numpy as np
@@ -52,7 +52,7 @@ class LengthTraces:
         self._traces: dict[Any, list[TracedProgram]] = {}
 
     def add(self, key: Any, program: TracedProgram) -> None:
-        """Keeps a trace; the one that was used longest ago goes when there are too many."""
+        """Keep a trace; the one that was used longest ago goes when there are too many."""
         traces = self._traces.setdefault(key, [])
         traces.insert(0, program)
         del traces[_KEPT_TRACES:]

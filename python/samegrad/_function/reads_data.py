@@ -25,7 +25,7 @@ def note_read(who: str) -> None:
 
 
 class CompiledRuns:
-    """What a function that reads data runs on replicas: compiled once per function and signature.
+    """Cache of replica functions of a function that reads data, by function and signature.
 
     Functions defined anew in each call are the same if their code and what they use is the same.
     """
@@ -34,7 +34,7 @@ class CompiledRuns:
         self._runs: OrderedDict[Any, tuple[Any, Any]] = OrderedDict()
 
     def of(self, strategy: Any, fn: Any, make: Callable[[], Any]) -> Any:
-        """The compiled form of fn under a strategy."""
+        """Return the compiled form of fn under a strategy."""
         used = _used(fn)
         key = (id(strategy), *map(id, used))
         if key not in self._runs:
@@ -47,7 +47,7 @@ class CompiledRuns:
 
 
 def _used(fn: Any) -> tuple[Any, ...]:
-    """The objects that decide what a function does."""
+    """Return the objects that decide what a function does."""
     owner = getattr(fn, "__self__", None)
     plain = getattr(fn, "__func__", fn)
     code = getattr(plain, "__code__", None)

@@ -1,8 +1,8 @@
 """Loops over the rows of tensors: map_fn, scan, foldl and foldr.
 
-In eager code Python runs them. In a traced function they are one operation whose rounds take and
-make one row each, so that time and memory grow with the number of rounds and no faster, those of
-its derivatives too.
+In eager code Python runs them. In a traced function they are one op whose iterations take and make
+one row each. Time and memory, those of its derivatives included, grow no faster than the number of
+iterations.
 """
 
 from __future__ import annotations
@@ -33,28 +33,29 @@ def map_fn(
     name: str | None = None,
     fn_output_signature: Any = None,
 ) -> Any:
-    """The results of a function of each row, stacked.
+    """Apply a function to each element along the first axis, and stack the results.
 
     Args:
-        fn: Takes a row: a tensor, or the structure of `elems` with a row of each of its tensors.
-            Returns tensors in any structure, of the same shapes for each row.
-        elems: A tensor, or a structure of tensors that have as many rows.
-        dtype: The dtype of the results, in their structure, checked; default whatever they are.
+        fn: A function of an element: a tensor, or the structure of `elems` with an element of each
+            of its tensors. It returns tensors in any structure, of the same shapes for each
+            element.
+        elems: A tensor [n, ...], or a structure of such tensors with one n.
+        dtype: The dtype of the results, in their structure, which is checked; default any.
         parallel_iterations: Ignored.
         back_prop: False stops gradients at the results.
         swap_memory: Ignored.
         infer_shape: Ignored.
         name: Ignored.
-        fn_output_signature: As `dtype`; also of `TensorSpec`s, and of `RaggedTensorSpec`s where
-            results have different lengths: they become a `tf.RaggedTensor`.
+        fn_output_signature: As `dtype`; it may hold `TensorSpec`s, and `RaggedTensorSpec`s for
+            results of different lengths, which become a `tf.RaggedTensor`.
 
     Returns:
-        The structure of the results, with an axis of all rows before the others. Rows that are
-        examples stay examples.
+        The structure of the results, of tensors [n, ...]. If the first axis is the batch axis, it
+        remains so.
 
     Raises:
-        TypeError: `fn` is no function, or a result has another dtype than asked for.
-        ValueError: There are no rows, or they are not as many, or results differ in shape.
+        TypeError: `fn` is not a function, or a result has another dtype than `dtype`.
+        ValueError: n is 0 or differs, or results differ in shape.
 
     Example:
         >>> import samegrad as tf
@@ -66,7 +67,7 @@ def map_fn(
     signature = dtype if fn_output_signature is None else fn_output_signature
     leaves = flatten(signature) if is_nested(signature) else [signature]
     if any(isinstance(leaf, RaggedTensorSpec) for leaf in leaves):
-        raise TypeError(f"[map_fn] results of different lengths are no loop: got {signature}.")
+        raise TypeError(f"[map_fn] ragged results cannot be stacked in a loop: got {signature}.")
     loop = RowLoop("map_fn", fn, elems)
 
     def body(state: Any, row: Any) -> Any:
@@ -89,27 +90,27 @@ def scan(
     reverse: bool = False,
     name: str | None = None,
 ) -> Any:
-    """All values of an accumulator that a function carries from row to row, stacked.
+    """Accumulate a function along the first axis, and stack all accumulators.
 
     Args:
-        fn: Takes the accumulator and a row of `elems`; returns the new accumulator, of the same
-            structure, dtypes and shapes.
-        elems: A tensor, or a structure of tensors that have as many rows.
-        initializer: The accumulator before the first row; default the first row, which is then the
-            first result and no argument of `fn` as a row.
+        fn: A function of the accumulator and an element of `elems` that returns the new
+            accumulator, of the same structure, dtypes and shapes.
+        elems: A tensor [n, ...], or a structure of such tensors with one n.
+        initializer: The first accumulator; default the first element, which is then the first
+            result.
         parallel_iterations: Ignored.
         back_prop: False stops gradients at the results.
         swap_memory: Ignored.
         infer_shape: Ignored.
-        reverse: From the last row to the first; results stand where their rows do.
+        reverse: Go from the last element to the first; results keep the order of the elements.
         name: Ignored.
 
     Returns:
-        The structure of the accumulator, with an axis of all rows before the others.
+        The structure of the accumulator, of tensors [n, ...].
 
     Raises:
-        TypeError: `fn` is no function.
-        ValueError: There are no rows, they are not as many, or the accumulator changes its form.
+        TypeError: `fn` is not a function.
+        ValueError: n is 0 or differs, or the accumulator changes its structure, dtype or shape.
 
     Example:
         >>> import samegrad as tf
@@ -140,24 +141,24 @@ def foldl(
     swap_memory: bool = False,
     name: str | None = None,
 ) -> Any:
-    """The last value of an accumulator that a function carries from the first row to the last.
+    """Accumulate a function along the first axis, from the first element to the last.
 
     Args:
-        fn: Takes the accumulator and a row of `elems`; returns the new accumulator, of the same
-            structure, dtypes and shapes.
-        elems: A tensor, or a structure of tensors that have as many rows.
-        initializer: The accumulator before the first row; default the first row itself.
+        fn: A function of the accumulator and an element of `elems` that returns the new
+            accumulator, of the same structure, dtypes and shapes.
+        elems: A tensor [n, ...], or a structure of such tensors with one n.
+        initializer: The first accumulator; default the first element itself.
         parallel_iterations: Ignored.
         back_prop: False stops gradients at the results.
         swap_memory: Ignored.
         name: Ignored.
 
     Returns:
-        The accumulator.
+        The last accumulator.
 
     Raises:
-        TypeError: `fn` is no function.
-        ValueError: There are no rows, they are not as many, or the accumulator changes its form.
+        TypeError: `fn` is not a function.
+        ValueError: n is 0 or differs, or the accumulator changes its structure, dtype or shape.
 
     Example:
         >>> import samegrad as tf
@@ -176,23 +177,24 @@ def foldr(
     swap_memory: bool = False,
     name: str | None = None,
 ) -> Any:
-    """The last value of an accumulator that a function carries from the last row to the first.
+    """Accumulate a function along the first axis, from the last element to the first.
 
     Args:
-        fn: As of `foldl`.
-        elems: A tensor, or a structure of tensors that have as many rows.
-        initializer: The accumulator before the last row; default the last row itself.
+        fn: A function of the accumulator and an element of `elems` that returns the new
+            accumulator, of the same structure, dtypes and shapes.
+        elems: A tensor [n, ...], or a structure of such tensors with one n.
+        initializer: The first accumulator; default the last element itself.
         parallel_iterations: Ignored.
         back_prop: False stops gradients at the results.
         swap_memory: Ignored.
         name: Ignored.
 
     Returns:
-        The accumulator.
+        The last accumulator.
 
     Raises:
-        TypeError: `fn` is no function.
-        ValueError: There are no rows, they are not as many, or the accumulator changes its form.
+        TypeError: `fn` is not a function.
+        ValueError: n is 0 or differs, or the accumulator changes its structure, dtype or shape.
 
     Example:
         >>> import samegrad as tf
@@ -205,17 +207,20 @@ def foldr(
 def vectorized_map(
     fn: Callable[[Any], Any], elems: Any, fallback_to_while_loop: bool = True, warn: bool = True
 ) -> Any:
-    """The same as `map_fn`: rows are computed one after the other.
+    """Apply a function to each element along the first axis, as `map_fn` does.
 
     Args:
-        fn: As of `map_fn`.
-        elems: A tensor, or a structure of tensors that have as many rows.
+        fn: A function of an element, as `map_fn` takes it.
+        elems: A tensor [n, ...], or a structure of such tensors with one n.
         fallback_to_while_loop: Ignored.
         warn: Ignored.
 
+    Returns:
+        The structure of the results, of tensors [n, ...].
+
     Raises:
-        TypeError: `fn` is no function.
-        ValueError: There are no rows, or they are not as many, or results differ in shape.
+        TypeError: `fn` is not a function.
+        ValueError: n is 0 or differs, or results differ in shape.
 
     Example:
         >>> import samegrad as tf

@@ -45,18 +45,18 @@ def conform(value: Any, spec: TensorSpec, who: str) -> Any:
 
 
 class InputSignature:
-    """The `input_signature` of a function: what all its calls have in common.
+    """The `input_signature` of a function, common to all its calls.
 
     Args:
-        specs: One for each positional argument, of its structure; a TensorSpec at each leaf.
+        specs: A spec for each positional argument, in its structure; a TensorSpec at each leaf.
         function: The function.
-        who: Its name in errors.
+        who: The name of the function in errors.
 
     Attributes:
         lengths: Per array of a call, bits of the axes whose sizes are open.
 
     Raises:
-        TypeError: It is no sequence of specs, or the function takes fewer arguments.
+        TypeError: The specs are not a sequence of specs, or the function takes fewer arguments.
     """
 
     def __init__(self, specs: Sequence[Any], function: Callable[..., Any], who: str) -> None:
@@ -81,11 +81,11 @@ class InputSignature:
 
     @property
     def specs(self) -> tuple[Any, ...]:
-        """What was given: a spec, or a structure of them, for each argument."""
+        """The spec, or the structure of specs, of each argument."""
         return self._specs
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """All positional arguments of a call, as tensors.
+        """Return all positional arguments of a call, as tensors.
 
         Raises:
             TypeError: An argument is missing, one too many, or has another dtype or shape.
@@ -123,7 +123,7 @@ class InputSignature:
 
 
 def open_axes(spec: TensorSpec) -> int:
-    """Bits of the axes of which the size is None.
+    """Return the bits of the axes whose size is None.
 
     Example:
         >>> open_axes(TensorSpec([None, 3, None], "float32"))
@@ -146,7 +146,7 @@ def _takes_more(signature: inspect.Signature) -> bool:
 
 
 def stand_in(spec: TensorSpec) -> Tensor | None:
-    """Zeros that a function can be traced with for every tensor of the spec; None: there are none.
+    """Return zeros for a trace that serves every tensor of the spec; None for an unknown rank.
 
     Example:
         >>> stand_in(TensorSpec((2,), "float32")).numpy()

@@ -44,7 +44,7 @@ def _as_argument(value: Any) -> Any:
 
 
 def _runs(measure: Any) -> int:
-    """How many runs explain() measures."""
+    """Return the number of runs that explain() measures."""
     rule = "[explain] 'measure' must be a number of runs from 0 to a million: got"
     try:
         runs = operator.index(measure)
@@ -64,7 +64,7 @@ class _Trace:
         kwargs: Its named arguments.
         replicas: How many run it.
         look: Whether fn may look at values.
-        members: The replicas that it is traced for, all of them if there are none.
+        members: The replicas that it is traced for; all of them if empty.
         lengths: Per array among the arguments, bits of the axes whose sizes are lengths.
         requirements: Those of the program, which the trace adds to.
         agreement: Of all traces of the program.
@@ -220,7 +220,7 @@ class TracedProgram:
         return made is not None
 
     def with_lengths(self, arguments: _core.Arguments) -> TracedProgram | None:
-        """The program of the same trace for the lengths of other arguments.
+        """Return the program of the same trace for the lengths of other arguments.
 
         None: the function was traced with something about lengths that is not true of these.
         """
@@ -229,12 +229,12 @@ class TracedProgram:
 
     @property
     def granted(self) -> list[str]:
-        """What the trace took for granted of lengths, and at which lines of the program."""
+        """The assumptions of the trace about lengths, and the user's lines of them."""
         return list(self._programs.granted) if self.has_lengths else []
 
     @property
     def result(self) -> Any:
-        """What the function gave when it was traced: tensors without values."""
+        """The result of the function when it was traced: tensors without values."""
         return self._result
 
     def explain(self, arguments: _core.Arguments | None = None, measure: int = 0) -> str:
@@ -249,7 +249,7 @@ class TracedProgram:
         return f"traced once for lengths, {which}\n{lines}{plan}"
 
     def run(self, arguments: _core.Arguments) -> Any:
-        """One step with these arguments."""
+        """Return one step with these arguments."""
         _core.count_reads()  # GradientTape.watched_variables asks for them
         if self._captured:
             arguments = with_captured(arguments, self._captured)
@@ -269,7 +269,7 @@ class TracedProgram:
 def compiled(
     programs: _core.TracedPrograms, arguments: _core.Arguments | None, numbers_change: bool
 ) -> tuple[_core.Step, list[Tensor]] | None:
-    """The step of the arguments, and the arrays that the program found outside."""
+    """Return the step of the arguments, and the arrays that the program found outside."""
     made: tuple[_core.Step, list[Tensor]] | None
     # None: there are no lengths.
     made = programs.compile(arguments, OPTIONS, numbers_change)  # type: ignore[arg-type]
@@ -277,13 +277,13 @@ def compiled(
 
 
 def _without_trace(traces: list[_Trace]) -> list[int]:
-    """The replicas that none of the traces is for."""
+    """Return the replicas that none of the traces is for."""
     traced = {replica for one in traces for replica in one.trace.members}
     return [r for r in range(traces[0].trace.replicas) if r not in traced] if traced else []
 
 
 def _joined_results(traces: list[_Trace]) -> Any:
-    """The structure of the results of all traces; their outputs become those of its leaves.
+    """Return the structure of the results of all traces; their outputs become those of its leaves.
 
     Raises:
         ValueError: The structures differ.
@@ -316,7 +316,7 @@ def _joined_results(traces: list[_Trace]) -> Any:
 
 
 def _joined_leaf(traces: list[_Trace], leaves: list[Any]) -> Any:
-    """What stands for the results of all traces: a tensor of theirs if one is, or a plain value."""
+    """Return one leaf for the results of all traces: a tensor if there is one, else a value."""
     tensors = [leaf for leaf in leaves if _is_output(leaf)]
     for leaf in tensors:
         if isinstance(leaf, TracedValue):
@@ -338,12 +338,12 @@ def _equal(a: Any, b: Any) -> bool:
 
 
 def _like(value: Any, output: Any) -> Tensor:
-    """A number of Python where other traces have a tensor."""
+    """Convert a Python number where other traces have a tensor."""
     return convert_to_tensor(value, _tensor_of(output)._dtype)
 
 
 def _add_totals(leaves: list[Any]) -> list[Tensor]:
-    """What `Strategy.reduce` will want of results that a sum of their parts does not give."""
+    """Return the totals that `Strategy.reduce` needs where sums of parts do not give them."""
     totals: list[Tensor] = []
     for leaf in leaves:
         if isinstance(leaf, TracedPerReplica) and leaf.tensor._function_of_sums:
@@ -369,7 +369,7 @@ def _leave(leaf: Any, value: Any, outputs: Any) -> Any:
 
 
 def _for_all(leaf: TracedValue, value: Tensor) -> Any:
-    """A part per replica of what is equal on all."""
+    """Return a value per replica of one that is equal on all."""
     replicas = max(leaf.tensor_replicas, 1)
     if not leaf.processes:
         return [value] * replicas

@@ -1,4 +1,4 @@
-"""How often a function is traced, and why again."""
+"""Counts of a function's traces, and the reasons for new ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from samegrad._base.shown import shown
 from samegrad._base.tree import flatten
 from samegrad._tensor.tensor import is_tensor
 
-# Traces for other numbers of Python, and for other shapes, after which it is said once.
+# Traces for other Python numbers, and for other shapes, before the single warning.
 _NUMBERS, _SHAPES = 8, 32
 
 

@@ -31,7 +31,7 @@ _MAX_EMPTY_PARTS = 1 << 20
 
 
 def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> Tensor:
-    """The elements as another dtype; floats are cut towards zero where integers are asked for.
+    """Cast the elements to another dtype; floats are truncated towards zero for integers.
 
     Example:
         >>> cast([1.9], "int32").numpy()
@@ -272,7 +272,7 @@ def squeeze(input: TensorLike, axis: Any = None, name: str | None = None) -> Ten
 
 
 def _ones_of(x: Tensor) -> list[int]:
-    """The axes of size 1; lengths are asked, and numbers of examples are not."""
+    """Return the axes of size 1; lengths are asked, and numbers of examples are not."""
     sizes = x.shape if x._symbolic else x._shape
     asked = [i for i, n in enumerate(sizes) if not isinstance(n, Dim) or _sizes.is_length(n)]
     return [i for i in asked if sizes[i] == 1]
@@ -289,7 +289,7 @@ def _with_dims_of(sizes: Tensor, moved: Tensor) -> Tensor:
 
 
 def _tensors(values: Any) -> list[Tensor]:
-    """The tensors of a list; an array is copied as a whole, before its parts are."""
+    """Return the tensors of a list; an array is copied as a whole, before its parts are."""
     if isinstance(values, np.ndarray):
         values = convert_to_tensor(values)
     return [convert_to_tensor(value) for value in values]

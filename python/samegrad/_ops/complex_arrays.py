@@ -68,7 +68,7 @@ rank = _of_real(text_arrays.rank)
 
 
 def conjugate(value: ComplexTensor) -> ComplexTensor:
-    """The imaginary part with the other sign."""
+    """Return the imaginary part with the other sign."""
     return ComplexTensor(own(value.real), _ops.neg(value.imag))
 
 
@@ -190,7 +190,7 @@ def complex_(real: TensorLike, imag: TensorLike, name: str | None = None) -> Any
 
 
 def _filled(function: _Function) -> _Function:
-    """Zeros and ones: a complex dtype is one of two tensors."""
+    """Return zeros and ones: a complex dtype is one of two tensors."""
     signature = inspect.signature(function)
 
     @in_place_of(function)
@@ -207,7 +207,7 @@ def _filled(function: _Function) -> _Function:
 
 
 def _like(function: _Function) -> _Function:
-    """zeros_like and ones_like."""
+    """Wrap zeros_like or ones_like."""
     who = function.__name__
 
     @in_place_of(function)
@@ -248,7 +248,7 @@ def fill(dims: Any, value: Any, name: str | None = None) -> Any:
 
 
 def _wanted(value: Any, dtype: Any) -> DType | None:
-    """The complex dtype that the value has, or is to have."""
+    """Return the complex dtype that the value has, or is to have."""
     if dtype is not None:
         return complex_type(dtype)
     return to_complex(value, "convert_to_tensor").dtype if _is_complex(value) else None

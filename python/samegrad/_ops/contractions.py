@@ -30,7 +30,7 @@ class _Named:
         return [self.size(label) for label in labels]
 
     def summed(self, labels: Labels) -> _Named:
-        """Without some axes."""
+        """Sum over axes."""
         if not labels:
             return self
         axes = [self.labels.index(label) for label in labels]
@@ -38,14 +38,14 @@ class _Named:
         return _Named(_ops.reduce_sum(self.tensor, axes=axes, keepdims=False), rest)
 
     def ordered(self, labels: Labels) -> _Named:
-        """The same axes in another order."""
+        """Return the same axes in another order."""
         if labels == self.labels:
             return self
         perm = [self.labels.index(label) for label in labels]
         return _Named(_ops.transpose(self.tensor, perm=perm), labels)
 
     def diagonal(self) -> _Named:
-        """With one axis for labels that several have."""
+        """Take the diagonal of axes with equal labels."""
         found = self
         for label in dict.fromkeys(self.labels):
             while found.labels.count(label) > 1:
@@ -71,7 +71,7 @@ class _Named:
         return _Named(_ops.reduce_sum(kept, axes=[other], keepdims=False), rest)
 
     def matrices(self, leading: Labels, rows: Labels, columns: Labels) -> tuple[Tensor, bool]:
-        """Shape [leading axes, rows, columns]; with the last two swapped where that is free."""
+        """Reshape to [leading axes, rows, columns]; the last two are swapped where that is free."""
         swapped = (
             self.labels == leading + columns + rows and self.labels != leading + rows + columns
         )
@@ -84,12 +84,12 @@ class _Named:
 
 
 def _examples_first(x: _Named, labels: Labels) -> Labels:
-    """Axes that count examples before others, so that axes that are joined keep them together."""
+    """Order batch axes before others, so that merged axes keep them together."""
     return sorted(labels, key=lambda label: not isinstance(x.size(label), Dim))
 
 
 def _product(a: _Named, b: _Named, kept: Labels) -> _Named:
-    """The product, summed over the labels that are not kept."""
+    """Return the product, summed over the labels that are not kept."""
     a = a.summed([label for label in a.labels if label not in kept and label not in b.labels])
     b = b.summed([label for label in b.labels if label not in kept and label not in a.labels])
     both = [label for label in a.labels if label in b.labels]
@@ -122,7 +122,7 @@ def _places(labels: Labels, some: Labels) -> list[int]:
 
 
 def _terms(equation: str, count: int) -> tuple[list[str], str | None]:
-    """The letters of each operand, and those of the result if they are given."""
+    """Return the letters of each operand, and those of the result if they are given."""
     text = equation.replace(" ", "")
     inputs, arrow, output = text.partition("->")
     terms = inputs.split(",")
@@ -144,7 +144,7 @@ def _terms(equation: str, count: int) -> tuple[list[str], str | None]:
 
 
 def _labels_of(term: str, rank: int, equation: str) -> Labels:
-    """A letter per axis; axes under '...' have the numbers -n to -1."""
+    """Return a letter per axis; axes under '...' have the numbers -n to -1."""
     letters = term.replace("...", "")
     rest = rank - len(letters)
     if rest < 0 or (rest and "..." not in term):
@@ -218,7 +218,7 @@ def einsum(equation: str, *inputs: TensorLike, **kwargs: Any) -> Tensor:
 
 
 def _broadcast(operands: list[_Named]) -> list[_Named]:
-    """Without axes of size 1 under '...' that are longer in another operand."""
+    """Drop axes of size 1 under '...' that are longer in another operand."""
     longer = {
         label
         for x in operands

@@ -127,17 +127,17 @@ def ones_like(input: TensorLike, dtype: DTypeLike | None = None,
 
 def eye(num_rows: Any, num_columns: Any = None, batch_shape: Any = None,
         dtype: DTypeLike = "float32", name: str | None = None) -> Tensor:  # fmt: skip
-    """Return matrices with ones on the diagonal.
+    """Create identity matrices: ones on the diagonal, zeros elsewhere.
 
     Args:
-        num_rows: Rows of each.
-        num_columns: Columns of each; None: as many as rows.
+        num_rows: The number of rows.
+        num_columns: The number of columns; None: that of the rows.
         batch_shape: The sizes of leading axes; None: one matrix.
-        dtype: Of the elements.
+        dtype: The dtype of the elements.
         name: Ignored.
 
     Returns:
-        Shape [*batch_shape, num_rows, num_columns].
+        A tensor [*batch_shape, num_rows, num_columns].
 
     Raises:
         ValueError: A size is negative.
@@ -220,12 +220,12 @@ def _dtype_of(n: Any) -> str:
 
 
 def _number(n: Tensor) -> Any:
-    """NumPy's number; one of 16 bits, which NumPy would count in, as a float."""
+    """Return NumPy's number; a 16-bit one, in which NumPy would compute, as a float."""
     return float(n.numpy()) if n._dtype in ("float16", "bfloat16") else n.numpy()
 
 
 def _size_or(number: Any) -> Any:
-    """A size that follows from the examples, or the number itself."""
+    """Return a size that follows from the examples, or the number itself."""
     dims = dims_of(number) if isinstance(number, Tensor) and number._symbolic else None
     return dims[0] if dims is not None and len(dims) == 1 else number
 
@@ -250,17 +250,17 @@ def _range_of_sizes(bounds: list[Any], dtype: DTypeLike) -> Tensor:
 
 def linspace(start: Any, stop: Any, num: Any, name: str | None = None,
              axis: int = 0) -> Tensor:  # fmt: skip
-    """Return numbers from start to stop, equally far apart, both ends included.
+    """Create evenly spaced numbers from start to stop, both included.
 
     Args:
-        start: First numbers: floats, or ints for results of float64.
-        stop: Last numbers; they broadcast with start.
-        num: How many.
+        start: The first numbers: floats, or integers for results of float64.
+        stop: The last numbers, which broadcast with `start`.
+        num: The number of elements.
         name: Ignored.
-        axis: The axis of the result along which they are.
+        axis: The new axis of the result.
 
     Returns:
-        A tensor of the floats' dtype, with one axis more than start and stop.
+        A tensor in the dtype of the floats, with one more axis than start and stop.
 
     Raises:
         ValueError: There is no such axis.

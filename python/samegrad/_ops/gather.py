@@ -17,7 +17,7 @@ _ops = _core.ops
 
 
 def zeros_of(sizes: list[Any], dtype: str) -> Tensor:
-    """Zeros in a shape that may follow from the examples.
+    """Return zeros in a shape that may follow from the examples.
 
     Example:
         >>> zeros_of([2], "int32").numpy()
@@ -72,7 +72,7 @@ class Places:
         self.table = _sizes.reshape(like, [*sizes[:batch_dims], slots, *self.rest])
 
     def check(self, updates: Tensor) -> None:
-        """The updates have a row for each index."""
+        """Check that the updates have a row for each index."""
         wanted, given = [*self.rows.shape, *self.rest], list(updates.shape)
         if len(wanted) != len(given) or any(a != b for a, b in zip(wanted, given, strict=True)):
             raise ValueError(
@@ -81,12 +81,12 @@ class Places:
             )
 
     def added(self, updates: Tensor) -> Tensor:
-        """Zeros, with the updates added where their indices say."""
+        """Add the updates to zeros at their indices."""
         self.check(updates)
         return self.whole(_ops.segment_sum(updates, self.rows, self.table, axis=0))
 
     def whole(self, table: Tensor) -> Tensor:
-        """A table in the shape of the tensor."""
+        """Return a table in the shape of the tensor."""
         return _sizes.reshape(table, self.sizes)
 
 

@@ -11,13 +11,13 @@ from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
 
 
 class IndexedSlices:
-    """Rows of a larger tensor: what `Variable.scatter_add` and its like take.
+    """Slices of a larger tensor along its first axis, for `Variable.scatter_add` and the like.
 
-    Where a tensor is needed it is the dense one, in which the rows of equal indices are summed.
+    Where a tensor is needed, it becomes the dense one, in which slices of equal indices are summed.
 
     Args:
-        values: The rows, along axis 0.
-        indices: Which rows they are.
+        values: The slices: a tensor of shape [n, ...].
+        indices: The index of each slice along the first axis: integers [n].
         dense_shape: The shape of the larger tensor: sizes, or a tensor of them.
 
     Example:
@@ -37,7 +37,7 @@ class IndexedSlices:
 
     @property
     def dtype(self) -> DType:
-        """The dtype of the rows."""
+        """The dtype of the slices."""
         return self.values.dtype
 
     def _as_tensor(self) -> Tensor:

@@ -18,7 +18,7 @@ _ops = _core.ops
 
 
 def root_of_squares(squares: Tensor) -> Tensor:
-    """The root, whose derivatives of any order are 0 where it is 0, and not infinite."""
+    """Return the root, whose derivatives of any order are 0 where it is 0, and not infinite."""
     if not as_dtype(squares._dtype).is_floating:
         return _ops.sqrt(squares)
     positive = squares > 0.0
@@ -34,7 +34,7 @@ def norm(tensor: TensorLike, ord: Any = "euclidean", axis: Any = None,
     The gradient of a norm of 0 is 0, as PyTorch's; TensorFlow's of a Euclidean one is NaN there.
 
     Args:
-        tensor: A tensor of numbers; the norm 2 of matrices, and powers, need floats.
+        tensor: A tensor of floats; also of integers for the norms 1 and infinity.
         ord: The norm. Vectors: "euclidean" (or 2), 1, infinity, or another positive p: (Σ |x|ᵖ) to
             the power 1/p. Matrices: "euclidean" or "fro" (over all elements), 1 (the largest sum of
             a column), infinity (of a row), or 2 (the largest singular value).
@@ -85,7 +85,7 @@ def norm(tensor: TensorLike, ord: Any = "euclidean", axis: Any = None,
 
 
 def _power(x: Tensor, power: float) -> Tensor:
-    """A power of numbers that are not negative, whose derivatives are 0 at 0."""
+    """Return a power of numbers that are not negative, whose derivatives are 0 at 0."""
     positive = x > 0.0
     one = convert_to_tensor(1.0, x._dtype)
     found = _ops.pow(_ops.select(positive, x, one), convert_to_tensor(power, x._dtype))
@@ -264,7 +264,7 @@ def _square_sum(x: Tensor, axes: Any, keepdims: bool = False) -> Tensor:
 
 
 def _global_norm(tensors: list[Tensor]) -> Tensor:
-    """In float64, joined by halves as the optimizers do."""
+    """Compute the norm in float64, summed by halves as the optimizers do."""
     sums = [_ops.cast(_square_sum(x, tuple(range(x._rank))), dtype="float64") for x in tensors]
     return root_of_squares(_joined(sums)) if sums else convert_to_tensor(0.0, "float64")
 

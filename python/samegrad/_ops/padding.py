@@ -78,7 +78,7 @@ def pad(tensor: TensorLike, paddings: Any, mode: str = "CONSTANT", constant_valu
 
 
 def _mirrored(x: Tensor, paddings: Any, mode: str) -> Tensor:
-    """Each axis with its elements in reverse order at both ends."""
+    """Mirror the elements at both ends of each axis."""
     pairs = convert_to_tensor(paddings)
     if pairs._symbolic or tuple(pairs._shape) != (x._rank, 2):
         raise ValueError(

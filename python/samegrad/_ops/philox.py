@@ -21,7 +21,7 @@ _BITS = np.left_shift(np.uint64(1), np.arange(32, dtype=np.uint64))
 
 
 def blocks(state: Tensor, places: np.ndarray) -> Tensor:
-    """The blocks of some counters from the state's on.
+    """Return the blocks of some counters from the state's on.
 
     Args:
         state: int64 [3]: the counter's lower and upper 64 bits, and the key.
@@ -72,7 +72,7 @@ def _traced(state: Tensor, places: Tensor) -> Tensor:
 
 
 def _parity(*words: Tensor) -> Tensor:
-    """Exclusive or, bit by bit: the engine has no operation for it."""
+    """Compute the bitwise exclusive or, for which the engine has no op."""
     weights = convert_to_tensor(_BITS)
     two = convert_to_tensor(np.uint64(2))
     ones = [(expand_dims(word, -1) // weights) % two for word in words]

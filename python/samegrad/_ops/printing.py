@@ -96,7 +96,7 @@ class _Raw(str):
 
 
 def shown_tensor(tensor: Tensor, summarize: int) -> str:
-    """A tensor with values as `tf.print` shows it.
+    """Return a tensor with values as `tf.print` shows it.
 
     Example:
         >>> shown_tensor(convert_to_tensor([1, 2, 3, 4]), 1)

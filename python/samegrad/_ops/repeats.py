@@ -15,7 +15,7 @@ _ops = _core.ops
 
 
 def counts_of_slices(repeats: Any) -> np.ndarray[Any, Any] | None:
-    """A list or vector of numbers; None: it is one number."""
+    """Return a list or vector of numbers; None: it is one number."""
     listed = isinstance(repeats, list | tuple)
     if not listed and getattr(repeats, "ndim", 0) == 0:
         return None
@@ -31,7 +31,7 @@ def counts_of_slices(repeats: Any) -> np.ndarray[Any, Any] | None:
 
 
 def repeated_each(x: Tensor, counts: np.ndarray[Any, Any], axis: int) -> Tensor:
-    """Each slice along an axis so often as its number says."""
+    """Repeat each slice along an axis by its own number."""
     size = int(x.shape[axis])
     if len(counts) != size or (counts < 0).any():
         raise _core.InvalidArgumentError(

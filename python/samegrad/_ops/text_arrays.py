@@ -29,7 +29,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 def _also_text(
     of_text: Callable[..., Any], several: bool = False
 ) -> Callable[[_Function], _Function]:
-    """The function for numbers, and for text this one.
+    """Return the function for numbers, and for text this one.
 
     Args:
         of_text: Takes the text, or the list of them, and the other arguments.
@@ -194,7 +194,7 @@ stack = _also_text(lambda x, axis=0: np.stack(x, whole(axis)), True)(arrays.stac
 
 
 def _in_place_of(function: _Function) -> Callable[[Callable[..., Any]], _Function]:
-    """The name, signature and words of the function for numbers."""
+    """Return the name, signature and words of the function for numbers."""
     return functools.wraps(function)  # type: ignore[return-value]
 
 

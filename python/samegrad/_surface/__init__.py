@@ -1,1 +1,1 @@
-"""What public names have in common: errors in terms of the call, and words for missing names."""
+"""The surface of the public API: errors in terms of the call, and hints for missing names."""

@@ -1,4 +1,4 @@
-"""Which rule an argument breaks: looked for when a call has failed, by what parameters take."""
+"""Search for the argument that breaks its parameter's rule, after a call has failed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _conversions: list[Callable[[Any], Any]] = []
 
 
 def set_conversion(convert: Callable[[Any], Any]) -> None:
-    """What tells whether a value becomes a tensor: said once the engine is there."""
+    """Set the function that tells whether a value becomes a tensor, once the engine is loaded."""
     _conversions[:] = [convert]
 
 
@@ -105,7 +105,7 @@ def _are_shapes(value: Any) -> bool:
 
 
 def _parts_of(value: Any) -> Iterable[Any]:
-    """What there is to look at; what is gone after one look is not looked at."""
+    """Return the parts of a value that can be inspected without consuming it."""
     if hasattr(value, "_dtype"):
         return [value]
     if isinstance(value, np.ndarray):  # its parts are alike
@@ -220,7 +220,7 @@ _BY_NAME: dict[str, Rule] = {
 
 
 def _alternatives(annotation: str) -> list[str]:
-    """The parts of "int | Sequence[int | None]" at the top."""
+    """Return the parts of "int | Sequence[int | None]" at the top."""
     parts, depth, start = [], 0, 0
     for place, letter in enumerate(annotation):
         depth += (letter == "[") - (letter == "]")
@@ -267,7 +267,7 @@ def _rule(part: str, names: Mapping[str, Any]) -> Rule | None:
 
 
 def _rules(parameter: inspect.Parameter, names: Mapping[str, Any]) -> list[Rule]:
-    """What the parameter takes, one or the other; none where anything may be right."""
+    """Return the alternative rules of a parameter; an empty list where anything may be right."""
     annotation = parameter.annotation
     named = _BY_NAME.get(parameter.name)
     if named and (annotation in (inspect.Parameter.empty, Any) or "Any" in str(annotation)):

@@ -1,9 +1,10 @@
-"""Where calls of the program enter: what fails inside is said in terms of the call.
+"""API wrapper around public names, which raises errors in terms of the call.
 
-A public function that raises what Python, NumPy or the binding say about its inner life raises
-samegrad's own error instead: the public name, the argument that breaks its rule, its value. What is
-wrong is looked for only then, so that a right call pays for nothing but the way in; or before the
-call, where an argument is an array so large that a walk over it would take long.
+A public function may fail with an error of Python, NumPy or the binding about its internals. Then
+the wrapper raises samegrad's own error instead: the public name, the argument that breaks its rule,
+its value. The search for the argument happens only then, so that a right call pays for nothing but
+the wrapper. It happens before the call if an argument is an array so large that a walk over it
+would take long.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ _KINDS: tuple[tuple[type[Exception], type[Exception]], ...] = (
 
 
 def _is_the_programs(error: BaseException) -> bool:
-    """Whether code of the program raised it, or had a part in it."""
+    """Tell whether user code raised the error, or took part in it."""
     step = error.__traceback__.tb_next if error.__traceback__ else None
     while step is not None:
         if is_user_file(step.tb_frame.f_code.co_filename):
@@ -146,7 +147,7 @@ def _reworded(
 
 
 def _of_operands(function: Callable[..., Any], error: Exception) -> Exception | None:
-    """The same error as what TensorFlow raises for operands that do not fit, too."""
+    """Return the error in the class that TensorFlow also raises for operands that do not fit."""
     if type(error) not in (ValueError, TypeError, IndexError):
         return None
     engine, text = sys.modules.get("samegrad._core"), str(error)
@@ -167,7 +168,7 @@ def _of_operands(function: Callable[..., Any], error: Exception) -> Exception | 
 
 
 def _is_deep(frame: types.FrameType | None) -> bool:
-    """Whether the program itself is in a deep recursion."""
+    """Tell whether user code itself is in a deep recursion."""
     depth = 0
     while frame is not None:
         frame, depth = frame.f_back, depth + 1
@@ -178,7 +179,7 @@ def _explained(
     kind: type[Exception], who: str, function: Callable[..., Any],
     call: tuple[tuple[Any, ...], Mapping[str, Any], bool], error: Exception,
 ) -> Exception:  # fmt: skip
-    """What Python, NumPy or the binding said, in terms of the call."""
+    """Return the error of Python, NumPy or the binding in terms of the call."""
     args, options, is_method = call
     text, given = str(error), _listed(args[is_method:], options)
     try:
@@ -290,9 +291,9 @@ def _rule_of_ragged(
     path: str, function: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any],
     error: Exception,
 ) -> Callable[..., Any] | None:  # fmt: skip
-    """What a function that has refused its arguments does with ragged tensors among them.
+    """Return the function's rule for ragged tensors, if there are some among rejected arguments.
 
-    They are looked for after the refusal, so that calls without them pay nothing.
+    The search follows the rejection, so that calls without them pay nothing.
     """
     ragged = sys.modules.get("samegrad._tensor.ragged_spec")
     if ragged is None or not isinstance(error, _REFUSALS):
@@ -305,7 +306,7 @@ def _rule_of_ragged(
 
 
 def _has_one(kinds: tuple[type, ...], value: Any, depth: int) -> bool:
-    """Whether there is one among the parts of tuples, lists and dicts."""
+    """Tell whether there is an instance among the parts of tuples, lists and dicts."""
     if isinstance(value, dict):
         value = [*value.values()]
     # A complex tensor is a tuple of its parts, but is indexed as a tensor.
@@ -357,7 +358,7 @@ def _guarded(name: str, function: Callable[..., Any], path: str = "") -> Callabl
 
 
 def _arity(name: str, function: Any) -> int:
-    """How many operands an operator has, self included; 0 for other functions."""
+    """Return the number of operands of an operator, self included; 0 for other functions."""
     code = function.__code__
     free = code.co_kwonlyargcount or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
     if not name.startswith(".__") or name in _NAMED_ARGUMENTS or function.__defaults__ or free:
@@ -396,9 +397,9 @@ def _guard_own(cls: type, public: str) -> None:
 
 
 def guarded(module: str, name: str, thing: Any) -> Any:
-    """A public name of a module: a function or class that refuses in samegrad's own words.
+    """Wrap a public function or class of a module, so that it raises samegrad's own errors.
 
-    The module's own functions call each other as ever.
+    The module's own functions call each other without the wrapper.
     """
     home: str = getattr(thing, "__module__", None) or ""
     if home.partition(".")[0] != "samegrad":
@@ -421,7 +422,7 @@ def guarded(module: str, name: str, thing: Any) -> Any:
 
 
 def inside(function: Any) -> Any:
-    """What a public function is for samegrad itself.
+    """Return the function behind a public name, for samegrad itself.
 
     Example:
         >>> import samegrad

@@ -1,4 +1,4 @@
-"""What to say when somebody asks for a name that is not there.
+"""Hints for names that do not exist.
 
 Dotted names are those of TensorFlow without its own: "keras.layers.Dense" stands for
 `tf.keras.layers.Dense`.
@@ -51,10 +51,10 @@ NOT_RAGGED = (
     "strings.bytes_split", "strings.format", "strings.split", "strings.unicode_decode",
     "strings.unicode_split",
 )  # fmt: skip
-# Modules that lack some of TensorFlow's names, and what stands in for the others.
+# Modules that lack some of TensorFlow's names, and the substitutes for the others.
 PARTS = {"image": _IMAGES, "io": _RECORDS}
-# TensorFlow's names that have no place here, and what stands in for them. A key is a name in any
-# module, or the end of a dotted name; it speaks for all names below it too.
+# TensorFlow's names that do not fit here, and their substitutes. A key is a name in any module, or
+# the end of a dotted name. It also covers all names below it.
 REASONS = {
     "Session": _NO_GRAPHS,
     "InteractiveSession": _NO_GRAPHS,
@@ -122,7 +122,7 @@ _UNNAMED = {"ConcreteFunction": "samegrad._function.concrete"}
 
 
 def names_of(thing: object) -> Sequence[str]:
-    """The public names of a module, class or other object.
+    """Return the public names of a module, class or other object.
 
     Example:
         >>> import samegrad
@@ -154,7 +154,7 @@ def _has(thing: object, name: str) -> bool:
 
 
 def has_submodule(module: str, name: str) -> bool:
-    """Whether a package has a public module of this name, loaded or not.
+    """Tell whether a package has a public module of this name, loaded or not.
 
     Example:
         >>> import samegrad.nest, samegrad.testing
@@ -172,7 +172,7 @@ def _is_module(package: str, name: str) -> bool:
 
 
 def called(part: str) -> str | None:
-    """The class of a part of a dotted name that stands for an object of it: "Dataset()".
+    """Return the class of a part of a dotted name that stands for an object of it: "Dataset()".
 
     Example:
         >>> called("Dataset()"), called("Dataset")
@@ -182,7 +182,7 @@ def called(part: str) -> str | None:
 
 
 def _object_has(kind: type, name: str) -> bool:
-    """Whether objects of a class have an attribute: of the class, or set by one of its methods."""
+    """Tell whether objects of a class have an attribute, of the class or set by a method."""
     if hasattr(kind, name) or hasattr(kind, "__getattr__"):
         return True
     return any(name in names for part in kind.__mro__ for names in _names_in(part))
@@ -197,7 +197,7 @@ def _names_in(kind: type) -> Iterator[tuple[str, ...]]:
 
 
 def look_up(path: str) -> tuple[Any, tuple[str, ...]]:
-    """What a dotted name leads to as far as it exists, and the part of the name that does not.
+    """Resolve a dotted name as far as it exists; return the object and the unresolved rest.
 
     Example:
         >>> look_up("keras.layers.LSTN.name")[1]
@@ -222,7 +222,7 @@ def look_up(path: str) -> tuple[Any, tuple[str, ...]]:
 
 
 def place_of(name: str) -> str | None:
-    """Where a public name lives, or None.
+    """Return the full path of a public name, or None.
 
     Example:
         >>> place_of("Dense")
@@ -236,7 +236,7 @@ def place_of(name: str) -> str | None:
 
 
 def reason(path: str) -> str | None:
-    """Why a dotted name is not there, if that is known: by its end, or by what it belongs to.
+    """Return the reason for a missing dotted name, by its end or by its parent, or None.
 
     Example:
         >>> reason("compat.v1.Session") == REASONS["Session"]
@@ -253,10 +253,10 @@ def reason(path: str) -> str | None:
 
 
 def explain(path: str) -> str:
-    """Why a dotted name is not there, where it is instead, or which name is the nearest.
+    """Return a hint for a missing dotted name: the reason, the right path or the nearest name.
 
     Args:
-        path: As `tf.` would have it, e.g. "keras.layers.Dens".
+        path: The name as after `tf.`, e.g. "keras.layers.Dens".
 
     Example:
         >>> explain("losses.MeanSquaredError"), explain("keras.layers.Dens")
@@ -279,7 +279,7 @@ def explain(path: str) -> str:
 
 
 def message(module: str, name: str) -> str:
-    """What the AttributeError says.
+    """Return the message of the AttributeError.
 
     Example:
         >>> message("samegrad.keras.layers", "Dens")
@@ -293,7 +293,7 @@ def message(module: str, name: str) -> str:
 
 
 def getattr_of(module: str, later: Mapping[str, str] | None = None) -> Callable[[str], Any]:
-    """A module's `__getattr__` that raises with the nearest name or the reason.
+    """Return a module's `__getattr__` that raises with the nearest name or the reason.
 
     A package's own modules are imported when they are asked for.
 

@@ -9,14 +9,14 @@ from samegrad._tensor.sizes import whole
 
 
 class HasRank(Protocol):
-    """What has axes: a tensor, or text."""
+    """Protocol of values with axes: tensors and strings."""
 
     @property
     def _rank(self) -> int: ...
 
 
 def axes_of(x: HasRank, axis: Any) -> list[int]:
-    """The axes as a list; None means all.
+    """Return the axes as a list; None means all.
 
     Example:
         >>> from samegrad._tensor.conversion import convert_to_tensor
@@ -31,7 +31,7 @@ def axes_of(x: HasRank, axis: Any) -> list[int]:
 
 
 def axis_of(x: Tensor, axis: Any) -> int:
-    """One axis, counted from the first.
+    """Return one axis, counted from the first.
 
     Raises:
         ValueError: There is none such.
@@ -51,7 +51,7 @@ def axis_of(x: Tensor, axis: Any) -> int:
 
 
 def counts_examples(x: Tensor, axis: int) -> bool:
-    """Whether the axis, counted from the first, is that of the examples.
+    """Tell whether the axis, counted from the first, is the batch axis.
 
     Example:
         >>> from samegrad._tensor.conversion import convert_to_tensor

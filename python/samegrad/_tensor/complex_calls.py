@@ -1,4 +1,4 @@
-"""Functions of real tensors that take complex ones, too."""
+"""Functions of real tensors that take complex ones as well."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Rule = Callable[..., Any]
 
 
 def also_complex(function: Function, rule: Rule, operands: int = 1) -> Function:
-    """The function, and of complex operands the rule.
+    """Return the function, and of complex operands the rule.
 
     Args:
         function: Of real tensors.
@@ -39,7 +39,7 @@ def also_complex(function: Function, rule: Rule, operands: int = 1) -> Function:
 
 
 def _may_be_complex(value: Any) -> bool:
-    """Whether it is complex; tensors and variables answer fast."""
+    """Tell whether a value is complex; tensors and variables answer fast."""
     kind = type(value)
     return kind is not Tensor and not hasattr(kind, "_as_tensor") and is_complex(value)
 
@@ -84,7 +84,7 @@ def _of_any(function: Callable[..., Any], rule: Rule, operands: int) -> Callable
 
 
 def in_place_of(function: Function) -> Callable[[Callable[..., Any]], Function]:
-    """The name, signature and words of another function."""
+    """Return the name, signature and words of another function."""
 
     def named(made: Callable[..., Any]) -> Function:
         functools.update_wrapper(made, function)
@@ -95,7 +95,7 @@ def in_place_of(function: Function) -> Callable[[Callable[..., Any]], Function]:
 
 
 def linear(function: Function) -> Function:
-    """A function that moves, picks or adds elements, which it does to each part."""
+    """Return a function that moves, picks or adds elements, which it does to each part."""
     who = _name(function)
 
     def rule(value: Any, **options: Any) -> Any:
@@ -105,7 +105,7 @@ def linear(function: Function) -> Function:
 
 
 def linear_to_list(function: Function) -> Function:
-    """The same of a function that gives several tensors."""
+    """Return the same of a function that gives several tensors."""
     who = _name(function)
 
     def rule(value: Any, **options: Any) -> list[ComplexTensor]:
@@ -116,7 +116,7 @@ def linear_to_list(function: Function) -> Function:
 
 
 def linear_of_list(function: Function) -> Function:
-    """The same of a function that joins several tensors."""
+    """Return the same of a function that joins several tensors."""
     who = _name(function)
 
     def rule(values: Any, **options: Any) -> Any:
@@ -134,14 +134,14 @@ def _parts_of_list(values: Sequence[ComplexTensor]) -> ComplexTensor:
 
 
 def all_complex(values: Sequence[Any], who: str) -> list[ComplexTensor]:
-    """Several operands of one type; numbers take that of the first complex tensor."""
+    """Convert operands to one dtype; numbers take that of the first complex tensor."""
     tensors = [value for value in values if isinstance(value, ComplexTensor)]
     kind = tensors[0].dtype if tensors else None
     return [to_complex(value, who, kind) for value in values]
 
 
 def bilinear(function: Function) -> Function:
-    """A product of two operands."""
+    """Return a product of two operands."""
     who = _name(function)
 
     def rule(a: Any, b: Any, **options: Any) -> Any:
@@ -151,19 +151,19 @@ def bilinear(function: Function) -> Function:
 
 
 def elementwise(function: Function, rule: Rule) -> Function:
-    """A function of one operand; the rule makes a pair of a pair."""
+    """Return a function of one operand; the rule makes a pair of a pair."""
     who = _name(function)
     return also_complex(function, lambda x: computed(rule, to_complex(x, who)))
 
 
 def elementwise_to_real(function: Function, rule: Rule) -> Function:
-    """A function of one operand; the rule makes a real tensor of a pair."""
+    """Return a function of one operand; the rule makes a real tensor of a pair."""
     who = _name(function)
     return also_complex(function, lambda x: rule(to_complex(x, who).parts))
 
 
 def elementwise_of_two(function: Function, rule: Rule) -> Function:
-    """A function of two operands; the rule makes a pair of two pairs."""
+    """Return a function of two operands; the rule makes a pair of two pairs."""
     who = _name(function)
     return also_complex(function, lambda x, y: computed(rule, *complex_pair(x, y, who)), 2)
 

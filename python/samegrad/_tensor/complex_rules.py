@@ -1,4 +1,4 @@
-"""What complex numbers are computed by: pairs (real, imaginary) of real tensors of one shape.
+"""Complex arithmetic on pairs (real, imaginary) of real tensors of one shape.
 
 Quotients and absolute values are computed of parts that are scaled to at most 1, so that neither
 large nor small numbers overflow or vanish on the way; the scale is a constant to gradients, which
@@ -28,20 +28,20 @@ def _zero(like: Tensor) -> Tensor:
 
 
 def _scale(real: Tensor, imag: Tensor) -> Tensor:
-    """The larger part without its sign; 1 where both are zero or one is infinite or NaN."""
+    """Return the larger part without its sign; 1 where both are zero or one is infinite or NaN."""
     larger = _ops.stop_gradient(_ops.maximum(_ops.abs(real), _ops.abs(imag)))
     plain = _ops.logical_and(_ops.is_finite(larger), _ops.greater(larger, _zero(larger)))
     return _ops.select(plain, larger, _one(larger))
 
 
 def multiply(x: Pair, y: Pair) -> Pair:
-    """X * y."""
+    """Multiply: x * y."""
     (a, b), (c, d) = x, y
     return a * c - b * d, a * d + b * c
 
 
 def divide(x: Pair, y: Pair) -> Pair:
-    """X / y, as Smith (1962) has it: with the divisor's parts scaled."""
+    """Divide by Smith's method (1962), with the divisor's parts scaled."""
     (a, b), (c, d) = x, y
     scale = _scale(c, d)
     c, d = _ops.div(c, scale), _ops.div(d, scale)
@@ -51,7 +51,7 @@ def divide(x: Pair, y: Pair) -> Pair:
 
 
 def absolute(x: Pair) -> Tensor:
-    """|x|; its gradient at zero is zero, as TensorFlow's."""
+    """Compute |x|; its gradient at zero is zero, as TensorFlow's."""
     scale = _scale(*x)
     a, b = (_ops.div(part, scale) for part in x)
     squares = a * a + b * b
@@ -64,13 +64,13 @@ def absolute(x: Pair) -> Tensor:
 
 
 def angle(x: Pair) -> Tensor:
-    """The angle in radians, in (-π, π]."""
+    """Return the angle in radians, in (-π, π]."""
     found: Tensor = _ops.atan2(x[1], x[0])
     return found
 
 
 def exponential(x: Pair) -> Pair:
-    """E to the power of x."""
+    """Compute exp(x)."""
     # Where e to the real part alone is too large, a part of it comes last.
     part = 32.0 if x[0]._dtype == "float32" else 256.0
     large = _ops.greater(x[0], number(2 * part, x[0]._dtype))
@@ -83,7 +83,7 @@ def exponential(x: Pair) -> Pair:
 
 
 def logarithm(x: Pair) -> Pair:
-    """The natural logarithm whose imaginary part is the angle."""
+    """Return the natural logarithm whose imaginary part is the angle."""
     scale = _scale(*x)
     a, b = (_ops.div(part, scale) for part in x)
     half = number(0.5, scale._dtype)
@@ -91,14 +91,14 @@ def logarithm(x: Pair) -> Pair:
 
 
 def square(x: Pair) -> Pair:
-    """X * x."""
+    """Compute x * x."""
     a, b = x
     twice = a * b
     return (a - b) * (a + b), twice + twice
 
 
 def square_root(x: Pair) -> Pair:
-    """The root whose real part is not negative, without the cancellation of |x| - real."""
+    """Return the root whose real part is not negative, without the cancellation of |x| - real."""
     a, b = x
     half = number(0.5, a._dtype)
     nothing = _is_nothing(x)
@@ -115,26 +115,26 @@ def square_root(x: Pair) -> Pair:
 
 
 def sine(x: Pair) -> Pair:
-    """The sine."""
+    """Return the sine."""
     a, b = x
     return _ops.sin(a) * _ops.cosh(b), _ops.cos(a) * _ops.sinh(b)
 
 
 def cosine(x: Pair) -> Pair:
-    """The cosine."""
+    """Return the cosine."""
     a, b = x
     return _ops.cos(a) * _ops.cosh(b), _ops.neg(_ops.sin(a) * _ops.sinh(b))
 
 
 def sign(x: Pair) -> Pair:
-    """X / |x|, and zero of zero."""
+    """Compute x / |x|, and zero at zero."""
     size = absolute(x)
     size = _ops.select(_ops.equal(size, _zero(size)), _one(size), size)
     return _ops.div(x[0], size), _ops.div(x[1], size)
 
 
 def hyperbolic_tangent(x: Pair) -> Pair:
-    """The hyperbolic tangent, of bounded numbers only: 1 / cosh² is zero beyond them."""
+    """Return the hyperbolic tangent, of bounded numbers only: 1 / cosh² is zero beyond them."""
     size, cos = _ops.tanh(x[0]), _ops.cos(x[1])
     most = 80.0 if size._dtype == "float32" else 700.0
     least = _ops.maximum(x[0], number(-most, size._dtype))
@@ -150,7 +150,7 @@ def _is_nothing(x: Pair) -> Tensor:
 
 
 def power(x: Pair, y: Pair) -> Pair:
-    """X to the power of y; 1 where y is zero.
+    """Raise x to the power y; 1 where y is zero.
 
     Of zero it is zero where y's real part is above zero, infinite + NaN i where y is a real number
     below zero, as TensorFlow has it, and else NaN.
@@ -168,7 +168,7 @@ def power(x: Pair, y: Pair) -> Pair:
 
 
 def whole_power(x: Pair, exponent: int) -> Pair:
-    """X to the power of a whole number that is not zero, by squaring."""
+    """Raise x to the power of an integer that is not zero, by squaring."""
     if exponent > 0:
         return _by_squaring(x, exponent)
     # The reciprocal first: what is large on the way is then large in the end.

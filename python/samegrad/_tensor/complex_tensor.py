@@ -85,17 +85,17 @@ class ComplexTensor(tuple[Any, Any]):
         return shape
 
     def get_shape(self) -> TensorShape:
-        """The sizes of the axes."""
+        """Return the sizes of the axes."""
         return self.shape
 
     @property
     def ndim(self) -> int:
-        """How many axes there are."""
+        """The number of axes."""
         return self._rank
 
     @property
     def device(self) -> str:
-        """Where it is, in TensorFlow's words."""
+        """The name of the device, in TensorFlow's form."""
         return str(self.real.device)
 
     @property
@@ -108,11 +108,11 @@ class ComplexTensor(tuple[Any, Any]):
         return len(self._shape)
 
     def set_shape(self, shape: Any) -> None:
-        """Checks that it has this shape; ValueError if it has another one."""
+        """Check that it has this shape; ValueError if it has another one."""
         self.real.set_shape(shape)
 
     def numpy(self) -> Any:
-        """The values as a new NumPy array (a NumPy scalar for a tensor without axes).
+        """Return the values as a new NumPy array (a NumPy scalar for a tensor without axes).
 
         Raises:
             TypeError: It belongs to a function that is being traced.
@@ -161,12 +161,12 @@ def _on_own_lines(values: str) -> str:
 
 
 def _is_of_tensors(value: ComplexTensor) -> bool:
-    """Whether it holds tensors, rather than what stands for them in a structure."""
+    """Tell whether the parts are tensors, rather than placeholders of a structure."""
     return type(value.real) is Tensor
 
 
 def is_complex(value: Any) -> bool:
-    """Whether it is made of complex numbers: a tensor, a number, an array or a list of them.
+    """Tell whether a tensor, number, array or list holds complex numbers.
 
     Example:
         >>> is_complex([1.0, 2j]), is_complex(np.ones(2)), is_complex([1.0])
@@ -196,7 +196,7 @@ def _holds_complex(value: Any, seen: set[int]) -> bool:
 
 
 def of_parts(real: Any, imag: Any, who: str) -> ComplexTensor:
-    """Real and imaginary part, broadcast to one shape.
+    """Build a complex tensor of a real and an imaginary part, which broadcast.
 
     Raises:
         TypeError: They are not both float32 or float64.
@@ -221,7 +221,7 @@ def of_parts(real: Any, imag: Any, who: str) -> ComplexTensor:
 
 
 def own(part: Tensor) -> Tensor:
-    """The same numbers as a tensor of its own, so that gradients by both stay apart."""
+    """Return the same numbers as a tensor of its own, so that gradients by both stay apart."""
     found: Tensor = _ops.identity(part)
     return found
 
@@ -234,7 +234,7 @@ def _of_array(array: np.ndarray[Any, Any], kind: DType) -> ComplexTensor:
 
 
 def to_complex(value: Any, who: str, dtype: DType | None = None) -> ComplexTensor:
-    """A complex tensor of complex or real numbers.
+    """Return a complex tensor of complex or real numbers.
 
     Args:
         value: A complex tensor; numbers, arrays and lists of them.
@@ -289,7 +289,7 @@ def _holds_tensors(value: Any) -> bool:
 
 
 def _first(value: Any) -> DType | None:
-    """The type of the first complex tensor in a list."""
+    """Return the type of the first complex tensor in a list."""
     for part in value:
         if isinstance(part, ComplexTensor):
             return part.dtype
@@ -313,7 +313,7 @@ def _stacked(members: list[ComplexTensor], who: str) -> ComplexTensor:
 
 
 def without_complex_arrays(structure: Any, who: str) -> Any:
-    """The structure with complex tensors for NumPy's complex arrays; None if it has none.
+    """Return the structure with complex tensors for NumPy's complex arrays; None if it has none.
 
     Args:
         structure: Arguments of a function.
@@ -331,7 +331,7 @@ def without_complex_arrays(structure: Any, who: str) -> Any:
 
 
 def complex_pair(a: Any, b: Any, who: str) -> tuple[ComplexTensor, ComplexTensor]:
-    """Both operands; numbers, arrays and lists take the dtype of the complex tensor they meet.
+    """Convert both operands; numbers, arrays and lists take the complex tensor's dtype.
 
     Raises:
         TypeError: Their types differ, or one is a real tensor.
@@ -345,12 +345,12 @@ def complex_pair(a: Any, b: Any, who: str) -> tuple[ComplexTensor, ComplexTensor
 
 
 def computed(rule: Callable[..., rules.Pair], *operands: ComplexTensor) -> ComplexTensor:
-    """The complex tensor that a rule makes of the parts of others."""
+    """Return the complex tensor that a rule makes of the parts of others."""
     return ComplexTensor(*rule(*(each.parts for each in operands)))
 
 
 def power(x: Any, y: Any, who: str) -> ComplexTensor:
-    """X to the power of y; whole numbers by multiplication."""
+    """Raise x to the power y; integer powers are computed by multiplication."""
     whole = type(y) in (int, float) or isinstance(y, np.integer | np.floating)
     if whole and 1 <= abs(y) <= _LARGEST_POWER and y == int(y):
         return ComplexTensor(*rules.whole_power(to_complex(x, who).parts, int(y)))
@@ -358,19 +358,19 @@ def power(x: Any, y: Any, who: str) -> ComplexTensor:
 
 
 def equal(x: Any, y: Any, who: str) -> Tensor:
-    """Whether both parts are equal, element by element."""
+    """Test both parts for equality, element by element."""
     a, b = complex_pair(x, y, who)
     found: Tensor = _ops.logical_and(_ops.equal(a.real, b.real), _ops.equal(a.imag, b.imag))
     return found
 
 
 def of_each_part(function: Callable[..., Any], value: ComplexTensor) -> ComplexTensor:
-    """The complex tensor of what a linear function with real coefficients makes of each part."""
+    """Apply a linear function with real coefficients to each part."""
     return ComplexTensor(*map(function, value.parts))
 
 
 def product_of(function: Callable[[Any, Any], Any], a: ComplexTensor, b: ComplexTensor) -> Any:
-    """A function that is linear in both operands, such as a product of matrices."""
+    """Return a function that is linear in both operands, such as a product of matrices."""
     real = function(a.real, b.real) - function(a.imag, b.imag)
     return ComplexTensor(real, function(a.real, b.imag) + function(a.imag, b.real))
 
@@ -399,7 +399,7 @@ def _refused(symbol: str) -> Callable[[Any, Any], Any]:
 
 
 def _install() -> None:
-    """Python's operators, instead of those of tuples."""
+    """Install Python's operators, instead of those of tuples."""
     cls: Any = ComplexTensor
     for name in BINARY:
         setattr(cls, f"__{name}__", functools.partialmethod(_operator, name, False))

@@ -1,4 +1,4 @@
-"""What tensors that are made of several have in common."""
+"""Base class of tensors that consist of several tensors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Composite:
 
     @property
     def dtype(self) -> DType:
-        """That of the values."""
+        """The dtype of the values."""
         kind = self.values.dtype
         return kind if isinstance(kind, DType) else as_dtype(kind)
 
@@ -29,7 +29,7 @@ class Composite:
         raise NotImplementedError
 
     def get_shape(self) -> TensorShape:
-        """The sizes of the axes."""
+        """Return the sizes of the axes."""
         return self.shape
 
     @property

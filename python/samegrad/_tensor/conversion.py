@@ -26,7 +26,7 @@ make = Tensor.__init__  # of the engine: `samegrad._tensor.tensor` puts checks b
 
 
 def is_tensor(value: object) -> bool:
-    """Whether the value is a tensor or a variable.
+    """Tell whether a value is a tensor or a variable.
 
     Example:
         >>> is_tensor(constant(1.0)), is_tensor(1.0)
@@ -36,7 +36,7 @@ def is_tensor(value: object) -> bool:
 
 
 def _numbers(value: Any) -> np.ndarray[Any, Any]:
-    """NumPy's array of numbers."""
+    """Return NumPy's array of numbers."""
     try:
         array = np.asarray(value)
     except ValueError as error:
@@ -65,7 +65,7 @@ def _complex(dtype: str, sizes: Any) -> TypeError:
 
 
 def _cast_exactly(array: np.ndarray[Any, Any], wanted: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """The array in another dtype that can hold its numbers."""
+    """Return the array in another dtype that can hold its numbers."""
     if kind_of(array.dtype) == "f" and wanted.kind in "iub" and array.size:
         raise TypeError(
             f"[convert_to_tensor] the values are {array.dtype}: got dtype={wanted.name}, which "
@@ -85,7 +85,7 @@ def _cast_exactly(array: np.ndarray[Any, Any], wanted: np.dtype[Any]) -> np.ndar
 
 
 def _large_whole(value: Any, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Python's whole numbers that NumPy made floats of, as some are beyond int64."""
+    """Return integers beyond int64, which NumPy converted to floats, as uint64."""
     exact = np.asarray(value, dtype=object)
     if all(type(n) is int and 0 <= n < 2**64 for n in exact.ravel()):
         return exact.astype(np.uint64)
@@ -93,7 +93,7 @@ def _large_whole(value: Any, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any
 
 
 def _default_array(value: Any, dtype: DTypeLike | None) -> np.ndarray[Any, Any]:
-    """NumPy's array of a Python or NumPy value, with TensorFlow's defaults for Python numbers."""
+    """Convert a value to a NumPy array, with TensorFlow's defaults for Python numbers."""
     # Tables of pandas, too, have a dtype that was chosen.
     typed = isinstance(value, np.ndarray | np.generic) or hasattr(type(value), "__array__")
     if dtype is not None:
@@ -114,16 +114,16 @@ def _default_array(value: Any, dtype: DTypeLike | None) -> np.ndarray[Any, Any]:
 
 
 def _holds_float64(value: Any) -> bool:
-    """Whether a (nested) list holds NumPy's float64 numbers rather than Python's."""
+    """Tell whether a (nested) list holds NumPy's float64 numbers rather than Python's."""
     return isinstance(first_leaf(value), np.ndarray | np.float64)
 
 
 def _holds_tensors(value: Any, around: tuple[Any, ...] = ()) -> bool:
-    """Whether it is a list with a tensor in it, however deep.
+    """Tell whether a value is a list with a tensor in it, at any depth.
 
     Args:
-        value: Of any kind.
-        around: The lists that it lies in.
+        value: Any object.
+        around: The lists around it.
 
     Raises:
         ValueError: The list holds itself: NumPy would go through it without an end.
@@ -143,7 +143,7 @@ def _holds_tensors(value: Any, around: tuple[Any, ...] = ()) -> bool:
 
 
 def _first_dtype(value: Any, seen: set[int] | None = None) -> str | None:
-    """That of the first tensor in a list; sizes count as Python's numbers."""
+    """Return the dtype of the first tensor in a list; sizes count as Python's numbers."""
     if not isinstance(value, list | tuple):
         counts = is_tensor(value) and not isinstance(value, Dim)
         return convert_to_tensor(value)._dtype if counts else None
@@ -155,7 +155,7 @@ def _first_dtype(value: Any, seen: set[int] | None = None) -> str | None:
 
 
 def _packed(value: Any, dtype: str, asked: bool, depth: int = 0) -> Tensor:
-    """A tensor of a list that holds tensors, through which derivatives go.
+    """Return a tensor of a list that holds tensors, through which derivatives go.
 
     Args:
         value: The list.
@@ -165,7 +165,7 @@ def _packed(value: Any, dtype: str, asked: bool, depth: int = 0) -> Tensor:
     """
     if depth > MAX_AXES:
         raise ValueError(
-            f"[convert_to_tensor] lists may lie {MAX_AXES} deep in one another: got {shown(value)}."
+            f"[convert_to_tensor] lists may be nested {MAX_AXES} deep: got {shown(value)}."
         )
     made = [_part(part, dtype, asked, depth + 1) for part in value]
     kinds = sorted({part._dtype for part in made})
@@ -202,7 +202,7 @@ def convert_to_tensor(
     value: TensorLike, dtype: DTypeLike | None = None, dtype_hint: DTypeLike | None = None,
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """A tensor of the value: number, nested list, NumPy array, variable or tensor.
+    """Return a tensor of the value: number, nested list, NumPy array, variable or tensor.
 
     Python floats become float32 and ints int32, as in TensorFlow; NumPy arrays keep their dtype.
     The data is copied.
@@ -251,7 +251,7 @@ def convert_to_tensor(
 def constant(
     value: TensorLike, dtype: DTypeLike | None = None, shape: Any = None, name: str | None = None
 ) -> Tensor:
-    """A tensor with the value, repeated to `shape` if it is given.
+    """Return a tensor with the value, repeated to `shape` if it is given.
 
     Example:
         >>> constant(2.0, shape=(2,)).numpy()
@@ -282,7 +282,7 @@ def constant(
 
 
 def number(value: float, dtype: str) -> Tensor:
-    """A plain number (`is_plain_number`) as a tensor of a dtype that holds it, without checks.
+    """Convert a plain number (`is_plain_number`) to a tensor of a dtype, without checks.
 
     Example:
         >>> number(0.5, "float64").dtype
@@ -310,7 +310,7 @@ def match(value: TensorLike, like: Tensor | _core.StateVariable) -> Tensor:
 
 
 def pair(a: TensorLike, b: TensorLike) -> tuple[Tensor, Tensor]:
-    """Both operands as tensors; a Python number takes the dtype of the other one."""
+    """Return both operands as tensors; a Python number takes the dtype of the other one."""
     if is_tensor(a) and not (isinstance(a, Dim) and is_tensor(b)):
         a = convert_to_tensor(a)
         return a, match(b, a)

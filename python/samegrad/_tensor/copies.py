@@ -10,14 +10,14 @@ from samegrad._tensor.conversion import Tensor, make
 
 
 def restored(array: np.ndarray[Any, Any], example_axis: int | None, rows: int) -> Tensor:
-    """The tensor of a pickle."""
+    """Return the tensor of a pickle."""
     made = Tensor.__new__(Tensor)
     make(made, array, True, example_axis, rows)
     return made
 
 
 def reduce(tensor: Tensor) -> Any:
-    """What a pickle holds of a tensor.
+    """Return the state of a tensor for pickle.
 
     Raises:
         TypeError: It belongs to a function that is being traced.
@@ -27,5 +27,5 @@ def reduce(tensor: Tensor) -> Any:
 
 
 def copied(tensor: Tensor, memo: Any = None) -> Tensor:
-    """The tensor itself, which never changes."""
+    """Return the tensor itself, which never changes."""
     return tensor

@@ -16,19 +16,19 @@ _ops = _core.ops
 
 
 class Dim:
-    """A size that follows from the number of examples of a function that is being traced.
+    """A dynamic dimension: a size that follows from the number of examples of a traced function.
 
     A traced program works for any number of examples, and each replica has its own, so the size has
-    no value yet. Sums, products and quotients with whole numbers and other sizes are sizes again,
-    and functions that take a shape or a size accept them. As an operand of tensors it is the number
-    of the replica. Where Python needs a number (`int`, `range`, `len`), the one at hand is given
-    and the program is bound to it: another number of examples is traced again, that of another
-    replica too. Comparisons bind it as well, unless they hold for any number.
+    no value yet. Sums, products and quotients with integers and other sizes are sizes again, and
+    functions that take a shape or a size accept them. As an operand of tensors it is the number of
+    the replica. Where Python needs a number (`int`, `range`, `len`), it gets the present one, and
+    the program is bound to it. Another number of examples is traced again, and so is that of
+    another replica. Comparisons bind it as well, unless they hold for any number.
 
-    The size of another axis that a signature leaves open (a length) is one, too. It is the same on
-    all replicas, and a number in each program that is made of the trace. It follows from no value
-    (`likes` is empty). Of comparisons the program keeps the answer: lengths of which it is the same
-    are not traced again.
+    The dynamic dimension of another axis of a signature (a length) is a `Dim` as well. It is the
+    same on all replicas, and a number in each program that is made of the trace. It follows from no
+    value (`likes` is empty). For comparisons the program keeps the answer: lengths with the same
+    answer are not traced again.
     """
 
     __slots__ = ("code", "likes", "place")
@@ -57,7 +57,7 @@ class Dim:
         return np.asarray(int(self), dtype)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        """Operators with NumPy's numbers compute sizes; what else NumPy does wants a number."""
+        """Compute sizes with NumPy's numbers; other functions of NumPy get the present number."""
         name = _OPERATORS.get(ufunc.__name__)
         plain = [value if isinstance(value, Dim) or np.ndim(value) else np.asarray(value).item()
                  for value in inputs]  # fmt: skip
@@ -72,11 +72,11 @@ class Dim:
         return _holds("eq", self, other)
 
     def __hash__(self) -> int:
-        """That of the number, which it equals: `{4: a}[x.shape[0]]` finds what 4 finds."""
+        """Return the number's hash, which it equals: `{4: a}[x.shape[0]]` finds what 4 finds."""
         return hash(int(self))
 
     def _as_tensor(self) -> Tensor:
-        """The number as an int32 tensor, which may differ between replicas."""
+        """Return the number as an int32 tensor, which may differ between replicas."""
         if not self.likes:
             number: Tensor = _ops.size_value(_ops.zeros(shape=[]), size=self.code)
         elif self.place is not None:
@@ -116,17 +116,17 @@ class Dim:
 
 
 def _holds(name: str, size: Dim, other: int | Dim) -> bool:
-    """Whether a comparison holds, which binds the program to the answer's sizes."""
+    """Evaluate a comparison, which binds the program to sizes with the same answer."""
     return bool(_core.size_holds(name, size.code, code_of(other)))
 
 
 def code_of(size: int | Dim) -> int:
-    """The size as the engine's shapes and attributes hold it."""
+    """Return the size as the engine's shapes and attributes hold it."""
     return size.code if isinstance(size, Dim) else int(size)
 
 
 def is_plain(value: Any) -> bool:
-    """Whether an operator of tensors takes the value together with a `Dim`."""
+    """Tell whether an operator of tensors takes the value together with a `Dim`."""
     return not isinstance(value, Dim) and (
         isinstance(value, Tensor) or hasattr(value, "_as_tensor")
     )
@@ -137,7 +137,7 @@ def _number(size: Any) -> Any:
 
 
 def _made(code: int, *sizes: Any) -> int | Dim:
-    """The size with this code, which was computed from the others."""
+    """Return the size with this code, which was computed from the others."""
     if _core.size_known(code):
         return code
     likes = {id(like): like for size in sizes if isinstance(size, Dim) for like in size.likes}
@@ -191,7 +191,7 @@ setattr(Dim, "__rmod__", lambda self, other: other % int(self))  # noqa: B010
 
 
 def dim_of(tensor: Tensor, axis: int) -> Any:
-    """The size of an axis: a number, or what follows from the number of examples or a length."""
+    """Return the size of an axis: a number, or a `Dim`."""
     code = tensor._dim(axis)
     if _core.size_known(code):
         return code
@@ -199,7 +199,7 @@ def dim_of(tensor: Tensor, axis: int) -> Any:
 
 
 def dims_of(tensor: Tensor) -> tuple[Any, ...] | None:
-    """The sizes that a tensor of sizes holds (one if it has no axes), where they are known."""
+    """Return the sizes that a tensor of sizes holds, where they are known."""
     dims: tuple[Any, ...] | None = getattr(tensor, "_dims", None)
     if dims is None and not tensor._symbolic and tensor._rank < 2:
         dims = tuple(int(size) for size in tensor._view().reshape(-1))
@@ -207,7 +207,7 @@ def dims_of(tensor: Tensor) -> tuple[Any, ...] | None:
 
 
 def with_dims(tensor: Tensor, dims: Sequence[Any] | None) -> Tensor:
-    """The same tensor, which then knows what sizes it holds."""
+    """Return the same tensor, which then knows what sizes it holds."""
     if dims is not None and tensor._symbolic:
         tensor._dims = tuple(dims)  # type: ignore[attr-defined]
     return tensor

@@ -26,7 +26,7 @@ def export(
     dl_device: tuple[int, int] | None = None,
     copy: bool | None = None,
 ) -> Any:
-    """The capsule of a tensor's memory, or of a copy where the consumer could write into it.
+    """Return the capsule of a tensor's memory, or of a copy where the consumer could write into it.
 
     Raises:
         BufferError: Another device than the CPU, or copy=False to a consumer that cannot be told
@@ -50,7 +50,7 @@ def export(
 
 
 def device(tensor: Tensor) -> tuple[int, int]:
-    """Where the memory is: the CPU."""
+    """Return DLPack's device of the memory: the CPU."""
     return _CPU, 0
 
 
@@ -68,7 +68,7 @@ class _Capsule:
 
 
 def import_(source: Any) -> Tensor:
-    """A tensor that shows the memory of a capsule, or of an object with `__dlpack__`.
+    """Return a tensor that shows the memory of a capsule, or of an object with `__dlpack__`.
 
     Raises:
         BufferError: The memory is not the CPU's.

@@ -1,4 +1,4 @@
-"""Where the examples lie in values that come from outside any step."""
+"""The batch axis of values that are created outside of any step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LOGITS = "_keras_logits"
 
 
 def as_examples(value: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-    """The value as a tensor whose axis 0 counts examples, if nothing else is known.
+    """Return the value as a tensor whose axis 0 counts examples, if nothing else is known.
 
     Reductions over examples go down a fixed tree. Values of a dataset say where their examples
     are; arrays of the user do not, so models and losses assume axis 0, and training with plain
@@ -44,7 +44,7 @@ def as_examples(value: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
 
 
 def static_shape(tensor: Tensor) -> tuple[int | None, ...]:
-    """The sizes of the axes, None for the axis of the examples.
+    """Return the sizes of the axes, None for the axis of the examples.
 
     Example:
         >>> static_shape(as_examples([[1.0, 2.0]]))
@@ -73,7 +73,7 @@ def examples_axis(tensor: Tensor | Composite) -> int | None:
 
 
 def reshape_sizes(tensor: Tensor) -> list[int]:
-    """The sizes as the row `reshape` takes them: -2 for the axis of the examples.
+    """Return the sizes as the row `reshape` takes them: -2 for the axis of the examples.
 
     Example:
         >>> reshape_sizes(as_examples([[1.0, 2.0]]))

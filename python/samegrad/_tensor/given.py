@@ -1,4 +1,4 @@
-"""What programs make tensors of: numbers, and text beside them."""
+"""Conversion of values to tensors, strings included."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _wants_text(value: Any, dtype: Any) -> bool:
 
 
 def is_tensor(value: object) -> bool:
-    """Whether the value is a tensor, text or a variable.
+    """Tell whether a value is a tensor, a string tensor or a variable.
 
     Example:
         >>> import samegrad as tf
@@ -33,19 +33,23 @@ def convert_to_tensor(
     value: Any, dtype: DTypeLike | None = None, dtype_hint: DTypeLike | None = None,
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """A tensor of the value: number, nested list, NumPy array, variable or tensor; text of text.
+    """Convert a value to a tensor.
 
-    Python floats become float32 and ints int32, as in TensorFlow; NumPy arrays keep their dtype.
+    Python floats become float32 and ints int32, as in TensorFlow. NumPy arrays keep their dtype.
     The data is copied.
 
     Args:
-        value: What becomes a tensor.
-        dtype: Of the elements, which must fit; tensors in a list are cast to it.
-        dtype_hint: The dtype of a Python value that fits it; others keep theirs.
+        value: A number, string, nested list, NumPy array, variable or tensor.
+        dtype: The dtype of the result, which the value must fit; tensors in a list are cast to it.
+        dtype_hint: The preferred dtype of a Python value, used if the value fits; others keep
+            theirs.
         name: Ignored.
 
+    Returns:
+        A tensor of the shape of `value`.
+
     Raises:
-        TypeError: The value has another dtype than the one asked for, or none samegrad knows.
+        TypeError: The value has another dtype than `dtype`, or one that samegrad lacks.
         ValueError: Parts of a list differ in shape, or a number is too large for the dtype.
 
     Example:
@@ -61,9 +65,23 @@ def convert_to_tensor(
 def constant(
     value: Any, dtype: DTypeLike | None = None, shape: Any = None, name: str | None = None
 ) -> Tensor:
-    """A tensor with the value, repeated to `shape` if it is given; text of text.
+    """Create a tensor of a value, repeated to `shape` if that is given.
 
-    Text holds bytes, as TensorFlow's does; tf.strings works on it, outside of traced functions.
+    String tensors hold bytes, as TensorFlow's do. `tf.strings` operates on them, outside of traced
+    functions.
+
+    Args:
+        value: A number, string, nested list or NumPy array.
+        dtype: The dtype of the result, which the value must fit.
+        shape: The shape of the result; the value has one element, or as many as the shape.
+        name: Ignored.
+
+    Returns:
+        A tensor.
+
+    Raises:
+        TypeError: The value has another dtype than `dtype`, or one that samegrad lacks.
+        ValueError: The value does not fit the shape or the dtype.
 
     Example:
         >>> import samegrad as tf
@@ -90,7 +108,7 @@ def constant(
 
 
 def _typed(text: Any) -> Tensor:
-    """Text is no tensor to a type checker, which would ask at every call which of both it is."""
+    """Return a string tensor typed as a tensor: type checkers need not ask which it is."""
     made: Tensor = text
     return made
 

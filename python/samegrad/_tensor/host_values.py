@@ -1,9 +1,9 @@
-"""Values of a traced data function that its program does not compute: text, and decoded files.
+"""Values of a traced data function that its program does not compute: strings, decoded files.
 
-A program of the engine has neither text nor sizes that nobody knows before a file is decoded. While
-a function of `Dataset.map` is traced, what text and files become is computed by the functions that
-do so outside of traces, too (`on_host`), and the calls are noted: for another element they are
-made again, and the program gets what they give.
+A program of the engine has neither strings nor sizes that nobody knows before a file is decoded.
+While a function of `Dataset.map` is traced, the functions that work outside of traces (`on_host`)
+compute these values, and the calls are recorded. For another element the calls are replayed, and
+the program gets their results.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class HostCall(NamedTuple):
     kwargs: dict[str, Any]
 
     def made(self, values: list[Any]) -> Any:
-        """The result for these values of the slots."""
+        """Return the result for these values of the slots."""
         args = [values[arg.number] if type(arg) is Slot else arg for arg in self.args]
         named = {k: values[v.number] if type(v) is Slot else v for k, v in self.kwargs.items()}
         return self.function(*args, **named)
@@ -51,7 +51,7 @@ class HostCall(NamedTuple):
         return {arg.number for arg in given if type(arg) is Slot}
 
     def by_engine(self, native: Native | None) -> tuple[Any, int] | None:
-        """The engine's function of one slot, and which; None: it has none for this call."""
+        """Return the engine's function of one slot, and which; None: it has none for this call."""
         others = (*self.args[1:], *self.kwargs.values())
         if native is None or not self.args or any(type(arg) is Slot for arg in others):
             return None
@@ -78,12 +78,12 @@ class HostCalls:
         self._tensors: dict[int, Tensor] = {}
 
     def given(self, value: Any) -> Any:
-        """What the function sees of a leaf of its element."""
+        """Return the stand-in of a leaf of the function's element."""
         number = self._add(value)
         return HostText(self, number) if isinstance(value, Text) else self.tensor(number)
 
     def tensor(self, number: int) -> Tensor:
-        """The argument of the program that a slot is."""
+        """Return the argument of the program that a slot is."""
         known = self._tensors.get(number)
         if known is None:
             known = self._tensors[number] = self._trace.argument([self.values[number]])
@@ -91,7 +91,7 @@ class HostCalls:
         return known
 
     def slot_of(self, leaf: Any) -> int | None:
-        """The slot whose value a result is, unchanged."""
+        """Return the slot whose value a result is, unchanged."""
         if isinstance(leaf, HostText | HostTensor):
             return leaf._slot
         return next((n for n, tensor in self._tensors.items() if tensor is leaf), None)
@@ -100,7 +100,7 @@ class HostCalls:
         self, function: Callable[..., Any], args: Any, kwargs: dict[str, Any],
         native: Native | None = None,
     ) -> Any:  # fmt: skip
-        """The result of a function of the host; `native` as for `on_host`."""
+        """Return the result of a function of the host; `native` as for `on_host`."""
         noted = HostCall(
             function, tuple(map(_noted, args)), {k: _noted(v) for k, v in kwargs.items()}
         )
@@ -111,7 +111,7 @@ class HostCalls:
         return self._seen(self._add(made))
 
     def _seen(self, number: int) -> Any:
-        """What the function sees of what a call gave."""
+        """Return the stand-in of the result of a call."""
         made = self.values[number]
         if type(made) is dict:
             return {name: self.call(operator.getitem, (Slot(number), name), {}) for name in made}
@@ -194,12 +194,12 @@ for _name in (
 
 
 def on_host(native: Native | None = None) -> Callable[[F], F]:
-    """Marks a function of text, or of what it became, that no program computes.
+    """Mark a function of strings, or of their results, that no program computes.
 
     Args:
-        native: Gets the function and the arguments behind the first one, as they were noted;
-            returns the engine's function of the first one alone (`_core.HostFunction`), which gives
-            the same without Python, or None where there is none.
+        native: A function of the marked function and the recorded arguments after the first one. It
+            returns the engine's function of the first argument alone (`_core.HostFunction`), which
+            gives the same without Python, or None if the engine lacks it.
     """
 
     def marked(function: F) -> F:

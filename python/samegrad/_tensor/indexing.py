@@ -18,7 +18,7 @@ _FIRST = -(2**63)
 
 
 def get_item(tensor: Tensor, key: Any) -> Tensor:
-    """tensor[key] for integers, slices, `...`, None and masks."""
+    """Evaluate tensor[key] for integers, slices, `...`, None and masks."""
     dims = getattr(tensor, "_dims", None)
     if dims is not None and tensor._rank == 1 and isinstance(key, int | slice):
         chosen = dims[key]
@@ -37,7 +37,7 @@ def _is_mask(key: Any) -> bool:
 
 
 def _masked(tensor: Tensor, mask: Any) -> Tensor:
-    """The elements where the mask is true, which must have values."""
+    """Return the elements where the mask is true, which must have values."""
     chosen = np.asarray(mask)
     shape = tuple(int(size) for size in tensor.shape[: chosen.ndim])
     if chosen.shape != shape:
@@ -51,7 +51,7 @@ def _masked(tensor: Tensor, mask: Any) -> Tensor:
 
 
 def _row(tensor: Tensor, index: int) -> Tensor:
-    """tensor[index], the most frequent one."""
+    """Evaluate tensor[index], the most frequent case."""
     _check_index(tensor, index, 0)
     rest = tensor._rank - 1
     end = index + 1 if index != -1 else _LAST
@@ -84,7 +84,7 @@ def _check_index(tensor: Tensor, index: int, axis: int) -> None:
 
 
 def _relative(tensor: Tensor, part: Any, parts: list[Any], place: int) -> Any:
-    """The part with bounds counted from the end of their axis where the sizes allow it."""
+    """Return the part with bounds counted from the end of their axis where the sizes allow it."""
     if part is None:
         return part
     axis = place - sum(p is None for p in parts[:place])
@@ -98,7 +98,7 @@ def _relative(tensor: Tensor, part: Any, parts: list[Any], place: int) -> Any:
 
 
 def _from_end(tensor: Tensor, bound: Any, axis: int, at_end: Any) -> Any:
-    """N - 1 of an axis of size n is -1; n itself is the end."""
+    """Count a bound from the end: n - 1 of size n is -1, and n itself is the end."""
     if isinstance(bound, Tensor) and bound._symbolic:
         dims = dims_of(bound)
         bound = dims[0] if dims and not bound._rank else bound
@@ -120,7 +120,7 @@ def _counted(part: Any) -> bool:
 
 
 def _gathered(tensor: Tensor, parts: list[Any], place: int) -> Tensor:
-    """A part whose bounds follow from the number of examples, by its indices."""
+    """Return a part whose bounds follow from the number of examples, by its indices."""
     part, axis = parts[place], place - sum(p is None for p in parts[:place])
     size = dim_of(tensor, axis)
     rest = list(parts)
@@ -150,7 +150,7 @@ def _positive(bound: Any, size: Any, default: Any) -> Any:
 
 
 def _bound(value: Any) -> int:
-    """A bound of a slice; beyond 64 bits it is as far away as the end, as in Python."""
+    """Return a bound of a slice; beyond 64 bits it is as far away as the end, as in Python."""
     if isinstance(value, Dim):  # a length
         return value.code
     if isinstance(value, int):

@@ -75,10 +75,10 @@ _install_operators()
 class PerReplica(_NoTensor):
     """One value per replica, each with its own number of rows.
 
-    In a job of several processes, each has the parts of its replicas; of the others it knows the
-    shapes.
+    With several processes, each process has the components of its replicas, and knows the shapes of
+    the others.
 
-    Use it as an argument of `Strategy.run`, reduce it with `Strategy.reduce`, or look at the parts
+    Use it as an argument of `Strategy.run`, reduce it with `Strategy.reduce`, or get the components
     with `Strategy.experimental_local_results`.
     """
 
@@ -176,7 +176,7 @@ class TracedPart(TracedValue):
 
 
 def local_results(value: Any, replicas: Iterable[int]) -> tuple[Any, ...]:
-    """What each of these replicas has of a structure: as many structures as replicas.
+    """Return the values of each of these replicas as a structure, one for each replica.
 
     Example:
         >>> local_results({"a": PerReplica([0, 1]), "b": 2}, range(2))
@@ -210,7 +210,7 @@ def captured(value: PerReplica) -> TracedPerReplica:
 
 
 def check_parts(parts: Sequence[Tensor]) -> None:
-    """Checks that parts for the replicas of a step differ in the number of examples only.
+    """Check that parts for the replicas of a step differ in the number of examples only.
 
     Raises:
         ValueError: They differ otherwise.
@@ -232,7 +232,7 @@ def check_parts(parts: Sequence[Tensor]) -> None:
 
 
 def per_replica(parts: Sequence[Tensor]) -> Any:
-    """A value per replica out of its parts; axis 0 counts examples if they agree on the others."""
+    """Join parts to a value per replica; axis 0 counts examples if the other axes agree."""
     shapes = [tuple(part._shape) for part in parts]
     if all(shapes) and len({shape[1:] for shape in shapes}) == 1:
         parts = [part._as_examples(0, 1) for part in parts]

@@ -33,14 +33,15 @@ _ops = _core.ops
 
 
 class RaggedTensor(OfDivisions):
-    """Rows of different lengths: the values of all, and where each begins and ends.
+    """A ragged tensor: rows of unequal lengths.
 
-    `tf.RaggedTensor`, with one axis of different sizes. It is for preparing data: what a step
-    computes with is a tensor (`to_tensor`, and `tf.sequence_mask` of `row_lengths`).
+    `tf.RaggedTensor`, with one ragged axis. It holds the values of all rows, and the start and end
+    of each. It serves the preparation of data: steps compute with tensors (`to_tensor`, and
+    `tf.sequence_mask` of `row_lengths`).
 
     Args:
-        flat_values: Of all rows, one after the other: a tensor or text.
-        lengths: Of the rows.
+        flat_values: The values of all rows: a tensor or strings of shape [values, ...].
+        lengths: The lengths of the rows.
 
     Example:
         >>> RaggedTensor(Text(["a", "b", "c"]), [2, 0, 1]).to_list()
@@ -59,16 +60,21 @@ class RaggedTensor(OfDivisions):
     def from_row_splits(
         cls, values: Any, row_splits: Any, name: str | None = None, validate: bool = True
     ) -> RaggedTensor:
-        """Row i has the values from row_splits[i] to row_splits[i + 1].
+        """Create a ragged tensor whose row i is values[row_splits[i]:row_splits[i + 1]].
 
         Args:
-            values: Of all rows: a tensor or text with at least one axis.
-            row_splits: Whole numbers, from 0 to the number of values, one more than rows.
+            values: Values of all rows: a tensor or strings with at least one axis.
+            row_splits: Integers in ascending order, from 0 to the number of values, one more than
+                rows.
             name: Ignored.
-            validate: Ignored: they are always checked.
+            validate: Ignored: the divisions are always checked.
+
+        Returns:
+            A `RaggedTensor`.
 
         Raises:
-            InvalidArgumentError: They do not begin with 0, go down or do not end with the values.
+            InvalidArgumentError: The splits do not begin with 0, descend, or do not end with the
+                number of values.
 
         Example:
             >>> RaggedTensor.from_row_splits([3, 1, 4, 1, 5], [0, 2, 2, 5]).to_list()
@@ -80,7 +86,19 @@ class RaggedTensor(OfDivisions):
     def from_row_lengths(
         cls, values: Any, row_lengths: Any, name: str | None = None, validate: bool = True
     ) -> RaggedTensor:
-        """Rows of these lengths; else as `from_row_splits`.
+        """Create a ragged tensor from row lengths.
+
+        Args:
+            values: Values of all rows: a tensor or strings with at least one axis.
+            row_lengths: Integers, whose sum is the number of values.
+            name: Ignored.
+            validate: Ignored: the divisions are always checked.
+
+        Returns:
+            A `RaggedTensor`.
+
+        Raises:
+            InvalidArgumentError: A length is negative, or the sum is another one.
 
         Example:
             >>> RaggedTensor.from_row_lengths([3, 1, 4], [2, 0, 1]).to_list()
@@ -93,7 +111,20 @@ class RaggedTensor(OfDivisions):
     def from_row_starts(
         cls, values: Any, row_starts: Any, name: str | None = None, validate: bool = True
     ) -> RaggedTensor:
-        """Rows that begin there; else as `from_row_splits`.
+        """Create a ragged tensor from the starts of its rows.
+
+        Args:
+            values: Values of all rows: a tensor or strings with at least one axis.
+            row_starts: Integers in ascending order, the first one 0.
+            name: Ignored.
+            validate: Ignored: the divisions are always checked.
+
+        Returns:
+            A `RaggedTensor`.
+
+        Raises:
+            InvalidArgumentError: The starts do not begin with 0, descend, or exceed the number of
+                values.
 
         Example:
             >>> RaggedTensor.from_row_starts([3, 1, 4], [0, 2, 2]).to_list()
@@ -106,7 +137,19 @@ class RaggedTensor(OfDivisions):
     def from_row_limits(
         cls, values: Any, row_limits: Any, name: str | None = None, validate: bool = True
     ) -> RaggedTensor:
-        """Rows that end there; else as `from_row_splits`.
+        """Create a ragged tensor from the ends of its rows.
+
+        Args:
+            values: Values of all rows: a tensor or strings with at least one axis.
+            row_limits: Integers in ascending order, the last one the number of values.
+            name: Ignored.
+            validate: Ignored: the divisions are always checked.
+
+        Returns:
+            A `RaggedTensor`.
+
+        Raises:
+            InvalidArgumentError: The limits descend, or do not end with the number of values.
 
         Example:
             >>> RaggedTensor.from_row_limits([3, 1, 4], [2, 2, 3]).to_list()
@@ -120,17 +163,20 @@ class RaggedTensor(OfDivisions):
         cls, values: Any, value_rowids: Any, nrows: Any = None, name: str | None = None,
         validate: bool = True,
     ) -> RaggedTensor:  # fmt: skip
-        """The row of each value, in their order.
+        """Create a ragged tensor from the row of each value.
 
         Args:
-            values: Of all rows: a tensor or text with at least one axis.
-            value_rowids: As many whole numbers, which do not go down.
-            nrows: How many rows there are; None: up to the last one named.
+            values: Values of all rows: a tensor or strings with at least one axis.
+            value_rowids: Integers in ascending order, one for each value.
+            nrows: The number of rows; None: the largest row id + 1.
             name: Ignored.
-            validate: Ignored: they are always checked.
+            validate: Ignored: the divisions are always checked.
+
+        Returns:
+            A `RaggedTensor`.
 
         Raises:
-            InvalidArgumentError: They go down, are not as many, or name more rows.
+            InvalidArgumentError: The row ids descend, are not as many as values, or exceed `nrows`.
 
         Example:
             >>> RaggedTensor.from_value_rowids([3, 1, 4], [0, 0, 2]).to_list()
@@ -151,19 +197,23 @@ class RaggedTensor(OfDivisions):
         cls, tensor: Any, lengths: Any = None, padding: Any = None, ragged_rank: int = 1,
         name: str | None = None, row_splits_dtype: DTypeLike = "int64",
     ) -> RaggedTensor:  # fmt: skip
-        """The rows of a matrix without what fills them up.
+        """Create a ragged tensor from a dense one, without its padding.
 
         Args:
-            tensor: A tensor or text with at least two axes.
-            lengths: Of the rows; None: all of it.
-            padding: Instead: what is left out at the ends of rows.
-            ragged_rank: 1; others raise NotImplementedError.
+            tensor: A tensor or strings with at least two axes.
+            lengths: The lengths of the rows; None: the whole rows.
+            padding: The padding to remove at the ends of rows, instead of lengths.
+            ragged_rank: Must be 1.
             name: Ignored.
             row_splits_dtype: Ignored.
 
+        Returns:
+            A `RaggedTensor`.
+
         Raises:
             ValueError: The tensor has fewer axes, or both lengths and padding are given.
-            InvalidArgumentError: Lengths do not fit the rows.
+            InvalidArgumentError: The lengths do not fit the rows.
+            NotImplementedError: `ragged_rank` is not 1.
 
         Example:
             >>> RaggedTensor.from_tensor([[1, 3, -1], [2, -1, -1]], padding=-1).to_list()
@@ -202,12 +252,24 @@ class RaggedTensor(OfDivisions):
     def from_sparse(
         cls, st_input: SparseTensor, name: str | None = None, row_splits_dtype: DTypeLike = "int64"
     ) -> RaggedTensor:
-        """The rows of a sparse matrix; InvalidArgumentError unless they are without gaps."""
+        """Create a ragged tensor from a sparse matrix whose rows have no gaps.
+
+        Args:
+            st_input: A `SparseTensor` with two axes.
+            name: Ignored.
+            row_splits_dtype: Ignored; row splits are int64.
+
+        Returns:
+            A `RaggedTensor`.
+
+        Raises:
+            InvalidArgumentError: A row has a gap, or indices are out of order.
+        """
         lengths = lengths_of_sparse(st_input)
         return RaggedTensor(st_input.values, lengths)
 
     def to_sparse(self, name: str | None = None) -> SparseTensor:
-        """The values and their places.
+        """Return a `SparseTensor` of the values and their indices.
 
         Example:
             >>> rows = RaggedTensor.from_row_lengths([3, 1, 4], [2, 1])
@@ -231,11 +293,30 @@ class RaggedTensor(OfDivisions):
         )
 
     def nrows(self, out_type: DTypeLike | None = None, name: str | None = None) -> Any:
-        """Return how many rows there are: an int, or a tensor of the dtype that is asked for."""
+        """Return the number of rows.
+
+        Args:
+            out_type: The dtype of the result; None: a Python int.
+            name: Ignored.
+
+        Returns:
+            An int, or an integer scalar tensor.
+        """
         return len(self) if out_type is None else convert_to_tensor(len(self), out_type)
 
     def row_lengths(self, axis: int = 1, name: str | None = None) -> Any:
-        """Return how long each row is (int64); along axis 0 the number of rows."""
+        """Return the lengths of the rows.
+
+        Args:
+            axis: 1; 0 gives the number of rows.
+            name: Ignored.
+
+        Returns:
+            An int64 vector [rows], or an int64 scalar.
+
+        Raises:
+            ValueError: There is no such axis.
+        """
         if axis in (0, -self._rank):
             return self.nrows("int64")
         if axis not in (1, 1 - self._rank):
@@ -244,7 +325,7 @@ class RaggedTensor(OfDivisions):
 
     @property
     def row_splits(self) -> Tensor:
-        """Where rows begin, and where the last one ends (int64)."""
+        """The starts of the rows, and the end of the last one (int64)."""
         return convert_to_tensor(self._ends.astype(np.int64))
 
     @property
@@ -253,26 +334,29 @@ class RaggedTensor(OfDivisions):
         return (self.row_splits,)
 
     def row_starts(self, name: str | None = None) -> Tensor:
-        """Where each row begins (int64)."""
+        """Return the start of each row (int64)."""
         return convert_to_tensor(self._ends[:-1].astype(np.int64))
 
     def row_limits(self, name: str | None = None) -> Tensor:
-        """Where each row ends (int64)."""
+        """Return the end of each row (int64)."""
         return convert_to_tensor(self._ends[1:].astype(np.int64))
 
     def value_rowids(self, name: str | None = None) -> Tensor:
-        """The row of each value (int64)."""
+        """Return the row of each value (int64)."""
         return convert_to_tensor(np.repeat(np.arange(self.nrows()), np.diff(self._ends)))
 
     def bounding_shape(
         self, axis: Any = None, name: str | None = None, out_type: DTypeLike | None = None
     ) -> Tensor:
-        """The rows, the length of the longest and the sizes of the values (int64).
+        """Return the smallest dense shape that holds all values.
 
         Args:
-            axis: Of which axis, or axes; None: of all.
+            axis: One axis or several; None: all.
             name: Ignored.
-            out_type: Of the numbers; None: int64.
+            out_type: The dtype of the result; None: int64.
+
+        Returns:
+            A vector: the number of rows, the largest row length, and the shape of a value.
 
         Example:
             >>> RaggedTensor.from_row_lengths([[3, 1], [4, 1]], [2, 0]).bounding_shape().numpy()
@@ -317,7 +401,7 @@ class RaggedTensor(OfDivisions):
         return row[tuple(rest)] if rest else row
 
     def _chosen(self, rows: Iterable[int], columns: slice) -> RaggedTensor:
-        """Some rows, of each some values."""
+        """Select rows, and values of each."""
         ends = self._ends
         places = [np.arange(ends[row], ends[row + 1])[columns] for row in rows]
         flat = np.concatenate([np.zeros(0, np.int64), *places]).astype(np.int64)
@@ -329,10 +413,16 @@ class RaggedTensor(OfDivisions):
         return made
 
     def with_flat_values(self, new_values: Any) -> RaggedTensor:
-        """The same rows of other values.
+        """Return the same rows with other values.
+
+        Args:
+            new_values: As many values: a tensor or strings.
+
+        Returns:
+            A `RaggedTensor`.
 
         Raises:
-            ValueError: There are more or fewer of them.
+            ValueError: The number of values differs.
 
         Example:
             >>> RaggedTensor.from_row_lengths([3, 1, 4], [2, 1]).with_values([1, 2, 3]).to_list()
@@ -351,21 +441,21 @@ class RaggedTensor(OfDivisions):
     def to_tensor(
         self, default_value: Any = None, name: str | None = None, shape: Any = None
     ) -> Any:
-        """The rows as a matrix, the shorter ones filled up.
+        """Convert to a dense tensor, with shorter rows padded.
 
         Args:
-            default_value: What they are filled up with: one for all, or of the shape of a value.
-                None: zeros, or empty text.
+            default_value: The padding: a scalar, or the shape of a value. None: zeros, or empty
+                strings.
             name: Ignored.
-            shape: Its sizes; None for one of them, or for all: as large as the rows need. Rows and
-                values beyond them are left out.
+            shape: The shape of the result; None for a size, or for all: as large as the rows need.
+                Rows and values beyond it are left out.
 
         Returns:
-            A tensor, or text.
+            A tensor, or strings.
 
         Raises:
-            TypeError: The default is not of the values' dtype.
-            ValueError: It has another shape, or the shape is none of such a matrix.
+            TypeError: The padding does not have the values' dtype.
+            ValueError: The padding has another shape, or `shape` does not fit.
 
         Example:
             >>> RaggedTensor(convert_to_tensor([1, 2, 3]), [1, 2]).to_tensor().numpy()
@@ -386,7 +476,7 @@ class RaggedTensor(OfDivisions):
         return in_rows(values, places)
 
     def numpy(self) -> Any:
-        """An array if all rows have one length, else one of arrays, row by row."""
+        """Return a NumPy array if all rows have one length, else an array of arrays."""
         rows = self._arrays()
         if len({len(row) for row in rows}) == 1:
             return np.stack(rows)
@@ -395,7 +485,7 @@ class RaggedTensor(OfDivisions):
         return made
 
     def to_list(self) -> list[Any]:
-        """The rows as lists."""
+        """Return the rows as lists."""
         return [row.tolist() for row in self._arrays()]
 
     def _arrays(self) -> list[Any]:
@@ -421,12 +511,12 @@ class RaggedTensor(OfDivisions):
         return f"<samegrad.RaggedTensor {self.to_list()!r:.200}>"
 
     def _computed(self, other: Any, function: Callable[[Any, Any], Any]) -> Any:
-        """What the function gives of the values and of what goes with them."""
+        """Apply a function to the values and the operand matched to them."""
         values, rows = fitted([self, other], "RaggedTensor")
         return rows._like(function(*values))
 
     def _equal(self, other: Any, equal: bool) -> Any:
-        """Nothing, text beside numbers and rows of other lengths differ from all."""
+        """Compare values; None, strings against numbers and other row lengths differ from all."""
         text = other._dtype == "string" if isinstance(other, RaggedTensor) else is_text(other)
         if other is None or text != isinstance(self.flat_values, Text):
             return not equal
@@ -455,7 +545,7 @@ def _split(values: Any, splits: Any, what: str) -> RaggedTensor:
 
 
 def _install() -> None:
-    """Operators: those of the values."""
+    """Install the operators of the values."""
     names = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow")
     for name in (*names, "lt", "le", "gt", "ge", "and", "or", "xor"):
         function = getattr(operator, f"{name}_" if name in ("and", "or") else name)
@@ -488,10 +578,10 @@ _install()
 
 
 def _values_of(values: Any, who: str) -> Any:
-    """Values of rows: a tensor or text with at least one axis."""
+    """Return the values of rows: a tensor or strings with at least one axis."""
     if isinstance(values, RaggedTensor):
         raise NotImplementedError(
-            f"[{who}] one axis has different sizes: got rows of rows of different lengths; fill "
+            f"[{who}] one axis has different sizes: got several ragged axes; fill "
             "the inner ones up with to_tensor()."
         )
     found = Text(values) if is_text(values) else convert_to_tensor(values)

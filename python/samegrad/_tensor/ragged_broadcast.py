@@ -1,4 +1,4 @@
-"""Operands beside rows of different lengths: what goes with each value."""
+"""Broadcasting of operands to the values of ragged tensors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _REMEDY = "a number, one for each row, [rows, 1], or rows of the same lengths"
 
 
 def beside(operand: Any, values: Any, who: str) -> Any:
-    """An operand as a tensor, or text beside text; Python's numbers take the values' dtype."""
+    """Convert an operand to a tensor or strings; Python's numbers take the values' dtype."""
     if isinstance(values, Text) or is_text(operand):
         return text_of(operand, who)
     return match(operand, values)
@@ -29,19 +29,20 @@ def beside(operand: Any, values: Any, who: str) -> Any:
 def fitted(
     operands: Sequence[Any], who: str, convert: Callable[[Any, Any, str], Any] = beside
 ) -> tuple[list[Any], Any]:
-    """What functions of single values get of operands, of which some are ragged.
+    """Match operands, some of which are ragged, for a function of single values.
 
     Args:
-        operands: Ragged tensors, tensors, text and numbers.
-        who: The function, for errors.
-        convert: Makes a tensor or text of an operand, beside the values of rows.
+        operands: Ragged tensors, tensors, strings and numbers.
+        who: The name of the op, for errors.
+        convert: Converts an operand to a tensor or string tensor that matches the values.
 
     Returns:
-        The values of rows, and what goes with each of them or with all; and the rows that the
-        result's values belong to.
+        The flat values, the operands matched to each of them, and the ragged tensor whose rows the
+        result has.
 
     Raises:
-        InvalidArgumentError: Rows differ in their lengths, or an operand does not go with them.
+        InvalidArgumentError: Rows differ in their lengths, or an operand does not broadcast to
+            them.
     """
     ragged = [value for value in operands if isinstance(value, OfDivisions)]
     rows: Any = next((value for value in ragged if value._uniform is None), ragged[0])
@@ -61,7 +62,7 @@ def fitted(
 
 
 def check_same_rows(first: Any, other: Any, who: str) -> None:
-    """InvalidArgumentError unless rows have the same lengths."""
+    """Raise an InvalidArgumentError unless rows have the same lengths."""
     if not np.array_equal(first._ends, other._ends):
         raise _mismatch(first, other, who)
 
@@ -75,7 +76,7 @@ def _mismatch(a: Any, b: Any, who: str) -> InvalidArgumentError:
 
 
 def _of_dense(given: Any, rows: Any, who: str) -> Any:
-    """The part of a tensor that goes with each value of rows."""
+    """Return the part of a tensor that goes with each value of rows."""
     values, sizes = rows.flat_values, tuple(given._shape)
     if given._rank < values._rank:  # for each value, or for its parts
         return given
@@ -103,17 +104,17 @@ def _reshaped(given: Any, sizes: Sequence[int]) -> Any:
 
 
 def _check_known(given: Any, who: str) -> None:
-    """TypeError for a tensor of a function that is being traced for any sizes."""
+    """Raise a TypeError for a tensor of a traced function."""
     if isinstance(given, Tensor) and not all(isinstance(size, int) for size in given._shape[:2]):
         raise TypeError(
             f"[{who}] the lengths of rows are not part of a traced function: got shape "
-            f"{given.shape} beside rows of different lengths; join them before the function, and "
+            f"{given.shape} beside a ragged tensor; join them before the function, and "
             "pass to_tensor() and row_lengths()."
         )
 
 
 def dense_rows(given: Any, who: str) -> tuple[Any, list[int]]:
-    """The values of a tensor's rows, one after the other, and their lengths.
+    """Return the values of a tensor's rows, one after the other, and their lengths.
 
     Raises:
         TypeError: They are those of a function that is being traced for any sizes.

@@ -1,4 +1,4 @@
-"""Ways to make rows of different lengths: of one length, and of lists of divisions."""
+"""Constructors of ragged tensors of uniform rows and of lists of divisions."""
 
 from __future__ import annotations
 
@@ -50,17 +50,20 @@ class OfDivisions(Composite):
         cls, values: Any, uniform_row_length: Any, nrows: Any = None, validate: bool = True,
         name: str | None = None,
     ) -> Any:  # fmt: skip
-        """Rows of one length.
+        """Create a ragged tensor whose rows have one length.
 
         Args:
-            values: Of all rows: a tensor or text with at least one axis.
-            uniform_row_length: Of each row.
-            nrows: How many rows there are; None: as many as the values fill. Of length 0: none.
-            validate: Ignored: they are always checked.
+            values: Values of all rows: a tensor or strings with at least one axis.
+            uniform_row_length: The length of each row.
+            nrows: The number of rows; None: as many as the values fill, and 0 for length 0.
+            validate: Ignored: the divisions are always checked.
             name: Ignored.
 
+        Returns:
+            A `RaggedTensor`.
+
         Raises:
-            ValueError: The length is negative, or the rows do not have as many values.
+            ValueError: The length is negative, or the rows do not hold the number of values.
 
         Example:
             >>> import samegrad as tf
@@ -95,20 +98,20 @@ class OfDivisions(Composite):
         cls, flat_values: Any, nested_row_splits: Any, name: str | None = None,
         validate: bool = True,
     ) -> Any:  # fmt: skip
-        """Values divided by lists of splits, the outermost first: one list here, or none.
+        """Create a ragged tensor from nested row splits, the outermost first: one list at most.
 
         Args:
-            flat_values: Of all rows: a tensor or text with at least one axis.
-            nested_row_splits: A list of splits, as `from_row_splits` has them.
+            flat_values: Values of all rows: a tensor or strings with at least one axis.
+            nested_row_splits: A list of row splits, as `from_row_splits` takes them.
             name: Ignored.
-            validate: Ignored: they are always checked.
+            validate: Ignored: the divisions are always checked.
 
         Returns:
             A `RaggedTensor`; without splits the values.
 
         Raises:
-            NotImplementedError: There are several lists: rows of rows of different lengths.
-            TypeError: It is no list of lists.
+            NotImplementedError: There are several lists: only one axis can be ragged.
+            TypeError: The splits are not a list of lists.
 
         Example:
             >>> import samegrad as tf
@@ -123,7 +126,20 @@ class OfDivisions(Composite):
         cls, flat_values: Any, nested_row_lengths: Any, name: str | None = None,
         validate: bool = True,
     ) -> Any:  # fmt: skip
-        """Values divided by lists of lengths; else as `from_nested_row_splits`.
+        """Create a ragged tensor from nested row lengths, the outermost first: one list at most.
+
+        Args:
+            flat_values: Values of all rows: a tensor or strings with at least one axis.
+            nested_row_lengths: A list of row lengths, as `from_row_lengths` takes them.
+            name: Ignored.
+            validate: Ignored: the divisions are always checked.
+
+        Returns:
+            A `RaggedTensor`; without lengths the values.
+
+        Raises:
+            NotImplementedError: There are several lists: only one axis can be ragged.
+            TypeError: The lengths are not a list of lists.
 
         Example:
             >>> import samegrad as tf
@@ -138,17 +154,21 @@ class OfDivisions(Composite):
         cls, flat_values: Any, nested_value_rowids: Any, nested_nrows: Any = None,
         name: str | None = None, validate: bool = True,
     ) -> Any:  # fmt: skip
-        """Values divided by lists of rows; else as `from_nested_row_splits`.
+        """Create a ragged tensor from nested row ids, the outermost first: one list at most.
 
         Args:
-            flat_values: Of all rows: a tensor or text with at least one axis.
-            nested_value_rowids: A list of rows, as `from_value_rowids` has them.
-            nested_nrows: As many numbers of rows; None: up to the last one named.
+            flat_values: Values of all rows: a tensor or strings with at least one axis.
+            nested_value_rowids: A list of row ids, as `from_value_rowids` takes them.
+            nested_nrows: A list of the numbers of rows; None: the largest row id + 1.
             name: Ignored.
-            validate: Ignored: they are always checked.
+            validate: Ignored: the divisions are always checked.
+
+        Returns:
+            A `RaggedTensor`; without row ids the values.
 
         Raises:
-            ValueError: There are more or fewer of nested_nrows.
+            ValueError: `nested_nrows` has another length.
+            NotImplementedError: There are several lists: only one axis can be ragged.
 
         Example:
             >>> import samegrad as tf
@@ -173,7 +193,7 @@ class OfDivisions(Composite):
 
 
 def _only(given: Any, who: str, what: str) -> Any:
-    """The one list of divisions; None if there is none."""
+    """Return the single list of divisions, or None without one."""
     if isinstance(given, int | float | str) or not hasattr(given, "__iter__"):
         raise TypeError(f"[RaggedTensor.{who}] {what} must be a list of lists: got {shown(given)}.")
     lists = list(given)

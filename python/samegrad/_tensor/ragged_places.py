@@ -1,4 +1,4 @@
-"""Where the values of rows of different lengths are: places, indices and sizes."""
+"""Indices and sizes of the values of ragged tensors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array = np.ndarray[Any, Any]
 
 
 def in_rows(values: Any, places: Array) -> Any:
-    """Values by their places on the first axis; derivatives go through.
+    """Gather values by their positions on the first axis; derivatives go through.
 
     Example:
         >>> in_rows(convert_to_tensor([5, 6, 7]), np.array([[2, 0]])).numpy()
@@ -29,7 +29,7 @@ def in_rows(values: Any, places: Array) -> Any:
 
 
 def known(values: Any, what: str) -> Array:
-    """The numbers that the lengths of rows follow from.
+    """Return the numbers that the lengths of rows follow from.
 
     Raises:
         TypeError: The values are those of a function that is being traced.
@@ -44,10 +44,10 @@ def known(values: Any, what: str) -> Array:
 
 
 def whole(numbers: Any, what: str) -> Array:
-    """A list of whole numbers as an array (int64).
+    """Convert a list of integers to an int64 array.
 
     Raises:
-        ValueError: It is something else.
+        ValueError: The list does not hold integers.
     """
     found = known(convert_to_tensor(numbers), what)
     if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
@@ -58,12 +58,12 @@ def whole(numbers: Any, what: str) -> Array:
 
 
 def lengths_of_sparse(tensor: Any) -> list[int]:
-    """How long rows of a sparse matrix are whose values are at their beginnings.
+    """Return the row lengths of a sparse matrix whose rows have no gaps.
 
     Raises:
-        TypeError: It is no sparse tensor.
-        ValueError: It is no matrix.
-        InvalidArgumentError: A row has a gap, or places are out of order.
+        TypeError: The value is not a sparse tensor.
+        ValueError: The tensor is not a matrix.
+        InvalidArgumentError: A row has a gap, or indices are out of order.
     """
     who = "RaggedTensor.from_sparse"
     if not isinstance(tensor, SparseTensor):
@@ -82,12 +82,12 @@ def lengths_of_sparse(tensor: Any) -> list[int]:
 
 
 def index_parts(key: Any, rank: int) -> list[Any]:
-    """What is asked of each axis by an index: whole numbers and slices, at least one.
+    """Split an index into one integer or slice for each axis.
 
     Raises:
-        IndexError: There are more than axes.
-        TypeError: It holds something else.
-        NotImplementedError: It makes a new axis.
+        IndexError: The index has more parts than there are axes.
+        TypeError: The index holds something else.
+        NotImplementedError: The index makes a new axis.
     """
     parts = list(key) if isinstance(key, tuple) else [key]
     dots = [place for place, part in enumerate(parts) if part is Ellipsis]
@@ -122,14 +122,15 @@ def _is_index(part: Any) -> bool:
 
 
 def filled_sizes(shape: Any, needed: list[Any]) -> tuple[int, int]:
-    """How many rows a matrix has, and how long they are.
+    """Return the number of rows of a matrix and their length.
 
     Args:
-        shape: Sizes, of which some are None (in a tensor: -1); None: as needed.
-        needed: As large as the rows need it.
+        shape: The sizes, some of which are None (in a tensor: -1); None: as needed.
+        needed: The sizes that hold all rows.
 
     Raises:
-        InvalidArgumentError: There are more or fewer, they are no sizes, or not those of a value.
+        InvalidArgumentError: The number of sizes differs, or a size is invalid or not that of a
+            value.
     """
     if isinstance(shape, Tensor):
         asked = [None if n == -1 else n for n in np.ravel(known(shape, "shape")).tolist()]
@@ -148,7 +149,7 @@ def filled_sizes(shape: Any, needed: list[Any]) -> tuple[int, int]:
 
 
 def unpadded_lengths(found: Any, padding: Any) -> Any:
-    """How long rows are without the padding at their ends."""
+    """Return the row lengths without the padding at the ends."""
     array = known(found, "padding")
     count, width = array.shape[:2]
     fill = Text(padding).numpy() if isinstance(found, Text) else np.asarray(padding)
@@ -163,7 +164,7 @@ def unpadded_lengths(found: Any, padding: Any) -> Any:
 
 
 def with_one_more(values: Any, default: Any) -> Any:
-    """The values, and behind them what rows are filled up with."""
+    """Return the values, and behind them what rows are filled up with."""
     who, inner = "RaggedTensor.to_tensor", list(values._shape[1:])
     if isinstance(values, Text):
         one: Any = text_of(b"" if default is None else default, who, "default_value must be text")

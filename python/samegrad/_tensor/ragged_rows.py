@@ -13,7 +13,7 @@ from samegrad._tensor.text import Text, leaf_of
 
 
 def stacked(column: Sequence[Any], who: str) -> RaggedTensor:
-    """Tensors or texts as rows, which may differ in their first sizes.
+    """Stack tensors or strings as rows, which may differ in their first sizes.
 
     Raises:
         ValueError: They differ in other sizes.
@@ -35,7 +35,7 @@ def stacked(column: Sequence[Any], who: str) -> RaggedTensor:
 
 
 def rows_of(values: Any, parts: Callable[[bytes], Sequence[bytes]]) -> Any:
-    """The parts of each text: of one text a row, of several rows of different lengths."""
+    """Split each string: a scalar gives a vector, a vector a ragged tensor."""
     array = Text(values).encoded
     if not array.ndim:
         one: bytes = Text(values).numpy()

@@ -1,4 +1,4 @@
-"""`samegrad.RaggedTensorSpec`: what is known of rows of different lengths."""
+"""`samegrad.RaggedTensorSpec`: the shape and dtype of ragged tensors."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from samegrad._tensor.sizes import whole
 
 
 class RaggedTensorSpec:
-    """Shape and dtype of rows of different lengths, for the results of `tf.map_fn`.
+    """Shape and dtype of a ragged tensor, for the results of `tf.map_fn`.
 
     Signatures of functions and of datasets take dense tensors alone.
 
     Args:
         shape: Sizes of the axes; None where they differ.
         dtype: The type of the values, or `tf.string`.
-        ragged_rank: How many axes have different sizes: 1, or 0 for a row of such rows; None: one
-            fewer than axes.
+        ragged_rank: The number of ragged axes: 1, or 0 for a row of such rows; None: one fewer than
+            axes.
         row_splits_dtype: Ignored; row splits are int64.
 
     Raises:
@@ -66,7 +66,7 @@ class RaggedTensorSpec:
 
     @property
     def ragged_rank(self) -> int:
-        """How many axes have different sizes."""
+        """The number of ragged axes."""
         return self._ragged_rank
 
     @property

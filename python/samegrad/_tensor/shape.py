@@ -13,11 +13,11 @@ Shape: TypeAlias = Iterable[Any]
 
 
 class TensorShape(tuple):  # type: ignore[type-arg]
-    """The sizes of a tensor's axes: a tuple with TensorFlow's extras.
+    """The sizes of a tensor's axes: a tuple with TensorFlow's methods.
 
     Args:
-        dims: The sizes, None where one is not known; one number: of a single axis; None: not even
-            the number of axes is known.
+        dims: The sizes, None for unknown ones; an integer: a single axis; None: an unknown number
+            of axes.
 
     Example:
         >>> TensorShape((2, 3)).num_elements(), TensorShape((2, 3)) == [2, 3]
@@ -34,29 +34,29 @@ class TensorShape(tuple):  # type: ignore[type-arg]
 
     @property
     def rank(self) -> int | None:
-        """How many axes there are; None where that is not known."""
+        """The number of axes; None if it is unknown."""
         return tuple.__len__(self)
 
     @property
     def ndims(self) -> int | None:
-        """How many axes there are; None where that is not known."""
+        """The number of axes; None if it is unknown."""
         return self.rank
 
     @property
     def dims(self) -> list[Any] | None:
-        """The sizes as a list; None where not even their number is known."""
+        """The sizes as a list; None if the number of axes is unknown."""
         return None if self.rank is None else list(self)
 
     def as_list(self) -> list[int | None]:
-        """The sizes; None where the number of examples decides.
+        """Return the sizes as a list, with None for those that depend on the number of examples.
 
         Raises:
-            ValueError: The number of axes is not known.
+            ValueError: The number of axes is unknown.
         """
         return [None if isinstance(size, Dim) else size for size in self]
 
     def num_elements(self) -> int | None:
-        """The product of the sizes; None where one is not known."""
+        """Return the product of the sizes, or None if one is unknown."""
         product = 1
         for size in self:
             if size is None:
@@ -65,11 +65,17 @@ class TensorShape(tuple):  # type: ignore[type-arg]
         return product
 
     def is_fully_defined(self) -> bool:
-        """Whether all sizes are numbers."""
+        """Tell whether all sizes are numbers."""
         return self.rank is not None and None not in self.as_list()
 
     def is_compatible_with(self, other: Any) -> bool:
-        """Whether a tensor may have both shapes.
+        """Tell whether a tensor may have both shapes.
+
+        Args:
+            other: A shape, or sizes.
+
+        Returns:
+            A bool.
 
         Example:
             >>> TensorShape((None, 2)).is_compatible_with([5, 2])
@@ -82,10 +88,16 @@ class TensorShape(tuple):  # type: ignore[type-arg]
         return self.rank == other.rank and all(a is None or b is None or a == b for a, b in pairs)
 
     def merge_with(self, other: Any) -> TensorShape:
-        """What is known of a tensor that has both shapes.
+        """Combine the known sizes of two shapes of one tensor.
+
+        Args:
+            other: A shape, or sizes.
+
+        Returns:
+            The shape with the sizes that either one knows.
 
         Raises:
-            ValueError: No tensor has both.
+            ValueError: The shapes are incompatible.
         """
         self.assert_is_compatible_with(other)
         other = as_shape(other)
@@ -94,39 +106,71 @@ class TensorShape(tuple):  # type: ignore[type-arg]
         return TensorShape(b if a is None else a for a, b in zip(self, other, strict=True))
 
     def concatenate(self, other: Any) -> TensorShape:
-        """These axes, and behind them the others."""
+        """Append the axes of another shape.
+
+        Args:
+            other: A shape, or sizes.
+
+        Returns:
+            The shape with the axes of both.
+        """
         return self.__add__(other)
 
     def with_rank(self, rank: int) -> TensorShape:
-        """The shape, of which so many axes are known.
+        """Return the shape with a known number of axes.
+
+        Args:
+            rank: The number of axes.
+
+        Returns:
+            The shape, whose number of axes is `rank`.
 
         Raises:
-            ValueError: It has another number of axes.
+            ValueError: The shape has another number of axes.
         """
         return self.merge_with([None] * rank)
 
     def with_rank_at_least(self, rank: int) -> TensorShape:
-        """The shape itself.
+        """Check that the shape has at least `rank` axes, and return it.
+
+        Args:
+            rank: The least number of axes.
+
+        Returns:
+            The shape itself.
 
         Raises:
-            ValueError: It has fewer axes.
+            ValueError: The shape has fewer axes.
         """
         if self.rank is not None and self.rank < rank:
             self._refuse(f"at least {rank} axes")
         return self
 
     def with_rank_at_most(self, rank: int) -> TensorShape:
-        """The shape itself.
+        """Check that the shape has at most `rank` axes, and return it.
+
+        Args:
+            rank: The largest number of axes.
+
+        Returns:
+            The shape itself.
 
         Raises:
-            ValueError: It has more axes.
+            ValueError: The shape has more axes.
         """
         if self.rank is not None and self.rank > rank:
             self._refuse(f"at most {rank} axes")
         return self
 
     def assert_is_compatible_with(self, other: Any) -> None:
-        """Raises a ValueError unless a tensor may have both shapes."""
+        """Raise unless a tensor may have both shapes.
+
+        Args:
+            other: A shape, or sizes.
+
+        Raises:
+            ValueError: The shapes are incompatible.
+        """
         if not self.is_compatible_with(other):
             raise ValueError(
                 f"[TensorShape] shapes must agree where both are known: got {self} and "
@@ -134,18 +178,36 @@ class TensorShape(tuple):  # type: ignore[type-arg]
             )
 
     def assert_same_rank(self, other: Any) -> None:
-        """Raises a ValueError unless both have the same number of axes."""
+        """Raise unless both shapes have the same number of axes.
+
+        Args:
+            other: A shape, or sizes.
+
+        Raises:
+            ValueError: The numbers of axes differ.
+        """
         rank = as_shape(other).rank
         if None not in (rank, self.rank) and rank != self.rank:
             self._refuse(f"{rank} axes, as many as {as_shape(other)}")
 
     def assert_has_rank(self, rank: int) -> None:
-        """Raises a ValueError unless there are so many axes."""
+        """Raise unless the shape has `rank` axes.
+
+        Args:
+            rank: The number of axes.
+
+        Raises:
+            ValueError: The shape has another number of axes.
+        """
         if self.rank not in (None, rank):
             self._refuse(f"{rank} axes")
 
     def assert_is_fully_defined(self) -> None:
-        """Raises a ValueError unless all sizes are numbers."""
+        """Raise unless all sizes are numbers.
+
+        Raises:
+            ValueError: A size is unknown.
+        """
         if not self.is_fully_defined():
             self._refuse("sizes that are all known")
 
@@ -191,7 +253,7 @@ class TensorShape(tuple):  # type: ignore[type-arg]
 
 
 class _UnknownShape(TensorShape):
-    """Of a tensor of which not even the number of axes is known: made by `TensorShape(None)`."""
+    """Shape with an unknown number of axes: made by `TensorShape(None)`."""
 
     __slots__ = ()
 
@@ -201,7 +263,7 @@ class _UnknownShape(TensorShape):
         return None
 
     def num_elements(self) -> None:
-        """Not known."""
+        """Return None: the number is unknown."""
 
     def _unknown(self, *_: Any) -> NoReturn:
         raise ValueError(
@@ -244,14 +306,14 @@ class _UnknownShape(TensorShape):
 
 
 def as_shape(value: Any) -> TensorShape:
-    """The value as a shape: None, a number, sizes.
+    """Convert None, a number or sizes to a shape.
 
     Example:
         >>> as_shape(3)
         (3,)
 
     Raises:
-        TypeError: It is none.
+        TypeError: The value is not a shape.
         ValueError: A size is negative.
     """
     if isinstance(value, TensorShape):

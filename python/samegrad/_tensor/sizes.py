@@ -23,7 +23,7 @@ Sizes = list[Any]
 
 
 def sizes_of(shape: Any) -> Sizes:
-    """The sizes of a shape: a number, a list of numbers, dims and tensors, or a vector.
+    """Return the sizes of a shape: a number, a list of numbers, dims and tensors, or a vector.
 
     Raises:
         TypeError: A size is computed in the traced function from something else than sizes.
@@ -40,7 +40,7 @@ def sizes_of(shape: Any) -> Sizes:
 
 
 def size_of(entry: Any) -> Any:
-    """One size: a number, a dim, or a tensor of one."""
+    """Return one size: a number, a dim, or a tensor of one."""
     if type(entry) is int and -(2**63) <= entry < 2**63:
         return entry
     if isinstance(entry, Tensor):
@@ -50,11 +50,11 @@ def size_of(entry: Any) -> Any:
 
 
 def whole(value: Any, rule: str = "a size is a whole number", remedy: str = "pass an int") -> int:
-    """The value as a whole number of 64 bits.
+    """Convert a value to a 64-bit integer.
 
     Raises:
-        TypeError: It is none.
-        ValueError: It has more bits.
+        TypeError: The value is not an integer.
+        ValueError: The integer does not fit into 64 bits.
 
     Example:
         >>> whole(True + 2)
@@ -76,22 +76,22 @@ def whole(value: Any, rule: str = "a size is a whole number", remedy: str = "pas
 
 
 def dim_in(sizes: Iterable[Any]) -> Dim | None:
-    """The first size that follows from the examples, if there is one."""
+    """Return the first size that follows from the examples, if there is one."""
     return next((size for size in sizes if isinstance(size, Dim)), None)
 
 
 def codes_of(sizes: Iterable[int | Dim]) -> list[int]:
-    """The sizes as attributes of the engine's rows."""
+    """Return the sizes as attributes of the engine's rows."""
     return [code_of(size) for size in sizes]
 
 
 def is_length(size: Any) -> bool:
-    """Whether a size follows from lengths alone, and is a number when the program runs."""
+    """Tell whether a size follows from lengths alone, and is a number when the program runs."""
     return isinstance(size, Dim) and not size.likes
 
 
 def may_be_as_large(a: Tensor, b: Tensor) -> bool:
-    """Whether two tensors have one shape, as far as it is known: the engine decides the rest.
+    """Tell whether two tensors may have one shape: the engine decides about unknown sizes.
 
     Example:
         >>> import samegrad as tf
@@ -104,7 +104,7 @@ def may_be_as_large(a: Tensor, b: Tensor) -> bool:
 
 
 def sizes_but_counts(tensor: Tensor) -> Sizes:
-    """The sizes of a tensor: numbers and lengths; None for those that follow from examples.
+    """Return the sizes of a tensor: numbers and lengths; None for those that follow from examples.
 
     Example:
         >>> import samegrad as tf
@@ -118,13 +118,13 @@ def sizes_but_counts(tensor: Tensor) -> Sizes:
 
 
 def likes_of(sizes: Iterable[int | Dim]) -> list[Tensor]:
-    """Values whose examples the sizes follow from."""
+    """Return the values whose examples the sizes follow from."""
     likes = {id(t): t for size in sizes if isinstance(size, Dim) for t in size.likes}
     return list(likes.values())
 
 
 def full(sizes: Sizes, dtype: str, value: float = 0.0) -> Tensor:
-    """One number in a shape with a `Dim` in it."""
+    """Return one number in a shape with a `Dim` in it."""
     likes = likes_of(sizes)
     if not likes:
         zeros = _ops.zeros(shape=codes_of(sizes), dtype=dtype)
@@ -133,20 +133,20 @@ def full(sizes: Sizes, dtype: str, value: float = 0.0) -> Tensor:
 
 
 def iota(size: int | Dim) -> Tensor:
-    """The numbers from 0 to below the size, int64."""
+    """Return the numbers from 0 to below the size, int64."""
     likes = size.likes if isinstance(size, Dim) else ()
     return _ops.iota(*(likes or (_ops.zeros(shape=[]),)), size=code_of(size))
 
 
 def broadcast(tensor: Tensor, sizes: Sizes) -> Tensor:
-    """The tensor repeated along axes of size 1 until it has the sizes."""
+    """Return the tensor repeated along axes of size 1 until it has the sizes."""
     if dim_in(sizes) is None:
         return _ops.broadcast_to(tensor, shape=sizes)
     return _ops.broadcast_like(tensor, full(sizes, tensor._dtype))
 
 
 def reshape(tensor: Tensor, shape: Any) -> Tensor:
-    """The elements in another shape; examples stay together where the sizes say so."""
+    """Return the elements in another shape; examples stay together where the sizes say so."""
     return _ops.reshape(tensor, shape=codes_of(sizes_of(shape)))
 
 

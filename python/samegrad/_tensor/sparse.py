@@ -1,4 +1,4 @@
-"""A few values in a large tensor of zeros, as records hold them."""
+"""`samegrad.sparse.SparseTensor`, as records hold it."""
 
 from __future__ import annotations
 
@@ -29,13 +29,14 @@ def _whole_numbers(value: Any, name: str) -> Array:
 
 
 class SparseTensor(Composite):
-    """Values and their places; elsewhere are zeros, or empty text.
+    """A tensor given by its non-zero values and their indices.
 
-    For the preparation of data. Steps compute with dense tensors: see `tf.sparse.to_dense`.
+    Elsewhere are zeros, or empty strings. It serves the preparation of data: steps compute with
+    dense tensors, see `tf.sparse.to_dense`.
 
     Args:
-        indices: The places: whole numbers of shape [values, axes].
-        values: Numbers or text of shape [values].
+        indices: Integers of shape [values, axes].
+        values: Numbers or strings of shape [values].
         dense_shape: The sizes of the axes.
 
     Raises:
@@ -69,10 +70,16 @@ class SparseTensor(Composite):
         return TensorShape(tuple(self.dense_shape._numpy().tolist()))
 
     def checked(self, who: str) -> tuple[Array, Array]:
-        """The places and the values.
+        """Return the indices and the values as arrays, after a check of the indices.
+
+        Args:
+            who: The name of the op, for errors.
+
+        Returns:
+            A pair of NumPy arrays, [values, axes] and [values].
 
         Raises:
-            InvalidArgumentError: Places are outside, out of order, or there twice.
+            InvalidArgumentError: Indices are outside of the shape, out of order, or equal.
         """
         places, sizes = self.indices._numpy(), self.dense_shape._numpy()
         outside = ((places < 0) | (places >= sizes)).any(axis=1)
@@ -93,7 +100,7 @@ class SparseTensor(Composite):
         return places, array_of(self.values)
 
     def numpy(self) -> Array:
-        """A dense array."""
+        """Return a dense NumPy array."""
         places, values = self.checked("SparseTensor.numpy")
         made = np.full(self._shape, b"" if values.dtype == object else 0, values.dtype)
         made[tuple(places.T)] = values
@@ -110,7 +117,7 @@ class SparseTensor(Composite):
     __array_priority__ = 100  # NumPy's arrays leave products to it
 
     def _with(self, other: Any, op: str) -> SparseTensor:
-        """The values with a number, or with what a dense tensor has at their places."""
+        """Return the values with a number, or with what a dense tensor has at their places."""
         if isinstance(self.values, Text) or isinstance(other, SparseTensor | Text):
             raise TypeError(
                 f"[SparseTensor.{op}] numbers and a number or a dense tensor are needed: got "
@@ -156,7 +163,7 @@ class SparseRows:
 
 
 def stacked(column: tuple[SparseTensor, ...]) -> SparseTensor:
-    """Sparse tensors as rows of one, with the largest sizes of all."""
+    """Stack sparse tensors as rows of one, with the largest sizes of all."""
     ranks = sorted({each._rank for each in column})
     if len(ranks) > 1:
         raise ValueError(
@@ -171,15 +178,15 @@ def stacked(column: tuple[SparseTensor, ...]) -> SparseTensor:
 
 
 def sparse_rows(members: Sequence[Any], sizes: Sequence[int], who: str) -> SparseTensor:
-    """Dense tensors or texts as rows of one sparse tensor, which has all their values.
+    """Stack dense tensors or strings as the rows of one sparse tensor with all their values.
 
     Args:
         members: The rows, at least one.
-        sizes: Of a row; -1: the largest.
-        who: Who asks.
+        sizes: The shape of a row; -1: the largest.
+        who: The name of the op, for errors.
 
     Raises:
-        ValueError: A row is no tensor, has other axes, or is larger.
+        ValueError: A row is not a tensor, has other axes, or is larger.
     """
     wrong = [row for row in members if not isinstance(row, Tensor | Text)]
     if wrong:

@@ -12,17 +12,17 @@ from samegrad._tensor.sizes import whole
 
 
 class TensorSpec:
-    """Shape and dtype of a tensor that is not there yet.
+    """Shape and dtype of a tensor that does not exist yet.
 
     Args:
-        shape: Sizes of the axes; None where they differ between tensors. None for all of them:
-            any tensor of the dtype.
-        dtype: The type of the elements, or `tf.string`. Of complex elements it makes two specs,
-            those of the real and the imaginary part.
+        shape: The sizes of the axes; None for sizes that vary. None for the whole shape: any tensor
+            of the dtype.
+        dtype: The dtype of the elements, or `tf.string`. A complex dtype makes two specs, those of
+            the real and the imaginary part.
         name: Anything.
 
     Raises:
-        TypeError: samegrad has no such dtype, or a size is no whole number.
+        TypeError: samegrad lacks the dtype, or a size is not an integer.
 
     Example:
         >>> import samegrad as tf
@@ -50,7 +50,14 @@ class TensorSpec:
 
     @classmethod
     def from_tensor(cls, tensor: Tensor, name: str | None = None) -> TensorSpec:
-        """The spec of a tensor.
+        """Return the spec of a tensor.
+
+        Args:
+            tensor: A tensor.
+            name: The name of the spec.
+
+        Returns:
+            A `TensorSpec` of the shape and dtype of `tensor`.
 
         Example:
             >>> import samegrad as tf
@@ -75,7 +82,13 @@ class TensorSpec:
         return self._name
 
     def is_compatible_with(self, spec_or_tensor: Tensor | TensorSpec) -> bool:
-        """Return whether a tensor, or every tensor of another spec, may have this spec.
+        """Return True if a tensor, or every tensor of another spec, fits this spec.
+
+        Args:
+            spec_or_tensor: A tensor or a spec.
+
+        Returns:
+            A bool.
 
         Example:
             >>> import samegrad as tf

@@ -64,7 +64,7 @@ def _operator(name: str, swapped: bool = False) -> Callable[[Any, Any], Any]:
 
 
 def _size_operator(name: str, operation: Callable[[Any, Any], Any]) -> None:
-    """What is computed from sizes is a size: tf.shape(x)[0] * 2."""
+    """Make operators of sizes return sizes: tf.shape(x)[0] * 2."""
     plain = getattr(Tensor, f"__{name}__")
 
     def method(self: Any, other: Any) -> Any:
@@ -109,11 +109,11 @@ def _power(self: Tensor, exponent: Any) -> Any:
 
 
 def _numpy(self: Tensor) -> np.ndarray[Any, Any]:
-    """The values as a new NumPy array (a NumPy scalar for a tensor without axes).
+    """Return the values as a new NumPy array (a NumPy scalar for a tensor without axes).
 
     Raises:
-        TypeError: The tensor belongs to a function that is being traced, where values cannot be
-            looked at (see `config.run_functions_eagerly`) or differ between replicas.
+        TypeError: The tensor belongs to a traced function, where it has no value (see
+            `config.run_functions_eagerly`), or its values differ between replicas.
     """
     array = self._numpy()
     return array if array.ndim else array[()]
@@ -146,7 +146,7 @@ def _repr(self: Tensor) -> str:
 
 
 def array_text(array: np.ndarray[Any, Any]) -> str:
-    """An array as `repr` of tensors has it: one number without more.
+    """Return an array as `repr` of tensors has it: one number without more.
 
     Example:
         >>> array_text(np.array(1.5)), array_text(np.array([1.5]))
@@ -164,7 +164,10 @@ def _shown(parts: list[Tensor]) -> str:
 
 
 def _str(self: Tensor) -> str:
-    """The numbers; inside `run` a TypeError where there is none: print() would never show it."""
+    """Return the values; inside `run` raise a TypeError if it has no value.
+
+    print() would never show them there.
+    """
     if not self._made:
         return repr(self)
     if self._symbolic and _context.printing_needs_values():
@@ -176,14 +179,14 @@ def _str(self: Tensor) -> str:
 
 
 def _format(self: Tensor, spec: str) -> str:
-    """In an f-string a tensor is its numbers: f"loss {loss}" reads "loss 0.5"."""
+    """Format a tensor as its numbers: f"loss {loss}" reads "loss 0.5"."""
     if spec:
         return format(self._item(), spec)
     return _str(self) if self._symbolic else format(self._view(), "")
 
 
 def _number(self: Tensor) -> Any:
-    """The element; of a size (`tf.shape(x)[0]`) while tracing, what it is for Python."""
+    """Return the element; of a size (`tf.shape(x)[0]`) while tracing, what it is for Python."""
     dims = getattr(self, "_dims", None) if self._symbolic and not self._looks else None
     return dims[0] if dims and self._rank == 0 else self._item()
 
@@ -210,7 +213,8 @@ def _truth(self: Tensor) -> bool:
 def _length(self: Tensor) -> int:
     if self._rank == 0:
         raise TypeError(
-            f"[Tensor] a tensor without axes has no length, and is no list: got {_repr(self)[:80]}."
+            "[Tensor] a tensor without axes has no length and does not iterate: got "
+            f"{_repr(self)[:80]}."
         )
     return int(_shape(self)[0])
 
@@ -240,10 +244,14 @@ def _dlpack_device(self: Tensor) -> tuple[int, int]:
 
 
 def _set_shape(self: Tensor, shape: Any) -> None:
-    """Checks that the tensor has this shape, of which sizes may be None.
+    """Check that the tensor has this shape, in which sizes may be None.
+
+    Args:
+        self: The tensor.
+        shape: The shape.
 
     Raises:
-        ValueError: It has another one.
+        ValueError: The tensor has another shape.
 
     Example:
         >>> constant([1, 2]).set_shape([None])
@@ -256,7 +264,7 @@ def _set_shape(self: Tensor, shape: Any) -> None:
 
 
 def _reference(self: Tensor) -> Reference:
-    """Stands for this tensor as a key: equal to no other's, whatever their values.
+    """Return a hashable key for this tensor, equal to no other's, whatever their values.
 
     Example:
         >>> x = constant(1.0)
@@ -279,7 +287,7 @@ def _init(
 
 
 def _shorten(cls: Any) -> None:
-    """Lets the engine itself answer the operators where nothing is to be converted or refused."""
+    """Let the engine itself answer the operators where nothing is to be converted or refused."""
     for symbol, name in {
         "add": "add", "sub": "sub", "mul": "mul", "floordiv": "floor_div", "mod": "mod",
         "pow": "pow", "truediv": "div", "matmul": "matmul", "lt": "less", "le": "less_equal",
@@ -296,7 +304,7 @@ def _shorten(cls: Any) -> None:
 
 
 def _install() -> None:
-    """Gives the engine's class Python's operators and properties."""
+    """Give the engine's class Python's operators and properties."""
     cls: Any = Tensor
     cls.__module__ = "samegrad"
     cls.__init__ = _init

@@ -32,7 +32,7 @@ def _encoded(value: Any) -> bytes:
 
 
 def _objects(values: Any) -> Array:
-    """An array of Python's objects: of bytes NumPy's own would lose zeros at their ends."""
+    """Return an array of Python's objects: of bytes NumPy's own would lose zeros at their ends."""
     if isinstance(values, Text):
         return values.encoded
     values = _without_index(values)
@@ -60,7 +60,7 @@ def _objects(values: Any) -> Array:
 
 
 def _without_index(value: Any) -> Any:
-    """A column of pandas as an array; all else as it is."""
+    """Return a column of pandas as an array; all else as it is."""
     return value.to_numpy() if type(value).__module__.partition(".")[0] == "pandas" else value
 
 
@@ -105,7 +105,7 @@ class Text:
 
     @property
     def ndim(self) -> int:
-        """How many axes there are."""
+        """The number of axes."""
         return self._bytes.ndim
 
     @property
@@ -127,7 +127,7 @@ class Text:
         return self._origin
 
     def get_shape(self) -> TensorShape:
-        """The sizes of the axes."""
+        """Return the sizes of the axes."""
         return self.shape
 
     @property
@@ -140,7 +140,7 @@ class Text:
         """A NumPy array of Python's strings.
 
         Raises:
-            ValueError: Bytes are no UTF-8; the message says which and where.
+            ValueError: Bytes are not UTF-8; the message names them.
         """
         if self._decoded is None:
             made = np.empty(self._bytes.shape, object)
@@ -149,7 +149,7 @@ class Text:
         return self._decoded
 
     def numpy(self) -> Any:
-        """A NumPy array of bytes; of text without axes, the bytes."""
+        """Return a NumPy array of bytes; of text without axes, the bytes."""
         return self._bytes.copy() if self._bytes.ndim else self._bytes[()]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -215,7 +215,7 @@ def _decoded(value: bytes) -> str:
 
 
 def _as_key(key: Any) -> Any:
-    """An index as NumPy takes it."""
+    """Return an index as NumPy takes it."""
     if isinstance(key, tuple):
         return tuple(_as_key(part) for part in key)
     if isinstance(key, Tensor):
@@ -224,7 +224,7 @@ def _as_key(key: Any) -> Any:
 
 
 def of_bytes(array: Any, origin: str | None = None) -> Text:
-    """Text of an array of bytes, or of bytes, as they are; `origin` is the file they come from."""
+    """Wrap bytes, or an array of them, as strings; `origin` is the file they come from."""
     made = Text.__new__(Text)
     if not isinstance(array, np.ndarray):
         made._bytes = np.empty((), object)
@@ -237,7 +237,7 @@ def of_bytes(array: Any, origin: str | None = None) -> Text:
 
 
 def array_of(leaf: Any) -> Array:
-    """The numbers of a tensor, the bytes of text.
+    """Return the numbers of a tensor, the bytes of text.
 
     Example:
         >>> array_of(Text(["a"])).tolist()
@@ -247,7 +247,7 @@ def array_of(leaf: Any) -> Array:
 
 
 def leaf_of(array: Any, copy: bool = True) -> Any:
-    """A tensor of an array of numbers, text of one of bytes.
+    """Return a tensor of an array of numbers, text of one of bytes.
 
     Args:
         array: Of numbers, or of objects that are bytes.
@@ -261,10 +261,10 @@ def leaf_of(array: Any, copy: bool = True) -> Any:
 
 
 def joined(*parts: Any, separator: bytes = b"") -> Text:
-    """Texts side by side, broadcast.
+    """Concatenate strings element by element, broadcast.
 
     Raises:
-        TypeError: Something is no text.
+        TypeError: A part is not a string.
 
     Example:
         >>> joined(["a", "b"], ".txt").numpy().tolist()
@@ -286,7 +286,7 @@ def joined(*parts: Any, separator: bytes = b"") -> Text:
 
 
 def is_text(value: Any) -> bool:
-    """Whether the value is text, or a list or an array that begins with text.
+    """Tell whether a value is a string tensor, a string, or a list or array that begins with one.
 
     Example:
         >>> is_text("a"), is_text([[b"a"]]), is_text([1, "a"]), is_text([])
@@ -304,7 +304,7 @@ def is_text(value: Any) -> bool:
 
 
 def text_of(value: Any, who: str, rule: str = "text is needed") -> Text:
-    """The value as text.
+    """Return the value as text.
 
     Args:
         value: Text, strings, bytes, or lists and arrays of them; nothing else among them.
@@ -335,7 +335,7 @@ def _is_empty(value: Any) -> bool:
 
 
 def shown_text(value: Text) -> str:
-    """Text as `tf.print` shows it.
+    """Format strings as `tf.print` shows them.
 
     Example:
         >>> shown_text(Text(["a", "b"]))

@@ -22,7 +22,7 @@ _PCM = (1, 0xFFFE)  # plain, and with more about the channels
 
 
 class DecodeWav(NamedTuple):
-    """What is in a WAV file.
+    """Audio of a WAV file.
 
     Attributes:
         audio: float32 of shape [samples, channels], from -1 to 1.
@@ -42,22 +42,22 @@ class DecodeWav(NamedTuple):
 def decode_wav(
     contents: Any, desired_channels: int = -1, desired_samples: int = -1, name: str | None = None
 ) -> DecodeWav:
-    """The samples of a WAV file of 16-bit numbers.
+    """Decode a 16-bit WAV file.
 
     Args:
-        contents: The bytes of a file (`tf.io.read_file`).
-        desired_channels: Channels to give: further ones are left out, the last one is repeated. -1:
+        contents: The bytes of a file (`tf.io.read_file`), a string scalar.
+        desired_channels: The number of channels: further ones are left out, the last one is
+            repeated. -1: as in the file.
+        desired_samples: The number of samples: further ones are left out, zeros are appended. -1:
             as in the file.
-        desired_samples: Samples to give: further ones are left out, zeros are added. -1: as in the
-            file.
         name: Ignored.
 
     Returns:
-        `audio`, float32 of shape [samples, channels], which is a sample divided by 32,768, and
-        `sample_rate` (int32, samples per second).
+        A named tuple: `audio`, float32 [samples, channels], each sample divided by 32,768; and
+        `sample_rate`, an int32 scalar in samples per second.
 
     Raises:
-        InvalidArgumentError: The bytes are no such file, or end too early.
+        InvalidArgumentError: The bytes are not such a file, or end early.
 
     Example:
         >>> import samegrad as tf
@@ -134,15 +134,18 @@ def _corrupt(text: Text, who: str, what: str) -> InvalidArgumentError:
 
 
 def encode_wav(audio: Any, sample_rate: Any, name: str | None = None) -> Text:
-    r"""The bytes of a WAV file of 16-bit samples.
+    r"""Encode audio as a 16-bit WAV file.
 
     Args:
-        audio: Floats of shape [samples, channels], from -1 to 1; others are cut off.
-        sample_rate: Samples per second.
+        audio: Floats of shape [samples, channels], clipped to [-1, 1].
+        sample_rate: Samples per second, an integer.
         name: Ignored.
 
+    Returns:
+        A string scalar, the bytes of the file.
+
     Raises:
-        ValueError: The audio has other axes or no channel, or the rate is none.
+        ValueError: The audio has other axes or no channel, or the rate is out of range.
 
     Example:
         >>> import samegrad as tf

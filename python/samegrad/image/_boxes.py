@@ -24,22 +24,22 @@ _COLORS = np.array(
 def extract_patches(
     images: Any, sizes: Any, strides: Any, rates: Any, padding: str, name: str | None = None
 ) -> Tensor:
-    """The patches around a grid of places, each as the channels of one pixel.
+    """Extract patches on a grid; each patch becomes the channels of one pixel.
 
     Args:
-        images: [n, rows, columns, channels].
-        sizes: [1, rows, columns, 1] of a patch.
-        strides: [1, rows, columns, 1] from one place to the next.
-        rates: [1, rows, columns, 1] from one pixel of a patch to the next.
-        padding: "VALID" or "SAME", which fills up with zeros.
+        images: A tensor of shape [n, height, width, channels].
+        sizes: The size of a patch: [1, height, width, 1].
+        strides: The distance between patches: [1, height, width, 1].
+        rates: The dilation rate of a patch: [1, height, width, 1].
+        padding: "VALID", or "SAME", which pads with zeros.
         name: Ignored.
 
     Returns:
-        [n, places, places, rows * columns * channels of a patch].
+        A tensor [n, rows of patches, columns of patches, height * width * channels of a patch].
 
     Raises:
-        ValueError: A size is no [1, rows, columns, 1], the padding is another one, or a patch does
-            not fit in.
+        ValueError: A size is not [1, height, width, 1], the padding is unknown, or a patch does not
+            fit.
 
     Example:
         >>> import numpy as np
@@ -89,23 +89,23 @@ def crop_and_resize(
     image: Any, boxes: Any, box_indices: Any, crop_size: Any, method: str = "bilinear",
     extrapolation_value: float = 0.0, name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """Parts of images, each resized.
+    """Crop boxes out of images, and resize each to one size.
 
     Args:
-        image: [n, rows, columns, channels].
-        boxes: [boxes, 4]: top, left, bottom, right; 0 is the first pixel and 1 the last. Where the
-            bottom is above the top, or the right before the left, the part is turned.
-        box_indices: Of which image each box is.
-        crop_size: Rows and columns of the result.
+        image: A tensor of shape [n, height, width, channels].
+        boxes: Floats [boxes, 4]: top, left, bottom, right; 0 is the first pixel and 1 the last one.
+            A bottom above the top, or a right before the left, flips the crop.
+        box_indices: Integers [boxes]: the image of each box.
+        crop_size: The new height and width.
         method: "bilinear" or "nearest".
-        extrapolation_value: Of what lies outside of the image.
+        extrapolation_value: The value outside of the image.
         name: Ignored.
 
     Returns:
-        float32 [boxes, rows, columns, channels].
+        A float32 tensor [boxes, new height, new width, channels].
 
     Raises:
-        ValueError: A shape or the method is another one.
+        ValueError: A shape does not fit, or the method is unknown.
 
     Example:
         >>> import numpy as np
@@ -136,7 +136,7 @@ def crop_and_resize(
 
 
 def _places(first: Tensor, last: Tensor, count: int, size: int) -> Tensor:
-    """Where the pixels of each part lie along an axis."""
+    """Return the positions of the pixels of each crop along an axis."""
     if count == 1:
         return ((first + last) * (0.5 * (size - 1)))[:, None]
     step = (last - first) * float(size - 1) / float(count - 1)
@@ -172,21 +172,23 @@ def non_max_suppression(
     boxes: Any, scores: Any, max_output_size: Any, iou_threshold: float = 0.5,
     score_threshold: float = float("-inf"), name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """The numbers of the best boxes that do not overlap with a better one; for eager code.
+    """Select the best boxes that do not overlap with a better one.
+
+    It needs values, so it runs in eager code only.
 
     Args:
-        boxes: [boxes, 4]: two corners, [row, column, row, column].
-        scores: [boxes].
-        max_output_size: How many boxes at most.
-        iou_threshold: From this part of their union on, boxes overlap.
-        score_threshold: Boxes must score more.
+        boxes: Floats [boxes, 4]: two opposite corners, [y, x, y, x].
+        scores: Floats [boxes].
+        max_output_size: The largest number of boxes.
+        iou_threshold: Boxes overlap from this intersection over union on.
+        score_threshold: Boxes must score more than this.
         name: Ignored.
 
     Returns:
-        int32, the best first.
+        Indices of the boxes, int32 [selected], the best first.
 
     Raises:
-        ValueError: A shape or threshold is wrong.
+        ValueError: A shape or threshold does not fit.
 
     Example:
         >>> non_max_suppression([[0, 0, 1, 1.0], [0, 0, 1, 0.9], [2, 2, 3, 3]], [0.5, 0.9, 0.1], 9)
@@ -202,21 +204,22 @@ def non_max_suppression_with_scores(
     boxes: Any, scores: Any, max_output_size: Any, iou_threshold: float = 0.5,
     score_threshold: float = float("-inf"), soft_nms_sigma: float = 0.0, name: str | None = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """As `non_max_suppression`, with the scores; with a sigma, overlaps lower scores instead.
+    """Select boxes as `non_max_suppression` does, and return their scores as well.
 
-    Bodla, Singh, Chellappa and Davis, "Soft-NMS" (2017).
+    With a sigma, overlaps lower the scores instead (Bodla, Singh, Chellappa and Davis, "Soft-NMS",
+    2017).
 
     Args:
-        boxes: As of `non_max_suppression`.
-        scores: As of `non_max_suppression`.
-        max_output_size: As of `non_max_suppression`.
-        iou_threshold: As of `non_max_suppression`; without a meaning where there is a sigma.
-        score_threshold: As of `non_max_suppression`.
-        soft_nms_sigma: 0: boxes that overlap are left out.
+        boxes: Floats [boxes, 4]: two opposite corners, [y, x, y, x].
+        scores: Floats [boxes].
+        max_output_size: The largest number of boxes.
+        iou_threshold: Boxes overlap from this intersection over union on; ignored with a sigma.
+        score_threshold: Boxes must score more than this.
+        soft_nms_sigma: The deviation of Soft-NMS; 0 leaves out the boxes that overlap.
         name: Ignored.
 
     Returns:
-        The numbers of the boxes and their scores.
+        A pair: the indices of the boxes, int32 [selected], and their scores, float32 [selected].
 
     Example:
         >>> found, scores = non_max_suppression_with_scores([[0, 0, 1, 1.0]], [0.5], 9)
@@ -266,7 +269,7 @@ def _suppressed(
 
 
 def _overlaps(low: np.ndarray, high: np.ndarray, one: int) -> np.ndarray:
-    """The common part of a box and each other, divided by their union."""
+    """Return the common part of a box and each other, divided by their union."""
     areas = np.prod(high - low, axis=1)
     sides = np.maximum(np.minimum(high, high[one]) - np.maximum(low, low[one]), 0)
     common = np.prod(sides, axis=1)
@@ -277,16 +280,21 @@ def _overlaps(low: np.ndarray, high: np.ndarray, one: int) -> np.ndarray:
 
 
 def draw_bounding_boxes(images: Any, boxes: Any, colors: Any, name: str | None = None) -> Tensor:
-    """The images with frames of one pixel around the boxes; for eager code.
+    """Draw frames of one pixel around boxes.
+
+    It needs values, so it runs in eager code only.
 
     Args:
-        images: [n, rows, columns, channels] of 1, 3 or 4 channels, floats in [0, 1].
-        boxes: [n, boxes, 4]: top, left, bottom, right in [0, 1].
-        colors: [colours, channels], one after the other for the boxes; None: ten of their own.
+        images: Floats in [0, 1] of shape [n, height, width, channels], with 1, 3 or 4 channels.
+        boxes: Floats [n, boxes, 4]: top, left, bottom, right in [0, 1].
+        colors: Floats [colors, channels], used in turn; None: ten default colors.
         name: Ignored.
 
+    Returns:
+        A float32 tensor of the shape of `images`.
+
     Raises:
-        ValueError: A shape is another one.
+        ValueError: A shape does not fit.
 
     Example:
         >>> import numpy as np

@@ -22,14 +22,17 @@ def _back(x: Tensor, kind: Any) -> Tensor:
 
 
 def rgb_to_grayscale(images: Any, name: str | None = None) -> Tensor:
-    """0.2989 red + 0.587 green + 0.114 blue, as one channel.
+    """Convert RGB images to grayscale: 0.2989 red + 0.587 green + 0.114 blue.
 
     Args:
-        images: [..., 3].
+        images: A tensor of shape [..., 3].
         name: Ignored.
 
+    Returns:
+        A tensor [..., 1], in the dtype of `images`.
+
     Raises:
-        ValueError: There are other channels.
+        ValueError: The images do not have 3 channels.
 
     Example:
         >>> rgb_to_grayscale([[[1.0, 0.0, 1.0]]]).numpy()
@@ -42,14 +45,17 @@ def rgb_to_grayscale(images: Any, name: str | None = None) -> Tensor:
 
 
 def grayscale_to_rgb(images: Any, name: str | None = None) -> Tensor:
-    """The one channel three times.
+    """Convert grayscale images to RGB by repeating the channel.
 
     Args:
-        images: [..., 1].
+        images: A tensor of shape [..., 1].
         name: Ignored.
 
+    Returns:
+        A tensor [..., 3], in the dtype of `images`.
+
     Raises:
-        ValueError: There are other channels.
+        ValueError: The images do not have 1 channel.
 
     Example:
         >>> grayscale_to_rgb([[[7]]]).numpy()
@@ -62,14 +68,17 @@ def grayscale_to_rgb(images: Any, name: str | None = None) -> Tensor:
 
 
 def rgb_to_hsv(images: Any, name: str | None = None) -> Tensor:
-    """Hue, saturation and value, each in [0, 1], of red, green and blue in [0, 1].
+    """Convert RGB images to hue, saturation and value, each in [0, 1].
 
     Args:
-        images: [..., 3], floats.
+        images: Floats in [0, 1] of shape [..., 3].
         name: Ignored.
 
+    Returns:
+        A tensor of the shape and dtype of `images`.
+
     Raises:
-        ValueError: There are other channels.
+        ValueError: The images do not have 3 channels.
 
     Example:
         >>> rgb_to_hsv([[[0.0, 0.5, 0.0]]]).numpy().round(4)
@@ -96,14 +105,17 @@ def rgb_to_hsv(images: Any, name: str | None = None) -> Tensor:
 
 
 def hsv_to_rgb(images: Any, name: str | None = None) -> Tensor:
-    """Red, green and blue of hue, saturation and value; see `rgb_to_hsv`.
+    """Convert hue, saturation and value to RGB, the inverse of `rgb_to_hsv`.
 
     Args:
-        images: [..., 3], floats in [0, 1].
+        images: Floats in [0, 1] of shape [..., 3].
         name: Ignored.
 
+    Returns:
+        A tensor of the shape and dtype of `images`.
+
     Raises:
-        ValueError: There are other channels.
+        ValueError: The images do not have 3 channels.
 
     Example:
         >>> hsv_to_rgb([[[0.5, 1.0, 1.0]]]).numpy()
@@ -122,11 +134,14 @@ def hsv_to_rgb(images: Any, name: str | None = None) -> Tensor:
 
 
 def adjust_brightness(image: Any, delta: Any) -> Tensor:
-    """The image with `delta` added; of whole numbers, as if they went from 0 to 1.
+    """Add `delta` to an image; integers are scaled to [0, 1] first, and back.
 
     Args:
-        image: Any shape.
-        delta: A number, in (-1, 1).
+        image: A tensor of any shape.
+        delta: A number in (-1, 1).
+
+    Returns:
+        A tensor of the shape and dtype of `image`.
 
     Example:
         >>> adjust_brightness([[[0.25]]], 0.5).numpy()
@@ -137,11 +152,17 @@ def adjust_brightness(image: Any, delta: Any) -> Tensor:
 
 
 def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
-    """(x - mean) factor + mean, with the mean of each channel of each image.
+    """Scale the contrast: (x - mean) * factor + mean, with the mean of each channel of each image.
 
     Args:
-        images: [..., rows, columns, channels].
+        images: A tensor of shape [..., height, width, channels].
         contrast_factor: A number.
+
+    Returns:
+        A tensor of the shape and dtype of `images`.
+
+    Raises:
+        ValueError: The images have fewer than three axes.
 
     Example:
         >>> adjust_contrast([[[0.0], [1.0]]], 2.0).numpy().ravel()
@@ -157,12 +178,15 @@ def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
 
 
 def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = None) -> Tensor:
-    """The image with its saturation times a factor, at most 1.
+    """Multiply the saturation of an image by a factor, up to 1.
 
     Args:
-        image: [..., 3].
-        saturation_factor: A number that is not negative.
+        image: A tensor of shape [..., 3].
+        saturation_factor: A number, 0 or more.
         name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `image`.
 
     Example:
         >>> adjust_saturation([[[1.0, 0.5, 0.5]]], 0.0).numpy()
@@ -175,12 +199,15 @@ def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = Non
 
 
 def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Tensor:
-    """The image with `delta` added to its hue, which is a circle of length 1.
+    """Add `delta` to the hue of an image, which is a circle of length 1.
 
     Args:
-        image: [..., 3].
+        image: A tensor of shape [..., 3].
         delta: A number in [-1, 1].
         name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `image`.
 
     Example:
         >>> adjust_hue([[[1.0, 0.0, 0.0]]], 0.5).numpy()
@@ -193,12 +220,15 @@ def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Tensor:
 
 
 def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
-    """Gain x^gamma; of whole numbers, as if they went from 0 to 1.
+    """Compute gain * x^gamma; integers are scaled to [0, 1] first, and back.
 
     Args:
-        image: Any shape.
-        gamma: A number that is not negative.
+        image: A tensor of any shape.
+        gamma: A number, 0 or more.
         gain: A number.
+
+    Returns:
+        A tensor of the shape and dtype of `image`.
 
     Raises:
         ValueError: gamma is negative.
@@ -214,7 +244,7 @@ def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
 
 
 def check_factors(lower: float, upper: float, who: str) -> None:
-    """ValueError unless the factors are a range."""
+    """Raise a ValueError unless the factors are a range."""
     if not 0 <= lower < upper:
         raise ValueError(
             f"[{who}] the factors must be 0 <= lower < upper: got lower={lower} and upper={upper}."
@@ -222,7 +252,7 @@ def check_factors(lower: float, upper: float, who: str) -> None:
 
 
 def check_change(largest: float, who: str, most: float = float("inf")) -> None:
-    """ValueError unless the largest change is a size, and small enough."""
+    """Raise a ValueError unless the largest change is small enough and not negative."""
     if not 0 <= largest <= most:
         limit = f" and at most {most}" if most < float("inf") else ""
         raise ValueError(f"[{who}] max_delta must not be negative{limit}: got {largest}.")
@@ -239,7 +269,18 @@ def _change(largest: float, who: str, seed: int | None) -> Tensor:
 
 
 def random_brightness(image: Any, max_delta: float, seed: int | None = None) -> Tensor:
-    """`adjust_brightness` by a number drawn from [-max_delta, max_delta).
+    """Add a random number from [-max_delta, max_delta) to an image; see `adjust_brightness`.
+
+    Args:
+        image: A tensor of any shape.
+        max_delta: The largest change, a number that is not negative.
+        seed: The seed of the op, as in `tf.random.uniform`.
+
+    Returns:
+        A tensor of the shape and dtype of `image`.
+
+    Raises:
+        ValueError: A limit is out of its range.
 
     Example:
         >>> random_brightness([[[0.25]]], 0.0).numpy()
@@ -249,7 +290,19 @@ def random_brightness(image: Any, max_delta: float, seed: int | None = None) -> 
 
 
 def random_contrast(image: Any, lower: float, upper: float, seed: int | None = None) -> Tensor:
-    """`adjust_contrast` by a factor drawn from [lower, upper).
+    """Scale the contrast by a random factor from [lower, upper); see `adjust_contrast`.
+
+    Args:
+        image: A tensor of shape [..., height, width, channels].
+        lower: The lower limit of the factor, 0 or more.
+        upper: The upper limit of the factor.
+        seed: The seed of the op, as in `tf.random.uniform`.
+
+    Returns:
+        A tensor of the shape and dtype of `image`.
+
+    Raises:
+        ValueError: A limit is out of its range.
 
     Example:
         >>> random_contrast([[[0.5], [0.5]]], 0.5, 2.0).numpy().ravel()
@@ -259,7 +312,19 @@ def random_contrast(image: Any, lower: float, upper: float, seed: int | None = N
 
 
 def random_saturation(image: Any, lower: float, upper: float, seed: int | None = None) -> Tensor:
-    """`adjust_saturation` by a factor drawn from [lower, upper).
+    """Scale the saturation by a random factor from [lower, upper); see `adjust_saturation`.
+
+    Args:
+        image: A tensor of shape [..., 3].
+        lower: The lower limit of the factor, 0 or more.
+        upper: The upper limit of the factor.
+        seed: The seed of the op, as in `tf.random.uniform`.
+
+    Returns:
+        A tensor of the shape and dtype of `image`.
+
+    Raises:
+        ValueError: A limit is out of its range.
 
     Example:
         >>> random_saturation([[[0.5, 0.5, 0.5]]], 0.5, 2.0).numpy()
@@ -269,7 +334,18 @@ def random_saturation(image: Any, lower: float, upper: float, seed: int | None =
 
 
 def random_hue(image: Any, max_delta: float, seed: int | None = None) -> Tensor:
-    """`adjust_hue` by a number drawn from [-max_delta, max_delta), at most 0.5.
+    """Add a random number from [-max_delta, max_delta) to the hue; see `adjust_hue`.
+
+    Args:
+        image: A tensor of shape [..., 3].
+        max_delta: The largest change, a number in [0, 0.5].
+        seed: The seed of the op, as in `tf.random.uniform`.
+
+    Returns:
+        A tensor of the shape and dtype of `image`.
+
+    Raises:
+        ValueError: A limit is out of its range.
 
     Example:
         >>> random_hue([[[0.5, 0.5, 0.5]]], 0.25).numpy()
@@ -281,13 +357,13 @@ def random_hue(image: Any, max_delta: float, seed: int | None = None) -> Tensor:
 
 
 def per_image_standardization(image: Any) -> Tensor:
-    """Each image less its mean, divided by its deviation, but at least by 1 / sqrt(pixels).
+    """Subtract each image's mean, and divide by its deviation, but at least by 1 / sqrt(elements).
 
     Args:
-        image: [rows, columns, channels] or [n, rows, columns, channels].
+        image: A tensor of shape [height, width, channels] or [n, height, width, channels].
 
     Returns:
-        float32 of whole numbers.
+        A tensor of the shape of `image`, in its dtype if that is of floats, else float32.
 
     Example:
         >>> per_image_standardization([[[1.0], [3.0]]]).numpy().ravel()
@@ -303,16 +379,16 @@ def per_image_standardization(image: Any) -> Tensor:
 
 
 def psnr(a: Any, b: Any, max_val: float, name: str | None = None) -> Tensor:
-    """The ratio of peak signal to noise, in decibels: 20 log10(max) - 10 log10(mean((a - b)^2)).
+    """Compute the peak signal-to-noise ratio: 20 log10(max) - 10 log10(mean((a - b)²)).
 
     Args:
-        a: [..., rows, columns, channels].
-        b: As a.
-        max_val: The largest difference that there can be.
+        a: A tensor of shape [..., height, width, channels].
+        b: A tensor of the same shape.
+        max_val: The difference between the largest and the smallest possible value.
         name: Ignored.
 
     Returns:
-        One number for each image.
+        A tensor [...] of decibels.
 
     Example:
         >>> psnr([[[1.0], [0.0]]], [[[0.5], [0.5]]], 1.0).numpy().round(4)
@@ -329,11 +405,14 @@ def psnr(a: Any, b: Any, max_val: float, name: str | None = None) -> Tensor:
 
 
 def total_variation(images: Any, name: str | None = None) -> Tensor:
-    """The sum of the absolute differences of neighbouring pixels of each image.
+    """Sum the absolute differences of neighbouring pixels of each image.
 
     Args:
-        images: [rows, columns, channels] or [n, rows, columns, channels].
+        images: A tensor of shape [height, width, channels] or [n, height, width, channels].
         name: Ignored.
+
+    Returns:
+        A scalar, or a tensor [n], in the dtype of `images`.
 
     Example:
         >>> float(total_variation([[[1.0], [3.0]], [[1.0], [4.0]]]))

@@ -13,16 +13,19 @@ from samegrad._tensor.tensor import Tensor, convert_to_tensor
 def convert_image_dtype(
     image: Any, dtype: DTypeLike, saturate: bool = False, name: str | None = None
 ) -> Tensor:
-    """The image in another type: whole numbers cover their range, floats go from 0 to 1.
+    """Convert an image to another dtype: integers cover their range, floats cover [0, 1].
 
     Args:
-        image: Any shape.
-        dtype: The type wanted.
-        saturate: Whether numbers outside of the range are brought to its ends.
+        image: A tensor of any shape.
+        dtype: The new dtype.
+        saturate: Clip values outside of the range to its ends.
         name: Ignored.
 
+    Returns:
+        A tensor of the shape of `image` and the dtype `dtype`.
+
     Raises:
-        TypeError: One of the types has no range: bool.
+        TypeError: A dtype is bool, which has no range.
 
     Example:
         >>> import samegrad as tf
@@ -45,7 +48,7 @@ def convert_image_dtype(
         return scaled
     if wanted.is_floating:
         return cast(x, wanted)
-    # The next smaller product is rounded down; + 0.5 gives each whole number an equal share.
+    # The next smaller product is rounded down; + 0.5 gives each integer an equal part.
     scaled = x * (wanted.max + 0.5)
     return saturate_cast(scaled, wanted) if saturate else cast(scaled, wanted)
 
@@ -62,7 +65,7 @@ def _between_whole_numbers(x: Tensor, given: Any, wanted: Any, saturate: bool) -
 
 
 def as_floats(image: Any) -> tuple[Tensor, Any]:
-    """The image as floats from 0 to 1, and the type that it had."""
+    """Return the image as floats from 0 to 1, and the type that it had."""
     x = convert_to_tensor(image)
     if as_dtype(x._dtype).is_floating:
         return x, x._dtype

@@ -49,14 +49,14 @@ def _one_file(contents: Any, who: str) -> Text:
 
 
 def _most_pixels() -> int:
-    """How many an image may have before Pillow warns of it."""
+    """Return the number of pixels above which Pillow warns of an image."""
     pillow = sys.modules.get("PIL.Image")
     most: int | None = _MOST_PIXELS if pillow is None else pillow.MAX_IMAGE_PIXELS
     return sys.maxsize if most is None else most
 
 
 def plain_pixels(data: bytes, channels: int) -> Tensor | None:
-    """uint8 [rows, columns, channels] of a file that the engine decodes by itself.
+    """Return uint8 [rows, columns, channels] of a file that the engine decodes by itself.
 
     None for all but JPEG files of 8 bits, grey or in colours, and PNG files of 8 bits, not
     interlaced, without palette and transparent colour; for files that are not in order, of which
@@ -72,7 +72,7 @@ def plain_pixels(data: bytes, channels: int) -> Tensor | None:
 
 
 def _deep_pixels(data: bytes, channels: int) -> np.ndarray[Any, Any] | None:
-    """uint16 [rows, columns, channels] of a PNG file of 16 bits; None for all else.
+    """Return uint16 [rows, columns, channels] of a 16-bit PNG file; None for other files.
 
     Of colours Pillow knows the higher 8 bits only.
     """
@@ -95,7 +95,7 @@ def _deep_pixels(data: bytes, channels: int) -> np.ndarray[Any, Any] | None:
 
 
 def _opened(found: Text, who: str, formats: tuple[str, ...]) -> Any:
-    """Pillow's image of one file's bytes."""
+    """Return Pillow's image of one file's bytes."""
     pillow, data = _pillow(who), found.numpy()
     try:
         image = pillow.Image.open(io.BytesIO(data), formats=formats)
@@ -123,7 +123,7 @@ def _corrupt(who: str, contents: Text, what: str) -> InvalidArgumentError:
 
 
 def _pixels(image: Any, channels: int, who: str, contents: Text) -> np.ndarray[Any, Any]:
-    """[rows, columns, channels]; of 16 bits where the file has them."""
+    """Return [rows, columns, channels], with 16 bits if the file has them."""
     if channels not in (0, *_MODES):
         raise ValueError(f"[{who}] channels must be 0, 1, 2, 3 or 4: got {channels}.")
     try:
@@ -187,14 +187,14 @@ def decode_jpeg(
     try_recover_truncated: bool = False, acceptable_fraction: float = 1.0, dct_method: str = "",
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """The pixels of a JPEG file; of a PNG, GIF or BMP file, too.
+    """Decode a JPEG file; PNG, GIF and BMP files are decoded as well.
 
-    Colours differ from TensorFlow's by a few of 255: its faster cosine transform is coarser.
+    Colors differ from TensorFlow's by a few of 255, whose faster cosine transform is coarser.
 
     Args:
-        contents: The bytes of a file (`tf.io.read_file`).
-        channels: 1 (grey), 3 (red, green, blue), or 0: as in the file.
-        ratio: Divides the sizes: 1, 2, 4 or 8.
+        contents: The bytes of a file (`tf.io.read_file`), a string scalar.
+        channels: 1 (grayscale), 3 (RGB), or 0: as in the file.
+        ratio: The divisor of the sizes: 1, 2, 4 or 8.
         fancy_upscaling: Must be True.
         try_recover_truncated: Must be False.
         acceptable_fraction: Must be 1.
@@ -202,10 +202,10 @@ def decode_jpeg(
         name: Ignored.
 
     Returns:
-        uint8 of shape [rows, columns, channels].
+        A uint8 tensor [height, width, channels].
 
     Raises:
-        InvalidArgumentError: The bytes are no such image, or end too early.
+        InvalidArgumentError: The bytes are not such an image, or end early.
         ImportError: Pillow is not installed.
 
     Example:
@@ -236,20 +236,19 @@ def decode_jpeg(
 def decode_png(
     contents: Any, channels: int = 0, dtype: DTypeLike = uint8, name: str | None = None
 ) -> Tensor:
-    """The pixels of a PNG file; of a JPEG, GIF or BMP file, too.
+    """Decode a PNG file; JPEG, GIF and BMP files are decoded as well.
 
     Args:
-        contents: The bytes of a file (`tf.io.read_file`).
-        channels: 1 (grey), 2 (with opacity), 3 (red, green, blue), 4 (with opacity), or 0: as in
-            the file.
+        contents: The bytes of a file (`tf.io.read_file`), a string scalar.
+        channels: 1 (grayscale), 2 (with alpha), 3 (RGB), 4 (with alpha), or 0: as in the file.
         dtype: uint8 or uint16.
         name: Ignored.
 
     Returns:
-        A tensor of shape [rows, columns, channels].
+        A tensor [height, width, channels], in the dtype `dtype`.
 
     Raises:
-        InvalidArgumentError: The bytes are no such image, or end too early.
+        InvalidArgumentError: The bytes are not such an image, or end early.
         ImportError: Pillow is not installed.
 
     Example:
@@ -266,7 +265,19 @@ def decode_png(
 
 @on_host()
 def decode_bmp(contents: Any, channels: int = 0, name: str | None = None) -> Tensor:
-    """The pixels of a BMP file, as `decode_png` gives them.
+    """Decode a BMP file.
+
+    Args:
+        contents: The bytes of a file (`tf.io.read_file`), a string scalar.
+        channels: 1 (grayscale), 3 (RGB), 4 (with alpha), or 0: as in the file.
+        name: Ignored.
+
+    Returns:
+        A uint8 tensor [height, width, channels].
+
+    Raises:
+        InvalidArgumentError: The bytes are not such an image, or end early.
+        ImportError: Pillow is not installed.
 
     Example:
         >>> import samegrad as tf
@@ -279,10 +290,18 @@ def decode_bmp(contents: Any, channels: int = 0, name: str | None = None) -> Ten
 
 @on_host()
 def decode_gif(contents: Any, name: str | None = None) -> Tensor:
-    """The pictures of a GIF file: uint8 of shape [pictures, rows, columns, 3].
+    """Decode all frames of a GIF file.
+
+    Args:
+        contents: The bytes of a file (`tf.io.read_file`), a string scalar.
+        name: Ignored.
+
+    Returns:
+        A uint8 tensor [frames, height, width, 3].
 
     Raises:
-        InvalidArgumentError: The bytes are no such image, or end too early.
+        InvalidArgumentError: The bytes are not such an image, or end early.
+        ImportError: Pillow is not installed.
 
     Example:
         >>> import samegrad as tf
@@ -308,21 +327,21 @@ def decode_image(
     contents: Any, channels: int | None = None, dtype: DTypeLike = uint8,
     name: str | None = None, expand_animations: bool = True,
 ) -> Tensor:  # fmt: skip
-    """The pixels of a JPEG, PNG, GIF or BMP file.
+    """Decode a JPEG, PNG, GIF or BMP file.
 
     Args:
-        contents: The bytes of a file (`tf.io.read_file`).
-        channels: As for `decode_png`; None and 0: as in the file.
-        dtype: uint8, uint16, or a float: numbers from 0 to 1.
+        contents: The bytes of a file (`tf.io.read_file`), a string scalar.
+        channels: The number of channels, as in `decode_png`; None and 0: as in the file.
+        dtype: uint8, uint16, or a dtype of floats, whose values are in [0, 1].
         name: Ignored.
-        expand_animations: Whether GIF files give all pictures, along a first axis of their own;
-            else the first one.
+        expand_animations: Return all frames of GIF files along a new first axis; False: the first
+            one.
 
     Returns:
-        A tensor of shape [rows, columns, channels]; of GIF files [pictures, rows, columns, 3].
+        A tensor [height, width, channels]; for GIF files [frames, height, width, 3].
 
     Raises:
-        InvalidArgumentError: The bytes are no such image, or end too early.
+        InvalidArgumentError: The bytes are not such an image, or end early.
         ImportError: Pillow is not installed.
 
     Example:
@@ -365,23 +384,26 @@ def encode_jpeg(
     optimize_size: bool = False, chroma_downsampling: bool = True, density_unit: str = "in",
     x_density: int = 300, y_density: int = 300, xmp_metadata: Any = "", name: str | None = None,
 ) -> Text:  # fmt: skip
-    r"""The bytes of a JPEG file of an image.
+    r"""Encode an image as a JPEG file.
 
     Args:
-        image: uint8 of shape [rows, columns, 1 or 3].
-        format: Ignored: the channels say it.
-        quality: 0 to 100.
-        progressive: Whether it is shown coarse first.
-        optimize_size: Whether it takes longer and becomes smaller.
-        chroma_downsampling: Whether colours are half as fine.
-        density_unit: "in" or "cm".
-        x_density: Pixels of a row in this unit.
-        y_density: Pixels of a column in it.
-        xmp_metadata: Text that the file says of the image.
+        image: A uint8 tensor of shape [height, width, 1 or 3].
+        format: Ignored: it follows from the channels.
+        quality: The quality, 0 to 100.
+        progressive: Encode it for a coarse display first.
+        optimize_size: Spend more time for a smaller file.
+        chroma_downsampling: Halve the resolution of the colors.
+        density_unit: The unit of the densities: "in" or "cm".
+        x_density: Pixels per unit along a row.
+        y_density: Pixels per unit along a column.
+        xmp_metadata: A string of metadata (XMP) for the file.
         name: Ignored.
 
+    Returns:
+        A string scalar, the bytes of the file.
+
     Raises:
-        ValueError: It is no such image, or the unit is neither.
+        ValueError: The tensor is not such an image, or the unit is unknown.
 
     Example:
         >>> import samegrad as tf
@@ -404,15 +426,19 @@ def encode_jpeg(
 
 
 def encode_png(image: Any, compression: int = -1, name: str | None = None) -> Text:
-    r"""The bytes of a PNG file of an image.
+    r"""Encode an image as a PNG file.
 
     Args:
-        image: uint8 of shape [rows, columns, 1 to 4], or uint16 of [rows, columns, 1].
-        compression: 0 to 9; -1: that of the library.
+        image: A uint8 tensor of shape [height, width, 1 to 4], or a uint16 one of [height, width,
+            1].
+        compression: The level of compression, 0 to 9; -1: that of the library.
         name: Ignored.
 
+    Returns:
+        A string scalar, the bytes of the file.
+
     Raises:
-        ValueError: It is no such image.
+        ValueError: The tensor is not such an image.
 
     Example:
         >>> import samegrad as tf

@@ -22,22 +22,24 @@ def sample_distorted_bounding_box(
     aspect_ratio_range: Any = None, area_range: Any = None, max_attempts: int | None = None,
     use_image_if_no_bounding_boxes: bool | None = None, name: str | None = None,
 ) -> Part:  # fmt: skip
-    """A part of an image drawn at random, of a random form, that shows enough of an object.
+    """Sample a random crop of random shape that shows enough of an object.
 
     Args:
-        image_size: [height, width, channels].
-        bounding_boxes: Of the objects, shape (1, n, 4): [y_min, x_min, y_max, x_max] from 0 to 1.
-        seed: As that of `tf.random.uniform`; 0: none.
-        min_object_covered: Which share of at least one object's area the part must show.
-        aspect_ratio_range: The least and largest width divided by height; default (0.75, 1.33).
-        area_range: The least and largest share of the image's area; default (0.05, 1).
-        max_attempts: How many parts are drawn; default 100. Where none is right, it is the image.
-        use_image_if_no_bounding_boxes: Whether without boxes the whole image is the object.
+        image_size: The shape of the image: [height, width, channels].
+        bounding_boxes: The objects, floats of shape (1, n, 4): [y_min, x_min, y_max, x_max] in [0,
+            1].
+        seed: The seed of the op, as in `tf.random.uniform`; 0: none.
+        min_object_covered: The fraction of at least one object's area that the crop must show.
+        aspect_ratio_range: The smallest and largest width / height; default (0.75, 1.33).
+        area_range: The smallest and largest fraction of the image's area; default (0.05, 1).
+        max_attempts: The number of samples, default 100; without a right one, the crop is the
+            image.
+        use_image_if_no_bounding_boxes: Take the whole image as the object if there are no boxes.
         name: Ignored.
 
     Returns:
-        [y, x, 0] and [height, width, -1] for `tf.slice`, int32, and the part as a box of shape
-        (1, 1, 4) for `draw_bounding_boxes`.
+        A named tuple: [y, x, 0] and [height, width, -1] for `tf.slice`, both int32, and the crop as
+        a box of shape (1, 1, 4) for `draw_bounding_boxes`.
 
     Raises:
         ValueError: An argument is out of its range, or there are no boxes.
@@ -64,7 +66,27 @@ def stateless_sample_distorted_bounding_box(
     aspect_ratio_range: Any = None, area_range: Any = None, max_attempts: int | None = None,
     use_image_if_no_bounding_boxes: bool | None = None, name: str | None = None,
 ) -> Part:  # fmt: skip
-    """`sample_distorted_bounding_box` with two whole numbers as a seed, which decide the part.
+    """Sample the crop of `sample_distorted_bounding_box` from a seed alone.
+
+    Args:
+        image_size: The shape of the image: [height, width, channels].
+        bounding_boxes: The objects, floats of shape (1, n, 4): [y_min, x_min, y_max, x_max] in [0,
+            1].
+        seed: Two integers: a list, or a tensor [2].
+        min_object_covered: The fraction of at least one object's area that the crop must show.
+        aspect_ratio_range: The smallest and largest width / height; default (0.75, 1.33).
+        area_range: The smallest and largest fraction of the image's area; default (0.05, 1).
+        max_attempts: The number of samples, default 100; without a right one, the crop is the
+            image.
+        use_image_if_no_bounding_boxes: Take the whole image as the object if there are no boxes.
+        name: Ignored.
+
+    Returns:
+        A named tuple: [y, x, 0] and [height, width, -1] for `tf.slice`, both int32, and the crop as
+        a box of shape (1, 1, 4) for `draw_bounding_boxes`.
+
+    Raises:
+        ValueError: An argument is out of its range, or there are no boxes.
 
     Example:
         >>> boxes = [[[0.2, 0.2, 0.6, 0.6]]]
@@ -137,7 +159,7 @@ def _range(who: str, name: str, given: Any, largest: float | None) -> tuple[floa
 
 
 def _objects(who: str, boxes: Any, whole: Any) -> Tensor:
-    """The boxes as rows of four."""
+    """Return the boxes as rows of four."""
     given = cast(convert_to_tensor(boxes), "float32")
     if given._rank != 3 or given.shape[-1] != 4:
         raise InvalidArgumentError(
@@ -169,7 +191,7 @@ def _candidates(
     draws: Tensor, height: Tensor, width: Tensor, aspects: tuple[float, float],
     areas: tuple[float, float],
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """Parts in whole pixels, and which of them lie in the image and have a right area."""
+    """Return crops in integer pixels, and a mask of those inside of the image with a right area."""
     aspect = draws[:, 0] * (aspects[1] - aspects[0]) + aspects[0]
     least, most = (share * height * width for share in areas)
     low = math.round(math.sqrt(least / aspect))
@@ -193,7 +215,7 @@ def _candidates(
 def _seen_shares(
     tops: Tensor, lefts: Tensor, heights: Tensor, widths: Tensor, objects: Tensor
 ) -> Tensor:
-    """How much of each object each part shows, shape (parts, objects)."""
+    """Return the fraction of each object that each crop shows, of shape (crops, objects)."""
     y0, x0, y1, x1 = (objects[None, :, k] for k in range(4))
     rows = math.minimum((tops + heights)[:, None], y1) - math.maximum(tops[:, None], y0)
     columns = math.minimum((lefts + widths)[:, None], x1) - math.maximum(lefts[:, None], x0)

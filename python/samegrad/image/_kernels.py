@@ -53,7 +53,7 @@ _KERNELS: dict[str, tuple[Callable[[Array], Array], float]] = {
 
 
 def taps_of(method: str, old: int, new: int, antialias: bool) -> Taps:
-    """The taps of a method along an axis.
+    """Return the taps of a method along an axis.
 
     Args:
         method: One of `ResizeMethod`, but for "nearest".
@@ -68,7 +68,7 @@ def taps_of(method: str, old: int, new: int, antialias: bool) -> Taps:
     if method == "area":
         return _area(old, new)
     kernel, radius = _KERNELS[method]
-    # Places in float32, as in TensorFlow: whether a pixel at the end of a kernel counts, too.
+    # Positions in float32, as in TensorFlow: they decide whether a pixel at a kernel's end counts.
     step = np.float32(1) / (np.float32(new) / np.float32(old))
     wide = max(step, np.float32(1)) if antialias else np.float32(1)
     centres = (np.arange(new, dtype=np.float32) + np.float32(0.5)) * step
@@ -84,7 +84,7 @@ def taps_of(method: str, old: int, new: int, antialias: bool) -> Taps:
 
 
 def _area(old: int, new: int) -> Taps:
-    """The share of each old pixel that lies in the new one."""
+    """Return the fraction of each old pixel inside of the new one."""
     begin, end = np.arange(new) * (old / new), np.arange(1, new + 1) * (old / new)
     first = np.clip(np.floor(begin), 0, old - 1)
     places, inside = _places(first, np.clip(np.ceil(end) - 1, first, old - 1))
@@ -94,7 +94,7 @@ def _area(old: int, new: int) -> Taps:
 
 
 def _places(first: Array, last: Array) -> tuple[Array, Array]:
-    """From the first to the last place of each row, and which are none but repeat the last."""
+    """Return the positions from first to last of each row, and a mask of the real ones."""
     count = int((last - first).max()) + 1
     places = first[:, None] + np.arange(count)
     inside = places <= last[:, None]

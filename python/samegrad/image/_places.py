@@ -21,10 +21,13 @@ from samegrad.math import minimum
 
 
 def flip_left_right(image: Any) -> Tensor:
-    """The columns in the other order.
+    """Flip images left to right.
 
     Args:
-        image: [rows, columns, channels] or [n, rows, columns, channels].
+        image: A tensor of shape [height, width, channels] or [n, height, width, channels].
+
+    Returns:
+        A tensor of the shape and dtype of `image`.
 
     Example:
         >>> flip_left_right([[[1], [2]]]).numpy().ravel()
@@ -34,10 +37,13 @@ def flip_left_right(image: Any) -> Tensor:
 
 
 def flip_up_down(image: Any) -> Tensor:
-    """The rows in the other order.
+    """Flip images upside down.
 
     Args:
-        image: [rows, columns, channels] or [n, rows, columns, channels].
+        image: A tensor of shape [height, width, channels] or [n, height, width, channels].
+
+    Returns:
+        A tensor of the shape and dtype of `image`.
 
     Example:
         >>> flip_up_down([[[1]], [[2]]]).numpy().ravel()
@@ -47,11 +53,14 @@ def flip_up_down(image: Any) -> Tensor:
 
 
 def transpose(image: Any, name: str | None = None) -> Tensor:
-    """Rows as columns.
+    """Exchange rows and columns of images.
 
     Args:
-        image: [rows, columns, channels] or [n, rows, columns, channels].
+        image: A tensor of shape [height, width, channels] or [n, height, width, channels].
         name: Ignored.
+
+    Returns:
+        A tensor of shape [width, height, channels] or [n, width, height, channels].
 
     Example:
         >>> transpose([[[1], [2]]]).shape
@@ -62,12 +71,15 @@ def transpose(image: Any, name: str | None = None) -> Tensor:
 
 
 def rot90(image: Any, k: int = 1, name: str | None = None) -> Tensor:
-    """The image turned by k quarters, counter-clockwise.
+    """Rotate images counter-clockwise by k quarter turns.
 
     Args:
-        image: [rows, columns, channels] or [n, rows, columns, channels].
-        k: How many quarters.
+        image: A tensor of shape [height, width, channels] or [n, height, width, channels].
+        k: The number of quarter turns, an integer.
         name: Ignored.
+
+    Returns:
+        A tensor in the dtype of `image`; odd turns exchange height and width.
 
     Example:
         >>> rot90([[[1], [2]]]).numpy()[..., 0]
@@ -95,11 +107,14 @@ def _by_chance(image: Any, who: str, axis: int, seed: int | None) -> Tensor:
 
 
 def random_flip_left_right(image: Any, seed: int | None = None) -> Tensor:
-    """Each image flipped with probability 1/2.
+    """Flip each image left to right with probability 1/2.
 
     Args:
-        image: [rows, columns, channels] or [n, rows, columns, channels].
-        seed: As that of `tf.random.uniform`.
+        image: A tensor of shape [height, width, channels] or [n, height, width, channels].
+        seed: The seed of the op, as in `tf.random.uniform`.
+
+    Returns:
+        A tensor of the shape and dtype of `image`.
 
     Example:
         >>> random_flip_left_right([[[1], [1]]]).numpy().ravel()
@@ -109,11 +124,14 @@ def random_flip_left_right(image: Any, seed: int | None = None) -> Tensor:
 
 
 def random_flip_up_down(image: Any, seed: int | None = None) -> Tensor:
-    """Each image flipped with probability 1/2.
+    """Flip each image upside down with probability 1/2.
 
     Args:
-        image: [rows, columns, channels] or [n, rows, columns, channels].
-        seed: As that of `tf.random.uniform`.
+        image: A tensor of shape [height, width, channels] or [n, height, width, channels].
+        seed: The seed of the op, as in `tf.random.uniform`.
+
+    Returns:
+        A tensor of the shape and dtype of `image`.
 
     Example:
         >>> random_flip_up_down([[[1], [2]]]).numpy().ravel()
@@ -125,17 +143,20 @@ def random_flip_up_down(image: Any, seed: int | None = None) -> Tensor:
 def crop_to_bounding_box(
     image: Any, offset_height: int, offset_width: int, target_height: int, target_width: int
 ) -> Tensor:
-    """A part of the image.
+    """Crop images to a box.
 
     Args:
-        image: [rows, columns, channels] or [n, rows, columns, channels].
-        offset_height: Its first row.
-        offset_width: Its first column.
-        target_height: Its rows, at least 1.
-        target_width: Its columns, at least 1.
+        image: A tensor of shape [height, width, channels] or [n, height, width, channels].
+        offset_height: The first row of the box.
+        offset_width: The first column of the box.
+        target_height: The height of the box, at least 1.
+        target_width: The width of the box, at least 1.
+
+    Returns:
+        A tensor [..., target_height, target_width, channels], in the dtype of `image`.
 
     Raises:
-        ValueError: It does not lie in the image.
+        ValueError: The box is not inside of the image.
 
     Example:
         >>> crop_to_bounding_box([[[1], [2], [3]]], 0, 1, 1, 2).numpy().ravel()
@@ -160,17 +181,20 @@ def crop_to_bounding_box(
 def pad_to_bounding_box(
     image: Any, offset_height: int, offset_width: int, target_height: int, target_width: int
 ) -> Tensor:
-    """The image in a larger one of zeros.
+    """Pad images with zeros to a larger size.
 
     Args:
-        image: [rows, columns, channels] or [n, rows, columns, channels].
-        offset_height: Rows above it.
-        offset_width: Columns left of it.
-        target_height: Rows of the result.
-        target_width: Columns of the result.
+        image: A tensor of shape [height, width, channels] or [n, height, width, channels].
+        offset_height: The number of rows of zeros above.
+        offset_width: The number of columns of zeros on the left.
+        target_height: The height of the result.
+        target_width: The width of the result.
+
+    Returns:
+        A tensor [..., target_height, target_width, channels], in the dtype of `image`.
 
     Raises:
-        ValueError: There is not room enough.
+        ValueError: The image does not fit into the result.
 
     Example:
         >>> pad_to_bounding_box([[[1], [2]]], 0, 1, 1, 4).numpy().ravel()
@@ -193,14 +217,17 @@ def pad_to_bounding_box(
 
 
 def central_crop(image: Any, central_fraction: float) -> Tensor:
-    """The middle of the image.
+    """Crop the central part of images.
 
     Args:
-        image: [rows, columns, channels] or [n, rows, columns, channels].
-        central_fraction: Its part of the rows and of the columns, above 0 and at most 1.
+        image: A tensor of shape [height, width, channels] or [n, height, width, channels].
+        central_fraction: The fraction of the height and of the width, in (0, 1].
+
+    Returns:
+        A tensor [..., new height, new width, channels], in the dtype of `image`.
 
     Raises:
-        ValueError: It is another number.
+        ValueError: The fraction is not in (0, 1].
 
     Example:
         >>> central_crop([[[1], [2], [3], [4]]] * 4, 0.5).numpy()[0, :, 0]
@@ -216,12 +243,15 @@ def central_crop(image: Any, central_fraction: float) -> Tensor:
 
 
 def resize_with_crop_or_pad(image: Any, target_height: int, target_width: int) -> Tensor:
-    """The middle of the image, or the image in the middle of zeros.
+    """Crop images centrally, or pad them with zeros, to a size.
 
     Args:
-        image: [rows, columns, channels] or [n, rows, columns, channels].
-        target_height: Rows of the result, at least 1.
-        target_width: Columns of the result, at least 1.
+        image: A tensor of shape [height, width, channels] or [n, height, width, channels].
+        target_height: The height of the result, at least 1.
+        target_width: The width of the result, at least 1.
+
+    Returns:
+        A tensor [..., target_height, target_width, channels], in the dtype of `image`.
 
     Example:
         >>> resize_with_crop_or_pad([[[1], [2], [3]]], 1, 5).numpy().ravel()
@@ -245,14 +275,17 @@ def resize_with_pad(
     image: Any, target_height: int, target_width: int, method: str = "bilinear",
     antialias: bool = False,
 ) -> Tensor:  # fmt: skip
-    """The image as large as its shape allows, in the middle of zeros.
+    """Resize images with their aspect ratio kept, and pad them with zeros to a size.
 
     Args:
-        image: [rows, columns, channels] or [n, rows, columns, channels].
-        target_height: Rows of the result, at least 1.
-        target_width: Columns of the result, at least 1.
-        method: As for `resize`.
-        antialias: As for `resize`.
+        image: A tensor of shape [height, width, channels] or [n, height, width, channels].
+        target_height: The height of the result, at least 1.
+        target_width: The width of the result, at least 1.
+        method: The method of `resize`.
+        antialias: As in `resize`.
+
+    Returns:
+        A tensor [..., target_height, target_width, channels].
 
     Example:
         >>> resize_with_pad([[[1.0], [1.0]]], 2, 2).numpy()[..., 0]
@@ -279,16 +312,19 @@ def resize_with_pad(
 
 
 def random_crop(value: Any, size: Any, seed: int | None = None, name: str | None = None) -> Tensor:
-    """A part of a tensor, from a place drawn at random.
+    """Crop a tensor at a random position.
 
     Args:
-        value: Any shape.
-        size: Its sizes along all axes.
-        seed: As that of `tf.random.uniform`.
+        value: A tensor of any dtype.
+        size: The size of the crop along each axis.
+        seed: The seed of the op, as in `tf.random.uniform`.
         name: Ignored.
 
+    Returns:
+        A tensor of the shape `size`, in the dtype of `value`.
+
     Raises:
-        ValueError: The part is larger than the tensor, or has other axes.
+        ValueError: The crop is larger than the tensor, or has other axes.
 
     Example:
         >>> random_crop([[1, 2, 3]], (1, 2)).shape

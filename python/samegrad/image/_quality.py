@@ -1,4 +1,4 @@
-"""How alike images are, and where they change: SSIM, gradients, edges."""
+"""Similarity, gradients and edges of images."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MSSSIM_WEIGHTS = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)
 
 
 def _two(img1: Any, img2: Any, who: str, max_val: Any) -> tuple[Tensor, Tensor, float]:
-    """Both as floats, and the largest value as one of theirs."""
+    """Return both as floats, and the largest value as one of theirs."""
     a, b = convert_to_tensor(img1), convert_to_tensor(img2)
     same = a._rank == b._rank >= 3 and all(
         x == y or 1 in (x, y) for x, y in zip(a.shape[:-3], b.shape[:-3], strict=True)
@@ -38,7 +38,7 @@ def _two(img1: Any, img2: Any, who: str, max_val: Any) -> tuple[Tensor, Tensor, 
 
 
 def _weights(size: int, sigma: float) -> list[float]:
-    """A Gaussian window along one axis; that of two axes is the product of two."""
+    """Return a Gaussian window along one axis; that of two axes is the product of two."""
     places = np.arange(size) - (size - 1) / 2.0
     weights = np.exp(-0.5 * (places / sigma) ** 2)
     found: list[float] = (weights / weights.sum()).tolist()
@@ -46,7 +46,7 @@ def _weights(size: int, sigma: float) -> list[float]:
 
 
 def _filtered(x: Tensor, axis: int, weights: Sequence[float]) -> Tensor:
-    """The weighted sums of neighbours along the rows (-3) or columns (-2) of images."""
+    """Return the weighted sums of neighbours along the rows (-3) or columns (-2) of images."""
     count = int(x.shape[axis]) - len(weights) + 1
     behind = (slice(None),) * (-1 - axis)
     keys: list[tuple[Any, ...]] = [(..., slice(i, i + count), *behind) for i in range(len(weights))]
@@ -60,7 +60,7 @@ def _filtered(x: Tensor, axis: int, weights: Sequence[float]) -> Tensor:
 def _ssim_parts(
     x: Tensor, y: Tensor, top: float, options: tuple[int, float, float, float]
 ) -> tuple[Tensor, Tensor]:
-    """SSIM and its part of contrast and structure, one number for each image and channel."""
+    """Return SSIM and its part of contrast and structure, for each image and channel."""
     size, sigma, k1, k2 = options
     c1, c2 = (k1 * top) ** 2, (k2 * top) ** 2
     weights = _weights(size, sigma)
@@ -91,23 +91,23 @@ def ssim(
     img1: Any, img2: Any, max_val: Any, filter_size: int = 11, filter_sigma: float = 1.5,
     k1: float = 0.01, k2: float = 0.03, return_index_map: bool = False,
 ) -> Tensor:  # fmt: skip
-    """The structural similarity of images, 1 for equal ones.
+    """Compute the structural similarity of images, which is 1 for equal ones.
 
     Wang, Bovik, Sheikh and Simoncelli, "Image quality assessment: from error visibility to
     structural similarity" (2004).
 
     Args:
-        img1: [..., rows, columns, channels].
-        img2: As img1.
-        max_val: The largest value that there can be less the smallest: 1.0 or 255.
-        filter_size: Of the Gaussian window; images must be as large.
-        filter_sigma: Its deviation.
-        k1: Of the constant that steadies the means.
-        k2: Of the constant that steadies the variances.
+        img1: A tensor of shape [..., height, width, channels].
+        img2: A tensor of the same shape.
+        max_val: The difference between the largest and the smallest possible value: 1.0 or 255.
+        filter_size: The size of the Gaussian window; images must be at least as large.
+        filter_sigma: The deviation of the Gaussian window.
+        k1: The factor of the constant that stabilizes the means.
+        k2: The factor of the constant that stabilizes the variances.
         return_index_map: Must be False.
 
     Returns:
-        One number for each image.
+        A tensor [...], one value for each image.
 
     Raises:
         ValueError: The images differ in shape or are smaller than the window.
@@ -130,7 +130,7 @@ def ssim(
 
 
 def _halved(z: Tensor) -> Tensor:
-    """Means of 2 x 2 pixels; an odd row or column is repeated first."""
+    """Return the means of 2 x 2 pixels; an odd row or column is repeated first."""
     odd = [int(n) % 2 for n in z.shape[-3:-1]]
     if any(odd):
         frame = [[0, 0]] * (z._rank - 3) + [[0, odd[0]], [0, odd[1]], [0, 0]]
@@ -143,23 +143,23 @@ def ssim_multiscale(
     img1: Any, img2: Any, max_val: Any, power_factors: Sequence[float] = _MSSSIM_WEIGHTS,
     filter_size: int = 11, filter_sigma: float = 1.5, k1: float = 0.01, k2: float = 0.03,
 ) -> Tensor:  # fmt: skip
-    """The structural similarity at several scales: the weighted product of `ssim`'s parts.
+    """Compute the multiscale structural similarity: a weighted product of `ssim` over scales.
 
     Wang, Simoncelli and Bovik, "Multiscale structural similarity for image quality assessment"
     (2003).
 
     Args:
-        img1: [..., rows, columns, channels].
-        img2: As img1.
-        max_val: As for `ssim`.
-        power_factors: The weight of each scale, the finest first; each halves the images.
-        filter_size: As for `ssim`; the smallest scale must be as large.
-        filter_sigma: As for `ssim`.
-        k1: As for `ssim`.
-        k2: As for `ssim`.
+        img1: A tensor of shape [..., height, width, channels].
+        img2: A tensor of the same shape.
+        max_val: As in `ssim`.
+        power_factors: The weight of each scale, the finest first; each scale halves the images.
+        filter_size: As in `ssim`; the smallest scale must be at least as large.
+        filter_sigma: As in `ssim`.
+        k1: As in `ssim`.
+        k2: As in `ssim`.
 
     Returns:
-        One number for each image.
+        A tensor [...], one value for each image.
 
     Raises:
         ValueError: The images differ in shape, or the smallest scale is smaller than the window.
@@ -185,10 +185,13 @@ def ssim_multiscale(
 
 
 def image_gradients(image: Any) -> tuple[Tensor, Tensor]:
-    """Each pixel's difference to the one below, and to the one on the right; 0 in the last.
+    """Compute the differences of each pixel to the one below and to the one on the right.
 
     Args:
-        image: [n, rows, columns, channels].
+        image: A tensor of shape [n, height, width, channels].
+
+    Returns:
+        A pair (dy, dx) of tensors of the shape and dtype of `image`, 0 in the last row or column.
 
     Example:
         >>> down, right = image_gradients([[[[1.0], [3.0]], [[4.0], [5.0]]]])
@@ -202,13 +205,13 @@ def image_gradients(image: Any) -> tuple[Tensor, Tensor]:
 
 
 def sobel_edges(image: Any) -> Tensor:
-    """Sobel's filters for rows and for columns; pixels beyond the edge are reflected ones.
+    """Apply Sobel's filters along rows and columns; pixels beyond the edge are reflected.
 
     Args:
-        image: [n, rows, columns, channels].
+        image: A tensor of shape [n, height, width, channels].
 
     Returns:
-        [n, rows, columns, channels, 2].
+        A tensor [n, height, width, channels, 2]: the vertical and the horizontal derivative.
 
     Example:
         >>> import numpy as np

@@ -24,7 +24,7 @@ _MAX_SIZE = 2**31 - 1
 
 
 class ResizeMethod:
-    """Names of the ways to resize.
+    """Names of the methods of `resize`.
 
     Attributes:
         BILINEAR: "bilinear".
@@ -72,30 +72,29 @@ def resize(
     antialias: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """Images of another size.
+    """Resize images.
 
-    The centre of pixel i of n lies at (i + 0.5) / n of the image, in the old and in the new one.
+    The centre of pixel i of n is at (i + 0.5) / n of the image, in the old and in the new one.
 
     Args:
-        images: [n, rows, columns, channels], or one image without n.
-        size: New rows and columns.
-        method: "bilinear" (between the four pixels around a centre), "nearest" (the pixel in
-            which it lies), "area" (the mean over the new pixel), or the weights of a kernel around
-            the centre: "bicubic" (Keys, a = -0.5), "lanczos3", "lanczos5", "gaussian" (radius 1.5
-            pixels, deviation 0.5) or "mitchellcubic".
-        preserve_aspect_ratio: Whether rows and columns are scaled alike, to the largest image that
-            is not larger than `size`.
-        antialias: Whether kernels, the bilinear one too, widen as the image becomes smaller, so
-            that all its pixels count; False: smaller images are made of samples. "nearest" and
-            "area" take no notice.
+        images: A tensor of shape [n, height, width, channels] or [height, width, channels].
+        size: The new height and width.
+        method: "bilinear" (between the four pixels around a centre), "nearest" (the pixel that
+            contains it), "area" (the mean over the new pixel), or a kernel around the centre:
+            "bicubic" (Keys, a = -0.5), "lanczos3", "lanczos5", "gaussian" (radius 1.5 pixels,
+            deviation 0.5) or "mitchellcubic".
+        preserve_aspect_ratio: Scale height and width alike, to the largest image that is not larger
+            than `size`.
+        antialias: Widen the kernels, the bilinear one included, as the image becomes smaller, so
+            that all its pixels count. False samples the image. "nearest" and "area" ignore it.
         name: Ignored.
 
     Returns:
-        Images with the new rows and columns: of the same type if "nearest", of float64 from
-        float64, else of float32.
+        A tensor with the new height and width: in the dtype of `images` for "nearest", float64 for
+        float64, else float32.
 
     Raises:
-        ValueError: The images have other axes or no pixels, the size is none, or the method is
+        ValueError: The images have other axes or no pixels, the size is invalid, or the method is
             unknown.
 
     Example:
@@ -174,7 +173,7 @@ def _between(x: Tensor, axis: int, old: int, new: int) -> Tensor:
 
 @functools.lru_cache(maxsize=256)
 def _neighbours(old: int, new: int, dtype: str, axes: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The old pixels before and behind each new one, and the share of the latter.
+    """Return the old pixels before and behind each new one, and the share of the latter.
 
     Images of one size after the other are the rule.
     """
@@ -189,7 +188,7 @@ def _neighbours(old: int, new: int, dtype: str, axes: int) -> tuple[Tensor, Tens
 
 
 def _weighted(x: Tensor, axis: int, taps: Taps) -> Tensor:
-    """The sum of old pixels, each times its weight, for each new one."""
+    """Return the sum of old pixels, each times its weight, for each new one."""
     shape = [1] * (x._rank + 1)
     shape[axis], shape[axis + 1] = taps.weights.shape
     weights = convert_to_tensor(taps.weights.astype(x._dtype).reshape(shape))

@@ -1,4 +1,4 @@
-"""What all functions for images ask of their shapes."""
+"""Checks of the shapes of images."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from samegrad._tensor.tensor import Tensor, convert_to_tensor
 
 
 def image_of(value: Any, who: str, ranks: tuple[int, ...] = (3, 4)) -> Tensor:
-    """The images as a tensor.
+    """Return the images as a tensor.
 
     Raises:
         ValueError: They have other axes.
@@ -28,10 +28,10 @@ def image_of(value: Any, who: str, ranks: tuple[int, ...] = (3, 4)) -> Tensor:
 
 
 def size_of(value: Any, who: str, what: str, least: int = 0) -> int:
-    """A whole number of pixels.
+    """Return a number of pixels, an integer.
 
     Raises:
-        ValueError: It is too small.
+        ValueError: The number is below `least`.
     """
     number = whole(value, f"{what} is a whole number")
     if number < least:
@@ -40,7 +40,7 @@ def size_of(value: Any, who: str, what: str, least: int = 0) -> int:
 
 
 def coloured(value: Any, who: str) -> Tensor:
-    """Images with red, green and blue along the last axis.
+    """Return images with red, green and blue along the last axis.
 
     Raises:
         ValueError: They have not.

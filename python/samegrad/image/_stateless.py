@@ -1,7 +1,7 @@
-"""Changes of images that a seed decides, and nothing else.
+"""Random changes of images that depend on a seed alone.
 
-A seed is two whole numbers; equal ones give equal results, eagerly and in functions. The numbers
-drawn are not those of TensorFlow.
+A seed is two integers. Equal seeds give equal results, in eager code and in functions. The samples
+are not those of TensorFlow.
 """
 
 from __future__ import annotations
@@ -26,7 +26,18 @@ def _drawn(low: float, high: float, seed: Any) -> Tensor:
 
 
 def stateless_random_brightness(image: Any, max_delta: float, seed: Any) -> Tensor:
-    """`adjust_brightness` by a number from [-max_delta, max_delta) that the seed decides.
+    """Add a random number from [-max_delta, max_delta) to an image; see `adjust_brightness`.
+
+    Args:
+        image: A tensor of any shape.
+        max_delta: The largest change, a number that is not negative.
+        seed: Two integers: a list, or a tensor [2].
+
+    Returns:
+        A tensor of the shape and dtype of `image`.
+
+    Raises:
+        ValueError: A limit is out of its range.
 
     Example:
         >>> stateless_random_brightness([[[0.25]]], 0.0, [1, 2]).numpy()
@@ -37,7 +48,19 @@ def stateless_random_brightness(image: Any, max_delta: float, seed: Any) -> Tens
 
 
 def stateless_random_contrast(image: Any, lower: float, upper: float, seed: Any) -> Tensor:
-    """`adjust_contrast` by a factor from [lower, upper) that the seed decides.
+    """Scale the contrast by a random factor from [lower, upper); see `adjust_contrast`.
+
+    Args:
+        image: A tensor of shape [..., height, width, channels].
+        lower: The lower limit of the factor, 0 or more.
+        upper: The upper limit of the factor.
+        seed: Two integers: a list, or a tensor [2].
+
+    Returns:
+        A tensor of the shape and dtype of `image`.
+
+    Raises:
+        ValueError: A limit is out of its range.
 
     Example:
         >>> stateless_random_contrast([[[0.5], [0.5]]], 0.5, 2.0, [1, 2]).numpy().ravel()
@@ -48,7 +71,19 @@ def stateless_random_contrast(image: Any, lower: float, upper: float, seed: Any)
 
 
 def stateless_random_saturation(image: Any, lower: float, upper: float, seed: Any = None) -> Tensor:
-    """`adjust_saturation` by a factor from [lower, upper) that the seed decides.
+    """Scale the saturation by a random factor from [lower, upper); see `adjust_saturation`.
+
+    Args:
+        image: A tensor of shape [..., 3].
+        lower: The lower limit of the factor, 0 or more.
+        upper: The upper limit of the factor.
+        seed: Two integers: a list, or a tensor [2].
+
+    Returns:
+        A tensor of the shape and dtype of `image`.
+
+    Raises:
+        ValueError: A limit is out of its range.
 
     Example:
         >>> stateless_random_saturation([[[0.5, 0.5, 0.5]]], 0.5, 2.0, [1, 2]).numpy()
@@ -59,7 +94,18 @@ def stateless_random_saturation(image: Any, lower: float, upper: float, seed: An
 
 
 def stateless_random_hue(image: Any, max_delta: float, seed: Any) -> Tensor:
-    """`adjust_hue` by a number from [-max_delta, max_delta), at most 0.5, that the seed decides.
+    """Add a random number from [-max_delta, max_delta) to the hue; see `adjust_hue`.
+
+    Args:
+        image: A tensor of shape [..., 3].
+        max_delta: The largest change, a number in [0, 0.5].
+        seed: Two integers: a list, or a tensor [2].
+
+    Returns:
+        A tensor of the shape and dtype of `image`.
+
+    Raises:
+        ValueError: A limit is out of its range.
 
     Example:
         >>> stateless_random_hue([[[0.5, 0.5, 0.5]]], 0.25, [1, 2]).numpy()
@@ -78,7 +124,14 @@ def _flipped(image: Any, seed: Any, axis: int, who: str) -> Tensor:
 
 
 def stateless_random_flip_left_right(image: Any, seed: Any) -> Tensor:
-    """The columns in the other order for one half of the seeds; of several images each by itself.
+    """Flip each image left to right with probability 1/2.
+
+    Args:
+        image: A tensor of shape [height, width, channels] or [n, height, width, channels].
+        seed: Two integers: a list, or a tensor [2].
+
+    Returns:
+        A tensor of the shape and dtype of `image`.
 
     Example:
         >>> stateless_random_flip_left_right([[[1], [1]]], [1, 2]).numpy().ravel()
@@ -88,7 +141,14 @@ def stateless_random_flip_left_right(image: Any, seed: Any) -> Tensor:
 
 
 def stateless_random_flip_up_down(image: Any, seed: Any) -> Tensor:
-    """The rows in the other order for one half of the seeds; of several images each by itself.
+    """Flip each image upside down with probability 1/2.
+
+    Args:
+        image: A tensor of shape [height, width, channels] or [n, height, width, channels].
+        seed: Two integers: a list, or a tensor [2].
+
+    Returns:
+        A tensor of the shape and dtype of `image`.
 
     Example:
         >>> stateless_random_flip_up_down([[[1]], [[1]]], [1, 2]).numpy().ravel()
@@ -98,16 +158,19 @@ def stateless_random_flip_up_down(image: Any, seed: Any) -> Tensor:
 
 
 def stateless_random_crop(value: Any, size: Any, seed: Any, name: str | None = None) -> Tensor:
-    """A part of a tensor, from a place that the seed decides.
+    """Crop a tensor at a random position.
 
     Args:
-        value: Any shape.
-        size: Its sizes along all axes; -1: all of the axis.
-        seed: Two whole numbers.
+        value: A tensor of any dtype.
+        size: The size of the crop along each axis; -1: the whole axis.
+        seed: Two integers: a list, or a tensor [2].
         name: Ignored.
 
+    Returns:
+        A tensor of the shape `size`, in the dtype of `value`.
+
     Raises:
-        ValueError: The part is larger than the tensor, or has other axes.
+        ValueError: The crop is larger than the tensor, or has other axes.
 
     Example:
         >>> stateless_random_crop([[1, 2, 3]], (1, 2), [1, 2]).shape

@@ -38,14 +38,17 @@ def _mapped(images: Any, rows: tuple[tuple[float, ...], ...], who: str) -> Tenso
 
 
 def rgb_to_yiq(images: Any) -> Tensor:
-    """Red, green and blue as brightness (Y) and two differences of colour (I, Q).
+    """Convert RGB images to luma (Y) and two chroma components (I, Q).
 
     Args:
-        images: Floats [..., 3] from 0 to 1.
+        images: Floats of shape [..., 3], in [0, 1].
+
+    Returns:
+        A tensor of the shape and dtype of `images`.
 
     Raises:
-        TypeError: They are no floats.
-        ValueError: There are other channels.
+        TypeError: The images are not floats.
+        ValueError: The images do not have 3 channels.
 
     Example:
         >>> rgb_to_yiq([[[1.0, 1.0, 1.0]]]).numpy().round(3) + 0.0
@@ -55,14 +58,17 @@ def rgb_to_yiq(images: Any) -> Tensor:
 
 
 def yiq_to_rgb(images: Any) -> Tensor:
-    """Brightness and two differences of colour (Y, I, Q) as red, green and blue.
+    """Convert luma and chroma (Y, I, Q) to RGB.
 
     Args:
-        images: Floats [..., 3], Y from 0 to 1.
+        images: Floats of shape [..., 3], Y in [0, 1].
+
+    Returns:
+        A tensor of the shape and dtype of `images`.
 
     Raises:
-        TypeError: They are no floats.
-        ValueError: There are other channels.
+        TypeError: The images are not floats.
+        ValueError: The images do not have 3 channels.
 
     Example:
         >>> yiq_to_rgb([[[0.5, 0.0, 0.0]]]).numpy()
@@ -72,14 +78,17 @@ def yiq_to_rgb(images: Any) -> Tensor:
 
 
 def rgb_to_yuv(images: Any) -> Tensor:
-    """Red, green and blue as brightness (Y) and how blue and red differ from it (U, V).
+    """Convert RGB images to luma (Y) and the differences of blue and red from it (U, V).
 
     Args:
-        images: Floats [..., 3] from 0 to 1.
+        images: Floats of shape [..., 3], in [0, 1].
+
+    Returns:
+        A tensor of the shape and dtype of `images`.
 
     Raises:
-        TypeError: They are no floats.
-        ValueError: There are other channels.
+        TypeError: The images are not floats.
+        ValueError: The images do not have 3 channels.
 
     Example:
         >>> rgb_to_yuv([[[0.0, 0.0, 1.0]]]).numpy().round(3)
@@ -89,14 +98,17 @@ def rgb_to_yuv(images: Any) -> Tensor:
 
 
 def yuv_to_rgb(images: Any) -> Tensor:
-    """Brightness and how blue and red differ from it (Y, U, V) as red, green and blue.
+    """Convert luma and the differences of blue and red from it (Y, U, V) to RGB.
 
     Args:
-        images: Floats [..., 3], Y from 0 to 1.
+        images: Floats of shape [..., 3], Y in [0, 1].
+
+    Returns:
+        A tensor of the shape and dtype of `images`.
 
     Raises:
-        TypeError: They are no floats.
-        ValueError: There are other channels.
+        TypeError: The images are not floats.
+        ValueError: The images do not have 3 channels.
 
     Example:
         >>> yuv_to_rgb([[[0.5, 0.0, 0.0]]]).numpy()

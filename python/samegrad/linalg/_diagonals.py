@@ -13,7 +13,7 @@ _ops = _core.ops
 
 
 def _places(rows: Any, columns: Any) -> tuple[Tensor, Tensor]:
-    """Row and column of each element, to be broadcast."""
+    """Return the row and the column of each element, shaped to broadcast."""
     return _ops.expand_dims(_sizes.iota(rows), axes=[1]), _sizes.iota(columns)
 
 

@@ -10,7 +10,7 @@ _ops = _core.ops
 
 
 def matrices(who: str, value: TensorLike) -> Tensor:
-    """The value as matrices [..., rows, columns] of floats.
+    """Return the value as matrices [..., rows, columns] of floats.
 
     Raises:
         TypeError: It has other numbers.
@@ -31,7 +31,7 @@ def matrices(who: str, value: TensorLike) -> Tensor:
 
 
 def matched(who: str, a: TensorLike, b: TensorLike) -> tuple[Tensor, Tensor]:
-    """Two operands of matrices, one dtype and the same leading axes.
+    """Return two operands of matrices, one dtype and the same leading axes.
 
     Example:
         >>> [x.shape for x in matched("solve", [[1.0]], [[[1.0]], [[2.0]]])]
@@ -45,13 +45,13 @@ def matched(who: str, a: TensorLike, b: TensorLike) -> tuple[Tensor, Tensor]:
 
 
 def _nothing(x: Tensor) -> Tensor:
-    """A zero for each matrix, which broadcasts others to as many."""
+    """Return a zero for each matrix, which broadcasts others to as many."""
     zeros = _ops.full_like(x, value=0.0)
     return _ops.reduce_sum(zeros, axes=[x._rank - 2, x._rank - 1], keepdims=True)
 
 
 def turned(x: Tensor) -> Tensor:
-    """Matrices with rows for columns.
+    """Transpose matrices.
 
     Example:
         >>> turned(matrices("turned", [[1.0, 2.0]])).shape

@@ -234,7 +234,7 @@ def lu(input: TensorLike, output_idx_type: DTypeLike = "int32", name: str | None
 
 
 def _permuted(who: str, rows: Tensor, places: TensorLike) -> Tensor:
-    """Row places[i] of each matrix in row i."""
+    """Return row places[i] of each matrix in row i."""
     order = convert_to_tensor(places)
     if order._rank != rows._rank - 1:
         raise ValueError(
@@ -247,7 +247,7 @@ def _permuted(who: str, rows: Tensor, places: TensorLike) -> Tensor:
 
 
 def _triangles(lower_upper: Tensor) -> tuple[Tensor, Tensor]:
-    """L, with 1 on the diagonal, and U."""
+    """Return L, with 1 on the diagonal, and U."""
     ones = diag(_ops.full_like(diag_part(lower_upper), value=1.0))
     lower = band_part(lower_upper, -1, 0) - diag(diag_part(lower_upper)) + ones
     return lower, band_part(lower_upper, 0, -1)
@@ -369,7 +369,7 @@ def lstsq(matrix: TensorLike, rhs: TensorLike, l2_regularizer: float = 0.0, fast
 
 
 def _shortest_inverse(a: Tensor) -> Tensor:
-    """The pseudo-inverse, by what rounding leaves of the singular values."""
+    """Return the pseudo-inverse, by what rounding leaves of the singular values."""
     s, u, v = _ops.svd(a)
     count = max(int(size) for size in a.shape[-2:])
     least = 2.0**-52 if a._dtype == "float64" else 2.0**-23

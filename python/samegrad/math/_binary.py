@@ -46,12 +46,12 @@ def atan2(y: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
     """Return the angle in radians, in (-π, π], of the point (x, y), element by element.
 
     Args:
-        y: Second coordinates.
-        x: First coordinates; they broadcast with y.
+        y: The second coordinates: a tensor of floats.
+        x: The first coordinates: floats of the same dtype that broadcast with `y`.
         name: Ignored.
 
     Returns:
-        Angles in the broadcast shape.
+        A tensor of the broadcast shape, in the dtype of the operands.
 
     Example:
         >>> atan2([1.0, 0.0], 1.0).numpy().round(4)
@@ -444,6 +444,7 @@ def pow(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 
     Raises:
         TypeError: The dtypes differ, or are bool.
+        InvalidArgumentError: An integer has a negative power.
 
     Example:
         >>> pow([2.0], 3.0).numpy()

@@ -14,7 +14,7 @@ _ops = _core.ops
 
 
 def _largest(who: str, remedy: str, *tensors: Tensor) -> int:
-    """The largest of all elements; -1 of none."""
+    """Return the largest of all elements; -1 of none."""
     if any(tensor._symbolic for tensor in tensors):
         raise TypeError(
             f"[{who}] the number of classes depends on the values, which a traced function does "

@@ -17,22 +17,22 @@ def cumulative_logsumexp(
     x: TensorLike, axis: int = 0, exclusive: bool = False, reverse: bool = False,
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """Log Σ exp of the elements up to each one along an axis, without overflow.
+    """Compute the cumulative log Σ exp along an axis, without overflow.
 
-    Neighbours are joined, then pairs, and so on: log2(n) passes over the array.
+    Neighbours are combined, then pairs, and so on: log2(n) passes over the array.
 
     Args:
-        x: Floats of any shape but ().
-        axis: Along which; negative from the last. It must not count examples.
-        exclusive: Each element without itself: the first result is -inf.
-        reverse: From the last element to the first.
+        x: A tensor of floats with at least one axis.
+        axis: The axis, negative from the last; not the batch axis.
+        exclusive: Exclude each element from its own result: the first one is -inf.
+        reverse: Accumulate from the last element to the first.
         name: Ignored.
 
     Returns:
-        Floats of x's shape and dtype.
+        A tensor of the shape and dtype of `x`.
 
     Raises:
-        TypeError: x does not hold floats.
+        TypeError: The tensor does not hold floats.
         ValueError: There is no such axis, or its size follows from the number of examples.
 
     Example:
@@ -61,7 +61,7 @@ def cumulative_logsumexp(
 
 
 def _shifted(x: Tensor, axis: int, step: int) -> Tensor:
-    """Each element `step` places later, behind as many that add nothing."""
+    """Shift the elements by `step`, after as many that add nothing."""
     before = (slice(None),) * axis
     first, rest = slice(0, step), slice(0, -step)
     lowest = _ops.full_like(x[before + (first,)], value=-np.inf)  # noqa: RUF005

@@ -15,7 +15,7 @@ _ops = _core.ops
 
 
 def zeros_as(x: Tensor) -> Tensor:
-    """Zeros in the shape and dtype of x.
+    """Return zeros in the shape and dtype of x.
 
     Example:
         >>> zeros_as(convert_to_tensor([1.0])).numpy()
@@ -256,7 +256,7 @@ def reduce_variance(
 
 
 def mean_and_variance(x: Tensor, axis: Any, keepdims: bool) -> tuple[Tensor, Tensor]:
-    """Both over axes (None: all).
+    """Return both over axes (None: all).
 
     The variance is mean((x - c)²) - (mean - c)² forevery number c. With the mean as c, taken as a
     constant, the derivative is 2 (x - mean) / n without a second sum over all of x, and so is what
@@ -440,6 +440,6 @@ def argmin(input: TensorLike, axis: int | None = None, output_type: Any = "int64
 
 
 def _numbers(value: TensorLike) -> Tensor:
-    """The tensor; bools as 0 and 1."""
+    """Return the tensor; bools as 0 and 1."""
     x = convert_to_tensor(value)
     return _ops.cast(x, dtype="int8") if x._dtype == "bool" else x

@@ -44,7 +44,7 @@ class _Segments:
         self.table = zeros_of([self.count + 1, *self.rest], self.data._dtype)
 
     def real(self, table: Tensor) -> Tensor:
-        """The rows of segments."""
+        """Return the rows of the segments."""
         return table[: self.count]
 
     def sums(self) -> Tensor:
@@ -57,7 +57,7 @@ class _Segments:
         return _ops.expand_dims(self.real(rows), axes=list(range(1, 1 + len(self.rest))))
 
     def divisors(self) -> Tensor:
-        """The same, but 1 for none."""
+        """Return the sizes, but 1 for empty segments."""
         return _ops.cast(_ops.maximum(*pair(self.sizes(), 1)), dtype=self.data._dtype)
 
     def means(self) -> Tensor:
@@ -78,7 +78,7 @@ class _Segments:
         return _ops.select(none, convert_to_tensor(of_none, found._dtype), found)
 
     def products(self) -> Tensor:
-        """A running product along the rows in the order of their segments, new in each segment."""
+        """Return the running products of the rows of each segment, in the order of segments."""
         count = np.prod(self.ids.shape, dtype=object) if self.ids._rank else 1
         ids = _sizes.reshape(self.ids, [count])
         order = _ops.arg_sort(ids, axis=0)
@@ -101,13 +101,13 @@ class _Segments:
 
 
 def _limit(dtype: str, least: bool) -> Any:
-    """The least or largest finite number of a dtype."""
+    """Return the least or largest finite number of a dtype."""
     kind = as_dtype(dtype)
     return np.asarray(kind.min if least else kind.max, kind._numpy)
 
 
 def _sorted_segments(who: str, data: TensorLike, segment_ids: TensorLike) -> _Segments:
-    """Segments whose numbers ascend, so that the last one says how many there are."""
+    """Return ascending segments, whose last id gives their number."""
     ids = convert_to_tensor(segment_ids)
     if ids._symbolic:
         raise TypeError(

@@ -72,7 +72,7 @@ def log_softmax(logits: TensorLike, axis: int | None = None, name: str | None = 
 
 
 def move_axis_last(who: str, x: Tensor, axis: int | None) -> tuple[Tensor, list[int] | None]:
-    """The tensor with an axis swapped with the last, and the permutation that swaps them back."""
+    """Swap an axis with the last one; return the tensor and the inverse permutation."""
     rank = x._rank
     axis = -1 if axis is None else axis
     if not -rank <= axis < rank:

@@ -15,7 +15,7 @@ _ops = _core.ops
 
 
 def _floats(who: str, *values: TensorLike) -> list[Tensor]:
-    """The values with one dtype and one shape."""
+    """Return the values with one dtype and one shape."""
     found = [convert_to_tensor(values[0])]
     for value in values[1:]:
         first, other = pair(found[0], value)
@@ -375,18 +375,18 @@ def betainc(a: TensorLike, b: TensorLike, x: TensorLike, name: str | None = None
 
 
 def nextafter(x1: TensorLike, x2: TensorLike, name: str | None = None) -> Tensor:
-    """Return the float next to x1 on the way to x2; its derivative is that of x1.
+    """Return the float next to x1 in the direction of x2; its derivative is that of x1.
 
     Args:
-        x1: float32 or float64.
-        x2: The direction, of the same dtype; it broadcasts with x1.
+        x1: A tensor of float32 or float64.
+        x2: The direction: a tensor of the same dtype that broadcasts with `x1`.
         name: Ignored.
 
     Returns:
-        Their common shape and dtype.
+        A tensor of the broadcast shape, in the dtype of the operands.
 
     Raises:
-        TypeError: Other dtypes.
+        TypeError: The dtypes differ, or are others.
         ValueError: The shapes do not broadcast.
 
     Example:

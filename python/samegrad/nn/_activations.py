@@ -89,7 +89,7 @@ def elu(features: TensorLike, name: str | None = None, *, alpha: float = 1.0) ->
 
 
 def _bent(x: Tensor, alpha: float) -> Tensor:
-    """The input from 0 on, where its derivative is 1; alpha * (exp(x) - 1) below."""
+    """Return the input from 0 on, where its derivative is 1; alpha * (exp(x) - 1) below."""
     # exp of large numbers would be infinite, and its gradient times zero NaN.
     below = _ops.expm1(_ops.minimum(x, convert_to_tensor(0.0, x._dtype)))
     return _ops.select(x >= 0.0, x, below if alpha == 1.0 else below * alpha)
@@ -135,14 +135,14 @@ def gelu(features: TensorLike, approximate: bool = False, name: str | None = Non
 
 
 def silu(features: TensorLike, beta: TensorLike = 1.0) -> Tensor:
-    """Return x * sigmoid(beta * x) of each element (Ramachandran et al., 2017).
+    """Compute x * sigmoid(beta * x) of each element (Ramachandran et al., 2017).
 
     Args:
-        features: Floats.
+        features: A tensor of floats of any shape.
         beta: A number or a tensor that broadcasts with the features; it has a gradient.
 
     Returns:
-        The dtype and shape of features * beta.
+        A tensor of the shape and dtype of features * beta.
 
     Example:
         >>> silu([1.0]).numpy().round(4)

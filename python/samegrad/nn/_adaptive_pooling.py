@@ -115,7 +115,7 @@ def _windows(old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _places(old: int, new: int) -> tuple[np.ndarray, np.ndarray]:
-    """The elements of each window, [new, most]; those that are none repeat the last, and say so."""
+    """Return the elements of each window, [new, most], and a mask of the real ones."""
     ends = np.arange(new + 1) * old
     first, last = (ends[:-1] // new)[:, None], (-(-ends[1:] // new) - 1)[:, None]
     places = first + np.arange(int((last - first).max()) + 1)

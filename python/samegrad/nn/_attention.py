@@ -115,7 +115,7 @@ def attend_row(
     zero_blind: bool = False,
     dropped: Dropped | None = None,
 ) -> Tensor:
-    """The engine's row: no matrix of all pairs, forwards and backwards.
+    """Return the engine's row: no matrix of all pairs, forwards and backwards.
 
     Args:
         heads: Query, key and value, of as many heads.
@@ -138,7 +138,7 @@ def attend_row(
 
 
 def _wide(x: Tensor) -> str:
-    """The dtype of weights: of 16 bits the result alone is."""
+    """Return the dtype of weights: of 16 bits the result alone is."""
     return "float64" if x._dtype == "float64" else "float32"
 
 
@@ -152,7 +152,7 @@ def _pairs(name: str, given: TensorLike, x: Tensor) -> Tensor:
 
 
 def of_each_head(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-    """Keys and values of as many heads as the query has."""
+    """Repeat keys and values for the heads of the query."""
     heads, given = int(q.shape[2]), int(k.shape[2])
     if heads == given or v.shape[2] != given:  # if they differ, the engine says so
         return k, v
@@ -173,7 +173,7 @@ def _in_parts(
     rate: float,
     seed: int | None,
 ) -> Tensor:
-    """With the weights of all pairs in memory."""
+    """Compute attention with the weights of all pairs in memory."""
     kind, wide = heads[0]._dtype, _wide(heads[0])
     q, k, v = (cast(transpose(x, [0, 2, 1, 3]), wide) for x in heads)
     scores = _ops.matmul(q, k, transpose_b=True) * scale
@@ -199,6 +199,6 @@ def _check_pairs(name: str, given: Tensor, scores: Tensor) -> None:
 
 
 def causal_mask(q: Tensor, k: Tensor) -> Tensor:
-    """Booleans [1, 1, queries, keys]."""
+    """Return the causal mask, bools [1, 1, queries, keys]."""
     rows, columns = range_(q.shape[1]), range_(k.shape[1])
     return rows[None, None, :, None] >= columns[None, None, None, :]

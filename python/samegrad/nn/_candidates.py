@@ -105,7 +105,7 @@ def _draw(
     who: str, probability: Callable[[Tensor, int], Tensor], true_classes: TensorLike,
     num_true: int, number: int, unique: bool, count: int, seed: int | None,
 ) -> Candidates:  # fmt: skip
-    """Classes of these probabilities, once the arguments are looked at."""
+    """Check the arguments, and sample classes of these probabilities."""
     classes = _checked(who, true_classes, num_true, number, unique, count)
     every = range_(count, dtype="int64")
     if unique:

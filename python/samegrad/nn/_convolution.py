@@ -298,7 +298,7 @@ def bias_add(
 
 
 def dimensions_of(who: str, x: Tensor) -> int:
-    """The dimensions of space that an input of 3, 4 or 5 axes has.
+    """Return the dimensions of space that an input of 3, 4 or 5 axes has.
 
     Example:
         >>> dimensions_of("convolution", convert_to_tensor([[[1.0]]]))
@@ -341,7 +341,7 @@ def _convolve(
 
 
 def one_row(attrs: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
-    """Attributes of a window over signals as those of one over images of one row.
+    """Convert attributes of a window over signals to those over images of one row.
 
     Example:
         >>> one_row({"strides": (2,), "padding": (0, 1), "dilations": (1,)})

@@ -236,7 +236,7 @@ def _known(who: str, x: Tensor) -> Tensor:
 
 
 def _sparse(labels: NDArray[Any]) -> SparseTensor:
-    """The labels in front of the -1 of each row."""
+    """Return the labels in front of the -1 of each row."""
     places = np.argwhere(labels >= 0)
     longest = int((labels >= 0).sum(axis=1).max(initial=0))
     values = labels[labels >= 0].astype(np.int64)
@@ -246,7 +246,7 @@ def _sparse(labels: NDArray[Any]) -> SparseTensor:
 def negative_log_likelihood(
     labels: Tensor, logits: Tensor, sizes: Tensor, steps: Tensor, blank: int
 ) -> Tensor:
-    """The loss of labels [n, labels] and logits [n, steps, classes], of which so many count."""
+    """Return the loss of labels [n, labels] and logits [n, steps, classes] with their lengths."""
     count, most = int(labels.shape[1]), int(logits.shape[1])
     inside = range_(count) < expand_dims(sizes, -1)
     labels = where(inside, labels, blank)
@@ -260,7 +260,7 @@ def negative_log_likelihood(
 
 
 def _with_blanks(labels: Tensor, blank: int) -> Tensor:
-    """A blank before, between and behind the labels: [n, 2 * labels + 1]."""
+    """Return a blank before, between and behind the labels: [n, 2 * labels + 1]."""
     blanks = zeros_like(labels) + blank
     pairs = reshape(stack([blanks, labels], axis=-1), (labels.shape[0], 2 * labels.shape[1]))
     return pad(pairs, [[0, 0], [0, 1]], constant_values=blank)
@@ -274,7 +274,7 @@ def _skips(states: Tensor) -> Tensor:
 
 
 def _forward(rows: Tensor, alive: Tensor, first: Tensor, skips: Tensor) -> Tensor:
-    """Logarithms of the probabilities of being in each state after the last step."""
+    """Return the logarithms of the probabilities of each state after the last step."""
 
     def shifted(x: Tensor, by: int) -> Tensor:
         return pad(x, [[0, 0], [by, 0]], constant_values=_NEVER)[:, :-by]
@@ -300,7 +300,7 @@ def _of_ends(last: Tensor, sizes: Tensor) -> Tensor:
 def best_labels(
     logits: Tensor, lengths: Tensor, merge_repeated: bool, blank: int
 ) -> tuple[Tensor, Tensor]:
-    """Labels [n, steps] of the best class at each step, then -1, and their score [n, 1]."""
+    """Return the labels [n, steps] of the best classes, padded with -1, and the score [n, 1]."""
     steps = int(logits.shape[1])
     inside = range_(steps) < expand_dims(lengths, -1)
     best = math.argmax(logits, axis=-1, output_type="int32")
@@ -339,7 +339,7 @@ def likely_labels(
 
 
 def _prefixes(rows: NDArray[Any], width: int, blank: int) -> list[tuple[tuple[int, ...], float]]:
-    """Labels and logarithms of their probabilities, the most probable first.
+    """Return prefixes and the logarithms of their probabilities, the most probable first.
 
     Of each beginning the probability of the paths that end with a blank is kept, and that of those
     that end with its last label.

@@ -153,7 +153,7 @@ def scale_regularization_loss(regularization_loss: TensorLike) -> Tensor:
 
 
 def expand_weights(who: str, weights: TensorLike, losses: Tensor) -> Tensor:
-    """The weights in the losses' dtype, with axes so that they broadcast against them.
+    """Return the weights in the losses' dtype, with axes so that they broadcast against them.
 
     Raises:
         ValueError: They do not fit.
@@ -181,7 +181,7 @@ def expand_weights(who: str, weights: TensorLike, losses: Tensor) -> Tensor:
 
 
 def inverse_count(losses: Tensor, of_all_replicas: bool) -> Tensor:
-    """1 / (number of elements), in the losses' dtype; infinite for no elements at all.
+    """Return 1 / (number of elements) in the losses' dtype; infinite for no elements.
 
     Example:
         >>> float(inverse_count(convert_to_tensor([1.0, 2.0]), of_all_replicas=False))
@@ -207,7 +207,7 @@ def elements_of(x: Tensor, axes: tuple[int, ...], of_all_replicas: bool) -> Tens
 
 
 def all_reduce_sum(value: Any) -> Any:
-    """The sums over replicas of (a list of) tensors; in cross-replica context the tensors.
+    """Return the sums over replicas of (a list of) tensors; in cross-replica context the tensors.
 
     Example:
         >>> float(all_reduce_sum(convert_to_tensor(2.0)))
@@ -240,7 +240,7 @@ def _sum_all(x: Tensor) -> Tensor:
 
 
 def inverse_of(count: Tensor, losses: Tensor) -> Tensor:
-    """1 / count, in the losses' dtype."""
+    """Return 1 / count in the losses' dtype."""
     return _ops.cast(_ops.reciprocal(_ops.cast(count, dtype="float64")), dtype=losses._dtype)
 
 

@@ -141,7 +141,7 @@ def mean_over_tokens(losses: TensorLike, weights: TensorLike) -> Tensor:
 
 
 def _least(smoothing: float, vocab_size: int) -> float:
-    """The cross-entropy of a prediction that is its target."""
+    """Return the cross-entropy of a prediction that is its target."""
     confidence, low = 1.0 - smoothing, smoothing / max(vocab_size - 1, 1)
     others = (vocab_size - 1) * low * math.log(low + 1e-20)
     return -(confidence * math.log(confidence) + others)
@@ -152,7 +152,7 @@ def _weights(tokens: Tensor, dtype: str) -> Tensor:
 
 
 def _to_one_length(who: str, logits: TensorLike, labels: TensorLike) -> tuple[Tensor, Tensor]:
-    """Logits [n, T, V] and labels [n, T], the shorter one filled up with zeros."""
+    """Return logits [n, T, V] and labels [n, T], the shorter one padded with zeros."""
     scores, tokens = as_examples(logits), as_examples(labels)
     if scores._rank != 3 or tokens._rank != 2:
         raise ValueError(

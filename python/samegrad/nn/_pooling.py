@@ -352,7 +352,7 @@ def _pool(
 def _pool_volumes(
     row: Callable[..., Tensor], x: Tensor, attrs: dict[str, tuple[int, ...]]
 ) -> Tensor:
-    """Plane by plane, and then along the depth.
+    """Pool plane by plane, then along the depth.
 
     A maximum of maxima, the first of equals in either order; and a mean of means, as the windows of
     a plane have as many elements as those of the next one.

@@ -60,7 +60,7 @@ def check_rate(rate: float) -> None:
 
 
 def _draw_shape(x: Tensor, noise_shape: Sequence[int | None]) -> Tensor:
-    """A tensor with x's examples and the wanted sizes."""
+    """Return a tensor with x's examples and the wanted sizes."""
     wanted = list(noise_shape)
     axis = examples_axis(x)
     fits = len(wanted) == x._rank and all(

@@ -105,7 +105,7 @@ def _sampled_logits(
     who: str, weights: Any, biases: Any, labels: TensorLike, inputs: TensorLike, num_sampled: int,
     num_classes: int, num_true: int, drawn: Any, without_hits: bool, seed: int | None,
 ) -> _Sampled:  # fmt: skip
-    """Logits less the logarithms of how often their classes are expected, and their labels."""
+    """Return logits less the logarithms of their classes' expected counts, and their labels."""
     table, offsets = _single(who, weights), convert_to_tensor(biases)
     x, true = convert_to_tensor(inputs), cast(_whole_labels(who, labels), "int64")
     _check_shapes(who, table, offsets, x, true, num_classes, num_true)

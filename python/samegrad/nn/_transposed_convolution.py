@@ -45,7 +45,8 @@ def conv1d_transpose(
         output_shape: The shape of the result: [n, new width, filters]. A convolution of this shape
             must have the shape of `input`.
         strides: The stride: an integer, or three (1, width, 1).
-        padding: Of that convolution: "VALID", "SAME" or [[0, 0], [left, right], [0, 0]].
+        padding: The padding of that convolution: "VALID", "SAME" or [[0, 0], [left, right], [0,
+            0]].
         data_format: "NWC", channels last.
         dilations: The dilation rate, an integer or one per dimension; default 1.
         name: Ignored.
@@ -91,8 +92,8 @@ def conv2d_transpose(
         output_shape: The shape of the result: [n, new height, new width, filters]. A convolution of
             this shape must have the shape of `input`.
         strides: The strides: an integer, two, or four (1, height, width, 1).
-        padding: Of that convolution: "VALID", "SAME" or [[0, 0], [top, bottom], [left, right],
-            [0, 0]].
+        padding: The padding of that convolution: "VALID", "SAME" or [[0, 0], [top, bottom], [left,
+            right], [0, 0]].
         data_format: "NHWC", channels last.
         dilations: The dilation rate, an integer or one per dimension; default 1.
         name: Ignored.
@@ -136,7 +137,7 @@ def conv3d_transpose(
         output_shape: The shape of the result: [n, new depth, new height, new width, filters]. A
             convolution of this shape must have the shape of `input`.
         strides: The strides: an integer, three, or five (1, depth, height, width, 1).
-        padding: Of that convolution: "VALID", "SAME" or pairs, as `conv3d` takes them.
+        padding: The padding of that convolution: "VALID", "SAME" or pairs, as `conv3d` takes them.
         data_format: "NDHWC", channels last.
         dilations: The dilation rate, an integer or one per dimension; default 1.
         name: Ignored.
@@ -216,8 +217,8 @@ def depthwise_conv2d_backprop_input(
         filter: The filters: [height, width, channels, multiplier].
         out_backprop: The gradient of the result: [n, new height, new width, channels * multiplier].
         strides: The strides: an integer, two, or four (1, height, width, 1).
-        padding: Of that convolution: "VALID", "SAME" or [[0, 0], [top, bottom], [left, right],
-            [0, 0]].
+        padding: The padding of that convolution: "VALID", "SAME" or [[0, 0], [top, bottom], [left,
+            right], [0, 0]].
         data_format: "NHWC", channels last.
         dilations: The dilation rate, an integer or one per dimension; default 1.
         name: Ignored.
@@ -286,7 +287,7 @@ def _transposed(
 
 
 def _size_of(who: str, output_shape: Any, x: Tensor, kernel: Tensor) -> tuple[tuple[int, ...], int]:
-    """The result's sizes in space and groups; its first axis must be that of the input."""
+    """Return the result's sizes in space and groups; its first axis must be that of the input."""
     shape = sizes_of(output_shape)
     each, channels = int(kernel.shape[-2]), int(kernel.shape[-1])
     groups = 1

@@ -22,7 +22,7 @@ _WORDS = {1: "one", 2: "two", 3: "three"}
 
 
 def sizes_of(who: str, name: str, value: Sizes, dimensions: int) -> tuple[int, ...]:
-    """The positive numbers that an argument gives, one per dimension.
+    """Return the positive numbers that an argument gives, one per dimension.
 
     They are given as one for all, one for each, or those with a 1 before and behind (for the images
     and the channels).
@@ -48,7 +48,7 @@ def sizes_of(who: str, name: str, value: Sizes, dimensions: int) -> tuple[int, .
 
 
 def rows_and_columns(who: str, name: str, value: Sizes) -> tuple[int, int]:
-    """The two positive numbers that an argument gives: one for both, two, or four (NHWC).
+    """Return the two positive numbers that an argument gives: one for both, two, or four (NHWC).
 
     Raises:
         ValueError: They are not positive, or not as many.
@@ -62,7 +62,7 @@ def rows_and_columns(who: str, name: str, value: Sizes) -> tuple[int, int]:
 
 
 def check_channels_last(who: str, data_format: str | None, dimensions: int = 2) -> None:
-    """Checks that channels come last, the only order there is.
+    """Check that channels are last, the only supported order.
 
     Raises:
         ValueError: Another order is asked for.
@@ -80,7 +80,7 @@ def check_channels_last(who: str, data_format: str | None, dimensions: int = 2) 
 
 
 def images_of(who: str, value: TensorLike, dimensions: int = 2) -> Tensor:
-    """The value as a tensor, checked to have the axes of images (or signals, or volumes).
+    """Return the value as a tensor, checked to have the axes of images (or signals, or volumes).
 
     Example:
         >>> images_of("conv2d", [[[[1.0]]]])._shape
@@ -97,7 +97,7 @@ def images_of(who: str, value: TensorLike, dimensions: int = 2) -> Tensor:
 
 
 def check_filters(who: str, filters: Tensor, dimensions: int, channels: str) -> None:
-    """Checks the rank of filters; `channels` names their last two axes.
+    """Check the rank of filters; `channels` names their last two axes.
 
     Example:
         >>> check_filters("conv2d", convert_to_tensor([[[[1.0]]]]), 2, "channels, results")
@@ -110,7 +110,7 @@ def check_filters(who: str, filters: Tensor, dimensions: int, channels: str) -> 
 
 
 def space_of(x: Tensor) -> tuple[int, ...]:
-    """The sizes of images without their number and their channels.
+    """Return the sizes of images without their number and their channels.
 
     Example:
         >>> space_of(convert_to_tensor([[[[1.0], [2.0]]]]))
@@ -127,7 +127,7 @@ def window_padding(
     strides: Sequence[int],
     dilations: Sequence[int] | None = None,
 ) -> tuple[int, ...]:
-    """Pixels to add around an image, before and behind each dimension: top, bottom, left, right.
+    """Return the padding of images, before and after each dimension: top, bottom, left, right.
 
     Args:
         who: Whose argument it is, for messages.
@@ -178,7 +178,7 @@ def window_attrs(
     padding: Padding,
     dilations: Sizes | None,
 ) -> dict[str, Any]:
-    """The attributes of a row with a window, from arguments as users give them.
+    """Return the attributes of a row with a window, from arguments as users give them.
 
     Example:
         >>> window_attrs("conv2d", (5, 5), (3, 3), 2, "VALID", None)

@@ -30,19 +30,22 @@ def dct(
     input: TensorLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None,
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """The discrete cosine transform along the last axis, as scipy.fft.dct has it.
+    """Compute the discrete cosine transform along the last axis, as scipy.fft.dct does.
 
     Args:
-        input: float32 or float64, of shape [..., size].
-        type: 1, 2, 3 or 4.
-        n: What the axis is cut or filled up to with zeros; None: its size.
-        axis: -1.
-        norm: "ortho", which makes the transform orthogonal, or None. Type 1 has None only.
+        input: A float32 or float64 tensor of shape [..., size].
+        type: The type of the transform: 1, 2, 3 or 4.
+        n: The length to which the axis is cropped or zero-padded; None: its size.
+        axis: Must be -1.
+        norm: "ortho" makes the transform orthogonal; None. Type 1 takes None only.
         name: Ignored.
 
+    Returns:
+        A tensor [..., n], in the dtype of `input`.
+
     Raises:
-        ValueError: An argument is none of these, or type 1 is asked of fewer than two numbers.
-        NotImplementedError: The axis is another one.
+        ValueError: An argument is invalid, or type 1 has fewer than two elements.
+        NotImplementedError: The axis is not -1.
 
     Example:
         >>> import samegrad as tf
@@ -56,7 +59,24 @@ def idct(
     input: TensorLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None,
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """The inverse of `dct` of the same type: with norm=None but for a factor, 2 n (type 1: n - 1).
+    """Compute the inverse discrete cosine transform along the last axis.
+
+    With norm=None the result is `dct`'s input times a factor, 2 n (type 1: n - 1).
+
+    Args:
+        input: A float32 or float64 tensor of shape [..., size].
+        type: The type of the forward transform: 1, 2, 3 or 4.
+        n: The length to which the axis is cropped or zero-padded; None: its size.
+        axis: Must be -1.
+        norm: The norm of the forward transform: "ortho" or None.
+        name: Ignored.
+
+    Returns:
+        A tensor [..., n], in the dtype of `input`.
+
+    Raises:
+        ValueError: An argument is invalid, or type 1 has fewer than two elements.
+        NotImplementedError: The axis is not -1.
 
     Example:
         >>> import samegrad as tf
@@ -104,7 +124,7 @@ def _cosines(x: Tensor, kind: int, norm: str | None) -> Tensor:
 
 
 def _weights(size: int, kind: int) -> NDArray[Any]:
-    """What makes types 2 (of the results), 3 (of the numbers) and 4 orthogonal."""
+    """Return the factors that make types 2 (of the results), 3 (of the inputs) and 4 orthogonal."""
     weights = np.full(size, math.sqrt(0.5 / size))
     if kind == 2:
         weights[0] = 0.5 / math.sqrt(size)
@@ -115,7 +135,7 @@ def _weights(size: int, kind: int) -> NDArray[Any]:
 
 @functools.lru_cache(12)
 def _matrix(size: int, kind: int, norm: str | None, dtype: str) -> NDArray[Any]:
-    """What rows are multiplied by; angles are whole multiples, which are reduced exactly."""
+    """Return the matrix of the transform; angles are integer multiples, reduced exactly."""
     n, k = np.arange(size)[:, None], np.arange(size)
     products, period = {
         1: (n * k, 2 * max(size - 1, 1)),
@@ -135,7 +155,7 @@ def _matrix(size: int, kind: int, norm: str | None, dtype: str) -> NDArray[Any]:
 
 
 def _long(x: Tensor, kind: int, size: int) -> Tensor:
-    """Through Fourier transforms of about twice the length."""
+    """Transform through Fourier transforms of about twice the length."""
     if kind == 1:
         return real_transform(_ops.concat(x, x[..., -2:0:-1], axis=x._rank - 1))[0]
     if kind == 4:
@@ -153,14 +173,14 @@ def _long(x: Tensor, kind: int, size: int) -> Tensor:
 def mfccs_from_log_mel_spectrograms(
     log_mel_spectrograms: TensorLike, name: str | None = None
 ) -> Tensor:
-    """Mel-frequency cepstral coefficients: the cosine transform of type 2, by sqrt(2 * bins).
+    """Compute mel-frequency cepstral coefficients: `dct` of type 2, scaled by 1 / sqrt(2 * bins).
 
     Args:
-        log_mel_spectrograms: float32 or float64, of shape [..., bins].
+        log_mel_spectrograms: A float32 or float64 tensor of shape [..., bins].
         name: Ignored.
 
     Returns:
-        All of them; programs often keep the first 13.
+        A tensor [..., bins] of all coefficients; programs often keep the first 13.
 
     Raises:
         ValueError: There are no bins.

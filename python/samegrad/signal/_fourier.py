@@ -28,7 +28,7 @@ _KEPT_BYTES = 64 << 20  # by each of four functions; a matrix of length 2**22 ha
 
 
 def on_circle(places: NDArray[Any], size: int) -> NDArray[Any]:
-    """exp(2πi * place / size) of whole numbers; quarters of a turn are exact.
+    """Return exp(2πi * place / size) of integers; quarter turns are exact.
 
     Example:
         >>> on_circle(np.arange(3), 4).tolist()
@@ -42,7 +42,7 @@ def on_circle(places: NDArray[Any], size: int) -> NDArray[Any]:
 
 @kept_within(_KEPT_BYTES)
 def turns(rows: int, columns: int, size: int, sign: int) -> NDArray[Any]:
-    """exp(sign * 2πi * row * column / size) of whole numbers, whose product is reduced exactly."""
+    """Return exp(sign * 2πi * row * column / size); the integer products are reduced exactly."""
     return on_circle(sign * np.arange(rows)[:, None] * np.arange(columns), size)
 
 
@@ -52,7 +52,7 @@ def _constant(values: NDArray[Any], like: Tensor) -> Tensor:
 
 @kept_within(_KEPT_BYTES)
 def _matrix(rows: int, columns: int, size: int, sign: int, both: bool, dtype: str) -> NDArray[Any]:
-    """What [real, imaginary], or the real part alone, is multiplied by."""
+    """Return the matrix that multiplies [real, imaginary], or the real part alone."""
     matrix = turns(rows, columns, size, sign)
     upper = np.concatenate([matrix.real, matrix.imag], 1)
     if both:
@@ -61,7 +61,7 @@ def _matrix(rows: int, columns: int, size: int, sign: int, both: bool, dtype: st
 
 
 def _direct(real: Tensor, imag: Tensor | None, columns: int, size: int, sign: int) -> Pair:
-    """The first columns of the transform, as one product."""
+    """Return the first columns of the transform, as one product."""
     rows = int(real.shape[-1])
     both = real if imag is None else _ops.concat(real, imag, axis=real._rank - 1)
     matrix = convert_to_tensor(_matrix(rows, columns, size, sign, imag is not None, real._dtype))
@@ -72,7 +72,7 @@ def _direct(real: Tensor, imag: Tensor | None, columns: int, size: int, sign: in
 
 
 def transform(real: Tensor, imag: Tensor | None, sign: int) -> Pair:
-    """Sums over n of x[n] * exp(sign * 2πi * k * n / size), for each k, along the last axis.
+    """Sum over n of x[n] * exp(sign * 2πi * k * n / size), for each k, along the last axis.
 
     Args:
         real: float32 or float64, whose last axis is not empty.
@@ -99,7 +99,7 @@ def transform(real: Tensor, imag: Tensor | None, sign: int) -> Pair:
 
 @kept_within(_KEPT_BYTES)
 def _chirp(size: int, length: int, sign: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """exp(sign * πi * n² / size), and the transform of its conjugate around zero."""
+    """Return exp(sign * πi * n² / size), and the transform of its conjugate around zero."""
     chirp = on_circle(sign * np.arange(size, dtype=np.int64) ** 2, 2 * size)
     around = np.zeros(length, complex)
     around[:size] = chirp.conj()
@@ -108,7 +108,7 @@ def _chirp(size: int, length: int, sign: int) -> tuple[NDArray[Any], NDArray[Any
 
 
 def _chirped(real: Tensor, imag: Tensor | None, sign: int) -> Pair:
-    """A transform of any length: n * k = (n² + k² - (k - n)²) / 2 makes it a convolution."""
+    """Return a transform of any length: n * k = (n² + k² - (k - n)²) / 2 makes it a convolution."""
     size = int(real.shape[-1])
     length = 1 << (2 * size - 2).bit_length()
     chirp, response = _chirp(size, length, sign)
@@ -133,13 +133,13 @@ def _joined(x: Tensor) -> Tensor:
 
 
 def swapped(x: Tensor) -> Tensor:
-    """The last two axes in the other order."""
+    """Return the last two axes in the other order."""
     rank = x._rank
     return arrays.transpose(x, [*range(rank - 2), rank - 1, rank - 2])
 
 
 def of_length(x: Tensor, length: int, axis: int = -1) -> Tensor:
-    """An axis cut to a length, or filled up with zeros at its end."""
+    """Return an axis cut to a length, or filled up with zeros at its end."""
     place = axis % x._rank
     size = int(x.shape[place])
     if size == length:
@@ -151,7 +151,7 @@ def of_length(x: Tensor, length: int, axis: int = -1) -> Tensor:
 
 
 def real_transform(real: Tensor) -> Pair:
-    """The first half of the transform of real numbers, whose other half mirrors it."""
+    """Return the first half of the transform of real numbers, whose other half mirrors it."""
     size = int(real.shape[-1])
     half = size // 2 + 1
     if size <= 2 * DIRECT:
@@ -161,7 +161,7 @@ def real_transform(real: Tensor) -> Pair:
 
 
 def inverse_real_transform(real: Tensor, imag: Tensor, size: int) -> Tensor:
-    """The numbers whose `real_transform` is (real, imaginary), times their count.
+    """Return the numbers whose `real_transform` is (real, imaginary), times their count.
 
     Args:
         real: [..., size // 2 + 1].

@@ -19,11 +19,11 @@ _ops = _core.ops
 
 
 def at_least(value: Any, least: int, who: str, name: str) -> int:
-    """A whole number that is not below another one.
+    """Return an integer that is not below another one.
 
     Raises:
-        TypeError: It is none.
-        ValueError: It is below.
+        TypeError: The value is not an integer.
+        ValueError: The value is below `least`.
     """
     number = whole(value, f"{name} is a whole number")
     if number < least:
@@ -32,7 +32,7 @@ def at_least(value: Any, least: int, who: str, name: str) -> int:
 
 
 def framed(x: Tensor, length: int, step: int, axis: int = -1) -> Tensor:
-    """Parts of an axis, `step` apart: [..., parts, length, ...].
+    """Split an axis into frames, `step` apart: [..., frames, length, ...].
 
     Example:
         >>> framed(convert_to_tensor([1, 2, 3, 4]), 2, 1).numpy().tolist()
@@ -43,7 +43,7 @@ def framed(x: Tensor, length: int, step: int, axis: int = -1) -> Tensor:
 
 
 def added_up(frames: Tensor, step: int) -> Tensor:
-    """Frames [..., parts, length] where they lie, the sum where they overlap.
+    """Sum frames [..., frames, length] where they overlap.
 
     Example:
         >>> added_up(convert_to_tensor([[1.0, 2.0], [10.0, 20.0]]), 1).numpy()
@@ -60,7 +60,7 @@ def added_up(frames: Tensor, step: int) -> Tensor:
 
 
 def _with_complex_filling(function: Function) -> Function:
-    """Frames of each part, filled up with that part of the value."""
+    """Wrap `frame` for complex signals, whose parts are padded by the parts of the value."""
 
     def rule(signal: Any, pad_value: Any = 0, **options: Any) -> ComplexTensor:
         z = to_complex(signal, "frame")
@@ -76,17 +76,19 @@ def frame(
     signal: TensorLike, frame_length: Any, frame_step: Any, pad_end: bool = False,
     pad_value: Any = 0, axis: int = -1, name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """Parts of an axis: [..., samples, ...] becomes [..., frames, frame_length, ...].
+    """Split an axis into frames: [..., samples, ...] becomes [..., frames, frame_length, ...].
 
     Args:
-        signal: Numbers, complex ones too, with at least one axis.
-        frame_length: Samples in a frame.
-        frame_step: Samples from the beginning of a frame to that of the next one.
-        pad_end: Whether there is a frame for each beginning in the signal, filled up; else frames
-            are whole.
-        pad_value: What they are filled up with; a complex number where the signal is complex.
-        axis: Which axis has the samples.
+        signal: A tensor of numbers, also complex, with at least one axis.
+        frame_length: The number of samples of a frame.
+        frame_step: The distance between the starts of two frames, in samples.
+        pad_end: Pad the end, so that there is a frame at every start within the signal.
+        pad_value: The scalar to pad with; complex only if the signal is complex.
+        axis: The axis of the samples, negative from the last.
         name: Ignored.
+
+    Returns:
+        A tensor with one more axis, in the dtype of `signal`.
 
     Raises:
         ValueError: A length is below 1, or there is no such axis.
@@ -113,18 +115,18 @@ def frame(
 
 @linear
 def overlap_and_add(signal: TensorLike, frame_step: Any, name: str | None = None) -> Tensor:
-    """Frames at their places, added up where they overlap: what makes a signal of them again.
+    """Reconstruct a signal of frames, which are summed where they overlap.
 
     Args:
-        signal: [..., frames, frame_length], complex or not.
-        frame_step: From the beginning of a frame to that of the next one.
+        signal: A tensor of shape [..., frames, frame_length], real or complex.
+        frame_step: The distance between the starts of two frames, in samples.
         name: Ignored.
 
     Returns:
-        [..., (frames - 1) * frame_step + frame_length].
+        A tensor [..., (frames - 1) * frame_step + frame_length], in the dtype of `signal`.
 
     Raises:
-        ValueError: The signal has fewer axes, or the step is below 1.
+        ValueError: The signal has fewer than two axes, or the step is below 1.
 
     Example:
         >>> import samegrad as tf

@@ -34,7 +34,7 @@ def _fft_length(given: Any, frame_length: int, who: str) -> int:
 
 
 def _window(function: Window | None, length: int, dtype: str, who: str) -> Tensor | None:
-    """What a frame is multiplied by."""
+    """Return the window that multiplies a frame, or None."""
     if function is None:
         return None
     window = convert_to_tensor(function(length, dtype=as_dtype(dtype)))
@@ -50,22 +50,22 @@ def stft(
     signals: TensorLike, frame_length: Any, frame_step: Any, fft_length: Any = None,
     window_fn: Window | None = hann_window, pad_end: bool = False, name: str | None = None,
 ) -> Any:  # fmt: skip
-    """The short-time Fourier transform: `rfft` of the frames of signals, times a window.
+    """Compute the short-time Fourier transform: `rfft` of windowed frames.
 
     Args:
-        signals: float32 or float64, of shape [..., samples].
-        frame_length: Samples in a frame.
-        frame_step: From the beginning of a frame to that of the next one.
-        fft_length: What frames are filled up to with zeros; None: the next power of two.
-        window_fn: Called with frame_length and dtype; None: no window.
-        pad_end: Whether frames that begin in the signal are filled up; else they are whole.
+        signals: A float32 or float64 tensor of shape [..., samples].
+        frame_length: The number of samples of a frame.
+        frame_step: The distance between the starts of two frames, in samples.
+        fft_length: The length to which frames are zero-padded; None: the next power of two.
+        window_fn: A function of frame_length and dtype that returns the window; None: no window.
+        pad_end: Pad the end, so that there is a frame at every start within the signal.
         name: Ignored.
 
     Returns:
-        complex64 or complex128, of shape [..., frames, fft_length // 2 + 1].
+        A complex64 or complex128 tensor [..., frames, fft_length // 2 + 1].
 
     Raises:
-        ValueError: The numbers are of another type, or a length is below 1.
+        ValueError: The signals are not float32 or float64, or a length is below 1.
 
     Example:
         >>> import samegrad as tf
@@ -85,18 +85,18 @@ def inverse_stft(
     stfts: TensorLike, frame_length: Any, frame_step: Any, fft_length: Any = None,
     window_fn: Window | None = hann_window, name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """The signals of a short-time Fourier transform: frames times a window, added up.
+    """Compute the inverse short-time Fourier transform: windowed frames are overlapped and summed.
 
     Args:
-        stfts: complex64 or complex128, of shape [..., frames, fft_length // 2 + 1].
-        frame_length: As `stft` had it.
-        frame_step: As `stft` had it.
-        fft_length: As `stft` had it.
-        window_fn: See `inverse_stft_window_fn`, which undoes the window of `stft`.
+        stfts: A complex64 or complex128 tensor of shape [..., frames, fft_length // 2 + 1].
+        frame_length: The frame length of `stft`.
+        frame_step: The frame step of `stft`.
+        fft_length: The FFT length of `stft`.
+        window_fn: The synthesis window; `inverse_stft_window_fn` undoes the window of `stft`.
         name: Ignored.
 
     Returns:
-        float32 or float64, of shape [..., (frames - 1) * frame_step + frame_length].
+        A float32 or float64 tensor [..., (frames - 1) * frame_step + frame_length].
 
     Example:
         >>> import samegrad as tf
@@ -117,15 +117,17 @@ def inverse_stft(
 def inverse_stft_window_fn(
     frame_step: Any, forward_window_fn: Window = hann_window, name: str | None = None
 ) -> Callable[..., Tensor]:
-    """A window for `inverse_stft` that undoes that of `stft`: by the squares that overlap.
+    """Create a window for `inverse_stft` that undoes the window of `stft`.
+
+    It is the forward window divided by the sum of the overlapping squares.
 
     Args:
-        frame_step: As `stft` had it.
-        forward_window_fn: As `stft` had it.
+        frame_step: The frame step of `stft`.
+        forward_window_fn: The window function of `stft`.
         name: Ignored.
 
     Returns:
-        A function of frame_length and dtype.
+        A function of frame_length and dtype that returns a vector [frame_length].
 
     Example:
         >>> import samegrad as tf
@@ -145,7 +147,7 @@ def inverse_stft_window_fn(
 
 
 def by_squares(window: Tensor, step: int) -> Tensor:
-    """A window by the sum of the squares of all windows that lie at a place; zero where it is zero.
+    """Divide a window by the sum of the squares of all overlapping windows; 0 where it is 0.
 
     Example:
         >>> by_squares(convert_to_tensor([0.0, 2.0, 2.0]), 2).numpy()
@@ -167,21 +169,21 @@ def mdct(
     signals: TensorLike, frame_length: Any, window_fn: Window | None = vorbis_window,
     pad_end: bool = False, norm: str | None = None, name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """The modified discrete cosine transform of frames that overlap by half.
+    """Compute the modified discrete cosine transform of frames that overlap by half.
 
     Args:
-        signals: float32 or float64, of shape [..., samples].
-        frame_length: A multiple of 4.
-        window_fn: Called with frame_length and dtype; None: 1 / sqrt(2).
-        pad_end: As `frame` has it.
-        norm: "ortho" or None, as `dct` has it.
+        signals: A float32 or float64 tensor of shape [..., samples].
+        frame_length: The number of samples of a frame, a multiple of 4.
+        window_fn: A function of frame_length and dtype that returns the window; None: 1 / sqrt(2).
+        pad_end: Pad the end, as `frame` does.
+        norm: "ortho" or None, as in `dct`.
         name: Ignored.
 
     Returns:
-        [..., frames, frame_length // 2].
+        A tensor [..., frames, frame_length // 2], in the dtype of `signals`.
 
     Raises:
-        ValueError: frame_length is no multiple of 4.
+        ValueError: `frame_length` is not a multiple of 4.
 
     Example:
         >>> import samegrad as tf
@@ -208,19 +210,22 @@ def inverse_mdct(
     mdcts: TensorLike, window_fn: Window | None = vorbis_window, norm: str | None = None,
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """The signals of `mdct` with the same window and norm, but for their first and last half frame.
+    """Compute the inverse of `mdct` with the same window and norm.
+
+    The first and the last half frame are not reconstructed.
 
     Args:
-        mdcts: float32 or float64, of shape [..., frames, size], frames being 2 * size long.
-        window_fn: As `mdct` had it.
-        norm: As `mdct` had it.
+        mdcts: A float32 or float64 tensor of shape [..., frames, size]; frames have 2 * size
+            samples.
+        window_fn: The window function of `mdct`.
+        norm: The norm of `mdct`.
         name: Ignored.
 
     Returns:
-        [..., (frames + 1) * size].
+        A tensor [..., (frames + 1) * size], in the dtype of `mdcts`.
 
     Raises:
-        ValueError: The size is odd or 0, or norm is neither of the two.
+        ValueError: The size is odd or 0, or the norm is neither "ortho" nor None.
 
     Example:
         >>> import samegrad as tf
@@ -255,25 +260,26 @@ def linear_to_mel_weight_matrix(
     lower_edge_hertz: Any = 125.0, upper_edge_hertz: Any = 3800.0, dtype: DTypeLike = "float32",
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """Weights that make a mel spectrogram of a linear one: tf.matmul(spectrogram, weights).
+    """Compute the weights of a mel spectrogram: tf.matmul(spectrogram, weights).
 
     Bands are triangles of equal width on the mel scale, 1127 ln(1 + f / 700), whose peaks are 1.
     The bin at 0 Hz has no weight.
 
     Args:
-        num_mel_bins: How many bands.
-        num_spectrogram_bins: How many bins, from 0 to half the sample rate: fft_length // 2 + 1.
+        num_mel_bins: The number of mel bands.
+        num_spectrogram_bins: The number of bins from 0 to half the sample rate: fft_length // 2 +
+            1.
         sample_rate: Samples per second.
-        lower_edge_hertz: Where the lowest band begins.
-        upper_edge_hertz: Where the highest band ends.
-        dtype: Of the weights.
+        lower_edge_hertz: The lower edge of the lowest band.
+        upper_edge_hertz: The upper edge of the highest band.
+        dtype: The dtype of the weights.
         name: Ignored.
 
     Returns:
-        Shape [num_spectrogram_bins, num_mel_bins].
+        A tensor [num_spectrogram_bins, num_mel_bins].
 
     Raises:
-        ValueError: There is no band, edges are not in order, or reach beyond half the sample rate.
+        ValueError: There is no band, or the edges are not in order, or above half the sample rate.
 
     Example:
         >>> import samegrad as tf

@@ -25,7 +25,7 @@ _ops = _core.ops
 
 
 def real_numbers(value: TensorLike, who: str, least: int = 1) -> Tensor:
-    """A tensor of float32 or float64 with so many axes at least.
+    """Return a tensor of float32 or float64 with so many axes at least.
 
     Raises:
         ValueError: It is of another type, or has fewer axes.
@@ -41,7 +41,7 @@ def real_numbers(value: TensorLike, who: str, least: int = 1) -> Tensor:
 
 
 def complex_numbers(value: Any, who: str, least: int = 1) -> ComplexTensor:
-    """A complex tensor with so many axes at least.
+    """Return a complex tensor with so many axes at least.
 
     Raises:
         InvalidArgumentError: It is a real tensor, or has fewer axes.
@@ -61,7 +61,7 @@ def _check_axes(x: Tensor | ComplexTensor, who: str, least: int) -> None:
 
 
 def _lengths(given: Any, default: Sequence[int], who: str) -> list[int]:
-    """The sizes of the axes that are transformed."""
+    """Return the sizes of the axes that are transformed."""
     if given is None:
         return list(default)
     lengths = [whole(n) for n in sizes_of(given)]
@@ -74,7 +74,7 @@ def _lengths(given: Any, default: Sequence[int], who: str) -> list[int]:
 
 
 def _along(pair: Pair, axis: int, change: Callable[[Tensor, Tensor], Pair]) -> Pair:
-    """A change of the last axis, of another one (counted from the end)."""
+    """Return a change of the last axis, of another one (counted from the end)."""
     if axis == -1:
         return change(*pair)
     real, imag = change(*(_with_last(part, axis) for part in pair))
@@ -82,7 +82,7 @@ def _along(pair: Pair, axis: int, change: Callable[[Tensor, Tensor], Pair]) -> P
 
 
 def _with_last(x: Tensor, axis: int) -> Tensor:
-    """The tensor with one axis and the last one in each other's places."""
+    """Return the tensor with one axis and the last one in each other's places."""
     order = list(range(x._rank))
     order[axis], order[-1] = order[-1], order[axis]
     return _ops.transpose(x, perm=order)
@@ -137,14 +137,17 @@ def _to_real(value: Any, who: str, axes: int, fft_length: Any) -> Tensor:
 
 
 def fft(input: TensorLike, name: str | None = None) -> Any:
-    """The discrete Fourier transform along the last axis: sums of x[n] exp(-2πi k n / size).
+    """Compute the discrete Fourier transform along the last axis: Σ x[n] exp(-2πi k n / size).
 
     Args:
-        input: complex64 or complex128, of shape [..., size].
+        input: A complex64 or complex128 tensor of shape [..., size].
         name: Ignored.
 
+    Returns:
+        A tensor of the shape and dtype of `input`.
+
     Raises:
-        InvalidArgumentError: It is a real tensor, or has no axis.
+        InvalidArgumentError: The tensor is real, or has no axis.
 
     Example:
         >>> import samegrad as tf
@@ -155,7 +158,17 @@ def fft(input: TensorLike, name: str | None = None) -> Any:
 
 
 def ifft(input: TensorLike, name: str | None = None) -> Any:
-    """The inverse of `fft`: sums of x[k] exp(2πi k n / size), divided by the size.
+    """Compute the inverse discrete Fourier transform: Σ x[k] exp(2πi k n / size) / size.
+
+    Args:
+        input: A complex64 or complex128 tensor of shape [..., size].
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `input`.
+
+    Raises:
+        InvalidArgumentError: The tensor is real, or has no axis.
 
     Example:
         >>> import samegrad as tf
@@ -166,7 +179,17 @@ def ifft(input: TensorLike, name: str | None = None) -> Any:
 
 
 def fft2d(input: TensorLike, name: str | None = None) -> Any:
-    """`fft` along the last two axes.
+    """Compute `fft` along the last two axes.
+
+    Args:
+        input: A complex64 or complex128 tensor of shape [..., height, width].
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `input`.
+
+    Raises:
+        InvalidArgumentError: The tensor is real, or has fewer axes.
 
     Example:
         >>> import samegrad as tf
@@ -177,7 +200,17 @@ def fft2d(input: TensorLike, name: str | None = None) -> Any:
 
 
 def ifft2d(input: TensorLike, name: str | None = None) -> Any:
-    """The inverse of `fft2d`.
+    """Compute the inverse of `fft2d`.
+
+    Args:
+        input: A complex64 or complex128 tensor of shape [..., height, width].
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `input`.
+
+    Raises:
+        InvalidArgumentError: The tensor is real, or has fewer axes.
 
     Example:
         >>> import samegrad as tf
@@ -188,7 +221,17 @@ def ifft2d(input: TensorLike, name: str | None = None) -> Any:
 
 
 def fft3d(input: TensorLike, name: str | None = None) -> Any:
-    """`fft` along the last three axes.
+    """Compute `fft` along the last three axes.
+
+    Args:
+        input: A complex64 or complex128 tensor of shape [..., depth, height, width].
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `input`.
+
+    Raises:
+        InvalidArgumentError: The tensor is real, or has fewer axes.
 
     Example:
         >>> import samegrad as tf
@@ -199,7 +242,17 @@ def fft3d(input: TensorLike, name: str | None = None) -> Any:
 
 
 def ifft3d(input: TensorLike, name: str | None = None) -> Any:
-    """The inverse of `fft3d`.
+    """Compute the inverse of `fft3d`.
+
+    Args:
+        input: A complex64 or complex128 tensor of shape [..., depth, height, width].
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `input`.
+
+    Raises:
+        InvalidArgumentError: The tensor is real, or has fewer axes.
 
     Example:
         >>> import samegrad as tf
@@ -210,18 +263,18 @@ def ifft3d(input: TensorLike, name: str | None = None) -> Any:
 
 
 def rfft(input_tensor: TensorLike, fft_length: Any = None, name: str | None = None) -> Any:
-    """The first half of the transform of real numbers, whose other half mirrors it.
+    """Compute the first half of the Fourier transform of a real signal; the other half mirrors it.
 
     Args:
-        input_tensor: float32 or float64, of shape [..., size].
-        fft_length: [length], which the axis is cut or filled up to with zeros; None: its size.
+        input_tensor: A float32 or float64 tensor of shape [..., size].
+        fft_length: [length], to which the axis is cropped or zero-padded; None: its size.
         name: Ignored.
 
     Returns:
-        complex64 or complex128, of shape [..., length // 2 + 1].
+        A complex64 or complex128 tensor [..., length // 2 + 1].
 
     Raises:
-        ValueError: The numbers are of another type, or fft_length is not one size.
+        ValueError: The tensor is not of floats, or fft_length is not one size.
 
     Example:
         >>> import samegrad as tf
@@ -232,15 +285,15 @@ def rfft(input_tensor: TensorLike, fft_length: Any = None, name: str | None = No
 
 
 def irfft(input_tensor: TensorLike, fft_length: Any = None, name: str | None = None) -> Tensor:
-    """The real numbers whose `rfft` this is.
+    """Compute the inverse of `rfft`.
 
     Args:
-        input_tensor: complex64 or complex128, of shape [..., length // 2 + 1].
+        input_tensor: A complex64 or complex128 tensor of shape [..., length // 2 + 1].
         fft_length: [length]; None: 2 * (size - 1), which is even.
         name: Ignored.
 
     Returns:
-        float32 or float64, of shape [..., length].
+        A float32 or float64 tensor [..., length].
 
     Example:
         >>> import samegrad as tf
@@ -251,7 +304,19 @@ def irfft(input_tensor: TensorLike, fft_length: Any = None, name: str | None = N
 
 
 def rfft2d(input_tensor: TensorLike, fft_length: Any = None, name: str | None = None) -> Any:
-    """`rfft` along the last axis and `fft` along the one before; fft_length has both sizes.
+    """Compute `rfft` along the last axis and `fft` along the one before.
+
+    Args:
+        input_tensor: A float32 or float64 tensor of shape [..., height, width].
+        fft_length: The two sizes to which the axes are cropped or zero-padded; None: their own
+            sizes.
+        name: Ignored.
+
+    Returns:
+        A complex64 or complex128 tensor [..., height, width // 2 + 1].
+
+    Raises:
+        ValueError: The tensor is not of floats, or fft_length does not have two sizes.
 
     Example:
         >>> import samegrad as tf
@@ -262,7 +327,19 @@ def rfft2d(input_tensor: TensorLike, fft_length: Any = None, name: str | None = 
 
 
 def irfft2d(input_tensor: TensorLike, fft_length: Any = None, name: str | None = None) -> Tensor:
-    """The inverse of `rfft2d`; fft_length has both sizes.
+    """Compute the inverse of `rfft2d`.
+
+    Args:
+        input_tensor: A complex64 or complex128 tensor of shape [..., height, width // 2 + 1].
+        fft_length: The two sizes of the result; None: those of the input, the last one 2 * (size -
+            1).
+        name: Ignored.
+
+    Returns:
+        A float32 or float64 tensor [..., height, width].
+
+    Raises:
+        ValueError: The tensor is not complex, or fft_length does not have two sizes.
 
     Example:
         >>> import samegrad as tf
@@ -273,7 +350,19 @@ def irfft2d(input_tensor: TensorLike, fft_length: Any = None, name: str | None =
 
 
 def rfft3d(input_tensor: TensorLike, fft_length: Any = None, name: str | None = None) -> Any:
-    """`rfft` along the last axis and `fft` along the two before; fft_length has all sizes.
+    """Compute `rfft` along the last axis and `fft` along the two before.
+
+    Args:
+        input_tensor: A float32 or float64 tensor of shape [..., depth, height, width].
+        fft_length: The three sizes to which the axes are cropped or zero-padded; None: their own
+            sizes.
+        name: Ignored.
+
+    Returns:
+        A complex64 or complex128 tensor [..., depth, height, width // 2 + 1].
+
+    Raises:
+        ValueError: The tensor is not of floats, or fft_length does not have three sizes.
 
     Example:
         >>> import samegrad as tf
@@ -284,7 +373,20 @@ def rfft3d(input_tensor: TensorLike, fft_length: Any = None, name: str | None = 
 
 
 def irfft3d(input_tensor: TensorLike, fft_length: Any = None, name: str | None = None) -> Tensor:
-    """The inverse of `rfft3d`; fft_length has all sizes.
+    """Compute the inverse of `rfft3d`.
+
+    Args:
+        input_tensor: A complex64 or complex128 tensor of shape [..., depth, height, width // 2 +
+            1].
+        fft_length: The three sizes of the result; None: those of the input, the last one 2 * (size
+            - 1).
+        name: Ignored.
+
+    Returns:
+        A float32 or float64 tensor [..., depth, height, width].
+
+    Raises:
+        ValueError: The tensor is not complex, or fft_length does not have three sizes.
 
     Example:
         >>> import samegrad as tf
@@ -306,7 +408,15 @@ def _shifted(x: Any, axes: Any, sign: int, who: str) -> Any:
 
 
 def fftshift(x: TensorLike, axes: Any = None, name: str | None = None) -> Any:
-    """Frequency zero in the middle of the axes (all of them, if none are named).
+    """Shift frequency 0 to the middle of the axes.
+
+    Args:
+        x: A tensor of any dtype.
+        axes: One axis or a list; None: all.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `x`.
 
     Example:
         >>> import samegrad as tf
@@ -317,7 +427,15 @@ def fftshift(x: TensorLike, axes: Any = None, name: str | None = None) -> Any:
 
 
 def ifftshift(x: TensorLike, axes: Any = None, name: str | None = None) -> Any:
-    """The inverse of `fftshift`.
+    """Shift frequency 0 back to the start of the axes, the inverse of `fftshift`.
+
+    Args:
+        x: A tensor of any dtype.
+        axes: One axis or a list; None: all.
+        name: Ignored.
+
+    Returns:
+        A tensor of the shape and dtype of `x`.
 
     Example:
         >>> import samegrad as tf

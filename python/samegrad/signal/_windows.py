@@ -33,17 +33,21 @@ def _raised_cosine(length: Any, periodic: Any, mean: float, who: str) -> NDArray
 def hann_window(
     window_length: Any, periodic: bool = True, dtype: DTypeLike = "float32", name: str | None = None
 ) -> Tensor:
-    """The window of von Hann: 0.5 - 0.5 cos(2πn / period).
+    """Compute the Hann window 0.5 - 0.5 cos(2πn / period).
 
     Args:
-        window_length: How many numbers.
-        periodic: Whether the period of an even length is the length, for frames; else it is one
-            less, for filters. That of an odd length is always one less, as in TensorFlow.
-        dtype: Of the window.
+        window_length: The number of samples.
+        periodic: True: the period of an even length is the length, for spectra. False: it is the
+            length - 1, for filters. The period of an odd length is always the length - 1, as in
+            TensorFlow.
+        dtype: A dtype of floats, that of the window.
         name: Ignored.
 
+    Returns:
+        A vector [window_length], in the dtype `dtype`.
+
     Raises:
-        ValueError: The length is negative, or the dtype is none of floats.
+        ValueError: The length is negative, or the dtype is not of floats.
 
     Example:
         >>> import samegrad as tf
@@ -56,7 +60,21 @@ def hann_window(
 def hamming_window(
     window_length: Any, periodic: bool = True, dtype: DTypeLike = "float32", name: str | None = None
 ) -> Tensor:
-    """The window of Hamming: 0.54 - 0.46 cos(2πn / period), else as `hann_window`.
+    """Compute the Hamming window 0.54 - 0.46 cos(2πn / period).
+
+    Args:
+        window_length: The number of samples.
+        periodic: True: the period of an even length is the length, for spectra. False: it is the
+            length - 1, for filters. The period of an odd length is always the length - 1, as in
+            TensorFlow.
+        dtype: A dtype of floats, that of the window.
+        name: Ignored.
+
+    Returns:
+        A vector [window_length], in the dtype `dtype`.
+
+    Raises:
+        ValueError: The length is negative, or the dtype is not of floats.
 
     Example:
         >>> import samegrad as tf
@@ -82,13 +100,16 @@ def _kaiser(size: int, beta: Any) -> NDArray[Any]:
 def kaiser_window(
     window_length: Any, beta: Any = 12.0, dtype: DTypeLike = "float32", name: str | None = None
 ) -> Tensor:
-    """The window of Kaiser: I₀(β sqrt(1 - (2n / (length - 1) - 1)²)) / I₀(β).
+    """Compute the Kaiser window I₀(β sqrt(1 - (2n / (length - 1) - 1)²)) / I₀(β).
 
     Args:
-        window_length: How many numbers.
-        beta: The larger, the lower are the side lobes and the wider is the main one.
-        dtype: Of the window.
+        window_length: The number of samples.
+        beta: The shape: larger values lower the side lobes and widen the main lobe.
+        dtype: A dtype of floats, that of the window.
         name: Ignored.
+
+    Returns:
+        A vector [window_length], in the dtype `dtype`.
 
     Example:
         >>> import samegrad as tf
@@ -102,13 +123,18 @@ def kaiser_window(
 def kaiser_bessel_derived_window(
     window_length: Any, beta: Any = 12.0, dtype: DTypeLike = "float32", name: str | None = None
 ) -> Tensor:
-    """The window whose squares, half its length apart, add up to 1: of sums of `kaiser_window`.
+    """Compute the Kaiser-Bessel-derived window, of cumulative sums of `kaiser_window`.
+
+    Its squares, half its length apart, sum to 1.
 
     Args:
-        window_length: How many numbers; an odd length gives one less.
-        beta: Of the Kaiser window.
-        dtype: Of the window.
+        window_length: The number of samples; an odd length gives one less.
+        beta: The shape of the Kaiser window.
+        dtype: A dtype of floats, that of the window.
         name: Ignored.
+
+    Returns:
+        A vector [window_length], in the dtype `dtype`.
 
     Example:
         >>> import samegrad as tf
@@ -125,7 +151,18 @@ def kaiser_bessel_derived_window(
 def vorbis_window(
     window_length: Any, dtype: DTypeLike = "float32", name: str | None = None
 ) -> Tensor:
-    """The window of Vorbis: sin(π/2 sin²(π (n + 0.5) / length)).
+    """Compute the Vorbis window sin(π/2 sin²(π (n + 0.5) / length)).
+
+    Args:
+        window_length: The number of samples.
+        dtype: A dtype of floats, that of the window.
+        name: Ignored.
+
+    Returns:
+        A vector [window_length], in the dtype `dtype`.
+
+    Raises:
+        ValueError: The length is negative, or the dtype is not of floats.
 
     Example:
         >>> import samegrad as tf

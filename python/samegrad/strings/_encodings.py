@@ -15,7 +15,7 @@ from samegrad.strings import _hashing as hashing
 from samegrad.strings._parts import _letters
 
 _OUTPUTS = ("UTF-8", "UTF-16-BE", "UTF-32-BE")
-_BAD = 0xFFFD  # what decoders put in the place of bytes that are no letter
+_BAD = 0xFFFD  # the code point by which decoders replace invalid bytes
 
 
 def unicode_transcode(
@@ -23,21 +23,24 @@ def unicode_transcode(
     replacement_char: int = _BAD, replace_control_characters: bool = False,
     name: str | None = None,
 ) -> Text:  # fmt: skip
-    r"""Each text in another encoding.
+    r"""Convert strings to another encoding.
 
     Args:
-        input: Text of any shape.
-        input_encoding: "UTF-8" or another one that Python knows.
+        input: Strings of any shape.
+        input_encoding: "UTF-8" or another encoding that Python knows.
         output_encoding: "UTF-8", "UTF-16-BE" or "UTF-32-BE".
-        errors: What becomes of bytes that are no letter: "replace" (by replacement_char),
-            "ignore", or "strict" (an error).
-        replacement_char: The number of a letter.
-        replace_control_characters: Whether the letters below U+0020 are bytes of this kind, too.
+        errors: The handling of invalid bytes: "replace" (by `replacement_char`), "ignore" or
+            "strict", which raises.
+        replacement_char: The code point of the replacement.
+        replace_control_characters: Treat the characters below U+0020 as invalid as well.
         name: Ignored.
 
+    Returns:
+        Strings of the shape of `input`.
+
     Raises:
-        InvalidArgumentError: Bytes are no letter, and errors is "strict".
-        ValueError: There is no such encoding, way or letter.
+        InvalidArgumentError: Bytes are invalid, and `errors` is "strict".
+        ValueError: An encoding, `errors` or the code point is unknown.
 
     Example:
         >>> import samegrad as tf
@@ -71,15 +74,18 @@ def unicode_transcode(
 
 
 def to_hash_bucket(input: Any, num_buckets: int, name: str | None = None) -> Tensor:
-    """The bucket of each text (int64), by the hash of older programs (MurmurHash).
+    """Hash strings to buckets by MurmurHash, as older programs do.
 
     Args:
-        input: Text of any shape.
-        num_buckets: How many buckets there are, at least 1.
+        input: Strings of any shape.
+        num_buckets: The number of buckets, at least 1.
         name: Ignored.
 
+    Returns:
+        Bucket numbers in [0, num_buckets), int64, of the shape of `input`.
+
     Raises:
-        ValueError: There are no buckets.
+        ValueError: `num_buckets` is below 1.
 
     Example:
         >>> import samegrad as tf

@@ -31,7 +31,7 @@ def _pair(u: int, v: int, factor: int) -> int:
 
 
 def fingerprint(text: bytes) -> int:
-    """FarmHash's 64 bits of the text.
+    """Return FarmHash's 64-bit fingerprint of a string.
 
     Example:
         >>> fingerprint(b"")
@@ -112,7 +112,7 @@ def _long(text: bytes, size: int) -> int:
 
 
 def joined(first: int, second: int) -> int:
-    """One fingerprint of two."""
+    """Combine two fingerprints into one."""
     k = 0xC6A4A7935BD1E995
     result = first ^ k
     result ^= (_mixed((second * k) & _MASK) * k) & _MASK
@@ -121,7 +121,7 @@ def joined(first: int, second: int) -> int:
 
 
 def keyed(text: bytes, key: tuple[int, int]) -> int:
-    """SipHash-2-4 of the text, with two words as the key."""
+    """Return SipHash-2-4 of a string, with two words as the key."""
     v = [
         key[0] ^ 0x736F6D6570736575, key[1] ^ 0x646F72616E646F6D,
         key[0] ^ 0x6C7967656E657261, key[1] ^ 0x7465646279746573,
@@ -152,7 +152,7 @@ def _rounds(v: list[int], count: int) -> None:
 
 
 def old_hash(text: bytes) -> int:
-    """MurmurHash64A (Appleby) of the text, with the seed that TensorFlow has."""
+    """Return MurmurHash64A (Appleby) of a string, with TensorFlow's seed."""
     m = 0xC6A4A7935BD1E995
     h = 0xDECAFCAFFE ^ (len(text) * m & _MASK)
     whole = len(text) // 8
@@ -168,12 +168,12 @@ def old_hash(text: bytes) -> int:
 def buckets(
     texts: Any, count: int, key: Any = None, plain: Callable[[bytes], int] = fingerprint
 ) -> Any:
-    """The bucket of each text, below `count`.
+    """Return the bucket of each string, below `count`.
 
     Args:
-        texts: An array of text.
-        count: How many buckets there are.
-        key: Two numbers that choose another hash; None: `plain`.
+        texts: An array of strings.
+        count: The number of buckets.
+        key: Two integers that choose another hash; None: `plain`.
         plain: The hash without a key.
     """
     known: dict[Any, int] = {}

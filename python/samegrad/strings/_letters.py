@@ -30,12 +30,12 @@ def _each(values: Any, who: str, function: Callable[[bytes], bytes]) -> Any:
 
 
 def decoded(value: bytes) -> str:
-    """The letters of bytes; bytes that are no UTF-8 stay what they are, for `encoded`."""
+    """Decode UTF-8; invalid bytes become surrogates, which `encoded` restores."""
     return value.decode("utf-8", "surrogateescape")
 
 
 def encoded(value: str) -> bytes:
-    """The bytes of letters that `decoded` gave."""
+    """Encode a string of `decoded`."""
     return value.encode("utf-8", "surrogateescape")
 
 
@@ -49,12 +49,15 @@ def _in_encoding(
 
 @on_host()
 def lower(input: Any, encoding: str = "", name: str | None = None) -> Any:
-    """Small letters instead of capital ones.
+    """Convert strings to lower case.
 
     Args:
-        input: Text of any shape.
-        encoding: "": only the letters A to Z; "utf-8": those of all alphabets.
+        input: Strings of any shape.
+        encoding: "": only the letters A to Z; "utf-8": the letters of all alphabets.
         name: Ignored.
+
+    Returns:
+        Strings of the shape of `input`.
 
     Example:
         >>> import samegrad as tf
@@ -68,12 +71,15 @@ def lower(input: Any, encoding: str = "", name: str | None = None) -> Any:
 
 @on_host()
 def upper(input: Any, encoding: str = "", name: str | None = None) -> Any:
-    """Capital letters instead of small ones.
+    """Convert strings to upper case.
 
     Args:
-        input: Text of any shape.
-        encoding: "": only the letters a to z; "utf-8": those of all alphabets.
+        input: Strings of any shape.
+        encoding: "": only the letters a to z; "utf-8": the letters of all alphabets.
         name: Ignored.
+
+    Returns:
+        Strings of the shape of `input`.
 
     Example:
         >>> import samegrad as tf
@@ -87,7 +93,14 @@ def upper(input: Any, encoding: str = "", name: str | None = None) -> Any:
 
 @on_host()
 def strip(input: Any, name: str | None = None) -> Any:
-    r"""Without the white space at both ends.
+    r"""Strip white space from both ends of strings.
+
+    Args:
+        input: Strings of any shape.
+        name: Ignored.
+
+    Returns:
+        Strings of the shape of `input`.
 
     Example:
         >>> import samegrad as tf
@@ -101,20 +114,24 @@ def strip(input: Any, name: str | None = None) -> Any:
 def regex_replace(
     input: Any, pattern: Any, rewrite: Any, replace_global: bool = True, name: str | None = None
 ) -> Any:
-    r"""What matches a pattern becomes `rewrite`.
+    r"""Replace what matches a regular expression.
 
-    Patterns are RE2's as far as Python's `re` has them: classes have the letters of ASCII, `$` is
-    the end of the text, and there are no classes of Unicode (\pL).
+    Patterns are those of RE2, within the limits of Python's `re`. Classes hold ASCII characters,
+    `$` is the end of the string, and Unicode classes (\pL) do not exist.
 
     Args:
-        input: Text of any shape.
+        input: Strings of any shape.
         pattern: A regular expression.
-        rewrite: What a match becomes; \1 to \9 are groups of the pattern, \0 is all of it.
-        replace_global: Whether all matches are replaced, or the first one.
+        rewrite: The replacement; \1 to \9 are groups of the pattern, \0 is the whole match.
+        replace_global: Replace all matches; False: the first one.
         name: Ignored.
 
+    Returns:
+        Strings of the shape of `input`.
+
     Raises:
-        InvalidArgumentError: The pattern is none, or `rewrite` names a group that it has not.
+        InvalidArgumentError: The pattern is not a regular expression, or `rewrite` names a group
+            that it lacks.
 
     Example:
         >>> import samegrad as tf
@@ -131,10 +148,18 @@ def regex_replace(
 
 @on_host()
 def regex_full_match(input: Any, pattern: Any, name: str | None = None) -> Tensor:
-    """Which texts match a pattern as a whole (bool).
+    """Test strings for matching a regular expression as a whole.
+
+    Args:
+        input: Strings of any shape.
+        pattern: A regular expression; see `regex_replace`.
+        name: Ignored.
+
+    Returns:
+        A bool tensor of the shape of `input`.
 
     Raises:
-        InvalidArgumentError: The pattern is no regular expression.
+        InvalidArgumentError: The pattern is not a regular expression.
 
     Example:
         >>> import samegrad as tf
@@ -156,7 +181,7 @@ def _letters(value: Any, who: str, what: str) -> str:
 
 
 def _unit(unit: str, who: str) -> bool:
-    """Whether letters are counted, rather than bytes."""
+    """Tell whether characters are counted, rather than bytes."""
     if unit not in _UNITS:
         raise ValueError(f"[{who}] unit must be one of {_UNITS}: got {unit!r}.")
     return unit == "UTF8_CHAR"
@@ -164,12 +189,15 @@ def _unit(unit: str, who: str) -> bool:
 
 @on_host()
 def length(input: Any, unit: str = "BYTE", name: str | None = None) -> Any:
-    """How long texts are (int32).
+    """Return the lengths of strings.
 
     Args:
-        input: Text of any shape.
-        unit: "BYTE" or "UTF8_CHAR".
+        input: Strings of any shape.
+        unit: "BYTE", or "UTF8_CHAR" for characters.
         name: Ignored.
+
+    Returns:
+        An int32 tensor of the shape of `input`.
 
     Example:
         >>> import samegrad as tf
@@ -187,17 +215,20 @@ def length(input: Any, unit: str = "BYTE", name: str | None = None) -> Any:
 
 @on_host()
 def substr(input: Any, pos: Any, len: Any, unit: str = "BYTE", name: str | None = None) -> Text:
-    """A part of each text.
+    """Extract a substring of each string.
 
     Args:
-        input: Text of any shape.
-        pos: Where the part begins; negative numbers count from the end. Broadcast with `input`.
-        len: How long it is at most; a negative number: up to the end.
-        unit: "BYTE" or "UTF8_CHAR".
+        input: Strings of any shape.
+        pos: The start; negative numbers count from the end. It broadcasts with `input`.
+        len: The largest length; a negative number: up to the end.
+        unit: "BYTE", or "UTF8_CHAR" for characters.
         name: Ignored.
 
+    Returns:
+        Strings of the broadcast shape.
+
     Raises:
-        InvalidArgumentError: It begins outside of a text.
+        InvalidArgumentError: The start is outside of a string.
 
     Example:
         >>> import samegrad as tf

@@ -27,16 +27,19 @@ _KINDS = ("float32", "float64", "int32", "int64")
 
 @on_host()
 def to_number(input: Any, out_type: DTypeLike = float32, name: str | None = None) -> Any:
-    """The numbers that texts are.
+    """Parse strings as numbers.
 
     Args:
-        input: Text of any shape, or rows of different lengths.
-        out_type: float32, float64, int32 or int64.
+        input: Strings of any shape, or a ragged tensor of strings.
+        out_type: float32, float64, int32 or int64, the dtype of the result.
         name: Ignored.
 
+    Returns:
+        A tensor of the shape of `input`.
+
     Raises:
-        InvalidArgumentError: A text is no such number, or too large for the dtype.
-        TypeError: The input is no text, or the dtype is another one.
+        InvalidArgumentError: A string is not such a number, or too large for the dtype.
+        TypeError: The input is not a string, or the dtype is another one.
 
     Example:
         >>> import samegrad as tf
@@ -59,7 +62,7 @@ def to_number(input: Any, out_type: DTypeLike = float32, name: str | None = None
 
 
 def number_of(value: bytes, kind: type[Any]) -> Any:
-    """The number that a text is; None if it is none, or too large for the dtype."""
+    """Parse a string as a number; return None if it is not a number or too large for the dtype."""
     if np.dtype(kind).kind in "iu":
         if not _WHOLE.fullmatch(value):
             return None
@@ -85,22 +88,25 @@ def as_string(
     input: Any, precision: int = -1, scientific: bool = False, shortest: bool = False,
     width: int = -1, fill: str = "", name: str | None = None,
 ) -> Any:  # fmt: skip
-    """Numbers as text, as C's printf writes them: %d, and floats as %f.
+    """Format numbers as strings, as C's printf does: %d, and %f for floats.
 
     Args:
         input: Numbers or bools of any shape.
-        precision: Digits behind the point of floats; -1: six.
-        scientific: Floats as %e.
-        shortest: Floats as %g.
-        width: Letters at least; shorter ones are filled up on the left.
-        fill: With what: "" (spaces), "0", "+", "-" (on the right) or " ".
+        precision: The number of digits after the decimal point of floats; -1: six.
+        scientific: Format floats as %e.
+        shortest: Format floats as %g.
+        width: The least number of characters; shorter strings are padded.
+        fill: The padding: "" (spaces), "0", "+", "-" (on the right) or " ".
         name: Ignored.
 
+    Returns:
+        Strings of the shape of `input`.
+
     Raises:
-        ValueError: Both kinds of floats are asked for, or fill is another letter.
-        TypeError: The input is text.
-        RuntimeError: It belongs to a step of several replicas. (Another function that is being
-            traced is run by Python.)
+        ValueError: `scientific` and `shortest` are both set, or `fill` is unknown.
+        TypeError: The input is a string.
+        RuntimeError: The input has no value before a step of several replicas runs. (Other traced
+            functions fall back to Python.)
 
     Example:
         >>> import samegrad as tf
@@ -142,17 +148,20 @@ def format(
     template: str, inputs: Any, placeholder: str = "{}", summarize: int = 3,
     name: str | None = None,
 ) -> Text:  # fmt: skip
-    """The template with values in the places of {}, as `tf.print` shows them.
+    """Format a template with values, as `tf.print` shows them.
 
     Args:
-        template: Text.
-        inputs: A tensor, number or text, or a list or tuple of them: one for each place.
-        placeholder: What stands in the template for a value.
-        summarize: Elements shown at both ends of an axis; -1 shows all.
+        template: A string with placeholders.
+        inputs: A tensor, number or string, or a list or tuple of them: one for each placeholder.
+        placeholder: The placeholder.
+        summarize: The number of elements shown at both ends of an axis; -1 shows all.
         name: Ignored.
 
+    Returns:
+        A string scalar.
+
     Raises:
-        ValueError: There are more or fewer places than inputs.
+        ValueError: The numbers of placeholders and inputs differ.
 
     Example:
         >>> import samegrad as tf
@@ -177,7 +186,7 @@ def _shown(value: Any, summarize: int) -> str:
 
 
 def _with_values(tensor: Tensor, who: str) -> Tensor:
-    """The tensor; a function that is being traced is run by Python instead."""
+    """Return the tensor; a function that is being traced is run by Python instead."""
     if tensor._symbolic and not tensor._looks:
         leave_trace(
             f"[tf.strings.{who}] a step of replicas has no text: got a tensor without a value; "

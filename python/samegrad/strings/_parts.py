@@ -26,16 +26,16 @@ _ERRORS = ("strict", "replace", "ignore")
 
 @on_host()
 def split(input: Any, sep: Any = None, maxsplit: int = -1, name: str | None = None) -> Any:
-    """The parts of each text between separators.
+    """Split strings at a separator.
 
     Args:
-        input: One text, or texts along one axis.
-        sep: What separates the parts; None or "": any run of white space.
-        maxsplit: How many times a text is split at most; -1: everywhere.
+        input: A string scalar, or a vector of strings.
+        sep: The separator; None or "": any run of white space.
+        maxsplit: The largest number of splits of a string; -1: no limit.
         name: Ignored.
 
     Returns:
-        Of one text its parts; of several, rows of different lengths (`to_tensor`, `to_list`).
+        A vector of strings for a scalar; a ragged tensor for a vector (`to_tensor`, `to_list`).
 
     Example:
         >>> import samegrad as tf
@@ -51,7 +51,14 @@ def split(input: Any, sep: Any = None, maxsplit: int = -1, name: str | None = No
 
 
 def bytes_split(input: Any, name: str | None = None) -> Any:
-    """The bytes of each text.
+    """Split strings into bytes.
+
+    Args:
+        input: A string scalar, or a vector of strings.
+        name: Ignored.
+
+    Returns:
+        A vector of strings for a scalar; a ragged tensor for a vector.
 
     Example:
         >>> import samegrad as tf
@@ -64,7 +71,7 @@ def bytes_split(input: Any, name: str | None = None) -> Any:
 
 @cache
 def _putting(instead: str) -> str:
-    """The name of a way to decode that puts a letter in the place of what is none."""
+    """Return the name of an error handler that replaces invalid bytes by one character."""
     name = f"samegrad.replace.{ord(instead)}"
     codecs.register_error(name, lambda error: (instead, error.end))  # type: ignore[attr-defined]
     return name
@@ -100,17 +107,20 @@ def _letters(
 def unicode_split(
     input: Any, input_encoding: str = "UTF-8", errors: str = "replace", name: str | None = None
 ) -> Any:
-    """The letters of each text, as texts.
+    """Split strings into characters.
 
     Args:
-        input: One text, or texts along one axis.
-        input_encoding: "UTF-8" or another one that Python knows.
-        errors: What becomes of bytes that are no letter: "replace" (by U+FFFD), "ignore", or
-            "strict" (an error).
+        input: A string scalar, or a vector of strings.
+        input_encoding: "UTF-8" or another encoding that Python knows.
+        errors: The handling of invalid bytes: "replace" (by U+FFFD), "ignore" or "strict", which
+            raises.
         name: Ignored.
 
+    Returns:
+        A vector of strings for a scalar; a ragged tensor for a vector.
+
     Raises:
-        InvalidArgumentError: Bytes are no letter, and errors is "strict".
+        InvalidArgumentError: Bytes are invalid, and `errors` is "strict".
 
     Example:
         >>> import samegrad as tf
@@ -126,13 +136,20 @@ def unicode_split(
 def unicode_decode(
     input: Any, input_encoding: str = "UTF-8", errors: str = "replace", name: str | None = None
 ) -> Any:
-    """The numbers of the letters of each text (int32).
+    """Decode strings into code points.
 
     Args:
-        input: One text, or texts along one axis.
-        input_encoding: As for `unicode_split`.
-        errors: As for `unicode_split`.
+        input: A string scalar, or a vector of strings.
+        input_encoding: "UTF-8" or another encoding that Python knows.
+        errors: The handling of invalid bytes: "replace" (by U+FFFD), "ignore" or "strict", which
+            raises.
         name: Ignored.
+
+    Returns:
+        An int32 vector for a scalar; a ragged tensor for a vector.
+
+    Raises:
+        InvalidArgumentError: Bytes are invalid, and `errors` is "strict".
 
     Example:
         >>> import samegrad as tf
@@ -152,7 +169,16 @@ def unicode_decode(
 def unicode_encode(
     input: Any, output_encoding: str = "UTF-8", errors: str = "replace", name: str | None = None
 ) -> Text:
-    """The text whose letters have these numbers: of one row, or of rows of different lengths.
+    """Encode code points as strings.
+
+    Args:
+        input: Code points: integers [..., characters], or a ragged tensor of them.
+        output_encoding: "UTF-8" or another encoding that Python knows.
+        errors: Ignored: invalid code points are replaced by U+FFFD.
+        name: Ignored.
+
+    Returns:
+        Strings of shape [...].
 
     Example:
         >>> import samegrad as tf
@@ -171,16 +197,19 @@ def unicode_encode(
 
 
 def join(inputs: Sequence[Any], separator: str = "", name: str | None = None) -> Text:
-    """Texts of a list put together, side by side and broadcast.
+    """Concatenate strings element by element.
 
     Args:
-        inputs: A list of texts of shapes that fit each other.
-        separator: Between them.
+        inputs: A list of string tensors that broadcast.
+        separator: The string between them.
         name: Ignored.
 
+    Returns:
+        Strings of the broadcast shape.
+
     Raises:
-        TypeError: It is no list, or something in it is no text.
-        ValueError: The shapes do not fit each other.
+        TypeError: The inputs are not a list of strings.
+        ValueError: The shapes do not broadcast.
 
     Example:
         >>> import samegrad as tf
@@ -203,14 +232,17 @@ def reduce_join(
     inputs: Any, axis: Any = None, keepdims: bool = False, separator: str = "",
     name: str | None = None,
 ) -> Text:  # fmt: skip
-    """Texts put together along axes.
+    """Concatenate strings along axes.
 
     Args:
-        inputs: Text.
+        inputs: Strings of any shape, or a ragged tensor of two axes.
         axis: One axis or several, in the order of joining; None: all.
-        keepdims: Whether these axes stay, with size 1.
-        separator: Between them.
+        keepdims: Keep the reduced axes, with size 1.
+        separator: The string between them.
         name: Ignored.
+
+    Returns:
+        Strings without those axes, unless keepdims.
 
     Example:
         >>> import samegrad as tf
@@ -237,7 +269,7 @@ def reduce_join(
 
 
 def _joined_rows(rows: RaggedTensor, axis: Any, keepdims: bool, mark: bytes) -> Text:
-    """Texts of rows of different lengths, joined row by row, column by column, or all."""
+    """Concatenate the strings of a ragged tensor along rows, columns or both."""
     who = "tf.strings.reduce_join"
     if rows._rank != 2 or rows._dtype != "string":
         raise TypeError(
@@ -272,13 +304,16 @@ def _place(axis: int, rank: int, who: str) -> int:
 def ngrams(
     data: Any, ngram_width: int | Sequence[int], separator: str = " ", name: str | None = None
 ) -> Any:
-    """All runs of so many texts of a row, joined.
+    """Join each run of `ngram_width` consecutive strings.
 
     Args:
-        data: Texts along one axis, rows of them, or rows of different lengths.
-        ngram_width: How many; or several widths, one after the other.
-        separator: Between them.
+        data: Strings of shape [n] or [batch, n], or a ragged tensor.
+        ngram_width: The number of strings of a run, or a list of numbers, one after the other.
+        separator: The string between them.
         name: Ignored.
+
+    Returns:
+        Strings of shape [runs] or [batch, runs], or a ragged tensor.
 
     Example:
         >>> import samegrad as tf
@@ -306,7 +341,15 @@ def ngrams(
 
 
 def to_hash_bucket_fast(input: Any, num_buckets: int, name: str | None = None) -> Tensor:
-    """The bucket of each text (int64), by FarmHash.
+    """Hash strings to buckets by FarmHash.
+
+    Args:
+        input: Strings of any shape.
+        num_buckets: The number of buckets, at least 1.
+        name: Ignored.
+
+    Returns:
+        Bucket numbers in [0, num_buckets), int64, of the shape of `input`.
 
     Example:
         >>> import samegrad as tf
@@ -320,7 +363,16 @@ def to_hash_bucket_fast(input: Any, num_buckets: int, name: str | None = None) -
 def to_hash_bucket_strong(
     input: Any, num_buckets: int, key: Sequence[int], name: str | None = None
 ) -> Tensor:
-    """The bucket of each text (int64), by a hash that a key of two numbers chooses (SipHash).
+    """Hash strings to buckets by SipHash, whose key makes collisions hard to construct.
+
+    Args:
+        input: Strings of any shape.
+        num_buckets: The number of buckets, at least 1.
+        key: Two integers.
+        name: Ignored.
+
+    Returns:
+        Bucket numbers in [0, num_buckets), int64, of the shape of `input`.
 
     Example:
         >>> import samegrad as tf

@@ -21,14 +21,15 @@ _POSIX = re.compile(r"\[:(\w+):\]")
 
 @functools.lru_cache(maxsize=256)
 def compiled(pattern: str, who: str) -> re.Pattern[str]:
-    r"""The pattern for `re`: letters of classes are those of ASCII, `$` is the end of the text.
+    r"""Compile an RE2 pattern for `re`: ASCII classes, and `$` is the end of the string.
 
     Args:
-        pattern: Of RE2.
-        who: Who asks.
+        pattern: A pattern of RE2.
+        who: The name of the op, for messages.
 
     Raises:
-        InvalidArgumentError: It is no pattern, or one that `re` has not: classes of Unicode (\pL).
+        InvalidArgumentError: The pattern is malformed, or `re` lacks a part of it: Unicode classes
+            (\pL).
 
     Example:
         >>> compiled("[[:punct:]]+$", "tf.strings.regex_replace").sub("", "a.b!?")
@@ -43,7 +44,7 @@ def compiled(pattern: str, who: str) -> re.Pattern[str]:
 
 
 def _translated(pattern: str) -> str:
-    """Python's spelling."""
+    """Translate a pattern to Python's syntax."""
     made: list[str] = []
     place = 0
     multiline = re.search(r"\(\?[is]*m", pattern) is not None
@@ -69,7 +70,7 @@ def _escape_at(pattern: str, place: int) -> str:
 
 
 def _class_at(pattern: str, place: int) -> tuple[str, int]:
-    """The class in brackets whose inside begins at a place, and where it ends."""
+    """Return the class in brackets whose inside begins at a place, and where it ends."""
     made = ["["]
     if pattern.startswith("^", place):
         made.append("^")
@@ -90,9 +91,9 @@ def _class_at(pattern: str, place: int) -> tuple[str, int]:
 
 
 def replaced(pattern: re.Pattern[str], rewrite: Any, text: str, once: bool) -> str:
-    """The text with what matches replaced, as RE2's GlobalReplace does it.
+    """Replace matches as RE2's GlobalReplace does.
 
-    An empty match right behind another match is none.
+    An empty match right after another match does not count.
     """
     made, end = [], 0
     last = -1
@@ -107,10 +108,10 @@ def replaced(pattern: re.Pattern[str], rewrite: Any, text: str, once: bool) -> s
 
 
 def rewriter(rewrite: str, groups: int, who: str) -> Any:
-    r"""What a match becomes: \1 to \9 stand for groups, \0 for all of it, \\ for a backslash.
+    r"""Return a function that expands \1 to \9 as groups, \0 as the whole match, \\ as a backslash.
 
     Raises:
-        InvalidArgumentError: There is no such group, or another letter behind a backslash.
+        InvalidArgumentError: There is no such group, or another character after a backslash.
     """
     parts = re.split(r"\\(.?)", rewrite, flags=re.DOTALL)
     for escape in parts[1::2]:

@@ -55,5 +55,5 @@ VALUES = re.compile(r"got |\d|'[^']*'|: /\S+|cannot [a-z]+( into| for)? \S*[/.]\
 # Refusals of a moment, not of an argument: no value is wrong.
 NOTHING_GIVEN = re.compile(
     r"call (it|the layer|the model|this)|define |compute the target|compile it|has no value yet|"
-    r"is no key|needs the tape|outside strategy.run"
+    r"is unhashable|needs the tape|outside strategy.run"
 )
