@@ -33,7 +33,7 @@ def scan(
     reverse: bool = False,
     unroll: int | bool = 1,
 ) -> Any:
-    """What `f(carry, row)` carries from row to row, and what it returns for each, stacked.
+    """Scan `f(carry, x)` over the slices of xs: return the last carry and the stacked results.
 
     Args:
         f: Takes the carry and a row of `xs`; returns the next carry and a result.
@@ -44,7 +44,7 @@ def scan(
         unroll: Whether rounds are part of the trace one by one; numbers change nothing.
 
     Raises:
-        TypeError: `f` is no function.
+        TypeError: `f` is not a function.
         ValueError: Neither `xs` nor `length`, or an `unroll` below 1.
     """
     _check_scan(f, xs, length, unroll)

@@ -48,7 +48,7 @@ class Pass(Iterator[Any]):
         return batch
 
     def place(self, table: StateTable) -> Json:
-        """Where it is: a later `go_to` of another pass goes on from there.
+        """Return the position, from which another pass continues by `go_to`.
 
         Args:
             table: Gets the random state that the pass began with.
@@ -100,7 +100,7 @@ class Pass(Iterator[Any]):
         return getattr(adapter, "get_batches", adapter.get_numpy_iterator)()
 
     def _slices(self, adapter: Any) -> Any:
-        """As ArrayDataAdapter.get_numpy_iterator; what is skipped is not copied."""
+        """Slice as ArrayDataAdapter.get_numpy_iterator does; skipped slices are not copied."""
         inputs = array_slicing.convert_to_sliceable(adapter._inputs, target_backend="numpy")
 
         def sliced(sliceable: Any, indices: Any = None) -> Any:
@@ -116,7 +116,7 @@ def _has_workers(adapter: Any) -> bool:
 class Hooks:
     """The calls of `on_epoch_begin` and `on_epoch_end` of data, which may shuffle them.
 
-    A PyDataset's state is what these calls made of it: they are made again when a fit goes on.
+    A PyDataset's state is what these calls made of it: they are repeated when a fit resumes.
 
     Args:
         adapter: Keras's, of any kind of data.
@@ -167,7 +167,7 @@ class Hooks:
 
 
 def goes_on(adapter: Any) -> bool:
-    """Whether a new pass goes on behind the last one, as a generator's does.
+    """Tell if a new pass continues after the last one, as a generator's does.
 
     Args:
         adapter: Keras's, of any kind of data.
@@ -187,7 +187,7 @@ def read_again(adapter: Any, counts: list[int]) -> None:
 
 
 def described(adapter: Any) -> Json:
-    """What tells data from others: their kind, sizes and, of arrays, some of the values.
+    """Describe data to identify them: kind, sizes and, of arrays, some of the values.
 
     Args:
         adapter: Keras's, of any kind of data.

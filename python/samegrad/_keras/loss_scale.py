@@ -29,7 +29,7 @@ def make_scale(optimizer: Any) -> None:
 
 
 def on_all_replicas(finite: Any) -> Any:
-    """Whether gradients are finite on all replicas: none skips a step alone."""
+    """Tell if gradients are finite on all replicas, so that all skip a step or none."""
     value = convert_to_tensor(finite)
     if not in_replica_of_several() or not value._varying:
         return value

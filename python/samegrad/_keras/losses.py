@@ -35,7 +35,7 @@ _ROWS = (
 
 
 def in_replica_of_several() -> bool:
-    """Whether one of several replicas computes now.
+    """Tell if one of several replicas computes now.
 
     Example:
         >>> in_replica_of_several()
@@ -121,12 +121,12 @@ def reduce_values(
 
 
 def holds_no_examples(losses: Tensor) -> bool:
-    """Whether the examples were added up already: no axis counts them, and all sizes are known."""
+    """Tell if the examples were summed already: no axis counts them, and all sizes are known."""
     return examples_axis(losses) is None and None not in sizes_but_counts(losses)
 
 
 def is_sum(value: Tensor) -> bool:
-    """Whether a replica's scalar is the sum over its examples: a part of that over all."""
+    """Tell if a replica's scalar is the sum over its examples, a part of that over all."""
     trace, batches = _core.current_trace(), _context.current().batches
     if trace is None or not batches:
         return False
@@ -137,7 +137,7 @@ def is_sum(value: Tensor) -> bool:
 def _denominator(
     losses: Tensor, sample_weight: Any, reduction: str | None
 ) -> tuple[Tensor, Tensor]:
-    """What the sum of the losses is multiplied by, and what that is one over."""
+    """Return the factor of the sum of the losses, and its reciprocal."""
     of_all = _context.get_replica_context() is not None
     if reduction == "mean_with_sample_weight" and sample_weight is not None:
         total = _total(as_examples(convert_to_tensor(sample_weight)))

@@ -103,16 +103,19 @@ def _calls_of_graphs() -> frozenset[Any]:
 
 
 def is_graph(layer: Any) -> bool:
-    """Whether a call of the layer goes through a graph of layers.
+    """Tell if a call of the layer runs a graph of layers.
 
     Args:
-        layer: Of Keras.
+        layer: Layer of Keras.
+
+    Returns:
+        True for functional and sequential models.
     """
     return type(layer).call in _calls_of_graphs() and bool(getattr(layer, "_functional", layer))
 
 
 def _fits(layer: Any, base: Any, x: Tensor) -> bool:
-    """Whether the input is what most layers ask for; if not, Keras looks once more."""
+    """Tell if the input meets the layer's spec; if not, Keras checks it once more."""
     if type(layer)._assert_input_compatibility is not base._assert_input_compatibility:
         return False
     spec = layer.input_spec
@@ -132,7 +135,7 @@ def _fits(layer: Any, base: Any, x: Tensor) -> bool:
 
 
 def _is_cast(layer: Any, x: Tensor) -> bool:
-    """Whether Keras casts an input of another dtype to that of the layer."""
+    """Tell if Keras casts an input of another dtype to that of the layer."""
     return bool(layer._convert_input_args) and is_float_dtype(x._dtype)
 
 

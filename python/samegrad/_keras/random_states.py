@@ -79,7 +79,7 @@ class StateTable:
         self._places: dict[bytes, int] = {}
 
     def place_of(self, state: np.ndarray[Any, Any] | None) -> int:
-        """The place of a state, which is added if it is new; -1: there is none."""
+        """The place of a state, which is added if it is new; -1: no state."""
         if state is None:
             return -1
         return self._places.setdefault(state.tobytes(), len(self._places))

@@ -1,4 +1,4 @@
-"""States that recurrent layers keep between batches, where a batch is shared out to replicas.
+"""States that recurrent layers keep between batches, where replicas split a batch.
 
 A layer keeps one row for each example of the global batch. A replica computes with the rows of its
 own examples, and all rows are kept after it.
@@ -67,7 +67,7 @@ def keep(variable: Any, rows: Any) -> None:
 
 
 def _numbers(sequences: Tensor) -> Tensor:
-    """Which of the examples of all replicas the replica's own are."""
+    """Return the indices of the replica's own examples among those of all replicas."""
     first = tf.reshape(sequences, (*sequences.shape[:1], -1))[:, 0]
     places = tf.cumsum(tf.ones_like(first, "int64")) - 1
     if not in_replica_of_several():

@@ -117,13 +117,13 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
     def _make_function(self, step: Any, join: Any) -> Any:
         """A function of a list of batches that makes one step with each.
 
-        The `steps_per_execution` steps of a call are a loop in Python around one compiled step,
-        and have the bits of single ones. What they save is what callbacks and the loop over the
-        data take: on a model of two dense layers, 16 rows a batch, 52 µs a step become 36 with 10
-        steps and 33 with 100. A traced `while_loop` over the same batches, stacked, is no faster:
-        18.0 µs a step where the loop in Python takes 14.6; 10 steps one after the other in one
-        program save 3 µs of 22, and take ten times as long to trace. (Medians of 40, by turns, on
-        two cores of an AMD EPYC.)
+        The `steps_per_execution` steps of a call are a loop in Python around one compiled step, and
+        have the bits of single ones. What they save is what callbacks and the loop over the data
+        take: on a model of two dense layers, 16 rows a batch, 52 µs a step become 36 with 10 steps
+        and 33 with 100. A traced `while_loop` over the same batches, stacked, is not faster: 18.0
+        µs a step where the loop in Python takes 14.6; 10 steps one after the other in one program
+        save 3 µs of 22, and take ten times as long to trace. (Medians of 40, by turns, on two cores
+        of an AMD EPYC.)
         """
 
         def one_step(data: Any) -> Any:

@@ -41,7 +41,7 @@ def update_all(
 
     Returns:
         Whether that is done. It is not where the rule is none of Keras's own that are known here,
-        or something is no float32 or float64 of known sizes.
+        or something is not float32 or float64 of known sizes.
     """
     method = type(optimizer).update_step
     rule = _RULES.get((method.__module__, method.__qualname__))

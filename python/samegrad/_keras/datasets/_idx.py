@@ -31,7 +31,7 @@ class IdxError(ValueError):
 
 @dataclass(frozen=True)
 class IdxFile:
-    """What a data file must hold.
+    """Expected content of a data file.
 
     Attributes:
         name: File name without `.gz`, e.g. `train-images-idx3-ubyte`.
@@ -58,7 +58,7 @@ def read_idx(path: str | os.PathLike[str], expected: IdxFile) -> npt.NDArray[np.
         A new, writable uint8 array of shape `expected.shape`.
 
     Raises:
-        IdxError: The file is truncated, has another magic number, shape or hash, or is no valid
+        IdxError: The file is truncated, has another magic number, shape or hash, or is not a valid
             gzip file.
         OSError: The file cannot be opened or read.
 

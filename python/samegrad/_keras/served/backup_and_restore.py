@@ -39,18 +39,16 @@ class BackupAndRestore(Callback):  # type: ignore[misc]
     when all callbacks of a batch or an epoch have run. It is a `tf.train.Checkpoint`, which is in
     place as a whole or not at all; the beginning of a `fit` is stored as well.
 
-    What the data have to be:
-        * Arrays, with any `shuffle`: nothing further. What is behind is not copied again.
-        * `tf.data` datasets, distributed or not: what `tf.train.Checkpoint` promises of their
-          iterators. They are positioned, not read again, where their source can be.
-        * A `PyDataset`: made as at first, by a program that is started again. The calls of its
-          `on_epoch_begin` and `on_epoch_end` are made again with the same random states; the
-          batches of the present epoch that were taken are asked for again. What else changes it,
-          such as a generator of its own that `__getitem__` draws from in earlier epochs, does not
-          come back; with several workers, nor does what they draw.
-        * A Python generator: made as at first. What was taken is taken again and thrown away, so
-          it has to give the same again; the random states are those that the present pass through
-          it began with.
+    What the data have to be: * Arrays, with any `shuffle`: nothing further. What is behind is not
+    copied again. * `tf.data` datasets, distributed or not: what `tf.train.Checkpoint` promises of
+    their iterators. They are positioned, not read again, where their source can be. * A
+    `PyDataset`: made as at first, by a program that is started again. The calls of its
+    `on_epoch_begin` and `on_epoch_end` are repeated with the same random states; the batches of the
+    present epoch that were taken are asked for again. What else changes it, such as a generator of
+    its own that `__getitem__` draws from in earlier epochs, does not come back; with several
+    workers, nor does what they draw. * A Python generator: made as at first. What was taken is
+    taken again and thrown away, so it has to give the same again; the random states are those that
+    the present pass through it began with.
 
     With another number of replicas it goes on as well. Callbacks of the program's own keep what
     they count for themselves.
@@ -63,7 +61,7 @@ class BackupAndRestore(Callback):  # type: ignore[misc]
         delete_checkpoint: Whether the folder is deleted at the end of `fit`.
 
     Raises:
-        ValueError: `backup_dir` is empty, `save_freq` neither "epoch" nor a whole number; at the
+        ValueError: `backup_dir` is empty, `save_freq` neither "epoch" nor an integer; at the
             beginning of `fit`: the backup is of another model, optimizer or other data, which are
             named, or damaged (`CorruptCheckpointError`).
 
@@ -193,7 +191,7 @@ class BackupAndRestore(Callback):  # type: ignore[misc]
             shutil.rmtree(self.backup_dir)
 
     def _should_save_on_batch(self, batch: int) -> bool:
-        """As Keras's, which see."""
+        """Tell if a batch is due, as Keras does."""
         if self.save_freq == "epoch" or not self.save_freq:
             return False
         seen = batch - self._last_batch_seen if batch > self._last_batch_seen else batch + 1
