@@ -164,7 +164,7 @@ def test_checkpoints_hold_metrics(tmp_path: Path, name: str) -> None:
 
 
 class _Count(keras.metrics.Metric):  # type: ignore[misc,name-defined]
-    """A sum of whole numbers."""
+    """A sum of integers."""
 
     def __init__(self) -> None:
         super().__init__()
