@@ -177,7 +177,7 @@ def while_loop(
     loop_vars: Any,
     maximum_iterations: int | None = None,
 ) -> Any:
-    """Repeats the body while the condition holds."""
+    """Repeat the body while the condition holds."""
     single = not isinstance(loop_vars, list | tuple)
     first = (loop_vars,) if single else tuple(loop_vars)
     first = tree.map_structure(convert_to_tensor, first)

@@ -129,7 +129,7 @@ class Hooks:
         self._calls: list[tuple[str, np.ndarray[Any, Any] | None]] = []
 
     def call(self, name: str) -> None:
-        """Calls a hook of the adapter.
+        """Call a hook of the adapter.
 
         Args:
             name: Of the method.
@@ -148,7 +148,7 @@ class Hooks:
         return [[name, table.place_of(before)] for name, before in self._calls]
 
     def replay(self, record: list[list[Any]], states: np.ndarray[Any, Any], within: bool) -> None:
-        """Makes the calls again that a record names.
+        """Repeat the calls of a record.
 
         Args:
             record: What `record` returned.
@@ -176,7 +176,7 @@ def goes_on(adapter: Any) -> bool:
 
 
 def read_again(adapter: Any, counts: list[int]) -> None:
-    """Takes again what earlier passes took.
+    """Read again what earlier passes took.
 
     Args:
         adapter: Keras's, of data whose passes go on.

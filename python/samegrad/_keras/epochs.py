@@ -103,7 +103,7 @@ class EpochIterator(epoch_iterator.EpochIterator):  # type: ignore[misc]
         return Pass(self.data_adapter, self._hooks.recording)
 
     def _leave(self) -> None:
-        """Notes what the present pass took, where the next one goes on behind it."""
+        """Note the end of the present pass, where the next one continues after it."""
         present, self._current_iterator = self._current_iterator, None
         if self._hooks.recording and present is not None and goes_on(self.data_adapter):
             self._earlier += [present.taken] if present.taken else []
@@ -157,7 +157,7 @@ class EpochIterator(epoch_iterator.EpochIterator):  # type: ignore[misc]
 
     @contextlib.contextmanager
     def catch_stop_iteration(self) -> Iterator[None]:
-        """Ends the epoch where an iterator runs out of data."""
+        """End the epoch where an iterator runs out of data."""
         try:
             yield
         except StopIteration:

@@ -15,7 +15,7 @@ from samegrad.nn._loss_scaling import all_reduce_sum
 
 @tracking.no_automatic_dependency_tracking  # type: ignore[untyped-decorator]
 def make_scale(optimizer: Any) -> None:
-    """Makes the variables of a LossScaleOptimizer, if they are still to be made.
+    """Create the variables of a LossScaleOptimizer, unless they exist.
 
     A loss is scaled before the optimizer is built: the scale is a variable already, so that a step
     that is traced then reads what it is later.

@@ -242,7 +242,7 @@ def _by_examples(value: Tensor) -> Tensor:
 
 
 def sum_of_all(values: Any, axis: Any = None) -> Tensor:
-    """Sums along axes; along that of the examples over those of all replicas.
+    """Sum along axes; along that of the examples over those of all replicas.
 
     Args:
         values: A value or more for each example of the replica.

@@ -197,7 +197,7 @@ class ReducingOptimizer(OlderOptimizer, base_optimizer.BaseOptimizer):  # type: 
         return own
 
     def _build_new(self, variables: list[Any]) -> None:
-        """Makes slots of variables that the optimizer was not built with; all others stay.
+        """Make slots of variables that the optimizer was not built with; all others stay.
 
         The optimizer builds itself for the new ones alone; then what it holds per variable is
         joined with what it held before, and what it holds once is what it was.

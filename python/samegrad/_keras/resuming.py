@@ -50,7 +50,7 @@ class Backups:
             backup._samegrad_fit = self
 
     def begin(self, first_epoch: int) -> int:
-        """Takes back what the callbacks found; stores the beginning where they found nothing.
+        """Take back what the callbacks found; store the beginning where they found nothing.
 
         Args:
             first_epoch: Of this fit, if it is not resumed.
@@ -72,7 +72,7 @@ class Backups:
         return int(stored.place["epoch"])
 
     def begin_epoch(self) -> Any:
-        """Takes back the middle of an epoch, after the callbacks of its beginning.
+        """Take back the middle of an epoch, after the callbacks of its beginning.
 
         Returns:
             The logs of its last step.

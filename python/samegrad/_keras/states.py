@@ -54,7 +54,7 @@ def own_rows(states: Any, sequences: Any) -> Any:
 
 
 def keep(variable: Any, rows: Any) -> None:
-    """Makes the last states of all replicas what the next batch begins with.
+    """Make the last states of all replicas what the next batch begins with.
 
     Args:
         variable: [examples of all replicas, ...].

@@ -182,7 +182,7 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
         workers: Any = None,
         use_multiprocessing: Any = None,
     ) -> Any:
-        """Trains for a number of epochs; see keras.Model.fit. The last three are not used."""
+        """Train for a number of epochs; see keras.Model.fit. The last three are not used."""
         told_of_reading("fit", max_queue_size, workers, use_multiprocessing)
         self._assert_compile_called("fit")
         epochs = min(epochs, config.max_epochs() or epochs)
@@ -366,7 +366,7 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
         return _joined_rows(function([(tree.map_structure(_array, x),)]))
 
     def _build_for(self, batches: Any, who: str) -> None:
-        """Makes the variables that are still to be made, by the shapes of the first batch."""
+        """Create missing variables, by the shapes of the first batch."""
         batches.needed_by = who
         built = all(layer.built for layer in self._flatten_layers())
         parts = (self._compile_metrics, self._compile_loss, self.optimizer)
@@ -375,7 +375,7 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
         batches.reset()
 
     def _build_by(self, batch: Any) -> None:
-        """Makes variables by the shapes of a batch.
+        """Create variables by the shapes of a batch.
 
         A model with a `train_step` of its own may have no `call`, or one of other inputs: what is
         not made here is made while the step is traced.

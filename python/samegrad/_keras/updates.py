@@ -31,7 +31,7 @@ _FLOATS = ("float32", "float64")
 def update_all(
     optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any], learning_rate: Any
 ) -> bool:
-    """Updates variables by the rule of the optimizer's class.
+    """Update variables by the rule of the optimizer's class.
 
     Args:
         optimizer: Built for the variables.

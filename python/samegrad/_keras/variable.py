@@ -185,11 +185,11 @@ class Variable(KerasVariable):  # type: ignore[misc]
         )
 
     def assign_add(self, value: Any) -> Any:
-        """Adds to the value; with aggregation "sum", what all replicas add together."""
+        """Add to the value; with aggregation "sum", what all replicas add together."""
         return self._change(value, 1)
 
     def assign_sub(self, value: Any) -> Any:
-        """Subtracts from the value; see `assign_add`."""
+        """Subtract from the value; see `assign_add`."""
         return self._change(value, -1)
 
     def _change(self, value: Any, sign: int) -> Any:

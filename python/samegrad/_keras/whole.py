@@ -13,7 +13,7 @@ from samegrad._keras.scopes import before_call, keep_pending, keeping_scopes, pu
 
 
 def building(owner: Any, build: Callable[[], object]) -> None:
-    """Gives an object its parts: after an exception it has those that it had before.
+    """Give an object its parts: after an exception it has those that it had before.
 
     The numbers that first values were drawn with are given back, so that another try draws the
     same. This is not a context manager: one that is written as a generator, and is interrupted as

@@ -50,7 +50,7 @@ def get_memory_growth(device: Any) -> bool:
 
 
 def enable_op_determinism() -> None:
-    """Does nothing: operations are deterministic.
+    """Do nothing: operations are deterministic.
 
     Example:
         >>> enable_op_determinism()

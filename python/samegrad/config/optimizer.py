@@ -13,7 +13,7 @@ _jit = False
 
 
 def set_experimental_options(options: Mapping[str, Any]) -> None:
-    """Remembers options of TensorFlow's graph optimizer.
+    """Remember options of TensorFlow's graph optimizer.
 
     They choose how TensorFlow computes, not what. samegrad's passes always run and keep the bits,
     so that nothing changes.
@@ -44,7 +44,7 @@ def get_experimental_options() -> dict[str, Any]:
 
 
 def set_jit(enabled: bool | str) -> None:
-    """Remembers whether TensorFlow should compile with XLA; samegrad always compiles functions.
+    """Remember whether TensorFlow should compile with XLA; samegrad always compiles functions.
 
     Args:
         enabled: True, False or "autoclustering".

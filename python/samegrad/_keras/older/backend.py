@@ -110,6 +110,12 @@ def categorical_crossentropy(
 
     Returns:
         Tensor of output's shape without the axis.
+
+    Example:
+        >>> import samegrad as tf
+        >>> losses = tf.keras.backend.categorical_crossentropy([[0.0, 1.0]], [[0.5, 0.5]])
+        >>> [round(float(loss), 3) for loss in losses]
+        [0.693]
     """
     return backend.nn.categorical_crossentropy(target, output, from_logits, axis)
 
@@ -159,6 +165,12 @@ def sparse_categorical_crossentropy(
 
     Returns:
         Tensor of target's shape.
+
+    Example:
+        >>> import samegrad as tf
+        >>> losses = tf.keras.backend.sparse_categorical_crossentropy([1], [[0.5, 0.5]])
+        >>> [round(float(loss), 3) for loss in losses]
+        [0.693]
     """
     t, y = tf.cast(convert_to_tensor(target), "int64"), convert_to_tensor(output)
     if axis % y._rank != y._rank - 1:
@@ -189,6 +201,11 @@ def batch_dot(x: Any, y: Any, axes: Any = None) -> Any:
 
     Raises:
         ValueError: An axis is that of the examples, or the rank is below 2.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.keras.backend.batch_dot([[1.0, 2.0]], [[3.0, 4.0]]).numpy().tolist()
+        [[11.0]]
     """
     a, b = convert_to_tensor(x), convert_to_tensor(y)
     if a._rank < 2 or b._rank < 2:
@@ -215,6 +232,11 @@ def batch_flatten(x: Any) -> Any:
 
     Returns:
         Tensor of shape [n, size of an example].
+
+    Example:
+        >>> import samegrad as tf
+        >>> tuple(tf.keras.backend.batch_flatten(tf.zeros([2, 3, 4])).shape)
+        (2, 12)
     """
     value = convert_to_tensor(x)
     return tf.reshape(value, (-1, prod(value.shape[1:])))
@@ -229,6 +251,11 @@ def dot(x: Any, y: Any) -> Any:
 
     Returns:
         Tensor.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.keras.backend.dot(tf.ones([2, 3]), tf.ones([3, 1])).numpy().tolist()
+        [[3.0], [3.0]]
     """
     return ops.dot(x, y)
 
@@ -243,6 +270,11 @@ def repeat_elements(x: Any, rep: int, axis: int) -> Any:
 
     Returns:
         Tensor whose size along the axis is `rep` times x's.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.keras.backend.repeat_elements(tf.constant([1, 2]), 2, axis=0).numpy().tolist()
+        [1, 1, 2, 2]
     """
     return ops.repeat(x, rep, axis)
 
@@ -258,6 +290,11 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None 
 
     Returns:
         Tensor.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.keras.backend.constant([1, 2]).numpy().tolist()
+        [1.0, 2.0]
     """
     return tf.constant(value, dtype=dtype or floatx(), shape=shape)
 
@@ -295,6 +332,11 @@ def conv1d(
 
     Returns:
         Tensor of shape [n, windows, filters], or [n, filters, windows].
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.keras.backend.conv1d(tf.ones([1, 3, 1]), tf.ones([2, 1, 1])).numpy().ravel().tolist()
+        [2.0, 2.0]
     """
     if padding == "causal":
         behind = [dilation_rate * (kernel.shape[0] - 1), 0]
@@ -324,6 +366,11 @@ def conv2d(
 
     Returns:
         Tensor of images with as many channels as filters.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tuple(tf.keras.backend.conv2d(tf.ones([1, 4, 4, 2]), tf.ones([3, 3, 2, 5])).shape)
+        (1, 2, 2, 5)
     """
     return _convolved(x, kernel, strides, padding, data_format, dilation_rate)
 
@@ -348,6 +395,11 @@ def conv3d(
 
     Returns:
         Tensor of volumes with as many channels as filters.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tuple(tf.keras.backend.conv3d(tf.ones([1, 4, 4, 4, 2]), tf.ones([3, 3, 3, 2, 5])).shape)
+        (1, 2, 2, 2, 5)
     """
     return _convolved(x, kernel, strides, padding, data_format, dilation_rate)
 
@@ -374,6 +426,13 @@ def conv2d_transpose(
 
     Returns:
         Tensor of output_shape.
+
+    Example:
+        >>> import samegrad as tf
+        >>> y = tf.keras.backend.conv2d_transpose(
+        ...     tf.ones([1, 2, 2, 5]), tf.ones([3, 3, 2, 5]), (1, 4, 4, 2))
+        >>> tuple(y.shape)
+        (1, 4, 4, 2)
     """
     first = _format(data_format) == "channels_first"
     sizes = list(output_shape)
@@ -418,6 +477,12 @@ def pool2d(
 
     Returns:
         Tensor of pooled images.
+
+    Example:
+        >>> import samegrad as tf
+        >>> image = tf.reshape(tf.range(4.0), [1, 2, 2, 1])
+        >>> tf.keras.backend.pool2d(image, (2, 2)).numpy().tolist()
+        [[[[3.0]]]]
     """
     return _pooled(x, pool_size, strides, padding, data_format, pool_mode, 2)
 
@@ -460,6 +525,12 @@ def resize_images(
 
     Returns:
         Tensor of larger images.
+
+    Example:
+        >>> import samegrad as tf
+        >>> images = tf.ones([1, 2, 2, 1])
+        >>> tuple(tf.keras.backend.resize_images(images, 2, 3, "channels_last").shape)
+        (1, 4, 6, 1)
     """
     first = _format(data_format) == "channels_first"
     rows = 2 if first else 1
@@ -529,6 +600,11 @@ def dtype(x: Any) -> str:
 
     Returns:
         Name, such as "float32".
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.keras.backend.dtype(tf.constant([1.0]))
+        'float32'
     """
     return str(backend.standardize_dtype(x.dtype))
 
@@ -548,6 +624,11 @@ def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
     Returns:
         Tensor without the axes.
+
+    Example:
+        >>> import samegrad as tf
+        >>> float(tf.keras.backend.mean(tf.constant([1.0, 2.0])))
+        1.5
     """
     return tf.reduce_mean(_numbers(x), axis, keepdims)
 
@@ -562,6 +643,11 @@ def std(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
     Returns:
         Tensor without the axes.
+
+    Example:
+        >>> import samegrad as tf
+        >>> float(tf.keras.backend.std(tf.constant([1.0, 3.0])))
+        1.0
     """
     return tf.math.reduce_std(_numbers(x), axis, keepdims)
 
@@ -576,6 +662,11 @@ def var(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
     Returns:
         Tensor without the axes.
+
+    Example:
+        >>> import samegrad as tf
+        >>> float(tf.keras.backend.var(tf.constant([1.0, 3.0])))
+        1.0
     """
     return tf.math.reduce_variance(_numbers(x), axis, keepdims)
 
@@ -590,6 +681,11 @@ def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
     Returns:
         Tensor without the axes.
+
+    Example:
+        >>> import samegrad as tf
+        >>> round(float(tf.keras.backend.logsumexp([0.0, 0.0])), 3)
+        0.693
     """
     return tf.reduce_logsumexp(x, axis, keepdims)
 
@@ -602,6 +698,11 @@ def softsign(x: Any) -> Any:
 
     Returns:
         Tensor of x's shape and dtype.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.keras.backend.softsign([1.0, -3.0]).numpy().tolist()
+        [0.5, -0.75]
     """
     return tf.nn.softsign(x)
 
@@ -617,6 +718,11 @@ def map_fn(fn: Any, elems: Any, name: str | None = None, dtype: Any = None) -> A
 
     Returns:
         Stacked results.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.keras.backend.map_fn(lambda x: 2 * x, tf.constant([1, 2])).numpy().tolist()
+        [2, 4]
     """
     return ops.map(fn, elems)
 
@@ -677,6 +783,11 @@ def switch(condition: Any, then_expression: Any, else_expression: Any) -> Any:
 
     Returns:
         The chosen value.
+
+    Example:
+        >>> import samegrad as tf
+        >>> int(tf.keras.backend.switch(True, tf.constant(1), tf.constant(2)))
+        1
     """
     held = tf.cast(convert_to_tensor(condition), "bool")
     then, otherwise = (
@@ -706,6 +817,11 @@ def in_train_phase(x: Any, alt: Any, training: Any = None) -> Any:
 
     Returns:
         The chosen value.
+
+    Example:
+        >>> import samegrad as tf
+        >>> int(tf.keras.backend.in_train_phase(tf.constant(1), tf.constant(2), training=False))
+        2
     """
     chosen = (current_phase() or False) if training is None else training
     if isinstance(chosen, int | bool | np.bool_):
@@ -724,6 +840,11 @@ def in_test_phase(x: Any, alt: Any, training: Any = None) -> Any:
 
     Returns:
         The chosen value.
+
+    Example:
+        >>> import samegrad as tf
+        >>> int(tf.keras.backend.in_test_phase(tf.constant(1), tf.constant(2), training=False))
+        1
     """
     return in_train_phase(alt, x, training)
 
@@ -754,6 +875,11 @@ def random_binomial(shape: Any, p: float = 0.0, dtype: Any = None, seed: Any = N
 
     Returns:
         Tensor of the shape and dtype.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.keras.backend.random_binomial([3], p=1.0).numpy().tolist()
+        [1.0, 1.0, 1.0]
     """
     drawn = tf.random.uniform(shape, dtype=dtype or floatx(), seed=seed)
     return tf.cast(drawn <= p, dtype or floatx())

@@ -37,6 +37,13 @@ class MeanRelativeError(Mean):  # type: ignore[misc]
             y_true: Labels, in the shape of y_pred.
             y_pred: Predictions.
             sample_weight: Weights that broadcast to the errors. None: 1.
+
+        Example:
+            >>> import samegrad as tf
+            >>> metric = tf.keras.metrics.MeanRelativeError(normalizer=[1.0, 2.0])
+            >>> metric.update_state([1.0, 2.0], [2.0, 2.0])
+            >>> float(metric.result())
+            0.5
         """
         labels, found = (convert_to_tensor(part, self.dtype) for part in (y_true, y_pred))
         errors = tf.math.divide_no_nan(tf.abs(labels - found), self.normalizer)
@@ -103,7 +110,16 @@ class MeanTensor(Metric):  # type: ignore[misc]
         self.count.assign_add(weights)
 
     def result(self) -> Any:
-        """Return the mean of each element."""
+        """Return the mean of each element.
+
+        Example:
+            >>> import samegrad as tf
+            >>> metric = tf.keras.metrics.MeanTensor()
+            >>> metric.update_state([1.0, 2.0])
+            >>> metric.update_state([3.0, 4.0])
+            >>> metric.result().numpy().tolist()
+            [2.0, 3.0]
+        """
         if self.total is None:
             raise ValueError("[MeanTensor] it has no shape yet: update it, or give it shape=.")
         mean = tf.math.divide_no_nan(self.total.value, self.count.value)

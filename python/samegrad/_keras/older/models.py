@@ -79,7 +79,7 @@ class OlderModel:
         return CompiledMetrics(self)
 
     def reset_states(self) -> None:
-        """Makes the states of all layers that keep them between batches zeros again."""
+        """Reset to zero the states that layers keep between batches."""
         for layer in self._flatten_layers(include_self=False):  # type: ignore[attr-defined]
             if getattr(layer, "stateful", False) and hasattr(layer, "reset_state"):
                 layer.reset_state()
@@ -147,7 +147,7 @@ class CompiledMetrics:
         return [] if inner is None else list(inner.metrics)
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """Counts a batch; without metrics nothing.
+        """Count a batch; do nothing without metrics.
 
         Args:
             y_true: Labels, or a structure of them.
@@ -159,7 +159,7 @@ class CompiledMetrics:
 
 
 def told_of_reading(who: str, *given: Any) -> None:
-    """Warns of arguments of older programs that are not used.
+    """Warn of arguments of older programs that are not used.
 
     Args:
         who: "fit", "evaluate" or "predict".

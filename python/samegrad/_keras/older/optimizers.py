@@ -302,7 +302,7 @@ class OlderLossScaleOptimizer:
         return divided
 
     def set_weights(self, weights: Any) -> None:
-        """Assigns what `get_weights` gave."""
+        """Assign the values that `get_weights` returned."""
         own = len(self._variables)  # type: ignore[attr-defined]
         super().set_weights(weights[:own])  # type: ignore[misc]
         self.inner_optimizer.set_weights(weights[own:])  # type: ignore[attr-defined]

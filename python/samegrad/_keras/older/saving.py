@@ -55,7 +55,7 @@ def check_model_folder(path: Any) -> None:
 def saves_weights(
     model: Any, path: Any, overwrite: bool, save_format: Any, max_shard_size: Any
 ) -> bool:
-    """Saves weights as older programs do, unless the path is one of Keras's today.
+    """Save weights as older programs do, unless the path is one of Keras's today.
 
     Args:
         model: Whose weights, and whose optimizer's state where it is a checkpoint.

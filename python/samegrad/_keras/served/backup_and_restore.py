@@ -137,7 +137,7 @@ class BackupAndRestore(Callback):  # type: ignore[misc]
         return str(files[0]) if files else os.path.join(self.backup_dir, "absent")
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Takes back the state that an interrupted `fit` has stored."""
+        """Take back the state that an interrupted `fit` has stored."""
         if not self.model.built:
             raise ValueError(
                 "To use the BackupAndRestore callback, "
@@ -165,23 +165,23 @@ class BackupAndRestore(Callback):  # type: ignore[misc]
                 self.model._initial_epoch = self._current_epoch
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        """Notes which epoch it is."""
+        """Note which epoch it is."""
         self._current_epoch = epoch
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Asks for a backup where it is time for one."""
+        """Ask for a backup where it is time for one."""
         if self._should_save_on_batch(batch):
             self._ask(batch + 1, logs)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Asks for a backup, if they are made by epochs."""
+        """Ask for a backup, if they are made by epochs."""
         self._current_epoch = epoch + 1
         self._last_batch_seen = 0
         if self.save_freq == "epoch":
             self._ask(0, logs)
 
     def on_train_end(self, logs: Any = None) -> None:
-        """Deletes the backups."""
+        """Delete the backups."""
         if self.delete_checkpoint:
             on_first_rank("the end of the backups", self._delete)
 
@@ -213,7 +213,7 @@ class BackupAndRestore(Callback):  # type: ignore[misc]
         return {"model": self.model, "metrics": metrics}
 
     def _store(self, step: int, first: bool = False) -> None:
-        """Writes the present state.
+        """Write the present state.
 
         Args:
             step: The next one of the present epoch; 0: the epoch begins.
@@ -238,7 +238,7 @@ class BackupAndRestore(Callback):  # type: ignore[misc]
         return [self._batches_seen_since_last_saving, self._last_batch_seen]
 
     def _read(self, path: str) -> _Stored | None:
-        """Takes a state back.
+        """Take a state back.
 
         Raises:
             CorruptCheckpointError: It is damaged.
@@ -282,7 +282,7 @@ class _Stored:
         self.kept = [arrays[f"kept/{number}"] for number in range(count)]
 
     def restore(self) -> None:
-        """Gives the variables their values."""
+        """Give the variables their values."""
         model = self._backup.model
         if model.optimizer is not None and not model.optimizer.built:
             with _context.init_scope():

@@ -220,7 +220,7 @@ def required_space_to_batch_paddings(input_shape: Any, block_shape: Any) -> Any:
 
 
 def Assert(condition: Any, data: Any) -> None:  # noqa: N802
-    """Checks what is known.
+    """Check what is known.
 
     Raises:
         InvalidArgumentError: It does not hold.
