@@ -76,7 +76,7 @@ def convert_to_numpy(x: Any) -> np.ndarray[Any, Any]:
 
 
 def is_tensor(x: Any) -> bool:
-    """Tell if the value is a tensor of samegrad, including complex ones."""
+    """Whether the value is a tensor of samegrad, of complex numbers too."""
     return isinstance(x, Tensor | ComplexTensor)
 
 

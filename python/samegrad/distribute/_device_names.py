@@ -28,7 +28,7 @@ def check_device(who: str, name: str) -> int:
 
 
 def check_devices(devices: Sequence[str]) -> None:
-    """Check that names are of logical CPUs, one per replica, none twice.
+    """Checks that names are of logical CPUs, one per replica, none twice.
 
     Raises:
         ValueError: They are not.
