@@ -29,13 +29,16 @@ _FLAGS = frozenset({bool, type(None)})
 
 
 def plain_call(layer: Any, base: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The outputs of a call, or NOT_PLAIN where Keras has to prepare it.
+    """Return the outputs of a call, or NOT_PLAIN where Keras has to prepare it.
 
     Args:
-        layer: Of Keras; it was called before, or is a graph.
-        base: Keras's class of all layers.
-        args: Arguments by their places.
-        kwargs: Arguments by their names.
+        layer: Layer of Keras that was called before, or is a graph.
+        base: Keras's base class of layers.
+        args: Positional arguments.
+        kwargs: Keyword arguments.
+
+    Returns:
+        Outputs, or NOT_PLAIN.
     """
     if len(args) != 1 or type(args[0]) is not Tensor:
         return NOT_PLAIN
