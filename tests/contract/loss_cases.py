@@ -18,9 +18,9 @@ LOSS_ARGUMENTS: dict[str, dict[str, Any]] = {
     "Dice": {"axis": -1},
     "Tversky": {"axis": -1},
 }
-# Losses that take integers as targets.
+# Losses that take whole numbers as targets.
 TAKES_LABELS = {"CategoricalGeneralizedCrossEntropy", "Circle", "SparseCategoricalCrossentropy"}
-# The loss of an example also depends on other examples.
+# The loss of a row depends on other rows, too.
 COMPARES_ROWS = {"Circle"}
 
 # Arguments of the constructors of metrics.

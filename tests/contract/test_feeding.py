@@ -1,7 +1,7 @@
 """A layer or a loss computes the same of the same numbers, however it is given them.
 
 As plain tensors, arrays, constants that a function captures or batches of a dataset; alone, and on
-two replicas with unequal batches. Batches have as many rows as there are steps, units or classes.
+two replicas with unequal shares. Batches have as many rows as there are steps, units or classes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Gradients that the replicas are given: summed and applied in one pass over the weights."""
+"""Gradients that the replicas are given: added up and applied in one pass over the weights."""
 
 from __future__ import annotations
 

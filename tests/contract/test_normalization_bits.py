@@ -1,4 +1,4 @@
-"""Batches normalized by the moments of all replicas: bitwise as on one device."""
+"""Batches normalized by the moments of all replicas: the bits of one device."""
 
 from __future__ import annotations
 

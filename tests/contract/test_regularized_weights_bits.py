@@ -1,4 +1,4 @@
-"""Weight regularizers under a strategy: bitwise as on one device, for any number of replicas."""
+"""Weight regularizers under a strategy: the bits of one device, for any number of replicas."""
 
 from __future__ import annotations
 
@@ -256,7 +256,7 @@ def test_runs_outside_a_function_give_the_bits_of_those_in_one(name: str) -> Non
     for replicas in (1, 3):
         expected = train(PROGRAMS[name], replicas, split="balanced")
         found = train(PROGRAMS[name], replicas, split="balanced", traced=False)
-        if name == "in_branches":  # parts that leave a loop as parts are summed by reduce outside
+        if name == "in_branches":  # parts that leave a loop as parts are added up by reduce outside
             np.testing.assert_allclose(found[1], expected[1], rtol=1e-6)
             found = (found[0], expected[1])
         assert_same_bits(expected, found)

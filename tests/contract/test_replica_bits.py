@@ -1,4 +1,4 @@
-"""One model, any number of replicas and threads, bitwise as on one device."""
+"""One model, any number of replicas and threads, the bits of one device."""
 
 from __future__ import annotations
 

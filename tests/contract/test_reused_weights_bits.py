@@ -1,4 +1,4 @@
-"""Weights that are used more than once, transformed or regularized: bitwise as on one device."""
+"""Weights that are used more than once, transformed or regularized: the bits of one device."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ def test_functions_run_eagerly_give_the_same_bits(program: Program) -> None:
     tf.config.run_functions_eagerly(True)
     assert_same_bits(expected, train(program, 1))
     weights, losses = train(program, 2)
-    if program is in_while:  # parts that leave a loop as parts are summed by reduce outside
+    if program is in_while:  # parts that leave a loop as parts are added up by reduce outside
         np.testing.assert_allclose(losses, expected[1], rtol=1e-6)
         losses = expected[1]
     assert_same_bits(expected, (weights, losses))

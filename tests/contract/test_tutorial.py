@@ -31,7 +31,7 @@ def pictures(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 @functools.cache
 def outcome(module: str, replicas: int) -> dict:
     with tempfile.TemporaryDirectory() as folder:
-        # 1,000 and 200 are not multiples of a batch: the last one is short.
+        # 1,000 and 200 are no multiples of a batch: the last one is short.
         train, test = pictures(1000, 0), pictures(200, 1)
         arrays = dict(zip(("train_images", "train_labels"), train, strict=True))
         arrays |= dict(zip(("test_images", "test_labels"), test, strict=True))

@@ -203,7 +203,7 @@ CALLS = {
 
 
 def _example(tf, **features):
-    """The bytes of a record with lists of integers, floats or words."""
+    """The bytes of a record with lists of whole numbers, floats or words."""
     kinds = {int: "int64", float: "float", str: "bytes"}
     made = {}
     for name, values in features.items():
@@ -374,7 +374,7 @@ def programs():
 
 
 def run(tf, program, folder):
-    """Return a program's result; of a dataset also the elements before an error."""
+    """What a program gives; of a dataset the elements before an error, too."""
     found = []
     try:
         made = program(tf, folder)

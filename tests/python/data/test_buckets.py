@@ -1,4 +1,4 @@
-"""Padding, windows and length buckets: TensorFlow's batches, reproduced and distributed."""
+"""Padding, windows and length buckets: TensorFlow's batches, found again and shared out."""
 
 import itertools
 import json

@@ -1,4 +1,4 @@
-"""Datasets raise InvalidArgumentError where TensorFlow 2.21 does; it is also a ValueError."""
+"""Datasets raise InvalidArgumentError where TensorFlow 2.21 does, which is a ValueError, too."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""explain() tells if replicas are bitwise as one device, and what departs from it."""
+"""explain() says whether replicas give the bits of one device, and what departs from it."""
 
 from __future__ import annotations
 

@@ -63,13 +63,13 @@ def assert_near(found: dict[str, Any], wanted: dict[str, Any], who: Any = "") ->
 
 
 def assert_finite(values: dict[str, Any], who: Any = "") -> None:
-    """A comparison of NaNs would show nothing."""
+    """A comparison of what is no number would show nothing."""
     wrong = [name for name, value in values.items() if not np.all(np.isfinite(value))]
     assert not wrong, (who, wrong)
 
 
 def masked(tensor: Any, mask: Any) -> Any:
-    """Return the tensor with a mask of Keras, or without one."""
+    """The tensor with a mask of Keras; None is none."""
     if mask is not None:
         keras.src.backend.set_keras_mask(tensor, mask)
     return tensor

@@ -36,7 +36,7 @@ def test_one_number_in_brackets(value, shape, made):
 
 @pytest.mark.parametrize(("value", "shape"), [([[5.0]], [2]), ([[5.0]], [0]), ([], [2])])
 def test_other_counts_are_refused(value, shape):
-    """TensorFlow 2.21 also rejects them."""
+    """TensorFlow 2.21 refuses them, too."""
     with pytest.raises(ValueError, match="one number for each of the weights of shape"):
         tf.constant_initializer(value)(shape)
 

@@ -61,7 +61,7 @@ def test_killed_where_there_is_no_backup_of_the_last_step(save_freq: str, tmp_pa
 
 
 def test_killed_while_backups_are_written_and_deleted(tmp_path: Path) -> None:
-    """Each process gets a little further before it is killed, or in the midst of a write."""
+    """Each process gets a little further before it is killed, in the midst of a write too."""
     places = ",".join(f"disk{n}" for n in range(40, 120, 9))
     found = _run("reshuffled", tmp_path, places)
     assert found["killed"] >= 4

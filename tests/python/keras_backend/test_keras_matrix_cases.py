@@ -164,7 +164,7 @@ def test_checkpoints_hold_metrics(tmp_path: Path, name: str) -> None:
 
 
 class _Count(keras.metrics.Metric):  # type: ignore[misc,name-defined]
-    """A sum of integers."""
+    """A sum of whole numbers."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -168,7 +168,7 @@ class AddsLosses(layers.Layer):  # type: ignore[misc,name-defined]
     """A layer that adds means and sums over the examples, and a loss of its weights.
 
     Args:
-        rows: Whether it also adds a loss for each example.
+        rows: Whether it adds a loss for each example, too.
     """
 
     supports_masking = True

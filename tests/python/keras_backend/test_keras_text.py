@@ -1,4 +1,4 @@
-"""Layers that map strings and integers to indices of a vocabulary."""
+"""Layers that turn text and whole numbers into places of a vocabulary."""
 
 from __future__ import annotations
 

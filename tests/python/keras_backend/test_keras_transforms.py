@@ -56,7 +56,7 @@ def test_windows_are_transformed_and_put_together_again(window: str | None, cent
     pair = keras_math.stft(x, 16, 4, 20, weights, center)
     assert pair[0].shape == (2, 17 if center else 12, 11)
     back = keras_math.istft(pair, 16, 4, 20, 64, weights, center).numpy()
-    if window is not None:  # without a window, overlaps are summed
+    if window is not None:  # without a window, what overlaps is added up
         inner = slice(20, 40)
         np.testing.assert_allclose(back[:, inner], x[:, inner], atol=1e-10)
     same_when_traced(lambda y: keras_math.stft(y, 16, 4, 20, weights, center), x)

@@ -14,7 +14,7 @@ import samegrad as tf
 from samegrad.errors import LossNormalizationWarning
 
 GOLDEN = json.loads(Path(__file__).with_name("keras_user_programs.json").read_text("utf-8"))
-# What each replica has of its own cannot be added to a variable of all: TensorFlow also rejects it.
+# What each replica has of its own cannot be added to a variable of all: TensorFlow refuses it too.
 REFUSED = {"accumulated_by_hand"}
 # One averages local means, right for its equal batches; of the other the check cannot follow the
 # state, which has an entry for each example.
