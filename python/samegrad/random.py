@@ -84,6 +84,11 @@ def normal(shape: Any, mean: float = 0.0, stddev: float = 1.0, dtype: DTypeLike 
 
     Returns:
         Tensor of the shape and dtype.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tuple(tf.random.normal([2, 3]).shape)
+        (2, 3)
     """
     return _draw("normal", shape, dtype, seed) * stddev + mean
 
@@ -103,6 +108,11 @@ def truncated_normal(shape: Any, mean: float = 0.0, stddev: float = 1.0,
 
     Returns:
         Tensor of the shape and dtype.
+
+    Example:
+        >>> import samegrad as tf
+        >>> bool(tf.reduce_all(tf.abs(tf.random.truncated_normal([100])) <= 2.0))
+        True
     """
     return _draw("truncated_normal", shape, dtype, seed) * stddev + mean
 
@@ -122,6 +132,11 @@ def uniform(shape: Any, minval: float = 0, maxval: float | None = None,
 
     Returns:
         Tensor of the shape and dtype.
+
+    Example:
+        >>> import samegrad as tf
+        >>> bool(tf.reduce_all(tf.random.uniform([100]) < 1.0))
+        True
     """
     if as_dtype(dtype).is_integer:
         high = int(maxval if maxval is not None else 0)

@@ -1,4 +1,4 @@
-"""What samegrad.keras has beside Keras's own names: which module adds to which.
+"""Names that samegrad.keras adds to Keras's: their modules.
 
 A name here wins over Keras's.
 """

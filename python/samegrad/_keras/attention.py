@@ -1,4 +1,4 @@
-"""What Keras's attention layers compute: masks apart, and dropout inside of the fused row.
+"""Attention of Keras's layers: separate masks, and dropout inside the fused operation.
 
 Keras joins the masks of queries, keys and order to one of all pairs of each sequence, and keeps the
 weights of all pairs where a layer has dropout. Here neither is in memory.
@@ -55,7 +55,7 @@ class Masks:
 
 
 def masks_of(layer: Any, query: Any, value: Any, **given: Any) -> Any:
-    """What a layer hands to `_compute_attention`: one mask if a subclass wants to see it."""
+    """Return the masks for `_compute_attention`: one mask if a subclass overrides it."""
     own = any(
         getattr(type(layer), name) is not getattr(_keras_class(layer), name) for name in _PARTS
     )
@@ -79,7 +79,7 @@ def attend(
     training: Any,
     scores: bool,
 ) -> Tensor | None:
-    """What a layer computes of query, key and value, or None where Keras's own path does it.
+    """Compute attention of query, key and value; return None where Keras's own path does it.
 
     That is: scores are asked for, sequences have more than one axis, or weights are dropped while
     the examples are not on axis 0. With dropout the numbers are those of that path, to the bit in

@@ -37,7 +37,7 @@ def scan(
     reverse: bool = False,
     unroll: int | bool = 1,
 ) -> Any:
-    """What `f(carry, row)` carries from row to row, and what it returns for each, stacked.
+    """Scan `f(carry, x)` over the slices of xs: return the last carry and the stacked results.
 
     Args:
         f: Takes the carry and a row of `xs`; returns the next carry and a result.
@@ -48,7 +48,7 @@ def scan(
         unroll: Whether rounds are part of the trace one by one; numbers change nothing.
 
     Raises:
-        TypeError: `f` is no function.
+        TypeError: `f` is not a function.
         ValueError: Neither `xs` nor `length`, or an `unroll` below 1.
     """
     _check_scan(f, xs, length, unroll)
@@ -184,7 +184,7 @@ def while_loop(
     loop_vars: Any,
     maximum_iterations: int | None = None,
 ) -> Any:
-    """Repeats the body while the condition holds."""
+    """Repeat the body while the condition holds."""
     single = not isinstance(loop_vars, list | tuple)
     first = (loop_vars,) if single else tuple(loop_vars)
     first = tree.map_structure(convert_to_tensor, first)

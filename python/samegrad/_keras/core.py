@@ -49,7 +49,7 @@ _PROBES = (7, 11)
 
 @keeping_scopes
 def compute_output_spec(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """What `fn` returns, KerasTensors in the place of tensors; nothing is computed.
+    """Return the results of `fn` as KerasTensors, without computing anything.
 
     A first axis of size None is the engine's own unknown number of examples. Other axes of size
     None stand for two sizes in turn: what differs in the results is None.

@@ -48,7 +48,7 @@ class Pass(Iterator[Any]):
         return batch
 
     def place(self, table: StateTable) -> Json:
-        """Where it is: a later `go_to` of another pass goes on from there.
+        """Return the position, from which another pass continues by `go_to`.
 
         Args:
             table: Gets the random state that the pass began with.
@@ -100,7 +100,7 @@ class Pass(Iterator[Any]):
         return getattr(adapter, "get_batches", adapter.get_numpy_iterator)()
 
     def _slices(self, adapter: Any) -> Any:
-        """As ArrayDataAdapter.get_numpy_iterator; what is skipped is not copied."""
+        """Slice as ArrayDataAdapter.get_numpy_iterator does; skipped slices are not copied."""
         inputs = array_slicing.convert_to_sliceable(adapter._inputs, target_backend="numpy")
 
         def sliced(sliceable: Any, indices: Any = None) -> Any:
@@ -116,7 +116,7 @@ def _has_workers(adapter: Any) -> bool:
 class Hooks:
     """The calls of `on_epoch_begin` and `on_epoch_end` of data, which may shuffle them.
 
-    A PyDataset's state is what these calls made of it: they are made again when a fit goes on.
+    A PyDataset's state is what these calls made of it: they are repeated when a fit resumes.
 
     Args:
         adapter: Keras's, of any kind of data.
@@ -129,7 +129,7 @@ class Hooks:
         self._calls: list[tuple[str, np.ndarray[Any, Any] | None]] = []
 
     def call(self, name: str) -> None:
-        """Calls a hook of the adapter.
+        """Call a hook of the adapter.
 
         Args:
             name: Of the method.
@@ -148,7 +148,7 @@ class Hooks:
         return [[name, table.place_of(before)] for name, before in self._calls]
 
     def replay(self, record: list[list[Any]], states: np.ndarray[Any, Any], within: bool) -> None:
-        """Makes the calls again that a record names.
+        """Repeat the calls of a record.
 
         Args:
             record: What `record` returned.
@@ -167,7 +167,7 @@ class Hooks:
 
 
 def goes_on(adapter: Any) -> bool:
-    """Whether a new pass goes on behind the last one, as a generator's does.
+    """Tell if a new pass continues after the last one, as a generator's does.
 
     Args:
         adapter: Keras's, of any kind of data.
@@ -176,7 +176,7 @@ def goes_on(adapter: Any) -> bool:
 
 
 def read_again(adapter: Any, counts: list[int]) -> None:
-    """Takes again what earlier passes took.
+    """Read again what earlier passes took.
 
     Args:
         adapter: Keras's, of data whose passes go on.
@@ -187,7 +187,7 @@ def read_again(adapter: Any, counts: list[int]) -> None:
 
 
 def described(adapter: Any) -> Json:
-    """What tells data from others: their kind, sizes and, of arrays, some of the values.
+    """Describe data to identify them: kind, sizes and, of arrays, some of the values.
 
     Args:
         adapter: Keras's, of any kind of data.

@@ -1,4 +1,4 @@
-"""What Keras imports for its rarer functions, and here when one of them is called.
+"""Imports of Keras's rarer functions, deferred until one of them is called.
 
 With the packages of a notebook installed, these imports were most of the time that `tf.keras` takes
 to load, and a quarter of its memory.

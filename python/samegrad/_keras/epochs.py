@@ -58,7 +58,7 @@ class EpochIterator(epoch_iterator.EpochIterator):  # type: ignore[misc]
         self._hooks.recording = True
 
     def place(self, step: int, table: StateTable) -> dict[str, Any]:
-        """Where the data are, for `go_to`.
+        """Return the position in the data, for `go_to`.
 
         Args:
             step: The epoch's next one; 0 between two epochs.
@@ -103,16 +103,16 @@ class EpochIterator(epoch_iterator.EpochIterator):  # type: ignore[misc]
         return Pass(self.data_adapter, self._hooks.recording)
 
     def _leave(self) -> None:
-        """Notes what the present pass took, where the next one goes on behind it."""
+        """Note the end of the present pass, where the next one continues after it."""
         present, self._current_iterator = self._current_iterator, None
         if self._hooks.recording and present is not None and goes_on(self.data_adapter):
             self._earlier += [present.taken] if present.taken else []
 
     def first_batch(self) -> Any:
-        """A batch, for its shapes: `reset` follows.
+        """Return a batch, for its shapes: `reset` follows.
 
         Raises:
-            ValueError: There is none.
+            ValueError: The data are empty.
         """
         several, self.steps_per_execution = self.steps_per_execution, 1
         try:
@@ -132,7 +132,7 @@ class EpochIterator(epoch_iterator.EpochIterator):  # type: ignore[misc]
             enqueuer.ready_queue = queue.Queue()
 
     def _enumerate_iterator(self) -> Any:
-        """As Keras's, which always begins at step 0."""
+        """Enumerate steps as Keras does, but from the first step of a resumed epoch."""
         first, self._first_step = self._first_step, 0
         if not first:
             self._hooks.call("on_epoch_begin")
@@ -157,7 +157,7 @@ class EpochIterator(epoch_iterator.EpochIterator):  # type: ignore[misc]
 
     @contextlib.contextmanager
     def catch_stop_iteration(self) -> Iterator[None]:
-        """Ends the epoch where an iterator runs out of data."""
+        """End the epoch where an iterator runs out of data."""
         try:
             yield
         except StopIteration:
@@ -217,7 +217,7 @@ def _compare_or_share(adapter: Any, strategy: Any) -> None:
 
 
 def shares(batch: Any, strategy: Any) -> Any:
-    """A global batch, its rows shared out to the replicas of a strategy.
+    """Split a global batch between the replicas of a strategy.
 
     Args:
         batch: A structure of arrays, of as many rows each; None stays.

@@ -1,4 +1,4 @@
-"""What samegrad adds to Keras's layers and metrics."""
+"""Additions to Keras's layers and metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is changed in Keras's layers."""
+"""Changes in Keras's layers."""
 
 from __future__ import annotations
 
@@ -239,7 +239,7 @@ LAYERS: dict[str, list[Text | Span]] = {
             for axis in (-3, -2)
         ),
     ],
-    # Time is taken apart where the examples stay on axis 0, along which gradients are added up.
+    # Time is taken apart where the examples stay on axis 0, along which gradients are summed.
     "keras.src.layers.rnn.time_distributed": [
         Text(
             "        inputs = time_distributed_transpose(inputs)\n        if mask is not None:\n"

@@ -41,7 +41,14 @@ class LazyAdam(Adam):  # type: ignore[misc]
     """
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        """Updates one variable, given the sum of its gradients over the replicas."""
+        """Update one variable.
+
+        Args:
+            gradient: Sum of its gradients over the replicas: tensor of the variable's shape, or
+                `IndexedSlices`.
+            variable: Variable to update.
+            learning_rate: Learning rate, a scalar.
+        """
         place = self._get_variable_index(variable)
         slots = [self._momentums[place], self._velocities[place]]
         if self.amsgrad:

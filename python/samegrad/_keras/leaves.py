@@ -1,4 +1,4 @@
-"""What holds nothing that Keras would look into, known by its type alone."""
+"""Types of leaves: their values hold nothing that Keras would traverse."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from samegrad.nn._loss_normalization import all_reduce_sum
 
 @tracking.no_automatic_dependency_tracking  # type: ignore[untyped-decorator]
 def make_scale(optimizer: Any) -> None:
-    """Makes the variables of a LossScaleOptimizer, if they are still to be made.
+    """Create the variables of a LossScaleOptimizer, unless they exist.
 
     A loss is scaled before the optimizer is built: the scale is a variable already, so that a step
     that is traced then reads what it is later.
@@ -29,7 +29,7 @@ def make_scale(optimizer: Any) -> None:
 
 
 def on_all_replicas(finite: Any) -> Any:
-    """Whether gradients are finite on all replicas: none skips a step alone."""
+    """Tell if gradients are finite on all replicas, so that all skip a step or none."""
     value = convert_to_tensor(finite)
     if not in_replica_of_several() or not value._varying:
         return value

@@ -36,7 +36,7 @@ _ROWS = (
 
 
 def in_replica_of_several() -> bool:
-    """Whether one of several replicas computes now.
+    """Tell if one of several replicas computes now.
 
     Example:
         >>> in_replica_of_several()
@@ -128,12 +128,12 @@ def _flat(values: Any) -> Tensor:
 
 
 def holds_no_examples(losses: Tensor) -> bool:
-    """Whether the examples were added up already: no axis counts them, and all sizes are known."""
+    """Tell if the examples were summed already: no axis counts them, and all sizes are known."""
     return examples_axis(losses) is None and None not in sizes_but_counts(losses)
 
 
 def is_sum(value: Tensor) -> bool:
-    """Whether a replica's scalar is the sum over its examples: a part of that over all."""
+    """Tell if a replica's scalar is the sum over its examples, a part of that over all."""
     trace, batches = _core.current_trace(), _context.current().batches
     if trace is None or not batches:
         return False
@@ -144,7 +144,7 @@ def is_sum(value: Tensor) -> bool:
 def _denominator(
     losses: Tensor, sample_weight: Any, reduction: str | None
 ) -> tuple[Tensor, Tensor]:
-    """What the sum of the losses is multiplied by, and what that is one over."""
+    """Return the factor of the sum of the losses, and its reciprocal."""
     of_all = _context.get_replica_context() is not None
     if reduction == "mean_with_sample_weight" and sample_weight is not None:
         total = _total(as_examples(_flat(sample_weight)))
@@ -269,7 +269,7 @@ def _by_examples(value: Tensor) -> Tensor:
 
 
 def sum_of_all(values: Any, axis: Any = None) -> Tensor:
-    """Sums along axes; along that of the examples over those of all replicas.
+    """Sum along axes; along that of the examples over those of all replicas.
 
     Args:
         values: A value or more for each example of the replica.

@@ -1,4 +1,4 @@
-"""What samegrad adds to Keras's metrics."""
+"""Additions to Keras's metrics."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _COUNTING = frozenset(
 
 
 def _counts(kind: type) -> bool:
-    """Whether this is a metric of Keras, whose variables are sums and counts."""
+    """Tell if this is a metric of Keras, whose variables are sums and counts."""
     return kind.__module__ in _COUNTING
 
 
@@ -99,7 +99,7 @@ class StatefulMetric:
         variable._dtype_of_values = standardize_dtype(dtype)
 
     def reset_states(self) -> None:
-        """The older name of `reset_state`."""
+        """Reset the state: the name of `reset_state` before Keras 2.5."""
         if getattr(type(self).reset_state, "_is_older", False):  # type: ignore[attr-defined]
             for variable in self.variables:  # type: ignore[attr-defined]
                 variable.assign(zeros_like(variable))

@@ -1,4 +1,4 @@
-"""What is changed in Keras's metrics: replicas, checkpoints, and sums that stay exact.
+"""Changes in Keras's metrics: replicas, checkpoints, and sums that stay exact.
 
 Keras adds up in the dtype in which it compares predictions with thresholds, float32, where a count
 ends at 2**24. Here the variables are float64, and so is all that is summed into them; compared and

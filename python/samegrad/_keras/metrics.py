@@ -23,7 +23,7 @@ from samegrad._tensor.tensor import Tensor
 
 
 def adds_scalar(metric: Any, values: Any, sample_weight: Any = None) -> bool:
-    """Adds to a Mean or a Sum what a scalar of each replica is of all examples together.
+    """Add to a Mean or a Sum what a scalar of each replica is of all examples together.
 
     Args:
         metric: The Mean or the Sum.

@@ -1,4 +1,4 @@
-"""What the micro-batches count whose gradients an optimizer accumulates.
+"""Weights of the micro-batches whose gradients an optimizer accumulates.
 
 Their gradients are those of means: of micro-batches that are not alike, each counts as much as its
 mean was divided by (its values, those that a mask leaves, or its weights), so that the sum is the
@@ -47,7 +47,7 @@ def note_loss(losses: Tensor, denominator: Tensor) -> None:
 
 
 def weight_of_step(optimizer: Any) -> Tensor | None:
-    """What the present micro-batch counts; None where no loss of Keras shows it.
+    """Return the weight of the present micro-batch; None where no loss of Keras shows it.
 
     Of a step with several losses it is the number of its examples.
 

@@ -1,4 +1,4 @@
-"""What layers compute over the images of a whole batch: those of all replicas."""
+"""Computations of layers over the images of a whole batch: those of all replicas."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def rows_of(rows: Any, numbers: Tensor) -> Tensor:
 
 
 def histogram(numbers: Any, count: int) -> Tensor:
-    """How often each whole number below `count` is among those of all replicas.
+    """Count each integer below `count` over all replicas.
 
     Example:
         >>> histogram([0, 2, 2], 4).numpy()
@@ -82,7 +82,7 @@ def cropped(images: Any, top: Any, left: Any, sizes: tuple[int, int], data_forma
         top: The first row of pixels.
         left: The first column.
         sizes: How many rows and columns; fewer where a known place leaves fewer.
-        data_format: Where channels lie.
+        data_format: Position of the channel axis.
     """
     x = convert_to_tensor(images)
     first = x._rank - (3 if data_format == "channels_last" else 2)

@@ -35,7 +35,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def fill(name: str) -> None:
-    """Gives a module of samegrad.keras its names.
+    """Give a module of samegrad.keras its names.
 
     Args:
         name: Of the module, which is being imported.

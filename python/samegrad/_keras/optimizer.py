@@ -57,14 +57,14 @@ class ReducingOptimizer(OlderOptimizer, base_optimizer.BaseOptimizer):  # type: 
 
     @keeping_scopes
     def apply(self, grads: Any, trainable_variables: Any = None) -> None:
-        """Updates variables by the gradients of all replicas.
+        """Update variables by the gradients of all replicas.
 
         Args:
-            grads: Of one replica, one per variable; None where there is none.
-            trainable_variables: None: those that the optimizer was built with.
+            grads: Gradients of one replica, one per variable, or None for a variable without one.
+            trainable_variables: Variables. None: those that the optimizer was built with.
 
         Raises:
-            RuntimeError: Called in cross-replica context.
+            RuntimeError: The call is in cross-replica context.
         """
         _apply_sums(self, super().apply, grads, trainable_variables)
 
@@ -75,23 +75,23 @@ class ReducingOptimizer(OlderOptimizer, base_optimizer.BaseOptimizer):  # type: 
         skip_gradients_aggregation: bool = False,
         experimental_aggregate_gradients: bool = True,
     ) -> Any:
-        """Updates variables by the gradients of all replicas.
+        """Update variables by the gradients of all replicas.
 
         Args:
-            grads_and_vars: Pairs of a replica's gradient, None where there is none, and a variable
-                of Keras or samegrad.
+            grads_and_vars: Pairs of a replica's gradient, or None, and a variable of Keras or
+                samegrad.
             name: Not used.
-            skip_gradients_aggregation: The gradients are sums over the replicas already.
+            skip_gradients_aggregation: If True, the gradients are sums over the replicas already.
             experimental_aggregate_gradients: False: as `skip_gradients_aggregation`.
 
         Returns:
-            How many updates were made, a variable.
+            Variable: the number of updates.
 
         Raises:
-            TypeError: Something else than pairs.
+            TypeError: grads_and_vars does not consist of pairs.
             ValueError: There are no pairs, no variable has a gradient, or one has another shape
                 than its variable.
-            RuntimeError: Called in cross-replica context.
+            RuntimeError: The call is in cross-replica context.
         """
         try:
             pairs = _pairs(self.name, grads_and_vars)
@@ -107,7 +107,11 @@ class ReducingOptimizer(OlderOptimizer, base_optimizer.BaseOptimizer):  # type: 
     @keeping_scopes
     @tracking.no_automatic_dependency_tracking  # type: ignore[untyped-decorator]
     def build(self, variables: Any) -> None:
-        """Makes the slots of variables, and the sum of what accumulated micro-batches count."""
+        """Create the slots of variables, and the total weight of accumulated micro-batches.
+
+        Args:
+            variables: List of variables.
+        """
         super().build(variables)
         if self.gradient_accumulation_steps and not hasattr(self, "_accumulated_weight"):
             zero = np.float64(0.0)
@@ -139,7 +143,16 @@ class ReducingOptimizer(OlderOptimizer, base_optimizer.BaseOptimizer):  # type: 
     def add_variable_from_reference(
         self, reference_variable: Any, name: str | None = None, initializer: Any = "zeros"
     ) -> Any:
-        """Makes a variable of the shape and dtype of another one; see Keras."""
+        """Create a variable of the shape and dtype of another one; see Keras.
+
+        Args:
+            reference_variable: Variable whose shape and dtype are used.
+            name: Ignored.
+            initializer: Initializer of the values.
+
+        Returns:
+            Variable.
+        """
         if initializer == "zeros":  # looking it up takes as long as making the variable
             initializer = _zeros
         return super().add_variable_from_reference(reference_variable, name, initializer)
@@ -189,7 +202,7 @@ class ReducingOptimizer(OlderOptimizer, base_optimizer.BaseOptimizer):  # type: 
         return own
 
     def _build_new(self, variables: list[Any]) -> None:
-        """Makes slots of variables that the optimizer was not built with; all others stay.
+        """Make slots of variables that the optimizer was not built with; all others stay.
 
         The optimizer builds itself for the new ones alone; then what it holds per variable is
         joined with what it held before, and what it holds once is what it was.

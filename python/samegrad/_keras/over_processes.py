@@ -26,7 +26,7 @@ _WRITERS: tuple[type[Any], ...] = (
 
 
 def is_silent(strategy: Any) -> bool:
-    """Whether another process than this one writes and speaks for the strategy."""
+    """Tell if another process writes and prints for the strategy."""
     job = _job.current()
     return bool(strategy.processes) and job is not None and job.rank > 0
 
@@ -66,7 +66,7 @@ def _only_monitor(callback: Any) -> None:
 
 
 def any_stops(strategy: Any, stops: bool) -> bool:
-    """Whether training stops on one process at least: then it does on all.
+    """Tell if training stops on one process at least: then it does on all.
 
     All come here at the end of an epoch, when what rank 0 writes has been written.
     """
@@ -76,7 +76,7 @@ def any_stops(strategy: Any, stops: bool) -> bool:
 
 
 def check_all_stop(strategy: Any) -> None:
-    """Whether all processes stop after this batch; they come here only if they do.
+    """Check that all processes stop after this batch; only stopping processes call it.
 
     To ask all of them after each batch would cost a message each.
 
@@ -101,7 +101,7 @@ def _rank() -> int:
 
 
 def check_backups(strategy: Any, calls: Any) -> None:
-    """Whether all processes have found the same backup, if they look for one.
+    """Check that all processes have found the same backup, if they look for one.
 
     Raises:
         ValueError: They have not, on all of them.

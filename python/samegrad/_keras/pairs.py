@@ -17,7 +17,7 @@ _OF_ALL = "_of_all_replicas"
 
 
 def rows_of_all(rows: Any, others: Any, labels: Any) -> tuple[Any, Any]:
-    """What a replica's rows are compared with, and its labels: the rows of all replicas.
+    """Return the embeddings of all replicas, to compare a replica's with, and their labels.
 
     Args:
         rows: The replica's own.
@@ -32,12 +32,12 @@ def rows_of_all(rows: Any, others: Any, labels: Any) -> tuple[Any, Any]:
 
 
 def masks_of_pairs(own: Any, labels: Any, remove_diagonal: bool) -> tuple[Any, Any]:
-    """Which pairs have equal labels, and which have not.
+    """Return masks of pairs with equal labels, and with different ones.
 
     Args:
         own: Labels of the replica's rows, [n] or [n, 1].
         labels: Of all rows, [m] or [m, 1].
-        remove_diagonal: Whether a row and itself are no pair.
+        remove_diagonal: If True, exclude pairs of an example with itself.
     """
     positive, negative = build_pos_neg_masks(own, labels, remove_diagonal=False)
     if not remove_diagonal:

@@ -1,4 +1,4 @@
-"""What of Keras's source is changed, and the text that each change replaces.
+"""Changes in Keras's source, and the text that each change replaces.
 
 Larger parts have tables of their own, which are joined at the end.
 """
@@ -205,7 +205,7 @@ _CHANGES: dict[str, list[Text | Span]] = {
             "return on_all_replicas(ops.all(ops.convert_to_tensor(finite_grads)))",
         ),
     ],
-    # Layers track samegrad's variables, too.
+    # Layers also track samegrad's variables.
     "keras.src.utils.tracking": [
         Text(
             "        for store_name, (is_attr_type, _) in self.config.items():\n"
@@ -231,7 +231,7 @@ _CHANGES: dict[str, list[Text | Span]] = {
             "    import samegrad.random\n\n    samegrad.random.set_seed(seed)",
         ),
     ],
-    # The examples of one target are no targets of several outputs.
+    # The examples of one target are not targets of several outputs.
     "keras.src.trainers.compile_utils": [
         Text(
             "                y_true = tree.pack_sequence_as(y_pred, y_true)\n",

@@ -1,4 +1,4 @@
-"""How the source of a module of Keras is changed.
+"""Changes of the source of Keras's modules.
 
 A patch whose text is not there, or is there another number of times, stops the import: a new
 version of Keras has to be looked at line by line.
@@ -22,7 +22,7 @@ class Text(NamedTuple):
 
 
 class Span(NamedTuple):
-    """What lies from `begin` to before `end`, whose SHA-256 begins with `digest`, becomes `new`.
+    """Text from `begin` to before `end`, whose SHA-256 begins with `digest`, replaced by `new`.
 
     None: it stays; code of samegrad's says the same in another form.
     """
@@ -34,7 +34,7 @@ class Span(NamedTuple):
 
 
 def branch(kind: str, backend_class: str, ours: str) -> Text:
-    """Where Keras chooses a class by the backend's name, NumPy's branch becomes samegrad's."""
+    """Replace NumPy's branch by samegrad's where Keras chooses a class by the backend's name."""
     return Text(
         f'elif backend.backend() == "numpy":\n    from keras.src.backend.numpy.{kind} import '
         f"{backend_class}",
@@ -43,7 +43,7 @@ def branch(kind: str, backend_class: str, ours: str) -> Text:
 
 
 def converting(call: str) -> Text:
-    """Where Keras calls a function of the program, its control flow is rewritten (AutoGraph)."""
+    """Convert the control flow of a user's function where Keras calls it (AutoGraph)."""
     function, _, arguments = call.partition("(")
     return Text(call, f"converted({function})({arguments}")
 

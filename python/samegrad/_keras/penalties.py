@@ -49,10 +49,10 @@ def penalty_of_output(regularizer: Any, loss: Any, output: Any) -> Tensor:
 
 
 def added_losses(losses: list[Any]) -> list[Any]:
-    """What a layer holds of scalars that `add_loss` is given.
+    """Return the stored values of scalars that `add_loss` is given.
 
     Raises:
-        ValueError: One of them is no sum or mean over the examples, nor equal on all replicas.
+        ValueError: One of them is not a sum or mean over the examples, nor equal on all replicas.
     """
     return [_added(loss) for loss in losses] if in_replica_of_several() else losses
 

@@ -29,13 +29,16 @@ _FLAGS = frozenset({bool, type(None)})
 
 
 def plain_call(layer: Any, base: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The outputs of a call, or NOT_PLAIN where Keras has to prepare it.
+    """Return the outputs of a call, or NOT_PLAIN where Keras has to prepare it.
 
     Args:
-        layer: Of Keras; it was called before, or is a graph.
-        base: Keras's class of all layers.
-        args: Arguments by their places.
-        kwargs: Arguments by their names.
+        layer: Layer of Keras that was called before, or is a graph.
+        base: Keras's base class of layers.
+        args: Positional arguments.
+        kwargs: Keyword arguments.
+
+    Returns:
+        Outputs, or NOT_PLAIN.
     """
     if len(args) != 1 or type(args[0]) is not Tensor:
         return NOT_PLAIN
@@ -103,16 +106,19 @@ def _calls_of_graphs() -> frozenset[Any]:
 
 
 def is_graph(layer: Any) -> bool:
-    """Whether a call of the layer goes through a graph of layers.
+    """Tell if a call of the layer runs a graph of layers.
 
     Args:
-        layer: Of Keras.
+        layer: Layer of Keras.
+
+    Returns:
+        True for functional and sequential models.
     """
     return type(layer).call in _calls_of_graphs() and bool(getattr(layer, "_functional", layer))
 
 
 def _fits(layer: Any, base: Any, x: Tensor) -> bool:
-    """Whether the input is what most layers ask for; if not, Keras looks once more."""
+    """Tell if the input meets the layer's spec; if not, Keras checks it once more."""
     if type(layer)._assert_input_compatibility is not base._assert_input_compatibility:
         return False
     spec = layer.input_spec
@@ -132,7 +138,7 @@ def _fits(layer: Any, base: Any, x: Tensor) -> bool:
 
 
 def _is_cast(layer: Any, x: Tensor) -> bool:
-    """Whether Keras casts an input of another dtype to that of the layer."""
+    """Tell if Keras casts an input of another dtype to that of the layer."""
     return bool(layer._convert_input_args) and is_float_dtype(x._dtype)
 
 

@@ -1,4 +1,4 @@
-"""What TensorBoard's projector reads of embeddings: a configuration in protobuf's text form."""
+"""Configuration of TensorBoard's projector of embeddings, in protobuf's text format."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ def beta(shape: Any, alpha: Any, beta: Any, dtype: Any = None, seed: Any = None)
 def binomial(
     shape: Any, counts: Any, probabilities: Any, dtype: Any = None, seed: Any = None
 ) -> Tensor:
-    """How many of `counts` trials succeed: trials are drawn one by one.
+    """Count successes among `counts` trials, which are drawn one by one.
 
     Raises:
         TypeError: The counts are not known while a function is traced.

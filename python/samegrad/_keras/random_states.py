@@ -42,7 +42,7 @@ def words() -> np.ndarray[Any, Any]:
 
 
 def set_words(state: np.ndarray[Any, Any]) -> None:
-    """Sets both generators to a state that `words` returned.
+    """Set both generators to a state that `words` returned.
 
     Args:
         state: Shape (1256,), uint32.
@@ -60,7 +60,7 @@ def engine_state() -> dict[str, int]:
 
 
 def set_engine_state(values: dict[str, int]) -> None:
-    """Sets samegrad's own random state to what `engine_state` returned."""
+    """Set samegrad's own random state to what `engine_state` returned."""
     state = _core.random_state()
     for field in _FIELDS:
         setattr(state, field, int(values[field]))
@@ -79,7 +79,7 @@ class StateTable:
         self._places: dict[bytes, int] = {}
 
     def place_of(self, state: np.ndarray[Any, Any] | None) -> int:
-        """The place of a state, which is added if it is new; -1: there is none."""
+        """The place of a state, which is added if it is new; -1: no state."""
         if state is None:
             return -1
         return self._places.setdefault(state.tobytes(), len(self._places))

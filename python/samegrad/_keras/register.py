@@ -1,6 +1,6 @@
-"""Registers samegrad as a backend of Keras: the one file that does.
+"""Registration of samegrad as a backend of Keras.
 
-Keras has no way to register a backend: the names of its own stand in its source. So the modules
+Keras has no way to register a backend: the names of its own are in its source. So the modules
 that choose one are served from here while Keras is imported: some whole (`served/`), some with the
 few lines changed that `patches` lists. Nothing on the disk is changed.
 """

@@ -1,4 +1,4 @@
-"""What a fit stores and takes back, so that it goes on as if it had not been interrupted.
+"""State that a fit stores and restores, so that it resumes as if it had not been interrupted.
 
 The trainer calls a `Backups` between its callbacks: a state is stored when all callbacks of a batch
 or an epoch have run, and taken back after those of the beginning.
@@ -50,7 +50,7 @@ class Backups:
             backup._samegrad_fit = self
 
     def begin(self, first_epoch: int) -> int:
-        """Takes back what the callbacks found; stores the beginning where they found nothing.
+        """Take back what the callbacks found; store the beginning where they found nothing.
 
         Args:
             first_epoch: Of this fit, if it is not resumed.
@@ -72,7 +72,7 @@ class Backups:
         return int(stored.place["epoch"])
 
     def begin_epoch(self) -> Any:
-        """Takes back the middle of an epoch, after the callbacks of its beginning.
+        """Take back the middle of an epoch, after the callbacks of its beginning.
 
         Returns:
             The logs of its last step.
@@ -86,9 +86,9 @@ class Backups:
         return {}
 
     def save_due(self, step: int, logs: Any) -> None:
-        """Stores what callbacks have asked to store.
+        """Store the backups that callbacks have requested.
 
-        A fit that is about to stop is not stored: the last steps are made again, and stop it again.
+        A fit that is about to stop is not stored: the last steps are repeated, and stop it again.
 
         Args:
             step: The next step of this epoch; 0 between two epochs.
@@ -108,7 +108,7 @@ class Backups:
 
     @functools.cached_property
     def description(self) -> Json:
-        """What tells model, optimizer and data from others, by the words of messages."""
+        """Describe model, optimizer and data, to identify them in messages."""
         model = self._model
         found: Json = {
             "model": [f"{v.name} {tuple(v.shape)} {v.dtype}" for v in model.weights],
@@ -143,7 +143,7 @@ class Backups:
         return found
 
     def _set_rest(self, stored: Any) -> None:
-        # A progress bar says what is there; whether it is shown (on which rank) is no matter.
+        # A progress bar says what is there; whether it is shown (on which rank) does not matter.
         place = stored.place
         own = [c for c in self._calls.callbacks if type(c).__name__ != _BAR]
         states = [state for state in place["callbacks"] if state["kind"] != _BAR]
@@ -156,7 +156,7 @@ class Backups:
 
 
 def differences(stored: Mapping[str, Any], present: Mapping[str, Any]) -> list[str]:
-    """How two descriptions differ, in words.
+    """Describe the differences of two descriptions.
 
     Example:
         >>> differences({"optimizer": "SGD"}, {"optimizer": "Adam"})

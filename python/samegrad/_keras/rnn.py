@@ -44,7 +44,7 @@ def rnn(
             those of the step before.
         constants: Given to each step after the states.
         unroll: Whether each step is a part of the program of its own.
-        input_length: Numbers of steps [n], a mask where there is none.
+        input_length: Numbers of steps [n], a missing mask.
         time_major: Whether inputs, mask and outputs are [steps, n, ...].
         zero_output_for_mask: Whether outputs are zeros where the mask is false.
         return_all_outputs: Whether the outputs of all steps are wanted, not the last one's alone.
@@ -104,7 +104,7 @@ def _mask(
 
 
 class _Rounds:
-    """What is done at each step."""
+    """Body of a loop over time steps."""
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class _Rounds:
     ) -> tuple[Any, Any, Any]:
         """The steps one after the other; time is on an axis.
 
-        Axes stay where they are: gradients are added up over examples on axis 0.
+        Axes stay where they are: gradients are summed over examples on axis 0.
         """
         if not steps:
             raise ValueError("[rnn] there must be a step of time: got none.")
@@ -201,5 +201,5 @@ gru = bidirectional_lstm = bidirectional_gru = lstm
 
 
 def cudnn_ok(*args: Any, **kwargs: Any) -> bool:
-    """Whether there is a fused form: no."""
+    """Return False: there is no fused implementation."""
     return False

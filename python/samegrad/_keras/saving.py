@@ -61,7 +61,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[str]:
 
 @contextlib.contextmanager
 def whole_folder(path: str | os.PathLike[str]) -> Iterator[str]:
-    """As `whole_file`, for a model's folder.
+    """Write a model's folder as a whole, like `whole_file`.
 
     Args:
         path: The folder: absent, empty, or one of a model.
@@ -104,7 +104,7 @@ def _check_replaceable(target: Path) -> None:
 
 @contextlib.contextmanager
 def _system_errors() -> Iterator[None]:
-    """What the system said, where h5py says only that a file could not be closed after it."""
+    """Raise the system's error where h5py only reports that a file could not be closed."""
     try:
         yield
     except RuntimeError as error:
@@ -147,7 +147,7 @@ def whole_weights(save: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def whole_hdf5(save: Callable[..., Any]) -> Callable[..., Any]:
-    """As `whole_weights`, for files whose folders are made where they are missing."""
+    """Write like `whole_weights`, and create missing folders."""
     whole = whole_weights(save)
 
     @functools.wraps(save)
@@ -160,5 +160,5 @@ def whole_hdf5(save: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _is_local(path: Any) -> bool:
-    """Whether it is a path of this machine, and neither an open file nor an address."""
+    """Tell if it is a path of this machine, and neither an open file nor an address."""
     return isinstance(path, str | os.PathLike) and "://" not in os.fspath(path)

@@ -1,4 +1,4 @@
-"""What is changed in how Keras saves models and weights."""
+"""Changes in Keras's saving of models and weights."""
 
 from __future__ import annotations
 

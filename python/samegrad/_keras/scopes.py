@@ -1,4 +1,4 @@
-"""What Keras knows of the call that it is in ends with the call, whatever ends it.
+"""Scopes of Keras's call contexts, which end with the call, even by an exception.
 
 Keras's scopes are written in Python: an interrupt may come to their `__exit__`, and the process
 goes on as if it were still inside, with variables that nobody tracks or that are never assigned.
@@ -44,7 +44,7 @@ def untracked() -> _core.Guard:
 
 
 def is_tracking_enabled() -> bool:
-    """Whether Keras's objects track what is assigned to their attributes.
+    """Tell if Keras's objects track the values of their attributes.
 
     Example:
         >>> is_tracking_enabled()

@@ -44,15 +44,18 @@ def parameters_of(signature: inspect.Signature) -> _Known:
 def bound(
     signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The arguments of a call by name, without the defaults and with them.
+    """Bind a call's arguments by name, without the defaults and with them.
 
     Args:
-        signature: Of the function that is called.
-        args: Arguments by their places.
-        kwargs: Arguments by their names.
+        signature: Signature of the function.
+        args: Positional arguments.
+        kwargs: Keyword arguments.
+
+    Returns:
+        Dicts of the arguments, without and with defaults.
 
     Raises:
-        TypeError: They do not fit the signature.
+        TypeError: The arguments do not fit the signature.
 
     Example:
         >>> bound(inspect.signature(lambda x, training=None: x), (1,), {})
@@ -71,7 +74,7 @@ def bound(
 def _bound(
     signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What `bound` returns, by Python's own binding."""
+    """Bind like `bound`, by Python's own binding."""
     found = signature.bind(*args, **kwargs)
     given = dict(found.arguments)
     found.apply_defaults()

@@ -1,4 +1,4 @@
-"""What Keras looks up for every call of a layer and every operation, made short.
+"""Shortcuts for Keras's lookups in every call of a layer and every operation.
 
 Nothing here changes what is computed: tracing a step took a third longer without.
 """
@@ -21,7 +21,7 @@ SPEED: dict[str, list[Text | Span]] = {
     # `updates` has these for all variables at once.
     "keras.src.optimizers.adam": [Span(*_UPDATE, "f05ee8f4f5fd128e", None)],
     "keras.src.optimizers.sgd": [Span(*_UPDATE, "3015d32f473b40f4", None)],
-    # Tensors, numbers and names are no structures, nor is what holds one of them.
+    # Tensors, numbers and names are not structures, nor is a holder of one of them.
     "keras.src.tree.optree_impl": [
         Text(
             "from keras.src.backend.config import backend\n",
@@ -74,7 +74,7 @@ SPEED: dict[str, list[Text | Span]] = {
             "            return list(structure)\n",
         ),
     ],
-    # Tensors, numbers and variables are no structures to look into.
+    # Tensors, numbers and variables are not structures to traverse.
     "keras.src.backend.common.keras_tensor": [
         Text(
             "from keras.src.utils.naming import auto_name\n",

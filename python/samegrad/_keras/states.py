@@ -1,4 +1,4 @@
-"""States that recurrent layers keep between batches, where a batch is shared out to replicas.
+"""States that recurrent layers keep between batches, where replicas split a batch.
 
 A layer keeps one row for each example of the global batch. A replica computes with the rows of its
 own examples, and all rows are kept after it.
@@ -54,7 +54,7 @@ def own_rows(states: Any, sequences: Any) -> Any:
 
 
 def keep(variable: Any, rows: Any) -> None:
-    """Makes the last states of all replicas what the next batch begins with.
+    """Make the last states of all replicas what the next batch begins with.
 
     Args:
         variable: [examples of all replicas, ...].
@@ -67,7 +67,7 @@ def keep(variable: Any, rows: Any) -> None:
 
 
 def _numbers(sequences: Tensor) -> Tensor:
-    """Which of the examples of all replicas the replica's own are."""
+    """Return the indices of the replica's own examples among those of all replicas."""
     first = tf.reshape(sequences, (*sequences.shape[:1], -1))[:, 0]
     places = tf.cumsum(tf.ones_like(first, "int64")) - 1
     if not in_replica_of_several():

@@ -1,7 +1,7 @@
 """Moments over the examples of all replicas, which BatchNormalization takes.
 
 Every sum is summed over the replicas before anything else is made of it, so that mean, variance and
-their gradients have the bits of one device.
+their gradients are bitwise identical to single-device training.
 """
 
 from __future__ import annotations

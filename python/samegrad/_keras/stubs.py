@@ -49,7 +49,7 @@ def _import(name: str, value: Any) -> str:
 
 
 def main() -> None:
-    """Writes the files into the folder that is given."""
+    """Write the files into the folder that is given."""
     folder = Path(sys.argv[1])
     for path, text in stubs().items():
         file = folder / path

@@ -122,13 +122,13 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
     def _make_function(self, step: Any, join: Any) -> Any:
         """A function of a list of batches that makes one step with each.
 
-        The `steps_per_execution` steps of a call are a loop in Python around one compiled step,
-        and have the bits of single ones. What they save is what callbacks and the loop over the
-        data take: on a model of two dense layers, 16 rows a batch, 52 µs a step become 36 with 10
-        steps and 33 with 100. A traced `while_loop` over the same batches, stacked, is no faster:
-        18.0 µs a step where the loop in Python takes 14.6; 10 steps one after the other in one
-        program save 3 µs of 22, and take ten times as long to trace. (Medians of 40, by turns, on
-        two cores of an AMD EPYC.)
+        The `steps_per_execution` steps of a call are a loop in Python around one compiled step, and
+        have the bits of single ones. What they save is what callbacks and the loop over the data
+        take: on a model of two dense layers, 16 rows a batch, 52 µs a step become 36 with 10 steps
+        and 33 with 100. A traced `while_loop` over the same batches, stacked, is not faster: 18.0
+        µs a step where the loop in Python takes 14.6; 10 steps one after the other in one program
+        save 3 µs of 22, and take ten times as long to trace. (Medians of 40, by turns, on two cores
+        of an AMD EPYC.)
         """
 
         def one_step(data: Any) -> Any:
@@ -187,7 +187,7 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
         workers: Any = None,
         use_multiprocessing: Any = None,
     ) -> Any:
-        """Trains for a number of epochs; see keras.Model.fit. The last three are not used."""
+        """Train for a number of epochs; see keras.Model.fit. The last three are not used."""
         told_of_reading("fit", max_queue_size, workers, use_multiprocessing)
         self._assert_compile_called("fit")
         epochs = min(epochs, config.max_epochs() or epochs)
@@ -374,7 +374,7 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
         return _joined_rows(function([(tree.map_structure(_array, x),)]))
 
     def _build_for(self, batches: Any, who: str) -> None:
-        """Makes the variables that are still to be made, by the shapes of the first batch."""
+        """Create missing variables, by the shapes of the first batch."""
         batches.needed_by = who
         built = all(layer.built for layer in self._flatten_layers())
         parts = (self._compile_metrics, self._compile_loss, self.optimizer)
@@ -383,7 +383,7 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
         batches.reset()
 
     def _build_by(self, batch: Any) -> None:
-        """Makes variables by the shapes of a batch.
+        """Create variables by the shapes of a batch.
 
         A model with a `train_step` of its own may have no `call`, or one of other inputs: what is
         not made here is made while the step is traced.

@@ -31,7 +31,7 @@ _FLOATS = ("float32", "float64")
 def update_all(
     optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any], learning_rate: Any
 ) -> bool:
-    """Updates variables by the rule of the optimizer's class.
+    """Update variables by the rule of the optimizer's class.
 
     Args:
         optimizer: Built for the variables.
@@ -41,7 +41,7 @@ def update_all(
 
     Returns:
         Whether that is done. It is not where the rule is none of Keras's own that are known here,
-        or something is no float32 or float64 of known sizes.
+        or something is not float32 or float64 of known sizes.
     """
     method = type(optimizer).update_step
     rule = _RULES.get((method.__module__, method.__qualname__))

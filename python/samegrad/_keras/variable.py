@@ -30,7 +30,7 @@ def global_values() -> _core.Guard:
 
 
 def values_are_global() -> bool:
-    """Whether the program is inside `global_values`.
+    """Tell if user code is inside `global_values`.
 
     Example:
         >>> values_are_global()
@@ -73,7 +73,7 @@ class Variable(KerasVariable):  # type: ignore[misc]
 
     @property
     def trainable(self) -> bool:
-        """Whether tapes watch it and optimizers are given it."""
+        """Tell if tapes watch it and optimizers receive it."""
         return bool(self._trainable)
 
     @trainable.setter
@@ -148,7 +148,7 @@ class Variable(KerasVariable):  # type: ignore[misc]
         self._value.assign(value)
 
     def _one_value(self, context: Any, value: Tensor) -> Tensor:
-        """What all replicas store of what each assigns."""
+        """Return the value that all replicas store, of those that each assigns."""
         self._check_dtype(value)
         if self._aggregation == "sum":
             return self._collected(context, value)
@@ -163,7 +163,7 @@ class Variable(KerasVariable):  # type: ignore[misc]
         check_dtype(self.path, VariableAggregation[self._aggregation.upper()], value.dtype)
 
     def _collected(self, context: Any, value: Tensor) -> Tensor:
-        """What a metric's variable becomes, where each replica makes a value of the present one.
+        """Return a metric's variable after each replica changed the present value.
 
         Raises:
             ValueError: It is neither a sum with it, nor the larger or the smaller of both.
@@ -185,11 +185,11 @@ class Variable(KerasVariable):  # type: ignore[misc]
         )
 
     def assign_add(self, value: Any) -> Any:
-        """Adds to the value; with aggregation "sum", what all replicas add together."""
+        """Add to the value; with aggregation "sum", what all replicas add together."""
         return self._change(value, 1)
 
     def assign_sub(self, value: Any) -> Any:
-        """Subtracts from the value; see `assign_add`."""
+        """Subtract from the value; see `assign_add`."""
         return self._change(value, -1)
 
     def _change(self, value: Any, sign: int) -> Any:
@@ -212,7 +212,7 @@ class Variable(KerasVariable):  # type: ignore[misc]
 
 
 def tracked_wrapper(attribute: Any, default: str = "Variable") -> Any:
-    """What layers track of an attribute that is a `samegrad.Variable`; None for others.
+    """Return the object that layers track for a `samegrad.Variable`; None for others.
 
     The attribute stays what it is; `trainable_variables`, optimizers and files of weights get a
     variable of Keras that holds it, always the same one.

@@ -1,4 +1,4 @@
-"""What builds or changes an object of Keras does so as a whole, or not at all."""
+"""Atomic building and changes of Keras's objects."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from samegrad._keras.scopes import before_call, keep_pending, keeping_scopes, pu
 
 
 def building(owner: Any, build: Callable[[], object]) -> None:
-    """Gives an object its parts: after an exception it has those that it had before.
+    """Give an object its parts: after an exception it has those that it had before.
 
     The numbers that first values were drawn with are given back, so that another try draws the
-    same. This is no context manager: one that is written as a generator, and is interrupted as it
-    ends, ends once more when it is freed, and would take from the object what it got meanwhile.
+    same. This is not a context manager: one that is written as a generator, and is interrupted as
+    it ends, ends once more when it is freed, and would take from the object what it got meanwhile.
 
     Args:
         owner: A layer, an optimizer or a metric.

@@ -115,7 +115,7 @@ class _Lowering:
         return [statement, *([] if any(ways) else self._guarded(rest))]
 
     def inside(self, statement: Any) -> None:
-        """Lowers the jumps in the blocks of a compound statement."""
+        """Lower the jumps in the blocks of a compound statement."""
         skips = isinstance(statement, _TRIES) and self.may_jump(statement.body)
         for holder, field in _blocks_of(statement):
             setattr(holder, field, self.block(getattr(holder, field)))

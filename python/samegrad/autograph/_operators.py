@@ -66,12 +66,12 @@ class State:
         self._before: list[Any] = []
 
     def save(self) -> tuple[Any, ...]:
-        """Remembers all values, and returns those that matter."""
+        """Remember all values, and return those that matter."""
         self._before = list(self._get())
         return tuple(self._before[i] for i in self._live)
 
     def restore(self, values: Sequence[Any] | None = None) -> None:
-        """Sets what was remembered, but for the values that matter if they are given."""
+        """Set what was remembered, but for the values that matter if they are given."""
         new = list(self._before)
         if values is not None:
             for i, value in zip(self._live, values, strict=True):

@@ -76,7 +76,7 @@ def _generated(body: list[ast.stmt]) -> set[str]:
 
 
 def _header(body: list[ast.stmt], names: set[str]) -> list[ast.stmt]:
-    """Makes the names those of the function, for the `nonlocal` of the functions inside."""
+    """Make the names those of the function, for the `nonlocal` of the functions inside."""
     header: list[ast.stmt] = [s for s in body if isinstance(s, ast.Global | ast.Nonlocal)]
     for statement in header:
         body.remove(statement)

@@ -79,6 +79,11 @@ def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
 
     Returns:
         List of logical devices.
+
+    Example:
+        >>> import samegrad as tf
+        >>> [device.name for device in tf.config.list_logical_devices("CPU")]
+        ['/device:CPU:0']
     """
     if device_type not in (None, "CPU"):
         return []
@@ -122,6 +127,12 @@ def get_logical_device_configuration(device: PhysicalDevice) -> list[LogicalDevi
 
     Returns:
         List of configurations.
+
+    Example:
+        >>> import samegrad as tf
+        >>> cpu = tf.config.list_physical_devices("CPU")[0]
+        >>> len(tf.config.get_logical_device_configuration(cpu))
+        1
     """
     _check("get_logical_device_configuration", device)
     return list(_configurations)
@@ -135,6 +146,11 @@ def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
 
     Returns:
         List of devices.
+
+    Example:
+        >>> import samegrad as tf
+        >>> [device.device_type for device in tf.config.get_visible_devices()]
+        ['CPU']
     """
     return list_physical_devices(device_type)
 
@@ -148,6 +164,10 @@ def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
 
     Raises:
         ValueError: devices does not contain the CPU.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.config.set_visible_devices(tf.config.list_physical_devices("CPU"))
     """
     listed = devices if isinstance(devices, Sequence) else [devices]
     if device_type in (None, "CPU") and not any(

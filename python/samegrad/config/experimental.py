@@ -24,7 +24,11 @@ from samegrad.config._devices import (
 
 
 def set_memory_growth(device: Any, enable: bool) -> None:
-    """Refuses: memory grows as it is needed on CPUs, and there is no GPU.
+    """Raise ValueError: memory grows as it is needed on CPUs, and GPUs are not supported.
+
+    Args:
+        device: Device.
+        enable: Not used.
 
     Raises:
         ValueError: Always, as TensorFlow's for a CPU.
@@ -40,7 +44,13 @@ def set_memory_growth(device: Any, enable: bool) -> None:
 
 
 def get_memory_growth(device: Any) -> bool:
-    """True: memory grows as it is needed.
+    """Return True: memory grows as it is needed.
+
+    Args:
+        device: Ignored.
+
+    Returns:
+        True.
 
     Example:
         >>> get_memory_growth(list_physical_devices("CPU")[0])
@@ -50,7 +60,7 @@ def get_memory_growth(device: Any) -> bool:
 
 
 def enable_op_determinism() -> None:
-    """Does nothing: operations are deterministic.
+    """Do nothing: operations are deterministic.
 
     Example:
         >>> enable_op_determinism()

@@ -13,7 +13,7 @@ _jit = False
 
 
 def set_experimental_options(options: Mapping[str, Any]) -> None:
-    """Remembers options of TensorFlow's graph optimizer.
+    """Store options of TensorFlow's graph optimizer, for `get_experimental_options`.
 
     They choose how TensorFlow computes, not what. samegrad's passes always run and keep the bits,
     so that nothing changes.
@@ -44,7 +44,7 @@ def get_experimental_options() -> dict[str, Any]:
 
 
 def set_jit(enabled: bool | str) -> None:
-    """Remembers whether TensorFlow should compile with XLA; samegrad always compiles functions.
+    """Store the setting of XLA compilation; samegrad always compiles functions.
 
     Args:
         enabled: True, False or "autoclustering".
@@ -68,7 +68,7 @@ def set_jit(enabled: bool | str) -> None:
 
 
 def get_jit() -> str:
-    """'autoclustering' where `set_jit` was given True, else ''."""
+    """Return 'autoclustering' where `set_jit` was given True, otherwise ''."""
     return "autoclustering" if _jit else ""
 
 

@@ -28,7 +28,7 @@ class Cursor(ABC):
         """The next element. StopIteration at the end, and ever after."""
 
     def skip(self, count: int) -> int:
-        """Passes over elements and returns how many there were."""
+        """Pass over elements and return how many there were."""
         for done in range(count):
             try:
                 self.next()
@@ -225,7 +225,7 @@ class _Producer:
             thread.join(timeout)
 
     def _start(self) -> None:
-        """Starts the threads that there should be and are not."""
+        """Start the threads that there should be and are not."""
         for number in range(self._threads.now):
             if number not in self._running:
                 thread = self._running[number] = threading.Thread(

@@ -413,7 +413,7 @@ class CacheNode(Node):
         return _RecordingCursor(self.child.cursor(first), self._keep)
 
     def _keep(self, elements: list[Structure]) -> None:
-        """Takes the elements of a whole run."""
+        """Take the elements of a whole run."""
         shapes = {tuple(map(_kind_of, leaves_of(e))) for e in elements}
         if len(shapes) == 1 and None not in next(iter(shapes)) and not self.batched:
             tensors = cursors.stack_elements(elements)

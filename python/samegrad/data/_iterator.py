@@ -154,11 +154,24 @@ class DatasetIterator(ResumableIterator):
 
         Raises:
             OutOfRangeError: The iterator is exhausted.
+
+        Example:
+            >>> import samegrad as tf
+            >>> iterator = iter(tf.data.Dataset.range(2))
+            >>> int(iterator.get_next()), int(iterator.get_next())
+            (0, 1)
         """
         return get_next(self)
 
     def get_next_as_optional(self) -> Optional:
-        """Return the next element, or an empty `Optional` at the end."""
+        """Return the next element, or an empty `Optional` at the end.
+
+        Example:
+            >>> import samegrad as tf
+            >>> iterator = iter(tf.data.Dataset.range(1))
+            >>> [bool(iterator.get_next_as_optional().has_value()) for _ in range(2)]
+            [True, False]
+        """
         return Optional.next_of(self)
 
 
@@ -202,6 +215,12 @@ class Optional:
 
         Raises:
             TypeError: iterator is not an iterator.
+
+        Example:
+            >>> import samegrad as tf
+            >>> optional = tf.data.experimental.Optional.next_of(iter(tf.data.Dataset.range(1)))
+            >>> int(optional.get_value())
+            0
         """
         if not hasattr(iterator, "__next__"):
             raise TypeError(
@@ -217,6 +236,12 @@ class Optional:
 
         Returns:
             bool tensor of shape [].
+
+        Example:
+            >>> import samegrad as tf
+            >>> optional = tf.data.experimental.Optional.next_of(iter(tf.data.Dataset.range(0)))
+            >>> bool(optional.has_value())
+            False
         """
         return constant(bool(self._elements))
 
@@ -225,6 +250,12 @@ class Optional:
 
         Raises:
             InvalidArgumentError: The optional is empty.
+
+        Example:
+            >>> import samegrad as tf
+            >>> optional = tf.data.experimental.Optional.next_of(iter(tf.data.Dataset.range(1)))
+            >>> int(optional.get_value())
+            0
         """
         if not self._elements:
             raise InvalidArgumentError("[Optional.get_value] there is no element; ask has_value().")

@@ -212,7 +212,7 @@ class MappedFunction:
         return made
 
     def _add(self, kind: _Kind, element: Structure, values: list[Any]) -> None:
-        """Counts an element whose host's values have shapes that no program is for."""
+        """Count an element whose host's values have shapes that no program is for."""
         if kind.is_due(values) and self._making.acquire(blocking=False):
             try:
                 kind.add(_Recording(self.python, element))

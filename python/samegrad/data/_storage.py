@@ -68,7 +68,7 @@ class ElementWriter:
         self._write(_MAGIC)
 
     def add(self, element: Structure) -> None:
-        """Writes one element.
+        """Write one element.
 
         Raises:
             TypeError: It holds something else than tensors and text, or others than the first one.
@@ -91,7 +91,7 @@ class ElementWriter:
         self._write(_FRAME.pack(len(body), zlib.crc32(body)) + body)
 
     def close(self) -> None:
-        """Ends the file and gives it its name."""
+        """End the file and give it its name."""
         places = np.array(self._places, "<u8").tobytes()
         begin = self._file.tell()
         what = {

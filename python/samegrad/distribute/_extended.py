@@ -55,6 +55,14 @@ class StrategyExtended:
 
         Returns:
             Tensor, or a structure of them, in the shapes of the local values.
+
+        Example:
+            >>> import samegrad as tf
+            >>> strategy = tf.distribute.MirroredStrategy(replicas=2)
+            >>> values = strategy.run(
+            ...     lambda: tf.distribute.get_replica_context().replica_id_in_sync_group)
+            >>> int(strategy.extended.reduce_to(tf.distribute.ReduceOp.SUM, values))
+            1
         """
         return self._strategy.reduce(reduce_op, value, axis=None)
 
@@ -105,6 +113,16 @@ class StrategyExtended:
 
         Raises:
             RuntimeError: Inside `run`; call it in a merge_call.
+
+        Example:
+            >>> import samegrad as tf
+            >>> strategy = tf.distribute.MirroredStrategy(replicas=2)
+            >>> variable = tf.Variable(1.0)
+            >>> with strategy.scope():
+            ...     updated = strategy.extended.update(
+            ...         variable, lambda v, x: v.assign_add(x), args=(2.0,))
+            >>> float(updated)
+            3.0
         """
         if not _context.in_cross_replica_context():
             raise RuntimeError(
@@ -147,6 +165,12 @@ class StrategyExtended:
 
         Returns:
             True if it was created in the strategy's scope.
+
+        Example:
+            >>> import samegrad as tf
+            >>> strategy = tf.distribute.MirroredStrategy(replicas=2)
+            >>> strategy.extended.variable_created_in_scope(tf.Variable(1.0))
+            False
         """
         return v._strategy is self._strategy
 

@@ -64,6 +64,12 @@ class InputContext:
 
         Raises:
             ValueError: global_batch_size is not a multiple of the number of replicas.
+
+        Example:
+            >>> import samegrad as tf
+            >>> context = tf.distribute.InputContext(1, 0, num_replicas_in_sync=4)
+            >>> context.get_per_replica_batch_size(64)
+            16
         """
         if global_batch_size % self.num_replicas_in_sync:
             raise ValueError(

@@ -99,7 +99,7 @@ def join(timeout: float | None = None) -> Job:
 
 
 def _in_time(timeout: float) -> contextlib.AbstractContextManager[Any]:
-    """Ends a process whose others do not come to join: MPI itself would wait for ever."""
+    """End a process whose others do not come to join: MPI itself would wait for ever."""
     launch = launched()
     if launch.size == 1:
         return contextlib.nullcontext()
@@ -127,7 +127,7 @@ def warn_of_processes() -> None:
 
 
 def called(call: str) -> None:
-    """Compares with the other ranks which call this is: where they differ, all raise ValueError."""
+    """Compare with the other ranks which call this is: where they differ, all raise ValueError."""
     _core.world_agree([("call", call)])
 
 
@@ -262,7 +262,7 @@ def _finalize(mpi: Any, process: int) -> None:
 
 
 def _connect(mpi: Any) -> None:
-    """Gives the engine the functions and handles of the loaded library."""
+    """Give the engine the functions and handles of the loaded library."""
     library = ctypes.CDLL(mpi.__file__)  # which is linked to it
     messages, notices = mpi.COMM_WORLD.Dup(), mpi.COMM_WORLD.Dup()
     mask = (1 << 64) - 1
@@ -410,7 +410,7 @@ def _ends_job(previous: Any) -> Any:
 
 
 def show_failure(previous: Any, kind: Any, error: BaseException, trace: Any) -> None:
-    """Shows an exception that nobody has caught, and ends all ranks.
+    """Show an exception that nobody has caught, and end all ranks.
 
     Args:
         previous: The hook that shows exceptions where there are no ranks.

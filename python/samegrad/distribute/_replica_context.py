@@ -57,6 +57,14 @@ class ReplicaContext:
 
         Raises:
             ValueError: The reduction is another one, or a tensor has a size that counts examples.
+
+        Example:
+            >>> import samegrad as tf
+            >>> strategy = tf.distribute.MirroredStrategy(replicas=2)
+            >>> total = strategy.run(
+            ...     lambda: tf.distribute.get_replica_context().all_reduce("sum", tf.constant(1.0)))
+            >>> float(strategy.experimental_local_results(total)[0])
+            2.0
         """
         op = reduce_name(reduce_op)
         several = self.num_replicas_in_sync > 1
@@ -91,6 +99,15 @@ class ReplicaContext:
 
         Raises:
             ValueError: The axis does not exist, or another axis counts examples.
+
+        Example:
+            >>> import samegrad as tf
+            >>> strategy = tf.distribute.MirroredStrategy(replicas=2)
+            >>> def gather(x):
+            ...     return tf.distribute.get_replica_context().all_gather(x, axis=0)
+            >>> gathered = strategy.run(gather, args=(tf.constant([1, 2]),))
+            >>> strategy.experimental_local_results(gathered)[0].numpy().tolist()
+            [1, 2, 1, 2]
         """
         if self.num_replicas_in_sync == 1:
             return map_structure(convert_to_tensor, value)
@@ -109,6 +126,15 @@ class ReplicaContext:
 
         Returns:
             The result of merge_fn.
+
+        Example:
+            >>> import samegrad as tf
+            >>> strategy = tf.distribute.MirroredStrategy(replicas=2)
+            >>> counts = strategy.run(
+            ...     lambda: tf.distribute.get_replica_context().merge_call(
+            ...         lambda strategy: tf.constant(strategy.num_replicas_in_sync)))
+            >>> int(strategy.experimental_local_results(counts)[0])
+            2
         """
         strategy = self._strategy
         trace = _core.current_trace()

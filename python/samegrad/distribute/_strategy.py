@@ -96,6 +96,14 @@ class Strategy(abc.ABC):
 
         Raises:
             RuntimeError: Inside another strategy's scope, or inside `run`.
+
+        Example:
+            >>> import samegrad as tf
+            >>> strategy = tf.distribute.MirroredStrategy(replicas=2)
+            >>> with strategy.scope():
+            ...     variable = tf.Variable(1.0)
+            >>> strategy.extended.variable_created_in_scope(variable)
+            True
         """
         current = _context.current().strategy
         if current is not None and current is not self:
@@ -293,6 +301,14 @@ class Strategy(abc.ABC):
             ValueError: The reduction is another one, or local values differ in shape with
                 axis=None.
             RuntimeError: The call is inside `run`.
+
+        Example:
+            >>> import samegrad as tf
+            >>> strategy = tf.distribute.MirroredStrategy(replicas=2)
+            >>> values = strategy.run(
+            ...     lambda: tf.distribute.get_replica_context().replica_id_in_sync_group + 1)
+            >>> int(strategy.reduce("sum", values, axis=None))
+            3
         """
         op = reduce_name(reduce_op)
         if _context.inside_run():
@@ -415,6 +431,14 @@ class Strategy(abc.ABC):
 
         Returns:
             `DistributedDataset`, whose elements are `PerReplica`.
+
+        Example:
+            >>> import samegrad as tf
+            >>> strategy = tf.distribute.MirroredStrategy(replicas=2)
+            >>> batches = tf.data.Dataset.range(4).batch(4)
+            >>> dataset = strategy.experimental_distribute_dataset(batches)
+            >>> [[part.numpy().tolist() for part in batch.values] for batch in dataset]
+            [[[0, 1], [2, 3]]]
         """
         from samegrad.distribute._input import DistributedDataset  # loads samegrad.data
 
@@ -431,6 +455,14 @@ class Strategy(abc.ABC):
 
         Returns:
             `DistributedDataset`, whose elements are `PerReplica`.
+
+        Example:
+            >>> import samegrad as tf
+            >>> strategy = tf.distribute.MirroredStrategy(replicas=2)
+            >>> dataset = strategy.distribute_datasets_from_function(
+            ...     lambda context: tf.data.Dataset.range(4).batch(2))
+            >>> [[part.numpy().tolist() for part in batch.values] for batch in dataset]
+            [[[0, 1], [2, 3]]]
         """
         from samegrad.distribute._input import distribute_from_function  # loads samegrad.data
 
@@ -444,6 +476,14 @@ class Strategy(abc.ABC):
 
         Returns:
             `PerReplica`, or a structure of them.
+
+        Example:
+            >>> import samegrad as tf
+            >>> strategy = tf.distribute.MirroredStrategy(replicas=2)
+            >>> values = strategy.experimental_distribute_values_from_function(
+            ...     lambda context: tf.constant(context.replica_id_in_sync_group))
+            >>> [int(value) for value in values.values]
+            [0, 1]
         """
         count = self.num_replicas_in_sync
         made = [value_fn(ValueContext(i, count)) for i in self.own_replicas]

@@ -58,7 +58,13 @@ class ClusterSpec:
         return sorted(self._tasks)
 
     def as_dict(self) -> dict[str, list[str]]:
-        """Return the process names of each job."""
+        """Return the process names of each job.
+
+        Example:
+            >>> import samegrad as tf
+            >>> tf.distribute.cluster_resolver.ClusterSpec({"worker": ["a:1", "b:1"]}).as_dict()
+            {'worker': ['a:1', 'b:1']}
+        """
         return {job: list(names) for job, names in self._tasks.items()}
 
     def num_tasks(self, job_name: str) -> int:
@@ -72,6 +78,12 @@ class ClusterSpec:
 
         Raises:
             ValueError: The job does not exist.
+
+        Example:
+            >>> import samegrad as tf
+            >>> cluster = tf.distribute.cluster_resolver.ClusterSpec({"worker": ["a:1", "b:1"]})
+            >>> cluster.num_tasks("worker")
+            2
         """
         return len(self._of(job_name))
 
@@ -87,6 +99,12 @@ class ClusterSpec:
 
         Raises:
             ValueError: The job or process does not exist.
+
+        Example:
+            >>> import samegrad as tf
+            >>> cluster = tf.distribute.cluster_resolver.ClusterSpec({"worker": ["a:1"]})
+            >>> cluster.task_address("worker", 0)
+            'a:1'
         """
         names = self._of(job_name)
         if not 0 <= task_index < len(names):

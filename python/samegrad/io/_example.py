@@ -191,6 +191,11 @@ class Feature:
 
         Returns:
             Name of the list that is set, or None.
+
+        Example:
+            >>> import samegrad as tf
+            >>> tf.train.Feature(int64_list=tf.train.Int64List(value=[1])).WhichOneof("kind")
+            'int64_list'
         """
         kinds = {_BYTES: "bytes_list", _FLOATS: "float_list", _INTS: "int64_list"}
         return None if self._given is None else kinds[self._given._number]
@@ -224,6 +229,12 @@ class Feature:
 
         Returns:
             The feature.
+
+        Example:
+            >>> import samegrad as tf
+            >>> feature = tf.train.Feature(int64_list=tf.train.Int64List(value=[1, 2]))
+            >>> list(tf.train.Feature.FromString(feature.SerializeToString()).int64_list.value)
+            [1, 2]
         """
         made = cls()
         for number, kind, body in _fields_of(_bytes_of(serialized, "Feature")):
@@ -345,6 +356,11 @@ class Example:
 
         Returns:
             Serialized record.
+
+        Example:
+            >>> import samegrad as tf
+            >>> len(tf.train.Example().SerializeToString())
+            2
         """
         return _field(1, self.features.SerializeToString())
 
@@ -360,6 +376,14 @@ class Example:
 
         Raises:
             ValueError: The bytes are not a record; the message tells where.
+
+        Example:
+            >>> import samegrad as tf
+            >>> feature = tf.train.Feature(int64_list=tf.train.Int64List(value=[1, 2]))
+            >>> record = tf.train.Example(features=tf.train.Features(feature={"x": feature}))
+            >>> parsed = tf.train.Example.FromString(record.SerializeToString())
+            >>> list(parsed.features.feature["x"].int64_list.value)
+            [1, 2]
         """
         data = _bytes_of(serialized, "Example")
         try:

@@ -49,7 +49,7 @@ def read_file(filename: Any, name: str | None = None) -> Text:
 
 
 def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
-    """Writes bytes or text to a file, whose folders are made.
+    """Write bytes or text to a file, whose folders are made.
 
     Raises:
         TypeError: filename is not a path, or contents is not a string.

@@ -235,7 +235,7 @@ class TFRecordWriter:
             self._file = (gzip.open if kind == "GZIP" else open)(self._path, "wb")
 
     def write(self, record: Any) -> None:
-        """Writes one record.
+        """Write one record.
 
         Args:
             record: Bytes, or text without axes.
@@ -259,7 +259,7 @@ class TFRecordWriter:
             self._file.flush()
 
     def close(self) -> None:
-        """Ends the file; a second call does nothing."""
+        """End the file; a second call does nothing."""
         if self._file is not None:
             if self._pack:
                 self._file.write(self._pack.flush())

@@ -20,7 +20,7 @@ _SCHEMES = ("gs://", "s3://", "hdfs://", "http://", "https://")
 
 
 def path_of(path: Any, who: str) -> str:
-    """The path as Python's text: of text, bytes, or anything that is a path.
+    """Convert a path to a string: a string, bytes, or anything that is a path.
 
     Raises:
         TypeError: path is not a path.
@@ -52,6 +52,12 @@ def _not_found(who: str, path: str) -> NotFoundError:
 def exists(path: Any) -> bool:
     """Tell if a file or a folder exists.
 
+    Args:
+        path: Path.
+
+    Returns:
+        True if it exists.
+
     Example:
         >>> exists("/nowhere/at/all")
         False
@@ -62,6 +68,12 @@ def exists(path: Any) -> bool:
 def isdir(path: Any) -> bool:
     """Tell if a folder exists.
 
+    Args:
+        path: Path.
+
+    Returns:
+        True if it is a folder.
+
     Example:
         >>> isdir("/")
         True
@@ -70,7 +82,14 @@ def isdir(path: Any) -> bool:
 
 
 def join(path: Any, *paths: Any) -> str:
-    """The parts of a path together.
+    """Join the components of a path.
+
+    Args:
+        path: First component.
+        *paths: Other components.
+
+    Returns:
+        The joined path.
 
     Example:
         >>> join("data", "a.txt")
@@ -80,7 +99,10 @@ def join(path: Any, *paths: Any) -> str:
 
 
 def makedirs(path: Any) -> None:
-    """Makes a folder, and those above it, unless it is there.
+    """Create a folder, and its parents, unless it exists.
+
+    Args:
+        path: Path of the folder.
 
     Example:
         >>> makedirs("many/b"); isdir("many/b")
@@ -92,10 +114,13 @@ def makedirs(path: Any) -> None:
 
 
 def mkdir(path: Any) -> None:
-    """Makes a folder in one that is there.
+    """Create a folder in an existing one.
+
+    Args:
+        path: Path of the folder.
 
     Raises:
-        NotFoundError: The one above is not there.
+        NotFoundError: The parent does not exist.
 
     Example:
         >>> mkdir("one"); isdir("one")
@@ -108,10 +133,16 @@ def mkdir(path: Any) -> None:
 
 
 def listdir(path: Any) -> list[str]:
-    """The names of what is in a folder, in the order of the alphabet.
+    """List the names of a folder's entries, sorted.
+
+    Args:
+        path: Path of the folder.
+
+    Returns:
+        List of names.
 
     Raises:
-        NotFoundError: There is no such folder.
+        NotFoundError: The folder does not exist.
 
     Example:
         >>> makedirs("listed/b"); listdir("listed")
@@ -124,10 +155,13 @@ def listdir(path: Any) -> list[str]:
 
 
 def glob(pattern: Any) -> list[str]:
-    """The paths that match a pattern, or one of several, in the order of the alphabet.
+    """List the paths that match a pattern, or one of several, sorted.
 
     Args:
-        pattern: With *, ? and [...]; or a list of patterns.
+        pattern: Pattern with *, ? and [...], or a list of patterns.
+
+    Returns:
+        List of paths.
 
     Example:
         >>> makedirs("found/b"); glob("found/*")
@@ -140,7 +174,10 @@ def glob(pattern: Any) -> list[str]:
 
 
 def remove(path: Any) -> None:
-    """Removes a file.
+    """Remove a file.
+
+    Args:
+        path: Path of the file.
 
     Raises:
         NotFoundError: The file does not exist.
@@ -158,7 +195,10 @@ def remove(path: Any) -> None:
 
 
 def rmtree(path: Any) -> None:
-    """Removes a folder with all that is in it.
+    """Remove a folder with all its entries.
+
+    Args:
+        path: Path of the folder.
 
     Raises:
         NotFoundError: The folder does not exist.
@@ -182,11 +222,16 @@ def _place_for(path: str, overwrite: bool, who: str) -> None:
 
 
 def copy(src: Any, dst: Any, overwrite: bool = False) -> None:
-    """Copies a file.
+    """Copy a file.
+
+    Args:
+        src: Path of the file.
+        dst: Path of the copy.
+        overwrite: If True, replace an existing file.
 
     Raises:
         NotFoundError: The file does not exist.
-        AlreadyExistsError: There is one already, and overwrite is False.
+        AlreadyExistsError: dst exists, and overwrite is False.
 
     Example:
         >>> import samegrad as tf
@@ -202,11 +247,16 @@ def copy(src: Any, dst: Any, overwrite: bool = False) -> None:
 
 
 def rename(src: Any, dst: Any, overwrite: bool = False) -> None:
-    """Gives a file or a folder another path.
+    """Rename or move a file or a folder.
+
+    Args:
+        src: Present path.
+        dst: New path.
+        overwrite: If True, replace an existing file.
 
     Raises:
         NotFoundError: src does not exist.
-        AlreadyExistsError: There is one already, and overwrite is False.
+        AlreadyExistsError: dst exists, and overwrite is False.
 
     Example:
         >>> import samegrad as tf
@@ -222,7 +272,14 @@ def rename(src: Any, dst: Any, overwrite: bool = False) -> None:
 
 
 def walk(top: Any, topdown: bool = True) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Each folder below `top` with the folders and the files in it, in the order of the alphabet.
+    """Iterate over the folders below `top`, with their folders and files, sorted.
+
+    Args:
+        top: Path of a folder.
+        topdown: If True, a folder precedes the folders in it.
+
+    Yields:
+        (path, names of folders, names of files).
 
     Example:
         >>> makedirs("top/b"); list(walk("top"))
@@ -234,14 +291,17 @@ def walk(top: Any, topdown: bool = True) -> Iterator[tuple[str, list[str], list[
 
 
 def GFile(name: Any, mode: str = "r") -> Any:  # noqa: N802
-    """A file, opened as Python's `open` does it: text is UTF-8.
+    """Open a file as Python's `open` does; strings are UTF-8.
 
     Args:
-        name: The path.
+        name: Path of the file.
         mode: "r", "w", "a", "rb", "wb" or "ab", with "+" or without.
 
+    Returns:
+        File object.
+
     Raises:
-        NotFoundError: There is no such file to read.
+        NotFoundError: The file to read does not exist.
 
     Example:
         >>> with GFile("a.txt", "w") as file:
@@ -259,7 +319,7 @@ def GFile(name: Any, mode: str = "r") -> Any:  # noqa: N802
 
 
 def existing(path: Any, who: str) -> str:
-    """The path of a file that is there.
+    """Return the path of an existing file.
 
     Raises:
         NotFoundError: The file does not exist.

@@ -59,7 +59,14 @@ class Table:
         return self._default
 
     def size(self, name: str | None = None) -> Tensor:
-        """Return the number of keys, an int64 tensor of shape []."""
+        """Return the number of keys, an int64 tensor of shape [].
+
+        Example:
+            >>> import samegrad as tf
+            >>> entries = tf.lookup.KeyValueTensorInitializer(["a", "b"], [1, 2])
+            >>> int(tf.lookup.StaticHashTable(entries, default_value=-1).size())
+            2
+        """
         return convert_to_tensor(len(self._values), "int64")
 
     def export(self, name: str | None = None) -> tuple[Any, Any]:
@@ -337,6 +344,13 @@ class MutableHashTable(Table):
         Raises:
             TypeError: The dtypes are not the table's.
             InvalidArgumentError: The number of values differs from that of keys.
+
+        Example:
+            >>> import samegrad as tf
+            >>> table = tf.lookup.experimental.MutableHashTable("string", "int64", default_value=-1)
+            >>> table.insert(["a", "b"], [1, 2])
+            >>> table.lookup(["b", "z"]).numpy().tolist()
+            [2, -1]
         """
         self._leave("insert", keys)
         who = f"{type(self).__name__}.insert"
@@ -356,6 +370,14 @@ class MutableHashTable(Table):
         Args:
             keys: Tensor of integers or strings.
             name: Ignored.
+
+        Example:
+            >>> import samegrad as tf
+            >>> table = tf.lookup.experimental.MutableHashTable("string", "int64", default_value=-1)
+            >>> table.insert(["a", "b"], [1, 2])
+            >>> table.remove(["a"])
+            >>> int(table.size())
+            1
         """
         self._leave("remove", keys)
         gone = array_of(leaf(keys, self._key_kind, f"{type(self).__name__}.remove", "keys"))

@@ -11,7 +11,7 @@ _on = False
 
 
 def trace_on(graph: bool = True, profiler: bool = False, profiler_outdir: Any = None) -> None:
-    """Warns that graphs and profiles are not recorded.
+    """Warn that graphs and profiles are not recorded.
 
     Args:
         graph: Not used.
@@ -54,7 +54,7 @@ def trace_export(name: str, step: Any = None, profiler_outdir: Any = None) -> No
 
 
 def trace_off() -> None:
-    """Ends what `trace_on` began.
+    """End what `trace_on` began.
 
     Example:
         See `trace_on`.

@@ -100,7 +100,7 @@ class SummaryWriter:
             _step.set(step)
 
     def init(self) -> None:
-        """Makes the file, if there is none yet.
+        """Make the file, if there is none yet.
 
         Raises:
             RuntimeError: The writer is closed.
@@ -114,7 +114,7 @@ class SummaryWriter:
             self._events = package().event_file_writer.EventsWriter(prefix, name)
 
     def add(self, event: Any) -> None:
-        """Writes an event.
+        """Write an event.
 
         Args:
             event: A message of tensorboardX, with its step.
@@ -135,7 +135,7 @@ class SummaryWriter:
             self._waiting, self._flushed = 0, time.monotonic()
 
     def close(self) -> None:
-        """Ends the file: nothing more can be written."""
+        """End the file: nothing more can be written."""
         if self._events is not None and not self._closed:
             self._events.close()
         self._closed = True

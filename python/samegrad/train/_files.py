@@ -45,7 +45,7 @@ def is_plain(name: object) -> bool:
 
 
 def open_file(path: Path) -> io.FileIO:
-    """Opens a file for reading; the file itself, not what a link points to.
+    """Open a file for reading; the file itself, not what a link points to.
 
     Raises:
         UnusableFileError: It is a link, a folder, or a device.
@@ -110,7 +110,7 @@ def locked(folder: Path, shared: bool = False) -> _core.Guard:
 
 
 def write_new_file(path: Path, *parts: bytes | memoryview) -> None:
-    """Writes a file that must not exist yet and flushes it to the disk."""
+    """Write a file that must not exist yet and flush it to the disk."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         for part in parts:
@@ -123,7 +123,7 @@ def write_new_file(path: Path, *parts: bytes | memoryview) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Flushes the names in a folder to the disk, so that a rename survives a power cut."""
+    """Flush the names in a folder to the disk, so that a rename survives a power cut."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -135,7 +135,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Creates a folder and its parents, and flushes their names."""
+    """Create a folder and its parents, and flush their names."""
     if folder.is_dir():
         return
     make_folder(folder.parent)
@@ -167,14 +167,14 @@ class _Made:
         self.lock: _core.Guard | None = None
 
     def remove(self) -> None:
-        """Removes the folders and unlocks; a second time does what is left to do."""
+        """Remove the folders and unlock; a second time does what is left to do."""
         for path in self.paths:
             _remove_tree(path)
         self.lock = None
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Writes a file, or puts new content in the place of the old at once."""
+    """Write a file, or put new content in the place of the old at once."""
     with temporary_folder(path.parent) as temporary:
         write_new_file(temporary / path.name, content)
         os.replace(temporary / path.name, path)
@@ -182,13 +182,13 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 def remove_folder(path: Path) -> None:
-    """Removes a folder such that its name never stands for half of its content."""
+    """Remove a folder such that its name never stands for half of its content."""
     with temporary_folder(path.parent) as temporary, contextlib.suppress(FileNotFoundError):
         os.rename(path, temporary / path.name)
 
 
 def remove_leftovers(parent: Path) -> None:
-    """Removes the temporary folders of killed processes."""
+    """Remove the temporary folders of killed processes."""
     for path in parent.glob(f"{_TEMPORARY_PREFIX}*"):
         # Locked by a living process, or gone meanwhile.
         with contextlib.suppress(OSError), _core.locked_folder(path, False, timeout=0):

@@ -26,7 +26,14 @@ class CheckpointReader:
         self._arrays = _storage.load(path)[0]
 
     def get_variable_to_shape_map(self) -> dict[str, list[int]]:
-        """Return the shape of each array by its key."""
+        """Return the shape of each array by its key.
+
+        Example:
+            >>> import samegrad as tf
+            >>> path = tf.train.Checkpoint(w=tf.Variable([1.0, 2.0])).write("shapes")
+            >>> tf.train.load_checkpoint(path).get_variable_to_shape_map()
+            {'w': [2]}
+        """
         return {key: list(array.shape) for key, array in self._arrays.items()}
 
     def get_variable_to_dtype_map(self) -> dict[str, Any]:
@@ -41,6 +48,12 @@ class CheckpointReader:
 
         Returns:
             True if the checkpoint has it.
+
+        Example:
+            >>> import samegrad as tf
+            >>> path = tf.train.Checkpoint(w=tf.Variable([1.0, 2.0])).write("keys")
+            >>> tf.train.load_checkpoint(path).has_tensor("w")
+            True
         """
         return tensor_str.removesuffix(_OF_TENSORFLOW) in self._arrays
 
@@ -55,6 +68,12 @@ class CheckpointReader:
 
         Raises:
             ValueError: The key does not exist.
+
+        Example:
+            >>> import samegrad as tf
+            >>> path = tf.train.Checkpoint(w=tf.Variable([1.0, 2.0])).write("values")
+            >>> tf.train.load_checkpoint(path).get_tensor("w")
+            array([1., 2.], dtype=float32)
         """
         if not self.has_tensor(tensor_str):
             near = did_you_mean(tensor_str, self._arrays)

@@ -53,7 +53,7 @@ def all_checkpoints(folder: str | os.PathLike[str]) -> list[str]:
 
 
 def record_save(path: str | os.PathLike[str], max_to_keep: int | None = None) -> None:
-    """Makes a checkpoint just saved the latest of its folder, whose lock is held.
+    """Make a checkpoint just saved the latest of its folder, whose lock is held.
 
     Args:
         path: The checkpoint.
@@ -100,7 +100,7 @@ def remove_obsolete(folder: str | os.PathLike[str]) -> None:
 
 
 def forget_all(folder: str | os.PathLike[str]) -> None:
-    """Deletes all checkpoints that a folder's state file lists.
+    """Delete all checkpoints that a folder's state file lists.
 
     Raises:
         CorruptCheckpointError: The state file of the folder is damaged.

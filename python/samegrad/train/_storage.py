@@ -72,7 +72,7 @@ def save(
     manifest: Mapping[str, Json],
     then: Callable[[], None] = lambda: None,
 ) -> None:
-    """Writes a checkpoint folder; a kill at any moment leaves the previous one, or the new one.
+    """Write a checkpoint folder; a kill at any moment leaves the previous one, or the new one.
 
     Args:
         directory: The folder. Missing parents are created; an older checkpoint is replaced.
@@ -110,7 +110,7 @@ def save(
 
 
 def load(directory: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, Json]]:
-    """Reads a checkpoint folder and checks every hash.
+    """Read a checkpoint folder and check every hash.
 
     Args:
         directory: The folder that `save` has written.
@@ -272,7 +272,7 @@ def _header(entries: Mapping[str, Mapping[str, Any]]) -> tuple[bytes, dict[str, 
 def _write_arrays(
     path: Path, arrays: Mapping[str, Array], entries: Mapping[str, Mapping[str, Any]]
 ) -> None:
-    """Writes the safetensors format: header length, header, then the bytes of each array.
+    """Write the safetensors format: header length, header, then the bytes of each array.
 
     The library's writer is not used: it turns a full disk into an error without an `errno`.
     """
@@ -281,7 +281,7 @@ def _write_arrays(
 
 
 def _put_in_place(temporary: Path, target: Path, arrays_name: str) -> None:
-    """Makes the finished temporary folder the target, or moves its files over the older ones."""
+    """Make the finished temporary folder the target, or move its files over the older ones."""
     if target.is_symlink():
         raise NotADirectoryError(errno.ENOTDIR, "it is a symbolic link, which is not followed")
     if not target.exists():
@@ -422,7 +422,7 @@ def _read_arrays(
 
 
 def _fill(file: io.FileIO, view: memoryview) -> int:
-    """Reads into all of a buffer, if there is so much."""
+    """Read into all of a buffer, if there is so much."""
     done = 0
     while done < len(view) and (count := file.readinto(view[done : done + _PIECE])):
         done += count
@@ -444,7 +444,7 @@ def corrupt(path: Path, rule: str, found: str) -> CorruptCheckpointError:
 def explained_errors(
     action: str, target: Path, size: int = 0
 ) -> contextlib.AbstractContextManager[None]:
-    """Gives the system's errors the path, the values and a way out.
+    """Give the system's errors the path, the values and a way out.
 
     Args:
         action: What is done to the target: "save", "flush", "list", "delete" or "read".

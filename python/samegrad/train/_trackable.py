@@ -67,7 +67,7 @@ class Trackable(Protocol):
         ...
 
     def _restore_state(self, values: Mapping[str, Leaf]) -> None:
-        """Takes some or all of its own leaves, by the names of `_checkpoint_state`.
+        """Take some or all of its own leaves, by the names of `_checkpoint_state`.
 
         Shapes and dtypes of arrays and the kinds of values are those of the present state: this is
         checked before. Must write the storage directly even while a function is being traced, and
@@ -83,7 +83,7 @@ class Undo:
         self._actions: list[Callable[[], object]] = []
 
     def add(self, action: Callable[[], object]) -> None:
-        """Notes how to take back what is done next."""
+        """Note how to take back what is done next."""
         self._actions.append(action)
 
     def __enter__(self) -> Undo:
@@ -133,7 +133,7 @@ class Node:
         return any(reference() is receiver for reference in self._receivers)
 
     def give_to(self, receiver: object) -> None:
-        """Notes who has got the value."""
+        """Note an object that has received the value."""
         try:
             self._receivers.append(weakref.ref(receiver))
         except TypeError:  # its class has no room for weak references
@@ -151,7 +151,7 @@ class Node:
         return any(reference() is not None for reference in self._receivers)
 
     def take_back(self, receivers: list[Callable[[], object | None]]) -> None:
-        """Makes these the ones who have got the value."""
+        """Set the objects that have received the value."""
         self._receivers = receivers
 
     def receivers(self) -> list[Callable[[], object | None]]:
@@ -180,7 +180,7 @@ class _Gift:
 
 
 def collect(root: Trackable) -> tuple[Keyed, dict[str, str]]:
-    """Walks all objects and takes their leaves.
+    """Walk all objects and take their leaves.
 
     Args:
         root: The object to begin at; its own names have no prefix.
@@ -256,7 +256,7 @@ def build_tree(leaves: Mapping[str, Leaf], aliases: Mapping[str, str]) -> Node:
 
 
 def restore_tree(root: Trackable, tree: Node, undo: Undo | None = None) -> None:
-    """Gives the values of a checkpoint to the objects that exist, and keeps the rest for later.
+    """Give the values of a checkpoint to the objects that exist, and keep the rest for later.
 
     Args:
         root: What the checkpoint is restored into.
@@ -271,7 +271,7 @@ def restore_tree(root: Trackable, tree: Node, undo: Undo | None = None) -> None:
 
 
 def restore_pending(owner: Trackable) -> None:
-    """Gives waiting values to the parts that an object has got since it was restored.
+    """Give waiting values to the parts that an object has got since it was restored.
 
     Layers call it at the end of `build`, optimizers after creating their slots, containers after
     adding a part. Without a restored checkpoint it costs one look at an attribute. A value is
@@ -317,7 +317,7 @@ def missing_keys(root: Trackable, tree: Node) -> list[str]:
 
 
 def _give(root: Trackable, tree: Node, undo: Undo) -> None:
-    """Gives values to the objects from `root` on, and lets the others wait at these objects."""
+    """Give values to the objects from `root` on, and let the others wait at these objects."""
     match = _Match(root, tree)
     for gift in match.gifts:
         before = {name: _copied(part) for name, part in gift.present.items()}
@@ -359,7 +359,7 @@ def _awaited(item: object) -> Node | None:
 
 
 def _let_wait(item: object, node: Node | None) -> None:
-    """Lets the values of a node wait for parts of this object; None: no values wait any more."""
+    """Let the values of a node wait for parts of this object; None: no values wait any more."""
     _drop_gone()
     if node is None:
         _waiting.pop(id(item), None)
@@ -392,7 +392,7 @@ class _Match:
                 ahead.extend(reversed(self._parts(item, node)))
 
     def _parts(self, item: object, node: Node) -> list[tuple[object, Node]]:
-        """Notes the values of an object; returns its parts that have state, with their nodes."""
+        """Note the values of an object; return its parts that have state, with their nodes."""
         gift = _Gift(item)
         parts = []
         for name, part in _state_of(item, node.key).items():
@@ -481,7 +481,7 @@ def _state_of(item: object, key: str) -> Mapping[str, Any]:
 
 
 def _release(item: object) -> None:
-    """Lets go of waited-for values once all of them are given."""
+    """Let go of waited-for values once all of them are given."""
     node = _awaited(item)
     if node is not None and not node.unused():
         _let_wait(item, None)

@@ -47,7 +47,7 @@ def register_provider(
     restore: Callable[[Any], None] = lambda value: None,
     absent: Json = None,
 ) -> None:
-    """Adds state that belongs to no object, such as the random state, to every checkpoint.
+    """Add state that belongs to no object, such as the random state, to every checkpoint.
 
     Args:
         name: Its name in the manifest. Registering a name again replaces it.
@@ -139,6 +139,12 @@ class Checkpoint:
 
         Raises:
             OSError: The disk is full, the folder not writable, or the like; nothing has changed.
+
+        Example:
+            >>> import samegrad as tf
+            >>> checkpoint = tf.train.Checkpoint(step=tf.Variable(1))
+            >>> checkpoint.write("written")
+            'written'
         """
         path = os.fspath(file_prefix)
         self._write(path)
@@ -181,6 +187,12 @@ class Checkpoint:
 
         Raises:
             OSError: As for `write`.
+
+        Example:
+            >>> import samegrad as tf
+            >>> checkpoint = tf.train.Checkpoint(step=tf.Variable(1))
+            >>> checkpoint.save("saved/ckpt")
+            'saved/ckpt-1'
         """
         return self._save_numbered(file_prefix, self._save_count + 1, max_to_keep=None)
 
@@ -234,6 +246,15 @@ class Checkpoint:
             FileNotFoundError: The checkpoint does not exist.
             ValueError: The checkpoint is damaged, or a value does not fit its object. Nothing has
                 been changed then.
+
+        Example:
+            >>> import samegrad as tf
+            >>> step = tf.Variable(1)
+            >>> path = tf.train.Checkpoint(step=step).write("restored")
+            >>> _ = step.assign(5)
+            >>> status = tf.train.Checkpoint(step=step).restore(path)
+            >>> int(step)
+            1
         """
         if save_path is None:
             return CheckpointLoadStatus(self, None, "")
@@ -317,7 +338,7 @@ class CheckpointLoadStatus:
         self._path = path
 
     def assert_consumed(self) -> CheckpointLoadStatus:
-        """Checks that every stored value has its object, and every object its stored value.
+        """Check that every stored value has its object, and every object its stored value.
 
         Raises:
             AssertionError: Some have not; variables may not exist before the first call.
@@ -331,7 +352,7 @@ class CheckpointLoadStatus:
         return self.assert_existing_objects_matched()
 
     def assert_existing_objects_matched(self) -> CheckpointLoadStatus:
-        """Checks that every object that exists now has been restored.
+        """Check that every object that exists now has been restored.
 
         Raises:
             AssertionError: The checkpoint has no value for some.
@@ -345,7 +366,7 @@ class CheckpointLoadStatus:
         return self
 
     def assert_nontrivial_match(self) -> CheckpointLoadStatus:
-        """Checks that at least one object besides the save counter has been restored.
+        """Check that at least one object besides the save counter has been restored.
 
         Raises:
             AssertionError: Nothing was.

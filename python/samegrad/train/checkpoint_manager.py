@@ -116,6 +116,13 @@ class CheckpointManager:
         Raises:
             OSError: The disk is full, the folder not writable, or the like; the older
                 checkpoints are untouched.
+
+        Example:
+            >>> import samegrad as tf
+            >>> checkpoint = tf.train.Checkpoint(step=tf.Variable(1))
+            >>> manager = tf.train.CheckpointManager(checkpoint, "managed", max_to_keep=2)
+            >>> manager.save()
+            'managed/ckpt-1'
         """
         step = int(self._step_counter) if self._step_counter is not None else None
         if check_interval and step is not None and not self._is_due(step):
@@ -135,6 +142,13 @@ class CheckpointManager:
 
         Raises:
             ValueError: The checkpoint is damaged, or does not fit the objects.
+
+        Example:
+            >>> import samegrad as tf
+            >>> checkpoint = tf.train.Checkpoint(step=tf.Variable(1))
+            >>> manager = tf.train.CheckpointManager(checkpoint, "resumed", max_to_keep=2)
+            >>> manager.restore_or_initialize() is None
+            True
         """
         path = self._restore_latest()
         if path is not None:

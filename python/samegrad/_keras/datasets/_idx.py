@@ -31,7 +31,7 @@ class IdxError(ValueError):
 
 @dataclass(frozen=True)
 class IdxFile:
-    """What a data file must hold.
+    """Expected content of a data file.
 
     Attributes:
         name: File name without `.gz`, e.g. `train-images-idx3-ubyte`.
@@ -48,7 +48,7 @@ class IdxFile:
 
 
 def read_idx(path: str | os.PathLike[str], expected: IdxFile) -> npt.NDArray[np.uint8]:
-    """Reads one IDX file and checks its header, its length and its hash.
+    """Read one IDX file and check its header, its length and its hash.
 
     Args:
         path: The file; decompressed when its name ends in `.gz`.
@@ -58,7 +58,7 @@ def read_idx(path: str | os.PathLike[str], expected: IdxFile) -> npt.NDArray[np.
         A new, writable uint8 array of shape `expected.shape`.
 
     Raises:
-        IdxError: The file is truncated, has another magic number, shape or hash, or is no valid
+        IdxError: The file is truncated, has another magic number, shape or hash, or is not a valid
             gzip file.
         OSError: The file cannot be opened or read.
 
@@ -85,7 +85,7 @@ def read_idx(path: str | os.PathLike[str], expected: IdxFile) -> npt.NDArray[np.
 
 
 def _read_array(file: BinaryIO, path: Path, expected: IdxFile) -> npt.NDArray[np.uint8]:
-    """Reads header and content in one pass, hashing on the way."""
+    """Read header and content in one pass, hashing on the way."""
     header = _header(expected.shape)
     found = file.read(len(header))
     if found != header:

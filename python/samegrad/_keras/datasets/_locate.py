@@ -44,7 +44,7 @@ class IdxDataset:
 
 
 def load(dataset: IdxDataset, path: str | os.PathLike[str] | None) -> Arrays:
-    """Loads the four arrays of a data set.
+    """Load the four arrays of a data set.
 
     Args:
         dataset: Which one.
@@ -116,7 +116,7 @@ def _existing(folder: Path, name: str) -> Path | None:
 
 
 def _download(dataset: IdxDataset, searched: Sequence[Path]) -> list[Path]:
-    """Downloads all four files into the cache from the first mirror that answers."""
+    """Download all four files into the cache from the first mirror that answers."""
     failures = []
     for mirror in dataset.mirrors:
         try:

@@ -63,11 +63,11 @@ _DATASET = _locate.IdxDataset(
 
 
 def load_data(path: str | os.PathLike[str] | None = None) -> _locate.Arrays:
-    """Loads Fashion-MNIST; the hash of every file is checked wherever it comes from.
+    """Load Fashion-MNIST; the hash of every file is checked.
 
-    Looks into `path` only, if given; else into the folder named by `SAMEGRAD_DATA_DIR`, the
-    user's cache, `/usr/share/datasets/fashion-mnist` (Debian's package dataset-fashion-mnist),
-    and at last downloads the files (31 MB) into the cache with a progress bar.
+    `path` is searched only, if given. Otherwise the folder named by `SAMEGRAD_DATA_DIR`, the user's
+    cache, and `/usr/share/datasets/fashion-mnist` (Debian's package dataset-fashion-mnist) are
+    searched. At last the files (31 MB) are downloaded into the cache with a progress bar.
 
     Args:
         path: Folder with the four IDX files, plain or `.gz`, itself or in a subfolder

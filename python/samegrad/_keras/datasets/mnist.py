@@ -47,10 +47,11 @@ _DATASET = _locate.IdxDataset(
 
 
 def load_data(path: str | os.PathLike[str] | None = _NAME) -> _locate.Arrays:
-    """Loads MNIST; the hash of every file is checked wherever it comes from.
+    """Load MNIST; the hash of every file is checked.
 
-    Looks into `path` only, if given; else into the folder named by `SAMEGRAD_DATA_DIR`, the
-    user's cache, and at last downloads the files (12 MB) into the cache with a progress bar.
+    `path` is searched only, if given. Otherwise the folder named by `SAMEGRAD_DATA_DIR` and the
+    user's cache are searched. At last the files (12 MB) are downloaded into the cache with a
+    progress bar.
 
     Args:
         path: Folder with the four IDX files, plain or `.gz`, itself or in a subfolder `mnist`.

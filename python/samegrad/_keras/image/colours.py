@@ -18,7 +18,7 @@ def rgb_to_grayscale(images: Any, data_format: str | None = None) -> Tensor:
     """0.2989 red + 0.587 green + 0.114 blue; one channel stays as it is.
 
     Raises:
-        ValueError: They are no images of 1 or 3 channels.
+        ValueError: The values are not images of 1 or 3 channels.
     """
     x, layout = images_of(images, data_format)
     if x.shape[-1] not in (1, 3):
@@ -48,7 +48,7 @@ def rgb_to_hsv(images: Any, data_format: str | None = None) -> Tensor:
     """Hue, saturation and value, each in [0, 1], of red, green and blue in [0, 1].
 
     Raises:
-        ValueError: They are no images of floats.
+        ValueError: The values are not images of floats.
     """
     x, layout = _floats(images, data_format)
     red, green, blue = tf.unstack(x, axis=-1)
@@ -75,7 +75,7 @@ def hsv_to_rgb(images: Any, data_format: str | None = None) -> Tensor:
     """Red, green and blue of hue, saturation and value; see `rgb_to_hsv`.
 
     Raises:
-        ValueError: They are no images of floats.
+        ValueError: The values are not images of floats.
     """
     x, layout = _floats(images, data_format)
     hue, saturation, value = tf.unstack(x, axis=-1)

@@ -25,10 +25,10 @@ def gaussian_blur(
         images: One or a batch.
         kernel_size: Columns and rows of the window, which have values.
         sigma: Its deviations.
-        data_format: Where channels lie.
+        data_format: Position of the channel axis.
 
     Raises:
-        ValueError: They are no images.
+        ValueError: The values are not images.
     """
     x, layout = images_of(images, data_format)
     columns, rows = (int(size) for size in kernel_size)
@@ -76,11 +76,11 @@ _SOBEL = np.array([[-1, -2, -1], [0, 0, 0], [1, 2, 1]], "float64")
 
 
 def sobel_edges(images: Any, data_format: str | None = None) -> Tensor:
-    """How much brighter images become downwards and to the right (Sobel's filter).
+    """Compute the vertical and horizontal gradients of images (Sobel's filter).
 
     Args:
         images: A batch.
-        data_format: Where channels lie.
+        data_format: Position of the channel axis.
 
     Returns:
         The images' shape and an axis of 2.

@@ -12,7 +12,7 @@ from samegrad._tensor.tensor import Tensor
 
 
 class Layout:
-    """How images were given, to give the results back alike.
+    """Layout of the given images, in which results are returned.
 
     Args:
         data_format: "channels_last", "channels_first", or None: the global one.

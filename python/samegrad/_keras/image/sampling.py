@@ -1,4 +1,4 @@
-"""keras.backend.image: what lies between pixels, and outside of images."""
+"""keras.backend.image: values between pixels, and outside of images."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def interpolated(
     """The weighted sum over the nodes of all axes.
 
     Args:
-        read: Takes an index tensor for each axis, inside; returns what lies there, floats.
+        read: Takes an index tensor for each axis, inside; returns the elements there, floats.
         nodes: Those of each axis.
         sizes: Of the axes.
         fill_mode: How indices outside are read.
@@ -92,13 +92,13 @@ def _wide(x: Tensor, like: Tensor) -> Tensor:
 def map_coordinates(
     inputs: Any, coordinates: Any, order: int, fill_mode: str = "constant", fill_value: Any = 0.0
 ) -> Tensor:
-    """The elements at places that need not be whole numbers.
+    """Interpolate the elements at fractional coordinates.
 
     Args:
         inputs: Elements.
         coordinates: [axes of the inputs, ...].
         order: 0: the nearest; 1: between the elements around.
-        fill_mode: What lies outside: "constant", "nearest", "wrap", "mirror" or "reflect".
+        fill_mode: Values outside: "constant", "nearest", "wrap", "mirror" or "reflect".
         fill_value: Of "constant".
 
     Returns:

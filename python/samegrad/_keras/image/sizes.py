@@ -41,7 +41,7 @@ def resize(
         pad_to_aspect_ratio: Whether they are filled up to it.
         fill_mode: "constant".
         fill_value: What they are filled up with.
-        data_format: Where channels lie.
+        data_format: Position of the channel axis.
 
     Raises:
         ValueError: The arguments do not fit.
@@ -173,7 +173,7 @@ def scale_and_translate(
 def _weights(
     sizes: tuple[int, int], scale: Tensor, move: Tensor, kernel: Any, antialias: bool
 ) -> Tensor:
-    """What each new pixel takes of each old one: [old, new]."""
+    """Return the weight of each old pixel for each new one: [old, new]."""
     old, new = sizes
     inverse = 1.0 / scale
     one = tf.ones_like(inverse)

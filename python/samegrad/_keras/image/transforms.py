@@ -49,10 +49,9 @@ def affine_transform(
         images: One or a batch.
         transform: [a0, a1, a2, b0, b1, b2, c0, c1], or a batch of them.
         interpolation: "bilinear" or "nearest".
-        fill_mode: What lies outside: "constant", "nearest", "wrap", "mirror" or
-            "reflect".
+        fill_mode: Pixels outside: "constant", "nearest", "wrap", "mirror" or "reflect".
         fill_value: Of "constant".
-        data_format: Where channels lie.
+        data_format: Position of the channel axis.
 
     Raises:
         ValueError: The arguments do not fit.
@@ -92,7 +91,7 @@ def _projected(
 
 
 def _away_from_zero(x: Tensor) -> Tensor:
-    """The nearest whole numbers, halves away from zero."""
+    """Round to the nearest integers, halves away from zero."""
     return tf.sign(x) * tf.floor(tf.abs(x) + 0.5)
 
 
@@ -104,15 +103,15 @@ def perspective_transform(
     fill_value: Any = 0,
     data_format: str | None = None,
 ) -> Tensor:
-    """Images of which four points come to lie elsewhere.
+    """Transform images so that four points move to four others.
 
     Args:
         images: One or a batch.
         start_points: Points (x, y) [4, 2], or a batch of four.
-        end_points: Where they come to lie.
+        end_points: Their new positions.
         interpolation: "bilinear" or "nearest".
-        fill_value: What lies outside.
-        data_format: Where channels lie.
+        fill_value: Value of pixels outside.
+        data_format: Position of the channel axis.
 
     Raises:
         ValueError: The arguments do not fit.
@@ -172,11 +171,10 @@ def elastic_transform(
         alpha: A factor of the noise.
         sigma: How smooth it is, in pixels.
         interpolation: "bilinear" or "nearest".
-        fill_mode: What lies outside: "constant", "nearest", "wrap", "mirror" or
-            "reflect".
+        fill_mode: Pixels outside: "constant", "nearest", "wrap", "mirror" or "reflect".
         fill_value: Of "constant".
         seed: Of the draw.
-        data_format: Where channels lie.
+        data_format: Position of the channel axis.
 
     Raises:
         ValueError: The arguments do not fit.

@@ -13,7 +13,7 @@ from samegrad._tensor.tensor import Tensor
 
 
 def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = False) -> Any:
-    """What a function returns, and its derivative along the tangents.
+    """Return a function's result, and its derivative along the tangents.
 
     Args:
         fun: Takes as many tensors as there are primals.

@@ -50,7 +50,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Tensor:
 
     Raises:
         ValueError: a and b have not as many rows.
-        TypeError: They are no matrices.
+        TypeError: The arguments are not matrices.
     """
     left, right = floats(a), floats(b)
     if left.shape[0] != right.shape[0]:
@@ -70,7 +70,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Tensor:
 
 
 def matrix_rank(x: Any, tol: Any = None) -> Tensor:
-    """How many singular values are more than `tol`.
+    """Count the singular values above `tol`.
 
     Args:
         x: Matrices.

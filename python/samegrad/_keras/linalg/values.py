@@ -1,4 +1,4 @@
-"""What functions of matrices share: floats, values for NumPy, triangles."""
+"""Helpers of matrix functions: floats, values for NumPy, triangles."""
 
 from __future__ import annotations
 

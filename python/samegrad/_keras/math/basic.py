@@ -69,7 +69,7 @@ def top_k(x: Any, k: int, sorted: bool = True) -> Any:
 
 
 def in_top_k(targets: Any, predictions: Any, k: int) -> Tensor:
-    """Whether fewer than k classes have a larger prediction than the target."""
+    """Tell if fewer than k classes have a larger prediction than the target."""
     return math.in_top_k(convert_to_tensor(targets), convert_to_tensor(predictions), k)
 
 
@@ -84,7 +84,7 @@ def cdist(x: Any, y: Any) -> Tensor:
     """The distance of each row of x to each row of y: [..., rows of x, rows of y].
 
     Raises:
-        ValueError: They are no matrices of rows of one length.
+        ValueError: The arguments are not matrices with rows of one length.
     """
     a, b = convert_to_tensor(x), convert_to_tensor(y)
     if a._rank < 2 or b._rank < 2:

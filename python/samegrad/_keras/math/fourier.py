@@ -49,7 +49,7 @@ def fft(x: Any) -> tuple[Tensor, Tensor]:
     """The discrete Fourier transform along the last axis of (real, imaginary).
 
     Raises:
-        ValueError: x is no pair of floats of one shape.
+        ValueError: x is not a pair of floats of one shape.
     """
     return transform(*_get_complex_tensor_from_tuple(x), -1)
 
@@ -143,7 +143,7 @@ def stft(
         sequence_stride: From window to window.
         fft_length: What windows are filled up to with zeros, on both sides.
         window: "hann", "hamming", None, or the window's weights.
-        center: Whether x is mirrored at its ends, so that windows lie around their places.
+        center: Whether x is mirrored at its ends, so that windows are centred on their positions.
 
     Raises:
         TypeError: Other numbers.

@@ -16,7 +16,7 @@ def relu(x: Any) -> Tensor:
 
 
 def relu6(x: Any) -> Tensor:
-    """Returns x cut to [0, 6]."""
+    """Return x cut to [0, 6]."""
     return nn.relu6(convert_to_tensor(x))
 
 
@@ -44,7 +44,7 @@ def tanh(x: Any) -> Tensor:
 
 
 def tanh_shrink(x: Any) -> Tensor:
-    """Returns x - tanh(x)."""
+    """Return x - tanh(x)."""
     value = convert_to_tensor(x)
     return value - tf.tanh(value)
 
@@ -55,12 +55,12 @@ def softplus(x: Any) -> Tensor:
 
 
 def softsign(x: Any) -> Tensor:
-    """Returns x / (1 + |x|)."""
+    """Return x / (1 + |x|)."""
     return nn.softsign(convert_to_tensor(x))
 
 
 def soft_shrink(x: Any, threshold: float = 0.5) -> Tensor:
-    """Returns x moved towards 0 by the threshold, and 0 where it is nearer."""
+    """Return x moved towards 0 by the threshold, and 0 where it is nearer."""
     x = convert_to_tensor(x)
     below = tf.where(x < -threshold, x + threshold, tf.zeros_like(x))
     return tf.where(x > threshold, x - threshold, below)
@@ -74,7 +74,7 @@ def sparse_plus(x: Any) -> Tensor:
 
 
 def silu(x: Any) -> Tensor:
-    """Returns x * sigmoid(x)."""
+    """Return x * sigmoid(x)."""
     return nn.silu(convert_to_tensor(x))
 
 
@@ -90,7 +90,7 @@ def log_sigmoid(x: Any) -> Tensor:
 
 
 def leaky_relu(x: Any, negative_slope: float = 0.2) -> Tensor:
-    """Returns x where it is positive, x * negative_slope elsewhere."""
+    """Return x where it is positive, x * negative_slope elsewhere."""
     return nn.leaky_relu(convert_to_tensor(x), alpha=negative_slope)
 
 
@@ -100,13 +100,13 @@ def hard_sigmoid(x: Any) -> Tensor:
 
 
 def hard_silu(x: Any) -> Tensor:
-    """Returns x * hard_sigmoid(x)."""
+    """Return x * hard_sigmoid(x)."""
     value = convert_to_tensor(x)
     return value * hard_sigmoid(value)
 
 
 def elu(x: Any, alpha: float = 1.0) -> Tensor:
-    """Returns x where it is positive, alpha * (exp(x) - 1) elsewhere."""
+    """Return x where it is positive, alpha * (exp(x) - 1) elsewhere."""
     return nn.elu(convert_to_tensor(x), alpha=alpha)
 
 
@@ -116,7 +116,7 @@ def selu(x: Any) -> Tensor:
 
 
 def gelu(x: Any, approximate: bool = True) -> Tensor:
-    """Returns x times the normal distribution's P(X <= x), by tanh where `approximate`."""
+    """Return x times the normal distribution's P(X <= x), by tanh where `approximate`."""
     return nn.gelu(convert_to_tensor(x), approximate=approximate)
 
 
@@ -143,18 +143,18 @@ def glu(x: Any, axis: int = -1) -> Tensor:
 
 
 def hard_tanh(x: Any) -> Tensor:
-    """Returns x cut to [-1, 1]."""
+    """Return x cut to [-1, 1]."""
     return tf.clip_by_value(convert_to_tensor(x), -1.0, 1.0)
 
 
 def hard_shrink(x: Any, threshold: float = 0.5) -> Tensor:
-    """Returns x, and 0 where it is nearer to 0 than the threshold or as near."""
+    """Return x, and 0 where it is nearer to 0 than the threshold or as near."""
     x = convert_to_tensor(x)
     return tf.where(tf.abs(x) > threshold, x, tf.zeros_like(x))
 
 
 def threshold(x: Any, threshold: Any, default_value: Any) -> Tensor:
-    """Returns x where it is above the threshold, the default elsewhere."""
+    """Return x where it is above the threshold, the default elsewhere."""
     x = convert_to_tensor(x)
     return tf.where(x > threshold, x, convert_to_tensor(default_value, x._dtype))
 

@@ -37,7 +37,7 @@ def conv(
     """The product of each window with the kernel [window, channels of a group, results].
 
     Raises:
-        ValueError: Shapes or arguments do not fit, or no window lies in the inputs.
+        ValueError: Shapes or arguments do not fit, or no window is inside the inputs.
     """
     x, filters = _of_one_dtype(inputs, kernel)
     x, moved = channels_last(x, data_format)

@@ -1,4 +1,4 @@
-"""Where channels lie: the engine has them last."""
+"""Position of the channel axis: the engine has it last."""
 
 from __future__ import annotations
 

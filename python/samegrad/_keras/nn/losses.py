@@ -161,13 +161,13 @@ def _check_same(target: Tensor, output: Tensor) -> None:
 
 
 def _differ(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
-    """Whether sizes that have a value are not the same."""
+    """Tell if static sizes differ."""
     pairs = zip(one, other, strict=True)
     return any(not isinstance(a, Dim) and not isinstance(b, Dim) and a != b for a, b in pairs)
 
 
 def _logits(output: Tensor, from_logits: bool, activation: str, who: str) -> tuple[Tensor, bool]:
-    """What an activation made probabilities of, if it is known: losses of it are exact."""
+    """Return the logits of an activation's probabilities, if known: their losses are exact."""
     logits = getattr(output, "_keras_logits", None)
     if logits is None:
         return output, from_logits

@@ -63,7 +63,7 @@ def batch_normalization(
     scale: Any = None,
     epsilon: float = 1e-3,
 ) -> Tensor:
-    """Returns scale * (x - mean) / sqrt(variance + epsilon) + offset, vectors along an axis."""
+    """Return scale * (x - mean) / sqrt(variance + epsilon) + offset, vectors along an axis."""
     value = convert_to_tensor(x)
     shape = [1] * value._rank
     shape[axis] = -1

@@ -46,7 +46,7 @@ def fold(
     padding: Any = 0,
     stride: Any = 1,
 ) -> Tensor:
-    """Windows as `unfold` makes them, added up where they lie in images of `output_size`."""
+    """Sum windows, as `unfold` makes them, at their positions in images of `output_size`."""
     values = convert_to_tensor(x)
     before, size = each(padding, 2), each(output_size, 2)
     padded = [side + 2 * more for side, more in zip(size, before, strict=True)]
@@ -67,7 +67,7 @@ def fold(
 def _places(
     sizes: Any, kernel_size: Any, dilation: Any, stride: Any
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Where the elements of windows lie along rows and along columns: [element, window] each."""
+    """Return the positions of windows' elements along rows and columns: [element, window] each."""
     found = []
     numbers = (each(value, 2) for value in (kernel_size, dilation, stride))
     for size, length, apart, step in zip(sizes, *numbers, strict=True):

@@ -70,17 +70,17 @@ def _whole_of_bools(xs: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
 
 
 def floor_divide(x1: Any, x2: Any) -> Tensor:
-    """The whole number not above x1 / x2."""
+    """Return the largest integer not above x1 / x2."""
     return tf.math.floordiv(*_whole_of_bools(pair(x1, x2)))
 
 
 def mod(x1: Any, x2: Any) -> Tensor:
-    """What floor_divide leaves, with the sign of x2."""
+    """Return the remainder of floor_divide, with the sign of x2."""
     return tf.math.floormod(*_whole_of_bools(pair(x1, x2)))
 
 
 def fmod(x1: Any, x2: Any) -> Tensor:
-    """What a division cut towards 0 leaves, with the sign of x1."""
+    """Return the remainder of the division truncated towards 0, with the sign of x1."""
     x1, x2 = _whole_of_bools(pair(x1, x2))
     return sign(x1) * tf.math.floormod(absolute(x1), absolute(x2))
 
@@ -121,7 +121,7 @@ def fmin(x1: Any, x2: Any) -> Tensor:
 
 
 def clip(x: Any, x_min: Any, x_max: Any) -> Tensor:
-    """The numbers, cut to those from `x_min` to `x_max`; None is no bound."""
+    """The numbers, cut to those from `x_min` to `x_max`; None: unbounded."""
     x = not_bool(x)
     if x_min is not None:
         x = tf.maximum(x, convert_to_tensor(x_min, x._dtype))
@@ -180,7 +180,7 @@ def ldexp(x1: Any, x2: Any) -> Tensor:
     """x1 · 2^x2.
 
     Raises:
-        TypeError: The exponent is no whole number.
+        TypeError: The exponent is not an integer.
     """
     x1, x2 = convert_to_tensor(x1), convert_to_tensor(x2)
     if x2._dtype not in INT_TYPES:
@@ -213,10 +213,10 @@ def _integers(name: str, x1: Any, x2: Any) -> list[Tensor]:
 
 
 def gcd(x1: Any, x2: Any) -> Tensor:
-    """The greatest common divisor of whole numbers.
+    """Compute the greatest common divisor of integers.
 
     Raises:
-        TypeError: They are no whole numbers.
+        TypeError: The arguments are not integers.
     """
 
     def step(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
@@ -232,10 +232,10 @@ def gcd(x1: Any, x2: Any) -> Tensor:
 
 
 def lcm(x1: Any, x2: Any) -> Tensor:
-    """The least common multiple of whole numbers.
+    """Compute the least common multiple of integers.
 
     Raises:
-        TypeError: They are no whole numbers.
+        TypeError: The arguments are not integers.
     """
     x1, x2 = _integers("lcm", x1, x2)
     divisor = gcd(x1, x2)

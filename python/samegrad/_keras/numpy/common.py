@@ -1,4 +1,4 @@
-"""What the functions of keras.backend.numpy share: types, axes, and values that must be known."""
+"""Helpers of keras.backend.numpy: types, axes, and values that must be known."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _WIDENED = {
 
 
 def is_float(x: Tensor) -> bool:
-    """Whether the elements are floats."""
+    """Tell if the elements are floats."""
     return "float" in x._dtype
 
 
 def kind_of(x: Any) -> Any:
-    """What decides the type of a result: a dtype's name, or the Python type of a plain number."""
+    """Return the operand of type promotion: a dtype's name, or a plain number's Python type."""
     if isinstance(x, Tensor):
         return x._dtype
     if isinstance(x, Dim):
@@ -63,7 +63,7 @@ def matched(*xs: Any, more: tuple[Any, ...] = ()) -> list[Tensor]:
 
 
 def matched_tensors(*xs: Any, more: tuple[Any, ...] = ()) -> list[Tensor]:
-    """As `matched`, but plain numbers have dtypes of their own."""
+    """Convert like `matched`, but plain numbers have dtypes of their own."""
     return matched(*(convert_to_tensor(x) for x in xs), more=more)
 
 
@@ -83,7 +83,7 @@ def tensor_pair(x1: Any, x2: Any, *more: Any) -> tuple[Tensor, Tensor]:
 
 
 def float_of(x: Any, wide: bool = False) -> Tensor:
-    """The value as floats; whole numbers become floatx, and with `wide` those of int64 float64."""
+    """Convert to floats; integers become floatx, and with `wide` int64 becomes float64."""
     tensor = convert_to_tensor(x)
     if is_float(tensor):
         return tensor
@@ -92,7 +92,7 @@ def float_of(x: Any, wide: bool = False) -> Tensor:
 
 
 def widened(x: Any) -> Tensor:
-    """The value in the dtype of its sums: small whole numbers have 32 bits."""
+    """Convert to the dtype of sums: small integers have 32 bits."""
     tensor = convert_to_tensor(x)
     wide = _WIDENED.get(tensor._dtype)
     return tensor if wide is None else tf.cast(tensor, wide)

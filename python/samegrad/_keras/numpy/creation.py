@@ -94,9 +94,9 @@ def linspace(
         stop: The last one.
         num: How many.
         endpoint: Whether `stop` is one of them.
-        retstep: Whether how far apart they are is returned too.
+        retstep: Whether how far apart they are is also returned.
         dtype: Of the result.
-        axis: Where in the result the numbers lie.
+        axis: Axis of the numbers in the result.
 
     Raises:
         ValueError: A negative `num`.

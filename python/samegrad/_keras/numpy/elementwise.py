@@ -47,7 +47,7 @@ def sign(x: Any) -> Tensor:
 
 
 def signbit(x: Any) -> Tensor:
-    """Whether the sign is a minus, that of -0.0 too."""
+    """Tell if the sign is a minus, including that of -0.0."""
     x = not_bool(x)
     zero = tf.zeros_like(x)
     if not is_float(x):
@@ -66,7 +66,7 @@ def sqrt(x: Any) -> Tensor:
 
 
 def cbrt(x: Any) -> Tensor:
-    """The cube root, of negative numbers too."""
+    """Compute the cube root, including that of negative numbers."""
     x = float_of(x, wide=True)
     return tf.sign(x) * tf.pow(tf.abs(x), 1.0 / 3.0)
 
@@ -221,17 +221,17 @@ def copy(x: Any) -> Tensor:
 
 
 def ceil(x: Any) -> Tensor:
-    """The smallest whole number that is not below x, as a float."""
+    """Round up to an integer, as a float."""
     return tf.math.ceil(float_of(x))
 
 
 def floor(x: Any) -> Tensor:
-    """The largest whole number that is not above x, as a float."""
+    """Round down to an integer, as a float."""
     return tf.floor(float_of(x))
 
 
 def trunc(x: Any) -> Tensor:
-    """The whole number towards 0."""
+    """Round towards 0 to an integer."""
     tensor = convert_to_tensor(x)
     if not is_float(tensor):
         return tensor
@@ -280,37 +280,37 @@ def nan_to_num(
 
 
 def isfinite(x: Any) -> Tensor:
-    """Whether each element is neither infinite nor NaN."""
+    """Tell if each element is neither infinite nor NaN."""
     x = convert_to_tensor(x)
     return tf.math.is_finite(x) if is_float(x) else tf.ones_like(x, "bool")
 
 
 def isinf(x: Any) -> Tensor:
-    """Whether each element is infinite."""
+    """Tell if each element is infinite."""
     x = convert_to_tensor(x)
     return tf.math.is_inf(x) if is_float(x) else tf.zeros_like(x, "bool")
 
 
 def isnan(x: Any) -> Tensor:
-    """Whether each element is NaN."""
+    """Tell if each element is NaN."""
     x = convert_to_tensor(x)
     return tf.math.is_nan(x) if is_float(x) else tf.zeros_like(x, "bool")
 
 
 def isposinf(x: Any) -> Tensor:
-    """Whether each element is infinity."""
+    """Tell if each element is infinity."""
     x = convert_to_tensor(x)
     return tf.equal(x, constant(math.inf, x)) if is_float(x) else tf.zeros_like(x, "bool")
 
 
 def isneginf(x: Any) -> Tensor:
-    """Whether each element is minus infinity."""
+    """Tell if each element is minus infinity."""
     x = convert_to_tensor(x)
     return tf.equal(x, constant(-math.inf, x)) if is_float(x) else tf.zeros_like(x, "bool")
 
 
 def isreal(x: Any) -> Tensor:
-    """Whether each element is real: all are."""
+    """Tell if each element is real: all are."""
     return tf.ones_like(convert_to_tensor(x), "bool")
 
 

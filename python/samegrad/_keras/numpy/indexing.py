@@ -40,7 +40,7 @@ def take_along_axis(x: Any, indices: Any, axis: int | None = None) -> Tensor:
         axis: Along which; None: of all elements in a row, with a vector of indices.
 
     Raises:
-        ValueError: No axis, and the indices are no vector; or the shapes do not fit.
+        ValueError: No axis, and the indices are not a vector; or the shapes do not fit.
     """
     x, places = convert_to_tensor(x), convert_to_tensor(indices, "int64")
     if axis is None:
@@ -72,7 +72,7 @@ def _spread(x: Tensor, sizes: list[Any]) -> Tensor:
 
 
 def diff(a: Any, n: int = 1, axis: int = -1) -> Tensor:
-    """What each element along an axis has more than the one before, n times over.
+    """Return the n-th differences of neighbours along an axis.
 
     Raises:
         ValueError: A negative n, or a number without axes.

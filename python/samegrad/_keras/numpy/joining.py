@@ -49,7 +49,7 @@ def vstack(xs: Any) -> Tensor:
 
 
 def dstack(xs: Any) -> Tensor:
-    """The tensors one after the other along their third axis, which is added if there is none."""
+    """The tensors one after the other along their third axis, which is added if it is missing."""
     tensors = [tf.reshape(x, [1, -1]) if x._rank < 2 else x for x in _joined(xs)]
     return tf.concat([tf.expand_dims(x, 2) if x._rank == 2 else x for x in tensors], 2)
 
@@ -92,7 +92,7 @@ def dsplit(x: Any, indices_or_sections: Any) -> list[Tensor]:
 
 
 def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
-    """So many parts along an axis, the first ones larger by one where they cannot be equal.
+    """Split into nearly equal parts along an axis, the first ones larger by one.
 
     Raises:
         ValueError: The axis has a size that follows from the number of examples.

@@ -19,32 +19,32 @@ def _ordered(x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
 
 
 def equal(x1: Any, x2: Any) -> Tensor:
-    """Whether both are equal."""
+    """Tell if both are equal."""
     return tf.equal(*tensor_pair(x1, x2))
 
 
 def not_equal(x1: Any, x2: Any) -> Tensor:
-    """Whether both differ."""
+    """Tell if both differ."""
     return tf.not_equal(*tensor_pair(x1, x2))
 
 
 def greater(x1: Any, x2: Any) -> Tensor:
-    """Whether x1 > x2."""
+    """Tell if x1 > x2."""
     return tf.greater(*_ordered(x1, x2))
 
 
 def greater_equal(x1: Any, x2: Any) -> Tensor:
-    """Whether x1 >= x2."""
+    """Tell if x1 >= x2."""
     return tf.greater_equal(*_ordered(x1, x2))
 
 
 def less(x1: Any, x2: Any) -> Tensor:
-    """Whether x1 < x2."""
+    """Tell if x1 < x2."""
     return tf.less(*_ordered(x1, x2))
 
 
 def less_equal(x1: Any, x2: Any) -> Tensor:
-    """Whether x1 <= x2."""
+    """Tell if x1 <= x2."""
     return tf.less_equal(*_ordered(x1, x2))
 
 
@@ -53,29 +53,29 @@ def _bool(x: Any) -> Tensor:
 
 
 def logical_and(x1: Any, x2: Any) -> Tensor:
-    """Whether both are true, or not 0."""
+    """Tell if both are true, or not 0."""
     return tf.logical_and(_bool(x1), _bool(x2))
 
 
 def logical_or(x1: Any, x2: Any) -> Tensor:
-    """Whether one of them is true, or not 0."""
+    """Tell if one of them is true, or not 0."""
     return tf.logical_or(_bool(x1), _bool(x2))
 
 
 def logical_xor(x1: Any, x2: Any) -> Tensor:
-    """Whether exactly one is true, or not 0."""
+    """Tell if exactly one is true, or not 0."""
     return tf.math.logical_xor(_bool(x1), _bool(x2))
 
 
 def logical_not(x: Any) -> Tensor:
-    """Whether it is false, or 0."""
+    """Tell if it is false, or 0."""
     return tf.logical_not(_bool(x))
 
 
 def isclose(
     x1: Any, x2: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> Tensor:
-    """Whether |x1 - x2| <= atol + rtol · |x2|, or both are the same infinity.
+    """Tell if |x1 - x2| <= atol + rtol · |x2|, or both are the same infinity.
 
     Args:
         x1: Numbers.
@@ -96,12 +96,12 @@ def isclose(
 def allclose(
     x1: Any, x2: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> Tensor:
-    """Whether all elements are close to each other; see `isclose`."""
+    """Tell if all elements are close to each other; see `isclose`."""
     return tf.reduce_all(isclose(x1, x2, rtol, atol, equal_nan))
 
 
 def isin(x1: Any, x2: Any, assume_unique: bool = False, invert: bool = False) -> Tensor:
-    """Whether each element of x1 is one of x2; inverted, whether it is none."""
+    """Tell if each element of x1 is in x2; inverted, if it is not."""
     x1, x2 = tensor_pair(x1, x2)
     found = tf.reduce_any(tf.equal(tf.expand_dims(x1, -1), flat(x2)), axis=-1)
     return tf.logical_not(found) if invert else found
@@ -156,10 +156,10 @@ def left_shift(x: Any, y: Any) -> Tensor:
 
 
 def bitwise_right_shift(x: Any, y: Any) -> Tensor:
-    """The whole number not above x / 2^y."""
+    """Return the largest integer not above x / 2^y."""
     return tf.bitwise.right_shift(*_shift(x, y))
 
 
 def right_shift(x: Any, y: Any) -> Tensor:
-    """The whole number not above x / 2^y."""
+    """Return the largest integer not above x / 2^y."""
     return bitwise_right_shift(x, y)

@@ -119,7 +119,7 @@ def cross(
     Args:
         x1: Vectors.
         x2: Vectors.
-        axisa: The axis of x1 along which they lie.
+        axisa: The axis of x1 of the vectors.
         axisb: That of x2.
         axisc: That of the result; two vectors of two numbers have a number without it.
         axis: Stands for all three.

@@ -38,13 +38,13 @@ def prod(x: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) ->
 
 
 def all(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Whether all elements over axes (default all) are true, or not 0."""
+    """Tell if all elements over axes (default all) are true, or not 0."""
     x = convert_to_tensor(x)
     return tf.reduce_all(tf.cast(x, "bool"), _axes(x, axis), keepdims)
 
 
 def any(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Whether an element over axes (default all) is true, or not 0."""
+    """Tell if an element over axes (default all) is true, or not 0."""
     x = convert_to_tensor(x)
     return tf.reduce_any(tf.cast(x, "bool"), _axes(x, axis), keepdims)
 
@@ -103,7 +103,7 @@ def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 def count_nonzero(x: Any, axis: Any = None) -> Tensor:
-    """How many elements over axes (default all) are not 0, as int32."""
+    """Count the elements over axes (default all) that are not 0, as int32."""
     x = convert_to_tensor(x)
     return tf.reduce_sum(tf.cast(tf.cast(x, "bool"), "int32"), _axes(x, axis))
 

@@ -1,4 +1,4 @@
-"""Where elements are, in what order, and how many."""
+"""Searching, sorting and counting of elements."""
 
 from __future__ import annotations
 
@@ -89,10 +89,10 @@ def argpartition(x: Any, kth: int, axis: int | None = -1) -> Tensor:
 
 
 def searchsorted(sorted_sequence: Any, values: Any, side: str = "left") -> Tensor:
-    """Where values would be put into a sorted vector so that it stays sorted.
+    """Return the positions at which values keep a sorted vector sorted.
 
     Raises:
-        ValueError: The sequence is no vector.
+        ValueError: The sequence is not a vector.
     """
     sequence = convert_to_tensor(sorted_sequence)
     if sequence._rank != 1:
@@ -106,7 +106,7 @@ def searchsorted(sorted_sequence: Any, values: Any, side: str = "left") -> Tenso
 
 
 def digitize(x: Any, bins: Any) -> Tensor:
-    """The number of the bin (int32), cut by ascending bounds, that each element lies in."""
+    """Return the index of each element's bin (int32), cut by ascending bounds."""
     x = not_bool(x)
     wide = x._dtype if x._dtype in ("float32", "float64") else "float32"
     x = tf.cast(x, wide if is_float(x) else "float64")
@@ -114,7 +114,7 @@ def digitize(x: Any, bins: Any) -> Tensor:
 
 
 def nonzero(x: Any) -> tuple[Tensor, ...]:
-    """Where elements are not 0: for each axis the indices, int32.
+    """Return the indices of elements that are not 0, int32, for each axis.
 
     Raises:
         TypeError: In a traced function: the result's size depends on values.
@@ -123,7 +123,7 @@ def nonzero(x: Any) -> tuple[Tensor, ...]:
 
 
 def bincount(x: Any, weights: Any = None, minlength: int = 0, sparse: bool = False) -> Tensor:
-    """How often each whole number is there along the last axis, or the sum of its weights.
+    """Count each integer along the last axis, or sum its weights.
 
     Args:
         x: Whole numbers, not negative, a vector or rows.
@@ -154,7 +154,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, sparse: bool = Fal
 
 
 def histogram(x: Any, bins: int = 10, range: Any = None) -> tuple[Tensor, Tensor]:
-    """How many elements lie in each of so many equal bins, and the bounds of the bins.
+    """Count the elements of equal bins; return counts and the bounds of the bins.
 
     Args:
         x: Numbers.
@@ -171,7 +171,7 @@ def histogram(x: Any, bins: int = 10, range: Any = None) -> tuple[Tensor, Tensor
 
 
 def _first_places(values: np.ndarray[Any, Any], axis: int, in_order: bool) -> Any:
-    """Of each distinct slice where it is first, which one each slice is, and how often it is."""
+    """Return the first index of each distinct slice, each slice's index among these, and counts."""
     lines = np.moveaxis(values, axis, 0)
     lines = lines.reshape(len(lines), math.prod(lines.shape[1:]))
     lines = lines if lines.dtype.kind in "biuf" else lines.astype(np.float32)
@@ -197,12 +197,12 @@ def unique(
     Args:
         x: Elements.
         sorted: Whether they are in order; else as they come.
-        return_index: Whether where each is first is returned too.
-        return_inverse: Whether which of them each element is is returned too.
-        return_counts: Whether how often each is there is returned too.
+        return_index: Whether where each is first is also returned.
+        return_inverse: Whether which of them each element is is also returned.
+        return_counts: Whether how often each is there is also returned.
         axis: Along which slices are compared; None: all elements in a row.
         size: How many are returned.
-        fill_value: What stands in the place of those that lack (default 0).
+        fill_value: Value in place of those that lack (default 0).
 
     Raises:
         TypeError: In a traced function: the result's size depends on values.

@@ -197,7 +197,7 @@ def tile(x: Any, repeats: Any) -> Tensor:
 
 
 def _mirrored(x: Tensor, axis: int, before: int, after: int, skip: int) -> Tensor:
-    """With what lies at the ends, mirrored; `skip` is 1 where the ends are not repeated."""
+    """Mirror the ends; `skip` is 1 where the ends are not repeated."""
     length = x.shape[axis]
     if isinstance(length, int) and max(before, after) > length - skip:
         raise ValueError(
@@ -262,7 +262,7 @@ def _spans(pad_width: Any, rank: int) -> list[list[Any]]:
 
 
 def diag(x: Any, k: int = 0) -> Tensor:
-    """Of a vector the matrix with it on the k-th diagonal; of a matrix that diagonal.
+    """Return the matrix with a vector on the k-th diagonal, or that diagonal of a matrix.
 
     Raises:
         ValueError: It has more axes.

@@ -119,7 +119,7 @@ def _lines(x: Tensor, axis: Any) -> tuple[Tensor, list[int]]:
 
 
 def _between(lines: Tensor, place: Tensor, method: str) -> Tensor:
-    """The elements of sorted lines at places, which may lie between two."""
+    """Interpolate the elements of sorted lines at positions, which may be between two."""
 
     def at(where: Tensor) -> Tensor:
         indices = tf.broadcast_to(tf.cast(where, "int64"), [*lines.shape[:-1], where.shape[-1]])
@@ -171,7 +171,7 @@ def _quantile(x: Any, q: Any, axis: Any, method: str, keepdims: bool, but_nan: b
 def quantile(
     x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
-    """What a share q of the elements over axes (default all) lies below.
+    """Return the values below which a fraction q of the elements over axes (default all) is.
 
     Args:
         x: Numbers.

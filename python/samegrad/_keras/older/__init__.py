@@ -1,4 +1,4 @@
-"""How programs written for TensorFlow 2.4 to 2.15 spell what Keras 3 spells otherwise.
+"""Spellings of TensorFlow 2.4 to 2.15 that differ in Keras 3.
 
 `samegrad._keras.additions` names the modules that add names; the others are mixed into Keras's
 classes by `samegrad._keras.patches`.

@@ -69,7 +69,15 @@ def _refused(name: str, instead: str) -> Any:
         raise NotImplementedError(f"[keras.backend.{name}] it is not there: {instead}.")
 
     refuse.__name__ = name
-    refuse.__doc__ = f"Not there: {instead}."
+    refuse.__doc__ = f"""Raise NotImplementedError: {instead}.
+
+    Args:
+        *args: Not used.
+        **kwargs: Not used.
+
+    Returns:
+        Never.
+    """
     return refuse
 
 
@@ -92,7 +100,23 @@ def _inside(probabilities: Any) -> Any:
 def categorical_crossentropy(
     target: Any, output: Any, from_logits: bool = False, axis: int = -1
 ) -> Any:
-    """-sum(target * log(output)) along an axis."""
+    """Compute -sum(target * log(output)) along an axis.
+
+    Args:
+        target: Probabilities of the classes, in the shape of output.
+        output: Predicted probabilities, or logits, shape [..., classes].
+        from_logits: If True, output holds logits.
+        axis: Axis of the classes.
+
+    Returns:
+        Tensor of output's shape without the axis.
+
+    Example:
+        >>> import samegrad as tf
+        >>> losses = tf.keras.backend.categorical_crossentropy([[0.0, 1.0]], [[0.5, 0.5]])
+        >>> [round(float(loss), 3) for loss in losses]
+        [0.693]
+    """
     return backend.nn.categorical_crossentropy(target, output, from_logits, axis)
 
 
@@ -104,7 +128,19 @@ def categorical_focal_crossentropy(
     from_logits: bool = False,
     axis: int = -1,
 ) -> Any:
-    """The cross entropy, where what is predicted well weighs little."""
+    """Compute the cross entropy with lower weights for well-predicted examples.
+
+    Args:
+        target: Probabilities of the classes, in the shape of output.
+        output: Predicted probabilities, or logits, shape [..., classes].
+        alpha: Factor of all terms.
+        gamma: Exponent of 1 - probability.
+        from_logits: If True, output holds logits.
+        axis: Axis of the classes.
+
+    Returns:
+        Tensor of output's shape without the axis.
+    """
     t, y = convert_to_tensor(target), convert_to_tensor(output)
     y = tf.nn.softmax(y, axis=axis) if from_logits else y
     y = _inside(y / tf.reduce_sum(y, axis, keepdims=True))
@@ -118,7 +154,24 @@ def sparse_categorical_crossentropy(
     axis: int = -1,
     ignore_class: int | None = None,
 ) -> Any:
-    """-log(output[class]); 0 where the class is `ignore_class`."""
+    """Compute -log(output[class]); 0 where the class is `ignore_class`.
+
+    Args:
+        target: Integer classes, in output's shape without the axis of the classes.
+        output: Predicted probabilities, or logits, shape [..., classes].
+        from_logits: If True, output holds logits.
+        axis: Axis of the classes.
+        ignore_class: Class that is ignored, or None.
+
+    Returns:
+        Tensor of target's shape.
+
+    Example:
+        >>> import samegrad as tf
+        >>> losses = tf.keras.backend.sparse_categorical_crossentropy([1], [[0.5, 0.5]])
+        >>> [round(float(loss), 3) for loss in losses]
+        [0.693]
+    """
     t, y = tf.cast(convert_to_tensor(target), "int64"), convert_to_tensor(output)
     if axis % y._rank != y._rank - 1:
         y = backend.numpy.moveaxis(y, axis, -1)
@@ -136,15 +189,23 @@ def sparse_categorical_crossentropy(
 
 
 def batch_dot(x: Any, y: Any, axes: Any = None) -> Any:
-    """Products of examples: sums over an axis of each.
+    """Multiply corresponding examples: sum over an axis of each.
 
     Args:
-        x: Two axes or more, the first one of the examples.
-        y: As many examples.
-        axes: The axis of each, or one for both; None: the last, and the last but one.
+        x: Tensor of rank 2 or more, with the examples along axis 0.
+        y: Tensor with as many examples.
+        axes: Axis of each to sum over, or one for both. None: the last, and the last but one.
+
+    Returns:
+        Tensor of shape [n, ...], of rank 2 at least.
 
     Raises:
-        ValueError: An axis is that of the examples, or there is no other.
+        ValueError: An axis is that of the examples, or the rank is below 2.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.keras.backend.batch_dot([[1.0, 2.0]], [[3.0, 4.0]]).numpy().tolist()
+        [[11.0]]
     """
     a, b = convert_to_tensor(x), convert_to_tensor(y)
     if a._rank < 2 or b._rank < 2:
@@ -164,23 +225,77 @@ def batch_dot(x: Any, y: Any, axes: Any = None) -> Any:
 
 
 def batch_flatten(x: Any) -> Any:
-    """One axis for all but that of the examples."""
+    """Flatten all axes except that of the examples.
+
+    Args:
+        x: Tensor of shape [n, ...].
+
+    Returns:
+        Tensor of shape [n, size of an example].
+
+    Example:
+        >>> import samegrad as tf
+        >>> tuple(tf.keras.backend.batch_flatten(tf.zeros([2, 3, 4])).shape)
+        (2, 12)
+    """
     value = convert_to_tensor(x)
     return tf.reshape(value, (-1, prod(value.shape[1:])))
 
 
 def dot(x: Any, y: Any) -> Any:
-    """The sums over the last axis of one and the last but one of the other."""
+    """Sum products over the last axis of x and the last but one of y.
+
+    Args:
+        x: Tensor.
+        y: Tensor.
+
+    Returns:
+        Tensor.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.keras.backend.dot(tf.ones([2, 3]), tf.ones([3, 1])).numpy().tolist()
+        [[3.0], [3.0]]
+    """
     return ops.dot(x, y)
 
 
 def repeat_elements(x: Any, rep: int, axis: int) -> Any:
-    """Each element so many times along an axis."""
+    """Repeat each element along an axis.
+
+    Args:
+        x: Tensor.
+        rep: Number of repetitions.
+        axis: Axis of the repetitions.
+
+    Returns:
+        Tensor whose size along the axis is `rep` times x's.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.keras.backend.repeat_elements(tf.constant([1, 2]), 2, axis=0).numpy().tolist()
+        [1, 1, 2, 2]
+    """
     return ops.repeat(x, rep, axis)
 
 
 def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None = None) -> Any:
-    """A tensor of floatx, unless a dtype is given."""
+    """Create a constant tensor.
+
+    Args:
+        value: Number, array or list.
+        dtype: Dtype of the result. None: floatx.
+        shape: Shape of the result. None: that of value.
+        name: Ignored.
+
+    Returns:
+        Tensor.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.keras.backend.constant([1, 2]).numpy().tolist()
+        [1.0, 2.0]
+    """
     return tf.constant(value, dtype=dtype or floatx(), shape=shape)
 
 
@@ -205,7 +320,24 @@ def conv1d(
     data_format: str | None = None,
     dilation_rate: int = 1,
 ) -> Any:
-    """A convolution along one axis; "causal" padding looks at the past alone."""
+    """Convolve along one axis.
+
+    Args:
+        x: Tensor of shape [n, steps, channels], or [n, channels, steps].
+        kernel: Tensor of shape [window, channels, filters].
+        strides: Stride of the windows.
+        padding: "valid", "same" or "causal": the window ends at the present step.
+        data_format: "channels_last" or "channels_first". None: `image_data_format()`.
+        dilation_rate: Distance of neighbours in a window.
+
+    Returns:
+        Tensor of shape [n, windows, filters], or [n, filters, windows].
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.keras.backend.conv1d(tf.ones([1, 3, 1]), tf.ones([2, 1, 1])).numpy().ravel().tolist()
+        [2.0, 2.0]
+    """
     if padding == "causal":
         behind = [dilation_rate * (kernel.shape[0] - 1), 0]
         last = _format(data_format) == "channels_last"
@@ -222,7 +354,24 @@ def conv2d(
     data_format: str | None = None,
     dilation_rate: Any = (1, 1),
 ) -> Any:
-    """A convolution over images."""
+    """Convolve images.
+
+    Args:
+        x: Tensor of shape [n, rows, columns, channels], or [n, channels, rows, columns].
+        kernel: Tensor of shape [height, width, channels, filters].
+        strides: Strides of the windows.
+        padding: "valid" or "same".
+        data_format: "channels_last" or "channels_first". None: `image_data_format()`.
+        dilation_rate: Distances of neighbours in a window.
+
+    Returns:
+        Tensor of images with as many channels as filters.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tuple(tf.keras.backend.conv2d(tf.ones([1, 4, 4, 2]), tf.ones([3, 3, 2, 5])).shape)
+        (1, 2, 2, 5)
+    """
     return _convolved(x, kernel, strides, padding, data_format, dilation_rate)
 
 
@@ -234,7 +383,24 @@ def conv3d(
     data_format: str | None = None,
     dilation_rate: Any = (1, 1, 1),
 ) -> Any:
-    """A convolution over volumes."""
+    """Convolve volumes.
+
+    Args:
+        x: Tensor of shape [n, depth, rows, columns, channels], or with the channels at axis 1.
+        kernel: Tensor of shape [depth, height, width, channels, filters].
+        strides: Strides of the windows.
+        padding: "valid" or "same".
+        data_format: "channels_last" or "channels_first". None: `image_data_format()`.
+        dilation_rate: Distances of neighbours in a window.
+
+    Returns:
+        Tensor of volumes with as many channels as filters.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tuple(tf.keras.backend.conv3d(tf.ones([1, 4, 4, 4, 2]), tf.ones([3, 3, 3, 2, 5])).shape)
+        (1, 2, 2, 2, 5)
+    """
     return _convolved(x, kernel, strides, padding, data_format, dilation_rate)
 
 
@@ -247,7 +413,27 @@ def conv2d_transpose(
     data_format: str | None = None,
     dilation_rate: Any = (1, 1),
 ) -> Any:
-    """What a convolution's gradient is, in the shape that is given."""
+    """Compute the transposed convolution, the gradient of `conv2d`, in a given shape.
+
+    Args:
+        x: Tensor of shape [n, rows, columns, filters], or [n, filters, rows, columns].
+        kernel: Tensor of shape [height, width, channels, filters].
+        output_shape: Shape of the result; None for n: that of x.
+        strides: Strides of the windows.
+        padding: "valid" or "same".
+        data_format: "channels_last" or "channels_first". None: `image_data_format()`.
+        dilation_rate: Distances of neighbours in a window.
+
+    Returns:
+        Tensor of output_shape.
+
+    Example:
+        >>> import samegrad as tf
+        >>> y = tf.keras.backend.conv2d_transpose(
+        ...     tf.ones([1, 2, 2, 5]), tf.ones([3, 3, 2, 5]), (1, 4, 4, 2))
+        >>> tuple(y.shape)
+        (1, 4, 4, 2)
+    """
     first = _format(data_format) == "channels_first"
     sizes = list(output_shape)
     if first:
@@ -279,7 +465,25 @@ def pool2d(
     data_format: str | None = None,
     pool_mode: str = "max",
 ) -> Any:
-    """The largest values of windows of images, or their means ("avg")."""
+    """Pool windows of images: their maximum, or their mean.
+
+    Args:
+        x: Tensor of shape [n, rows, columns, channels], or [n, channels, rows, columns].
+        pool_size: Sizes of the windows.
+        strides: Strides of the windows.
+        padding: "valid" or "same".
+        data_format: "channels_last" or "channels_first". None: `image_data_format()`.
+        pool_mode: "max" or "avg".
+
+    Returns:
+        Tensor of pooled images.
+
+    Example:
+        >>> import samegrad as tf
+        >>> image = tf.reshape(tf.range(4.0), [1, 2, 2, 1])
+        >>> tf.keras.backend.pool2d(image, (2, 2)).numpy().tolist()
+        [[[[3.0]]]]
+    """
     return _pooled(x, pool_size, strides, padding, data_format, pool_mode, 2)
 
 
@@ -291,14 +495,43 @@ def pool3d(
     data_format: str | None = None,
     pool_mode: str = "max",
 ) -> Any:
-    """The largest values of windows of volumes, or their means ("avg")."""
+    """Pool windows of volumes: their maximum, or their mean.
+
+    Args:
+        x: Tensor of shape [n, depth, rows, columns, channels], or with the channels at axis 1.
+        pool_size: Sizes of the windows.
+        strides: Strides of the windows.
+        padding: "valid" or "same".
+        data_format: "channels_last" or "channels_first". None: `image_data_format()`.
+        pool_mode: "max" or "avg".
+
+    Returns:
+        Tensor of pooled volumes.
+    """
     return _pooled(x, pool_size, strides, padding, data_format, pool_mode, 3)
 
 
 def resize_images(
     x: Any, height_factor: int, width_factor: int, data_format: str, interpolation: str = "nearest"
 ) -> Any:
-    """Images so many times as large."""
+    """Resize images by integer factors.
+
+    Args:
+        x: Tensor of shape [n, rows, columns, channels], or [n, channels, rows, columns].
+        height_factor: Factor of the rows.
+        width_factor: Factor of the columns.
+        data_format: "channels_last" or "channels_first".
+        interpolation: "nearest", "bilinear" or another method of `tf.image.resize`.
+
+    Returns:
+        Tensor of larger images.
+
+    Example:
+        >>> import samegrad as tf
+        >>> images = tf.ones([1, 2, 2, 1])
+        >>> tuple(tf.keras.backend.resize_images(images, 2, 3, "channels_last").shape)
+        (1, 4, 6, 1)
+    """
     first = _format(data_format) == "channels_first"
     rows = 2 if first else 1
     size = (x.shape[rows] * height_factor, x.shape[rows + 1] * width_factor)
@@ -308,13 +541,16 @@ def resize_images(
 
 
 def ctc_batch_cost(y_true: Any, y_pred: Any, input_length: Any, label_length: Any) -> Any:
-    """-log of the probability of the labels, [n, 1]; the last class is the blank.
+    """Compute -log of the probability of the labels; the last class is the blank.
 
     Args:
-        y_true: Labels, [n, longest].
-        y_pred: Probabilities, [n, steps, classes].
-        input_length: [n, 1].
-        label_length: [n, 1].
+        y_true: Labels, integers of shape [n, longest].
+        y_pred: Probabilities, shape [n, steps, classes].
+        input_length: Steps of each example, shape [n, 1].
+        label_length: Labels of each example, shape [n, 1].
+
+    Returns:
+        Tensor of shape [n, 1].
     """
     y = convert_to_tensor(y_pred)
     lengths = (
@@ -332,14 +568,17 @@ def ctc_decode(
     beam_width: int = 100,
     top_paths: int = 1,
 ) -> tuple[list[Any], Any]:
-    """The likeliest labels, padded with -1, and how likely they are; the last class is the blank.
+    """Decode the likeliest labels; the last class is the blank.
 
     Args:
-        y_pred: Probabilities, [n, steps, classes].
-        input_length: [n].
-        greedy: Takes the likeliest class of each step; else a search with beams.
-        beam_width: Of the search.
-        top_paths: How many of its results.
+        y_pred: Probabilities, shape [n, steps, classes].
+        input_length: Steps of each example, shape [n].
+        greedy: If True, take the likeliest class of each step; otherwise a beam search.
+        beam_width: Beams of the search.
+        top_paths: Number of results of the search.
+
+    Returns:
+        List of label tensors, padded with -1, and their log probabilities.
     """
     y = convert_to_tensor(y_pred)
     paths, scores = backend.nn.ctc_decode(
@@ -354,7 +593,19 @@ def ctc_decode(
 
 
 def dtype(x: Any) -> str:
-    """The name of a dtype."""
+    """Return the name of a tensor's dtype.
+
+    Args:
+        x: Tensor or variable.
+
+    Returns:
+        Name, such as "float32".
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.keras.backend.dtype(tf.constant([1.0]))
+        'float32'
+    """
     return str(backend.standardize_dtype(x.dtype))
 
 
@@ -364,32 +615,115 @@ def _numbers(x: Any) -> Any:
 
 
 def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """The mean along axes."""
+    """Compute the mean along axes.
+
+    Args:
+        x: Tensor; bools count as floatx.
+        axis: Axis or axes. None: all.
+        keepdims: If True, keep reduced axes with size 1.
+
+    Returns:
+        Tensor without the axes.
+
+    Example:
+        >>> import samegrad as tf
+        >>> float(tf.keras.backend.mean(tf.constant([1.0, 2.0])))
+        1.5
+    """
     return tf.reduce_mean(_numbers(x), axis, keepdims)
 
 
 def std(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """The standard deviation along axes."""
+    """Compute the standard deviation along axes.
+
+    Args:
+        x: Tensor; bools count as floatx.
+        axis: Axis or axes. None: all.
+        keepdims: If True, keep reduced axes with size 1.
+
+    Returns:
+        Tensor without the axes.
+
+    Example:
+        >>> import samegrad as tf
+        >>> float(tf.keras.backend.std(tf.constant([1.0, 3.0])))
+        1.0
+    """
     return tf.math.reduce_std(_numbers(x), axis, keepdims)
 
 
 def var(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """The variance along axes."""
+    """Compute the variance along axes.
+
+    Args:
+        x: Tensor; bools count as floatx.
+        axis: Axis or axes. None: all.
+        keepdims: If True, keep reduced axes with size 1.
+
+    Returns:
+        Tensor without the axes.
+
+    Example:
+        >>> import samegrad as tf
+        >>> float(tf.keras.backend.var(tf.constant([1.0, 3.0])))
+        1.0
+    """
     return tf.math.reduce_variance(_numbers(x), axis, keepdims)
 
 
 def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """log(sum(exp(x))) along axes."""
+    """Compute log(sum(exp(x))) along axes.
+
+    Args:
+        x: Tensor of floats.
+        axis: Axis or axes. None: all.
+        keepdims: If True, keep reduced axes with size 1.
+
+    Returns:
+        Tensor without the axes.
+
+    Example:
+        >>> import samegrad as tf
+        >>> round(float(tf.keras.backend.logsumexp([0.0, 0.0])), 3)
+        0.693
+    """
     return tf.reduce_logsumexp(x, axis, keepdims)
 
 
 def softsign(x: Any) -> Any:
-    """X / (1 + |x|)."""
+    """Compute x / (1 + |x|).
+
+    Args:
+        x: Tensor of floats.
+
+    Returns:
+        Tensor of x's shape and dtype.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.keras.backend.softsign([1.0, -3.0]).numpy().tolist()
+        [0.5, -0.75]
+    """
     return tf.nn.softsign(x)
 
 
 def map_fn(fn: Any, elems: Any, name: str | None = None, dtype: Any = None) -> Any:
-    """What a function makes of each part along the first axis."""
+    """Map a function over the slices along axis 0.
+
+    Args:
+        fn: Function of a slice.
+        elems: Tensor, or a structure of them, of shape [n, ...].
+        name: Ignored.
+        dtype: Ignored.
+
+    Returns:
+        Stacked results.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.keras.backend.map_fn(lambda x: 2 * x, tf.constant([1, 2])).numpy().tolist()
+        [2, 4]
+    """
     return ops.map(fn, elems)
 
 
@@ -406,7 +740,24 @@ def rnn(
     zero_output_for_mask: bool = False,
     return_all_outputs: bool = True,
 ) -> Any:
-    """Steps along the time axis: the last output, all outputs, and the last states."""
+    """Iterate a step function over the time axis.
+
+    Args:
+        step_function: Maps (inputs of a step, states) to (output, states).
+        inputs: Tensor of shape [n, steps, ...], or a structure of them.
+        initial_states: States before the first step.
+        go_backwards: If True, iterate in reverse.
+        mask: bool, shape [n, steps]: False keeps the states. None: all True.
+        constants: Values that are passed to each step.
+        unroll: If True, unroll the loop.
+        input_length: Number of steps. None: that of inputs.
+        time_major: If True, inputs and outputs have shape [steps, n, ...].
+        zero_output_for_mask: If True, masked steps have output 0.
+        return_all_outputs: If True, return the outputs of all steps.
+
+    Returns:
+        The last output, all outputs, and the last states.
+    """
     return backend.rnn(
         step_function,
         inputs,
@@ -423,7 +774,21 @@ def rnn(
 
 
 def switch(condition: Any, then_expression: Any, else_expression: Any) -> Any:
-    """One of two values, or functions that compute them, for each element of the condition."""
+    """Choose between two values, or functions that compute them, by a condition.
+
+    Args:
+        condition: bool tensor of shape [], or one that selects elements.
+        then_expression: Value or function for True.
+        else_expression: Value or function for False.
+
+    Returns:
+        The chosen value.
+
+    Example:
+        >>> import samegrad as tf
+        >>> int(tf.keras.backend.switch(True, tf.constant(1), tf.constant(2)))
+        1
+    """
     held = tf.cast(convert_to_tensor(condition), "bool")
     then, otherwise = (
         part if callable(part) else (lambda part=part: part)
@@ -443,7 +808,21 @@ def switch(condition: Any, then_expression: Any, else_expression: Any) -> Any:
 
 
 def in_train_phase(x: Any, alt: Any, training: Any = None) -> Any:
-    """The first in training, the second otherwise; of a function, what it returns."""
+    """Choose x in training, and alt otherwise.
+
+    Args:
+        x: Value, or a function that computes it.
+        alt: Value, or a function that computes it.
+        training: Whether this is training. None: the learning phase.
+
+    Returns:
+        The chosen value.
+
+    Example:
+        >>> import samegrad as tf
+        >>> int(tf.keras.backend.in_train_phase(tf.constant(1), tf.constant(2), training=False))
+        2
+    """
     chosen = (current_phase() or False) if training is None else training
     if isinstance(chosen, int | bool | np.bool_):
         part = x if chosen else alt
@@ -452,26 +831,68 @@ def in_train_phase(x: Any, alt: Any, training: Any = None) -> Any:
 
 
 def in_test_phase(x: Any, alt: Any, training: Any = None) -> Any:
-    """The second in training, the first otherwise."""
+    """Choose x outside of training, and alt otherwise.
+
+    Args:
+        x: Value, or a function that computes it.
+        alt: Value, or a function that computes it.
+        training: Whether this is training. None: the learning phase.
+
+    Returns:
+        The chosen value.
+
+    Example:
+        >>> import samegrad as tf
+        >>> int(tf.keras.backend.in_test_phase(tf.constant(1), tf.constant(2), training=False))
+        1
+    """
     return in_train_phase(alt, x, training)
 
 
 def print_tensor(x: Any, message: str = "", summarize: int = 3) -> Any:
-    """Prints a value; the value."""
+    """Print a value, and return it.
+
+    Args:
+        x: Tensor.
+        message: Text before the value.
+        summarize: Ignored.
+
+    Returns:
+        The value.
+    """
     tf.print(message, x)
     return x
 
 
 def random_binomial(shape: Any, p: float = 0.0, dtype: Any = None, seed: Any = None) -> Any:
-    """Ones with a probability, and zeros."""
+    """Draw ones with a probability, otherwise zeros.
+
+    Args:
+        shape: Shape of the result.
+        p: Probability of a one.
+        dtype: Dtype of the result. None: floatx.
+        seed: Any integer. None: derived from `tf.random.set_seed`.
+
+    Returns:
+        Tensor of the shape and dtype.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.keras.backend.random_binomial([3], p=1.0).numpy().tolist()
+        [1.0, 1.0, 1.0]
+    """
     drawn = tf.random.uniform(shape, dtype=dtype or floatx(), seed=seed)
     return tf.cast(drawn <= p, dtype or floatx())
 
 
 def reset_uids() -> None:
-    """Names of layers begin anew."""
+    """Reset the counters in names of layers."""
     backend.common.global_state.clear_session(free_memory=False)
 
 
 def manual_variable_initialization(value: bool) -> None:
-    """Nothing: variables have their values from the start."""
+    """Ignore the setting: variables are initialized when they are created.
+
+    Args:
+        value: Ignored.
+    """

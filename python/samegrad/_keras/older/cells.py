@@ -26,10 +26,17 @@ class AbstractRNNCell(Layer):  # type: ignore[misc]
     """
 
     def call(self, inputs: Any, states: Any) -> Any:
-        """The output of one time step, and the new states.
+        """Compute the output of one time step, and the new states.
+
+        Args:
+            inputs: Tensor of shape [n, ...]: the inputs of the step.
+            states: States before the step.
+
+        Returns:
+            The output and the new states.
 
         Raises:
-            NotImplementedError: The program's class has none.
+            NotImplementedError: The subclass does not define it.
         """
         raise NotImplementedError("[AbstractRNNCell] a cell has call(inputs, states): got none.")
 
@@ -54,12 +61,15 @@ class AbstractRNNCell(Layer):  # type: ignore[misc]
     def get_initial_state(
         self, inputs: Any = None, batch_size: Any = None, dtype: Any = None
     ) -> Any:
-        """Zeros for each state.
+        """Return zeros for each state.
 
         Args:
-            inputs: Those of the layer, which may say how many examples there are.
-            batch_size: How many examples there are.
-            dtype: Of the states; nothing: that the cell computes in.
+            inputs: Inputs of the layer, shape [n, ...].
+            batch_size: Number of examples. None: that of inputs.
+            dtype: Dtype of the states. None: the compute dtype.
+
+        Returns:
+            Tensor of shape [batch_size, ...], or a structure of them.
         """
         count = ops.shape(inputs)[0] if batch_size is None else batch_size
         kind = dtype or self.compute_dtype

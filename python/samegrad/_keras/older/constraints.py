@@ -59,7 +59,7 @@ def _places(size: int, row: int) -> list[int]:
         return place - start if place >= start else start - (1 - size % 2) - place
 
     def diagonal(number: int) -> int:
-        # As TensorFlow does it: of an odd size, each value lies one ring further out.
+        # As TensorFlow does it: of an odd size, each value is one ring further out.
         return start - 1 if number == 0 else start + number - size % 2
 
     return [diagonal(max(ring(row), ring(column))) for column in range(size)]

@@ -1,4 +1,4 @@
-"""What Keras's functions of `tf.keras.backend` call TensorFlow: samegrad, and a few older names."""
+"""Module `tensorflow` of Keras's functions of `tf.keras.backend`: samegrad, and older names."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SparseTensor(_Refused):
 
 
 class SparseTensorSpec(_Refused):
-    """What is known of them."""
+    """Spec of sparse tensors."""
 
 
 class RaggedTensor(_Refused):
@@ -48,7 +48,7 @@ def new_variable(value: Any, dtype: Any, name: str | None, constraint: Any = Non
 
 
 def executing_eagerly() -> bool:
-    """Whether no function is being traced; eager code is all that asks."""
+    """Return True: only eager code asks."""
     return True
 
 
@@ -58,7 +58,7 @@ def name_scope(name: str) -> Any:
 
 
 def cond(condition: Any, then: Any, otherwise: Any) -> Any:
-    """What one of two functions returns."""
+    """Return the result of one of two functions."""
     return tf.cond(condition, then, otherwise)
 
 
@@ -93,12 +93,12 @@ def foldl(fn: Any, elems: Any, initializer: Any = None, name: str | None = None)
 
 
 def foldr(fn: Any, elems: Any, initializer: Any = None, name: str | None = None) -> Any:
-    """As `foldl`, from the last to the first."""
+    """Fold like `foldl`, from the last element to the first."""
     return _folded(fn, elems, initializer, backwards=True)
 
 
 def in_top_k(predictions: Any, targets: Any, k: int) -> Any:
-    """Whether each row's target is among the k largest predictions."""
+    """Tell if each example's target is among the k largest predictions."""
     return backend.math.in_top_k(targets, predictions, k)
 
 
@@ -110,7 +110,7 @@ def _initializer(draw: Any) -> Any:
 
 
 def is_tensor(x: Any) -> bool:
-    """Whether it is a tensor or a variable."""
+    """Tell if it is a tensor or a variable."""
     return isinstance(x, Tensor | tf.Variable | backend.Variable)
 
 

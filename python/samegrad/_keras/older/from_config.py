@@ -1,4 +1,4 @@
-"""What `keras.models` had before version 3."""
+"""Functions of `keras.models` before version 3."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ __all__ = ["model_from_config"]
 
 
 def model_from_config(config: Any, custom_objects: Any = None) -> Any:
-    """The model that `keras.saving.serialize_keras_object(model)` describes.
+    """Create a model from the result of `keras.saving.serialize_keras_object(model)`.
 
     Args:
-        config: Its class and arguments by name.
-        custom_objects: The program's own classes by name.
+        config: Class and arguments of the model, by name.
+        custom_objects: User-defined classes, by name.
+
+    Returns:
+        The model.
 
     Raises:
-        ValueError: It is no such description.
+        ValueError: config is not such a description.
 
     Example:
         >>> from samegrad import keras

@@ -107,13 +107,13 @@ def _tensors(shape: Any, dtype: Any) -> Any:
 
 
 def current_phase() -> bool | None:
-    """Whether layers train that are not told; None: their own default decides."""
+    """Return the learning phase of layers without `training`; None: their own default."""
     phase = _context.current().learning_phase
     return _standing[0] if phase is None else phase
 
 
 def learning_phase() -> int:
-    """1 where layers train that are not told, and 0.
+    """Return 1 if layers without `training` train, otherwise 0.
 
     Example:
         >>> learning_phase()
@@ -123,7 +123,7 @@ def learning_phase() -> int:
 
 
 def set_learning_phase(value: Any) -> None:
-    """Says whether layers train that are not told: give `training` to calls instead.
+    """Set the learning phase of layers without `training`; prefer to pass `training`.
 
     Args:
         value: 0 or 1, False or True.
@@ -132,10 +132,13 @@ def set_learning_phase(value: Any) -> None:
 
 
 def learning_phase_scope(value: Any) -> _core.Guard:
-    """Inside, layers that are not told train or not: give `training` to calls instead.
+    """Return a context with a learning phase; prefer to pass `training`.
 
     Args:
         value: 0 or 1, False or True.
+
+    Returns:
+        Context manager.
 
     Example:
         >>> with learning_phase_scope(1):

@@ -27,7 +27,7 @@ _PARTS = {
 
 
 class _LocallyConnected(Layer):  # type: ignore[misc]
-    """What both layers share.
+    """Base class of both layers.
 
     Args:
         filters: Channels of the output.
@@ -79,7 +79,11 @@ class _LocallyConnected(Layer):  # type: ignore[misc]
         self.input_spec = InputSpec(ndim=self._rank + 2)
 
     def build(self, input_shape: Any) -> None:
-        """Makes a kernel, and a bias, for each place.
+        """Create a kernel, and a bias, for each position.
+
+        Args:
+            input_shape: Shape of the input, [n, sizes..., channels], or with the channels at axis
+                1.
 
         Raises:
             ValueError: A size is not known, or smaller than the kernel.
@@ -110,10 +114,13 @@ class _LocallyConnected(Layer):  # type: ignore[misc]
             )
 
     def call(self, inputs: Any) -> Any:
-        """Each place of the input with its own kernel.
+        """Apply to each position of the input its own kernel.
 
         Args:
-            inputs: [n, sizes..., channels], or with the channels before the sizes.
+            inputs: Tensor of shape [n, sizes..., channels], or with the channels at axis 1.
+
+        Returns:
+            Tensor of shape [n, sizes..., filters], or with the filters at axis 1.
         """
         first = self.data_format == "channels_first"
         x = ops.moveaxis(inputs, 1, -1) if first else inputs
@@ -145,7 +152,7 @@ class _LocallyConnected(Layer):  # type: ignore[misc]
         return (input_shape[0], *places, self.filters)
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments."""
+        """Return the constructor's arguments."""
         own = {
             "filters": self.filters,
             "kernel_size": self.kernel_size,

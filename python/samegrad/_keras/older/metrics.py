@@ -31,13 +31,26 @@ class MeanRelativeError(Mean):  # type: ignore[misc]
         self.normalizer = convert_to_tensor(normalizer, self.dtype)
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """Counts the errors of some examples."""
+        """Update the mean with the errors of some examples.
+
+        Args:
+            y_true: Labels, in the shape of y_pred.
+            y_pred: Predictions.
+            sample_weight: Weights that broadcast to the errors. None: 1.
+
+        Example:
+            >>> import samegrad as tf
+            >>> metric = tf.keras.metrics.MeanRelativeError(normalizer=[1.0, 2.0])
+            >>> metric.update_state([1.0, 2.0], [2.0, 2.0])
+            >>> float(metric.result())
+            0.5
+        """
         labels, found = (convert_to_tensor(part, self.dtype) for part in (y_true, y_pred))
         errors = tf.math.divide_no_nan(tf.abs(labels - found), self.normalizer)
         super().update_state(errors, sample_weight)
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments it was made with."""
+        """Return the constructor's arguments."""
         values = self.normalizer.numpy().tolist()
         return {"name": self.name, "dtype": self.dtype, "normalizer": values}
 
@@ -73,10 +86,14 @@ class MeanTensor(Metric):  # type: ignore[misc]
         self.count = self.add_weight(shape=shape, dtype="float64", name="count")
 
     def update_state(self, values: Any, sample_weight: Any = None) -> None:
-        """Counts a tensor, times its weight.
+        """Update the mean of each element.
+
+        Args:
+            values: Tensor, of one shape in all calls.
+            sample_weight: Weights that broadcast to values. None: 1.
 
         Raises:
-            ValueError: It has another shape than those before.
+            ValueError: values has another shape than before.
         """
         tensor = convert_to_tensor(values, self.dtype)
         if self.total is None:
@@ -93,7 +110,16 @@ class MeanTensor(Metric):  # type: ignore[misc]
         self.count.assign_add(weights)
 
     def result(self) -> Any:
-        """The mean so far."""
+        """Return the mean of each element.
+
+        Example:
+            >>> import samegrad as tf
+            >>> metric = tf.keras.metrics.MeanTensor()
+            >>> metric.update_state([1.0, 2.0])
+            >>> metric.update_state([3.0, 4.0])
+            >>> metric.result().numpy().tolist()
+            [2.0, 3.0]
+        """
         if self.total is None:
             raise ValueError("[MeanTensor] it has no shape yet: update it, or give it shape=.")
         mean = tf.math.divide_no_nan(self.total.value, self.count.value)

@@ -8,7 +8,7 @@ import numpy as np
 
 from samegrad._base.location import warn
 
-# How generators were read; the reading threads of `fit` need no number.
+# Settings of generators, which the reading threads of `fit` do not need.
 _READING = ("max_queue_size", "workers", "use_multiprocessing")
 # What may follow the generator of fit_generator, in this order.
 _OF_FIT = (
@@ -21,7 +21,7 @@ class OlderModel:
     """The mix-in of Keras's models."""
 
     def fit_generator(self, generator: Any, *args: Any, **kwargs: Any) -> Any:
-        """As `fit`, with the order of arguments that it had for generators.
+        """Call `fit`, with the order of arguments that it had for generators.
 
         Args:
             generator: Of batches, or a `PyDataset`.
@@ -33,17 +33,17 @@ class OlderModel:
         return self.fit(generator, **arguments)  # type: ignore[attr-defined]
 
     def evaluate_generator(self, generator: Any, *args: Any, **kwargs: Any) -> Any:
-        """As `evaluate`; `steps` and `callbacks` may follow the generator."""
+        """Call `evaluate`; `steps` and `callbacks` may follow the generator."""
         arguments = _named("evaluate_generator", ("steps", "callbacks"), args, kwargs)
         return self.evaluate(generator, **{"verbose": 0, **arguments})  # type: ignore[attr-defined]
 
     def predict_generator(self, generator: Any, *args: Any, **kwargs: Any) -> Any:
-        """As `predict`; `steps` and `callbacks` may follow the generator."""
+        """Call `predict`; `steps` and `callbacks` may follow the generator."""
         arguments = _named("predict_generator", ("steps", "callbacks"), args, kwargs)
         return self.predict(generator, **{"verbose": 0, **arguments})  # type: ignore[attr-defined]
 
     def predict_proba(self, x: Any, batch_size: int | None = None, verbose: Any = 0) -> Any:
-        """As `predict`."""
+        """Call `predict`."""
         return self.predict(x, batch_size=batch_size, verbose=verbose)  # type: ignore[attr-defined]
 
     def predict_classes(self, x: Any, batch_size: int | None = None, verbose: Any = 0) -> Any:
@@ -79,14 +79,14 @@ class OlderModel:
         return CompiledMetrics(self)
 
     def reset_states(self) -> None:
-        """Makes the states of all layers that keep them between batches zeros again."""
+        """Reset to zero the states that layers keep between batches."""
         for layer in self._flatten_layers(include_self=False):  # type: ignore[attr-defined]
             if getattr(layer, "stateful", False) and hasattr(layer, "reset_state"):
                 layer.reset_state()
 
 
 class CompiledLoss:
-    """What `model.compiled_loss` was until TensorFlow 2.15.
+    """Class of `model.compiled_loss` until TensorFlow 2.15.
 
     Args:
         model: Compiled.
@@ -131,7 +131,7 @@ class CompiledLoss:
 
 
 class CompiledMetrics:
-    """What `model.compiled_metrics` was until TensorFlow 2.15.
+    """Class of `model.compiled_metrics` until TensorFlow 2.15.
 
     Args:
         model: Compiled.
@@ -147,7 +147,7 @@ class CompiledMetrics:
         return [] if inner is None else list(inner.metrics)
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """Counts a batch; without metrics nothing.
+        """Count a batch; do nothing without metrics.
 
         Args:
             y_true: Labels, or a structure of them.
@@ -159,7 +159,7 @@ class CompiledMetrics:
 
 
 def told_of_reading(who: str, *given: Any) -> None:
-    """Warns of arguments of older programs that are not used.
+    """Warn of arguments of older programs that are not used.
 
     Args:
         who: "fit", "evaluate" or "predict".

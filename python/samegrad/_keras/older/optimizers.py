@@ -91,25 +91,25 @@ class OlderOptimizer:
         name: str | None = None,
         tape: Any = None,
     ) -> Any:
-        """Computes the gradients of a loss, and applies them.
+        """Compute the gradients of a loss, and apply them.
 
         Args:
-            loss: A function without arguments that computes it; or the loss itself, with `tape`,
-                or inside a function that is traced (`strategy.run`, `tf.function`), which knows
-                what the loss was computed from.
-            var_list: The variables, those that are not trainable included; or a function that
-                returns variables, of which the trainable ones are trained.
-            grad_loss: Gradients of the loss; None stands for ones.
+            loss: Function without arguments that computes the loss; or the loss itself, with
+                `tape`, or inside a traced function (`strategy.run`, `tf.function`), which knows how
+                the loss was computed.
+            var_list: Variables; or a function that returns variables, and only the trainable ones
+                are trained.
+            grad_loss: Gradients of the loss. None: ones.
             name: Not used.
-            tape: What recorded the loss.
+            tape: Tape that recorded the loss.
 
         Returns:
-            How many updates were made, a variable.
+            Variable: the number of updates.
 
         Raises:
-            ValueError: The loss is a tensor, but there is no tape and nothing is traced; or there
-                are no variables, or the loss was computed from none of them.
-            TypeError: `tape` is none, or `var_list` no list of variables.
+            ValueError: The loss is a tensor, without a tape or a traced function; or there are no
+                variables, or the loss does not depend on them.
+            TypeError: `tape` is not a tape, or `var_list` is not a list of variables.
 
         Example:
             >>> v = tf.Variable(3.0)
@@ -125,27 +125,45 @@ class OlderOptimizer:
     def compute_gradients(
         self, loss: Any, var_list: Any, grad_loss: Any = None, tape: Any = None
     ) -> list[tuple[Any, Any]]:
-        """The pairs of gradients and variables that `apply_gradients` takes.
+        """Compute the pairs of gradients and variables for `apply_gradients`.
 
-        Args: see `minimize`.
+        Args:
+            loss: As for `minimize`.
+            var_list: As for `minimize`.
+            grad_loss: As for `minimize`.
+            tape: As for `minimize`.
+
+        Returns:
+            List of (gradient, variable).
         """
         gradients, variables = self._differentiated(loss, var_list, grad_loss, tape)
         return list(zip(self._for_users(gradients), variables, strict=True))
 
     def get_weights(self) -> list[Any]:
-        """The values of the optimizer's variables, NumPy arrays."""
+        """Return the values of the optimizer's variables as NumPy arrays."""
         return [variable.numpy() for variable in self.variables]
 
     def set_weights(self, weights: Any) -> None:
-        """Assigns what `get_weights` gave, all of it or nothing."""
+        """Assign the values that `get_weights` returned, all of them or none.
+
+        Args:
+            weights: List of arrays in the variables' shapes.
+        """
         with changing(self.variables):
             super().set_weights(weights)  # type: ignore[misc]
 
     def get_slot(self, var: Any, slot_name: str) -> Any:
-        """What is kept beside a variable: "m" and "v" of Adam, "momentum" of SGD.
+        """Return a slot of a variable: "m" and "v" of Adam, "momentum" of SGD.
+
+        Args:
+            var: Variable.
+            slot_name: Name of the slot.
+
+        Returns:
+            Variable of the same shape.
 
         Raises:
-            ValueError: There is none; the names of those that there are.
+            ValueError: The slot does not exist; the message names those that do.
         """
         owner: Any = getattr(self, "inner_optimizer", self)
         places = {**owner._trainable_variables_indices}
@@ -165,7 +183,7 @@ class OlderOptimizer:
         return found[slot_name][place]
 
     def get_slot_names(self) -> list[str]:
-        """The names that `get_slot` knows."""
+        """Return the names of the slots."""
         owner: Any = getattr(self, "inner_optimizer", self)
         return [
             name for name, held in _SLOTS.items() if any(getattr(owner, key, None) for key in held)
@@ -214,7 +232,7 @@ class OlderOptimizer:
         return found
 
     def _program_tape(self, loss: Any, variables: list[Any]) -> Any:
-        """What recorded the loss, if that is of a program that is being traced."""
+        """Return the tape of the function that is being traced."""
         tape = _context.current().program_tape
         if tape is None:
             raise ValueError(
@@ -227,7 +245,7 @@ class OlderOptimizer:
 
 
 def check_some(name: str, variables: list[Any]) -> None:
-    """Whether there is something to train: a selection by name that found nothing is an error.
+    """Raise an error if nothing is to be trained: a selection by name found no variable.
 
     Raises:
         ValueError: There is nothing; the paths of what there is.
@@ -254,7 +272,7 @@ class OlderLossScaleOptimizer:
 
     @property
     def dynamic(self) -> bool:
-        """Whether the scale changes: always."""
+        """Return True: the scale changes."""
         return True
 
     @property
@@ -264,7 +282,7 @@ class OlderLossScaleOptimizer:
 
     @property
     def dynamic_counter(self) -> Any:
-        """How many good steps there were since the scale changed."""
+        """Return the number of finite steps since the scale changed."""
         _scale(self)
         return self.step_counter  # type: ignore[attr-defined]
 
@@ -287,7 +305,7 @@ class OlderLossScaleOptimizer:
         return divided
 
     def set_weights(self, weights: Any) -> None:
-        """Assigns what `get_weights` gave."""
+        """Assign the values that `get_weights` returned."""
         own = len(self._variables)  # type: ignore[attr-defined]
         super().set_weights(weights[:own])  # type: ignore[misc]
         self.inner_optimizer.set_weights(weights[own:])  # type: ignore[attr-defined]
@@ -297,7 +315,7 @@ class OlderLossScaleOptimizer:
 
 
 def divisor(optimizer: Any) -> Any:
-    """What a LossScaleOptimizer divides the gradients by that it is given."""
+    """Return the divisor of the gradients of a LossScaleOptimizer."""
     return 1.0 if optimizer._by_hand else optimizer.dynamic_scale
 
 
@@ -329,7 +347,7 @@ def _callable(variables: property) -> property:
 
 
 def _rate(who: str, rate: Any, arguments: dict[str, Any]) -> Any:
-    """The learning rate as Keras 3 takes it, of `lr` and `decay`, too."""
+    """Return the learning rate for Keras 3, including `lr` and `decay`."""
     if "lr" in arguments:
         warn(f"[{who}] lr is the older name of learning_rate: write learning_rate=.")
         rate = arguments.pop("lr")

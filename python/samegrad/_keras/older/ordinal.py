@@ -1,4 +1,4 @@
-"""What `keras.utils` had before version 3."""
+"""Functions of `keras.utils` before version 3."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ __all__ = ["to_ordinal"]
 def to_ordinal(
     y: Any, num_classes: int | None = None, dtype: npt.DTypeLike = "float32"
 ) -> npt.NDArray[Any]:
-    """Ordered classes: class k has k ones before zeros.
+    """Encode ordered classes: class k has k ones before zeros.
 
     Args:
-        y: Whole numbers from 0 of any shape; a last axis of size 1 is left out.
-        num_classes: How many classes; by default the largest number and one.
-        dtype: Of the result.
+        y: Integers from 0 of any shape; a last axis of size 1 is dropped.
+        num_classes: Number of classes. None: the largest integer plus one.
+        dtype: Dtype of the result.
 
     Returns:
-        [..., num_classes - 1].
+        Array of shape [..., num_classes - 1].
 
     Example:
         >>> to_ordinal([0, 2, 1], 3).tolist()

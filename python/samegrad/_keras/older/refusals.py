@@ -59,7 +59,7 @@ REASONS = {
 
 
 def reason_of(name: str) -> str | None:
-    """Why a name of an older version is not there, and what to use.
+    """Explain why a name of an older version is missing, and what to use.
 
     Args:
         name: After `tf.keras.`
@@ -79,7 +79,7 @@ def refusing(module: str, otherwise: Callable[[str], Any]) -> Callable[[str], An
 
     Args:
         module: Its name.
-        otherwise: What is asked for all names that are no older ones.
+        otherwise: What is asked for all names that are not older ones.
     """
     inside = f"{module}.".removeprefix("samegrad.keras.")
 

@@ -23,7 +23,7 @@ _ENDINGS = ("", ".ckpt", ".tf")
 
 
 def is_folder_to_save(path: Any, save_format: Any) -> bool:
-    """Whether a model is saved into a folder, as older programs do.
+    """Tell if a model is saved into a folder, as in Keras 2.
 
     Args:
         path: Where to.
@@ -56,7 +56,7 @@ def check_model_folder(path: Any) -> None:
 def saves_weights(
     model: Any, path: Any, overwrite: bool, save_format: Any, max_shard_size: Any
 ) -> bool:
-    """Saves weights as older programs do, unless the path is one of Keras's today.
+    """Save weights as older programs do, unless the path is one of Keras's today.
 
     Args:
         model: Whose weights, and whose optimizer's state where it is a checkpoint.
@@ -108,7 +108,7 @@ def _write_checkpoint(model: Any, path: Any) -> None:
 
 
 def loads_weights(model: Any, path: Any, by_name: Any) -> Any:
-    """Loads weights from a checkpoint, where the path is one.
+    """Load weights from a checkpoint, where the path is one.
 
     Args:
         model: Whose weights; those that are not made yet get their values when they are.
@@ -116,7 +116,7 @@ def loads_weights(model: Any, path: Any, by_name: Any) -> Any:
         by_name: Of HDF5 files.
 
     Returns:
-        A status with `assert_consumed` and `expect_partial`, or None: it is no checkpoint.
+        A status with `assert_consumed` and `expect_partial`, or None: the path is not a checkpoint.
 
     Raises:
         ValueError: There is no path, or it is a checkpoint of TensorFlow.

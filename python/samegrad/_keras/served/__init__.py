@@ -1,1 +1,1 @@
-"""Modules that stand in for Keras's own, under their names."""
+"""Modules that replace Keras's own, under their names."""

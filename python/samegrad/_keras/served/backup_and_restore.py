@@ -39,18 +39,16 @@ class BackupAndRestore(Callback):  # type: ignore[misc]
     when all callbacks of a batch or an epoch have run. It is a `tf.train.Checkpoint`, which is in
     place as a whole or not at all; the beginning of a `fit` is stored as well.
 
-    What the data have to be:
-        * Arrays, with any `shuffle`: nothing further. What is behind is not copied again.
-        * `tf.data` datasets, distributed or not: what `tf.train.Checkpoint` promises of their
-          iterators. They are positioned, not read again, where their source can be.
-        * A `PyDataset`: made as at first, by a program that is started again. The calls of its
-          `on_epoch_begin` and `on_epoch_end` are made again with the same random states; the
-          batches of the present epoch that were taken are asked for again. What else changes it,
-          such as a generator of its own that `__getitem__` draws from in earlier epochs, does not
-          come back; with several workers, nor does what they draw.
-        * A Python generator: made as at first. What was taken is taken again and thrown away, so
-          it has to give the same again; the random states are those that the present pass through
-          it began with.
+    What the data have to be: * Arrays, with any `shuffle`: nothing further. What is behind is not
+    copied again. * `tf.data` datasets, distributed or not: what `tf.train.Checkpoint` promises of
+    their iterators. They are positioned, not read again, where their source can be. * A
+    `PyDataset`: made as at first, by a program that is started again. The calls of its
+    `on_epoch_begin` and `on_epoch_end` are repeated with the same random states; the batches of the
+    present epoch that were taken are asked for again. What else changes it, such as a generator of
+    its own that `__getitem__` draws from in earlier epochs, does not come back; with several
+    workers, nor does what they draw. * A Python generator: made as at first. What was taken is
+    taken again and thrown away, so it has to give the same again; the random states are those that
+    the present pass through it began with.
 
     With another number of replicas it goes on as well. Callbacks of the program's own keep what
     they count for themselves.
@@ -63,7 +61,7 @@ class BackupAndRestore(Callback):  # type: ignore[misc]
         delete_checkpoint: Whether the folder is deleted at the end of `fit`.
 
     Raises:
-        ValueError: `backup_dir` is empty, `save_freq` neither "epoch" nor a whole number; at the
+        ValueError: `backup_dir` is empty, `save_freq` neither "epoch" nor an integer; at the
             beginning of `fit`: the backup is of another model, optimizer or other data, which are
             named, or damaged (`CorruptCheckpointError`).
 
@@ -139,7 +137,7 @@ class BackupAndRestore(Callback):  # type: ignore[misc]
         return str(files[0]) if files else os.path.join(self.backup_dir, "absent")
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Takes back the state that an interrupted `fit` has stored."""
+        """Take back the state that an interrupted `fit` has stored."""
         if not self.model.built:
             raise ValueError(
                 "To use the BackupAndRestore callback, "
@@ -167,23 +165,23 @@ class BackupAndRestore(Callback):  # type: ignore[misc]
                 self.model._initial_epoch = self._current_epoch
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        """Notes which epoch it is."""
+        """Note which epoch it is."""
         self._current_epoch = epoch
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Asks for a backup where it is time for one."""
+        """Ask for a backup where it is time for one."""
         if self._should_save_on_batch(batch):
             self._ask(batch + 1, logs)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Asks for a backup, if they are made by epochs."""
+        """Ask for a backup, if they are made by epochs."""
         self._current_epoch = epoch + 1
         self._last_batch_seen = 0
         if self.save_freq == "epoch":
             self._ask(0, logs)
 
     def on_train_end(self, logs: Any = None) -> None:
-        """Deletes the backups."""
+        """Delete the backups."""
         if self.delete_checkpoint:
             on_first_rank("the end of the backups", self._delete)
 
@@ -193,7 +191,7 @@ class BackupAndRestore(Callback):  # type: ignore[misc]
             shutil.rmtree(self.backup_dir)
 
     def _should_save_on_batch(self, batch: int) -> bool:
-        """As Keras's, which see."""
+        """Tell if a batch is due, as Keras does."""
         if self.save_freq == "epoch" or not self.save_freq:
             return False
         seen = batch - self._last_batch_seen if batch > self._last_batch_seen else batch + 1
@@ -215,7 +213,7 @@ class BackupAndRestore(Callback):  # type: ignore[misc]
         return {"model": self.model, "metrics": metrics}
 
     def _store(self, step: int, first: bool = False) -> None:
-        """Writes the present state.
+        """Write the present state.
 
         Args:
             step: The next one of the present epoch; 0: the epoch begins.
@@ -240,7 +238,7 @@ class BackupAndRestore(Callback):  # type: ignore[misc]
         return [self._batches_seen_since_last_saving, self._last_batch_seen]
 
     def _read(self, path: str) -> _Stored | None:
-        """Takes a state back.
+        """Take a state back.
 
         Raises:
             CorruptCheckpointError: It is damaged.
@@ -284,7 +282,7 @@ class _Stored:
         self.kept = [arrays[f"kept/{number}"] for number in range(count)]
 
     def restore(self) -> None:
-        """Gives the variables their values."""
+        """Give the variables their values."""
         model = self._backup.model
         if model.optimizer is not None and not model.optimizer.built:
             with _context.init_scope():

@@ -22,8 +22,8 @@ class TFDatasetAdapter(DataAdapter):  # type: ignore[misc]
         distribution: Not there on one machine, or what gives the dataset of this process.
 
     Raises:
-        ValueError: No dataset; class weights for elements that have weights or several targets,
-            or for batches that are shared out already.
+        ValueError: No dataset; class weights for elements that have weights or several targets, or
+            for batches that are distributed already.
     """
 
     def __init__(self, dataset: Any, class_weight: Any = None, distribution: Any = None) -> None:
@@ -60,7 +60,7 @@ class TFDatasetAdapter(DataAdapter):  # type: ignore[misc]
 
     @property
     def num_batches(self) -> int | None:
-        """How many there are; None: it is not known, or they never end."""
+        """Return the number of batches; None if unknown or infinite."""
         try:
             return len(self._dataset)
         except TypeError:

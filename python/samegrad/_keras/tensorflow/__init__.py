@@ -1,4 +1,4 @@
-"""What Keras's own files call `tensorflow`: samegrad, and what its layers for data need of text.
+"""Module `tensorflow` of Keras's own files: samegrad, and string ops of its data layers.
 
 TensorFlow itself is never imported.
 """
@@ -49,7 +49,7 @@ class RaggedTensor(metaclass=_Kind):
 
 
 class SparseTensor(metaclass=_Kind):
-    """There are none."""
+    """Placeholder class: values are never sparse here."""
 
     kinds = ()
 
@@ -87,7 +87,7 @@ def as_dtype(dtype: Any) -> Any:
 
 
 def is_tensor(x: Any) -> bool:
-    """Whether the value is a tensor, text or ragged."""
+    """Tell if the value is a tensor, text or ragged."""
     return isinstance(x, Text | Ragged) or samegrad.is_tensor(x)
 
 
@@ -123,7 +123,7 @@ def _of_both(name: str) -> Any:
             return Text(getattr(np, name)(x.strings, *args, **kwargs))
         return getattr(samegrad, name)(x, *args, **kwargs)
 
-    function.__name__, function.__doc__ = name, f"samegrad.{name}, of text, too."
+    function.__name__, function.__doc__ = name, f"samegrad.{name}, also of text."
     return function
 
 
@@ -143,21 +143,21 @@ def shape(x: Any, out_type: Any = "int32") -> Any:
 
 
 def size(x: Any) -> Any:
-    """How many elements there are."""
+    """Return the number of elements."""
     if is_text(x):
         return samegrad.constant(Text(x).strings.size, "int32")
     return samegrad.size(x)
 
 
 def equal(x: Any, y: Any) -> Any:
-    """Where two values are equal."""
+    """Compare two values element by element."""
     if is_text(x) or is_text(y):
         return samegrad.constant(np.asarray(Text(x).strings == Text(y).strings, bool))
     return samegrad.equal(x, y)
 
 
 def where(condition: Any, x: Any = None, y: Any = None) -> Any:
-    """Of two values, by a condition; or the places where it holds."""
+    """Choose between two values by a condition, or return the indices where it holds."""
     if x is None:
         return samegrad.where(condition)
     if isinstance(x, Text) or isinstance(y, Text):
@@ -213,14 +213,14 @@ def map_fn(fn: Any, elems: Any) -> Any:
 
 
 def required_space_to_batch_paddings(input_shape: Any, block_shape: Any) -> Any:
-    """What fills the sizes up to multiples of blocks."""
+    """Return the paddings of sizes up to multiples of blocks."""
     sizes, blocks = np.asarray(input_shape), np.asarray(block_shape)
     ends = -sizes % np.maximum(blocks, 1)
     return np.stack([np.zeros_like(ends), ends], axis=-1).tolist(), None
 
 
 def Assert(condition: Any, data: Any) -> None:  # noqa: N802
-    """Checks what is known.
+    """Check what is known.
 
     Raises:
         InvalidArgumentError: It does not hold.

@@ -12,7 +12,7 @@ from samegrad.lookup._tables import Table, of_numbers
 
 
 class _OfLayers(Table):
-    """A layer's vocabulary: it takes all whole numbers, and no step changes it."""
+    """A layer's vocabulary: it accepts all integers, and no step changes it."""
 
     def _keys(self, keys: Any) -> Any:
         if self._key_kind == "string":
