@@ -157,7 +157,7 @@ def _filtered(
 ) -> tuple[types.TracebackType | None, bool, bool]:
     """Return the user's frames, whether internal code raised, and whether it called user code."""
     kept: list[types.TracebackType] = []
-    inside = called = False
+    inside, called = True, False
     while trace is not None:
         code = trace.tb_frame.f_code
         file = code.co_filename

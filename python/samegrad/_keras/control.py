@@ -15,6 +15,7 @@ from samegrad._keras.conversion import convert_to_tensor
 from samegrad._tensor.tensor import Tensor
 
 
+@user_frames_only
 def vectorized_map(function: Callable[..., Any], elements: Any) -> Any:
     """The function of each row, stacked."""
     return tf.vectorized_map(function, tree.map_structure(convert_to_tensor, elements))

@@ -58,6 +58,11 @@ _SCOPES: dict[str, list[Text | Span]] = {
     # Calls of layers and operations, `fit`, saving.
     "keras.src.utils.traceback_utils": [
         Text(_API, _API + _FILTERING),
+        # An error with the arguments of a call keeps the cause that user code gave it.
+        Text(
+            "            raise new_e.with_traceback(e.__traceback__) from None\n",
+            "            raise new_e.with_traceback(e.__traceback__) from e.__cause__\n",
+        ),
         # One switch for samegrad and Keras.
         *(
             Text(

@@ -17,6 +17,7 @@ from keras.src.utils import traceback_utils
 from keras.src.utils.python_utils import pythonify_logs
 
 import samegrad as tf
+from samegrad._base.tracebacks import keep_user_frames
 from samegrad._context import state as _context
 from samegrad._keras.epochs import EpochIterator, of_all, of_first, shares, symbolic
 from samegrad._keras.losses import reduce_values, value_of_all
@@ -59,9 +60,13 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The outputs; plain arrays given to the outermost model have their examples on axis 0."""
-        if args and get_global_attribute("current_call_ctx") is None:
-            args = (tree.map_structure(_as_batch, args[0]), *args[1:])
-        return super().__call__(*args, **kwargs)
+        try:
+            if args and get_global_attribute("current_call_ctx") is None:
+                args = (tree.map_structure(_as_batch, args[0]), *args[1:])
+            return super().__call__(*args, **kwargs)
+        except Exception as error:
+            keep_user_frames(error)
+            raise
 
     # Steps of one batch, on one of the replicas. Users override them.
 
@@ -326,6 +331,7 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
 
     # One batch.
 
+    @traceback_utils.filter_traceback  # type: ignore[untyped-decorator]
     def train_on_batch(
         self,
         x: Any,
@@ -345,6 +351,7 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
             sample_weight = data_adapter_utils.class_weight_to_sample_weights(y, class_weight)
         return self._on_batch(self.make_train_function, (x, y, sample_weight), return_dict)
 
+    @traceback_utils.filter_traceback  # type: ignore[untyped-decorator]
     def test_on_batch(
         self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False
     ) -> Any:
@@ -360,6 +367,7 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
         logs = pythonify_logs(function([arrays]))
         return logs if return_dict else self._flatten_metrics_in_order(logs)
 
+    @traceback_utils.filter_traceback  # type: ignore[untyped-decorator]
     def predict_on_batch(self, x: Any) -> Any:
         """The outputs of one batch."""
         function = self.make_predict_function()

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from samegrad._base.shown import shown
+from samegrad._base.tracebacks import keep_user_frames
 from samegrad._context import state as _context
 from samegrad._context.user_code import set_converter
 from samegrad._surface.boundary import guard
@@ -50,8 +51,12 @@ def to_graph(
 
     @functools.wraps(entity)
     def graph(*args: Any, **kwargs: Any) -> Any:
-        with _context.changed(converting=recursive):
-            return converted(*args, **kwargs)
+        try:
+            with _context.changed(converting=recursive):
+                return converted(*args, **kwargs)
+        except Exception as error:
+            keep_user_frames(error)
+            raise
 
     return graph
 

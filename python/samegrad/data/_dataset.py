@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, cast
@@ -421,7 +422,8 @@ class Dataset(Keeping):
             >>> next(tf.data.Dataset.range(5).batch(3).as_numpy_iterator())
             array([0, 1, 2])
         """
-        return (map_values(lambda leaf: leaf.numpy(), element) for element in self)
+        # Not a generator, whose frame would be part of tracebacks.
+        return map(functools.partial(map_values, lambda leaf: leaf.numpy()), self)
 
     def __repr__(self) -> str:
         return f"<Dataset of {self._node.cardinality()} elements>"

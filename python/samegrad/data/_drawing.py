@@ -174,11 +174,12 @@ class Drawing(Choosing):
         """
         who = "Dataset.sparse_batch"
         size = at_least(operator.index(batch_size), 1, "sparse_batch", "batch_size")
-        if isinstance(row_shape, str | bytes):
+        several = np.iterable(row_shape) and not isinstance(row_shape, str | bytes)
+        entries = list(row_shape) if several else [row_shape]
+        if not all(entry is None or hasattr(entry, "__index__") for entry in entries):
             raise TypeError(
                 f"[{who}] row_shape must be the sizes of a row: got {shown(row_shape)}; pass [3]."
             )
-        entries = row_shape if np.iterable(row_shape) else [row_shape]
         sizes = [-1 if entry is None else operator.index(entry) for entry in entries]
 
         def stacked(members: list[Structure]) -> Structure:

@@ -308,7 +308,30 @@ def RandomDataset(  # noqa: N802
     return Dataset.random(seed, rerandomize_each_iteration, name)
 
 
-load = Dataset.load
+def load(
+    path: Any, element_spec: Any = None, compression: str | None = None,
+    reader_func: Callable[[Any], Any] | None = None, wait: bool = False,
+) -> Dataset:  # fmt: skip
+    """Read the elements that `Dataset.save` wrote; see `Dataset.load`.
+
+    Args:
+        path: The folder.
+        element_spec: The TensorSpecs that the elements must have. None: those of the files.
+        compression: "GZIP", or None; as given to `save`.
+        reader_func: Takes a dataset of one dataset per file, and returns the dataset of elements.
+        wait: Ignored.
+
+    Returns:
+        The dataset.
+
+    Example:
+        >>> import tempfile
+        >>> path = tempfile.mkdtemp()
+        >>> save(Dataset.range(3), path)
+        >>> [int(n) for n in load(path)]
+        [0, 1, 2]
+    """
+    return Dataset.load(path, element_spec, compression, reader_func, wait)
 
 
 def save(

@@ -10,6 +10,7 @@ from typing import Any
 from samegrad import nest
 from samegrad._autodiff.variable import Variable
 from samegrad._base.shown import shown
+from samegrad._base.tracebacks import keep_user_frames
 from samegrad._context.scopes import name_scope
 from samegrad.train._trackable import Trackable, restore_pending
 
@@ -84,8 +85,12 @@ class Module:
 
         @functools.wraps(method)
         def scoped(self: Module, *args: Any, **options: Any) -> Any:
-            with self.name_scope:
-                return method(self, *args, **options)
+            try:
+                with self.name_scope:
+                    return method(self, *args, **options)
+            except Exception as error:
+                keep_user_frames(error)
+                raise
 
         return scoped
 
