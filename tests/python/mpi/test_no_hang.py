@@ -32,6 +32,16 @@ def test_a_rank_that_raises_shows_its_traceback(mpi):
     assert ended.out.count("stepped") == 3  # before it all went well
 
 
+def test_traceback_of_a_rank_shows_user_frames_alone(mpi):
+    ended = run(mpi, 2, "wrong_step.py", limit=IN_TIME)
+    assert ended.code != 0
+    first = ended.err.partition("Traceback (most recent call last):\n")[2]
+    lines = first[: first.index("got '8'.")].splitlines()
+    assert len(lines) <= 12, ended.err
+    assert "in train_step" in first and "in replica_step" in first
+    assert "/samegrad/" not in first.partition("got '8'.")[0] and "direct cause" not in first
+
+
 @pytest.mark.parametrize("shared", [0, 1])
 def test_a_step_that_an_interrupt_has_ended_is_not_gone_on_with(mpi, shared):
     ended = failed(mpi, "caught", 1, 5, SAMEGRAD_MPI_SHARED=shared)
