@@ -53,13 +53,17 @@ if not TYPE_CHECKING:  # a type checker knows the names
 
     def __getattr__(name: str) -> Any:
         """Loads what is asked for: `samegrad.testing` must not bring the engine along."""
-        if name in _PACKAGES:
-            return importlib.import_module(f"samegrad.{name}")
-        if name.startswith("_") and name not in ("__all__", "__version__"):
-            raise AttributeError(f"module 'samegrad' has no attribute {name!r}")
-        value = getattr(importlib.import_module("samegrad._api"), name)
-        globals()[name] = value
-        return value
+        try:
+            if name in _PACKAGES:
+                return importlib.import_module(f"samegrad.{name}")
+            if name.startswith("_") and name not in ("__all__", "__version__"):
+                raise AttributeError(f"module 'samegrad' has no attribute {name!r}")
+            value = getattr(importlib.import_module("samegrad._api"), name)
+            globals()[name] = value
+            return value
+        except Exception as error:
+            importlib.import_module("samegrad._base.tracebacks").keep_user_frames(error)
+            raise
 
 
 if _launchers.launched().size > 1:

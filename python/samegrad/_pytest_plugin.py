@@ -19,7 +19,6 @@ from typing import Any
 import pytest
 
 from samegrad._base.launchers import launched
-from samegrad._base.tracebacks import COMPACT
 
 _ADDRESS = re.compile(r"0x[0-9a-f]+")  # of an object: another one on each process
 
@@ -79,8 +78,9 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> 
     """Show a line of each frame where samegrad called user code: arguments are traced there."""
     option: Any = item.config.option
     style = getattr(option, "tbstyle", "auto")
-    if style == "auto" and call.excinfo is not None and hasattr(call.excinfo.value, COMPACT):
-        option.tbstyle = "short"
+    filters = sys.modules.get("samegrad._base.tracebacks")
+    if style == "auto" and filters is not None and call.excinfo is not None:
+        option.tbstyle = "short" if hasattr(call.excinfo.value, filters.COMPACT) else style
     yield
     option.tbstyle = style
 

@@ -20,8 +20,6 @@ _STANDARD_LIBRARY = os.path.dirname(os.__file__) + os.sep
 _INSTALLED = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
 # Libraries that samegrad and Keras call: their frames are left out where no user code called them.
 _CALLED = ("numpy", "optree", "h5py", "ml_dtypes")
-
-
 # IPython calls this attribute of an error to show it; pytest's plug-in looks for it.
 COMPACT = "_render_traceback_"
 
@@ -120,13 +118,12 @@ class _Folders:
 
     def __init__(self) -> None:
         self.own = (PACKAGE, *_folders_of("keras"))
-        self.called = (*_folders_of(*_CALLED), _STANDARD_LIBRARY, "<frozen")
+        self.called = (*_folders_of(*_CALLED), "<frozen")
 
     def is_called(self, file: str) -> bool:
         """Return whether a file belongs to a library that samegrad and Keras call."""
-        installed = any(part in file for part in _INSTALLED)
-        return file.startswith(self.called) and not (
-            installed and file.startswith(_STANDARD_LIBRARY)
+        return file.startswith(self.called) or (
+            file.startswith(_STANDARD_LIBRARY) and not any(part in file for part in _INSTALLED)
         )
 
 

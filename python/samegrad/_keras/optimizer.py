@@ -18,6 +18,7 @@ from samegrad._autodiff.loss_normalization_check import note_use
 from samegrad._autodiff.variable import Variable as EngineVariable
 from samegrad._autodiff.variable import unwrapped
 from samegrad._base.shown import shown
+from samegrad._base.tracebacks import keep_user_frames
 from samegrad._context import state as _context
 from samegrad._keras.micro_batches import weight_of_step
 from samegrad._keras.older.optimizers import OlderOptimizer, check_some
@@ -92,12 +93,16 @@ class ReducingOptimizer(OlderOptimizer, base_optimizer.BaseOptimizer):  # type: 
                 than its variable.
             RuntimeError: Called in cross-replica context.
         """
-        pairs = _pairs(self.name, grads_and_vars)
-        check_some(self.name, pairs)
-        summed = skip_gradients_aggregation or not experimental_aggregate_gradients
-        with _gradients_of_all(self) if summed else contextlib.nullcontext():
-            self.apply([gradient for gradient, _ in pairs], [variable for _, variable in pairs])
-        return self.iterations
+        try:
+            pairs = _pairs(self.name, grads_and_vars)
+            check_some(self.name, pairs)
+            summed = skip_gradients_aggregation or not experimental_aggregate_gradients
+            with _gradients_of_all(self) if summed else contextlib.nullcontext():
+                self.apply([gradient for gradient, _ in pairs], [variable for _, variable in pairs])
+            return self.iterations
+        except Exception as error:
+            keep_user_frames(error)
+            raise
 
     @keeping_scopes
     @tracking.no_automatic_dependency_tracking  # type: ignore[untyped-decorator]

@@ -14,6 +14,7 @@ import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from samegrad._base.tracebacks import user_frames_only
 from samegrad._surface.boundary import guarded
 
 NAMESPACES = (
@@ -306,6 +307,7 @@ def getattr_of(module: str, later: Mapping[str, str] | None = None) -> Callable[
         AttributeError: module 'samegrad.nn' has no attribute 'relux'; did you mean 'relu'?
     """
 
+    @user_frames_only
     def missing(name: str) -> Any:
         if later and name in later:
             value = guarded(module, name, getattr(importlib.import_module(later[name]), name))

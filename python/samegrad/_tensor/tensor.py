@@ -209,8 +209,8 @@ def _length(self: Tensor) -> int:
 
 
 def _iterate(self: Tensor) -> Iterator[Tensor]:
-    for i in range(_length(self)):
-        yield self[i]
+    # Not a generator, whose frame would be part of tracebacks.
+    return map(self.__getitem__, range(_length(self)))
 
 
 def _as_array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:

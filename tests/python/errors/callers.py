@@ -249,7 +249,7 @@ NOT_CALLERS = {
 }  # fmt: skip
 
 
-def _compiled(loss: Any = "mse", **options: Any) -> Any:
+def compiled(loss: Any = "mse", **options: Any) -> Any:
     model = tf.keras.Sequential([tf.keras.Input((3,)), tf.keras.layers.Dense(1)])
     model.compile(tf.keras.optimizers.SGD(0.1), loss, **options)
     return model
@@ -278,7 +278,7 @@ def _callback(f: Step) -> Any:
         def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
             f(epoch)
 
-    return _compiled().fit(ROWS, ROWS[:, :1], verbose=0, callbacks=[Own()])
+    return compiled().fit(ROWS, ROWS[:, :1], verbose=0, callbacks=[Own()])
 
 
 def _metric(f: Step) -> Any:
@@ -289,7 +289,7 @@ def _metric(f: Step) -> Any:
         def result(self) -> Any:
             return 0.0
 
-    return _compiled(metrics=[Own()]).fit(ROWS, ROWS[:, :1], verbose=0)
+    return compiled(metrics=[Own()]).fit(ROWS, ROWS[:, :1], verbose=0)
 
 
 def _layer(f: Step) -> Any:
@@ -302,17 +302,17 @@ def _layer(f: Step) -> Any:
 
 def _batches(f: Step) -> Any:
     data = tf.data.Dataset.from_tensor_slices((ROWS, ROWS[:, :1])).map(lambda x, y: (f(x), y))
-    return _compiled().fit(data.batch(2), verbose=0)
+    return compiled().fit(data.batch(2), verbose=0)
 
 
 KERAS: dict[str, Callable[[Step], Any]] = {
     "fit with a train_step": _training,
     "fit with a train_step on replicas": lambda f: _training(f, _strategy()),
-    "fit with a loss": lambda f: _compiled(lambda y, p: f(y)).fit(ROWS, ROWS[:, :1], verbose=0),
-    "evaluate with a loss": lambda f: _compiled(lambda y, p: f(y)).evaluate(
+    "fit with a loss": lambda f: compiled(lambda y, p: f(y)).fit(ROWS, ROWS[:, :1], verbose=0),
+    "evaluate with a loss": lambda f: compiled(lambda y, p: f(y)).evaluate(
         ROWS, ROWS[:, :1], verbose=0
     ),
-    "train_on_batch with a loss": lambda f: _compiled(lambda y, p: f(y)).train_on_batch(
+    "train_on_batch with a loss": lambda f: compiled(lambda y, p: f(y)).train_on_batch(
         ROWS, ROWS[:, :1]
     ),
     "fit with a callback": _callback,
@@ -320,6 +320,9 @@ KERAS: dict[str, Callable[[Step], Any]] = {
     "fit with a dataset": _batches,
     "a layer": _layer,
     "a layer of a function": lambda f: tf.keras.layers.Lambda(f)(ROWS),
+    "an optimizer": lambda f: tf.keras.optimizers.SGD(0.1).minimize(
+        lambda: f(1), [tf.Variable(1.0)]
+    ),
     "ops.map": lambda f: tf.keras.ops.map(f, ROWS),
     "ops.scan": lambda f: tf.keras.ops.scan(lambda c, x: f(x), 0.0, ROWS),
     "ops.associative_scan": lambda f: tf.keras.ops.associative_scan(lambda a, b: f(a), ROWS),

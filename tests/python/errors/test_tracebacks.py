@@ -8,9 +8,11 @@ import sys
 import threading
 import traceback
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import samegrad as tf
@@ -282,6 +284,38 @@ def test_error_that_was_handled_leaves_no_cycle(caller: str) -> None:
         assert handled(caller)() is None
     finally:
         gc.enable()
+
+
+WRONG: dict[str, Callable[[], Any]] = {
+    "an operation": lambda: tf.reshape(1.0, "x"),
+    "an operator": lambda: tf.ones((2,)) + tf.ones((3,)),
+    "an index": lambda: tf.ones((2,))[5],
+    "a conversion": lambda: int(tf.ones((2,))),
+    "unpacking": lambda: list(tf.constant(1.0)),
+    "a name": lambda: tf.nope,
+    "a name of a module": lambda: tf.nn.rellu,
+    "an attribute": lambda: tf.constant(1.0).nope,
+    "a variable": lambda: tf.Variable(1.0).assign([1.0, 2.0]),
+    "a strategy": lambda: tf.distribute.MirroredStrategy(3.5),
+    "a dataset": lambda: tf.data.Dataset.range(3).batch("x"),
+    "a file": lambda: list(tf.data.TextLineDataset("/no/such/file")),
+    "a checkpoint": lambda: tf.train.Checkpoint(v=tf.Variable(1.0)).restore("/no/such/file"),
+    "a value in a step": lambda: tf.function(lambda x: float(x))(tf.constant(1.0)),
+    "gradients": lambda: tf.keras.optimizers.SGD(0.1).apply_gradients([(None, tf.Variable(1.0))]),
+    "a loss": lambda: tf.keras.losses.MeanSquaredError()(callers.ROWS, np.ones((4, 2))),
+    "a metric": lambda: tf.keras.metrics.MeanSquaredError().update_state(
+        callers.ROWS, np.ones((4, 2))
+    ),
+    "a model": lambda: callers.compiled()(np.ones((4, 2))),
+    "a fit": lambda: callers.compiled().fit(np.ones((4, 2)), np.ones((4, 1)), verbose=0),
+}
+
+
+@pytest.mark.parametrize("call", WRONG)
+def test_wrong_call_shows_user_frames_and_one_error(call: str) -> None:
+    error = caught(lambda f: f(), WRONG[call])
+    assert not own_frames(error)
+    assert "".join(traceback.format_exception(error)).count("Traceback (most recent") == 1
 
 
 def test_threads_of_user_code_see_their_frames() -> None:

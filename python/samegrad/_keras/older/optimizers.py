@@ -13,6 +13,7 @@ from samegrad._autodiff.variable import Variable as EngineVariable
 from samegrad._autodiff.variable import trainable_paths
 from samegrad._base.location import warn
 from samegrad._base.shown import shown
+from samegrad._base.tracebacks import user_frames_only
 from samegrad._base.tree import flatten
 from samegrad._context import state as _context
 from samegrad._keras.loss_scale import make_scale
@@ -81,6 +82,7 @@ class OlderOptimizer:
     def lr(self, value: Any) -> None:
         self.learning_rate = value
 
+    @user_frames_only
     def minimize(
         self,
         loss: Any,
@@ -119,6 +121,7 @@ class OlderOptimizer:
         gradients, variables = self._differentiated(loss, var_list, grad_loss, tape)
         return self.apply_gradients(zip(gradients, variables, strict=True))  # type: ignore[attr-defined]
 
+    @user_frames_only
     def compute_gradients(
         self, loss: Any, var_list: Any, grad_loss: Any = None, tape: Any = None
     ) -> list[tuple[Any, Any]]:
