@@ -75,7 +75,7 @@ def replica_split() -> Callable[..., list[Any]]:
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> Iterator[None]:
-    """Show a line of each frame where samegrad called user code: arguments are traced there."""
+    """Show one line of each frame where samegrad called user code: arguments are traced there."""
     option: Any = item.config.option
     style = getattr(option, "tbstyle", "auto")
     filters = sys.modules.get("samegrad._base.tracebacks")

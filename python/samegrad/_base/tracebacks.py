@@ -178,12 +178,14 @@ def _is_block(code: types.CodeType, outer: types.CodeType) -> bool:
 
 
 def _render_in_ipython() -> list[str]:
-    """Return IPython's own traceback with one line of each frame, unless another mode is chosen."""
-    shell = sys.modules["IPython"].get_ipython()
-    error = sys.last_value
-    renderer = shell.InteractiveTB
-    context = 1 if _Settings.filtering and renderer.mode == "Context" else 5
-    lines: list[str] = renderer.structured_traceback(
-        type(error), error, error.__traceback__ if error else None, None, context
-    )
+    """Return what IPython shows: a line of each frame, unless another mode was chosen."""
+    renderer: Any = sys.modules["IPython"].get_ipython().InteractiveTB
+    error, mode = sys.last_value, renderer.mode
+    try:
+        if _Settings.filtering and mode == "Context":  # the mode at the start
+            renderer.set_mode("Plain")
+        trace = error.__traceback__ if error else None
+        lines: list[str] = renderer.structured_traceback(type(error), error, trace)
+    finally:
+        renderer.set_mode(mode)
     return lines

@@ -125,3 +125,22 @@ def test_notebook_in_another_mode_is_left_to_ipython(mode: str, tmp_path: Path) 
     text = run("cells.py", "first.py", "second.py", folder=tmp_path, status=0)
     assert "replica_step" in text and "boundary.py" not in text
     assert (len(text.splitlines()) > 30) == (mode == "Verbose")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_kernel_of_a_notebook_shows_few_lines(
+    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nbformat = pytest.importorskip("nbformat", reason="installed with nbclient")
+    nbclient = pytest.importorskip("nbclient", reason="runs the cells")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    cells = [nbformat.v4.new_code_cell(text) for text in (PROGRAM, CASES[case])]
+    book = nbformat.v4.new_notebook(cells=cells)
+    resources = {"metadata": {"path": str(tmp_path)}}
+    nbclient.NotebookClient(
+        book, timeout=300, kernel_name="python3", allow_errors=True, resources=resources
+    ).execute()
+    (error,) = [o for o in book.cells[1].outputs if o.output_type == "error"]
+    text = re.sub(r"\x1b\[[\d;]*m", "", "\n".join(error.traceback))
+    check(text, case)
+    assert "Cell In[2], line" in text
