@@ -29,6 +29,8 @@ SINGLE = {
     "_base/tree.py": "_base/tree.py",
     "_base/shown.py": "_base/shown.py",
     "_base/mistakes.py": "_base/mistakes.py",
+    "_base/tracebacks.py": "_base/tracebacks.py",
+    "_base/user_files.py": "_base/user_files.py",
     "cli/_errors.py": "_errors.py",
     "cli/doctor.py": "cli.py",
 }

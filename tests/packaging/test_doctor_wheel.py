@@ -140,3 +140,17 @@ def test_the_record_tells_every_file(installed: pathlib.Path) -> None:
     assert told == {f for f in files if f != "program.py" and "__pycache__" not in f}
     (metadata,) = installed.glob("*.dist-info/METADATA")
     assert "Requires-Dist: numpy" in metadata.read_text()
+
+
+def test_error_of_a_step_shows_user_frames_alone(installed: pathlib.Path) -> None:
+    (installed / "wrong.py").write_text(
+        "import numpy as np\nimport samegrad_doctor\n\n"
+        "def step(shares):\n    return {}['key']\n\n"
+        "samegrad_doctor.diagnose(step, np.ones((4, 3)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "wrong.py"], cwd=installed, capture_output=True, text=True, check=False
+    )
+    assert "in step" in done.stderr and "KeyError: 'key'" in done.stderr
+    frames = re.findall(r'File "([^"]*)"', done.stderr)
+    assert len(frames) == 2 and all(name.endswith("wrong.py") for name in frames), done.stderr

@@ -174,7 +174,8 @@ def _filtered(
 
 def _is_block(code: types.CodeType, outer: types.CodeType) -> bool:
     """Return whether AutoGraph made the code of a block of the outer function."""
-    return code.co_qualname == outer.co_qualname and code in outer.co_consts
+    names = [getattr(each, "co_qualname", "") for each in (code, outer)]  # Python 3.10 has none
+    return bool(names[0]) and names[0] == names[1] and code in outer.co_consts
 
 
 def _render_in_ipython() -> list[str]:

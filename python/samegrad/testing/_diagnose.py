@@ -8,6 +8,7 @@ from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
+from samegrad._base.tracebacks import user_frames_only
 from samegrad.testing._diagnosis import Diagnosis
 from samegrad.testing._gather import AloneError, gather, whole_batches
 from samegrad.testing._judge import judge, judge_empty
@@ -20,6 +21,7 @@ from samegrad.testing._words import FRAMEWORKS
 _MODULES = {"samegrad": "samegrad", "torch": "pytorch", "jax": "jax", "tensorflow": "tensorflow"}
 
 
+@user_frames_only
 def diagnose(
     step: Step,
     batch: Any,
@@ -143,6 +145,7 @@ def _judged(step: Step, batch: Any, settings: Settings, empty_share: bool | None
     return found if empty_share is False else judge_empty(evidence, found, bool(empty_share))
 
 
+@user_frames_only
 def assert_replica_equivalent(step: Step, batch: Any, **options: Any) -> None:
     """Passes if R replicas (times K micro-batches) make the update of one device.
 

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from samegrad._base.tracebacks import keep_user_frames
 from samegrad._base.tree import map_structure
 from samegrad.testing._updates import digest
 
@@ -100,7 +101,8 @@ def _answer_all(pipe: Any) -> None:
         answer: tuple[str, Any]
         try:
             answer = ("done", _run(job))
-        except BaseException:
+        except BaseException as error:
+            keep_user_frames(error)
             answer = ("failed", traceback.format_exc())
         pipe.send(answer)
 
