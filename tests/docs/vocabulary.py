@@ -59,7 +59,8 @@ VERBS = frozenset(
     re.findall(
         r"\w+",
         """
-    abort accept accumulate acquire adapt add adjust advance aggregate allocate allow append apply
+    abort accept accumulate acquire adapt add adjust advance aggregate allocate allow
+    allreduce append apply
     approximate ask assemble assert assign attach average await backpropagate balance batch begin
     bind block broadcast build cache calculate call cancel capture cast center change check choose
     clean clear clip clone close collect combine commit compare compile complete compute concatenate

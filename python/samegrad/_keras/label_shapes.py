@@ -30,7 +30,7 @@ def compared(function: Callable[..., Any], y_true: Any, y_pred: Any, **options: 
 
 
 def _meet(one: Any, other: Any) -> bool:
-    """Whether one has the shape (n,) and the other (n, 1)."""
+    """Tell if one has the shape (n,) and the other (n, 1)."""
     ranks = [getattr(x, "ndim", 0) for x in (one, other)]
     if sorted(ranks) != [1, 2]:
         return False

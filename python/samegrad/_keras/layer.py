@@ -39,18 +39,18 @@ class Layer(OlderLayer):
 
     @staticmethod
     def _has_values(options: dict[str, Any]) -> bool:
-        """Whether arguments of a call by name are more than flags: they may become tensors."""
+        """Tell if keyword arguments of a call are more than flags: they may become tensors."""
         return any(value is not None and type(value) is not bool for value in options.values())
 
     @staticmethod
     def _dtype_name(x: Any) -> str:
-        """The name of the dtype of a tensor of samegrad or Keras."""
+        """Return the name of the dtype of a tensor of samegrad or Keras."""
         name: str = x._dtype if type(x) is Tensor else standardize_dtype(x.dtype)
         return name
 
     @staticmethod
     def _is_standard(inputs: Any, wanted: list[Any]) -> bool:
-        """Whether the inputs of a model are the one tensor that it is for.
+        """Tell if the inputs of a model are the single tensor that it expects.
 
         Args:
             inputs: Of any kind.
@@ -63,7 +63,7 @@ class Layer(OlderLayer):
 
     @staticmethod
     def _all_variables(layer: Any, plain: Any) -> list[Any]:
-        """The variables of a layer that draws nothing itself and of those in it, each once.
+        """Return the variables of a layer without random ops and of its sublayers, each once.
 
         Args:
             layer: Of Keras.
@@ -85,7 +85,7 @@ class Layer(OlderLayer):
 
     @staticmethod
     def _sort_arguments(call_spec: Any, bound: dict[str, Any]) -> None:
-        """Notes which arguments of a call are tensors, or structures of them, for Keras.
+        """Record for Keras the arguments of a call that are tensors, or structures of them.
 
         Args:
             call_spec: What Keras knows of the call.
@@ -124,7 +124,7 @@ class Layer(OlderLayer):
 
     @staticmethod
     def _keeps_mask(layer: Any, base: Any) -> bool:
-        """Whether the mask of a layer's output is that of its input.
+        """Tell if the mask of a layer's output is that of its input.
 
         Args:
             layer: Of Keras.
@@ -134,21 +134,21 @@ class Layer(OlderLayer):
 
     @staticmethod
     def _penalty_of_output(regularizer: Any, loss: Any, output: Any) -> Any:
-        """The penalty of the outputs of all replicas; see `penalties.penalty_of_output`."""
+        """Return the penalty of the outputs of all replicas; see `penalties.penalty_of_output`."""
         from samegrad._keras.penalties import penalty_of_output
 
         return penalty_of_output(regularizer, loss, output)
 
     @staticmethod
     def _added_losses(losses: list[Any]) -> list[Any]:
-        """What is held of added losses; see `penalties.added_losses`."""
+        """Return the stored values of added losses; see `penalties.added_losses`."""
         from samegrad._keras.penalties import added_losses
 
         return added_losses(losses)
 
     @staticmethod
     def _assign_all(layer: Any, variables: list[Any], values: Any) -> None:
-        """Assigns a value to each variable, or to none of them.
+        """Assign a value to each variable, or to none of them.
 
         Raises:
             ValueError: A value has another shape than its variable.

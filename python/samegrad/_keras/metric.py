@@ -83,7 +83,7 @@ class StatefulMetric:
 
     @staticmethod
     def _dtype_of_sums(metric: Any, dtype: Any) -> Any:
-        """The dtype of a variable: sums and counts are float64, exact beyond 2**24.
+        """Return the dtype of a variable: sums and counts are float64, exact beyond 2**24.
 
         Args:
             metric: Whose variable it is.
@@ -95,7 +95,7 @@ class StatefulMetric:
 
     @staticmethod
     def _note_dtype(variable: Any, dtype: Any) -> None:
-        """Keeps what was asked for, which `_dtype_of_sums` made wider."""
+        """Store the requested dtype, which `_dtype_of_sums` made wider."""
         variable._dtype_of_values = standardize_dtype(dtype)
 
     def reset_states(self) -> None:
@@ -108,7 +108,7 @@ class StatefulMetric:
 
     @staticmethod
     def _older_order(args: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
-        """Shape, initializer, dtype and name of `add_weight`, where the name may go first.
+        """Return shape, initializer, dtype and name of `add_weight`, where the name may be first.
 
         Args:
             args: The positional arguments.

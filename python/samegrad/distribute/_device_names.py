@@ -35,9 +35,9 @@ def count_replicas(who: str, devices: Any, replicas: Any) -> int:
     """Return the number of replicas that names of devices or a number ask for; 1 for neither.
 
     Raises:
-        TypeError: `devices` is no list of names, or `replicas` is no integer.
-        ValueError: No replica or too many, a device that is no CPU or is named twice, or `devices`
-            and `replicas` differ.
+        TypeError: `devices` is not a list of names, or `replicas` is not an integer.
+        ValueError: No replica or too many, a device that is not a CPU or is a duplicate, or
+            `devices` and `replicas` differ.
     """
     if devices is None:
         return _checked_count(who, 1 if replicas is None else replicas)

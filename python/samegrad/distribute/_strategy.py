@@ -520,7 +520,7 @@ class MirroredStrategy(Strategy):
             batch of any size is bitwise identical to single-device training).
 
     Raises:
-        TypeError: `devices` is no list of names, or `replicas` is no integer.
+        TypeError: `devices` is not a list of names, or `replicas` is not an integer.
         ValueError: No replica or too many, a wrong `split`, or `devices` and `replicas` differ.
 
     Example:

@@ -24,7 +24,7 @@ class OlderLayer:
 
     @staticmethod
     def _take_older_arguments(layer: Any, arguments: dict[str, Any]) -> None:
-        """Takes `batch_input_shape` and `weights` out of the arguments of a layer.
+        """Take `batch_input_shape` and `weights` out of the arguments of a layer.
 
         Args:
             layer: Which is being made.
@@ -40,11 +40,11 @@ class OlderLayer:
 
     @staticmethod
     def _older_weight(args: tuple[Any, ...], given: dict[str, Any]) -> dict[str, Any]:
-        """The arguments of `add_weight(name, shape, dtype, initializer, ...)` by their names.
+        """Name the arguments of `add_weight(name, shape, dtype, initializer, ...)`.
 
         Args:
             args: The positional ones; the first is the name.
-            given: The others, with what Keras has where there is none.
+            given: The others, with Keras's defaults.
 
         Raises:
             TypeError: One is given twice, or there are too many.
@@ -64,13 +64,13 @@ class OlderLayer:
 
     @staticmethod
     def _phase_or(name: str, default: Any) -> Any:
-        """What an argument of `call` is that nobody gave: of `training` the learning phase."""
+        """Return the default of an argument of `call`: of `training` the learning phase."""
         phase = current_phase() if name == "training" else None
         return default if phase is None else phase
 
     @staticmethod
     def _build_by_call(layer: Any, input_shape: Any) -> bool:
-        """Builds the layers of a subclassed model, which has no `build`, by calling it.
+        """Build the layers of a subclassed model, which has no `build`, by calling it.
 
         Args:
             layer: The model; anything else is left alone.

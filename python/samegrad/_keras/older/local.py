@@ -145,7 +145,15 @@ class _LocallyConnected(Layer):  # type: ignore[misc]
         return self.activation(x)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
-        """The shape of the output."""
+        """Return the shape of the output.
+
+        Args:
+            input_shape: Shape of the input, [n, sizes..., channels], or with the channels at axis
+                1.
+
+        Returns:
+            Shape of the output.
+        """
         places = self._places(self._parts(input_shape)[1])
         if self.data_format == "channels_first":
             return (input_shape[0], self.filters, *places)
