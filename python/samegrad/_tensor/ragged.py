@@ -216,7 +216,7 @@ class RaggedTensor(OfDivisions):
         """
         if self.flat_values._rank > 1:
             raise ValueError(
-                "[RaggedTensor.to_sparse] values must be numbers or text: got shape "
+                "[RaggedTensor.to_sparse] values must be numbers or strings: got shape "
                 f"{tuple(self.flat_values._shape[1:])} for each."
             )
         rows = self.value_rowids()._numpy()
@@ -410,7 +410,7 @@ class RaggedTensor(OfDivisions):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         raise TypeError(
-            f"[RaggedTensor] this takes tensors of one length: got rows of lengths "
+            f"[RaggedTensor] a dense tensor is needed: got a ragged tensor with rows of lengths "
             f"{shown(np.diff(self._ends).tolist())}; fill them up with to_tensor(), or compute "
             "with flat_values."
         )
@@ -491,8 +491,7 @@ def _values_of(values: Any, who: str) -> Any:
     """Values of rows: a tensor or text with at least one axis."""
     if isinstance(values, RaggedTensor):
         raise NotImplementedError(
-            f"[{who}] one axis has different sizes: got rows of rows of different lengths; fill "
-            "the inner ones up with to_tensor()."
+            f"[{who}] one axis may be ragged: got several; fill the inner ones up with to_tensor()."
         )
     found = Text(values) if is_text(values) else convert_to_tensor(values)
     if not found._rank:

@@ -35,7 +35,7 @@ def sizes_of(shape: Any) -> Sizes:
     if isinstance(entries, list | tuple):
         return [size_of(entry) for entry in entries]
     if isinstance(entries, str | bytes | Mapping | Set) or not isinstance(entries, Iterable):
-        entries = [whole(entries, "a shape is whole numbers", "pass a tuple of ints")]
+        entries = [whole(entries, "a shape is integers", "pass a tuple of ints")]
     return [size_of(entry) for entry in entries]
 
 
@@ -49,7 +49,7 @@ def size_of(entry: Any) -> Any:
     return entry if isinstance(entry, Dim) else whole(entry)
 
 
-def whole(value: Any, rule: str = "a size is a whole number", remedy: str = "pass an int") -> int:
+def whole(value: Any, rule: str = "a size is an integer", remedy: str = "pass an int") -> int:
     """The value as a whole number of 64 bits.
 
     Raises:

@@ -186,7 +186,7 @@ def _number(self: Tensor) -> Any:
 def _index(self: Tensor) -> int:
     if as_dtype(self._dtype).is_floating:
         raise TypeError(
-            f"[Tensor] a tensor of whole numbers is an index: got {self._dtype}; use samegrad.cast."
+            f"[Tensor] a tensor of integers is an index: got {self._dtype}; use samegrad.cast."
         )
     return int(_number(self))
 

@@ -7,7 +7,7 @@ from samegrad._tensor.sizes import whole
 
 def set_intra_op_parallelism_threads(num_threads: int) -> None:
     """How many threads the engine uses; 0 stands for all cores."""
-    number = whole(num_threads, "a number of threads is a whole number")
+    number = whole(num_threads, "a number of threads is an integer")
     _core.set_thread_count(min(max(number, -1), 2**31 - 1))  # the engine says what is wrong
 
 

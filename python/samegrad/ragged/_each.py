@@ -38,8 +38,8 @@ def as_rows(like: RaggedTensor, values: Any, who: str) -> RaggedTensor:
     """
     if not isinstance(values, Tensor | Text):
         raise NotImplementedError(
-            f"[{who}] the values of rows are real numbers or text: got {shown(values.dtype)}; take "
-            "flat_values."
+            f"[{who}] the values of rows are real numbers or strings: got {shown(values.dtype)}; "
+            "take flat_values."
         )
     made: RaggedTensor = like._like(values)
     return made
@@ -120,7 +120,7 @@ def rank(function: Function, input: Any, name: str | None = None) -> Any:
 def shape(function: Function, input: Any, *args: Any, **options: Any) -> Any:
     """Refused: no tensor says it."""
     raise ValueError(
-        f"[shape] rows of different lengths have no shape that a tensor holds: got {input.shape}; "
+        f"[shape] a ragged tensor has no shape that a tensor holds: got {input.shape}; "
         "take bounding_shape(), nrows() or row_lengths()."
     )
 

@@ -50,7 +50,7 @@ def _count(value: Any) -> int:
     size = value._shape[0] if value._rank else None
     if not isinstance(size, int):
         raise ValueError(
-            f"[{_WHO}] beside rows of different lengths elems must have a known number of rows: "
+            f"[{_WHO}] with ragged tensors elems must have a known number of rows: "
             f"got shape {tuple(value.shape)}."
         )
     return size
