@@ -189,7 +189,7 @@ def stateless_uniform(shape: Any, seed: TensorLike, minval: Any = 0, maxval: Any
     if not as_dtype(dtype).is_integer:
         if minval is None:
             raise ValueError(
-                "[stateless_uniform] minval=None draws all numbers of a dtype of whole numbers: "
+                "[stateless_uniform] minval=None draws all numbers of a dtype of integers: "
                 f"got dtype={as_dtype(dtype).name}; pass a number."
             )
         size = (1.0 if maxval is None else maxval) - minval
@@ -421,7 +421,7 @@ def _key(who: str, seed: Any) -> Tensor:
     _check_whole(who, key, seed)
     if _examples.examples_axis(key) is not None or key._rank != 1 or key._shape[0] != 2:
         raise ValueError(
-            f"[{who}] the seed must be two whole numbers, of shape (2,) and without examples: got "
+            f"[{who}] the seed must be two integers, of shape (2,) and without examples: got "
             f"shape {tuple(key._shape)}; pass [seed, counter]."
         )
     return key
@@ -443,11 +443,11 @@ def _range_of(minval: Any, maxval: Any, dtype: DType) -> tuple[int, int]:
         return (0, 0) if bits == 64 else (low, low + 2**bits)
     if minval is None or maxval is None:
         raise ValueError(
-            "[stateless_uniform] a range of whole numbers has two ends: got "
+            "[stateless_uniform] a range of integers has two ends: got "
             f"minval={shown(minval)}, maxval={shown(maxval)}; pass both, or None for "
             f"both to draw all numbers of {dtype.name}."
         )
-    rule, remedy = "the ends of a range of whole numbers are whole numbers", "pass ints"
+    rule, remedy = "the ends of a range of integers are integers", "pass ints"
     return _sizes.whole(minval, rule, remedy), _sizes.whole(maxval, rule, remedy)
 
 

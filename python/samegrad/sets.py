@@ -165,7 +165,7 @@ def _rows(who: str, what: str, value: Any, in_order: bool) -> tuple[_Sets, tuple
     """The set of each row that has values, and the sizes of the axes before the last."""
     if _kind(value) not in _KINDS:
         raise WrongTypeError(
-            f"[{who}] {what} must hold whole numbers of at most 64 bits with a sign, or text: got "
+            f"[{who}] {what} must hold integers of at most 64 bits with a sign, or strings: got "
             f"{_kind(value)}; use samegrad.cast."
         )
     shape = tuple(value._shape)

@@ -156,7 +156,7 @@ WRONG = {
         lambda: tf.function(lambda x: x.numpy())(np.float32(1)), TypeError, NEITHER,
     ),
     "text in a variable": (
-        lambda: tf.Variable(["a", "b"]), TypeError, r"hold numbers.*got text \['a', .*tf.lookup",
+        lambda: tf.Variable(["a", "b"]), TypeError, r"hold numbers.*got strings \['a', .*tf.lookup",
     ),
     "sparse inputs of a model": (
         lambda: keras.Input([4], sparse=True), ValueError, r"\[Input\].*sparse=True.*to_dense",

@@ -101,13 +101,13 @@ def test_training_with_sampled_losses_finds_the_true_classes():
 @pytest.mark.parametrize(
     ("change", "rule"),
     [
-        ({"true_classes": [[0.5]]}, r"true_classes must be whole numbers: got float32"),
+        ({"true_classes": [[0.5]]}, r"true_classes must be integers: got float32"),
         ({"true_classes": [0]}, r"must have shape \(batch, num_true\): got \(1,\)"),
         ({"num_true": 2}, r"got \(1, 1\) with num_true=2"),
         ({"num_sampled": 0}, r"num_sampled must be 1 or more: got 0"),
         ({"num_sampled": 9}, r"num_sampled=9 and range_max=8; pass unique=False"),
         ({"range_max": 1 << 25}, r"range_max must be at most"),
-        ({"num_sampled": 2.5}, r"num_sampled must be a whole number"),
+        ({"num_sampled": 2.5}, r"num_sampled must be an integer"),
     ],
 )
 def test_wrong_draws_are_refused(change, rule):
@@ -119,7 +119,7 @@ def test_wrong_draws_are_refused(change, rule):
 @pytest.mark.parametrize(
     ("change", "rule"),
     [
-        ({"labels": np.ones((4, 2))}, r"labels must be whole numbers: got float64"),
+        ({"labels": np.ones((4, 2))}, r"labels must be integers: got float64"),
         ({"labels": np.ones((4, 3), int)}, r"got \(4, 3\) with num_true=2"),
         ({"num_classes": 19}, r"got \(20, 5\), \(20,\) and \(4, 5\) with num_classes=19"),
         ({"inputs": np.ones((4, 6), "float32")}, r"and \(4, 6\) with num_classes=20"),

@@ -24,7 +24,7 @@ def test_masks_hold_within_the_rows(dtype):
 
 
 def test_wrong_masks():
-    with pytest.raises(TypeError, match="whole numbers"):
+    with pytest.raises(TypeError, match="integers"):
         tf.sequence_mask([1.0])
     with pytest.raises(ValueError, match="not be negative"):
         tf.sequence_mask([1], -1)
@@ -57,7 +57,7 @@ def test_sequences_of_replicas():
 
 def test_wrong_sequences():
     x = np.zeros((2, 3))
-    with pytest.raises(TypeError, match="whole numbers"):
+    with pytest.raises(TypeError, match="integers"):
         tf.reverse_sequence(x, [1.0, 2.0], 1)
     with pytest.raises(ValueError, match="seq_axis must be given"):
         tf.reverse_sequence(x, [1, 2])

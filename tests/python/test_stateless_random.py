@@ -341,7 +341,7 @@ def test_what_is_wrong_is_said(name: str, call: Any, error: Any, said: str) -> N
         (0, 2**40, "int32", ValueError, "below 2147483648"),
         (-1, 5, "uint32", ValueError, "from 0 to below 4294967296"),
         (0, 2**64, "uint64", ValueError, "64 bits"),
-        (0.5, 2, "int32", TypeError, "whole numbers.*pass ints"),
+        (0.5, 2, "int32", TypeError, "integers.*pass ints"),
         (0, 5, "int8", TypeError, "got int8"),
     ],
 )

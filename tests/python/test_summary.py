@@ -188,7 +188,7 @@ def test_what_is_traced_is_refused_and_what_is_wrong_is_named(tmp_path: Path) ->
             tf.summary.scalar("a", [1.0, 2.0])
         with pytest.raises(ValueError, match=r"got \(2, 2\)"):
             tf.summary.image("a", np.zeros((2, 2)))
-        with pytest.raises(TypeError, match="must be text: got 3"):
+        with pytest.raises(TypeError, match="must be strings: got 3"):
             tf.summary.text("a", 3)
         with pytest.raises(ValueError, match="at least 1: got 0"):
             tf.summary.histogram("a", [1.0], buckets=0)

@@ -261,7 +261,7 @@ WRONG = {
     "lengths": (lambda: array().split([1.0, 2.0], [1, 1, 3]), tf.errors.InvalidArgumentError,
                 "must add up"),
     "indices": (lambda: array().scatter([0], [1.0, 2.0]), ValueError, "an index per row"),
-    "index": (lambda: array().write(1.5, 2.0), TypeError, "whole number"),
+    "index": (lambda: array().write(1.5, 2.0), TypeError, "integer"),
     "grad": (lambda: array().grad("x"), NotImplementedError, "GradientTape"),
 }  # fmt: skip
 

@@ -80,7 +80,7 @@ def create_rng_state(seed: Any, alg: Any = "philox") -> Tensor:
         except ValueError:  # lists of several lengths
             given = np.asarray(None)
         if given.dtype.kind not in "iu":
-            raise TypeError(f"[Generator] a seed is whole numbers: got {shown(seed)}; pass an int.")
+            raise TypeError(f"[Generator] a seed is integers: got {shown(seed)}; pass an int.")
         words = [int(word) % 2**64 for word in given.reshape(-1)[:3]]
     state = np.array([0] * (3 - len(words)) + words, np.uint64)
     return convert_to_tensor(state.view(np.int64))
@@ -89,12 +89,12 @@ def create_rng_state(seed: Any, alg: Any = "philox") -> Tensor:
 def _state_of(value: Any) -> Tensor:
     if isinstance(value, list):
         if not all(isinstance(word, int | np.integer) for word in value):
-            raise TypeError(f"[Generator] a state is three whole numbers: got {shown(value)}.")
+            raise TypeError(f"[Generator] a state is three integers: got {shown(value)}.")
         value = [int(word) - 2**64 * (int(word) >= 2**63) for word in value]
     state = convert_to_tensor(value)
     if tuple(state._shape) != (3,) or not as_dtype(state._dtype).is_integer:
         raise ValueError(
-            f"[Generator] a state is three whole numbers: got {state._dtype} of shape "
+            f"[Generator] a state is three integers: got {state._dtype} of shape "
             f"{tuple(state._shape)}; see Generator.state."
         )
     return cast(state, "int64")
@@ -306,10 +306,10 @@ class Generator:
             return self.uniform_full_int(shape, kind)
         if minval is None or maxval is None:
             raise ValueError(
-                "[Generator.uniform] a range of whole numbers has two ends: got "
+                "[Generator.uniform] a range of integers has two ends: got "
                 f"minval={shown(minval)}, maxval={shown(maxval)}; pass both."
             )
-        least, end = (_sizes.whole(v, "an end is a whole number") for v in (minval, maxval))
+        least, end = (_sizes.whole(v, "an end is an integer") for v in (minval, maxval))
         if least >= end:
             raise ValueError(
                 f"[Generator.uniform] minval must be below maxval: got {least} and {end}."
@@ -335,7 +335,7 @@ class Generator:
     def _whole(self, shape: Any, kind: DType, within: Callable[[Tensor], Tensor]) -> Tensor:
         if kind.name not in ("int32", "int64", "uint32", "uint64"):
             raise TypeError(
-                f"[Generator] whole numbers are int32, int64, uint32 or uint64: got {kind.name}; "
+                f"[Generator] integers are int32, int64, uint32 or uint64: got {kind.name}; "
                 "use samegrad.cast."
             )
         wide = kind.size == 8

@@ -54,8 +54,8 @@ def _known(name: str | None, given: Any, dtype: DTypeLike | None) -> Tensor:
         raise ValueError(f"[{name or 'Variable'}] initial_value must be given: got None.")
     if is_text(given):
         raise TypeError(
-            f"[{name or 'Variable'}] variables hold numbers, which steps compute with: got text "
-            f"{shown(given)}; keep text in Python, or its numbers by tf.lookup or "
+            f"[{name or 'Variable'}] variables hold numbers, which steps compute with: got strings "
+            f"{shown(given)}; keep strings in Python, or their numbers by tf.lookup or "
             "keras.layers.StringLookup."
         )
     value = convert_to_tensor(given, dtype)

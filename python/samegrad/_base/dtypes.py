@@ -185,7 +185,7 @@ class _StringDType(DType):
 
     @property
     def _limits(self) -> Any:
-        raise TypeError("[dtype] text has no least and no greatest value.")
+        raise TypeError("[dtype] strings have no least and no greatest value.")
 
     def __eq__(self, other: object) -> bool:
         return other is self or (isinstance(other, str) and other in ("string", "str"))
@@ -265,7 +265,7 @@ def as_dtype(value: DTypeLike) -> DType:
     if isinstance(value, DType):
         if value is string:
             raise TypeError(
-                "[dtype] numbers are needed: got text (tf.string); turn it into numbers with "
+                "[dtype] numbers are needed: got strings (tf.string); turn them into numbers with "
                 "tf.strings.to_number or a lookup layer."
             )
         if value.is_complex:

@@ -44,7 +44,7 @@ def assert_rank(x: TensorLike, rank: Any, message: str | None = None,
     Example:
         >>> assert_rank([1.0], 1)
     """
-    wanted = whole(rank, "a rank is a whole number")
+    wanted = whole(rank, "a rank is an integer")
     _check_rank("assert_rank", x, lambda n: n == wanted, str(wanted), message)
 
 
@@ -64,7 +64,7 @@ def assert_rank_at_least(x: TensorLike, rank: Any, message: str | None = None,
     Example:
         >>> assert_rank_at_least([1.0], 0)
     """
-    wanted = whole(rank, "a rank is a whole number")
+    wanted = whole(rank, "a rank is an integer")
     _check_rank("assert_rank_at_least", x, lambda n: n >= wanted, f"at least {wanted}", message)
 
 
@@ -84,7 +84,7 @@ def assert_rank_in(x: TensorLike, ranks: Iterable[Any], message: str | None = No
     Example:
         >>> assert_rank_in([1.0], (1, 2))
     """
-    wanted = [whole(rank, "a rank is a whole number") for rank in ranks]
+    wanted = [whole(rank, "a rank is an integer") for rank in ranks]
     _check_rank("assert_rank_in", x, lambda n: n in wanted, f"one of {wanted}", message)
 
 
@@ -154,7 +154,7 @@ def assert_integer(x: TensorLike, message: str | None = None,
     found = convert_to_tensor(x)._dtype
     if not as_dtype(found).is_integer:
         raise TypeError(
-            f"[assert_integer] {prefixed(message)}the tensor must hold whole numbers: got "
+            f"[assert_integer] {prefixed(message)}the tensor must hold integers: got "
             f"{found}; use cast."
         )
 
@@ -256,7 +256,7 @@ def assert_shapes(shapes: Any, data: Any = None, summarize: int | None = None,
     for tensor, wanted in pairs:
         if not isinstance(wanted, Iterable):
             raise ValueError(
-                f"[assert_shapes] a shape is a tuple of sizes and letters: got {shown(wanted)}; "
+                f"[assert_shapes] a shape is a tuple of sizes and names: got {shown(wanted)}; "
                 "put it into a tuple."
             )
         _agree(tensor, list(wanted), sizes, prefixed(message))

@@ -520,7 +520,7 @@ def _known(value: Any) -> int | None:
         if tensor._symbolic:
             return None
         value = tensor.numpy()[()] if not tensor._rank else tensor
-    return _sizes.whole(value, "an index is a whole number")
+    return _sizes.whole(value, "an index is an integer")
 
 
 def _index(value: Any) -> Tensor:

@@ -377,8 +377,8 @@ class Function:
         program = self._program(arguments, args, kwargs, lengths)
         if program is None:
             return (
-                "Python runs the function, as it reads data or text, or a tensor of a loop grows; "
-                "see Strategy.explain for its steps\n"
+                "Python runs the function, as it reads data or strings, or a tensor of a loop "
+                "grows; see Strategy.explain for its steps\n"
             )
         return program.explain(arguments, measure)
 

@@ -224,7 +224,7 @@ def transpose(a: TensorLike, perm: Any = None, conjugate: bool = False,
     rank: int = x._rank
     if not hasattr(perm, "__iter__"):
         raise TypeError(f"[transpose] perm must be a list of axes: got {shown(perm)}.")
-    axes = [_sizes.whole(axis, "an axis is a whole number") for axis in perm]
+    axes = [_sizes.whole(axis, "an axis is an integer") for axis in perm]
     return _ops.transpose(x, perm=[axis + rank if axis < 0 else axis for axis in axes])
 
 
@@ -478,7 +478,7 @@ def _one_hot_dtype(on: TensorLike | None, off: TensorLike | None, dtype: DTypeLi
         given = ", ".join(f"{role} {kind}" for role, kind in found.items())
         raise TypeError(
             f"[one_hot] on_value, off_value and dtype must agree: got {given}, dtype {wanted}; "
-            "give both numbers as floats or both as whole numbers."
+            "give both numbers as floats or both as integers."
         )
     return kinds.pop() if kinds else "float32"
 

@@ -131,7 +131,7 @@ def _terms(equation: str, count: int) -> tuple[list[str], str | None]:
     several = any(term.count("...") > 1 for term in (*terms, output))
     if wrong or several or "," in output or len(terms) != count:
         raise ValueError(
-            "[einsum] the equation has a letter for each axis, '...' for others, and a comma "
+            "[einsum] the equation has a label for each axis, '...' for others, and a comma "
             f"between operands, as in 'ij,jk->ik': got {shown(equation)} for {count} operands."
         )
     unknown = [c for c in output.replace("...", "") if c not in inputs or output.count(c) > 1]
@@ -149,7 +149,7 @@ def _labels_of(term: str, rank: int, equation: str) -> Labels:
     rest = rank - len(letters)
     if rest < 0 or (rest and "..." not in term):
         raise ValueError(
-            f"[einsum] an operand must have an axis for each letter: got {shown(term)} of "
+            f"[einsum] an operand must have an axis for each label: got {shown(term)} of "
             f"{shown(equation)} for a tensor of {rank} axes."
         )
     head, _, tail = term.partition("...")

@@ -234,7 +234,7 @@ def _range_of_sizes(bounds: list[Any], dtype: DTypeLike) -> Tensor:
     first, last, delta = bounds
     if not isinstance(delta, int) or not all(isinstance(n, int | Dim) for n in (first, last)):
         raise TypeError(
-            "[range] bounds that follow from the number of examples go with whole numbers: got "
+            "[range] bounds that follow from the number of examples go with integers: got "
             f"{first}, {last} and {delta}; cast the range instead."
         )
     if delta == 0:

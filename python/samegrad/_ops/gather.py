@@ -120,7 +120,7 @@ def gather(params: TensorLike, indices: TensorLike, validate_indices: Any = None
                [3.]], dtype=float32)
     """
     x, places = convert_to_tensor(params), convert_to_tensor(indices)
-    dims = _sizes.whole(batch_dims, "batch_dims is a whole number")
+    dims = _sizes.whole(batch_dims, "batch_dims is an integer")
     dims += places._rank if dims < 0 else 0
     if dims == 0:
         return _ops.gather(x, places, axis=0 if axis is None else axis)
@@ -164,7 +164,7 @@ def gather_nd(params: TensorLike, indices: TensorLike, batch_dims: int = 0,
         array([3., 2.], dtype=float32)
     """
     check_policy("gather_nd", bad_indices_policy)
-    dims = _sizes.whole(batch_dims, "batch_dims is a whole number")
+    dims = _sizes.whole(batch_dims, "batch_dims is an integer")
     places = Places("gather_nd", convert_to_tensor(params), indices, dims)
     if dims:
         return _ops.batch_gather(places.table, places.rows, batch_dims=dims)

@@ -376,7 +376,7 @@ def invert_permutation(x: TensorLike, name: str | None = None) -> Tensor:
     order = convert_to_tensor(x)
     if order._rank != 1 or not as_dtype(order._dtype).is_integer:
         raise ValueError(
-            f"[invert_permutation] x must have one axis of whole numbers: got {order._dtype} of "
+            f"[invert_permutation] x must have one axis of integers: got {order._dtype} of "
             f"shape {tuple(order._shape)}."
         )
     count = order.shape[0]

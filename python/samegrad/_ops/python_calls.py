@@ -143,7 +143,7 @@ def _results(found: Any, wanted: Any, who: str) -> Any:
 
 def _result(value: Any, kind: DType, who: str) -> Any:
     if kind is string:
-        return text_of(value, who, "Tout says that the function returns text")
+        return text_of(value, who, "Tout says that the function returns strings")
     if value is None or is_text(value):
         raise TypeError(
             f"[{who}] Tout says that the function returns {kind.name}: got {shown(value)}."

@@ -24,7 +24,7 @@ def counts_of_slices(repeats: Any) -> np.ndarray[Any, Any] | None:
     counts = np.asarray(repeats)
     if counts.ndim != 1 or counts.dtype.kind not in "iu":
         raise TypeError(
-            f"[repeat] repeats must be a whole number or a vector of them: got {shown(repeats)}; "
+            f"[repeat] repeats must be an integer or a vector of them: got {shown(repeats)}; "
             "pass an int, or one for each slice."
         )
     return counts

@@ -60,7 +60,7 @@ def sequence_mask(
     who = "sequence_mask"
     counts = convert_to_tensor(lengths)
     if counts._dtype not in ("int32", "int64", "uint8"):
-        raise TypeError(f"[{who}] lengths must be whole numbers: got {counts._dtype}.")
+        raise TypeError(f"[{who}] lengths must be integers: got {counts._dtype}.")
     if maxlen is None and counts._symbolic:
         raise TypeError(
             f"[{who}] the largest length depends on the values, which a traced function does not "
@@ -107,7 +107,7 @@ def reverse_sequence(
     who = "reverse_sequence"
     x, lengths = convert_to_tensor(input), convert_to_tensor(seq_lengths)
     if lengths._dtype not in ("int32", "int64"):
-        raise TypeError(f"[{who}] seq_lengths must be whole numbers: got {lengths._dtype}.")
+        raise TypeError(f"[{who}] seq_lengths must be integers: got {lengths._dtype}.")
     if seq_axis is None:
         raise ValueError(f"[{who}] seq_axis must be given: got None.")
     along, rows = axis_of(x, seq_axis), axis_of(x, 0 if batch_axis is None else batch_axis)

@@ -57,7 +57,7 @@ def _also_text(
                 found = of_text(text_of(first, who).encoded, *args, **options)
             except (ValueError, IndexError) as error:
                 raise _core.InvalidArgumentError(
-                    f"[{who}] the arguments must fit the text ({error}): got {shown(first)}."
+                    f"[{who}] the arguments must fit the strings ({error}): got {shown(first)}."
                 ) from None
             return _wrapped(found)
 
@@ -123,7 +123,7 @@ def _gather(x: Any, indices: Any, validate_indices: Any = None, axis: Any = None
             batch_dims: Any = 0) -> Any:  # fmt: skip
     places, along = _whole_array(indices), 0 if axis is None else whole(axis)
     if whole(batch_dims):
-        raise ValueError("batch_dims of text must be 0")
+        raise ValueError("batch_dims of strings must be 0")
     if places.size and (places.min() < 0 or places.max() >= x.shape[along]):
         raise ValueError(f"indices must lie in [0, {x.shape[along]})")
     return np.take(x, places, along)
@@ -132,7 +132,7 @@ def _gather(x: Any, indices: Any, validate_indices: Any = None, axis: Any = None
 def _gather_nd(x: Any, indices: Any, batch_dims: Any = 0) -> Any:
     places = _whole_array(indices)
     if whole(batch_dims):
-        raise ValueError("batch_dims of text must be 0")
+        raise ValueError("batch_dims of strings must be 0")
     if places.size and (places < 0).any():
         raise ValueError("indices must not be negative")
     return x[tuple(np.moveaxis(places, -1, 0))]
@@ -211,7 +211,7 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
     if not (is_text(x) or is_text(y)):
         return arrays.where(condition, x, y, name)
     holds = _whole_array(condition)
-    a, b = (text_of(part, "where", "both must be text").encoded for part in (x, y))
+    a, b = (text_of(part, "where", "both must be strings").encoded for part in (x, y))
     try:
         return of_bytes(np.asarray(np.where(holds, a, b), object))
     except ValueError as error:
@@ -227,10 +227,12 @@ def one_hot(
 ) -> Any:  # fmt: skip
     if not (is_text(on_value) or is_text(off_value)):
         return arrays.one_hot(indices, depth, on_value, off_value, axis, dtype, name)
-    rule = "on_value and off_value must both be text"
+    rule = "on_value and off_value must both be strings"
     on, off = (text_of(value, "one_hot", rule) for value in (on_value, off_value))
     if dtype is not None and element_type(dtype) is not string:
-        raise TypeError(f"[one_hot] {rule} or numbers of the dtype: got text for {shown(dtype)}.")
+        raise TypeError(
+            f"[one_hot] {rule} or numbers of the dtype: got strings for {shown(dtype)}."
+        )
     return where(arrays.one_hot(indices, depth, axis=axis, dtype="bool"), on, off)
 
 

@@ -153,7 +153,7 @@ def _is_dtype(value: Any) -> bool:
     return True
 
 
-_WHOLE: Rule = (_is_whole, "a whole number of 64 bits", "pass an int")
+_WHOLE: Rule = (_is_whole, "an integer of 64 bits", "pass an int")
 _NUMBER: Rule = (_is_number, "a number", "pass a float or an int")
 _NUMBERS: Rule = (_is_tensor, "a number, a list of numbers, an array or a tensor", "convert it")
 _SEQUENCE: Rule = (_is_sequence, "a list or another sequence", "put it into a list")
@@ -167,13 +167,13 @@ _ARGUMENTS: Rule = (
 )  # fmt: skip
 _MAPPING: Rule = (lambda value: isinstance(value, Mapping), "a dict", "pass a dict")
 _CALLABLE: Rule = (callable, "a function", "pass something that can be called")
-_SIZES: Rule = (_are_sizes, "whole numbers of 64 bits", "pass a tuple of ints")
+_SIZES: Rule = (_are_sizes, "integers of 64 bits", "pass a tuple of ints")
 _PATH: Rule = (_is_path, "a path that the system can have", "pass a str or a Path")
 _SHAPES: Rule = (_are_shapes, "a shape, or a list or dict of shapes", "pass a tuple of sizes")
 _CONFIG: Rule = (_are_options, "a dict whose keys are strings", "see get_config")
-_SHAPE: Rule = (_is_shape, "a tuple of sizes, which are whole and not negative", "pass one")
+_SHAPE: Rule = (_is_shape, "a tuple of integers that are not negative", "pass one")
 _PAIRS: Rule = (_are_pairs, "pairs of a gradient and a variable", "zip the two lists")
-_AXES: Rule = (lambda v: v is None or _are_whole(v), "whole numbers", "pass an int or several")
+_AXES: Rule = (lambda v: v is None or _are_whole(v), "integers", "pass an int or several")
 
 _DTYPE: Rule = (_is_dtype, "a dtype such as 'float32'", "see samegrad.as_dtype")
 
@@ -289,7 +289,7 @@ def broken_rule(
     Example:
         >>> def f(axis: int) -> None: ...
         >>> broken_rule(f, {"axis": "x"})
-        ('axis must be a whole number of 64 bits', 'x', 'pass an int.')
+        ('axis must be an integer of 64 bits', 'x', 'pass an int.')
     """
     signature = inspect.signature(function)
     names = getattr(inspect.unwrap(function), "__globals__", {})

@@ -35,7 +35,7 @@ _EIGENVALUES = "eigenvalues are those of symmetric matrices: see linalg.eigh"
 _DENSE = "steps compute with dense tensors: see samegrad.sparse.to_dense"
 _RAGGED = "one axis has different sizes, and this takes none: see to_tensor() and flat_values"
 _RECORDS = "read files with NumPy and make a data.Dataset of the arrays or of a generator"
-_TEXT = "tensors hold numbers: prepare text in Python and make a data.Dataset of its numbers"
+_TEXT = "tensors hold numbers: prepare strings in Python and make a data.Dataset of their numbers"
 _WEIGHTS = "save weights with train.Checkpoint, whole models with keras.Model.save('a.keras')"
 _IMAGES = "prepare images with NumPy or Pillow in Dataset.map"
 _LOG = "write metrics with the --log option or with your own logger"
@@ -110,7 +110,7 @@ REASONS = {
     "function.RaggedTensorSpec": _RAGGED,
     "from_generator.RaggedTensorSpec": _RAGGED,
     "TensorArray.RaggedTensorSpec": _RAGGED,
-    "Variable.string": "variables hold numbers: keep text in Python, or its numbers by tf.lookup",
+    "Variable.string": "variables hold numbers: keep strings in Python, or use tf.lookup",
     "Variable.complex128": "variables hold real numbers: keep two, and complex(real, imag)",
     "profiler": "see explain() of a function or strategy",
     "py_func": _NO_PYTHON,

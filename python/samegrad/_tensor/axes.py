@@ -25,7 +25,7 @@ def axes_of(x: HasRank, axis: Any) -> list[int]:
     """
     if axis is None:
         return list(range(x._rank))
-    rule, remedy = "an axis is a whole number", "pass an int, or a tuple of ints"
+    rule, remedy = "an axis is an integer", "pass an int, or a tuple of ints"
     several = isinstance(axis, list | tuple) or getattr(axis, "ndim", 0) == 1
     return [whole(a, rule, remedy) for a in (axis if several else [axis])]
 
@@ -41,7 +41,7 @@ def axis_of(x: Tensor, axis: Any) -> int:
         >>> axis_of(convert_to_tensor([[1.0]]), -1)
         1
     """
-    number = whole(axis, "an axis is a whole number")
+    number = whole(axis, "an axis is an integer")
     if not -x._rank <= number < x._rank:
         raise ValueError(
             f"[shape] axis must lie in [{-x._rank}, {x._rank}): got {number} for a tensor of "

@@ -391,7 +391,7 @@ BINARY: dict[str, Callable[..., rules.Pair]] = {
 def _refused(symbol: str) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
         raise TypeError(
-            f"[{symbol}] complex numbers have no order and no whole parts: got {shown(self)} and "
+            f"[{symbol}] complex numbers have no order and no integer parts: got {shown(self)} and "
             f"{shown(other)}; compare samegrad.abs, samegrad.math.real or samegrad.math.imag."
         )
 

@@ -145,7 +145,7 @@ class HostText(Text):
         self._calls, self._slot = calls, slot
 
     def _unknown(self) -> Any:
-        raise NotRecordedError("the text of an element is looked at")
+        raise NotRecordedError("the string of an element is read")
 
     _bytes = property(_unknown)
     _decoded = property(_unknown)

@@ -11,8 +11,8 @@ from samegrad._tensor.conversion import Tensor, convert_to_tensor
 from samegrad._tensor.dim import Dim, code_of, dim_of, dims_of, with_dims
 from samegrad._tensor.sizes import iota, whole
 
-_INDEX = "an index is a whole number, a slice, ... or None"
-_BOUND = "the bounds and the step of a slice are whole numbers"
+_INDEX = "an index is an integer, a slice, ... or None"
+_BOUND = "the bounds and the step of a slice are integers"
 _LAST = 2**63 - 1
 _FIRST = -(2**63)
 

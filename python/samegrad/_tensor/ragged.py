@@ -278,7 +278,7 @@ class RaggedTensor(OfDivisions):
         """
         if self.flat_values._rank > 1:
             raise ValueError(
-                "[RaggedTensor.to_sparse] values must be numbers or text: got shape "
+                "[RaggedTensor.to_sparse] values must be numbers or strings: got shape "
                 f"{tuple(self.flat_values._shape[1:])} for each."
             )
         rows = self.value_rowids()._numpy()
@@ -500,7 +500,7 @@ class RaggedTensor(OfDivisions):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         raise TypeError(
-            f"[RaggedTensor] this takes tensors of one length: got rows of lengths "
+            f"[RaggedTensor] a dense tensor is needed: got a ragged tensor with rows of lengths "
             f"{shown(np.diff(self._ends).tolist())}; fill them up with to_tensor(), or compute "
             "with flat_values."
         )

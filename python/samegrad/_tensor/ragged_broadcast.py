@@ -108,7 +108,7 @@ def _check_known(given: Any, who: str) -> None:
     if isinstance(given, Tensor) and not all(isinstance(size, int) for size in given._shape[:2]):
         raise TypeError(
             f"[{who}] the lengths of rows are not part of a traced function: got shape "
-            f"{given.shape} beside a ragged tensor; join them before the function, and "
+            f"{given.shape} with a ragged tensor; join them before the function, and "
             "pass to_tensor() and row_lengths()."
         )
 

@@ -70,7 +70,7 @@ class OfDivisions(Composite):
             >>> tf.RaggedTensor.from_uniform_row_length([3, 1, 4, 1], 2).to_list()
             [[3, 1], [4, 1]]
         """
-        length = whole(uniform_row_length, "uniform_row_length is a whole number")
+        length = whole(uniform_row_length, "uniform_row_length is an integer")
         found = Text(values) if is_text(values) else convert_to_tensor(values)
         if not found._rank:
             raise ValueError(
@@ -78,7 +78,7 @@ class OfDivisions(Composite):
             )
         count = int(found._shape[0])
         rows = count // length if length > 0 else 0
-        rows = rows if nrows is None else whole(nrows, "nrows is a whole number")
+        rows = rows if nrows is None else whole(nrows, "nrows is an integer")
         if length < 0 or rows < 0 or rows * length != count:
             raise ValueError(
                 "[RaggedTensor.from_uniform_row_length] uniform_row_length times the number of "

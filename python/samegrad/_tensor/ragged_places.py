@@ -51,9 +51,7 @@ def whole(numbers: Any, what: str) -> Array:
     """
     found = known(convert_to_tensor(numbers), what)
     if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
-        raise ValueError(
-            f"[RaggedTensor] {what} must be a list of whole numbers: got {shown(numbers)}."
-        )
+        raise ValueError(f"[RaggedTensor] {what} must be a list of integers: got {shown(numbers)}.")
     return found.astype(np.int64)
 
 
@@ -104,7 +102,7 @@ def index_parts(key: Any, rank: int) -> list[Any]:
     wrong = [part for part in parts if part is not Ellipsis and not _is_index(part)]
     if wrong:
         raise TypeError(
-            "[RaggedTensor] an index is a whole number, a slice or ...: got "
+            "[RaggedTensor] an index is an integer, a slice or ...: got "
             f"{type(wrong[0]).__name__} {shown(wrong[0])}."
         )
     for place in dots:
@@ -167,7 +165,8 @@ def with_one_more(values: Any, default: Any) -> Any:
     """Return the values, and behind them what rows are filled up with."""
     who, inner = "RaggedTensor.to_tensor", list(values._shape[1:])
     if isinstance(values, Text):
-        one: Any = text_of(b"" if default is None else default, who, "default_value must be text")
+        given = b"" if default is None else default
+        one: Any = text_of(given, who, "default_value must be a string")
     else:
         one = convert_to_tensor(0 if default is None else default, values._dtype)
     if list(one._shape) not in ([], inner):

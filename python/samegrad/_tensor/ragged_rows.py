@@ -42,7 +42,7 @@ def rows_of(values: Any, parts: Callable[[bytes], Sequence[bytes]]) -> Any:
         return Text(np.array(list(parts(one)), object))
     if array.ndim > 1:
         raise ValueError(
-            f"[tf.strings] texts are split one by one or row by row: got shape {array.shape}; "
+            f"[tf.strings] strings are split one by one or row by row: got shape {array.shape}; "
             "reshape them to one axis."
         )
     encoded: list[bytes] = array.tolist()

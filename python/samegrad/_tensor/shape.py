@@ -246,7 +246,7 @@ class TensorShape(tuple):  # type: ignore[type-arg]
         except (IndexError, TypeError) as error:
             kind = IndexError if isinstance(error, IndexError) else TypeError
             raise kind(
-                f"[TensorShape] a place is a whole number in [{-len(self)}, {len(self)}), or a "
+                f"[TensorShape] a place is an integer in [{-len(self)}, {len(self)}), or a "
                 f"slice: got {shown(key)}."
             ) from error
         return TensorShape(item) if isinstance(key, slice) else item

@@ -35,7 +35,7 @@ def sizes_of(shape: Any) -> Sizes:
     if isinstance(entries, list | tuple):
         return [size_of(entry) for entry in entries]
     if isinstance(entries, str | bytes | Mapping | Set) or not isinstance(entries, Iterable):
-        entries = [whole(entries, "a shape is whole numbers", "pass a tuple of ints")]
+        entries = [whole(entries, "a shape is integers", "pass a tuple of ints")]
     return [size_of(entry) for entry in entries]
 
 
@@ -49,7 +49,10 @@ def size_of(entry: Any) -> Any:
     return entry if isinstance(entry, Dim) else whole(entry)
 
 
-def whole(value: Any, rule: str = "a size is a whole number", remedy: str = "pass an int") -> int:
+_SIZE_RULE = "a size is an integer"
+
+
+def whole(value: Any, rule: str = _SIZE_RULE, remedy: str = "pass an int") -> int:
     """Convert a value to a 64-bit integer.
 
     Raises:
@@ -65,7 +68,7 @@ def whole(value: Any, rule: str = "a size is a whole number", remedy: str = "pas
     except TypeError as error:
         if is_tensor(value) and str(error).startswith("["):
             raise
-        if value is None and rule == "a size is a whole number":
+        if value is None and rule is _SIZE_RULE:
             remedy = "a ragged axis has no size: take to_tensor() or bounding_shape()"
         raise TypeError(
             f"[shape] {rule}: got {type(value).__name__} {shown(value)}; {remedy}."

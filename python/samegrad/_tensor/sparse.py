@@ -23,8 +23,7 @@ def _whole_numbers(value: Any, name: str) -> Array:
         return np.asarray(value, np.int64)
     except (TypeError, ValueError, OverflowError):
         raise ValueError(
-            f"[SparseTensor] {name} must be whole numbers in rows of one length: got "
-            f"{shown(value)}."
+            f"[SparseTensor] {name} must be integers in rows of one length: got {shown(value)}."
         ) from None
 
 

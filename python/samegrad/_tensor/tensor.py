@@ -194,7 +194,7 @@ def _number(self: Tensor) -> Any:
 def _index(self: Tensor) -> int:
     if as_dtype(self._dtype).is_floating:
         raise TypeError(
-            f"[Tensor] a tensor of whole numbers is an index: got {self._dtype}; use samegrad.cast."
+            f"[Tensor] a tensor of integers is an index: got {self._dtype}; use samegrad.cast."
         )
     return int(_number(self))
 
@@ -349,6 +349,12 @@ def _install() -> None:
     cls.set_shape = _set_shape
     cls.__format__ = _format
     cls.numpy = cls.to_numpy = _numpy  # Matplotlib asks for the latter
+    cls.get_shape = _shape
+    _install_properties(cls)
+    _shorten(cls)
+
+
+def _install_properties(cls: Any) -> None:
     cls.shape = property(_shape)
     cls.dtype = property(lambda self: as_dtype(self._dtype), doc="The `DType` of the elements.")
     cls.ndim = property(lambda self: self._rank, doc="The number of axes.")
@@ -356,8 +362,6 @@ def _install() -> None:
         lambda self: "/job:localhost/replica:0/task:0/device:CPU:0",
         doc="TensorFlow's name of the first CPU, for every tensor.",
     )
-    cls.get_shape = _shape
-    _shorten(cls)
 
 
 _install()

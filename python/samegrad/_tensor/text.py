@@ -26,7 +26,7 @@ def _encoded(value: Any) -> bytes:
         return str(value).encode("utf-8")
     except UnicodeEncodeError as error:
         raise ValueError(
-            f"[constant] text must be characters that UTF-8 has: got {shown(value)}, where "
+            f"[constant] strings must be characters that UTF-8 has: got {shown(value)}, where "
             f"{error.reason}; pass bytes, or use text.encode with an error handler."
         ) from error
 
@@ -46,7 +46,7 @@ def _objects(values: Any) -> Array:
         parts = [_objects(value) for value in values]
         if parts and parts[0].ndim >= _MOST_AXES:
             raise ValueError(
-                f"[constant] text must have at most {_MOST_AXES} axes: got {shown(values)}."
+                f"[constant] a string must have at most {_MOST_AXES} axes: got {shown(values)}."
             )
         if len({part.shape for part in parts}) > 1:
             raise ValueError(
@@ -157,7 +157,7 @@ class Text:
 
     def __len__(self) -> int:
         if not self._bytes.ndim:
-            raise TypeError(f"[Text] text without axes has no length: got {self!r}.")
+            raise TypeError(f"[Text] a string without axes has no length: got {self!r}.")
         return len(self._bytes)
 
     def __bool__(self) -> bool:
@@ -165,7 +165,7 @@ class Text:
 
     def _item(self) -> bytes:
         if self._bytes.size != 1:
-            raise ValueError(f"[Text] one text is needed: got shape {self._bytes.shape}.")
+            raise ValueError(f"[Text] one string is needed: got shape {self._bytes.shape}.")
         value: bytes = self._bytes.ravel()[0]
         return value
 
@@ -209,7 +209,7 @@ def _decoded(value: bytes) -> str:
         return value.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"[Text] text must be UTF-8: got byte {value[error.start]:#04x} at place "
+            f"[Text] strings must be UTF-8: got byte {value[error.start]:#04x} at place "
             f"{error.start} of {shown(value)}."
         ) from None
 
@@ -273,7 +273,7 @@ def joined(*parts: Any, separator: bytes = b"") -> Text:
     wrong = [part for part in parts if not is_text(part)]
     if wrong:
         raise WrongTypeError(
-            f"[Text] text goes with text only: got {shown(wrong[0])}; use as_string."
+            f"[Text] strings go with strings only: got {shown(wrong[0])}; use as_string."
         )
     try:
         rows = np.broadcast(*(Text(part).encoded for part in parts))
@@ -303,8 +303,8 @@ def is_text(value: Any) -> bool:
     )
 
 
-def text_of(value: Any, who: str, rule: str = "text is needed") -> Text:
-    """Return the value as text.
+def text_of(value: Any, who: str, rule: str = "strings are needed") -> Text:
+    """Return the value as a tensor of strings.
 
     Args:
         value: Text, strings, bytes, or lists and arrays of them; nothing else among them.

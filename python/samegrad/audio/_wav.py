@@ -159,7 +159,7 @@ def encode_wav(audio: Any, sample_rate: Any, name: str | None = None) -> Text:
             f"[{who}] audio must be floats of shape [samples, channels]: got {array.dtype.name} of "
             f"shape {array.shape}; see tf.expand_dims."
         )
-    rate = whole(sample_rate, "encode_wav's sample_rate is a whole number")
+    rate = whole(sample_rate, "encode_wav's sample_rate is an integer")
     if not 0 < rate < 1 << 32:
         raise ValueError(f"[{who}] sample_rate must be from 1 to 2^32 - 1: got {shown(rate)}.")
     scaled = array.astype(np.float32) * np.float32(_SCALE)

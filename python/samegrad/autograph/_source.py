@@ -41,7 +41,7 @@ def definition_of(function: types.FunctionType) -> Definition:
     if len(candidates) > 1:
         candidates = [found for found in candidates if _covers(found.node, code)]
     if len(candidates) != 1:
-        reason = "several functions begin on its line" if candidates else "its text has changed"
+        reason = "several functions begin on its line" if candidates else "its source has changed"
         raise NoSourceError(f"{reason} ({code.co_filename}:{code.co_firstlineno})")
     return candidates[0]
 

@@ -19,7 +19,7 @@ def _whole(who: str, x: TensorLike, y: TensorLike) -> tuple[Tensor, Tensor]:
     """Return two integer operands with one dtype and shape."""
     a, b = pair(x, y)
     if not as_dtype(a._dtype).is_integer:
-        raise TypeError(f"[{who}] needs whole numbers: got {a._dtype}; cast them.")
+        raise TypeError(f"[{who}] needs integers: got {a._dtype}; cast them.")
     if tuple(a.shape) == tuple(b.shape):
         return a, b
     return a + _ops.full_like(b, value=0), b + _ops.full_like(a, value=0)
@@ -108,7 +108,7 @@ def invert(x: TensorLike, name: str | None = None) -> Tensor:
     value = convert_to_tensor(x)
     dtype = as_dtype(value._dtype)
     if not dtype.is_integer:
-        raise TypeError(f"[invert] needs whole numbers: got {value._dtype}; cast them.")
+        raise TypeError(f"[invert] needs integers: got {value._dtype}; cast them.")
     ones = -1 if int(dtype.min) < 0 else int(dtype.max)
     return _ops.bitwise_xor(*_whole("invert", value, convert_to_tensor(ones, value._dtype)))
 

@@ -32,7 +32,7 @@ def set_experimental_options(options: Mapping[str, Any]) -> None:
     """
     if not isinstance(options, Mapping) or not all(isinstance(key, str) for key in options):
         raise TypeError(
-            "[config.optimizer.set_experimental_options] options must be a dict with text as "
+            "[config.optimizer.set_experimental_options] options must be a dict with strings as "
             f"keys: got {shown(options)}; pass {{'constant_folding': True}}."
         )
     _options.update(options)

@@ -20,7 +20,7 @@ def set_intra_op_parallelism_threads(num_threads: int) -> None:
         2
         >>> set_intra_op_parallelism_threads(0)
     """
-    number = whole(num_threads, "a number of threads is a whole number")
+    number = whole(num_threads, "a number of threads is an integer")
     _core.set_thread_count(min(max(number, -1), 2**31 - 1))  # the engine says what is wrong
 
 

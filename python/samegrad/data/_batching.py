@@ -248,9 +248,9 @@ class Batching(Ordering):
 def _buckets(boundaries: Sequence[int], sizes: Sequence[int]) -> tuple[list[int], list[int]]:
     """Checked boundaries and batch sizes."""
     who = "bucket_by_sequence_length"
-    bounds = [whole(value, "a boundary is a whole number") for value in boundaries]
+    bounds = [whole(value, "a boundary is an integer") for value in boundaries]
     counts = [
-        at_least(whole(value, "a batch size is a whole number"), 1, who, "each batch size")
+        at_least(whole(value, "a batch size is an integer"), 1, who, "each batch size")
         for value in sizes
     ]
     if any(b <= a for a, b in itertools.pairwise(bounds)):

@@ -255,7 +255,7 @@ class Choosing(Batching):
         given = np.asarray(batch_size)
         if given.dtype.kind not in "iu" or given.ndim > 1 or not given.size:
             raise TypeError(
-                "[Dataset.rebatch] batch_size must be a whole number, or a list of them: got "
+                "[Dataset.rebatch] batch_size must be an integer, or a list of them: got "
                 f"{shown(batch_size)}; pass an int."
             )
         sizes = [at_least(n, 1, "rebatch", "batch_size") for n in given.reshape(-1).tolist()]

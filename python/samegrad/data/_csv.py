@@ -258,7 +258,7 @@ def make_csv_dataset(
 
 def _matching(pattern: Any, who: str) -> list[str]:
     """The paths of all patterns; a path that is there twice is read twice."""
-    given = text_of(pattern, who, "file_pattern must be text").encoded.ravel().tolist()
+    given = text_of(pattern, who, "file_pattern must be a string").encoded.ravel().tolist()
     found = [path for each in given for path in gfile.glob(each)]
     if not found:
         raise ValueError(

@@ -90,7 +90,7 @@ class Drawing(Choosing):
             >>> [int(n) for n in tf.data.Dataset.counter(start=3, step=2).take(3)]
             [3, 5, 7]
         """
-        first, difference = whole(start, "start is a whole number"), whole(step)
+        first, difference = whole(start, "start is an integer"), whole(step)
         node: nodes.Node = nodes.RangeNode(first, difference, nodes.INFINITE)
         kind = as_dtype(dtype)
         if kind.name != "int64":

@@ -206,7 +206,7 @@ class ResampleNode(UncountedNode):
 
     def _class_of(self, seed: int, number: int, element: Structure) -> int:
         with data_function(seed, number):
-            found = whole(call(self._class_func, element), "a class is a whole number")
+            found = whole(call(self._class_func, element), "a class is an integer")
         if not 0 <= found < len(self._target):
             raise InvalidArgumentError(
                 "[Dataset.rejection_resample] a class must be one of 0 … "

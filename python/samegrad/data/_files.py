@@ -38,7 +38,7 @@ def content_of(
     if isinstance(filenames, Dataset):
         paths = filenames
     else:
-        names = text_of(filenames, who, "filenames must be text, or a dataset of it").encoded
+        names = text_of(filenames, who, "filenames must be strings, or a dataset of them").encoded
         paths = Dataset.from_tensor_slices(text_of(names.reshape(-1), who))
     turns = 1 if reads is None else at_least(operator.index(reads), 1, who, "num_parallel_reads")
     return InterleaveNode(

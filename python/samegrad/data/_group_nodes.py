@@ -76,10 +76,10 @@ class GroupByWindowNode(GroupNode):
         window_seed = mix(seed, _WINDOWS)
 
         def key_of(element: Structure) -> int:
-            return whole(call(self._key_func, element), "a key is a whole number", "return an int")
+            return whole(call(self._key_func, element), "a key is an integer", "return an int")
 
         def size_of(key: int) -> int:
-            size = whole(self._size_func(constant(key, "int64")), "a window has a whole size")
+            size = whole(self._size_func(constant(key, "int64")), "a window's size is an integer")
             if size < 1:
                 raise InvalidArgumentError(
                     "[Dataset.group_by_window] a window must have at least 1 element: got "
@@ -132,7 +132,7 @@ class BucketNode(GroupNode):
         )
 
     def _bucket_of(self, element: Structure) -> int:
-        length = whole(call(self._key_func, element), "a length is a whole number", "return an int")
+        length = whole(call(self._key_func, element), "a length is an integer", "return an int")
         bucket = bisect_right(self._boundaries, length)
         if self._to_boundary and bucket == len(self._boundaries):
             raise InvalidArgumentError(

@@ -114,9 +114,7 @@ class ResumableIterator(Iterator[Structure]):
     def _restore_state(self, values: Mapping[str, Any]) -> None:
         for name, value in values.items():
             if type(value) is not int or not 0 <= value < 2**63:
-                raise ValueError(
-                    f"{name} must be a whole number from 0 to 2^63-1: got {shown(value)}"
-                )
+                raise ValueError(f"{name} must be an integer from 0 to 2^63-1: got {shown(value)}")
         self._epoch = int(values.get("epoch", self._epoch))
         self._seed = int(values.get("seed", self._seed))
         self._epochs.next_epoch = self._epoch + 1

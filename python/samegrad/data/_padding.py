@@ -132,8 +132,8 @@ class Padding:
 
     def _value(self, given: Any, dtype: DType) -> Any:
         if dtype is string:
-            text = text_of(b"" if given is None else given, self._who, "text is padded with text")
-            return text.numpy()
+            rule = "strings are padded with strings"
+            return text_of(b"" if given is None else given, self._who, rule).numpy()
         wanted = dtype.as_numpy_dtype
         try:
             value = np.asarray(0 if given is None else given)

@@ -244,7 +244,7 @@ def stacked(column: tuple[Any, ...]) -> Any:
         return stacked_sparse(column)
     if not isinstance(first, Text):
         raise TypeError(
-            f"[Dataset.batch] components are numbers or text: got {type(first).__name__}; batch "
+            f"[Dataset.batch] components are numbers or strings: got {type(first).__name__}; batch "
             "the datasets of a window, or pad ragged tensors with to_tensor()."
         )
     shapes = {text._shape for text in column}

@@ -68,7 +68,7 @@ class SqlDataset(Dataset):
 
 
 def _text(value: Any, what: str) -> str:
-    return str(text_of(value, _WHO, f"{what} must be text").strings[()])
+    return str(text_of(value, _WHO, f"{what} must be strings").strings[()])
 
 
 def _rows(path: str, query: str, kinds: list[Any]) -> Iterator[tuple[Any, ...]]:

@@ -222,7 +222,7 @@ class ElementFile:
 def _kind_of(leaf: Any, who: str) -> str:
     if not isinstance(leaf, Tensor | Text):
         raise TypeError(
-            f"[{who}] elements in files are tensors and text: got {type(leaf).__name__}; use "
+            f"[{who}] elements in files are tensors and strings: got {type(leaf).__name__}; use "
             "to_tensor or tf.sparse.to_dense in map."
         )
     return leaf._dtype
@@ -273,7 +273,7 @@ def described(structure: Structure) -> Any:
     if isinstance(structure, Mapping):
         if not all(isinstance(key, str) for key in structure):
             raise TypeError(
-                "[Dataset] elements in files have dicts with text as keys: got "
+                "[Dataset] elements in files have dicts with strings as keys: got "
                 f"{list(structure)!r:.80}; rename them in map."
             )
         return {"dict": {key: described(structure[key]) for key in sorted(structure)}}

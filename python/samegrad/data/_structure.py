@@ -67,8 +67,8 @@ def _text_rows(source: Any, leaf: Any) -> Any:
         return leaf
     if not isinstance(leaf, Tensor):
         raise TypeError(
-            "[distribute] text is not split between replicas: got a dataset with text; turn it "
-            "into numbers in Dataset.map."
+            "[distribute] strings are not split between replicas: got a dataset with strings; turn "
+            "them into numbers in Dataset.map."
         )
     return of_bytes(source.encoded[leaf._view()])
 
@@ -81,7 +81,7 @@ def view_of(leaf: Any) -> Any:
     """
     if not isinstance(leaf, Tensor | Text):
         raise TypeError(
-            f"[Dataset] this stage takes tensors and text: got {type(leaf).__name__}; use "
+            f"[Dataset] this stage takes tensors and strings: got {type(leaf).__name__}; use "
             "to_tensor() or tf.sparse.to_dense in map before it."
         )
     return leaf.encoded if isinstance(leaf, Text) else leaf._view()

@@ -132,7 +132,7 @@ def assert_cardinality(expected_cardinality: int) -> Callable[[Any], Any]:
         >>> len(odd.apply(tf.data.experimental.assert_cardinality(3)))
         3
     """
-    count = whole(expected_cardinality, "expected_cardinality is a whole number")
+    count = whole(expected_cardinality, "expected_cardinality is an integer")
     if count < INFINITE:
         raise ValueError(
             f"[assert_cardinality] the number of elements must be known: got {count}; leave it out."

@@ -112,7 +112,7 @@ def _sample(
 ) -> Part:  # fmt: skip
     if not isinstance(covered, int | float) or not isinstance(attempts, int | None):
         raise TypeError(
-            f"[{who}] min_object_covered must be a number and max_attempts a whole one: got "
+            f"[{who}] min_object_covered must be a number and max_attempts an integer: got "
             f"{shown(covered)} and {shown(attempts)}."
         )
     aspects = _range(who, "aspect_ratio_range", (0.75, 1.33) if aspects is None else aspects, None)

@@ -86,7 +86,7 @@ def rot90(image: Any, k: int = 1, name: str | None = None) -> Tensor:
         array([[2],
                [1]], dtype=int32)
     """
-    x, quarters = image_of(image, "rot90"), whole(k, "k is a whole number") % 4
+    x, quarters = image_of(image, "rot90"), whole(k, "k is an integer") % 4
     if quarters == 1:
         return flip_up_down(transpose(x))
     if quarters == 2:

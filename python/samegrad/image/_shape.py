@@ -33,7 +33,7 @@ def size_of(value: Any, who: str, what: str, least: int = 0) -> int:
     Raises:
         ValueError: The number is below `least`.
     """
-    number = whole(value, f"{what} is a whole number")
+    number = whole(value, f"{what} is an integer")
     if number < least:
         raise ValueError(f"[{who}] {what} must be at least {least}: got {number}.")
     return number

@@ -139,11 +139,11 @@ class Table:
         columns = [_default(value, number, who) for number, value in enumerate(defaults)]
         self.kinds = [kind for kind, _ in columns]
         self._defaults = [default for _, default in columns]
-        self.delimiter = text_of(delimiter, who, "field_delim must be text").numpy()
+        self.delimiter = text_of(delimiter, who, "field_delim must be a string").numpy()
         if not isinstance(self.delimiter, bytes) or len(self.delimiter) != 1:
             raise ValueError(f"[{who}] field_delim must be one character: got {shown(delimiter)}.")
         self.quoted = bool(quoted)
-        self._na = text_of(na_value, who, "na_value must be text").numpy()
+        self._na = text_of(na_value, who, "na_value must be a string").numpy()
         self._selected = None if selected is None else _selection(selected, len(columns), who)
 
     def columns(
@@ -297,7 +297,7 @@ def decode_csv(
     """
     who = "tf.io.decode_csv"
     table = Table(record_defaults, field_delim, use_quote_delim, na_value, select_cols, who)
-    texts = text_of(records, who, "records must be text")
+    texts = text_of(records, who, "records must be strings")
     shape, origin = texts._shape, texts.origin
     rows = texts.encoded.ravel().tolist()
     columns = table.columns(rows, lambda n: origin or f"record {n}")

@@ -152,7 +152,7 @@ class Int64List(_Values):
     _number = _INTS
 
     def _checked(self, entry: Any) -> int:
-        return whole(entry, "an entry of Int64List is a whole number")
+        return whole(entry, "an entry of Int64List is an integer")
 
 
 class Feature:

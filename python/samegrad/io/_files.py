@@ -61,9 +61,9 @@ def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
         True
     """
     path = path_of(filename, "write_file")
-    data = text_of(contents, "tf.io.write_file", "contents must be text")
+    data = text_of(contents, "tf.io.write_file", "contents must be strings")
     if data._rank:
-        raise ValueError(f"[tf.io.write_file] contents must be one text: got {data._shape}.")
+        raise ValueError(f"[tf.io.write_file] contents must be one string: got {data._shape}.")
     with explained_errors("tf.io.write_file", "write", Path(path), "Choose another path"):
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         Path(path).write_bytes(data.numpy())
@@ -108,7 +108,7 @@ def decode_raw(
         array([1, 2], dtype=int16)
     """
     who = "tf.io.decode_raw"
-    texts = text_of(input_bytes, who, "input_bytes must be text").encoded
+    texts = text_of(input_bytes, who, "input_bytes must be strings").encoded
     kind = np.dtype(as_dtype(out_type).as_numpy_dtype)
     parts = list(texts.ravel())
     if fixed_length is not None:
@@ -116,7 +116,7 @@ def decode_raw(
     sizes = {len(part) for part in parts} or {0}
     if len(sizes) > 1 or min(sizes) % kind.itemsize:
         raise InvalidArgumentError(
-            f"[{who}] all texts must have one length, a multiple of {kind.itemsize}: got lengths "
+            f"[{who}] all strings must have one length, a multiple of {kind.itemsize}: got lengths "
             f"{shown(sorted(sizes))}; see fixed_length."
         )
     stored = kind if little_endian else kind.newbyteorder(">")

@@ -149,7 +149,8 @@ def _kind(spec: Any, name: str, who: str) -> DType:
 
 def _array(values: Any, kind: DType) -> np.ndarray[Any, Any]:
     if kind is string:
-        return text_of(values, "tf.io.parse_example", "a default_value of text is text").encoded
+        rule = "a default_value of strings is a string"
+        return text_of(values, "tf.io.parse_example", rule).encoded
     return np.asarray(values, kind.as_numpy_dtype)
 
 

@@ -34,7 +34,7 @@ def _matrix(who: str, value: TensorLike) -> Tensor:
 def _number(who: str, k: Any) -> int:
     if isinstance(k, list | tuple) or getattr(k, "ndim", 0) != 0:
         raise NotImplementedError(f"[{who}] k is the number of one diagonal: got {shown(k)}.")
-    return _sizes.whole(k, "k is a whole number")
+    return _sizes.whole(k, "k is an integer")
 
 
 def _left_out(size: Any) -> bool:
@@ -176,8 +176,8 @@ def band_part(input: TensorLike, num_lower: int, num_upper: int,
                [0., 4.]], dtype=float32)
     """
     x = _matrix("band_part", input)
-    lower = _sizes.whole(num_lower, "num_lower is a whole number")
-    upper = _sizes.whole(num_upper, "num_upper is a whole number")
+    lower = _sizes.whole(num_lower, "num_lower is an integer")
+    upper = _sizes.whole(num_upper, "num_upper is an integer")
     row, column = _places(*x.shape[-2:])
     inside = _ops.equal(row, row)  # everything
     inside = _ops.logical_and(inside, row - column <= lower) if lower >= 0 else inside

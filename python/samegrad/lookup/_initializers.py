@@ -27,7 +27,7 @@ def leaf(value: Any, kind: Any, who: str, what: str) -> Any:
         TypeError: It has another one.
     """
     if kind is not None and element_type(kind) is string:
-        return text_of(value, who, f"{what} must be text")
+        return text_of(value, who, f"{what} must be strings")
     made: Any = value if isinstance(value, Tensor) else None
     if made is None:
         if is_text(value):
@@ -164,7 +164,7 @@ class TextFileInitializer(KeyValueTensorInitializer):
                 f"[{who}] delimiter must be one character: got {shown(delimiter)}."
             )
         lines = _lines(who, path, vocab_size)
-        first = whole(value_index_offset, f"[{who}] value_index_offset must be a whole number")
+        first = whole(value_index_offset, "value_index_offset must be an integer")
         sides = []
         for what, kind, index, offset in (
             ("key", key_dtype, key_index, 0), ("value", value_dtype, value_index, first)
@@ -178,7 +178,7 @@ def _lines(who: str, path: str, most: Any) -> list[bytes]:
     lines: list[bytes] = read_file(path).numpy().split(b"\n")
     lines = [line.removesuffix(b"\r") for line in lines[: -1 if not lines[-1] else None]]
     if most is not None:
-        count = whole(most, f"[{who}] vocab_size must be a whole number")
+        count = whole(most, "vocab_size must be an integer")
         if count < 1:
             raise ValueError(f"[{who}] vocab_size must be 1 or more: got {count}.")
         if count > len(lines):
@@ -194,7 +194,7 @@ def _lines(who: str, path: str, most: Any) -> list[bytes]:
 
 
 def _column(who: str, what: str, kind: Any, index: Any) -> int:
-    at = whole(index, f"[{who}] {what}_index must be a whole number")
+    at = whole(index, f"{what}_index must be an integer")
     kinds = KEY_KINDS if what == "key" else tuple(k for k in VALUE_KINDS if k != "bool")
     name = check_kind(who, f"{what}_dtype", kind, kinds)
     wanted = {TextFileIndex.LINE_NUMBER: "int64", TextFileIndex.WHOLE_LINE: "string"}.get(at)

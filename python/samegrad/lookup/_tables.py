@@ -246,7 +246,7 @@ class StaticVocabularyTable(Table):
         experimental_is_anonymous: bool = False,
     ) -> None:  # fmt: skip
         who = type(self).__name__
-        self._buckets = whole(num_oov_buckets, f"[{who}] num_oov_buckets must be a whole number")
+        self._buckets = whole(num_oov_buckets, "num_oov_buckets must be an integer")
         if self._buckets < 1:
             raise ValueError(
                 f"[{who}] num_oov_buckets must be 1 or more: got {self._buckets}; without them "

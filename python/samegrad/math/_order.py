@@ -123,7 +123,7 @@ def top_k(input: TensorLike, k: int = 1, sorted: bool = True, index_type: DTypeL
         (array([5., 3.], dtype=float32), array([1, 2], dtype=int32))
     """
     x = convert_to_tensor(input)
-    places = _ops.top_k(x, k=whole(k, "k is a whole number"))
+    places = _ops.top_k(x, k=whole(k, "k is an integer"))
     values = _ops.take_along_axis(x, places, axis=-1)
     return TopK(values, _ops.cast(places, dtype=as_dtype(index_type).name))
 
@@ -158,7 +158,7 @@ def in_top_k(targets: TensorLike, predictions: TensorLike, k: int,
             f"{classes._shape} and {scores._shape}; use reshape."
         )
     count = int(scores.shape[1])
-    limit = convert_to_tensor(whole(k, "k is a whole number"), "int64")
+    limit = convert_to_tensor(whole(k, "k is an integer"), "int64")
     if count == 0:
         return _ops.cast(_ops.full_like(classes, value=0), dtype="bool")
     place = _ops.cast(classes, dtype="int64")

@@ -117,7 +117,7 @@ def _sorted_segments(who: str, data: TensorLike, segment_ids: TensorLike) -> _Se
     numbers = ids.numpy()
     if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
         raise ValueError(
-            f"[{who}] segment_ids are whole numbers on one axis: got {numbers.dtype.name} of shape "
+            f"[{who}] segment_ids are integers on one axis: got {numbers.dtype.name} of shape "
             f"{numbers.shape}; use unsorted_{who} for others."
         )
     down = np.flatnonzero(np.diff(numbers, prepend=numbers.dtype.type(0)) < 0)

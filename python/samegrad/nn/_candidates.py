@@ -147,11 +147,11 @@ def _checked(who: str, true_classes: TensorLike, num_true: Any, num_sampled: Any
     classes = convert_to_tensor(true_classes)
     if classes._dtype not in ("int64", "int32"):
         raise TypeError(
-            f"[{who}] true_classes must be whole numbers: got {classes._dtype}; use samegrad.cast."
+            f"[{who}] true_classes must be integers: got {classes._dtype}; use samegrad.cast."
         )
     for what, value in (("num_true", num_true), ("num_sampled", num_sampled),
                         ("range_max", range_max)):  # fmt: skip
-        if whole(value, f"[{who}] {what} must be a whole number", "pass an int") < 1:
+        if whole(value, f"{what} must be an integer", "pass an int") < 1:
             raise ValueError(f"[{who}] {what} must be 1 or more: got {value}.")
     if classes._rank != 2 or classes._shape[1] != num_true:
         raise ValueError(

@@ -173,7 +173,7 @@ def _lengths(who: str, what: str, value: Any, x: Tensor, most: Any) -> Tensor:
     lengths = convert_to_tensor(value)
     if lengths._dtype not in ("int32", "int64"):
         raise TypeError(
-            f"[{who}] {what} must be whole numbers: got {lengths._dtype}; use samegrad.cast."
+            f"[{who}] {what} must be integers: got {lengths._dtype}; use samegrad.cast."
         )
     if lengths._rank != 1 or not _may_equal(lengths._shape[0], x._shape[0]):
         raise InvalidArgumentError(
@@ -191,7 +191,7 @@ def _lengths(who: str, what: str, value: Any, x: Tensor, most: Any) -> Tensor:
 
 def _blank(who: str, value: Any, x: Tensor) -> int:
     count = int(x.shape[2])
-    blank = whole(value, f"[{who}] blank_index must be a whole number", "pass an int")
+    blank = whole(value, "blank_index must be an integer", "pass an int")
     if not -count <= blank < count:
         raise InvalidArgumentError(
             f"[{who}] blank_index must be one of the {count} classes: got {shown(value)}."
@@ -220,9 +220,7 @@ def _dense_labels(who: str, labels: Any, lengths: Any, blank: Any) -> tuple[Tens
         if lengths is None:
             raise ValueError(f"[{who}] dense labels need label_length: got None.")
     if true._dtype not in ("int32", "int64"):
-        raise TypeError(
-            f"[{who}] labels must be whole numbers: got {true._dtype}; use samegrad.cast."
-        )
+        raise TypeError(f"[{who}] labels must be integers: got {true._dtype}; use samegrad.cast.")
     return cast(true, "int32"), lengths
 
 

@@ -145,9 +145,7 @@ def _single(who: str, weights: Any) -> Tensor:
 def _whole_labels(who: str, labels: TensorLike) -> Tensor:
     true = convert_to_tensor(labels)
     if true._dtype not in ("int64", "int32"):
-        raise TypeError(
-            f"[{who}] labels must be whole numbers: got {true._dtype}; use samegrad.cast."
-        )
+        raise TypeError(f"[{who}] labels must be integers: got {true._dtype}; use samegrad.cast.")
     return true
 
 

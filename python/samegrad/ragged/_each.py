@@ -39,8 +39,8 @@ def as_rows(like: RaggedTensor, values: Any, who: str) -> RaggedTensor:
     """
     if not isinstance(values, Tensor | Text):
         raise NotImplementedError(
-            f"[{who}] the values of rows are real numbers or text: got {shown(values.dtype)}; take "
-            "flat_values."
+            f"[{who}] the values of rows are real numbers or strings: got {shown(values.dtype)}; "
+            "take flat_values."
         )
     made: RaggedTensor = like._like(values)
     return made

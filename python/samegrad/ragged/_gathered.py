@@ -56,7 +56,7 @@ def gather(
 def _numbers(indices: Any) -> np.ndarray[Any, Any]:
     found = known(convert_to_tensor(indices), "indices")
     if found.size and found.dtype.kind not in "iu":
-        raise TypeError(f"[{_WHO}] indices must be whole numbers: got {found.dtype.name}.")
+        raise TypeError(f"[{_WHO}] indices must be integers: got {found.dtype.name}.")
     return found.astype(np.int64)
 
 

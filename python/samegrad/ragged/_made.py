@@ -65,7 +65,7 @@ def constant(
             "axis has different sizes, so fill inner lists up."
         )
     if len({is_text(value) for value in flat}) > 1:
-        raise ValueError(f"[{who}] values are numbers or text: got both in {shown(pylist)}.")
+        raise ValueError(f"[{who}] values are numbers or strings: got both in {shown(pylist)}.")
     found = next(iter(shapes), ())
     shape = found if inner_shape is None else tuple(inner_shape)
     if flat and shape == () != found:

@@ -28,7 +28,7 @@ def place(axis: Any, rank: int, who: str) -> int:
     Raises:
         ValueError: There is no such axis.
     """
-    found = whole(axis, f"the axis of {who} is a whole number")
+    found = whole(axis, f"the axis of {who} is an integer")
     if not -rank <= found < rank:
         raise ValueError(f"[{who}] axis must lie in [{-rank}, {rank}): got {found}.")
     return found % rank
@@ -43,7 +43,7 @@ def another_axis(who: str, what: str, remedy: str) -> NotImplementedError:
 
 def divided(function: Function, input: Any, *args: Any, **options: Any) -> Any:
     """Refused: parts of each text of rows."""
-    what = f"rows of shape {input.shape}, of which each text is divided"
+    what = f"rows of shape {input.shape}, of which each string is divided"
     raise another_axis(f"tf.strings.{function.__name__}", what, "divide their flat_values")
 
 
@@ -118,7 +118,7 @@ def tile(function: Function, input: Any, multiples: Any, name: str | None = None
     counts = known(convert_to_tensor(multiples), "multiples")
     if counts.shape != (input._rank,) or counts.dtype.kind not in "iu" or (counts < 0).any():
         raise InvalidArgumentError(
-            f"[tile] multiples must be {input._rank} whole numbers, 0 or more, one for each axis: "
+            f"[tile] multiples must be {input._rank} integers, 0 or more, one for each axis: "
             f"got {shown(multiples)} for shape {input.shape}."
         )
     outer, within, *inner = (int(count) for count in counts)

@@ -98,7 +98,7 @@ def _checked(
         )
     x = real_numbers(value, who)
     if n is not None:
-        length = whole(n, "n is a whole number")
+        length = whole(n, "n is an integer")
         if length < 1:
             raise ValueError(f"[{who}] n must be 1 or more: got {length}.")
         x = of_length(x, length)

@@ -25,7 +25,7 @@ def at_least(value: Any, least: int, who: str, name: str) -> int:
         TypeError: The value is not an integer.
         ValueError: The value is below `least`.
     """
-    number = whole(value, f"{name} is a whole number")
+    number = whole(value, f"{name} is an integer")
     if number < least:
         raise ValueError(f"[{who}] {name} must be {least} or more: got {number}.")
     return number
@@ -101,7 +101,7 @@ def frame(
     x = convert_to_tensor(signal)
     length = at_least(frame_length, 1, "frame", "frame_length")
     step = at_least(frame_step, 1, "frame", "frame_step")
-    place = whole(axis, "axis is a whole number")
+    place = whole(axis, "axis is an integer")
     if not -x._rank <= place < x._rank:
         raise ValueError(f"[frame] axis must be one of {x._rank}: got {place}.")
     place %= x._rank

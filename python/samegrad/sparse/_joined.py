@@ -215,7 +215,7 @@ def _axis_of(who: str, parts: list[SparseTensor], axis: Any) -> int:
         raise InvalidArgumentError(
             f"[{who}] sparse tensors must have the same number of axes: got {ranks}."
         )
-    at, rank = whole(axis, f"[{who}] axis must be a whole number", "pass an int"), ranks[0]
+    at, rank = whole(axis, "axis must be an integer", "pass an int"), ranks[0]
     if not -rank <= at < rank:
         raise InvalidArgumentError(f"[{who}] axis must lie in [{-rank}, {rank}): got {at}.")
     return at % rank

@@ -215,7 +215,7 @@ def _reduced(
 ) -> Any:
     found = sparse(value, who)
     if isinstance(found.values, Text):
-        raise WrongTypeError(f"[{who}] values must be numbers: got text.")
+        raise WrongTypeError(f"[{who}] values must be numbers: got strings.")
     places, shape = found.checked(who)[0], np.array(found._shape, np.int64)
     over = [_inside(who, len(shape), number) for number in axes_of(found, axis)]
     sizes = shape.copy()

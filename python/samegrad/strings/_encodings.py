@@ -54,7 +54,7 @@ def unicode_transcode(
         )
     number = operator.index(replacement_char)
     if not 0 <= number < 0x110000 or 0xD800 <= number < 0xE000:
-        raise ValueError(f"[{who}] replacement_char must be the number of a letter: got {number}.")
+        raise ValueError(f"[{who}] replacement_char must be a Unicode code point: got {number}.")
     letters = _letters(input_encoding, errors, who, chr(number))
     instead = "" if errors == "ignore" else chr(number)
     changed = dict.fromkeys(range(0x20), instead) if replace_control_characters else {}
@@ -63,11 +63,11 @@ def unicode_transcode(
         text = letters(value)
         if replace_control_characters and errors == "strict" and min(text, default=" ") < " ":
             raise InvalidArgumentError(
-                f"[{who}] text must have no control characters: got {shown(value)}."
+                f"[{who}] strings must have no control characters: got {shown(value)}."
             )
         return text.translate(changed).encode(output_encoding)
 
-    found = text_of(input, who, "input must be text").encoded
+    found = text_of(input, who, "input must be strings").encoded
     made = np.empty(found.shape, object)
     made.ravel()[:] = [transcoded(value) for value in found.ravel()]
     return of_bytes(made)
@@ -96,5 +96,5 @@ def to_hash_bucket(input: Any, num_buckets: int, name: str | None = None) -> Ten
     count = operator.index(num_buckets)
     if count < 1:
         raise ValueError(f"[{who}] num_buckets must be at least 1: got {count}.")
-    found = text_of(input, who, "input must be text").encoded
+    found = text_of(input, who, "input must be strings").encoded
     return Tensor(hashing.buckets(found, count, plain=hashing.old_hash), copy=False)

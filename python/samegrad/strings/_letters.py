@@ -23,7 +23,7 @@ _UNITS = ("BYTE", "UTF8_CHAR")
 def _each(values: Any, who: str, function: Callable[[bytes], bytes]) -> Any:
     if isinstance(values, RaggedTensor):
         return values.with_values(_each(values.flat_values, who, function))
-    array = text_of(values, who, "input must be text").encoded
+    array = text_of(values, who, "input must be strings").encoded
     made = np.empty(array.shape, object)
     made.ravel()[:] = [function(value) for value in array.ravel()]
     return of_bytes(made)
@@ -168,15 +168,15 @@ def regex_full_match(input: Any, pattern: Any, name: str | None = None) -> Tenso
     """
     who = "tf.strings.regex_full_match"
     found = compiled(_letters(pattern, who, "pattern"), who)
-    array = text_of(input, who, "input must be text").encoded
+    array = text_of(input, who, "input must be strings").encoded
     hits = [found.fullmatch(decoded(value)) is not None for value in array.ravel()]
     return Tensor(np.array(hits, bool).reshape(array.shape), copy=False)
 
 
 def _letters(value: Any, who: str, what: str) -> str:
-    text = text_of(value, who, f"{what} must be one text")
+    text = text_of(value, who, f"{what} must be one string")
     if text._rank:
-        raise ValueError(f"[{who}] {what} must be one text: got shape {text._shape}.")
+        raise ValueError(f"[{who}] {what} must be one string: got shape {text._shape}.")
     return decoded(text.numpy())
 
 
@@ -208,7 +208,7 @@ def length(input: Any, unit: str = "BYTE", name: str | None = None) -> Any:
     letters = _unit(unit, who)
     if isinstance(input, RaggedTensor):
         return input.with_values(length(input.flat_values, unit))
-    array = text_of(input, who, "input must be text").encoded
+    array = text_of(input, who, "input must be strings").encoded
     sizes = [len(decoded(value)) if letters else len(value) for value in array.ravel()]
     return Tensor(np.array(sizes, np.int32).reshape(array.shape), copy=False)
 
@@ -238,7 +238,7 @@ def substr(input: Any, pos: Any, len: Any, unit: str = "BYTE", name: str | None 
     who = "tf.strings.substr"
     letters = _unit(unit, who)
     rows = np.broadcast(
-        text_of(input, who, "input must be text").encoded, np.asarray(pos), np.asarray(len)
+        text_of(input, who, "input must be strings").encoded, np.asarray(pos), np.asarray(len)
     )
     made = np.empty(rows.shape, object)
     parts = made.ravel()
@@ -247,7 +247,7 @@ def substr(input: Any, pos: Any, len: Any, unit: str = "BYTE", name: str | None 
         size = whole.__len__()  # `len` is an argument
         if not -size <= begin <= size:
             raise InvalidArgumentError(
-                f"[{who}] a part must begin in its text: got pos={begin} for {shown(value)} of "
+                f"[{who}] a part must begin in its string: got pos={begin} for {shown(value)} of "
                 f"length {size} at place {place}."
             )
         begin += size if begin < 0 else 0

@@ -53,7 +53,7 @@ def to_number(input: Any, out_type: DTypeLike = float32, name: str | None = None
         )
     if isinstance(input, RaggedTensor):
         return input.with_values(to_number(input.flat_values, kind))
-    texts = text_of(input, "tf.strings.to_number", "input must be text").encoded
+    texts = text_of(input, "tf.strings.to_number", "input must be strings").encoded
     numbers = np.empty(texts.shape, kind.as_numpy_dtype)
     flat = numbers.ravel()
     for place, value in enumerate(texts.ravel()):
@@ -79,8 +79,8 @@ def _number(value: bytes, kind: type[Any], place: int) -> Any:
     if number is not None:
         return number
     raise InvalidArgumentError(
-        f"[tf.strings.to_number] each text must be a {np.dtype(kind).name}: got {shown(value)} at "
-        f"place {place}."
+        f"[tf.strings.to_number] each string must be a {np.dtype(kind).name}: got {shown(value)} "
+        f"at position {place}."
     )
 
 
@@ -189,7 +189,7 @@ def _with_values(tensor: Tensor, who: str) -> Tensor:
     """Return the tensor; a function that is being traced is run by Python instead."""
     if tensor._symbolic and not tensor._looks:
         leave_trace(
-            f"[tf.strings.{who}] a step of replicas has no text: got a tensor without a value; "
+            f"[tf.strings.{who}] a step of replicas has no strings: got a tensor without a value; "
             "return it from strategy.run, or show it with tf.print."
         )
     return tensor

@@ -45,9 +45,10 @@ def split(input: Any, sep: Any = None, maxsplit: int = -1, name: str | None = No
         [[b'a', b'b'], [b'c']]
     """
     who = "tf.strings.split"
-    mark = b"" if sep is None else text_of(sep, who, "sep must be one text").numpy()
+    mark = b"" if sep is None else text_of(sep, who, "sep must be one string").numpy()
     most = operator.index(maxsplit)
-    return rows_of(text_of(input, who, "input must be text"), lambda x: x.split(mark or None, most))
+    found = text_of(input, who, "input must be strings")
+    return rows_of(found, lambda x: x.split(mark or None, most))
 
 
 def bytes_split(input: Any, name: str | None = None) -> Any:
@@ -65,7 +66,7 @@ def bytes_split(input: Any, name: str | None = None) -> Any:
         >>> tf.strings.bytes_split("abc").numpy().tolist()
         [b'a', b'b', b'c']
     """
-    found = text_of(input, "tf.strings.bytes_split", "input must be text")
+    found = text_of(input, "tf.strings.bytes_split", "input must be strings")
     return rows_of(found, lambda x: [x[i : i + 1] for i in range(len(x))])
 
 
@@ -84,7 +85,7 @@ def _letters(
         b"a".decode(encoding, "ignore")  # refuses codecs that make no text, too
     except (LookupError, TypeError, ValueError):
         raise ValueError(
-            f"[{who}] input_encoding must be one of text, such as UTF-8, UTF-16-BE or latin-1: "
+            f"[{who}] input_encoding must be an encoding such as UTF-8, UTF-16-BE or latin-1: "
             f"got {shown(encoding)}."
         ) from None
     if errors not in _ERRORS:
@@ -97,7 +98,7 @@ def _letters(
             return value.decode(encoding, way)
         except UnicodeDecodeError as error:
             raise InvalidArgumentError(
-                f"[{who}] text must be {encoding}: got byte {value[error.start]:#04x} at place "
+                f"[{who}] strings must be {encoding}: got byte {value[error.start]:#04x} at place "
                 f"{error.start} of {shown(value)}."
             ) from None
 
@@ -129,7 +130,7 @@ def unicode_split(
     """
     who = "tf.strings.unicode_split"
     letters = _letters(input_encoding, errors, who)
-    found = text_of(input, who, "input must be text")
+    found = text_of(input, who, "input must be strings")
     return rows_of(found, lambda x: [c.encode(input_encoding) for c in letters(x)])
 
 
@@ -158,7 +159,7 @@ def unicode_decode(
     """
     who = "tf.strings.unicode_decode"
     letters = _letters(input_encoding, errors, who)
-    found = text_of(input, who, "input must be text")
+    found = text_of(input, who, "input must be strings")
     rows = [[ord(c) for c in letters(value)] for value in found.encoded.ravel()]
     if not found._rank:
         return Tensor(np.array(rows[0], np.int32), copy=False)
@@ -222,9 +223,9 @@ def join(inputs: Sequence[Any], separator: str = "", name: str | None = None) ->
             f"[{who}] a list of operands is needed: got one, of shape {inputs.shape}; see "
             "reduce_join."
         )
-    parts = [text_of(part, who, "each of inputs must be text") for part in inputs]
+    parts = [text_of(part, who, "each of inputs must be strings") for part in inputs]
     if not parts:
-        raise ValueError(f"[{who}] inputs must have at least one text: got {shown(inputs)}.")
+        raise ValueError(f"[{who}] inputs must have at least one string: got {shown(inputs)}.")
     return texts.joined(*parts, separator=text_of(separator, who).numpy())
 
 
@@ -253,7 +254,7 @@ def reduce_join(
     mark = text_of(separator, who).numpy()
     if isinstance(inputs, RaggedTensor):
         return _joined_rows(inputs, axis, keepdims, mark)
-    found = text_of(inputs, who, "inputs must be text")
+    found = text_of(inputs, who, "inputs must be strings")
     array = found.encoded
     axes = [_place(number, array.ndim, who) for number in axes_of(found, axis)]
     if axis is not None:
@@ -273,8 +274,8 @@ def _joined_rows(rows: RaggedTensor, axis: Any, keepdims: bool, mark: bytes) -> 
     who = "tf.strings.reduce_join"
     if rows._rank != 2 or rows._dtype != "string":
         raise TypeError(
-            f"[{who}] inputs must be text, in rows: got {rows._dtype} of shape {rows.shape}; see "
-            "tf.strings.as_string and to_tensor."
+            f"[{who}] inputs must be strings, in rows: got {rows._dtype} of shape {rows.shape}; "
+            "see tf.strings.as_string and to_tensor."
         )
     axes = [0, 1] if axis is None else [_place(number, 2, who) for number in axes_of(rows, axis)]
     parts: list[list[bytes]] = rows.to_list()
@@ -331,7 +332,7 @@ def ngrams(
         ]
 
     if not isinstance(data, RaggedTensor):
-        data = text_of(data, "tf.strings.ngrams", "data must be text")
+        data = text_of(data, "tf.strings.ngrams", "data must be strings")
         if data._rank < 2:
             return Text(np.array(runs(data.encoded), object))
     rows = [runs(row.encoded) for row in data]
@@ -356,7 +357,7 @@ def to_hash_bucket_fast(input: Any, num_buckets: int, name: str | None = None) -
         >>> tf.strings.to_hash_bucket_fast(["a", "b"], 10).numpy()
         array([9, 2])
     """
-    found = text_of(input, "tf.strings.to_hash_bucket_fast", "input must be text")
+    found = text_of(input, "tf.strings.to_hash_bucket_fast", "input must be strings")
     return Tensor(hashing.buckets(found.encoded, operator.index(num_buckets)), copy=False)
 
 
@@ -379,5 +380,5 @@ def to_hash_bucket_strong(
         >>> int(tf.strings.to_hash_bucket_strong("a", 10, key=[1, 2])) < 10
         True
     """
-    found = text_of(input, "tf.strings.to_hash_bucket_strong", "input must be text")
+    found = text_of(input, "tf.strings.to_hash_bucket_strong", "input must be strings")
     return Tensor(hashing.buckets(found.encoded, operator.index(num_buckets), key), copy=False)

@@ -168,7 +168,7 @@ def text(name: str, data: Any, step: Any = None, description: str | None = None)
     _check_not_traced("text")
     array = np.asarray(data, dtype=object)
     if not all(isinstance(part, str | bytes) for part in array.ravel()):
-        raise TypeError(f"[tf.summary.text] data must be text: got {shown(data)}; use str().")
+        raise TypeError(f"[tf.summary.text] data must be strings: got {shown(data)}; use str().")
     return _written(name, array, step, "text", description)
 
 

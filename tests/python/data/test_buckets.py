@@ -325,7 +325,7 @@ def test_wrong_arguments_are_errors_at_once(make, words):
         (
             lambda ds: ds.bucket_by_sequence_length(lambda row: 1.5, [3], [2, 2]),
             TypeError,
-            "length is a whole number.*1.5",
+            "length is an integer.*1.5",
         ),
         (
             lambda ds: ds.group_by_window(size, lambda key, window: 7, 2),

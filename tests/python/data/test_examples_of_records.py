@@ -91,8 +91,8 @@ def test_a_damaged_record_of_a_file_is_named(tmp_path):
     ("call", "error", "said"),
     [
         (lambda: tf.train.Int64List(value=3), TypeError, "value must be a list"),
-        (lambda: tf.train.Int64List(value=[0.5]), TypeError, "whole number"),
-        (lambda: tf.train.Int64List(value=[2**63]), ValueError, "number of 64 bits"),
+        (lambda: tf.train.Int64List(value=[0.5]), TypeError, "integer"),
+        (lambda: tf.train.Int64List(value=[2**63]), ValueError, "integer of 64 bits"),
         (lambda: tf.train.BytesList(value=["a"]), TypeError, "use text.encode"),
         (lambda: tf.train.BytesList(value=b"a"), TypeError, "must be a list"),
         (lambda: tf.train.Features(feature={"a": 1}), TypeError, "names and Features"),

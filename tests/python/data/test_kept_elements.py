@@ -202,7 +202,7 @@ def test_batches_of_a_cache_are_split_between_replicas(tmp_path):
         (lambda f: Dataset.range(3).repeat().save(f), ValueError, "must have an end"),
         (lambda f: Dataset.range(3).save(f, "SNAPPY"), ValueError, "None or GZIP"),
         (lambda f: Dataset.range(3).save(f, None, None, {}), NotImplementedError, "leave it out"),
-        (lambda f: Dataset.range(3).window(2).save(f), TypeError, "tensors and text"),
+        (lambda f: Dataset.range(3).window(2).save(f), TypeError, "tensors and strings"),
         (
             lambda f: Dataset.range(3).map(tf.range).ragged_batch(3).save(f),
             TypeError, "to_tensor",

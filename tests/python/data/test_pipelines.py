@@ -229,13 +229,13 @@ def test_options_are_kept():
         (lambda: Dataset.range(2).get_single_element(), ValueError, "one element"),
         (lambda: list(tf.data.TextLineDataset("/nowhere/a")), FileNotFoundError, "/nowhere/a"),
         (lambda: tf.data.TFRecordDataset("a", "LZ4"), ValueError, "GZIP or ZLIB"),
-        (lambda: tf.data.TFRecordDataset(5), TypeError, "filenames must be text"),
+        (lambda: tf.data.TFRecordDataset(5), TypeError, "filenames must be strings"),
         (lambda: list(Dataset.range(3).map(lambda x: None)), TypeError, "must return something"),
         (
             lambda: list(Dataset.from_tensor_slices(["a b", "c"]).map(tf.strings.split).batch(2)),
             ValueError, "see padded_batch",
         ),
-        (lambda: list(Dataset.range(4).window(2).batch(2)), TypeError, "numbers or text"),
+        (lambda: list(Dataset.range(4).window(2).batch(2)), TypeError, "numbers or strings"),
     ],
 )  # fmt: skip
 def test_wrong_calls_are_refused(call, error, said):
@@ -248,5 +248,5 @@ def test_text_is_not_split_between_replicas():
     dataset = strategy.experimental_distribute_dataset(
         Dataset.from_tensor_slices(["a", "b"]).batch(2)
     )
-    with pytest.raises(TypeError, match="text is not split between replicas"):
+    with pytest.raises(TypeError, match="strings are not split between replicas"):
         next(iter(dataset))

@@ -59,15 +59,15 @@ REFUSED = {
     "a list that contains itself": (
         lambda: tf.constant(looped()), ValueError, r"\[constant\]",
     ),
-    "a size that is no whole number": (
-        lambda: tf.zeros((1.5,)), TypeError, r"\[zeros\] a size is a whole number: got float 1\.5",
+    "a size that is not an integer": (
+        lambda: tf.zeros((1.5,)), TypeError, r"\[zeros\] a size is an integer: got float 1\.5",
     ),
     "a size of more than 64 bits": (
-        lambda: tf.zeros((2**70,)), ValueError, r"\[zeros\] a size is a whole number of 64 bits",
+        lambda: tf.zeros((2**70,)), ValueError, r"\[zeros\] a size is an integer of 64 bits",
     ),
     "an axis that is none": (
         lambda: tf.reduce_sum([1.0], axis="rows"), TypeError,
-        r"\[reduce_sum\] an axis is a whole number: got str 'rows'",
+        r"\[reduce_sum\] an axis is an integer: got str 'rows'",
     ),
     "an axis outside": (
         lambda: tf.split([1.0, 2.0], 2, axis=3), ValueError,
@@ -78,7 +78,7 @@ REFUSED = {
         r"\[expand_dims\] axes must be whole numbers of 64 bits: got \['x'\]",
     ),
     "an index of a tensor": (
-        lambda: tf.ones((2,))["x"], TypeError, r"an index is a whole number, a slice.*got str 'x'",
+        lambda: tf.ones((2,))["x"], TypeError, r"an index is an integer, a slice.*got str 'x'",
     ),
     "a step of 0": (lambda: tf.ones((2,))[::0], ValueError, "step of a slice is not 0"),
     "a place of a shape": (
@@ -205,7 +205,7 @@ def test_rules_are_those_of_the_annotations():
     def function(axis: int, names: "list[str] | None" = None, rate: float = 0.5) -> None: ...
 
     assert broken_rule(function, {"axis": 1, "names": ["a"], "rate": 2}) is None
-    assert broken_rule(function, {"axis": True})[0] == "axis must be a whole number of 64 bits"
+    assert broken_rule(function, {"axis": True})[0] == "axis must be an integer of 64 bits"
     assert broken_rule(function, {"axis": 1, "names": [3]})[1] == [3]
     assert broken_rule(function, {"axis": 1, "rate": "x"})[1] == "x"
 
@@ -270,7 +270,7 @@ def test_large_arrays_are_looked_at_before_a_call_and_right_ones_go_on():
     rows = np.ones((2**11, 2**11), np.float32)
     assert float(tf.reduce_sum(rows)) == 2.0**22
     assert float(tf.reduce_sum(tf.add_n(rows))) == 2.0**22
-    with pytest.raises(TypeError, match=r"\[reduce_sum\] axis must be whole numbers: got an array"):
+    with pytest.raises(TypeError, match=r"\[reduce_sum\] axis must be integers: got an array"):
         tf.reduce_sum(1.0, axis=rows)
 
 

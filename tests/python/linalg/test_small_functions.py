@@ -49,7 +49,7 @@ def test_what_does_not_fit_is_refused():
         tf.histogram_fixed_width([1.0], [0.0, 1.0], 0)
     with pytest.raises(ValueError, match="coeffs is a list"):
         tf.math.polyval(tf.ones(2), 1.0)
-    with pytest.raises(ValueError, match="one axis of whole numbers"):
+    with pytest.raises(ValueError, match="one axis of integers"):
         tf.math.invert_permutation([[1.0]])
 
 

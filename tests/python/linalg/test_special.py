@@ -148,5 +148,5 @@ def test_shifts_stop_at_the_last_bit():
 
 
 def test_floats_have_no_bits():
-    with pytest.raises(TypeError, match="needs whole numbers: got float32"):
+    with pytest.raises(TypeError, match="needs integers: got float32"):
         tf.bitwise.bitwise_and([1.0], [2.0])

@@ -271,7 +271,7 @@ def test_repeats_that_do_not_fit_are_refused():
         tf.repeat([1, 2], [1, 2, 3])
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"^\[repeat\].*got \[1, -1\]"):
         tf.repeat([1, 2], [1, -1])
-    with pytest.raises(TypeError, match=r"^\[repeat\] repeats must be a whole number"):
+    with pytest.raises(TypeError, match=r"^\[repeat\] repeats must be an integer"):
         tf.repeat([1, 2], [1.5, 2.0])
 
 
@@ -295,9 +295,9 @@ def test_replicas_do_not_draw_from_one_generator():
         (lambda g: g.uniform([2], 1, None, "int32"), "has two ends: got minval=1, maxval=None"),
         (lambda g: g.normal([2], dtype="int32"), "must be a float: got int32"),
         (lambda g: g.uniform_full_int([2], "uint8"), "got uint8"),
-        (lambda g: tf.random.Generator.from_seed("a"), "whole numbers: got 'a'"),
-        (lambda g: tf.random.Generator.from_seed([1.0, [2]]), "whole numbers: got [1.0, [2]]"),
-        (lambda g: tf.random.Generator.from_state([1, 2]), "three whole numbers"),
+        (lambda g: tf.random.Generator.from_seed("a"), "integers: got 'a'"),
+        (lambda g: tf.random.Generator.from_seed([1.0, [2]]), "integers: got [1.0, [2]]"),
+        (lambda g: tf.random.Generator.from_state([1, 2]), "three integers"),
         (lambda g: tf.random.Generator.from_seed(1, alg="threefry"), "must be 'philox'"),
         (lambda g: tf.random.Generator(), "a state is needed"),
         (lambda g: tf.random.set_global_generator(3), "a Generator is needed: got 3"),

@@ -124,7 +124,7 @@ def test_branches_and_loops_carry_ragged_tensors_of_the_same_rows():
         (lambda: tf.ragged.stack([[1]], axis=1), NotImplementedError, "axis must be 0: got 1"),
         (lambda: tf.ragged.stack([[1], ["a"]]), ValueError, "one dtype: got"),
         (lambda: tf.ragged.range([1, 2], [3, 4, 5]), ValueError, r"got shapes \(2,\), \(3,\)"),
-        (lambda: tf.RaggedTensor.from_row_splits([1], [0.0, 1.0]), ValueError, "whole numbers"),
+        (lambda: tf.RaggedTensor.from_row_splits([1], [0.0, 1.0]), ValueError, "integers"),
         (lambda: tf.RaggedTensor.from_row_splits(1, [0, 1]), ValueError, "values must be a list"),
         (lambda: tf.RaggedTensor.from_tensor([1]), ValueError, r"a matrix, .* got shape \(1,\)"),
         (lambda: tf.ragged.constant([[1]])[5], IndexError, r"must lie in \[-1, 1\): got 5"),

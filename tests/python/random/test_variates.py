@@ -104,7 +104,7 @@ def test_replicas_draw_what_one_device_draws():
         (lambda r: r.gamma([2], [1.0, 2.0], [1.0, 2.0, 3.0]), "the shapes (2,) and (3,)"),
         (lambda r: r.stateless_gamma([3], [1, 2], [1.0, 2.0]), "got [3] for (2,)"),
         (lambda r: r.stateless_poisson([], [1, 2], [1.0]), "got [] for (1,)"),
-        (lambda r: r.stateless_gamma([3], [1, 2, 3], 1.0), "must be two whole numbers"),
+        (lambda r: r.stateless_gamma([3], [1, 2, 3], 1.0), "must be two integers"),
     ],
 )
 def test_they_refuse(call, text):

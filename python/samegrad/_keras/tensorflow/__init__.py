@@ -123,7 +123,7 @@ def _of_both(name: str) -> Any:
             return Text(getattr(np, name)(x.strings, *args, **kwargs))
         return getattr(samegrad, name)(x, *args, **kwargs)
 
-    function.__name__, function.__doc__ = name, f"samegrad.{name}, also of text."
+    function.__name__, function.__doc__ = name, f"samegrad.{name}, also of strings."
     return function
 
 

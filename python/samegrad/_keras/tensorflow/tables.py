@@ -22,7 +22,7 @@ class _OfLayers(Table):
     def _in_step(self, keys: Tensor) -> Any:
         if "string" in (self._key_kind, self._value_kind):
             raise TypeError(
-                "[keras.layers] a vocabulary of text is looked up outside of traced functions: "
+                "[keras.layers] a vocabulary of strings is looked up outside of traced functions: "
                 "call the layer on data, in Dataset.map or outside of a compiled model."
             )
         return of_numbers(self._values, self._value_kind, keys, self._default)

@@ -16,7 +16,7 @@ from samegrad._tensor.text import Text, is_text
 def _known(value: Any, what: str) -> Any:
     if isinstance(value, Tensor) and value._symbolic:
         raise TypeError(
-            f"[keras.layers] text is made of known values ({what}): call the layer on data, in "
+            f"[keras.layers] strings are made of known values ({what}): call the layer on data, in "
             "Dataset.map or outside of a model that is compiled."
         )
     return np.asarray(value)
