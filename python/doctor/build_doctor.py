@@ -74,7 +74,7 @@ def contents() -> dict[str, str]:
     info = f"{PACKAGE}-{_version()}.dist-info"
     found[f"{info}/METADATA"] = (
         f"Metadata-Version: 2.4\nName: samegrad-doctor\nVersion: {_version()}\n"
-        "Summary: Is the loss of my data-parallel training step scaled right?\n"
+        "Summary: Check the loss normalization of a data-parallel training step\n"
         "License-Expression: Apache-2.0\nRequires-Python: >=3.10\nRequires-Dist: numpy>=1.24\n"
         f"Description-Content-Type: text/markdown\n\n{(HERE / 'README.md').read_text()}"
     )

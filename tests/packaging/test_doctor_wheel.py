@@ -100,7 +100,7 @@ def test_the_readmes_lines_ask_about_a_ddp_script(
     (user / "even.py").write_text(read_me(1).replace("[:12]))", "[:12], equal_shards=True))"))
     said = run(installed, "even.py", folder=user)
     assert said.stdout.startswith("correct"), said
-    assert "right while all shares are equal" in said.stdout
+    assert "correct while all shards are equal" in said.stdout
 
 
 def test_first_page_shows_the_diagnosis_of_its_step(

@@ -1,4 +1,4 @@
-"""`samegrad doctor FILE.py::step`: judges a step from the shell."""
+"""`samegrad doctor FILE.py::step`: check a step from the shell."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from samegrad.testing._over_processes import Processes, join
 
 EXIT_CORRECT, EXIT_WRONG, EXIT_UNJUDGED = 0, 1, 2
 ABOUT = (
-    "Imports a file and judges a step in it: a function that takes a list with the batch of each "
+    "Imports a file and checks a step in it: a function that takes a list with the batch of each "
     "replica and returns the update (see samegrad.testing.diagnose). Exit status: 0 the step is "
-    "right, 1 it is not, 2 it cannot be judged."
+    "correct, 1 it is wrong, 2 it cannot be judged."
 )
 
 
 def add_options(doctor: argparse.ArgumentParser) -> None:
-    """The arguments of `run`, as options of a command."""
+    """Add the arguments of `run` as options of a command."""
     doctor.add_argument("step", metavar="FILE.py::STEP", help="the file and the function")
     doctor.add_argument("--batch", default="batch", metavar="NAME", help="the batch [batch]")
     doctor.add_argument("--weights", metavar="NAME", help="what each example counts [1]")
@@ -43,11 +43,11 @@ def add_options(doctor: argparse.ArgumentParser) -> None:
     )
     doctor.add_argument(
         "--empty-shard", action=argparse.BooleanOptionalAction, default=None,
-        help="judge a replica without examples, too (not, by the other form)",
+        help="also judge a replica without examples; --no-empty-shard never does",
     )  # fmt: skip
     doctor.add_argument(
         "--framework", choices=("samegrad", "pytorch", "jax", "tensorflow"),
-        help="in whose words the remedy is told [the step's]",
+        help="framework whose API the fix names [that of the step]",
     )  # fmt: skip
     doctor.add_argument("--json", action="store_true", help="print JSON")
 

@@ -102,7 +102,7 @@ def verdict_on(seen: Runs, found: Found) -> Diagnosis:
     if what == WRONG and seen.agree:
         what = _AGREE_BUT + (_NOT_AS_GIVEN if seen.given else _NOT_A_FEW)
     elif what == WRONG and seen.right_when_equal:
-        what += ", unless all shares are equal"
+        what += ", unless all shards are equal"
     (reported, mistake), shown = explain_loss(seen) or (None, None), None if found.right else worst
     return Diagnosis(
         found.right, next(iter(found.causes), None), (*found.causes[1:], *found.candidates), shares,
@@ -182,7 +182,7 @@ def _alike(seen: Sums) -> str | None:
     short = layout([max(item.sizes)] * (item.replicas - 1) + [1])
     frame = Frame([short], np.ones(len(short.examples)), seen.fixed)
     worst = max(float(np.abs(frame.table(row.predict) / frame.right).max()) for row in alike)
-    told = "right while all shares are equal; " if seen.settings.equal_shards else ""
+    told = "correct while all shards are equal; " if seen.settings.equal_shards else ""
     wrong_by = f"; if it is one, an example counts up to {worst:.3g} times in {short}"
     return f"{told}these splits cannot tell it from: {names}{wrong_by if worst > 1 else ''}"
 
@@ -214,7 +214,7 @@ def judge_empty(evidence: Sums, verdict: Diagnosis, asked: bool) -> Diagnosis:
         return verdict_on(longer, Found(what, tuple(near)))
     if not taken and not asked:
         return replace(verdict, notes=(*verdict.notes, _UNTRIED))
-    said = _summary(evidence, "an empty share is not ignored", layouts[0])
+    said = _summary(evidence, "an empty shard is not ignored", layouts[0])
     return Diagnosis(
         False, rows.EMPTY_SHARE, notes=verdict.notes, tolerance=evidence.exact,
         warnings=verdict.warnings, summary=said, layout=layouts[0],

@@ -57,7 +57,7 @@ def in_halves(shares):
     return np.mean(means, axis=0)
 
 
-UNLESS = "not the update of one device, unless all shares are equal"
+UNLESS = "not the update of one device, unless all shards are equal"
 
 
 @pytest.mark.parametrize(

@@ -198,7 +198,7 @@ def test_even_shares_tell_what_a_short_batch_would_do() -> None:
     assert found.correct
     (note,) = found.notes
     assert (
-        note.startswith("right while all shares are equal")
+        note.startswith("correct while all shards are equal")
         and "counts up to 4 times in 3 replicas of 4+4+1" in note
     ), note
 
