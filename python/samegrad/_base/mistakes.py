@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Words(NamedTuple):
-    """What is said of a mistake.
+    """Description of a failure mode.
 
     Args:
         name: A few words.
@@ -27,8 +27,8 @@ SUM_SHARES = (
 
 MEAN_THEN_SUM = Words(
     "mean per replica, then sum",
-    "each replica divides by its own examples, and the replicas are added: the update is as many "
-    "times too large as there are replicas",
+    "each replica divides by its own examples, and the replicas are added: the update is too large "
+    "by the number of replicas",
     "w_i / W_r  instead of  w_i / W",
     "divide by the examples of all replicas: nn.compute_average_loss(losses)",
 )
