@@ -303,7 +303,8 @@ Functions such as `tf.constant` and `tf.zeros` create tensors. Operators compute
 element and broadcast as NumPy does. In a traced function a tensor has a shape and no values.
 
 Example:
-    >>> x = constant([[1.0, 2.0]])
+    >>> import samegrad as tf
+    >>> x = tf.constant([[1.0, 2.0]])
     >>> (x + 1.0).numpy(), x.shape, x.dtype
     (array([[2., 3.]], dtype=float32), (1, 2), samegrad.float32)
 """
