@@ -102,7 +102,8 @@ def _members(path: str, owner: type) -> Iterator[PublicName]:
                 continue
             if isinstance(member, property):
                 if member.fget is not None:
-                    yield _located(f"{path}.{name}", "property", member.fget)
+                    public = _located(f"{path}.{name}", "property", member.fget)
+                    yield dataclasses.replace(public, value=member)
             elif isinstance(member, classmethod | staticmethod):
                 yield _located(f"{path}.{name}", "method", inspect.unwrap(member.__func__))
             elif inspect.isroutine(member):

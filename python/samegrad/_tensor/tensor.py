@@ -303,10 +303,24 @@ def _shorten(cls: Any) -> None:
             ))  # fmt: skip
 
 
+_DOC = """A multidimensional array of one dtype, whose values never change.
+
+Functions such as `tf.constant` and `tf.zeros` create tensors. Operators compute element by
+element and broadcast as NumPy does. In a traced function a tensor has a shape and no values.
+
+Example:
+    >>> import samegrad as tf
+    >>> x = tf.constant([[1.0, 2.0]])
+    >>> (x + 1.0).numpy(), x.shape, x.dtype
+    (array([[2., 3.]], dtype=float32), (1, 2), samegrad.float32)
+"""
+
+
 def _install() -> None:
     """Give the engine's class Python's operators and properties."""
     cls: Any = Tensor
     cls.__module__ = "samegrad"
+    cls.__doc__ = _DOC
     cls.__init__ = _init
     for symbol, name in {
         "add": "add", "sub": "sub", "mul": "mul", "floordiv": "floor_div", "mod": "mod",
