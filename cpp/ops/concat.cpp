@@ -155,7 +155,33 @@ OpDef concat_row() {
   return op;
 }
 
+// The sizes of the trace: where they agree, those of all counts do.
+void check_parts(const InferArgs& args) {
+  const ValueType& whole = args.in[0];
+  const int rank = whole.shape.rank(), joined = axis_of(args.attrs, whole.shape);
+  const auto counts = traced_counts(args.symbols);
+  const auto agrees = [&](const Size& difference) {
+    return std::ranges::all_of(counts, [&](const auto& c) { return difference.value(c) == 0; });
+  };
+  Size left = size_along(args, whole, joined);
+  bool ok = true;
+  for (const ValueType& part : args.in.subspan(1)) {
+    ok = ok && part.shape.rank() == rank;
+    for (int axis = 0; ok && axis < rank; ++axis) {
+      const Size size = size_along(args, part, axis);
+      if (axis == joined) {
+        left = left - size;
+      } else {
+        ok = agrees(size_along(args, whole, axis) - size);
+      }
+    }
+  }
+  check_value(ok && agrees(left), args.op.name, "the parts must make 'ct' along axis ", joined,
+              ": got ", shapes_of_operands(args), ".");
+}
+
 Inferred concat_grad_rule(const InferArgs& args) {
+  check_parts(args);
   Inferred inferred;
   for (std::size_t i = 1; i < args.in.size(); ++i) {
     inferred.types.push_back(args.in[i]);

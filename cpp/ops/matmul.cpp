@@ -76,8 +76,9 @@ class ProductRule {
   }
 
   void make_ordinary(ValueType& type) {
+    const bool same = joins_replicas(args_.symbols, std::size_t(type.batch.symbol));
+    (same ? shared_ : mixed_) = true;
     type = ordinary_type(args_, type);
-    mixed_ = true;
   }
 
   // `leading`: the axes before the matrices, joined.
@@ -86,13 +87,15 @@ class ProductRule {
     if (mixes || !result.batched()) return Locality::kWhole;
     const bool rows = a_.batch.axis == 0 && !b_.batched();
     const bool tiles = result.shape.rank() == 2 ? rows : leading.locality == Locality::kExample;
-    return result.batch.axis == 0 && tiles ? Locality::kExample : Locality::kInnerExample;
+    const bool slices = result.batch.axis == 0 && tiles && !shared_;
+    return slices ? Locality::kExample : Locality::kInnerExample;
   }
 
   const InferArgs& args_;
   ValueType a_, b_;
   MatrixAxes axes_a_{}, axes_b_{};
-  bool mixed_ = false;  // examples became ordinary rows
+  bool mixed_ = false;   // examples of this replica became ordinary rows
+  bool shared_ = false;  // those of all replicas did
 };
 
 // Sums the leading axes along which the operand was repeated.

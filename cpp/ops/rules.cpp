@@ -26,7 +26,8 @@ std::string role_of(const OpDef& op, int operand) {
 struct MergedAxis {
   std::int64_t size = 1;  // kRows: examples
   ExampleAxis batch;
-  bool mixed = false;  // examples met rows that are none
+  bool mixed = false;   // examples of this replica met rows that are none
+  bool shared = false;  // those of all replicas did
 };
 
 class Broadcast {
@@ -37,7 +38,7 @@ class Broadcast {
     int rank = 0;
     for (const ValueType& type : args_.in) rank = std::max(rank, type.shape.rank());
     ValueType result{dtype, {}, {}};
-    bool mixed = false;
+    bool mixed = false, shared = false;
     for (int axis = 0; axis < rank; ++axis) {
       MergedAxis merged = merge(axis - rank);
       // A second axis of examples (all pairs, say) becomes an ordinary one.
@@ -48,8 +49,10 @@ class Broadcast {
       }
       result.shape.push_back(merged.size);
       mixed |= merged.mixed;
+      shared |= merged.shared;
     }
-    return mixed ? Inferred{{result}, Locality::kWhole} : one_result(args_, result);
+    if (mixed || (shared && !result.batched())) return {{result}, Locality::kWhole};
+    return shared ? Inferred{{result}, Locality::kInnerExample} : one_result(args_, result);
   }
 
  private:
@@ -59,7 +62,7 @@ class Broadcast {
     for (const ValueType& type : args_.in) {
       const int axis = axis_from_end + type.shape.rank();
       if (axis < 0) continue;
-      MergedAxis next{type.shape[axis], {}, false};
+      MergedAxis next{type.shape[axis]};
       if (type.batched() && type.batch.axis == axis) next.batch = type.batch;
       join(merged, next);
     }
@@ -68,10 +71,9 @@ class Broadcast {
 
   void join(MergedAxis& merged, const MergedAxis& next) {
     if (!next.batch.exists() && next.size == 1) return;
+    const bool mixed = merged.mixed, shared = merged.shared;
     if (!merged.batch.exists() && merged.size == 1) {
-      const bool mixed = merged.mixed;
       merged = next;
-      merged.mixed |= mixed;
     } else if (merged.batch.exists() && next.batch.exists()) {
       join_examples(merged, next);
     } else if (merged.batch.exists() || next.batch.exists()) {
@@ -79,6 +81,8 @@ class Broadcast {
     } else if (merged.size != next.size) {
       join_sizes(merged, next);
     }
+    merged.mixed |= mixed;
+    merged.shared |= shared;
   }
 
   // Two batches, or parts of one, meet as the rows that they have.
@@ -127,11 +131,17 @@ class Broadcast {
     if (same_size(args_, rows_of(examples), rows_of(size)) || is_one(size)) {
       merged = examples;
     } else if (is_one(examples)) {
-      merged = {size.size, {}, true};
+      merged = {size.size};
     } else {
       fail_sizes(merged, next);
     }
-    merged.mixed = true;
+    meet_ordinary(merged, examples.batch);
+  }
+
+  // Note that examples are rows among others from here on.
+  void meet_ordinary(MergedAxis& axis, const ExampleAxis& batch) const {
+    const bool same = joins_replicas(args_.symbols, std::size_t(batch.symbol));
+    (same ? axis.shared : axis.mixed) = true;
   }
 
   // One row on all replicas; nothing but that is then taken for granted.
@@ -156,7 +166,9 @@ class Broadcast {
   }
 
   void make_ordinary(MergedAxis& axis) const {
-    axis = {dim_of(args_.symbols, rows_of(axis)), {}, true};
+    meet_ordinary(axis, axis.batch);
+    axis.size = dim_of(args_.symbols, rows_of(axis));
+    axis.batch = {};
   }
 
   [[noreturn]] void fail_sizes(const MergedAxis& merged, const MergedAxis& next) const {

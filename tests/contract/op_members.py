@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,21 @@ from samegrad import _core
 EXAMPLES = 24  # no sample has an axis of this size
 COLUMNS = 512  # numbers of one example that operands are made of
 FLOATS = {"float32", "float64", "float16", "bfloat16"}
+# Shapes and axes of operands that make all pairs of their examples.
+PAIRS = (
+    ((EXAMPLES, 1, 3), 0, (1, EXAMPLES, 3), 1),
+    ((1, EXAMPLES, 3), 1, (EXAMPLES, 1, 3), 0),
+    ((EXAMPLES, 1), 0, (EXAMPLES,), 0),
+    ((EXAMPLES,), 0, (EXAMPLES, 1), 0),
+)
 
 
 @dataclass(frozen=True)
 class Operand:
-    """A shape, the axis that counts examples (None: a constant), and how elements are drawn."""
+    """A shape, the axis that counts examples (None: a constant), and how elements are drawn.
+
+    A gathered operand has the examples of all replicas on that axis.
+    """
 
     shape: tuple[int, ...]
     axis: int | None
@@ -27,6 +37,7 @@ class Operand:
     low: float
     high: float
     integer_high: float
+    gathered: bool = False
 
     @property
     def size(self) -> int:
@@ -62,8 +73,14 @@ class Member:
     attrs: tuple[tuple[str, Any], ...]
 
     def __str__(self) -> str:
-        shapes = ", ".join(f"{o.dtype}{list(o.shape)}@{o.axis}" for o in self.operands)
+        shapes = ", ".join(
+            f"{'gathered ' * o.gathered}{o.dtype}{list(o.shape)}@{o.axis}" for o in self.operands
+        )
         return f"{self.op}({shapes}; {dict(self.attrs)})"
+
+    def has_gathered(self) -> bool:
+        """Return whether an operand has the examples of all replicas."""
+        return any(operand.gathered for operand in self.operands)
 
     def results(self, inputs: list[tf.Tensor]) -> list[tf.Tensor]:
         """Return the results of the operation for its operands."""
@@ -82,22 +99,27 @@ class Member:
         for operand in self.operands:
             value = operand.build(rows, constants, first)
             first += operand.size
-            inputs.append(value * tf.cast(w, operand.dtype) if operand.dtype in FLOATS else value)
+            value = value * tf.cast(w, operand.dtype) if operand.dtype in FLOATS else value
+            inputs.append(all_gather(value, operand.axis) if operand.gathered else value)
         linear, whole = tf.constant(0.0), None
         for result in self.results(inputs):
             value = tf.clip_by_value(tf.cast(result, tf.float32), -1e3, 1e3)
             if value._example_axis is not None:
-                value = value * weights_like(rows[:, -1], value)
+                value = weighted(value, rows[:, -1])
             else:
                 whole = tf.reduce_sum(value) + (0.0 if whole is None else whole)
             linear = linear + tf.reduce_sum(value)
-        return [linear] if whole is None else [linear, tf.square(whole)]
+        losses = [linear] if whole is None else [linear, tf.square(whole)]
+        return [*map(share, losses)] if self.has_gathered() else losses
 
     def is_valid(self) -> bool:
         """Return whether the operation's rule takes these shapes."""
         inputs = []
         for operand in self.operands:
-            ones = np.ones(operand.shape, "float32" if operand.dtype in FLOATS else operand.dtype)
+            shape = list(operand.shape)
+            if operand.gathered:  # more examples than a replica has
+                shape[operand.axis] *= 2
+            ones = np.ones(shape, "float32" if operand.dtype in FLOATS else operand.dtype)
             batch = () if operand.axis is None else (None, operand.axis, 1)
             inputs.append(tf.cast(_core.Tensor(ones, *batch), operand.dtype))
         try:
@@ -105,6 +127,24 @@ class Member:
         except (TypeError, ValueError, RuntimeError):
             return False
         return True
+
+
+def all_gather(value: tf.Tensor, axis: int) -> tf.Tensor:
+    """Join the examples of all replicas along an axis."""
+    return tf.distribute.get_replica_context().all_gather(value, axis)
+
+
+def share(loss: tf.Tensor) -> tf.Tensor:
+    """Return a replica's share of a loss: of one that all replicas have alike, a part."""
+    return loss if loss._varying else tf.nn.scale_regularization_loss(loss)
+
+
+def weighted(value: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+    """Multiply by a weight for each example, of this replica or of all of them."""
+    try:
+        return value * weights_like(weights, value)
+    except ValueError:  # another number of examples
+        return value * weights_like(all_gather(weights, 0), value)
 
 
 def weights_like(weights: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
@@ -116,12 +156,36 @@ def weights_like(weights: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
 
 
 def members() -> Iterator[Member]:
-    """Each sample of the op table with examples on each axis of each operand."""
+    """Each sample of the op table with examples on each axis of each operand.
+
+    Products, and all pairs of examples, are there with one operand of all replicas on either side.
+    """
     for row in _core.op_table():
         if row["collective"] or row["regions"] or row["backward"] or not row["samples"]:
             continue
         drawn = dict.fromkeys(m for sample in row["samples"] for m in of_sample(row, sample))
-        yield from (member for member in drawn if member.is_valid())
+        valid = [member for member in drawn if member.is_valid()]
+        yield from valid
+        if row["name"] == "matmul":
+            gathered = [each for member in valid for each in with_one_gathered(member)]
+            yield from (member for member in gathered if member.is_valid())
+    for name, pair in itertools.product(("mul", "sub"), PAIRS):
+        operands = [Operand(*each, "float32", -1.0, 1.0, 4.0) for each in (pair[:2], pair[2:])]
+        yield from with_one_gathered(Member(name, tuple(operands), ()))
+
+
+def with_one_gathered(member: Member) -> Iterator[Member]:
+    """The member with each operand that has examples gathered in turn, where another has its own.
+
+    Integers, whose sums are exact, show nothing.
+    """
+    operands = member.operands
+    for i, operand in enumerate(operands):
+        others = [other for k, other in enumerate(operands) if k != i]
+        own = any(other.axis is not None for other in others)
+        if own and operand.axis is not None and operand.dtype == "float32":
+            gathered = replace(operand, gathered=True)
+            yield replace(member, operands=(*operands[:i], gathered, *operands[i + 1 :]))
 
 
 def of_sample(row: dict[str, Any], sample: dict[str, Any]) -> Iterator[Member]:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import samegrad as tf
+from samegrad import _core
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 V = np.float32([3.0, -1.0, 0.5])
@@ -97,3 +98,18 @@ def test_half_of_two_choices_is_refused():
 def test_positions_are_refused_where_nobody_can_know_how_many_there_are():
     with pytest.raises(TypeError, match=r"\[where\] .* use where\(condition, x, y\)"):
         tf.function(lambda x: tf.where(x > 1.0))(tf.constant(V))
+
+
+@pytest.mark.parametrize(
+    ("whole", "parts"),
+    [([3], [[1]]), ([3], [[2], [2]]), ([3], [[0]]), ([2, 3], [[1, 2], [1, 3]]), ([2, 3], [[2]])],
+)
+def test_parts_of_a_concatenation_must_fit(whole, parts):
+    with pytest.raises(ValueError, match=r"\[concat_grad\] the parts must make 'ct' along axis 0"):
+        _core.ops.concat_grad(tf.zeros(whole), *map(tf.zeros, parts), axis=0)
+
+
+def test_parts_of_a_concatenation_are_its_slices():
+    whole = tf.constant([[1.0, 2.0, 3.0]])
+    parts = _core.ops.concat_grad(whole, tf.zeros([1, 1]), tf.zeros([1, 2]), axis=1)
+    assert [part.numpy().tolist() for part in parts] == [[[1.0]], [[2.0, 3.0]]]
