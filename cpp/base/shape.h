@@ -63,7 +63,7 @@ struct SliceRange {
 };
 SliceRange slice_range(std::int64_t begin, std::int64_t end, std::int64_t step, std::int64_t n);
 
-// a * b and a + b; MemoryError where no number holds the result.
+// a * b and a + b; MemoryError if the result overflows.
 std::int64_t size_product(std::int64_t a, std::int64_t b);
 std::int64_t size_sum(std::int64_t a, std::int64_t b);
 

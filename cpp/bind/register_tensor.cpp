@@ -38,7 +38,7 @@ Symbols& symbols() {
   return trace->graph().symbols;
 }
 
-// The answer to a question about counts, of which the trace may keep fewer replicas.
+// The answer to a question about counts, after which the trace may keep fewer replicas.
 template <class T>
 T answered(T answer) {
   current_trace()->note_split();

@@ -314,7 +314,7 @@ void register_trace(py::module_& m) {
     // Draws outside any step have ordinals of their own.
     if (!trace) return kOutsideSteps + std::int64_t(random_state().ordinal++);
     check_value(!trace->is_body() || trace->ordinal() < kOfDataFunction, "map",
-                "what a branch or loop of a traced data function draws has no number.");
+                "a branch or loop of a traced data function cannot draw random values.");
     return trace->next_ordinal();
   });
 }

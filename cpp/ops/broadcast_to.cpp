@@ -121,7 +121,7 @@ OpDef broadcast_to_row() {
 OpDef broadcast_like_row() {
   OpDef op;
   op.name = "broadcast_like";
-  op.doc = "Repeated to the shape of another value, over its examples too.";
+  op.doc = "Broadcast to the shape of another value, including its examples.";
   op.min_arity = op.max_arity = 2;
   op.operands = {"x", "like"};
   op.scaling = Scaling::kSum;

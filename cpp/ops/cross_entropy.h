@@ -11,7 +11,7 @@ struct CrossEntropyAttrs {
 
   static constexpr auto fields() {
     return std::tuple(defaulted("smoothing", &CrossEntropyAttrs::smoothing,
-                                "What part of the label's probability is shared out equally among "
+                                "Part of the label's probability that is distributed equally over "
                                 "the other classes."));
   }
 };

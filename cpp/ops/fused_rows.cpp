@@ -48,7 +48,7 @@ class Step {
     if (!at_once_) at_once_ = !goes_with_rows(0) && !goes_with_rows(1) && !goes_with_rows(2);
   }
 
-  // Rows of which the first has so many of its example before it.
+  // Computes consecutive rows; `first` rows of the first row's example precede it.
   void run(std::int64_t rows, std::int64_t first) const {
     const std::int64_t elements = is_per_row(out_->role) ? rows : rows * columns_;
     switch (kind_) {

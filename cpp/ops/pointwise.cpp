@@ -103,7 +103,7 @@ std::vector<OpDef> gamma_rows() {
                                                            call("polygamma", ones_like(x), x));
                                        }),
       without_differences(special_row<special::polygamma, 2>(
-          "polygamma", "The n-th derivative of digamma, n being a whole number.", {"n", "x"}, 1, 1,
+          "polygamma", "The n-th derivative of digamma, n being an integer.", {"n", "x"}, 1, 1,
           [](const VjpArgs& v) {
             const Expr n = operand(v, 0);
             return cotangents(none(), flowing(v) * call("polygamma", n + 1.0, operand(v, 1)));

@@ -116,8 +116,8 @@ void print_machine(std::ostringstream& out, const RunStatistics& statistics) {
   out << "\n";
 }
 
-// Whether replicas give the bits of one device, under which condition, or else the operations that
-// change them.
+// Prints if the step is bitwise identical to one replica and under which condition, or else the
+// operations that change its bits.
 void print_bits(std::ostringstream& out, const Graph& program, const Plan& plan) {
   out << "bitwise identical to one replica: ";
   if (plan.graph.replicas == 1) {

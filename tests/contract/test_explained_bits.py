@@ -21,7 +21,7 @@ NOT_SHOWN = {
 
 
 def drawn(seed: int) -> np.ndarray:
-    """Random examples, equal ones, or those of which the first half is equal."""
+    """Random examples, equal ones, or an equal first half and random ones."""
     rows = np.random.default_rng(seed).random((EXAMPLES, COLUMNS), dtype=np.float32)
     equal = {1: (EXAMPLES, 0.75), 2: (EXAMPLES, 0.25), 3: (EXAMPLES // 2, 0.5)}
     count, value = equal.get(seed, (EXAMPLES // 2 if seed == 4 else 0, 0.0))

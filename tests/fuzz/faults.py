@@ -1,4 +1,4 @@
-"""Faults to plant: small patches of the sources, all of which the fuzzer must find.
+"""Faults to plant: small patches of the sources, and the fuzzer must find each.
 
 A patch is a short text that occurs once in its file, so that it stays where it belongs while the
 file changes around it.

@@ -63,8 +63,8 @@ def _fewer_modes(wanted: Modes, found: Difference) -> Iterator[Modes]:
 
 
 def retyped(program: Program) -> bool:
-    """Finds the types anew by running the meaning for two numbers of examples; False: it is no
-    program."""
+    """Finds the types anew by running the meaning for two numbers of examples; False: it is not
+    a program."""
     try:
         few, many = _shapes(program, 5), _shapes(program, 7)
     except Exception:

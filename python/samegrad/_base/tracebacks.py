@@ -109,7 +109,7 @@ raising = _Raising()
 
 
 class _Folders:
-    """Where internal code lives.
+    """Folders of internal code.
 
     Attributes:
         own: Folders of samegrad and Keras.

@@ -149,7 +149,7 @@ def _is_stacked(value: Any) -> bool:
 
 
 def is_carried(value: Any) -> bool:
-    """Whether the value is a tensor, or stands for one per replica."""
+    """Tell whether the value is a tensor, or represents one per replica."""
     return isinstance(value, Tensor | TracedPerReplica) or _is_stacked(value)
 
 

@@ -55,7 +55,7 @@ def static_shape(tensor: Tensor) -> tuple[int | None, ...]:
 
 
 def examples_axis(tensor: Tensor | Composite) -> int | None:
-    """The axis along which the examples lie, or None; a ragged tensor has none.
+    """Return the batch axis, or None; a ragged tensor has none.
 
     Example:
         >>> examples_axis(as_examples([1.0])), examples_axis(convert_to_tensor([1.0]))

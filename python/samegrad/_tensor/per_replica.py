@@ -133,7 +133,7 @@ class TracedValue:
 
 
 class TracedPerReplica(TracedValue, _NoTensor):
-    """What `Strategy.run` gives and takes in a traced function."""
+    """Per-replica values that `Strategy.run` returns and takes in a traced function."""
 
     _is_per_replica = True
     __slots__ = ()

@@ -74,7 +74,15 @@ class FailureMode:
             object.__setattr__(self, "fix", remedy(self.remedy))
 
     def predict(self, situation: Situation) -> Vector:
-        """The weights for a situation; the right ones where the mistake does not show in them."""
+        """Compute the weights that this failure mode gives the examples of a situation.
+
+        Args:
+            situation: The layout and the weights of the examples.
+
+        Returns:
+            A vector with the weight of each example; the correct ones if the failure mode has no
+            effect there.
+        """
         several = not situation.single and situation.replicas * situation.micro_batches > 1
         found = RIGHT(situation) if self.point is None else self.point(situation)
         return found * self.factor if several else found
@@ -102,7 +110,14 @@ class FailureMode:
         return Words(self.name, self.sentence, self.formula, self.fix)
 
     def fix_for(self, framework: str) -> str:
-        """Return the fix in the words of "samegrad", "pytorch", "jax" or "tensorflow"."""
+        """Return the fix in the API of a framework.
+
+        Args:
+            framework: "samegrad", "pytorch", "jax" or "tensorflow".
+
+        Returns:
+            The text of the fix.
+        """
         return self.fix if framework == "samegrad" else remedy(self.remedy, framework)
 
 

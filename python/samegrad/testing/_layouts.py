@@ -213,7 +213,7 @@ _MAX_REPLICAS = 1 << 16  # and micro-batches
 
 
 def layout(sizes: Sequence[int], micro_batches: int = 1) -> Layout:
-    """Lay out consecutive examples over replicas, and each shard over micro-batches.
+    """Split consecutive examples over replicas, and each shard over micro-batches.
 
     Args:
         sizes: The number of examples of each replica.

@@ -169,7 +169,7 @@ def explain_even_parts(seen: Runs) -> FailureMode | None:
 
 
 def _two_counts(seen: Runs) -> FailureMode | None:
-    """Two parts of a loss, of which one counts weights and the other examples.
+    """Explain a loss of two parts: one counts weights and the other examples.
 
     Layouts of a part of the batch are among them: what is the same in all layouts of a batch could
     be in each of its examples, too.

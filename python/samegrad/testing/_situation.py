@@ -92,7 +92,15 @@ class Situation:
         return self.sums(self.ones, "replica")
 
     def of(self, end: str, axis: str) -> Mask:
-        """Return a mask of the examples of the "first" or "last" "replica" or "micro-batch"."""
+        """Return a mask of the examples of the first or last replica or micro-batch.
+
+        Args:
+            end: "first" or "last".
+            axis: "replica" or "micro-batch".
+
+        Returns:
+            A mask with one element per example.
+        """
         own = self.replica if axis == "replica" else self.micro_batch
         return np.asarray(own == (own.min() if end == "first" else own.max()))
 
@@ -105,6 +113,12 @@ class Situation:
 
     def members(self, scope: str) -> Mask:
         """Return a mask of the examples (columns) in the scope of each example (rows).
+
+        Args:
+            scope: The scope, such as "replica", "part" or "first replica".
+
+        Returns:
+            A square mask: element [i, j] tells if example j is in the scope of example i.
 
         Raises:
             ValueError: There is no such scope.
@@ -147,7 +161,14 @@ class Situation:
         return np.asarray((self.members(scope) * self.weights).max(axis=1), dtype=np.float64)
 
     def pieces(self, scope: str) -> Vector:
-        """Return the number of chunks of an example's batch, or of nodes."""
+        """Return for each example the number of chunks of its batch, or of nodes.
+
+        Args:
+            scope: "node", or a rule for chunks such as "2 chunks".
+
+        Returns:
+            A vector.
+        """
         if self.single:
             return self.ones
         if scope == "node":

@@ -180,7 +180,7 @@ def test_a_notebook_names_cell_and_line(check):
         ["!pip install tensorflow \\\n", "  --quiet\n", "%matplotlib inline\n",
          "import tensorflow as tf\n", "for i in x:\n", "  !ls\n", "files = !ls\n",
          "x = (7\n", " % tf.one)\n", "tf?"],
-        "%%bash\nthis is no Python",
+        "%%bash\nthis is not Python",
         "%%time\n\ntf.two(\"\"\"\n%x\n\"\"\")\n",
         "def f(): return tf.three\n?tf\nfiles[0]??\n",
     )  # fmt: skip

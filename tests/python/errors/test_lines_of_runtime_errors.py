@@ -142,7 +142,7 @@ def test_errors_of_operations_name_the_user_line(
 ) -> None:
     arrays = bad_operands(row, sample)
     if run is on_examples and row["name"] in ("read_row", "write_row", "place_row"):
-        pytest.skip("rows of a TensorArray are no examples")
+        pytest.skip("rows of a TensorArray are not examples")
     check(error_of(lambda: run(operation(row, sample), arrays)))
 
 

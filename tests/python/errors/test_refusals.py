@@ -65,7 +65,7 @@ REFUSED = {
     "a size of more than 64 bits": (
         lambda: tf.zeros((2**70,)), ValueError, r"\[zeros\] a size is an integer of 64 bits",
     ),
-    "an axis that is none": (
+    "an axis of the wrong type": (
         lambda: tf.reduce_sum([1.0], axis="rows"), TypeError,
         r"\[reduce_sum\] an axis is an integer: got str 'rows'",
     ),
@@ -75,7 +75,7 @@ REFUSED = {
     ),
     "an attribute of the engine": (
         lambda: tf.expand_dims(1.0, "x"), TypeError,
-        r"\[expand_dims\] axes must be whole numbers of 64 bits: got \['x'\]",
+        r"\[expand_dims\] axes must be 64-bit integers: got \['x'\]",
     ),
     "an index of a tensor": (
         lambda: tf.ones((2,))["x"], TypeError, r"an index is an integer, a slice.*got str 'x'",
@@ -90,7 +90,7 @@ REFUSED = {
     "a dict whose keys have no order": (
         lambda: tf.nest.flatten({1: 2, "a": 3}), TypeError, "keys of a dict must have an order",
     ),
-    "parts of a value that are no tensors": (
+    "parts of a value that are not tensors": (
         lambda: tf.distribute.MirroredStrategy(replicas=2).reduce("MEAN", "text", axis=0),
         TypeError, r"\[MirroredStrategy\.reduce\].*got str 'text'",
     ),

@@ -69,7 +69,7 @@ def assert_finite(values: dict[str, Any], who: Any = "") -> None:
 
 
 def masked(tensor: Any, mask: Any) -> Any:
-    """The tensor with a mask of Keras; None is none."""
+    """Return the tensor with a mask of Keras, unless the mask is None."""
     if mask is not None:
         keras.src.backend.set_keras_mask(tensor, mask)
     return tensor

@@ -191,7 +191,7 @@ BAD = {
     "a vocabulary of another size": (LOGITS, LABELS, 0.1, V + 1, r"vocab_size .* got 8"),
     "too much smoothing": (LOGITS, LABELS, 1.0, V, r"smoothing must be in \[0, 1\).*got 1.0"),
     "negative smoothing": (LOGITS, LABELS, -0.1, V, r"smoothing must be in \[0, 1\)"),
-    "no number": (LOGITS, LABELS, float("nan"), V, r"smoothing must be in \[0, 1\)"),
+    "not a number": (LOGITS, LABELS, float("nan"), V, r"smoothing must be in \[0, 1\)"),
     "labels of one axis": (LOGITS, LABELS[0], 0.1, V, r"labels \[n, S\]: got shapes"),
     "logits of two axes": (LOGITS[0], LABELS, 0.1, V, r"logits must be \[n, T, V\]"),
     "one token that is smoothed": (LOGITS[..., :1], LABELS, 0.1, 1, "0 with a single token"),

@@ -42,7 +42,7 @@ class Plain:
         self._known: dict[tuple[int, ...], np.ndarray] = {}
 
     def chances(self, row: int, tokens: list[int]) -> np.ndarray:
-        """Log probabilities of the next token; padding is none."""
+        """Log probabilities of the next token; padding is not one."""
         key = (row, *tokens)
         if key not in self._known:
             target = np.zeros((1, LENGTH), np.int32)

@@ -38,7 +38,7 @@ def sentence_mean(losses: Tensor, weights: Tensor) -> Tensor:
     return tf.nn.compute_average_loss(tf.nn.mean_over_tokens(losses, weights))
 
 
-# Of one batch, and the parts of which the mean of several batches is made.
+# The mean of one batch, and the sums that several batches add up to their mean.
 MEANS = {"tokens": (token_mean, token_sum), "sentences": (sentence_mean, sentence_sum)}
 
 
