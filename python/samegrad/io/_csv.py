@@ -269,20 +269,20 @@ def decode_csv(
     records: Any, record_defaults: Any, field_delim: str = ",", use_quote_delim: bool = True,
     na_value: str = "", select_cols: Any = None, name: str | None = None,
 ) -> list[Any]:  # fmt: skip
-    """The columns of records of comma-separated values (RFC 4180).
+    """Parse records of comma-separated values (RFC 4180) into columns.
 
     Args:
-        records: Text of any shape, each a record without the end of its line.
+        records: Strings of any shape, each a record without its line break.
         record_defaults: Default of an empty field for each column, of float32, float64, int32,
-            int64 or text; a list or tensor of none, or a dtype, where a field must be there.
-        field_delim: Between fields: one character.
-        use_quote_delim: Whether fields may be in double quotes, of which two inside stand for one.
+            int64 or string; an empty list or tensor, or a dtype, for a required field.
+        field_delim: The character between fields.
+        use_quote_delim: If True, fields may be in double quotes; two of them inside mean one.
         na_value: Another spelling of an empty field.
-        select_cols: The numbers of the columns that are read, ascending. None: all.
+        select_cols: Ascending indices of the columns to read. None: all.
         name: Ignored.
 
     Returns:
-        A tensor or text per column, each of the shape of the records.
+        A list with a tensor per column, each of the shape of the records.
 
     Raises:
         InvalidArgumentError: A record has more or fewer fields, a field is empty that must not be,

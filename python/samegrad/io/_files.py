@@ -26,7 +26,14 @@ def _native_read(read: Callable[..., Any], args: Any, kwargs: Any) -> Any:
 
 @on_host(_native_read)
 def read_file(filename: Any, name: str | None = None) -> Text:
-    """The bytes of a file, as text without axes.
+    """Read a file.
+
+    Args:
+        filename: The path.
+        name: Ignored.
+
+    Returns:
+        A string scalar: the bytes of the file.
 
     Raises:
         NotFoundError: There is no such file.
@@ -49,7 +56,12 @@ def read_file(filename: Any, name: str | None = None) -> Text:
 
 
 def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
-    """Write bytes or text to a file, whose folders are made.
+    """Write a string to a file; missing folders are created.
+
+    Args:
+        filename: The path.
+        contents: A string scalar.
+        name: Ignored.
 
     Raises:
         TypeError: filename is not a path, or contents is not a string.
@@ -70,7 +82,14 @@ def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
 
 
 def matching_files(pattern: Any, name: str | None = None) -> Text:
-    """The paths that match a pattern, or one of several, in the order of the alphabet.
+    """Return the paths that match a pattern, or one of several, in alphabetical order.
+
+    Args:
+        pattern: A glob pattern, or a list of them.
+        name: Ignored.
+
+    Returns:
+        A string vector.
 
     Example:
         >>> import samegrad as tf
@@ -86,18 +105,18 @@ def decode_raw(
     input_bytes: Any, out_type: DTypeLike, little_endian: bool = True,
     fixed_length: int | None = None, name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    r"""The numbers that bytes are.
+    r"""Reinterpret bytes as numbers.
 
     Args:
-        input_bytes: Text of any shape, all of one length.
-        out_type: The type of the numbers.
-        little_endian: Whether the lowest byte of a number comes first.
-        fixed_length: Bytes that are read of each text: longer ones are cut, shorter ones filled up
-            with zeros.
+        input_bytes: Strings of any shape, all of one length.
+        out_type: The dtype of the numbers.
+        little_endian: If True, the lowest byte of a number is the first one.
+        fixed_length: The number of bytes to read of each string: longer ones are cut, shorter ones
+            padded with zeros.
         name: Ignored.
 
     Returns:
-        The shape of the text, and an axis for the numbers.
+        A tensor of shape `input_bytes.shape + [numbers]`.
 
     Raises:
         InvalidArgumentError: Strings differ in length, or it is not a multiple of the dtype's size.

@@ -256,13 +256,16 @@ def _example(serialized: Any, who: str) -> Example:
 def parse_single_example(
     serialized: Any, features: Mapping[str, Any], name: str | None = None
 ) -> dict[str, Any]:
-    """The features of a record.
+    """Parse the features of one `tf.train.Example`.
 
     Args:
-        serialized: The bytes of a `tf.train.Example`, text without axes.
+        serialized: A string scalar: the bytes of the record.
         features: By name, `FixedLenFeature`, `FixedLenSequenceFeature` and `RaggedFeature`, which
             become tensors, and `VarLenFeature` and `SparseFeature`, which become sparse tensors.
         name: Ignored.
+
+    Returns:
+        A dict with a tensor, ragged tensor or sparse tensor for each name of `features`.
 
     Raises:
         InvalidArgumentError: serialized is not a record; a feature is not there, of another dtype
@@ -291,15 +294,19 @@ def parse_single_example(
 def parse_example(
     serialized: Any, features: Mapping[str, Any], example_names: Any = None, name: str | None = None
 ) -> dict[str, Any]:
-    """The features of several records, side by side.
+    """Parse the features of several `tf.train.Example` records into batches.
 
     Args:
-        serialized: The bytes of records, text with one axis; or without, for one record.
+        serialized: A string vector: the bytes of the records. A scalar is one record.
         features: By name, `FixedLenFeature`; `FixedLenSequenceFeature`, whose rows are filled up
             to those of the longest record; `RaggedFeature`, whose rows are not; `VarLenFeature` and
             `SparseFeature`, which become sparse tensors.
         example_names: Ignored.
         name: Ignored.
+
+    Returns:
+        A dict with a tensor, ragged tensor or sparse tensor for each name of `features`; axis 0 is
+        the batch axis.
 
     Raises:
         InvalidArgumentError: As `parse_single_example`; the message says which record.

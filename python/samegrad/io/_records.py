@@ -254,7 +254,7 @@ class TFRecordWriter:
         self._file.write(self._pack.compress(whole) if self._pack else whole)
 
     def flush(self) -> None:
-        """Brings what is written to the file."""
+        """Flush buffered records to the file."""
         if self._file is not None:
             self._file.flush()
 

@@ -34,14 +34,17 @@ _MOST_REPEATED = 1 << 26
 
 
 def serialize_tensor(tensor: Any, name: str | None = None) -> Text:
-    r"""A tensor as the bytes of a `TensorProto`, which `parse_tensor` and TensorFlow read.
+    r"""Serialize a tensor as a `TensorProto`, which `parse_tensor` and TensorFlow read.
 
     Args:
-        tensor: Numbers or text of any shape.
+        tensor: Numbers or strings of any shape.
         name: Ignored.
 
+    Returns:
+        A string scalar: the bytes of the message.
+
     Raises:
-        TypeError: It belongs to a function that is being traced, or is not a tensor.
+        TypeError: The tensor belongs to a function that is being traced, or is not a tensor.
 
     Example:
         >>> import samegrad as tf
@@ -62,7 +65,7 @@ def serialize_tensor(tensor: Any, name: str | None = None) -> Text:
 
 @on_host()
 def parse_tensor(serialized: Any, out_type: DTypeLike, name: str | None = None) -> Any:
-    """The tensor of the bytes that `serialize_tensor` has made.
+    """Parse a tensor from the bytes that `serialize_tensor` returns.
 
     Args:
         serialized: The bytes of one `TensorProto`.
@@ -70,7 +73,7 @@ def parse_tensor(serialized: Any, out_type: DTypeLike, name: str | None = None) 
         name: Ignored.
 
     Returns:
-        A tensor, or text.
+        A tensor of numbers or strings.
 
     Raises:
         InvalidArgumentError: The bytes are not such a message, or hold another dtype.

@@ -75,10 +75,13 @@ class SummaryWriter:
 
     @contextlib.contextmanager
     def as_default(self, step: Any = None) -> Iterator[SummaryWriter]:
-        """A context in which summaries are written here.
+        """Return a context in which summaries are written here.
 
         Args:
-            step: What they are of, unless they say it.
+            step: The step of summaries that do not pass one.
+
+        Returns:
+            A context manager that yields this writer.
         """
         before = _writer.set(self)
         step_before = _step.set(_step.get() if step is None else step)
@@ -90,10 +93,10 @@ class SummaryWriter:
             _writer.reset(before)
 
     def set_as_default(self, step: Any = None) -> None:
-        """From here on summaries are written here.
+        """Write summaries here from now on.
 
         Args:
-            step: What they are of, unless they say it.
+            step: The step of summaries that do not pass one.
         """
         _writer.set(self)
         if step is not None:
@@ -129,7 +132,7 @@ class SummaryWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Brings what is written to the disk."""
+        """Flush buffered summaries to the disk."""
         if self._events is not None and self._waiting and not self._closed:
             self._events.flush()
             self._waiting, self._flushed = 0, time.monotonic()
@@ -148,14 +151,17 @@ def create_file_writer(
     filename_suffix: str | None = None,
     name: str | None = None,
 ) -> SummaryWriter:
-    """A writer of a file in a folder.
+    """Create a writer of summaries to a file in a folder.
 
     Args:
-        logdir: The folder, which is made with the first summary.
-        max_queue: After how many summaries they are brought to the disk: 10 by default.
-        flush_millis: After how many milliseconds they are: 120,000 by default.
+        logdir: The folder; the first summary creates it.
+        max_queue: The number of summaries after which they are flushed: 10 by default.
+        flush_millis: The milliseconds after which they are flushed: 120,000 by default.
         filename_suffix: The end of the file's name: ".v2" by default.
         name: Not used.
+
+    Returns:
+        The writer.
 
     Raises:
         ImportError: tensorboardX is not installed.
@@ -167,7 +173,7 @@ def create_file_writer(
 
 
 def create_noop_writer() -> SummaryWriter:
-    """A writer that writes nothing.
+    """Create a writer that writes nothing.
 
     Example:
         >>> create_noop_writer().flush()
@@ -176,10 +182,10 @@ def create_noop_writer() -> SummaryWriter:
 
 
 def flush(writer: SummaryWriter | None = None, name: str | None = None) -> None:
-    """Brings what is written to the disk.
+    """Flush buffered summaries to the disk.
 
     Args:
-        writer: That of the context by default.
+        writer: The writer; that of the context by default.
         name: Not used.
 
     Example:
@@ -192,10 +198,13 @@ def flush(writer: SummaryWriter | None = None, name: str | None = None) -> None:
 
 @contextlib.contextmanager
 def record_if(condition: Any) -> Iterator[None]:
-    """A context in which summaries are written if a condition holds.
+    """Return a context in which summaries are written if a condition holds.
 
     Args:
         condition: A bool, or a function that returns one and is called for each summary.
+
+    Returns:
+        A context manager.
 
     Example:
         >>> with record_if(False):
@@ -228,7 +237,7 @@ def writer() -> SummaryWriter:
 
 
 def get_step() -> Any:
-    """The step that summaries are of where none is given, or None.
+    """Return the step of summaries that do not pass one, or None.
 
     Example:
         >>> get_step() is None
@@ -253,11 +262,11 @@ def set_step(step: Any) -> None:
 def summary_scope(
     name: str, default_name: str = "summary", values: Any = None
 ) -> Iterator[tuple[str, str]]:
-    """A context that names summaries.
+    """Return a context that names summaries.
 
     Args:
-        name: Of the summary, after the names of the scopes around it.
-        default_name: Where the name is empty.
+        name: The name of the summary, after the names of the scopes around it.
+        default_name: The name if `name` is empty.
         values: Not used.
 
     Returns:
