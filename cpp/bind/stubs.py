@@ -38,7 +38,7 @@ RESULTS = {
     "__eq__": "Tensor", "__ne__": "Tensor", "__hash__": "int", "__float__": "float",
     "__int__": "int", "__bool__": "bool", "__index__": "int", "__len__": "int",
     "__iter__": "Iterator[Tensor]", "__repr__": "str", "__str__": "str", "__format__": "str",
-    "__array__": "Any",
+    "__array__": "Any", "_repr_html_": "str",
     "numpy": "Any", "shape": "TensorShape", "dtype": "DType", "ndim": "int", "device": "str",
     "get_shape": "TensorShape", "__dlpack__": "Any", "__dlpack_device__": "tuple[int, int]",
 }  # fmt: skip
