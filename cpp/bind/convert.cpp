@@ -129,7 +129,7 @@ std::int64_t whole_from_python(const py::handle& value) {
   return *exact;
 }
 
-// Whole numbers beyond 64 bits are rounded to a double, as NumPy does.
+// Integers beyond 64 bits are rounded to a double, as NumPy does.
 Number number_from_python(const py::handle& value) {
   if (PyIndex_Check(value.ptr())) {
     if (const auto exact = exact_from_python(value)) return *exact;
@@ -151,6 +151,27 @@ bool flag_from_python(const py::handle& value) {
 bool refuses(const py::error_already_set& error) {
   return error.matches(PyExc_TypeError) || error.matches(PyExc_ValueError) ||
          error.matches(PyExc_OverflowError);
+}
+
+// Whether a class written in Python has the conversion of an attribute: its error is then its own,
+// with or without a traceback.
+bool converts_itself(const py::handle& value, AttrKind kind) {
+  const PyTypeObject* const type = Py_TYPE(value.ptr());
+  const PyNumberMethods* const number = type->tp_as_number;
+  if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || !number) return false;
+  switch (kind) {
+    case AttrKind::kFlag:
+      return number->nb_bool;
+    case AttrKind::kInteger:
+    case AttrKind::kIntegers:
+      return number->nb_index;
+    case AttrKind::kNumber:
+      return number->nb_index || number->nb_float;
+    case AttrKind::kString:
+    case AttrKind::kDType:
+      break;
+  }
+  return false;
 }
 
 const char* wanted(AttrKind kind) {
@@ -179,6 +200,7 @@ std::string shown(const py::handle& value) {
 
 void set_from_python(AttrDraft& draft, std::string_view who, const AttrSpec& spec,
                      const py::handle& value) {
+  py::object item;  // of several integers
   try {
     switch (spec.kind) {
       case AttrKind::kFlag:
@@ -193,14 +215,18 @@ void set_from_python(AttrDraft& draft, std::string_view who, const AttrSpec& spe
         return draft.set(spec.name, dtype_from_name(py::cast<std::string>(py::str(value))));
       case AttrKind::kIntegers: {
         Ints numbers;
-        for (const py::handle item : py::iter(value)) numbers.push_back(whole_from_python(item));
+        for (const py::handle each : py::iter(value)) {
+          item = py::reinterpret_borrow<py::object>(each);
+          numbers.push_back(whole_from_python(item));
+        }
         return draft.set(spec.name, std::move(numbers));
       }
     }
   } catch (const py::cast_error&) {
   } catch (const py::error_already_set& error) {
     // What Python code of the value's class has raised, an interrupt, or no memory.
-    if (error.trace() || !refuses(error)) throw;
+    const py::handle& converted = item ? item : value;
+    if (error.trace() || converts_itself(converted, spec.kind) || !refuses(error)) throw;
   }
   fail(ErrorKind::kType, who, spec.name, " must be ", wanted(spec.kind), ": got ", shown(value),
        "; it says: ", spec.doc);

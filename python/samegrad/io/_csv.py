@@ -255,11 +255,12 @@ def _default(value: Any, number: int, who: str) -> tuple[DType, Any]:
 
 
 def _selection(selected: Any, count: int, who: str) -> list[int]:
-    numbers = [int(n) for n in np.asarray(selected).ravel()]
+    given = np.asarray(selected)
+    numbers = [int(n) for n in given.ravel()] if given.dtype.kind in "iu" else []
     ascending = all(a < b for a, b in itertools.pairwise(numbers))
-    if len(numbers) != count or not ascending or numbers[0] < 0:
+    if not numbers or len(numbers) != count or not ascending or numbers[0] < 0:
         raise ValueError(
-            f"[{who}] select_cols must be ascending numbers of columns, as many as "
+            f"[{who}] select_cols must be ascending indices of columns, as many as "
             f"record_defaults has: got {shown(selected)} for {count} defaults."
         )
     return numbers

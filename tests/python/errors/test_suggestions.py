@@ -39,7 +39,10 @@ OPTIONS = {
     "random.stateless_categorical": {"logits": [[1.0]], "num_samples": 1, "seed": [1, 2]},
 }
 # These take no dtype, or look at a picture first.
-NO_DTYPE = ("RaggedTensor.__array__", "image.decode_image")
+# Descriptions of features check their dtype where records are parsed, as TensorFlow's do.
+NO_DTYPE = {"RaggedTensor.__array__", "image.decode_image"} | {
+    f"io.{kind}Feature" for kind in ("FixedLen", "FixedLenSequence", "Ragged", "Sparse", "VarLen")
+}
 GUESSES = ([[1.0, 2.0], [3.0, 4.0]], (2, 2), 2, 3.0, "a", np.int64(1), ["1"], [2, 3])
 
 
