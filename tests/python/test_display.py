@@ -52,6 +52,7 @@ def test_tensor_html_is_a_short_table_or_text(shape, dtype):
 
 def test_tensor_html_has_the_values():
     assert Reader(tf.constant([[1, 2], [3, 4]])._repr_html_()).rows == [["1", "2"], ["3", "4"]]
+    assert Reader(tf.constant([[True, False]])._repr_html_()).rows == [["True", "False"]]
 
 
 @pytest.mark.parametrize("replicas", [1, 2, 8, 9, 64])
