@@ -19,13 +19,14 @@ def compared(function: Callable[..., Any], y_true: Any, y_pred: Any, **options: 
     """
     values = converted(function)(y_true, y_pred, **options)
     if getattr(values, "ndim", 0) == 2 and values.shape[1] != 1 and _meet(y_true, y_pred):
-        name = getattr(getattr(function, "__self__", function), "name", None)
-        narrow = "labels" if y_true.ndim == 1 else "predictions"
-        warn(
-            f"[{name or getattr(function, '__name__', 'loss')}] labels and predictions must have "
-            f"one shape: got {_shape(y_true)} and {_shape(y_pred)}, which broadcast to "
-            f"{_shape(values)}; pass {narrow}[:, None]."
-        )
+        narrow, one = ("labels", y_true) if y_true.ndim == 1 else ("predictions", y_pred)
+        if values.shape[1] == one.shape[0]:  # not columns that the function made
+            name = getattr(getattr(function, "__self__", function), "name", None)
+            warn(
+                f"[{name or getattr(function, '__name__', 'loss')}] labels and predictions must "
+                f"have one shape: got {_shape(y_true)} and {_shape(y_pred)}, which broadcast to "
+                f"{_shape(values)}; pass {narrow}[:, None]."
+            )
     return values
 
 

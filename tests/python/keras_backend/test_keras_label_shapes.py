@@ -24,6 +24,10 @@ def squeezed(y_true, y_pred):
     return tf.abs(tf.reshape(y_true, (-1,)) - tf.reshape(y_pred, (-1,)))
 
 
+def columns(y_true, y_pred):
+    return tf.stack([tf.reshape(y_true, (-1,)), tf.reshape(y_pred, (-1,))], axis=1)
+
+
 def messages(call, *args):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -63,6 +67,17 @@ def test_a_broadcast_of_labels_is_named(name, place, shapes):
     if place == "eager":
         assert f"got {shapes[0]} and {shapes[1]}, which broadcast to (8, 8)" in message
     assert message.startswith("[difference] labels and predictions must have one shape: got ")
+
+
+@pytest.mark.parametrize("shapes", SHAPES, ids=str)
+@pytest.mark.parametrize("place", ["eager", "step"])
+def test_columns_of_a_metric_are_no_broadcast(place, shapes):
+    def make():
+        return tf.keras.metrics.MeanMetricWrapper(columns)
+
+    labels, predictions = (np.ones(shape, "float32") for shape in shapes)
+    call = in_step(make) if place == "step" else make()
+    assert not messages(call, labels, predictions)
 
 
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)
