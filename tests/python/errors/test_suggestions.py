@@ -140,3 +140,22 @@ def test_names_like_a_dtype_are_known(given, meant):
 def test_messages_have_the_public_name():
     error = error_of(tf.as_dtype, "flot32")
     assert str(error).startswith("[as_dtype] ")
+
+
+@pytest.mark.parametrize(
+    ("call", "remedy"),
+    [
+        (lambda: tf.zeros((None, 2)), "read a size that is open from shape(x)"),
+        (lambda: tf.constant([1, None]), "replace None by a number"),
+    ],
+    ids=["size", "value"],
+)
+def test_none_among_numbers_names_its_remedy(call, remedy):
+    message = str(error_of(call))
+    assert remedy in message and "bounding_shape()" in message
+
+
+def test_arrays_of_objects_are_rejected_without_a_remedy_for_none():
+    objects = [np.array([[object(), object()]]), np.array([[None, None]])]
+    message = str(error_of(tf.constant, objects))
+    assert "a number, an array or a tensor is needed" in message and "bounding" not in message
