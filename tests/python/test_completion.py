@@ -6,6 +6,7 @@ import inspect
 import pkgutil
 import subprocess
 import sys
+import traceback
 import types
 
 import pytest
@@ -46,6 +47,15 @@ def public_modules():
 
 MODULES = public_modules()
 LOADED = {id(module): path for path, module in reversed(MODULES.items())}
+
+
+@pytest.mark.parametrize("path", MODULES)
+def test_missing_name_of_a_module_shows_the_line_of_user_code_alone(path):
+    with pytest.raises(AttributeError, match="has no attribute 'Densee'") as caught:
+        MODULES[path].Densee  # noqa: B018
+    frames = traceback.extract_tb(caught.value.__traceback__)
+    assert [frame.filename for frame in frames] == [__file__]
+    assert "Did you mean" not in "".join(traceback.format_exception_only(caught.value))
 
 
 def public_classes():

@@ -52,6 +52,7 @@ def test_tensor_html_is_a_short_table_or_text(shape, dtype):
 
 def test_tensor_html_has_the_values():
     assert Reader(tf.constant([[1, 2], [3, 4]])._repr_html_()).rows == [["1", "2"], ["3", "4"]]
+    assert Reader(tf.constant([[True, False]])._repr_html_()).rows == [["True", "False"]]
 
 
 @pytest.mark.parametrize("replicas", [1, 2, 8, 9, 64])
@@ -161,6 +162,8 @@ USES = {
     "divmod": lambda v: divmod(v, 2),
     "rdivmod": lambda v: divmod(2, v),
     "contains": lambda v: 1 in v,
+    "loop": lambda v: [x for x in v],  # noqa: C416
+    "ufunc": lambda v: np.add(1, v),
     "setitem": lambda v: operator.setitem(v, 0, 1),
     "format": lambda v: f"{v:.3f}",
     "array scalar": lambda v: np.float32(1) + v,
@@ -180,6 +183,17 @@ def test_per_replica_points_to_reduce(use, place):
     assert ("2 values, one per replica" if place == "eager" else "a value per replica") in str(
         error
     )
+
+
+@pytest.mark.parametrize(
+    ("use", "name"),
+    [("loop", "iteration"), ("list", "iteration"), ("contains", "in"), ("getitem", "an index"),
+     ("ufunc", "NumPy"), ("array", "NumPy"), ("radd", "+"), ("bool", "bool()")],
+)  # fmt: skip
+def test_per_replica_names_the_operation(use, name):
+    error = per_replica_in("eager", USES[use])
+    assert str(error).startswith(f"[PerReplica] {name} needs one value: got 2 values")
+    assert not np.iterable(PerReplica([tf.ones(2)]))
 
 
 def test_per_replica_keeps_identity_and_unknown_attributes():

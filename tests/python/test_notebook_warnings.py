@@ -71,3 +71,16 @@ def test_warnings_of_scripts_are_formatted_as_ever():
     assert shown_line("train.py", 3) == "train.py:3"
     text = location._of_cell("words", UserWarning, "train.py", 3, "")
     assert text.startswith("train.py:3: UserWarning: words")
+
+
+WRAPPED = """import warnings
+formatted = warnings.formatwarning
+warnings.formatwarning = lambda *args: "own: " + formatted(*args)
+tf.summary.trace_on(graph=True)"""
+
+
+def test_a_formatter_set_by_user_code_is_kept():
+    cells = ["1", "import samegrad as tf\ntf.summary.trace_on(graph=True)", WRAPPED]
+    text = printed(*cells)
+    assert "Cell In[2], line 2: UserWarning" in text
+    assert "own: Cell In[3], line 4: UserWarning" in text

@@ -15,6 +15,7 @@ from test_replica_dependence_check import (
 )
 
 import samegrad as tf
+from samegrad._autodiff.program_check import ProgramCheck
 from samegrad.errors import ReplicaDependenceError, ReplicaDependenceWarning
 
 
@@ -70,6 +71,18 @@ def test_check_rejects_unknown_modes(name):
     for call in (getattr(tf.config, name), getattr(tf.config, f"set_{name}")):
         with pytest.raises(ValueError, match="mode is one of 'warn', 'error', 'off': got 'loud'"):
             call("loud")
+
+
+def test_check_warns_once_for_each_line_of_each_file():
+    check = ProgramCheck("some_check", UserWarning, ValueError)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        for line in ("a.py:3", "b.py:3", "a.py:4", "a.py:3", "b.py:3", ""):
+            for batch in (8, 6):
+                check.report(line, f"[rule] words of {batch} examples", "[rule]")
+    assert [(w.filename, w.lineno) for w in caught] == [
+        ("a.py", 3), ("b.py", 3), ("a.py", 4), ("<unknown>", 1)
+    ]  # fmt: skip
 
 
 def test_checks_are_off_in_the_block():

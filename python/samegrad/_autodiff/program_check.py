@@ -42,7 +42,8 @@ class ProgramCheck:
         self._warning = warning
         self._error = error
         self._mode = "warn"
-        self._shown: dict[Any, Any] = {}  # what the warnings filter remembers
+        # What the warnings filter remembers of each file: its keys are messages and lines.
+        self._shown: dict[str, dict[Any, Any]] = {}
 
     @property
     def mode(self) -> str:
@@ -90,22 +91,17 @@ class ProgramCheck:
         if self.mode == "off":
             return
         message = f"{message} (config.set_{self.name})"
-        file, _, number = line.rpartition(":")
-        at = int(number or 1)
+        file, _, digits = line.rpartition(":")
+        at = int(digits or 1)
         if self.mode == "error" and not harmless:
             raise self._error(f"{shown_line(file, at)}: {message}" if line else message)
         if not _has_first_replica():
             return
         name_cells()
-        warnings.warn_explicit(
-            self._as_shown_before(message, rule, at) if rule else message,
-            self._warning,
-            file or "<unknown>",
-            at,
-            registry=self._shown,
-        )
-
-    def _as_shown_before(self, message: str, rule: str, line: int) -> str:
-        """Return the message that was shown for the line: other batches are not another mistake."""
-        texts = [key[0] for key in self._shown if isinstance(key, tuple) and key[2] == line]
-        return next((text for text in texts if text.startswith(rule)), message)
+        shown_before = self._shown.setdefault(file, {})
+        if rule:  # other batches are not another mistake
+            keys = [key for key in list(shown_before) if isinstance(key, tuple)]
+            known = (text for text, _, number in keys if number == at)
+            message = next((text for text in known if text.startswith(rule)), message)
+        file = file or "<unknown>"
+        warnings.warn_explicit(message, self._warning, file, at, registry=shown_before)

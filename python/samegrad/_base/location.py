@@ -55,11 +55,16 @@ def in_user_code(file: str, line: int, function: str) -> str:
 _format = warnings.formatwarning
 
 
+@functools.cache  # a formatter that user code sets afterwards may call this one
+def _install_cell_names() -> None:
+    global _format
+    _format, warnings.formatwarning = warnings.formatwarning, _of_cell
+
+
 def name_cells() -> None:
     """Make a notebook's warnings begin with "Cell In[4], line 2", not with a temporary file."""
-    global _format
-    if "IPython" in sys.modules and warnings.formatwarning is not _of_cell:
-        _format, warnings.formatwarning = warnings.formatwarning, _of_cell
+    if "IPython" in sys.modules:
+        _install_cell_names()
 
 
 def _of_cell(

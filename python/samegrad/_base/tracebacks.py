@@ -6,6 +6,7 @@ adds no frame. Frames of user code are never left out, and the error stays the s
 
 from __future__ import annotations
 
+import builtins
 import functools
 import os
 import sys
@@ -22,6 +23,7 @@ _INSTALLED = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist
 _CALLED = ("numpy", "optree", "h5py", "ml_dtypes")
 # IPython calls this attribute of an error to show it; pytest's plug-in looks for it.
 COMPACT = "_render_traceback_"
+_GROUP: Any = getattr(builtins, "BaseExceptionGroup", ())  # Python 3.10 has none
 
 
 class _Settings:
@@ -74,7 +76,7 @@ def keep_user_frames(error: BaseException) -> None:
         error: The error that is being handled; a bare `raise` has to follow.
     """
     if _Settings.filtering:
-        _filter_chain(error, _Folders(), set())
+        _filter_chain(error)
 
 
 def user_frames_only(function: _Function) -> _Function:
@@ -132,21 +134,27 @@ def _folders_of(*packages: str) -> list[str]:
     return [os.path.dirname(file) + os.sep for file in files if file]
 
 
-def _filter_chain(error: BaseException, folders: _Folders, done: set[int]) -> None:
-    if id(error) in done:
-        return
-    done.add(id(error))
-    trace, inside, called = _filtered(error.__traceback__, folders)
-    error.with_traceback(trace)  # attributes of a frozen class cannot be set
-    if called and ("IPython" in sys.modules or "pytest" in sys.modules):
-        vars(error)[COMPACT] = _render_in_ipython
-    inner = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    if inner is not None:
-        _filter_chain(inner, folders, done)
-        if inside and inner.__traceback__ is None:  # it tells nothing about user code
+def _filter_chain(error: BaseException) -> None:
+    folders, pending, done = _Folders(), [error], set[int]()
+    causes = []
+    while pending:
+        error = pending.pop()
+        if id(error) in done:
+            continue
+        done.add(id(error))
+        trace, inside, called = _filtered(error.__traceback__, folders)
+        error.with_traceback(trace)  # attributes of a frozen class cannot be set
+        if called and ("IPython" in sys.modules or "pytest" in sys.modules):
+            vars(error)[COMPACT] = _render_in_ipython
+        inner = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+        if inner is not None:
+            pending.append(inner)
+            causes += [(error, inner)] if inside else []
+        if isinstance(error, _GROUP):
+            pending += error.exceptions
+    for error, inner in causes:
+        if inner.__traceback__ is None:  # it tells nothing about user code
             error.__cause__ = None  # which also suppresses the context
-    for part in getattr(error, "exceptions", ()):  # of a group
-        _filter_chain(part, folders, done)
 
 
 def _filtered(

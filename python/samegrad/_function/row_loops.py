@@ -55,7 +55,7 @@ def map_fn(
 
     Raises:
         TypeError: `fn` is not a function, or a result has another dtype than `dtype`.
-        ValueError: n is 0 or differs, or results differ in shape.
+        ValueError: n differs, or results differ in shape.
 
     Example:
         >>> import samegrad as tf
@@ -110,7 +110,8 @@ def scan(
 
     Raises:
         TypeError: `fn` is not a function.
-        ValueError: n is 0 or differs, or the accumulator changes its structure, dtype or shape.
+        ValueError: n differs, or the accumulator changes its structure, dtype or shape. Without an
+            initializer: n is 0, or the number of examples.
 
     Example:
         >>> import samegrad as tf
@@ -158,7 +159,8 @@ def foldl(
 
     Raises:
         TypeError: `fn` is not a function.
-        ValueError: n is 0 or differs, or the accumulator changes its structure, dtype or shape.
+        ValueError: n differs, or the accumulator changes its structure, dtype or shape. Without an
+            initializer: n is 0, or the number of examples.
 
     Example:
         >>> import samegrad as tf
@@ -194,7 +196,8 @@ def foldr(
 
     Raises:
         TypeError: `fn` is not a function.
-        ValueError: n is 0 or differs, or the accumulator changes its structure, dtype or shape.
+        ValueError: n differs, or the accumulator changes its structure, dtype or shape. Without an
+            initializer: n is 0, or the number of examples.
 
     Example:
         >>> import samegrad as tf
@@ -220,7 +223,7 @@ def vectorized_map(
 
     Raises:
         TypeError: `fn` is not a function.
-        ValueError: n is 0 or differs, or results differ in shape.
+        ValueError: n differs, or results differ in shape.
 
     Example:
         >>> import samegrad as tf

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from samegrad._base.location import warn
@@ -19,13 +19,15 @@ def compared(function: Callable[..., Any], y_true: Any, y_pred: Any, **options: 
     """
     values = converted(function)(y_true, y_pred, **options)
     if getattr(values, "ndim", 0) == 2 and values.shape[1] != 1 and _meet(y_true, y_pred):
-        name = getattr(getattr(function, "__self__", function), "name", None)
-        narrow = "labels" if y_true.ndim == 1 else "predictions"
-        warn(
-            f"[{name or getattr(function, '__name__', 'loss')}] labels and predictions must have "
-            f"one shape: got {_shape(y_true)} and {_shape(y_pred)}, which broadcast to "
-            f"{_shape(values)}; pass {narrow}[:, None]."
-        )
+        narrow, one = ("labels", y_true) if y_true.ndim == 1 else ("predictions", y_pred)
+        if values.shape[1] == one.shape[0]:  # not columns that the function made
+            name = getattr(getattr(function, "__self__", function), "name", None)
+            labels, predictions, both = (shape_text(x.shape) for x in (y_true, y_pred, values))
+            warn(
+                f"[{name or getattr(function, '__name__', 'loss')}] labels and predictions must "
+                f"have one shape: got {labels} and {predictions}, which broadcast to {both}; "
+                f"pass {narrow}[:, None]."
+            )
     return values
 
 
@@ -38,6 +40,12 @@ def _meet(one: Any, other: Any) -> bool:
     return type(wide.shape[1]) is int and wide.shape[1] == 1
 
 
-def _shape(value: Any) -> str:
-    sizes = ["?" if type(size) is not int else str(size) for size in value.shape]
-    return f"({', '.join(sizes)}{',' * (len(sizes) == 1)})"
+def shape_text(sizes: Iterable[Any]) -> str:
+    """Return a shape as messages show it.
+
+    Example:
+        >>> shape_text((None, 3)), shape_text([4])
+        ('(?, 3)', '(4,)')
+    """
+    texts = [str(size) if type(size) is int else "?" for size in sizes]
+    return f"({', '.join(texts)}{',' * (len(texts) == 1)})"

@@ -16,8 +16,9 @@ import samegrad as tf
 from samegrad import _core
 from samegrad._context import state as _context
 from samegrad._keras.conversion import convert_to_tensor
+from samegrad._keras.label_shapes import shape_text
 from samegrad._keras.micro_batches import note_loss
-from samegrad._tensor.example_axis import as_examples, examples_axis
+from samegrad._tensor.example_axis import as_examples, examples_axis, static_shape
 from samegrad._tensor.ragged import RaggedTensor
 from samegrad._tensor.sizes import sizes_but_counts
 from samegrad._tensor.tensor import Tensor
@@ -28,6 +29,7 @@ _COUNTS = ("sum_over_batch_size", "mean")
 _MEANS = (*_COUNTS, "mean_with_sample_weight")
 # The attribute of what a mean of Keras made: of rows, too, that the engine does not count.
 _SHARE = "_keras_share"
+_OPEN = "examples"
 # What can be given in place of a scalar that shows no mean.
 _ROWS = (
     "give one value per example (ops.mean(..., axis=-1)), or a share by "
@@ -75,6 +77,8 @@ def reduce_weighted_values(
         weights = convert_to_tensor(weights, losses._dtype)
         if losses._rank:  # a scalar loss of one example has its weight, too
             losses, weights = _loss.squeeze_or_expand_to_same_rank(losses, weights)
+            if mask is None:
+                check_weights(weights, losses, "loss")
         elif in_replica_of_several() and losses._varying:
             losses = value_of_all(share_of_scalar(losses))
         losses = losses * weights
@@ -196,24 +200,34 @@ def apply_mask(sample_weight: Any, mask: Any, dtype: Any, reduction: str | None)
         return kept
     weights = convert_to_tensor(sample_weight, dtype)
     kept, weights = _loss.squeeze_or_expand_to_same_rank(kept, weights)
-    _check_weights_of_mask(weights, kept)
+    check_weights(weights, kept, "mask of the predictions, from mask_zero or Masking")
     return weights * kept
 
 
-def _check_weights_of_mask(weights: Tensor, mask: Tensor) -> None:
-    # A weight per example, the number of which is open, meets another axis of the mask.
-    same = (None,) if weights._rank == mask._rank else ()
-    pairs = [*zip(reversed(weights._shape), reversed(mask._shape), strict=False)]
-    if all(a == b or 1 in (a, b) or a in same or b in same for a, b in pairs):
+def check_weights(weights: Any, values: Any, what: str) -> None:
+    """Raise ValueError for weights that do not broadcast against what they are multiplied by.
+
+    Example:
+        >>> check_weights(tf.ones((4, 1)), tf.ones((4, 3)), "loss")
+    """
+    pairs = zip(*map(_sizes_from_last, (weights, values)), strict=False)
+    if all(a == b or 1 in (a, b) or (None in (a, b) and _OPEN not in (a, b)) for a, b in pairs):
         return
     remedy = "give one weight for each position"
     if weights._rank == 1:
-        axes = ", ".join([":", *["None"] * (mask._rank - 1)])
+        axes = ", ".join([":", *["None"] * (values._rank - 1)])
         remedy = f"pass sample_weight[{axes}] for one weight per example"
     raise ValueError(
-        "[sample_weight] weights must broadcast against the mask of the predictions: got weights "
-        f"{weights.shape} and a mask {mask.shape}, as mask_zero and Masking make; {remedy}."
+        f"[sample_weight] weights must broadcast against the {what}: got "
+        f"{shape_text(static_shape(weights))} against {shape_text(static_shape(values))}; {remedy}."
     )
+
+
+def _sizes_from_last(x: Any) -> list[int | str | None]:
+    """Return the sizes, `_OPEN` for an open number of examples: no other axis has that size."""
+    counted = examples_axis(x)
+    sizes = [_OPEN if i == counted and size is None else size for i, size in enumerate(x._shape)]
+    return sizes[::-1]
 
 
 def _sum_all(x: Tensor) -> Tensor:

@@ -47,6 +47,12 @@ METRICS: dict[str, list[Text | Span]] = {
             "    values = as_examples(ops.cast(values, dtype=dtype))\n",
         ),
         Text(
+            "        sample_weight = ops.broadcast_to(sample_weight, ops.shape(values))\n",
+            "        from samegrad._keras.losses import check_weights\n\n"
+            '        check_weights(sample_weight, values, "values of the metric")\n'
+            "        sample_weight = ops.broadcast_to(sample_weight, ops.shape(values))\n",
+        ),
+        Text(
             "        mask = backend.get_keras_mask(y_pred)\n",
             "        from samegrad._keras.older.losses import arrays\n\n"
             "        y_true, y_pred = arrays(y_true, y_pred)\n"

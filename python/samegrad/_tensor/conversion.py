@@ -47,11 +47,14 @@ def _numbers(value: Any) -> np.ndarray[Any, Any]:
     if array.dtype.kind == "c":
         raise _complex(array.dtype.name, array.shape)
     if kind_of(array.dtype) not in "fiub":
-        ragged = isinstance(value, list | tuple) and None in value
-        remedy = "; a ragged axis has no size: take to_tensor() or bounding_shape()"
+        has_none = isinstance(value, list | tuple) and any(entry is None for entry in value)
+        remedy = (
+            "; replace None by a number, or if it is the size of a ragged axis, use to_tensor() or "
+            "bounding_shape()"
+        )
         raise TypeError(
             f"[convert_to_tensor] a number, an array or a tensor is needed: got "
-            f"{type(value).__name__} {value!r:.80}{remedy if ragged else ''}."
+            f"{type(value).__name__} {value!r:.80}{remedy if has_none else ''}."
         )
     return array
 

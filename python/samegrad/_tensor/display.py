@@ -76,7 +76,8 @@ def tensor_html(tensor: Tensor) -> str:
 
 
 def _number(value: Any) -> str:
-    return str(value) if np.issubdtype(value.dtype, np.integer) else f"{value:.6g}"
+    exact = value.dtype == bool or np.issubdtype(value.dtype, np.integer)
+    return str(value) if exact else f"{value:.6g}"
 
 
 def per_replica_html(values: Sequence[Any]) -> str:

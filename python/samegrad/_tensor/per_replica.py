@@ -24,6 +24,7 @@ _OPERATORS = {
     "mod": "%", "pow": "**", "and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>",
     "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "neg": "-", "pos": "+", "invert": "~",
     "getitem": "an index", "setitem": "an index", "index": "an index", "array": "NumPy",
+    "array_ufunc": "NumPy", "iter": "iteration", "contains": "in",
 }  # fmt: skip
 
 
@@ -31,7 +32,6 @@ class _NoTensor:
     """Operators that raise: the replicas' values are not one tensor."""
 
     __slots__ = ()
-    __array_ufunc__ = None  # NumPy leaves operators to this class
 
     def _described(self) -> str:
         return "a value per replica"

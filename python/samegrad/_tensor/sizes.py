@@ -69,7 +69,10 @@ def whole(value: Any, rule: str = _SIZE_RULE, remedy: str = "pass an int") -> in
         if is_tensor(value) and str(error).startswith("["):
             raise
         if value is None and rule is _SIZE_RULE:
-            remedy = "a ragged axis has no size: take to_tensor() or bounding_shape()"
+            remedy = (
+                "read a size that is open from shape(x), and that of a ragged axis from "
+                "bounding_shape() or to_tensor()"
+            )
         raise TypeError(
             f"[shape] {rule}: got {type(value).__name__} {shown(value)}; {remedy}."
         ) from error

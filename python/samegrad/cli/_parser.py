@@ -58,6 +58,12 @@ def did_you_mean(words: Sequence[str], known: Iterable[str]) -> str:
     return f"; did you mean {', '.join(near)}?" if near else ""
 
 
+def _names(message: str, path: str) -> bool:
+    """Tell if a message names a path, or one in it: "runs" is not "prunes" or "/my/runs"."""
+    whole = rf"(?<![\w./~-]){re.escape(path)}(?![\w-]|\.\w)"
+    return bool(re.search(r"\w", path) and re.search(whole, message))
+
+
 def with_option(message: str, flags: dict[str, str], values: dict[str, Any]) -> str:
     """Return an error message that names the option it is about.
 
@@ -76,5 +82,5 @@ def with_option(message: str, flags: dict[str, str], values: dict[str, Any]) -> 
         return message
     about = [flags[word] for word in _PARAMETER.findall(message) if word in flags]
     paths = {str(path): name for name, path in values.items() if isinstance(path, Path)}
-    about += [flags[paths[path]] for path in sorted(paths, key=len) if path in message][::-1]
+    about += [flags[paths[path]] for path in sorted(paths, key=len) if _names(message, path)][::-1]
     return f"argument {about[0]}: {message}" if about else message

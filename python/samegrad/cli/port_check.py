@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from samegrad._base.shown import did_you_mean
 from samegrad._surface.missing_names import explain, look_up
 from samegrad.cli._errors import CommandError
 from samegrad.cli._port_scan import Use, scan
@@ -119,10 +119,8 @@ def _until_a_class(path: str, missing: int) -> str:
 
 
 def _nearest(keyword: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(keyword, known, n=1)
-    if near:
-        return f"did you mean {near[0]!r}?"
-    return f"there is no such argument: it takes {', '.join(known) or 'none'}"
+    near = did_you_mean(keyword, known)
+    return near or f"there is no such argument: it takes {', '.join(known) or 'none'}"
 
 
 def _keywords(thing: Any) -> list[str] | None:

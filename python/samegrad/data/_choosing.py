@@ -152,6 +152,9 @@ class Choosing(Batching):
         Returns:
             Dataset that ends before the first element with a false predicate.
 
+        Raises:
+            ValueError: While iterating, if the predicate does not return one bool.
+
         Example:
             >>> import samegrad as tf
             >>> [int(n) for n in tf.data.Dataset.range(9).take_while(lambda x: x < 2)]

@@ -340,6 +340,9 @@ class Dataset(Keeping):
         Returns:
             Dataset of the kept elements.
 
+        Raises:
+            ValueError: While iterating, if the predicate does not return one bool.
+
         Example:
             >>> import samegrad as tf
             >>> [int(n) for n in tf.data.Dataset.range(5).filter(lambda x: x % 2 == 1)]

@@ -26,7 +26,7 @@ def check_device(who: str, name: str) -> int:
     if parts is None or parts["kind"].upper() != "CPU":
         raise ValueError(
             f"[{who}] devices are logical CPUs such as 'CPU:0': got {shown(name)}; "
-            f"{_instead_of(name)}"
+            f"{_instead_of(who, name)}"
         )
     return int(parts["number"])
 
@@ -44,12 +44,16 @@ def count_replicas(who: str, devices: Any, replicas: Any) -> int:
     if not isinstance(devices, list | tuple):
         raise TypeError(
             f"[{who}] devices must be a list of names such as 'CPU:0': got {shown(devices)}; "
-            f"{_instead_of(devices)}"
+            f"{_instead_of(who, devices)}"
+        )
+    if not devices:
+        raise ValueError(
+            f"[{who}] devices must name at least one device: got {shown(devices)}; leave it out."
         )
     if len({check_device(who, name) for name in devices}) != len(devices):
         raise ValueError(
             f"[{who}] each device is one replica and may be named once: got {shown(devices)}; "
-            f"{_instead_of(len(devices))}"
+            f"{_instead_of(who, len(devices))}"
         )
     if replicas is not None and len(devices) != replicas:
         raise ValueError(
@@ -59,11 +63,12 @@ def count_replicas(who: str, devices: Any, replicas: Any) -> int:
     return _checked_count(who, len(devices))
 
 
-def _instead_of(devices: Any) -> str:
+def _instead_of(who: str, devices: Any) -> str:
     """Suggest the number of replicas: the one that was given, if there is one."""
+    strategy = who if who.endswith("MirroredStrategy") else "MirroredStrategy"
     if isinstance(devices, int | np.integer) and type(devices) is not bool and devices > 0:
-        return f"did you mean MirroredStrategy(replicas={devices})?"
-    return "say how many replicas instead: MirroredStrategy(replicas=8)."
+        return f"did you mean {strategy}(replicas={devices})?"
+    return f"say how many replicas instead: {strategy}(replicas=8)."
 
 
 def _checked_count(who: str, replicas: Any) -> int:

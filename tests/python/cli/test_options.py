@@ -281,3 +281,19 @@ def test_info_has_the_facts_of_a_bug_report(capsys, monkeypatch) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert [line.partition(":")[0].replace(" ", "_") for line in lines] == list(facts)
     assert "SAMEGRAD_LOSS_CHECK=off" in lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("path", "message", "named"),
+    [
+        ("c", "cannot read /data/train.gz: No such file or directory", False),
+        (".", "cannot read /data/train.gz. Give another path.", False),
+        ("data", "cannot read /data/train.gz: it ends early", False),
+        ("c", "c exists and is no folder", True),
+        ("/data", "[datasets] cannot read '/data/train.gz'", True),
+        ("run.csv", "cannot write run.csv.", True),
+    ],
+)
+def test_option_is_named_where_the_message_has_its_whole_path(path, message, named):
+    found = with_option(message, {"folder": "--folder"}, {"folder": Path(path)})
+    assert found == (f"argument --folder: {message}" if named else message)

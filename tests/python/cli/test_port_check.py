@@ -119,6 +119,7 @@ def test_star_imports(check):
     ("call", "expected"),
     [
         ("tf.keras.layers.Dense(3, activatio='relu')", "did you mean 'activation'?"),
+        ("tf.reduce_sum(x, AXIS=0)", "did you mean 'axis'?"),
         ("tf.keras.layers.Dense(3, input_shape=(2,), name='a', **more)", None),
         ("tf.keras.layers.Dense(3, color='red')", "no such argument: it takes units, activation"),
         ("tf.reduce_sum(x, reduction_indices=1)", "it takes input_tensor, axis, keepdims, name."),

@@ -60,6 +60,19 @@ def test_a_number_in_place_of_devices_suggests_replicas(name):
     assert f"[{name}]" in str(error) and "replicas=4" in str(error)
 
 
+@pytest.mark.parametrize("devices", [["GPU:0"], ["CPU:0", "CPU:0"], "CPU:0"], ids=str)
+@pytest.mark.parametrize("name", STRATEGIES[:2])
+def test_devices_that_are_rejected_suggest_the_same_strategy(name, devices):
+    error = error_of(getattr(tf.distribute, name), devices=devices)
+    assert str(error).startswith(f"[{name}] ") and f" {name}(replicas=" in str(error)
+
+
+@pytest.mark.parametrize("name", STRATEGIES[:2])
+def test_an_empty_list_of_devices_is_named(name):
+    message = str(error_of(getattr(tf.distribute, name), devices=[]))
+    assert message.startswith(f"[{name}] devices must name at least one device: got []")
+
+
 @pytest.mark.parametrize("name", STRATEGIES[:2])
 @pytest.mark.parametrize("count", [3.5, "4", [2], True, None, np.float32(2)])
 def test_a_number_of_replicas_is_an_integer(name, count):
@@ -143,3 +156,22 @@ def test_names_like_a_dtype_are_known(given, meant):
 def test_messages_have_the_public_name():
     error = error_of(tf.as_dtype, "flot32")
     assert str(error).startswith("[as_dtype] ")
+
+
+@pytest.mark.parametrize(
+    ("call", "remedy"),
+    [
+        (lambda: tf.zeros((None, 2)), "read a size that is open from shape(x)"),
+        (lambda: tf.constant([1, None]), "replace None by a number"),
+    ],
+    ids=["size", "value"],
+)
+def test_none_among_numbers_names_its_remedy(call, remedy):
+    message = str(error_of(call))
+    assert remedy in message and "bounding_shape()" in message
+
+
+def test_arrays_of_objects_are_rejected_without_a_remedy_for_none():
+    objects = [np.array([[object(), object()]]), np.array([[None, None]])]
+    message = str(error_of(tf.constant, objects))
+    assert "a number, an array or a tensor is needed" in message and "bounding" not in message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import dataclasses
 import gc
 import sys
@@ -175,6 +176,44 @@ def test_error_of_user_code_stays_the_same_object() -> None:
     error = caught(callers.CALLERS["distribute.Strategy.run in a function"], raises)
     assert error is made
     assert made.args == (3, "words") and made.code == 3 and made.__notes__ == ["a note"]
+
+
+@pytest.mark.parametrize("value", [None, 3, [ValueError("a part")], ["words"]], ids=repr)
+def test_error_with_an_attribute_named_exceptions_is_no_group(value: Any) -> None:
+    made = OwnError(3, "words")
+    made.exceptions = value  # type: ignore[attr-defined]
+
+    def raises(x: Any) -> Any:
+        raise made
+
+    assert caught(callers.CALLERS["distribute.Strategy.run in a function"], raises) is made
+
+
+def test_error_at_the_end_of_a_long_chain_of_causes_passes() -> None:
+    def raises(x: Any) -> Any:
+        last: Exception | None = None
+        for number in range(2 * sys.getrecursionlimit()):
+            try:
+                raise OwnError(number, "words") from last
+            except OwnError as error:
+                last = error
+        raise OwnError(-1, "words") from last
+
+    error = caught(callers.CALLERS["distribute.Strategy.run in a function"], raises)
+    assert isinstance(error, OwnError) and error.code == -1
+
+
+def test_frames_of_a_group_of_errors_are_user_frames() -> None:
+    def raises(x: Any) -> Any:
+        try:
+            raises_operation(x)
+        except TypeError as error:
+            raise builtins.ExceptionGroup("several", [error]) from None
+
+    group = caught(callers.CALLERS["distribute.Strategy.run in a function"], raises)
+    assert isinstance(group, builtins.ExceptionGroup)
+    (part,) = group.exceptions
+    assert [frame.name for frame in frames_of(part)] == ["raises", "raises_operation"]
 
 
 def test_reworded_error_hides_its_first_form() -> None:

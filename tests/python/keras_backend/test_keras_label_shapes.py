@@ -24,6 +24,10 @@ def squeezed(y_true, y_pred):
     return tf.abs(tf.reshape(y_true, (-1,)) - tf.reshape(y_pred, (-1,)))
 
 
+def columns(y_true, y_pred):
+    return tf.stack([tf.reshape(y_true, (-1,)), tf.reshape(y_pred, (-1,))], axis=1)
+
+
 def messages(call, *args):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -63,6 +67,17 @@ def test_a_broadcast_of_labels_is_named(name, place, shapes):
     if place == "eager":
         assert f"got {shapes[0]} and {shapes[1]}, which broadcast to (8, 8)" in message
     assert message.startswith("[difference] labels and predictions must have one shape: got ")
+
+
+@pytest.mark.parametrize("shapes", SHAPES, ids=str)
+@pytest.mark.parametrize("place", ["eager", "step"])
+def test_columns_of_a_metric_are_no_broadcast(place, shapes):
+    def make():
+        return tf.keras.metrics.MeanMetricWrapper(columns)
+
+    labels, predictions = (np.ones(shape, "float32") for shape in shapes)
+    call = in_step(make) if place == "step" else make()
+    assert not messages(call, labels, predictions)
 
 
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)
@@ -106,29 +121,57 @@ def test_a_batch_size_of_one_replica_is_named_with_that_of_all():
     assert "got global_batch_size=4, the examples of one of 2 replicas, which have 8" in message
 
 
-@pytest.fixture(scope="module", params=[1, 2], ids=["1 replica", "2 replicas"])
+@pytest.fixture(params=[1, 2], ids=["1 replica", "2 replicas"])
 def masked_model(request):
-    with tf.distribute.MirroredStrategy(replicas=request.param).scope():
-        layers = [tf.keras.layers.Embedding(5, 3, mask_zero=True), tf.keras.layers.Dense(1)]
+    return sequence_model(request.param, mask_zero=True)
+
+
+def sequence_model(replicas, mask_zero):
+    with tf.distribute.MirroredStrategy(replicas=replicas).scope():
+        layers = [tf.keras.layers.Embedding(5, 3, mask_zero=mask_zero), tf.keras.layers.Dense(1)]
         model = tf.keras.Sequential(layers)
         model.compile("sgd", "mse", weighted_metrics=["mae"])
     return model
 
 
-def fit_masked(model, *shape):
+def fit(model, *shape):
     ids, labels = np.ones((16, 7), "int32"), np.ones((16, 7, 1), "float32")
     model.fit(ids, labels, sample_weight=np.ones(shape), batch_size=4, verbose=0)
 
 
-@pytest.mark.parametrize("shape", [(16, 7), (16, 1), (16, 7, 1)], ids=str)
+WEIGHTS = [(16, 7), (16, 1), (16, 7, 1)]
+UNFIT = [
+    ((16,), r"pass sample_weight\[:, None\]"), ((16, 3), "one weight for each position"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", WEIGHTS, ids=str)
 def test_weights_that_fit_a_mask_are_taken(masked_model, shape):
-    fit_masked(masked_model, *shape)
+    fit(masked_model, *shape)
 
 
-@pytest.mark.parametrize(
-    ("shape", "remedy"),
-    [((16,), r"pass sample_weight\[:, None\]"), ((16, 3), "one weight for each position")],
-)
-def test_weights_that_do_not_fit_a_mask_are_named(masked_model, shape, remedy):
-    with pytest.raises(ValueError, match=rf"\[sample_weight\] .* and a mask \(\?, 7\).*{remedy}"):
-        fit_masked(masked_model, *shape)
+@pytest.mark.parametrize("built", [False, True], ids=["new", "built"])
+@pytest.mark.parametrize(("shape", "remedy"), UNFIT)
+def test_weights_that_do_not_fit_a_mask_are_named(masked_model, shape, remedy, built):
+    if built:
+        fit(masked_model, 16, 7)
+    with pytest.raises(ValueError, match=rf"\[sample_weight\] .* \(\?, 7\).*{remedy}"):
+        fit(masked_model, *shape)
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+@pytest.mark.parametrize(("shape", "remedy"), UNFIT)
+def test_weights_that_do_not_fit_a_loss_are_named(replicas, shape, remedy):
+    with pytest.raises(ValueError, match=rf"\[sample_weight\] .* \(\?, 7\).*{remedy}"):
+        fit(sequence_model(replicas, mask_zero=False), *shape)
+
+
+@pytest.mark.parametrize("shape", WEIGHTS, ids=str)
+def test_weights_that_fit_a_loss_are_taken(shape):
+    fit(sequence_model(2, mask_zero=False), *shape)
+
+
+@pytest.mark.parametrize("shape", [(), (7,), (1, 7), (4, 1), (4, 7), (4, 7, 1)], ids=str)
+def test_weights_of_a_loss_call_broadcast_as_in_numpy(shape):
+    loss, ones = tf.keras.losses.MeanSquaredError(), tf.ones((4, 7, 1))
+    assert float(loss(ones, 0.0 * ones, sample_weight=np.full(shape, 2.0, "float32"))) == 2.0

@@ -17,6 +17,7 @@ RECORDED = json.loads(Path(__file__).with_name("tensorflow_signatures.json").rea
 OURS = signatures(tf, "samegrad")
 COMMON = sorted(RECORDED["signatures"].keys() & OURS.keys())
 MADE_INSIDE = "users never call the constructor"
+NO_ENUM = "the option is ignored, and samegrad lacks the enum of its default"
 NO_DTENSOR = "there is no DTensor, whose layout it is"
 # What differs by decision, and why.
 DECIDED = {
@@ -29,9 +30,12 @@ DECIDED = {
     "data.Dataset": MADE_INSIDE,
     "data.Iterator": MADE_INSIDE,
     "data.experimental.Optional": MADE_INSIDE,
+    "distribute.DistributedDataset": MADE_INSIDE,
     "distribute.DistributedValues": MADE_INSIDE,
+    "distribute.InputOptions": NO_ENUM,
     "distribute.ReplicaContext": MADE_INSIDE,
     "distribute.StrategyExtended": MADE_INSIDE,
+    "distribute.experimental.CommunicationOptions": NO_ENUM,
     "dtypes.DType": "made of its name; TensorFlow's number is for its own code",
     "fill": NO_DTENSOR,
     "ones": NO_DTENSOR,

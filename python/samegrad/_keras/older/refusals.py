@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from typing import Any
+
+from samegrad._base.tracebacks import user_frames_only
 
 _FEATURES = "feature columns left Keras: use preprocessing layers, or keras.utils.FeatureSpace"
 _ARCHITECTURE = (
@@ -83,10 +86,12 @@ def refusing(module: str, otherwise: Callable[[str], Any]) -> Callable[[str], An
     """
     inside = f"{module}.".removeprefix("samegrad.keras.")
 
+    @user_frames_only
     def found(name: str) -> Any:
         reason = reason_of(inside + name)
         if reason is not None:
-            raise AttributeError(f"module {module!r} has no attribute {name!r}: {reason}.")
+            text = f"module {module!r} has no attribute {name!r}: {reason}."
+            raise AttributeError(text, name=None, obj=sys.modules[module])
         return otherwise(name)
 
     return found
