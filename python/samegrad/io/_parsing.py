@@ -254,7 +254,7 @@ def _example(serialized: Any, who: str) -> Example:
 
 @on_host()
 def parse_single_example(
-    serialized: Any, features: Mapping[str, Any], name: str | None = None
+    serialized: Any, features: Mapping[str, Any], example_names: Any = None, name: str | None = None
 ) -> dict[str, Any]:
     """Parse the features of one `tf.train.Example`.
 
@@ -262,6 +262,7 @@ def parse_single_example(
         serialized: A string scalar: the bytes of the record.
         features: By name, `FixedLenFeature`, `FixedLenSequenceFeature` and `RaggedFeature`, which
             become tensors, and `VarLenFeature` and `SparseFeature`, which become sparse tensors.
+        example_names: Ignored.
         name: Ignored.
 
     Returns:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob as _glob
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -271,12 +271,15 @@ def rename(src: Any, dst: Any, overwrite: bool = False) -> None:
         os.replace(source, target)
 
 
-def walk(top: Any, topdown: bool = True) -> Iterator[tuple[str, list[str], list[str]]]:
+def walk(
+    top: Any, topdown: bool = True, onerror: Callable[[OSError], Any] | None = None
+) -> Iterator[tuple[str, list[str], list[str]]]:
     """Iterate over the folders below `top`, with their folders and files, sorted.
 
     Args:
         top: Path of a folder.
         topdown: If True, a folder precedes the folders in it.
+        onerror: Function of the error of a folder that cannot be read; None: such are skipped.
 
     Yields:
         (path, names of folders, names of files).
@@ -285,7 +288,7 @@ def walk(top: Any, topdown: bool = True) -> Iterator[tuple[str, list[str], list[
         >>> makedirs("top/b"); list(walk("top"))
         [('top', ['b'], []), ('top/b', [], [])]
     """
-    for folder, folders, files in os.walk(path_of(top, "gfile.walk"), topdown=topdown):
+    for folder, folders, files in os.walk(path_of(top, "gfile.walk"), topdown, onerror):
         folders.sort()
         yield folder, folders, sorted(files)
 

@@ -12,15 +12,14 @@ from samegrad._core import InvalidArgumentError
 from samegrad._tensor.conversion import Tensor
 from samegrad._tensor.text import Text, of_bytes, text_of
 from samegrad.strings import _hashing as hashing
-from samegrad.strings._parts import _letters
+from samegrad.strings._parts import REPLACEMENT, decoder
 
 _OUTPUTS = ("UTF-8", "UTF-16-BE", "UTF-32-BE")
-_BAD = 0xFFFD  # the code point by which decoders replace invalid bytes
 
 
 def unicode_transcode(
     input: Any, input_encoding: str, output_encoding: str, errors: str = "replace",
-    replacement_char: int = _BAD, replace_control_characters: bool = False,
+    replacement_char: int = REPLACEMENT, replace_control_characters: bool = False,
     name: str | None = None,
 ) -> Text:  # fmt: skip
     r"""Convert strings to another encoding.
@@ -52,20 +51,17 @@ def unicode_transcode(
         raise ValueError(
             f"[{who}] output_encoding must be one of {_OUTPUTS}: got {shown(output_encoding)}."
         )
-    number = operator.index(replacement_char)
-    if not 0 <= number < 0x110000 or 0xD800 <= number < 0xE000:
-        raise ValueError(f"[{who}] replacement_char must be a Unicode code point: got {number}.")
-    letters = _letters(input_encoding, errors, who, chr(number))
-    instead = "" if errors == "ignore" else chr(number)
-    changed = dict.fromkeys(range(0x20), instead) if replace_control_characters else {}
+    strict = errors == "strict" and replace_control_characters
+    replaces = replace_control_characters and not strict
+    characters = decoder(input_encoding, errors, who, replacement_char, replaces)
 
     def transcoded(value: bytes) -> bytes:
-        text = letters(value)
-        if replace_control_characters and errors == "strict" and min(text, default=" ") < " ":
+        text = characters(value)
+        if strict and min(text, default=" ") < " ":
             raise InvalidArgumentError(
                 f"[{who}] strings must have no control characters: got {shown(value)}."
             )
-        return text.translate(changed).encode(output_encoding)
+        return text.encode(output_encoding)
 
     found = text_of(input, who, "input must be strings").encoded
     made = np.empty(found.shape, object)

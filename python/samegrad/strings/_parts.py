@@ -1,4 +1,4 @@
-"""Texts taken apart and put together."""
+"""Strings split, joined, decoded and encoded."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from samegrad._tensor.text import Text, of_bytes, text_of
 from samegrad.strings import _hashing as hashing
 
 _ERRORS = ("strict", "replace", "ignore")
+REPLACEMENT = 0xFFFD  # the code point by which decoders replace invalid bytes
 
 
 @on_host()
@@ -78,11 +79,25 @@ def _putting(instead: str) -> str:
     return name
 
 
-def _letters(
-    encoding: str, errors: str, who: str, instead: str = "\ufffd"
-) -> Callable[[bytes], str]:
+def code_point(value: Any, who: str) -> str:
+    """Return the character of a code point.
+
+    Raises:
+        ValueError: The value is not a Unicode code point.
+    """
+    number = operator.index(value)
+    if not 0 <= number < 0x110000 or 0xD800 <= number < 0xE000:
+        raise ValueError(f"[{who}] replacement_char must be a Unicode code point: got {number}.")
+    return chr(number)
+
+
+def decoder(
+    encoding: str, errors: str, who: str, replacement_char: int = REPLACEMENT,
+    replace_control_characters: bool = False,
+) -> Callable[[bytes], str]:  # fmt: skip
+    """Return a function that decodes bytes, and treats invalid ones as `errors` says."""
     try:
-        b"a".decode(encoding, "ignore")  # refuses codecs that make no text, too
+        b"a".decode(encoding, "ignore")  # raises for codecs that make no strings as well
     except (LookupError, TypeError, ValueError):
         raise ValueError(
             f"[{who}] input_encoding must be an encoding such as UTF-8, UTF-16-BE or latin-1: "
@@ -91,30 +106,35 @@ def _letters(
     if errors not in _ERRORS:
         raise ValueError(f"[{who}] errors must be one of {_ERRORS}: got {shown(errors)}.")
 
+    instead = code_point(replacement_char, who)
     way = _putting(instead) if errors == "replace" else errors
+    controls = dict.fromkeys(range(0x20), "" if errors == "ignore" else instead)
 
-    def letters(value: bytes) -> str:
+    def characters(value: bytes) -> str:
         try:
-            return value.decode(encoding, way)
+            found = value.decode(encoding, way)
         except UnicodeDecodeError as error:
             raise InvalidArgumentError(
-                f"[{who}] strings must be {encoding}: got byte {value[error.start]:#04x} at place "
+                f"[{who}] strings must be {encoding}: got byte {value[error.start]:#04x} at index "
                 f"{error.start} of {shown(value)}."
             ) from None
+        return found.translate(controls) if replace_control_characters else found
 
-    return letters
+    return characters
 
 
 def unicode_split(
-    input: Any, input_encoding: str = "UTF-8", errors: str = "replace", name: str | None = None
-) -> Any:
+    input: Any, input_encoding: str = "UTF-8", errors: str = "replace",
+    replacement_char: int = REPLACEMENT, name: str | None = None,
+) -> Any:  # fmt: skip
     """Split strings into characters.
 
     Args:
         input: A string scalar, or a vector of strings.
         input_encoding: "UTF-8" or another encoding that Python knows.
-        errors: The handling of invalid bytes: "replace" (by U+FFFD), "ignore" or "strict", which
-            raises.
+        errors: The handling of invalid bytes: "replace" (by `replacement_char`), "ignore" or
+            "strict", which raises.
+        replacement_char: The code point of the replacement.
         name: Ignored.
 
     Returns:
@@ -122,6 +142,7 @@ def unicode_split(
 
     Raises:
         InvalidArgumentError: Bytes are invalid, and `errors` is "strict".
+        ValueError: The encoding, `errors` or the code point is unknown.
 
     Example:
         >>> import samegrad as tf
@@ -129,21 +150,25 @@ def unicode_split(
         ['w', 'ö', 'r']
     """
     who = "tf.strings.unicode_split"
-    letters = _letters(input_encoding, errors, who)
+    characters = decoder(input_encoding, errors, who, replacement_char)
     found = text_of(input, who, "input must be strings")
-    return rows_of(found, lambda x: [c.encode(input_encoding) for c in letters(x)])
+    return rows_of(found, lambda x: [c.encode(input_encoding) for c in characters(x)])
 
 
 def unicode_decode(
-    input: Any, input_encoding: str = "UTF-8", errors: str = "replace", name: str | None = None
-) -> Any:
+    input: Any, input_encoding: str = "UTF-8", errors: str = "replace",
+    replacement_char: int = REPLACEMENT, replace_control_characters: bool = False,
+    name: str | None = None,
+) -> Any:  # fmt: skip
     """Decode strings into code points.
 
     Args:
         input: A string scalar, or a vector of strings.
         input_encoding: "UTF-8" or another encoding that Python knows.
-        errors: The handling of invalid bytes: "replace" (by U+FFFD), "ignore" or "strict", which
-            raises.
+        errors: The handling of invalid bytes: "replace" (by `replacement_char`), "ignore" or
+            "strict", which raises.
+        replacement_char: The code point of the replacement.
+        replace_control_characters: Treat the characters below U+0020 as invalid as well.
         name: Ignored.
 
     Returns:
@@ -151,6 +176,7 @@ def unicode_decode(
 
     Raises:
         InvalidArgumentError: Bytes are invalid, and `errors` is "strict".
+        ValueError: The encoding, `errors` or the code point is unknown.
 
     Example:
         >>> import samegrad as tf
@@ -158,9 +184,9 @@ def unicode_decode(
         array([ 97, 228], dtype=int32)
     """
     who = "tf.strings.unicode_decode"
-    letters = _letters(input_encoding, errors, who)
+    characters = decoder(input_encoding, errors, who, replacement_char, replace_control_characters)
     found = text_of(input, who, "input must be strings")
-    rows = [[ord(c) for c in letters(value)] for value in found.encoded.ravel()]
+    rows = [[ord(c) for c in characters(value)] for value in found.encoded.ravel()]
     if not found._rank:
         return Tensor(np.array(rows[0], np.int32), copy=False)
     flat = np.array([number for row in rows for number in row], np.int32)
@@ -168,33 +194,53 @@ def unicode_decode(
 
 
 def unicode_encode(
-    input: Any, output_encoding: str = "UTF-8", errors: str = "replace", name: str | None = None
-) -> Text:
+    input: Any, output_encoding: str = "UTF-8", errors: str = "replace",
+    replacement_char: int = REPLACEMENT, name: str | None = None,
+) -> Text:  # fmt: skip
     """Encode code points as strings.
 
     Args:
         input: Code points: integers [..., characters], or a ragged tensor of them.
         output_encoding: "UTF-8" or another encoding that Python knows.
-        errors: Ignored: invalid code points are replaced by U+FFFD.
+        errors: The handling of invalid code points: "replace" (by `replacement_char`), "ignore" or
+            "strict", which raises.
+        replacement_char: The code point of the replacement.
         name: Ignored.
 
     Returns:
         Strings of shape [...].
+
+    Raises:
+        InvalidArgumentError: A code point is invalid, and `errors` is "strict".
+        ValueError: `errors` or the code point of the replacement is unknown.
 
     Example:
         >>> import samegrad as tf
         >>> tf.strings.unicode_encode([119, 246], "UTF-8").numpy().decode()
         'wö'
     """
+    who = "tf.strings.unicode_encode"
+    if errors not in _ERRORS:
+        raise ValueError(f"[{who}] errors must be one of {_ERRORS}: got {shown(errors)}.")
+    instead = "" if errors == "ignore" else code_point(replacement_char, who)
+
+    def encoded(numbers: Any) -> bytes:
+        known = [0 <= n < 0xD800 or 0xE000 <= n < 0x110000 for n in numbers]
+        if errors == "strict" and not all(known):
+            raise InvalidArgumentError(
+                f"[{who}] input must be Unicode code points: got {numbers[known.index(False)]}."
+            )
+        characters = (chr(n) if right else instead for n, right in zip(numbers, known, strict=True))
+        return "".join(characters).encode(output_encoding)
+
     if isinstance(input, RaggedTensor):
-        rows = [unicode_encode(row, output_encoding, errors).numpy() for row in input]
-        return Text(np.array(rows, object))
+        return Text(np.array([encoded(row.numpy().tolist()) for row in input], object))
     numbers = convert_to_tensor(input)._numpy()
-    if numbers.ndim > 1:
-        made = [unicode_encode(row, output_encoding, errors).numpy() for row in numbers]
-        return Text(np.array(made, object))
-    known = [n if 0 <= n < 0xD800 or 0xE000 <= n < 0x110000 else 0xFFFD for n in numbers.tolist()]
-    return of_bytes("".join(map(chr, known)).encode(output_encoding))
+    if numbers.ndim < 2:
+        return of_bytes(encoded(numbers.tolist()))
+    made = np.empty(numbers.shape[:-1], object)
+    made.ravel()[:] = [encoded(row) for row in numbers.reshape(-1, numbers.shape[-1]).tolist()]
+    return of_bytes(made)
 
 
 def join(inputs: Sequence[Any], separator: str = "", name: str | None = None) -> Text:
@@ -303,39 +349,68 @@ def _place(axis: int, rank: int, who: str) -> int:
 
 
 def ngrams(
-    data: Any, ngram_width: int | Sequence[int], separator: str = " ", name: str | None = None
-) -> Any:
+    data: Any, ngram_width: int | Sequence[int], separator: str = " ",
+    pad_values: str | tuple[str, str] | None = None, padding_width: int | None = None,
+    preserve_short_sequences: bool = False, name: str | None = None,
+) -> Any:  # fmt: skip
     """Join each run of `ngram_width` consecutive strings.
 
     Args:
         data: Strings of shape [n] or [batch, n], or a ragged tensor.
         ngram_width: The number of strings of a run, or a list of numbers, one after the other.
         separator: The string between them.
+        pad_values: The string with which both ends of a sequence are padded, or one for the left
+            and one for the right end. None: no padding.
+        padding_width: The number of strings of padding at each end, at most `ngram_width - 1`,
+            which is the default.
+        preserve_short_sequences: If True, a sequence that is too short for any run makes one run of
+            all its strings, unless it is empty.
         name: Ignored.
 
     Returns:
         Strings of shape [runs] or [batch, runs], or a ragged tensor.
+
+    Raises:
+        ValueError: A width is below 1, or there is a `padding_width` without `pad_values`.
 
     Example:
         >>> import samegrad as tf
         >>> tf.strings.ngrams(["a", "b", "c"], 2).numpy().tolist()
         [b'a b', b'b c']
     """
+    who = "tf.strings.ngrams"
     widths = [ngram_width] if isinstance(ngram_width, int) else list(ngram_width)
-    mark = text_of(separator, "tf.strings.ngrams").numpy()
+    mark = text_of(separator, who).numpy()
+    least = min(widths, default=1)
+    if least < 1 or (padding_width is not None and (padding_width < 1 or pad_values is None)):
+        raise ValueError(
+            f"[{who}] ngram_width and padding_width must be at least 1, and padding_width needs "
+            f"pad_values: got {shown(ngram_width)}, {shown(padding_width)} and "
+            f"{shown(pad_values)}."
+        )
+    pads = (pad_values,) * 2 if isinstance(pad_values, str | bytes) else pad_values
+    left, right = text_of(list(pads), who).encoded.tolist() if pads is not None else (b"", b"")
 
-    def runs(words: Any) -> list[bytes]:
-        return [
-            mark.join(words[i : i + width])
-            for width in widths
-            for i in range(len(words) - width + 1)
-        ]
+    def padded(words: list[bytes], count: int) -> list[bytes]:
+        return [left] * count + words + [right] * count if pads is not None else words
+
+    def runs(words: list[bytes]) -> list[bytes]:
+        made = []
+        for width in widths:
+            count = min(width - 1, width - 1 if padding_width is None else padding_width)
+            row = padded(words, count)
+            made += [mark.join(row[i : i + width]) for i in range(len(row) - width + 1)]
+        if made or not words or not preserve_short_sequences:
+            return made
+        return [mark.join(padded(words, padding_width or 0))]
 
     if not isinstance(data, RaggedTensor):
-        data = text_of(data, "tf.strings.ngrams", "data must be strings")
+        data = text_of(data, who, "data must be strings")
+        if not data.encoded.size:  # TensorFlow does not pad what holds no string at all
+            return Text(np.empty((*data.encoded.shape[:-1], 0), object))
         if data._rank < 2:
-            return Text(np.array(runs(data.encoded), object))
-    rows = [runs(row.encoded) for row in data]
+            return Text(np.array(runs(data.encoded.ravel().tolist()), object))
+    rows = [runs(row.encoded.tolist()) for row in data]
     if isinstance(data, RaggedTensor):
         return RaggedTensor(Text([x for row in rows for x in row]), [*map(len, rows)])
     return Text(rows)

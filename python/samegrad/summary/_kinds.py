@@ -59,7 +59,7 @@ def histogram(
     name: str,
     data: Any,
     step: Any = None,
-    buckets: int = 30,
+    buckets: int | None = None,
     description: str | None = None,
 ) -> bool:
     """Write a histogram of numbers.
@@ -68,7 +68,8 @@ def histogram(
         name: Of the series.
         data: Any shape.
         step: Integer. None: the step of the context.
-        buckets: Of equal width, from the least of the finite numbers to the greatest.
+        buckets: Number of buckets of equal width, from the least of the finite numbers to the
+            greatest. None: 30.
         description: Shown beside it.
 
     Returns:
@@ -84,6 +85,7 @@ def histogram(
     """
     if not should_record_summaries():
         return False
+    buckets = 30 if buckets is None else buckets
     if buckets < 1:
         raise ValueError(f"[tf.summary.histogram] buckets must be at least 1: got {buckets}.")
     values = _known("histogram", data).astype(np.float64).ravel()

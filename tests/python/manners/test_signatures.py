@@ -37,9 +37,13 @@ DECIDED = {
     "distribute.StrategyExtended": MADE_INSIDE,
     "distribute.experimental.CommunicationOptions": NO_ENUM,
     "dtypes.DType": "made of its name; TensorFlow's number is for its own code",
+    "distribute.experimental.MultiWorkerMirroredStrategy": "the options of the stable one",
     "fill": NO_DTENSOR,
+    "io.TFRecordOptions": "zlib's finer settings are left out",
     "ones": NO_DTENSOR,
     "ones_like": NO_DTENSOR,
+    "summary.SummaryWriter": MADE_INSIDE,
+    "summary.create_file_writer": NO_DTENSOR,
     "zeros": NO_DTENSOR,
     "zeros_like": NO_DTENSOR,
 }

@@ -1,5 +1,7 @@
 """Programs on text; they run with TensorFlow and with samegrad alike."""
 
+import itertools
+
 import numpy as np
 
 REVIEW = "This was GREAT!<br /><br />I'd see it\tagain... (10/10)"
@@ -104,6 +106,29 @@ PROGRAMS = {
     "error regex": lambda s: s.regex_replace("a", "(", "x"),
     "error unicode": lambda s: s.unicode_split(b"a\xffb", "UTF-8", errors="strict"),
 }
+
+for _words, _width, _pads, _padding, _short in itertools.product(
+    (["a", "b", "c"], ["a"]), (2, [1, 2], [3, 4]), (None, "P", ("L", "R")), (None, 1), (False, True)
+):
+    if _pads or not _padding:
+        PROGRAMS[f"ngrams {_words} {_width} {_pads} {_padding} {_short}"] = (
+            lambda s, given=(_words, _width, "|", _pads, _padding, _short): s.ngrams(*given)
+        )
+for _errors in ("replace", "ignore", "strict"):
+    PROGRAMS |= {
+        f"encode invalid {_errors}": (
+            lambda s, e=_errors: s.unicode_encode([97, 0x110000, 98], "UTF-8", e, 63)
+        ),
+        f"encode matrix {_errors}": (
+            lambda s, e=_errors: s.unicode_encode([[97, 98], [99, 100]], "UTF-16-BE", e, 63)
+        ),
+        f"decode controls {_errors}": (
+            lambda s, e=_errors: s.unicode_decode(b"ab\x01", "UTF-8", e, 63, True)
+        ),
+        f"split invalid {_errors}": (
+            lambda s, e=_errors: s.unicode_split(b"a\xffb", "UTF-8", e, 63)
+        ),
+    }
 
 
 def plain(value):
