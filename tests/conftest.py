@@ -1,7 +1,7 @@
 """Graphs are verified after each pass; plans are for one machine; Keras has its first types.
 
 A run of several groups of tests ends with the seconds of each group and of the slowest files. A
-group is a folder below `tests/`, of two levels where the second one is a folder (`python/mpi`).
+group is a folder below `tests/`, of two levels where the second one is a folder (`unit/data`).
 """
 
 from __future__ import annotations
@@ -21,6 +21,65 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # Plans are asserted as they are for caches of these sizes, on any machine.
 os.environ.setdefault("SAMEGRAD_MACHINE", "l1=32k,l2=1m,l3=32m")
 
+_HERE = pathlib.Path(__file__).parent
+# `-m "not slow"` leaves these folders and files out: the others take two minutes on two cores.
+_SLOW = (
+    "benchmarks",
+    "contract/test_explained_bits.py",
+    "contract/test_feeding.py",
+    "contract/test_filter_updates.py",
+    "contract/test_side_by_side.py",
+    "contract/test_sparse_gradients.py",
+    "contract/test_tutorial.py",
+    "contract/test_wide_layers.py",
+    "cpp",
+    "distributed",
+    "docs",
+    "doctor/test_combined_mistakes.py",
+    "doctor/test_correct_steps.py",
+    "doctor/test_diagnose.py",
+    "doctor/test_gan_steps.py",
+    "doctor/test_grammar.py",
+    "doctor/test_held_out.py",
+    "doctor/test_later_trials.py",
+    "doctor/test_noise.py",
+    "doctor/test_places_and_windows.py",
+    "doctor/test_pytest_under_launchers.py",
+    "doctor/test_random_steps.py",
+    "doctor/test_real_bugs.py",
+    "doctor/test_realistic_size.py",
+    "doctor/test_reports_of_shares.py",
+    "doctor/test_right_scripts.py",
+    "doctor/test_testing_package.py",
+    "doctor/test_two_parts.py",
+    "doctor/test_unusual_batches.py",
+    "fuzz",
+    "keras_conformance/suite",
+    "keras_conformance/test_keras_applications.py",
+    "keras_conformance/test_keras_attention.py",
+    "keras_conformance/test_keras_backup.py",
+    "keras_conformance/test_keras_callbacks.py",
+    "notebooks",
+    "packaging",
+    "robustness/interrupts",
+    "unit/cli",
+    "unit/data/test_buckets.py",
+    "unit/data/test_files.py",
+    "unit/data/test_iterator.py",
+    "unit/data/test_read_ahead.py",
+    "unit/gan",
+    "unit/test_attention.py",
+    "unit/test_bad_input.py",
+    "unit/test_completion.py",
+    "unit/test_environment.py",
+    "unit/test_imports.py",
+    "unit/test_layers.py",
+    "unit/test_memory.py",
+    "unit/test_notebook_warnings.py",
+    "unit/test_sources.py",
+    "unit/train",
+    "unit/transformer",
+)
 _SLOWEST = 20  # files in the table
 _seconds: collections.Counter[str] = collections.Counter()  # by file
 _tests: collections.Counter[str] = collections.Counter()
@@ -32,6 +91,17 @@ def pytest_configure(config: pytest.Config) -> None:
     These are the longest: the C++ build, Keras's own tests, the wheel.
     """
     config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the slow tests."""
+    slow = [_HERE / name for name in _SLOW]
+    gone = [str(path) for path in slow if not path.exists()]
+    if gone:
+        raise pytest.UsageError(f"tests/conftest.py lists as slow what does not exist: {gone}")
+    for item in items:
+        if not {item.path, *item.path.parents}.isdisjoint(slow):
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

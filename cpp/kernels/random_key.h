@@ -12,7 +12,7 @@
 //   truncated_normal: the first normal number for a = 0, 1, … of at most two deviations.
 //   integers: low + floor(bits (high - low) / 2^64), bits = w[2p] + 2^32 w[2p + 1]; where low and
 //     high are equal, low + bits.
-// tests/python/philox.py has it in NumPy.
+// tests/unit/philox.py has it in NumPy.
 #pragma once
 
 #include "kernels/table.h"

@@ -59,7 +59,7 @@ OpDef cholesky_row() {
   set_parts<matrices_of, run_cholesky>(op);
   op.vjp = cholesky_vjp;
   op.flops = cubic_flops<1>;
-  // Random numbers that are positive definite: those of tests/python/linalg/test_matrices.py are
+  // Random numbers that are positive definite: those of tests/unit/linalg/test_matrices.py are
   // larger.
   op.samples = {{.shapes = {{1, 1}}, .attrs = {}, .low = 0.5},
                 {.shapes = {{0, 0}}, .attrs = {}},

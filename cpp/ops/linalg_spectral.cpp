@@ -215,7 +215,7 @@ Values eigh_vjp(const VjpArgs& v) {
   return cotangents(of_lower_triangle(product(product(vectors, inner), vectors, false, true)));
 }
 
-// Larger ones, which are symmetric, have tests/python/linalg/test_matrices.py.
+// Larger ones, which are symmetric, have tests/unit/linalg/test_matrices.py.
 std::vector<Sample> symmetric_samples() {
   return {{.shapes = {{1, 1}}, .attrs = {}},
           {.shapes = {{0, 0}}, .attrs = {}},

@@ -16,10 +16,7 @@ import dataclasses
 import json
 import pathlib
 import re
-import sys
 from collections.abc import Iterator
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from prose import ROOT, Text, sentences, texts
 from public_names import PublicName, public_names

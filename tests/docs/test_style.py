@@ -1,14 +1,9 @@
 """The project's prose keeps its rules: no measure of `style.py` rises above its ceiling."""
 
 import json
-import pathlib
-import sys
-
-import pytest
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import prose
+import pytest
 import style
 import vocabulary
 

@@ -123,7 +123,7 @@ TEST("keys are taken modulo 2^32, whatever their type is") {
 }
 
 TEST("a draw by a key keeps its numbers for ever") {
-  // From an implementation of the formula in NumPy (tests/python/philox.py).
+  // From an implementation of the formula in NumPy (tests/unit/philox.py).
   const Operand key{array_of<std::uint32_t>({2}, {1, 2})};
   const Array y = stateless("uniform", key, 0, 8, 70);
   const std::array<std::int64_t, 4> places{0, 16, 63, 69};

@@ -1,0 +1,137 @@
+"""The sources keep the house's rules: typed, formatted, short files and functions, true stubs."""
+
+import ast
+import importlib.util
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+import tomllib
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "python" / "samegrad"
+
+
+def sources(*suffixes):
+    folders = ("cpp", "python", "tests", "notebooks")
+    return [
+        path
+        for folder in folders
+        for path in sorted((ROOT / folder).rglob("*"))
+        if path.suffix in suffixes and "__pycache__" not in path.parts
+    ]
+
+
+def run(*command):
+    done = subprocess.run(
+        [str(part) for part in command], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+
+
+def program(name):
+    found = shutil.which(name, path=f"{pathlib.Path(sys.executable).parent}") or shutil.which(name)
+    return found or pytest.skip(f"{name} is not installed")
+
+
+def test_python_is_typed():
+    run(program("mypy"), "python/samegrad", "--python-executable", sys.executable)
+
+
+def test_python_keeps_the_rules():
+    run(program("ruff"), "check", "python", "tests", "cpp", "notebooks")
+    run(program("ruff"), "format", "--check", "python", "tests", "cpp", "notebooks")
+
+
+def test_cpp_is_formatted():
+    clang_format = program("clang-format")
+    printed = subprocess.run(
+        [clang_format, "--version"], capture_output=True, text=True, check=True
+    )
+    if "version 14." not in printed.stdout:
+        pytest.skip(f"other versions format otherwise: {printed.stdout.strip()}")
+    run(clang_format, "--dry-run", "-Werror", *sources(".cpp", ".h"))
+
+
+def test_the_stub_file_is_that_of_the_module(tmp_path):
+    import pybind11
+
+    if pybind11.version_info[0] < 3:
+        pytest.skip("older pybind11 prints signatures otherwise")
+    spec = importlib.util.spec_from_file_location("stubs", ROOT / "cpp" / "bind" / "stubs.py")
+    stubs = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(stubs)
+    fresh = tmp_path / "_core.pyi"
+    fresh.write_text(stubs.generate())
+    run(program("ruff"), "format", "-q", "--config", ROOT / "pyproject.toml", fresh)
+    assert fresh.read_text() == (PACKAGE / "_core.pyi").read_text(), (
+        "refresh it: python cpp/bind/stubs.py > python/samegrad/_core.pyi, then ruff format"
+    )
+
+
+def test_files_have_at_most_500_lines_besides_docstrings():
+    long = {
+        str(path.relative_to(ROOT)): count
+        for path in sources(".py", ".cpp", ".h")
+        if (count := _lines_besides_docstrings(path)) > 500
+    }
+    assert not long
+
+
+def _lines_besides_docstrings(path):
+    text = path.read_text()
+    if path.suffix != ".py":
+        return len(text.splitlines())
+    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    docstrings = [
+        node.body[0]
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, documented) and ast.get_docstring(node) is not None
+    ]
+    return len(text.splitlines()) - sum(1 + d.end_lineno - d.lineno for d in docstrings)
+
+
+def test_functions_have_at_most_50_lines():
+    long = []
+    for path in sources(".py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            body = node.body[1:] if ast.get_docstring(node) else node.body
+            lines = body[-1].end_lineno - body[0].lineno + 1 if body else 0
+            if lines > 50:
+                long.append(f"{path.relative_to(ROOT)}:{node.lineno} {node.name}: {lines}")
+    assert not long
+
+
+def test_no_file_names_a_place_of_one_machine():
+    own = pathlib.Path(__file__)
+    pattern = re.compile(r"/(?:work|root|home/\w+)/|\bfile:///|DESIGN\.md|PARITY\.md")
+    texts = [*sources(".py", ".cpp", ".h", ".ipynb", ".pyi"), ROOT / "README.md"]
+    texts += [ROOT / "pyproject.toml", ROOT / "CHANGELOG.md", ROOT / "cpp" / "README.md"]
+    texts += (ROOT / "docs").glob("*.md")
+    named = [
+        f"{path.relative_to(ROOT)}: {found[0]}"
+        for path in texts
+        if path != own and (found := pattern.search(path.read_text()))
+    ]
+    assert not named
+
+
+def test_modules_that_tests_import_have_unique_names():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    first = dict.fromkeys(sys.stdlib_module_names, "the standard library")
+    twice = []
+    for folder in settings["tool"]["pytest"]["ini_options"]["pythonpath"]:
+        files = (ROOT / folder).glob("*.py")
+        packages = (file.parent for file in (ROOT / folder).glob("*/__init__.py"))
+        for module in (*files, *packages):
+            if module.stem == "conftest":
+                continue
+            if module.stem in first:
+                twice.append(f"{module.relative_to(ROOT)}: also in {first[module.stem]}")
+            first[module.stem] = folder
+    assert not twice
