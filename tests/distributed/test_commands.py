@@ -68,7 +68,7 @@ def test_one_rank_without_the_data_is_said_on_all(mpi, tmp_path):
     ended = run(mpi, 3, "command.py", "fail", *GAN, "--checkpoint-dir", tmp_path / "a", limit=90)
     assert ended.code != 0
     why = "[samegrad] cannot use train-images-idx3-ubyte.gz: No such file or directory."
-    assert f"samegrad: error: {why}" in ended.err  # rank 1
+    assert f"samegrad: error: rank 1: {why}" in ended.err
     assert ended.err.count(f"rank 1 failed in call 0: {why} Give another path.") >= 2
 
 
