@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import dataclasses
 import gc
+import sys
 import threading
 import traceback
 import weakref
