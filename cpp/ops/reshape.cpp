@@ -81,9 +81,19 @@ class ReshapeRule {
       fail_size();
     }
     if (const auto exact = elements.over(known)) return *exact;
+    if (const auto rows = rows_by_lengths(known)) return *rows;
     const std::int64_t all = fixed_size(args_, elements), part = fixed_size(args_, known);
     if (part == 0 || all % part != 0) x_.batched() ? fail_cut(part) : fail_size();
     return all / part;
+  }
+
+  // Takes the lengths of one example for granted, and not how many examples there are.
+  std::optional<Size> rows_by_lengths(const Size& known) const {
+    if (!x_.batched() || !known.number() || example_elements().number()) return std::nullopt;
+    const std::int64_t elements = fixed_size(args_, example_elements());
+    if (elements % *known.number() != 0) return std::nullopt;
+    return product(x_, 0, x_.batch.axis) * size_of_symbol(args_.symbols, x_.batch.symbol) *
+           Size(elements / *known.number());
   }
 
   // The examples go to the first axis with as many elements before it as x has before its examples,
@@ -124,7 +134,9 @@ class ReshapeRule {
   bool cuts(int axis, const Size& rows) const {
     Size all = rows;
     for (std::size_t i = std::size_t(axis) + 1; i < sizes_.size(); ++i) all = all * sizes_[i];
-    return all == example_elements();
+    const Size elements = example_elements();
+    return all == elements ||
+           (all.number() && !elements.number() && same_size(args_, all, elements));
   }
 
   // Elements of one example for each position before its axis.

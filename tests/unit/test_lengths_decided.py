@@ -111,3 +111,19 @@ def test_squeeze_leaves_out_an_open_axis_of_one_element() -> None:
 def test_functions_that_need_a_size_take_open_ones(function: Callable[[Any], Any]) -> None:
     x = np.random.default_rng(2).normal(size=(4, 6, 4)).astype(np.float32)
     assert_equal_bits(*both(function, x))
+
+
+@pytest.mark.parametrize("splits", [False, True])
+def test_reshape_of_open_lengths_keeps_the_examples_through_a_loop(splits):
+    @tf.function(input_signature=[tf.TensorSpec([None, None, None])])
+    def step(x):
+        if splits:
+            tf.split(x, 2, axis=2)
+        rows = tf.reshape(x, [-1, 44])
+        return tf.while_loop(lambda i, a: i < 2, lambda i, a: (i + 1, tf.tanh(a)), (0, rows))[1]
+
+    for examples in (7, 1, 3):
+        x = np.linspace(-1, 1, examples * 44, dtype=np.float32).reshape(examples, 11, 4)
+        found = step(tf.constant(x))
+        np.testing.assert_allclose(found, np.tanh(np.tanh(x.reshape(-1, 44))), rtol=1e-6)
+    assert step.experimental_get_tracing_count() == 1
