@@ -59,33 +59,33 @@ VERBS = frozenset(
     re.findall(
         r"\w+",
         """
-    abort accept accumulate acquire adapt add adjust advance aggregate allocate allow
-    allreduce append apply
-    approximate ask assemble assert assign attach average await backpropagate balance batch begin
-    bind block broadcast build cache calculate call cancel capture cast center change check choose
-    clean clear clip clone close collect combine commit compare compile complete compute concatenate
-    configure conjugate construct consume convert convolve copy correct count create crop cut deal
-    declare decode decompose decorate decrease decrement define delete depthwise dequeue derive
-    describe deserialize detect determine diagnose disable discard dispatch distribute divide do
-    download draw drop dump duplicate embed emit empty enable encode end ensure enter enumerate
-    estimate evaluate exchange exclude execute exit expand explain export extend extract factorize
-    fail feed fetch fill filter find finish fit flag flatten flip floor flush fold force forget
-    format forward free gather generate get give group guess halve handle hash hold ignore implement
-    import include increase increment index infer initialize insert inspect install instantiate
-    interleave interpolate interpret invert iterate join keep label launch leave left let limit list
-    load locate lock log look lower make map mark mask match maximize measure merge minimize mix
-    modify move multiply name negate normalize note notify obtain offset open order overwrite pack
-    pad pair parse partition pass permute pick place plot pool pop predict prefetch prepare prepend
-    preprocess print process produce prune publish pull push put quantize queue raise randomize read
-    rebuild receive recompute reconstruct record recover reduce refresh refuse register reject
-    release reload remember remove rename reorder repeat replace replay report request require
-    rescale reset reshape resize resolve restart restore restrict retrieve return reverse rewrite
-    right roll rotate round run sample save scale scan scatter search seed segment select send
-    separate serialize set shard share shift show shuffle shut sign skip slice smooth solve sort
-    split square squeeze stack standardize start state stop store stream strip subtract sum suppress
-    swap switch synchronize tabulate take tell test throw tile time trace track train transfer
-    transform translate transpose treat trim truncate try turn undo unpack unstack update upsample
-    use validate verify view visit wait walk warn watch weight widen wrap write yield zero
+    abort accept accumulate acquire adapt add adjust advance aggregate allocate allow allreduce
+    append apply approximate ask assemble assert assign attach average await backpropagate balance
+    batch begin bind block broadcast build cache calculate call cancel capture cast center change
+    check choose clean clear clip clone close collect combine commit compare compile complete
+    compute concatenate configure conjugate construct consume convert convolve copy correct count
+    create crop cut deal declare decode decompose decorate decrease decrement define delete
+    depthwise dequeue derive describe deserialize detect determine diagnose disable discard dispatch
+    distribute divide do download draw drop dump duplicate embed emit empty enable encode end ensure
+    enter enumerate estimate evaluate exchange exclude execute exit expand explain export extend
+    extract factorize fail feed fetch fill filter find finish fit flag flatten flip floor flush fold
+    force forget format forward free gather generate get give group guess halve handle hash hold
+    ignore implement import include increase increment index infer initialize insert inspect install
+    instantiate interleave interpolate interpret invert iterate join keep label launch leave left
+    let limit list load locate lock log look lower make map mark mask match maximize measure merge
+    minimize mix modify move multiply name negate normalize note notify obtain offset open order
+    overwrite pack pad pair parse partition pass permute pick place plot pool pop predict prefetch
+    prepare prepend preprocess print process produce prune publish pull push put quantize queue
+    raise randomize read rebuild receive recompute reconstruct record recover reduce refresh refuse
+    register reinterpret reject release reload remember remove rename reorder repeat replace replay
+    report request require rescale reset reshape resize resolve restart restore restrict retrieve
+    return reverse rewrite right roll rotate round run sample save scale scan scatter search seed
+    segment select send separate serialize set shard share shift show shuffle shut sign skip slice
+    smooth solve sort split square squeeze stack standardize start state stop store stream strip
+    subtract sum suppress swap switch synchronize tabulate take tell test throw tile time trace
+    track train transfer transform translate transpose treat trim truncate try turn undo unpack
+    unstack update upsample use validate verify view visit wait walk warn watch weight widen wrap
+    write yield zero
     """,
     )
 )

@@ -232,7 +232,7 @@ def explain_term(evidence: Sums, noise: Noise | None = None) -> list[FailureMode
         noise: Another one than that of the runs, in which a small term drowns.
 
     Returns:
-        Mistakes that cannot be told apart, none if nothing is wrong; None if it is no term.
+        Mistakes that cannot be told apart, none if nothing is wrong; None if it is not a term.
     """
     probe = probe_of(evidence, [*evidence.layouts, *_of_a_part(evidence)], noise)
     tried = (

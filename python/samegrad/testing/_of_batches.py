@@ -106,7 +106,7 @@ def _tangents(seen: Runs) -> Vector | None:
     """x_j = ±(w_0 - w_j) / (w_0 + w_j), where one part counts weights and the other examples.
 
     Two examples with g_i + p_i by themselves make their mean and x_ij (g_i - g_j) / 2 together, so
-    that three pairs of three examples lie in a plane and tell x, but for one scale; that follows
+    that three pairs of three examples span a plane and tell x, but for one scale; that follows
     from x_jk = (x_k - x_j) / (1 - x_j x_k).
     """
     try:
@@ -172,7 +172,7 @@ def _two_counts(seen: Runs) -> FailureMode | None:
     """Explain a loss of two parts: one counts weights and the other examples.
 
     Layouts of a part of the batch are among them: what is the same in all layouts of a batch could
-    be in each of its examples, too.
+    also be in each of its examples.
     """
     probe = probe_of(seen, few_of(seen, (PROBED, PROBED - 2)))
     classes: list[list[Hypothesis]] = [[], [], []]

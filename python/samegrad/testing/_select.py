@@ -207,7 +207,7 @@ class Hypothesis:
     """A hypothesis on the updates of each layout.
 
     Args:
-        made: Makes the mistake that says so; None if it is none.
+        made: Creates the failure mode of the hypothesis; None if there is none.
         known: What is made of updates that were seen.
         free: How often each unknown vector counts: a row per layout.
         refuted: Asked of the simplest one alone: whether other layouts refute it.

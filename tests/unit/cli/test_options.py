@@ -289,7 +289,7 @@ def test_info_has_the_facts_of_a_bug_report(capsys, monkeypatch) -> None:
         ("c", "cannot read /data/train.gz: No such file or directory", False),
         (".", "cannot read /data/train.gz. Give another path.", False),
         ("data", "cannot read /data/train.gz: it ends early", False),
-        ("c", "c exists and is no folder", True),
+        ("c", "c exists and is not a folder", True),
         ("/data", "[datasets] cannot read '/data/train.gz'", True),
         ("run.csv", "cannot write run.csv.", True),
     ],
