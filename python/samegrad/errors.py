@@ -65,3 +65,7 @@ __all__ = [
     "WrongIndexError",
     "WrongTypeError",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

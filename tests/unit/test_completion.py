@@ -37,6 +37,7 @@ def public_modules():
     found, waiting = {}, [("tf", tf)]
     while waiting:
         path, module = waiting.pop()
+        assert path.count(".") < 8, f"{path}: a public module offers one that is not"
         found[path] = module
         for name in dir(module):
             thing = getattr(module, name)
