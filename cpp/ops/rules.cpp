@@ -25,7 +25,7 @@ std::string role_of(const OpDef& op, int operand) {
 // What the operands seen so far make of one axis of a broadcast result.
 struct MergedAxis {
   std::int64_t size = 1;  // kRows: examples
-  ExampleAxis batch;
+  ExampleAxis batch = {};
   bool mixed = false;   // examples of this replica met rows that are none
   bool shared = false;  // those of all replicas did
 };

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from samegrad._base.location import warn
+from samegrad._base.shown import shown
 from samegrad.summary._writer import number_of
 
 _on = False
@@ -48,7 +49,10 @@ def trace_export(name: str, step: Any = None, profiler_outdir: Any = None) -> No
         See `trace_on`.
     """
     if not _on:
-        raise ValueError("[tf.summary.trace_export] tf.summary.trace_on must be called before it.")
+        raise ValueError(
+            "[tf.summary.trace_export] tf.summary.trace_on must be called before it: got "
+            f"name={shown(name)}; call trace_on() first."
+        )
     number_of(step)
     trace_off()
 
