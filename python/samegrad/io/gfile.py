@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from samegrad._base.file_errors import explained_errors
 from samegrad._base.shown import shown
+from samegrad._base.tracebacks import keep_user_frames
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
 from samegrad._tensor.text import Text
@@ -288,9 +289,13 @@ def walk(
         >>> makedirs("top/b"); list(walk("top"))
         [('top', ['b'], []), ('top/b', [], [])]
     """
-    for folder, folders, files in os.walk(path_of(top, "gfile.walk"), topdown, onerror):
-        folders.sort()
-        yield folder, folders, sorted(files)
+    try:
+        for folder, folders, files in os.walk(path_of(top, "gfile.walk"), topdown, onerror):
+            folders.sort()
+            yield folder, folders, sorted(files)
+    except Exception as error:  # of `onerror`
+        keep_user_frames(error)
+        raise
 
 
 def GFile(name: Any, mode: str = "r") -> Any:  # noqa: N802

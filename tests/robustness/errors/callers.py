@@ -161,6 +161,7 @@ CALLERS: dict[str, Callable[[Step], Any]] = {
     "recompute_grad": lambda f: tf.recompute_grad(f)(1.0),
     "foldl": lambda f: tf.foldl(lambda a, x: f(x), ROWS),
     "foldr": lambda f: tf.foldr(lambda a, x: f(x), ROWS),
+    "io.gfile.walk": lambda f: list(tf.io.gfile.walk("absent", onerror=f)),
     "map_fn": lambda f: tf.map_fn(f, ROWS),
     "map_fn in a function": lambda f: tf.function(lambda x: tf.map_fn(f, x))(ROWS),
     "scan": lambda f: tf.scan(lambda a, x: f(x), ROWS),

@@ -196,7 +196,7 @@ def test_bad_input_ends_in_one_line(capsys, tmp_path):
     ("option", "value", "words"),
     [
         ("--threads", 5000, "[threads] must lie in [0, 4096]"),
-        ("--replicas", 10**11, "[MirroredStrategy] at most 65536 replicas"),
+        ("--replicas", 10**11, "at most 65536 replicas"),
         ("--batch-size", 10**20, "[Dataset.batch] batch_size must be at most"),
     ],
 )

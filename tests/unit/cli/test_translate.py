@@ -229,7 +229,7 @@ def test_a_run_that_was_done_goes_on_from_its_own_weights(made: list[Any]) -> No
 def test_a_mean_is_not_replaced_unasked(capsys: Any) -> None:
     Path("translate_checkpoints/averaged").mkdir(parents=True)
     assert run("--average-checkpoints", 1) == 2
-    assert "got translate_checkpoints with averaged. Go on with" in one_line(capsys)
+    assert "got translate_checkpoints with averaged. Continue that" in one_line(capsys)
     Path("translate_checkpoints/averaged/notes.txt").write_text("mine")
     assert run("--overwrite") == 0  # what is not a checkpoint is not deleted
     assert Path("translate_checkpoints/averaged/notes.txt").exists()
@@ -270,7 +270,7 @@ def test_mixed_bfloat16_computes_in_it_and_says_what_the_processor_makes_of_it(
     assert losses[0][0] == pytest.approx(losses[0][1], rel=0.01)
     assert all(a != b for a, b in losses)
     assert run("--resume", "--checkpoint-dir", "mixed", "--dropout", 0, "--replicas", 2) == 2
-    assert '"policy": "float32"' in one_line(capsys)
+    assert "policy float32 instead of mixed_bfloat16" in one_line(capsys)
 
 
 @pytest.mark.parametrize(
