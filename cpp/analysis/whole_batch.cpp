@@ -62,7 +62,7 @@ class Between {
                                [](const CountTerm& term) { return term.powers.replicas != 0; });
   }
 
-  // What the program says about derivatives of values names these, not those rematerialized.
+  // Custom derivatives name these values, not the rematerialized ones.
   bool has_own_derivative() const {
     return std::ranges::any_of(graph_.nodes, [&](const Node& node) {
       return node.op->has(kGradientRule) && std::ranges::any_of(node.inputs, [&](Value input) {

@@ -153,7 +153,7 @@ bool refuses(const py::error_already_set& error) {
          error.matches(PyExc_OverflowError);
 }
 
-// Whether a class written in Python has the conversion of an attribute: its error is then its own,
+// True if a class written in Python has the conversion of an attribute: its error is then its own,
 // with or without a traceback.
 bool converts_itself(const py::handle& value, AttrKind kind) {
   const PyTypeObject* const type = Py_TYPE(value.ptr());

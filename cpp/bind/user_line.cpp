@@ -6,7 +6,7 @@
 
 #include "bind/convert.h"
 
-// Where frames are is known of this version alone, and an object for each costs a trace much.
+// The layout of frames is known for this version alone; an object for each slows down tracing.
 #define SAMEGRAD_READS_FRAMES (PY_VERSION_HEX >= 0x030b0000 && PY_VERSION_HEX < 0x030c0000)
 #if SAMEGRAD_READS_FRAMES
 #define Py_BUILD_CORE 1
@@ -105,7 +105,7 @@ struct LastPlace {
   std::string line;
 };
 
-// Where a line is, by its text: files of other folders may have equal names. Guarded likewise.
+// Line by its text: files of other folders may have equal names. Guarded likewise.
 struct KnownLine {
   py::str file;
   py::str function;

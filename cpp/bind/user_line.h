@@ -6,7 +6,7 @@ namespace samegrad {
 
 // The innermost line outside this package and NumPy, "train.py:31".
 std::string user_line();
-// What an error says about such a line, behind its message: the file, the line and its source.
+// Suffix of an error message for such a line: the file, the line and its source.
 std::string in_user_code(const std::string& line);
 
 }  // namespace samegrad

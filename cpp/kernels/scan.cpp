@@ -6,7 +6,7 @@
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 namespace {
 
-// Of the scratch: the sums of the running block, what is before it, and this by levels.
+// Layout of the scratch: the sums of the running block, those before it, and these by levels.
 constexpr int kBlockRow = 0, kBeforeRow = 1, kLevelRow = 2;
 constexpr int kLevels = kScanRows - kLevelRow;
 

@@ -19,7 +19,7 @@ struct WindowAxis {
   // between them, and how many outputs.
   std::int64_t tap_step() const { return stride / common(); }
   std::int64_t out_step() const { return dilation / common(); }
-  // Where tap k of output o is on the input.
+  // Position of tap k of output o on the input.
   std::int64_t input_of(std::int64_t o, std::int64_t k) const {
     return o * stride - pad + k * dilation;
   }
