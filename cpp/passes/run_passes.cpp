@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "passes/commute_all_reduce.h"
+#include "passes/joint_rows.h"
 #include "passes/passes.h"
 #include "passes/split_round_sums.h"
 
@@ -61,6 +62,8 @@ Graph run_passes(Graph graph, const PassOptions& options) {
     graph = pass(std::move(graph));
     if (verifying) verify(graph);
   }
+  graph = separate_partials(std::move(graph));
+  if (verifying) verify(graph);
   return graph;
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "ir/op_def.h"
+#include "passes/joint_rows.h"
 
 namespace samegrad {
 namespace {
@@ -20,8 +21,9 @@ class Stages {
         readers_(graph.nodes.size()),
         floor_(graph.nodes.size(), 0),
         component_(graph.nodes.size(), 0) {
+    const PerNode<bool> joint = joint_nodes(graph);
     for (NodeId n : graph.nodes.ids()) {
-      key_.push_back(loop_key(graph, graph.nodes[n]));
+      key_.push_back(loop_key(graph, graph.nodes[n], joint[n]));
       for_each_operand(n, [&](NodeId producer, Value) {
         auto& readers = readers_[producer];
         if (readers.empty() || readers.back() != n) readers.push_back(n);
@@ -219,10 +221,10 @@ int symbol_of_examples(const Graph& graph, const Node& node) {
   return -1;
 }
 
-LoopKey loop_key(const Graph& graph, const Node& node) {
+LoopKey loop_key(const Graph& graph, const Node& node, bool joint) {
   const auto varying = [&](Value value) { return graph.varying(value); };
   return {symbol_of_examples(graph, node),
-          varying(node.outputs[0]) || std::ranges::any_of(node.inputs, varying)};
+          varying(node.outputs[0]) || std::ranges::any_of(node.inputs, varying), joint};
 }
 
 }  // namespace samegrad

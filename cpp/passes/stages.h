@@ -20,12 +20,14 @@ PerNode<int> stages_of(const Graph& graph, const PerNode<bool>& in_loop);
 int symbol_of_examples(const Graph& graph, const Node& node);
 
 // Which loop of a stage a node is in: that of a symbol, and of each replica for itself, as what it
-// makes varies or what it reads, or of all alike.
+// makes varies or what it reads, or of all alike; of the replicas' rows as one list where the node
+// is joint (passes/joint_rows.h).
 struct LoopKey {
   int symbol;
   bool varies;
+  bool joint;
   auto operator<=>(const LoopKey&) const = default;
 };
-LoopKey loop_key(const Graph& graph, const Node& node);
+LoopKey loop_key(const Graph& graph, const Node& node, bool joint);
 
 }  // namespace samegrad

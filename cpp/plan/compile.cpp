@@ -31,6 +31,10 @@ void set_roots(Plan& plan) {
     if (!bytes_are_shared(node)) continue;
     plan.root[node.outputs[0]] = plan.root[node.inputs[0]];
   }
+  plan.has_rows.assign(plan.graph.values.size(), false);
+  for (Value v : plan.root.ids()) {
+    if (plan.graph.type(v).batched()) plan.has_rows[plan.root[v]] = true;
+  }
 }
 
 // Which loop runs a node, or none.

@@ -39,6 +39,7 @@ struct Loop {
   std::vector<NodeId> nodes;
   int symbol = 0;
   bool varying = false;  // each replica has its own examples
+  bool joint = false;    // the replicas' examples are one list
   // Nodes [begin, end) (positions in `nodes`) run one example at a time.
   struct Inner {
     std::int32_t begin, end;
@@ -173,6 +174,9 @@ struct Plan {
   IndexedVector<RowUpdateId, RowUpdate> row_updates;
   PerValue<Storage> storage;
   PerValue<Value> root;                 // whose bytes it shows (its own mostly)
+  PerValue<bool> has_rows;              // by root: its bytes are rows of examples to somebody
+  PerNode<bool> joint;                  // goes through the rows of all replicas as one list
+  PerValue<bool> joint_sum;             // a sum over the rows of all replicas of a process
   PerNode<std::int32_t> prepared_slot;  // of its prepared operand, or -1
   PerValue<bool> inner_value;           // lives for one example of an inner loop
   PerValue<Life> lives;

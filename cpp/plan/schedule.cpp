@@ -4,6 +4,7 @@
 #include <map>
 #include <tuple>
 
+#include "passes/joint_rows.h"
 #include "passes/stages.h"
 #include "plan/cost.h"
 
@@ -28,6 +29,8 @@ class Scheduler {
     const Graph& graph = plan_.graph;
     for (const Node& node : graph.nodes) in_loop_.push_back(belongs_to_loop(node));
     cut_.resize(graph.nodes.size());
+    plan_.joint = joint_nodes(graph);
+    plan_.joint_sum = joint_sums(graph, plan_.joint);
     if (options_.cut_products) cut_ = products_to_cut(graph, in_loop_);
     plan_.loop_weights = streamed_weights(graph, in_loop_);
     for (NodeId n : graph.nodes.ids()) {
@@ -60,9 +63,9 @@ class Scheduler {
     for (NodeId n : graph.nodes.ids()) {
       if (!in_loop_[n] || stage_[n] != stage) continue;
       const Node& node = graph.nodes[n];
-      const LoopKey key = loop_key(graph, node);
+      const LoopKey key = loop_key(graph, node, plan_.joint[n]);
       if (!loops.count(key)) {
-        loops[key] = plan_.loops.push_back({{}, key.symbol, key.varies, {}, {}});
+        loops[key] = plan_.loops.push_back({{}, key.symbol, key.varies, key.joint, {}, {}});
         plan_.steps.push_back({PlanStep::Kind::kLoop, {}, loops[key].number(), {}});
       }
       Loop& loop = plan_.loops[loops[key]];

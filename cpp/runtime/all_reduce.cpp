@@ -123,6 +123,7 @@ class AllReduce {
   std::span<const std::byte* const> parts(const Slice& slice, ReplicaRange replicas,
                                           Scratch& memory) const {
     const Value input = plan_.root[slice.node->inputs[0]];
+    if (context_.is_joint_sum(input)) replicas = {0, 1};
     const auto count = std::size_t(replicas.end - replicas.begin);
     auto* x = static_cast<const std::byte**>(memory.take(count * sizeof(std::byte*)));
     for (std::size_t r = 0; r < count; ++r) {

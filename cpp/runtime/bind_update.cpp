@@ -76,8 +76,9 @@ UpdateBinding bind_update(const Plan& plan, const ReduceUpdate& step, const Cont
     const DType dtype = plan.graph.type(sum.result).dtype;
     binding.sums.push_back({reduction_of(plan.graph, sum),
                             Array::number(dtype, double(context.replicas_of_world())),
-                            {}});
-    binding.sums.back().shares.reserve(replicas);
+                            {},
+                            of && of->joint});
+    binding.sums.back().parts.reserve(replicas);
     const TreeReduction& reduction = binding.sums.back().reduction;
     if (of) binding.open_bytes += open_bytes(plan.graph.nodes[sum.tree], *of);
     if (reduction.whole.cuts() == 0) continue;

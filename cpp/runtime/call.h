@@ -1,6 +1,7 @@
 // Inputs of one execution of a plan.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -68,6 +69,7 @@ struct Call {
   // Of the world: this process's are among them.
   void set_counts(Counts of_world);
   bool runs(int replica) const { return active.empty() || active[std::size_t(replica)]; }
+  bool runs_all() const { return std::ranges::find(active, false) == active.end(); }
 };
 
 // ValueError where program, counts and the world do not belong together.

@@ -17,6 +17,11 @@ bool is_finite(T x) {
 }  // namespace
 
 void check_finite(const Node& node, const View& result, int replica) {
+  check_finite(node, result, 1, [replica](std::int64_t) { return replica; });
+}
+
+void check_finite(const Node& node, const View& result, std::int64_t examples,
+                  const std::function<int(std::int64_t)>& replica_of) {
   if (!is_floating(result.dtype)) return;
   const std::int64_t at = visit<kFloats>("check_numerics", result.dtype, [&]<class T>() {
     const T* x = result.as<const T>();
@@ -25,6 +30,7 @@ void check_finite(const Node& node, const View& result, int replica) {
   if (at == result.size()) return;
   const bool nan = visit<kFloats>("check_numerics", result.dtype,
                                   [&]<class T>() { return std::isnan(result.as<const T>()[at]); });
+  const int replica = replica_of(at * examples / result.size());
   run_located(node, [&] {
     fail(ErrorKind::kNonFinite, node.op->name, "made ", nan ? "NaN" : "an infinity", " at element ",
          at, " of a result of shape ", to_string(result.shape), " on replica ", replica,

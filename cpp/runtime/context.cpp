@@ -1,6 +1,7 @@
 #include "runtime/context.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "base/thresholds.h"
@@ -31,6 +32,7 @@ void Context::bind(const Call& call, int threads) {
   replicas_ = int(counts_.size());
   first_replica_ = call.first_replica();
   threads_ = threads;
+  is_joint_ = !call.communicator;
   reserved_.clear();
   pending_.clear();
   placed_ = nullptr;
@@ -104,6 +106,7 @@ void Context::give_memory() noexcept {
   main_task_.scratch.release();
   for (const auto& task : tasks_.lock()->idle) task->scratch.release();
   for (RowBinding& rows : row_updates_) rows.of_world = {};
+  lists_.clear();
   arena_ = {};
 }
 
@@ -159,6 +162,54 @@ void Context::set_facts() {
     if (joins_replicas(plan_.graph.symbols, s)) first[s] = counts_of_world()[0][s];
   }
   for (ReplicaContext& replica_context : replica_context_) replica_context.global_examples = first;
+  joint_context_ = replica_context_[0];
+  joint_context_.joint = replica_context_;
+  for (std::size_t s = 0; s < first.size(); ++s) {
+    if (joins_replicas(plan_.graph.symbols, s)) continue;
+    for (int r = 1; r < replicas_; ++r) {
+      joint_context_.local_examples[s] += counts_[std::size_t(r)][s];
+    }
+  }
+}
+
+void Context::set_call(const Call& call) {
+  const auto set = [&](ReplicaContext& one) {
+    one.seed = call.seed;
+    one.step = call.step;
+    one.messages = call.messages;
+  };
+  for (ReplicaContext& one : replica_context_) set(one);
+  set(joint_context_);
+}
+
+void Context::set_argument(Value value, const std::vector<Array>& arrays, bool joint) {
+  const auto array_of = [&](int r) -> const Array& {
+    return arrays[arrays.size() == 1 ? 0 : std::size_t(r)];
+  };
+  for (int r = 0; r < replicas_; ++r) base(r, value) = array_of(r).raw();
+  if (!joint || !is_joint_ || arrays.size() == 1) return;
+  std::size_t bytes = 0;
+  const std::byte* first = nullptr;
+  bool is_list = true;
+  for (const Array& array : arrays) {
+    if (array.bytes() == 0) continue;
+    if (!first) first = array.raw();
+    is_list &= array.raw() == first + bytes;
+    bytes += array.bytes();
+  }
+  if (bytes == 0) return;
+  std::byte* list = const_cast<std::byte*>(first);
+  if (!is_list) list = lists_.emplace_back(bytes).data();
+  for (int r = 0; r < replicas_; ++r) {
+    const Array& array = array_of(r);
+    if (!is_list && array.bytes()) std::memcpy(list, array.raw(), array.bytes());
+    base(r, value) = list;
+    list += array.bytes();
+  }
+}
+
+int Context::copies(Value value) const {
+  return plan_.storage[value] == Storage::kShared || is_joint_sum(value) ? 1 : replicas_;
 }
 
 void Context::find_impossible() {
@@ -185,10 +236,8 @@ std::int64_t Context::reserve(std::int64_t bytes, StepId first, StepId last) {
   return std::int64_t(reserved_.size()) - 1;
 }
 
-// The rows of all replicas are one after the other, as those of one replica would, where a
-// replica's are whole lines (is_one_share in reduce_update.cpp).
+// The rows of all replicas are one after the other, as those of one replica would be.
 void Context::place_values() {
-  const auto copies = [&](Value v) { return plan_.storage[v] == Storage::kShared ? 1 : replicas_; };
   // By value: what is reserved for all replicas, and where in it each one's begins.
   PerValue<std::int64_t> reserved(values_, -1);
   PerValue<std::vector<std::int64_t>> begins(values_);
@@ -199,8 +248,9 @@ void Context::place_values() {
     for (int r = 0; r < copies(v); ++r) {
       const ValueType& type = plan_.graph.values[v].type;
       const Shape shape = shape_or_empty(type, counts_[std::size_t(r)]);
+      const std::int64_t own = size_in_bytes(type.dtype, shape);
       begins[v].push_back(bytes);
-      bytes = size_sum(bytes, aligned(size_in_bytes(type.dtype, shape)));
+      bytes = size_sum(bytes, plan_.has_rows[v] ? own : aligned(own));
     }
     reserved[v] = reserve(bytes, life.first, life.last);
   }
@@ -290,17 +340,19 @@ void Context::make_chunks(LoopId index) {
   const Loop& loop = plan_.loops[index];
   const LoopLayout& layout = layouts_[index];
   LoopBinding& binding = loops_[index];
-  const int replicas = loop.varying ? replicas_ : 1;
+  binding.joint = loop.joint && is_joint_;
+  const int lists = loop.varying && !binding.joint ? replicas_ : 1;
   const auto symbol = std::size_t(loop.symbol);
   const std::int64_t total = loop.varying ? replica_context_[0].global_examples[symbol]
                                           : replica_context_[0].local_examples[symbol];
   binding.parallel =
       threads_ > 1 && layout.work * double(total) > double(thresholds().parallel_loop_work);
   binding.chunk_examples = chunk_of(loop, total, binding.parallel ? threads_ : 0);
-  for (int r = 0; r < replicas; ++r) {
+  for (int r = 0; r < lists; ++r) {
     binding.first_chunk.push_back(std::int32_t(binding.chunks.size()));
+    const ReplicaContext& of = binding.joint ? joint_context_ : replica_context_[std::size_t(r)];
     walk_tree(
-        0, replica_context_[std::size_t(r)].local_examples[symbol], binding.chunk_examples, 0,
+        0, of.local_examples[symbol], binding.chunk_examples, 0,
         [&](std::int64_t begin, std::int64_t end, int) {
           binding.chunks.push_back({r, begin, end, {}, {}, 0});
           Chunk& chunk = binding.chunks.back();
@@ -390,11 +442,15 @@ void Context::bind_node(NodeId index) {
   for (Value value : node.outputs) binding.types.push_back(graph.type(value));
   const bool varies = std::any_of(node.outputs.begin(), node.outputs.end(),
                                   [&](Value value) { return graph.varying(value); });
-  binding.views.resize(varies ? std::size_t(replicas_) : 1);
+  binding.joint = is_joint_ && plan_.joint[index] && node.locality == Locality::kTree;
+  const bool one_list = binding.joint && std::ranges::all_of(node.inputs, [&](Value value) {
+                          return graph.type(value).batch.axis <= 0;
+                        });
+  binding.views.resize(varies && !one_list ? std::size_t(replicas_) : 1);
   for (std::size_t r = 0; r < binding.views.size(); ++r) {
     std::vector<View>& views = binding.views[r];
     for (const ValueType& type : binding.types) {
-      views.push_back(view_of(type, shape_or_empty(type, counts_[r])));
+      views.push_back(view_of(type, one_list ? shape_of_all(type) : shape_or_empty(type, counts_[r])));
       binding.most_bytes =
           std::max(binding.most_bytes, views.back().size() * std::int64_t(size_of(type.dtype)));
     }
@@ -404,9 +460,20 @@ void Context::bind_node(NodeId index) {
       const Value value = k < inputs ? node.inputs[k] : node.outputs[k - inputs];
       node_places_.emplace_back(&views[k].data, &base(int(r), plan_.root[value]));
     }
+    const ReplicaContext& of = one_list ? joint_context_ : replica_context_[r];
     binding.examples.push_back(
-        binding.symbol < 0 ? 0 : replica_context_[r].local_examples[std::size_t(binding.symbol)]);
+        binding.symbol < 0 ? 0 : of.local_examples[std::size_t(binding.symbol)]);
   }
+}
+
+// Of the examples of all replicas.
+Shape Context::shape_of_all(const ValueType& type) const {
+  Shape shape = shape_or_empty(type, counts_[0]);
+  if (!type.batched()) return shape;
+  for (int r = 1; r < replicas_; ++r) {
+    shape[type.batch.axis] += shape_or_empty(type, counts_[std::size_t(r)])[type.batch.axis];
+  }
+  return shape;
 }
 
 void Context::bind_updates() {

@@ -9,15 +9,17 @@
 #include "plan/row_program.h"
 #include "runtime/call.h"
 #include "runtime/layout.h"
+#include "runtime/tree.h"
 #include "runtime/world_sums.h"
 #include "tensor/buffer_pool.h"
 #include "tensor/kernel_args.h"
 
 namespace samegrad {
 
-// A subtree of a replica's examples that one task works through.
+// A subtree of the examples of a replica, or of all where they are one list, that one task works
+// through.
 struct Chunk {
-  int replica = 0;
+  int replica = 0;  // of a list, the first one
   std::int64_t begin = 0, end = 0;
   std::vector<std::byte*> trees;  // where its tree results go, per Loop::trees
   // Where the states of unfinished subtrees are in the task's scratch, per Loop::trees.
@@ -40,15 +42,18 @@ struct LoopBinding {
   bool parallel_joins = false;
   std::int64_t chunk_examples = 0;  // subtrees up to this size are chunks
   bool parallel = false;
+  bool joint = false;  // the replicas' examples are one list
 };
 
-// A node that runs on whole replicas: once, or once per replica if its results differ.
+// A node that runs on whole replicas: once, or once per replica if its results differ. The copies
+// of a joint reduction are parts of one list of examples.
 struct NodeBinding {
   std::vector<std::vector<View>> views;  // per copy: operands, then results
   std::vector<std::int64_t> examples;    // per copy
   std::vector<ValueType> types;          // of operands and results
   int symbol = -1;                       // of the examples
   std::int64_t most_bytes = 0;           // of the largest operand or result
+  bool joint = false;
 };
 
 // Reductions with the update by them: all that can be known before a run, so that a run allocates
@@ -57,13 +62,9 @@ struct UpdateBinding {
   struct Sum {
     TreeReduction reduction;
     Array divisor;  // of a mean
-    // Of each share of the examples, as the run opened them: of a replica, or of all replicas where
-    // the tree over them is the tree over their rows.
-    struct Share {
-      const void* operands;
-      std::int64_t examples;
-    };
-    std::vector<Share> shares;
+    // As the run opened them: parts of one list, or of replicas that are summed one by one.
+    std::vector<OpenExamples> parts;
+    bool is_list = false;
   };
   std::vector<Sum> sums;
   // Scratch that opening the operands takes at most, and that a task takes.
@@ -171,6 +172,17 @@ class Context {
     return bases_.data() + std::size_t(replica) * values_;
   }
   ReplicaContext& of_replica(int replica) { return replica_context_[std::size_t(replica)]; }
+  // Of all replicas of this process, whose examples are one list.
+  const ReplicaContext& of_joint() const { return joint_context_; }
+  // How many arrays the value has: one where all replicas share it.
+  int copies(Value value) const;
+  // Whether it is one sum over the rows of all replicas.
+  bool is_joint_sum(Value value) const { return is_joint_ && plan_.joint_sum[value]; }
+  // Sets where an argument is, per replica, for a run. Rows that joint nodes read are made one list
+  // if they are not.
+  void set_argument(Value value, const std::vector<Array>& arrays, bool joint);
+  // Sets the seed and what else a run gives to all replicas.
+  void set_call(const Call& call);
   // Of the arena that it takes for a run.
   std::int64_t arena_bytes() const { return packing_.bytes; }
   // What that would be if nothing shared memory with anything.
@@ -231,6 +243,7 @@ class Context {
   void place_trees(LoopId loop, StepId step);
   void bind_nodes();
   void bind_node(NodeId index);
+  Shape shape_of_all(const ValueType& type) const;
   Task make_task() const;
   void bind_updates();
   void bind_row_updates();
@@ -245,6 +258,7 @@ class Context {
   std::size_t values_;
   Counts counts_, world_counts_;  // as the call has them
   Leased arena_;
+  std::vector<Leased> lists_;          // rows of arguments, one replica's after the other's
   const std::byte* placed_ = nullptr;  // the arena that pending_ was set for
   std::vector<Interval> reserved_;
   Packing packing_;  // of what is reserved
@@ -255,6 +269,8 @@ class Context {
   std::vector<std::pair<std::size_t, std::int64_t>> kept_;
   std::int64_t kept_bytes_ = 0;
   std::vector<ReplicaContext> replica_context_;
+  ReplicaContext joint_context_;
+  bool is_joint_ = false;  // replicas are one list of rows, to nodes that may see them so
   std::vector<bool> impossible_;  // per replica: some size is below 0
   IndexedVector<LoopId, LoopBinding> loops_;
   PerNode<NodeBinding> nodes_;

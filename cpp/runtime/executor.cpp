@@ -38,6 +38,43 @@ StepId first_store_of(const Plan& plan) {
   return {};
 }
 
+// Arguments whose rows joint nodes read.
+std::set<Value> find_joint_rows(const Plan& plan) {
+  std::set<Value> found;
+  for (NodeId n : plan.graph.nodes.ids()) {
+    if (!plan.joint[n]) continue;
+    for (Value input : plan.graph.nodes[n].inputs) {
+      const Value root = plan.root[input];
+      const bool argument = plan.graph.values[root].source == Source::kArgument;
+      if (argument && plan.graph.type(input).batch.axis == 0) found.insert(root);
+    }
+  }
+  return found;
+}
+
+// Arrays of a value, one per replica, or in one buffer as one list.
+std::vector<Array> arrays_for(const ValueType& type, const Counts& counts, int copies,
+                              bool as_list) {
+  std::vector<Shape> shapes;
+  std::size_t bytes = 0;
+  for (int r = 0; r < copies; ++r) {
+    shapes.push_back(shape_or_empty(type, counts[std::size_t(r)]));
+    bytes += std::size_t(size_in_bytes(type.dtype, shapes.back()));
+  }
+  std::vector<Array> arrays;
+  if (copies == 1 || !as_list) {
+    for (const Shape& shape : shapes) arrays.emplace_back(type.dtype, shape);
+    return arrays;
+  }
+  const auto buffer = std::make_shared<Buffer>(bytes);
+  std::size_t offset = 0;
+  for (const Shape& shape : shapes) {
+    arrays.emplace_back(type.dtype, shape, buffer, offset);
+    offset += arrays.back().bytes();
+  }
+  return arrays;
+}
+
 // Nobody else reads the array, so it may be written into.
 bool holds_alone(const Array& array) {
   if (array.buffer().use_count() != 1 || !array.buffer()->owns_memory()) return false;
@@ -64,6 +101,7 @@ Executable::Executable(Plan plan) : plan_(std::move(plan)) {
     if (plan_.graph.values[v].source != Source::kNode) external_.push_back(v);
   }
   first_store_ = first_store_of(plan_);
+  joint_rows_ = find_joint_rows(plan_);
   for (const Loop& loop : plan_.loops) layouts_.push_back(lay_out(plan_, loop));
   for (auto& [node, plans] : plan_.bodies) {
     bodies_[node];
@@ -154,10 +192,12 @@ void Executable::set_arguments(const Call& call, Context& context) {
     if (info.source == Source::kVariable) {
       arrays = &call.variables[info.slot().index()]->components();
     }
+    if (arrays) {
+      context.set_argument(value, *arrays, joint_rows_.contains(value));
+      continue;
+    }
     for (int r = 0; r < context.replicas(); ++r) {
-      const auto at = std::size_t(r);
-      context.base(r, value) = !arrays ? graph.constants[info.constant()].raw()
-                                       : (*arrays)[arrays->size() == 1 ? 0 : at].raw();
+      context.base(r, value) = graph.constants[info.constant()].raw();
     }
   }
 }
@@ -173,18 +213,16 @@ std::vector<std::vector<Array>> Executable::make_outputs(const Call& call, Conte
     const auto earlier =
         std::find_if(graph.outputs.begin(), graph.outputs.begin() + std::ptrdiff_t(i),
                      [&](Value v) { return plan_.root[v] == root; });
+    const ValueType& type = graph.type(output);
+    const auto first = std::size_t(earlier - graph.outputs.begin());
     std::vector<Array> arrays;
+    if (first == i) arrays = arrays_for(type, call.counts, copies, plan_.has_rows[root]);
     for (int r = 0; r < copies; ++r) {
-      const ValueType& type = graph.type(output);
-      const Shape shape = shape_or_empty(type, call.counts[std::size_t(r)]);
-      if (std::size_t(earlier - graph.outputs.begin()) < i) {
-        arrays.push_back(
-            outputs[std::size_t(earlier - graph.outputs.begin())][std::size_t(r)].reshaped(shape));
-        continue;
-      }
-      arrays.emplace_back(type.dtype, shape);
-      if (graph.values[root].source == Source::kNode) {
-        context.base(r, root) = arrays.back().raw();
+      if (first < i) {
+        const Shape shape = shape_or_empty(type, call.counts[std::size_t(r)]);
+        arrays.push_back(outputs[first][std::size_t(r)].reshaped(shape));
+      } else if (graph.values[root].source == Source::kNode) {
+        context.base(r, root) = arrays[std::size_t(r)].raw();
       }
     }
     for (int r = copies; r < context.replicas(); ++r) {
@@ -307,11 +345,7 @@ void Executable::run_steps(const Call& call, Context& context) {
 }
 
 std::vector<std::vector<Array>> Executable::run(const Call& call, Context& context) {
-  for (int r = 0; r < context.replicas(); ++r) {
-    context.of_replica(r).seed = call.seed;
-    context.of_replica(r).step = call.step;
-    context.of_replica(r).messages = call.messages;
-  }
+  context.set_call(call);
   for (int r = 0; r < context.replicas(); ++r) {
     if (call.runs(r)) context.check_sizes(r);
   }

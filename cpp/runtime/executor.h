@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -68,6 +69,7 @@ class Executable {
 
   Plan plan_;
   std::vector<Value> external_;  // arguments, variables and constants
+  std::set<Value> joint_rows_;   // arguments whose rows joint nodes read
   StepId first_store_;           // the first step that writes into a variable's memory, or none
   IndexedVector<LoopId, LoopLayout> layouts_;
   std::map<NodeId, Bodies> bodies_;  // of control nodes

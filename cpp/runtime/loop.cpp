@@ -16,21 +16,22 @@
 namespace samegrad {
 namespace {
 
-// One task: a chunk of a replica's examples.
+// One task: a chunk of a list of examples.
 class ChunkRun {
  public:
-  ChunkRun(const Plan& plan, const Loop& loop, const LoopLayout& layout, const Call& call,
-           Context& context, const Chunk& chunk, Task& task, std::vector<View>& views)
+  ChunkRun(const Plan& plan, LoopId index, const LoopLayout& layout, const Call& call,
+           Context& context, const Chunk& chunk, Task& task)
       : plan_(plan),
-        loop_(loop),
+        loop_(plan.loops[index]),
         layout_(layout),
         call_(call),
         context_(context),
-        replica_context_(context.of_replica(chunk.replica)),
+        replica_context_(context.loop(index).joint ? context.of_joint()
+                                                   : context.of_replica(chunk.replica)),
         bases_(context.bases(chunk.replica)),
         chunk_(chunk),
         scratch_(task.scratch),
-        views_(views),
+        views_(task.loop_views[index]),
         trees_(task.trees) {
     tile_ = static_cast<std::byte*>(scratch_.take(std::size_t(layout.tile_bytes)));
     auto* partials = static_cast<std::byte*>(scratch_.take(std::size_t(chunk.partial_bytes)));
@@ -121,7 +122,10 @@ class ChunkRun {
     }
     call_kernel(*code.node, args, [&] { code.node->op->kernel(args); });
     if (call_.check_finite) {
-      for (const View& result : out) check_finite(*code.node, result, replica_context_.replica);
+      const auto replica = [&](std::int64_t example) {
+        return replica_of(replica_context_, loop_.symbol, begin + example);
+      };
+      for (const View& result : out) check_finite(*code.node, result, end - begin, replica);
     }
   }
 
@@ -208,6 +212,27 @@ void prepare_operands(const Plan& plan, const PlanStep& step, const Call& call, 
   for (std::int64_t i = 0; i < items; ++i) prepare(i);
 }
 
+namespace {
+
+// The rows of the replicas that come here, of a list: a branch that some of them take has no sum
+// over all.
+void run_active(const Plan& plan, LoopId index, const LoopLayout& layout, const Call& call,
+                Context& context) {
+  const Loop& loop = plan.loops[index];
+  SG_ASSERT(loop.trees.empty(), "a sum over replicas that do not all come here");
+  std::int64_t begin = 0;
+  for (int r = 0; r < context.replicas(); ++r) {
+    const std::int64_t end =
+        begin + context.of_replica(r).local_examples[std::size_t(loop.symbol)];
+    const Scratch::Frame frame(context.main_task().scratch);
+    const Chunk chunk{0, begin, end, {}, {}, 0};
+    if (call.runs(r)) ChunkRun(plan, index, layout, call, context, chunk, context.main_task()).run();
+    begin = end;
+  }
+}
+
+}  // namespace
+
 void run_loop(const Plan& plan, LoopId index, const LoopLayout& layout, const Call& call,
               Context& context) {
   const Loop& loop = plan.loops[index];
@@ -217,8 +242,9 @@ void run_loop(const Plan& plan, LoopId index, const LoopLayout& layout, const Ca
     const Chunk& chunk = binding.chunks[std::size_t(i)];
     if (!runs(chunk.replica)) return;
     const Scratch::Frame frame(task.scratch);
-    ChunkRun(plan, loop, layout, call, context, chunk, task, task.loop_views[index]).run();
+    ChunkRun(plan, index, layout, call, context, chunk, task).run();
   };
+  if (binding.joint && !call.runs_all()) return run_active(plan, index, layout, call, context);
   const auto chunks = std::int64_t(binding.chunks.size());
   const auto finish = [&](std::int64_t r) {
     if (!runs(int(r))) return;

@@ -66,30 +66,6 @@ struct Whole {
     node.op->kernel(args(v, count, first, scratch));
   }
 
-  // A reduction over the examples.
-  void run_tree(Scratch& scratch) const {
-    const KernelArgs all = args(views, examples, 0, scratch);
-    const TreeKernel& tree = node.op->tree;
-    const TreeReduction reduction(tree, node.attrs, all.in, all.out[0]);
-    auto* memory = all.out[0].as<std::byte>();
-    if (tree.finish) {
-      memory = static_cast<std::byte*>(scratch.take(std::size_t(reduction.whole.bytes)));
-    }
-    const State state = reduction.whole.at(memory);
-    const void* operands = examples > 0 ? tree.open(all) : nullptr;
-    const std::int64_t work = bytes() / 4 + reduction.whole.block.size() * examples;
-    const bool splits = !node.op->has(kScatters);
-    reduce_whole({reduction, operands, examples, state, splits, work}, loops, scratch);
-#ifdef SAMEGRAD_ASSERTIONS
-    if (checks_kernels()) {
-      TreeCheck check(reduction, 0, examples);
-      check.feed(operands, 0, 0, examples, scratch);
-      check.compare(node, state);
-    }
-#endif
-    if (tree.finish) tree.finish({node.attrs, reduction.state, state, all.out});
-  }
-
   // Everything at once, by all threads where the row says how (Parts).
   void run_all(Scratch& scratch) const {
     const std::size_t inputs = node.inputs.size();
@@ -117,7 +93,7 @@ struct Whole {
   }
 
   void run(Scratch& scratch) const {
-    if (node.locality == Locality::kTree) return run_located(node, [&] { run_tree(scratch); });
+    SG_ASSERT(node.locality != Locality::kTree, node.op->name, " is a reduction");
     call_kernel(node, args(views, examples, 0, scratch), [&] { run_in_parts(scratch); });
   }
 
@@ -140,6 +116,43 @@ struct Whole {
   }
 };
 
+// A reduction over a list of examples, whose operands are in one piece or in several.
+void run_tree(const Whole& whole, std::span<const std::vector<View>> pieces,
+              std::span<const std::int64_t> examples, Scratch& scratch) {
+  const Node& node = whole.node;
+  const TreeKernel& tree = node.op->tree;
+  const KernelArgs all = whole.args(whole.views, 0, 0, scratch);
+  const TreeReduction reduction(tree, node.attrs, all.in, all.out[0]);
+  auto* memory = all.out[0].as<std::byte>();
+  if (tree.finish) {
+    memory = static_cast<std::byte*>(scratch.take(std::size_t(reduction.whole.bytes)));
+  }
+  const State state = reduction.whole.at(memory);
+  std::vector<OpenExamples> parts;
+  std::int64_t work = 0;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const Whole piece{node,         whole.types,           pieces[i],  examples[i],
+                      whole.symbol, whole.replica_context, whole.loops};
+    const KernelArgs args = piece.args(pieces[i], examples[i], 0, scratch);
+    parts.push_back({examples[i] > 0 ? tree.open(args) : nullptr, examples[i]});
+    work += piece.bytes() / 4 + reduction.whole.block.size() * examples[i];
+  }
+  const bool splits = !node.op->has(kScatters);
+  reduce_whole({reduction, parts, state, splits, work}, whole.loops, scratch);
+#ifdef SAMEGRAD_ASSERTIONS
+  if (checks_kernels()) {
+    TreeCheck check(reduction, 0, count_examples(parts));
+    std::int64_t first = 0;
+    for (const OpenExamples& part : parts) {
+      check.feed(part.operands, first, first, first + part.examples, scratch);
+      first += part.examples;
+    }
+    check.compare(node, state);
+  }
+#endif
+  if (tree.finish) tree.finish({node.attrs, reduction.state, state, all.out});
+}
+
 // One replica's copy of a node.
 struct Copy {
   const Node& node;
@@ -151,7 +164,7 @@ struct Copy {
 void run_copy(const Copy& copy, const ParallelFor& loops, const Call& call, Context& context,
               Task& task) {
   const auto& [node, binding, r, prepared] = copy;
-  if (binding.views.size() > 1 && !call.runs(int(r))) return;
+  if (binding.views.size() > 1 && !binding.joint && !call.runs(int(r))) return;
   const std::vector<View>& views = binding.views[std::size_t(r)];
   const Scratch::Frame frame(task.scratch);
   const Whole whole{node,
@@ -159,10 +172,18 @@ void run_copy(const Copy& copy, const ParallelFor& loops, const Call& call, Cont
                     views,
                     binding.examples[std::size_t(r)],
                     std::max(binding.symbol, 0),
-                    context.of_replica(int(r)),
+                    binding.joint ? context.of_joint() : context.of_replica(int(r)),
                     loops,
                     prepared};
-  whole.run(task.scratch);
+  if (node.locality == Locality::kTree) {
+    const auto first = std::size_t(r), count = binding.joint ? binding.views.size() : 1;
+    run_located(node, [&] {
+      run_tree(whole, std::span(binding.views).subspan(first, count),
+               std::span(binding.examples).subspan(first, count), task.scratch);
+    });
+  } else {
+    whole.run(task.scratch);
+  }
   if (!call.check_finite) return;
   for (std::size_t k = node.inputs.size(); k < views.size(); ++k) {
     check_finite(node, views[k], context.of_replica(int(r)).replica);
@@ -177,7 +198,7 @@ void run_node(const Plan& plan, NodeId index, const Call& call, Context& context
   const NodeBinding& binding = context.node(index);
   const bool big = binding.most_bytes > thresholds().parallel_replica_bytes;
   const ParallelFor& loops = big ? parallel_loops() : serial_loops();
-  const auto copies = std::int64_t(binding.views.size());
+  const auto copies = binding.joint ? 1 : std::int64_t(binding.views.size());
   const std::int32_t slot = plan.prepared_slot[index];
   const auto copy = [&](std::int64_t r) {
     return Copy{node, binding, r, slot < 0 ? nullptr : context.prepared(slot, int(r))};
@@ -276,8 +297,13 @@ std::vector<Array> run_op(const Node& node, const std::vector<ValueType>& in_typ
   Scratch scratch;
   const std::int64_t examples =
       symbol < 0 ? 0 : replica_context.local_examples[std::size_t(symbol)];
-  Whole{node, types, views, examples, std::max(symbol, 0), replica_context, parallel_loops()}.run(
-      scratch);
+  const Whole whole{node,           types,           views, examples, std::max(symbol, 0),
+                    replica_context, parallel_loops()};
+  if (node.locality == Locality::kTree) {
+    run_located(node, [&] { run_tree(whole, {&views, 1}, {&examples, 1}, scratch); });
+  } else {
+    whole.run(scratch);
+  }
   return out;
 }
 

@@ -1,7 +1,6 @@
 #include "runtime/reduce_update.h"
 
 #include <algorithm>
-#include <bit>
 #include <memory>
 #include <optional>
 
@@ -238,68 +237,35 @@ class BlockwiseUpdate {
     const Node& node = plan_.graph.nodes[step_.sums[s].tree];
     const NodeBinding& of = context_.node(step_.sums[s].tree);
     UpdateBinding::Sum& sum = binding_.sums[s];
-    sum.shares.clear();  // keeps its memory
-    if (is_one_share(s)) {
-      const auto replicas = std::int64_t(of.views.size());
-      View* views =
-          static_cast<View*>(context_.main_task().scratch.take(of.views[0].size() * sizeof(View)));
-      std::uninitialized_copy(of.views[0].begin(), of.views[0].end(), views);
-      for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-        if (node.op->reads(k)) views[k].shape[0] *= replicas;
-      }
-      return open_share(s, node, {views, of.views[0].size()}, of.examples[0] * replicas, 0);
-    }
+    sum.parts.clear();  // keeps its memory
     for (std::size_t r = 0; r < of.views.size(); ++r) {
-      open_share(s, node, of.views[r], of.examples[r], int(r));
+      open_part(s, node, of.views[r], of.examples[r], int(r));
     }
   }
 
-  void open_share(std::size_t s, const Node& node, std::span<const View> views,
-                  std::int64_t examples, int replica) {
+  void open_part(std::size_t s, const Node& node, std::span<const View> views,
+                 std::int64_t examples, int replica) {
     UpdateBinding::Sum& sum = binding_.sums[s];
     const KernelArgs args{.attrs = node.attrs,
                           .in = views.first(node.inputs.size()),
                           .out = views.subspan(node.inputs.size()),
                           .examples = examples,
                           .symbol = std::max(context_.node(step_.sums[s].tree).symbol, 0),
-                          .replica_context = context_.of_replica(replica),
+                          .replica_context =
+                              sum.is_list ? context_.of_joint() : context_.of_replica(replica),
                           .scratch = context_.main_task().scratch,
                           .parallel = &parallel_loops()};
-    sum.shares.push_back({examples > 0 ? node.op->tree.open(args) : nullptr, examples});
+    sum.parts.push_back({examples > 0 ? node.op->tree.open(args) : nullptr, examples});
     work_ += sum.reduction.whole.block.size() * (examples + 1);
-  }
-
-  // Whether the rows of all replicas are to the tree as if one had them all: then the lower levels
-  // of many small shares are registers. Equal shares of 2^j replicas are subtrees, unless a
-  // leaf would have the examples of two; their rows have to be one after the other.
-  bool is_one_share(std::size_t s) const {
-    const NodeBinding& of = context_.node(step_.sums[s].tree);
-    const std::size_t replicas = of.views.size();
-    if (call_.communicator || replicas < 2 || !std::has_single_bit(replicas)) return false;
-    if (2 * of.examples[0] <= binding_.sums[s].reduction.leaf) return false;
-    const Node& node = plan_.graph.nodes[step_.sums[s].tree];
-    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-      if (node.op->reads(k) && of.types[k].batch.axis != 0) return false;
-    }
-    for (std::size_t r = 1; r < replicas; ++r) {
-      if (of.examples[r] != of.examples[0]) return false;
-      for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-        if (!node.op->reads(k)) continue;
-        const View& before = of.views[r - 1][k];
-        const std::int64_t bytes = before.size() * std::int64_t(size_of(before.dtype));
-        if (before.as<std::byte>() + bytes != of.views[r][k].as<std::byte>()) return false;
-      }
-    }
-    return true;
   }
 
   void open_given(std::size_t s) {
     const Node& all_reduce = plan_.graph.nodes[step_.sums[s].all_reduce];
     const Value root = plan_.root[all_reduce.inputs[0]];
     UpdateBinding::Sum& sum = binding_.sums[s];
-    sum.shares.clear();
-    for (int r = 0; r < context_.replicas(); ++r) {
-      sum.shares.push_back({context_.base(r, root), 0});
+    sum.parts.clear();
+    for (int r = 0; r < (context_.is_joint_sum(root) ? 1 : context_.replicas()); ++r) {
+      sum.parts.push_back({context_.base(r, root), 0});
       work_ += 2 * sum.reduction.whole.block.size();
     }
   }
@@ -364,11 +330,12 @@ class BlockwiseUpdate {
 
   static std::span<const std::byte* const> given(const UpdateBinding::Sum& sum, const Block& block,
                                                  ReplicaRange replicas, Scratch& scratch) {
+    if (sum.parts.size() == 1) replicas = {0, 1};
     const auto count = std::size_t(replicas.end - replicas.begin);
     const auto item = std::int64_t(size_of(sum.reduction.dtype));
     auto* parts = static_cast<const std::byte**>(scratch.take(count * sizeof(std::byte*)));
     for (std::size_t i = 0; i < count; ++i) {
-      const void* operand = sum.shares[std::size_t(replicas.begin) + i].operands;
+      const void* operand = sum.parts[std::size_t(replicas.begin) + i].operands;
       parts[i] = static_cast<const std::byte*>(operand) + block.column * item;
     }
     return {parts, count};
@@ -377,8 +344,14 @@ class BlockwiseUpdate {
   std::byte* fold(std::size_t s, const Block& block, ReplicaRange replicas, Scratch& scratch,
                   const PrefetchBlocks* prefetch) const {
     const UpdateBinding::Sum& sum = binding_.sums[s];
-    if (sum.shares.size() == 1) replicas = {0, 1};
     const Extent extent(sum.reduction.state, block);
+    if (sum.is_list) {
+      auto* memory = static_cast<std::byte*>(scratch.take(std::size_t(extent.bytes)));
+      const ReducedBlock all{0, count_examples(sum.parts), block, extent.at(memory), prefetch};
+      reduce_block(sum.reduction, sum.parts, all, scratch);
+      return memory;
+    }
+    if (sum.parts.size() == 1) replicas = {0, 1};
     const DType dtype = sum.reduction.dtype;
     const std::int64_t bytes = tree_levels(replicas.end - replicas.begin, 1) * extent.bytes;
     auto* memory = static_cast<std::byte*>(scratch.take(std::size_t(bytes)));
@@ -386,10 +359,10 @@ class BlockwiseUpdate {
     walk_tree(
         replicas.begin, replicas.end, 1, 0,
         [&](std::int64_t r, std::int64_t, int level) {
-          const UpdateBinding::Sum::Share& share = sum.shares[std::size_t(r)];
-          const ReducedBlock at{0, share.examples, block, extent.at(memory + level * extent.bytes),
+          const OpenExamples& part = sum.parts[std::size_t(r)];
+          const ReducedBlock at{0, part.examples, block, extent.at(memory + level * extent.bytes),
                                 r + 1 == replicas.end ? prefetch : nullptr};
-          reduce_block(sum.reduction, share.operands, at, scratch);
+          reduce_block(sum.reduction, {&part, 1}, at, scratch);
         },
         [&](int level) {
           std::byte* left = memory + level * extent.bytes;

@@ -1,13 +1,13 @@
 #include "runtime/round_sum.h"
 
 #include <algorithm>
+#include <deque>
 
 #include "base/thresholds.h"
 #include "kernels/table.h"
 #include "ops/tree_rows.h"
 #include "runtime/interrupt.h"
 #include "runtime/threads.h"
-#include "tensor/tree.h"
 
 namespace samegrad {
 namespace {
@@ -32,7 +32,7 @@ class RoundProducts {
         rows_per_example_(round.type(sum.product->inputs[0]).batch.rows_per_example),
         m_(sums[0].shape()[0]),
         n_(sums[0].shape()[1]),
-        joined_(sum.all_reduce ? std::size_t(context.replicas()) : 1),
+        all_(sum.all_reduce != nullptr),
         kernels_(kernels().product(sums[0].dtype())) {}
 
   bool run() {
@@ -50,23 +50,38 @@ class RoundProducts {
   }
 
  private:
-  // The shares of a sum in all rounds, and how many rows a round has.
+  // The examples of a sum in all rounds, and how many rows a round has.
   void list_shares(std::size_t s) {
     std::vector<TreeShare>& shares = shares_.emplace_back();
     for (const RoundEntries& round : rounds_) {
-      std::int64_t rows = 0;
-      walk_tree(
-          0, std::int64_t(joined_), 1, 0,
-          [&](std::int64_t r, std::int64_t, int) {
-            const std::size_t replica = joined_ > 1 ? std::size_t(r) : s;
-            const Array &a = of(round[a_], replica), &b = of(round[b_], replica);
-            rows += a.shape()[0];
-            shares.push_back({a.raw(), b.raw(), a.shape()[0] / rows_per_example_, 0});
-          },
-          [&](int) { ++shares.back().joins; });
-      ++shares.back().joins;
-      most_rows_ = std::max(most_rows_, rows);
+      const Operand a = operand(round[a_], s), b = operand(round[b_], s);
+      shares.push_back({a.data, b.data, a.rows / rows_per_example_, 1});
+      most_rows_ = std::max(most_rows_, a.rows);
     }
+  }
+
+  struct Operand {
+    const std::byte* data;
+    std::int64_t rows;
+  };
+  // Of a replica, or of all, one's rows after the other's.
+  Operand operand(const std::vector<Array>& replicas, std::size_t s) {
+    if (!all_) return {of(replicas, s).raw(), of(replicas, s).shape()[0]};
+    std::int64_t rows = 0;
+    std::size_t bytes = 0;
+    bool is_list = true;
+    for (const Array& array : replicas) {
+      is_list &= array.bytes() == 0 || array.raw() == replicas[0].raw() + bytes;
+      bytes += array.bytes();
+      rows += array.shape()[0];
+    }
+    if (is_list) return {replicas[0].raw(), rows};
+    std::byte* list = lists_.emplace_back(bytes).data();
+    Operand whole{list, rows};
+    for (const Array& array : replicas) {
+      list = std::copy_n(array.raw(), array.bytes(), list);
+    }
+    return whole;
   }
 
   static const Array& of(const std::vector<Array>& replicas, std::size_t r) {
@@ -113,7 +128,7 @@ class RoundProducts {
     for (std::size_t k = rounds.begin; k < rounds.end; k += packed_rounds_) {
       const std::size_t count = std::min(packed_rounds_, rounds.end - k);
       const TreeSum sum{
-          {shares_[s].data() + k * joined_, count * joined_}, rows_per_example_, m_, n_};
+          {shares_[s].data() + k, count}, rows_per_example_, m_, n_};
       const Scratch::Frame frame(scratch);
       void* memory = scratch.take(kernels_.matmul_tree_add_scratch_bytes(sum, m, n));
       kernels_.matmul_tree_add(sum, row, column, m, n, y, n_, memory);
@@ -125,9 +140,10 @@ class RoundProducts {
   Context& context_;
   std::size_t a_, b_;  // places of the operands among the entries of a round
   std::int64_t rows_per_example_, m_, n_;
-  std::size_t joined_;  // shares of a round in a sum
+  bool all_;  // a sum is over the examples of all replicas
   const ProductKernels& kernels_;
   std::vector<std::vector<TreeShare>> shares_;  // per sum: those of all rounds
+  std::deque<Leased> lists_;                    // operands that were not one list
   std::int64_t most_rows_ = 0;                  // of a round
   std::int64_t side_ = kProductColumnGrain;     // of a block
   std::size_t packed_rounds_ = 1;

@@ -29,7 +29,7 @@ KernelArgs args_of(const Plan& plan, NodeId tree, std::size_t replica, Context& 
           .out = views.subspan(node.inputs.size()),
           .examples = of.examples[std::min(replica, of.views.size() - 1)],
           .symbol = std::max(of.symbol, 0),
-          .replica_context = context.of_replica(int(replica)),
+          .replica_context = of.joint ? context.of_joint() : context.of_replica(int(replica)),
           .scratch = scratch};
 }
 

@@ -28,12 +28,13 @@ std::int64_t tasks_of(const WholeReduction& whole, int threads) {
 
 std::int64_t subtree_examples(const WholeReduction& whole, std::int64_t blocks,
                               std::int64_t tasks) {
-  if (!whole.splits_examples || blocks >= tasks) return whole.examples;
+  const std::int64_t examples = count_examples(whole.parts);
+  if (!whole.splits_examples || blocks >= tasks) return examples;
   const std::int64_t bytes = std::max<std::int64_t>(1, whole.reduction.whole.bytes);
   const std::int64_t most = std::max<std::int64_t>(1, kMostStateBytes / bytes);
   const std::int64_t parts =
       std::min((tasks + blocks - 1) / std::max<std::int64_t>(blocks, 1), most);
-  return std::max(whole.reduction.leaf, (whole.examples + parts - 1) / parts);
+  return std::max(whole.reduction.leaf, (examples + parts - 1) / parts);
 }
 
 void run_block(const WholeReduction& whole, const Subtree& subtree, const Block& block,
@@ -41,7 +42,7 @@ void run_block(const WholeReduction& whole, const Subtree& subtree, const Block&
   const TreeReduction& reduction = whole.reduction;
   const ReducedBlock at{subtree.begin, subtree.end, block,
                         reduction.whole.part(subtree.state, block)};
-  reduce_block(reduction, whole.operands, at, scratch);
+  reduce_block(reduction, whole.parts, at, scratch);
 }
 
 // Calls f(i, scratch) for all i, in parallel where that pays.
@@ -62,20 +63,32 @@ void for_tasks(std::int64_t count, bool parallel, const ParallelFor& loops, Scra
 
 }  // namespace
 
-void reduce_block(const TreeReduction& reduction, const void* operands, const ReducedBlock& at,
-                  Scratch& scratch) {
+std::int64_t count_examples(std::span<const OpenExamples> parts) {
+  std::int64_t examples = 0;
+  for (const OpenExamples& part : parts) examples += part.examples;
+  return examples;
+}
+
+void reduce_block(const TreeReduction& reduction, std::span<const OpenExamples> parts,
+                  const ReducedBlock& at, Scratch& scratch) {
   const Scratch::Frame frame(scratch);
   const Extent extent(reduction.state, at.block);
-  const bool at_once = reduction.state.subtrees;  // such a row gets all examples
+  const bool at_once = reduction.state.subtrees && parts.size() == 1;  // gets all examples
   if (at_once && extent.cuts() == 1 && at.begin < at.end) {
     return reduction.kernel->subtree(
-        {operands, at.begin, at.end, at.block, at.state, true, scratch, at.prefetch});
+        {parts[0].operands, at.begin, at.end, at.block, at.state, true, scratch, at.prefetch});
   }
   const std::int64_t partial_bytes =
       at_once ? 0 : TreeAccumulator::partial_bytes(reduction, extent, at.end - at.begin);
   auto* partials = static_cast<std::byte*>(scratch.take(std::size_t(partial_bytes)));
   TreeAccumulator accumulator(reduction, extent, at.begin, at.end, at.state, partials);
-  accumulator.feed(operands, 0, at.begin, at.end, scratch);
+  std::int64_t first = 0;
+  for (const OpenExamples& part : parts) {
+    const std::int64_t begin = std::max(first, at.begin);
+    const std::int64_t end = std::min(first + part.examples, at.end);
+    if (begin < end) accumulator.feed(part.operands, first, begin, end, scratch);
+    first += part.examples;
+  }
 }
 
 void sum_of_replicas(std::span<const std::byte* const> x, DType dtype, std::int64_t n,
@@ -116,7 +129,7 @@ void reduce_whole(const WholeReduction& whole, const ParallelFor& loops, Scratch
   const Scratch::Frame frame(scratch);
   std::vector<Subtree> subtrees;
   walk_tree(
-      0, whole.examples, most, 0,
+      0, count_examples(whole.parts), most, 0,
       [&](std::int64_t begin, std::int64_t end, int) {
         State state = whole.target;
         if (begin > 0) {
@@ -138,7 +151,7 @@ void reduce_whole(const WholeReduction& whole, const ParallelFor& loops, Scratch
     std::vector<State> at(subtrees.size());
     std::size_t next = 0;
     walk_tree(
-        0, whole.examples, most, 0,
+        0, count_examples(whole.parts), most, 0,
         [&](std::int64_t, std::int64_t, int level) {
           at[std::size_t(level)] = reduction.whole.part(subtrees[next++].state, block);
         },

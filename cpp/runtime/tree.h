@@ -1,4 +1,4 @@
-// Reductions of a whole replica over its examples: blocks of the result and subtrees of the
+// Reductions over a whole list of examples: blocks of the result and subtrees of the
 // examples, in parallel where there is enough to do.
 #pragma once
 
@@ -7,25 +7,31 @@
 
 namespace samegrad {
 
+// Examples that are next to each other in the operands of a reduction, as opened.
+struct OpenExamples {
+  const void* operands;  // null if there are none
+  std::int64_t examples;
+};
+std::int64_t count_examples(std::span<const OpenExamples> parts);
+
 struct WholeReduction {
   const TreeReduction& reduction;
-  const void* operands;  // as opened; null if there are no examples
-  std::int64_t examples;
+  std::span<const OpenExamples> parts;  // of one list of examples, in order
   State target;
   // Whether subtrees may have states of their own: no where most of them would be zeros.
   bool splits_examples = true;
   std::int64_t work = 0;  // a rough count of operations
 };
 
-// A block of the result over the examples [begin, end) of a replica; `state` is the block's.
+// A block of the result over the examples [begin, end) of a list; `state` is the block's.
 struct ReducedBlock {
   std::int64_t begin, end;
   const Block& block;
   State state;
   const PrefetchBlocks* prefetch = nullptr;  // of the block, which is complete afterwards
 };
-void reduce_block(const TreeReduction& reduction, const void* operands, const ReducedBlock& at,
-                  Scratch& scratch);
+void reduce_block(const TreeReduction& reduction, std::span<const OpenExamples> parts,
+                  const ReducedBlock& at, Scratch& scratch);
 
 // Of n elements that each replica has, in the order of the tree over the replicas; `out` is none of
 // them. Takes tree_levels(x.size(), 1) times as many bytes of scratch.

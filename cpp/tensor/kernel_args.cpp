@@ -42,6 +42,17 @@ void Scratch::check_guards(std::size_t first) {
 
 #endif
 
+int replica_of(const ReplicaContext& context, int symbol, std::int64_t example) {
+  int replica = context.replica;
+  const std::int64_t at = context.first_example[std::size_t(symbol)] + example;
+  for (const ReplicaContext& one : context.joint) {
+    const std::int64_t first = one.first_example[std::size_t(symbol)];
+    if (first > at) break;
+    if (one.local_examples[std::size_t(symbol)] > 0) replica = one.replica;
+  }
+  return replica;
+}
+
 std::string place_of(const KernelArgs& args, const View& operand, std::int64_t flat) {
   Shape position = operand.shape;
   for (int axis = position.rank() - 1; axis >= 0; --axis) {
@@ -49,16 +60,18 @@ std::string place_of(const KernelArgs& args, const View& operand, std::int64_t f
     flat /= operand.shape[axis];
   }
   std::string place;
+  int replica = args.replica_context.replica;
   // A tile starts somewhere in the replica's share, the share somewhere in the batch.
   if (operand.example_axis >= 0 && args.examples > 0) {
     const std::int64_t rows = operand.shape[operand.example_axis] / args.examples;
     const std::int64_t share = args.replica_context.first_example[std::size_t(args.symbol)];
+    replica = replica_of(args.replica_context, args.symbol,
+                         args.first_example + position[operand.example_axis] / rows);
     position[operand.example_axis] += rows * (share + args.first_example);
     place = " of the batch";
   }
   place = "position " + to_string(position) + place;
-  if (args.replica_context.replicas > 1)
-    place += ", on replica " + std::to_string(args.replica_context.replica);
+  if (args.replica_context.replicas > 1) place += ", on replica " + std::to_string(replica);
   return place;
 }
 

@@ -130,6 +130,8 @@ struct ReplicaContext {
   std::vector<std::int64_t> local_examples;   // of this replica, per symbol
   std::vector<std::int64_t> global_examples;  // of all replicas, per symbol
   std::vector<std::int64_t> first_example;    // of this replica among all, per symbol
+  // Of several replicas, whose examples are one list: each of them.
+  std::span<const ReplicaContext> joint = {};
   Messages* messages = nullptr;               // what it prints, if somebody is there to show it
 };
 
@@ -152,6 +154,9 @@ struct KernelArgs {
   // The operands come from memory or L3: what is read next is worth fetching beside the work.
   bool far_operands = false;
 };
+
+// The replica that has an example, which is counted from the first one of the context.
+int replica_of(const ReplicaContext& context, int symbol, std::int64_t example);
 
 // Where an element of an operand is, for messages: "position (3, 1) of the batch, on replica 2".
 std::string place_of(const KernelArgs& args, const View& operand, std::int64_t flat);
