@@ -187,19 +187,19 @@ void Context::set_argument(Value value, const std::vector<Array>& arrays, bool j
     return arrays[arrays.size() == 1 ? 0 : std::size_t(r)];
   };
   for (int r = 0; r < replicas_; ++r) base(r, value) = array_of(r).raw();
-  if (!joint || !is_joint_ || arrays.size() == 1) return;
+  if (!joint || !is_joint_ || !plan_.graph.varying(value)) return;
   std::size_t bytes = 0;
   const std::byte* first = nullptr;
   bool is_list = true;
-  for (const Array& array : arrays) {
+  for (int r = 0; r < replicas_; ++r) {
+    const Array& array = array_of(r);
     if (array.bytes() == 0) continue;
     if (!first) first = array.raw();
     is_list &= array.raw() == first + bytes;
     bytes += array.bytes();
   }
   if (bytes == 0) return;
-  std::byte* list = const_cast<std::byte*>(first);
-  if (!is_list) list = lists_.emplace_back(bytes).data();
+  std::byte* list = is_list ? const_cast<std::byte*>(first) : lists_.emplace_back(bytes).data();
   for (int r = 0; r < replicas_; ++r) {
     const Array& array = array_of(r);
     if (!is_list && array.bytes()) std::memcpy(list, array.raw(), array.bytes());
