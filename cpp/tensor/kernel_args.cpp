@@ -65,8 +65,8 @@ std::string place_of(const KernelArgs& args, const View& operand, std::int64_t f
   if (operand.example_axis >= 0 && args.examples > 0) {
     const std::int64_t rows = operand.shape[operand.example_axis] / args.examples;
     const std::int64_t share = args.replica_context.first_example[std::size_t(args.symbol)];
-    replica = replica_of(args.replica_context, args.symbol,
-                         args.first_example + position[operand.example_axis] / rows);
+    const std::int64_t example = rows > 0 ? position[operand.example_axis] / rows : 0;
+    replica = replica_of(args.replica_context, args.symbol, args.first_example + example);
     position[operand.example_axis] += rows * (share + args.first_example);
     place = " of the batch";
   }
