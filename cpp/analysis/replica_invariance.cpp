@@ -1,4 +1,4 @@
-// Replica invariance: finds the lines where a program is not bitwise identical for 2^j replicas.
+// Replica invariance: finds the lines where a program is not bitwise identical to one replica.
 // Placements say what its collectives combine; a walk back from there finds the line.
 #include "analysis/replica_invariance.h"
 
@@ -162,10 +162,6 @@ class Search {
     each_needed(compiled, [&](const Node& node) { visit(scope, node); });
     const CountWalk counts(program);
     each_needed(program, [&](const Node& node) { check_count(program, counts, node); });
-    const int replicas = compiled.replicas;
-    if (rounds_ && (replicas & (replicas - 1)) != 0) {
-      note(text("the number of replicas, ", replicas, ", is not a power of two"));
-    }
     std::ranges::reverse(found_);
     return std::move(found_);
   }
@@ -189,8 +185,6 @@ class Search {
       }
       return;
     }
-    const bool adds = all_reduce || node.op->scaling == Scaling::kSum;
-    rounds_ |= adds && is_floating(graph.type(node.inputs[0]).dtype);
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       const Value input = node.inputs[k];
       if (!node.op->reads(k)) continue;
@@ -232,7 +226,6 @@ class Search {
     if (std::ranges::find(found_, reason) == found_.end()) found_.push_back(reason);
   }
 
-  bool rounds_ = false;  // a sum of floats over the replicas
   std::vector<std::string> found_;
 };
 

@@ -9,8 +9,8 @@
 
 namespace samegrad {
 
-// Why a program of several replicas may have other bits than one device with all the examples, for
-// equal shares or balanced ones: the reasons, none if it has the same. `program` is what was
+// Why a program of several replicas may have other bits than one device with all the examples: the
+// reasons, none if it has the same. `program` is what was
 // traced, whose counts of replicas are known, and `compiled` what the passes made of it.
 std::vector<std::string> replica_dependences(const Graph& program, const Graph& compiled);
 

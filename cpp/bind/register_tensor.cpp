@@ -118,14 +118,14 @@ void register_tensor(py::module_& m) {
       .def_property_readonly(
           "_varying",
           [](const Tensor& t) { return t.symbolic() && t.trace->program().varying(t.value); })
-      // Whether the sum of the replicas' values is rounded otherwise than what one device computes,
-      // and what it computes can be had beside them (rounds carry the one or the other).
-      .def_property_readonly("_function_of_sums",
+      // Whether it is a replica's part of a sum over the examples of all: the sum of the parts is
+      // rounded otherwise than what one device computes.
+      .def_property_readonly("_partial",
                              [](const Tensor& t) {
                                if (!t.symbolic()) return false;
                                const Graph& graph = t.trace->program();
-                               return is_function_of_sums(graph, t.value) &&
-                                      !comes_through_control(graph, t.value);
+                               return graph.placement(t.value) == Placement::kPartial &&
+                                      is_floating(t.type.dtype);
                              })
       // Its values: one, or one per replica where they differ.
       .def(

@@ -1,7 +1,5 @@
 #include "ir/placement.h"
 
-#include <set>
-
 namespace samegrad {
 namespace {
 
@@ -109,24 +107,6 @@ bool is_function_of_sums(const Graph& graph, Value value) {
   if (!node || graph.placement(value) != Placement::kPartial) return false;
   if (node->op->has(kAliases)) return is_function_of_sums(graph, node->inputs[0]);
   return node->op->has(Trait(kControl | kReplicaShare)) || takes_parts(graph, *node);
-}
-
-bool comes_through_control(const Graph& graph, Value value) {
-  std::set<Value> seen{value};
-  Values next{value};
-  while (!next.empty()) {
-    const Node* node = graph.producer(next.back());
-    next.pop_back();
-    if (!node) continue;
-    if (node->op->has(kControl)) return true;
-    for (std::size_t k = 0; k < node->inputs.size(); ++k) {
-      const bool part = graph.placement(node->inputs[k]) == Placement::kPartial;
-      if (part && node->op->reads(k) && seen.insert(node->inputs[k]).second) {
-        next.push_back(node->inputs[k]);
-      }
-    }
-  }
-  return false;
 }
 
 Placement joined(Placement a, Placement b) {

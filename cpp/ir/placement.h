@@ -25,7 +25,4 @@ bool takes_parts(const Graph& graph, const Node& node);
 // share of a replicated value is such a function.
 bool is_function_of_sums(const Graph& graph, Value value);
 
-// Whether branches or rounds had a part in a value that is partial.
-bool comes_through_control(const Graph& graph, Value value);
-
 }  // namespace samegrad

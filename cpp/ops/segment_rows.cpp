@@ -40,7 +40,9 @@ void sum_row(const RowSum& row) {
   visit<kNumbers & kComputed>("segment_sum", args.out[0].dtype, [&]<class T>() {
     const SegmentSum<T> sum{Places(count / examples, row.first), args.in[0].as<T>(), count,
                             shape[0], width};
-    sum.sum(0, examples, {row.begin, row.end}, reinterpret_cast<T*>(row.to), args.scratch);
+    const std::int64_t end = row.end_example < 0 ? examples : row.end_example;
+    sum.sum(row.first_example, end, {row.begin, row.end}, reinterpret_cast<T*>(row.to),
+            args.scratch);
   });
 }
 

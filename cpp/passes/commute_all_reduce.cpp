@@ -68,6 +68,7 @@ struct Layout {
 // Which results of a control node are to be sums over the replicas, and which operands are.
 struct Request {
   Flags results, operands;
+  bool beside = false;  // the node stays as it is, and another one gives the sums
   bool operator==(const Request&) const = default;
 };
 
@@ -155,7 +156,7 @@ class Commute {
     if (!is_wanted(node, plain_)) return;
     if (is_sum_over_replicas(node) && is_function_of_sums(graph_, node.inputs[0])) {
       summed_[node.inputs[0]] = moved_ = true;
-    } else if (!requests_.count(index)) {
+    } else if (!requests_.count(index) || requests_[index].beside) {
       for (std::size_t k = 0; k < node.inputs.size(); ++k) need(node, k, false);
     }
   }
@@ -202,7 +203,10 @@ class Commute {
     while (true) {
       for (std::size_t i = 0; i < node.outputs.size(); ++i) {
         if (!asked.results[i]) continue;
-        if (plain_[node.outputs[i]] || is_remembered(node, i)) return false;
+        if (plain_[node.outputs[i]] || is_remembered(node, i)) {
+          if (holds(node, kSideEffect)) return false;
+          asked.beside = true;
+        }
         if (i >= layout.carried) continue;
         if (kept[layout.operand + i]) return false;
         asked.operands[layout.operand + i] = true;
@@ -268,6 +272,7 @@ class Commute {
   void emit(NodeId index) {
     const Node& node = graph_.nodes[index];
     if (const auto found = requests_.find(index); found != requests_.end()) {
+      if (found->second.beside) rewrite_.copy(with_history(node));
       return emit_control(node, found->second);
     }
     if (is_wanted(node, plain_)) {
@@ -345,7 +350,7 @@ class Commute {
     rewrite_.to().nodes.back().location = node.location;
     for (std::size_t i = 0; i < made.size(); ++i) {
       const Value output = node.outputs[i];
-      rewrite_.replace(output, made[i]);
+      if (!request.beside) rewrite_.replace(output, made[i]);
       if (!summed_[output]) continue;
       sum_[output] = request.results[i] ? made[i] : sum_of_leaf(output, node.location);
     }
@@ -361,7 +366,8 @@ class Commute {
       SG_ASSERT(loop, "no node of the graph makes history %", node.inputs[h]);
       const auto found = requests_.find(graph_.nodes.id_of(*loop));
       const std::size_t carried = Layout(*loop).carried;
-      if (found == requests_.end() || node.inputs[h] != loop->outputs[carried]) continue;
+      if (found == requests_.end() || found->second.beside) continue;
+      if (node.inputs[h] != loop->outputs[carried]) continue;
       for (std::size_t i = 0; i < carried; ++i) {
         if (found->second.results[i]) replicate_argument(round, first_entry(node, h) + i);
       }

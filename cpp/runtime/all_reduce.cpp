@@ -39,7 +39,7 @@ class AllReduce {
     for_slices(0, slices_.size(), [&](std::size_t i, Scratch& memory) {
       const Slice& slice = slices_[i];
       const Scratch::Frame frame(memory);
-      sum_of_replicas(parts(slice, {0, context_.replicas()}, memory), dtype(slice),
+      sum_of_replicas(parts(slice, {0, copies(slice)}, memory), dtype(slice),
                       slice.end - slice.begin, result(slice), memory);
       finish(slice);
     });
@@ -68,23 +68,27 @@ class AllReduce {
     for (std::size_t i = 0; i < slices_.size(); ++i) {
       const Slice& slice = slices_[i];
       const std::int64_t bytes = bytes_of(slice);
+      const WorldTree& tree = context_.tree_of(slice.node->inputs[0]);
       if (pieces_.empty() || pieces_.back().of_world.bytes + bytes > world.piece_bytes()) {
         pieces_.push_back({{}, i, {}});
       }
       const std::int64_t whole = plan_.graph.type(slice.node->outputs[0]).shape.size();
       Piece& piece = pieces_.back();
       piece.at.push_back(
-          piece.of_world.add(dtype(slice), slice.end - slice.begin, whole * width(slice)));
+          piece.of_world.add(dtype(slice), slice.end - slice.begin, whole * width(slice), tree));
     }
   }
 
   void fill(const Piece& piece, std::span<std::byte* const> states, const WorldSums& world) const {
     for_slices(piece.begin, piece.begin + piece.at.size(), [&](std::size_t i, Scratch& memory) {
-      for (std::size_t t = 0; t < states.size(); ++t) {
-        const Slice& slice = slices_[i];
+      const Slice& slice = slices_[i];
+      const Packed& packed = piece.of_world.numbers[i - piece.begin];
+      for (std::size_t t = 0; t < packed.tree->own().size(); ++t) {
         const Scratch::Frame frame(memory);
-        const std::byte* sum = sum_of_replicas(parts(slice, world.subtrees()[t], memory),
-                                               dtype(slice), slice.end - slice.begin, memory);
+        const TreeRange range = is_joint(slice) ? TreeRange{std::int64_t(t), std::int64_t(t) + 1}
+                                                : packed.tree->own()[t];
+        const std::byte* sum = sum_of_replicas(parts(slice, range, memory), dtype(slice),
+                                               slice.end - slice.begin, memory);
         world.put(states[t] + piece.at[i - piece.begin], sum, bytes_of(slice));
       }
     });
@@ -119,15 +123,25 @@ class AllReduce {
     return context_.base(0, slice.node->outputs[0]) + slice.begin * width(slice);
   }
 
-  // Of some replicas of this process.
-  std::span<const std::byte* const> parts(const Slice& slice, ReplicaRange replicas,
-                                          Scratch& memory) const {
+  bool is_joint(const Slice& slice) const {
+    return context_.is_joint_sum(plan_.root[slice.node->inputs[0]]);
+  }
+  // Terms that this process has: of its replicas, or of its subtrees of all examples.
+  std::int64_t copies(const Slice& slice) const {
+    return is_joint(slice) ? context_.copies(plan_.root[slice.node->inputs[0]])
+                           : context_.replicas();
+  }
+
+  // Some of them.
+  std::span<const std::byte* const> parts(const Slice& slice, TreeRange of, Scratch& memory) const {
     const Value input = plan_.root[slice.node->inputs[0]];
-    if (context_.is_joint_sum(input)) replicas = {0, 1};
-    const auto count = std::size_t(replicas.end - replicas.begin);
+    const std::int64_t stride = is_joint(slice) ? context_.sum_stride(input) : 0;
+    const auto count = std::size_t(of.size());
     auto* x = static_cast<const std::byte**>(memory.take(count * sizeof(std::byte*)));
-    for (std::size_t r = 0; r < count; ++r) {
-      x[r] = context_.base(replicas.begin + int(r), input) + slice.begin * width(slice);
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::int64_t at = of.begin + std::int64_t(i);
+      const int replica = stride ? 0 : int(at);
+      x[i] = context_.base(replica, input) + at * stride + slice.begin * width(slice);
     }
     return {x, count};
   }

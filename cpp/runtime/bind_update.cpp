@@ -77,7 +77,8 @@ UpdateBinding bind_update(const Plan& plan, const ReduceUpdate& step, const Cont
     binding.sums.push_back({reduction_of(plan.graph, sum),
                             Array::number(dtype, double(context.replicas_of_world())),
                             {},
-                            of && of->joint});
+                            of && of->joint,
+                            of ? of->symbol : -1});
     binding.sums.back().parts.reserve(replicas);
     const TreeReduction& reduction = binding.sums.back().reduction;
     if (of) binding.open_bytes += open_bytes(plan.graph.nodes[sum.tree], *of);

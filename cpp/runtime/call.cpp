@@ -8,8 +8,9 @@ namespace samegrad {
 
 void Call::set_counts(Counts of_world) {
   world_counts = std::move(of_world);
-  const auto first = world_counts.begin() + first_replica();
-  counts.assign(first, first + std::ptrdiff_t(counts.size()));
+  const auto own = communicator->own();
+  counts.assign(world_counts.begin() + own.begin, world_counts.begin() + own.end);
+  if (!halo.empty()) counts.push_back(halo);
 }
 
 void check_world(const Graph& graph, const Call& call) {

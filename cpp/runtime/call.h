@@ -49,6 +49,10 @@ struct Call {
   // the caller knows them.
   Counts world_counts = {};
   bool in_world = false;  // a part of a step that goes on in several processes
+  // Counts of a last replica that none of the program's is: it has examples of the following
+  // processes (halo.h). Empty: there is none. `extended` has the arguments with its rows.
+  std::vector<std::int64_t> halo = {};
+  std::shared_ptr<std::vector<std::vector<Array>>> extended = {};
   std::uint64_t seed = 0;
   std::uint64_t step = 0;
   bool check_finite = false;  // look at every result, name the op that made the first NaN or inf
@@ -68,6 +72,9 @@ struct Call {
   int first_replica() const { return communicator ? communicator->own().begin : 0; }
   // Of the world: this process's are among them.
   void set_counts(Counts of_world);
+  bool is_halo(int replica) const {
+    return !halo.empty() && std::size_t(replica) + 1 == counts.size();
+  }
   bool runs(int replica) const { return active.empty() || active[std::size_t(replica)]; }
   bool runs_all() const { return std::ranges::find(active, false) == active.end(); }
 };

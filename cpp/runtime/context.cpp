@@ -32,13 +32,14 @@ void Context::bind(const Call& call, int threads) {
   replicas_ = int(counts_.size());
   first_replica_ = call.first_replica();
   threads_ = threads;
-  is_joint_ = !call.communicator;
+  has_halo_ = !call.halo.empty();
   reserved_.clear();
   pending_.clear();
   placed_ = nullptr;
   bases_.assign(std::size_t(replicas_) * values_, nullptr);
   nodes_.assign(plan_.graph.nodes.size(), {});
   set_facts();
+  find_trees(call);
   find_impossible();
   node_places_.clear();
   tree_places_.clear();
@@ -98,7 +99,9 @@ void Context::take_memory() {
 }
 
 void Context::open_world_sums(Communicator& communicator) {
-  world_sums_ = std::make_unique<WorldSums>(communicator);
+  std::int64_t most = replica_tree_->most();
+  for (const auto& tree : trees_) most = std::max(most, tree ? tree->most() : 1);
+  world_sums_ = std::make_unique<WorldSums>(communicator, most);
 }
 
 void Context::give_memory() noexcept {
@@ -147,11 +150,11 @@ void Context::set_facts() {
   for (int w = 0; w < replicas_of_world(); ++w) {
     const std::vector<std::int64_t>& counts = counts_of_world()[std::size_t(w)];
     const int r = w - first_replica_;
-    if (r >= 0 && r < replicas_) {
+    if (r >= 0 && r < replicas_) {  // of the halo as if it were the next one's
       ReplicaContext& replica_context = replica_context_[std::size_t(r)];
       replica_context.replica = w;
       replica_context.replicas = replicas_of_world();
-      replica_context.local_examples = counts;
+      replica_context.local_examples = counts_[std::size_t(r)];
       replica_context.first_example = first;
     }
     for (std::size_t s = 0; s < first.size(); ++s) {
@@ -172,6 +175,39 @@ void Context::set_facts() {
   }
 }
 
+void Context::find_trees(const Call& call) {
+  trees_.clear();
+  replica_tree_.reset();
+  const std::vector<Symbol>& symbols = plan_.graph.symbols;
+  subtrees_.assign(symbols.size(), {});
+  if (call.communicator) {
+    const Communicator& world = *call.communicator;
+    trees_ = example_trees(symbols, counts_of_world(), world);
+    std::vector<std::int64_t> firsts;
+    for (int rank = 0; rank < world.size(); ++rank) firsts.push_back(world.replicas_of(rank).begin);
+    firsts.push_back(world.replicas());
+    replica_tree_.emplace(std::move(firsts), 1, world.rank());
+  }
+  for (std::size_t s = 0; s < symbols.size(); ++s) {
+    if (!call.communicator) {
+      subtrees_[s] = {{0, joint_context_.local_examples[s]}};
+    } else if (trees_[s]) {
+      subtrees_[s].assign(trees_[s]->own().begin(), trees_[s]->own().end());
+    }
+  }
+}
+
+const WorldTree& Context::tree_of(Value sum) const {
+  const Value root = plan_.root[sum];
+  if (!is_joint_sum(root)) return *replica_tree_;
+  return *trees_[std::size_t(symbol_of_node(plan_.graph, *plan_.graph.producer(root)))];
+}
+
+std::int64_t Context::sum_stride(Value value) const {
+  const ValueType& type = plan_.graph.type(value);
+  return aligned(size_in_bytes(type.dtype, type.shape));
+}
+
 void Context::set_call(const Call& call) {
   const auto set = [&](ReplicaContext& one) {
     one.seed = call.seed;
@@ -184,10 +220,10 @@ void Context::set_call(const Call& call) {
 
 void Context::set_argument(Value value, const std::vector<Array>& arrays, bool joint) {
   const auto array_of = [&](int r) -> const Array& {
-    return arrays[arrays.size() == 1 ? 0 : std::size_t(r)];
+    return arrays[std::min(std::size_t(r), arrays.size() - 1)];
   };
   for (int r = 0; r < replicas_; ++r) base(r, value) = array_of(r).raw();
-  if (!joint || !is_joint_ || !plan_.graph.varying(value)) return;
+  if (!joint || !plan_.graph.varying(value)) return;
   std::size_t bytes = 0;
   const std::byte* first = nullptr;
   bool is_list = true;
@@ -209,7 +245,11 @@ void Context::set_argument(Value value, const std::vector<Array>& arrays, bool j
 }
 
 int Context::copies(Value value) const {
-  return plan_.storage[value] == Storage::kShared || is_joint_sum(value) ? 1 : replicas_;
+  if (is_joint_sum(value)) {
+    const int symbol = symbol_of_node(plan_.graph, *plan_.graph.producer(plan_.root[value]));
+    return int(subtrees(symbol).size());
+  }
+  return plan_.storage[value] == Storage::kShared ? 1 : replicas_;
 }
 
 void Context::find_impossible() {
@@ -258,8 +298,9 @@ void Context::place_values() {
     if (plan_.lives[v].home == kNoValue) continue;
     const Value home = plan_.lives[v].home;
     for (int r = 0; r < replicas_; ++r) {
-      const int copy = std::min(r, copies(v) - 1);
-      pending_.push_back({&base(r, v), reserved[home], begins[home][std::size_t(copy)]});
+      const int copy = is_joint_sum(v) ? 0 : std::min(r, copies(v) - 1);
+      const std::int64_t begin = begins[home].empty() ? 0 : begins[home][std::size_t(copy)];
+      pending_.push_back({&base(r, v), reserved[home], begin});
     }
   }
 }
@@ -340,31 +381,40 @@ void Context::make_chunks(LoopId index) {
   const Loop& loop = plan_.loops[index];
   const LoopLayout& layout = layouts_[index];
   LoopBinding& binding = loops_[index];
-  binding.joint = loop.joint && is_joint_;
-  const int lists = loop.varying && !binding.joint ? replicas_ : 1;
+  binding.joint = loop.joint;
   const auto symbol = std::size_t(loop.symbol);
+  std::vector<TreeRange> lists;
+  if (loop.joint) lists = subtrees_[symbol];
+  for (int r = 0; !loop.joint && r < (loop.varying ? replicas_ : 1); ++r) {
+    lists.push_back({0, replica_context_[std::size_t(r)].local_examples[symbol]});
+  }
   const std::int64_t total = loop.varying ? replica_context_[0].global_examples[symbol]
                                           : replica_context_[0].local_examples[symbol];
   binding.parallel =
       threads_ > 1 && layout.work * double(total) > double(thresholds().parallel_loop_work);
   binding.chunk_examples = chunk_of(loop, total, binding.parallel ? threads_ : 0);
-  for (int r = 0; r < lists; ++r) {
+  const auto add = [&](int list, std::int64_t begin, std::int64_t end) {
+    binding.chunks.push_back({list, begin, end, {}, {}, 0});
+    Chunk& chunk = binding.chunks.back();
+    chunk.trees.resize(loop.trees.size());
+    for (const TreeReduction& tree : layout.trees) {
+      chunk.partials.push_back(chunk.partial_bytes);
+      chunk.partial_bytes += TreeAccumulator::partial_bytes(tree, tree.whole, end - begin);
+    }
+  };
+  for (std::size_t i = 0; i < lists.size(); ++i) {
     binding.first_chunk.push_back(std::int32_t(binding.chunks.size()));
-    const ReplicaContext& of = binding.joint ? joint_context_ : replica_context_[std::size_t(r)];
     walk_tree(
-        0, of.local_examples[symbol], binding.chunk_examples, 0,
-        [&](std::int64_t begin, std::int64_t end, int) {
-          binding.chunks.push_back({r, begin, end, {}, {}, 0});
-          Chunk& chunk = binding.chunks.back();
-          chunk.trees.resize(loop.trees.size());
-          for (const TreeReduction& tree : layout.trees) {
-            chunk.partials.push_back(chunk.partial_bytes);
-            chunk.partial_bytes += TreeAccumulator::partial_bytes(tree, tree.whole, end - begin);
-          }
-        },
-        [](int) {});
+        lists[i].begin, lists[i].end, binding.chunk_examples, 0,
+        [&](std::int64_t begin, std::int64_t end, int) { add(int(i), begin, end); }, [](int) {});
   }
   binding.first_chunk.push_back(std::int32_t(binding.chunks.size()));
+  // Rows of a leaf that begins in another process, which makes it.
+  if (loop.joint) {
+    const std::int64_t own = joint_context_.local_examples[symbol];
+    const std::int64_t before = lists.empty() ? own : lists[0].begin;
+    if (before > 0) add(-1, 0, before);
+  }
   make_joins(index);
 }
 
@@ -372,12 +422,17 @@ void Context::place_trees(LoopId index, StepId step) {
   const Loop& loop = plan_.loops[index];
   const LoopLayout& layout = layouts_[index];
   LoopBinding& binding = loops_[index];
-  // The first chunk of a replica folds into the result itself, where that is the state.
+  // The first chunk of a list folds into the result itself, where that is the state.
   for (Chunk& chunk : binding.chunks) {
+    if (chunk.list < 0) continue;
+    const auto list = std::size_t(chunk.list);
+    const bool first = &chunk == &binding.chunks[std::size_t(binding.first_chunk[list])];
     for (std::size_t t = 0; t < chunk.trees.size(); ++t) {
       const TreeReduction& tree = layout.trees[t];
-      if (chunk.begin == 0 && !tree.kernel->finish) {
-        tree_places_.emplace_back(&chunk.trees[t], &base(chunk.replica, loop.trees[t]));
+      if (first && !tree.kernel->finish) {
+        const std::int64_t offset = loop.joint ? chunk.list * sum_stride(loop.trees[t]) : 0;
+        const int replica = loop.joint ? 0 : chunk.list;
+        tree_places_.push_back({&chunk.trees[t], &base(replica, loop.trees[t]), offset});
       } else {
         pending_.push_back({&chunk.trees[t], reserve(tree.whole.bytes, step, step), 0});
       }
@@ -442,7 +497,10 @@ void Context::bind_node(NodeId index) {
   for (Value value : node.outputs) binding.types.push_back(graph.type(value));
   const bool varies = std::any_of(node.outputs.begin(), node.outputs.end(),
                                   [&](Value value) { return graph.varying(value); });
-  binding.joint = is_joint_ && plan_.joint[index] && node.locality == Locality::kTree;
+  binding.joint = plan_.joint[index] && node.locality == Locality::kTree;
+  binding.makes_rows = std::ranges::all_of(node.outputs, [&](Value value) {
+    return graph.placement(value) == Placement::kRows;
+  });
   const bool one_list = binding.joint && std::ranges::all_of(node.inputs, [&](Value value) {
                           return graph.type(value).batch.axis <= 0;
                         });
@@ -505,7 +563,7 @@ void Context::bind_row_updates() {
 
 void Context::refresh() {
   for (const auto& [place, base] : node_places_) *place = *base;
-  for (const auto& [place, base] : tree_places_) *place = *base;
+  for (const TreePlace& place : tree_places_) *place.where = *place.base + place.offset;
 }
 
 Task Context::make_task() const {

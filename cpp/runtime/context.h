@@ -8,6 +8,7 @@
 #include "plan/memory.h"
 #include "plan/row_program.h"
 #include "runtime/call.h"
+#include "runtime/halo.h"
 #include "runtime/layout.h"
 #include "runtime/tree.h"
 #include "runtime/world_sums.h"
@@ -16,10 +17,10 @@
 
 namespace samegrad {
 
-// A subtree of the examples of a replica, or of all where they are one list, that one task works
-// through.
+// A subtree of the examples of a list that one task works through. The lists of a loop are its
+// replicas'; of a joint one they are the subtrees that this process makes of all examples.
 struct Chunk {
-  int replica = 0;  // of a list, the first one
+  int list = 0;  // -1: examples that are in none, another process's leaf having them
   std::int64_t begin = 0, end = 0;
   std::vector<std::byte*> trees;  // where its tree results go, per Loop::trees
   // Where the states of unfinished subtrees are in the task's scratch, per Loop::trees.
@@ -27,22 +28,22 @@ struct Chunk {
   std::int64_t partial_bytes = 0;
 };
 
-// A block of a tree result of a replica, which is joined from all of its chunks.
+// A block of a tree result of a list, which is joined from all of its chunks.
 struct Join {
-  int replica;
+  int list;
   std::size_t tree;  // of Loop::trees
   Block block;
 };
 
-// The chunks of a loop, those of a replica next to each other in order of examples.
+// The chunks of a loop, those of a list next to each other in order of examples.
 struct LoopBinding {
   std::vector<Chunk> chunks;
-  std::vector<std::int32_t> first_chunk;  // per replica, and the end
+  std::vector<std::int32_t> first_chunk;  // per list, and the end
   std::vector<Join> joins;
   bool parallel_joins = false;
   std::int64_t chunk_examples = 0;  // subtrees up to this size are chunks
   bool parallel = false;
-  bool joint = false;  // the replicas' examples are one list
+  bool joint = false;  // goes through the examples of all replicas as one list
 };
 
 // A node that runs on whole replicas: once, or once per replica if its results differ. The copies
@@ -54,6 +55,7 @@ struct NodeBinding {
   int symbol = -1;                       // of the examples
   std::int64_t most_bytes = 0;           // of the largest operand or result
   bool joint = false;
+  bool makes_rows = false;  // of the global batch: those of others too
 };
 
 // Reductions with the update by them: all that can be known before a run, so that a run allocates
@@ -65,6 +67,7 @@ struct UpdateBinding {
     // As the run opened them: parts of one list, or of replicas that are summed one by one.
     std::vector<OpenExamples> parts;
     bool is_list = false;
+    int symbol = -1;  // of the list's examples
   };
   std::vector<Sum> sums;
   // Scratch that opening the operands takes at most, and that a task takes.
@@ -158,7 +161,9 @@ class Context {
   }
 
   // Of this process; they are numbered from 0 here, and in the world from the first one's number.
+  // The last one may be that of examples of other processes (Call::halo).
   int replicas() const { return replicas_; }
+  int own_replicas() const { return replicas_ - int(has_halo_); }
   int replicas_of_world() const { return int(counts_of_world().size()); }
   // ValueError if the replica's counts give a value a size below 0: one that runs must not.
   void check_sizes(int replica) const;
@@ -174,10 +179,18 @@ class Context {
   ReplicaContext& of_replica(int replica) { return replica_context_[std::size_t(replica)]; }
   // Of all replicas of this process, whose examples are one list.
   const ReplicaContext& of_joint() const { return joint_context_; }
-  // How many arrays the value has: one where all replicas share it.
+  // How many arrays the value has: one where all replicas share it, and of a joint sum one for each
+  // subtree that this process makes.
   int copies(Value value) const;
-  // Whether it is one sum over the rows of all replicas.
-  bool is_joint_sum(Value value) const { return is_joint_ && plan_.joint_sum[value]; }
+  bool is_joint_sum(Value value) const { return plan_.joint_sum[value]; }
+  // From one array of a joint sum to the next, in bytes.
+  std::int64_t sum_stride(Value value) const;
+  // The subtrees of the tree over all examples that this process makes, counted from its first one.
+  std::span<const TreeRange> subtrees(int symbol) const {
+    return subtrees_[std::size_t(symbol)];
+  }
+  // Of a run in several processes: the tree that a sum is a part of, over examples or replicas.
+  const WorldTree& tree_of(Value sum) const;
   // Sets where an argument is, per replica, for a run. Rows that joint nodes read are made one list
   // if they are not.
   void set_argument(Value value, const std::vector<Array>& arrays, bool joint);
@@ -233,6 +246,7 @@ class Context {
  private:
   const Counts& counts_of_world() const { return world_counts_.empty() ? counts_ : world_counts_; }
   void set_facts();
+  void find_trees(const Call& call);
   void find_impossible();
   void place_values();
   void place_prepared();
@@ -270,7 +284,10 @@ class Context {
   std::int64_t kept_bytes_ = 0;
   std::vector<ReplicaContext> replica_context_;
   ReplicaContext joint_context_;
-  bool is_joint_ = false;  // replicas are one list of rows, to nodes that may see them so
+  bool has_halo_ = false;
+  std::vector<std::vector<TreeRange>> subtrees_;  // per symbol
+  ExampleTrees trees_;                            // of a run in several processes
+  std::optional<WorldTree> replica_tree_;         // the same
   std::vector<bool> impossible_;  // per replica: some size is below 0
   IndexedVector<LoopId, LoopBinding> loops_;
   PerNode<NodeBinding> nodes_;
@@ -285,9 +302,14 @@ class Context {
   // The memory of all vectors whose elements' addresses are kept: they must not grow after bind().
   std::vector<const void*> kept_addresses() const;
   std::vector<const void*> bound_addresses_;  // by bind(), in builds with assertions
-  // Addresses to set in every run: (where, base pointer).
+  // Addresses to set in every run: (where, base pointer), and some bytes on.
   std::vector<std::pair<void**, std::byte* const*>> node_places_;
-  std::vector<std::pair<std::byte**, std::byte* const*>> tree_places_;
+  struct TreePlace {
+    std::byte** where;
+    std::byte* const* base;
+    std::int64_t offset;
+  };
+  std::vector<TreePlace> tree_places_;
   std::unique_ptr<WorldSums> world_sums_;
   Task main_task_;
   struct Tasks {

@@ -109,6 +109,11 @@ class ControlRun {
     if (!call.communicator) return complete_counts(symbols, call.counts);
     Counts counts = call_.world_counts;
     complete_counts(symbols, counts);
+    if (!call_.halo.empty()) {
+      call.halo = counts[0];  // of all replicas alike, where it joins them
+      std::ranges::copy(call_.halo, call.halo.begin());
+      complete_counts(symbols, call.halo);
+    }
     call.set_counts(std::move(counts));
   }
 
@@ -123,6 +128,7 @@ class ControlRun {
                            bool wanted = true) const {
     for (std::size_t r = 0; r < replicas(); ++r) {
       const Array& condition = arrays[arrays.size() == 1 ? 0 : r];
+      if (active[r] && arrays.size() > 1 && call_.is_halo(int(r))) active[r] = false;
       if (active[r]) active[r] = *condition.data<bool>() == wanted;
     }
     return active;

@@ -27,7 +27,7 @@ class Exchange {
   // On a replica of the world; without memory where it is another process's.
   std::vector<View> views_of(const std::vector<Value>& values, std::size_t replica) const {
     const int local = int(replica) - call_.first_replica();
-    const bool is_here = local >= 0 && local < context_.replicas();
+    const bool is_here = local >= 0 && local < context_.own_replicas();
     std::vector<View> views;
     for (Value value : values) {
       const ValueType& type = plan_.graph.type(value);

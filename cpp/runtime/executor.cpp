@@ -11,6 +11,7 @@
 #include "base/float_environment.h"
 #include "plan/buffers.h"
 #include "runtime/common_state.h"
+#include "runtime/halo.h"
 #include "runtime/reduce_update.h"
 #include "runtime/row_blocks.h"
 #include "runtime/row_reduction.h"
@@ -121,7 +122,13 @@ std::vector<std::vector<Array>> Executable::run_in_world(const Call& call) {
     check_world(plan_.graph, call);
     own.in_world = true;
     if (call.world_counts.empty()) own.set_counts(gather_counts(plan_.graph, call));
-    return run_here(own);
+    add_halo(plan_.graph, own);
+    std::vector<std::vector<Array>> outputs = run_here(own);
+    if (own.halo.empty()) return outputs;
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      if (plan_.graph.varying(plan_.graph.outputs[i])) outputs[i].pop_back();
+    }
+    return outputs;
   } catch (const Disagreement&) {
     throw;  // all know
   } catch (const LocatedError& error) {

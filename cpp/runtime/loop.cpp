@@ -26,9 +26,10 @@ class ChunkRun {
         layout_(layout),
         call_(call),
         context_(context),
+        replica_(context.loop(index).joint ? 0 : chunk.list),
         replica_context_(context.loop(index).joint ? context.of_joint()
-                                                   : context.of_replica(chunk.replica)),
-        bases_(context.bases(chunk.replica)),
+                                                   : context.of_replica(replica_)),
+        bases_(context.bases(replica_)),
         chunk_(chunk),
         scratch_(task.scratch),
         views_(task.loop_views[index]),
@@ -36,7 +37,7 @@ class ChunkRun {
     tile_ = static_cast<std::byte*>(scratch_.take(std::size_t(layout.tile_bytes)));
     auto* partials = static_cast<std::byte*>(scratch_.take(std::size_t(chunk.partial_bytes)));
     trees_.clear();
-    for (std::size_t t = 0; t < layout.trees.size(); ++t) {
+    for (std::size_t t = 0; t < layout.trees.size() && chunk.list >= 0; ++t) {
       const TreeReduction& tree = layout.trees[t];
       trees_.emplace_back(tree, tree.whole, chunk.begin, chunk.end, tree.whole.at(chunk.trees[t]),
                           partials + chunk.partials[t]);
@@ -90,7 +91,7 @@ class ChunkRun {
 
   void run_on_tile(const LoopNode& code, std::int64_t tile_begin, std::int64_t begin,
                    std::int64_t end) {
-    if (code.skip || (code.tree >= 0 && begin == end)) return;
+    if (code.skip || (code.tree >= 0 && (begin == end || chunk_.list < 0))) return;
     View* views = views_.data() + code.first_view;
     for (std::size_t k = 0; k < code.operands.size(); ++k) {
       const Operand& operand = code.operands[k];
@@ -100,7 +101,7 @@ class ChunkRun {
     const auto inputs = std::size_t(code.inputs);
     const std::span<const View> out(views + inputs, code.operands.size() - inputs);
     const void* prepared =
-        code.prepared_slot < 0 ? nullptr : context_.prepared(code.prepared_slot, chunk_.replica);
+        code.prepared_slot < 0 ? nullptr : context_.prepared(code.prepared_slot, replica_);
     const Scratch::Frame frame(scratch_);
     const KernelArgs args{.attrs = code.node->attrs,
                           .in = {views, inputs},
@@ -134,6 +135,7 @@ class ChunkRun {
   const LoopLayout& layout_;
   const Call& call_;
   const Context& context_;
+  const int replica_;  // of a joint loop, the first one
   const ReplicaContext& replica_context_;
   std::byte* const* const bases_;
   const Chunk& chunk_;
@@ -146,39 +148,41 @@ class ChunkRun {
 #endif
 };
 
-// Joins the chunks of one replica in the order of the tree above them.
+// Joins the chunks of one list in the order of the tree above them.
 void join_chunks(const LoopLayout& layout, const LoopBinding& binding, const Join& join) {
   const TreeReduction& tree = layout.trees[join.tree];
-  const auto first = std::size_t(binding.first_chunk[std::size_t(join.replica)]);
-  const auto last = std::size_t(binding.first_chunk[std::size_t(join.replica) + 1]);
+  const auto first = std::size_t(binding.first_chunk[std::size_t(join.list)]);
+  const auto last = std::size_t(binding.first_chunk[std::size_t(join.list) + 1]);
   std::array<std::size_t, 64> at;
   std::size_t next = first;
   const auto state = [&](std::size_t chunk) {
     return tree.whole.part(tree.whole.at(binding.chunks[chunk].trees[join.tree]), join.block);
   };
   walk_tree(
-      0, binding.chunks[last - 1].end, binding.chunk_examples, 0,
+      binding.chunks[first].begin, binding.chunks[last - 1].end, binding.chunk_examples, 0,
       [&](std::int64_t, std::int64_t, int level) { at[std::size_t(level)] = next++; },
       [&](int level) {
         tree.combine(join.block, state(at[std::size_t(level)]), state(at[std::size_t(level) + 1]));
       });
 }
 
-// The results of the trees of one replica.
+// The results of the trees of one list.
 void finish_trees(const Plan& plan, const Loop& loop, const LoopLayout& layout, const Call& call,
                   const Chunk& first, Context& context) {
   for (std::size_t t = 0; t < layout.trees.size(); ++t) {
     const TreeReduction& tree = layout.trees[t];
     if (!tree.kernel->finish && !call.check_finite) continue;
     const ValueType& type = plan.graph.type(loop.trees[t]);
-    const View result = view_of(type, type.shape, context.base(first.replica, loop.trees[t]));
+    const std::int64_t offset = loop.joint ? first.list * context.sum_stride(loop.trees[t]) : 0;
+    std::byte* const memory = context.base(loop.joint ? 0 : first.list, loop.trees[t]) + offset;
+    const View result = view_of(type, type.shape, memory);
     const Node& node = *plan.graph.producer(loop.trees[t]);
     if (tree.kernel->finish) {
       const State state = tree.whole.at(first.trees[t]);
       tree.kernel->finish({node.attrs, tree.state, state, {&result, 1}});
     }
     if (!call.check_finite) continue;
-    check_finite(node, result, context.of_replica(first.replica).replica);
+    check_finite(node, result, context.of_replica(loop.joint ? 0 : first.list).replica);
   }
 }
 
@@ -225,7 +229,7 @@ void run_active(const Plan& plan, LoopId index, const LoopLayout& layout, const 
     const std::int64_t end =
         begin + context.of_replica(r).local_examples[std::size_t(loop.symbol)];
     const Scratch::Frame frame(context.main_task().scratch);
-    const Chunk chunk{0, begin, end, {}, {}, 0};
+    const Chunk chunk{-1, begin, end, {}, {}, 0};
     if (call.runs(r)) ChunkRun(plan, index, layout, call, context, chunk, context.main_task()).run();
     begin = end;
   }
@@ -237,14 +241,14 @@ void run_loop(const Plan& plan, LoopId index, const LoopLayout& layout, const Ca
               Context& context) {
   const Loop& loop = plan.loops[index];
   const LoopBinding& binding = context.loop(index);
-  const auto runs = [&](int replica) { return !loop.varying || call.runs(replica); };
+  if (loop.joint && !call.runs_all()) return run_active(plan, index, layout, call, context);
+  const auto runs = [&](int list) { return !loop.varying || loop.joint || call.runs(list); };
   const auto run_chunk = [&](std::int64_t i, Task& task) {
     const Chunk& chunk = binding.chunks[std::size_t(i)];
-    if (!runs(chunk.replica)) return;
+    if (!runs(chunk.list)) return;
     const Scratch::Frame frame(task.scratch);
     ChunkRun(plan, index, layout, call, context, chunk, task).run();
   };
-  if (binding.joint && !call.runs_all()) return run_active(plan, index, layout, call, context);
   const auto chunks = std::int64_t(binding.chunks.size());
   const auto finish = [&](std::int64_t r) {
     if (!runs(int(r))) return;
@@ -253,13 +257,13 @@ void run_loop(const Plan& plan, LoopId index, const LoopLayout& layout, const Ca
   };
   const auto join = [&](std::int64_t i) {
     const Join& piece = binding.joins[std::size_t(i)];
-    if (runs(piece.replica)) join_chunks(layout, binding, piece);
+    if (runs(piece.list)) join_chunks(layout, binding, piece);
   };
-  const auto replicas = std::int64_t(binding.first_chunk.size()) - 1;
+  const auto lists = std::int64_t(binding.first_chunk.size()) - 1;
   if (!binding.parallel) {
     for (std::int64_t i = 0; i < chunks; ++i) run_chunk(i, context.main_task());
     for (std::int64_t i = 0; i < std::int64_t(binding.joins.size()); ++i) join(i);
-    for (std::int64_t r = 0; r < replicas; ++r) finish(r);
+    for (std::int64_t r = 0; r < lists; ++r) finish(r);
     return;
   }
   parallel_loops().run(chunks, [&](std::int64_t i) {
@@ -268,7 +272,7 @@ void run_loop(const Plan& plan, LoopId index, const LoopLayout& layout, const Ca
   });
   (binding.parallel_joins ? parallel_loops() : serial_loops())
       .run(std::int64_t(binding.joins.size()), join);
-  parallel_loops().run(replicas, finish);
+  parallel_loops().run(lists, finish);
 }
 
 }  // namespace samegrad

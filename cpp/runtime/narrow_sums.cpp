@@ -24,7 +24,7 @@ void WorldSums::put_as_bfloat16(std::byte* to, const std::byte* from, std::int64
 void WorldSums::start_as_bfloat16(const WorldPiece& piece, const Fill& fill, Take take) {
   WorldPiece narrow;
   for (const Packed& packed : piece.numbers) {
-    narrow.add(packed.narrow ? DType::kBFloat16 : packed.dtype, packed.elements, 0);
+    narrow.add(packed.narrow ? DType::kBFloat16 : packed.dtype, packed.elements, 0, *packed.tree);
   }
   const auto widen = [](const WorldPiece& from, const std::byte* x, const WorldPiece& to,
                         std::byte* y) {
@@ -37,7 +37,8 @@ void WorldSums::start_as_bfloat16(const WorldPiece& piece, const Fill& fill, Tak
       }
     }
   };
-  const std::size_t bytes = std::size_t(piece.bytes) * std::max<std::size_t>(tree_.own().size(), 1);
+  const std::int64_t states = std::max<std::int64_t>(piece.states_of(communicator_.rank()), 1);
+  const std::size_t bytes = std::size_t(piece.bytes * states);
   if (wide_.size() < bytes) wide_ = Leased(bytes);
   Flight flight{.piece = narrow,
                 .take = [this, widen, piece, narrow, take = std::move(take)](const std::byte* sum) {

@@ -116,41 +116,63 @@ struct Whole {
   }
 };
 
-// A reduction over a list of examples, whose operands are in one piece or in several.
-void run_tree(const Whole& whole, std::span<const std::vector<View>> pieces,
-              std::span<const std::int64_t> examples, Scratch& scratch) {
+#ifdef SAMEGRAD_ASSERTIONS
+void check_tree(const Node& node, const TreeReduction& reduction,
+                std::span<const OpenExamples> parts, TreeRange range, const State& state,
+                Scratch& scratch) {
+  TreeCheck check(reduction, range.begin, range.end);
+  std::int64_t first = 0;
+  for (const OpenExamples& part : parts) {
+    const std::int64_t begin = std::max(first, range.begin);
+    const std::int64_t end = std::min(first + part.examples, range.end);
+    if (begin < end) check.feed(part.operands, first, begin, end, scratch);
+    first += part.examples;
+  }
+  check.compare(node, state);
+}
+#endif
+
+// A reduction over a list of examples, whose operands are in one piece or in several: one result
+// for each range of them, so many bytes after the other.
+struct ListReduction {
+  std::span<const std::vector<View>> pieces;
+  std::span<const std::int64_t> examples;  // per piece
+  std::span<const TreeRange> ranges;
+  std::int64_t stride = 0;
+};
+
+void run_tree(const Whole& whole, const ListReduction& list, Scratch& scratch) {
   const Node& node = whole.node;
   const TreeKernel& tree = node.op->tree;
   const KernelArgs all = whole.args(whole.views, 0, 0, scratch);
   const TreeReduction reduction(tree, node.attrs, all.in, all.out[0]);
-  auto* memory = all.out[0].as<std::byte>();
-  if (tree.finish) {
-    memory = static_cast<std::byte*>(scratch.take(std::size_t(reduction.whole.bytes)));
-  }
-  const State state = reduction.whole.at(memory);
   std::vector<OpenExamples> parts;
   std::int64_t work = 0;
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    const Whole piece{node,         whole.types,           pieces[i],  examples[i],
+  for (std::size_t i = 0; i < list.pieces.size(); ++i) {
+    const std::int64_t examples = list.examples[i];
+    const Whole piece{node,         whole.types,           list.pieces[i], examples,
                       whole.symbol, whole.replica_context, whole.loops};
-    const KernelArgs args = piece.args(pieces[i], examples[i], 0, scratch);
-    parts.push_back({examples[i] > 0 ? tree.open(args) : nullptr, examples[i]});
-    work += piece.bytes() / 4 + reduction.whole.block.size() * examples[i];
+    const KernelArgs args = piece.args(list.pieces[i], examples, 0, scratch);
+    parts.push_back({examples > 0 ? tree.open(args) : nullptr, examples});
+    work += piece.bytes() / 4 + reduction.whole.block.size() * examples;
   }
-  const bool splits = !node.op->has(kScatters);
-  reduce_whole({reduction, parts, state, splits, work}, whole.loops, scratch);
-#ifdef SAMEGRAD_ASSERTIONS
-  if (checks_kernels()) {
-    TreeCheck check(reduction, 0, count_examples(parts));
-    std::int64_t first = 0;
-    for (const OpenExamples& part : parts) {
-      check.feed(part.operands, first, first, first + part.examples, scratch);
-      first += part.examples;
+  for (std::size_t i = 0; i < list.ranges.size(); ++i) {
+    const Scratch::Frame frame(scratch);
+    View out = all.out[0];
+    out.data = out.as<std::byte>() + std::int64_t(i) * list.stride;
+    auto* memory = out.as<std::byte>();
+    if (tree.finish) {
+      memory = static_cast<std::byte*>(scratch.take(std::size_t(reduction.whole.bytes)));
     }
-    check.compare(node, state);
-  }
+    const State state = reduction.whole.at(memory);
+    const auto [begin, end] = list.ranges[i];
+    const bool splits = !node.op->has(kScatters);
+    reduce_whole({reduction, parts, begin, end, state, splits, work}, whole.loops, scratch);
+#ifdef SAMEGRAD_ASSERTIONS
+    if (checks_kernels()) check_tree(node, reduction, parts, list.ranges[i], state, scratch);
 #endif
-  if (tree.finish) tree.finish({node.attrs, reduction.state, state, all.out});
+    if (tree.finish) tree.finish({node.attrs, reduction.state, state, {&out, 1}});
+  }
 }
 
 // One replica's copy of a node.
@@ -165,6 +187,8 @@ void run_copy(const Copy& copy, const ParallelFor& loops, const Call& call, Cont
               Task& task) {
   const auto& [node, binding, r, prepared] = copy;
   if (binding.views.size() > 1 && !binding.joint && !call.runs(int(r))) return;
+  // What is a replica's own is made of no other process's examples.
+  if (call.is_halo(int(r)) && binding.views.size() > 1 && !binding.makes_rows) return;
   const std::vector<View>& views = binding.views[std::size_t(r)];
   const Scratch::Frame frame(task.scratch);
   const Whole whole{node,
@@ -177,10 +201,14 @@ void run_copy(const Copy& copy, const ParallelFor& loops, const Call& call, Cont
                     prepared};
   if (node.locality == Locality::kTree) {
     const auto first = std::size_t(r), count = binding.joint ? binding.views.size() : 1;
-    run_located(node, [&] {
-      run_tree(whole, std::span(binding.views).subspan(first, count),
-               std::span(binding.examples).subspan(first, count), task.scratch);
-    });
+    const TreeRange own{0, whole.examples};
+    ListReduction list{std::span(binding.views).subspan(first, count),
+                       std::span(binding.examples).subspan(first, count), {&own, 1}};
+    if (binding.joint) {
+      list.ranges = context.subtrees(binding.symbol);
+      list.stride = context.sum_stride(node.outputs[0]);
+    }
+    run_located(node, [&] { run_tree(whole, list, task.scratch); });
   } else {
     whole.run(task.scratch);
   }
@@ -300,7 +328,10 @@ std::vector<Array> run_op(const Node& node, const std::vector<ValueType>& in_typ
   const Whole whole{node,           types,           views, examples, std::max(symbol, 0),
                     replica_context, parallel_loops()};
   if (node.locality == Locality::kTree) {
-    run_located(node, [&] { run_tree(whole, {&views, 1}, {&examples, 1}, scratch); });
+    const TreeRange own{0, examples};
+    run_located(node, [&] {
+      run_tree(whole, {{&views, 1}, {&examples, 1}, {&own, 1}}, scratch);
+    });
   } else {
     whole.run(scratch);
   }

@@ -42,8 +42,7 @@ class BlockwiseUpdate {
         const PrefetchBlocks prefetch = prefetch_of(block);
         const std::size_t last = step_.sums.size() - 1;
         for (std::size_t s = 0; s <= last; ++s) {
-          results[s] =
-              reduce(s, block, {0, context_.replicas()}, own, s == last ? &prefetch : nullptr);
+          results[s] = reduce(s, block, all_of(s), own, s == last ? &prefetch : nullptr);
         }
         finish(block, {0, block.size()}, results, own);
       });
@@ -93,6 +92,28 @@ class BlockwiseUpdate {
     f();
   }
 
+  // Of a run in several processes: what the sum is summed along.
+  const WorldTree& tree_of(std::size_t s) const {
+    const ReduceUpdate::Sum& sum = step_.sums[s];
+    return context_.tree_of(sum.tree.exists()
+                                ? plan_.graph.nodes[sum.tree].outputs[0]
+                                : plan_.graph.nodes[sum.all_reduce].inputs[0]);
+  }
+  // Of the parts of a sum, or of the examples of a list: all, and those of an own subtree.
+  TreeRange all_of(std::size_t s) const {
+    const UpdateBinding::Sum& sum = binding_.sums[s];
+    return sum.is_list ? TreeRange{0, count_examples(sum.parts)}
+                       : TreeRange{0, std::ssize(sum.parts)};
+  }
+  TreeRange subtree(std::size_t s, std::size_t t) const {
+    const bool one_each = !step_.sums[s].tree.exists() && is_joint(s);
+    return one_each ? TreeRange{std::int64_t(t), std::int64_t(t) + 1} : tree_of(s).own()[t];
+  }
+  bool is_joint(std::size_t s) const {
+    const Node& all_reduce = plan_.graph.nodes[step_.sums[s].all_reduce];
+    return context_.is_joint_sum(plan_.root[all_reduce.inputs[0]]);
+  }
+
   void cut(const WorldSums& world) {
     all_ = blocks_in_world(binding_, world);
     for (std::int64_t i = 0; i < all_->cuts(); ++i) {
@@ -108,8 +129,9 @@ class BlockwiseUpdate {
       piece.first.push_back(std::exchange(piece.elements, piece.elements + size));
       for (const UpdateBinding::Sum& sum : binding_.sums) {
         const auto [dtype, whole] = std::pair(sum.reduction.dtype, sum.reduction.whole.bytes);
-        piece.at.push_back(binding_.in_common ? piece.of_world.add_shared(dtype, size, whole)
-                                              : piece.of_world.add(dtype, size, whole));
+        const WorldTree& tree = tree_of(std::size_t(&sum - binding_.sums.data()));
+        piece.at.push_back(binding_.in_common ? piece.of_world.add_shared(dtype, size, whole, tree)
+                                              : piece.of_world.add(dtype, size, whole, tree));
       }
     }
   }
@@ -128,9 +150,9 @@ class BlockwiseUpdate {
   void fill(const Piece& piece, std::span<std::byte* const> states, const WorldSums& world) const {
     for_blocks_of(piece, [&](std::size_t first, const Block& block, Scratch& own) {
       for (std::size_t s = 0; s < step_.sums.size(); ++s) {
-        for (std::size_t t = 0; t < states.size(); ++t) {
+        for (std::size_t t = 0; t < tree_of(s).own().size(); ++t) {
           const Scratch::Frame frame(own);
-          const std::byte* sum = part_of(s, block, world.subtrees()[t], own);
+          const std::byte* sum = part_of(s, block, subtree(s, t), own);
           if (binding_.in_common) {
             const Share own = share_of(piece, first, block, world);
             world.put_shared(states[t], piece.of_world.numbers[first + s], own, sum);
@@ -264,8 +286,11 @@ class BlockwiseUpdate {
     const Value root = plan_.root[all_reduce.inputs[0]];
     UpdateBinding::Sum& sum = binding_.sums[s];
     sum.parts.clear();
-    for (int r = 0; r < (context_.is_joint_sum(root) ? 1 : context_.replicas()); ++r) {
-      sum.parts.push_back({context_.base(r, root), 0});
+    const bool joint = is_joint(s);
+    for (int r = 0; r < (joint ? context_.copies(root) : context_.replicas()); ++r) {
+      const std::byte* given = joint ? context_.base(0, root) + r * context_.sum_stride(root)
+                                     : context_.base(r, root);
+      sum.parts.push_back({given, 0});
       work_ += 2 * sum.reduction.whole.block.size();
     }
   }
@@ -281,17 +306,17 @@ class BlockwiseUpdate {
 
   // The block of a sum over all examples of some replicas, row by row; with what else the update
   // reads of the block, if it comes next.
-  std::byte* reduce(std::size_t s, const Block& block, ReplicaRange replicas, Scratch& scratch,
+  std::byte* reduce(std::size_t s, const Block& block, TreeRange of, Scratch& scratch,
                     const PrefetchBlocks* prefetch = nullptr) const {
-    return step_.sums[s].tree.exists() ? fold(s, block, replicas, scratch, prefetch)
-                                       : add(binding_.sums[s], block, replicas, scratch);
+    return step_.sums[s].tree.exists() ? fold(s, block, of, scratch, prefetch)
+                                       : add(binding_.sums[s], block, of, scratch);
   }
 
   // The same, which nobody changes.
-  const std::byte* part_of(std::size_t s, const Block& block, ReplicaRange replicas,
+  const std::byte* part_of(std::size_t s, const Block& block, TreeRange of,
                            Scratch& scratch) const {
-    if (step_.sums[s].tree.exists()) return fold(s, block, replicas, scratch, nullptr);
-    return sum_of_replicas(given(binding_.sums[s], block, replicas, scratch),
+    if (step_.sums[s].tree.exists()) return fold(s, block, of, scratch, nullptr);
+    return sum_of_replicas(given(binding_.sums[s], block, of, scratch),
                            binding_.sums[s].reduction.dtype, block.size(), scratch);
   }
 
@@ -319,49 +344,47 @@ class BlockwiseUpdate {
   }
 
   // Of what the replicas are given; such a block is a piece of one row.
-  static std::byte* add(const UpdateBinding::Sum& sum, const Block& block, ReplicaRange replicas,
+  static std::byte* add(const UpdateBinding::Sum& sum, const Block& block, TreeRange of,
                         Scratch& scratch) {
     const Extent extent(sum.reduction.state, block);
     auto* memory = static_cast<std::byte*>(scratch.take(std::size_t(extent.bytes)));
-    sum_of_replicas(given(sum, block, replicas, scratch), sum.reduction.dtype, block.size(), memory,
+    sum_of_replicas(given(sum, block, of, scratch), sum.reduction.dtype, block.size(), memory,
                     scratch);
     return memory;
   }
 
   static std::span<const std::byte* const> given(const UpdateBinding::Sum& sum, const Block& block,
-                                                 ReplicaRange replicas, Scratch& scratch) {
-    if (sum.parts.size() == 1) replicas = {0, 1};
-    const auto count = std::size_t(replicas.end - replicas.begin);
+                                                 TreeRange of, Scratch& scratch) {
+    const auto count = std::size_t(of.size());
     const auto item = std::int64_t(size_of(sum.reduction.dtype));
     auto* parts = static_cast<const std::byte**>(scratch.take(count * sizeof(std::byte*)));
     for (std::size_t i = 0; i < count; ++i) {
-      const void* operand = sum.parts[std::size_t(replicas.begin) + i].operands;
+      const void* operand = sum.parts[std::size_t(of.begin) + i].operands;
       parts[i] = static_cast<const std::byte*>(operand) + block.column * item;
     }
     return {parts, count};
   }
 
-  std::byte* fold(std::size_t s, const Block& block, ReplicaRange replicas, Scratch& scratch,
+  std::byte* fold(std::size_t s, const Block& block, TreeRange of, Scratch& scratch,
                   const PrefetchBlocks* prefetch) const {
     const UpdateBinding::Sum& sum = binding_.sums[s];
     const Extent extent(sum.reduction.state, block);
     if (sum.is_list) {
       auto* memory = static_cast<std::byte*>(scratch.take(std::size_t(extent.bytes)));
-      const ReducedBlock all{0, count_examples(sum.parts), block, extent.at(memory), prefetch};
+      const ReducedBlock all{of.begin, of.end, block, extent.at(memory), prefetch};
       reduce_block(sum.reduction, sum.parts, all, scratch);
       return memory;
     }
-    if (sum.parts.size() == 1) replicas = {0, 1};
     const DType dtype = sum.reduction.dtype;
-    const std::int64_t bytes = tree_levels(replicas.end - replicas.begin, 1) * extent.bytes;
+    const std::int64_t bytes = tree_levels(of.size(), 1) * extent.bytes;
     auto* memory = static_cast<std::byte*>(scratch.take(std::size_t(bytes)));
     const BinaryKernel add = kernels().binary(BinaryFn::k_add, dtype);
     walk_tree(
-        replicas.begin, replicas.end, 1, 0,
+        of.begin, of.end, 1, 0,
         [&](std::int64_t r, std::int64_t, int level) {
           const OpenExamples& part = sum.parts[std::size_t(r)];
           const ReducedBlock at{0, part.examples, block, extent.at(memory + level * extent.bytes),
-                                r + 1 == replicas.end ? prefetch : nullptr};
+                                r + 1 == of.end ? prefetch : nullptr};
           reduce_block(sum.reduction, {&part, 1}, at, scratch);
         },
         [&](int level) {

@@ -252,6 +252,8 @@ void RowBlocks::sum(std::size_t s, const Rows& rows, std::byte* to, Scratch& scr
   const std::int64_t* first = binding_.first.data() + first_of(step_, s, context_);
   const std::int64_t bytes = row_bytes(s);
   std::byte* const sums = to;
+  const TreeRange whole{
+      0, is_list(s) ? context_.node(step_.sums[s].tree).examples[0] : std::int64_t(copies)};
   for (std::int64_t i = 0; i < rows.count; ++i, to += bytes) {
     const std::int64_t* begin = rows.begin[i];
     const std::int64_t* end = rows.end[i];
@@ -262,7 +264,7 @@ void RowBlocks::sum(std::size_t s, const Rows& rows, std::byte* to, Scratch& scr
     if (begin == end) {
       std::memset(to, 0, std::size_t(bytes));
     } else {
-      sum_replicas({s, 0, copies}, begin, end, to, scratch);
+      sum_places(s, whole, {begin, end}, to, scratch);
     }
   }
   const NodeId all_reduce = step_.sums[s].all_reduce;
@@ -292,24 +294,43 @@ void RowBlocks::sum_replicas(const Replicas& of, const std::int64_t* begin, cons
   kernels().binary(BinaryFn::k_add, dtype)(to, right, to, binding_.width, 1, 1);
 }
 
-RowBlocks::Places RowBlocks::places_of(std::size_t s, ReplicaRange replicas,
-                                       std::int64_t named) const {
+// Of the places of a list each example has as many.
+RowBlocks::Places RowBlocks::places_of(std::size_t s, TreeRange of, std::int64_t named) const {
   const std::int64_t* first = binding_.first.data() + first_of(step_, s, context_);
   const std::int64_t *begin = place_ + begin_[named], *end = place_ + begin_[named + 1];
-  begin = std::lower_bound(begin, end, first[replicas.begin]);
-  return {begin, std::lower_bound(begin, end, first[replicas.end])};
+  TreeRange places{};
+  if (is_list(s)) {
+    const std::int64_t examples = context_.node(step_.sums[s].tree).examples[0];
+    const std::int64_t each = examples ? (first[1] - first[0]) / examples : 0;
+    places = {first[0] + of.begin * each, first[0] + of.end * each};
+  } else {
+    places = {first[of.begin], first[of.end]};
+  }
+  begin = std::lower_bound(begin, end, places.begin);
+  return {begin, std::lower_bound(begin, end, places.end)};
 }
 
-bool RowBlocks::is_named(std::size_t s, ReplicaRange replicas, std::int64_t named) const {
-  const Places places = places_of(s, replicas, named);
+bool RowBlocks::is_named(std::size_t s, TreeRange of, std::int64_t named) const {
+  const Places places = places_of(s, of, named);
   return places.begin != places.end;
 }
 
-void RowBlocks::sum_named(std::size_t s, ReplicaRange replicas, std::int64_t named, std::byte* to,
+void RowBlocks::sum_named(std::size_t s, TreeRange of, std::int64_t named, std::byte* to,
                           Scratch& scratch) const {
-  const Places places = places_of(s, replicas, named);
-  const Replicas of{s, std::size_t(replicas.begin), std::size_t(replicas.end)};
-  sum_replicas(of, places.begin, places.end, to, scratch);
+  sum_places(s, of, places_of(s, of, named), to, scratch);
+}
+
+void RowBlocks::sum_places(std::size_t s, TreeRange of, const Places& places, std::byte* to,
+                           Scratch& scratch) const {
+  if (!is_list(s)) {
+    const Replicas replicas{s, std::size_t(of.begin), std::size_t(of.end)};
+    return sum_replicas(replicas, places.begin, places.end, to, scratch);
+  }
+  const NodeId tree = step_.sums[s].tree;
+  const KernelArgs args = args_of(plan_, tree, 0, context_, scratch);
+  const std::int64_t first = binding_.first[first_of(step_, s, context_)];
+  plan_.graph.nodes[tree].op->rows.sum(
+      {args, first, places.begin, places.end, to, of.begin, of.end});
 }
 
 void RowBlocks::run_node(NodeId index, const Rows& rows, Scratch& scratch) const {

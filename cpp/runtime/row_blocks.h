@@ -46,12 +46,14 @@ class RowBlocks {
   void run(const Rows& rows, Scratch& scratch) const;
   // Adds up all named rows, for all passes.
   void store_sums() const;
-  // Of the named row of this number: which it is, whether an example of some replicas names it for
-  // a sum, and its sum over them.
+  // Of the named row of this number: which it is, whether one of some examples (of replicas, by
+  // their numbers, where they are no list) names it for a sum, and its sum over them.
   std::int64_t named_row(std::int64_t named) const { return row_[named]; }
-  bool is_named(std::size_t s, ReplicaRange replicas, std::int64_t named) const;
-  void sum_named(std::size_t s, ReplicaRange replicas, std::int64_t named, std::byte* to,
+  bool is_named(std::size_t s, TreeRange of, std::int64_t named) const;
+  void sum_named(std::size_t s, TreeRange of, std::int64_t named, std::byte* to,
                  Scratch& scratch) const;
+  // Whether the operands of a sum are one list of examples: else they are its replicas'.
+  bool is_list(std::size_t s) const { return context_.node(step_.sums[s].tree).joint; }
   // Where a value is afterwards.
   const std::byte* at(Value value, const Rows& rows) const {
     return slot_at(*std::ranges::find(pass_.slots, value, &RowPassBinding::Slot::value), rows);
@@ -64,7 +66,9 @@ class RowBlocks {
   struct Places {
     const std::int64_t *begin, *end;
   };
-  Places places_of(std::size_t s, ReplicaRange replicas, std::int64_t named) const;
+  Places places_of(std::size_t s, TreeRange of, std::int64_t named) const;
+  void sum_places(std::size_t s, TreeRange of, const Places& places, std::byte* to,
+                  Scratch& scratch) const;
 
   std::byte* base(Value value) const { return context_.base(0, plan_.root[value]); }
   std::byte* slot_at(const RowPassBinding::Slot& slot, const Rows& rows) const;

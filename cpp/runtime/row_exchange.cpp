@@ -8,18 +8,17 @@
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
 #include "runtime/row_blocks.h"
-#include "runtime/subtrees.h"
 #include "runtime/threads.h"
 #include "runtime/tree.h"
 
 namespace samegrad {
 namespace {
 
-// A sum over replicas that one process adds up by itself.
+// A sum over examples or replicas that one process adds up by itself.
 struct Part {
   std::size_t sum;
   int rank;
-  ReplicaRange replicas;  // of the world
+  TreeRange range;  // of the world
   // The rows that are named there, in order, and their sums.
   std::int64_t count = 0;
   std::int64_t* rows = nullptr;
@@ -62,37 +61,32 @@ class RowExchange {
   // What all replicas have alike comes from the first process.
   void add_parts(std::size_t s) {
     if (!step_.sums[s].all_reduce.exists()) {
-      parts_.push_back({s, 0, {0, world_.replicas()}});
+      parts_.push_back({s, 0, {0, 1}});
       return;
     }
-    for (int rank = 0; rank < world_.size(); ++rank) {
-      for (const ReplicaRange& subtree :
-           maximal_subtrees(world_.replicas(), world_.replicas_of(rank))) {
-        parts_.push_back({s, rank, subtree});
-      }
+    for (const WorldTree::Subtree& subtree : tree(s).all()) {
+      parts_.push_back({s, subtree.rank, subtree.range});
     }
   }
 
-  // Replicas of this process, by their numbers among its copies of the sum.
-  ReplicaRange local(const Part& part) const {
-    const int copies = int(context_.node(step_.sums[part.sum].tree).views.size());
-    if (!step_.sums[part.sum].all_reduce.exists()) return {0, copies};
-    const int first = world_.own().begin;
-    const ReplicaRange range{part.replicas.begin - first, part.replicas.end - first};
-    if (range.end > copies) {
-      fail(ErrorKind::kRuntime, "step", "a sum over the rows of replicas ", range.begin, " to ",
-           range.end, " has ", copies, " operands.");
-    }
-    return range;
+  const WorldTree& tree(std::size_t s) const {
+    return context_.tree_of(plan_.graph.nodes[step_.sums[s].tree].outputs[0]);
+  }
+
+  // Of a part of this process: its examples, or replicas, as they are numbered here.
+  TreeRange local(const Part& part) const {
+    if (!step_.sums[part.sum].all_reduce.exists()) return part.range;
+    const std::int64_t first = tree(part.sum).range_of(world_.rank()).begin;
+    return {part.range.begin - first, part.range.end - first};
   }
 
   void find_own() {
     named_.resize(parts_.size());
     for (std::size_t p = 0; p < parts_.size(); ++p) {
       if (!is_own(parts_[p])) continue;
-      const ReplicaRange replicas = local(parts_[p]);
+      const TreeRange of = local(parts_[p]);
       for (std::int64_t i = 0; i < binding_.named.count; ++i) {
-        if (blocks_.is_named(parts_[p].sum, replicas, i)) named_[p].push_back(i);
+        if (blocks_.is_named(parts_[p].sum, of, i)) named_[p].push_back(i);
       }
       parts_[p].count = std::ssize(named_[p]);
     }
@@ -143,12 +137,12 @@ class RowExchange {
     for (std::size_t p = 0; p < parts_.size(); ++p) {
       const Part& part = parts_[p];
       if (!is_own(part)) continue;
-      const ReplicaRange replicas = local(part);
+      const TreeRange of = local(part);
       for_chunks(part.count, part.sum, [&](std::int64_t begin, std::int64_t end, Scratch& scratch) {
         for (std::int64_t i = begin; i < end; ++i) {
           const std::int64_t named = named_[p][std::size_t(i)];
           part.rows[i] = blocks_.named_row(named);
-          blocks_.sum_named(part.sum, replicas, named, part.values + i * row_bytes(part.sum),
+          blocks_.sum_named(part.sum, of, named, part.values + i * row_bytes(part.sum),
                             scratch);
         }
       });
@@ -230,9 +224,11 @@ class RowExchange {
     const std::int64_t bytes = row_bytes(s);
     for_chunks(std::ssize(rows), s, [&](std::int64_t begin, std::int64_t end, Scratch& scratch) {
       const Scratch::Frame frame(scratch);
-      const auto levels = std::size_t(tree_levels(world_.replicas(), 1));
+      const auto levels = std::size_t(tree_levels(size_of_tree(s), 1));
       auto* const memory = static_cast<std::byte*>(scratch.take(levels * std::size_t(bytes)));
       std::vector<const std::byte*> of_part(parts.size());
+      std::vector<WorldTree::Subtree> subtrees;
+      for (const Part& part : parts) subtrees.push_back({part.rank, part.range});
       std::vector<std::int64_t> next;
       for (const Part& part : parts) {
         const auto found =
@@ -245,7 +241,7 @@ class RowExchange {
           const bool named = next[p] < part.count && part.rows[next[p]] == rows[std::size_t(i)];
           of_part[p] = named ? part.values + next[p]++ * bytes : nullptr;
         }
-        const std::byte* sum = sum_of_row(parts, of_part, dtype(s), memory);
+        const std::byte* sum = sum_of_row(s, subtrees, of_part, memory);
         if (sum) std::memcpy(sums + i * bytes, sum, std::size_t(bytes));
         if (!sum) std::memset(sums + i * bytes, 0, std::size_t(bytes));
       }
@@ -257,14 +253,15 @@ class RowExchange {
 
   // A row's sum over all replicas of what each part has of it, which is null where it does not name
   // the row: its +0 changes nothing, as no sum is -0.
-  const std::byte* sum_of_row(std::span<const Part> parts,
-                              std::span<const std::byte* const> of_part, DType dtype,
+  const std::byte* sum_of_row(std::size_t s, std::span<const WorldTree::Subtree> subtrees,
+                              std::span<const std::byte* const> of_part,
                               std::byte* levels) const {
-    const std::int64_t bytes = binding_.width * std::int64_t(size_of(dtype));
+    const std::int64_t bytes = row_bytes(s);
+    const DType dtype = this->dtype(s);
     std::array<const std::byte*, 64> at{};
     std::size_t next = 0;
-    join_subtrees<Part>(
-        {0, world_.replicas()}, 0, parts, next,
+    join_subtrees(
+        {0, size_of_tree(s)}, 0, subtrees, next,
         [&](std::size_t part, int level) { at[std::size_t(level)] = of_part[part]; },
         [&](int level) {
           const std::byte*& left = at[std::size_t(level)];
@@ -279,6 +276,10 @@ class RowExchange {
           left = to;
         });
     return at[0];
+  }
+
+  std::int64_t size_of_tree(std::size_t s) const {
+    return step_.sums[s].all_reduce.exists() ? tree(s).size() : 1;
   }
 
   static constexpr std::int64_t kLine = 64;

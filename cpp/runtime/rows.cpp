@@ -10,7 +10,8 @@ void run_rows(const Plan& plan, NodeId index, const Call& call, Context& context
   const NodeBinding& binding = context.node(index);
   std::vector<std::span<const View>> replicas;
   for (std::size_t r = 0; r < binding.views.size(); ++r) {
-    const bool runs = binding.views.size() == 1 || call.runs(int(r));
+    const bool here = binding.makes_rows || !call.is_halo(int(r));
+    const bool runs = binding.views.size() == 1 || (here && call.runs(int(r)));
     if (runs) replicas.emplace_back(binding.views[r]);
   }
   Scratch& scratch = context.main_task().scratch;

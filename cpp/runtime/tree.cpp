@@ -28,7 +28,7 @@ std::int64_t tasks_of(const WholeReduction& whole, int threads) {
 
 std::int64_t subtree_examples(const WholeReduction& whole, std::int64_t blocks,
                               std::int64_t tasks) {
-  const std::int64_t examples = count_examples(whole.parts);
+  const std::int64_t examples = whole.end - whole.begin;
   if (!whole.splits_examples || blocks >= tasks) return examples;
   const std::int64_t bytes = std::max<std::int64_t>(1, whole.reduction.whole.bytes);
   const std::int64_t most = std::max<std::int64_t>(1, kMostStateBytes / bytes);
@@ -129,10 +129,10 @@ void reduce_whole(const WholeReduction& whole, const ParallelFor& loops, Scratch
   const Scratch::Frame frame(scratch);
   std::vector<Subtree> subtrees;
   walk_tree(
-      0, count_examples(whole.parts), most, 0,
+      whole.begin, whole.end, most, 0,
       [&](std::int64_t begin, std::int64_t end, int) {
         State state = whole.target;
-        if (begin > 0) {
+        if (begin > whole.begin) {
           const auto bytes = std::size_t(reduction.whole.bytes);
           state = reduction.whole.at(static_cast<std::byte*>(scratch.take(bytes)));
         }
@@ -151,7 +151,7 @@ void reduce_whole(const WholeReduction& whole, const ParallelFor& loops, Scratch
     std::vector<State> at(subtrees.size());
     std::size_t next = 0;
     walk_tree(
-        0, count_examples(whole.parts), most, 0,
+        whole.begin, whole.end, most, 0,
         [&](std::int64_t, std::int64_t, int level) {
           at[std::size_t(level)] = reduction.whole.part(subtrees[next++].state, block);
         },

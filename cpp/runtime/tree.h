@@ -17,6 +17,7 @@ std::int64_t count_examples(std::span<const OpenExamples> parts);
 struct WholeReduction {
   const TreeReduction& reduction;
   std::span<const OpenExamples> parts;  // of one list of examples, in order
+  std::int64_t begin, end;              // of them
   State target;
   // Whether subtrees may have states of their own: no where most of them would be zeros.
   bool splits_examples = true;

@@ -37,16 +37,24 @@ bool sums_as_bfloat16() {
   return as_bfloat16;
 }
 
-std::int64_t WorldPiece::add(DType dtype, std::int64_t elements, std::int64_t sum_bytes) {
+std::int64_t WorldPiece::add(DType dtype, std::int64_t elements, std::int64_t sum_bytes,
+                             const WorldTree& tree) {
   const std::int64_t at = bytes;
   const bool narrow = sums_as_bfloat16() && dtype == DType::kFloat32 && sum_bytes > kOneRoundBytes;
-  numbers.push_back({dtype, at, elements, narrow});
+  numbers.push_back({dtype, at, elements, narrow, &tree});
   bytes += aligned(elements * std::int64_t(size_of(dtype)));
   return at;
 }
 
-std::int64_t WorldPiece::add_shared(DType dtype, std::int64_t elements, std::int64_t sum_bytes) {
-  add(dtype, elements, sum_bytes);
+std::int64_t WorldPiece::states_of(int rank) const {
+  std::int64_t most = 0;
+  for (const Packed& packed : numbers) most = std::max(most, packed.tree->subtrees_of(rank));
+  return most;
+}
+
+std::int64_t WorldPiece::add_shared(DType dtype, std::int64_t elements, std::int64_t sum_bytes,
+                                    const WorldTree& tree) {
+  add(dtype, elements, sum_bytes, tree);
   Packed& numbers_of = numbers.back();
   if (numbers_of.narrow) {
     numbers_of.dtype = DType::kBFloat16;
@@ -55,8 +63,8 @@ std::int64_t WorldPiece::add_shared(DType dtype, std::int64_t elements, std::int
   return numbers_of.offset;
 }
 
-WorldSums::WorldSums(Communicator& communicator)
-    : communicator_(communicator), tree_(communicator) {}
+WorldSums::WorldSums(Communicator& communicator, std::int64_t most_subtrees)
+    : communicator_(communicator), most_subtrees_(most_subtrees) {}
 
 // Of all strategies alike: the next one's sums may begin while others still take the last ones.
 std::int64_t WorldSums::shared_slot_bytes() const {
@@ -65,7 +73,7 @@ std::int64_t WorldSums::shared_slot_bytes() const {
 
 // A slot has the states of all subtrees of a rank, and a sum.
 std::int64_t WorldSums::shared_piece_bytes() const {
-  return shared_slot_bytes() / (tree_.most() + 1) / kLine * kLine;
+  return shared_slot_bytes() / (most_subtrees_ + 1) / kLine * kLine;
 }
 
 std::int64_t WorldSums::shared_bytes() const {
@@ -121,11 +129,8 @@ class WorldSums::InSharedMemory final : public Way {
   void fill(Flight& flight, const Fill& fill) override {
     flight.number = ++shared_.pieces;
     wait(Stage::kTaken, flight.number - std::int64_t(kSlots));
-    states_.clear();
-    for (std::size_t i = 0; i < world_.tree_.own().size(); ++i) {
-      states_.push_back(state(flight, shared_.rank(), i));
-    }
-    fill(states_);
+    find_states(flight, 0);
+    fill(states_[std::size_t(shared_.rank())]);
     shared_.publish(Stage::kFilled, flight.number);
   }
 
@@ -137,7 +142,7 @@ class WorldSums::InSharedMemory final : public Way {
     wait(Stage::kFilled, flight.number);
     if (flight.take_share) {
       find_states(flight, 0);
-      return flight.take_share(Summands(world_.tree_, states_));
+      return flight.take_share(Summands(states_));
     }
     const bool alone = adds_alone(flight);
     const WorldPiece& of = flight.piece;
@@ -164,15 +169,15 @@ class WorldSums::InSharedMemory final : public Way {
   }
 
  private:
-  // Where all subtrees have it, from some byte of the piece on.
+  // Where all states are, from some byte of the piece on.
   void find_states(const Flight& flight, std::int64_t from) {
-    states_.clear();
-    int rank = -1;
-    std::size_t i = 0;
-    for (const WorldTree::Subtree& subtree : world_.tree_.all()) {
-      i = subtree.rank == rank ? i + 1 : 0;
-      rank = subtree.rank;
-      states_.push_back(state(flight, rank, i) + from);
+    states_.resize(std::size_t(shared_.size()));
+    for (int rank = 0; rank < shared_.size(); ++rank) {
+      std::vector<std::byte*>& own = states_[std::size_t(rank)];
+      own.clear();
+      for (std::int64_t i = 0; i < flight.piece.states_of(rank); ++i) {
+        own.push_back(state(flight, rank, std::size_t(i)) + from);
+      }
     }
   }
   std::size_t slot(const Flight& flight) const { return std::size_t(flight.number) % kSlots; }
@@ -182,7 +187,7 @@ class WorldSums::InSharedMemory final : public Way {
   // Ranks have those of the slots by turns.
   std::byte* sum(const Flight& flight) const {
     const auto rank = int(slot(flight) % std::size_t(shared_.size()));
-    return state(flight, rank, std::size_t(world_.tree_.most()));
+    return state(flight, rank, std::size_t(world_.most_subtrees_));
   }
   // What this rank has summed alone.
   std::byte* own_sum(const Flight& flight) const {
@@ -201,7 +206,7 @@ class WorldSums::InSharedMemory final : public Way {
   SharedMemory& shared_;
   const std::int64_t most_, slot_bytes_;
   Leased sums_;
-  std::vector<std::byte*> states_;
+  States states_;
   std::int64_t last_shared_ = 0;  // of which each rank takes its shares; 0: none since finish()
 };
 
@@ -213,7 +218,7 @@ class WorldSums::InMessages final : public Way {
   void fill(Flight& flight, const Fill& fill) override {
     flight.number = next_++;
     open(flight);
-    fill(slot(flight).states);
+    fill(slot(flight).own);
     collect(flight);
   }
 
@@ -232,8 +237,8 @@ class WorldSums::InMessages final : public Way {
  private:
   struct Slot {
     Leased memory;
-    std::vector<std::byte*> states;  // of the own subtrees: a whole piece each
-    std::vector<std::byte*> from;    // of all subtrees: what this rank adds up
+    std::vector<std::byte*> own;  // states: a whole piece each
+    States from;                  // what this rank adds up of all states
     std::byte* sum = nullptr;
     std::unique_ptr<Communicator::Transfer> collected, distributed;
   };
@@ -249,23 +254,24 @@ class WorldSums::InMessages final : public Way {
     Slot& slot = this->slot(flight);
     const std::int64_t bytes = flight.piece.bytes;
     const Part part = own_part(flight);
-    const auto others = std::int64_t(world_.tree_.all().size() - world_.tree_.own().size());
-    const std::int64_t all = bytes * (std::ssize(world_.tree_.own()) + 1) + others * part.bytes();
+    const auto ranks = std::size_t(communicator().size());
+    const int rank = communicator().rank();
+    const std::int64_t own = flight.piece.states_of(rank);
+    std::int64_t others = -own;
+    for (std::size_t r = 0; r < ranks; ++r) others += flight.piece.states_of(int(r));
+    const std::int64_t all = bytes * (own + 1) + others * part.bytes();
     if (slot.memory.size() < std::size_t(all)) slot.memory = Leased(std::size_t(all));
     slot.sum = slot.memory.data();
-    slot.states.clear();
-    slot.from.clear();
+    slot.own.clear();
+    slot.from.assign(ranks, {});
     std::byte* next = slot.sum + bytes;
-    for (std::size_t i = 0; i < world_.tree_.own().size(); ++i, next += bytes)
-      slot.states.push_back(next);
-    std::size_t mine = 0;
-    for (const WorldTree::Subtree& subtree : world_.tree_.all()) {
-      if (subtree.rank == communicator().rank()) {
-        slot.from.push_back(slot.states[mine++] + part.begin);
-        continue;
+    for (std::int64_t i = 0; i < own; ++i, next += bytes) slot.own.push_back(next);
+    for (std::size_t r = 0; r < ranks; ++r) {
+      for (std::int64_t i = 0; i < flight.piece.states_of(int(r)); ++i) {
+        const bool is_own = int(r) == rank;
+        slot.from[r].push_back(is_own ? slot.own[std::size_t(i)] + part.begin : next);
+        if (!is_own) next += part.bytes();
       }
-      slot.from.push_back(next);
-      next += part.bytes();
     }
   }
 
@@ -278,13 +284,13 @@ class WorldSums::InMessages final : public Way {
     for (int rank = 0; rank < communicator().size(); ++rank) {
       const Part theirs = world_.part_of(flight.piece, rank);
       if (rank == communicator().rank() || theirs.bytes() == 0) continue;
-      for (std::byte* state : slot.states) {
+      for (std::byte* state : slot.own) {
         sends_.push_back({rank, state + theirs.begin, theirs.bytes()});
       }
     }
-    for (std::size_t i = 0; i < world_.tree_.all().size() && own > 0; ++i) {
-      if (world_.tree_.all()[i].rank == communicator().rank()) continue;
-      receives_.push_back({world_.tree_.all()[i].rank, slot.from[i], own});
+    for (int rank = 0; rank < communicator().size() && own > 0; ++rank) {
+      if (rank == communicator().rank()) continue;
+      for (std::byte* state : slot.from[std::size_t(rank)]) receives_.push_back({rank, state, own});
     }
     slot.collected = communicator().start(sends_, receives_);
   }
@@ -385,13 +391,11 @@ void WorldSums::put_shared(std::byte* state, const Packed& numbers, Share own,
 
 void WorldSums::Summands::add_up(const Packed& numbers, Share of, std::byte* out) const {
   const std::int64_t first = numbers.offset + of.begin * std::int64_t(size_of(numbers.dtype));
-  std::vector<const std::byte*> x;
-  x.reserve(states_.size());
-  for (const std::byte* state : states_) x.push_back(state + first);
-  if (!numbers.narrow) return tree_.add(numbers.dtype, x, of.size(), out);
+  const std::vector<const std::byte*> x = subtrees_of(*numbers.tree, states_, first);
+  if (!numbers.narrow) return numbers.tree->add(numbers.dtype, x, of.size(), out);
   const auto sums =
       std::make_unique_for_overwrite<std::byte[]>(std::size_t(of.size()) * size_of(numbers.dtype));
-  tree_.add(numbers.dtype, x, of.size(), sums.get());
+  numbers.tree->add(numbers.dtype, x, of.size(), sums.get());
   kernels().cast(DType::kBFloat16, DType::kFloat32)(sums.get(), out, of.size());
 }
 
@@ -417,22 +421,34 @@ void WorldSums::finish() {
 
 // ---- adding up ----
 
-void WorldSums::add(const WorldPiece& piece, Part part, std::span<std::byte* const> from,
-                    std::byte* sum) const {
-  std::vector<std::byte*> at;
+std::vector<const std::byte*> WorldSums::subtrees_of(const WorldTree& tree, const States& states,
+                                                     std::int64_t offset) {
+  std::vector<const std::byte*> x;
+  x.reserve(tree.all().size());
+  int rank = -1;
+  std::size_t i = 0;
+  for (const WorldTree::Subtree& subtree : tree.all()) {
+    i = subtree.rank == rank ? i + 1 : 0;
+    rank = subtree.rank;
+    x.push_back(states[std::size_t(rank)][i] + offset);
+  }
+  return x;
+}
+
+void WorldSums::add(const WorldPiece& piece, Part part, const States& from, std::byte* sum) const {
   for (const Packed& packed : piece.numbers) {
     const std::int64_t end = packed.offset + packed.elements * std::int64_t(size_of(packed.dtype));
     const Part overlap{std::max(part.begin, packed.offset), std::min(part.end, end)};
     if (overlap.begin >= overlap.end) continue;
-    at.clear();
-    for (std::byte* state : from) at.push_back(state + (overlap.begin - part.begin));
-    add_packed(packed.dtype, overlap.bytes(), at, sum + overlap.begin);
+    const std::vector<const std::byte*> x =
+        subtrees_of(*packed.tree, from, overlap.begin - part.begin);
+    add_packed(packed, overlap.bytes(), x, sum + overlap.begin);
   }
 }
 
-void WorldSums::add_packed(DType dtype, std::int64_t bytes, std::span<std::byte* const> from,
-                           std::byte* sum) const {
-  const auto width = std::int64_t(size_of(dtype));
+void WorldSums::add_packed(const Packed& packed, std::int64_t bytes,
+                           std::span<const std::byte* const> from, std::byte* sum) const {
+  const auto width = std::int64_t(size_of(packed.dtype));
   const std::int64_t elements = bytes / width, block = thresholds().all_reduce_block;
   const bool parallel = bytes * std::int64_t(from.size()) > thresholds().parallel_all_reduce_bytes;
   const ParallelFor& loops = parallel ? parallel_loops() : serial_loops();
@@ -441,7 +457,7 @@ void WorldSums::add_packed(DType dtype, std::int64_t bytes, std::span<std::byte*
     std::vector<const std::byte*> x;
     x.reserve(from.size());
     for (const std::byte* state : from) x.push_back(state + begin * width);
-    tree_.add(dtype, x, n, sum + begin * width);
+    packed.tree->add(packed.dtype, x, n, sum + begin * width);
   });
 }
 

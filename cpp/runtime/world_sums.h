@@ -1,5 +1,5 @@
-// Sums over the replicas of all processes, in the order of the tree over them. A process adds up
-// the largest subtrees that are in its replicas by itself, and only these travel.
+// Sums over the examples or the replicas of all processes, in the order of the tree over them. A
+// process makes its subtrees by itself (world_tree.h), and only these travel.
 //
 // They travel in pieces, some of which are on their way at a time: a piece is made while earlier
 // ones are summed, and is used for the update while it is still in a cache.
@@ -22,6 +22,7 @@ struct Packed {
   std::int64_t offset;
   std::int64_t elements;
   bool narrow;  // whether they travel as bfloat16
+  const WorldTree* tree;
 };
 
 // Elements.
@@ -36,9 +37,13 @@ struct WorldPiece {
   std::int64_t bytes = 0;
 
   // Where they will be; of a sum of so many bytes in all.
-  std::int64_t add(DType dtype, std::int64_t elements, std::int64_t sum_bytes);
+  std::int64_t add(DType dtype, std::int64_t elements, std::int64_t sum_bytes,
+                   const WorldTree& tree);
   // The same as it travels in start_shared().
-  std::int64_t add_shared(DType dtype, std::int64_t elements, std::int64_t sum_bytes);
+  std::int64_t add_shared(DType dtype, std::int64_t elements, std::int64_t sum_bytes,
+                          const WorldTree& tree);
+  // How many states a rank has of it: the subtrees of the tree with most.
+  std::int64_t states_of(int rank) const;
 };
 
 // Whether large sums of float32 travel as bfloat16, half as many bytes: each part of a sum is
@@ -53,17 +58,17 @@ bool sums_as_bfloat16();
 // the same sums.
 class WorldSums {
  public:
-  explicit WorldSums(Communicator& communicator);
+  // The trees of its sums have at most so many subtrees on a rank.
+  WorldSums(Communicator& communicator, std::int64_t most_subtrees);
   ~WorldSums();
   WorldSums(const WorldSums&) = delete;
   WorldSums& operator=(const WorldSums&) = delete;
 
-  // Of this process; replicas are numbered from its first one.
-  std::span<const ReplicaRange> subtrees() const { return tree_.own(); }
   // What a piece should have at most.
   std::int64_t piece_bytes() const;
 
-  // Puts the sums over this process's subtrees, each where its state is expected.
+  // Puts the sums over this process's subtrees, each where its state is expected: of each number
+  // those of its tree, of which there may be fewer than states.
   using Fill = std::function<void(std::span<std::byte* const> states)>;
   // Uses the sum over all replicas, which is gone afterwards.
   using Take = std::function<void(const std::byte* sum)>;
@@ -74,16 +79,15 @@ class WorldSums {
 
   // Where ranks share the work that follows, as what it writes is memory that all see, they share
   // the sum, too: each adds up what it uses, when it does, and nobody writes it down.
+  using States = std::vector<std::vector<std::byte*>>;  // per rank
   class Summands {
    public:
-    Summands(const WorldTree& tree, std::span<std::byte* const> states)
-        : tree_(tree), states_(states) {}
+    explicit Summands(const States& states) : states_(states) {}
     // The sums of some elements of the numbers, in the type that they had before they travelled.
     void add_up(const Packed& numbers, Share of, std::byte* out) const;
 
    private:
-    const WorldTree& tree_;
-    std::span<std::byte* const> states_;  // of all subtrees: where the piece begins
+    const States& states_;  // where the piece begins
   };
   using TakeShare = std::function<void(const Summands& summands)>;
   // How many bytes a piece may have for it: 0 if ranks share no memory.
@@ -125,17 +129,19 @@ class WorldSums {
   Part part_of(const WorldPiece& piece, int rank) const;
   std::int64_t shared_piece_bytes() const;
   std::int64_t shared_slot_bytes() const;
-  // Adds up a part of a piece: from[i] is where subtree i has it, sum where the piece begins.
-  void add(const WorldPiece& piece, Part part, std::span<std::byte* const> from,
-           std::byte* sum) const;
-  void add_packed(DType dtype, std::int64_t bytes, std::span<std::byte* const> from,
+  // Adds up a part of a piece: `from` is where each state has it, sum where the piece begins.
+  void add(const WorldPiece& piece, Part part, const States& from, std::byte* sum) const;
+  void add_packed(const Packed& packed, std::int64_t bytes, std::span<const std::byte* const> from,
                   std::byte* sum) const;
+  // Of each subtree of a tree: where its state is, so many bytes on.
+  static std::vector<const std::byte*> subtrees_of(const WorldTree& tree, const States& states,
+                                                   std::int64_t offset);
   void narrow_into(const WorldPiece& piece, const std::byte* from, const WorldPiece& narrow,
                    std::byte* state) const;
   void put_as_bfloat16(std::byte* to, const std::byte* from, std::int64_t elements) const;
 
   Communicator& communicator_;
-  const WorldTree tree_;
+  const std::int64_t most_subtrees_;
   std::unique_ptr<Way> in_messages_, in_shared_memory_;
   Way* way_ = nullptr;  // of those that are on their way: all go the same
   std::deque<Flight> flights_;

@@ -3,25 +3,57 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <utility>
 
 #include "base/thresholds.h"
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
-#include "runtime/subtrees.h"
 
 namespace samegrad {
 
-WorldTree::WorldTree(const Communicator& communicator) : replicas_(communicator.replicas()) {
-  for (int rank = 0; rank < communicator.size(); ++rank) {
-    const auto found = maximal_subtrees(replicas_, communicator.replicas_of(rank));
-    most_ = std::max(most_, std::ssize(found));
-    for (const ReplicaRange& subtree : found) {
-      all_.push_back({rank, subtree});
-      if (rank != communicator.rank()) continue;
-      const int first = communicator.own().begin;
-      own_.push_back({subtree.begin - first, subtree.end - first});
-    }
+WorldTree::WorldTree(std::vector<std::int64_t> firsts, std::int64_t leaf, int rank)
+    : firsts_(std::move(firsts)), leaf_(leaf), counts_(firsts_.size() - 1, 0) {
+  find_subtrees({0, size()});
+  const std::int64_t first = firsts_[std::size_t(rank)];
+  for (const Subtree& subtree : all_) {
+    ++counts_[std::size_t(subtree.rank)];
+    if (subtree.rank != rank) continue;
+    own_.push_back({subtree.range.begin - first, subtree.range.end - first});
   }
+}
+
+std::int64_t WorldTree::most() const {
+  return std::max<std::int64_t>(1, *std::ranges::max_element(counts_));
+}
+
+TreeRange WorldTree::after(int rank) const {
+  const std::int64_t end = range_of(rank).end;
+  std::int64_t last = end;
+  for (const Subtree& subtree : all_) {
+    if (subtree.rank == rank) last = std::max(last, subtree.range.end);
+  }
+  return {end, last};
+}
+
+int WorldTree::owner_of(std::int64_t first) const {
+  return int(std::ranges::upper_bound(firsts_, first) - firsts_.begin()) - 1;
+}
+
+// Of the last leaf of a subtree.
+int WorldTree::last_owner_of(TreeRange tree) const {
+  while (tree.size() > leaf_) tree.begin += tree_split(tree.size());
+  return owner_of(tree.begin);
+}
+
+void WorldTree::find_subtrees(TreeRange tree) {
+  const int owner = size() == 0 ? 0 : owner_of(tree.begin);
+  if (tree.size() <= leaf_ || owner == last_owner_of(tree)) {
+    all_.push_back({owner, tree});
+    return;
+  }
+  const std::int64_t middle = tree.begin + tree_split(tree.size());
+  find_subtrees({tree.begin, middle});
+  find_subtrees({middle, tree.end});
 }
 
 void WorldTree::add(DType dtype, std::span<const std::byte* const> x, std::int64_t n,
@@ -62,12 +94,12 @@ void WorldTree::add_block(DType dtype, std::span<const std::byte* const> x, std:
                           std::byte* out) const {
   const std::int64_t bytes = n * std::int64_t(size_of(dtype));
   const BinaryKernel kernel = kernels().binary(BinaryFn::k_add, dtype);
-  const int levels = tree_levels(replicas_, 1) - 1;  // but for the root's
+  const int levels = tree_levels(size(), 1) - 1;  // but for the root's
   const auto partials = std::make_unique_for_overwrite<std::byte[]>(std::size_t(bytes * levels));
   std::array<const std::byte*, 64> at{};
   std::size_t next = 0;
-  join_subtrees<Subtree>(
-      {0, replicas_}, 0, all_, next,
+  join_subtrees(
+      {0, size()}, 0, all_, next,
       [&](std::size_t i, int level) { at[std::size_t(level)] = x[i]; },
       [&](int level) {
         std::byte* sum = level == 0 ? out : partials.get() + (level - 1) * bytes;

@@ -17,6 +17,8 @@ struct RowSum {
   std::int64_t first;               // the number of the operands' first place
   const std::int64_t *begin, *end;  // the places that name the row, in order: one or more
   std::byte* to;
+  // The subtree that the places are of; none: all examples.
+  std::int64_t first_example = 0, end_example = -1;
 };
 
 struct RowTree {

@@ -346,7 +346,7 @@ def _add_totals(leaves: list[Any]) -> list[Tensor]:
     """Return the totals that `Strategy.reduce` needs where sums of parts do not give them."""
     totals: list[Tensor] = []
     for leaf in leaves:
-        if isinstance(leaf, TracedPerReplica) and leaf.tensor._function_of_sums:
+        if isinstance(leaf, TracedPerReplica) and leaf.tensor._partial:
             leaf.total_at = len(leaves) + len(totals)
             totals.append(_core.ops.all_reduce(leaf.tensor, op="sum"))
     return totals

@@ -1,0 +1,22 @@
+// Halo: the examples of the following processes that a process needs to complete the last leaf of
+// the tree that it begins. They are at most three, and none where shares end with a leaf.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "runtime/call.h"
+#include "runtime/world_tree.h"
+
+namespace samegrad {
+
+// Of each symbol, the tree over its examples in the world. A count that joins the replicas has none.
+using ExampleTrees = std::vector<std::optional<WorldTree>>;
+ExampleTrees example_trees(const std::vector<Symbol>& symbols, const Counts& of_world,
+                           const Communicator& world);
+
+// Gets the rows of arguments that this process needs, and gives others theirs: all processes do so
+// at the same time. The call has a replica more afterwards if there are any (Call::halo).
+void add_halo(const Graph& graph, Call& call);
+
+}  // namespace samegrad
