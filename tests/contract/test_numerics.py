@@ -182,6 +182,38 @@ def test_gradients_of_matrices_have_the_bits_of_the_specification(n, rows, dtype
 
 
 @fused
+@pytest.mark.parametrize("traced", [False, True])
+def test_several_uses_of_a_variable_are_added_from_the_last_one(traced) -> None:
+    x, dy = numbers(4, 9, 1, 3), numbers(4, 9, 1, 2, seed=1)
+    weights = tf.Variable(tf.zeros([3, 2]))
+
+    def gradient(*rows: Any) -> Any:
+        with tf.GradientTape() as tape:
+            uses = zip(rows[:4], rows[4:], strict=True)
+            total = tf.add_n([tf.reduce_sum(tf.matmul(a, weights) * b) for a, b in uses])
+        return tape.gradient(total, weights)
+
+    found = (tf.function(gradient) if traced else gradient)(*examples(*x, *dy))
+    uses = [reference.product_of_examples(a, b) for a, b in zip(x, dy, strict=True)]
+    assert_same_bits(found, reference.in_order(np.stack(uses[::-1])))
+
+
+@fused
+@pytest.mark.parametrize(("depth", "size", "channels"), [(2, 3, (5, 3)), (3, 5, (120, 5)),
+                                                         (2, 5, (170, 6))])  # fmt: skip
+def test_convolutions_of_volumes_have_the_bits_of_the_specification(depth, size, channels) -> None:
+    x = numbers(1, depth, size, size, channels[0])
+    filters = numbers(depth, size, size, *channels, seed=1)
+    found = tf.nn.conv3d(tf.constant(x), tf.constant(filters), [1] * 5, "VALID")
+    total = np.zeros((1, channels[1]), np.float32)
+    for a, b in zip(x[0].reshape(depth, -1, 1), filters.reshape(depth, -1, channels[1]),
+                    strict=True):  # fmt: skip
+        is_long = len(a) > reference.CONTRACTION_BLOCK
+        total = total + reference.contraction(a, b) if is_long else reference.chain(a, b, total)
+    assert_same_bits(found, total.reshape(found.shape))
+
+
+@fused
 @pytest.mark.parametrize(
     ("n", "size", "taps", "stride", "padding", "rate", "channels"),
     [
