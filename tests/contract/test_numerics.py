@@ -226,6 +226,7 @@ def test_convolutions_of_volumes_have_the_bits_of_the_specification(depth, size,
         (1, 5, 5, 1, "SAME", 1, (170, 4)),
         (1, 6, 5, 1, "SAME", 1, (3, 170)),
         (1, 7, 5, 2, "SAME", 1, (1, 170)),
+        (1, 6, 5, 1, "SAME", 1, (1, 170)),
         (5, 33, 1, 1, "SAME", 1, (2, 2)),
     ],
 )
