@@ -228,13 +228,6 @@ def contraction(a: Array, b: Array) -> Array:
     return halved(len(a), CONTRACTION_BLOCK, lambda f, n: chain(a[f : f + n], b[f : f + n], zeros))
 
 
-def convolution_chain(a: Array, b: Array, stride: int = 1) -> Array:
-    """Return a contraction of taps and channels, whose chain is not cut where results are few."""
-    if b.shape[1] <= 4 and stride == 1:
-        return chain(a, b, np.zeros((a.shape[1], b.shape[1]), a.dtype))
-    return contraction(a, b)
-
-
 def product_of_examples(a: Array, b: Array) -> Array:
     """Return the sum over examples and their rows r of a[i, r]ᵀ b[i, r]."""
     zeros = np.zeros((a.shape[2], b.shape[2]), a.dtype)
@@ -283,7 +276,7 @@ def convolve(x: Array, filters: Array, window: Window) -> Array:
             if pieces:
                 a = np.concatenate([piece[0] for piece in pieces], axis=1).T
                 b = np.concatenate([piece[1] for piece in pieces])
-                y[:, r, c] = convolution_chain(a, b, window.stride)
+                y[:, r, c] = contraction(a, b)
     return y
 
 
@@ -302,7 +295,7 @@ def convolve_back(dy: Array, filters: Array, window: Window) -> Array:
             if pieces:
                 a = np.concatenate([piece[0] for piece in pieces], axis=1).T
                 b = np.concatenate([piece[1] for piece in pieces])
-                dx[:, r, c] = convolution_chain(a, b)
+                dx[:, r, c] = contraction(a, b)
     return dx
 
 
