@@ -1,14 +1,11 @@
 // Everything that a reduction order depends on, and nothing else decides one: cost, machine,
-// threads and thresholds choose among plans of equal bits.
+// threads and thresholds choose among plans of equal bits. A change that changes bits raises
+// kReductionOrder (base/numerics_version.h).
 #pragma once
 
 #include <cstdint>
 
 namespace samegrad {
-
-// Raised with every change below (or of how they are used) that changes bits; checkpoints record
-// it.
-inline constexpr int kOrderOfAddition = 3;
 
 // ---- over examples: the tree ----
 

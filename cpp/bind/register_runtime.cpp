@@ -1,6 +1,6 @@
 #include <pybind11/stl.h>
 
-#include "base/order.h"
+#include "base/numerics_version.h"
 #include "bind/bind.h"
 #include "data/decoded_image.h"
 #include "kernels/dispatch.h"
@@ -17,8 +17,10 @@ void register_runtime(py::module_& m) {
       "isa", [] { return std::string(kernels().table().isa); },
       "The instruction-set variant in use.");
   m.def(
-      "order_of_addition", [] { return kOrderOfAddition; },
-      "The number of the order in which everything is added.");
+      "reduction_order", [] { return kReductionOrder; }, "Version of the reduction order.");
+  m.def(
+      "function_version", [] { return kFunctionVersion; },
+      "Version of the bits of elementwise and special functions.");
   m.def("isa_supported", &isa_variants_supported);
   m.def("thread_count", &thread_count);
   m.def("set_thread_count", &set_thread_count, py::arg("threads"));

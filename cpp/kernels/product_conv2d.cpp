@@ -38,7 +38,7 @@ std::int64_t in_pixels(const WindowGeometry& g) {
 }
 // Results next to each other see pixels next to each other.
 bool by_line(const WindowGeometry& g) {
-  return g.stride_width == 1 && pays_by_line(g.group_out(), g.group_in());
+  return g.stride_width == 1 && pays_by_line(g, g.group_out(), g.group_in());
 }
 
 }  // namespace

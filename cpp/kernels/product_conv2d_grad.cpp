@@ -42,7 +42,7 @@ std::size_t conv2d_input_grad_scratch_bytes(const WindowGeometry& g) {
     return out > 1 ? channel_bytes<T>(g.out_pixels(), g.out_channels) : 0;
   }
   if (input_grad_of_one_channel(g)) return one_channel_scratch_bytes<T>(g);
-  return pays_by_line(g.group_in(), out) ? planes_bytes<T>(out, g.out_pixels()) : 0;
+  return pays_by_line(g, g.group_in(), out) ? planes_bytes<T>(out, g.out_pixels()) : 0;
 }
 
 namespace {
@@ -169,7 +169,7 @@ void conv2d_input_grad(const WindowGeometry& g, const void* dy, const void* pack
   for (std::int64_t i = 0; i < g.groups; ++i) {
     product.b = packed_panels(filter + i * size, g.taps() * out, in);
     GradientPlanes<T> planes{cotangent + i * out, g.out_channels, out, 1, result + i * in};
-    if (pays_by_line(in, out)) {
+    if (pays_by_line(g, in, out)) {
       planes.dy = make_planes(planes.dy, g.out_pixels(), out, g.out_channels, scratch);
       planes.pixel = 1;
       planes.channel = plane_step<T>(g.out_pixels());

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/order.h"
 #include "kernels/product_narrow.h"
 #include "kernels/product_pack.h"
 #include "kernels/window_taps.h"
@@ -13,9 +14,10 @@
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 
 // Whether it pays for results of so many channels that see so many: turning costs as much as some
-// products of each element.
-inline bool pays_by_line(std::int64_t results, std::int64_t seen) {
-  return results <= kMostNarrowColumns && seen >= 8;
+// products of each element. A tile has one chain, so contractions of a plane must not be longer.
+inline bool pays_by_line(const WindowGeometry& g, std::int64_t results, std::int64_t seen) {
+  return results <= kMostNarrowColumns && seen >= 8 &&
+         g.window_height * g.window_width * seen <= kContractionBlock;
 }
 
 // Along one axis: pixel i of the result sees source pixel i * source_step + offset through each of

@@ -20,7 +20,7 @@ inline constexpr std::int64_t kMostWindowLines = 5;
 inline bool input_grad_of_one_channel(const WindowGeometry& g) {
   const bool flat = g.in_depth == 1 && g.window_depth == 1 && g.out_depth == 1 && g.pad_front == 0;
   const bool dense = g.dilation_height == 1 && g.dilation_width == 1;
-  return flat && dense && g.in_channels == 1 && pays_by_line(1, g.out_channels) &&
+  return flat && dense && g.in_channels == 1 && pays_by_line(g, 1, g.out_channels) &&
          g.window_height > 1 && g.window_height <= kMostWindowLines &&
          g.stride_height <= g.window_height && g.stride_width <= 2 &&
          g.stride_width <= g.window_width;

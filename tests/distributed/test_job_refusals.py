@@ -39,6 +39,11 @@ def test_ranks_with_another_version(mpi):
         assert f"rank {rank} of 3 failed after call" in text
 
 
+def test_ranks_with_other_numerics(mpi):
+    text = failed(mpi, "function version")
+    assert "build: function version: " in text and "9 on rank 1" in text
+
+
 def test_an_unequal_number_of_steps(mpi, tmp_path):
     text = failed(mpi, "fewer steps", tmp_path)
     assert "rank 1 has ended its program after call" in text

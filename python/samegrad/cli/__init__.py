@@ -182,8 +182,8 @@ def _add_commands(commands: Any) -> None:
         "info",
         help="print versions, CPU and MPI for a bug report",
         description="Prints the facts that a bug report needs: versions of samegrad, Python, Keras "
-        "and NumPy, the number of the reduction order, the platform, the CPU and the instruction "
-        "set in use, threads, and the MPI library.",
+        "and NumPy, the versions of the reduction order and of the functions, the platform, the "
+        "CPU and the instruction set in use, threads, and the MPI library.",
     )
     info.add_argument("--json", action="store_true", help="print a JSON object")
 

@@ -12,6 +12,7 @@ from typing import Any
 import samegrad as tf
 from samegrad import _core
 from samegrad._base.launchers import launched
+from samegrad._base.numerics import numerics
 
 _PACKAGES = ("keras", "numpy", "mpi4py")
 _VARIABLES = ("SAMEGRAD_", "KERAS_", "OMP_NUM_THREADS")
@@ -52,7 +53,7 @@ def facts() -> dict[str, Any]:
     launch = launched()
     return {
         "samegrad": system["samegrad"],
-        "reduction_order": _core.order_of_addition(),
+        **numerics(),
         "python": f"{platform.python_version()} ({platform.python_implementation()})",
         **{name: _version(name) for name in _PACKAGES},
         "platform": platform.platform(),

@@ -20,6 +20,7 @@ from typing import Any
 from samegrad import _core
 from samegrad._base.launchers import launched, may_be_launched
 from samegrad._base.location import warn
+from samegrad._base.numerics import numerics
 from samegrad._tensor.per_replica import PerReplica
 
 _FUNCTIONS = (
@@ -278,9 +279,10 @@ def _connect(mpi: Any) -> None:
         "byte": mpi._handleof(mpi.BYTE) & mask,
         "piece_bytes": PIECE_BYTES,
     }
-    build = {**_core.build_info(), "isa": _core.isa(), "version": _core.__version__}
-    build["reduction order"] = _core.order_of_addition()
-    facts = [(f"build: {name}", str(value)) for name, value in sorted(build.items())]
+    build = {**_core.build_info(), **numerics(), "isa": _core.isa(), "version": _core.__version__}
+    facts = [
+        (f"build: {name.replace('_', ' ')}", str(value)) for name, value in sorted(build.items())
+    ]
     faulthandler.register(_STACK_SIGNAL, file=2, all_threads=True)
     node = mpi.COMM_WORLD.Split_type(mpi.COMM_TYPE_SHARED, key=mpi.COMM_WORLD.rank)
     _core.set_core_share(_share_of(_cores(), node.allgather(_cores())))

@@ -1,4 +1,4 @@
-"""State of the process in every checkpoint: the random state, the version, the kernels."""
+"""State of the process in every checkpoint: random state, versions of the numerics, kernels."""
 
 from __future__ import annotations
 
@@ -6,10 +6,20 @@ from collections.abc import Mapping
 
 from samegrad import _core
 from samegrad._base.location import warn
+from samegrad._base.numerics import numerics
 from samegrad.train._storage import Json
 from samegrad.train.checkpoint import register_provider
 
 _FIELDS = ("seed", "step", "ordinal", "created")
+# What each version changed; a warning names the changes since a checkpoint was written.
+_CHANGES = {
+    "reduction_order": {
+        2: "long sums and products inside an example are cut into blocks",
+        3: "the gradient of a matrix applied to sequences is one sum over examples and time steps",
+        4: "a sum over examples is one tree over the global batch, for any division of it",
+    },
+    "function_version": {},
+}
 
 
 def _random_state() -> Json:
@@ -34,17 +44,35 @@ def _check_isa(written: str) -> None:
     )
 
 
-def _check_order(written: int) -> None:
-    if int(written) == _core.order_of_addition():
+def _numerics_of_older(provided: Mapping[str, Json]) -> Json:
+    """Return the versions of a checkpoint whose manifest has at most the reduction order."""
+    return {"reduction_order": provided.get("order_of_addition", 1), "function_version": 1}
+
+
+def _check_numerics(written: Mapping[str, int]) -> None:
+    here = numerics()
+    found = {name: int(written[name]) for name in here}
+    if found == here:
         return
+    changes = [
+        f"{change} ({name.replace('_', ' ')} {version})"
+        for name, by_version in _CHANGES.items()
+        for version, change in by_version.items()
+        if found[name] < version <= here[name]
+    ]
+    since = f" Changed since: {'; '.join(changes)}." if changes else ""
     warn(
-        f"[checkpoint] it was written under reduction order {written}: got "
-        f"{_core.order_of_addition()} here, so further steps agree with those of that version "
-        "within rounding, not to the bit; install it to have the same bits."
+        f"[checkpoint] it was written with {_worded(found)}: got {_worded(here)} here, so further "
+        "steps agree with those of that version within rounding, not to the bit; install that "
+        f"version to have the same bits.{since}"
     )
+
+
+def _worded(versions: Mapping[str, int]) -> str:
+    return " and ".join(f"{name.replace('_', ' ')} {value}" for name, value in versions.items())
 
 
 register_provider("random_state", _random_state, _restore_random_state)
 register_provider("isa", _core.isa, _check_isa)
-register_provider("order_of_addition", _core.order_of_addition, _check_order, absent=1)
+register_provider("numerics", lambda: {**numerics()}, _check_numerics, absent=_numerics_of_older)
 register_provider("samegrad_version", lambda: _core.__version__)

@@ -35,7 +35,7 @@ __all__ = ["Checkpoint", "CheckpointLoadStatus"]
 class _Provider:
     save: Callable[[], Json]
     restore: Callable[[Any], None]
-    absent: Json
+    absent: Callable[[Mapping[str, Json]], Json]
 
 
 _providers: dict[str, _Provider] = {}
@@ -45,7 +45,7 @@ def register_provider(
     name: str,
     save: Callable[[], Json],
     restore: Callable[[Any], None] = lambda value: None,
-    absent: Json = None,
+    absent: Callable[[Mapping[str, Json]], Json] = lambda provided: None,
 ) -> None:
     """Add state that belongs to no object, such as the random state, to every checkpoint.
 
@@ -54,8 +54,8 @@ def register_provider(
         save: Returns the value, as JSON knows it; called by each `write`.
         restore: Takes the value back, or warns when it differs from now; called by `restore`,
             after the objects, but not by `read`.
-        absent: What a checkpoint that was written before there was this state restores; None:
-            nothing.
+        absent: Takes all providers' values of a checkpoint without this state, and returns the
+            value to restore. None restores nothing.
 
     Example:
         >>> from samegrad import _core
@@ -261,7 +261,7 @@ class Checkpoint:
         with Undo() as undo:
             status, provided = self._read(save_path, undo)
             for name, provider in _providers.items():
-                value = provided.get(name, provider.absent)
+                value = provided[name] if name in provided else provider.absent(provided)
                 if value is not None:
                     _restore_provider(name, value, os.fspath(save_path), undo)
         return status

@@ -16,6 +16,8 @@ if kind == "no mpi4py":
 rank = int(os.environ.get("PMI_RANK", os.environ.get("PMIX_RANK", "0")))
 if kind == "version" and rank == 1:
     _core.__version__ = "0.0.1"
+if kind == "function version" and rank == 1:
+    _core.function_version = lambda: 9
 if kind == "raises early" and rank == 1:
     raise FileNotFoundError(2, "No such file or directory", "train.npz")
 if kind == "ends early" and rank == 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import warnings
@@ -10,11 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import write_checkpoints
 
 import samegrad as tf
 from samegrad import _core
+from samegrad._base.numerics import numerics
 from samegrad.train import _storage
 
+FOLDERS = sorted(write_checkpoints.FOLDER.glob("reduction-*"))
 X = np.random.default_rng(0).normal(size=(16, 6)).astype(np.float32)
 
 
@@ -98,23 +102,52 @@ def test_a_checkpoint_of_the_same_kernels_is_restored_silently(tmp_path) -> None
         checkpoint.restore(path)
 
 
-def test_a_checkpoint_of_another_order_of_addition_is_restored_with_a_warning(
-    tmp_path, monkeypatch
+def warned(checkpoint: tf.train.Checkpoint, path: Any) -> list[str]:
+    """The warnings about the numerics when a checkpoint is restored."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        checkpoint.restore(path).assert_consumed()
+    return [text for one in caught if "reduction order" in (text := str(one.message))]
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_a_checkpoint_of_each_version_resumes_and_names_the_changes(folder) -> None:
+    order, functions = (int(part) for part in folder.name.split("-")[1::2])
+    here = numerics()
+    checkpoint, step = write_checkpoints.training()
+    found = warned(checkpoint, folder)
+    assert float(tf.reduce_sum(tf.abs(checkpoint.optimizer.variables[2]))) > 0
+    step()
+    if {"reduction_order": order, "function_version": functions} == here:
+        assert not found
+        return
+    (text,) = found
+    assert f"written with reduction order {order} and function version {functions}: got" in text
+    assert f"got reduction order {here['reduction_order']} and function version " in text
+    for version in range(2, here["reduction_order"] + 1):
+        assert (f"(reduction order {version})" in text) == (version > order)
+    for version in range(2, here["function_version"] + 1):
+        assert (f"(function version {version})" in text) == (version > functions)
+
+
+def test_the_folders_have_a_checkpoint_of_each_version() -> None:
+    names = [folder.name for folder in FOLDERS]
+    for name, newest in zip(("reduction", "functions"), numerics().values(), strict=True):
+        known = {int(re.search(rf"{name}-(\d+)", folder)[1]) for folder in names}
+        assert known == set(range(1, newest + 1))
+    assert write_checkpoints.name_of(numerics()) in names, "run write_checkpoints.py"
+
+
+@pytest.mark.parametrize("name", ["reduction_order", "function_version"])
+def test_a_checkpoint_of_a_newer_version_is_restored_with_a_warning(
+    tmp_path, monkeypatch, name
 ) -> None:
     checkpoint = tf.train.Checkpoint(w=np.ones(2))
-    path = checkpoint.save(tmp_path / "ckpt")
-    order = _core.order_of_addition()
-    assert _storage.load(path)[1]["providers"]["order_of_addition"] == order
-    monkeypatch.setattr(_core, "order_of_addition", lambda: order + 1)
-    with pytest.warns(UserWarning, match="reduction order"):
-        checkpoint.restore(path)
-
-
-def test_a_checkpoint_that_names_no_order_of_addition_is_of_the_first(tmp_path) -> None:
-    checkpoint = tf.train.Checkpoint(w=np.ones(2))
-    providers = sys.modules["samegrad.train.checkpoint"]._providers  # type: ignore[attr-defined]
-    known = providers.pop("order_of_addition")
-    path = checkpoint.save(tmp_path / "ckpt")
-    providers["order_of_addition"] = known
-    with pytest.warns(UserWarning, match="reduction order 1"):
-        checkpoint.restore(path)
+    newer = numerics()[name] + 1
+    with monkeypatch.context() as patch:
+        patch.setattr(_core, name, lambda: newer)
+        path = checkpoint.write(tmp_path / "ckpt")
+    assert _storage.load(path)[1]["providers"]["numerics"][name] == newer
+    (text,) = warned(checkpoint, path)
+    assert f"{name.replace('_', ' ')} {newer}" in text.partition(": got")[0]
+    assert "Changed since" not in text

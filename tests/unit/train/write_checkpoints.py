@@ -1,0 +1,74 @@
+"""Write the checkpoints of all versions of the numerics that `checkpoints/` does not have.
+
+    python tests/unit/train/write_checkpoints.py
+
+Each folder is a small model and its optimizer after three steps. Builds of reduction orders 1 and 2
+no longer exist: a build of order 4 wrote their folders, with the provider values of the older ones.
+The folder of order 3, made in the same way, is byte for byte that of a build of order 3.
+
+If you raise a version in `cpp/base/numerics_version.h`, run this command and commit the new folder.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import tempfile
+from collections.abc import Mapping
+from typing import Any
+
+import samegrad as tf
+from samegrad._base.numerics import numerics
+from samegrad.train import _storage
+
+FOLDER = pathlib.Path(__file__).parent / "checkpoints"
+# Manifest entries in place of "numerics", by reduction order.
+OLDER: dict[int, dict[str, Any]] = {
+    1: {},
+    2: {"order_of_addition": 2},
+    3: {"order_of_addition": 3},
+}
+
+
+def name_of(versions: Mapping[str, int]) -> str:
+    """Return the name of the folder of these versions."""
+    return f"reduction-{versions['reduction_order']}-functions-{versions['function_version']}"
+
+
+def training() -> tuple[tf.train.Checkpoint, Any]:
+    """Return a checkpoint of a model with its optimizer, and a training step."""
+    tf.random.set_seed(4)
+    model = tf.keras.Sequential([tf.keras.layers.Dense(4), tf.keras.layers.Dense(1)])
+    model.build((None, 3))
+    optimizer = tf.keras.optimizers.Adam(0.1)
+    optimizer.build(model.trainable_variables)
+    rows = tf.reshape(tf.range(24, dtype="float32"), [8, 3]) / 24.0
+
+    @tf.function
+    def step() -> None:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(model(rows) - 1.0))
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+
+    return tf.train.Checkpoint(model=model, optimizer=optimizer), step
+
+
+def main() -> None:
+    """Write the missing folders."""
+    checkpoint, step = training()
+    for _ in range(3):
+        step()
+    with tempfile.TemporaryDirectory() as folder:
+        arrays, manifest = _storage.load(checkpoint.write(folder + "/ckpt"))
+    providers = dict(manifest["providers"])  # type: ignore[arg-type]
+    versions = [numerics()] + [{"reduction_order": order, "function_version": 1} for order in OLDER]
+    for one in versions:
+        target = FOLDER / name_of(one)
+        if not target.exists():
+            older = {name: value for name, value in providers.items() if name != "numerics"}
+            own = providers if one == numerics() else older | OLDER[one["reduction_order"]]
+            _storage.save(target, arrays, {**manifest, "providers": own})
+
+
+if __name__ == "__main__":
+    main()
