@@ -24,6 +24,47 @@ bool is_sum_over_replicas(const Node& node) {
   return all_reduce && all_reduce->op == ReduceOp::kSum;
 }
 
+bool is_number(const Graph& graph, Value value, double number) {
+  if (graph.values[value].source != Source::kConstant) return false;
+  const Array& array = graph.constants[graph.values[value].constant()];
+  if (array.size() != 1 || !is_floating(array.dtype())) return false;
+  return element(array, 0) == element(Array::number(array.dtype(), number), 0);
+}
+
+// Whether a node gives each replica its share of a replicated value.
+bool is_share_of_replicated(const Graph& graph, const Node& node, int replicas) {
+  if (node.inputs.empty() || graph.varying(node.inputs[0])) return false;
+  if (node.op->has(kReplicaShare)) return true;
+  if (node.inputs.size() != 2) return false;
+  const Value by = node.inputs[1];
+  return (node.op->name == "div" && is_number(graph, by, replicas)) ||
+         (node.op->name == "mul" && is_number(graph, by, 1.0 / replicas));
+}
+
+// The operand that a node multiplies by the number of replicas, or none.
+Value times_replicas(const Graph& graph, const Node* node) {
+  if (!node || node->op->name != "mul") return kNoValue;
+  for (std::size_t k = 0; k < 2; ++k) {
+    const Value other = node->inputs[1 - k];
+    const bool same = graph.type(other) == graph.type(node->outputs[0]);
+    if (same && is_number(graph, node->inputs[k], graph.replicas)) return other;
+  }
+  return kNoValue;
+}
+
+// What a node gives that takes it as often as there are replicas and a share of that, or none.
+Value whole_of_share(const Graph& graph, const Node& node) {
+  if (node.op->has(kReplicaShare)) return times_replicas(graph, graph.producer(node.inputs[0]));
+  const auto* all_reduce = node.attrs.get_if<AllReduceAttrs>();
+  if (all_reduce && all_reduce->op == ReduceOp::kMean && !graph.varying(node.inputs[0]) &&
+      graph.type(node.inputs[0]) == graph.type(node.outputs[0])) {
+    return node.inputs[0];
+  }
+  const Value times = times_replicas(graph, &node);
+  const Node* share = times == kNoValue ? nullptr : graph.producer(times);
+  return share && share->op->has(kReplicaShare) ? share->inputs[0] : kNoValue;
+}
+
 Values arguments_of(const Graph& graph) {
   Values values(graph.arguments.size(), kNoValue);
   for (Value v : graph.values.ids()) {
@@ -154,7 +195,7 @@ class Commute {
     }
     if (is_wanted(node, summed_)) trace_sum(index);
     if (!is_wanted(node, plain_)) return;
-    if (is_sum_over_replicas(node) && is_function_of_sums(graph_, node.inputs[0])) {
+    if (moves(node)) {
       summed_[node.inputs[0]] = moved_ = true;
     } else if (!requests_.count(index) || requests_[index].beside) {
       for (std::size_t k = 0; k < node.inputs.size(); ++k) need(node, k, false);
@@ -169,7 +210,7 @@ class Commute {
   void trace_sum(NodeId index) {
     const Node& node = graph_.nodes[index];
     if (node.op->has(kControl) && request(index)) return;
-    if (is_share_of_replicated(node)) {
+    if (is_share(node)) {
       plain_[node.inputs[0]] = true;
       return;
     }
@@ -180,8 +221,14 @@ class Commute {
     for (std::size_t k = 0; k < node.inputs.size(); ++k) need(node, k, takes_sum_of(node, k));
   }
 
-  bool is_share_of_replicated(const Node& node) const {
-    return node.op->has(kReplicaShare) && !graph_.varying(node.inputs[0]);
+  bool is_share(const Node& node) const {
+    return is_share_of_replicated(graph_, node, replicas_);
+  }
+  // Whether the all-reduce becomes a function of other sums.
+  bool moves(const Node& node) const {
+    if (!is_sum_over_replicas(node)) return false;
+    const Node* input = graph_.producer(node.inputs[0]);
+    return is_function_of_sums(graph_, node.inputs[0]) || (input && is_share(*input));
   }
 
   bool takes_sum_of(const Node& node, std::size_t k) const {
@@ -276,9 +323,8 @@ class Commute {
       return emit_control(node, found->second);
     }
     if (is_wanted(node, plain_)) {
-      const Value input = node.inputs.empty() ? kNoValue : node.inputs[0];
-      if (is_sum_over_replicas(node) && is_function_of_sums(graph_, input)) {
-        rewrite_.replace(node.outputs[0], sum_[input]);
+      if (moves(node)) {
+        rewrite_.replace(node.outputs[0], sum_[node.inputs[0]]);
       } else {
         rewrite_.copy(with_history(node));
       }
@@ -319,7 +365,7 @@ class Commute {
 
   Value sum_of_leaf(Value value, std::int32_t location) {
     const Node* node = graph_.producer(value);
-    if (node && is_share_of_replicated(*node)) return rewrite_(node->inputs[0]);
+    if (node && is_share(*node)) return rewrite_(node->inputs[0]);
     Builder& b = rewrite_.builder();
     Value sum;
     if (graph_.varying(value)) {
@@ -391,7 +437,29 @@ class Commute {
 
 }  // namespace
 
+namespace {
+
+// A share of what was taken as often as there are replicas is that, and so is the mean of what all
+// of them have: a product and a quotient by their number would round it, and on one device there
+// are none of them.
+Graph cancel_shares(Graph graph) {
+  const auto cancels = [&](const Node& node) { return whole_of_share(graph, node) != kNoValue; };
+  if (graph.replicas == 1 || std::ranges::none_of(graph.nodes, cancels)) return graph;
+  Rewriter rewrite(graph);
+  for (const Node& node : graph.nodes) {
+    if (cancels(node)) {
+      rewrite.replace(node.outputs[0], rewrite(whole_of_share(graph, node)));
+    } else {
+      rewrite.copy(node);
+    }
+  }
+  return rewrite.finish();
+}
+
+}  // namespace
+
 Graph commute_all_reduce(Graph graph) {
+  graph = cancel_shares(std::move(graph));
   const Flags none(graph.outputs.size(), false);
   Commute commute(graph, graph.replicas);
   commute.trace(none, {});

@@ -11,9 +11,11 @@
 namespace samegrad {
 namespace {
 
-// An all-reduce that sums over the replicas; a mean is such a sum, divided afterwards.
+// An all-reduce that sums over the replicas (a mean is such a sum, divided afterwards), or one of
+// which each replica gets its part.
 bool sums_over_replicas(const Node& node) {
-  return node.attrs.get_if<AllReduceAttrs>() && !node.op->exchange;
+  if (!node.op->has(kCollective)) return false;
+  return node.attrs.get_if<AllReduceAttrs>() || node.op->scaling == Scaling::kSum;
 }
 
 // Who reads a value or an alias of it.

@@ -213,12 +213,16 @@ PerNode<int> stages_of(const Graph& graph, const PerNode<bool>& in_loop) {
 }
 
 int symbol_of_examples(const Graph& graph, const Node& node) {
-  for (const auto* values : {&node.outputs, &node.inputs}) {
-    for (Value value : *values) {
+  const auto of = [&](const std::vector<Value>& values) {
+    for (Value value : values) {
       if (graph.type(value).batched()) return graph.type(value).batch.symbol;
     }
-  }
-  return -1;
+    return -1;
+  };
+  // A reduction goes through its operands' examples; its result may count others, gathered ones.
+  const bool reduces = node.locality == Locality::kTree;
+  const int first = of(reduces ? node.inputs : node.outputs);
+  return first >= 0 ? first : of(reduces ? node.outputs : node.inputs);
 }
 
 LoopKey loop_key(const Graph& graph, const Node& node, bool joint) {

@@ -6,6 +6,7 @@
 
 #include "base/thresholds.h"
 #include "kernels/table.h"
+#include "passes/stages.h"
 #include "plan/cost.h"
 #include "runtime/reduce_update.h"
 #include "runtime/row_blocks.h"
@@ -13,15 +14,6 @@
 #include "tensor/tree.h"
 
 namespace samegrad {
-
-int symbol_of_node(const Graph& graph, const Node& node) {
-  for (const auto* values : {&node.outputs, &node.inputs}) {
-    for (Value value : *values) {
-      if (graph.type(value).batched()) return graph.type(value).batch.symbol;
-    }
-  }
-  return -1;
-}
 
 Context::Context(const Plan& plan, const IndexedVector<LoopId, LoopLayout>& layouts)
     : plan_(plan), layouts_(layouts), values_(plan.graph.values.size()), main_task_(make_task()) {}
@@ -200,12 +192,12 @@ void Context::find_trees(const Call& call) {
 const WorldTree& Context::tree_of(Value sum) const {
   const Value root = plan_.root[sum];
   if (!is_joint_sum(root)) return *replica_tree_;
-  return *trees_[std::size_t(symbol_of_node(plan_.graph, *plan_.graph.producer(root)))];
+  return *trees_[std::size_t(symbol_of_examples(plan_.graph, *plan_.graph.producer(root)))];
 }
 
 std::int64_t Context::sum_stride(Value value) const {
   const ValueType& type = plan_.graph.type(value);
-  return aligned(size_in_bytes(type.dtype, type.shape));
+  return aligned(size_in_bytes(type.dtype, shape_or_empty(type, counts_[0])));
 }
 
 void Context::set_call(const Call& call) {
@@ -246,7 +238,7 @@ void Context::set_argument(Value value, const std::vector<Array>& arrays, bool j
 
 int Context::copies(Value value) const {
   if (is_joint_sum(value)) {
-    const int symbol = symbol_of_node(plan_.graph, *plan_.graph.producer(plan_.root[value]));
+    const int symbol = symbol_of_examples(plan_.graph, *plan_.graph.producer(plan_.root[value]));
     return int(subtrees(symbol).size());
   }
   return plan_.storage[value] == Storage::kShared ? 1 : replicas_;
@@ -492,7 +484,7 @@ void Context::bind_node(NodeId index) {
   const Node& node = graph.nodes[index];
   if (node.op->has(kAliases)) return;
   NodeBinding& binding = nodes_[index];
-  binding.symbol = symbol_of_node(graph, node);
+  binding.symbol = symbol_of_examples(graph, node);
   for (Value value : node.inputs) binding.types.push_back(graph.type(value));
   for (Value value : node.outputs) binding.types.push_back(graph.type(value));
   const bool varies = std::any_of(node.outputs.begin(), node.outputs.end(),
@@ -527,8 +519,9 @@ void Context::bind_node(NodeId index) {
 // Of the examples of all replicas.
 Shape Context::shape_of_all(const ValueType& type) const {
   Shape shape = shape_or_empty(type, counts_[0]);
-  if (!type.batched()) return shape;
-  for (int r = 1; r < replicas_; ++r) {
+  const bool counts =
+      type.batched() && !joins_replicas(plan_.graph.symbols, std::size_t(type.batch.symbol));
+  for (int r = 1; counts && r < replicas_; ++r) {
     shape[type.batch.axis] += shape_or_empty(type, counts_[std::size_t(r)])[type.batch.axis];
   }
   return shape;

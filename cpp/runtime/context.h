@@ -319,7 +319,4 @@ class Context {
   Guarded<Tasks> tasks_;
 };
 
-// The count symbol a node works on, or -1.
-int symbol_of_node(const Graph& graph, const Node& node);
-
 }  // namespace samegrad

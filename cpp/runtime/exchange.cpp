@@ -1,6 +1,8 @@
-// Collectives that are not sums: a row's results are made of the operands of all replicas, those of
-// other processes included.
+// Collectives that are made of the operands of all replicas, those of other processes included:
+// results that join them, and parts of a sum over them.
+#include "ops/attributes.h"
 #include "runtime/executor.h"
+#include "runtime/tree.h"
 
 namespace samegrad {
 namespace {
@@ -11,16 +13,21 @@ class Exchange {
       : plan_(plan), node_(node), call_(call), context_(context) {}
 
   void run() {
-    std::vector<std::vector<View>> in, out;
     const Counts& counts = call_.counts_of_world();
     const bool differs = plan_.graph.varying(node_.outputs[0]);
-    for (std::size_t w = 0; w < counts.size(); ++w) {
-      in.push_back(views_of(node_.inputs, w));
-      if (differs) out.push_back(views_of(node_.outputs, w));
+    std::vector<std::vector<View>> in, out;
+    if (node_.op->scaling == Scaling::kSum) {
+      in = {{sum()}};
+    } else {
+      for (std::size_t w = 0; w < counts.size(); ++w) in.push_back(views_of(node_.inputs, w));
+      if (call_.communicator) receive(in);
+    }
+    for (std::size_t w = 0; differs && w < counts.size(); ++w) {
+      out.push_back(views_of(node_.outputs, w));
     }
     if (!differs) out.push_back(views_of(node_.outputs, std::size_t(call_.first_replica())));
-    if (call_.communicator) receive(in);
     node_.op->exchange({node_.attrs, in, out});
+    if (differs && !call_.halo.empty()) give_halo(in, std::move(out));
   }
 
  private:
@@ -30,16 +37,94 @@ class Exchange {
     const bool is_here = local >= 0 && local < context_.own_replicas();
     std::vector<View> views;
     for (Value value : values) {
-      const ValueType& type = plan_.graph.type(value);
-      const Shape shape = concrete_shape(type, call_.counts_of_world()[replica]);
-      std::byte* data = is_here ? context_.base(local, plan_.root[value]) : nullptr;
-      views.push_back(view_of(type, shape, data));
+      const Counts& counts = call_.counts_of_world();
+      views.push_back(view_on(value, counts[replica], is_here ? local : -1));
     }
     return views;
   }
 
+  View view_on(Value value, const std::vector<std::int64_t>& counts, int local) const {
+    const ValueType& type = plan_.graph.type(value);
+    std::byte* data = local < 0 ? nullptr : context_.base(local, plan_.root[value]);
+    return view_of(type, concrete_shape(type, counts), data);
+  }
+
   static std::int64_t bytes_of(const View& view) {
     return view.size() * std::int64_t(size_of(view.dtype));
+  }
+
+  // The first rows of the following replicas, whose parts begin where those of this process end.
+  void give_halo(const std::vector<std::vector<View>>& in, std::vector<std::vector<View>> out) {
+    if (plan_.graph.placement(node_.outputs[0]) != Placement::kRows) return;
+    const auto end = std::size_t(call_.first_replica() + context_.own_replicas());
+    out.resize(end);
+    for (std::vector<View>& views : out) {
+      for (View& view : views) view.data = nullptr;
+    }
+    out.emplace_back();
+    for (Value value : node_.outputs) {
+      out.back().push_back(view_on(value, call_.halo, context_.own_replicas()));
+    }
+    node_.op->exchange({node_.attrs, in, out});
+  }
+
+  // Of the first operand over all replicas.
+  View sum() {
+    const Value root = plan_.root[node_.inputs[0]];
+    const View like = view_on(node_.inputs[0], call_.counts[0], 0);
+    const bool joint = context_.is_joint_sum(root);
+    const std::int64_t own = joint ? context_.copies(root) : context_.own_replicas();
+    const std::int64_t stride = joint ? context_.sum_stride(root) : 0;
+    std::vector<std::byte*> terms;
+    for (std::int64_t i = 0; i < own; ++i) {
+      terms.push_back(context_.base(joint ? 0 : int(i), root) + i * stride);
+    }
+    View sum = like;
+    sum.data = received_.emplace_back(std::size_t(bytes_of(like))).data();
+    Scratch& scratch = context_.main_task().scratch;
+    const Scratch::Frame frame(scratch);
+    if (!call_.communicator) {
+      const std::vector<const std::byte*> x(terms.begin(), terms.end());
+      sum_of_replicas(x, like.dtype, like.size(), sum.as<std::byte>(), scratch);
+      return sum;
+    }
+    const WorldTree& tree = context_.tree_of(node_.inputs[0]);
+    const std::vector<std::byte*> all = all_terms(tree, terms, joint, bytes_of(like));
+    std::vector<const std::byte*> x;
+    for (std::size_t t = 0, next = 0; t < tree.all().size(); ++t) {
+      const TreeRange range = tree.all()[t].range;
+      const std::size_t count = joint ? 1 : std::size_t(range.size());
+      const std::vector<const std::byte*> of(all.begin() + std::ptrdiff_t(next),
+                                             all.begin() + std::ptrdiff_t(next + count));
+      x.push_back(sum_of_replicas(of, like.dtype, like.size(), scratch));
+      next += count;
+    }
+    tree.add(like.dtype, x, like.size(), sum.as<std::byte>());
+    return sum;
+  }
+
+  // Those of all processes, one after the other.
+  std::vector<std::byte*> all_terms(const WorldTree& tree, const std::vector<std::byte*>& own,
+                                    bool joint, std::int64_t bytes) {
+    Communicator& world = *call_.communicator;
+    std::vector<std::byte*> all;
+    std::vector<Message> sends, receives;
+    for (int rank = 0; rank < world.size(); ++rank) {
+      if (rank == world.rank()) {
+        all.insert(all.end(), own.begin(), own.end());
+        continue;
+      }
+      for (std::byte* term : own) {
+        if (bytes > 0) sends.push_back({rank, term, bytes});
+      }
+      const std::int64_t theirs = joint ? tree.subtrees_of(rank) : tree.range_of(rank).size();
+      for (std::int64_t i = 0; i < theirs; ++i) {
+        all.push_back(received_.emplace_back(std::size_t(bytes)).data());
+        if (bytes > 0) receives.push_back({rank, all.back(), bytes});
+      }
+    }
+    world.exchange(sends, receives);
+    return all;
   }
 
   // Operands of the other processes.
