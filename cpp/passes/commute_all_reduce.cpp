@@ -221,9 +221,7 @@ class Commute {
     for (std::size_t k = 0; k < node.inputs.size(); ++k) need(node, k, takes_sum_of(node, k));
   }
 
-  bool is_share(const Node& node) const {
-    return is_share_of_replicated(graph_, node, replicas_);
-  }
+  bool is_share(const Node& node) const { return is_share_of_replicated(graph_, node, replicas_); }
   // Whether the all-reduce becomes a function of other sums.
   bool moves(const Node& node) const {
     if (!is_sum_over_replicas(node)) return false;

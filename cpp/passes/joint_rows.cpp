@@ -109,10 +109,10 @@ Graph separate_partials(Graph graph) {
       others.push_back(own[input] == kNoValue ? rewrite(input) : own[input]);
     }
     if (node.outputs.empty() || !is_mixed(node.outputs[0])) {
-      rewrite.copy(node, sums_over_replicas(node) || (node.op->has(kAliases) &&
-                                                      sums[node.outputs[0]])
-                             ? shared
-                             : others);
+      rewrite.copy(node,
+                   sums_over_replicas(node) || (node.op->has(kAliases) && sums[node.outputs[0]])
+                       ? shared
+                       : others);
       continue;
     }
     rewrite.copy(node, others);

@@ -490,9 +490,8 @@ void Context::bind_node(NodeId index) {
   const bool varies = std::any_of(node.outputs.begin(), node.outputs.end(),
                                   [&](Value value) { return graph.varying(value); });
   binding.joint = plan_.joint[index] && node.locality == Locality::kTree;
-  binding.makes_rows = std::ranges::all_of(node.outputs, [&](Value value) {
-    return graph.placement(value) == Placement::kRows;
-  });
+  binding.makes_rows = std::ranges::all_of(
+      node.outputs, [&](Value value) { return graph.placement(value) == Placement::kRows; });
   const bool one_list = binding.joint && std::ranges::all_of(node.inputs, [&](Value value) {
                           return graph.type(value).batch.axis <= 0;
                         });
@@ -500,7 +499,8 @@ void Context::bind_node(NodeId index) {
   for (std::size_t r = 0; r < binding.views.size(); ++r) {
     std::vector<View>& views = binding.views[r];
     for (const ValueType& type : binding.types) {
-      views.push_back(view_of(type, one_list ? shape_of_all(type) : shape_or_empty(type, counts_[r])));
+      views.push_back(
+          view_of(type, one_list ? shape_of_all(type) : shape_or_empty(type, counts_[r])));
       binding.most_bytes =
           std::max(binding.most_bytes, views.back().size() * std::int64_t(size_of(type.dtype)));
     }
@@ -511,8 +511,8 @@ void Context::bind_node(NodeId index) {
       node_places_.emplace_back(&views[k].data, &base(int(r), plan_.root[value]));
     }
     const ReplicaContext& of = one_list ? joint_context_ : replica_context_[r];
-    binding.examples.push_back(
-        binding.symbol < 0 ? 0 : of.local_examples[std::size_t(binding.symbol)]);
+    binding.examples.push_back(binding.symbol < 0 ? 0
+                                                  : of.local_examples[std::size_t(binding.symbol)]);
   }
 }
 

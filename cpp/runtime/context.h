@@ -186,9 +186,7 @@ class Context {
   // From one array of a joint sum to the next, in bytes.
   std::int64_t sum_stride(Value value) const;
   // The subtrees of the tree over all examples that this process makes, counted from its first one.
-  std::span<const TreeRange> subtrees(int symbol) const {
-    return subtrees_[std::size_t(symbol)];
-  }
+  std::span<const TreeRange> subtrees(int symbol) const { return subtrees_[std::size_t(symbol)]; }
   // Of a run in several processes: the tree that a sum is a part of, over examples or replicas.
   const WorldTree& tree_of(Value sum) const;
   // Sets where an argument is, per replica, for a run. Rows that joint nodes read are made one list
@@ -288,7 +286,7 @@ class Context {
   std::vector<std::vector<TreeRange>> subtrees_;  // per symbol
   ExampleTrees trees_;                            // of a run in several processes
   std::optional<WorldTree> replica_tree_;         // the same
-  std::vector<bool> impossible_;  // per replica: some size is below 0
+  std::vector<bool> impossible_;                  // per replica: some size is below 0
   IndexedVector<LoopId, LoopBinding> loops_;
   PerNode<NodeBinding> nodes_;
   IndexedVector<UpdateId, UpdateBinding> updates_;

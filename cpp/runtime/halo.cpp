@@ -87,9 +87,8 @@ class HaloExchange {
            trees_[std::size_t(graph_.type(v).batch.symbol)];
   }
   bool needs_none() const {
-    return std::ranges::all_of(trees_, [&](const auto& tree) {
-      return !tree || tree->after(world_.rank()).size() == 0;
-    });
+    return std::ranges::all_of(
+        trees_, [&](const auto& tree) { return !tree || tree->after(world_.rank()).size() == 0; });
   }
 
   // One array for each, though all may share it.
@@ -138,8 +137,7 @@ class HaloExchange {
   void extend() {
     call_.halo.assign(graph_.symbols.size(), 0);
     for (std::size_t s = 0; s < trees_.size(); ++s) {
-      call_.halo[s] =
-          trees_[s] ? trees_[s]->after(world_.rank()).size() : call_.world_counts[0][s];
+      call_.halo[s] = trees_[s] ? trees_[s]->after(world_.rank()).size() : call_.world_counts[0][s];
     }
     complete_counts(graph_.symbols, call_.halo);
     call_.counts.push_back(call_.halo);

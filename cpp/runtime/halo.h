@@ -10,7 +10,8 @@
 
 namespace samegrad {
 
-// Of each symbol, the tree over its examples in the world. A count that joins the replicas has none.
+// Of each symbol, the tree over its examples in the world. A count that joins the replicas has
+// none.
 using ExampleTrees = std::vector<std::optional<WorldTree>>;
 ExampleTrees example_trees(const std::vector<Symbol>& symbols, const Counts& of_world,
                            const Communicator& world);

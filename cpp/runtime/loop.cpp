@@ -226,11 +226,11 @@ void run_active(const Plan& plan, LoopId index, const LoopLayout& layout, const 
   SG_ASSERT(loop.trees.empty(), "a sum over replicas that do not all come here");
   std::int64_t begin = 0;
   for (int r = 0; r < context.replicas(); ++r) {
-    const std::int64_t end =
-        begin + context.of_replica(r).local_examples[std::size_t(loop.symbol)];
+    const std::int64_t end = begin + context.of_replica(r).local_examples[std::size_t(loop.symbol)];
     const Scratch::Frame frame(context.main_task().scratch);
     const Chunk chunk{-1, begin, end, {}, {}, 0};
-    if (call.runs(r)) ChunkRun(plan, index, layout, call, context, chunk, context.main_task()).run();
+    if (call.runs(r))
+      ChunkRun(plan, index, layout, call, context, chunk, context.main_task()).run();
     begin = end;
   }
 }

@@ -203,7 +203,8 @@ void run_copy(const Copy& copy, const ParallelFor& loops, const Call& call, Cont
     const auto first = std::size_t(r), count = binding.joint ? binding.views.size() : 1;
     const TreeRange own{0, whole.examples};
     ListReduction list{std::span(binding.views).subspan(first, count),
-                       std::span(binding.examples).subspan(first, count), {&own, 1}};
+                       std::span(binding.examples).subspan(first, count),
+                       {&own, 1}};
     if (binding.joint) {
       list.ranges = context.subtrees(binding.symbol);
       list.stride = context.sum_stride(node.outputs[0]);
@@ -325,13 +326,11 @@ std::vector<Array> run_op(const Node& node, const std::vector<ValueType>& in_typ
   Scratch scratch;
   const std::int64_t examples =
       symbol < 0 ? 0 : replica_context.local_examples[std::size_t(symbol)];
-  const Whole whole{node,           types,           views, examples, std::max(symbol, 0),
-                    replica_context, parallel_loops()};
+  const Whole whole{
+      node, types, views, examples, std::max(symbol, 0), replica_context, parallel_loops()};
   if (node.locality == Locality::kTree) {
     const TreeRange own{0, examples};
-    run_located(node, [&] {
-      run_tree(whole, {{&views, 1}, {&examples, 1}, {&own, 1}}, scratch);
-    });
+    run_located(node, [&] { run_tree(whole, {{&views, 1}, {&examples, 1}, {&own, 1}}, scratch); });
   } else {
     whole.run(scratch);
   }

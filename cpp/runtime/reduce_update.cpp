@@ -95,9 +95,8 @@ class BlockwiseUpdate {
   // Of a run in several processes: what the sum is summed along.
   const WorldTree& tree_of(std::size_t s) const {
     const ReduceUpdate::Sum& sum = step_.sums[s];
-    return context_.tree_of(sum.tree.exists()
-                                ? plan_.graph.nodes[sum.tree].outputs[0]
-                                : plan_.graph.nodes[sum.all_reduce].inputs[0]);
+    return context_.tree_of(sum.tree.exists() ? plan_.graph.nodes[sum.tree].outputs[0]
+                                              : plan_.graph.nodes[sum.all_reduce].inputs[0]);
   }
   // Of the parts of a sum, or of the examples of a list: all, and those of an own subtree.
   TreeRange all_of(std::size_t s) const {
@@ -268,15 +267,15 @@ class BlockwiseUpdate {
   void open_part(std::size_t s, const Node& node, std::span<const View> views,
                  std::int64_t examples, int replica) {
     UpdateBinding::Sum& sum = binding_.sums[s];
-    const KernelArgs args{.attrs = node.attrs,
-                          .in = views.first(node.inputs.size()),
-                          .out = views.subspan(node.inputs.size()),
-                          .examples = examples,
-                          .symbol = std::max(context_.node(step_.sums[s].tree).symbol, 0),
-                          .replica_context =
-                              sum.is_list ? context_.of_joint() : context_.of_replica(replica),
-                          .scratch = context_.main_task().scratch,
-                          .parallel = &parallel_loops()};
+    const KernelArgs args{
+        .attrs = node.attrs,
+        .in = views.first(node.inputs.size()),
+        .out = views.subspan(node.inputs.size()),
+        .examples = examples,
+        .symbol = std::max(context_.node(step_.sums[s].tree).symbol, 0),
+        .replica_context = sum.is_list ? context_.of_joint() : context_.of_replica(replica),
+        .scratch = context_.main_task().scratch,
+        .parallel = &parallel_loops()};
     sum.parts.push_back({examples > 0 ? node.op->tree.open(args) : nullptr, examples});
     work_ += sum.reduction.whole.block.size() * (examples + 1);
   }
@@ -288,8 +287,8 @@ class BlockwiseUpdate {
     sum.parts.clear();
     const bool joint = is_joint(s);
     for (int r = 0; r < (joint ? context_.copies(root) : context_.replicas()); ++r) {
-      const std::byte* given = joint ? context_.base(0, root) + r * context_.sum_stride(root)
-                                     : context_.base(r, root);
+      const std::byte* given =
+          joint ? context_.base(0, root) + r * context_.sum_stride(root) : context_.base(r, root);
       sum.parts.push_back({given, 0});
       work_ += 2 * sum.reduction.whole.block.size();
     }

@@ -127,8 +127,7 @@ class RoundProducts {
     std::byte* y = sums_[s].raw() + (row * n_ + column) * item;
     for (std::size_t k = rounds.begin; k < rounds.end; k += packed_rounds_) {
       const std::size_t count = std::min(packed_rounds_, rounds.end - k);
-      const TreeSum sum{
-          {shares_[s].data() + k, count}, rows_per_example_, m_, n_};
+      const TreeSum sum{{shares_[s].data() + k, count}, rows_per_example_, m_, n_};
       const Scratch::Frame frame(scratch);
       void* memory = scratch.take(kernels_.matmul_tree_add_scratch_bytes(sum, m, n));
       kernels_.matmul_tree_add(sum, row, column, m, n, y, n_, memory);

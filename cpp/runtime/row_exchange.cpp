@@ -142,8 +142,7 @@ class RowExchange {
         for (std::int64_t i = begin; i < end; ++i) {
           const std::int64_t named = named_[p][std::size_t(i)];
           part.rows[i] = blocks_.named_row(named);
-          blocks_.sum_named(part.sum, of, named, part.values + i * row_bytes(part.sum),
-                            scratch);
+          blocks_.sum_named(part.sum, of, named, part.values + i * row_bytes(part.sum), scratch);
         }
       });
     }
@@ -254,8 +253,7 @@ class RowExchange {
   // A row's sum over all replicas of what each part has of it, which is null where it does not name
   // the row: its +0 changes nothing, as no sum is -0.
   const std::byte* sum_of_row(std::size_t s, std::span<const WorldTree::Subtree> subtrees,
-                              std::span<const std::byte* const> of_part,
-                              std::byte* levels) const {
+                              std::span<const std::byte* const> of_part, std::byte* levels) const {
     const std::int64_t bytes = row_bytes(s);
     const DType dtype = this->dtype(s);
     std::array<const std::byte*, 64> at{};

@@ -99,8 +99,7 @@ void WorldTree::add_block(DType dtype, std::span<const std::byte* const> x, std:
   std::array<const std::byte*, 64> at{};
   std::size_t next = 0;
   join_subtrees(
-      {0, size()}, 0, all_, next,
-      [&](std::size_t i, int level) { at[std::size_t(level)] = x[i]; },
+      {0, size()}, 0, all_, next, [&](std::size_t i, int level) { at[std::size_t(level)] = x[i]; },
       [&](int level) {
         std::byte* sum = level == 0 ? out : partials.get() + (level - 1) * bytes;
         kernel(at[std::size_t(level)], at[std::size_t(level) + 1], sum, n, 1, 1);

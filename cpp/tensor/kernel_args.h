@@ -132,7 +132,7 @@ struct ReplicaContext {
   std::vector<std::int64_t> first_example;    // of this replica among all, per symbol
   // Of several replicas, whose examples are one list: each of them.
   std::span<const ReplicaContext> joint = {};
-  Messages* messages = nullptr;               // what it prints, if somebody is there to show it
+  Messages* messages = nullptr;  // what it prints, if somebody is there to show it
 };
 
 struct KernelArgs {

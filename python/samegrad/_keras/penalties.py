@@ -44,7 +44,7 @@ def penalty_of_output(regularizer: Any, loss: Any, output: Any) -> Tensor:
         # The type says it where the graph is beyond what can be followed.
         summed = isinstance(regularizer, _SUMS) or is_sum(value)
         share = value if summed else share_of_scalar(value, "activity_regularizer", _REMEDY)
-        return _held(tf.math.divide_no_nan(share, count / _replicas()))
+        return _held(_times_replicas(tf.math.divide_no_nan(share, count)))
     return tf.math.divide_no_nan(value, count)
 
 
@@ -76,7 +76,7 @@ def _added(loss: Any) -> Any:
         return loss
     total = tf.reduce_sum(value)
     share = total if is_sum(total) else share_of_scalar(total, "add_loss", _REMEDY)
-    return _held(share * tf.cast(_replicas(), share._dtype))
+    return _held(_times_replicas(share))
 
 
 def _held(value: Tensor) -> Tensor:
@@ -84,5 +84,8 @@ def _held(value: Tensor) -> Tensor:
     return value
 
 
-def _replicas() -> Any:
-    return tf.distribute.get_strategy().num_replicas_in_sync
+def _times_replicas(share: Any) -> Tensor:
+    """The product that the program cancels against a share of it."""
+    replicas = tf.distribute.get_strategy().num_replicas_in_sync
+    product: Tensor = share * tf.cast(replicas, share._dtype)
+    return product

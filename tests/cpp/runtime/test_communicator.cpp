@@ -11,7 +11,6 @@
 #include "ops/attributes.h"
 #include "ops/registry.h"
 #include "runtime/executor.h"
-#include "runtime/subtrees.h"
 #include "runtime/threads.h"
 #include "runtime/world_sums.h"
 #include "thread_communicator.h"
@@ -139,70 +138,95 @@ void check_equal(const Result& one, const Result& part, ReplicaRange range) {
 
 }  // namespace
 
-TEST("a process owns few subtrees: one where its replicas are one, two logarithms at most") {
-  CHECK(maximal_subtrees(8, {4, 8}) == (std::vector<ReplicaRange>{{4, 8}}));
-  CHECK(maximal_subtrees(8, {0, 8}) == (std::vector<ReplicaRange>{{0, 8}}));
-  CHECK(maximal_subtrees(8, {1, 4}) == (std::vector<ReplicaRange>{{1, 2}, {2, 4}}));
-  CHECK(maximal_subtrees(8, {3, 3}).empty());
-  for (const int replicas : {1, 2, 3, 7, 8, 13, 64, 100, 1000, 1024}) {
-    int most = 2, log = 0;
-    while ((1 << log) < replicas) ++log;
-    most = std::max(1, 2 * log);
-    for (int begin = 0; begin < replicas; begin += 1 + replicas / 40) {
-      for (int end = begin + 1; end <= replicas; end += 1 + replicas / 40) {
-        const auto found = maximal_subtrees(replicas, {begin, end});
-        CHECK(int(found.size()) <= most, replicas, begin, end);
-        int next = begin;
-        for (const ReplicaRange& subtree : found) {
-          CHECK_EQ(subtree.begin, next);
-          next = subtree.end;
+// Of a tree: what each leaf's and node's place is, as a number that stands for its sum.
+class Places {
+ public:
+  explicit Places(std::int64_t leaf) : leaf_(leaf) {}
+
+  static std::uint64_t joined(std::uint64_t left, std::uint64_t right) {
+    return (left * 0x9E3779B97F4A7C15ull ^ right) * 0xD6E8FEB86659FD93ull + 1;
+  }
+  std::uint64_t of(TreeRange tree) const {
+    if (tree.size() <= leaf_) {
+      std::uint64_t sum = 0;
+      for (std::int64_t i = tree.begin; i < tree.end; ++i) sum = joined(sum, std::uint64_t(i));
+      return sum;
+    }
+    const std::int64_t middle = tree.begin + tree_split(tree.size());
+    return joined(of({tree.begin, middle}), of({middle, tree.end}));
+  }
+
+ private:
+  std::int64_t leaf_;
+};
+
+// Each subtree once, from left to right, of whoever has its first leaf; joined they are the tree.
+void check_tree(const std::vector<std::int64_t>& firsts, std::int64_t leaf) {
+  const Places places(leaf);
+  const WorldTree tree(firsts, leaf, 0);
+  std::vector<std::uint64_t> values;
+  std::int64_t next_leaf = 0;
+  for (const WorldTree::Subtree& subtree : tree.all()) {
+    CHECK_EQ(subtree.range.begin, next_leaf);
+    next_leaf = subtree.range.end;
+    const TreeRange own = tree.range_of(subtree.rank), after = tree.after(subtree.rank);
+    const bool begins = own.begin <= subtree.range.begin && subtree.range.begin < own.end;
+    CHECK(begins || tree.size() == 0, subtree.range.begin, own.begin, own.end);
+    CHECK(subtree.range.end <= after.end, subtree.range.end, after.end);
+    CHECK(after.size() < leaf, after.begin, after.end);
+    values.push_back(places.of(subtree.range));
+  }
+  CHECK_EQ(next_leaf, firsts.back());
+  std::vector<std::uint64_t> at(64);
+  std::size_t next = 0;
+  join_subtrees(
+      {0, tree.size()}, 0, tree.all(), next,
+      [&](std::size_t i, int level) { at[std::size_t(level)] = values[i]; },
+      [&](int level) {
+        const auto left = std::size_t(level);
+        at[left] = Places::joined(at[left], at[left + 1]);
+      });
+  CHECK_EQ(next, tree.all().size());
+  CHECK_EQ(at[0], places.of({0, tree.size()}));
+}
+
+TEST("a process makes few subtrees: one where what it has is one, two logarithms at most") {
+  const auto own = [](std::vector<std::int64_t> firsts, int rank) {
+    const WorldTree tree(std::move(firsts), 1, rank);
+    return std::vector<TreeRange>(tree.own().begin(), tree.own().end());
+  };
+  CHECK(own({0, 4, 8}, 1) == (std::vector<TreeRange>{{0, 4}}));
+  CHECK(own({0, 8}, 0) == (std::vector<TreeRange>{{0, 8}}));
+  CHECK(own({0, 1, 4, 8}, 1) == (std::vector<TreeRange>{{0, 1}, {1, 3}}));
+  CHECK(own({0, 3, 3, 8}, 1).empty());
+  for (const std::int64_t leaf : {1, 4}) {
+    for (const std::int64_t n : {1, 2, 3, 7, 8, 13, 64, 100, 1000, 1024}) {
+      std::int64_t log = 0;
+      while ((std::int64_t(1) << log) < n) ++log;
+      for (std::int64_t begin = 0; begin < n; begin += 1 + n / 40) {
+        for (std::int64_t end = begin + 1; end <= n; end += 1 + n / 40) {
+          const WorldTree tree({0, begin, end, n}, leaf, 1);
+          CHECK(tree.most() <= std::max<std::int64_t>(1, 2 * log), n, begin, end);
+          check_tree({0, begin, end, n}, leaf);
         }
-        CHECK_EQ(next, end);
       }
     }
   }
 }
 
-TEST("up to 1,024 processes add in the order of one, from few subtrees each") {
-  // What is summed is written down: a hash of (left, right) stands for their sum.
-  const auto joined = [](std::uint64_t left, std::uint64_t right) {
-    return (left * 0x9E3779B97F4A7C15ull ^ right) * 0xD6E8FEB86659FD93ull + 1;
-  };
-  const auto sum = [&](const auto& self, ReplicaRange of) -> std::uint64_t {
-    const int n = of.end - of.begin;
-    if (n == 1) return std::uint64_t(of.begin) + 1;
-    const int middle = of.begin + int(tree_split(n));
-    return joined(self(self, {of.begin, middle}), self(self, {middle, of.end}));
-  };
-  struct Subtree {
-    ReplicaRange replicas;
-  };
-  for (int ranks = 1; ranks <= 1024; ++ranks) {
-    for (const int replicas : {ranks, 1024, ranks + ranks / 2}) {
-      std::vector<Subtree> all;
-      std::vector<std::uint64_t> values;
-      int log = 1;
-      while ((1 << log) < replicas) ++log;
-      for (int rank = 0; rank < ranks; ++rank) {
-        const ReplicaRange own{int(std::int64_t(replicas) * rank / ranks),
-                               int(std::int64_t(replicas) * (rank + 1) / ranks)};
-        const auto found = maximal_subtrees(replicas, own);
-        CHECK(int(found.size()) <= std::max(1, 2 * log), ranks, replicas, rank);
-        for (const ReplicaRange& subtree : found) {
-          all.push_back({subtree});
-          values.push_back(sum(sum, subtree));
+TEST("up to 1,024 processes add in the order of one, shares of any size and none") {
+  for (int ranks = 1; ranks <= 1024; ranks += 1 + ranks / 8) {
+    for (const std::int64_t n : {std::int64_t(0), std::int64_t(ranks), std::int64_t(1024),
+                                 std::int64_t(ranks + ranks / 2)}) {
+      for (const std::int64_t leaf : {1, 4}) {
+        std::vector<std::int64_t> even{0}, chunks{0};
+        for (int rank = 1; rank <= ranks; ++rank) {
+          even.push_back(n * rank / ranks);
+          chunks.push_back(std::min<std::int64_t>(n, (n + ranks - 1) / ranks * rank));
         }
+        check_tree(even, leaf);
+        check_tree(chunks, leaf);
       }
-      std::vector<std::uint64_t> at(64);
-      std::size_t next = 0;
-      join_subtrees<Subtree>(
-          {0, replicas}, 0, all, next,
-          [&](std::size_t i, int level) { at[std::size_t(level)] = values[i]; },
-          [&](int level) {
-            at[std::size_t(level)] = joined(at[std::size_t(level)], at[std::size_t(level) + 1]);
-          });
-      CHECK_EQ(next, all.size());
-      CHECK_EQ(at[0], sum(sum, {0, replicas}));
     }
   }
 }
@@ -258,9 +282,10 @@ TEST("of a large sum only owned subtrees travel, and each part is summed by one 
     for (int rank = 0; rank < 2; ++rank) {
       threads.emplace_back([&, rank, firsts = firsts] {
         ThreadCommunicator communicator(wire, rank, firsts);
-        WorldSums sums(communicator);
+        const WorldTree tree({0, firsts[1], 8}, 1, rank);
+        WorldSums sums(communicator, tree.most());
         WorldPiece piece;
-        piece.add(DType::kFloat32, kNumbers, kNumbers * 4);
+        piece.add(DType::kFloat32, kNumbers, kNumbers * 4, tree);
         sums.start(
             piece,
             [&](std::span<std::byte* const> states) {

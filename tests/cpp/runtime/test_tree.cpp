@@ -138,7 +138,7 @@ TEST("no examples leave the neutral state, without a leaf") {
     Memory memory(reduction.whole.bytes);
     const State state = reduction.whole.at(memory.data());
     Scratch scratch;
-    reduce_whole({reduction, nullptr, 0, state}, serial_loops(), scratch);
+    reduce_whole({reduction, {}, 0, 0, state}, serial_loops(), scratch);
     CHECK(folded(reduction, state) == none);
   }
 }
@@ -169,7 +169,8 @@ TEST("blocks and subtrees in parallel give the bits of one thread") {
           const State state = reduction.whole.at(memory.data());
           Scratch scratch;
           const CountingLoops loops;
-          reduce_whole({reduction, &table, n, state, splits, std::int64_t(1) << 40}, loops,
+          const OpenExamples all{&table, n};
+          reduce_whole({reduction, {&all, 1}, 0, n, state, splits, std::int64_t(1) << 40}, loops,
                        scratch);
           CHECK(folded(reduction, state) == expected, columns, " ", n, " ", splits);
           const bool many = blocks > 1 || (splits && n > reduction.leaf);

@@ -15,10 +15,18 @@
 namespace samegrad::testing {
 namespace {
 
+WorldTree tree_of_replicas(const Communicator& world) {
+  std::vector<std::int64_t> firsts;
+  for (int rank = 0; rank < world.size(); ++rank) firsts.push_back(world.replicas_of(rank).begin);
+  firsts.push_back(world.replicas());
+  return {std::move(firsts), 1, world.rank()};
+}
+
 // Starts a sum of so many numbers, all of them `value`, and writes down what happens when.
-void start(WorldSums& sums, std::int64_t count, int value, std::string& events, int ranks = 2) {
+void start(WorldSums& sums, const WorldTree& tree, std::int64_t count, int value,
+           std::string& events, int ranks = 2) {
   WorldPiece piece;
-  piece.add(DType::kFloat32, count, count * 4);
+  piece.add(DType::kFloat32, count, count * 4, tree);
   sums.start(
       piece,
       [&](std::span<std::byte* const> states) {
@@ -143,16 +151,17 @@ std::vector<Array> train(const Plan& plan, Communicator* communicator) {
 TEST("a sum is taken once later ones are on their way, in the order in which they were started") {
   for (const std::int64_t shared_bytes : {std::int64_t(0), std::int64_t(1) << 20}) {
     on_ranks(2, shared_bytes, [&](Communicator& communicator) {
-      WorldSums sums(communicator);
+      const WorldTree tree = tree_of_replicas(communicator);
+      WorldSums sums(communicator, tree.most());
       std::string events;
-      for (int i = 0; i < 5; ++i) start(sums, 10'000, i, events);
+      for (int i = 0; i < 5; ++i) start(sums, tree, 10'000, i, events);
       // Two ranks that share memory take what they have summed at once.
       CHECK_EQ(events,
                shared_bytes ? std::string("f0f1t0f2t1f3t2f4t3") : std::string("f0f1f2t0f3t1f4t2"));
       sums.finish();
       CHECK(events.ends_with("t4"), events);
       sums.finish();  // nothing is left
-      start(sums, 1, 5, events);
+      start(sums, tree, 1, 5, events);
       sums.finish();
       CHECK(events.ends_with("t4f5t5"), events);
     });
@@ -163,11 +172,12 @@ TEST("sums of all sizes keep their turn, on any number of ranks") {
   for (const int ranks : {1, 2, 3, 4}) {
     for (const std::int64_t shared_bytes : {0, 64 << 10, 1 << 20}) {
       on_ranks(ranks, shared_bytes, [&](Communicator& communicator) {
-        WorldSums sums(communicator);
+        const WorldTree tree = tree_of_replicas(communicator);
+        WorldSums sums(communicator, tree.most());
         std::string events, takes;
         // Some are too large for the memory that is shared, some small enough for one round.
         const std::int64_t sizes[] = {10, 100'000, 6000, 10, 6000, 10, 10, 100'000, 10};
-        for (int i = 0; i < 9; ++i) start(sums, sizes[i], i, events, ranks);
+        for (int i = 0; i < 9; ++i) start(sums, tree, sizes[i], i, events, ranks);
         sums.finish();
         for (std::size_t at = 0; at < events.size(); at += 2) {
           if (events[at] == 't') takes += events[at + 1];
