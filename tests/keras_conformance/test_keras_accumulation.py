@@ -20,7 +20,7 @@ class Training:
 
     def __init__(self, replicas: int, steps: int, dtype: str = "float64", **more: Any) -> None:
         self.dtype = dtype
-        self.strategy = tf.distribute.MirroredStrategy(replicas=replicas, split="balanced")
+        self.strategy = tf.distribute.MirroredStrategy(replicas=replicas)
         with self.strategy.scope():
             self.w = tf.Variable(np.zeros((3, 1), dtype))
             self.optimizer = optimizers.SGD(0.1, gradient_accumulation_steps=steps, **more)

@@ -115,7 +115,7 @@ def test_replicas_have_the_bits_of_one_device(name):
     images = numbers(13, 4, 6, 8, dtype="float32")
 
     def trained(replicas: int) -> np.ndarray:
-        where = tf.distribute.MirroredStrategy(replicas=replicas, split="balanced")
+        where = tf.distribute.MirroredStrategy(replicas=replicas)
         with where.scope():
             w = tf.Variable(numbers(8, dtype="float32"))
 
