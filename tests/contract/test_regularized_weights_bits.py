@@ -220,7 +220,7 @@ def assert_same_bits(one: Result, other: Result) -> None:
 @pytest.mark.parametrize("name", SAME_LOSS)
 def test_replicas_give_the_bits_of_one_device(name: str) -> None:
     one = train(PROGRAMS[name], 1)
-    for replicas in (2, 4, 8):
+    for replicas in (2, 3, 8):
         assert_same_bits(one, train(PROGRAMS[name], replicas))
 
 

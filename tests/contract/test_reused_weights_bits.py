@@ -202,7 +202,7 @@ def assert_same_bits(one: Result, other: Result) -> None:
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 def test_replicas_give_the_bits_of_one_device(program: Program) -> None:
     one = train(program, 1)
-    for replicas in (2, 4, 8):
+    for replicas in (2, 3, 8):
         assert_same_bits(one, train(program, replicas))
 
 

@@ -97,7 +97,7 @@ def test_a_clipped_gradient_is_in_memory_once() -> None:
 @pytest.mark.parametrize("clip", [False, True])
 def test_wide_layers_have_the_bits_of_one_device(network: Any, clip: bool) -> None:
     expected, _ = train(network, clip=clip)
-    for replicas in (2, 4, 8):
+    for replicas in (2, 3, 8):
         assert_same_bits(train(network, replicas, clip=clip)[0], expected)
 
 

@@ -21,9 +21,9 @@ class MultiWorkerMirroredStrategy(Strategy):
     """Synchronous training of one model on the replicas of all processes of an MPI job.
 
     `mpirun -n 4 python train.py`, `srun` or an MPIJob start the processes; the weights are bitwise
-    identical to those of one process with all replicas (`MirroredStrategy(replicas=...)`). All
-    processes run the same program: what they do together (a step, a reduction, reading an ON_READ
-    variable, saving) every one of them calls. Without a launcher there is one process.
+    identical to those of one process, whichever replicas each process has. All processes run the
+    same program: what they do together (a step, a reduction, reading an ON_READ variable, saving)
+    every one of them calls. Without a launcher there is one process.
 
     At the first step the processes compare program, seed, build and the values of variables. One
     that raises, ends early or does not come within `timeout` ends the job on all.
