@@ -65,7 +65,7 @@ def cost(size: int, ranks: int, subtrees: int = 1) -> Cost:
     Args:
         size: Bytes of the gradients.
         ranks: At least 2.
-        subtrees: Of a rank: 1 where shares are aligned, 2 * log2(replicas) at most.
+        subtrees: Number of subtrees of a rank: 1 to 2 * log2(leaves).
     """
     others = ranks - 1
     if size <= ONE_ROUND:

@@ -84,11 +84,10 @@ def test_the_recorded_block_is_that_of_the_installed_pytorch(tmp_path: Path) -> 
         np.testing.assert_allclose(value, RECORDED[name], rtol=1e-9, atol=1e-12, err_msg=name)
 
 
-def trained(replicas: int, steps: int, split: str | None = None) -> tuple[list[float], list[Any]]:
+def trained(replicas: int, steps: int) -> tuple[list[float], list[Any]]:
     """Losses and weights of a small block with dropout."""
     tf.keras.utils.set_random_seed(3)
-    options = {"split": split} if split else {}
-    strategy = tf.distribute.MirroredStrategy(replicas=replicas, **options)
+    strategy = tf.distribute.MirroredStrategy(replicas=replicas)
     with strategy.scope():
         model = build(EncoderSizes(width=24, heads=4, hidden=48), "float32")
         optimizer = tf.keras.optimizers.Adam(1e-2)
@@ -112,7 +111,7 @@ def test_a_block_learns_to_tag() -> None:
     assert losses[-1] < 0.3 * losses[0]
 
 
-@pytest.mark.parametrize("replicas", [2, 4])
+@pytest.mark.parametrize("replicas", [2, 3, 5])
 def test_replicas_train_the_block_of_one_device(replicas: int) -> None:
     """Dropout included, whose random numbers belong to sentences, not to replicas."""
     losses, weights = trained(replicas, 3)
@@ -120,11 +119,6 @@ def test_replicas_train_the_block_of_one_device(replicas: int) -> None:
     assert losses == expected
     for a, b in zip(weights, of_one, strict=True):
         np.testing.assert_array_equal(a, b)
-
-
-def test_three_replicas_train_the_block_of_one_device_nearly() -> None:
-    losses, _ = trained(3, 3)
-    np.testing.assert_allclose(losses, trained(1, 3)[0], rtol=1e-5)
 
 
 def test_attention_keeps_no_array_of_all_pairs() -> None:

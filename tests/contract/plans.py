@@ -18,12 +18,9 @@ def train_classifier(
     optimizer: Callable[[], Any],
     batches: Any,
     replicas: int,
-    split: str | None,
 ) -> tuple[list[np.ndarray], str]:
     """Weights, slots and losses after all batches of (inputs, labels), and the plan of a step."""
-    strategy = tf.distribute.MirroredStrategy(
-        replicas=replicas, **({} if split is None else {"split": split})
-    )
+    strategy = tf.distribute.MirroredStrategy(replicas=replicas)
     with strategy.scope():
         variables, forward = network()
         chosen = optimizer()

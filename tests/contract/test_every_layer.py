@@ -165,7 +165,7 @@ def learn(name: str, replicas: int, eagerly: bool = False) -> list[np.ndarray]:
 def test_replicas_give_the_bits_of_one_device(name: str) -> None:
     expected = learn(name, 1)
     assert all(np.isfinite(x).all() for x in expected if x.dtype.kind == "f")
-    for replicas in (2, 4):
+    for replicas in (2, 3):
         for one, other in zip(expected, learn(name, replicas), strict=True):
             np.testing.assert_array_equal(one, other)
 

@@ -71,7 +71,7 @@ def test_sums_over_examples_have_the_bits_of_the_specification(n, dtype) -> None
     assert_same_bits(tf.reduce_sum(batch, axis=[0, 1]), reference.sum_examples(columns))
 
 
-@pytest.mark.parametrize("replicas", [1, 2])
+@pytest.mark.parametrize("replicas", [1, 2, 3, 5])
 def test_replicas_sum_the_tree_of_the_global_batch(replicas) -> None:
     x = numbers(22, 30)
     strategy = tf.distribute.MirroredStrategy(replicas=replicas)
@@ -304,7 +304,7 @@ def test_normal_draws_have_the_bits_of_the_specification(n, dtype) -> None:
     assert_same_bits(found, reference_functions.normal((3, 9), list(range(5)), n, dtype))
 
 
-@pytest.mark.parametrize("replicas", [1, 2])
+@pytest.mark.parametrize("replicas", [1, 2, 3, 5])
 def test_a_step_draws_by_seed_op_step_and_global_example(replicas) -> None:
     strategy = tf.distribute.MirroredStrategy(replicas=replicas)
     (batch,) = strategy.experimental_distribute_dataset(

@@ -34,7 +34,7 @@ def test_a_sparse_step_has_the_bits_of_a_dense_one(replicas: int, dtype: str) ->
     assert_sparse_as_dense(replicas=replicas, table=numbers(dtype=dtype))
 
 
-@pytest.mark.parametrize("replicas", [2, 4, 8])
+@pytest.mark.parametrize("replicas", [2, 3, 8])
 def test_replicas_have_the_bits_of_one_device(replicas: int) -> None:
     expected, _ = train()
     assert_same_bits(train(replicas)[0], expected)
@@ -101,7 +101,7 @@ def test_a_table_that_is_looked_up_twice_is_updated_once() -> None:
     def loss(table: Any, ids: Any) -> Any:
         return squares(table, ids) + 0.5 * squares(table, (ids * 7 + 1) % ROWS)
 
-    for replicas in (1, 2, 4):
+    for replicas in (1, 2, 3):
         found, plan = train(replicas, loss=loss)
         assert plan.count(SPARSE) == 1
         assert_same_bits(found, assert_sparse_as_dense(replicas=replicas, loss=loss))
@@ -155,7 +155,7 @@ def test_lazy_adam_is_sparse(options: dict[str, Any], replicas: int) -> None:
     assert_sparse_as_dense(make=lazy(**options), replicas=replicas)
 
 
-@pytest.mark.parametrize("replicas", [2, 4, 8])
+@pytest.mark.parametrize("replicas", [2, 3, 8])
 def test_lazy_adam_has_the_bits_of_one_device(replicas: int) -> None:
     expected, _ = train(make=lazy())
     assert_same_bits(train(replicas, make=lazy())[0], expected)

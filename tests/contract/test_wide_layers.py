@@ -53,7 +53,6 @@ def train(
     replicas: int = 1,
     examples: int = EXAMPLES,
     clip: bool = False,
-    split: str | None = None,
     steps: int = 3,
 ) -> tuple[list[np.ndarray], str]:
     """Weights, slots and losses afterwards, and the plan of a step."""
@@ -62,7 +61,6 @@ def train(
         lambda: tf.keras.optimizers.Adam(1e-2, global_clipnorm=0.5 if clip else None),
         data(examples).batch(examples).repeat(steps),
         replicas,
-        split,
     )
 
 
@@ -99,7 +97,7 @@ def test_a_clipped_gradient_is_in_memory_once() -> None:
 @pytest.mark.parametrize("clip", [False, True])
 def test_wide_layers_have_the_bits_of_one_device(network: Any, clip: bool) -> None:
     expected, _ = train(network, clip=clip)
-    for replicas in (2, 4, 8):
+    for replicas in (2, 3, 8):
         assert_same_bits(train(network, replicas, clip=clip)[0], expected)
 
 
@@ -128,17 +126,14 @@ def test_eager_steps_have_the_same_bits(network: Any) -> None:
     assert_same_bits(train(network, replicas=2)[0], expected)
 
 
-@pytest.mark.parametrize("replicas", [3, 5])
-def test_balanced_shares_of_any_number_have_the_bits_of_one_device(replicas: int) -> None:
-    expected, _ = train(examples=97)
-    assert_same_bits(train(replicas=replicas, examples=97, split="balanced")[0], expected)
-
-
-@pytest.mark.parametrize(("replicas", "examples"), [(3, 97), (8, 13), (4, 3), (2, 1), (8, 1)])
-def test_uneven_small_and_empty_shares_agree(replicas: int, examples: int) -> None:
+@pytest.mark.parametrize(
+    ("replicas", "examples"), [(3, 97), (5, 97), (8, 13), (4, 3), (2, 1), (8, 1)]
+)
+def test_unequal_and_empty_batches_have_the_bits_of_one_device(
+    replicas: int, examples: int
+) -> None:
     one, many = train(examples=examples), train(replicas=replicas, examples=examples)
-    for a, b in zip(one[0], many[0], strict=True):
-        np.testing.assert_allclose(b, a, rtol=2e-4, atol=2e-5)
+    assert_same_bits(many[0], one[0])
 
 
 def test_a_step_that_finds_no_number_leaves_wide_weights_as_they_were() -> None:

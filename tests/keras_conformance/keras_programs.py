@@ -111,13 +111,12 @@ def train_by_fit(
     data: tuple[Any, Any],
     replicas: int,
     *,
-    split: str = "chunks",
     batch_size: int | None = None,
     epochs: int = 3,
     **compiled: Any,
 ) -> tuple[dict[str, list[float]], Any]:
     """The history of `fit`, and the model."""
-    strategy = tf.distribute.MirroredStrategy(replicas=replicas, split=split)
+    strategy = tf.distribute.MirroredStrategy(replicas=replicas)
     with strategy.scope():
         model = make_model()
         model.compile(**compiled)

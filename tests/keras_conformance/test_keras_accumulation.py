@@ -20,7 +20,7 @@ class Training:
 
     def __init__(self, replicas: int, steps: int, dtype: str = "float64", **more: Any) -> None:
         self.dtype = dtype
-        self.strategy = tf.distribute.MirroredStrategy(replicas=replicas, split="balanced")
+        self.strategy = tf.distribute.MirroredStrategy(replicas=replicas)
         with self.strategy.scope():
             self.w = tf.Variable(np.zeros((3, 1), dtype))
             self.optimizer = optimizers.SGD(0.1, gradient_accumulation_steps=steps, **more)
@@ -88,7 +88,7 @@ def test_limits_apply_to_the_mean_of_the_window(float64: None) -> None:
     assert np.linalg.norm(training.epoch(33)) == pytest.approx(1e-4)
 
 
-@pytest.mark.parametrize("replicas", [1, 2, 4])
+@pytest.mark.parametrize("replicas", [1, 2, 3])
 def test_a_checkpoint_in_the_middle_of_a_window_goes_on(
     float64: None, tmp_path: Any, replicas: int
 ) -> None:

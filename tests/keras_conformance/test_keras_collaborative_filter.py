@@ -58,7 +58,7 @@ OPTIMIZERS = {
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_an_epoch_has_the_same_bits_on_any_replicas(name: str) -> None:
     history, weights = _epoch(OPTIMIZERS[name], 1)
-    for replicas in (2, 4):
+    for replicas in (2, 3):
         found, others = _epoch(OPTIMIZERS[name], replicas)
         assert found == history
         assert all(np.array_equal(a, b) for a, b in zip(weights, others, strict=True))

@@ -58,7 +58,7 @@ def test_a_custom_loop_gives_the_figures_of_one_device(
     _assert_near(train_in_a_loop(model, scaled_sgd, loss, data(), sizes), wanted)
 
 
-@pytest.mark.parametrize("replicas", [2, 4])
+@pytest.mark.parametrize("replicas", [2, 3])
 @pytest.mark.parametrize("loss", [scalar_loss, "mse"])
 def test_fit_gives_the_figures_of_one_device(float64: None, replicas: int, loss: Any) -> None:
     for model, data in ((image_model, images()), (text_model, texts())):
@@ -90,9 +90,9 @@ def test_fit_has_the_bits_of_one_device_for_any_number_of_replicas() -> None:
     x, y = images(37)
     data = x.astype("float32"), (y[:, 0] > 0).astype("int32")
     seen = []
-    for replicas in (1, 2, 3, 4, 8):
+    for replicas in (1, 2, 3, 4, 5, 8):
         history, model = train_by_fit(
-            image_model, data, replicas, split="balanced", batch_size=16,
+            image_model, data, replicas, batch_size=16,
             optimizer=keras.optimizers.Adam(0.01), metrics=["accuracy"],
             loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         )  # fmt: skip

@@ -70,7 +70,7 @@ def _series(replicas: int) -> list[Any]:
 @pytest.mark.parametrize("program", [_autoencoder, _series])
 def test_a_program_has_the_same_bits_on_any_replicas(program: Any) -> None:
     expected = program(1)
-    for replicas in (2, 4):
+    for replicas in (2, 3):
         for one, other in zip(expected, program(replicas), strict=True):
             np.testing.assert_array_equal(one, other)
 

@@ -161,7 +161,7 @@ def test_first_and_second_derivatives(masked: bool) -> None:
     check_derivatives(lambda q, k, v: tf.nn.dot_product_attention(q, k, v, mask=mask), q, k, v)
 
 
-@pytest.mark.parametrize("replicas", [2, 4])
+@pytest.mark.parametrize("replicas", [2, 3])
 def test_replicas_have_the_bits_of_one_device(replicas: int) -> None:
     data = numbers(16, 17, 9)
 
@@ -176,7 +176,7 @@ def test_replicas_have_the_bits_of_one_device(replicas: int) -> None:
 
     def run(replicas: int) -> list[np.ndarray]:
         y, g = strategy(replicas).run(
-            step, args=tuple(shares(*np.split(x, replicas)) for x in data)
+            step, args=tuple(shares(*np.array_split(x, replicas)) for x in data)
         )
         return [np.concatenate(local(y)), local(g)[0]]
 
@@ -297,7 +297,7 @@ def test_numbers_of_keras() -> None:
         np.testing.assert_allclose(found.numpy().ravel(), recorded[name], atol=2e-6)
 
 
-@pytest.mark.parametrize("replicas", [2, 4])
+@pytest.mark.parametrize("replicas", [2, 3])
 def test_dropout_on_replicas_drops_what_one_device_drops(replicas: int) -> None:
     data = numbers(16, 6, 9)
 
@@ -313,7 +313,7 @@ def test_dropout_on_replicas_drops_what_one_device_drops(replicas: int) -> None:
     def run(replicas: int) -> list[np.ndarray]:
         tf.random.set_seed(1)
         y, g = strategy(replicas).run(
-            step, args=tuple(shares(*np.split(x, replicas)) for x in data)
+            step, args=tuple(shares(*np.array_split(x, replicas)) for x in data)
         )
         return [np.concatenate(local(y)), local(g)[0]]
 

@@ -109,8 +109,8 @@ WRONG = {
         lambda: tf.distribute.MirroredStrategy(["CPU:0", "/cpu:0"]), ValueError, "named once",
     ),
     "a split": (
-        lambda: tf.distribute.MirroredStrategy(replicas=2, split="half"),
-        ValueError, r"'chunks' or 'balanced': got 'half'",
+        lambda: tf.distribute.MirroredStrategy(replicas=2, split="balanced"),
+        TypeError, r"unexpected keyword argument 'split'",
     ),
     "a reduction": (
         lambda: tf.distribute.MirroredStrategy(replicas=2).reduce("MAX", 1.0, axis=None),

@@ -107,7 +107,7 @@ def test_traced_and_eager_have_the_same_bits(name):
 def trained(name, replicas, images):
     """Filters and losses after some steps with a penalty of the gradient."""
     _, filters, *_ = CASES[name]
-    where = tf.distribute.MirroredStrategy(replicas=replicas, split="balanced")
+    where = tf.distribute.MirroredStrategy(replicas=replicas)
     with where.scope():
         f = tf.Variable(numbers(*filters, seed=1, dtype="float32") / 4)
         b = tf.Variable(numbers(filters[-1], seed=2, dtype="float32"))

@@ -208,7 +208,7 @@ def test_inside_branches_and_loops(traced):
 
 
 @both_ways
-@pytest.mark.parametrize("replicas", [2, 4])
+@pytest.mark.parametrize("replicas", [2, 3])
 def test_replicas_have_the_bits_of_one_device(replicas, traced):
     rng = np.random.default_rng(1)
     x = rng.normal(size=(16 * replicas, 5)).astype("float32")
@@ -254,7 +254,7 @@ def test_a_rule_that_is_linear_has_equal_bits_on_replicas():
         return tf.distribute.get_replica_context().all_reduce("sum", tape.gradient(loss, v))
 
     found = []
-    for count in (1, 2, 4):
+    for count in (1, 2, 3):
         s = tf.distribute.MirroredStrategy(replicas=count)
         padded = x[:32]
         found.append(local(s.run(step, args=(split(padded, count),)))[0].tobytes())

@@ -50,7 +50,7 @@ def test_plain_arrays_have_the_bits_of_a_dataset() -> None:
     same_bits(step(*batch), step(X, Y))
 
 
-@pytest.mark.parametrize("replicas", [2, 4])
+@pytest.mark.parametrize("replicas", [2, 3])
 def test_rows_given_by_a_function_have_the_bits_of_a_dataset(replicas: int) -> None:
     model = network()
     strategy = tf.distribute.MirroredStrategy(replicas=replicas)

@@ -337,7 +337,7 @@ def repeated(x, w, b):
 @pytest.mark.parametrize("step", [layer, used_twice, branched, repeated])
 def test_gradients_have_the_bits_of_one_device(dtype, step):
     alone = gradients_on(1, dtype, step)
-    for replicas in (2, 4):
+    for replicas in (2, 3):
         for got, wanted in zip(gradients_on(replicas, dtype, step), alone, strict=True):
             assert got.dtype == HALVES[dtype]
             np.testing.assert_array_equal(bits(got), bits(wanted))
@@ -347,7 +347,7 @@ def test_gradients_have_the_bits_of_one_device(dtype, step):
 def test_mixed_precision_trains_float32_weights_alike_on_all_replicas(dtype):
     x, y = normal(32, 10), np.random.default_rng(3).integers(4, size=32)
     trained = {}
-    for replicas in (1, 2, 4):
+    for replicas in (1, 2, 3):
         devices = strategy(replicas)
         with devices.scope():
             tf.random.set_seed(0)
@@ -374,7 +374,7 @@ def test_mixed_precision_trains_float32_weights_alike_on_all_replicas(dtype):
         assert losses[-1] < losses[0]
         trained[replicas] = w.numpy()
     np.testing.assert_array_equal(bits(trained[1]), bits(trained[2]))
-    np.testing.assert_array_equal(bits(trained[1]), bits(trained[4]))
+    np.testing.assert_array_equal(bits(trained[1]), bits(trained[3]))
 
 
 @DTYPES

@@ -110,7 +110,7 @@ def test_replicas_and_functions_have_the_bits_of_one_device():
         return tf.distribute.get_replica_context().all_reduce("sum", tape.gradient(loss, v))
 
     found = []
-    for replicas in (1, 2, 4):
+    for replicas in (1, 2, 3):
         s = tf.distribute.MirroredStrategy(replicas=replicas)
         share = split(x.astype("int32"), replicas)
         found.append(local(s.run(step, args=(share,)))[0].tobytes())

@@ -95,7 +95,7 @@ def test_limits_after_an_all_reduce_have_equal_bits_on_replicas():
         return [*clipped, norm]
 
     found = []
-    for replicas in (1, 2, 4):
+    for replicas in (1, 2, 3):
         s = tf.distribute.MirroredStrategy(replicas=replicas)
         parts = s.run(step, args=(split(x, replicas),))
         found.append([local(part)[-1].tobytes() for part in parts])

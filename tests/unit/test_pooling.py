@@ -95,7 +95,7 @@ def test_replicas_have_the_bits_of_one_device(name, kind):
     images = numbers(13, *CASES[name][0][1:], dtype="float32")
 
     def results(replicas: int) -> np.ndarray:
-        where = tf.distribute.MirroredStrategy(replicas=replicas, split="balanced")
+        where = tf.distribute.MirroredStrategy(replicas=replicas)
         with where.scope():
             w = tf.Variable(np.float32(0.5))
 

@@ -88,7 +88,7 @@ def test_a_number_that_python_needs_binds_the_trace_to_it() -> None:
     np.testing.assert_array_equal(results[1], X[:3] * 4)
 
 
-@pytest.mark.parametrize("replicas", [2, 4])
+@pytest.mark.parametrize("replicas", [2, 3])
 def test_random_rows_of_replicas_are_those_of_one_device(replicas: int) -> None:
     def draws(count: int) -> np.ndarray:
         tf.random.set_seed(3)

@@ -196,8 +196,8 @@ def test_rows_of_counts_that_python_knows_are_those_of_one_device(
 
 @pytest.mark.parametrize("replicas", [1, 2, 3, 4])
 @pytest.mark.parametrize("size", [3, 32, 1000])
-def test_balanced_shares_of_a_dataset_draw_the_rows_of_one_device(replicas: int, size: int) -> None:
-    strategy = tf.distribute.MirroredStrategy(replicas=replicas, split="balanced")
+def test_batches_of_a_dataset_draw_the_rows_of_one_device(replicas: int, size: int) -> None:
+    strategy = tf.distribute.MirroredStrategy(replicas=replicas)
     dataset = tf.data.Dataset.from_tensor_slices(np.zeros((size, 2), np.float32)).batch(size)
     (batch,) = strategy.experimental_distribute_dataset(dataset)
     parts = strategy.run(lambda v: noise(v, SEED), (batch,))
@@ -228,7 +228,7 @@ def test_replicas_draw_with_their_own_seeds_where_they_differ() -> None:
 def test_a_seed_that_the_step_advances_goes_on_from_a_checkpoint(
     replicas: int, tmp_path: Any
 ) -> None:
-    strategy = tf.distribute.MirroredStrategy(replicas=replicas, split="balanced")
+    strategy = tf.distribute.MirroredStrategy(replicas=replicas)
     with strategy.scope():
         state = tf.Variable(np.array([5, 0], np.uint32), trainable=False)
     dataset = tf.data.Dataset.from_tensor_slices(np.zeros((6, 3), np.float32)).batch(6)

@@ -93,7 +93,7 @@ def test_replicas_have_the_bits_of_one_device():
     data = numbers(13, N, 3, dtype="float32")
 
     def trained(replicas: int) -> np.ndarray:
-        where = tf.distribute.MirroredStrategy(replicas=replicas, split="balanced")
+        where = tf.distribute.MirroredStrategy(replicas=replicas)
         with where.scope():
             w = tf.Variable(numbers(3, dtype="float32"))
 

@@ -106,7 +106,7 @@ def test_derivatives_are_right_to_second_order(name):
 
 
 def trained(name: str, replicas: int, images: np.ndarray) -> list[np.ndarray]:
-    where = tf.distribute.MirroredStrategy(replicas=replicas, split="balanced")
+    where = tf.distribute.MirroredStrategy(replicas=replicas)
     with where.scope():
         f = tf.Variable(numbers(*CASES[name][1], seed=1, dtype="float32") / 4)
 

@@ -223,7 +223,7 @@ def shares(batch: Any, strategy: Any) -> Any:
         batch: A structure of arrays, of as many rows each; None stays.
         strategy: Whose replicas they are for.
     """
-    count, balanced = strategy.num_replicas_in_sync, strategy.split == "balanced"
+    count = strategy.num_replicas_in_sync
     own = _core.own_replicas(strategy.processes)
 
     def share(leaf: Any) -> Any:
@@ -232,7 +232,7 @@ def shares(batch: Any, strategy: Any) -> Any:
         tensor = _of_examples(leaf)
         if count == 1 or not tensor._rank:
             return tensor
-        bounds = _core.share_bounds(int(tensor._shape[0]), count, balanced)
+        bounds = _core.share_bounds(int(tensor._shape[0]), count)
         return PerReplica(_core.split_rows(tensor, bounds, own))
 
     if type(batch) is tuple and all(type(part) in _LEAVES for part in batch):

@@ -21,7 +21,6 @@ class FashionMnistOptions:
     epochs: int
     learning_rate: float
     seed: int
-    split: str | None
     threads: int | None
     data_dir: Path | None
     checkpoint_dir: Path
@@ -56,7 +55,6 @@ class WganGpOptions:
     schedule: str
     width: int
     seed: int
-    split: str | None
     threads: int | None
     data_dir: Path | None
     checkpoint_dir: Path
@@ -112,7 +110,6 @@ class TranslateOptions:
     average_checkpoints: int | None
     mixed_bfloat16: bool
     seed: int
-    split: str | None
     threads: int | None
     checkpoint_dir: Path
     resume: bool
@@ -317,12 +314,6 @@ def _add_determinants(parser: argparse.ArgumentParser) -> None:
     """Add the options that determine the results, and the number of threads."""
     add = parser.add_argument
     add("--seed", type=_seed, default=0, metavar="N", help="of weights and data order [0]")
-    add(
-        "--split",
-        choices=["chunks", "balanced"],
-        help="split of a batch over replicas: contiguous chunks, the last ones shorter (default), "
-        "or balanced, which is bitwise identical to one replica for batches of any size",
-    )
     add("--threads", type=_count, metavar="N", help="CPU threads [all cores]")
 
 

@@ -9,18 +9,17 @@ from samegrad.distribute import mpi
 from samegrad.distribute._multi_worker import MultiWorkerMirroredStrategy
 
 
-def strategy_of(replicas: int, split: str | None) -> Any:
+def strategy_of(replicas: int) -> Any:
     """Return a strategy whose replicas are distributed over the ranks of the job.
 
     Args:
         replicas: The number of replicas of all ranks together.
-        split: The split of a batch over replicas; None means "chunks".
 
     Raises:
         ImportError: Several ranks were started, and mpi4py is not installed.
         ValueError: There are more ranks than replicas, or a number is invalid.
     """
-    return MultiWorkerMirroredStrategy(total_replicas=replicas, split=split or "chunks")
+    return MultiWorkerMirroredStrategy(total_replicas=replicas)
 
 
 def is_first() -> bool:

@@ -115,7 +115,7 @@ class _Training:
         self.batch_size = options.global_batch_size
         self.examples = len(data.train_labels)
         self.steps_per_epoch = math.ceil(self.examples / self.batch_size)
-        self.strategy = strategy_of(options.replicas, options.split)
+        self.strategy = strategy_of(options.replicas)
         train_dataset = (
             tf.data.Dataset.from_tensor_slices((data.train_images, data.train_labels))
             .shuffle(self.examples, seed=options.seed)

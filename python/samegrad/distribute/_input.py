@@ -87,10 +87,6 @@ class InputStrategy(Protocol):
         """Return the number of replicas that split a batch."""
 
     @property
-    def split(self) -> str:
-        """Return the rule of the split: "chunks" or "balanced"."""
-
-    @property
     def processes(self) -> tuple[int, ...]:
         """The first replica of each process and the number of all; empty: there is one process."""
 
@@ -105,9 +101,8 @@ class DistributedDataset:
 
     Args:
         dataset: Its elements are global batches; with `own`, batches of one replica.
-        strategy: Whose replicas they are for. Its `split` is the rule that divides a batch of n
-            between N replicas: in chunks of ceil(n / N), or balanced: halved recursively, up to 4
-            rows being left whole.
+        strategy: Strategy of the replicas. A batch of n examples is divided between N replicas in
+            contiguous chunks of ceil(n / N); the last chunks are shorter or empty.
         own: Each replica takes an element of its own, in order; after the last one, batches
             without rows.
 
@@ -134,9 +129,7 @@ class DistributedDataset:
                 "Dataset.from_tensor_slices(arrays).batch(global_batch_size)."
             )
         self._node = dataset._node
-        self._split = Split(
-            strategy.num_replicas_in_sync, strategy.split == "balanced", own, strategy.processes
-        )
+        self._split = Split(strategy.num_replicas_in_sync, own, strategy.processes)
         self._epochs = EpochCounter()
         self._data: OwnData | None = None
         self._sharing = 0  # processes with data of their own
@@ -327,7 +320,7 @@ class _SplitCursor(Cursor):
         for leaf in leaves:
             check_numbers(leaf)
         rows = _rows_of(leaves)
-        bounds = _core.share_bounds(rows, split.replicas, split.balanced)
+        bounds = _core.share_bounds(rows, split.replicas)
         own = split.own_range
         return fill(element, [PerReplica(_core.split_rows(leaf, bounds, own)) for leaf in leaves])
 

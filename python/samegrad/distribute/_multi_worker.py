@@ -21,9 +21,9 @@ class MultiWorkerMirroredStrategy(Strategy):
     """Synchronous training of one model on the replicas of all processes of an MPI job.
 
     `mpirun -n 4 python train.py`, `srun` or an MPIJob start the processes; the weights are bitwise
-    identical to those of one process with all replicas (`MirroredStrategy(replicas=...)`). All
-    processes run the same program: what they do together (a step, a reduction, reading an ON_READ
-    variable, saving) every one of them calls. Without a launcher there is one process.
+    identical to those of one process, whichever replicas each process has. All processes run the
+    same program: what they do together (a step, a reduction, reading an ON_READ variable, saving)
+    every one of them calls. Without a launcher there is one process.
 
     At the first step the processes compare program, seed, build and the values of variables. One
     that raises, ends early or does not come within `timeout` ends the job on all.
@@ -37,7 +37,6 @@ class MultiWorkerMirroredStrategy(Strategy):
         total_replicas: Alternative to replicas: the number in all processes together, split evenly,
             so that user code does not mention processes.
         devices: Names of devices, one per replica of this process.
-        split: How a global batch is divided among all replicas, as in `MirroredStrategy`.
         timeout: Seconds that a process waits for others; None: SAMEGRAD_MPI_TIMEOUT, else 600.
         compression: "bfloat16" halves the bytes of large float32 sums, gradients above all, and
             changes bits: they depend on which replicas each process has, and are no longer those
@@ -47,7 +46,7 @@ class MultiWorkerMirroredStrategy(Strategy):
     Raises:
         ImportError: Several processes were started, and there is no mpi4py.
         RuntimeError: The loaded MPI is not the launcher's.
-        ValueError: As `MirroredStrategy`, or processes that differ in `split` or build.
+        ValueError: As `MirroredStrategy`, or processes that differ in build.
 
     Example:
         >>> strategy = MultiWorkerMirroredStrategy(replicas=2)  # not under mpirun: one process
@@ -63,7 +62,6 @@ class MultiWorkerMirroredStrategy(Strategy):
         replicas: int | None = None,
         total_replicas: int | None = None,
         devices: Sequence[str] | None = None,
-        split: str = "chunks",
         timeout: float | None = None,
         compression: str | None = None,
     ) -> None:
@@ -82,14 +80,13 @@ class MultiWorkerMirroredStrategy(Strategy):
         count = count_replicas(_WHO, devices, replicas)
         if compression is not None:
             _core.set_sums_as_bfloat16(compression == "bfloat16")
-        self._split = split
         self._processes: tuple[int, ...] = ()
         total = count
         if job.size > 1:
-            counts = _job.gathered(f"{_WHO}(split={split!r})", count)
+            counts = _job.gathered(_WHO, count)
             self._processes = tuple(sum(counts[:rank]) for rank in range(job.size + 1))
             total = self._processes[-1]
-        MirroredStrategy(replicas=total, split=split)  # its limits are those of all
+        MirroredStrategy(replicas=total)  # its limits are those of all
         self._replicas = counted(total, replicas=1)
         self._resolver = MPIClusterResolver(job.rank, job.hosts)
 
@@ -102,11 +99,6 @@ class MultiWorkerMirroredStrategy(Strategy):
     def processes(self) -> tuple[int, ...]:
         """The first replica of each process, and the number of all; empty: there is one process."""
         return self._processes
-
-    @property
-    def split(self) -> str:
-        """Rule that divides a batch: "chunks" or "balanced"."""
-        return self._split
 
     @property
     def cluster_resolver(self) -> MPIClusterResolver:

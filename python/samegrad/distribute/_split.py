@@ -15,13 +15,11 @@ class Split:
 
     Attributes:
         replicas: Number of replicas.
-        balanced: Whether replicas have subtrees of the summation tree, rather than equal chunks.
         own: Whether each replica gets an element of its own.
         processes: First replica of each process, and the number of all replicas.
     """
 
     replicas: int
-    balanced: bool = False
     own: bool = False
     processes: tuple[int, ...] = ()
 
@@ -30,7 +28,7 @@ class Split:
         """The engine's name for it."""
         if self.replicas == 1:
             return "none"
-        return "own" if self.own else "balanced" if self.balanced else "chunks"
+        return "own" if self.own else "chunks"
 
     @property
     def elements_per_step(self) -> int:

@@ -40,7 +40,7 @@ class Strategy(abc.ABC):
 
     def __repr__(self) -> str:
         name = f"samegrad.distribute.{type(self).__name__}"
-        return f"<{name} replicas={int(self.num_replicas_in_sync)} split={self.split!r}>"
+        return f"<{name} replicas={int(self.num_replicas_in_sync)}>"
 
     @property
     @abc.abstractmethod
@@ -58,11 +58,6 @@ class Strategy(abc.ABC):
             >>> tf.distribute.MirroredStrategy(replicas=2).num_replicas_in_sync
             2
         """
-
-    @property
-    def split(self) -> str:
-        """Rule that divides a batch: "chunks" or "balanced"."""
-        return "chunks"
 
     @property
     def processes(self) -> tuple[int, ...]:
@@ -237,9 +232,10 @@ class Strategy(abc.ABC):
             >>> import samegrad as tf
             >>> strategy = tf.distribute.MirroredStrategy(replicas=3)
             >>> add = lambda: tf.distribute.get_replica_context().all_reduce("SUM", 1.0)
-            >>> print(strategy.explain(add).splitlines()[1:3])
-            ['bitwise identical to one replica: no:',
-             '  - the number of replicas, 3, is not a power of two']
+            >>> for line in strategy.explain(add).splitlines()[1:3]:
+            ...     print(line)
+            bitwise identical to one replica: no:
+              - ...all_reduce depends on the number of replicas
         """
         args, kwargs = tuple(args), kwargs or {}
         program = TracedProgram(
@@ -516,12 +512,10 @@ class MirroredStrategy(Strategy):
     Args:
         devices: Names of devices, one per replica, as TensorFlow's users write them.
         replicas: How many replicas; default one.
-        split: "chunks" (ceil(n / N) examples each) or "balanced" (halved recursively, so that a
-            batch of any size is bitwise identical to single-device training).
 
     Raises:
         TypeError: `devices` is not a list of names, or `replicas` is not an integer.
-        ValueError: No replica or too many, a wrong `split`, or `devices` and `replicas` differ.
+        ValueError: No replica or too many, or `devices` and `replicas` differ.
 
     Example:
         >>> MirroredStrategy(replicas=4).num_replicas_in_sync
@@ -534,26 +528,15 @@ class MirroredStrategy(Strategy):
         cross_device_ops: Any = None,
         *,
         replicas: int | None = None,
-        split: str = "chunks",
     ) -> None:
         count = count_replicas("MirroredStrategy", devices, replicas)
-        if split not in ("chunks", "balanced"):
-            raise ValueError(
-                f"[MirroredStrategy] split is 'chunks' or 'balanced': got {shown(split)}."
-            )
         self._replicas = counted(count, replicas=1)
-        self._split = split
         warn_of_processes()
 
     @property
     def num_replicas_in_sync(self) -> int:
         """Number of replicas that train together."""
         return questions.ask(self._replicas)
-
-    @property
-    def split(self) -> str:
-        """Rule that divides a batch: "chunks" or "balanced"."""
-        return self._split
 
 
 class DefaultStrategy(Strategy):

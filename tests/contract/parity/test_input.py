@@ -55,15 +55,6 @@ def test_an_empty_replica_adds_nothing() -> None:
     assert [local(strategy, v)[0] for v in found] == [25.0, 10.0, 1.0]
 
 
-@pytest.mark.parity("input: split='balanced' halves, 13 on 4 is 4,3,3,3")
-def test_a_balanced_split_halves_again_and_again() -> None:
-    strategy = mirrored(4, split="balanced")
-    ((first, *more),) = [batches(strategy, Dataset.range(13).batch(13))[0]]
-    assert [len(first), *map(len, more)] == [4, 3, 3, 3]
-    (few,) = batches(strategy, Dataset.range(4).batch(4))
-    assert [len(part) for part in few] == [4, 0, 0, 0]
-
-
 @pytest.mark.parity("input: drop_remainder concerns the global batch")
 def test_drop_remainder_keeps_a_full_batch_of_one() -> None:
     dataset = Dataset.from_tensor_slices([5]).batch(1, drop_remainder=True)

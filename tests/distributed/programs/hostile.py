@@ -42,8 +42,8 @@ def trained(strategy, shapes, rows, steps=3):
 
 
 def several():
-    """Strategies by turns, of other splits and sizes; variables of 1 and of many elements."""
-    other = tf.distribute.MultiWorkerMirroredStrategy(total_replicas=total, split="balanced")
+    """Train with several strategies by turns, variables of 1 and of many elements."""
+    other = tf.distribute.MultiWorkerMirroredStrategy(total_replicas=2 * total)
     for rows in (1, 64, 5):  # of one row most replicas have none
         for one in (strategy, other, tf.distribute.MirroredStrategy(["CPU:0"])):
             for variable in trained(one, [(1,), (), (3, 70_001), (2, 0)], rows):

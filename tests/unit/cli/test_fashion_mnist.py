@@ -115,7 +115,7 @@ def test_other_replicas_go_on_where_one_stopped():
     assert run("--log", "whole.jsonl", "--checkpoint-dir", "whole", "--epochs", 1) == 0
     common = ["--log", "log.jsonl", "--checkpoint-dir", "own", "--epochs", 1]
     assert run(*common, "--steps", 2) == 0
-    four = ["--replicas", 4, "--batch-size", 8, "--split", "balanced"]
+    four = ["--replicas", 4, "--batch-size", 8]
     assert run(*common, *four, "--resume") == 0
     assert Path("log.jsonl").read_text() == Path("whole.jsonl").read_text()
 

@@ -115,8 +115,7 @@ def test_real_messages_are_learnt(capsys: Any) -> None:
 
 @pytest.mark.parametrize("mean", ["tokens", "sentences"])
 def test_replicas_share_the_same_batches(mean: str) -> None:
-    """To the bit where shares align; else the losses agree to the last digits."""
-    common = ["--normalization", mean, "--dropout", 0, "--split", "balanced"]
+    common = ["--normalization", mean, "--dropout", 0]
     found = []
     for replicas in (1, 2, 4):
         log = f"{replicas}.jsonl"
@@ -128,7 +127,7 @@ def test_replicas_share_the_same_batches(mean: str) -> None:
         for one, other in zip(found[0], others, strict=True):
             assert one.get("tokens") == other.get("tokens")
             name = "loss" if "loss" in one else "held_out_perplexity"
-            assert other[name] == pytest.approx(one[name], rel=1e-5)
+            assert other[name] == one[name]
 
 
 @pytest.mark.parametrize(

@@ -83,8 +83,8 @@ def test_what_a_run_prints_and_writes(capsys: Any) -> None:
 
 
 def test_replicas_do_not_change_the_log() -> None:
-    assert run("--log", "1.jsonl", "--checkpoint-dir", "1", "--split", "balanced") == 0
-    two = ["--replicas", 2, "--batch-size", 4, "--split", "balanced"]
+    assert run("--log", "1.jsonl", "--checkpoint-dir", "1") == 0
+    two = ["--replicas", 2, "--batch-size", 4]
     assert run("--log", "2.jsonl", "--checkpoint-dir", "2", *two) == 0
     assert same_logs("1.jsonl", "2.jsonl")
 

@@ -197,28 +197,26 @@ def test_windows_draw_nothing_from_the_program():
     assert after != wanted  # a dataset that draws counts as one draw, as shuffle does
 
 
-def shares(dataset, replicas, split="chunks"):
-    strategy = tf.distribute.MirroredStrategy(replicas=replicas, split=split)
+def shares(dataset, replicas):
+    strategy = tf.distribute.MirroredStrategy(replicas=replicas)
     for batch in strategy.experimental_distribute_dataset(dataset):
         parts = [batch] if replicas == 1 else batch.values
         yield [part.numpy() for part in parts]
 
 
-@pytest.mark.parametrize("split", ["chunks", "balanced"])
 @pytest.mark.parametrize("replicas", [1, 2, 3, 4, 8])
-def test_a_bucketed_batch_is_shared_out_by_rows(replicas, split):
+def test_a_bucketed_batch_is_shared_out_by_rows(replicas):
     whole = [batch.numpy() for batch in bucketed(sizes=(5, 3, 4))]
-    found = list(shares(bucketed(sizes=(5, 3, 4)), replicas, split))
+    found = list(shares(bucketed(sizes=(5, 3, 4)), replicas))
     assert len({len(batch) for batch in whole}) > 2
     assert len(found) == len(whole)
     for parts, batch in zip(found, whole, strict=True):
         assert len(parts) == replicas
         np.testing.assert_array_equal(np.concatenate(parts), batch)
         assert {part.shape[1] for part in parts} == {batch.shape[1]}
-        if split == "chunks":
-            chunk = -(-len(batch) // replicas)
-            rows = [max(0, min(chunk, len(batch) - chunk * r)) for r in range(replicas)]
-            assert [len(part) for part in parts] == rows
+        chunk = -(-len(batch) // replicas)
+        rows = [max(0, min(chunk, len(batch) - chunk * r)) for r in range(replicas)]
+        assert [len(part) for part in parts] == rows
 
 
 def test_shares_of_uneven_and_single_rows():

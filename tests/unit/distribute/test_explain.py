@@ -27,7 +27,7 @@ def all_reduced(value):
 
 def test_a_sum_that_goes_straight_to_its_all_reduce_keeps_the_bits() -> None:
     (line,) = explained(lambda rows: all_reduced(tf.reduce_sum(rows * 0.5, axis=0)))
-    assert line.startswith("bitwise identical to one replica: yes")
+    assert line == "bitwise identical to one replica: yes"
 
 
 def test_the_loss_divided_by_the_global_batch_and_its_gradients_keep_the_bits() -> None:
@@ -43,7 +43,7 @@ def test_the_loss_divided_by_the_global_batch_and_its_gradients_keep_the_bits() 
         return all_reduced(loss)
 
     (line,) = explained(step, strategy=strategy)
-    assert line.startswith("bitwise identical to one replica: yes")
+    assert line == "bitwise identical to one replica: yes"
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def linear_functions_of_sums(rows, replicas: int = 4):
 
 def test_an_all_reduce_of_linear_functions_is_one_of_the_sums_and_keeps_the_bits() -> None:
     (line,) = explained(lambda rows: all_reduced(linear_functions_of_sums(rows)))
-    assert line.startswith("bitwise identical to one replica: yes")
+    assert line == "bitwise identical to one replica: yes"
 
 
 def test_the_plan_shows_the_all_reduce_before_the_function() -> None:
@@ -154,27 +154,23 @@ def test_linear_functions_of_sums_have_the_value_of_one_device() -> None:
         return first.numpy()
 
     one = value(1)
-    for replicas in (2, 4, 8):
+    for replicas in (2, 3, 4, 5, 8):
         np.testing.assert_array_equal(value(replicas), one)
-
-
-def test_a_number_of_replicas_that_is_no_power_of_two_is_named() -> None:
-    lines = explained(lambda rows: all_reduced(tf.reduce_sum(rows)), replicas=3)
-    assert lines[1:] == ["  - the number of replicas, 3, is not a power of two"]
 
 
 @pytest.mark.parametrize(
     "fn",
     [
+        lambda rows: all_reduced(tf.reduce_sum(rows)),
         lambda rows: tf.constant(1.0),
         lambda rows: rows * 2.0,
         lambda rows: all_reduced(tf.reduce_sum(tf.cast(rows, tf.int32)) * 2),
         lambda rows: tf.distribute.get_replica_context().all_gather(rows, axis=0),
     ],
 )
-def test_any_number_of_replicas_keeps_the_bits_where_no_floats_are_summed(fn) -> None:
+def test_three_replicas_keep_the_bits(fn) -> None:
     (line,) = explained(fn, replicas=3)
-    assert line.startswith("bitwise identical to one replica: yes")
+    assert line == "bitwise identical to one replica: yes"
 
 
 @pytest.mark.parametrize("shared", [False, True])

@@ -9,8 +9,8 @@ from samegrad.distribute._input import InputContext, distribute_from_function
 Dataset = tf.data.Dataset
 
 
-def strategy_of(replicas, split="chunks"):
-    return tf.distribute.MirroredStrategy(replicas=replicas, split=split)
+def strategy_of(replicas):
+    return tf.distribute.MirroredStrategy(replicas=replicas)
 
 
 def parts(value):
@@ -26,8 +26,8 @@ def through_python(dataset):
     return Dataset.from_generator(lambda: iter(dataset), output_signature=spec)
 
 
-def shares(dataset, replicas, split="chunks"):
-    strategy = strategy_of(replicas, split)
+def shares(dataset, replicas):
+    strategy = strategy_of(replicas)
     fast = [parts(v) for v in strategy.experimental_distribute_dataset(dataset)]
     slow = strategy.experimental_distribute_dataset(through_python(dataset))
     assert [parts(v) for v in slow] == fast
@@ -51,16 +51,6 @@ def test_chunks_as_tensorflow_has_them():
 
 def test_drop_remainder_concerns_the_global_batch():
     assert shares(Dataset.range(5, 6).batch(1, drop_remainder=True), 2) == [[[5], []]]
-
-
-@pytest.mark.parametrize(
-    ("rows", "replicas", "sizes"),
-    [(13, 4, [4, 3, 3, 3]), (4, 4, [4, 0, 0, 0]), (9, 4, [3, 2, 4, 0]), (20, 3, [5, 5, 10])],
-)
-def test_balanced_shares_are_subtrees(rows, replicas, sizes):
-    (batch,) = shares(Dataset.range(rows).batch(rows), replicas, "balanced")
-    assert [len(part) for part in batch] == sizes
-    assert [n for part in batch for n in part] == list(range(rows))
 
 
 def test_empty_shares_keep_shape_and_dtype():
@@ -176,13 +166,12 @@ def make_dataset(kind):
 
 
 @pytest.mark.parametrize("kind", ["plain", "map"])
-@pytest.mark.parametrize("split", ["chunks", "balanced"])
-def test_every_number_of_replicas_sees_the_same_batches_and_resumes(kind, split, tmp_path):
+def test_every_number_of_replicas_sees_the_same_batches_and_resumes(kind, tmp_path):
     def run(replicas, iterator=None):
         if iterator is None:
             tf.random.set_seed(3)
             dataset = make_dataset(kind)
-            iterator = iter(strategy_of(replicas, split).experimental_distribute_dataset(dataset))
+            iterator = iter(strategy_of(replicas).experimental_distribute_dataset(dataset))
         return [[n for part in parts(value) for n in part] for value in iterator]
 
     whole = run(1)
@@ -190,13 +179,13 @@ def test_every_number_of_replicas_sees_the_same_batches_and_resumes(kind, split,
     for replicas in (2, 3, 8):
         assert run(replicas) == whole
         tf.random.set_seed(3)
-        strategy = strategy_of(2, split)
+        strategy = strategy_of(2)
         iterator = iter(strategy.experimental_distribute_dataset(make_dataset(kind)))
         for _ in range(7):
             next(iterator)
         path = tf.train.Checkpoint(iterator=iterator).save(tmp_path / f"ckpt{replicas}")
         tf.random.set_seed(4)
-        strategy = strategy_of(replicas, split)
+        strategy = strategy_of(replicas)
         other = iter(strategy.experimental_distribute_dataset(make_dataset(kind)))
         tf.train.Checkpoint(iterator=other).restore(path)
         assert run(replicas, other) == whole[7:]

@@ -53,9 +53,9 @@ def masked(images: Any) -> tuple[Any, Any]:
 class StagedGan:
     """Models, optimizers and the step of each stage."""
 
-    def __init__(self, replicas: int, split: str = "chunks") -> None:
+    def __init__(self, replicas: int) -> None:
         tf.keras.utils.set_random_seed(4)
-        self.strategy = tf.distribute.MirroredStrategy(replicas=replicas, split=split)
+        self.strategy = tf.distribute.MirroredStrategy(replicas=replicas)
         with self.strategy.scope():
             self.generator, self.discriminator = create_generator(), create_discriminator()
             adam = tf.keras.optimizers.Adam

@@ -15,12 +15,10 @@ import samegrad as tf
 STAGES = (10, 10, 10)
 
 
-def train(
-    replicas: int, threads: int, split: str = "chunks", examples: int = 7 * staged_program.BATCH
-) -> dict[str, Any]:
+def train(replicas: int, threads: int, examples: int = 7 * staged_program.BATCH) -> dict[str, Any]:
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     try:
-        gan = StagedGan(replicas, split)
+        gan = StagedGan(replicas)
         batches = gan.batches(examples)
         losses = [
             float(step(next(batches)))
@@ -38,14 +36,15 @@ def one_replica() -> dict[str, Any]:
     return train(1, 1)
 
 
-@pytest.mark.parametrize(("replicas", "threads"), [(1, 2), (2, 1), (4, 2), (8, 1), (8, 2)])
+@pytest.mark.parametrize(("replicas", "threads"), [(1, 2), (2, 1), (3, 2), (8, 2)])
 def test_bits_of_30_steps(one_replica: Any, replicas: int, threads: int) -> None:
     assert train(replicas, threads) == one_replica
 
 
-def test_short_last_batches_have_the_same_bits_with_balanced_shares() -> None:
+def test_short_last_batches_have_the_same_bits() -> None:
     expected = train(1, 1, examples=71)
-    assert train(3, 1, "balanced", examples=71) == expected
+    for replicas in (3, 4):
+        assert train(replicas, 1, examples=71) == expected
 
 
 def test_one_global_step_counts_all_stages_once(one_replica: Any) -> None:
@@ -246,7 +245,7 @@ def test_one_optimizer_over_two_lists_one_after_the_other() -> None:
 def test_a_loss_times_the_replicas_in_a_mean_reads_the_global_loss() -> None:
     """Its author undoes that a Mean divides by the replicas; there is no false positive."""
     read = []
-    for replicas in (1, 2, 4):
+    for replicas in (1, 2, 3):
         gan = StagedGan(replicas)
         with gan.strategy.scope():
             mean = tf.keras.metrics.Mean()

@@ -209,7 +209,7 @@ def command() -> dict[int, list[Row]]:
     """The rows of the critic's step of `samegrad wgan-gp`, by replicas."""
     found = {}
     images = np.random.default_rng(0).uniform(-1, 1, (64, SIZE, SIZE, 1)).astype(np.float32)
-    for replicas in (1, 2, 4):
+    for replicas in (1, 2, 3):
         strategy = tf.distribute.MirroredStrategy(replicas=replicas)
         steps = WganSteps(strategy, width=32)
         data = tf.data.Dataset.from_tensor_slices(images).batch(64)
@@ -218,7 +218,7 @@ def command() -> dict[int, list[Row]]:
     return found
 
 
-@pytest.mark.parametrize("replicas", [1, 2, 4])
+@pytest.mark.parametrize("replicas", [1, 2, 3])
 def test_kernels_of_the_critics_step(command: dict[int, list[Row]], replicas: int) -> None:
     """Three layers: real, fake and mixed images forward; the gradient by the mixed ones."""
     rows = command[replicas]
@@ -232,7 +232,7 @@ def test_kernels_of_the_critics_step(command: dict[int, list[Row]], replicas: in
     assert not {row.op for row in rows} & {"replay", "unstack_rounds", "while", "scan", "gather"}
 
 
-@pytest.mark.parametrize("replicas", [1, 2, 4])
+@pytest.mark.parametrize("replicas", [1, 2, 3])
 def test_tiles_of_the_critics_step_go_through_both_orders(
     command: dict[int, list[Row]], replicas: int
 ) -> None:

@@ -47,7 +47,7 @@ class Training:
 
     def __init__(self, replicas: int) -> None:
         tf.random.set_seed(7)
-        self.strategy = tf.distribute.MirroredStrategy(replicas=replicas, split="balanced")
+        self.strategy = tf.distribute.MirroredStrategy(replicas=replicas)
         data = tf.data.Dataset.from_tensor_slices((X, Y)).shuffle(22, seed=3).batch(8).repeat()
         self.iterator = iter(self.strategy.experimental_distribute_dataset(data))
         layers = tf.keras.layers

@@ -105,7 +105,7 @@ class Training:
         examples, self.pairs = encode_pairs(pairs, vocabulary, longest)
         judged, self.held_out = encode_pairs(held_out, vocabulary, longest)
         self.left_out = len(pairs) + len(held_out) - len(examples) - len(judged)
-        self.strategy = strategy_of(options.replicas, options.split)
+        self.strategy = strategy_of(options.replicas)
         tokens = options.global_batch_tokens
         self.epochs = Epochs(batches_of(examples, longest, tokens, options.seed), self.strategy)
         self._judged = self.strategy.experimental_distribute_dataset(

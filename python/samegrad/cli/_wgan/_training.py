@@ -81,7 +81,7 @@ class Training:
         classifier: Classifier | None,
     ) -> None:  # fmt: skip
         self.options = options
-        self.strategy = strategy_of(options.replicas, options.split)
+        self.strategy = strategy_of(options.replicas)
         dataset = (
             tf.data.Dataset.from_tensor_slices(images)
             .shuffle(len(images), seed=options.seed)
