@@ -58,13 +58,12 @@ def differs(program: Program, one: Outcome, outcome: Outcome) -> str:
         if one.error.partition(":")[0] == outcome.error.partition(":")[0]:
             return ""
         return f"error: {one.error or outcome.error}"
-    reasons = re.findall(r"^  - (.*)", outcome.plan, re.M)
-    if not any(re.search(r":\d+: ", reason) for reason in reasons):
-        return _unequal(program, one, outcome, Tainted.nothing())
-    tainted = Tainted.by(program)
-    if not tainted.losses and not tainted.gradients:
-        return f"explain: names what is in no sum: {reasons}"
-    return _unequal(program, one, outcome, tainted)
+    return _unequal(program, one, outcome, Tainted.by(program, named(outcome)))
+
+
+def named(outcome: Outcome) -> list[str]:
+    """The lines that explain() names."""
+    return re.findall(r"^  - (.*:\d+: .*)", outcome.plan, re.M)
 
 
 def _unequal(program: Program, one: Outcome, outcome: Outcome, tainted: Tainted) -> str:

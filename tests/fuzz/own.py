@@ -30,19 +30,19 @@ class Tainted:
     written: set[int]
 
     @classmethod
-    def nothing(cls) -> Tainted:
-        return cls(False, set(), set(), set())
-
-    @classmethod
-    def by(cls, program: Program) -> Tainted:
-        """By own values, and by sums of what all replicas have."""
+    def by(cls, program: Program, reasons: list[str]) -> Tainted:
+        """By own values and by sums of what all replicas have, if explain() names any."""
+        if not reasons:
+            return cls(False, set(), set(), set())
+        every = set(range(len(program.variables)))
+        if any("number of examples differs" in reason for reason in reasons):
+            return cls(True, every, every, every)  # each number has a trace, with sums of its own
         own, types = own_names(program), program.types()
         losses = {
             name
             for kind, name in program.losses
             if name in own or (kind == "sum" and types[name].axis < 0)
         }
-        every = set(range(len(program.variables)))
         behind = ancestors(program, losses)
         gradients = {int(name[1:]) for name in behind if name.startswith("w")}
         if _rounds_before_sums(program):

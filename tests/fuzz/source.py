@@ -204,9 +204,10 @@ def run(*shares):
         return values, [total(loss), *map(total, g), *map(total, h)]
 
     values, sums = distributed(*map(rows, ({names},)))
-    return sums, [{weights}]
+    return [v for v in [*sums, {weights}] if v is not None]
 
-for shares in ({(sum(mode.shares),)}, {mode.shares}):
-    print(shares, *[v if v is None else v.numpy() for found in run(*shares) for v in found])
+for i, pair in enumerate(zip(run({sum(mode.shares)}), run{mode.shares}, strict=True)):
+    one, other = (v.numpy() for v in pair)
+    print(i, np.sum(one != other), "of", one.size, "differ")
 """
     )

@@ -180,9 +180,7 @@ class Runner:
         else:
             exec(setup, space)
         exec(compile(step_text(program), "<program>", "exec"), space)
-        metrics: list[Any] = []
-        if mode.kind == "reduced":
-            metrics = self._measure(program, space, strategy)
+        metrics = self._measure(program, space, strategy) if mode.kind == "reduced" else []
         call = self._callable(space["step"], program, mode, strategy)
         if mode.resized:
             for more in (2, 5):
