@@ -43,7 +43,10 @@ class Tainted:
             for kind, name in program.losses
             if name in own or (kind == "sum" and types[name].axis < 0)
         }
-        behind = ancestors(program, losses)
+        # The gradient of a product of weights is rounded after it is divided by their number.
+        divided = {name for kind, name in program.losses if kind == "share"}
+        rounded = any("affine_scan" in reason for reason in reasons)
+        behind = ancestors(program, losses | (divided if rounded else set()))
         gradients = {int(name[1:]) for name in behind if name.startswith("w")}
         if _rounds_before_sums(program):
             gradients = every
@@ -52,7 +55,7 @@ class Tainted:
 
 
 def _rounds_before_sums(program: Program) -> bool:
-    """Whether explain() may name parts of gradients that leave a branch, or are rounded early."""
+    """Return if explain() may name gradients that leave a branch, or are rounded early."""
     switches = features.EQUAL_BITS
     control = any(s.op in ("cond", "while") for s in program.body)
     return (control and not switches["replicas_without_promise_of_control_flow"]) or (
