@@ -59,14 +59,14 @@ class Penalized(layers.Layer):  # type: ignore[misc]
     """Adds a loss of its outputs."""
 
     def call(self, x: Any) -> Any:
-        self.add_loss(0.1 * tf.reduce_mean(tf.abs(x)))
+        self.add_loss(0.1 * tf.reduce_sum(tf.abs(x)))
         return x
 
 
 @case(normal(6), integers(4), batches=(5, 37))
 def losses_of_outputs() -> Built:
     model = keras.Sequential([
-        layers.Dense(5, activity_regularizer="l2"), Penalized(),
+        layers.Dense(5, activity_regularizer=keras.regularizers.L2(0.2)), Penalized(),
         layers.Dense(4, bias_regularizer="l1"),
     ])  # fmt: skip
     model.build((None, 6))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import division_cases  # noqa: F401  (adds to CASES)
+import division_calls  # noqa: F401  (adds to CASES)
+import division_cases  # noqa: F401
 import division_models  # noqa: F401
 import numpy as np
 import pytest
