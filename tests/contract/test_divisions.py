@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from fuzz.division import KINDS, MOST_REPLICAS, trials
-from fuzz.divisions import check
+from fuzz.divisions import check, named, outcomes
 from fuzz.placement import LAYOUTS, placed
 from fuzz.processes import Workers
 from fuzz.source import divided_text
@@ -32,6 +32,12 @@ def test_any_division_gives_the_bits_of_one_replica(first: int, workers: Workers
         for trial in trials(seed):
             for mode, found in check(trial, workers):
                 raise AssertionError(f"seed {seed}: {found}\n\n{divided_text(trial.program, mode)}")
+
+
+def test_explain_promises_most_programs(workers: Workers) -> None:
+    drawn = [o for seed in range(20) for t in trials(seed) for o in outcomes(t, workers)[1:]]
+    assert all(outcome.plan.count("bitwise identical") == 1 for outcome in drawn)
+    assert sum(not named(outcome) for outcome in drawn) > 0.7 * len(drawn)
 
 
 def test_divisions_draw_every_batch_and_every_kind() -> None:

@@ -35,10 +35,14 @@ from fuzz.worker import Mode, Outcome
 # ---- judgement ----
 
 
+def outcomes(trial: Trial, workers: Workers) -> list[Outcome]:
+    """What each mode gives."""
+    return workers.run(trial.program, {trial.environment: trial.modes})[trial.environment]
+
+
 def check(trial: Trial, workers: Workers) -> list[tuple[Mode, Difference]]:
     """The differences between one replica and each division."""
-    answers = workers.run(trial.program, {trial.environment: trial.modes})
-    one, *others = answers[trial.environment]
+    one, *others = outcomes(trial, workers)
     found = []
     # A value of its own examples that a replica computes may need one: the last one, their maximum.
     needs = bool(own_names(trial.program))
