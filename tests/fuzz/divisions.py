@@ -44,24 +44,20 @@ def check(trial: Trial, workers: Workers) -> list[tuple[Mode, Difference]]:
     """The differences between one replica and each division."""
     one, *others = outcomes(trial, workers)
     found = []
-    # A value of its own examples that a replica computes may need one: the last one, their maximum.
-    needs = bool(own_names(trial.program))
     for mode, outcome in zip(trial.modes[1:], others, strict=True):
-        if needs and 0 in mode.shares and (one.error or outcome.error):
-            continue
-        if said := differs(trial.program, one, outcome):
-            place = f"{mode} ({trial.environment})"
+        if said := differs(trial.program, one, outcome, mode.shares):
             kind = said.partition(":")[0].rstrip("0123456789[] ")
-            found.append((mode, Difference(kind, place, said)))
+            found.append((mode, Difference(kind, f"{mode} ({trial.environment})", said)))
     return found
 
 
-def differs(program: Program, one: Outcome, outcome: Outcome) -> str:
+def differs(program: Program, one: Outcome, outcome: Outcome, shares: Shares) -> str:
     """What a division gives and one replica does not, unless explain() names a line for it."""
     if one.error or outcome.error:
-        if one.error.partition(":")[0] == outcome.error.partition(":")[0]:
-            return ""
-        return f"error: {one.error or outcome.error}"
+        # What a replica computes of its own examples may need one: the last one, their maximum.
+        needs = 0 in shares and own_names(program)
+        same = one.error.partition(":")[0] == outcome.error.partition(":")[0]
+        return "" if needs or same else f"error: {one.error or outcome.error}"
     return _unequal(program, one, outcome, Tainted.by(program, named(outcome)))
 
 

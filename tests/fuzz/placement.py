@@ -26,16 +26,14 @@ def placed(columns: list[Any], shares: Shares, layout: str, strategy: Any) -> li
     if layout == "dataset":
         return _from_dataset(columns, shares, strategy)
     layouts = itertools.cycle(LAYOUTS.values()) if layout == "mixed" else None
-    return [
-        _joined((next(layouts) if layouts else LAYOUTS[layout])(column, shares))
-        for column in columns
-    ]
 
+    def value(column: Any) -> Any:
+        parts = (next(layouts) if layouts else LAYOUTS[layout])(column, shares)
+        return strategy.experimental_distribute_values_from_function(
+            lambda context: parts[context.replica_id_in_sync_group]
+        )
 
-def _joined(parts: Sequence[Any]) -> Any:
-    from samegrad._tensor.per_replica import per_replica
-
-    return per_replica(list(parts))
+    return list(map(value, columns))
 
 
 def _from_dataset(columns: list[Any], shares: Shares, strategy: Any) -> list[Any]:
@@ -44,7 +42,8 @@ def _from_dataset(columns: list[Any], shares: Shares, strategy: Any) -> list[Any
     dataset = tf.data.Dataset.from_tensor_slices(tuple(columns)).batch(sum(shares))
     (batch,) = strategy.experimental_distribute_dataset(dataset)
     parts = strategy.experimental_local_results(batch[0])
-    assert tuple(len(part) for part in parts) == shares
+    own = strategy.own_replicas
+    assert tuple(len(part) for part in parts) == shares[own.start : own.stop]
     return list(batch)
 
 

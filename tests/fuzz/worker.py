@@ -106,7 +106,11 @@ def _array(value: Any) -> np.ndarray:
 
 
 class Runner:
-    """Runs modes; imports the engine when made."""
+    """Runs modes; imports the engine when made.
+
+    Attributes:
+        strategy_of: Makes a strategy of so many replicas.
+    """
 
     def __init__(self) -> None:
         import samegrad
@@ -115,6 +119,7 @@ class Runner:
 
         self.tf, self.core, self.trace = samegrad, _core, _trace
         self.seen: list[Any] = []
+        self.strategy_of = lambda replicas: samegrad.distribute.MirroredStrategy(replicas=replicas)
         samegrad.config.set_loss_normalization_check("off")
         samegrad.config.set_replica_dependence_check("off")
         compiled = _trace.compiled
@@ -174,7 +179,7 @@ class Runner:
             self._map(program, mode, outcome, space)
             return
         if mode.kind.startswith("run") or mode.kind == "reduced":
-            strategy = tf.distribute.MirroredStrategy(replicas=len(mode.shares))
+            strategy = self.strategy_of(len(mode.shares))
             with strategy.scope():
                 exec(setup, space)
         else:
