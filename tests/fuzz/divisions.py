@@ -58,7 +58,7 @@ def differs(program: Program, one: Outcome, outcome: Outcome, shares: Shares) ->
         needs = 0 in shares and own_names(program)
         same = one.error.partition(":")[0] == outcome.error.partition(":")[0]
         return "" if needs or same else f"error: {one.error or outcome.error}"
-    return _unequal(program, one, outcome, Tainted.by(program, named(outcome)))
+    return unequal(program, one, outcome, Tainted.by(program, named(outcome)))
 
 
 def named(outcome: Outcome) -> list[str]:
@@ -66,7 +66,8 @@ def named(outcome: Outcome) -> list[str]:
     return re.findall(r"^  - (.*:\d+: .*)", outcome.plan, re.M)
 
 
-def _unequal(program: Program, one: Outcome, outcome: Outcome, tainted: Tainted) -> str:
+def unequal(program: Program, one: Outcome, outcome: Outcome, tainted: Tainted) -> str:
+    """The first difference between two outcomes that is not in what may depend on the division."""
     for number, (a, b) in enumerate(zip(one.steps, outcome.steps, strict=True)):
         for name, x, y in _pairs(program, a, b, tainted):
             if said := _first(x, y):

@@ -1,5 +1,9 @@
-"""Divides batches of random programs over the replicas of all ranks: divided.py FIRST SEEDS."""
+"""Divides batches of random programs over the replicas of all ranks: divided.py FIRST SEEDS.
 
+Each division is compared with one replica, and with as many replicas of one process.
+"""
+
+import dataclasses
 import itertools
 import pathlib
 import sys
@@ -7,7 +11,8 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 
 from fuzz.division import trials
-from fuzz.divisions import differs
+from fuzz.divisions import differs, unequal
+from fuzz.own import Tainted
 from fuzz.worker import Runner
 
 import samegrad as tf
@@ -28,19 +33,28 @@ def tell(line):
     sys.stdout.flush()
 
 
+def ran(program, mode, strategy_of):
+    """What a mode gives without outputs, of which a rank has those of its replicas."""
+    runner.strategy_of = strategy_of
+    outcome = runner.run(program, mode)
+    for step in outcome.steps:
+        del step["values"][: len(program.outputs)]
+    return outcome
+
+
 draws = 0
 for trial in itertools.chain.from_iterable(map(trials, range(first, first + seeds))):
-    runner.strategy_of = alone
-    one = runner.run(trial.program, trial.modes[0])
-    runner.strategy_of = over_ranks
+    program, silent = trial.program, dataclasses.replace(trial.program, outputs=[])
+    one = ran(program, trial.modes[0], alone)
     for mode in trial.modes[1:]:
         if len(mode.shares) < ranks or one.error:
             continue
         draws += 1
-        outcome = runner.run(trial.program, mode)
-        for a, b in zip(one.steps, outcome.steps, strict=False):
-            rows = len(trial.program.outputs)  # a rank has those of its replicas
-            b["values"][:rows] = a["values"][:rows]
-        if said := differs(trial.program, one, outcome, mode.shares):
-            tell(f"seed {trial.program.seed}, {mode}: {said}")
+        together, apart = ran(program, mode, alone), ran(program, mode, over_ranks)
+        if together.error or apart.error:
+            said = "" if together.error == apart.error else f"{together.error}, {apart.error}"
+        else:
+            said = unequal(silent, together, apart, Tainted.by(program, []))
+        if said := said or differs(silent, one, apart, mode.shares):
+            tell(f"seed {program.seed}, {mode}: {said}")
 tell(f"{draws} draws")
