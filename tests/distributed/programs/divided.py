@@ -1,4 +1,4 @@
-"""Divides batches of random programs over the replicas of all ranks: divided.py FIRST SEEDS.
+"""Divides batches of random programs over the replicas of all ranks: divided.py SEED …
 
 Each division is compared with one replica, and with as many replicas of one process.
 """
@@ -17,7 +17,6 @@ from fuzz.worker import Runner
 
 import samegrad as tf
 
-first, seeds = map(int, sys.argv[1:])
 rank, ranks = tf.distribute.mpi.rank(), tf.distribute.mpi.size()
 runner = Runner()
 alone = runner.strategy_of
@@ -43,7 +42,7 @@ def ran(program, mode, strategy_of):
 
 
 draws = 0
-for trial in itertools.chain.from_iterable(map(trials, range(first, first + seeds))):
+for trial in itertools.chain.from_iterable(map(trials, map(int, sys.argv[1:]))):
     program, silent = trial.program, dataclasses.replace(trial.program, outputs=[])
     one = ran(program, trial.modes[0], alone)
     for mode in trial.modes[1:]:
