@@ -115,9 +115,8 @@ def shares_of(kind: str, replicas: int, n: int) -> Shares:
     return KINDS[kind](random.Random(f"{kind} {replicas} {n}"), n, replicas)
 
 
-def _built(case: Case, replicas: int) -> tuple[Any, Any, Sequence[Any]]:
-    """A strategy, the traced step of all replicas, and its state."""
-    strategy = tf.distribute.MirroredStrategy(replicas=replicas)
+def _built(case: Case, strategy: Any) -> tuple[Any, Sequence[Any]]:
+    """The traced step of all replicas, and its state."""
     tf.keras.utils.set_random_seed(7)
     with strategy.scope():
         step, state = case.build()
@@ -131,7 +130,7 @@ def _built(case: Case, replicas: int) -> tuple[Any, Any, Sequence[Any]]:
         rows, sums, same, own = strategy.run(parts, args=args)
         return rows, [strategy.reduce("SUM", value, axis=None) for value in sums], same, own
 
-    return strategy, distributed, state
+    return distributed, state
 
 
 class Divided:
@@ -143,14 +142,19 @@ class Divided:
         kind: Of the division.
         replicas: Their number.
         layout: Where their rows are in memory.
+        strategy_of: Makes a strategy of so many replicas.
     """
 
-    def __init__(self, case: Case, n: int, kind: str, replicas: int, layout: str) -> None:
+    def __init__(
+        self, case: Case, n: int, kind: str, replicas: int, layout: str,
+        strategy_of: Callable[[int], Any],
+    ) -> None:  # fmt: skip
         self.case, self.n, self.layout = case, n, layout
         self.shares = shares_of(kind, replicas, n)
         self.other_shares = shares_of(kind, replicas, _size_of_others(n))
         tf.keras.config.set_dtype_policy(case.policy)
-        self.strategy, self.call, self.state = _built(case, replicas)
+        self.strategy = strategy_of(replicas)
+        self.call, self.state = _built(case, self.strategy)
 
     def batch(self, number: int) -> list[Any]:
         """The arguments of a step."""
@@ -172,14 +176,24 @@ def _size_of_others(n: int) -> int:
     return n // 2 + 3
 
 
-def results(case: Case, n: int, kind: str, replicas: int, layout: str) -> dict[str, np.ndarray]:
-    """Global results after each step, and the state after the last, by name."""
-    divided = Divided(case, n, kind, replicas, layout)
+def mirrored(replicas: int) -> Any:
+    return tf.distribute.MirroredStrategy(replicas=replicas)
+
+
+def results(
+    case: Case, n: int, kind: str, replicas: int, layout: str,
+    strategy_of: Callable[[int], Any] = mirrored,
+) -> dict[str, np.ndarray]:  # fmt: skip
+    """Global results after each step, and the state after the last, by name.
+
+    Without rows of several processes, which have those of their replicas.
+    """
+    divided = Divided(case, n, kind, replicas, layout, strategy_of)
     local, found = divided.strategy.experimental_local_results, {}
     for number in range(case.steps):
         rows, sums, same, _ = divided.call(*divided.batch(number))
         at = f"step {number}"
-        for i, value in enumerate(rows):
+        for i, value in enumerate([] if divided.strategy.processes else rows):
             found[f"rows[{i}], {at}"] = np.concatenate([_array(p) for p in local(value)])
         for i, value in enumerate(sums):
             found[f"sums[{i}], {at}"] = _array(value)

@@ -10,7 +10,16 @@ import division_cases  # noqa: F401
 import division_models  # noqa: F401
 import numpy as np
 import pytest
-from divided import CASES, DIVISIONS, LAYOUTS, Divided, assert_same_bits, results, shares_of
+from divided import (
+    CASES,
+    DIVISIONS,
+    LAYOUTS,
+    Divided,
+    assert_same_bits,
+    mirrored,
+    results,
+    shares_of,
+)
 
 import samegrad as tf
 
@@ -38,7 +47,7 @@ def test_a_step_gives_the_bits_of_one_replica(name: str) -> None:
 @each
 def test_explain_promises_the_bits_of_one_replica_without_a_condition(name: str) -> None:
     case = CASES[name]
-    divided = Divided(case, case.batches[-1], "cuts", 3, "apart")
+    divided = Divided(case, case.batches[-1], "cuts", 3, "apart", mirrored)
     assert divided.explanation() == ["bitwise identical to one replica: yes"]
 
 
