@@ -25,6 +25,7 @@ _HERE = pathlib.Path(__file__).parent
 # `-m "not slow"` leaves these folders and files out: the others take two minutes on two cores.
 _SLOW = (
     "benchmarks",
+    "contract/test_divisions.py",
     "contract/test_explained_bits.py",
     "contract/test_feeding.py",
     "contract/test_filter_updates.py",

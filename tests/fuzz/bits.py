@@ -108,7 +108,7 @@ def _unequal(program: Program, a: Outcome, b: Outcome, across: str) -> str:
             return ""
         for i, (w, v) in enumerate(zip(one["w"], other["w"], strict=True)):
             if w.tobytes() != v.tobytes():
-                return f"w{i} after step {number}: {_first(w, v)}"
+                return f"w{i} after step {number}: {first_difference(w, v)}"
         for name, x, y in zip(
             [*program.outputs, "loss"], one["values"], other["values"], strict=True
         ):
@@ -118,13 +118,13 @@ def _unequal(program: Program, a: Outcome, b: Outcome, across: str) -> str:
                 axis = types[name].axis
                 x, y = [np.concatenate(x, axis)], [np.concatenate(y, axis)]
             if bytes_of(x) != bytes_of(y):
-                return f"{name} in step {number}: {_first(x[0], y[0])}"
+                return f"{name} in step {number}: {first_difference(x[0], y[0])}"
         if across != "all" or not both:
             continue
         for which in ("g", "h"):
             for i, (x, y) in enumerate(zip(one[which], other[which], strict=True)):
                 if bytes_of(_or_zeros(x, y)) != bytes_of(_or_zeros(y, x)):
-                    said = _first(x[0], y[0]) if x and y else "None"
+                    said = first_difference(x[0], y[0]) if x and y else "None"
                     return f"{which}[{i}] in step {number}: {said}"
     return ""
 
@@ -150,7 +150,7 @@ def bytes_of(parts: list[np.ndarray] | None) -> list[bytes] | None:
     return [p.tobytes() for p in found]
 
 
-def _first(x: np.ndarray, y: np.ndarray) -> str:
+def first_difference(x: np.ndarray, y: np.ndarray) -> str:
     if x.shape != y.shape:
         return f"shapes {x.shape} and {y.shape}"
     different = np.argwhere(~((x == y) | (np.isnan(x) & np.isnan(y))))

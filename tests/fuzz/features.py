@@ -31,6 +31,9 @@ EQUAL_BITS = {
     # That once more in bfloat16: a sum that needs all examples of a replica is rounded there,
     # before the replicas are added; explain() says so.
     "replicas_without_promise_of_bfloat16": False,
+    # Divisions of programs that sum over the replicas what all of them have: explain() names it,
+    # unless a branch or `all_gather` makes another summand.
+    "summands_that_all_replicas_have": False,
     # Operations one at a time beside a traced function, with plain arrays and no strategy.
     "eager_and_function": True,
     # The same of second derivatives through branches and rounds. A traced branch is one operation,

@@ -110,7 +110,7 @@ def _shapes(program: Program, n: int) -> dict[str, tuple[int, ...]]:
 
 
 def _smaller(program: Program, wanted: Modes) -> Iterator[tuple[Program, Modes]]:
-    for candidate in _simpler(program):
+    for candidate in simpler(program):
         yield candidate, wanted
     for shares in _fewer_examples(program.shares):
         candidate = copy.deepcopy(program)
@@ -118,7 +118,7 @@ def _smaller(program: Program, wanted: Modes) -> Iterator[tuple[Program, Modes]]
         modes = _with_shares(wanted, program.shares, shares)
         if modes is not None:
             yield candidate, modes
-    for candidate in _lower(program):
+    for candidate in lower(program):
         yield candidate, wanted
 
 
@@ -156,7 +156,7 @@ def _with_shares(wanted: Modes, old: tuple[int, ...], new: tuple[int, ...]) -> M
     return changed
 
 
-def _simpler(program: Program) -> Iterator[Program]:
+def simpler(program: Program) -> Iterator[Program]:
     """Without a part of it."""
     for field in ("losses", "outputs", "updates"):
         for i in range(len(getattr(program, field))):
@@ -250,7 +250,7 @@ def _renumber(program: Program, prefix: str, gone: int) -> None:
         ]
 
 
-def _lower(program: Program) -> Iterator[Program]:
+def lower(program: Program) -> Iterator[Program]:
     """With smaller sizes of data and variables: equal sizes change together."""
     sizes = {d for t in program.inputs for d in t.shape if isinstance(d, int)}
     sizes |= {d for shape in program.variables for d in shape}

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fuzz.ops import OPS
 from fuzz.program import N, Program, Type, scale_of
+
+if TYPE_CHECKING:
+    from fuzz.worker import Mode
 
 PREAMBLE = """import numpy as np
 import samegrad as tf
@@ -67,6 +70,8 @@ def mapped_text(program: Program) -> str:
 def _loss_text(program: Program, kind: str, name: str) -> str:
     if kind == "penalty":
         return f"tf.nn.scale_regularization_loss(0.1 * tf.nn.l2_loss({name}))"
+    if kind == "share":
+        return f"tf.nn.scale_regularization_loss(0.1 * tf.reduce_sum({name}))"
     if kind == "sum":
         return f"0.1 * tf.reduce_sum({name})"
     rest = list(range(1, len(program.types()[name].shape)))
@@ -154,3 +159,55 @@ def share(x):
 print(strategy.run(step, args=tuple(map(share, ({names},)))))
 """
     return out
+
+
+def divided_text(program: Program, mode: Mode) -> str:
+    """A program that compares one replica with those of a mode."""
+    out = PREAMBLE.format(seed=program.seed, dtype=program.dtype)
+    if program.dtype == "float64":
+        out += "\ndraw64 = draw\n"
+    else:
+        out += "\ndef draw64(stream, *shape):\n"
+        out += f"    return np.random.default_rng([{program.seed}, stream]).normal(size=shape)\n"
+    out += f"\nn = {sum(mode.shares)}\n"
+    for i, t in enumerate(program.inputs):
+        out += _input_text(i, t, program) + "\n"
+    if program.second:
+        sizes = ["".join(f", {d}" for d in s) for s in program.variables]
+        drawn = ", ".join(f"draw({2000 + i}{s})" for i, s in enumerate(sizes))
+        out += f"directions = [{drawn}]\n"
+    names = ", ".join(f"x{i}" for i in range(len(program.inputs)))
+    weights = ", ".join(f"w{i}" for i in range(len(program.variables)))
+    setup = setup_text(program).replace("\n", "\n        ").rstrip()
+    step = step_text(program).replace("\n", "\n    ").rstrip()
+    return (
+        out
+        + f"""
+def run(*shares):
+    tf.random.set_seed({program.seed})
+    strategy = tf.distribute.MirroredStrategy(replicas=len(shares))
+    with strategy.scope():
+        {setup}
+    {step}
+
+    def rows(x):
+        parts = np.split(x, np.cumsum(shares)[:-1])
+        return strategy.experimental_distribute_values_from_function(
+            lambda c: tf.constant(parts[c.replica_id_in_sync_group]))
+
+    def total(v):
+        return None if v is None else strategy.reduce("SUM", v, axis=None)
+
+    @tf.function
+    def distributed(*xs):
+        (*values, loss), g, h = strategy.run(step, args=xs)
+        return values, [total(loss), *map(total, g), *map(total, h)]
+
+    values, sums = distributed(*map(rows, ({names},)))
+    return [v for v in [*sums, {weights}] if v is not None]
+
+for i, pair in enumerate(zip(run({sum(mode.shares)}), run{mode.shares}, strict=True)):
+    one, other = (v.numpy() for v in pair)
+    print(i, np.sum(one != other), "of", one.size, "differ")
+"""
+    )

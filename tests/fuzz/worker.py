@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from fuzz.placement import placed
 from fuzz.program import Program, direction, input_data, variable_data
 from fuzz.source import mapped_text, setup_text, step_text
 
@@ -22,7 +23,8 @@ class Mode:
     """One way to run a program.
 
     Args:
-        kind: "eager", "function" (both without a strategy), "run", "run in function"; "mapped" and
+        kind: "eager", "function" (both without a strategy), "run", "run in function"; "reduced":
+            "run in function" whose losses and gradients are reduced in it; "mapped" and
             "mapped by Python": a dataset's function of elements that are a whole batch each, run by
             the engine's program where there is one, and by Python.
         shares: Examples of each replica.
@@ -36,6 +38,7 @@ class Mode:
         open_sizes: Whether the function's signature leaves every size of every argument open: it
             is traced with symbols in their place.
         resized: Whether the same function has run with other numbers of examples before.
+        layout: A name in `placement.LAYOUTS`: where the replicas' examples are in memory.
     """
 
     kind: str
@@ -47,6 +50,7 @@ class Mode:
     hides: bool = False
     open_sizes: bool = False
     resized: bool = False
+    layout: str = "apart"
 
     def distributes(self) -> bool:
         """Whether arguments are what a strategy distributed, whose axis 0 counts examples.
@@ -55,7 +59,7 @@ class Mode:
         """
         if self.kind == "run in function":
             return len(self.shares) > 1
-        return self.kind == "run"
+        return self.kind in ("run", "reduced")
 
     def __str__(self) -> str:
         said = f"{self.kind} {self.shares}, {self.threads} threads"
@@ -63,6 +67,7 @@ class Mode:
         said += ", gradients hidden" if self.hides else ""
         said += ", all sizes open" if self.open_sizes else ""
         said += ", after other sizes" if self.resized else ""
+        said += f", in memory: {self.layout}" if self.layout != "apart" else ""
         return said + (f", without {self.off}" if self.off else "")
 
 
@@ -101,7 +106,11 @@ def _array(value: Any) -> np.ndarray:
 
 
 class Runner:
-    """Runs modes; imports the engine when made."""
+    """Runs modes; imports the engine when made.
+
+    Attributes:
+        strategy_of: Makes a strategy of so many replicas.
+    """
 
     def __init__(self) -> None:
         import samegrad
@@ -110,6 +119,7 @@ class Runner:
 
         self.tf, self.core, self.trace = samegrad, _core, _trace
         self.seen: list[Any] = []
+        self.strategy_of = lambda replicas: samegrad.distribute.MirroredStrategy(replicas=replicas)
         samegrad.config.set_loss_normalization_check("off")
         samegrad.config.set_replica_dependence_check("off")
         compiled = _trace.compiled
@@ -168,20 +178,24 @@ class Runner:
         if mode.kind.startswith("mapped"):
             self._map(program, mode, outcome, space)
             return
-        if mode.kind.startswith("run"):
-            strategy = tf.distribute.MirroredStrategy(replicas=len(mode.shares))
+        if mode.kind.startswith("run") or mode.kind == "reduced":
+            strategy = self.strategy_of(len(mode.shares))
             with strategy.scope():
                 exec(setup, space)
         else:
             exec(setup, space)
         exec(compile(step_text(program), "<program>", "exec"), space)
+        metrics = self._measure(program, space, strategy) if mode.kind == "reduced" else []
         call = self._callable(space["step"], program, mode, strategy)
         if mode.resized:
             for more in (2, 5):
                 self._run_resized(call, program, mode, strategy, more)
             self._begin_again(program, space)
+            for metric in metrics:
+                metric.reset_state()
         for number in range(program.steps):
             values, g, h = call(*self._arguments(program, number, mode, strategy))
+            values = [*values, *(metric.result() for metric in metrics)]
             after = [_array(space[f"w{i}"]) for i in range(len(program.variables))]
             outcome.steps.append(
                 {
@@ -192,8 +206,30 @@ class Runner:
                 }
             )
 
+    def _measure(self, program: Program, space: dict[str, Any], strategy: Any) -> list[Any]:
+        """Adds to the step a mean of each output of examples of their own; returns the metrics."""
+        step, types = space["step"], program.types()
+        means = {}
+        with strategy.scope():
+            for i, name in enumerate(program.outputs):
+                if types[name].kind == "f" and types[name].axis == 0 and types[name].local:
+                    means[i] = self.tf.keras.metrics.Mean(dtype=program.dtype)
+
+        def measured(*args: Any) -> Any:
+            values, g, h = step(*args)
+            for i, mean in means.items():
+                mean.update_state(values[i])
+            return values, g, h
+
+        space["step"] = measured
+        return list(means.values())
+
     def _arguments(self, program: Program, number: int, mode: Mode, strategy: Any) -> list[Any]:
-        return [self._argument(x, program, mode, strategy) for x in input_data(program, number)]
+        data = input_data(program, number)
+        if mode.kind == "reduced":
+            columns = [self._tensor(x, program) for x in data]
+            return placed(columns, mode.shares, mode.layout, strategy)
+        return [self._argument(x, program, mode, strategy) for x in data]
 
     def _run_resized(
         self, call: Any, program: Program, mode: Mode, strategy: Any, more: int
@@ -263,20 +299,32 @@ class Runner:
             return self.tf.function(step)
         if mode.kind == "run":
             return lambda *args: strategy.run(step, args=args)
+        if mode.kind == "reduced":
+            return self.tf.function(lambda *args: _reduced(strategy, step, args))
         return self.tf.function(lambda *args: strategy.run(step, args=args))
 
     def _argument(self, x: np.ndarray, program: Program, mode: Mode, strategy: Any) -> Any:
-        def tensor(part: np.ndarray) -> Any:
-            made = self.tf.constant(part, self._dtype(program, part))
-            return made._as_examples(0, 1) if program.examples else made
-
         if strategy is None or not mode.distributes():
-            return tensor(x)
+            return self._tensor(x, program)
         ends = np.cumsum(mode.shares)
         parts = [x[end - n : end] for end, n in zip(ends, mode.shares, strict=True)]
         return strategy.experimental_distribute_values_from_function(
-            lambda context: tensor(parts[context.replica_id_in_sync_group])
+            lambda context: self._tensor(parts[context.replica_id_in_sync_group], program)
         )
+
+    def _tensor(self, x: np.ndarray, program: Program) -> Any:
+        made = self.tf.constant(x, self._dtype(program, x))
+        return made._as_examples(0, 1) if program.examples else made
+
+
+def _reduced(strategy: Any, step: Any, args: Any) -> Any:
+    """What a step returns, with its loss and its derivatives summed over the replicas."""
+    (*values, loss), g, h = strategy.run(step, args=args)
+
+    def total(value: Any) -> Any:
+        return None if value is None else strategy.reduce("SUM", value, axis=None)
+
+    return [*values, total(loss)], list(map(total, g)), list(map(total, h))
 
 
 def read(stream: BinaryIO) -> Any:
