@@ -119,9 +119,8 @@ class FeedIterator {
 FeedSplit split_from_name(const std::string& name) {
   if (name == "none") return FeedSplit::kNone;
   if (name == "chunks") return FeedSplit::kChunks;
-  if (name == "balanced") return FeedSplit::kBalanced;
   if (name == "own") return FeedSplit::kOwnElements;
-  fail(ErrorKind::kValue, "Feed", "split must be none, chunks, balanced or own: got '", name, "'.");
+  fail(ErrorKind::kValue, "Feed", "split must be none, chunks or own: got '", name, "'.");
 }
 
 // Tensors of one shape as the rows of a new one.
@@ -218,7 +217,7 @@ void register_feed(py::module_& m) {
       .def_property_readonly("position", &FeedIterator::position);
   m.def("shuffle_draws", &shuffle_draws, py::arg("seed"), py::arg("epoch"), py::arg("first"),
         py::arg("count"));
-  m.def("share_bounds", &share_bounds, py::arg("rows"), py::arg("replicas"), py::arg("balanced"));
+  m.def("share_bounds", &share_bounds, py::arg("rows"), py::arg("replicas"));
   m.def(
       "split_rows",
       [](const Tensor& tensor, const std::vector<std::int64_t>& bounds, std::pair<int, int> own) {

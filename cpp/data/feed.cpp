@@ -12,30 +12,12 @@
 #include "base/error.h"
 #include "base/process.h"
 #include "data/gather.h"
-#include "tensor/tree.h"
 
 namespace samegrad {
-namespace {
 
-void add_balanced(std::int64_t rows, int replicas, std::vector<std::int64_t>& bounds) {
-  if (replicas > 1 && rows > kLeafExamples) {
-    const int left = (replicas + 1) / 2;
-    add_balanced(tree_split(rows), left, bounds);
-    add_balanced(rows - tree_split(rows), replicas - left, bounds);
-    return;
-  }
-  bounds.insert(bounds.end(), std::size_t(replicas), bounds.back() + rows);
-}
-
-}  // namespace
-
-std::vector<std::int64_t> share_bounds(std::int64_t rows, int replicas, bool balanced) {
+std::vector<std::int64_t> share_bounds(std::int64_t rows, int replicas) {
   check_value(replicas >= 1, "share_bounds", "at least one replica is needed: got ", replicas, ".");
   std::vector<std::int64_t> bounds{0};
-  if (balanced) {
-    add_balanced(rows, replicas, bounds);
-    return bounds;
-  }
   const std::int64_t chunk = (rows + replicas - 1) / replicas;
   for (int r = 1; r <= replicas; ++r) bounds.push_back(std::min(rows, r * chunk));
   return bounds;
@@ -178,8 +160,7 @@ class Feed::Worker {
     const std::int64_t* ends = indices_.ends.data() + first;
     const std::int64_t rows = ends[element.consumed - 1] - begin;
     if (options_.split != FeedSplit::kOwnElements) {
-      const bool balanced = options_.split == FeedSplit::kBalanced;
-      element.bounds = share_bounds(rows, options_.replicas, balanced);
+      element.bounds = share_bounds(rows, options_.replicas);
       return;
     }
     element.bounds.push_back(0);

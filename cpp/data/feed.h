@@ -11,11 +11,9 @@
 
 namespace samegrad {
 
-// Part r of `replicas` gets rows [bounds[r], bounds[r + 1]). Not balanced: parts of ceil(n /
-// replicas) rows, the last ones shorter or empty. Balanced: the subtrees of the summation tree; a
-// group of replicas halves its rows, and up to kLeafExamples rows go undivided to its first
-// replica.
-std::vector<std::int64_t> share_bounds(std::int64_t rows, int replicas, bool balanced);
+// Returns `replicas` + 1 bounds: replica r gets rows [bounds[r], bounds[r + 1]) of a batch.
+// Replicas have ceil(rows / replicas) rows, the last ones fewer or none.
+std::vector<std::int64_t> share_bounds(std::int64_t rows, int replicas);
 
 // One component of the elements: rows of an array, or the numbers first, first + step, …
 struct FeedSource {
@@ -27,7 +25,6 @@ struct FeedSource {
 enum class FeedSplit {
   kNone,         // elements are given whole
   kChunks,       // each batch is split into equal chunks of rows
-  kBalanced,     // … into subtrees of the summation tree
   kOwnElements,  // each replica gets a batch of its own; after the last one, batches without rows
 };
 

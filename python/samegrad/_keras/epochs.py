@@ -232,7 +232,7 @@ def shares(batch: Any, strategy: Any) -> Any:
         tensor = _of_examples(leaf)
         if count == 1 or not tensor._rank:
             return tensor
-        bounds = _core.share_bounds(int(tensor._shape[0]), count, False)
+        bounds = _core.share_bounds(int(tensor._shape[0]), count)
         return PerReplica(_core.split_rows(tensor, bounds, own))
 
     if type(batch) is tuple and all(type(part) in _LEAVES for part in batch):

@@ -320,7 +320,7 @@ class _SplitCursor(Cursor):
         for leaf in leaves:
             check_numbers(leaf)
         rows = _rows_of(leaves)
-        bounds = _core.share_bounds(rows, split.replicas, False)
+        bounds = _core.share_bounds(rows, split.replicas)
         own = split.own_range
         return fill(element, [PerReplica(_core.split_rows(leaf, bounds, own)) for leaf in leaves])
 

@@ -86,7 +86,7 @@ class OwnData:
         return self._files.of(node) if self._policy is AutoShardPolicy.FILE else node
 
     def _bounds(self, rows: int) -> list[int]:
-        found: list[int] = _core.share_bounds(rows, self._split.replicas, False)
+        found: list[int] = _core.share_bounds(rows, self._split.replicas)
         return found
 
     def _shares(self, rows: int) -> list[int]:
@@ -117,7 +117,7 @@ class OwnData:
             bounds = self._bounds(size)[begin : end + 1]
             if bounds[-1] - bounds[0] == rows:
                 return [b - a for a, b in pairwise(bounds)]
-        short = _core.share_bounds(rows, end - begin, False)
+        short = _core.share_bounds(rows, end - begin)
         return [b - a for a, b in pairwise(short)]
 
     def joined(self, like: Structure, leaves: list[Any], shapes: list[Any]) -> Structure | None:

@@ -121,7 +121,7 @@ class _OwnRowsCursor(WorkCursor):
             raise _OwnRowsError from error
 
     def _own(self, position: int, elements: list[Structure]) -> Structure:
-        bounds = _core.share_bounds(len(elements), self._split.replicas, False)
+        bounds = _core.share_bounds(len(elements), self._split.replicas)
         first, last = self._split.own_range
         begin, end = bounds[first], bounds[last]
         # Without rows of its own a process still has to know their shape.

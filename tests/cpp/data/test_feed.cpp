@@ -199,17 +199,13 @@ TEST("a feed begins at any position, and counts from there") {
   }
 }
 
-TEST("batches are distributed in chunks, or in subtrees") {
-  EQUAL(share_bounds(8, 2, false), (Numbers{0, 4, 8}));
-  EQUAL(share_bounds(13, 4, false), (Numbers{0, 4, 8, 12, 13}));
-  EQUAL(share_bounds(4, 3, false), (Numbers{0, 2, 4, 4}));
-  EQUAL(share_bounds(0, 3, false), (Numbers{0, 0, 0, 0}));
-  EQUAL(share_bounds(10, 4, false), (Numbers{0, 3, 6, 9, 10}));
-  EQUAL(share_bounds(13, 4, true), (Numbers{0, 4, 7, 10, 13}));
-  EQUAL(share_bounds(4, 4, true), (Numbers{0, 4, 4, 4, 4}));
-  EQUAL(share_bounds(9, 4, true), (Numbers{0, 3, 5, 9, 9}));
-  EQUAL(share_bounds(20, 3, true), (Numbers{0, 5, 10, 20}));
-  CHECK_THROWS(share_bounds(4, 0, false), Error);
+TEST("replicas divide a batch in contiguous chunks") {
+  EQUAL(share_bounds(8, 2), (Numbers{0, 4, 8}));
+  EQUAL(share_bounds(13, 4), (Numbers{0, 4, 8, 12, 13}));
+  EQUAL(share_bounds(4, 3), (Numbers{0, 2, 4, 4}));
+  EQUAL(share_bounds(0, 3), (Numbers{0, 0, 0, 0}));
+  EQUAL(share_bounds(10, 4), (Numbers{0, 3, 6, 9, 10}));
+  CHECK_THROWS(share_bounds(4, 0), Error);
 }
 
 TEST("replicas' own batches come in order, and batches without rows after the last one") {
