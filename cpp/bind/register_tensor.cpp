@@ -118,7 +118,7 @@ void register_tensor(py::module_& m) {
       .def_property_readonly(
           "_varying",
           [](const Tensor& t) { return t.symbolic() && t.trace->program().varying(t.value); })
-      // Whether it is a replica's part of a sum over the examples of all: the sum of the parts is
+      // Tells if it is a replica's part of a sum over the examples of all: the sum of the parts is
       // rounded otherwise than what one device computes.
       .def_property_readonly("_partial",
                              [](const Tensor& t) {

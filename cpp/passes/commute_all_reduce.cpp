@@ -31,7 +31,7 @@ bool is_number(const Graph& graph, Value value, double number) {
   return element(array, 0) == element(Array::number(array.dtype(), number), 0);
 }
 
-// Whether a node gives each replica its share of a replicated value.
+// True if a node gives each replica its share of a replicated value.
 bool is_share_of_replicated(const Graph& graph, const Node& node, int replicas) {
   if (node.inputs.empty() || graph.varying(node.inputs[0])) return false;
   if (node.op->has(kReplicaShare)) return true;
@@ -52,7 +52,7 @@ Value times_replicas(const Graph& graph, const Node* node) {
   return kNoValue;
 }
 
-// What a node gives that takes it as often as there are replicas and a share of that, or none.
+// The result of a node without its pair of factors, the number of replicas and a share; or none.
 Value whole_of_share(const Graph& graph, const Node& node) {
   if (node.op->has(kReplicaShare)) return times_replicas(graph, graph.producer(node.inputs[0]));
   const auto* all_reduce = node.attrs.get_if<AllReduceAttrs>();
@@ -222,7 +222,7 @@ class Commute {
   }
 
   bool is_share(const Node& node) const { return is_share_of_replicated(graph_, node, replicas_); }
-  // Whether the all-reduce becomes a function of other sums.
+  // True if the all-reduce becomes a function of other sums.
   bool moves(const Node& node) const {
     if (!is_sum_over_replicas(node)) return false;
     const Node* input = graph_.producer(node.inputs[0]);

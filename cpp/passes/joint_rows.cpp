@@ -44,7 +44,7 @@ PerValue<Readers> readers_of(const Graph& graph) {
   return readers;
 }
 
-// Whether the operands are the same on all replicas, or rows of the global batch.
+// True if the operands are the same on all replicas, or rows of the global batch.
 bool reads_rows(const Graph& graph, const Node& node) {
   for (std::size_t k = 0; k < node.inputs.size(); ++k) {
     if (!node.op->reads(k) && !node.op->has(kRandomOp)) continue;

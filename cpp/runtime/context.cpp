@@ -170,10 +170,12 @@ void Context::place_values() {
     std::int64_t bytes = 0;
     for (int r = 0; r < copies(v); ++r) {
       const ValueType& type = plan_.graph.values[v].type;
-      const Shape shape = shape_or_empty(type, counts_[std::size_t(r)]);
+      const std::size_t replica = is_joint_sum(v) ? 0 : std::size_t(r);
+      const Shape shape = shape_or_empty(type, counts_[replica]);
       const std::int64_t own = size_in_bytes(type.dtype, shape);
       begins[v].push_back(bytes);
-      bytes = size_sum(bytes, plan_.has_rows[v] ? own : aligned(own));
+      const bool list = plan_.has_rows[v] && !is_joint_sum(v);
+      bytes = size_sum(bytes, list ? own : aligned(own));
     }
     reserved[v] = reserve(bytes, life.first, life.last);
   }
@@ -407,7 +409,7 @@ void Context::bind_node(NodeId index) {
   }
 }
 
-// Of the examples of all replicas.
+// The shape of the examples of all replicas.
 Shape Context::shape_of_all(const ValueType& type) const {
   Shape shape = shape_or_empty(type, counts_[0]);
   const bool counts =

@@ -64,7 +64,7 @@ struct UpdateBinding {
   struct Sum {
     TreeReduction reduction;
     Array divisor;  // of a mean
-    // As the run opened them: parts of one list, or of replicas that are summed one by one.
+    // Opened by the run: parts of one list, or of replicas that are summed one by one.
     std::vector<OpenExamples> parts;
     bool is_list = false;
     int symbol = -1;  // of the list's examples
@@ -177,17 +177,17 @@ class Context {
     return bases_.data() + std::size_t(replica) * values_;
   }
   ReplicaContext& of_replica(int replica) { return replica_context_[std::size_t(replica)]; }
-  // Of all replicas of this process, whose examples are one list.
+  // The context of all replicas of this process, whose examples are one list.
   const ReplicaContext& of_joint() const { return joint_context_; }
-  // How many arrays the value has: one where all replicas share it, and of a joint sum one for each
+  // Arrays of the value: one where all replicas share it, and of a joint sum one for each
   // subtree that this process makes.
   int copies(Value value) const;
   bool is_joint_sum(Value value) const { return plan_.joint_sum[value]; }
-  // From one array of a joint sum to the next, in bytes.
+  // Bytes from one array of a joint sum to the next.
   std::int64_t sum_stride(Value value) const;
   // The subtrees of the tree over all examples that this process makes, counted from its first one.
   std::span<const TreeRange> subtrees(int symbol) const { return subtrees_[std::size_t(symbol)]; }
-  // Of a run in several processes: the tree that a sum is a part of, over examples or replicas.
+  // The tree that a sum is a part of, over examples or replicas, in a run of several processes.
   const WorldTree& tree_of(Value sum) const;
   // Sets where an argument is, per replica, for a run. Rows that joint nodes read are made one list
   // if they are not.

@@ -1,4 +1,4 @@
-// What a context knows of the examples of replicas: their counts, the trees over them, and where
+// The examples of a context's replicas: their counts, the trees over them, and where
 // rows of arguments are.
 #include <algorithm>
 #include <cstring>

@@ -68,7 +68,7 @@ class Exchange {
     node_.op->exchange({node_.attrs, in, out});
   }
 
-  // Of the first operand over all replicas.
+  // Sums the first operand over all replicas.
   View sum() {
     const Value root = plan_.root[node_.inputs[0]];
     const View like = view_on(node_.inputs[0], call_.counts[0], 0);
@@ -103,7 +103,7 @@ class Exchange {
     return sum;
   }
 
-  // Those of all processes, one after the other.
+  // The terms of all processes, one after the other.
   std::vector<std::byte*> all_terms(const WorldTree& tree, const std::vector<std::byte*>& own,
                                     bool joint, std::int64_t bytes) {
     Communicator& world = *call_.communicator;

@@ -10,7 +10,7 @@
 
 namespace samegrad {
 
-// Of each symbol, the tree over its examples in the world. A count that joins the replicas has
+// The tree over the examples of each symbol in the world. A count that joins the replicas has
 // none.
 using ExampleTrees = std::vector<std::optional<WorldTree>>;
 ExampleTrees example_trees(const std::vector<Symbol>& symbols, const Counts& of_world,

@@ -187,7 +187,7 @@ void run_copy(const Copy& copy, const ParallelFor& loops, const Call& call, Cont
               Task& task) {
   const auto& [node, binding, r, prepared] = copy;
   if (binding.views.size() > 1 && !binding.joint && !call.runs(int(r))) return;
-  // What is a replica's own is made of no other process's examples.
+  // A replica's own value is made of no other process's examples.
   if (call.is_halo(int(r)) && binding.views.size() > 1 && !binding.makes_rows) return;
   const std::vector<View>& views = binding.views[std::size_t(r)];
   const Scratch::Frame frame(task.scratch);

@@ -92,13 +92,13 @@ class BlockwiseUpdate {
     f();
   }
 
-  // Of a run in several processes: what the sum is summed along.
+  // The tree of a sum, in a run of several processes.
   const WorldTree& tree_of(std::size_t s) const {
     const ReduceUpdate::Sum& sum = step_.sums[s];
     return context_.tree_of(sum.tree.exists() ? plan_.graph.nodes[sum.tree].outputs[0]
                                               : plan_.graph.nodes[sum.all_reduce].inputs[0]);
   }
-  // Of the parts of a sum, or of the examples of a list: all, and those of an own subtree.
+  // All parts of a sum, or examples of a list, and those of an own subtree.
   TreeRange all_of(std::size_t s) const {
     const UpdateBinding::Sum& sum = binding_.sums[s];
     return sum.is_list ? TreeRange{0, count_examples(sum.parts)}

@@ -64,7 +64,7 @@ class RoundProducts {
     const std::byte* data;
     std::int64_t rows;
   };
-  // Of a replica, or of all, one's rows after the other's.
+  // The rows of a replica, or of all, one's after the other's.
   Operand operand(const std::vector<Array>& replicas, std::size_t s) {
     if (!all_) return {of(replicas, s).raw(), of(replicas, s).shape()[0]};
     std::int64_t rows = 0;

@@ -294,7 +294,7 @@ void RowBlocks::sum_replicas(const Replicas& of, const std::int64_t* begin, cons
   kernels().binary(BinaryFn::k_add, dtype)(to, right, to, binding_.width, 1, 1);
 }
 
-// Of the places of a list each example has as many.
+// Each example of a list has as many places.
 RowBlocks::Places RowBlocks::places_of(std::size_t s, TreeRange of, std::int64_t named) const {
   const std::int64_t* first = binding_.first.data() + first_of(step_, s, context_);
   const std::int64_t *begin = place_ + begin_[named], *end = place_ + begin_[named + 1];

@@ -46,13 +46,13 @@ class RowBlocks {
   void run(const Rows& rows, Scratch& scratch) const;
   // Adds up all named rows, for all passes.
   void store_sums() const;
-  // Of the named row of this number: which it is, whether one of some examples (of replicas, by
-  // their numbers, where they are no list) names it for a sum, and its sum over them.
+  // The named row of this number: which it is, whether one of some examples (of replicas, by
+  // their numbers, unless they are a list) names it for a sum, and its sum over them.
   std::int64_t named_row(std::int64_t named) const { return row_[named]; }
   bool is_named(std::size_t s, TreeRange of, std::int64_t named) const;
   void sum_named(std::size_t s, TreeRange of, std::int64_t named, std::byte* to,
                  Scratch& scratch) const;
-  // Whether the operands of a sum are one list of examples: else they are its replicas'.
+  // True if the operands of a sum are one list of examples: else they are its replicas'.
   bool is_list(std::size_t s) const { return context_.node(step_.sums[s].tree).joint; }
   // Where a value is afterwards.
   const std::byte* at(Value value, const Rows& rows) const {

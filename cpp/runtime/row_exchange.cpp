@@ -73,7 +73,7 @@ class RowExchange {
     return context_.tree_of(plan_.graph.nodes[step_.sums[s].tree].outputs[0]);
   }
 
-  // Of a part of this process: its examples, or replicas, as they are numbered here.
+  // The examples, or replicas, of a part of this process, as they are numbered here.
   TreeRange local(const Part& part) const {
     if (!step_.sums[part.sum].all_reduce.exists()) return part.range;
     const std::int64_t first = tree(part.sum).range_of(world_.rank()).begin;

@@ -169,7 +169,7 @@ class WorldSums::InSharedMemory final : public Way {
   }
 
  private:
-  // Where all states are, from some byte of the piece on.
+  // Finds all states, from some byte of the piece on.
   void find_states(const Flight& flight, std::int64_t from) {
     states_.resize(std::size_t(shared_.size()));
     for (int rank = 0; rank < shared_.size(); ++rank) {

@@ -42,7 +42,7 @@ struct WorldPiece {
   // The same as it travels in start_shared().
   std::int64_t add_shared(DType dtype, std::int64_t elements, std::int64_t sum_bytes,
                           const WorldTree& tree);
-  // How many states a rank has of it: the subtrees of the tree with most.
+  // The number of states of a rank: the subtrees of the tree with most.
   std::int64_t states_of(int rank) const;
 };
 
@@ -133,7 +133,7 @@ class WorldSums {
   void add(const WorldPiece& piece, Part part, const States& from, std::byte* sum) const;
   void add_packed(const Packed& packed, std::int64_t bytes, std::span<const std::byte* const> from,
                   std::byte* sum) const;
-  // Of each subtree of a tree: where its state is, so many bytes on.
+  // The state of each subtree of a tree, so many bytes on.
   static std::vector<const std::byte*> subtrees_of(const WorldTree& tree, const States& states,
                                                    std::int64_t offset);
   void narrow_into(const WorldPiece& piece, const std::byte* from, const WorldPiece& narrow,

@@ -39,7 +39,7 @@ int WorldTree::owner_of(std::int64_t first) const {
   return int(std::ranges::upper_bound(firsts_, first) - firsts_.begin()) - 1;
 }
 
-// Of the last leaf of a subtree.
+// The owner of the last leaf of a subtree.
 int WorldTree::last_owner_of(TreeRange tree) const {
   while (tree.size() > leaf_) tree.begin += tree_split(tree.size());
   return owner_of(tree.begin);

@@ -28,15 +28,15 @@ class WorldTree {
   // the rank that has its first one.
   WorldTree(std::vector<std::int64_t> firsts, std::int64_t leaf, int rank);
 
-  // Of all ranks, from left to right: of each the largest subtrees that it makes.
+  // The largest subtrees that each rank makes, from left to right.
   std::span<const Subtree> all() const { return all_; }
-  // Of this process, numbered from its first one.
+  // The same of this process, numbered from its first one.
   std::span<const TreeRange> own() const { return own_; }
   std::int64_t subtrees_of(int rank) const { return counts_[std::size_t(rank)]; }
-  // Of any rank.
+  // The greatest number of subtrees of a rank.
   std::int64_t most() const;
   std::int64_t size() const { return firsts_.back(); }
-  // What a rank has, and what follows it in the last leaf that the rank makes.
+  // The leaves of a rank, and those that follow them in the last one that the rank makes.
   TreeRange range_of(int rank) const {
     return {firsts_[std::size_t(rank)], firsts_[std::size_t(rank) + 1]};
   }

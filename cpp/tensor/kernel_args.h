@@ -130,7 +130,7 @@ struct ReplicaContext {
   std::vector<std::int64_t> local_examples;   // of this replica, per symbol
   std::vector<std::int64_t> global_examples;  // of all replicas, per symbol
   std::vector<std::int64_t> first_example;    // of this replica among all, per symbol
-  // Of several replicas, whose examples are one list: each of them.
+  // Each of several replicas whose examples are one list.
   std::span<const ReplicaContext> joint = {};
   Messages* messages = nullptr;  // what it prints, if somebody is there to show it
 };
