@@ -16,7 +16,7 @@ keras = tf.keras
 @case(normal(4), integers(3), batches=(0, 5, 37))
 def metrics_of_a_per_replica_loss() -> Built:
     w = weight(4, 3)
-    metrics = [keras.metrics.Mean(), keras.metrics.Sum(), keras.metrics.Mean()]
+    metrics = [keras.metrics.Mean(), keras.metrics.Sum()]
 
     def step(x: Any, labels: Any) -> Results:
         logits = tf.matmul(x, w)
@@ -24,8 +24,6 @@ def metrics_of_a_per_replica_loss() -> Built:
         loss = tf.nn.compute_average_loss(losses)
         metrics[0].update_state(loss)
         metrics[1].update_state(loss)
-        replicas = tf.distribute.get_strategy().num_replicas_in_sync
-        metrics[2].update_state(loss * replicas)
         return Results()
 
     return step, metrics
