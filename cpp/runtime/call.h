@@ -69,7 +69,9 @@ struct Call {
   RoundMemory* rounds = nullptr;  // of a round
 
   const Counts& counts_of_world() const { return world_counts.empty() ? counts : world_counts; }
-  int first_replica() const { return communicator ? communicator->own().begin : 0; }
+  // Without counts of the world, as of a plan that is only looked at, there is this process alone.
+  bool has_world() const { return communicator && !world_counts.empty(); }
+  int first_replica() const { return has_world() ? communicator->own().begin : 0; }
   // Of the world: this process's are among them.
   void set_counts(Counts of_world);
   bool is_halo(int replica) const {

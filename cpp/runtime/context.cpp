@@ -262,6 +262,15 @@ std::int64_t chunk_of(const Loop& loop, std::int64_t total, int threads) {
 
 }  // namespace
 
+// True if the loop makes rows of the global batch.
+bool Context::makes_rows(const Loop& loop) const {
+  return std::ranges::any_of(loop.nodes, [&](NodeId n) {
+    return std::ranges::any_of(plan_.graph.nodes[n].outputs, [&](Value value) {
+      return plan_.graph.placement(value) == Placement::kRows;
+    });
+  });
+}
+
 void Context::make_chunks(LoopId index) {
   const Loop& loop = plan_.loops[index];
   const LoopLayout& layout = layouts_[index];
@@ -271,7 +280,9 @@ void Context::make_chunks(LoopId index) {
   std::vector<TreeRange> lists;
   if (loop.joint) lists = subtrees_[symbol];
   for (int r = 0; !loop.joint && r < (loop.varying ? replicas_ : 1); ++r) {
-    lists.push_back({0, replica_context_[std::size_t(r)].local_examples[symbol]});
+    // A replica's own values are made of no other process's examples.
+    const bool here = r < own_replicas() || makes_rows(loop);
+    lists.push_back({0, here ? replica_context_[std::size_t(r)].local_examples[symbol] : 0});
   }
   const std::int64_t total = loop.varying ? replica_context_[0].global_examples[symbol]
                                           : replica_context_[0].local_examples[symbol];

@@ -250,6 +250,7 @@ class Context {
   void place_prepared();
   void place_prepared(const Prepared& prepared, StepId step);
   void place_loops();
+  bool makes_rows(const Loop& loop) const;
   void make_chunks(LoopId loop);
   void make_joins(LoopId loop);
   void place_trees(LoopId loop, StepId step);

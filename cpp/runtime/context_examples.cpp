@@ -45,7 +45,7 @@ void Context::find_trees(const Call& call) {
   replica_tree_.reset();
   const std::vector<Symbol>& symbols = plan_.graph.symbols;
   subtrees_.assign(symbols.size(), {});
-  if (call.communicator) {
+  if (call.has_world()) {
     const Communicator& world = *call.communicator;
     trees_ = example_trees(symbols, counts_of_world(), world);
     std::vector<std::int64_t> firsts;
@@ -54,7 +54,7 @@ void Context::find_trees(const Call& call) {
     replica_tree_.emplace(std::move(firsts), 1, world.rank());
   }
   for (std::size_t s = 0; s < symbols.size(); ++s) {
-    if (!call.communicator) {
+    if (!call.has_world()) {
       subtrees_[s] = {{0, joint_context_.local_examples[s]}};
     } else if (trees_[s]) {
       subtrees_[s].assign(trees_[s]->own().begin(), trees_[s]->own().end());

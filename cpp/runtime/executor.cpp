@@ -353,7 +353,7 @@ void Executable::run_steps(const Call& call, Context& context) {
 
 std::vector<std::vector<Array>> Executable::run(const Call& call, Context& context) {
   context.set_call(call);
-  for (int r = 0; r < context.replicas(); ++r) {
+  for (int r = 0; r < context.own_replicas(); ++r) {
     if (call.runs(r)) context.check_sizes(r);
   }
   const Memory memory(context);
