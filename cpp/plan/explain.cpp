@@ -35,8 +35,8 @@ std::string reason_of_tile(const Loop& loop) {
 }
 
 void print_loop(std::ostringstream& out, const Plan& plan, const Loop& loop) {
-  out << "  loop over the examples" << (loop.varying ? " of each replica" : "") << ", "
-      << loop.trees.size() << " tree reductions";
+  const char* whose = loop.joint ? " of all replicas" : loop.varying ? " of each replica" : "";
+  out << "  loop over the examples" << whose << ", " << loop.trees.size() << " tree reductions";
   for (const Loop::Inner& inner : loop.inner) {
     out << ", nodes " << inner.begin << "-" << inner.end - 1 << " one example at a time";
   }

@@ -189,9 +189,8 @@ class Context {
   std::span<const TreeRange> subtrees(int symbol) const { return subtrees_[std::size_t(symbol)]; }
   // The tree that a sum is a part of, over examples or replicas, in a run of several processes.
   const WorldTree& tree_of(Value sum) const;
-  // Sets where an argument is, per replica, for a run. Rows that joint nodes read are made one list
-  // if they are not.
-  void set_argument(Value value, const std::vector<Array>& arrays, bool joint);
+  // Makes the rows of an argument, per replica, one list for a run if they are not.
+  void make_list(Value value, const std::vector<Array>& arrays);
   // Sets the seed and what else a run gives to all replicas.
   void set_call(const Call& call);
   // Of the arena that it takes for a run.

@@ -83,12 +83,11 @@ void Context::set_call(const Call& call) {
   set(joint_context_);
 }
 
-void Context::set_argument(Value value, const std::vector<Array>& arrays, bool joint) {
+void Context::make_list(Value value, const std::vector<Array>& arrays) {
+  if (!plan_.graph.varying(value)) return;
   const auto array_of = [&](int r) -> const Array& {
     return arrays[std::min(std::size_t(r), arrays.size() - 1)];
   };
-  for (int r = 0; r < replicas_; ++r) base(r, value) = array_of(r).raw();
-  if (!joint || !plan_.graph.varying(value)) return;
   std::size_t bytes = 0;
   const std::byte* first = nullptr;
   bool is_list = true;

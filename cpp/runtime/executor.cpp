@@ -56,20 +56,22 @@ std::set<Value> find_joint_rows(const Plan& plan) {
 // Arrays of a value, one per replica, or in one buffer as one list.
 std::vector<Array> arrays_for(const ValueType& type, const Counts& counts, int copies,
                               bool as_list) {
-  std::vector<Shape> shapes;
-  std::size_t bytes = 0;
-  for (int r = 0; r < copies; ++r) {
-    shapes.push_back(shape_or_empty(type, counts[std::size_t(r)]));
-    bytes += std::size_t(size_in_bytes(type.dtype, shapes.back()));
-  }
   std::vector<Array> arrays;
-  if (copies == 1 || !as_list) {
-    for (const Shape& shape : shapes) arrays.emplace_back(type.dtype, shape);
-    return arrays;
+  std::shared_ptr<Buffer> buffer;
+  if (as_list && copies > 1) {
+    std::int64_t bytes = 0;
+    for (int r = 0; r < copies; ++r) {
+      bytes += size_in_bytes(type.dtype, shape_or_empty(type, counts[std::size_t(r)]));
+    }
+    buffer = std::make_shared<Buffer>(std::size_t(bytes));
   }
-  const auto buffer = std::make_shared<Buffer>(bytes);
   std::size_t offset = 0;
-  for (const Shape& shape : shapes) {
+  for (int r = 0; r < copies; ++r) {
+    const Shape shape = shape_or_empty(type, counts[std::size_t(r)]);
+    if (!buffer) {
+      arrays.emplace_back(type.dtype, shape);
+      continue;
+    }
     arrays.emplace_back(type.dtype, shape, buffer, offset);
     offset += arrays.back().bytes();
   }
@@ -199,13 +201,12 @@ void Executable::set_arguments(const Call& call, Context& context) {
     if (info.source == Source::kVariable) {
       arrays = &call.variables[info.slot().index()]->components();
     }
-    if (arrays) {
-      context.set_argument(value, *arrays, joint_rows_.contains(value));
-      continue;
-    }
     for (int r = 0; r < context.replicas(); ++r) {
-      context.base(r, value) = graph.constants[info.constant()].raw();
+      const auto at = std::size_t(r);
+      context.base(r, value) = !arrays ? graph.constants[info.constant()].raw()
+                                       : (*arrays)[std::min(at, arrays->size() - 1)].raw();
     }
+    if (!joint_rows_.empty() && joint_rows_.contains(value)) context.make_list(value, *arrays);
   }
 }
 
