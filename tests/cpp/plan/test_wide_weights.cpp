@@ -194,23 +194,15 @@ std::vector<float> updated(const std::vector<std::int64_t>& shares) {
 
 }  // namespace
 
-TEST("equal shares of replicas are one to the tree, bitwise as one replica") {
+TEST("the examples of all replicas are one list to the tree, bitwise as one replica") {
   const std::vector<float> one = updated({24});
   CHECK_EQ(opened, 1);
-  for (const std::size_t replicas : {2, 4, 8}) {
-    CHECK(updated(std::vector<std::int64_t>(replicas, 24 / std::int64_t(replicas))) == one,
-          replicas);
+  using Shares = std::vector<std::int64_t>;
+  for (const Shares& shares : {Shares{12, 12}, Shares{6, 6, 6, 6}, Shares{3, 3, 3, 3, 3, 3, 3, 3},
+                               Shares{8, 8, 8}, Shares{12, 7, 5, 0}, Shares{0, 1, 22, 1}}) {
+    CHECK(updated(shares) == one, shares.size(), shares[0]);
     CHECK_EQ(opened, 1);
   }
-}
-
-TEST("shares that are not subtrees are summed one by one") {
-  updated({8, 8, 8});
-  CHECK_EQ(opened, 3);
-  updated({12, 7, 5, 0});
-  CHECK_EQ(opened, 3);  // one has none
-  updated({2, 2, 2, 2});
-  CHECK_EQ(opened, 4);  // a leaf would have the examples of two
 }
 
 TEST("updates block by block that find no memory leave all weights as they were") {
