@@ -42,8 +42,8 @@ FAULTS = [
     Fault(
         "replicas are summed in another order",
         "cpp/runtime/all_reduce.cpp",
-        "context_.base(replicas.begin + int(r), input)",
-        "context_.base(replicas.begin + int((r + 1) % count), input)",
+        "const std::int64_t at = of.begin + std::int64_t(i);",
+        "const std::int64_t at = of.begin + std::int64_t((i + 1) % count);",
     ),
     Fault(
         "the last block of an all-reduce is left out",
@@ -54,8 +54,8 @@ FAULTS = [
     Fault(
         "the context of replica 0 in the loop of every replica",
         "cpp/runtime/loop.cpp",
-        "replica_context_(context.of_replica(chunk.replica)),",
-        "replica_context_(context.of_replica(0)),",
+        ": context.of_replica(replica_)),",
+        ": context.of_replica(0)),",
     ),
     Fault(
         "two chunks are not joined",
@@ -202,7 +202,7 @@ struct CallHash {
     ),
     Fault(
         "draws are keyed by the row within the replica",
-        "cpp/runtime/context.cpp",
+        "cpp/runtime/context_examples.cpp",
         "replica_context.first_example = first;",
         "replica_context.first_example = std::vector<std::int64_t>(first.size(), 0);",
     ),
@@ -246,8 +246,8 @@ struct CallHash {
     Fault(
         "values are made in the sizes of replica 0",
         "cpp/runtime/context.cpp",
-        "views.push_back(view_of(type, shape_or_empty(type, counts_[r])));",
-        "views.push_back(view_of(type, shape_or_empty(type, counts_[0])));",
+        "shape_of_all(type) : shape_or_empty(type, counts_[r])",
+        "shape_of_all(type) : shape_or_empty(type, counts_[0])",
     ),
     Fault(
         "constants are known by six digits",
