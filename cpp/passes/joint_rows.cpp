@@ -18,7 +18,7 @@ bool sums_over_replicas(const Node& node) {
   return node.attrs.get_if<AllReduceAttrs>() || node.op->scaling == Scaling::kSum;
 }
 
-// Who reads a value or an alias of it.
+// Readers of a value or of an alias of it.
 struct Readers {
   bool all_reduces = false, others = false;
 };

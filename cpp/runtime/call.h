@@ -49,8 +49,8 @@ struct Call {
   // the caller knows them.
   Counts world_counts = {};
   bool in_world = false;  // a part of a step that goes on in several processes
-  // Counts of a last replica that none of the program's is: it has examples of the following
-  // processes (halo.h). Empty: there is none. `extended` has the arguments with its rows.
+  // Counts of the halo: a last replica, none of the program's, whose examples are those of the
+  // following processes (halo.h). Empty without one. `extended` has the arguments with its rows.
   std::vector<std::int64_t> halo = {};
   std::shared_ptr<std::vector<std::vector<Array>>> extended = {};
   std::uint64_t seed = 0;

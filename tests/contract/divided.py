@@ -24,7 +24,7 @@ LAYOUTS = ["slices", "apart", "shuffled", "gaps"]
 
 @dataclasses.dataclass
 class Results:
-    """What a replica's step returns.
+    """Results of a replica's step.
 
     Args:
         rows: Values with the examples on axis 0.
@@ -167,7 +167,7 @@ class Divided:
         ]
 
     def explanation(self) -> list[str]:
-        """What explain() says about bits: the line and the reasons below it."""
+        """Return explain()'s line about bits and the reasons below it."""
         lines = self.call.explain(*self.batch(0)).splitlines()
         return [line for line in lines if line.startswith(("bitwise identical", "  - "))]
 

@@ -318,7 +318,7 @@ def gradient_penalty() -> Built:
 
 @case(normal(4), others=(normal(3),))
 def two_batches_in_one_step() -> Built:
-    """As a GAN that has more real examples than made ones."""
+    """A GAN's step with more real examples than generated ones."""
     w, v = weight(4, 1), weight(3, 1)
 
     def step(x: Any, z: Any) -> Results:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -261,6 +261,12 @@ class Window:
         return at if 0 <= at < self.size else None
 
 
+def joined_contraction(pieces: Sequence[tuple[Array, Array]]) -> Array:
+    """Return one contraction over the (rows, matrix) pairs of a pixel's taps, in order."""
+    a = np.concatenate([rows for rows, _ in pieces], axis=1).T
+    return contraction(a, np.concatenate([matrix for _, matrix in pieces]))
+
+
 def convolve(x: Array, filters: Array, window: Window) -> Array:
     """Convolve images [n, s, s, in] and filters [t, t, in, out]: taps, then channels in."""
     y = np.zeros((len(x), window.out, window.out, filters.shape[3]), x.dtype)
@@ -274,9 +280,7 @@ def convolve(x: Array, filters: Array, window: Window) -> Array:
                 and (column := window.input_of(c, j)) is not None
             ]
             if pieces:
-                a = np.concatenate([piece[0] for piece in pieces], axis=1).T
-                b = np.concatenate([piece[1] for piece in pieces])
-                y[:, r, c] = contraction(a, b)
+                y[:, r, c] = joined_contraction(pieces)
     return y
 
 
@@ -293,9 +297,7 @@ def convolve_back(dy: Array, filters: Array, window: Window) -> Array:
                     if seen and across:
                         pieces.append((dy[:, seen[0], across[0]], filters[i, j].T))
             if pieces:
-                a = np.concatenate([piece[0] for piece in pieces], axis=1).T
-                b = np.concatenate([piece[1] for piece in pieces])
-                dx[:, r, c] = contraction(a, b)
+                dx[:, r, c] = joined_contraction(pieces)
     return dx
 
 

@@ -36,7 +36,7 @@ from fuzz.worker import Mode, Outcome
 
 
 def outcomes(trial: Trial, workers: Workers) -> list[Outcome]:
-    """What each mode gives."""
+    """Return the results of each mode."""
     return workers.run(trial.program, {trial.environment: trial.modes})[trial.environment]
 
 
@@ -52,7 +52,7 @@ def check(trial: Trial, workers: Workers) -> list[tuple[Mode, Difference]]:
 
 
 def differs(program: Program, one: Outcome, outcome: Outcome, shares: Shares) -> str:
-    """What a division gives and one replica does not, unless explain() names a line for it."""
+    """Return the differences between a division and one replica that explain() does not name."""
     if one.error or outcome.error:
         # What a replica computes of its own examples may need one: the last one, their maximum.
         needs = 0 in shares and own_names(program)
@@ -83,7 +83,7 @@ Values = list[np.ndarray] | None
 def _pairs(
     program: Program, a: dict, b: dict, tainted: Tainted
 ) -> Iterator[tuple[str, Values, Values]]:  # fmt: skip
-    """What must be equal in a step: its name, and the values of one and of several replicas."""
+    """Yield the name of each compared value of a step, and it on one and on several replicas."""
     types, own = program.types(), own_names(program)
     count = len(program.outputs)
     (*outputs, loss), metrics = (list(zip(a["values"], b["values"], strict=True))[k] for k in (
@@ -175,7 +175,7 @@ def _fewer(shares: Shares) -> Iterator[Shares]:
 
 @dataclasses.dataclass
 class Report:
-    """What many draws showed."""
+    """The tally of many draws."""
 
     counts: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
     failures: dict[str, str] = dataclasses.field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What of a program depends on the division of the global batch: local means, local counts."""
+"""Values of a program that depend on the division of a batch: local means, local counts."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ void check_equal(const Result& one, const Result& part, ReplicaRange range) {
 
 }  // namespace
 
-// Of a tree: what each leaf's and node's place is, as a number that stands for its sum.
+// Places of a tree's leaves and nodes: a number for each, which stands for its sum.
 class Places {
  public:
   explicit Places(std::int64_t leaf) : leaf_(leaf) {}

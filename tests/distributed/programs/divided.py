@@ -33,7 +33,7 @@ def tell(line):
 
 
 def ran(program, mode, strategy_of):
-    """What a mode gives without outputs, of which a rank has those of its replicas."""
+    """Return the results of a mode without outputs, of which a rank has only its replicas'."""
     runner.strategy_of = strategy_of
     outcome = runner.run(program, mode)
     for step in outcome.steps:
