@@ -39,8 +39,9 @@ class AllReduce {
     for_slices(0, slices_.size(), [&](std::size_t i, Scratch& memory) {
       const Slice& slice = slices_[i];
       const Scratch::Frame frame(memory);
-      sum_of_replicas(parts(slice, {0, copies(slice)}, memory), dtype(slice),
-                      slice.end - slice.begin, result(slice), memory);
+      const TreeRange all{0, context_.terms(input(slice))};
+      sum_of_replicas(parts(slice, all, memory), dtype(slice), slice.end - slice.begin,
+                      result(slice), memory);
       finish(slice);
     });
   }
@@ -85,8 +86,7 @@ class AllReduce {
       const Packed& packed = piece.of_world.numbers[i - piece.begin];
       for (std::size_t t = 0; t < packed.tree->own().size(); ++t) {
         const Scratch::Frame frame(memory);
-        const TreeRange range = is_joint(slice) ? TreeRange{std::int64_t(t), std::int64_t(t) + 1}
-                                                : packed.tree->own()[t];
+        const TreeRange range = context_.terms_of(input(slice), t);
         const std::byte* sum = sum_of_replicas(parts(slice, range, memory), dtype(slice),
                                                slice.end - slice.begin, memory);
         world.put(states[t] + piece.at[i - piece.begin], sum, bytes_of(slice));
@@ -123,25 +123,14 @@ class AllReduce {
     return context_.base(0, slice.node->outputs[0]) + slice.begin * width(slice);
   }
 
-  bool is_joint(const Slice& slice) const {
-    return context_.is_joint_sum(plan_.root[slice.node->inputs[0]]);
-  }
-  // Terms that this process has: of its replicas, or of its subtrees of all examples.
-  std::int64_t copies(const Slice& slice) const {
-    return is_joint(slice) ? context_.copies(plan_.root[slice.node->inputs[0]])
-                           : context_.replicas();
-  }
+  Value input(const Slice& slice) const { return plan_.root[slice.node->inputs[0]]; }
 
-  // Some of them.
+  // Some of the terms that this process has.
   std::span<const std::byte* const> parts(const Slice& slice, TreeRange of, Scratch& memory) const {
-    const Value input = plan_.root[slice.node->inputs[0]];
-    const std::int64_t stride = is_joint(slice) ? context_.sum_stride(input) : 0;
     const auto count = std::size_t(of.size());
     auto* x = static_cast<const std::byte**>(memory.take(count * sizeof(std::byte*)));
     for (std::size_t i = 0; i < count; ++i) {
-      const std::int64_t at = of.begin + std::int64_t(i);
-      const int replica = stride ? 0 : int(at);
-      x[i] = context_.base(replica, input) + at * stride + slice.begin * width(slice);
+      x[i] = context_.term(input(slice), of.begin + std::int64_t(i)) + slice.begin * width(slice);
     }
     return {x, count};
   }

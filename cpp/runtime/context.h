@@ -185,6 +185,19 @@ class Context {
   bool is_joint_sum(Value value) const { return plan_.joint_sum[value]; }
   // Bytes from one array of a joint sum to the next.
   std::int64_t sum_stride(Value value) const;
+  // Arrays of a partial sum that this process has: its replicas', or its subtrees' of all examples.
+  std::int64_t terms(Value partial) const {
+    return is_joint_sum(partial) ? copies(partial) : own_replicas();
+  }
+  std::byte* term(Value partial, std::int64_t i) {
+    return is_joint_sum(partial) ? base(0, partial) + i * sum_stride(partial)
+                                 : base(int(i), partial);
+  }
+  // Those of a subtree of the world's tree, counted from this process's first one.
+  TreeRange terms_of(Value partial, std::size_t subtree) const {
+    const auto t = std::int64_t(subtree);
+    return is_joint_sum(partial) ? TreeRange{t, t + 1} : tree_of(partial).own()[subtree];
+  }
   // The subtrees of the tree over all examples that this process makes, counted from its first one.
   std::span<const TreeRange> subtrees(int symbol) const { return subtrees_[std::size_t(symbol)]; }
   // The tree that a sum is a part of, over examples or replicas, in a run of several processes.

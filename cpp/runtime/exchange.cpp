@@ -73,11 +73,9 @@ class Exchange {
     const Value root = plan_.root[node_.inputs[0]];
     const View like = view_on(node_.inputs[0], call_.counts[0], 0);
     const bool joint = context_.is_joint_sum(root);
-    const std::int64_t own = joint ? context_.copies(root) : context_.own_replicas();
-    const std::int64_t stride = joint ? context_.sum_stride(root) : 0;
     std::vector<std::byte*> terms;
-    for (std::int64_t i = 0; i < own; ++i) {
-      terms.push_back(context_.base(joint ? 0 : int(i), root) + i * stride);
+    for (std::int64_t i = 0; i < context_.terms(root); ++i) {
+      terms.push_back(context_.term(root, i));
     }
     View sum = like;
     sum.data = received_.emplace_back(std::size_t(bytes_of(like))).data();

@@ -105,12 +105,11 @@ class BlockwiseUpdate {
                        : TreeRange{0, std::ssize(sum.parts)};
   }
   TreeRange subtree(std::size_t s, std::size_t t) const {
-    const bool one_each = !step_.sums[s].tree.exists() && is_joint(s);
-    return one_each ? TreeRange{std::int64_t(t), std::int64_t(t) + 1} : tree_of(s).own()[t];
+    return step_.sums[s].tree.exists() ? tree_of(s).own()[t] : context_.terms_of(partial_of(s), t);
   }
-  bool is_joint(std::size_t s) const {
-    const Node& all_reduce = plan_.graph.nodes[step_.sums[s].all_reduce];
-    return context_.is_joint_sum(plan_.root[all_reduce.inputs[0]]);
+  // The partial sum that an all-reduce reads.
+  Value partial_of(std::size_t s) const {
+    return plan_.root[plan_.graph.nodes[step_.sums[s].all_reduce].inputs[0]];
   }
 
   void cut(const WorldSums& world) {
@@ -281,15 +280,10 @@ class BlockwiseUpdate {
   }
 
   void open_given(std::size_t s) {
-    const Node& all_reduce = plan_.graph.nodes[step_.sums[s].all_reduce];
-    const Value root = plan_.root[all_reduce.inputs[0]];
     UpdateBinding::Sum& sum = binding_.sums[s];
     sum.parts.clear();
-    const bool joint = is_joint(s);
-    for (int r = 0; r < (joint ? context_.copies(root) : context_.replicas()); ++r) {
-      const std::byte* given =
-          joint ? context_.base(0, root) + r * context_.sum_stride(root) : context_.base(r, root);
-      sum.parts.push_back({given, 0});
+    for (std::int64_t i = 0; i < context_.terms(partial_of(s)); ++i) {
+      sum.parts.push_back({context_.term(partial_of(s), i), 0});
       work_ += 2 * sum.reduction.whole.block.size();
     }
   }
