@@ -1,11 +1,12 @@
-"""Checks of the loss normalization of a training step, for any framework.
+"""Checks of training steps: their loss normalization, for any framework, and their bits.
 
     from samegrad.testing import assert_replica_equivalent
 
     def test_my_step():
         assert_replica_equivalent(step, batch)
 
-It needs only NumPy: neither the engine nor a framework is imported.
+It needs only NumPy: neither the engine nor a framework is imported. The comparisons of bits load
+the engine when they are called.
 """
 
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from samegrad.testing._catalogue import CATALOGUE, FailureMode
 from samegrad.testing._diagnose import assert_replica_equivalent, diagnose
 from samegrad.testing._diagnosis import Diagnosis, ReplicaWeights
 from samegrad.testing._layouts import Layout, StepError, layout, unequal_sizes
+from samegrad.testing._same_bits import assert_same_bits
 from samegrad.testing._situation import Situation
 from samegrad.testing._updates import Outcome
 
@@ -29,6 +31,7 @@ __all__ = [
     "Situation",
     "StepError",
     "assert_replica_equivalent",
+    "assert_same_bits",
     "diagnose",
     "layout",
     "unequal_sizes",

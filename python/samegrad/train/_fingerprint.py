@@ -116,7 +116,7 @@ def fingerprint_info(subject: Any) -> FingerprintInfo:
         >>> print(str(tf.fingerprint_info([1, 2])).splitlines()[1])
         arrays:           2
     """
-    arrays, provided, stored = values_of(subject, "fingerprint_info")
+    arrays, _, provided, stored = values_of(subject, "fingerprint_info")
     versions: Any = provided.get("numerics") or {}
     policy: Any = provided.get("numeric_policy") or {}
     found: Any = provided

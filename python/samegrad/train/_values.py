@@ -31,12 +31,14 @@ class Values(NamedTuple):
     """Arrays of an object and the process that computed them.
 
     Args:
-        arrays: Arrays by path, sorted by path.
+        arrays: Arrays by path, sorted by path, without the names that all paths begin with.
+        prefix: These names.
         provided: Versions and settings as a checkpoint's manifest records them.
         stored: True if the arrays were read from a checkpoint folder.
     """
 
     arrays: dict[str, Array]
+    prefix: tuple[str, ...]
     provided: Mapping[str, Json]
     stored: bool
 
@@ -65,13 +67,13 @@ def values_of(subject: Any, op_name: str) -> Values:
         with _core.HeldState():  # the state of one step, even if another thread trains
             tree = _tree_of(subject, op_name)
         provided = provided_now()
-    arrays = _canonical(tree)
+    arrays, prefix = _canonical(tree)
     if not arrays:
         raise ValueError(
             f"[{op_name}] the object must have at least one array: got {shown(subject)}; build a "
             "model, or call an optimizer, before its values are read."
         )
-    return Values(arrays, provided, stored)
+    return Values(arrays, prefix, provided, stored)
 
 
 def canonical_nan(array: Array) -> Array:
@@ -101,8 +103,11 @@ def _tree_of(subject: Any, op_name: str) -> Node:
         ) from error
 
 
-def _canonical(tree: Node) -> dict[str, Array]:
-    """Return the arrays of a tree by path: breadth-first, so that each has its shortest one."""
+def _canonical(tree: Node) -> tuple[dict[str, Array], tuple[str, ...]]:
+    """Return the arrays of a tree by path, and the prefix that the paths have lost.
+
+    The walk is breadth-first, so that each object has its shortest path.
+    """
     found: dict[tuple[str, ...], Array] = {}
     seen = {id(tree)}
     level: list[tuple[tuple[str, ...], Node]] = [((), tree)]
@@ -118,9 +123,10 @@ def _canonical(tree: Node) -> dict[str, Array]:
                     below.append(((*names, name), child))
         level = below
     columns = zip(*found, strict=False)
-    common = sum(1 for _ in itertools.takewhile(lambda column: len(set(column)) == 1, columns))
-    named = {"/".join(names[common:]): array for names, array in found.items()}
-    return dict(sorted(named.items()))
+    common = itertools.takewhile(lambda column: len(set(column)) == 1, columns)
+    prefix = tuple(column[0] for column in common)
+    named = {"/".join(names[len(prefix) :]): array for names, array in found.items()}
+    return dict(sorted(named.items())), prefix
 
 
 class _Part:
