@@ -178,6 +178,7 @@ def _add_commands(commands: Any) -> None:
     )
     port_check.add_argument("paths", nargs="+", metavar="FILE", help="a .py or .ipynb file")
     _add_doctor(commands)
+    _add_verify(commands)
     _add_fingerprint(commands)
     info = commands.add_parser(
         "info",
@@ -187,6 +188,19 @@ def _add_commands(commands: Any) -> None:
         "CPU and the instruction set in use, threads, and the MPI library.",
     )
     info.add_argument("--json", action="store_true", help="print a JSON object")
+
+
+def _add_verify(commands: Any) -> None:
+    """Add the options of `samegrad verify`."""
+    from samegrad.cli.verify import ABOUT, add_options
+
+    add_options(
+        commands.add_parser(
+            "verify",
+            help="check that a training has the same bits for any replicas, threads and processes",
+            description=ABOUT,
+        )
+    )
 
 
 def _add_fingerprint(commands: Any) -> None:

@@ -16,6 +16,11 @@ from samegrad._surface.missing_names import getattr_of
 from samegrad.testing._catalogue import CATALOGUE, FailureMode
 from samegrad.testing._diagnose import assert_replica_equivalent, diagnose
 from samegrad.testing._diagnosis import Diagnosis, ReplicaWeights
+from samegrad.testing._invariance import (
+    DivisionOutcome,
+    ReplicaInvariance,
+    assert_replica_invariant,
+)
 from samegrad.testing._layouts import Layout, StepError, layout, unequal_sizes
 from samegrad.testing._same_bits import assert_same_bits
 from samegrad.testing._situation import Situation
@@ -24,13 +29,16 @@ from samegrad.testing._updates import Outcome
 __all__ = [
     "CATALOGUE",
     "Diagnosis",
+    "DivisionOutcome",
     "Layout",
     "FailureMode",
     "Outcome",
+    "ReplicaInvariance",
     "ReplicaWeights",
     "Situation",
     "StepError",
     "assert_replica_equivalent",
+    "assert_replica_invariant",
     "assert_same_bits",
     "diagnose",
     "layout",
