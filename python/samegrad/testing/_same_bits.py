@@ -33,7 +33,8 @@ def assert_same_bits(a: Any, b: Any) -> None:
             its first element that does, both values, their distance in units in the last place,
             and the numbers of variables and elements that differ.
         TypeError: A part has no numbers.
-        ValueError: There is no array, a structure contains itself, or a path is no checkpoint.
+        ValueError: There is no array, a structure contains itself, or there is no checkpoint
+            at a path.
 
     Example:
         >>> import numpy as np

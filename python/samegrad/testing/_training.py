@@ -44,7 +44,7 @@ class Division:
 
 @dataclass(frozen=True)
 class Program:
-    """What is trained.
+    """Training program with its data.
 
     Args:
         make: Returns a compiled Keras model, or the function of a replica and its state.

@@ -70,7 +70,7 @@ def fingerprint(subject: Any) -> str:
     processes, names of layers, or the machine. All NaN of a dtype count as equal; -0 and +0 differ.
     A variable with a copy per replica counts with the value that reading it returns. The numbers of
     Python in a checkpoint, such as the position in the data, do not count. The format is specified
-    in docs/numerics.md.
+    in docs/verification.md.
 
     Args:
         subject: Model, layer, optimizer, metric, `tf.Module`, `tf.train.Checkpoint`, variable,
@@ -82,7 +82,8 @@ def fingerprint(subject: Any) -> str:
 
     Raises:
         TypeError: A part has no numbers, such as a string or a `PerReplica` value.
-        ValueError: There is no array, a structure contains itself, or the path is no checkpoint.
+        ValueError: There is no array, a structure contains itself, or there is no checkpoint at
+            the path.
         CorruptCheckpointError: A file of the checkpoint is missing, truncated or altered.
 
     Example:

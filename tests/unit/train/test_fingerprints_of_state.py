@@ -37,7 +37,7 @@ def trained(replicas: int = 1, steps: int = 3) -> tf.keras.Model:
 
 
 def reference(arrays: dict[str, np.ndarray]) -> str:
-    """The format of docs/numerics.md, written from that page."""
+    """The format of docs/verification.md, written from that page."""
     lines = ["samegrad fingerprint 1"]
     for path in sorted(arrays):
         array = arrays[path]
