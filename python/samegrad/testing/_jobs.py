@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
+import functools
 import inspect
 import os
 import pickle
+import re
 import shutil
 import signal
 import subprocess
@@ -31,8 +32,8 @@ def why_no_job(program: Program) -> str:
     """Return why no job can run a program; "" if it can."""
     if launched().size > 1:
         return f"this job has {launched().size} processes"
-    if importlib.util.find_spec("mpi4py") is None:
-        return "mpi4py is not installed: pip install 'samegrad[mpi]'"
+    if error := _error_of_mpi():
+        return f"there is no MPI ({error}): pip install 'samegrad[mpi]', or load the site's MPI"
     if _launcher() is None:
         return "there is no mpiexec: pip install 'samegrad[mpi]', or load the site's MPI"
     try:
@@ -61,6 +62,17 @@ def run_job(program: Program, divisions: Sequence[Division]) -> list[States]:
             raise StepError(f"the job ended with status {code}:\n{last}")
         found: list[States] = pickle.loads(answer.read_bytes())
         return found
+
+
+@functools.cache
+def _error_of_mpi() -> str:
+    """Return why another process cannot load MPI; "" if it can."""
+    load = "import mpi4py; mpi4py.rc.initialize = False; import mpi4py.MPI"
+    done = subprocess.run(
+        [sys.executable, "-c", load], capture_output=True, text=True, errors="replace", check=False
+    )
+    said = [line for line in done.stderr.splitlines() if re.match(r"\w+Error: ", line)]
+    return "".join(said[:1]) or "it ended by itself" if done.returncode else ""
 
 
 def _launcher() -> str | None:

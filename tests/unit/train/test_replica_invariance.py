@@ -163,16 +163,26 @@ def test_number_of_threads_is_restored() -> None:
 
 def test_divisions_without_mpi_are_skipped_with_a_reason(monkeypatch: Any) -> None:
     options: dict[str, Any] = {"replicas": (2,), "threads": (1,), "steps": 1}
+    monkeypatch.setattr(_jobs, "_error_of_mpi", lambda: "")
+    monkeypatch.setattr(_jobs, "_launcher", lambda: "mpiexec")
     found = assert_replica_invariant(lambda: programs.loop(), programs.data, **options)
     assert [one.outcome for one in found.outcomes] == ["identical", "skipped"]
     assert "skipped: 2 replicas on 1 thread, 2 processes: make must be a function at" in str(found)
     monkeypatch.setattr(_jobs, "_launcher", lambda: None)
-    monkeypatch.setattr(_jobs.importlib.util, "find_spec", lambda name: object())
     found = assert_replica_invariant(programs.loop, programs.data, **options)
     assert "there is no mpiexec" in found.skipped[0].why
-    monkeypatch.setattr(_jobs.importlib.util, "find_spec", lambda name: None)
-    found = assert_replica_invariant(programs.loop, programs.data, **options)
-    assert "mpi4py is not installed" in found.skipped[0].why
+
+
+def test_mpi_that_cannot_be_loaded_is_a_reason(monkeypatch: Any, tmp_path: Path) -> None:
+    (tmp_path / "mpi4py.py").write_text("raise RuntimeError('cannot load MPI library')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    _jobs._error_of_mpi.cache_clear()
+    try:
+        found = assert_replica_invariant(programs.loop, programs.data, (2,), (1,), (2,), 1)
+    finally:
+        _jobs._error_of_mpi.cache_clear()
+    why = "there is no MPI (RuntimeError: cannot load MPI library): pip install"
+    assert why in found.skipped[0].why and why in str(found)
 
 
 @needs_mpi
