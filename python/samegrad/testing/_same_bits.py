@@ -151,8 +151,10 @@ def units_apart(a: Array, b: Array) -> tuple[npt.NDArray[np.uint64], npt.NDArray
         next to NaN.
 
     Example:
-        >>> units_apart(np.float32([1.0, -0.0, np.nan]), np.float32([1.0000001, 0.0, 1.0]))
-        (array([1, 1, ...], dtype=uint64), array([ True,  True, False]))
+        >>> a, b = np.float32([1.0, -0.0, np.nan]), np.float32([1.0000001, 0.0, 1.0])
+        >>> units, known = units_apart(a, b)
+        >>> units[:2].tolist(), known.tolist()
+        ([1, 1], [True, True, False])
     """
     if a.dtype.kind == "c":
         units, known = units_apart(a.real, b.real)

@@ -95,11 +95,17 @@ def test_local_mean_is_named() -> None:
     assert "different: 2, 3 replicas on 1 thread, 1 process: from step 1 on" in found
 
 
-def test_statistic_of_a_replica_is_named() -> None:
-    line = next(
-        n for n, text in enumerate(FILE.read_text().splitlines(), 1) if "x - tf.reduce_mean" in text
-    )
-    assert f"invariant_programs.py:{line}: " in difference(programs.local_statistic)
+@pytest.mark.parametrize(
+    ("make", "code"),
+    [
+        (programs.local_statistic, "x - tf.reduce_mean"),
+        (programs.model_with_a_statistic, "x - tf.reduce_max"),
+    ],
+)
+def test_statistic_of_a_replica_is_named(make: Any, code: str) -> None:
+    lines = FILE.read_text().splitlines()
+    (line,) = (number for number, text in enumerate(lines, start=1) if code in text)
+    assert f"invariant_programs.py:{line}: " in difference(make)
 
 
 def test_difference_from_a_later_step_on_is_told() -> None:
