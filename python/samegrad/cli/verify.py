@@ -9,6 +9,7 @@ from pathlib import Path
 from samegrad.cli._errors import CommandError
 from samegrad.testing import StepError
 from samegrad.testing._invariance import check
+from samegrad.testing._over_processes import Processes, join
 from samegrad.testing._program_file import load_module, named_in, value_in
 
 EXIT_INVARIANT, EXIT_DIFFERENT = 0, 1
@@ -62,6 +63,8 @@ def run(
         seed: The random seed of each run.
         json: Print JSON.
 
+    In an MPI job all processes train together, and the first one prints.
+
     Returns:
         0 all are identical, 1 some differ or fail.
 
@@ -76,6 +79,7 @@ def run(
     module = load_module(Path(path), "verify")
     function, values = named_in(module, name, "verify"), value_in(module, data, "verify")
     try:
+        join()
         found = check(function, values, replicas, threads, processes, steps, batch_size, seed)
     except BAD_INPUT:
         raise
@@ -84,5 +88,7 @@ def run(
             f"[verify] {make} must train: it raised {type(error).__name__}: {error}; run it on one "
             "replica to see where."
         ) from error
-    print(found.to_json() if json else found)
+    print(found.to_json() if json else found, flush=True)
+    # A launcher kills the others as soon as one has ended with another status than 0.
+    Processes().met("the report of verify", None)
     return EXIT_INVARIANT if found.invariant else EXIT_DIFFERENT

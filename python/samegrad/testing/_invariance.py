@@ -77,7 +77,7 @@ class ReplicaInvariance:
 
     def __str__(self) -> str:
         same, other = len(self._of(_SAME)), self._of(_DIFFERENT)
-        ran = same + len(other)
+        ran = same + len(self._of(_DIFFERENT, _FAILED))
         lines = [
             f"replica-invariant: {'yes' if self.invariant else 'no'}: {same} of {ran} divisions "
             f"are bitwise identical to {_REFERENCE}, after each of {self.steps} steps"
@@ -237,10 +237,17 @@ def _results(
     for count in processes:
         divisions = [Division(r, t, count) for t in threads for r in replicas if r >= count]
         if count == 1 or count == launched().size:
-            for division in divisions:
-                yield division, program.states(division)
+            yield from ((one, _result(program, one)) for one in divisions)
         else:
             yield from _results_of_job(program, divisions)
+
+
+def _result(program: Program, division: Division) -> States | DivisionOutcome:
+    try:
+        return program.states(division)
+    except Exception as error:
+        why = f"it raised {type(error).__name__}: {error}; {_REFERENCE} did not"
+        return _outcome(division, _FAILED, why)
 
 
 def _results_of_job(

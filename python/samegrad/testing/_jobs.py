@@ -81,11 +81,10 @@ def _launcher() -> str | None:
 
 
 def _run(command: list[str]) -> tuple[int, str]:
-    package = str(Path(__file__).parents[2])
-    paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [str(Path(__file__).parents[2]), *filter(None, sys.path)]
     environment = {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join(paths),
+        "PYTHONPATH": os.pathsep.join(paths),  # what this process imports, the others can
         # Open MPI: more processes than cores.
         "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
         "OMPI_MCA_rmaps_base_oversubscribe": "1",

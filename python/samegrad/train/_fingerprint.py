@@ -5,14 +5,16 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from samegrad._base.machine import processor
+from samegrad.train._storage import Json
 from samegrad.train._values import canonical_nan, values_of
 
+T = TypeVar("T")
 _VERSION = "sg1"
 _HEADER = b"samegrad fingerprint 1\n"
 _PIECE = 1 << 20  # elements
@@ -118,20 +120,27 @@ def fingerprint_info(subject: Any) -> FingerprintInfo:
         arrays:           2
     """
     arrays, _, provided, stored = values_of(subject, "fingerprint_info")
-    versions: Any = provided.get("numerics") or {}
-    policy: Any = provided.get("numeric_policy") or {}
-    found: Any = provided
+    versions, policy = (_mapping(provided.get(name)) for name in ("numerics", "numeric_policy"))
     return FingerprintInfo(
         fingerprint=_hash_of(arrays),
         arrays=len(arrays),
         bytes=sum(array.nbytes for array in arrays.values()),
-        samegrad=found.get("samegrad_version"),
-        reduction_order=versions.get("reduction_order"),
-        function_version=versions.get("function_version"),
-        kernels=found.get("isa"),
+        samegrad=_of_type(str, provided.get("samegrad_version")),
+        reduction_order=_of_type(int, versions.get("reduction_order")),
+        function_version=_of_type(int, versions.get("function_version")),
+        kernels=_of_type(str, provided.get("isa")),
         processor=None if stored else processor(),
-        numeric_policy=dict(policy),
+        numeric_policy={name: str(setting) for name, setting in sorted(policy.items())},
     )
+
+
+def _mapping(value: Json) -> dict[str, Json]:
+    return value if isinstance(value, dict) else {}
+
+
+def _of_type(kind: type[T], value: Json) -> T | None:
+    """Return a value of a manifest, which anybody may have written, if it has the right type."""
+    return value if isinstance(value, kind) else None
 
 
 def _hash_of(arrays: dict[str, npt.NDArray[Any]]) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import samegrad as tf
+from samegrad.train import _storage
 
 OBJECTS = [1.0, -1.0, np.float32(1.0), True, 1, 1j, [1.0, 2.0], {"a": 1.0, "b": 2.0}]
 
@@ -210,6 +211,19 @@ def test_info_of_a_checkpoint_is_that_of_its_writer(tmp_path: Path) -> None:
     assert f"kernels:          {stored.kernels}" in str(stored)
     with pytest.raises(AttributeError):
         stored.arrays = 2  # type: ignore[misc]
+
+
+def test_info_of_a_forged_manifest_is_unknown(tmp_path: Path) -> None:
+    for providers in ({}, {"numerics": [1], "isa": 5, "samegrad_version": None},
+                      {"numerics": {"reduction_order": "4"}, "numeric_policy": 3}):  # fmt: skip
+        manifest = {"values": {}, "aliases": {}, "providers": providers}
+        _storage.save(tmp_path / "forged", {"w": np.ones(2)}, manifest)
+        found = tf.fingerprint_info(tmp_path / "forged")
+        assert found.samegrad is found.reduction_order is found.kernels is None
+        assert found.numeric_policy == {} and "kernels:          unknown" in str(found)
+    _storage.save(tmp_path / "forged", {"w": np.ones(2)}, manifest | {"aliases": {"w": "w"}})
+    with pytest.raises(tf.train.CorruptCheckpointError):
+        tf.fingerprint(tmp_path / "forged")
 
 
 def test_command_prints_the_fingerprint(tmp_path: Path) -> None:

@@ -125,6 +125,17 @@ def test_difference_from_a_later_step_on_is_told() -> None:
     assert "from step 3 on" in difference(make)
 
 
+def test_division_that_raises_is_named() -> None:
+    def make() -> Any:
+        if tf.distribute.get_strategy().num_replicas_in_sync == 3:
+            raise KeyError("three")
+        return programs.loop()
+
+    found = difference(make)
+    assert "no: 2 of 3 divisions are bitwise identical" in found
+    assert "failed: 3 replicas on 1 thread, 1 process: it raised KeyError: 'three'" in found
+
+
 def test_program_that_is_not_repeatable_is_told() -> None:
     found = difference(programs.unrepeatable)
     assert "two runs of one replica differ" in found and "first difference: 1 replica" in found
