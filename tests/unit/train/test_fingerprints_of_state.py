@@ -213,6 +213,23 @@ def test_info_of_a_checkpoint_is_that_of_its_writer(tmp_path: Path) -> None:
         stored.arrays = 2  # type: ignore[misc]
 
 
+def test_info_has_the_settings_that_change_bits(tmp_path: Path) -> None:
+    weights = tf.Variable([1.0, 2.0])
+    strategy = tf.distribute.MultiWorkerMirroredStrategy
+    tf.keras.config.set_dtype_policy("mixed_bfloat16")
+    strategy(replicas=1, compression="bfloat16")
+    try:
+        path = tf.train.Checkpoint(w=weights).write(tmp_path / "ckpt")
+    finally:
+        tf.keras.config.set_dtype_policy("float32")
+        strategy(replicas=1, compression="none")
+    found = tf.fingerprint_info(path)
+    assert found.numeric_policy == {"dtype_policy": "mixed_bfloat16", "gradient_sums": "bfloat16"}
+    assert found.fingerprint == tf.fingerprint(weights)
+    live = tf.fingerprint_info(weights).numeric_policy
+    assert live == {"dtype_policy": "float32", "gradient_sums": "float32"}
+
+
 def test_info_of_a_forged_manifest_is_unknown(tmp_path: Path) -> None:
     for providers in ({}, {"numerics": [1], "isa": 5, "samegrad_version": None},
                       {"numerics": {"reduction_order": "4"}, "numeric_policy": 3}):  # fmt: skip
