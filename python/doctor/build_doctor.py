@@ -34,13 +34,19 @@ SINGLE = {
     "cli/_errors.py": "_errors.py",
     "cli/doctor.py": "cli.py",
 }
-LEFT_OUT = ("adapters/_samegrad.py",)  # steps of the engine
+# What needs the engine: its steps, and comparisons of its bits.
+LEFT_OUT = (
+    "adapters/_samegrad.py", "_invariance.py", "_jobs.py", "_same_bits.py", "_training.py",
+)  # fmt: skip
 # Errors of samegrad's public surface are made of tables that only samegrad has.
 SURFACE = re.compile(
     r"^(?:from samegrad\._surface\.\w+ import \w+|guard\(__name__\)"
     r"|if not TYPE_CHECKING:\n    __getattr__ = getattr_of\(__name__\)"
     r"|from typing import TYPE_CHECKING"
-    r"|from samegrad\.testing\.adapters\._samegrad import samegrad_step|    \"samegrad_step\",)\n",
+    r"|from samegrad\.testing\.adapters\._samegrad import samegrad_step|    \"samegrad_step\","
+    r"|from samegrad\.testing\._same_bits import assert_same_bits"
+    r"|from samegrad\.testing\._invariance import \((?:\n    \w+,)+\n\)"
+    r"|    \"(?:DivisionOutcome|ReplicaInvariance|assert_replica_invariant|assert_same_bits)\",)\n",
     re.MULTILINE,
 )
 

@@ -190,6 +190,7 @@ from samegrad.math import divide as realdiv
 from samegrad.math._binary import truncatediv, truncatemod
 from samegrad.math._more import histogram_fixed_width, histogram_fixed_width_bins
 from samegrad.math._order import argsort, searchsorted, sort
+from samegrad.train._fingerprint import FingerprintInfo, fingerprint, fingerprint_info
 from samegrad.train.module import Module
 
 __version__ = _core.__version__
@@ -210,7 +211,7 @@ _LATER = {
 }  # fmt: skip
 
 __all__ = [  # packages are loaded by samegrad itself
-    "Assert", "DType", "GradientTape", "IndexedSlices", "Module", "RaggedTensor",
+    "Assert", "DType", "FingerprintInfo", "GradientTape", "IndexedSlices", "Module", "RaggedTensor",
     "RaggedTensorSpec", "SparseTensor", "Tensor", "TensorArray", "TensorShape", "TensorSpec",
     "UnconnectedGradients", "Variable", "VariableAggregation", "VariableSynchronization", "abs",
     "acos", "acosh", "add", "add_n", "argmax", "argmin", "argsort", "as_dtype", "as_string",
@@ -222,7 +223,8 @@ __all__ = [  # packages are loaded by samegrad itself
     "convert_to_tensor", "cos", "cosh", "cumsum", "custom_gradient", "data", "debugging", "device",
     "distribute", "divide", "double", "dtypes", "dynamic_partition", "dynamic_stitch", "einsum",
     "ensure_shape", "equal", "errors", "executing_eagerly", "exp", "expand_dims", "experimental",
-    "eye", "fill", "float16", "float32", "float64", "floor", "foldl", "foldr", "function",
+    "eye", "fill", "fingerprint", "fingerprint_info", "float16", "float32", "float64", "floor",
+    "foldl", "foldr", "function",
     "gather", "gather_nd", "get_logger", "get_static_value", "greater", "greater_equal", "group",
     "half", "histogram_fixed_width", "histogram_fixed_width_bins", "identity", "identity_n",
     "image", "init_scope", "initializers", "inside_function", "int16", "int32", "int64", "int8",

@@ -13,6 +13,7 @@ import io
 import re
 import sys
 import types
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -72,6 +73,32 @@ def samegrad_replica_split() -> Callable[..., list[Any]]:
         return [take(batch, share[0]) for share in layout(parts).parts]
 
     return split
+
+
+@pytest.fixture
+def samegrad_replica_invariance() -> Callable[..., Any]:
+    """Return `samegrad.testing.assert_replica_invariant`, with a warning for what it skips.
+
+    Returns:
+        `check(make, data, ...)`, with the arguments of `assert_replica_invariant`. It prints the
+        report, and returns it.
+
+    Example:
+        def test_bits(samegrad_replica_invariance):
+            samegrad_replica_invariance(make_model, (x, y), replicas=(1, 2, 5))
+    """
+
+    def check(make: Callable[[], Any], data: Any, *args: Any, **options: Any) -> Any:
+        from samegrad.testing import assert_replica_invariant
+
+        found = assert_replica_invariant(make, data, *args, **options)
+        print(found)
+        if found.skipped:
+            said = [line for line in str(found).splitlines() if line.startswith("skipped: ")]
+            warnings.warn(pytest.PytestWarning("[samegrad] " + "\n".join(said)), stacklevel=2)
+        return found
+
+    return check
 
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)

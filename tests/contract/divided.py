@@ -12,6 +12,7 @@ from fuzz.division import KINDS, Shares
 from fuzz.placement import placed
 
 import samegrad as tf
+from samegrad.testing import assert_same_bits
 
 Rows = Callable[[np.random.Generator, int], np.ndarray]
 # The kind of a division and the number of replicas.
@@ -198,9 +199,9 @@ def results(
         for i, value in enumerate(sums):
             found[f"sums[{i}], {at}"] = _array(value)
         for i, value in enumerate(same):
-            for r, part in enumerate(local(value)):
+            for part in local(value):
                 found.setdefault(f"same[{i}], {at}", _array(part))
-                assert_same_bits(found[f"same[{i}], {at}"], _array(part), f"same[{i}] of {r}")
+                assert_same_bits(found[f"same[{i}], {at}"], _array(part))
     for i, value in enumerate(divided.state):
         found[f"state[{i}]"] = _array(value.result() if hasattr(value, "result") else value)
     return found
@@ -209,18 +210,3 @@ def results(
 def _array(value: Any) -> np.ndarray:
     array = np.asarray(value)
     return array.astype(np.float32) if array.dtype.name in ("bfloat16", "float16") else array
-
-
-def assert_same_bits(expected: np.ndarray, found: np.ndarray, place: str) -> None:
-    """Equal bits; NaNs of any bits are equal."""
-    assert found.shape == expected.shape, f"{place}: {found.shape} and {expected.shape}"
-    assert found.dtype == expected.dtype, place
-    same = (found == expected) & (np.signbit(found) == np.signbit(expected))
-    same |= np.isnan(found) & np.isnan(expected)
-    at = np.argwhere(~same)
-    if len(at):
-        first = tuple(at[0])
-        raise AssertionError(
-            f"{place}: {len(at)} of {found.size} differ, first at {tuple(map(int, first))}: "
-            f"{expected[first]!r} of one replica and {found[first]!r}"
-        )

@@ -47,11 +47,3 @@ def steps_of(plan: str, title: str) -> list[str]:
     """The texts of the steps of a plan with that title."""
     steps = re.split(r"\n(?=  \S)", plan)
     return [step for step in steps if step.startswith(f"  {title}")]
-
-
-def assert_same_bits(found: list[np.ndarray], expected: list[np.ndarray]) -> None:
-    """Equal numbers of equal types, signs of zeros included."""
-    for a, b in zip(found, expected, strict=True):
-        assert a.dtype == b.dtype
-        np.testing.assert_array_equal(a, b)
-        np.testing.assert_array_equal(np.signbit(a), np.signbit(b))

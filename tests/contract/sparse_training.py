@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from plans import assert_same_bits
 
 import samegrad as tf
 from samegrad._function import trace as _trace
+from samegrad.testing import assert_same_bits
 
 ROWS, WIDTH, EXAMPLES = 900, 17, 48
 SPARSE = "sparse, row by row"

@@ -15,13 +15,13 @@ from divided import (
     DIVISIONS,
     LAYOUTS,
     Divided,
-    assert_same_bits,
     mirrored,
     results,
     shares_of,
 )
 
 import samegrad as tf
+from samegrad.testing import assert_same_bits
 
 each = pytest.mark.parametrize("name", CASES)
 
@@ -39,9 +39,8 @@ def test_a_step_gives_the_bits_of_one_replica(name: str) -> None:
         expected = results(case, n, "chunks", 1, "slices")
         for i, (kind, replicas) in enumerate(DIVISIONS):
             found = results(case, n, kind, replicas, LAYOUTS[i % len(LAYOUTS)])
-            assert found.keys() == expected.keys()
-            for key, value in expected.items():
-                assert_same_bits(value, found[key], f"{key} on {shares_of(kind, replicas, n)}")
+            place = str(shares_of(kind, replicas, n))
+            assert_same_bits({place: expected}, {place: found})
 
 
 @each
@@ -96,8 +95,7 @@ def test_fit_evaluate_and_predict_give_the_bits_of_one_replica(options: dict[str
 
     expected = trained(1)
     for replicas in REPLICAS:
-        for i, (one, other) in enumerate(zip(expected, trained(replicas), strict=True)):
-            assert_same_bits(np.asarray(one), np.asarray(other), f"{i} on {replicas} replicas")
+        assert_same_bits({replicas: expected}, {replicas: trained(replicas)})
 
 
 def test_batches_of_64_of_250_rows_give_the_bits_of_one_replica() -> None:
@@ -127,5 +125,4 @@ def test_batches_of_64_of_250_rows_give_the_bits_of_one_replica() -> None:
 
     expected = trained(1)
     for replicas in (*REPLICAS, 4, 32):
-        for one, other in zip(expected, trained(replicas), strict=True):
-            assert_same_bits(one, other, f"{replicas} replicas")
+        assert_same_bits({replicas: expected}, {replicas: trained(replicas)})

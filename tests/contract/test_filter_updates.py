@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from plans import Network, assert_same_bits, steps_of, train_classifier
+from plans import Network, steps_of, train_classifier
 
 import samegrad as tf
 from samegrad._function import trace as _trace
+from samegrad.testing import assert_same_bits
 
 EXAMPLES, SIDE, CHANNELS, CLASSES = 8, 2, 160, 5
 

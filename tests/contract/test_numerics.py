@@ -13,6 +13,7 @@ from golden_networks import floats, integers
 
 import samegrad as tf
 from samegrad import _core
+from samegrad.testing import assert_same_bits
 
 fused = pytest.mark.skipif(
     _core.isa() == "x86-64-v2", reason="this variant rounds products before it adds them"
@@ -30,15 +31,6 @@ def examples(*arrays: np.ndarray) -> list[tf.Tensor]:
     """One batch of a dataset: tensors whose first axis is that of the examples."""
     dataset = tf.data.Dataset.from_tensor_slices(arrays).batch(len(arrays[0]))
     return list(next(iter(dataset)))
-
-
-def assert_same_bits(found: Any, expected: np.ndarray) -> None:
-    found = np.asarray(found.numpy() if hasattr(found, "numpy") else found)
-    assert found.dtype == expected.dtype and found.shape == expected.shape
-    different = found.tobytes() != expected.tobytes()
-    if different:
-        np.testing.assert_array_equal(found, expected)
-        np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

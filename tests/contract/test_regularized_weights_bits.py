@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import samegrad as tf
+from samegrad.testing import assert_same_bits
 
 Loss = Callable[[Any], Any]
 Program = Callable[[], tuple[list[Any], Loss]]
@@ -209,12 +210,6 @@ def train(
     losses = [float(run(next(batches))) for _ in range(steps)]
     assert all(np.isfinite(losses)) and len(set(losses)) == steps
     return [v.numpy() for v in variables], losses
-
-
-def assert_same_bits(one: Result, other: Result) -> None:
-    for a, b in zip(one[0], other[0], strict=True):
-        np.testing.assert_array_equal(a.view(np.uint8), b.view(np.uint8))
-    assert one[1] == other[1]
 
 
 @pytest.mark.parametrize("name", SAME_LOSS)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import samegrad as tf
+from samegrad.testing import assert_same_bits
 
 STEPS, BATCH, EXAMPLES = 50, 40, 200
 
@@ -84,12 +85,6 @@ def compute_in(dtype: str) -> None:
     """Layers, losses and optimizers compute in this dtype."""
     tf.keras.config.set_floatx(dtype)
     tf.keras.config.set_dtype_policy(dtype)
-
-
-def assert_same_bits(one: Weights, other: Weights) -> None:
-    for a, b in zip(one[0], other[0], strict=True):
-        np.testing.assert_array_equal(a, b)
-    assert one[1] == other[1]
 
 
 @pytest.mark.parametrize("dropout", [False, True])

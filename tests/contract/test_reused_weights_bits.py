@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import samegrad as tf
+from samegrad.testing import assert_same_bits
 
 Loss = Callable[[Any, Any], Any]
 Program = Callable[[], tuple[list[Any], Loss]]
@@ -191,12 +192,6 @@ def train(program: Program, replicas: int, batch: int = 48, steps: int = 5) -> R
     losses = [float(distributed(next(batches))) for _ in range(steps)]
     assert all(np.isfinite(losses)) and len(set(losses)) == steps
     return [v.numpy() for v in variables], losses
-
-
-def assert_same_bits(one: Result, other: Result) -> None:
-    for a, b in zip(one[0], other[0], strict=True):
-        np.testing.assert_array_equal(a, b)
-    assert one[1] == other[1]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from plans import assert_same_bits, steps_of
+from plans import steps_of
 
 import samegrad as tf
 from samegrad._function import trace as _trace
+from samegrad.testing import assert_same_bits
 
 COUNT, SIZE = 300, 500
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from plans import assert_same_bits, steps_of
+from plans import steps_of
 from sparse_training import (  # noqa: F401
     ALL_ROWS,
     REDUCED,
@@ -25,6 +25,7 @@ from sparse_training import (  # noqa: F401
 
 import samegrad as tf
 from samegrad._function import trace as _trace
+from samegrad.testing import assert_same_bits
 
 ROWS, WIDTH = 1200, 17  # more than are reduced in one go
 Make = Callable[[], Any]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from plans import assert_same_bits, steps_of
+from plans import steps_of
 from sparse_training import (  # noqa: F401
     EXAMPLES,
     ROWS,
@@ -26,6 +26,7 @@ from sparse_training import (  # noqa: F401
 
 import samegrad as tf
 from samegrad._function import trace as _trace
+from samegrad.testing import assert_same_bits
 
 
 @pytest.mark.parametrize("replicas", [1, 2, 3, 4, 8])

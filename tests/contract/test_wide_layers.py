@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from plans import assert_same_bits, steps_of, train_classifier
+from plans import steps_of, train_classifier
 
 import samegrad as tf
 from samegrad._function import trace as _trace
+from samegrad.testing import assert_same_bits
 
 EXAMPLES, WIDTH, HIDDEN, CLASSES = 96, 301, 530, 7
 

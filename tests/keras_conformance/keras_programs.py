@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -125,8 +124,3 @@ def train_by_fit(
         x, y, batch_size=batch_size or len(x), epochs=epochs, verbose=0, shuffle=False
     )
     return history.history, model
-
-
-def fingerprint(model: Any) -> int:
-    """A checksum of the bits of a model's variables."""
-    return zlib.crc32(b"".join(variable.numpy().tobytes() for variable in model.variables))

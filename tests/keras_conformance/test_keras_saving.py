@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from keras_programs import fingerprint, keras
+from keras_programs import keras
 from record_keras_files import INPUTS, TARGETS, goes_on, model_of
 
 import samegrad as tf
@@ -48,7 +48,7 @@ def test_a_loaded_model_trains_on_with_the_same_bits(tmp_path: Path, name: str, 
     model.save(tmp_path / name)
     loaded = keras.models.load_model(tmp_path / name)
     assert len(loaded.optimizer.variables) == len(model.optimizer.variables) == 14
-    assert fingerprint(_fit(loaded)) == fingerprint(_fit(model))
+    assert tf.fingerprint(_fit(loaded).variables) == tf.fingerprint(_fit(model).variables)
 
 
 @pytest.mark.parametrize("replicas", [1, 2, 3])
@@ -280,7 +280,7 @@ def test_weights_in_checkpoints_are_found_as_the_latest(tmp_path: Path) -> None:
     assert latest == f"{tmp_path}/cp-0002.ckpt"
     loaded = _model()
     status = loaded.load_weights(latest)
-    assert fingerprint(_fit(loaded)) == fingerprint(_fit(model))
+    assert tf.fingerprint(_fit(loaded).variables) == tf.fingerprint(_fit(model).variables)
     status.assert_consumed()  # the optimizer's state, too, once there is an optimizer
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,9 +20,21 @@ from samegrad._keras.signatures import bound
 from samegrad._keras.whole import changing
 from samegrad._tensor.conversion import Tensor
 from samegrad._tensor.ragged import RaggedTensor
+from samegrad.train._process_state import register_policy
 from samegrad.train._trackable import restore_pending
 
 _TENSORS = (Tensor, RaggedTensor, KerasTensor)
+_NUMBERED = re.compile(r"variable(_\d+)?")  # names that Keras makes up
+
+
+def _dtype_policy() -> str:
+    from keras.src.dtype_policies.dtype_policy import dtype_policy
+
+    name: str = dtype_policy().name
+    return name
+
+
+register_policy("dtype_policy", _dtype_policy)
 
 
 class Layer(OlderLayer):
@@ -183,7 +196,7 @@ class Layer(OlderLayer):
         parts: dict[str, Any] = {}
         for variable in [*self._trainable_variables, *self._non_trainable_variables]:  # type: ignore[attr-defined]
             if variable._value is not None:
-                parts[free_name(variable.name, parts)] = variable
+                parts[state_name(variable, parts)] = variable
         # A Sequential gets its InputLayer when it is built.
         layers = self._layers  # type: ignore[attr-defined]
         inner = [layer for layer in layers if type(layer).__name__ != "InputLayer"]
@@ -200,13 +213,19 @@ class Layer(OlderLayer):
         raise AssertionError("a layer has no values beside its variables")
 
 
-def free_name(name: str, taken: Mapping[str, Any]) -> str:
-    """The name, or the name with the first number that makes it another than those taken.
+def state_name(variable: Any, taken: Mapping[str, Any]) -> str:
+    """Return the name of a variable in its owner's state, another one than those taken.
+
+    Keras numbers the variables without a name throughout the process. These numbers are left out,
+    so that a name depends on the owner alone.
 
     Example:
-        >>> free_name("kernel", {"kernel": 1})
-        'kernel_1'
+        >>> import samegrad as tf
+        >>> kernel = tf.keras.Variable(1.0, name="kernel")
+        >>> state_name(kernel, {"kernel": 1}), state_name(tf.keras.Variable(1.0), {})
+        ('kernel_1', 'variable')
     """
+    name = "variable" if _NUMBERED.fullmatch(variable.name) else variable.name
     number = 0
     while (free := f"{name}_{number}" if number else name) in taken:
         number += 1

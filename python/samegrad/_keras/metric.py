@@ -10,7 +10,7 @@ from keras.src import tree
 from keras.src.backend.common.variables import standardize_dtype
 
 from samegrad import cast, zeros_like
-from samegrad._keras.layer import free_name
+from samegrad._keras.layer import state_name
 from samegrad._keras.whole import as_one_change
 from samegrad._tensor.tensor import Tensor
 
@@ -132,7 +132,7 @@ class StatefulMetric:
     def _checkpoint_state(self) -> Mapping[str, Any]:
         parts: dict[str, Any] = {}
         for variable in self._variables:  # type: ignore[attr-defined]
-            parts[free_name(variable.name, parts)] = variable
+            parts[state_name(variable, parts)] = variable
         inner = list(self._metrics)  # type: ignore[attr-defined]
         return {**parts, "metrics": inner} if inner else parts
 

@@ -174,7 +174,11 @@ class ReducingOptimizer(OlderOptimizer, base_optimizer.BaseOptimizer):  # type: 
 
     def _checkpoint_state(self) -> Mapping[str, Any]:
         state: dict[str, Any] = {"variables": list(self._variables)}
-        parts = {"inner": "inner_optimizer", "weight": "_accumulated_weight"}
+        parts = {
+            "inner": "inner_optimizer",
+            "optimizers": "_inner_optimizers",
+            "weight": "_accumulated_weight",
+        }
         found = {name: getattr(self, attribute, None) for name, attribute in parts.items()}
         return state | {name: part for name, part in found.items() if part is not None}
 
@@ -196,6 +200,7 @@ class ReducingOptimizer(OlderOptimizer, base_optimizer.BaseOptimizer):  # type: 
             with _context.init_scope(), scope:
                 building(self, lambda: self.build(own))
             self.built = True
+            restore_pending(self)  # an optimizer of others has got some
         for optimizer in (self, getattr(self, "inner_optimizer", None)):
             if optimizer is not None and optimizer.built:
                 optimizer._build_new(own)

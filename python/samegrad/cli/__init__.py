@@ -178,6 +178,8 @@ def _add_commands(commands: Any) -> None:
     )
     port_check.add_argument("paths", nargs="+", metavar="FILE", help="a .py or .ipynb file")
     _add_doctor(commands)
+    _add_verify(commands)
+    _add_fingerprint(commands)
     info = commands.add_parser(
         "info",
         help="print versions, CPU and MPI for a bug report",
@@ -186,6 +188,37 @@ def _add_commands(commands: Any) -> None:
         "CPU and the instruction set in use, threads, and the MPI library.",
     )
     info.add_argument("--json", action="store_true", help="print a JSON object")
+
+
+def _add_verify(commands: Any) -> None:
+    """Add the options of `samegrad verify`."""
+    from samegrad.cli.verify import ABOUT, add_options
+
+    add_options(
+        commands.add_parser(
+            "verify",
+            help="check that a training has the same bits for any replicas, threads and processes",
+            description=ABOUT,
+        )
+    )
+
+
+def _add_fingerprint(commands: Any) -> None:
+    """Add the options of `samegrad fingerprint`."""
+    fingerprint = commands.add_parser(
+        "fingerprint",
+        help="print a hash of all arrays of a checkpoint",
+        description="Reads a checkpoint and prints the fingerprint of its arrays, which is that of "
+        "the objects that were saved (see samegrad.fingerprint). Exit status: 0 printed, 2 there "
+        "is no checkpoint, or it is damaged.",
+    )
+    fingerprint.add_argument(
+        "folder", metavar="DIR", help="a checkpoint, or a folder whose latest one is read"
+    )
+    fingerprint.add_argument(
+        "--info", action="store_true", help="also print versions, kernels and numeric policy"
+    )
+    fingerprint.add_argument("--json", action="store_true", help="print all of it as JSON")
 
 
 def _add_doctor(commands: Any) -> None:

@@ -356,7 +356,7 @@ def _add_fingerprint(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fingerprint",
         action="store_true",
-        help="log a 64-bit hash of the weights after every step, and print the last one",
+        help="log the fingerprint of the model after every step, and print the last one",
     )
 
 

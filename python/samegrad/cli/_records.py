@@ -7,11 +7,9 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
-
-import numpy.typing as npt
 
 from samegrad._base.file_errors import explained_errors
 from samegrad.cli._errors import CommandError
@@ -19,22 +17,6 @@ from samegrad.train import _files
 
 Record = dict[str, Any]
 LONGEST_LINE = 4096  # bytes
-
-
-def fingerprint(arrays: Iterable[npt.NDArray[Any]]) -> str:
-    """A 64-bit hash of the bytes of some arrays, in order.
-
-    Example:
-        >>> import numpy as np
-        >>> fingerprint([np.zeros(2)]) == fingerprint([np.zeros(1), np.zeros(1)])
-        True
-        >>> fingerprint([np.zeros(1)]) == fingerprint([-np.zeros(1)])
-        False
-    """
-    digest = hashlib.blake2b(digest_size=8)
-    for array in arrays:
-        digest.update(array.tobytes())
-    return digest.hexdigest()
 
 
 class RunLog:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from samegrad.cli._errors import CommandError
 from samegrad.testing import Diagnosis, StepError, diagnose
 from samegrad.testing._over_processes import Processes, join
+from samegrad.testing._program_file import load_module, named_in, value_in
 
 EXIT_CORRECT, EXIT_WRONG, EXIT_UNJUDGED = 0, 1, 2
 ABOUT = (
@@ -153,9 +152,9 @@ def _judged(
         raise CommandError(f"[doctor] the step must be FILE.py::NAME: got {step!r}.")
 
     def read() -> tuple[Any, Any, Any]:
-        module = _load(Path(path))
-        own = None if weights is None else _value(module, weights)
-        return _named(module, name), _value(module, batch), own
+        module = load_module(Path(path), "doctor")
+        own = None if weights is None else value_in(module, weights, "doctor")
+        return named_in(module, name, "doctor"), value_in(module, batch, "doctor"), own
 
     try:
         function, data, own_weights = processes.all_of("reading the step's file", read)
@@ -166,44 +165,4 @@ def _judged(
         raise CommandError(
             f"[doctor] {step} must return or raise: it called sys.exit({error.code!r}); leave that "
             "to the program."
-        ) from error
-
-
-def _load(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if not path.is_file() or spec is None or spec.loader is None:
-        raise CommandError(f"[doctor] a Python file is needed: got {path}.")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules.setdefault(path.stem, module)  # so that its functions can be sent to processes
-    sys.path.insert(0, str(path.resolve().parent))
-    try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        if sys.modules.get(path.stem) is module:
-            del sys.modules[path.stem]
-        more = '; put what runs a program behind `if __name__ == "__main__":`'
-        raise CommandError(
-            f"[doctor] {path} cannot be imported: {type(error).__name__}: {error}"
-            f"{more if isinstance(error, SystemExit) else ''}."
-        ) from error
-    finally:
-        sys.path.pop(0)
-    return module
-
-
-def _named(module: ModuleType, name: str) -> Any:
-    if not hasattr(module, name):
-        names = ", ".join(n for n in vars(module) if not n.startswith("_"))
-        raise CommandError(f"[doctor] {module.__file__} has no {name!r}: it has {names}.")
-    return getattr(module, name)
-
-
-def _value(module: ModuleType, name: str) -> Any:
-    thing = _named(module, name)
-    try:
-        return thing() if callable(thing) else thing
-    except Exception as error:
-        raise CommandError(
-            f"[doctor] {name} of {module.__file__} must be a value, or a function that returns it "
-            f"without being given anything: it raised {type(error).__name__}: {error}."
         ) from error

@@ -34,7 +34,7 @@ from samegrad.cli._options import FashionMnistOptions
 from samegrad.cli._pictures import check_picture
 from samegrad.cli._processes import is_first, shall_stop, strategy_of
 from samegrad.cli._progress import WHO, check_plotted, draw_plot, epoch_line, known_records
-from samegrad.cli._records import Record, RunLog, digest_of, fingerprint
+from samegrad.cli._records import Record, RunLog, digest_of
 from samegrad.cli._stop import StopSignal
 from samegrad.distribute._job import on_first_rank
 from samegrad.train._state_file import forget_all
@@ -257,8 +257,8 @@ class _Training:
             )
 
     def fingerprint(self) -> str:
-        """A hash of the weights."""
-        return fingerprint(variable.numpy() for variable in self.model.variables)
+        """Return the fingerprint of the model."""
+        return tf.fingerprint(self.model)
 
 
 def run(options: FashionMnistOptions) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 import samegrad as tf
 from samegrad import _core
 from samegrad._base.launchers import launched
+from samegrad._base.machine import processor
 from samegrad._base.numerics import numerics
 
 _PACKAGES = ("keras", "numpy", "mpi4py")
@@ -57,7 +58,7 @@ def facts() -> dict[str, Any]:
         "python": f"{platform.python_version()} ({platform.python_implementation()})",
         **{name: _version(name) for name in _PACKAGES},
         "platform": platform.platform(),
-        "cpu": _cpu(),
+        "cpu": processor(),
         "isa": system["isa"],
         "isa_supported": system["isa_supported"],
         "threads": _core.thread_count(),
@@ -76,16 +77,6 @@ def _version(package: str) -> str:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return "not installed"
-
-
-def _cpu() -> str:
-    """Return the model of the processor."""
-    try:
-        with open("/proc/cpuinfo") as file:
-            models = (line.partition(":")[2].strip() for line in file if line[:10] == "model name")
-            return next(models, platform.machine())
-    except OSError:
-        return platform.machine()
 
 
 def _mpi() -> str:

@@ -66,9 +66,26 @@ class _State:
 
     job: Job | None = None
     keep: tuple[Any, ...] = ()  # what the engine's table points into
+    sums_dtype = "float32"  # of large sums of gradients between processes
 
 
 _state = _State()
+
+
+def set_compression(compression: str) -> None:
+    """Set how large float32 sums travel between processes: "none" or "bfloat16"."""
+    _core.set_sums_as_bfloat16(compression == "bfloat16")
+    _state.sums_dtype = "bfloat16" if compression == "bfloat16" else "float32"
+
+
+def sums_dtype() -> str:
+    """Return the dtype in which large float32 sums travel between processes.
+
+    Example:
+        >>> sums_dtype()
+        'float32'
+    """
+    return _state.sums_dtype
 
 
 def current() -> Job | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from samegrad import _core
 from samegrad._base.shown import shown
 from samegrad._context import state as _context
 from samegrad._context.counted_numbers import counted, questions
@@ -79,7 +78,7 @@ class MultiWorkerMirroredStrategy(Strategy):
             replicas = _share(total_replicas, replicas, devices, job)
         count = count_replicas(_WHO, devices, replicas)
         if compression is not None:
-            _core.set_sums_as_bfloat16(compression == "bfloat16")
+            _job.set_compression(compression)
         self._processes: tuple[int, ...] = ()
         total = count
         if job.size > 1:

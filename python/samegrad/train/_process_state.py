@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from samegrad import _core
 from samegrad._base.location import warn
 from samegrad._base.numerics import numerics
+from samegrad.distribute._job import sums_dtype
 from samegrad.train._storage import Json
 from samegrad.train.checkpoint import register_provider
 
@@ -23,6 +24,21 @@ _CHANGES = {
         "processor",
     },
 }
+
+_policies: dict[str, Callable[[], str]] = {}
+
+
+def register_policy(name: str, current: Callable[[], str]) -> None:
+    """Record a setting that changes bits in every checkpoint.
+
+    Args:
+        name: Its name in the numeric policy.
+        current: Returns the present setting.
+
+    Example:
+        >>> register_policy("gradient_sums", sums_dtype)
+    """
+    _policies[name] = current
 
 
 def _random_state() -> Json:
@@ -78,4 +94,6 @@ def _worded(versions: Mapping[str, int]) -> str:
 register_provider("random_state", _random_state, _restore_random_state)
 register_provider("isa", _core.isa, _check_isa)
 register_provider("numerics", lambda: {**numerics()}, _check_numerics, absent=_numerics_of_older)
+register_policy("gradient_sums", sums_dtype)
+register_provider("numeric_policy", lambda: {n: current() for n, current in _policies.items()})
 register_provider("samegrad_version", lambda: _core.__version__)

@@ -106,20 +106,29 @@ def load_checkpoint(ckpt_dir_or_file: str | os.PathLike[str]) -> CheckpointReade
         >>> reader.get_variable_to_shape_map(), reader.get_tensor("weight")
         ({'weight': [2]}, array([1., 2.], dtype=float32))
     """
+    return CheckpointReader(checkpoint_at(ckpt_dir_or_file, "load_checkpoint"))
+
+
+def checkpoint_at(ckpt_dir_or_file: str | os.PathLike[str], op_name: str) -> str:
+    """Return the path of the checkpoint, or of the latest in a folder of some.
+
+    Raises:
+        ValueError: There is no checkpoint.
+    """
     path = os.fspath(ckpt_dir_or_file)
     if not _storage.is_checkpoint(Path(path)):
         latest = latest_checkpoint(path) if os.path.isdir(path) else None
         if latest is None and (other := foreign(Path(path))):
             raise ValueError(
-                f"[load_checkpoint] checkpoints are samegrad's own: got {shown(path)}, {other}."
+                f"[{op_name}] checkpoints are samegrad's own: got {shown(path)}, {other}."
             )
         if latest is None:
             raise ValueError(
-                f"[load_checkpoint] there must be a checkpoint: got {shown(path)}, which is none "
+                f"[{op_name}] there must be a checkpoint: got {shown(path)}, which is none "
                 "and has none inside; Checkpoint.save returns the path."
             )
         path = latest
-    return CheckpointReader(path)
+    return path
 
 
 def list_variables(ckpt_dir_or_file: str | os.PathLike[str]) -> list[tuple[str, list[int]]]:
@@ -161,4 +170,10 @@ def load_variable(ckpt_dir_or_file: str | os.PathLike[str], name: str) -> Array:
     return load_checkpoint(ckpt_dir_or_file).get_tensor(name)
 
 
-__all__ = ["CheckpointReader", "list_variables", "load_checkpoint", "load_variable"]
+__all__ = [
+    "CheckpointReader",
+    "checkpoint_at",
+    "list_variables",
+    "load_checkpoint",
+    "load_variable",
+]

@@ -16,6 +16,7 @@ from samegrad._base.shown import shown
 from samegrad.distribute._job import on_first_rank
 from samegrad.train import _state_file, _storage
 from samegrad.train._storage import Json, corrupt
+from samegrad.train._stored_tree import read_tree
 from samegrad.train._trackable import (
     Leaf,
     Node,
@@ -63,6 +64,11 @@ def register_provider(
         >>> register_provider("samegrad_version", lambda version=version: version)
     """
     _providers[name] = _Provider(save, restore, absent)
+
+
+def provided_now() -> dict[str, Json]:
+    """Return the present value of each provider."""
+    return {name: provider.save() for name, provider in _providers.items()}
 
 
 class Checkpoint:
@@ -153,7 +159,7 @@ class Checkpoint:
     def _write(self, path: str, then: Callable[[], None] = lambda: None) -> None:
         with _core.HeldState():  # a step of another thread is in it as a whole, or not at all
             leaves, aliases = collect(self)
-            provided = {name: provider.save() for name, provider in _providers.items()}
+            provided = provided_now()
         try:
             build_tree(leaves, aliases)  # what could not be read is not written
         except ValueError as error:
@@ -269,15 +275,9 @@ class Checkpoint:
     def _read(
         self, save_path: str | os.PathLike[str], undo: Undo
     ) -> tuple[CheckpointLoadStatus, Mapping[str, Json]]:
-        arrays, manifest = _storage.load(save_path)
-        path = os.fspath(save_path)
-        values, aliases, provided = _sections(path, manifest)
-        try:
-            tree = build_tree({**arrays, **values}, aliases)
-        except ValueError as error:
-            raise corrupt(Path(path), "name values as `save` does", str(error)) from error
+        tree, provided = read_tree(save_path)
         restore_tree(self, tree, undo)
-        return CheckpointLoadStatus(self, tree, path), provided
+        return CheckpointLoadStatus(self, tree, os.fspath(save_path)), provided
 
     def _checkpoint_state(self) -> Mapping[str, Any]:
         own = {**self._objects, "save_counter": self._save_count}
@@ -389,28 +389,6 @@ class CheckpointLoadStatus:
                 "first, or do not check."
             )
         return self._tree
-
-
-def _sections(
-    path: str, manifest: Mapping[str, Json]
-) -> tuple[dict[str, Leaf], dict[str, str], dict[str, Json]]:
-    """The values, the aliases and what the providers gave, if they are of the right types."""
-    sections = [manifest.get(name) for name in ("values", "aliases", "providers")]
-    values, aliases, provided = sections
-    if not (
-        isinstance(values, dict)
-        and isinstance(aliases, dict)
-        and isinstance(provided, dict)
-        and all(isinstance(v, (bool, int, float, str, type(None))) for v in values.values())
-        and all(isinstance(v, str) for v in aliases.values())
-    ):
-        kinds = ", ".join(type(section).__name__ for section in sections)
-        rule = "hold values, aliases and providers by name"
-        raise corrupt(Path(path), rule, f"{kinds}, or others inside")
-    saves = values.get("save_counter", 0)  # the checkpoint's own: no program has another kind
-    if type(saves) is not int or saves < 0:
-        raise corrupt(Path(path), "hold a count of saves", shown(saves))
-    return cast("dict[str, Leaf]", values), cast("dict[str, str]", aliases), provided
 
 
 def _restore_provider(name: str, value: Json, path: str, undo: Undo) -> None:

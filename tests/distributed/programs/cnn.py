@@ -1,7 +1,6 @@
 """The tutorial's convolutional network on made-up images: prints the hash of the weights."""
 
 import argparse
-import hashlib
 import sys
 
 import numpy as np
@@ -58,11 +57,6 @@ def train_step(batch):
     return strategy.reduce("SUM", strategy.run(replica_step, args=batch), axis=None)
 
 
-printed = hashlib.sha256()
-for _ in range(2):
-    for batch in dataset:
-        printed.update(np.asarray(train_step(batch).numpy()).tobytes())
-for variable in model.variables:
-    printed.update(variable.numpy().tobytes())
-printed.update(np.asarray(accuracy.result()).tobytes())
-sys.stdout.write(f"weights {printed.hexdigest()[:16]}\n")
+found = [train_step(batch) for _ in range(2) for batch in dataset]
+everything = {"losses": found, "model": model, "accuracy": accuracy.result()}
+sys.stdout.write(f"weights {tf.fingerprint(everything)}\n")

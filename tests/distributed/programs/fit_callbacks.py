@@ -1,6 +1,5 @@
 """`fit` with callbacks that write or decide: FOLDER and stop, kill, apart, derived or leave."""
 
-import hashlib
 import os
 import signal
 import sys
@@ -92,18 +91,13 @@ except ImportError:
 history = model.fit(
     x, y, batch_size=32, epochs=12, validation_split=0.2, callbacks=callbacks, verbose=2
 )
-everything = hashlib.sha256()
-for name in sorted(history.history):
-    everything.update(np.asarray(history.history[name], np.float64).tobytes())
-weights = hashlib.sha256()
-for weight in model.get_weights():
-    weights.update(weight.tobytes())
 learning = float(model.optimizer.learning_rate)
 sys.stdout.write(
-    f"END epochs {len(history.epoch)} until {history.epoch[-1]} weights {weights.hexdigest()[:12]} "
+    f"END epochs {len(history.epoch)} until {history.epoch[-1]} "
+    f"weights {tf.fingerprint(model.get_weights())} "
     f"rate {learning:.3g} stopped {int(model.stop_training)}\n"
 )
 best = [float(each.best or 0.0).hex() for each in checkpoints]
 sys.stdout.write(f"BEST {best}\n")
-sys.stdout.write(f"HISTORY {everything.hexdigest()[:12]}\n")
+sys.stdout.write(f"HISTORY {tf.fingerprint(history.history)}\n")
 sys.stdout.write(f"WRITTEN {rank}: {sorted(written)}\n")

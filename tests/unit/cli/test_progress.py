@@ -14,7 +14,7 @@ import pytest
 from samegrad.cli._errors import CommandError
 from samegrad.cli._pictures import check_picture
 from samegrad.cli._progress import WHO, draw_plot, epoch_line, known_records
-from samegrad.cli._records import RunLog, fingerprint
+from samegrad.cli._records import RunLog
 from samegrad.cli._stop import StopSignal
 
 
@@ -28,20 +28,6 @@ def epoch_end(number: int, epoch: int) -> dict:
 
 
 RECORDS = [step(1), step(2), epoch_end(2, 1), step(3, 2), step(4, 2), epoch_end(4, 2)]
-
-
-def test_fingerprint():
-    arrays = [np.arange(3, dtype=np.float32), np.zeros((2, 2))]
-    value = fingerprint(arrays)
-    assert len(value) == 16
-    assert int(value, 16) >= 0
-    assert fingerprint(iter(arrays)) == value
-    assert fingerprint(reversed(arrays)) != value
-    arrays[1][0, 0] = -0.0
-    assert fingerprint(arrays) != value
-    assert fingerprint([np.asfortranarray(np.arange(6.0).reshape(2, 3))]) == fingerprint(
-        [np.arange(6.0).reshape(2, 3)]
-    )
 
 
 def test_epoch_line_is_that_of_the_tutorial():

@@ -93,11 +93,11 @@ def test_a_matrix_has_the_same_bits_alone_and_anywhere_in_a_batch(name, dtype, s
 
 
 PROGRAM = """
-import hashlib, numpy as np, samegrad as tf
+import numpy as np, samegrad as tf
 x = np.random.default_rng(0).normal(size=(40, 33, 33)).astype(np.float32)
 a = tf.constant(x @ np.swapaxes(x, -1, -2) + np.eye(33, dtype=np.float32))
 parts = [tf.linalg.cholesky(a), *tf.linalg.svd(a), *tf.linalg.eigh(a), tf.linalg.inv(a)]
-print(hashlib.sha256(b"".join(p.numpy().tobytes() for p in parts)).hexdigest())
+print(tf.fingerprint(parts))
 """
 
 

@@ -13,7 +13,7 @@ import samegrad as tf
 from samegrad.cli._errors import CommandError
 from samegrad.cli._options import TranslateOptions
 from samegrad.cli._processes import strategy_of
-from samegrad.cli._records import Record, fingerprint
+from samegrad.cli._records import Record
 from samegrad.cli._translate._averaging import average_checkpoints, last_checkpoints
 from samegrad.cli._translate._batches import (
     Epochs,
@@ -250,8 +250,8 @@ class Training:
             )
 
     def fingerprint(self) -> str:
-        """A hash of the weights."""
-        return fingerprint(variable.numpy() for variable in self.steps.model.variables)
+        """Return the fingerprint of the model."""
+        return tf.fingerprint(self.steps.model)
 
     def _make_model(self) -> Transformer:
         options = self.options

@@ -13,7 +13,7 @@ import samegrad as tf
 from samegrad.cli._errors import CommandError
 from samegrad.cli._options import WganGpOptions
 from samegrad.cli._processes import strategy_of
-from samegrad.cli._records import Record, fingerprint
+from samegrad.cli._records import Record
 from samegrad.cli._wgan._models import NOISE
 from samegrad.cli._wgan._quality import SAMPLES, Classifier, Images, judge
 from samegrad.cli._wgan._steps import WHO, WganSteps
@@ -159,9 +159,8 @@ class Training:
             )
 
     def fingerprint(self) -> str:
-        """A hash of the weights of both models."""
-        models = (self.steps.critic, self.steps.generator)
-        return fingerprint(variable.numpy() for model in models for variable in model.variables)
+        """Return the fingerprint of both models."""
+        return tf.fingerprint({"critic": self.steps.critic, "generator": self.steps.generator})
 
 
 def _settings(options: WganGpOptions, examples: int) -> str:
