@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from samegrad._ops.elementary import exp, sin
+
 Array = np.ndarray
 
 
@@ -34,11 +36,16 @@ def _mitchell_cubic(x: Array) -> Array:
 
 
 def _gaussian(x: Array) -> Array:
-    return np.where(x < 1.5, np.exp(-2 * x * x), 0)  # a deviation of half a pixel
+    return np.where(x < 1.5, exp(-2 * x * x), 0)  # a deviation of half a pixel
 
 
 def _lanczos(radius: float) -> Callable[[Array], Array]:
-    return lambda x: np.where(x <= radius, np.sinc(x) * np.sinc(x / radius), 0)
+    return lambda x: np.where(x <= radius, _sinc(x) * _sinc(x / radius), 0)
+
+
+def _sinc(x: Array) -> Array:
+    turned = np.pi * np.where(x == 0, 1e-20, x)
+    return sin(turned) / turned
 
 
 # By TensorFlow's name of the method: the weight of a distance in pixels, and where it ends.
