@@ -87,7 +87,12 @@ def taps_of(method: str, old: int, new: int, antialias: bool) -> Taps:
     places, inside = _places(first, last)
     distance = np.abs((places + 0.5).astype(np.float32) - centres[:, None]) / wide
     weights = np.where(inside, kernel(distance.astype(np.float64)), 0)
-    return Taps(places, weights / weights.sum(1, keepdims=True))
+    return Taps(places, _of_sum_one(weights))
+
+
+def _of_sum_one(weights: Array) -> Array:
+    sums: Array = np.cumsum(weights, 1)[:, -1:]  # one weight after the other
+    return weights / sums
 
 
 def _area(old: int, new: int) -> Taps:
@@ -97,7 +102,7 @@ def _area(old: int, new: int) -> Taps:
     places, inside = _places(first, np.clip(np.ceil(end) - 1, first, old - 1))
     shares = np.minimum(places + 1, end[:, None]) - np.maximum(places, begin[:, None])
     weights = np.where(inside, np.maximum(shares, 0), 0)
-    return Taps(places, weights / weights.sum(1, keepdims=True))
+    return Taps(places, _of_sum_one(weights))
 
 
 def _places(first: Array, last: Array) -> tuple[Array, Array]:

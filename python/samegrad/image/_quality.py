@@ -42,7 +42,7 @@ def _weights(size: int, sigma: float) -> list[float]:
     """Return a Gaussian window along one axis; that of two axes is the product of two."""
     places = np.arange(size) - (size - 1) / 2.0
     weights = exp(-0.5 * (places / sigma) ** 2)
-    found: list[float] = (weights / weights.sum()).tolist()
+    found: list[float] = (weights / np.cumsum(weights)[-1]).tolist()
     return found
 
 
