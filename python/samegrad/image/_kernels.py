@@ -91,8 +91,8 @@ def taps_of(method: str, old: int, new: int, antialias: bool) -> Taps:
 
 
 def _of_sum_one(weights: Array) -> Array:
-    sums: Array = np.cumsum(weights, 1)[:, -1:]  # one weight after the other
-    return weights / sums
+    found: Array = weights / np.cumsum(weights, 1)[:, -1:]  # one weight after the other
+    return found
 
 
 def _area(old: int, new: int) -> Taps:
