@@ -7,6 +7,10 @@ of samegrad calls on the host is in a reviewed list here, or the scan fails.
 from __future__ import annotations
 
 import ast
+import os
+import platform
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -246,3 +250,24 @@ def test_logarithms_of_sums_are_those_of_numpy() -> None:
     x[:3], y[1:4] = -np.inf, -np.inf
     y[5] = x[5]
     np.testing.assert_allclose(elementary.log_of_sum(x, y), np.logaddexp(x, y), rtol=1e-14)
+
+
+def digests_of_constants(**environment: str) -> list[str]:
+    script = Path(__file__).with_name("host_constants.py")
+    command = [sys.executable, str(script)]
+    done = subprocess.run(
+        command, env={**os.environ, **environment}, capture_output=True, text=True, check=True
+    )
+    return done.stdout.splitlines()
+
+
+def test_constants_are_the_same_on_an_older_processor() -> None:
+    if platform.machine() != "x86_64":
+        pytest.skip("the C library and NumPy choose functions by the processor on x86-64")
+    umath = pytest.importorskip("numpy._core._multiarray_umath")
+    chosen = [name for name in umath.__cpu_dispatch__ if umath.__cpu_features__.get(name)]
+    older = digests_of_constants(
+        NPY_DISABLE_CPU_FEATURES=" ".join(chosen),
+        GLIBC_TUNABLES="glibc.cpu.hwcaps=-AVX2,-FMA,-FMA4,-AVX512F,-AVX2_Usable,-FMA_Usable",
+    )
+    assert len(older) == 8 and older == digests_of_constants()
