@@ -1,6 +1,7 @@
 // binary_of<T>, from the rows of binary.def; to be instantiated per dtype.
 #pragma once
 
+#include "kernels/denormals.h"
 #include "kernels/elementwise.h"
 #include "kernels/elementwise_fn.h"
 

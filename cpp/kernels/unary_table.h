@@ -1,6 +1,7 @@
 // unary_of<T>, from the rows of unary.def; to be instantiated per dtype.
 #pragma once
 
+#include "kernels/denormals.h"
 #include "kernels/elementwise.h"
 #include "kernels/elementwise_fn.h"
 

@@ -24,6 +24,7 @@ KnownValue of_binary(BinaryFn fn, DType dtype, const KnownValue& a, const KnownV
     case BinaryFn::k_add:
       return is_zero(b, -0.0, dtype) ? a : is_zero(a, -0.0, dtype) ? b : KnownValue{};
     case BinaryFn::k_sub:
+    case BinaryFn::k_sub_flushed:
       return is_zero(b, 0.0, dtype) ? a : KnownValue{};
     case BinaryFn::k_mul:
       return is(b, 1.0, dtype) ? a : is(a, 1.0, dtype) ? b : KnownValue{};

@@ -77,7 +77,7 @@ def test_gradients_of_wide_layers_are_reduced_and_applied_block_by_block(replica
     blocks = steps_of(plan, "block by block")
     assert len(blocks) == 2
     for block in blocks:
-        assert "matmul" in block and "'sub mul add" in block
+        assert "matmul" in block and "'sub mul flushed_sum" in block
         assert ("all_reduce" in block) == (replicas > 1)
 
 

@@ -40,8 +40,12 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "not_equal": np.not_equal, "less": np.less, "less_equal": np.less_equal,
     "greater": np.greater, "greater_equal": np.greater_equal,
 }  # fmt: skip
-# In the dtype itself: what they are depends on how a quotient is rounded.
-ROUNDED = {"floor_div": lambda a, b: np.floor(a / b), "mod": lambda a, b: modulo(a, b)}
+# In the dtype itself: what they are depends on how a quotient is rounded, or on its limits.
+ROUNDED: dict[str, Callable[..., Any]] = {
+    "floor_div": lambda a, b: np.floor(a / b), "mod": lambda a, b: modulo(a, b),
+    "flush_denormals": lambda x: flush(x), "flushed_sum": lambda a, b: flush(a + b),
+    "sub_flushed": lambda a, b: a - flush(b),
+}  # fmt: skip
 # Errors of the formula before the last rounding; else 5 units of the last place.
 ROUNDED_INSIDE = {"squared_difference"}
 
@@ -50,6 +54,11 @@ def modulo(a: Any, b: Any) -> Any:
     """NumPy's, but for the sign of a remainder of 0, which is the dividend's, as in TensorFlow."""
     rest = np.fmod(a, b)
     return np.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)
+
+
+def flush(x: Any) -> Any:
+    """Zeros of their signs in place of denormal numbers."""
+    return np.where(np.abs(x) < np.finfo(x.dtype).tiny, np.copysign(0, x), x)
 
 
 def numbers(dtype: Any) -> Any:
@@ -106,8 +115,8 @@ def test_a_function_of_one_number(name: str, dtype: Any) -> None:
     x = numbers(dtype)
     got = getattr(_core.ops, name)(tf.constant(x)).numpy()
     with np.errstate(all="ignore"):
-        exact = np.asarray(UNARY[name](x.astype(Wide)))
-    check(name, got, exact, 5, [x])
+        exact = ROUNDED[name](x).astype(Wide) if name in ROUNDED else UNARY[name](x.astype(Wide))
+    check(name, got, np.asarray(exact), 5, [x])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

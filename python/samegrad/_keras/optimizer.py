@@ -23,7 +23,7 @@ from samegrad._context import state as _context
 from samegrad._keras.micro_batches import weight_of_step
 from samegrad._keras.older.optimizers import OlderOptimizer, check_some
 from samegrad._keras.scopes import keeping_scopes
-from samegrad._keras.updates import update_all
+from samegrad._keras.updates import flushed, flushed_sum, update_all
 from samegrad._keras.variable import Variable as KerasVariable
 from samegrad._keras.variable import tracked_wrapper
 from samegrad._keras.whole import building, changing
@@ -44,6 +44,9 @@ class ReducingOptimizer(OlderOptimizer, base_optimizer.BaseOptimizer):  # type: 
 
     So clipping, loss scales, accumulation and averages see what one device would see. Variables may
     be Keras's or samegrad's, and others in a later call than in the first.
+
+    With flush(x) = x, but zero where abs(x) is below the smallest normal number, a slot becomes
+    flush(formula), and a weight becomes weight - flush(update).
     """
 
     _trainable_variables_indices: dict[int, int]
@@ -157,6 +160,45 @@ class ReducingOptimizer(OlderOptimizer, base_optimizer.BaseOptimizer):  # type: 
             initializer = _zeros
         return super().add_variable_from_reference(reference_variable, name, initializer)
 
+    def assign(self, variable: Any, value: Any) -> None:
+        """Store a value; zeros replace the denormal numbers of a slot.
+
+        Args:
+            variable: Slot of this optimizer, or a model's variable.
+            value: Tensor of the variable's shape.
+        """
+        held = _of_keras(variable)
+        held.assign(flushed(value, held.dtype) if self._is_slot(held) else value)
+
+    def assign_add(self, variable: Any, value: Any) -> None:
+        """Add an update; zeros replace the denormal numbers of the sum if the variable is a slot.
+
+        Args:
+            variable: Slot of this optimizer, or a model's variable, whose update is flushed.
+            value: Tensor to add.
+        """
+        held = _of_keras(variable)
+        if self._is_slot(held):
+            held.assign(flushed_sum(held.value, value))
+        else:
+            held.assign_add(flushed(value, held.dtype))
+
+    def assign_sub(self, variable: Any, value: Any) -> None:
+        """Subtract an update, as `assign_add` adds one.
+
+        Args:
+            variable: Slot of this optimizer, or a model's variable, whose update is flushed.
+            value: Tensor to subtract.
+        """
+        held = _of_keras(variable)
+        if self._is_slot(held):
+            self.assign(held, held - convert_to_tensor(value, held.dtype))
+        else:
+            held.assign_sub(flushed(value, held.dtype))
+
+    def _is_slot(self, variable: Any) -> bool:
+        return self._var_key(variable) not in self._trainable_variables_indices
+
     def _backend_update_step(
         self, grads: Any, trainable_variables: Any, learning_rate: Any
     ) -> None:
@@ -244,8 +286,7 @@ def _zeros(shape: Any, dtype: str) -> Tensor:
 
 # What update_step stores with; a program may have its own.
 _ASSIGNING = {
-    name: getattr(base_optimizer.BaseOptimizer, name)
-    for name in ("assign", "assign_add", "assign_sub")
+    name: getattr(ReducingOptimizer, name) for name in ("assign", "assign_add", "assign_sub")
 }
 
 

@@ -150,7 +150,8 @@ _CHANGES: dict[str, list[Text | Span]] = {
         ),
         Text("build_pos_neg_masks(\n        y_true,", "masks_of_pairs(\n        y_true,"),
     ],
-    # Micro-batches count as much as their losses; a warning is at the line of the program.
+    # Micro-batches count as much as their losses; a warning is at the line of the program. All
+    # averages are stored alike.
     "keras.src.optimizers.base_optimizer": [
         Text(
             '            warnings.warn(\n                "Gradients do not exist',
@@ -167,6 +168,14 @@ _CHANGES: dict[str, list[Text | Span]] = {
             "                total = self._weight_of_all()\n"
             "                grads = [\n"
             "                    ops.divide_no_nan(g + acc_g, ops.cast(total, g.dtype)) for",
+        ),
+        Text("average.assign(\n", "self.assign(\n                        average,\n"),
+    ],
+    # A divisor: where it is a denormal number, zero would make the update NaN.
+    "keras.src.optimizers.adafactor": [
+        Text(
+            "            self.assign(\n                v,\n                ops.multiply(\n",
+            "            v.assign(\n                ops.multiply(\n",
         ),
     ],
     # A step that is traced reads the scale of the losses wherever it stands.

@@ -26,6 +26,23 @@ from samegrad._tensor.conversion import Tensor
 _Update = Callable[[Tensor, Any], None]
 _ops = _core.ops
 _FLOATS = ("float32", "float64")
+_WITH_DENORMALS = (*_FLOATS, "bfloat16")
+
+
+def flushed(value: Any, dtype: str) -> Tensor:
+    """Convert to a dtype, with zeros of their signs in place of denormal numbers.
+
+    An average that decays would stay denormal for ever, where processors are several times slower.
+    float16 is computed in float32, where its numbers are normal.
+    """
+    tensor = convert_to_tensor(value, dtype)
+    return _ops.flush_denormals(tensor) if dtype in _WITH_DENORMALS else tensor
+
+
+def flushed_sum(a: Tensor, b: Any) -> Tensor:
+    """Return `flushed(a + b)` in the dtype of `a`, computed in one loop."""
+    b = convert_to_tensor(b, a._dtype)
+    return _ops.flushed_sum(a, b) if a._dtype in _WITH_DENORMALS else a + b
 
 
 def update_all(
@@ -77,7 +94,11 @@ def _plain_factors(optimizer: Any) -> bool:
 
 
 def _adam(optimizer: Any, rate: Tensor, dtype: str) -> _Update:
-    """Kingma and Ba (2014), algorithm 1, its corrections in the rate."""
+    """Kingma and Ba (2014), algorithm 1, its corrections in the rate.
+
+    m = flush(m + (g - m) (1 - β₁)), v = flush(v + (g² - v) (1 - β₂)),
+    w = w - flush(rate m / (√v + ε)).
+    """
     step = cast(optimizer.iterations + 1, dtype)
     powers = [power(cast(beta, dtype), step) for beta in (optimizer.beta_1, optimizer.beta_2)]
     factor = divide(multiply(rate, sqrt(subtract(1, powers[1]))), subtract(1, powers[0]))
@@ -88,35 +109,40 @@ def _adam(optimizer: Any, rate: Tensor, dtype: str) -> _Update:
     def update(gradient: Tensor, variable: Any) -> None:
         place = optimizer._get_variable_index(variable)
         old = optimizer._momentums[place].value
-        mean = _ops.add(old, _ops.mul(_ops.sub(gradient, old), first))
+        mean = _ops.flushed_sum(old, _ops.mul(_ops.sub(gradient, old), first))
         old = optimizer._velocities[place].value
-        square = _ops.add(old, _ops.mul(_ops.sub(_ops.square(gradient), old), second))
+        square = _ops.flushed_sum(old, _ops.mul(_ops.sub(_ops.square(gradient), old), second))
         optimizer._momentums[place]._direct_assign(mean)
         optimizer._velocities[place]._direct_assign(square)
         if optimizer.amsgrad:
             largest = optimizer._velocity_hats[place]
-            square = maximum(largest.value, square)
+            square = _ops.flush_denormals(maximum(largest.value, square))
             largest._direct_assign(square)
         change = _ops.div(_ops.mul(mean, factor), _ops.add(_ops.sqrt(square), epsilon))
-        variable._direct_assign(_ops.sub(variable.value, change))
+        variable._direct_assign(_ops.sub_flushed(variable.value, change))
 
     return update
 
 
 def _sgd(optimizer: Any, rate: Tensor, dtype: str) -> _Update:
-    """Gradient descent, with momentum of Polyak (1964) or Nesterov (1983)."""
-    momentum = cast(optimizer.momentum, dtype) if optimizer.momentum != 0 else None
+    """Gradient descent, with momentum of Polyak (1964) or Nesterov (1983).
+
+    w = w - flush(rate g); with momentum, s = flush(μ s - rate g) and w = w + s, or, of Nesterov,
+    w = w + flush(μ s - rate g).
+    """
+    if optimizer.momentum == 0:
+        return lambda gradient, variable: variable._direct_assign(
+            _ops.sub_flushed(variable.value, _ops.mul(gradient, rate))
+        )
+    momentum, downhill = cast(optimizer.momentum, dtype), _ops.neg(rate)
 
     def update(gradient: Tensor, variable: Any) -> None:
-        step = _ops.mul(gradient, rate)
-        if momentum is None:
-            variable._direct_assign(_ops.sub(variable.value, step))
-            return
+        step = _ops.mul(gradient, downhill)
         speed = optimizer.momentums[optimizer._get_variable_index(variable)]
-        change = _ops.sub(_ops.mul(speed.value, momentum), step)
+        change = _ops.flushed_sum(_ops.mul(speed.value, momentum), step)
         speed._direct_assign(change)
         if optimizer.nesterov:
-            change = _ops.sub(_ops.mul(change, momentum), step)
+            change = _ops.flushed_sum(_ops.mul(change, momentum), step)
         variable._direct_assign(_ops.add(variable.value, change))
 
     return update

@@ -17,6 +17,7 @@ from samegrad._tensor.conversion import Tensor, number
 
 Pair: TypeAlias = tuple[Tensor, Tensor]
 _ops = _core.ops
+_EXP_32, _EXP_256 = 7.896296018268069516e13, 1.511427665004103542e111
 
 
 def _one(like: Tensor) -> Tensor:
@@ -72,10 +73,10 @@ def angle(x: Pair) -> Tensor:
 def exponential(x: Pair) -> Pair:
     """Compute exp(x)."""
     # Where e to the real part alone is too large, a part of it comes last.
-    part = 32.0 if x[0]._dtype == "float32" else 256.0
+    part, power = (32.0, _EXP_32) if x[0]._dtype == "float32" else (256.0, _EXP_256)
     large = _ops.greater(x[0], number(2 * part, x[0]._dtype))
     less = _ops.select(large, number(part, x[0]._dtype), _zero(x[0]))
-    rest = _ops.select(large, number(math.exp(part), x[0]._dtype), _one(x[0]))
+    rest = _ops.select(large, number(power, x[0]._dtype), _one(x[0]))
     size = _ops.exp(x[0] - less)
     most = _ops.minimum(size, number(float(np.finfo(size._dtype).max), size._dtype))
     beside_zero = _ops.select(_ops.equal(x[1], _zero(size)), most, size)  # not infinity * 0

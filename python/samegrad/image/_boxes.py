@@ -9,6 +9,7 @@ import numpy as np
 from samegrad import math
 from samegrad._core import InvalidArgumentError
 from samegrad._ops.arrays import cast, concat, reshape, stack, where
+from samegrad._ops.elementary import exp
 from samegrad._ops.gather import gather_nd
 from samegrad._ops.padding import pad
 from samegrad._tensor.sizes import sizes_of, whole
@@ -261,7 +262,7 @@ def _suppressed(
         kept.append(float(rest[best]))
         shared = _overlaps(low, high, best)
         if sigma > 0:
-            rest = np.where(open_, rest * np.exp(-0.5 * shared**2 / sigma), rest).astype(np.float32)
+            rest = np.where(open_, rest * exp(-0.5 * shared**2 / sigma), rest).astype(np.float32)
             open_ &= rest > least
         else:
             open_ &= shared <= overlap

@@ -9,6 +9,7 @@ import numpy as np
 from samegrad import math, random
 from samegrad._ops.arrays import cast, concat, stack, unstack, where
 from samegrad._ops.creation import ones_like, zeros_like
+from samegrad._ops.elementary import LOG_10, log
 from samegrad._ops.norms import clip_by_value
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
 from samegrad.image._convert import as_floats, convert_image_dtype
@@ -400,8 +401,8 @@ def psnr(a: Any, b: Any, max_val: float, name: str | None = None) -> Tensor:
         limit = float(np.iinfo(str(kind)).max)
         max_val = max_val / limit
     error = math.reduce_mean(math.squared_difference(x, y), axis=[-3, -2, -1])
-    tenth = 10.0 / float(np.log(10.0))
-    return 2.0 * tenth * float(np.log(max_val)) - math.log(error) * tenth
+    tenth = 10.0 / LOG_10
+    return 2.0 * tenth * float(log(max_val)) - math.log(error) * tenth
 
 
 def total_variation(images: Any, name: str | None = None) -> Tensor:

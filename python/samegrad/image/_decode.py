@@ -88,7 +88,8 @@ def _deep_pixels(data: bytes, channels: int) -> np.ndarray[Any, Any] | None:
     colours = array if count % 2 else array[..., :-1]
     opacity = np.full_like(array[..., :1], 0xFFFF) if count % 2 else array[..., -1:]
     if channels < 3 and count > 2:
-        colours = np.round(colours @ _GREY).astype(np.uint16)[..., None]
+        red, green, blue = (colours[..., i] * part for i, part in enumerate(_GREY))
+        colours = np.round(red + green + blue).astype(np.uint16)[..., None]
     elif channels > 2 and count < 3:
         colours = np.repeat(colours, 3, axis=-1)
     return colours if channels % 2 else np.concatenate([colours, opacity], axis=-1)

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from samegrad._ops.elementary import exp, sin
+
 Array = np.ndarray
 
 
@@ -34,11 +36,16 @@ def _mitchell_cubic(x: Array) -> Array:
 
 
 def _gaussian(x: Array) -> Array:
-    return np.where(x < 1.5, np.exp(-2 * x * x), 0)  # a deviation of half a pixel
+    return np.where(x < 1.5, exp(-2 * x * x), 0)  # a deviation of half a pixel
 
 
 def _lanczos(radius: float) -> Callable[[Array], Array]:
-    return lambda x: np.where(x <= radius, np.sinc(x) * np.sinc(x / radius), 0)
+    return lambda x: np.where(x <= radius, _sinc(x) * _sinc(x / radius), 0)
+
+
+def _sinc(x: Array) -> Array:
+    turned = np.pi * np.where(x == 0, 1e-20, x)
+    return sin(turned) / turned
 
 
 # By TensorFlow's name of the method: the weight of a distance in pixels, and where it ends.
@@ -80,7 +87,12 @@ def taps_of(method: str, old: int, new: int, antialias: bool) -> Taps:
     places, inside = _places(first, last)
     distance = np.abs((places + 0.5).astype(np.float32) - centres[:, None]) / wide
     weights = np.where(inside, kernel(distance.astype(np.float64)), 0)
-    return Taps(places, weights / weights.sum(1, keepdims=True))
+    return Taps(places, _of_sum_one(weights))
+
+
+def _of_sum_one(weights: Array) -> Array:
+    found: Array = weights / np.cumsum(weights, 1)[:, -1:]  # one weight after the other
+    return found
 
 
 def _area(old: int, new: int) -> Taps:
@@ -90,7 +102,7 @@ def _area(old: int, new: int) -> Taps:
     places, inside = _places(first, np.clip(np.ceil(end) - 1, first, old - 1))
     shares = np.minimum(places + 1, end[:, None]) - np.maximum(places, begin[:, None])
     weights = np.where(inside, np.maximum(shares, 0), 0)
-    return Taps(places, weights / weights.sum(1, keepdims=True))
+    return Taps(places, _of_sum_one(weights))
 
 
 def _places(first: Array, last: Array) -> tuple[Array, Array]:

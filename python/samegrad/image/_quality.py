@@ -10,6 +10,7 @@ import numpy as np
 from samegrad import math
 from samegrad._ops.arrays import cast, concat, stack
 from samegrad._ops.creation import zeros_like
+from samegrad._ops.elementary import exp
 from samegrad._ops.padding import pad
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
 from samegrad.image._convert import convert_image_dtype
@@ -40,8 +41,8 @@ def _two(img1: Any, img2: Any, who: str, max_val: Any) -> tuple[Tensor, Tensor, 
 def _weights(size: int, sigma: float) -> list[float]:
     """Return a Gaussian window along one axis; that of two axes is the product of two."""
     places = np.arange(size) - (size - 1) / 2.0
-    weights = np.exp(-0.5 * (places / sigma) ** 2)
-    found: list[float] = (weights / weights.sum()).tolist()
+    weights = exp(-0.5 * (places / sigma) ** 2)
+    found: list[float] = (weights / np.cumsum(weights)[-1]).tolist()
     return found
 
 
@@ -62,7 +63,7 @@ def _ssim_parts(
 ) -> tuple[Tensor, Tensor]:
     """Return SSIM and its part of contrast and structure, for each image and channel."""
     size, sigma, k1, k2 = options
-    c1, c2 = (k1 * top) ** 2, (k2 * top) ** 2
+    c1, c2 = k1 * top * (k1 * top), k2 * top * (k2 * top)
     weights = _weights(size, sigma)
 
     def averaged(z: Tensor) -> Tensor:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math as _math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from samegrad import math, random
 from samegrad._ops.arrays import cast
 from samegrad._ops.creation import range_, zeros_like
+from samegrad._ops.elementary import log
 from samegrad._ops.gather import gather
 from samegrad._tensor.sizes import whole
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
@@ -98,7 +98,7 @@ def _uniform(classes: Tensor, count: int) -> Tensor:
 
 def _log_uniform(classes: Tensor, count: int) -> Tensor:
     x = cast(classes, "float32")
-    return math.log1p(1.0 / (x + 1.0)) / _math.log(count + 1.0)
+    return math.log1p(1.0 / (x + 1.0)) / float(log(count + 1.0))
 
 
 def _draw(

@@ -14,6 +14,7 @@ from samegrad._control.row_loop import RowLoop
 from samegrad._core import InvalidArgumentError
 from samegrad._ops.arrays import cast, expand_dims, reshape, stack, transpose, where
 from samegrad._ops.creation import range_, zeros_like
+from samegrad._ops.elementary import log_of_sum
 from samegrad._ops.gather import gather
 from samegrad._ops.padding import pad
 from samegrad._ops.scatter import scatter_nd
@@ -346,7 +347,7 @@ def _prefixes(rows: NDArray[Any], width: int, blank: int) -> list[tuple[tuple[in
     with_blank, with_label = np.zeros(1), np.full(1, -np.inf)
     for row in rows.astype(np.float64):
         place = {prefix: i for i, prefix in enumerate(found)}
-        total = np.logaddexp(with_blank, with_label)
+        total = log_of_sum(with_blank, with_label)
         longer = total[:, None] + row
         stay_blank, stay_label = total + row[blank], np.full(len(found), -np.inf)
         for i, prefix in enumerate(found):
@@ -354,12 +355,12 @@ def _prefixes(rows: NDArray[Any], width: int, blank: int) -> list[tuple[tuple[in
                 longer[i, prefix[-1]] = with_blank[i] + row[prefix[-1]]
                 stay_label[i] = with_label[i] + row[prefix[-1]]
         longer[:, blank] = -np.inf
-        for i, prefix in enumerate(found):
-            j = place.get(prefix[:-1], -1) if prefix else -1
-            if j >= 0:
-                stay_label[i] = np.logaddexp(stay_label[i], longer[j, prefix[-1]])
-                longer[j, prefix[-1]] = -np.inf
-        scores = np.concatenate([np.logaddexp(stay_blank, stay_label), longer.ravel()])
+        grown_from = [place.get(prefix[:-1], -1) if prefix else -1 for prefix in found]
+        same = [i for i, j in enumerate(grown_from) if j >= 0]
+        at = [grown_from[i] for i in same], [found[i][-1] for i in same]
+        stay_label[same] = log_of_sum(stay_label[same], longer[at])
+        longer[at] = -np.inf
+        scores = np.concatenate([log_of_sum(stay_blank, stay_label), longer.ravel()])
         best = [i for i in np.argsort(-scores, kind="stable")[:width] if scores[i] > -np.inf]
         old = len(found)
         grown = [divmod(int(i) - old, len(row)) for i in best]
@@ -368,7 +369,7 @@ def _prefixes(rows: NDArray[Any], width: int, blank: int) -> list[tuple[tuple[in
         ]
         with_blank = np.array([stay_blank[i] if i < old else -np.inf for i in best])
         with_label = np.array([stay_label[i] if i < old else scores[i] for i in best])
-    total = np.logaddexp(with_blank, with_label)
+    total = log_of_sum(with_blank, with_label)
     return [(found[i], float(total[i])) for i in np.argsort(-total, kind="stable")]
 
 

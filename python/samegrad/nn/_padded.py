@@ -6,12 +6,11 @@ garden's Transformer, after Vaswani et al., 2017, Attention Is All You Need, sec
 
 from __future__ import annotations
 
-import math
-
 from samegrad import _core
 from samegrad._base.dtypes import as_dtype
 from samegrad._base.shown import shown
 from samegrad._ops.arrays import cast
+from samegrad._ops.elementary import log
 from samegrad._ops.padding import pad
 from samegrad._tensor.example_axis import as_examples
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
@@ -143,8 +142,8 @@ def mean_over_tokens(losses: TensorLike, weights: TensorLike) -> Tensor:
 def _least(smoothing: float, vocab_size: int) -> float:
     """Return the cross-entropy of a prediction that is its target."""
     confidence, low = 1.0 - smoothing, smoothing / max(vocab_size - 1, 1)
-    others = (vocab_size - 1) * low * math.log(low + 1e-20)
-    return -(confidence * math.log(confidence) + others)
+    others = (vocab_size - 1) * low * float(log(low + 1e-20))
+    return -(confidence * float(log(confidence)) + others)
 
 
 def _weights(tokens: Tensor, dtype: str) -> Tensor:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from samegrad import _core
 from samegrad._base.shown import shown
+from samegrad._ops.elementary import on_circle
 from samegrad._tensor.conversion import number
 from samegrad._tensor.sizes import whole
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
@@ -18,7 +19,6 @@ from samegrad.signal._fourier import (
     DIRECT,
     inverse_real_transform,
     of_length,
-    on_circle,
     real_transform,
 )
 from samegrad.signal._transforms import real_numbers
@@ -160,8 +160,8 @@ def _long(x: Tensor, kind: int, size: int) -> Tensor:
         return real_transform(_ops.concat(x, x[..., -2:0:-1], axis=x._rank - 1))[0]
     if kind == 4:
         return _long(of_length(x, 2 * size), 2, 2 * size)[..., 1::2]
-    angles = np.pi * np.arange(size) / (2 * size)
-    cos, sin = (convert_to_tensor(f(angles), x._dtype) for f in (np.cos, np.sin))
+    circle = on_circle(np.arange(size), 4 * size)
+    cos, sin = (convert_to_tensor(part, x._dtype) for part in (circle.real, circle.imag))
     if kind == 3:
         a, b = (of_length(x * part, size + 1) for part in (cos, sin))
         return inverse_real_transform(a, b, 2 * size)[..., :size]

@@ -7,6 +7,7 @@ Short transforms are products with a matrix. Longer ones are made of shorter one
 
 from __future__ import annotations
 
+from math import isqrt
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,7 +15,9 @@ from numpy.typing import NDArray
 
 from samegrad import _core
 from samegrad._base.kept import kept_within
+from samegrad._context import state as _context
 from samegrad._ops import arrays, padding
+from samegrad._ops.elementary import on_circle
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
 
 Pair: TypeAlias = tuple[Tensor, Tensor]
@@ -25,19 +28,6 @@ DIRECT = 128
 # Up to this length, if it is prime, a matrix costs less than three transforms.
 _DIRECT_PRIME = 512
 _KEPT_BYTES = 64 << 20  # by each of four functions; a matrix of length 2**22 has as many
-
-
-def on_circle(places: NDArray[Any], size: int) -> NDArray[Any]:
-    """Return exp(2πi * place / size) of integers; quarter turns are exact.
-
-    Example:
-        >>> on_circle(np.arange(3), 4).tolist()
-        [(1+0j), 1j, (-1+0j)]
-    """
-    places = places % size
-    quarters, rest = np.divmod(4 * places, size)
-    exact = np.array([1, 1j, -1, -1j])[quarters]
-    return np.where(rest == 0, exact, np.exp(2j * np.pi * places / size))
 
 
 @kept_within(_KEPT_BYTES)
@@ -82,7 +72,7 @@ def transform(real: Tensor, imag: Tensor | None, sign: int) -> Pair:
     size = int(real.shape[-1])
     if size <= DIRECT:
         return _direct(real, imag, size, size, sign)
-    outer = next((d for d in range(int(size**0.5), 1, -1) if size % d == 0), 1)
+    outer = next((d for d in range(isqrt(size), 1, -1) if size % d == 0), 1)
     if outer == 1:
         direct = size <= _DIRECT_PRIME
         return _direct(real, imag, size, size, sign) if direct else _chirped(real, imag, sign)
@@ -104,7 +94,10 @@ def _chirp(size: int, length: int, sign: int) -> tuple[NDArray[Any], NDArray[Any
     around = np.zeros(length, complex)
     around[:size] = chirp.conj()
     around[length - size + 1 :] = chirp[1:][::-1].conj()
-    return chirp, np.fft.fft(around) / length
+    with _context.init_scope():  # these are values, also inside a traced function
+        parts = transform(convert_to_tensor(around.real), convert_to_tensor(around.imag), -1)
+        real, imag = (part.numpy() / length for part in parts)
+    return chirp, real + 1j * imag
 
 
 def _chirped(real: Tensor, imag: Tensor | None, sign: int) -> Pair:

@@ -13,6 +13,7 @@ from samegrad import _core
 from samegrad._base.dtypes import DTypeLike, as_dtype
 from samegrad._base.shown import shown
 from samegrad._ops.arrays import cast, reverse, split
+from samegrad._ops.elementary import log
 from samegrad._tensor.conversion import number
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
 from samegrad.signal._cosine import dct
@@ -251,7 +252,7 @@ def inverse_mdct(
 
 
 def _mel(hertz: Any) -> NDArray[Any]:
-    made: NDArray[Any] = _MELS * np.log(1 + np.asarray(hertz, np.float64) / _BREAK_HERTZ)
+    made: NDArray[Any] = _MELS * log(1 + np.asarray(hertz, np.float64) / _BREAK_HERTZ)
     return made
 
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from samegrad._base.dtypes import DTypeLike, as_dtype
 from samegrad._ops.arrays import cast
+from samegrad._ops.elementary import bessel_i0e, exp, on_circle, sin
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
-from samegrad.math._special import bessel_i0e
 from samegrad.signal._frames import at_least
 
 
@@ -26,7 +26,7 @@ def _raised_cosine(length: Any, periodic: Any, mean: float, who: str) -> NDArray
     if size == 1:
         return np.ones(1)
     period = size if bool(periodic) and size % 2 == 0 else size - 1
-    made: NDArray[Any] = mean - (1 - mean) * np.cos(2 * np.pi * np.arange(size) / period)
+    made: NDArray[Any] = mean - (1 - mean) * on_circle(np.arange(size), period).real
     return made
 
 
@@ -92,8 +92,7 @@ def _kaiser(size: int, beta: Any) -> NDArray[Any]:
     beta = float(beta)
     inside = np.maximum(1 - ((np.arange(size) - half) / half) ** 2, 0)
     argument = beta * np.sqrt(inside)
-    of_argument, of_beta = (bessel_i0e(np.asarray(x, np.float64)).numpy() for x in (argument, beta))
-    made: NDArray[Any] = np.exp(argument - beta) * of_argument / of_beta
+    made: NDArray[Any] = exp(argument - beta) * bessel_i0e(argument) / bessel_i0e(beta)
     return made
 
 
@@ -170,5 +169,5 @@ def vorbis_window(
         array([0.228, 0.974, 0.974, 0.228], dtype=float32)
     """
     size = at_least(window_length, 0, "vorbis_window", "window_length")
-    inner = np.sin(np.pi / max(size, 1) * (np.arange(size) + 0.5))
-    return _made(np.sin(np.pi / 2 * inner**2), dtype, "vorbis_window")
+    inner = on_circle(2 * np.arange(size) + 1, 4 * max(size, 1)).imag
+    return _made(sin(np.pi / 2 * inner**2), dtype, "vorbis_window")

@@ -110,7 +110,7 @@ def _lanczos(radius: float) -> Callable[[Tensor], Tensor]:
     def kernel(x: Tensor) -> Tensor:
         waves = radius * tf.sin(math.pi * x) * tf.sin(math.pi * x / radius)
         apart = x > 1e-3
-        inside = waves / (math.pi**2 * tf.square(tf.where(apart, x, tf.ones_like(x))))
+        inside = waves / (math.pi * math.pi * tf.square(tf.where(apart, x, tf.ones_like(x))))
         inside = tf.where(apart, inside, tf.ones_like(x))
         return tf.where(x > radius, tf.zeros_like(x), inside)
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 import samegrad as tf
 from samegrad._base.dtypes import as_dtype
 from samegrad._keras.conversion import convert_to_tensor
+from samegrad._ops.elementary import on_circle
 from samegrad._tensor.tensor import Tensor
 from samegrad.signal._fourier import (
     inverse_real_transform,
@@ -115,8 +116,8 @@ def _window(window: Any, length: int, fft_length: int) -> NDArray[Any] | Tensor 
                 f'`"hann"`, `"hamming"`. Received: window={window}'
             )
         mean = 0.5 if window == "hann" else 0.54
-        turns = np.arange(length) / length
-        made: NDArray[Any] = np.pad(mean - (1 - mean) * np.cos(2 * np.pi * turns), around)
+        waves = on_circle(np.arange(length), length).real
+        made: NDArray[Any] = np.pad(mean - (1 - mean) * waves, around)
         return made
     given = convert_to_tensor(window)
     if given._rank != 1 or given.shape[0] != length:

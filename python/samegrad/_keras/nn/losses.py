@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import log as natural_log
 from typing import Any
 
 from keras.src.backend.common.variables import standardize_dtype
@@ -12,6 +11,7 @@ import samegrad as tf
 from samegrad import math, nn
 from samegrad._base.location import warn
 from samegrad._keras.conversion import convert_to_tensor
+from samegrad._ops.elementary import LOG_10
 from samegrad._tensor.dim import Dim
 from samegrad._tensor.tensor import Tensor
 
@@ -191,5 +191,5 @@ def psnr(x1: Any, x2: Any, max_val: Any) -> Tensor:
         raise ValueError(f"Input shapes {a.shape} and {b.shape} must match for PSNR calculation. ")
     error = tf.reduce_mean(tf.square(a - b))
     peak = convert_to_tensor(max_val, b._dtype)
-    decibels = 10.0 / natural_log(10.0)
+    decibels = 10.0 / LOG_10
     return (math.log(peak) * 2.0 - math.log(error)) * decibels

@@ -23,6 +23,7 @@ from samegrad._keras.numpy.common import (
     pair,
 )
 from samegrad._keras.numpy.elementwise import absolute, sign
+from samegrad._ops.elementary import LOG_2
 from samegrad._tensor.tensor import Tensor
 
 _Function = Callable[[Any, Any], Tensor]
@@ -163,7 +164,7 @@ def logaddexp(x1: Any, x2: Any) -> Tensor:
 
 def logaddexp2(x1: Any, x2: Any) -> Tensor:
     """The logarithm to base 2 of 2^x1 + 2^x2, without overflow."""
-    return _log_of_sum(x1, x2, math.log(2.0))
+    return _log_of_sum(x1, x2, LOG_2)
 
 
 def _log_of_sum(x1: Any, x2: Any, log_base: float) -> Tensor:

@@ -13,6 +13,7 @@ from keras.src.backend.common.variables import standardize_dtype
 import samegrad as tf
 from samegrad._keras.conversion import convert_to_tensor
 from samegrad._keras.numpy.common import float_of, kind_of, made
+from samegrad._ops.elementary import on_circle
 from samegrad._tensor.dim import Dim
 from samegrad._tensor.tensor import Tensor
 
@@ -195,30 +196,30 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Tensor:  # noqa: 
     return tf.cast(found, result_type(x._dtype))
 
 
-def _window(values: Any) -> Tensor:
-    return made(values, config.floatx())
-
-
 def bartlett(x: Any) -> Tensor:
     """Bartlett's window, a triangle, of x points."""
-    return _window(np.bartlett(int(x)))
+    return made(np.bartlett(int(x)), config.floatx())
 
 
 def blackman(x: Any) -> Tensor:
     """Blackman's window of x points."""
-    return _window(np.blackman(int(x)))
+    size = max(int(x), 0)
+    places = np.arange(size)
+    waves = [on_circle(n * places, max(size - 1, 1)).real for n in (1, 2)]
+    values = 0.42 - 0.5 * waves[0] + 0.08 * waves[1]
+    return made(values if size != 1 else np.ones(1), config.floatx())
 
 
 def hamming(x: Any) -> Tensor:
     """Hamming's window of x points."""
-    return _window(np.hamming(int(x)))
+    return tf.signal.hamming_window(max(int(x), 0), periodic=False, dtype=config.floatx())
 
 
 def hanning(x: Any) -> Tensor:
     """Hann's window of x points."""
-    return _window(np.hanning(int(x)))
+    return tf.signal.hann_window(max(int(x), 0), periodic=False, dtype=config.floatx())
 
 
 def kaiser(x: Any, beta: Any) -> Tensor:
     """Kaiser's window of x points with the shape `beta`."""
-    return _window(np.kaiser(int(x), float(beta)))
+    return tf.signal.kaiser_window(max(int(x), 0), abs(float(beta)), config.floatx())

@@ -12,6 +12,7 @@ from keras.src.backend.common.variables import standardize_dtype
 import samegrad as tf
 from samegrad._keras.conversion import convert_to_tensor
 from samegrad._keras.numpy.common import constant, float_of, is_float, known, made, not_bool
+from samegrad._ops.elementary import LOG_2, LOG_10
 from samegrad._tensor.complex_tensor import is_complex
 from samegrad._tensor.tensor import Tensor
 
@@ -99,7 +100,7 @@ def log(x: Any) -> Tensor:
 
 def log10(x: Any) -> Tensor:
     """The logarithm to base 10."""
-    return tf.math.log(float_of(x)) / math.log(10.0)
+    return tf.math.log(float_of(x)) / LOG_10
 
 
 def log1p(x: Any) -> Tensor:
@@ -109,7 +110,7 @@ def log1p(x: Any) -> Tensor:
 
 def log2(x: Any) -> Tensor:
     """The logarithm to base 2."""
-    return tf.math.log(float_of(x)) / math.log(2.0)
+    return tf.math.log(float_of(x)) / LOG_2
 
 
 def sin(x: Any) -> Tensor:
@@ -250,7 +251,7 @@ def round(x: Any, decimals: int = 0) -> Tensor:
         return tf.round(tensor)
     if not is_float(tensor) and decimals >= 0:
         return tensor
-    factor = 10.0**decimals
+    factor = float(f"1e{int(decimals)}")
     return tf.cast(tf.round(float_of(tensor) * factor) / factor, tensor._dtype)
 
 

@@ -10,7 +10,7 @@ from keras.src.backend.common.dtypes import result_type
 
 import samegrad as tf
 from samegrad._keras.conversion import convert_to_tensor
-from samegrad._keras.numpy.common import axis_in, flat, is_float, known, made, matched_tensors
+from samegrad._keras.numpy.common import axis_in, flat, is_float, matched_tensors
 from samegrad._keras.numpy.shapes import moveaxis
 from samegrad._tensor.tensor import Tensor
 
@@ -182,28 +182,8 @@ def correlate(x1: Any, x2: Any, mode: str = "valid") -> Tensor:
 
 
 def slogdet(x: Any) -> tuple[Tensor, Tensor]:
-    """The sign of the determinants of matrices, and the logarithms of their absolute values.
-
-    Raises:
-        TypeError: In a traced function.
-    """
-
-    @tf.custom_gradient
-    def logarithm(x: Tensor) -> Any:
-        values = np.linalg.slogdet(_square(x))[1]
-
-        def gradient(upstream: Tensor) -> Tensor:
-            inverse = np.swapaxes(np.linalg.inv(_square(x)), -1, -2)
-            return tf.expand_dims(tf.expand_dims(upstream, -1), -1) * made(inverse, x._dtype)
-
-        return made(values, x._dtype), gradient
-
+    """The sign of the determinants of matrices, and the logarithms of their absolute values."""
     x = convert_to_tensor(x)
     x = tf.cast(x, result_type(x._dtype, float))
-    sign = made(np.linalg.slogdet(_square(x))[0], x._dtype)
-    return sign, logarithm(x)
-
-
-def _square(x: Tensor) -> np.ndarray[Any, Any]:
-    values = known("slogdet", x)
-    return values if values.dtype == np.float64 else values.astype(np.float32)
+    sign, logarithm = tf.linalg.slogdet(x)
+    return sign, logarithm

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 import samegrad as tf
+from samegrad._ops.elementary import cos, exp, log, sin
 from samegrad._tensor.tensor import Tensor
 
 EPSILON = 1e-6  # of the normalizations
@@ -72,9 +73,9 @@ def positional_encoding(length: int, width: int) -> npt.NDArray[np.float64]:
         array([[0.  , 1.  ],
                [0.84, 0.54]])
     """
-    rates = 10000.0 ** (-np.arange(0, width, 2) / width)
+    rates = exp(-log(10000.0) * (np.arange(0, width, 2) / width))
     angles = np.arange(length)[:, None] * rates
-    waves = np.stack([np.sin(angles), np.cos(angles)], axis=-1)
+    waves = np.stack([sin(angles), cos(angles)], axis=-1)
     return waves.reshape(length, width)
 
 

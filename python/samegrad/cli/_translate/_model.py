@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from typing import Any
 
@@ -58,7 +59,7 @@ class Transformer(tf.keras.Model):  # type: ignore[misc]
                 f"shared: got {source_size} and {target_size} tokens, shared={sizes.shared}."
             )
         layers, policy, width = tf.keras.layers, self.dtype_policy, sizes.width
-        start = tf.keras.initializers.RandomNormal(stddev=width**-0.5)
+        start = tf.keras.initializers.RandomNormal(stddev=1 / math.sqrt(width))
         if sizes.shared:
             self.source_table = self.target_table = layers.ReversibleEmbedding(
                 source_size, width, embeddings_initializer=start, dtype=policy, name="table"
@@ -176,7 +177,7 @@ class Transformer(tf.keras.Model):  # type: ignore[misc]
     def _rows(self, table: Any, tokens: Tensor) -> Any:
         """Embeddings times sqrt(width); the layer itself would take -1 for the last token."""
         rows = tf.gather(tf.convert_to_tensor(table.embeddings), tokens)
-        return tf.cast(rows, self.compute_dtype) * self.sizes.width**0.5
+        return tf.cast(rows, self.compute_dtype) * math.sqrt(self.sizes.width)
 
 
 def _seen(tokens: Tensor) -> Any:

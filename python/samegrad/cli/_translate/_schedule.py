@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import samegrad as tf
@@ -41,8 +42,8 @@ class InverseSquareRoot(tf.keras.optimizers.schedules.LearningRateSchedule):  # 
     def __call__(self, step: Any) -> Any:
         """The rate of a step, counted from 0."""
         count = tf.cast(step, "float32") + 1.0
-        slope = tf.minimum(tf.math.rsqrt(count), count * self.warm_up**-1.5)
-        return slope * (self.factor * self.width**-0.5)
+        slope = tf.minimum(tf.math.rsqrt(count), count / (self.warm_up * math.sqrt(self.warm_up)))
+        return slope * (self.factor / math.sqrt(self.width))
 
     def get_config(self) -> dict[str, Any]:
         """Return the configuration of the schedule."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import samegrad as tf
+from samegrad._ops.elementary import cos
 from samegrad.cli._errors import CommandError
 from samegrad.cli._options import WganGpOptions
 from samegrad.cli._processes import strategy_of
@@ -61,7 +62,7 @@ def rate_at(options: WganGpOptions, iteration: int) -> float:
     factor = {
         "constant": 1.0,
         "linear": 1 - (1 - _LAST_RATE) * done,
-        "cosine": _LAST_RATE + (1 - _LAST_RATE) * 0.5 * (1 + math.cos(math.pi * done)),
+        "cosine": _LAST_RATE + (1 - _LAST_RATE) * 0.5 * (1 + float(cos(math.pi * done))),
     }[options.schedule]
     return options.rate * factor
 
