@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TextIO
 
+import numpy as np
 import numpy.typing as npt
 
 from samegrad._base.file_errors import explained_errors
@@ -22,7 +23,7 @@ LONGEST_LINE = 4096  # bytes
 
 
 def fingerprint(arrays: Iterable[npt.NDArray[Any]]) -> str:
-    """A 64-bit hash of the bytes of some arrays, in order.
+    """A 64-bit hash of the bytes of some arrays, in order. All NaN are hashed as one.
 
     Example:
         >>> import numpy as np
@@ -33,6 +34,8 @@ def fingerprint(arrays: Iterable[npt.NDArray[Any]]) -> str:
     """
     digest = hashlib.blake2b(digest_size=8)
     for array in arrays:
+        if array.dtype.kind not in "biu":
+            array = np.where(np.isnan(array), array.dtype.type("nan"), array)
         digest.update(array.tobytes())
     return digest.hexdigest()
 

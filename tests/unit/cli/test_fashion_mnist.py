@@ -242,6 +242,12 @@ def test_fingerprint_is_that_of_the_weights():
     assert _records.fingerprint(weights) == hashlib.blake2b(content, digest_size=8).hexdigest()
 
 
+def test_a_fingerprint_of_weights_has_one_nan():
+    bits = np.array([0x7FC00000, 0xFFC00000, 0x7F800001], np.uint32)
+    found = {_records.fingerprint([bits[i : i + 1].view(np.float32)]) for i in range(3)}
+    assert len(found) == 1 and _records.fingerprint([np.zeros(1, np.float32)]) not in found
+
+
 def same_logs(one: str, other: str) -> bool:
     return Path(one).read_text() == Path(other).read_text()
 
