@@ -46,6 +46,7 @@ def cross_build(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     run("cmake", "-G", "Ninja", "-S", ROOT, "-B", build,
         "--toolchain", ROOT / "cmake" / "aarch64.cmake",
         "-DSAMEGRAD_BUILD_PYTHON=OFF", "-DSAMEGRAD_BUILD_TESTS=ON",
+        "-DSAMEGRAD_KERNEL_OPTIMIZATION=-O1", "-DCMAKE_CXX_FLAGS_RELEASE=-O1",
         "-DSAMEGRAD_WARNINGS_ARE_ERRORS=ON", f"-DPython_EXECUTABLE={sys.executable}")  # fmt: skip
     run("cmake", "--build", build, "--target", "samegrad_kernel_variants", "kernels_hash_kernels")
     return build
