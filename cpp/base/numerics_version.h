@@ -13,6 +13,8 @@ inline constexpr int kReductionOrder = 4;
 
 // The bits of elementwise and special functions, random numbers, conversions and decompositions.
 // Raised with each change that changes them. Checkpoints record it.
-inline constexpr int kFunctionVersion = 1;
+//   1  the C library for powers, large angles and special functions; decompositions in vectors
+//   2  own functions alone; decompositions in scalars, the same on every processor
+inline constexpr int kFunctionVersion = 2;
 
 }  // namespace samegrad

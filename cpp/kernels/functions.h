@@ -8,7 +8,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "kernels/maths.h"
+#include "kernels/power.h"
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 
@@ -44,30 +44,6 @@ SAMEGRAD_INLINE Vec<T> modulo(Vec<T> a, Vec<T> b) {
     const T rest = std::fmod(x, y);
     return rest != T(0) && (rest < T(0)) != (y < T(0)) ? rest + y : rest;
   });
-}
-inline Vec<double> power(Vec<double> a, Vec<double> b) {
-  return per_lane(a, b, [](double x, double y) { return std::pow(x, y); });
-}
-// In float64, whose error vanishes when rounded; the special cases are the library's.
-inline Vec<float> power(Vec<float> a, Vec<float> b) {
-  constexpr int kHalf = Vec<double>::kLanes;
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  float x[2 * kHalf], y[2 * kHalf];
-  a.store(x);
-  b.store(y);
-  for (int start = 0; start < 2 * kHalf; start += kHalf) {
-    double base[kHalf], exponent[kHalf];
-    for (int i = 0; i < kHalf; ++i) base[i] = x[start + i], exponent[i] = y[start + i];
-    const Vec<double> z = exp(Vec<double>::load(exponent) * log(Vec<double>::load(base)));
-    z.store(base);
-    for (int i = 0; i < kHalf; ++i) x[start + i] = static_cast<float>(base[i]);
-  }
-  const Mask<float> usual =
-      (a > zero(a)) & (a < Vec<float>(kInfinity)) & (absolute(b) < Vec<float>(kInfinity));
-  const Vec<float> z = Vec<float>::load(x);
-  if (!any(~usual)) [[likely]]
-    return z;
-  return select(usual, z, per_lane(a, b, [](float u, float v) { return std::pow(u, v); }));
 }
 
 // One element.

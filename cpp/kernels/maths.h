@@ -7,6 +7,7 @@
 
 #include <cmath>
 
+#include "kernels/large_angle.h"
 #include "kernels/maths_constants.h"
 #include "kernels/simd.h"
 
@@ -169,7 +170,25 @@ SAMEGRAD_INLINE Vec<T> cosh(Vec<T> x) {
   return e + Vec<T>(T(0.25)) / e;
 }
 
-// x = quarter * π/2 + rest, |rest| <= π/4; for |x| up to Maths<T>::kTrigLimit.
+// x = quarter * π/2 + rest, |rest| <= π/4; the quarter but for whole turns.
+template <class T>
+struct Angle {
+  Vec<T> rest;
+  typename Vec<T>::Int quarter;
+};
+// Lanes beyond kTrigLimit, which are rare, in integers.
+template <class T>
+[[gnu::noinline]] Angle<T> with_large_angles(Vec<T> x, Angle<T> angle) {
+  for (int i = 0; i < Vec<T>::kLanes; ++i) {
+    const double size = std::abs(double(x.raw[i]));
+    if (!(size > Maths<T>::kTrigLimit)) continue;
+    const LargeAngle exact = reduce_large(size);
+    const bool is_negative = x.raw[i] < 0;
+    angle.rest.raw[i] = static_cast<T>(is_negative ? -exact.rest : exact.rest);
+    angle.quarter[i] = is_negative ? -exact.quarter : exact.quarter;
+  }
+  return angle;
+}
 template <class T>
 struct Reduced {
   Vec<T> sine, cosine;  // of the rest
@@ -179,11 +198,13 @@ template <class T>
 SAMEGRAD_INLINE Reduced<T> reduce_angle(Vec<T> x) {
   using M = Maths<T>;
   const Whole<T> q = nearest(x * Vec<T>(M::kTwoOverPi));
-  Vec<T> r = x;
-  for (const T part : M::kHalfPi) r = fma(q.value, Vec<T>(-part), r);
-  const Vec<T> z = r * r;
+  Angle<T> angle = {x, q.bits};
+  for (const T part : M::kHalfPi) angle.rest = fma(q.value, Vec<T>(-part), angle.rest);
+  if (any(absolute(x) > Vec<T>(M::kTrigLimit))) [[unlikely]]
+    angle = with_large_angles(x, angle);
+  const Vec<T> r = angle.rest, z = r * r;
   const Vec<T> cosine = fma(z * z, polynomial(M::kCos, z), Vec<T>(T(1)) - Vec<T>(T(0.5)) * z);
-  return {fma(r * z, polynomial(M::kSin, z), r), cosine, q.bits};
+  return {fma(r * z, polynomial(M::kSin, z), r), cosine, angle.quarter};
 }
 // Sine of an angle `turns` quarters further.
 template <class T>
@@ -194,30 +215,19 @@ SAMEGRAD_INLINE Vec<T> sine_after(const Reduced<T>& a, Bits<T> turns) {
   return select(negative, -y, y);
 }
 
-// Beyond kTrigLimit (rare) the library's function takes over, element by element.
-template <class T, class F>
-SAMEGRAD_INLINE Vec<T> beyond_limit(Vec<T> x, Vec<T> y, F exact) {
-  const Mask<T> far = absolute(x) > Vec<T>(Maths<T>::kTrigLimit);
-  if (!any(far)) [[likely]]
-    return y;
-  return select(far, per_lane(x, exact), y);
-}
 template <class T>
 SAMEGRAD_INLINE Vec<T> sin(Vec<T> x) {
-  const Vec<T> y = sine_after(reduce_angle(x), Bits<T>(0));
-  const Vec<T> signed_zero = select(x == Vec<T>(T(0)), x, y);
-  return beyond_limit(x, signed_zero, [](T v) { return std::sin(v); });
+  return select(x == Vec<T>(T(0)), x, sine_after(reduce_angle(x), Bits<T>(0)));
 }
 template <class T>
 SAMEGRAD_INLINE Vec<T> cos(Vec<T> x) {
-  return beyond_limit(x, sine_after(reduce_angle(x), Bits<T>(1)), [](T v) { return std::cos(v); });
+  return sine_after(reduce_angle(x), Bits<T>(1));
 }
 template <class T>
 SAMEGRAD_INLINE Vec<T> tan(Vec<T> x) {
   const Reduced<T> a = reduce_angle(x);
   const Vec<T> y = sine_after(a, Bits<T>(0)) / sine_after(a, Bits<T>(1));
-  const Vec<T> signed_zero = select(x == Vec<T>(T(0)), x, y);
-  return beyond_limit(x, signed_zero, [](T v) { return std::tan(v); });
+  return select(x == Vec<T>(T(0)), x, y);
 }
 
 // atan(x) for x >= 0: through tan(π/8) and 1 the argument comes below tan(π/8).

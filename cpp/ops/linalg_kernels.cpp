@@ -8,6 +8,7 @@
 #include "ops/linalg.h"
 #include "ops/matrices.h"
 #include "ops/parts.h"
+#include "ops/scalar_functions.h"
 
 namespace samegrad {
 namespace {
@@ -197,7 +198,7 @@ void run_slogdet(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
     for (Int k = 0; k < s.rows; ++k) {
       const double pivot = a[k * (s.rows + 1)];
       sign *= pivot > 0 ? 1.0 : pivot < 0 ? -1.0 : pivot;  // 0 and NaN stay
-      logarithm += std::log(std::abs(pivot));
+      logarithm += scalar::log(std::abs(pivot));
     }
     write(args.out[0], i, 1, &sign);
     write(args.out[1], i, 1, &logarithm);

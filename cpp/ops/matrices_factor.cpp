@@ -15,6 +15,9 @@ using Rows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMaj
 using Read = Eigen::Map<const Rows, Eigen::Aligned16>;
 using Write = Eigen::Map<Rows, Eigen::Aligned16>;
 
+// The bits of decompositions are those of this version.
+static_assert(EIGEN_WORLD_VERSION == 3 && EIGEN_MAJOR_VERSION == 4, "Eigen 3.4 is needed");
+
 // Before any kernel runs: static objects are made when the library is loaded.
 [[maybe_unused]] const bool kFixedBlocks = (Eigen::setCpuCacheSizes(kL1, kL2, kL3), true);
 

@@ -2,7 +2,7 @@
 // derivative.
 #include "ops/order.h"
 
-#include <cmath>
+#include <bit>
 #include <limits>
 
 #include "ops/families.h"
@@ -36,7 +36,7 @@ Inferred arg_sort_rule(const InferArgs& args) {
 constexpr double kComparison = 4;
 
 double levels_of(std::int64_t n) {
-  return std::log2(double(n) + 2);
+  return std::bit_width(std::uint64_t(n) + 1);
 }
 
 OpDef arg_sort_row() {

@@ -5,13 +5,14 @@ The coefficients of polynomials are read from `cpp/kernels/maths_constants.h`.
 
 from __future__ import annotations
 
+import math
 import pathlib
 import re
 from typing import Any
 
 import numpy as np
 import philox
-from reference_sums import Array, fma, sum_row
+from reference_sums import Array, fma, sum_row, two_product, two_sum
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -32,6 +33,39 @@ class Constants:
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(name)
+
+
+def pi_bits(bits: int) -> int:
+    """Return π · 2^bits as an integer, by Machin's formula."""
+    unit = 1 << (bits + 32)
+
+    def arctangent_of_inverse(n: int) -> int:
+        term = total = unit // n
+        for k in range(3, 2 * bits, 2):
+            term //= -n * n
+            total += term // k
+        return total
+
+    return 4 * (4 * arctangent_of_inverse(5) - arctangent_of_inverse(239)) >> 32
+
+
+PI = pi_bits(1400)
+
+
+def large_angle(x: float) -> tuple[float, int]:
+    """Return the rest and the quarter of an angle beyond the limit."""
+    numerator, denominator = abs(x).as_integer_ratio()
+    quarters, rest = divmod(numerator << 1401, denominator * PI)
+    fraction = (rest << 1200) // (denominator * PI)  # of a quarter
+    sign = 1
+    if fraction >> 1199:
+        fraction, quarters, sign = (1 << 1200) - fraction, quarters + 1, -1
+    zeros = 1200 - fraction.bit_length()
+    top = fraction >> (1200 - zeros - 64)
+    half_pi = (PI >> 1337) + 1 >> 1  # π/2 · 2^63, rounded
+    rest = math.ldexp(float(top * half_pi >> 64), -63 - zeros)
+    turn = -1 if x < 0 else 1
+    return turn * sign * rest, turn * (quarters % 4)
 
 
 class Functions:
@@ -121,10 +155,14 @@ class Functions:
         r = x
         for part in m.HalfPi:
             r = fma(q, -part, r)
+        with np.errstate(invalid="ignore"):
+            q = q.astype(np.int64)
+        for i in np.nonzero(np.abs(x) > m.TrigLimit)[0]:
+            r[i], q[i] = large_angle(float(x[i]))
         z = r * r
         one_less = self.of(1) - self.of(0.5) * z
         cosine = fma(z * z, self.polynomial(m.Cos, z), one_less)
-        return fma(r * z, self.polynomial(m.Sin, z), r), cosine, q.astype(np.int64)
+        return fma(r * z, self.polynomial(m.Sin, z), r), cosine, q
 
     def sine_after(self, x: Array, turns: int) -> Array:
         sine, cosine, quarter = self.reduced(x)
@@ -203,10 +241,50 @@ class Functions:
         return np.copysign(self.of(0.5) * self.log1p((a + a) / (one - a)), x)
 
     def pow(self, a: Array, b: Array) -> Array:
-        """Return float32 powers of positive bases, computed in float64."""
-        wide = Functions(np.float64)
-        exponent = b.astype(np.float64) * wide.log(a.astype(np.float64))
-        return wide.exp(exponent).astype(np.float32)
+        """Return powers of positive bases; of float32, computed in float64."""
+        if self.of is np.float32:
+            wide = Functions(np.float64)
+            exponent = b.astype(np.float64) * wide.log(a.astype(np.float64))
+            return wide.exp(exponent).astype(np.float32)
+        high, low = self.log_in_two(a)
+        product, rest = two_product(b, high)
+        return self.exp_of_two(product, rest + b * low)
+
+    def log_in_two(self, x: Array) -> tuple[Array, Array]:
+        """Return the logarithm of positive, finite float64 numbers in two parts."""
+        m = self.m
+        mantissa, exponent = np.frexp(x)
+        below = mantissa < m.SqrtHalf
+        mantissa = np.where(below, 2 * mantissa, mantissa)
+        k = (exponent - below).astype(float)
+        top, bottom = mantissa - 1, mantissa + 1
+        s = top / bottom
+        back, back_low = two_product(s, bottom)
+        s_low = ((top - back) - back_low - s * (mantissa - (bottom - 1))) / bottom
+        square, square_low = two_product(s, s)
+        square_low = square_low + 2.0 * s * s_low
+        inner, inner_low = two_sum(m.TwoThirds, square * self.polynomial(m.Artanh, square))
+        inner_low = inner_low + m.TwoThirdsLow
+        u, u_low = two_product(square, inner)
+        u_low = u_low + square * inner_low + square_low * inner
+        total, total_low = two_sum(np.full_like(u, 2), u)
+        total_low = total_low + u_low
+        log, log_low = two_product(s, total)
+        log_low = log_low + s * total_low + s_low * total
+        whole, whole_low = two_sum(k * m.Ln2High, log)
+        high, low = two_sum(whole, whole_low + log_low + k * m.Ln2Low)
+        return high, low
+
+    def exp_of_two(self, high: Array, low: Array) -> Array:
+        """Return exp(high + low) of float64 numbers."""
+        m = self.m
+        low = np.where(np.abs(high) < 800, low, 0.0)
+        high = np.minimum(np.maximum(high, m.ExpLow), m.ExpHigh)
+        n = np.rint(high * m.InverseLn2)
+        r, rest = two_sum(high - n * m.Ln2High, low - n * m.Ln2Low)
+        tail = r + (rest + rest * r + r * r * self.polynomial(m.Exp, r))
+        half = np.rint(n * 0.5)
+        return (tail + 1) * self.power_of_two(half) * self.power_of_two(n - half)
 
     def erf(self, x: Array) -> Array:
         m, one = self.m, self.of(1)

@@ -277,11 +277,23 @@ def test_functions_have_the_bits_of_the_specification(name, low, high, dtype) ->
 @fused
 def test_functions_of_two_arguments_have_the_bits_of_the_specification() -> None:
     x, y = numbers(9000, seed=1), numbers(9000, seed=2)
-    functions = reference_functions.Functions(np.float32)
-    assert_same_bits(tf.pow(np.abs(x) + 2**-9, y / 99), functions.pow(np.abs(x) + 2**-9, y / 99))
     for dtype in DTYPES:
         a, b = x.astype(dtype), y.astype(dtype)
+        functions = reference_functions.Functions(dtype)
+        base, exponent = np.abs(a) + dtype(2**-9), b / dtype(9)
+        assert_same_bits(tf.pow(base, exponent), functions.pow(base, exponent))
         assert_same_bits(tf.atan2(a, b), reference_functions.Functions(dtype).atan2(a, b))
+
+
+@fused
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_large_angles_have_the_bits_of_the_specification(name, dtype) -> None:
+    exponents = integers(400, seed=5, below=np.finfo(dtype).maxexp)
+    x = np.ldexp(floats(400, seed=6, dtype="float64") + 1.5, exponents).astype(dtype)
+    x = np.where(np.arange(400) % 2 == 0, x, -x)[np.isfinite(x)]
+    found = getattr(tf.math, name)(tf.constant(x))
+    assert_same_bits(found, getattr(reference_functions.Functions(dtype), name)(x))
 
 
 @fused

@@ -18,7 +18,10 @@ _CHANGES = {
         3: "the gradient of a matrix applied to sequences is one sum over examples and time steps",
         4: "a sum over examples is one tree over the global batch, for any division of it",
     },
-    "function_version": {},
+    "function_version": {
+        2: "powers, large angles, special functions and decompositions no longer depend on the "
+        "processor",
+    },
 }
 
 

@@ -1,10 +1,9 @@
-"""Write the checkpoints of all versions of the numerics that `checkpoints/` does not have.
+"""Write a checkpoint of the present versions of the numerics, if `checkpoints/` has none.
 
     python tests/unit/train/write_checkpoints.py
 
 Each folder is a small model and its optimizer after three steps. Builds of reduction orders 1 and 2
 no longer exist: a build of order 4 wrote their folders, with the provider values of the older ones.
-The folder of order 3, made in the same way, is byte for byte that of a build of order 3.
 
 If you raise a version in `cpp/base/numerics_version.h`, run this command and commit the new folder.
 """
@@ -12,21 +11,13 @@ If you raise a version in `cpp/base/numerics_version.h`, run this command and co
 from __future__ import annotations
 
 import pathlib
-import tempfile
 from collections.abc import Mapping
 from typing import Any
 
 import samegrad as tf
 from samegrad._base.numerics import numerics
-from samegrad.train import _storage
 
 FOLDER = pathlib.Path(__file__).parent / "checkpoints"
-# Manifest entries in place of "numerics", by reduction order.
-OLDER: dict[int, dict[str, Any]] = {
-    1: {},
-    2: {"order_of_addition": 2},
-    3: {"order_of_addition": 3},
-}
 
 
 def name_of(versions: Mapping[str, int]) -> str:
@@ -54,20 +45,14 @@ def training() -> tuple[tf.train.Checkpoint, Any]:
 
 
 def main() -> None:
-    """Write the missing folders."""
+    """Write the folder of these versions unless it exists."""
+    target = FOLDER / name_of(numerics())
+    if target.exists():
+        return
     checkpoint, step = training()
     for _ in range(3):
         step()
-    with tempfile.TemporaryDirectory() as folder:
-        arrays, manifest = _storage.load(checkpoint.write(folder + "/ckpt"))
-    providers = dict(manifest["providers"])  # type: ignore[arg-type]
-    versions = [numerics()] + [{"reduction_order": order, "function_version": 1} for order in OLDER]
-    for one in versions:
-        target = FOLDER / name_of(one)
-        if not target.exists():
-            older = {name: value for name, value in providers.items() if name != "numerics"}
-            own = providers if one == numerics() else older | OLDER[one["reduction_order"]]
-            _storage.save(target, arrays, {**manifest, "providers": own})
+    checkpoint.write(target)
 
 
 if __name__ == "__main__":
