@@ -22,6 +22,7 @@ void register_runtime(py::module_& m) {
       "function_version", [] { return kFunctionVersion; },
       "Version of the bits of elementwise and special functions.");
   m.def("isa_supported", &isa_variants_supported);
+  m.def("isa_fused", &isa_fused, "Whether each variant of any processor has fused multiply-add.");
   m.def("thread_count", &thread_count);
   m.def("set_thread_count", &set_thread_count, py::arg("threads"));
   m.def("set_core_share", &set_core_share, py::arg("cores"));

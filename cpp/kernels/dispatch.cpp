@@ -36,7 +36,7 @@ struct Variant {
 
 #define CPU(level) __builtin_cpu_supports(level) != 0
 constexpr Variant kVariants[] = {
-#define SAMEGRAD_VARIANT(suffix, name, processor, simd, flags, runs_here) \
+#define SAMEGRAD_VARIANT(suffix, name, processor, fused, simd, flags, runs_here) \
   SAMEGRAD_ON_##processor({#suffix, name, [] { return runs_here; }})
 #include "kernels/variants.def"
 #undef SAMEGRAD_VARIANT
@@ -88,6 +88,14 @@ std::vector<std::string> isa_variants_supported() {
     if (variant.runs_here()) names.emplace_back(variant.name);
   }
   return names;
+}
+
+std::map<std::string, bool> isa_fused() {
+  return {
+#define SAMEGRAD_VARIANT(suffix, name, processor, fused, simd, flags, runs_here) {name, fused != 0},
+#include "kernels/variants.def"
+#undef SAMEGRAD_VARIANT
+  };
 }
 
 const KernelTable& load_kernels(const std::string& name) {

@@ -45,19 +45,19 @@ template <class T, class Row, int a_step, int b_step>
   }
 }
 
-// One by one. "ivdep": y is x or apart from it, never shifted against it.
+// One by one. y is x or apart from it, never shifted against it.
 template <class T, class Y, class Row>
 void unary_scalar(const void* x, void* y, std::int64_t n) {
   const T* from = static_cast<const T*>(x);
   Y* to = static_cast<Y*>(y);
-#pragma GCC ivdep
+  SAMEGRAD_INDEPENDENT
   for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<Y>(Row::apply(from[i]));
 }
 
 template <class T, class Y, class Row, int a_step, int b_step>
 void binary_scalar_loop(const T* a, const T* b, Y* y, std::int64_t n) {
   const T a_first = *a, b_first = *b;
-#pragma GCC ivdep
+  SAMEGRAD_INDEPENDENT
   for (std::int64_t i = 0; i < n; ++i) {
     y[i] = static_cast<Y>(Row::apply(a_step ? a[i] : a_first, b_step ? b[i] : b_first));
   }

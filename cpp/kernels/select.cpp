@@ -8,7 +8,7 @@ template <class T, int c_step, int a_step, int b_step>
 void select_loop(const std::uint8_t* c, const T* a, const T* b, T* y, std::int64_t n) {
   const T a_first = *a, b_first = *b;
   const std::uint8_t c_first = *c;
-#pragma GCC ivdep
+  SAMEGRAD_INDEPENDENT
   for (std::int64_t i = 0; i < n; ++i) {
     const T u = a_step ? a[i] : a_first, v = b_step ? b[i] : b_first;
     y[i] = (c_step ? c[i] : c_first) != 0 ? u : v;

@@ -11,7 +11,7 @@ inline constexpr int kTreeVectors = 2;
 inline constexpr int kTreeLevels = 2;
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE
 
-#include "kernels/simd_lanes.h"
+#include "kernels/simd_unfused.h"
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 
@@ -54,7 +54,7 @@ SAMEGRAD_INLINE Bytes narrow(typename Vec<T>::Int places) {
 }
 template <class T>
 SAMEGRAD_INLINE typename Vec<T>::Int widen(const std::uint8_t* from) {
-  typename Vec<T>::Int places;
+  typename Vec<T>::Int places = {};
   for (int i = 0; i < Vec<T>::kLanes; ++i) places[i] = from[i];
   return places;
 }

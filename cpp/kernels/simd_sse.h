@@ -13,7 +13,7 @@ inline constexpr int kTreeVectors = 2;
 inline constexpr int kTreeLevels = 2;
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE
 
-#include "kernels/simd_lanes.h"
+#include "kernels/simd_unfused.h"
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 

@@ -242,6 +242,7 @@ using RandomIntegersKernel = void (*)(RandomKey key, std::int64_t first_row, std
 struct KernelTable {
   std::uint64_t interface;  // what engine and kernels must have in common; always the first
   const char* isa;          // "x86-64-v3"
+  bool fused;               // whether fma() rounds once
   UnaryKernel (*unary)(UnaryFn fn, DType dtype);
   BinaryKernel (*binary)(BinaryFn fn, DType dtype);
   SelectKernel (*select)(DType dtype);

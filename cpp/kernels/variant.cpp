@@ -4,16 +4,21 @@
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 namespace {
 
-namespace names {
-#define SAMEGRAD_VARIANT(suffix, name, processor, simd, flags, runs_here) \
-  [[maybe_unused]] constexpr const char* suffix = name;
+struct Variant {
+  const char* name;
+  bool fused;
+};
+namespace rows {
+#define SAMEGRAD_VARIANT(suffix, name, processor, fused, simd, flags, runs_here) \
+  [[maybe_unused]] constexpr Variant suffix{name, fused};
 #include "kernels/variants.def"
 #undef SAMEGRAD_VARIANT
-}  // namespace names
+}  // namespace rows
 
 constexpr KernelTable kTable = {
     .interface = SAMEGRAD_KERNEL_INTERFACE,
-    .isa = names::SAMEGRAD_ISA_NAMESPACE,
+    .isa = rows::SAMEGRAD_ISA_NAMESPACE.name,
+    .fused = rows::SAMEGRAD_ISA_NAMESPACE.fused,
     .unary = unary_kernel,
     .binary = binary_kernel,
     .select = select_kernel,

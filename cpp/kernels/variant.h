@@ -10,6 +10,13 @@
 #error "compile kernel files with -DSAMEGRAD_ISA_NAMESPACE=<suffix of a variant>"
 #endif
 
+// Before a loop whose iterations are independent of each other. Clang vectorises it with a check.
+#if defined(__clang__)
+#define SAMEGRAD_INDEPENDENT
+#else
+#define SAMEGRAD_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 
 // f.operator()<T>(), a pointer, with the type of elements of a dtype of the set; null for others.

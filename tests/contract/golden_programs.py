@@ -1,10 +1,12 @@
 """Fingerprints of twelve training programs, which change only with a stated cause.
 
     python tests/contract/golden_programs.py                    print those of this processor
+    python tests/contract/golden_programs.py --check            compare them with the recorded ones
     python tests/contract/golden_programs.py --write "CAUSE"    record them
 
 A fingerprint is the SHA-256 of the losses, variables and optimizer slots after some steps. Kernels
-with fused multiply-add (v3 and v4) have one value, `fma`; v2 has its own.
+with fused multiply-add (v3, v4, neon) have one value, `fma`; those without it (v2, generic) have
+another, `v2`.
 """
 
 from __future__ import annotations
@@ -94,7 +96,7 @@ def found_with(isa: str) -> Found:
 
 def kind_of(isa: str) -> str:
     """Return the key of the fingerprints of a variant."""
-    return "v2" if isa == "x86-64-v2" else "fma"
+    return "fma" if _core.isa_fused()[isa] else "v2"
 
 
 def recorded() -> dict[str, Any]:
@@ -131,14 +133,31 @@ def write(cause: str) -> None:
     print(f"changed: {', '.join(changed) or 'a version only'}")
 
 
+def departures(found: Found, isa: str) -> list[str]:
+    """Return the programs and settings whose fingerprints are not those recorded for a variant."""
+    programs = recorded()["programs"]
+    return [
+        f"{name}, {setting}: found {value}, recorded {golden}"
+        for setting, values in found.items()
+        for name, value in values.items()
+        if value != (golden := programs[name][kind_of(isa)])
+    ]
+
+
 def main() -> None:
-    """Print or record the fingerprints."""
+    """Print, compare or record the fingerprints."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", metavar="CAUSE", help="record the fingerprints, and why")
+    parser.add_argument("--check", action="store_true", help="compare with the recorded ones")
     parser.add_argument("--best", action="store_true", help="run all replicas and threads")
     options = parser.parse_args()
     if options.write:
         write(options.write)
+    elif options.check:
+        found = found_here(options.best)
+        if departed := departures(found, _core.isa()):
+            raise SystemExit("\n".join([f"{_core.isa()} departs:", *departed]))
+        print(f"{_core.isa()}: {len(PROGRAMS)} programs on {'; '.join(found)} as recorded")
     else:
         print(json.dumps(found_here(options.best), indent=1))
 

@@ -16,7 +16,8 @@ from samegrad import _core
 from samegrad.testing import assert_same_bits
 
 fused = pytest.mark.skipif(
-    _core.isa() == "x86-64-v2", reason="this variant rounds products before it adds them"
+    not _core.isa_fused()[_core.isa()],
+    reason="this variant rounds products before it adds them",
 )
 DTYPES = [np.float32, np.float64]
 

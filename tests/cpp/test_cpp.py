@@ -48,3 +48,18 @@ def test_the_targets_of_the_wheel_exist_on_each_processor(
     planned = run("ninja", "-C", tmp_path, "-t", "commands", *settings["build"]["targets"])
     assert "libsamegrad_kernels_" in planned
     assert "-Werror" not in planned  # a new compiler's warning stops nobody's installation
+
+
+def test_a_build_without_tbb_names_the_commands_that_install_it(tmp_path: pathlib.Path) -> None:
+    done = subprocess.run(
+        ["cmake", "-G", "Ninja", "-S", ROOT, "-B", tmp_path / "build",
+         "-DCMAKE_SYSTEM_NAME=Linux", "-DCMAKE_SYSTEM_PROCESSOR=aarch64",
+         f"-DCMAKE_FIND_ROOT_PATH={tmp_path}", "-DCMAKE_FIND_ROOT_PATH_MODE_INCLUDE=ONLY",
+         "-DCMAKE_FIND_ROOT_PATH_MODE_LIBRARY=ONLY",
+         "-DSAMEGRAD_BUILD_PYTHON=OFF", f"-DPython_EXECUTABLE={sys.executable}"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    message = " ".join(done.stderr.split())
+    assert done.returncode != 0 and "oneTBB was not found for aarch64." in message
+    for command in ("apt-get install libtbb-dev", "conda install -c conda-forge tbb-devel"):
+        assert command in message

@@ -261,9 +261,7 @@ def test_plain_convolutions_have_the_bits_that_they_always_had(case):
     finally:
         del CASES["golden"]
     hashes = [hashlib.sha256(v.numpy().tobytes()).hexdigest()[:16] for v in found]
-    fused = _core.isa() in ("x86-64-v3", "x86-64-v4")
-    if not fused and _core.isa() != "x86-64-v2":
-        pytest.skip(f"recorded on x86-64 only: this is {_core.isa()}")
+    fused = _core.isa_fused()[_core.isa()]
     assert hashes == GOLDEN[case][0 if fused else 1].split()
 
 

@@ -53,14 +53,29 @@ def _restore_random_state(values: Mapping[str, int]) -> None:
 
 
 def _check_isa(written: str) -> None:
-    if written == _core.isa():
+    """Warn where the kernels of the checkpoint and those in use differ in fused multiply-add."""
+    fused = _core.isa_fused()
+    if fused.get(written) == fused[_core.isa()]:
         return
-    variant = written.removeprefix("x86-64-")
+    same = [name for name in _core.isa_supported() if fused[name] == fused.get(written)]
+    if same:
+        hint = f"set SAMEGRAD_ISA={same[-1]} before the first step to have the same bits."
+    elif written in fused:
+        hint = "resume on a processor that has it to have the same bits."
+    else:
+        hint = "install the version that wrote it to have the same bits."
     warn(
-        f"[checkpoint] it was written with the kernels for {written}: got {_core.isa()} here, so "
-        "further steps agree with those of that machine within rounding, not to the bit; set "
-        f"SAMEGRAD_ISA={variant} before the first step to have the same kernels."
+        f"[checkpoint] it was written with the kernels for {written}, {_worded_fused(written)}: "
+        f"got {_core.isa()}, {_worded_fused(_core.isa())}, so further steps agree within rounding, "
+        f"not to the bit; {hint}"
     )
+
+
+def _worded_fused(isa: str) -> str:
+    fused = _core.isa_fused().get(isa)
+    if fused is None:
+        return "which this version does not know"
+    return f"{'with' if fused else 'without'} fused multiply-add"
 
 
 def _numerics_of_older(provided: Mapping[str, Json]) -> Json:

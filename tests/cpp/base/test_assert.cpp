@@ -7,16 +7,6 @@
 
 using namespace samegrad;
 
-namespace {
-
-using Cat = Id<struct AssertedCat>;
-
-bool has(const std::string& text, const char* part) {
-  return text.find(part) != std::string::npos;
-}
-
-}  // namespace
-
 TEST("an assertion is evaluated in builds with assertions alone") {
   int evaluated = 0;
   SG_ASSERT(++evaluated > 0, "printed ", evaluated);
@@ -28,6 +18,16 @@ TEST("an assertion is evaluated in builds with assertions alone") {
 }
 
 #ifdef SAMEGRAD_ASSERTIONS
+
+namespace {
+
+using Cat = Id<struct AssertedCat>;
+
+bool has(const std::string& text, const char* part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
 
 TEST("an assertion prints its place, condition and values, and aborts") {
   const std::string said = said_before_abort([] { SG_ASSERT(1 + 1 == 3, "sum ", 2); });

@@ -56,7 +56,7 @@ bool same_bits(const Block<T>& a, const Block<T>& b) {
 // One link of the chain, as the variant does it.
 struct Chain {
   bool fused;
-  explicit Chain(const KernelTable& table) : fused(std::string_view(table.isa) > "x86-64-v2") {}
+  explicit Chain(const KernelTable& table) : fused(table.fused) {}
 
   // Products `0 … count`, each a pair of factors, as one chain or several; `sum` is where it goes
   // on.

@@ -8,10 +8,6 @@
 #include "ops/registry.h"
 #include "passes/passes.h"
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
 using namespace samegrad;
 
 namespace {
@@ -58,24 +54,6 @@ TEST("nodes become one if their numbers have the same bits") {
     }
   }
 }
-
-#if defined(__x86_64__)
-TEST("constants are folded as steps run: with denormals, whatever the caller's thread does") {
-  Program p;
-  const Value tiny = p.graph.add_constant(Array::scalar(1e-39f));
-  const Value one = p.b.number(DType::kFloat32, 1);
-  p.graph.outputs = {p.b("mul", {tiny, one})};
-  const unsigned before = _mm_getcsr();
-  _mm_setcsr(before | 0x8040);  // flush to zero, denormals are zero
-  const Graph folded = fold_constants(p.graph);
-  const unsigned after = _mm_getcsr();
-  _mm_setcsr(before);
-  CHECK_EQ(after & 0x8040u, 0x8040u);
-  const ValueInfo& result = folded.values[folded.outputs[0]];
-  CHECK(result.source == Source::kConstant);
-  CHECK_EQ(*folded.constants[result.constant()].data<float>(), 1e-39f);
-}
-#endif
 
 TEST("what would raise stays in the graph: it may be in a branch that never runs") {
   Program p;

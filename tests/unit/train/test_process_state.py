@@ -16,7 +16,7 @@ import write_checkpoints
 import samegrad as tf
 from samegrad import _core
 from samegrad._base.numerics import numerics
-from samegrad.train import _storage
+from samegrad.train import _process_state, _storage
 
 FOLDERS = sorted(write_checkpoints.FOLDER.glob("reduction-*"))
 X = np.random.default_rng(0).normal(size=(16, 6)).astype(np.float32)
@@ -79,12 +79,20 @@ def test_the_manifest_names_version_and_kernels(tmp_path) -> None:
     assert providers["isa"] == _core.isa()
 
 
-@pytest.mark.skipif(len(_core.isa_supported()) < 2, reason="this machine knows one variant only")
+def fused_here(fused: bool) -> bool:
+    """Whether a variant of this processor has, or lacks, fused multiply-add."""
+    return any(_core.isa_fused()[isa] == fused for isa in _core.isa_supported())
+
+
+@pytest.mark.skipif(
+    not (fused_here(True) and fused_here(False)), reason="all kernels here have the same bits"
+)
 def test_a_checkpoint_of_other_kernels_is_restored_with_a_warning(tmp_path) -> None:
     write = (
         "import sys, numpy, samegrad as tf; tf.train.Checkpoint(w=numpy.ones(2)).save(sys.argv[1])"
     )
-    other = next(v for v in _core.isa_supported() if v != _core.isa())
+    fused = _core.isa_fused()
+    other = next(v for v in _core.isa_supported() if fused[v] != fused[_core.isa()])
     environment = os.environ | {"SAMEGRAD_ISA": other.removeprefix("x86-64-")}
     prefix = str(tmp_path / "ckpt")
     subprocess.run([sys.executable, "-c", write, prefix], env=environment, check=True)
@@ -92,6 +100,37 @@ def test_a_checkpoint_of_other_kernels_is_restored_with_a_warning(tmp_path) -> N
     with pytest.warns(UserWarning, match="SAMEGRAD_ISA"):
         checkpoint.restore(tf.train.latest_checkpoint(tmp_path))
     np.testing.assert_array_equal(checkpoint.w, np.ones(2))
+
+
+PROCESSORS = [
+    ["x86-64-v2"],
+    ["x86-64-v2", "x86-64-v3"],
+    ["x86-64-v2", "x86-64-v3", "x86-64-v4"],
+    ["generic", "neon"],
+    ["generic"],
+]
+
+
+@pytest.mark.parametrize("supported", PROCESSORS, ids="+".join)
+@pytest.mark.parametrize("written", [*sorted(_core.isa_fused()), "sve2"])
+def test_advice_on_kernels_can_be_followed_where_it_is_read(
+    monkeypatch, written, supported
+) -> None:
+    fused = _core.isa_fused()
+    assert set(fused) == {name for names in PROCESSORS for name in names}
+    monkeypatch.setattr(_core, "isa_supported", lambda: supported)
+    for here in supported:
+        monkeypatch.setattr(_core, "isa", lambda here=here: here)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            _process_state._check_isa(written)
+        texts = [str(one.message) for one in caught]
+        assert len(texts) == (fused.get(written) != fused[here])
+        for text in texts:
+            advised = re.search(r"SAMEGRAD_ISA=(\S+)", text)
+            same = [name for name in supported if fused[name] == fused.get(written)]
+            assert (advised[1] in same) if advised else not same
+            assert written in text and here in text
 
 
 def test_a_checkpoint_of_the_same_kernels_is_restored_silently(tmp_path) -> None:
