@@ -213,7 +213,7 @@ _KINDS = {
     "all rows, some at a time, of a sparse gradient": "sparse_update",
     "reduced, row by row": "sparse_reduce",
 }
-_SECONDS = {"us": "e-6", "ms": "e-3"}
+_PER_SECOND = {"us": 1e6, "ms": 1e3}
 _UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 
 
@@ -286,7 +286,7 @@ def _operation(line: str) -> PlanOperation:
 
 def _seconds(text: str) -> float:
     number, unit = text.split()
-    return float(number + _SECONDS[unit])
+    return float(number) / _PER_SECOND[unit]
 
 
 def _bytes(text: str) -> int:
