@@ -49,6 +49,10 @@ void Rewriter::copy(const Node& node, Values inputs) {
   for (Value output : node.outputs) {
     ValueInfo info = from_.values[output];
     info.index = to_.nodes.next_id().number();
+    // An alias has the memory of its operand, which a pass may have made one for all replicas.
+    if (node.op->has(kAliases) && !to_.varying(fresh.inputs[0])) {
+      info.placement = Placement::kReplicated;
+    }
     fresh.outputs.push_back(to_.values.push_back(info));
     replace(output, fresh.outputs.back());
   }

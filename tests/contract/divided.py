@@ -169,7 +169,7 @@ class Divided:
 
     def explanation(self) -> list[str]:
         """Return explain()'s line about bits and the reasons below it."""
-        lines = self.call.explain(*self.batch(0)).splitlines()
+        lines = str(self.call.explain(*self.batch(0))).splitlines()
         return [line for line in lines if line.startswith(("bitwise identical", "  - "))]
 
 

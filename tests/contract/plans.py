@@ -39,7 +39,7 @@ def train_classifier(
     losses = []
     for batch in strategy.experimental_distribute_dataset(batches):
         losses.append(np.asarray(train_step(batch)))
-    plan = "" if tf.config.functions_run_eagerly() else train_step.explain(batch)
+    plan = "" if tf.config.functions_run_eagerly() else str(train_step.explain(batch))
     return [v.numpy() for v in [*variables, *chosen.variables]] + losses, plan
 
 

@@ -88,7 +88,7 @@ def train(
     losses = []
     for named in strategy.experimental_distribute_dataset(data):
         losses.append(np.asarray(train_step(named)))
-    plan = "" if tf.config.functions_run_eagerly() else train_step.explain(named)
+    plan = "" if tf.config.functions_run_eagerly() else str(train_step.explain(named))
     return [v.numpy() for v in [variable, *optimizer.variables]] + losses, plan
 
 

@@ -66,11 +66,11 @@ class Strategies:
         return [None if value is None else reduced("SUM", value) for value in wanted]
 
     def reasons(self, member: Member, part: int) -> list[str]:
-        """Lines of explain() on two replicas, of a program that computes one part."""
+        """Return the reasons of explain() on two replicas, of a program that computes one part."""
         explained = self.strategies[2].explain(
             lambda rows: self.sums(member, rows, 2, part), args=(self.batch(2, 0),)
         )
-        return [line[4:] for line in explained.splitlines() if line.startswith("  - ")]
+        return [str(reason) for reason in explained.reasons]
 
     def values(self, group: list[Member], replicas: int, seed: int) -> list[Any]:
         """Per member: its parts as numbers, or the error that running it raises."""

@@ -188,7 +188,7 @@ def train_on_large_images(inner_loops: bool) -> tuple[list[np.ndarray], str]:
     _trace.OPTIONS.inner_loops = inner_loops
     try:
         losses = [strategy.run(step, args=(batch,)) for _ in range(3)]
-        plan = strategy.explain(step, args=(batch,))
+        plan = str(strategy.explain(step, args=(batch,)))
     finally:
         _trace.OPTIONS.inner_loops = True
     shares = [share.numpy() for loss in losses for share in loss.values]

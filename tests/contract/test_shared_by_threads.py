@@ -58,7 +58,7 @@ for name, operation in OPERATIONS.items():
     function = tf.function(operation)
     results[name] = tf.fingerprint(operation())
     assert tf.fingerprint(function()) == results[name], name
-    if "by all threads" in function.explain():
+    if any(op.parallel for step in function.explain().steps for op in step.operations):
         shared.append(name)
 print(json.dumps([results, shared]))
 """

@@ -54,7 +54,7 @@ def train(
 
     for _ in range(2):
         step()
-    return [v.numpy() for v in [*variables, *optimizer.variables, *means]], step.explain()
+    return [v.numpy() for v in [*variables, *optimizer.variables, *means]], str(step.explain())
 
 
 def joined(plan: str) -> list[str]:
@@ -111,9 +111,9 @@ def test_few_small_operations_are_one_step_too() -> None:
             v.assign_sub(0.1 * v)
 
     step()
-    (together,) = joined(step.explain())
+    (together,) = joined(str(step.explain()))
     assert together.count("fused_elementwise") == len(variables)
-    assert step.explain().splitlines()[0].endswith(" 1 steps")
+    assert len(step.explain().steps) == 1
     for v, old in zip(variables, before, strict=True):
         np.testing.assert_array_equal(v.numpy(), old - np.float32(0.1) * old)
 

@@ -93,7 +93,7 @@ class Translator:
         data = tf.data.Dataset.from_tensor_slices(columns).batch(examples).repeat(3)
         for batch in self.strategy.experimental_distribute_dataset(data):
             self.step(batch)
-        plan = "" if tf.config.functions_run_eagerly() else self.step.explain(batch)
+        plan = "" if tf.config.functions_run_eagerly() else str(self.step.explain(batch))
         return [v.numpy() for v in [self.embedding.embeddings, *self.optimizer.variables]], plan
 
 
@@ -230,7 +230,7 @@ def functional(kind: str) -> tuple[np.ndarray, str]:
 
     ids = tf.constant(many_times())
     lengths = [np.asarray(step(ids)) for _ in range(3)]
-    return np.append(variable.numpy(), lengths), step.explain(ids)
+    return np.append(variable.numpy(), lengths), str(step.explain(ids))
 
 
 @pytest.mark.parametrize("kind", ["global", "one", "extremes"])
@@ -255,7 +255,7 @@ def test_no_examples_have_no_norm() -> None:
 
     empty = tf.constant(np.zeros(0, np.int64))
     assert float(step(empty)) == 0.0
-    assert steps_of(step.explain(empty), REDUCED)
+    assert steps_of(str(step.explain(empty)), REDUCED)
     np.testing.assert_array_equal(variable, table())
 
 

@@ -90,7 +90,7 @@ def trained(
     cuts = np.cumsum(counts)[:-1]
     parts = tuple(shares(*np.split(x, cuts)) for x in [*inputs(n), *arrays.values()])
     step = training_step(layer, list(arrays), flags)
-    plan = several.explain(step, parts)
+    plan = str(several.explain(step, parts))
     found = []
     for _ in range(2):  # another draw in each step
         found.append(several.run(step, args=parts))
@@ -174,7 +174,7 @@ def compiled_step(
     numbers[:, length - length // 4 :] = 0
     targets = rng.normal(size=(n, length)).astype("float32")
     batch = tuple(shares(*np.split(x, replicas)) for x in (numbers, targets))
-    plan = several.explain(step, batch)
+    plan = str(several.explain(step, batch))
     losses = [several.run(step, args=batch) for _ in range(3)]
     return plan, [float(sum(part.sum() for part in local(loss))) for loss in losses]
 

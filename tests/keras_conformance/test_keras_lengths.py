@@ -138,7 +138,7 @@ def test_attention_between_sentences_of_two_lengths() -> None:
     traced = Traced(f, WORDS, WORDS, IDS)
     traced.check([[words(n), words(m), ids(m)] for n, m in ((5, 3), (4, 4), (2, 9), (3, 5))])
     assert traced.runs == 1
-    explained = traced.open.explain(words(5), words(3), ids(3))
+    explained = str(traced.open.explain(words(5), words(3), ids(3)))
     assert "attention" in explained
 
 

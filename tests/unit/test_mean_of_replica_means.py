@@ -200,7 +200,7 @@ def test_the_check_changes_nothing_of_the_step():
             program = Program(DIVIDED, 2)
             texts(lambda: program.strategy.run(program.step, (batch,)))  # noqa: B023
             plan = []
-            texts(lambda: plan.append(program.strategy.explain(program.step, (batch,))))  # noqa: B023
+            texts(lambda: plan.append(str(program.strategy.explain(program.step, (batch,)))))  # noqa: B023
         finally:
             tf.config.set_loss_normalization_check("warn")
         plans += plan

@@ -198,7 +198,7 @@ def plan_of(by_moments: bool) -> str:
                 y = normalize(x, mean, variance, *constants)
         return y, tape.gradient(y, x, output_gradients=ct)
 
-    return step.explain(examples(x), examples(ct))
+    return str(step.explain(examples(x), examples(ct)))
 
 
 @pytest.mark.parametrize("by_moments", [False, True])

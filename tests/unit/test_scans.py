@@ -178,7 +178,7 @@ def test_the_plan_names_a_scan_along_the_examples():
         y = replicas.run(lambda x: tf.reduce_sum(tf.cumsum(x)), (v,))
         return replicas.reduce("sum", y, axis=None)
 
-    plan = tf.function(step).explain(shares(np.ones(4), np.ones(4)))
+    plan = str(tf.function(step).explain(shares(np.ones(4), np.ones(4))))
     assert "cumsum" in plan and "is computed from one replica's batch" in plan
 
 

@@ -95,11 +95,11 @@ def test_derivatives_of_both_orders(traced: bool) -> None:
 
 def test_no_matrix_of_labels_is_made() -> None:
     labels, logits = data(64, 1000, dtype="float32")
-    plan = tf.function(with_gradient(fused, 0.1)).explain(examples(labels), examples(logits))
+    plan = str(tf.function(with_gradient(fused, 0.1)).explain(examples(labels), examples(logits)))
     assert "sparse_softmax_cross_entropy_grad" in plan
     assert "one_hot" not in plan
-    assert "one_hot" in tf.function(with_gradient(composed, 0.1)).explain(
-        examples(labels), examples(logits)
+    assert "one_hot" in str(
+        tf.function(with_gradient(composed, 0.1)).explain(examples(labels), examples(logits))
     )
 
 

@@ -53,7 +53,7 @@ def results(
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     given = [tf.constant(x)._as_examples(0, 1) for x in operands]
     function = tf.function(step)
-    plan = function.explain(*given)
+    plan = str(function.explain(*given))
     if op is None:
         assert not ONE_BY_ONE.search(plan), plan
     else:
@@ -162,7 +162,7 @@ def test_pooling_after_a_convolution_in_training(replicas):
         data = tf.data.Dataset.from_tensor_slices((x, y)).batch(12)
         plans = []
         for batch in strategy.experimental_distribute_dataset(data):
-            plans.append(strategy.explain(step, args=batch))
+            plans.append(str(strategy.explain(step, args=batch)))
             strategy.run(step, args=batch)
         assert all(bool(ONE_BY_ONE.search(plan)) == _trace.OPTIONS.inner_loops for plan in plans)
         return [variable.numpy() for variable in net.trainable_variables]

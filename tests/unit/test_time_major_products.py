@@ -105,7 +105,7 @@ def test_the_gradient_is_one_product_over_examples_and_time():
         return tf.distribute.get_replica_context().all_reduce("sum", tape.gradient(loss, w))
 
     two = strategy(2)
-    plan = two.explain(step, (shares(x[:4], x[4:]),))
+    plan = str(two.explain(step, (shares(x[:4], x[4:]),)))
     assert "bitwise identical to one replica: yes" in plan
     assert f"({I}, {O})" in plan
     assert f"({T}, {I}, {O})" not in plan

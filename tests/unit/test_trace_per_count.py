@@ -336,10 +336,12 @@ def test_explain_names_the_line_that_asked_for_a_number() -> None:
     def step(v: Any) -> Any:
         return tf.distribute.get_replica_context().all_reduce("sum", weighted(v))
 
-    text = strategy.explain(step, (distributed(strategy, split((4, 3))),))
+    text = str(strategy.explain(step, (distributed(strategy, split((4, 3))),)))
     assert re.search(r"test_trace_per_count\.py:\d+: the number of examples", text)
     assert "cond" in text
-    assert "trace_of_count" not in strategy.explain(step, (distributed(strategy, split((3, 3))),))
+    assert "trace_of_count" not in str(
+        strategy.explain(step, (distributed(strategy, split((3, 3))),))
+    )
 
 
 def test_a_tape_outside_a_run_on_several_replicas_says_so() -> None:

@@ -19,6 +19,7 @@ from samegrad._base.tree import Walk, flatten, is_nested
 from samegrad._context import state as _context
 from samegrad._context.user_code import call_converted
 from samegrad._function.concrete import ConcreteFunction
+from samegrad._function.explanation import Explanation, explain_python
 from samegrad._function.lengths import LengthTraces, RelaxedShapes
 from samegrad._function.reads_data import CompiledRuns, ReadsData
 from samegrad._function.signature import InputSignature
@@ -96,7 +97,7 @@ class BoundFunction:
         return ConcreteFunction(self._function, (self._owner, *args), kwargs)
 
     @user_frames_only
-    def explain(self, *args: Any, measure: int = 0, **kwargs: Any) -> str:
+    def explain(self, *args: Any, measure: int = 0, **kwargs: Any) -> Explanation:
         """Phases, loops, memory and times of the step for these arguments; see `Function`."""
         return self._function.explain(self._owner, *args, measure=measure, **kwargs)
 
@@ -347,7 +348,7 @@ class Function:
         )
 
     @user_frames_only
-    def explain(self, *args: Any, measure: int = 0, **kwargs: Any) -> str:
+    def explain(self, *args: Any, measure: int = 0, **kwargs: Any) -> Explanation:
         """Explain phases, loops, memory and times of the step for these arguments.
 
         Args:
@@ -358,7 +359,8 @@ class Function:
                 position.
 
         Returns:
-            A string for people.
+            The `Explanation`: `str` is the printed plan, and its fields are `bitwise`, `reasons`,
+            `steps`, `memory`, `predicted`, `measured`, ...
 
         Raises:
             TypeError: `measure` is not an integer.
@@ -367,8 +369,9 @@ class Function:
         Example:
             >>> import samegrad as tf
             >>> double = tf.function(lambda x: x * 2)
-            >>> "measured" in double.explain(tf.ones([3]), measure=2)
-            True
+            >>> plan = double.explain(tf.ones([3]), measure=2)
+            >>> plan.bitwise, plan.runs
+            (True, 2)
         """
         if self._signature is not None:
             args, kwargs = self._signature.bind(args, kwargs), {}
@@ -376,7 +379,7 @@ class Function:
         arguments = _core.Arguments(args, kwargs, lengths)
         program = self._program(arguments, args, kwargs, lengths)
         if program is None:
-            return (
+            return explain_python(
                 "Python runs the function, as it reads data or strings, or a tensor of a loop "
                 "grows; see Strategy.explain for its steps\n"
             )

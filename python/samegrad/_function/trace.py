@@ -21,6 +21,7 @@ from samegrad._base.tree import flatten, map_structure
 from samegrad._context import state as _context
 from samegrad._context.counted_numbers import questions
 from samegrad._control.requirements import Requirement, check_all
+from samegrad._function.explanation import Explanation, read_plan
 from samegrad._function.traced_arguments import TracedArguments, with_captured
 from samegrad._tensor.per_replica import (
     PerReplica,
@@ -237,16 +238,12 @@ class TracedProgram:
         """The result of the function when it was traced: tensors without values."""
         return self._result
 
-    def explain(self, arguments: _core.Arguments | None = None, measure: int = 0) -> str:
-        """Its phases, loops, memory and times with these arguments; so many runs are measured."""
+    def explain(self, arguments: _core.Arguments | None = None, measure: int = 0) -> Explanation:
+        """Explain the step for these arguments; `measure` runs of it are timed."""
         if arguments is not None:
             arguments = with_captured(arguments, self._captured)
-        plan = str(self._step.explain(arguments, _runs(measure)))
-        if not self.has_lengths:
-            return plan
-        lines = "".join(f"  {line}\n" for line in self.granted)
-        which = "any" if not lines else "those of which this is true"
-        return f"traced once for lengths, {which}\n{lines}{plan}"
+        plan = self._step.explain(arguments, _runs(measure))
+        return read_plan(plan, tuple(self.granted) if self.has_lengths else None)
 
     def run(self, arguments: _core.Arguments) -> Any:
         """Return one step with these arguments."""

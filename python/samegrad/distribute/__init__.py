@@ -21,6 +21,7 @@ from samegrad.distribute._replica_context import ReplicaContext
 from samegrad.distribute._strategy import MirroredStrategy, Strategy
 
 if TYPE_CHECKING:
+    from samegrad._function.explanation import Explanation
     from samegrad.distribute import cluster_resolver, experimental, mpi
     from samegrad.distribute._input import DistributedDataset, InputContext
     from samegrad.distribute._options import (
@@ -36,6 +37,7 @@ __all__ = [
     "CrossDeviceOps",
     "DistributedDataset",
     "DistributedValues",
+    "Explanation",
     "HierarchicalCopyAllReduce",
     "InputContext",
     "InputOptions",
@@ -68,6 +70,7 @@ if not TYPE_CHECKING:
         {
             "CrossDeviceOps": _OPTIONS,
             "DistributedDataset": _INPUT,
+            "Explanation": "samegrad._function.explanation",
             "HierarchicalCopyAllReduce": _OPTIONS,
             "InputContext": _INPUT,
             "InputOptions": _OPTIONS,

@@ -14,6 +14,7 @@ from samegrad._base.tree import is_nested, map_structure
 from samegrad._context import state as _context
 from samegrad._context.counted_numbers import counted, questions
 from samegrad._context.user_code import converted
+from samegrad._function.explanation import Explanation
 from samegrad._function.function import Function
 from samegrad._function.trace import TracedProgram, trace_and_run
 from samegrad._tensor.per_replica import (
@@ -206,7 +207,7 @@ class Strategy(abc.ABC):
         kwargs: dict[str, Any] | None = None,
         *,
         measure: int = 0,
-    ) -> str:
+    ) -> Explanation:
         """Describe what `run` does with fn: its bits, phases, loops, memory and times.
 
         The second line says if the results are bitwise identical to those of one replica. If not,
@@ -222,7 +223,8 @@ class Strategy(abc.ABC):
                 random state, and print nothing. 0: do not run.
 
         Returns:
-            Description of several lines.
+            The `Explanation`: `str` is the description, and its fields are `bitwise`, `reasons`,
+            `steps`, `memory`, `predicted`, `measured`, ...
 
         Raises:
             TypeError: `measure` is not an integer.
@@ -232,10 +234,11 @@ class Strategy(abc.ABC):
             >>> import samegrad as tf
             >>> strategy = tf.distribute.MirroredStrategy(replicas=3)
             >>> add = lambda: tf.distribute.get_replica_context().all_reduce("SUM", 1.0)
-            >>> for line in strategy.explain(add).splitlines()[1:3]:
-            ...     print(line)
+            >>> plan = strategy.explain(add)
+            >>> plan.bitwise, plan.reasons[0].text
+            (False, 'all_reduce depends on the number of replicas')
+            >>> print(str(plan).splitlines()[1])
             bitwise identical to one replica: no:
-              - ...all_reduce depends on the number of replicas
         """
         args, kwargs = tuple(args), kwargs or {}
         program = TracedProgram(

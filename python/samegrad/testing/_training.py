@@ -16,7 +16,6 @@ from samegrad.testing._layouts import StepError, rows_of, take
 
 Array = npt.NDArray[Any]
 OP = "assert_replica_invariant"
-_EXPLAINED = "bitwise identical to one replica: "
 
 
 @dataclass(frozen=True)
@@ -80,13 +79,8 @@ class Program:
         step, args = _step_of(made, batch)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            lines = strategy.explain(step, args=args).splitlines()
-        at = next(i for i, line in enumerate(lines) if line.startswith(_EXPLAINED))
-        found = []
-        for line in lines[at + 1 :]:
-            if not line.startswith("  - "):
-                break
-            found.append(line.removeprefix("  - "))
+            plan = strategy.explain(step, args=args)
+        found = [str(reason) for reason in plan.reasons]
         kinds = _warnings_of_divisions()
         said = [
             str(one.message).splitlines()[0] for one in caught if issubclass(one.category, kinds)

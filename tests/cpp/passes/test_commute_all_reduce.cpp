@@ -92,6 +92,12 @@ TEST("what is not a share counts as often as there are replicas") {
            "add(add(" + kSum + ", w), mul(w, 3))");
 }
 
+TEST("a view of a share that is the whole value is one for all replicas") {
+  Program p;
+  const Value whole = p.share(p.b("mul", {p.w, p.number(3)}));
+  CHECK_EQ(p.reduced(p.b("stop_gradient", {whole})), "all_reduce(stop_gradient(w))");
+}
+
 TEST("what is not linear in a share stays each replica's own") {
   Program p;
   const Value c = p.share(p.w);

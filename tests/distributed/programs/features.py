@@ -111,4 +111,4 @@ def embed(rows):
 for batch in dataset:
     say("rows of a table", embed(batch))
 say("table", tf.reduce_sum(table))
-say("explained", strategy.explain(lambda x: tf.reduce_sum(x), args=(ids,)).count("bits:"))
+say("explained", str(strategy.explain(lambda x: tf.reduce_sum(x), args=(ids,))).count("bits:"))
