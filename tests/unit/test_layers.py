@@ -108,7 +108,7 @@ def test_instructions_are_named_in_the_files_of_their_sets_only():
 
 def test_every_row_of_variants_names_a_file_of_instructions_that_is_there():
     table = (CPP / "kernels" / "variants.def").read_text(encoding="utf-8")
-    row = r'^SAMEGRAD_VARIANT\((\w+), "[^"]+", \w+, "(simd_\w+\.h)", "[^"]*", .+\)$'
+    row = r'^SAMEGRAD_VARIANT\((\w+), "[^"]+", \w+, [01], "(simd_\w+\.h)", "[^"]*", .+\)$'
     rows = re.findall(row, table, re.MULTILINE)
     assert len(rows) == len(re.findall(r"^SAMEGRAD_VARIANT", table, re.MULTILINE)) >= 4
     assert len({suffix for suffix, _ in rows}) == len(rows)
