@@ -5,10 +5,10 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
+#include "kernels/scalar_functions.h"
 #include "ops/linalg.h"
 #include "ops/matrices.h"
 #include "ops/parts.h"
-#include "ops/scalar_functions.h"
 
 namespace samegrad {
 namespace {

@@ -5,7 +5,7 @@
 #include <limits>
 #include <numbers>
 
-#include "ops/scalar_functions.h"
+#include "kernels/scalar_functions.h"
 #include "ops/special_polynomials.h"
 
 namespace samegrad::special {

@@ -36,7 +36,7 @@ HOMES = {"Eigen": "ops", "tbb": "runtime", "oneapi": "runtime", "pybind11": "bin
 # The headers other folders may include of the kernels: the rest is written per variant.
 KERNEL_HEADERS = {
     "table.h", "random_key.h", "geometry.h", "dispatch.h", "elementwise_fn.h", "unary.def",
-    "binary.def",
+    "binary.def", "scalar_functions.h",
 }  # fmt: skip
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 

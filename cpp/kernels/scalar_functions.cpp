@@ -1,4 +1,4 @@
-#include "ops/scalar_functions.h"
+#include "kernels/scalar_functions.h"
 
 #define SAMEGRAD_ISA_NAMESPACE scalar_variant
 #include "kernels/power.h"
