@@ -13,7 +13,7 @@
 namespace samegrad {
 namespace {
 
-using Reason = std::optional<std::string>;
+using Reason = std::optional<BitsReason>;
 
 // A graph and, of a body, the node it belongs to.
 struct Scope {
@@ -34,21 +34,21 @@ bool reads_placed(const Graph& graph, const Node& node, Placement placement) {
   return false;
 }
 
-// "train.py:31: reduce_max <what>".
-std::string named(const Graph& graph, const Node& node, const char* what) {
-  std::string at;
+// "reduce_max <what>", and its line.
+BitsReason named(const Graph& graph, const Node& node, const char* what) {
+  BitsReason reason;
   if (node.location >= 0 && std::size_t(node.location) < graph.locations.size()) {
-    at = graph.locations[std::size_t(node.location)];
+    reason.line = graph.locations[std::size_t(node.location)];
   }
-  if (!at.empty()) at += ": ";
   const auto* parts = node.attrs.get_if<NamedAttrs>();
-  return text(at, parts ? parts->names : node.op->name, " ", what);
+  reason.text = text(parts ? parts->names : node.op->name, " ", what);
+  return reason;
 }
 
 // Of a value that is kOwn, which node made it so.
 class Origin {
  public:
-  static std::string of(const Scope& scope, Value value) {
+  static BitsReason of(const Scope& scope, Value value) {
     const Graph& graph = scope.graph;
     const ValueInfo& info = graph.values[value];
     if (info.source != Source::kNode) return of_source(scope, info);
@@ -66,12 +66,12 @@ class Origin {
     return kNoValue;
   }
 
-  static std::string of_source(const Scope& scope, const ValueInfo& info) {
+  static BitsReason of_source(const Scope& scope, const ValueInfo& info) {
     if (info.source == Source::kVariable) {
-      return text("variable '", scope.graph.variables[info.slot()].name,
-                  "' has a value per replica");
+      const std::string& name = scope.graph.variables[info.slot()].name;
+      return {{}, text("variable '", name, "' has a value per replica")};
     }
-    if (!scope.outer) return "an argument has a value per replica";
+    if (!scope.outer) return {{}, "an argument has a value per replica"};
     const Value own = own_operand(scope.outer->graph, *scope.owner);
     if (own != kNoValue) return of(*scope.outer, own);
     return first_in(scope).value_or(
@@ -79,7 +79,7 @@ class Origin {
   }
 
   // What a round makes its own is in the body.
-  static std::string of_control(const Scope& scope, const Node& node) {
+  static BitsReason of_control(const Scope& scope, const Node& node) {
     const auto* control = node.attrs.get_if<ControlAttrs>();
     if (control && control->varying) {
       return named(scope.graph, node, "has a condition that differs between replicas");
@@ -102,7 +102,7 @@ class Origin {
     return {};
   }
 
-  static std::string of_node(const Graph& graph, const Node& node) {
+  static BitsReason of_node(const Graph& graph, const Node& node) {
     if (reads_placed(graph, node, Placement::kPartial)) {
       return named(graph, node, "changes a per-replica sum before the all-reduce");
     }
@@ -120,7 +120,9 @@ class Origin {
 Reason change_of(const Scope& scope, Value value) {
   const Graph& graph = scope.graph;
   const Node* node = graph.producer(value);
-  if (!node) return "a branch or loop all-reduces a per-replica sum from outside of it";
+  if (!node) {
+    return BitsReason{{}, "a branch or loop all-reduces a per-replica sum from outside of it"};
+  }
   if (node->op->has(kAliases)) return change_of(scope, node->inputs[0]);
   if (node->op->has(kControl)) {
     Reason reason;
@@ -157,7 +159,7 @@ void each_needed(const Graph& graph, Visit visit) {
 
 class Search {
  public:
-  std::vector<std::string> run(const Graph& program, const Graph& compiled) && {
+  std::vector<BitsReason> run(const Graph& program, const Graph& compiled) && {
     const Scope scope{compiled};
     each_needed(compiled, [&](const Node& node) { visit(scope, node); });
     const CountWalk counts(program);
@@ -222,17 +224,17 @@ class Search {
     if (depends) note(named(graph, node, "depends on the number of replicas"));
   }
 
-  void note(const std::string& reason) {
+  void note(const BitsReason& reason) {
     if (std::ranges::find(found_, reason) == found_.end()) found_.push_back(reason);
   }
 
-  std::vector<std::string> found_;
+  std::vector<BitsReason> found_;
 };
 
 }  // namespace
 
-std::vector<std::string> replica_dependences(const Graph& program, const Graph& compiled) {
-  return compiled.replicas == 1 ? std::vector<std::string>() : Search().run(program, compiled);
+std::vector<BitsReason> replica_dependences(const Graph& program, const Graph& compiled) {
+  return compiled.replicas == 1 ? std::vector<BitsReason>() : Search().run(program, compiled);
 }
 
 }  // namespace samegrad

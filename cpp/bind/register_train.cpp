@@ -162,6 +162,43 @@ void register_variable(py::module_& m) {
   });
 }
 
+// The fields of samegrad/_function/explanation.py, by their names there.
+py::dict fields_of(const ExplainedStep& step) {
+  using py::literals::operator""_a;
+  py::list operations;
+  for (const ExplainedOperation& one : step.operations) {
+    operations.append(py::dict("name"_a = one.name, "type"_a = one.type, "line"_a = one.line,
+                               "fused"_a = one.fused ? one.names : "", "deferred"_a = one.deferred,
+                               "parallel"_a = one.parallel));
+  }
+  py::object measured = py::none(), least = py::none();
+  if (step.measured) measured = py::float_(step.measured->mean);
+  if (step.measured) least = py::float_(step.measured->least);
+  return py::dict("title"_a = step.title, "kind"_a = step.kind, "operations"_a = operations,
+                  "notes"_a = step.notes, "tile_examples"_a = step.tile_examples,
+                  "example_bytes"_a = step.example_bytes, "predicted"_a = step.predicted,
+                  "measured"_a = measured, "least"_a = least);
+}
+
+py::dict fields_of(const Explanation& explanation) {
+  using py::literals::operator""_a;
+  const RunStatistics& statistics = explanation.statistics;
+  py::list reasons, steps;
+  for (const BitsReason& reason : explanation.reasons) {
+    reasons.append(py::make_tuple(reason.text, reason.line));
+  }
+  for (const ExplainedStep& step : explanation.steps) steps.append(fields_of(step));
+  py::object measured = py::none(), least = py::none();
+  if (statistics.runs > 0) measured = py::float_(explanation.measured().mean);
+  if (statistics.runs > 0) least = py::float_(explanation.measured().least);
+  return py::dict(
+      "text"_a = to_string(explanation), "reasons"_a = reasons, "steps"_a = steps,
+      "bytes"_a = statistics.arena_bytes, "bytes_without_reuse"_a = statistics.unshared_bytes,
+      "predicted"_a = explanation.predicted(), "measured"_a = measured, "least"_a = least,
+      "runs"_a = statistics.runs, "replicas"_a = explanation.replicas,
+      "threads"_a = statistics.threads, "machine"_a = explanation.machine);
+}
+
 // By their keys in samegrad/_autodiff/loss_normalization_check.py.
 const char* name_of(NormalizationMistake::Kind kind) {
   constexpr const char* kNames[] = {"mean_then_sum",  "share_then_mean", "times_replicas",
@@ -354,8 +391,10 @@ void register_step(py::module_& m) {
           "explain",
           [](Step& step, const py::object& given, int measure) {
             const auto* arguments = given.is_none() ? nullptr : given.cast<const Arguments*>();
-            const py::gil_scoped_release release;
-            return step.explanation(arguments ? &arguments->arrays : nullptr, measure);
+            return fields_of([&] {
+              const py::gil_scoped_release release;
+              return step.explanation(arguments ? &arguments->arrays : nullptr, measure);
+            }());
           },
           py::arg("arguments") = py::none(), py::arg("measure") = 0)
       // Equal for steps that share what is compiled.

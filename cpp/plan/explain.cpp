@@ -2,27 +2,75 @@
 
 #include <cstdio>
 #include <sstream>
+#include <utility>
 
-#include "analysis/replica_invariance.h"
+#include "base/error.h"
 #include "base/machine.h"
 #include "base/thresholds.h"
 #include "ops/attributes.h"
+#include "ops/fused.h"
 #include "plan/cost.h"
 
 namespace samegrad {
 namespace {
 
-void print_nodes(std::ostringstream& out, const Plan& plan, const std::vector<NodeId>& nodes,
-                 bool in_loop, bool shared = false) {
-  for (NodeId n : nodes) {
-    const Node& node = plan.graph.nodes[n];
-    out << "    %" << node.outputs[0] << " " << node.op->name << " "
-        << to_string(plan.graph.type(node.outputs[0]))
-        << suffix_of(plan.graph.placement(node.outputs[0]));
-    if (!in_loop && node.locality == Locality::kTree) out << " deferred from the loop";
-    if (shared && is_shared(plan.graph, node)) out << " by all threads";
-    if (const auto* named = node.attrs.get_if<NamedAttrs>()) out << ": '" << named->names << "'";
-    out << "\n";
+using Kind = PlanStep::Kind;
+
+const char* kind_of(const PlanStep& step) {
+  switch (step.kind) {
+    case Kind::kLoop:
+      return "loop";
+    case Kind::kAllReduce:
+      return "all_reduce";
+    case Kind::kNodes:
+      return "side_by_side";
+    case Kind::kRows:
+      return "rows";
+    case Kind::kReduceUpdate:
+      return "block_update";
+    case Kind::kNameRows:
+      return "sparse_rows";
+    case Kind::kRowUpdate:
+      return "sparse_update";
+    case Kind::kRowReduce:
+      return "sparse_reduce";
+    default:
+      return "once";
+  }
+}
+
+std::string title_of_loop(const Loop& loop) {
+  std::ostringstream out;
+  const char* whose = loop.joint ? " of all replicas" : loop.varying ? " of each replica" : "";
+  out << "loop over the examples" << whose << ", " << loop.trees.size() << " tree reductions";
+  for (const Loop::Inner& inner : loop.inner) {
+    out << ", nodes " << inner.begin << "-" << inner.end - 1 << " one example at a time";
+  }
+  return out.str();
+}
+
+std::string title_of(const Plan& plan, const PlanStep& step) {
+  switch (step.kind) {
+    case Kind::kLoop:
+      return title_of_loop(plan.loops[step.loop()]);
+    case Kind::kAllReduce:
+      return "all-reduce";
+    case Kind::kNodes:
+      return "once, side by side";
+    case Kind::kRows:
+      return "rows of all replicas";
+    case Kind::kReduceUpdate:
+      return "block by block";
+    case Kind::kNameRows:
+      return "rows that have a gradient";
+    case Kind::kRowUpdate:
+      return plan.row_updates[step.row_update()].leaves_rows_alone
+                 ? "sparse, row by row"
+                 : "all rows, some at a time, of a sparse gradient";
+    case Kind::kRowReduce:
+      return "reduced, row by row";
+    default:
+      return "once";
   }
 }
 
@@ -34,49 +82,47 @@ std::string reason_of_tile(const Loop& loop) {
   return "they have " + text_of_bytes(thresholds().tile_bytes) + " of L2";
 }
 
-void print_loop(std::ostringstream& out, const Plan& plan, const Loop& loop) {
-  const char* whose = loop.joint ? " of all replicas" : loop.varying ? " of each replica" : "";
-  out << "  loop over the examples" << whose << ", " << loop.trees.size() << " tree reductions";
-  for (const Loop::Inner& inner : loop.inner) {
-    out << ", nodes " << inner.begin << "-" << inner.end - 1 << " one example at a time";
-  }
-  out << ":\n";
-  print_nodes(out, plan, loop.nodes, true);
-  out << "    tiles of " << loop.tile_examples << " examples, each with "
-      << text_of_bytes(loop.example_bytes) << " between the nodes: " << reason_of_tile(loop)
-      << "\n";
+std::string note_of_loop(const Loop& loop) {
+  return text("tiles of ", loop.tile_examples, " examples, each with ",
+              text_of_bytes(loop.example_bytes), " between the nodes: ", reason_of_tile(loop));
 }
 
-const char* title_of(const Plan& plan, const PlanStep& step) {
-  switch (step.kind) {
-    case PlanStep::Kind::kAllReduce:
-      return "all-reduce";
-    case PlanStep::Kind::kNodes:
-      return "once, side by side";
-    case PlanStep::Kind::kRows:
-      return "rows of all replicas";
-    case PlanStep::Kind::kReduceUpdate:
-      return "block by block";
-    case PlanStep::Kind::kNameRows:
-      return "rows that have a gradient";
-    case PlanStep::Kind::kRowUpdate:
-      return plan.row_updates[step.row_update()].leaves_rows_alone
-                 ? "sparse, row by row"
-                 : "all rows, some at a time, of a sparse gradient";
-    case PlanStep::Kind::kRowReduce:
-      return "reduced, row by row";
-    default:
-      return "once";
-  }
-}
-
-void print_reason(std::ostringstream& out, const Plan& plan, const PlanStep& step) {
-  if (step.kind != PlanStep::Kind::kRows) return;
+std::string note_of_rows(const Plan& plan, const PlanStep& step) {
   const Node& node = plan.graph.nodes[step.nodes[0]];
   const Value weights = node.inputs[std::size_t(node.op->prepared_operand)];
-  out << "    out of its loop: " << text_of_bytes(example_bytes(plan.graph.type(weights))) << " of "
-      << text_of_bytes(plan.loop_weights) << " of weights, where L2 keeps "
-      << text_of_bytes(thresholds().loop_weight_bytes) << "\n";
+  return text("out of its loop: ", text_of_bytes(example_bytes(plan.graph.type(weights))), " of ",
+              text_of_bytes(plan.loop_weights), " of weights, where L2 keeps ",
+              text_of_bytes(thresholds().loop_weight_bytes));
+}
+
+ExplainedOperation explained(const Plan& plan, NodeId n, const PlanStep& step, int threads) {
+  const Graph& graph = plan.graph;
+  const Node& node = graph.nodes[n];
+  const Value result = node.outputs[0];
+  ExplainedOperation operation{.result = result, .name = node.op->name};
+  operation.type = text(to_string(graph.type(result)), suffix_of(graph.placement(result)));
+  if (node.location >= 0 && std::size_t(node.location) < graph.locations.size()) {
+    operation.line = graph.locations[std::size_t(node.location)];
+  }
+  operation.deferred = step.kind != Kind::kLoop && node.locality == Locality::kTree;
+  operation.parallel = step.kind == Kind::kNode && threads > 1 && is_shared(plan.graph, node);
+  if (const auto* named = node.attrs.get_if<NamedAttrs>()) operation.names = named->names;
+  operation.fused = node.attrs.get_if<FusedAttrs>() != nullptr;
+  return operation;
+}
+
+ExplainedStep explained(const Plan& plan, const PlanStep& step, int threads) {
+  ExplainedStep result{.kind = kind_of(step), .title = title_of(plan, step)};
+  if (step.kind == Kind::kLoop) {
+    const Loop& loop = plan.loops[step.loop()];
+    result.notes = {note_of_loop(loop)};
+    result.tile_examples = loop.tile_examples;
+    result.example_bytes = loop.example_bytes;
+  }
+  if (step.kind == Kind::kRows) result.notes = {note_of_rows(plan, step)};
+  const auto& nodes = step.kind == Kind::kLoop ? plan.loops[step.loop()].nodes : step.nodes;
+  for (NodeId n : nodes) result.operations.push_back(explained(plan, n, step, threads));
+  return result;
 }
 
 std::string text_of_time(double seconds) {
@@ -86,79 +132,102 @@ std::string text_of_time(double seconds) {
   return text;
 }
 
-void print_times(std::ostringstream& out, const RunStatistics& statistics, std::size_t step) {
-  if (step < statistics.predicted.size()) {
-    out << "    predicted " << text_of_time(statistics.predicted[step]);
-    if (step < statistics.measured.size()) {
-      const StepTime& time = statistics.measured[step];
-      out << ", measured " << text_of_time(time.mean) << " (least " << text_of_time(time.least)
-          << ")";
-    }
+void print_operations(std::ostringstream& out, const ExplainedStep& step) {
+  if (step.kind == "sparse_rows") {
+    out << ": of";
+    for (const ExplainedOperation& operation : step.operations) out << " %" << operation.result;
+    out << "\n";
+    return;
+  }
+  out << ":\n";
+  for (const ExplainedOperation& operation : step.operations) {
+    out << "    %" << operation.result << " " << operation.name << " " << operation.type;
+    if (operation.deferred) out << " deferred from the loop";
+    if (operation.parallel) out << " by all threads";
+    if (!operation.names.empty()) out << ": '" << operation.names << "'";
     out << "\n";
   }
 }
 
-void print_machine(std::ostringstream& out, const RunStatistics& statistics) {
-  out << "machine: " << to_string(machine()) << ", " << statistics.threads << " thread(s)\n";
-  out << "memory between steps: " << text_of_bytes(statistics.arena_bytes) << " (of "
-      << text_of_bytes(statistics.unshared_bytes) << " without reuse)\n";
-  double predicted = 0, measured = 0, least = 0;
-  for (double seconds : statistics.predicted) predicted += seconds;
-  for (const StepTime& time : statistics.measured) {
-    measured += time.mean;
-    least += time.least;
-  }
-  out << "time: predicted " << text_of_time(predicted);
-  if (statistics.runs > 0) {
-    out << ", measured " << text_of_time(measured) << " (mean of " << statistics.runs
-        << " runs that changed nothing; least " << text_of_time(least) << ")";
+void print_step(std::ostringstream& out, const ExplainedStep& step, bool has_times) {
+  out << "  " << step.title;
+  print_operations(out, step);
+  for (const std::string& note : step.notes) out << "    " << note << "\n";
+  if (!has_times) return;
+  out << "    predicted " << text_of_time(step.predicted);
+  if (step.measured) {
+    out << ", measured " << text_of_time(step.measured->mean) << " (least "
+        << text_of_time(step.measured->least) << ")";
   }
   out << "\n";
 }
 
-// Prints if the step is bitwise identical to one replica, or else the operations that change its
-// bits.
-void print_bits(std::ostringstream& out, const Graph& program, const Plan& plan) {
+void print_machine(std::ostringstream& out, const Explanation& explanation) {
+  const RunStatistics& statistics = explanation.statistics;
+  out << "machine: " << explanation.machine << ", " << statistics.threads << " thread(s)\n";
+  out << "memory between steps: " << text_of_bytes(statistics.arena_bytes) << " (of "
+      << text_of_bytes(statistics.unshared_bytes) << " without reuse)\n";
+  out << "time: predicted " << text_of_time(explanation.predicted());
+  if (statistics.runs > 0) {
+    const StepTime measured = explanation.measured();
+    out << ", measured " << text_of_time(measured.mean) << " (mean of " << statistics.runs
+        << " runs that changed nothing; least " << text_of_time(measured.least) << ")";
+  }
+  out << "\n";
+}
+
+void print_bits(std::ostringstream& out, const Explanation& explanation) {
   out << "bitwise identical to one replica: ";
-  if (plan.graph.replicas == 1) {
+  if (explanation.replicas == 1) {
     out << "yes, this is one replica\n";
     return;
   }
-  const std::vector<std::string> reasons = replica_dependences(program, plan.graph);
-  if (reasons.empty()) {
-    out << "yes\n";
-    return;
+  out << (explanation.reasons.empty() ? "yes\n" : "no:\n");
+  for (const BitsReason& reason : explanation.reasons) {
+    out << "  - " << reason.line << (reason.line.empty() ? "" : ": ") << reason.text << "\n";
   }
-  out << "no:\n";
-  for (const std::string& reason : reasons) out << "  - " << reason << "\n";
 }
 
 }  // namespace
 
-std::string explain(const Graph& program, const Plan& plan, const RunStatistics& statistics) {
-  std::ostringstream out;
-  out << plan.graph.replicas << " replica(s), " << plan.graph.nodes.size() << " operations, "
-      << plan.steps.size() << " steps\n";
-  print_bits(out, program, plan);
-  print_machine(out, statistics);
-  for (StepId s : plan.steps.ids()) {
-    const PlanStep& step = plan.steps[s];
-    if (step.kind == PlanStep::Kind::kLoop) {
-      print_loop(out, plan, plan.loops[step.loop()]);
-    } else if (step.kind == PlanStep::Kind::kNameRows) {
-      out << "  " << title_of(plan, step) << ": of";
-      for (NodeId n : step.nodes) {
-        out << " %" << plan.graph.nodes[n].outputs[0];
-      }
-      out << "\n";
-    } else {
-      out << "  " << title_of(plan, step) << ":\n";
-      print_nodes(out, plan, step.nodes, false,
-                  step.kind == PlanStep::Kind::kNode && statistics.threads > 1);
-      print_reason(out, plan, step);
-    }
-    print_times(out, statistics, s.index());
+double Explanation::predicted() const {
+  double seconds = 0;
+  for (const ExplainedStep& step : steps) seconds += step.predicted;
+  return seconds;
+}
+
+StepTime Explanation::measured() const {
+  StepTime all;
+  for (const ExplainedStep& step : steps) {
+    if (!step.measured) continue;
+    all.mean += step.measured->mean;
+    all.least += step.measured->least;
   }
+  return all;
+}
+
+Explanation explain(const Graph& program, const Plan& plan, RunStatistics statistics) {
+  Explanation explanation{.replicas = plan.graph.replicas, .operations = plan.graph.nodes.size()};
+  explanation.reasons = replica_dependences(program, plan.graph);
+  explanation.machine = to_string(machine());
+  for (StepId s : plan.steps.ids()) {
+    ExplainedStep step = explained(plan, plan.steps[s], statistics.threads);
+    if (s.index() < statistics.predicted.size()) step.predicted = statistics.predicted[s.index()];
+    if (s.index() < statistics.measured.size()) step.measured = statistics.measured[s.index()];
+    explanation.steps.push_back(std::move(step));
+  }
+  explanation.statistics = std::move(statistics);
+  return explanation;
+}
+
+std::string to_string(const Explanation& explanation) {
+  std::ostringstream out;
+  out << explanation.replicas << " replica(s), " << explanation.operations << " operations, "
+      << explanation.steps.size() << " steps\n";
+  print_bits(out, explanation);
+  print_machine(out, explanation);
+  const bool has_times = !explanation.statistics.predicted.empty();
+  for (const ExplainedStep& step : explanation.steps) print_step(out, step, has_times);
   return out.str();
 }
 

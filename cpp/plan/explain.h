@@ -1,9 +1,11 @@
 // Plans for people.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "analysis/replica_invariance.h"
 #include "plan/cost.h"
 
 namespace samegrad {
@@ -23,8 +25,44 @@ struct RunStatistics {
   int runs = 0;
 };
 
-// Bits, machine, steps with what they were chosen by and how long they take. `program` is the graph
-// that the plan was compiled from.
-std::string explain(const Graph& program, const Plan& plan, const RunStatistics& statistics);
+// An operation of a step.
+struct ExplainedOperation {
+  Value result;
+  std::string name;
+  std::string type = {};   // dtype, shape and placement of the result
+  std::string line = {};   // of user code, "train.py:31", or empty
+  std::string names = {};  // of the operations that were fused into it, or another name of it
+  bool fused = false;
+  bool deferred = false;  // follows the loop over the examples that it is a part of
+  bool parallel = false;  // shared by all threads
+};
+
+// A step of the plan: operations that run together.
+struct ExplainedStep {
+  std::string kind, title;
+  std::vector<ExplainedOperation> operations = {};
+  std::vector<std::string> notes = {};  // what it was chosen by
+  std::int64_t tile_examples = 0;       // of a loop: how many go through it at a time, and …
+  std::int64_t example_bytes = 0;       // … what each of them has between the operations
+  double predicted = 0;                 // seconds
+  std::optional<StepTime> measured = {};
+};
+
+// Bits, machine, steps with what they were chosen by and how long they take.
+struct Explanation {
+  int replicas = 1;
+  std::size_t operations = 0;
+  std::vector<BitsReason> reasons = {};  // empty: bitwise identical to one replica
+  std::string machine = {};
+  RunStatistics statistics = {};
+  std::vector<ExplainedStep> steps = {};
+
+  double predicted() const;
+  StepTime measured() const;  // of all steps
+};
+
+// `program` is the graph that the plan was compiled from.
+Explanation explain(const Graph& program, const Plan& plan, RunStatistics statistics);
+std::string to_string(const Explanation& explanation);
 
 }  // namespace samegrad

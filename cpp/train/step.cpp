@@ -59,7 +59,7 @@ std::string Step::program_text() const {
   return to_string(labelled(program()));
 }
 
-std::string Step::explanation(const Arguments* arguments, int runs) {
+Explanation Step::explanation(const Arguments* arguments, int runs) {
   check_value(runs >= 0, "explain", "measure must be a number of runs, 0 or more: got ", runs, ".");
   check_value(arguments || runs == 0, "explain", "runs to measure need arguments: got none.");
   Arguments storage;
@@ -73,10 +73,10 @@ std::string Step::explanation(const Arguments* arguments, int runs) {
   call.step = random_state().step;
   Messages messages;  // of the measured runs: shown to nobody
   call.messages = &messages;
-  const RunStatistics statistics = compiled_->executable(false).statistics_of(call, runs);
+  RunStatistics statistics = compiled_->executable(false).statistics_of(call, runs);
   Plan labelled_plan = plan();
   labelled_plan.graph = labelled(std::move(labelled_plan.graph));
-  return explain(labelled(program()), labelled_plan, statistics);
+  return explain(labelled(program()), labelled_plan, std::move(statistics));
 }
 
 void Step::check_argument(std::size_t index, const std::vector<Array>& arrays) const {

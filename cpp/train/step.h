@@ -27,7 +27,7 @@ class Step {
   std::string program_text() const;
   // Of a run with these arguments (null: with the traced counts of examples); the times of so many
   // are measured, which change nothing.
-  std::string explanation(const std::vector<std::vector<Array>>* arguments, int runs);
+  Explanation explanation(const std::vector<std::vector<Array>>* arguments, int runs);
 
   // Arguments: one array each, or one per replica. ValueError where arrays and program do not fit.
   // What the step prints goes to `messages`, when it fails.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
+from typing import Any
 
 # Changes of the keys that `to_json` writes; new keys keep the number.
 _JSON_VERSION = 1
@@ -38,6 +38,9 @@ class PlanOperation:
         fused: The names of the operations that were fused into it.
         deferred: True if it follows the loop over the examples instead of running in it.
         parallel: True if all threads share it.
+        file: The name of the file of user code that called it, without its folder. None: no line
+            is known, as of operations that the engine adds.
+        line: The line in the file.
     """
 
     name: str
@@ -45,6 +48,8 @@ class PlanOperation:
     fused: tuple[str, ...] = ()
     deferred: bool = False
     parallel: bool = False
+    file: str | None = None
+    line: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +57,7 @@ class PlanStep:
     """Step of the plan: one or more operations that the engine runs together.
 
     Attributes:
-        title: The line of the printed plan, without its colon.
+        title: The line of the printed plan, up to its colon.
         kind: `"loop"` over the examples, `"all_reduce"`, `"once"`, `"side_by_side"` (several
             operations at the same time), `"rows"` (operations on the rows of all replicas),
             `"block_update"` (sum and update of a variable, block by block), `"sparse_rows"`,
@@ -95,8 +100,7 @@ class PlanMemory:
 class Explanation:
     """Plan, bits, memory and times of a compiled step, as `explain` returns them.
 
-    `str` is the printed plan. Times and bytes have the precision of this string: 0.1 µs below 1 ms
-    and 10 µs above, a tenth of a KiB, MiB, ...
+    `str` is the printed plan.
 
     If Python runs the function, there is no plan: `steps` is empty, `bitwise` is False with a
     reason, and all fields that follow `steps` are None.
@@ -174,73 +178,22 @@ class Explanation:
         return json.dumps({"version": _JSON_VERSION, **fields}, indent=indent)
 
 
-_TIME = r"([0-9.]+ (?:us|ms))"
-_BYTES = r"([0-9.]+ (?:bytes|[KMGT]iB))"
-# Only the reasons hold names of user code. `.*` is greedy: a name that imitates the lines below
-# it ends before the last ones, which are the engine's.
-_PLAN = re.compile(
-    r"(?P<replicas>\d+) replica\(s\), \d+ operations, \d+ steps\n"
-    r"bitwise identical to one replica: (?P<bitwise>yes|no)(?P<reasons>.*)\n"
-    r"machine: (?P<machine>[^\n]+), (?P<threads>\d+) thread\(s\)\n"
-    rf"memory between steps: {_BYTES} \(of {_BYTES} without reuse\)\n"
-    rf"time: predicted {_TIME}(?:, measured {_TIME} \(mean of (\d+) runs that changed nothing; "
-    rf"least {_TIME}\))?\n"
-    r"(?P<steps>.*)",
-    re.DOTALL,
-)
-# The name of a variable may have several lines.
-_REASONS = re.compile(r"\n  - (variable '.*?' has a value per replica|.*?)(?=\n  - |\Z)", re.DOTALL)
-_REASON = re.compile(r"(?!variable ')(?P<file>.+):(?P<line>\d+): (?P<text>[^:]+)", re.DOTALL)
-_STEP = re.compile(
-    r"  (?P<title>[^\n]+?):?\n(?P<lines>(?:    [^\n]+\n)*)"
-    rf"    predicted {_TIME}(?:, measured {_TIME} \(least {_TIME}\))?\n"
-)
-_OPERATION = re.compile(
-    r"%\d+ (?P<name>\S+) (?P<type>[^']+?)(?P<deferred> deferred from the loop)?"
-    r"(?P<parallel> by all threads)?(?:: '(?P<parts>[^']*)')?"
-)
-_TILE = re.compile(rf"tiles of (\d+) examples, each with {_BYTES} ")
-# Beginnings of titles, the longer of two first.
-_KINDS = {
-    "loop over the examples": "loop",
-    "all-reduce": "all_reduce",
-    "once, side by side": "side_by_side",
-    "once": "once",
-    "rows of all replicas": "rows",
-    "block by block": "block_update",
-    "rows that have a gradient": "sparse_rows",
-    "sparse, row by row": "sparse_update",
-    "all rows, some at a time, of a sparse gradient": "sparse_update",
-    "reduced, row by row": "sparse_reduce",
-}
-_PER_SECOND = {"us": 1e6, "ms": 1e3}
-_UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
-
-
-def read_plan(plan: str, lengths: tuple[str, ...] | None = None) -> Explanation:
-    """Return the explanation that the engine printed.
+def explain_plan(plan: dict[str, Any], lengths: tuple[str, ...] | None = None) -> Explanation:
+    """Return the explanation of a plan.
 
     Args:
-        plan: The engine's description of the plan.
+        plan: The fields that the engine returns.
         lengths: Conditions for which the trace holds, if it was traced for many lengths.
     """
-    found = _PLAN.fullmatch(plan)
-    assert found is not None, plan
-    memory, without_reuse, predicted, measured, runs, least = found.groups()[5:11]
+    same = ("predicted", "measured", "least", "runs", "replicas", "threads", "machine")
     return Explanation(
-        _heading(lengths) + plan,
-        found["bitwise"] == "yes",
-        tuple(map(_reason, _REASONS.findall(found["reasons"]))),
-        tuple(map(_step, _STEP.finditer(found["steps"]))),
-        PlanMemory(_bytes(memory), _bytes(without_reuse)),
-        _seconds(predicted),
-        _seconds(measured) if measured else None,
-        _seconds(least) if least else None,
-        int(runs or 0),
-        int(found["replicas"]),
-        int(found["threads"]),
-        found["machine"],
-        lengths,
+        text=_heading(lengths) + plan["text"],
+        bitwise=not plan["reasons"],
+        reasons=tuple(Reason(text, *_place(line)) for text, line in plan["reasons"]),
+        steps=tuple(map(_step, plan["steps"])),
+        memory=PlanMemory(plan["bytes"], plan["bytes_without_reuse"]),
+        lengths=lengths,
+        **{name: plan[name] for name in same},
     )
 
 
@@ -251,47 +204,27 @@ def _heading(lengths: tuple[str, ...] | None) -> str:
     return "".join([f"traced once for lengths, {which}\n", *(f"  {line}\n" for line in lengths)])
 
 
-def _reason(text: str) -> Reason:
-    located = _REASON.fullmatch(text)
-    if located is None:
-        return Reason(text)
-    return Reason(located["text"], located["file"], int(located["line"]))
+def _place(line: str) -> tuple[str | None, int | None]:
+    """Split "train.py:31", or nothing."""
+    file, _, number = line.rpartition(":")
+    return (file, int(number)) if line else (None, None)
 
 
-def _step(found: re.Match[str]) -> PlanStep:
-    title, _, predicted, measured, least = found.groups()
-    lines = [line.strip() for line in found["lines"].splitlines()]
-    notes = [line for line in lines if not line.startswith("%")]
-    tile = next(filter(None, map(_TILE.match, notes)), None)
-    return PlanStep(
-        title,
-        next(kind for start, kind in _KINDS.items() if title.startswith(start)),
-        tuple(_operation(line) for line in lines if line.startswith("%")),
-        _seconds(predicted),
-        _seconds(measured) if measured else None,
-        _seconds(least) if least else None,
-        int(tile[1]) if tile else None,
-        _bytes(tile[2]) if tile else None,
-        tuple(notes),
-    )
+def _step(fields: dict[str, Any]) -> PlanStep:
+    is_loop = fields["kind"] == "loop"
+    changed = {
+        "operations": tuple(map(_operation, fields["operations"])),
+        "notes": tuple(fields["notes"]),
+        "tile_examples": fields["tile_examples"] if is_loop else None,
+        "example_bytes": fields["example_bytes"] if is_loop else None,
+    }
+    return PlanStep(**fields | changed)
 
 
-def _operation(line: str) -> PlanOperation:
-    found = _OPERATION.fullmatch(line)
-    assert found is not None, line
-    name, kind, deferred, parallel, parts = found.groups()
-    fused = parts.split() if name.startswith("fused") else ()
-    return PlanOperation(name, kind, tuple(fused), deferred is not None, parallel is not None)
-
-
-def _seconds(text: str) -> float:
-    number, unit = text.split()
-    return float(number) / _PER_SECOND[unit]
-
-
-def _bytes(text: str) -> int:
-    number, unit = text.split()
-    return round(float(number) * _UNITS[unit])
+def _operation(fields: dict[str, Any]) -> PlanOperation:
+    file, line = _place(fields["line"])
+    fused = tuple(fields["fused"].split())
+    return PlanOperation(**fields | {"fused": fused, "file": file, "line": line})
 
 
 def explain_python(text: str) -> Explanation:

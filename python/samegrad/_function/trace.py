@@ -21,7 +21,7 @@ from samegrad._base.tree import flatten, map_structure
 from samegrad._context import state as _context
 from samegrad._context.counted_numbers import questions
 from samegrad._control.requirements import Requirement, check_all
-from samegrad._function.explanation import Explanation, read_plan
+from samegrad._function.explanation import Explanation, explain_plan
 from samegrad._function.traced_arguments import TracedArguments, with_captured
 from samegrad._tensor.per_replica import (
     PerReplica,
@@ -243,7 +243,7 @@ class TracedProgram:
         if arguments is not None:
             arguments = with_captured(arguments, self._captured)
         plan = self._step.explain(arguments, _runs(measure))
-        return read_plan(plan, tuple(self.granted) if self.has_lengths else None)
+        return explain_plan(plan, tuple(self.granted) if self.has_lengths else None)
 
     def run(self, arguments: _core.Arguments) -> Any:
         """Return one step with these arguments."""

@@ -193,7 +193,7 @@ TEST("a plan tells the machine, its memory, and each step's predicted and measur
   replica_context.unshared_bytes = 4096;
   replica_context.predicted.assign(plan.steps.size(), 12.34e-6);
   const auto has = [&](const char* text) {
-    return explain(plan.graph, plan, replica_context).find(text) != std::string::npos;
+    return to_string(explain(plan.graph, plan, replica_context)).find(text) != std::string::npos;
   };
   CHECK(has("machine: L1 ") && has(", 3 thread(s)\n"));
   CHECK(has("memory between steps: 2 KiB (of 4 KiB without reuse)\n"));

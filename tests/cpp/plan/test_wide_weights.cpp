@@ -96,7 +96,7 @@ TEST("of weights that do not fit together the largest leave, until the others do
   const Plan plan = compile(net.graph);
   CHECK_EQ(count(plan, PlanStep::Kind::kRows), 1);
   const std::string why = "out of its loop: 2.1 MiB of 3.0 MiB of weights, where L2 keeps ";
-  const std::string text = explain(plan.graph, plan, {});
+  const std::string text = to_string(explain(plan.graph, plan, {}));
   CHECK(text.find(why) != std::string::npos, text);
   PlanOptions options;
   options.cut_products = false;
