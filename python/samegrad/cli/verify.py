@@ -52,6 +52,8 @@ def run(
 ) -> int:
     """Print the report of `assert_replica_invariant`.
 
+    In an MPI job all processes train together, and the first one prints.
+
     Args:
         make: "FILE.py::name" of the function.
         data: Name of the data in the file, or of a function that returns them.
@@ -62,8 +64,6 @@ def run(
         batch_size: Number of examples of a global batch.
         seed: The random seed of each run.
         json: Print JSON.
-
-    In an MPI job all processes train together, and the first one prints.
 
     Returns:
         0 all are identical, 1 some differ or fail.

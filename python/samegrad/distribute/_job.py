@@ -296,7 +296,11 @@ def _connect(mpi: Any) -> None:
         "byte": mpi._handleof(mpi.BYTE) & mask,
         "piece_bytes": PIECE_BYTES,
     }
-    build = {**_core.build_info(), **numerics(), "isa": _core.isa(), "version": _core.__version__}
+    kernels = _core.isa_fused()[_core.isa()]  # on which their bits depend
+    build = {
+        **_core.build_info(), **numerics(),
+        "fused_multiply_add": kernels, "version": _core.__version__,
+    }  # fmt: skip
     facts = [
         (f"build: {name.replace('_', ' ')}", str(value)) for name, value in sorted(build.items())
     ]
