@@ -42,8 +42,8 @@ FAULTS = [
     Fault(
         "replicas are summed in another order",
         "cpp/runtime/all_reduce.cpp",
-        "const std::int64_t at = of.begin + std::int64_t(i);",
-        "const std::int64_t at = of.begin + std::int64_t((i + 1) % count);",
+        "x[i] = context_.term(input(slice), of.begin + std::int64_t(i))",
+        "x[i] = context_.term(input(slice), of.begin + std::int64_t((i + 1) % count))",
     ),
     Fault(
         "the last block of an all-reduce is left out",

@@ -149,7 +149,7 @@ class Runner:
             if mode.off:
                 setattr(self.trace.OPTIONS, mode.off, True)
         if mode.cover:
-            outcome.plan = "\n".join(str(step.explain()) for step in self.seen)
+            outcome.plan = "\n".join(step.explain()["text"] for step in self.seen)
             text = "\n".join(step.program() for step in self.seen)
             outcome.operations = tuple(re.findall(r"= (\w+)\(", text))
         self.seen.clear()

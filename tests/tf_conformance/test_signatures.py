@@ -39,6 +39,7 @@ DECIDED = {
     "dtypes.DType": "made of its name; TensorFlow's number is for its own code",
     "distribute.experimental.MultiWorkerMirroredStrategy": "the options of the stable one",
     "fill": NO_DTENSOR,
+    "fingerprint": "of all arrays of an object; TensorFlow hashes each row of a tensor",
     "io.TFRecordOptions": "zlib's finer settings are left out",
     "ones": NO_DTENSOR,
     "ones_like": NO_DTENSOR,
@@ -50,6 +51,7 @@ DECIDED = {
 # Calls that are decided differences, with the error that they raise.
 REFUSED = {
     "fill": (lambda: tf.fill([2], 1.0, layout=1), r"^\[fill\] got an unexpected keyword"),
+    "hash": (lambda: tf.fingerprint([[1]], method="farmhash64"), r"^\[fingerprint\] got an unexp"),
     "zeros": (lambda: tf.zeros([2], layout=1), r"^\[zeros\] got an unexpected keyword"),
     "spec": (
         lambda: tf.RaggedTensorSpec([None], flat_values_spec=1),
@@ -67,6 +69,8 @@ REFUSED = {
 OF_INTEGERS = "integers and bools become the type that NumPy gives them"
 # Calls with other values by decision, and why.
 OTHER_VALUES = {
+    **{f"fingerprint {kind}": DECIDED["fingerprint"] for kind in (
+        "bools", "floats", "ints", "a number behind", "ints behind", "lists behind")},
     "clip_by_value lists behind": "the lower bound is above the upper one, which wins here",
     **{f"signal.{name} {kind}": OF_INTEGERS for name in ("fft", "ifft", "irfft")
        for kind in ("ints", "bools")},

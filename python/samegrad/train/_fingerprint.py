@@ -72,7 +72,7 @@ def fingerprint(subject: Any) -> str:
     processes, names of layers, or the machine. All NaN of a dtype count as equal; -0 and +0 differ.
     A variable with a copy per replica counts with the value that reading it returns. The numbers of
     Python in a checkpoint, such as the position in the data, do not count. The format is specified
-    in docs/verification.md.
+    in docs/verification.md. TensorFlow's function of this name hashes each row of a tensor.
 
     Args:
         subject: Model, layer, optimizer, metric, `tf.Module`, `tf.train.Checkpoint`, variable,
