@@ -69,7 +69,7 @@ def test_what_cannot_be_judged(mpi):
     assert ended.code == 2 and ended.err.count("has no 'absent'") == 1
     ended = doctor(mpi, "right", BROKEN_ON=1)
     assert ended.code == 2, ended.text
-    assert "rank 1 raised CommandError: [doctor]" in ended.err and "a file is missing" in ended.err
+    assert "rank 1 raised StepError: [doctor]" in ended.err and "a file is missing" in ended.err
 
 
 def pytested(mpi, *options, program="steps_under_pytest.py", ranks=2, **variables):
