@@ -42,7 +42,7 @@ EXACT = {
         "argmax argsort argwhere array array_equal asarray ascontiguousarray atleast_1d bincount "
         "broadcast broadcast_arrays broadcast_shapes broadcast_to clip column_stack concatenate "
         "copysign delete empty empty_like expand_dims eye flatnonzero flip from_dlpack frombuffer "
-        "full full_like histogram imag indices insert iscomplexobj isfinite isin iterable "
+        "full full_like histogram imag indices insert iscomplexobj isfinite isin isnan iterable "
         "left_shift lexsort max maximum minimum moveaxis nan_to_num ndim ndindex nextafter nonzero "
         "ones pad ravel ravel_multi_index real repeat searchsorted shape sort split squeeze stack "
         "take tile transpose unique unravel_index where zeros zeros_like "

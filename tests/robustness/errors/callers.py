@@ -146,6 +146,9 @@ CALLERS: dict[str, Callable[[Step], Any]] = {
     ),
     "distribute.StrategyExtended.update": _update,
     "Module.with_name_scope": _module,
+    "testing.assert_replica_invariant": lambda f: tf.testing.assert_replica_invariant(
+        lambda: (f, [1.0]), ROWS, (1,), (1,), (1,), 1
+    ),
     "autograph.experimental.do_not_convert": lambda f: tf.autograph.experimental.do_not_convert(f)(
         1.0
     ),
