@@ -12,7 +12,7 @@ namespace samegrad {
 // Names of the variants this machine can run ("x86-64-v2", …), the best one last.
 std::vector<std::string> isa_variants_supported();
 
-// Whether a variant has fused multiply-add, by name, for those of all processors: variants that
+// True for each variant, by name, that has fused multiply-add; of all processors. Variants that
 // agree in it have the same bits.
 std::map<std::string, bool> isa_fused();
 

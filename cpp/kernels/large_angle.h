@@ -27,8 +27,7 @@ inline constexpr std::uint64_t kTwoOverPiBits[] = {
     0xf0cfbc209af4361d,
 };
 
-// Words [0, 3) of the product of 192 bits, the lowest first, and a number: what is above is left
-// out.
+// Words [0, 3) of the product of 192 bits and a number, the lowest word first.
 inline std::array<std::uint64_t, 3> low_product(const std::array<std::uint64_t, 3>& a,
                                                 std::uint64_t b) {
   __extension__ typedef unsigned __int128 Wide;
@@ -42,9 +41,9 @@ inline std::array<std::uint64_t, 3> low_product(const std::array<std::uint64_t, 
   return result;
 }
 
-// Of x from 1 on; NaN of an infinite one. The bits of 2/π with weights that make whole turns are
-// left out; 192 bits from there on leave 137 behind the point after a multiplication by the 53 of
-// x, where no double is nearer than 2^-62 to a multiple of π/2.
+// Reduces x >= 1; infinity gives NaN. Bits of 2/π whose weights make whole turns are left out. The
+// next 192 bits, multiplied by the 53 of x, leave 137 behind the point. No double is nearer than
+// 2^-62 to a multiple of π/2.
 inline LargeAngle reduce_large(double x) {
   __extension__ typedef unsigned __int128 Wide;
   if (x - x != 0) return {x - x, 0};

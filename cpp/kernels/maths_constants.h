@@ -68,7 +68,7 @@ struct Maths<double> {
   static constexpr double kLog[] = {
       0.666666666666666665, 0.400000000000008832, 0.28571428570799785,  0.222222223925810451,
       0.181817955475211362, 0.153862447376216666, 0.132686383692668239, 0.130880348509275538};
-  // Of artanh: 2/3 in two parts, and 2/5, 2/7, …
+  // The series of artanh: 2/3 in two parts, and 2/5, 2/7, …
   static constexpr double kTwoThirds = 0.6666666666666666, kTwoThirdsLow = 3.7007434154171886e-17;
   static constexpr double kArtanh[] = {0.4,
                                        0.2857142857142857,

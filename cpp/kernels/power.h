@@ -14,7 +14,7 @@ struct Pair {
   Vec<double> high, low;
 };
 
-// Of |a| >= |b|.
+// The sum where |a| >= |b|, which takes fewer operations.
 SAMEGRAD_INLINE Pair sum_of_ordered(Vec<double> a, Vec<double> b) {
   const Vec<double> sum = a + b;
   return {sum, b - (sum - a)};
@@ -29,7 +29,7 @@ SAMEGRAD_INLINE Pair halves_of(Vec<double> a) {
   const Vec<double> high = scaled - (scaled - a);
   return {high, a - high};
 }
-// Of factors below 2^995, where the product is not so small that its last bits are denormal.
+// The product of factors below 2^995. Its low part is exact unless it is denormal.
 SAMEGRAD_INLINE Pair product_of(Vec<double> a, Vec<double> b) {
   const Vec<double> product = a * b;
   const Pair x = halves_of(a), y = halves_of(b);
@@ -89,7 +89,7 @@ SAMEGRAD_INLINE Vec<double> exp_of_two(Pair x) {
   return (tail + one) * power_of_two<double>(half.bits) * power_of_two<double>(n.bits - half.bits);
 }
 
-// Where an argument is NaN, infinite, or x is 0 (C's Annex F).
+// The power if an argument is NaN or infinite, or if x is 0 (C's Annex F).
 inline double power_at_ends(double x, double y) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const double size = x < 0 ? -x : x;

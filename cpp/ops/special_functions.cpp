@@ -29,7 +29,7 @@ double polynomial(const double (&c)[n], double u) {
   return y;
 }
 
-// Of x in [1, 3] and a little below; the zeros at 1 and 2 are factors.
+// The logarithm of Γ(x) for x from 0.75 to 3. The zeros at 1 and 2 are factors.
 double log_gamma_near_two(double x) {
   const double rest = x < 1.5 ? polynomial(kLogGammaLow, (x - 1.125) / 0.375)
                               : polynomial(kLogGammaHigh, (x - 2.25) / 0.75);

@@ -296,11 +296,12 @@ def _connect(mpi: Any) -> None:
         "byte": mpi._handleof(mpi.BYTE) & mask,
         "piece_bytes": PIECE_BYTES,
     }
-    kernels = _core.isa_fused()[_core.isa()]  # on which their bits depend
     build = {
-        **_core.build_info(), **numerics(),
-        "fused_multiply_add": kernels, "version": _core.__version__,
-    }  # fmt: skip
+        **_core.build_info(),
+        **numerics(),
+        "fused_multiply_add": _core.isa_fused()[_core.isa()],  # decides the bits of the kernels
+        "version": _core.__version__,
+    }
     facts = [
         (f"build: {name.replace('_', ' ')}", str(value)) for name, value in sorted(build.items())
     ]

@@ -63,7 +63,7 @@ def value_in(module: ModuleType, name: str, op_name: str) -> Any:
     """Return a value of a module, or what the function of this name returns.
 
     Raises:
-        StepError: There is none, or the function raises.
+        StepError: The file has no such name, or the function raises.
     """
     thing = named_in(module, name, op_name)
     try:

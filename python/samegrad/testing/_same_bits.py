@@ -32,7 +32,7 @@ def assert_same_bits(a: Any, b: Any) -> None:
         AssertionError: They differ. The message names the first variable that does, the index of
             its first element that does, both values, their distance in units in the last place,
             and the numbers of variables and elements that differ.
-        TypeError: A part has no numbers.
+        TypeError: A part is not numeric.
         ValueError: There is no array, a structure contains itself, or there is no checkpoint
             at a path.
 

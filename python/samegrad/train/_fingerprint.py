@@ -83,7 +83,7 @@ def fingerprint(subject: Any) -> str:
         String of 36 characters, such as "sg1-f65a2b1dd1f3a4c1d3ba2a4ed8c4a5f1".
 
     Raises:
-        TypeError: A part has no numbers, such as a string or a `PerReplica` value.
+        TypeError: A part is not numeric, such as a string or a `PerReplica` value.
         ValueError: There is no array, a structure contains itself, or there is no checkpoint at
             the path.
         CorruptCheckpointError: A file of the checkpoint is missing, truncated or altered.

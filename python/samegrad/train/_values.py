@@ -56,7 +56,7 @@ def values_of(subject: Any, op_name: str) -> Values:
         op_name: Name of the public function, for messages.
 
     Raises:
-        TypeError: A part has no numbers.
+        TypeError: A part is not numeric.
         ValueError: There is no array, or a structure contains itself.
         CorruptCheckpointError: A file of the checkpoint is missing, truncated or altered.
     """
