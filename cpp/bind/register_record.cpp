@@ -154,7 +154,7 @@ void register_record(py::module_& m) {
     return list;
   });
   m.def("step_reasons", &reasons_of);
-  // As the records of steps have it.
+  // The hash that records of steps have of such an array.
   m.def("hash_of", [](const Tensor& tensor) {
     const Array& array = concrete(tensor, "hash_of");
     return hash_of({array.dtype(), array.raw(), array.shape()});

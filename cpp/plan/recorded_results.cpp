@@ -20,7 +20,7 @@ bool is_source(const Graph& graph, const Node& node) {
   return node.op->has(kControl) || (node.derivative && !is_by_element(node));
 }
 
-// What a new value of a variable is made of, element by element, up to sums.
+// Values that a new value of a variable is made of, element by element, up to sums.
 struct Origin {
   std::vector<Value> sums;     // sorted
   std::set<SlotId> variables;  // that are read

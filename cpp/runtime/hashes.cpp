@@ -37,7 +37,7 @@ std::int64_t own_examples(const Call& call, int symbol, const ReplicaContext& co
   return own;
 }
 
-// What a loop was in its rounds is a number to the program, which only loops read.
+// Histories of loops: numbers to the program, which only loops read.
 PerValue<bool> find_histories(const Graph& graph) {
   PerValue<bool> found(graph.values.size(), false);
   for (const Node& node : graph.nodes) {
@@ -189,7 +189,7 @@ void Hashes::add_whole(Value root, const Call& call, Context& context) {
     return;
   }
   if (context.is_joint_sum(root)) {
-    // Subtrees are cut by processes: they are no parts of a value.
+    // Processes cut the examples into subtrees of their own: nobody else has such sums.
     if (call.communicator) return;
     const Shape shape = shape_or_empty(type, call.counts[0]);
     const std::int64_t size = shape.size(0, shape.rank());

@@ -16,8 +16,8 @@
 
 namespace samegrad {
 
-// Of an array; in `axis` it has the rows from `first` on of an array that has `all` (axis < 0: it
-// is that array).
+// An array, or the rows [first, first + shape[axis]) of one that has `all` rows (axis < 0: the
+// whole array).
 struct ArrayPart {
   DType dtype;
   const std::byte* data;
@@ -36,12 +36,12 @@ struct PartOfBlock {
   TreeRange some;  // elements of the block
 };
 
-// Of all nodes.
+// Results of all nodes, but for histories of loops.
 std::vector<Value> results_of(const Graph& graph);
 
 class Hashes {
  public:
-  // Of the bytes of these values; with bodies, of all results in these too.
+  // Hashes of the bytes of these values; with bodies, also of all results in the bodies.
   Hashes(const Plan& plan, const std::vector<Value>& values, bool with_bodies = false);
 
   // Another run begins.
@@ -51,7 +51,7 @@ class Hashes {
   std::uint64_t of(Value value) const { return sums_[index_of(value)]; }
   // True if it is what a run changed, to be added to the hash of what the variable was before.
   bool is_change(Value value) const { return changes_[index_of(value)]; }
-  // Of a body of a node with several; null unless with_bodies.
+  // Hashes of the values of a body; null unless with_bodies.
   Hashes* body(const Plan& plan) const;
 
   // The hash of some elements. Several threads may call it.
@@ -64,7 +64,7 @@ class Hashes {
   // Results of a node for some examples of a loop, counted from the first one of the context.
   void add_tile(const Node& node, std::span<const View> results, std::int64_t begin,
                 std::int64_t end, const Call& call, const ReplicaContext& replica_context);
-  // What a step has stored, and what was there before the run.
+  // Values that a step has stored, and those that were there before the run.
   void add_stored(StepId step, const Call& call, Context& context);
   void add_external(const Call& call, Context& context);
 

@@ -25,11 +25,11 @@ struct StepEntry {
 // Arguments, results, gradients, and the variables that the step writes.
 std::vector<StepEntry> entries_of(Step& step);
 
-// An operation of a step that ran one by one, in bodies too.
+// An operation of a step, or of a body in it, where all run one by one.
 struct OperationHash {
   std::string op, type, line;
   Placement placement = Placement::kReplicated;
-  // What it reads: an operation of the list (in loops a later one, too), or -1 - n for an argument,
+  // Operands: an operation of the list (in loops also a later one), or -1 - n for an argument,
   // variable or constant, n being its value.
   std::vector<std::int32_t> inputs;
   std::vector<std::uint64_t> hashes;  // per result
@@ -48,15 +48,15 @@ struct StepRecord {
   std::vector<std::uint64_t> hashes;   // per entry
   // Variables that were not recorded before, or that others have written since: slot, hash.
   std::vector<std::pair<std::int32_t, std::uint64_t>> before;
-  // Of arguments with examples on axis 0: index, hash of each example, counted as the first one.
+  // Arguments with examples on axis 0: index, hash of each example, counted as the first one.
   std::vector<std::pair<std::int32_t, std::vector<std::uint64_t>>> example_hashes;
-  // Of the step that is looked at in detail.
+  // Only there for the step that is looked at in detail.
   std::vector<OperationHash> operations;
   std::vector<StoredHash> stored;
   std::vector<std::vector<Array>> variables;  // components of this process, before the step
 };
 
-// What the records of a run have in common.
+// State that the records of a run have in common.
 class StepRecorder {
  public:
   // Step number `detail` is looked at in detail; below 0: none.
@@ -69,7 +69,7 @@ class StepRecorder {
   };
   using Cell = std::weak_ptr<StateCell>;
 
-  // What is recorded of a step, for all its runs.
+  // Entries and values of a step, for all its runs.
   struct Layout {
     std::vector<StepEntry> entries;
     std::vector<Value> results;  // of the plan: per gradient and variable among the entries
