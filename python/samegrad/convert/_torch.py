@@ -172,16 +172,20 @@ def _entries(op_name: str, model: Any, layouts: Mapping[type, Given] | None) -> 
             f"[{op_name}] the model must be built: got {model.name!r} without variables; call it "
             "on a batch first."
         )
-    found: dict[int, _Entry] = {}
+    held: dict[int, tuple[Owned, str, Any, Layout | None]] = {}
     for owned in owners(model):
         known = layouts_of(owned.owner, layouts or {})
         for name, variable in owned.variables.items():
-            if id(variable) not in found:
-                layout = known.get(name) or _plain_layout(op_name, owned, name, variable)
-                found[id(variable)] = _entry(owned, variable, layout)
+            layout = known.get(name)
+            # A layer may also hold a variable of its sublayer, whose layout is known.
+            if id(variable) not in held or (layout and held[id(variable)][3] is None):
+                held[id(variable)] = (owned, name, variable, layout)
         if isinstance(owned.owner, keras.layers.BatchNormalization):
-            found[id(owned.owner)] = _entry(owned, None, axes(_COUNTER))
-    return [*found.values()]
+            held[id(owned.owner)] = (owned, _COUNTER, None, axes(_COUNTER))
+    return [
+        _entry(owned, variable, layout or _plain_layout(op_name, owned, name, variable))
+        for owned, name, variable, layout in held.values()
+    ]
 
 
 def _plain_layout(op_name: str, owned: Owned, name: str, variable: Any) -> Layout:

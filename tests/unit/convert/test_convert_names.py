@@ -269,6 +269,22 @@ def test_variable_of_several_paths_has_one_name():
     assert [*convert.to_torch(model)] == ["shared.weight", "shared.bias"]
 
 
+def test_variable_that_a_layer_takes_from_its_sublayer_has_the_layout_of_the_sublayer():
+    class Tied(layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.dense = layers.Dense(3, use_bias=False)
+            self.dense.build((None, 2))
+            self.kernel = self.dense.kernel
+
+        def call(self, x):
+            return self.dense(x)
+
+    tied = Tied()
+    tied(tf.ones((1, 2)))
+    assert {n: a.shape for n, a in convert.to_torch(tied).items()} == {"dense.weight": (3, 2)}
+
+
 def test_gru_that_resets_before_the_product_is_rejected():
     model = tf.keras.Sequential([layers.Input((3, 2)), layers.GRU(2, reset_after=False)])
     with pytest.raises(NotImplementedError, match="reset_after=True"):
