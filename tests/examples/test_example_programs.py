@@ -1,0 +1,143 @@
+"""The programs in examples/ run on small data, and their results do not depend on replicas."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import samegrad as tf
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+BERT = ["--steps", "12", "--save-every", "4", "--batch-size", "16", "--length", "10"]
+
+
+def command(name, *arguments):
+    return [sys.executable, str(EXAMPLES / name), *map(str, arguments)]
+
+
+def run(name, *arguments):
+    """Return the lines that a program prints."""
+    done = subprocess.run(command(name, *arguments), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.fixture(scope="module")
+def small_bert(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bert") / "small-bert"
+    run("bert_pretraining.py", "--folder", folder, "--steps", 30)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def whole(small_bert, tmp_path_factory):
+    """Return the lines of a fine-tuning on one replica, and its folder."""
+    folder = tmp_path_factory.mktemp("whole")
+    return run("bert_classification.py", "--bert", small_bert, "--folder", folder,
+               "--replicas", 1, *BERT), folder  # fmt: skip
+
+
+def test_pretrained_bert_has_the_names_of_hugging_face(small_bert):
+    names = set(tf.convert.load(small_bert))
+    assert {
+        "bert.embeddings.word_embeddings.weight",
+        "bert.encoder.layer.1.attention.self.query.weight",
+        "bert.encoder.layer.1.attention.output.LayerNorm.bias",
+        "bert.pooler.dense.weight",
+        "cls.predictions.bias",
+        "cls.predictions.transform.LayerNorm.weight",
+    } <= names
+    assert len(names) == 5 + 2 * 16 + 2 + 5
+
+
+@pytest.mark.parametrize("replicas", [2, 3, 8])
+def test_bert_has_the_same_weights_on_any_replicas(small_bert, whole, tmp_path, replicas):
+    lines = run("bert_classification.py", "--bert", small_bert, "--folder", tmp_path,
+                "--replicas", replicas, *BERT)  # fmt: skip
+    assert lines == whole[0] and len(lines) == 13
+    assert lines[-1].startswith("accuracy ")
+
+
+def test_killed_bert_continues_to_the_same_weights(small_bert, whole, tmp_path):
+    arguments = ["--bert", small_bert, "--folder", tmp_path, *BERT]
+    program = command("bert_classification.py", *arguments, "--replicas", 2)
+    process = subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    while tf.train.latest_checkpoint(tmp_path) is None:
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.005)
+    process.kill()
+    process.communicate()
+    first, *others = run("bert_classification.py", *arguments, "--replicas", 4)
+    assert first.startswith("continue after ")
+    assert others == whole[0][-len(others) :] and len(others) <= 9
+
+
+def test_fine_tuned_bert_is_saved_with_the_names_of_hugging_face(small_bert, whole):
+    before = tf.convert.load(small_bert)
+    after = tf.convert.load(whole[1])
+    kept = {name for name in before if not name.startswith("cls.")}
+    assert after.keys() == kept | {"classifier.weight", "classifier.bias"}
+    assert {name: after[name].shape for name in kept} == {n: before[n].shape for n in kept}
+    changed = [name for name in kept if not np.array_equal(before[name], after[name])]
+    assert "bert.encoder.layer.0.attention.self.query.weight" in changed
+
+
+def test_fine_tuning_does_not_decay_biases_and_norms(small_bert):
+    """A step without gradients changes the kernels only."""
+    sys.path.insert(0, str(EXAMPLES))
+    try:
+        import bert_classification as example
+    finally:
+        sys.path.remove(str(EXAMPLES))
+    schedule = example.WarmUp(1.0, 4, 20)
+    rates = [float(schedule(step)) for step in range(21)]
+    assert rates[:4] == [0.25, 0.5, 0.75, 1.0]
+    np.testing.assert_allclose(rates[4:], np.arange(16, -1, -1) / 16)
+    config, _, weights = example.pretrained(small_bert)
+    model = example.Classifier(config, classes=2)
+    model(np.zeros((1, 4), np.int64))
+    tf.convert.from_torch(model.bert, weights, example.NAMES, ignore=["cls"])
+    optimizer = example.optimizer_of(0.1)
+    before = {v.path: v.numpy() for v in model.trainable_variables}
+    optimizer.apply_gradients([(tf.zeros(v.shape), v) for v in model.trainable_variables])
+    for variable in model.trainable_variables:
+        factor = 1.0 if variable.path.endswith(("bias", "gamma", "beta")) else 1 - 0.1 * 0.01
+        np.testing.assert_allclose(
+            variable.numpy(), before[variable.path] * factor, rtol=1e-6, err_msg=variable.path
+        )
+
+
+def test_lines_of_a_file_are_classified(small_bert, tmp_path):
+    data = tmp_path / "data.tsv"
+    data.write_text("1\tthe film was great .\n0\tthe film was awful, and unknown!\n" * 8)
+    lines = run("bert_classification.py", "--bert", small_bert, "--folder", tmp_path / "out",
+                "--train", data, "--test", data, *BERT, "--steps", "30",
+                "--learning-rate", "0.005")  # fmt: skip
+    assert lines[-1].startswith("accuracy 1.000")
+
+
+def densenet(*arguments):
+    """Return the fingerprint of the weights that the program prints last."""
+    return run("densenet.py", "--epochs", 2, *arguments)[-1]
+
+
+def test_densenet_has_the_same_weights_by_loop_and_fit_on_any_replicas():
+    found = {
+        densenet("--train-mode", mode, "--replicas", replicas)
+        for mode, replicas in (("custom_loop", 1), ("custom_loop", 3), ("keras_fit", 2))
+    }
+    assert len(found) == 1 and found.pop().startswith("weights sg1-")
+
+
+def test_densenet_reads_a_file_like_that_of_cifar10(tmp_path):
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, (24, 16, 16, 3), np.uint8)
+    labels = np.arange(24)[:, None] % 10
+    file = tmp_path / "cifar10.npz"
+    np.savez(file, x_train=images, y_train=labels, x_test=images, y_test=labels)
+    assert densenet("--data", file, "--batch-size", 12).startswith("weights ")
