@@ -17,7 +17,7 @@ layers = tf.keras.layers
 
 
 def normalized(x):
-    return layers.ReLU()(layers.BatchNormalization(epsilon=1.1e-5)(x))
+    return layers.ReLU()(layers.BatchNormalization(momentum=0.9, epsilon=1.1e-5)(x))
 
 
 def convolution(x, filters, size, weight_decay):
@@ -134,7 +134,7 @@ def main(arguments=None):
     parser.add_argument("--train-mode", choices=["custom_loop", "keras_fit"], default="custom_loop")
     parser.add_argument("--replicas", type=int, default=2)
     parser.add_argument("--batch-size", type=int, default=64, help="of all replicas")
-    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--depth", type=int, default=10)
     parser.add_argument("--growth-rate", type=int, default=8)
     options = parser.parse_args(arguments)
@@ -147,7 +147,9 @@ def main(arguments=None):
         return tf.cast(images, tf.float32) / 128.0 - 1.0, labels
 
     train_data = tf.data.Dataset.from_tensor_slices((images, labels)).map(scaled)
-    train_data = train_data.shuffle(len(images), seed=1).batch(options.batch_size)
+    # One order for all epochs: `fit` opens iterators of its own, which would change the order.
+    train_data = train_data.shuffle(len(images), seed=1, reshuffle_each_iteration=False)
+    train_data = train_data.batch(options.batch_size)
     test_data = tf.data.Dataset.from_tensor_slices(test).map(scaled).batch(options.batch_size)
     steps = -(-len(images) // options.batch_size) * options.epochs
     with strategy.scope():
