@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import itertools
 import subprocess
 import sys
 import time
@@ -25,6 +27,15 @@ def run(name, *arguments):
     done = subprocess.run(command(name, *arguments), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
+
+
+def example(name):
+    """Return an example program as a module."""
+    sys.path.insert(0, str(EXAMPLES))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(str(EXAMPLES))
 
 
 @pytest.fixture(scope="module")
@@ -89,20 +100,16 @@ def test_fine_tuned_bert_is_saved_with_the_names_of_hugging_face(small_bert, who
 
 def test_fine_tuning_does_not_decay_biases_and_norms(small_bert):
     """A step without gradients changes the kernels only."""
-    sys.path.insert(0, str(EXAMPLES))
-    try:
-        import bert_classification as example
-    finally:
-        sys.path.remove(str(EXAMPLES))
-    schedule = example.WarmUp(1.0, 4, 20)
+    bert = example("bert_classification")
+    schedule = bert.WarmUp(1.0, 4, 20)
     rates = [float(schedule(step)) for step in range(21)]
     assert rates[:4] == [0.25, 0.5, 0.75, 1.0]
     np.testing.assert_allclose(rates[4:], np.arange(16, -1, -1) / 16)
-    config, _, weights = example.pretrained(small_bert)
-    model = example.Classifier(config, classes=2)
+    config, _, weights = bert.pretrained(small_bert)
+    model = bert.Classifier(config, classes=2)
     model(np.zeros((1, 4), np.int64))
-    tf.convert.from_torch(model.bert, weights, example.NAMES, ignore=["cls"])
-    optimizer = example.optimizer_of(0.1)
+    tf.convert.from_torch(model.bert, weights, bert.NAMES, ignore=["cls"])
+    optimizer = bert.optimizer_of(0.1)
     before = {v.path: v.numpy() for v in model.trainable_variables}
     optimizer.apply_gradients([(tf.zeros(v.shape), v) for v in model.trainable_variables])
     for variable in model.trainable_variables:
@@ -141,3 +148,59 @@ def test_densenet_reads_a_file_like_that_of_cifar10(tmp_path):
     file = tmp_path / "cifar10.npz"
     np.savez(file, x_train=images, y_train=labels, x_test=images, y_test=labels)
     assert densenet("--data", file, "--batch-size", 12).startswith("weights ")
+
+
+def test_filter_has_the_same_weights_by_loop_and_fit_on_any_replicas():
+    small = ["--users", 200, "--items", 150, "--epochs", 2, "--batch-size", 500]
+    whole = run("ncf.py", *small, "--replicas", 1)
+    assert whole == run("ncf.py", *small, "--replicas", 3, "--custom-loop")
+    assert whole == run("ncf.py", *small, "--replicas", 2)
+    assert len(whole) == 4 and whole[-1].startswith("weights sg1-")
+
+
+def test_translator_has_the_same_weights_on_any_replicas():
+    small = ["--epochs", 2, "--width", 16, "--held-out", 3]
+    whole = run("nmt.py", *small, "--replicas", 1)
+    assert whole == run("nmt.py", *small, "--replicas", 3)
+    assert " -> " in whole[2] and whole[-1].startswith("weights sg1-")
+
+
+def test_translator_learns_the_small_data():
+    *_, result, _ = run("nmt.py")
+    assert int(result.split()[0]) >= 45 and result.split()[1:3] == ["of", "50"]
+
+
+def test_translator_reads_a_file_of_pairs(tmp_path):
+    file = tmp_path / "pairs.tsv"
+    file.write_text("one two\tun deux\ntwo\tdeux\none\tun\n" * 8)
+    small = ["--epochs", 2, "--width", 8, "--held-out", 2, "--batch-size", 8]
+    assert "of 2 held-out" in run("nmt.py", "--pairs", file, *small)[-2]
+
+
+class Chain:
+    """A translator whose next word depends on the last one only."""
+
+    def __init__(self, words):
+        self.logits = np.random.default_rng(0).normal(size=(words, words)).astype(np.float32)
+
+    def encode(self, source):
+        return tf.zeros((1, 1, 1)), tf.ones((1, 1), "bool"), tf.zeros((1, 1))
+
+    def decode(self, target, memory, mask, state):
+        return tf.constant(self.logits[target.numpy()[:, -1]][:, None]), tf.constant(state)
+
+
+def test_beam_search_finds_the_best_of_all_sentences():
+    nmt, words, length = example("nmt"), 6, 4
+    chain = Chain(words)
+    logits = chain.logits.astype(np.float64)
+    probabilities = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+    scores = {}
+    for size in range(length):
+        for inner in itertools.product([w for w in range(words) if w != nmt.END], repeat=size):
+            sentence = [nmt.BEGIN, *inner, nmt.END]
+            total = sum(probabilities[a, b] for a, b in itertools.pairwise(sentence))
+            scores[tuple(sentence)] = total / len(sentence)
+    found = nmt.beam_search(chain, [1], length, beams=200)
+    assert tuple(found) == max(scores, key=scores.get)
+    assert scores[tuple(found)] >= scores[tuple(nmt.beam_search(chain, [1], length, beams=1))]
