@@ -204,3 +204,21 @@ def test_beam_search_finds_the_best_of_all_sentences():
     found = nmt.beam_search(chain, [1], length, beams=200)
     assert tuple(found) == max(scores, key=scores.get)
     assert scores[tuple(found)] >= scores[tuple(nmt.beam_search(chain, [1], length, beams=1))]
+
+
+def test_staged_gan_changes_the_variables_of_the_stage_on_any_replicas():
+    whole = run("staged_gan.py", "--steps", 5, "--replicas", 1)
+    assert [line.partition("changed: ")[2] for line in whole[:3]] == [
+        "generator",
+        "discriminator",
+        "generator and discriminator",
+    ]
+    assert whole == run("staged_gan.py", "--steps", 5, "--replicas", 3)
+
+
+def test_staged_gan_leaves_variables_without_gradients_unchanged():
+    small = ["--steps", 3, "--replicas", 2]
+    given = command("staged_gan.py", *small, "--all-variables")
+    done = subprocess.run(given, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == run("staged_gan.py", *small)
+    assert done.stderr.count("Gradients do not exist for variables ['discriminator/") == 1
