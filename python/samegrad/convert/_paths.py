@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from keras.src.models.functional import Functional
+
 from samegrad import keras
 from samegrad._autodiff.variable import Variable
 from samegrad._keras.layer import state_name
@@ -47,13 +49,17 @@ def owners(model: Any) -> Iterator[Owned]:
 
 def _own_variables(owner: Any) -> dict[str, Any]:
     if isinstance(owner, Module):
-        return {
-            name: part for name, part in _members(vars(owner)) if isinstance(part, Variable)
-        }  # fmt: skip
-    attributes = {id(value): name for name, value in vars(owner).items() if name[0] != "_"}
+        return {name: part for name, part in _members(vars(owner)) if isinstance(part, Variable)}
+    variables = [*owner._trainable_variables, *owner._non_trainable_variables]
+    own = {id(variable) for variable in variables}
+    public = {
+        name: part for name, part in vars(owner).items() if name[0] != "_" and id(part) in own
+    }
+    attributes = {id(part): name for name, part in public.items()}
     found: dict[str, Any] = {}
-    for variable in [*owner._trainable_variables, *owner._non_trainable_variables]:
-        found[attributes.get(id(variable)) or state_name(variable, found)] = variable
+    for variable in variables:
+        name = attributes.get(id(variable)) or state_name(variable, public | found)
+        found[name] = variable
     return found
 
 
@@ -65,12 +71,10 @@ def _inner(owner: Any) -> Iterator[tuple[str, str, Any]]:
     elif isinstance(owner, keras.layers.RNN):
         for index, cell in enumerate(getattr(owner.cell, "cells", [owner.cell])):
             yield "", f"_l{index}", cell
-    elif isinstance(owner, keras.Sequential) or hasattr(owner, "operations"):
+    elif isinstance(owner, keras.Sequential | Functional):
         yield from _numbered(owner.layers)
     else:
-        found = [
-            (name, part) for name, part in _members(vars(owner)) if _is_layer_or_module(part)
-        ]  # fmt: skip
+        found = [(name, part) for name, part in _members(vars(owner)) if _is_layer_or_module(part)]
         yield from ((name, "", part) for name, part in found)
         known = {id(part) for _, part in found}
         yield from _numbered(

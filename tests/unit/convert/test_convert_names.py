@@ -120,9 +120,7 @@ def test_a_failed_assignment_takes_back_the_others(monkeypatch):
 
     monkeypatch.setattr(kind, "assign", failing)
     with pytest.raises(MemoryError):
-        convert.from_torch(
-            model, {"head.weight": np.ones((3, 2)), "head.bias": np.full(3, 9.0)}
-        )  # fmt: skip
+        convert.from_torch(model, {"head.weight": np.ones((3, 2)), "head.bias": np.full(3, 9.0)})
     for one, other in zip(before, model.weights, strict=True):
         np.testing.assert_array_equal(one, other.numpy())
 
@@ -252,6 +250,42 @@ def test_path_is_made_of_attributes_lists_and_names():
         "inner.stack.dense_2.weight",
         "inner.hidden.weight",
     ]
+
+
+def test_every_variable_of_a_layer_has_a_name_of_its_own():
+    class Layer(layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self._first = self.add_weight(shape=(1,), name="scale")
+            self.scale = self.add_weight(shape=(2,), name="other")
+            self._third = self.add_weight(shape=(3,))
+            self._fourth = self.add_weight(shape=(4,))
+
+        def call(self, x):
+            return x
+
+    layer = Layer()
+    layer(tf.ones((1, 2)))
+    assert {name: a.shape for name, a in convert.to_torch(layer).items()} == {
+        "scale_1": (1,),
+        "scale": (2,),
+        "variable": (3,),
+        "variable_1": (4,),
+    }
+
+
+def test_list_of_layers_may_have_any_name():
+    class Model(tf.keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.operations = [layers.Dense(2, use_bias=False), layers.Dense(2, use_bias=False)]
+
+        def call(self, x):
+            return self.operations[1](self.operations[0](x))
+
+    model = Model()
+    model(tf.ones((1, 2)))
+    assert [*convert.to_torch(model)] == ["operations.0.weight", "operations.1.weight"]
 
 
 def test_names_that_keras_makes_up_do_not_depend_on_other_models():
