@@ -55,6 +55,7 @@ _SLOW = (
     "doctor/test_testing_package.py",
     "doctor/test_two_parts.py",
     "doctor/test_unusual_batches.py",
+    "examples",
     "fuzz",
     "keras_conformance/suite",
     "keras_conformance/test_keras_applications.py",

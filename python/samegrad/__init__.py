@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from samegrad import autograph as autograph
     from samegrad import bitwise as bitwise
     from samegrad import config as config
+    from samegrad import convert as convert
     from samegrad import data as data
     from samegrad import debugging as debugging
     from samegrad import distribute as distribute
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from samegrad._api import *  # noqa: F403
 
 _PACKAGES = frozenset({
-    "audio", "autodiff", "autograph", "bitwise", "cli", "config", "data", "debugging",
+    "audio", "autodiff", "autograph", "bitwise", "cli", "config", "convert", "data", "debugging",
     "distribute", "dtypes", "errors", "experimental", "image", "io", "keras", "linalg", "lookup",
     "math", "nest", "nn", "ragged", "random", "sets", "signal", "sparse", "strings", "summary",
     "test", "testing", "train", "version",

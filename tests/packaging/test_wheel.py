@@ -108,6 +108,12 @@ def test_the_wheel_holds_every_kernel_variant_and_the_types(wheel: pathlib.Path)
         assert f"samegrad/libsamegrad_kernels_{variant}.so" in names
 
 
+def test_the_wheel_holds_the_examples(wheel: pathlib.Path) -> None:
+    examples = pathlib.Path(__file__).resolve().parents[2] / "examples"
+    held = set(zipfile.ZipFile(wheel).namelist())
+    assert {f"samegrad/cli/examples/{path.name}" for path in examples.glob("*.py")} <= held
+
+
 def test_a_repaired_wheel_trains_in_a_fresh_environment_without_a_compiler(
     repaired: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:

@@ -37,6 +37,7 @@ def test_the_public_names_load_no_extras():
         "from samegrad import linalg; print(linalg.norm([3.0, 4.0]).numpy())",
         "from samegrad import math; print(math.unsorted_segment_mean([1.0], [0], 1).numpy())",
         "from samegrad import image; print(image.resize([[[1.0]]], (2, 2)).shape)",
+        "from samegrad import convert; print(convert.to_torch)",
         "from samegrad import config; print(config.list_logical_devices())",
         "from samegrad import train; print(train.Checkpoint)",
         "from samegrad import nest; print(nest.flatten([1]))",

@@ -42,8 +42,8 @@ def test_python_is_typed():
 
 
 def test_python_keeps_the_rules():
-    run(program("ruff"), "check", "python", "tests", "cpp", "notebooks")
-    run(program("ruff"), "format", "--check", "python", "tests", "cpp", "notebooks")
+    run(program("ruff"), "check", "python", "tests", "cpp", "notebooks", "examples")
+    run(program("ruff"), "format", "--check", "python", "tests", "cpp", "notebooks", "examples")
 
 
 def test_cpp_is_formatted():

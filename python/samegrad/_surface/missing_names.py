@@ -40,6 +40,8 @@ _WEIGHTS = "save weights with train.Checkpoint, whole models with keras.Model.sa
 _IMAGES = "prepare images with NumPy or Pillow in Dataset.map"
 _LOG = "write metrics with the --log option or with your own logger"
 _VARIABLES = "make a samegrad.Variable, or a weight with Layer.add_weight"
+_SHARED = "call a layer again where the older program reuses its variables: it has one set of them"
+_COLLECTED = "ask the model: trainable_variables, losses, non_trainable_variables"
 _OWN_LOOP = "train with keras.Model.fit, or write the loop: GradientTape and strategy.run"
 _PRIVATE = "it is a private part of TensorFlow: use the public name"
 
@@ -70,7 +72,18 @@ REASONS = {
     "global_variables_initializer": "variables have their values from the start: leave it out",
     "local_variables_initializer": "variables have their values from the start: leave it out",
     "get_variable": _VARIABLES,
-    "variable_scope": _VARIABLES,
+    "variable_scope": _SHARED,
+    "get_variable_scope": _SHARED,
+    "AUTO_REUSE": _SHARED,
+    "get_collection": _COLLECTED,
+    "GraphKeys": _COLLECTED,
+    "trainable_variables": _COLLECTED,
+    "global_variables": _COLLECTED,
+    "add_to_collection": "keep it in a list, or use Layer.add_loss",
+    "average_gradients": "strategy.run sums the gradients of all replicas in apply_gradients: "
+    "leave it out",
+    "compute_gradients": "use a GradientTape, or optimizer.minimize(loss, var_list), inside "
+    "strategy.run",
     "disable_eager_execution": _EAGER,
     "enable_eager_execution": _EAGER,
     "disable_v2_behavior": _EAGER,

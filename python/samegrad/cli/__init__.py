@@ -180,6 +180,7 @@ def _add_commands(commands: Any) -> None:
     _add_doctor(commands)
     _add_verify(commands)
     _add_fingerprint(commands)
+    _add_example(commands)
     info = commands.add_parser(
         "info",
         help="print versions, CPU and MPI for a bug report",
@@ -200,6 +201,15 @@ def _add_verify(commands: Any) -> None:
             help="check that a training has the same bits for any replicas, threads and processes",
             description=ABOUT,
         )
+    )
+
+
+def _add_example(commands: Any) -> None:
+    """Add the options of `samegrad example`."""
+    from samegrad.cli.example import ABOUT, add_options
+
+    add_options(
+        commands.add_parser("example", help="run or copy an example program", description=ABOUT)
     )
 
 

@@ -21,6 +21,8 @@ _ROOTS = {"tensorflow": "", "samegrad": "", "keras": "keras", "tf_keras": "keras
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 # Methods that objects of one kind have only, and what they give.
 _ONE_CLASS = {"get_concrete_function": "ConcreteFunction()"}
+# The function that programs with towers define, and a method of their optimizers.
+AVERAGE, COMPUTE = "average_gradients", "compute_gradients"
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 _Names = dict[str, str]
@@ -198,6 +200,8 @@ class _Scanner(ast.NodeVisitor):
     def visit_Call(self, node: ast.Call) -> None:
         path = self._path(node.func)
         self.generic_visit(node)
+        if path is None:
+            self._use_of_towers(node)
         if path is None or path.endswith("()"):  # what an object takes when it is called
             return
         for keyword in node.keywords:
@@ -213,6 +217,12 @@ class _Scanner(ast.NodeVisitor):
             made = [self._path(part) or "" for part in _elements(value)] if refused else []
             for kind in {kind.removeprefix("sparse.") for kind in made}.intersection(refused):
                 self._use(f"{path}.{kind[:-2]}", value.lineno)
+
+    def _use_of_towers(self, node: ast.Call) -> None:
+        """Note a call that a strategy replaces, in a program that averages gradients itself."""
+        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        if name == AVERAGE or (name == COMPUTE and AVERAGE in self._bound):
+            self._use(name, node.lineno)
 
     def visit_Compare(self, node: ast.Compare) -> None:
         self.generic_visit(node)

@@ -10,7 +10,7 @@ from typing import Any
 from samegrad._base.shown import did_you_mean
 from samegrad._surface.missing_names import explain, look_up
 from samegrad.cli._errors import CommandError
-from samegrad.cli._port_scan import Use, scan
+from samegrad.cli._port_scan import AVERAGE, COMPUTE, Use, scan
 from samegrad.cli._port_sources import read
 
 _VERSION = "samegrad counts its versions on its own: leave the comparison out"
@@ -24,7 +24,7 @@ class Missing:
 
     Attributes:
         place: File and line; in notebooks the cell (of code, from 1) and its line.
-        name: With `tf.`; of an argument `tf.function(argument=)`.
+        name: With `tf.`; of an argument `tf.function(argument=)`. Functions of the program without.
         remedy: What is there instead, or why nothing is.
     """
 
@@ -98,6 +98,8 @@ def missing_names(uses: Iterable[Use]) -> list[Missing]:
         there, rest = look_up(use.path)
         if use.path.startswith("__version__."):
             found.append(Missing(place, "tf.__version__", _VERSION))
+        elif use.path in (AVERAGE, COMPUTE):
+            found.append(Missing(place, use.path, explain(use.path)))
         elif rest and use.keyword is None:
             name = _until_a_class(use.path, len(rest))
             found.append(Missing(place, f"tf.{name.replace('()', '')}", explain(name)))

@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-_ANOTHER = "save its arrays there, e.g. with numpy.savez, and assign them to the variables"
+_CONVERT = "load it with samegrad.convert.from_torch"
+_PICKLE = f"save it with safetensors.torch.save_file, and {_CONVERT}"
 _WEIGHTS = "load it there, and save it with model.save_weights('model.weights.h5')"
 _PARTS = re.compile(r"\.(index|data-\d{5}-of-\d{5})")
 _BY_SUFFIX = {
     ".keras": ("a model of Keras", "load it with keras.models.load_model"),
     ".h5": ("a file of Keras", "load it with model.load_weights or keras.models.load_model"),
     ".hdf5": ("a file of Keras", "load it with model.load_weights or keras.models.load_model"),
-    ".pt": ("a file of PyTorch", _ANOTHER),
-    ".pth": ("a file of PyTorch", _ANOTHER),
-    ".safetensors": ("a file of safetensors", _ANOTHER),
+    ".pt": ("a file of PyTorch", _PICKLE),
+    ".pth": ("a file of PyTorch", _PICKLE),
+    ".safetensors": ("a file of safetensors", _CONVERT),
     ".npz": ("arrays of NumPy", "read it with numpy.load, and assign them to the variables"),
 }
 

@@ -12,7 +12,6 @@ import errno
 import hashlib
 import io
 import json
-import math
 import os
 import re
 import shutil
@@ -27,6 +26,7 @@ from samegrad._base import file_errors as _system_errors
 from samegrad._base.dtypes import numpy_dtype
 from samegrad.train import _files
 from samegrad.train._foreign import foreign
+from samegrad.train._safetensors import DTYPE_NAMES, fill, header_of, little_endian
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 Array: TypeAlias = npt.NDArray[Any]
@@ -41,25 +41,7 @@ MOST_BYTES = 8 << 20
 _MAX_ITEMS = 400_000
 _DEEPEST = 64
 _MAX_AXES = 32  # of NumPy's arrays
-_PIECE = 1 << 20  # bytes
 _FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-
-# The names that the safetensors format gives to NumPy's types.
-_DTYPE_NAMES = {
-    "float64": "F64",
-    "float32": "F32",
-    "bfloat16": "BF16",
-    "float16": "F16",
-    "int64": "I64",
-    "int32": "I32",
-    "int16": "I16",
-    "int8": "I8",
-    "uint64": "U64",
-    "uint32": "U32",
-    "uint16": "U16",
-    "uint8": "U8",
-    "bool": "BOOL",
-}
 
 
 class CorruptCheckpointError(ValueError):
@@ -143,17 +125,12 @@ def _lock_for_reading(folder: Path) -> contextlib.AbstractContextManager[None]:
 def _as_plain(name: str, array: Array) -> Array:
     """The array in C order and little-endian, as the file holds it."""
     array = np.asarray(array)
-    if array.dtype.name not in _DTYPE_NAMES:
+    if array.dtype.name not in DTYPE_NAMES:
         raise TypeError(
             f"[checkpoint] arrays must be floating point, integer or bool: got {array.dtype} for "
             f"{name!r}. Store it in another form."
         )
-    return array.astype(_little_endian(array.dtype), order="C", copy=False)
-
-
-def _little_endian(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    # bfloat16 has the order of the machine alone, which is that of all that samegrad runs on.
-    return dtype if dtype.name == "bfloat16" else dtype.newbyteorder("<")
+    return array.astype(little_endian(array.dtype), order="C", copy=False)
 
 
 def _describe(array: Array) -> dict[str, Json]:
@@ -247,28 +224,6 @@ def _manifest_bytes(
     return content
 
 
-def _header(entries: Mapping[str, Mapping[str, Any]]) -> tuple[bytes, dict[str, int]]:
-    """The beginning of a safetensors file, and how many bytes each array has, in their order."""
-    kinds = {name: numpy_dtype(entry["dtype"]) for name, entry in entries.items()}
-    # Large items first: every array is aligned to its item size, as readers expect.
-    order = sorted(entries, key=lambda name: (-kinds[name].itemsize, name))
-    header: dict[str, Json] = {}
-    sizes: dict[str, int] = {}
-    offset = 0
-    for name in order:
-        shape = list(entries[name]["shape"])
-        sizes[name] = math.prod(shape) * kinds[name].itemsize
-        header[name] = {
-            "dtype": _DTYPE_NAMES[kinds[name].name],
-            "shape": shape,
-            "data_offsets": [offset, offset + sizes[name]],
-        }
-        offset += sizes[name]
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    return len(text).to_bytes(8, "little") + text, sizes
-
-
 def _write_arrays(
     path: Path, arrays: Mapping[str, Array], entries: Mapping[str, Mapping[str, Any]]
 ) -> None:
@@ -276,7 +231,7 @@ def _write_arrays(
 
     The library's writer is not used: it turns a full disk into an error without an `errno`.
     """
-    header, sizes = _header(entries)
+    header, sizes = header_of(entries)
     _files.write_new_file(path, header, *(_bytes_of(arrays[name]) for name in sizes))
 
 
@@ -371,7 +326,7 @@ def _is_entry(entry: object) -> bool:
     shape = entry["shape"]
     return (
         isinstance(entry["dtype"], str)
-        and entry["dtype"] in _DTYPE_NAMES
+        and entry["dtype"] in DTYPE_NAMES
         and isinstance(entry["blake2b"], str)
         and isinstance(shape, list)
         and len(shape) <= _MAX_AXES
@@ -392,18 +347,18 @@ def _read_arrays(
     path: Path, file: io.FileIO, entries: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Array]:
     """The arrays, once header and size are those that the manifest asks for."""
-    header, sizes = _header(entries)
+    header, sizes = header_of(entries)
     size = os.fstat(file.fileno()).st_size
     if size != (expected := len(header) + sum(sizes.values())):
         raise corrupt(path, f"have {expected} bytes", f"{size}")
     found = bytearray(len(header))
-    if _fill(file, memoryview(found)) < len(header) or found != header:
+    if fill(file, memoryview(found)) < len(header) or found != header:
         raise corrupt(path, "begin with the header of its arrays", "another one")
     arrays = {}
     for name in sizes:
         entry = entries[name]
         try:
-            array = np.empty(entry["shape"], _little_endian(numpy_dtype(entry["dtype"])))
+            array = np.empty(entry["shape"], little_endian(numpy_dtype(entry["dtype"])))
         except MemoryError as error:
             raise MemoryError(
                 f"[checkpoint] {path} must fit into memory: got {sizes[name]} bytes for "
@@ -411,7 +366,7 @@ def _read_arrays(
             ) from error
         except ValueError as error:  # beyond what NumPy can count
             raise corrupt(path, f"hold the array {name!r:.80}", f"{entry['shape']}") from error
-        if _fill(file, _bytes_of(array)) < sizes[name]:
+        if fill(file, _bytes_of(array)) < sizes[name]:
             raise corrupt(path, f"hold the array {name!r:.80}", "the end of the file")
         if (digest := _digest(_bytes_of(array))) != entry["blake2b"]:
             told = f"one with blake2b {digest}"
@@ -419,14 +374,6 @@ def _read_arrays(
             raise corrupt(path, rule, told)
         arrays[name] = array
     return arrays
-
-
-def _fill(file: io.FileIO, view: memoryview) -> int:
-    """Read into all of a buffer, if there is so much."""
-    done = 0
-    while done < len(view) and (count := file.readinto(view[done : done + _PIECE])):
-        done += count
-    return done
 
 
 def _text(error: Exception) -> str:

@@ -143,6 +143,9 @@ def test_arguments_that_are_not_taken(check, call, expected):
         ("compat.v1.Session", "no graphs to feed"),
         ("compat.v1.reduce_sum", "it is samegrad.reduce_sum"),
         ("compat.v1.train.AdamOptimizer", "it is samegrad.keras.optimizers.Adam"),
+        ("compat.v1.get_collection", "ask the model: trainable_variables"),
+        ("compat.v1.variable_scope", "call a layer again"),
+        ("compat.v1.trainable_variables", "ask the model"),
         ("saved_model.save", "save weights with train.Checkpoint"),
         ("feature_column.numeric_column", "tensors hold numbers"),
         ("MeanSquaredError", "it is samegrad.keras.losses.MeanSquaredError"),
@@ -155,6 +158,24 @@ def test_the_reason_or_the_nearest_name(check, name, words):
     assert status == 1
     assert line.startswith(f"a.py:2: tf.{name}: ")
     assert words in line
+
+
+def test_functions_of_programs_with_towers_are_named(check):
+    source = """import tensorflow as tf
+def average_gradients(tower_grads): return tower_grads
+def train(optimizer, loss, net):
+    grads = [optimizer.compute_gradients(loss, net.trainable_variables)]
+    optimizer.apply_gradients(average_gradients(grads))
+"""
+    status, lines = check(source)
+    assert status == 1
+    assert lines == [
+        "a.py:4: compute_gradients: use a GradientTape, or optimizer.minimize(loss, var_list), "
+        "inside strategy.run.",
+        "a.py:5: average_gradients: strategy.run sums the gradients of all replicas in "
+        "apply_gradients: leave it out.",
+    ]
+    assert missing(check, source.replace("average_gradients", "mean")) == []
 
 
 def test_the_attribute_error_says_the_same():

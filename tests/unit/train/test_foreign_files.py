@@ -16,10 +16,16 @@ FILES = {
     "a model of Keras": (("model.keras",), "model.keras", "a model of Keras"),
     "weights of Keras": (("model.weights.h5",), "model.weights.h5", "a file of Keras"),
     "weights of PyTorch": (("model.pt",), "model.pt", "a file of PyTorch"),
+    "weights in safetensors": (("w.safetensors",), "w.safetensors", "a file of safetensors"),
     "arrays of NumPy": (("arrays.npz",), "arrays.npz", "arrays of NumPy"),
 }
-REMEDY = {"TensorFlow": "save_weights('model.weights.h5')", "Keras": "load_", "PyTorch": "assign",
-          "NumPy": "numpy.load"}  # fmt: skip
+REMEDY = {
+    "TensorFlow": "save_weights('model.weights.h5')",
+    "Keras": "load_",
+    "PyTorch": "convert.from_torch",
+    "safetensors": "convert.from_torch",
+    "NumPy": "numpy.load",
+}
 
 
 def restore(path):
