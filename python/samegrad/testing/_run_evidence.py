@@ -1,0 +1,329 @@
+"""Evidence of why one recorded step differs from another."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from samegrad.train._record_file import Entry, Operation, Program, Step
+
+_SHOWN = 5  # names in a message
+_COMPARABLE = ("replicated", "rows")
+_WIDTH = 16  # digits of a hash
+_KINDS = ("argument", "output", "gradient", "variable")
+# Keys of entries that mean the same in two runs, or in two programs of a run.
+Key = tuple[str, str, int]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Evidence of a cause.
+
+    Attributes:
+        cause: `"numerics"`, `"program"`, `"weights"`, `"assignment"`, `"draws"`, `"data"`,
+            `"replicas"` or `"result"`.
+        text: The values of both runs.
+    """
+
+    cause: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.cause}: {self.text}"
+
+
+@dataclass
+class Side:
+    """State of a run before a step.
+
+    Attributes:
+        header: The fields of its header.
+        values: The hashes of all variables after the last step that used them.
+        last: The number of the last step; None before the first one.
+    """
+
+    header: Mapping[str, Any]
+    values: dict[Key, str] = field(default_factory=dict)
+    last: int | None = None
+
+    def pass_step(self, step: Step, keys: Sequence[Key]) -> None:
+        """Take the variables after a step."""
+        self.last = step.index
+        for position, key in enumerate(keys):
+            if key[0] == "variable":
+                self.values[key] = hash_at(step, position)
+
+
+class Pairs(NamedTuple):
+    """Values of two programs that can be compared.
+
+    Attributes:
+        positions: The key of each value and its position in both programs.
+        keys: The keys of all values of both programs.
+        matched: True if all values that can be compared are in both.
+    """
+
+    positions: dict[Key, tuple[int, int]]
+    keys: tuple[list[Key], list[Key]]
+    matched: bool
+
+
+def hash_at(step: Step, position: int) -> str:
+    """Return the hash of a value of a step."""
+    return step.hashes[_WIDTH * position : _WIDTH * (position + 1)]
+
+
+def differs(x: Step, y: Step, pairs: Pairs, key: Key) -> bool:
+    """Return True if a value of two steps differs."""
+    i, j = pairs.positions[key]
+    return hash_at(x, i) != hash_at(y, j)
+
+
+def pair(a: Program, b: Program, same_division: bool) -> Pairs:
+    """Match the values of two programs by kind, name and occurrence."""
+    keys = _keys(a.entries), _keys(b.entries)
+    usable = [
+        {
+            key: position
+            for position, (key, entry) in enumerate(zip(own, program.entries, strict=True))
+            if same_division or entry.placement in _COMPARABLE
+        }
+        for own, program in zip(keys, (a, b), strict=True)
+    ]
+    both = [key for key in usable[0] if key in usable[1]]
+    dtypes = all(a.entries[usable[0][k]].dtype == b.entries[usable[1][k]].dtype for k in both)
+    # A value may be comparable in one of the programs only.
+    matched = dtypes and set(usable[0]) <= set(keys[1]) and set(usable[1]) <= set(keys[0])
+    return Pairs({key: (usable[0][key], usable[1][key]) for key in both}, keys, matched)
+
+
+def _keys(entries: Sequence[Entry]) -> list[Key]:
+    names = {one.slot: one.name for one in entries if one.kind == "variable"}
+    seen: Counter[tuple[str, str]] = Counter()
+    keys = []
+    for one in entries:
+        named = one.kind in ("gradient", "variable")
+        name = one.name or (names.get(one.slot, "") if named else "")
+        keys.append((one.kind, name, seen[one.kind, name]))
+        seen[one.kind, name] += 1
+    return keys
+
+
+def kinds_that_differ(a: tuple[Side, Step], b: tuple[Side, Step], pairs: Pairs) -> tuple[str, ...]:
+    """Return what differs at a step: `"program"`, `"before"`, `"draws"` and kinds of entries."""
+    (_, x), (_, y) = a, b
+    found: set[str] = set()
+    if x.hashes != y.hashes or x.program is not y.program:
+        found = {key[0] for key in pairs.positions if differs(x, y, pairs, key)}
+    if not pairs.matched:
+        found.add("program")
+    if _draws(x) != _draws(y):
+        found.add("draws")
+    if (x.before or y.before) and _other_before(a, b, pairs):
+        found.add("before")
+    if x.examples != y.examples or x.example_hashes != y.example_hashes:
+        found.add("argument")
+    return tuple(kind for kind in ("program", "before", "draws", *_KINDS) if kind in found)
+
+
+def _draws(step: Step) -> tuple[int, int] | None:
+    return None if step.draw is None else (step.seed, step.draw)
+
+
+def _other_before(a: tuple[Side, Step], b: tuple[Side, Step], pairs: Pairs) -> list[Key]:
+    """Return the variables whose values before a step differ."""
+    return [
+        key
+        for key, (i, j) in pairs.positions.items()
+        if key[0] == "variable" and _before(a, key, i) != _before(b, key, j)
+    ]
+
+
+def _before(at: tuple[Side, Step], key: Key, position: int) -> str | None:
+    side, step = at
+    slot = step.program.entries[position].slot
+    return step.before.get(slot, side.values.get(key))
+
+
+def evidence(
+    a: tuple[Side, Step], b: tuple[Side, Step], pairs: Pairs, kinds: Sequence[str]
+) -> Iterator[Difference]:
+    """Yield what explains the difference of a step, the strongest first.
+
+    Args:
+        a: The one run before the step, and the step.
+        b: The other run.
+        pairs: The values that can be compared.
+        kinds: What differs.
+    """
+    (side, x), (other, y) = a, b
+    if text := numerics_text(side.header, other.header):
+        yield Difference("numerics", text)
+    if text := _program_text(x.program, y.program, pairs):
+        yield Difference("program", text)
+    inputs = [*_variables(a, b, pairs)] if "before" in kinds else []
+    if "draws" in kinds:
+        inputs.append(Difference("draws", _draws_text(x, y)))
+    if "argument" in kinds:
+        inputs.append(Difference("data", data_text(x, y, pairs)))
+    yield from inputs
+    if inputs:
+        return
+    if reasons := _reasons(x.program, y.program):
+        yield Difference("replicas", reasons)
+    yield Difference("result", f"equal inputs gave other results: {results_text(x, y, pairs)}")
+
+
+def numerics_text(a: Mapping[str, Any], b: Mapping[str, Any]) -> str:
+    """Return the differing versions of the numerics; empty if all are equal."""
+    named = {
+        "reduction_order": "reduction order",
+        "function_version": "function version",
+        "fused": "fused multiply-add",
+        "numeric_policy": "numeric policy",
+    }
+    found = [f"{text} {a[n]} and {b[n]}" for n, text in named.items() if a[n] != b[n]]
+    if found and a["fused"] != b["fused"]:
+        found.append(f"kernels {a['kernels']} and {b['kernels']}")
+    return ", ".join(found)
+
+
+def _program_text(a: Program, b: Program, pairs: Pairs) -> str:
+    """Return the first operation that differs; empty if the programs are the same."""
+    if a.hash == b.hash or (a.replicas != b.replicas and pairs.matched):
+        return ""
+    for number, (one, other) in enumerate(zip(a.operations, b.operations, strict=False)):
+        if one[:2] != other[:2]:
+            return (
+                f"operation {number} is {operation_text(one)} in a and {operation_text(other)} in b"
+            )
+    counts = len(a.operations), len(b.operations)
+    if counts[0] != counts[1]:
+        longer, name = (a, "a") if counts[0] > counts[1] else (b, "b")
+        first = operation_text(longer.operations[min(counts)])
+        return f"{counts[0]} and {counts[1]} operations, of which {name} alone has {first}"
+    return f"the {counts[0]} operations have equal types, so a constant or an attribute differs"
+
+
+def operation_text(one: Operation) -> str:
+    """Return "matmul at train.py:31 (float32 (3, 2))"."""
+    at = f" at {one.line}" if one.line else ""
+    return f"{one.op}{at} ({one.type})"
+
+
+def _variables(a: tuple[Side, Step], b: tuple[Side, Step], pairs: Pairs) -> Iterator[Difference]:
+    keys = _other_before(a, b, pairs)
+    (side, x), (other, y) = a, b
+    new = [key for key in keys if key not in side.values or key not in other.values]
+    total = sum(key[0] == "variable" for key in pairs.positions)
+    if new:
+        text = f"before step {x.index}, {len(new)} of {total} variables differ: {names_of(new)}"
+        if x.seed != y.seed:
+            text += f" (so do the seeds, {x.seed} and {y.seed})"
+        yield Difference("weights", text)
+    for key in keys:
+        if key not in new:
+            where = [
+                name
+                for name, step, position in zip("ab", (x, y), pairs.positions[key], strict=True)
+                if step.program.entries[position].slot in step.before
+            ]
+            yield Difference(
+                "assignment",
+                f"{names_of([key])} was assigned between steps {side.last} and {x.index} in "
+                f"{' and '.join(where)}, outside of recorded steps",
+            )
+
+
+def _draws_text(x: Step, y: Step) -> str:
+    if x.draw is not None and y.draw is not None and x.seed != y.seed:
+        return f"the seeds are {x.seed} and {y.seed}"
+    return f"step {x.index} draws with the numbers {x.draw} and {y.draw}"
+
+
+def data_text(x: Step, y: Step, pairs: Pairs) -> str:
+    """Return which arguments differ, and in which examples."""
+    if x.examples != y.examples:
+        return f"the batch has {_counts(x.examples)} examples in a and {_counts(y.examples)} in b"
+    found = []
+    keys = [key for key in pairs.positions if key[0] == "argument"]
+    # Arguments with equal differences, such as swapped rows of images and labels, share a text.
+    by_text: dict[str, list[int]] = {}
+    for key in keys:
+        one, other = x.example_hashes.get(key[2]), y.example_hashes.get(key[2])
+        if one is not None and other is not None:
+            if one != other:
+                by_text.setdefault(_examples_text(_split(one), _split(other)), []).append(key[2])
+        elif differs(x, y, pairs, key):
+            by_text.setdefault("the value differs", []).append(key[2])
+    for text, positions in by_text.items():
+        plural = "s" if len(positions) > 1 else ""
+        found.append(f"argument{plural} {_some(list(map(str, positions)))}: {text}")
+    return ", ".join(found) or "the arguments differ"
+
+
+def _split(hashes: str) -> list[str]:
+    return [hashes[at : at + 8] for at in range(0, len(hashes), 8)]
+
+
+def _examples_text(a: Sequence[str], b: Sequence[str]) -> str:
+    if len(a) != len(b):
+        missing, extra = (sum((Counter(s) - Counter(t)).values()) for s, t in ((a, b), (b, a)))
+        only = f"{missing} are in a only and {extra} in b only"
+        return f"{len(a)} examples in a and {len(b)} in b, {only}"
+    at = [n for n, (one, other) in enumerate(zip(a, b, strict=True)) if one != other]
+    if Counter(a) == Counter(b):
+        if len(at) == 2:
+            return f"examples {at[0]} and {at[1]} are swapped"
+        return f"the same examples in another order, {len(at)} of {len(a)} moved, first {at[0]}"
+    plural = "s" if len(at) > 1 else ""
+    return f"example{plural} {_some(list(map(str, at)))} of {len(a)} differ{'' if plural else 's'}"
+
+
+def _counts(examples: Sequence[int]) -> str:
+    return ", ".join(map(str, examples))
+
+
+def _reasons(a: Program, b: Program) -> str:
+    if a.replicas == b.replicas:
+        return ""
+    reasons = {f"{line}: {text}" if line else text for text, line in [*a.reasons, *b.reasons]}
+    if not reasons:
+        return ""
+    return (
+        f"the program depends on the number of replicas, {a.replicas} in a and {b.replicas} in b: "
+        + ", ".join(sorted(reasons))
+    )
+
+
+def results_text(x: Step, y: Step, pairs: Pairs) -> str:
+    """Return the names of all results that differ."""
+    parts = []
+    for kind in _KINDS[1:]:
+        keys = [key for key in pairs.positions if key[0] == kind]
+        differing = [key for key in keys if differs(x, y, pairs, key)]
+        if differing:
+            plural = "s" if len(keys) > 1 else ""
+            parts.append(f"{len(differing)} of {len(keys)} {kind}{plural} ({names_of(differing)})")
+    return ", ".join(parts)
+
+
+def names_of(keys: Sequence[Key]) -> str:
+    """Return the names of values; values without a name have their position."""
+    return _some([_name(key) for key in keys])
+
+
+def _name(key: Key) -> str:
+    kind, name, occurrence = key
+    if not name:
+        return f"{kind} {occurrence}"
+    return name if occurrence == 0 else f"{name} (number {occurrence + 1})"
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    if not more and len(names) > 1:
+        return f"{', '.join(names[:-1])} and {names[-1]}"
+    return ", ".join(names[:_SHOWN]) + more

@@ -1,0 +1,116 @@
+"""Frontier of two runs of a step: operations that differ although their operands agree."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from samegrad.train._record_file import Detail, Stored
+
+_COMPARABLE = ("replicated", "rows")
+
+
+@dataclass(frozen=True)
+class FrontierOperation:
+    """Operation whose results differ although all that they are made of agrees.
+
+    Attributes:
+        op: The name of the operation.
+        type: The dtype and shape of its result.
+        line: The line of user code that called it; empty if none is known.
+        occurrence: The position among the operations of this name and line, from 1.
+        of: The number of operations of this name and line.
+    """
+
+    op: str
+    type: str
+    line: str
+    occurrence: int
+    of: int
+
+    def __str__(self) -> str:
+        at = f" at {self.line}" if self.line else ""
+        which = f", {_ordinal(self.occurrence)}" if self.of > 1 else ""
+        return f"{self.op}{which}{at} ({self.type})"
+
+
+class _Key(NamedTuple):
+    op: str
+    line: str
+    type: str
+    occurrence: int
+
+
+def frontier(
+    a: Sequence[Detail], b: Sequence[Detail], same_division: bool
+) -> tuple[list[FrontierOperation], int]:
+    """Return the operations whose results differ although all operands agree.
+
+    Operations are matched by name, line, type and occurrence. Operations without a match, and
+    those whose results depend on the division into replicas, are looked through: what uses them
+    agrees with what they are made of.
+
+    Args:
+        a: Operations of the one run in order.
+        b: Operations of the other run.
+        same_division: True if both runs have equal replicas and processes.
+
+    Returns:
+        The frontier, and the number of operations that were compared.
+    """
+    others = dict(zip(_keys(b), b, strict=True))
+    agrees: list[bool] = []
+    found = []
+    compared = 0
+    totals = Counter((one.op, one.line) for one in a)
+    passed: Counter[tuple[str, str]] = Counter()
+    for key, one in zip(_keys(a), a, strict=True):
+        passed[one.op, one.line] += 1
+        operands_agree = all(agrees[position] for position in one.inputs if position >= 0)
+        other = others.get(key)
+        comparable = other is not None and (
+            same_division or (one.placement in _COMPARABLE and other.placement in _COMPARABLE)
+        )
+        if other is None or not comparable:
+            agrees.append(operands_agree)
+            continue
+        compared += 1
+        equal = one.hashes == other.hashes
+        agrees.append(equal)
+        if operands_agree and not equal:
+            at = one.op, one.line
+            found.append(FrontierOperation(one.op, one.type, one.line, passed[at], totals[at]))
+    return found, compared
+
+
+def first_stored(a: Sequence[Stored], b: Sequence[Stored]) -> Stored | None:
+    """Return the first stored value of two equal plans that differs."""
+    for one, other in zip(a, b, strict=False):
+        if one[:-1] != other[:-1]:
+            return None
+        if one.hash != other.hash:
+            return one
+    return None
+
+
+def _keys(operations: Sequence[Detail]) -> list[_Key]:
+    seen: Counter[tuple[str, str, str]] = Counter()
+    keys = []
+    for one in operations:
+        place = (one.op, one.line, one.type)
+        seen[place] += 1
+        keys.append(_Key(*place, seen[place]))
+    return keys
+
+
+def _ordinal(number: int) -> str:
+    """Return "1st", "2nd".
+
+    Example:
+        >>> [_ordinal(n) for n in (1, 2, 3, 4, 11, 22)]
+        ['1st', '2nd', '3rd', '4th', '11th', '22nd']
+    """
+    suffix = {1: "st", 2: "nd", 3: "rd"}.get(0 if number % 100 in (11, 12, 13) else number % 10)
+    return f"{number}{suffix or 'th'}"
