@@ -178,11 +178,8 @@ def _add_commands(commands: Any) -> None:
         "missing, 1 something is, 2 a file cannot be read.",
     )
     port_check.add_argument("paths", nargs="+", metavar="FILE", help="a .py or .ipynb file")
-    _add_doctor(commands)
-    _add_verify(commands)
-    _add_fingerprint(commands)
-    _add_record(commands)
-    _add_diff(commands)
+    for add in (_add_doctor, _add_verify, _add_fingerprint, _add_record, _add_diff):
+        add(commands)
     info = commands.add_parser(
         "info",
         help="print versions, CPU and MPI for a bug report",

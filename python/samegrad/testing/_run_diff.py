@@ -185,8 +185,8 @@ class _Comparison:
         kinds = kinds_that_differ((a, x), (b, y), pairs)
         if kinds and self._found is None:
             self._found = self._first(x, y, pairs, kinds)
-        a.pass_step(x, pairs.keys[0])
-        b.pass_step(y, pairs.keys[1])
+        a.pass_step(x, pairs, 0)
+        b.pass_step(y, pairs, 1)
         return kinds
 
     def _pairs_of(self, x: Step, y: Step) -> Pairs:

@@ -40,7 +40,7 @@ class Side:
 
     Attributes:
         header: The fields of its header.
-        values: The hashes of all variables after the last step that used them.
+        values: The hashes of all variables after the last step that read or wrote them.
         last: The number of the last step; None before the first one.
     """
 
@@ -48,10 +48,12 @@ class Side:
     values: dict[Key, str] = field(default_factory=dict)
     last: int | None = None
 
-    def pass_step(self, step: Step, keys: Sequence[Key]) -> None:
+    def pass_step(self, step: Step, pairs: Pairs, side: int) -> None:
         """Take the variables after a step."""
         self.last = step.index
-        for position, key in enumerate(keys):
+        slots = pairs.slots[side]
+        self.values |= {slots[slot]: value for slot, value in step.before.items()}
+        for position, key in enumerate(pairs.keys[side]):
             if key[0] == "variable":
                 self.values[key] = hash_at(step, position)
 
@@ -61,12 +63,16 @@ class Pairs(NamedTuple):
 
     Attributes:
         positions: The key of each value and its position in both programs.
+        variables: The key of each variable that can be compared and its slot in both programs.
         keys: The keys of all values of both programs.
+        slots: The keys of all variables of both programs.
         matched: True if all values that can be compared are in both.
     """
 
     positions: dict[Key, tuple[int, int]]
+    variables: dict[Key, tuple[int, int]]
     keys: tuple[list[Key], list[Key]]
+    slots: tuple[list[Key], list[Key]]
     matched: bool
 
 
@@ -83,31 +89,50 @@ def differs(x: Step, y: Step, pairs: Pairs, key: Key) -> bool:
 
 def pair(a: Program, b: Program, same_division: bool) -> Pairs:
     """Match the values of two programs by kind, name and occurrence."""
-    keys = _keys(a.entries), _keys(b.entries)
-    usable = [
-        {
-            key: position
-            for position, (key, entry) in enumerate(zip(own, program.entries, strict=True))
-            if same_division or entry.placement in _COMPARABLE
-        }
-        for own, program in zip(keys, (a, b), strict=True)
-    ]
+    slots = _slots(a), _slots(b)
+    keys = _keys(a.entries, slots[0]), _keys(b.entries, slots[1])
+    usable: list[dict[Key, int]] = []
+    single: set[Key] = set()  # values of single replicas
+    for own, program in zip(keys, (a, b), strict=True):
+        usable.append({})
+        for position, (key, entry) in enumerate(zip(own, program.entries, strict=True)):
+            if same_division or entry.placement in _COMPARABLE:
+                usable[-1][key] = position
+            else:
+                single.add(key)
     both = [key for key in usable[0] if key in usable[1]]
     dtypes = all(a.entries[usable[0][k]].dtype == b.entries[usable[1][k]].dtype for k in both)
     # A value may be comparable in one of the programs only.
     matched = dtypes and set(usable[0]) <= set(keys[1]) and set(usable[1]) <= set(keys[0])
-    return Pairs({key: (usable[0][key], usable[1][key]) for key in both}, keys, matched)
+    at = [{key: slot for slot, key in enumerate(own) if key not in single} for own in slots]
+    return Pairs(
+        {key: (usable[0][key], usable[1][key]) for key in both},
+        {key: (slot, at[1][key]) for key, slot in at[0].items() if key in at[1]},
+        keys,
+        slots,
+        matched,
+    )
 
 
-def _keys(entries: Sequence[Entry]) -> list[Key]:
-    names = {one.slot: one.name for one in entries if one.kind == "variable"}
-    seen: Counter[tuple[str, str]] = Counter()
+def _slots(program: Program) -> list[Key]:
+    seen: Counter[str] = Counter()
     keys = []
-    for one in entries:
-        named = one.kind in ("gradient", "variable")
-        name = one.name or (names.get(one.slot, "") if named else "")
-        keys.append((one.kind, name, seen[one.kind, name]))
-        seen[one.kind, name] += 1
+    for name in program.variables:
+        keys.append(("variable", name, seen[name]))
+        seen[name] += 1
+    return keys
+
+
+def _keys(entries: Sequence[Entry], slots: Sequence[Key]) -> list[Key]:
+    """Return the keys of entries. Gradients and variables have the number of their variable."""
+    keys: list[Key] = []
+    for entry in entries:
+        if entry.kind in ("gradient", "variable"):
+            _, name, number = slots[entry.slot]
+            key = entry.kind, name, number
+        else:
+            key = entry.kind, "", entry.slot
+        keys.append(key)
     return keys
 
 
@@ -135,15 +160,12 @@ def _draws(step: Step) -> tuple[int, int] | None:
 def _other_before(a: tuple[Side, Step], b: tuple[Side, Step], pairs: Pairs) -> list[Key]:
     """Return the variables whose values before a step differ."""
     return [
-        key
-        for key, (i, j) in pairs.positions.items()
-        if key[0] == "variable" and _before(a, key, i) != _before(b, key, j)
+        key for key, (i, j) in pairs.variables.items() if _before(a, key, i) != _before(b, key, j)
     ]
 
 
-def _before(at: tuple[Side, Step], key: Key, position: int) -> str | None:
+def _before(at: tuple[Side, Step], key: Key, slot: int) -> str | None:
     side, step = at
-    slot = step.program.entries[position].slot
     return step.before.get(slot, side.values.get(key))
 
 
@@ -217,7 +239,7 @@ def _variables(a: tuple[Side, Step], b: tuple[Side, Step], pairs: Pairs) -> Iter
     keys = _other_before(a, b, pairs)
     (side, x), (other, y) = a, b
     new = [key for key in keys if key not in side.values or key not in other.values]
-    total = sum(key[0] == "variable" for key in pairs.positions)
+    total = len(pairs.variables)
     if new:
         text = f"before step {x.index}, {len(new)} of {total} variables differ: {names_of(new)}"
         if x.seed != y.seed:
@@ -227,8 +249,8 @@ def _variables(a: tuple[Side, Step], b: tuple[Side, Step], pairs: Pairs) -> Iter
         if key not in new:
             where = [
                 name
-                for name, step, position in zip("ab", (x, y), pairs.positions[key], strict=True)
-                if step.program.entries[position].slot in step.before
+                for name, step, slot in zip("ab", (x, y), pairs.variables[key], strict=True)
+                if slot in step.before
             ]
             yield Difference(
                 "assignment",

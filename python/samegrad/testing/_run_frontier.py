@@ -61,28 +61,54 @@ def frontier(
         The frontier, and the number of operations that were compared.
     """
     others = dict(zip(_keys(b), b, strict=True))
-    agrees: list[bool] = []
-    found = []
-    compared = 0
-    totals = Counter((one.op, one.line) for one in a)
-    passed: Counter[tuple[str, str]] = Counter()
+    equal: list[bool | None] = []  # None: looked through
     for key, one in zip(_keys(a), a, strict=True):
-        passed[one.op, one.line] += 1
-        operands_agree = all(agrees[position] for position in one.inputs if position >= 0)
         other = others.get(key)
         comparable = other is not None and (
             same_division or (one.placement in _COMPARABLE and other.placement in _COMPARABLE)
         )
-        if other is None or not comparable:
-            agrees.append(operands_agree)
-            continue
-        compared += 1
-        equal = one.hashes == other.hashes
-        agrees.append(equal)
-        if operands_agree and not equal:
-            at = one.op, one.line
-            found.append(FrontierOperation(one.op, one.type, one.line, passed[at], totals[at]))
-    return found, compared
+        equal.append(one.hashes == other.hashes if other is not None and comparable else None)
+    found = [n for n in _differing(equal) if _agree(a, equal, n, backwards=True)]
+    # Operations of a loop that read each other's results have one that is first.
+    found = found or [n for n in _differing(equal) if _agree(a, equal, n, backwards=False)]
+    return [_named(a, n) for n in found], sum(one is not None for one in equal)
+
+
+def _differing(equal: Sequence[bool | None]) -> list[int]:
+    return [n for n, one in enumerate(equal) if one is False]
+
+
+def _agree(a: Sequence[Detail], equal: Sequence[bool | None], n: int, backwards: bool) -> bool:
+    """Return True if all operands of an operation agree.
+
+    Args:
+        a: The operations.
+        equal: Whether the results of each are equal in both runs; None: they are unknown.
+        n: The operation.
+        backwards: Whether results of later operations count, which loops hand to earlier ones.
+    """
+    seen = {n}
+    open_ = [n]
+    while open_:
+        at = open_.pop()
+        for operand in a[at].inputs:
+            if operand < 0 or operand in seen or (operand > at and not backwards):
+                continue
+            if equal[operand] is False:
+                return False
+            seen.add(operand)
+            if equal[operand] is None:
+                open_.append(operand)
+    return True
+
+
+def _named(a: Sequence[Detail], n: int) -> FrontierOperation:
+    one = a[n]
+    places = [(other.op, other.line) for other in a]
+    at = one.op, one.line
+    return FrontierOperation(
+        one.op, one.type, one.line, places[: n + 1].count(at), places.count(at)
+    )
 
 
 def first_stored(a: Sequence[Stored], b: Sequence[Stored]) -> Stored | None:

@@ -31,7 +31,6 @@ from samegrad.train._storage import Json, write_arrays
 from samegrad.train.checkpoint import provided_now
 
 _REMEDY = "Look at its folder and the disk, or give another path"
-_MOST_KNOWN = 64  # programs that are known by identity
 _active = threading.Lock()
 
 
@@ -110,7 +109,6 @@ class _Recorder:
         self._crc = 0
         self._has_detail = False
         self._programs: dict[Any, int] = {}
-        self._known: dict[int, tuple[Any, int]] = {}
         self._lock = threading.Lock()  # of threads that train at the same time
         self._file: BinaryIO | None = None
         if launched().rank == 0:
@@ -119,7 +117,7 @@ class _Recorder:
                 self._reserve_arrays(overwrite)
             self._write("header", _header())
 
-    def observe(self, step: Any, record: Any) -> None:
+    def observe(self, step: Any, record: Any, arguments: Any) -> None:
         """Write a step. The engine calls it after each."""
         with self._lock:
             self._steps += 1
@@ -127,9 +125,9 @@ class _Recorder:
                 self._has_detail |= record.index == self._detail
                 return
             self._write("step", _step_fields(record, self._number_of(step)))
-            if record.detail is not None:
+            if arguments is not None:
                 self._has_detail = True
-                self._write("detail", self._detail_fields(step, record))
+                self._write("detail", self._detail_fields(step, record, arguments))
 
     def close(self) -> None:
         """Write the end of the file."""
@@ -166,24 +164,20 @@ class _Recorder:
 
     def _number_of(self, step: Any) -> int:
         """Return the number of a program, whose line is written before its first step."""
-        known = self._known.get(id(step))
-        if known is not None:
-            return known[1]
-        key = (step.hash, step.replicas, tuple(step.entries))
+        entries = _core.step_entries(step)
+        key = (_core.step_hash(step), _core.step_replicas(step), tuple(entries))
         if key not in self._programs:
             number = self._programs[key] = len(self._programs)
             fields: dict[str, Json] = {
                 "program": number,
-                "hash": hexadecimal([step.hash]),
-                "replicas": step.replicas,
-                "entries": [list(entry) for entry in step.entries],
-                "operations": [list(operation) for operation in step.operations],
-                "reasons": [list(reason) for reason in step.reasons],
+                "hash": hexadecimal(key[:1]),
+                "replicas": key[1],
+                "variables": _core.step_variables(step),
+                "entries": [list(entry) for entry in entries],
+                "operations": [list(operation) for operation in _core.step_operations(step)],
+                "reasons": [list(reason) for reason in _core.step_reasons(step)],
             }
             self._write("program", fields)
-        if len(self._known) >= _MOST_KNOWN:
-            self._known.clear()
-        self._known[id(step)] = step, self._programs[key]  # alive, so that its id stays its own
         return self._programs[key]
 
     def _reserve_arrays(self, overwrite: bool) -> None:
@@ -193,15 +187,15 @@ class _Recorder:
         elif path.exists():
             raise _exists(path)
 
-    def _detail_fields(self, step: Any, record: Any) -> dict[str, Json]:
+    def _detail_fields(self, step: Any, record: Any, arguments: Any) -> dict[str, Json]:
         path = arrays_path(self._path, record.index)
         with explained_errors("record_run", "write", path, _REMEDY):
-            saved = write_arrays(path, _arrays_before(step, record))
+            saved = write_arrays(path, _arrays_before(step, record, arguments))
         return {
             "step": record.index,
             "operations": [
                 [op, type_text, line, placement, list(inputs), hexadecimal(hashes)]
-                for op, type_text, line, placement, inputs, hashes in record.detail
+                for op, type_text, line, placement, inputs, hashes in record.operations
             ],
             "stored": [[*names, hexadecimal([last])] for *names, last in record.stored],
             "arrays": saved,
@@ -256,19 +250,25 @@ def _step_fields(record: Any, program: int) -> dict[str, Json]:
     }
 
 
-def _arrays_before(step: Any, record: Any) -> dict[str, npt.NDArray[Any]]:
+def _arrays_before(step: Any, record: Any, arguments: Any) -> dict[str, npt.NDArray[Any]]:
     """Return the batch and the variables before a step by name."""
-    arguments = [entry for entry in step.entries if entry[0] == "argument"]
+    placements = [entry[5] for entry in _core.step_entries(step) if entry[0] == "argument"]
+    variables = _core.step_variables(step)
+    named = [
+        (f"argument {index}", placement, parts)
+        for index, (placement, parts) in enumerate(zip(placements, arguments, strict=True))
+    ] + [
+        (f"variable {slot}, {name}", "replicated", parts)
+        for slot, (name, parts) in enumerate(zip(variables, record.variables, strict=True))
+    ]
     found: dict[str, npt.NDArray[Any]] = {}
-    for index, (entry, parts) in enumerate(zip(arguments, record.arguments, strict=True)):
-        whole = _joined(entry[5], parts)
+    for name, placement, tensors in named:
+        parts = [np.asarray(tensor.numpy()) for tensor in tensors]
+        whole = _joined(placement, parts)
         if whole is not None:
-            found[f"argument {index}"] = whole
+            found[name] = whole
         else:
-            found |= {f"argument {index}, replica {r}": part for r, part in enumerate(parts)}
-    names = {entry[2]: entry[1] for entry in step.entries if entry[0] == "variable"}
-    for slot, value in enumerate(record.variables):
-        found[f"variable {slot}, {names.get(slot, '')}"] = value
+            found |= {f"{name}, replica {r}": part for r, part in enumerate(parts)}
     return found
 
 
@@ -276,7 +276,7 @@ def _joined(placement: str, parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any] |
     """Return the values of all replicas as one; None if they are values of their own."""
     if placement == "rows" and len({(part.dtype, part.shape[1:]) for part in parts}) == 1:
         return np.concatenate(parts) if parts[0].ndim else None
-    return parts[0] if placement == "replicated" or len(parts) == 1 else None
+    return parts[0] if len(parts) == 1 else None
 
 
 __all__ = ["record_run"]

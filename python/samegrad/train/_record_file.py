@@ -73,6 +73,7 @@ class Program(NamedTuple):
 
     hash: str
     replicas: int
+    variables: list[str]
     entries: list[Entry]
     operations: list[Operation]
     reasons: list[list[str]]
@@ -103,13 +104,13 @@ class Step:
 
 
 def hexadecimal(hashes: Sequence[int], bits: int = 64) -> str:
-    """Return hashes as one string, most significant digit first.
+    """Return the low bits of hashes as one string, most significant digit first.
 
     Example:
         >>> hexadecimal([10, 255], bits=32)
         '0000000a000000ff'
     """
-    return np.array(hashes, f">u{bits // 8}").tobytes().hex()
+    return np.array(hashes, np.uint64).astype(f">u{bits // 8}").tobytes().hex()
 
 
 def encode_line(kind: str, fields: Mapping[str, Json], before: int = 0) -> tuple[bytes, int]:
@@ -177,7 +178,7 @@ _RULES: dict[str, dict[str, Any]] = {
         "seed": _count,
     },
     "program": {
-        "program": _count, "hash": _HASH, "replicas": _count,
+        "program": _count, "hash": _HASH, "replicas": _count, "variables": [_text],
         "entries": [(_KIND, _text, _count, _text, _text, _PLACEMENT)],
         "operations": [_OPERATION], "reasons": [(_text, _text)],
     },
@@ -325,11 +326,16 @@ class RecordReader:
             raise self._damaged(f"be program {len(self._programs)}", f"{fields['program']}")
         if self._program_bytes > _MOST_PROGRAM_BYTES:
             raise self._damaged(f"hold at most {_MOST_PROGRAM_BYTES} bytes of programs", "more")
+        entries = [Entry(*one) for one in fields["entries"]]
+        of_variables = [one.slot for one in entries if one.kind in ("gradient", "variable")]
+        if any(slot >= len(fields["variables"]) for slot in of_variables):
+            raise self._damaged("have a name for each variable", f"{fields['variables']!r:.80}")
         self._programs.append(
             Program(
                 fields["hash"],
                 fields["replicas"],
-                [Entry(*one) for one in fields["entries"]],
+                fields["variables"],
+                entries,
                 [Operation(*one) for one in fields["operations"]],
                 fields["reasons"],
             )
@@ -345,9 +351,8 @@ class RecordReader:
         if len(fields["hashes"]) != 16 * len(program.entries):
             got = f"{len(fields['hashes']) / 16:g}"
             raise self._damaged(f"have {len(program.entries)} hashes", got)
-        slots = {entry.slot for entry in program.entries if entry.kind == "variable"}
         before, of_examples = dict(fields["before"]), dict(fields["example_hashes"])
-        if not slots.issuperset(before):
+        if any(slot >= len(program.variables) for slot in before):
             raise self._damaged("name variables of its program", f"{[*before]!r:.80}")
         arguments = [entry for entry in program.entries if entry.kind == "argument"]
         if any(index >= len(arguments) for index in of_examples):
@@ -362,9 +367,9 @@ class RecordReader:
         if step is None or step.index != fields["step"] or step.detail is not None:
             raise self._damaged("follow its step", f"step {fields['step']}")
         operations = [Detail(*one) for one in fields["operations"]]
-        for position, operation in enumerate(operations):
-            if any(one >= position for one in operation.inputs):
-                raise self._damaged("take earlier results", f"{operation.inputs!r:.80}")
+        for operation in operations:
+            if any(one >= len(operations) for one in operation.inputs):
+                raise self._damaged("take results of its operations", f"{operation.inputs!r:.80}")
         stored = [Stored(*one) for one in fields["stored"]]
         return replace(step, detail=operations, stored=stored, arrays=fields["arrays"])
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
+import operator
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 
 import samegrad as tf
@@ -34,6 +34,7 @@ OPERATIONS = [
 def program(**changes: Any) -> SimpleNamespace:
     """Return a program of two dense variables."""
     made = {"hash": 77, "replicas": 1, "entries": ENTRIES, "operations": OPERATIONS, "reasons": []}
+    made["variables"] = ["dense/kernel", "dense/bias"]
     return SimpleNamespace(**made | changes)
 
 
@@ -48,7 +49,7 @@ def record(index: int, **changes: Any) -> SimpleNamespace:
         "hashes": [(index + 1) * (n + 1) for n in range(len(ENTRIES))],
         "before": [(0, 5), (1, 6)] if index == 0 else [],
         "example_hashes": [(0, examples), (1, [value + 500 for value in examples])],
-        "detail": None,
+        "operations": [],
         "stored": None,
         "arguments": None,
         "variables": None,
@@ -66,7 +67,7 @@ def detailed(step: Any, hashes: list[int] | None = None) -> None:
     """Give a record the results of its operations one by one."""
     hashes = hashes or [11, 12, 13, 14]
     inputs = [[-1, -3], [0, -2], [1, -1], [1, -3]]
-    step.detail = [
+    step.operations = [
         (op, kind, line, "rows" if "batch" in kind else "replicated", given, [value])
         for (op, kind, line), given, value in zip(OPERATIONS, inputs, hashes, strict=True)
     ]
@@ -74,8 +75,8 @@ def detailed(step: Any, hashes: list[int] | None = None) -> None:
         ("loop 1", op, kind, line, value)
         for (op, kind, line), value in zip(OPERATIONS[:2], hashes, strict=False)
     ]
-    step.arguments = [[np.ones((8, 3), np.float32)], [np.ones((8, 1), np.float32)]]
-    step.variables = [np.zeros((3, 1), np.float32), np.zeros(1, np.float32)]
+    step.arguments = [[tf.ones((8, 3))], [tf.ones((5, 1)), tf.ones((3, 1))]]
+    step.variables = [[tf.zeros((3, 1))], [tf.zeros(1)]]
 
 
 Write = Callable[..., Path]
@@ -91,12 +92,14 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
         observers.append(observer)
 
     monkeypatch.setattr(_core, "record_steps", record_steps, raising=False)
+    for name in ("hash", "replicas", "variables", "entries", "operations", "reasons"):
+        monkeypatch.setattr(_core, f"step_{name}", operator.attrgetter(name), raising=False)
 
     def written(name: str, run: list[tuple[Any, Any]], **options: Any) -> Path:
         path = tmp_path / name
         with tf.record_run(path, **options):
             for step, one in run:
-                observers[-1](step, one)
+                observers[-1](step, one, one.arguments)
         assert observers[-1] is None
         return path
 

@@ -117,6 +117,7 @@ HOSTILE: dict[str, tuple[Callable[[Lines], Any], str]] = {
     "unknown kind of entry": (entries_of("kind", "x"), "line 2 must have a valid 'entries'"),
     "negative slot": (entries_of("slot", -1), "line 2 must have a valid 'entries'"),
     "list as name": (entries_of("name", []), "line 2 must have a valid 'entries'"),
+    "no names": (replace("program", variables=["a"]), "line 2 must have a name for each"),
     "unknown placement": (entries_of("placement", "x"), "line 2 must have a valid 'entries'"),
     "few hashes": (replace("step", hashes="0" * 16), "line 3 must have 7 hashes: got 1"),
     "letters as hashes": (replace("step", hashes="x" * 112), "line 3 must have a valid 'hashes'"),
@@ -128,9 +129,9 @@ HOSTILE: dict[str, tuple[Callable[[Lines], Any], str]] = {
     "steps twice": (lambda lines: lines.insert(3, lines[2]), "line 4 must follow step 0"),
     "detail elsewhere": (lambda lines: lines.insert(2, lines[6]), "line 3 must follow its step"),
     "details twice": (lambda lines: lines.insert(6, lines[6]), "line 8 must follow its step"),
-    "circle": (
-        replace("detail", operations=[["x", "", "", "own", [0], ""]]),
-        "line 7 must take earlier results",
+    "unknown result": (
+        replace("detail", operations=[["x", "", "", "own", [1], ""]]),
+        "line 7 must take results of its operations",
     ),
     "line after the end": (lambda lines: lines.append(lines[2]), "line 11 must not exist after"),
     "unknown line": (lambda lines: lines.insert(2, {"kind": "x"}), "line 3 must be of kind"),

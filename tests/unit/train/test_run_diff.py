@@ -216,6 +216,22 @@ def test_frontier_names_the_operation_and_its_occurrence(write: Write) -> None:
     assert [one.op for one in tf.diff_runs(a, c).frontier] == ["sub"]
 
 
+def test_frontier_in_a_loop_names_the_first_operation(write: Write) -> None:
+    def looped(run: list[Any], hashes: list[int]) -> list[Any]:
+        other = with_detail(run, 1, hashes)
+        made = other[1][1].operations
+        made[0] = (*made[0][:4], [-1, 2], made[0][5])  # the third hands its result to the first
+        return other
+
+    a = write("a", looped(steps(3), [11, 12, 13, 14]), detail=1)
+    b = write("b", looped(plant(steps(3), 1, 3, 5), [1, 2, 3, 4]), detail=1)
+    assert [str(one) for one in tf.diff_runs(a, b).frontier] == [
+        "matmul at train.py:30 (float32 (batch, 1))"
+    ]
+    c = write("c", looped(plant(steps(3), 1, 3, 5), [11, 12, 13, 4]), detail=1)
+    assert [one.occurrence for one in tf.diff_runs(a, c).frontier] == [2]
+
+
 def test_frontier_without_operations_tells_how_to_record_them(write: Write) -> None:
     a = write("a", with_detail(steps(3), 1), detail=1)
     found = tf.diff_runs(a, write("b", plant(steps(3), 1, 3)))
@@ -234,7 +250,9 @@ def test_frontier_of_equal_operations_names_the_step_of_the_plan(write: Write) -
 
 def test_diff_with_saved_values_names_the_first_element(write: Write) -> None:
     run = with_detail(plant(steps(3), 1, 0, example_hashes=[]), 1)
-    run[1][1].arguments[0][0][4, 2] = np.nextafter(np.float32(1), np.float32(2))
+    batch = np.ones((8, 3), np.float32)
+    batch[4, 2] = np.nextafter(np.float32(1), np.float32(2))
+    run[1][1].arguments[0] = [tf.constant(batch[:4]), tf.constant(batch[4:])]
     found = tf.diff_runs(write("a", with_detail(steps(3), 1), detail=1), write("b", run, detail=1))
     assert "First is argument 0[4, 2], float32, 1 unit in the last place apart" in found.values
     assert found.values in str(found)
