@@ -7,6 +7,7 @@
 #include "bind/arguments.h"
 #include "bind/bind.h"
 #include "bind/convert.h"
+#include "bind/record.h"
 #include "bind/state.h"
 #include "bind/user_line.h"
 #include "ops/draws.h"
@@ -37,6 +38,11 @@ Step::Result run_unlocked(Step& step, const Arguments& arguments) {
   Step::Result result;
   Messages messages;
   try {
+    if (is_recorded(step)) [[unlikely]] {
+      result = run_observed(step, arguments.arrays, check_numerics, &messages);
+      show(messages);
+      return result;
+    }
     const py::gil_scoped_release release;
     result = step.run_numbered(arguments.arrays, check_numerics, &messages);
   } catch (...) {

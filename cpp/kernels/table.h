@@ -238,6 +238,11 @@ struct RandomKernels {
 using RandomIntegersKernel = void (*)(RandomKey key, std::int64_t first_row, std::int64_t rows,
                                       std::int64_t n, std::int64_t low, std::int64_t high, void* y);
 
+// The sum mod 2^64 of a number for each element, a function of its index `first + i` and its bits
+// (hash.cpp). So the hash of an array is the sum of those of its parts, in any order. All NaN of a
+// dtype count as equal, and +0 adds nothing.
+using HashKernel = std::uint64_t (*)(const void* x, std::int64_t n, std::int64_t first);
+
 // Null where a function is not defined for the dtype.
 struct KernelTable {
   std::uint64_t interface;  // what engine and kernels must have in common; always the first
@@ -259,6 +264,7 @@ struct KernelTable {
   const SoftmaxKernels* (*softmax)(DType dtype);
   const RandomKernels* (*random)(DType dtype);
   RandomIntegersKernel (*random_integers)(DType dtype);
+  HashKernel (*hash)(DType dtype);  // all dtypes
 };
 
 // A table whose functions are there: TypeError where one is not defined for the dtype.
@@ -309,6 +315,7 @@ class Kernels {
   RandomIntegersKernel random_integers(DType dtype) const {
     return there("random_integers", dtype, table_.random_integers(dtype));
   }
+  HashKernel hash(DType dtype) const { return there("hash", dtype, table_.hash(dtype)); }
 
  private:
   template <class Pointer>

@@ -35,6 +35,7 @@ constexpr KernelTable kTable = {
     .softmax = softmax_kernels,
     .random = random_kernels,
     .random_integers = random_integers_kernel,
+    .hash = hash_kernel,
 };
 
 }  // namespace

@@ -52,5 +52,6 @@ const PoolKernels* pool_kernels(DType dtype);
 const SoftmaxKernels* softmax_kernels(DType dtype);
 const RandomKernels* random_kernels(DType dtype);
 RandomIntegersKernel random_integers_kernel(DType dtype);
+HashKernel hash_kernel(DType dtype);
 
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

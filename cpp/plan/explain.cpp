@@ -49,31 +49,6 @@ std::string title_of_loop(const Loop& loop) {
   return out.str();
 }
 
-std::string title_of(const Plan& plan, const PlanStep& step) {
-  switch (step.kind) {
-    case Kind::kLoop:
-      return title_of_loop(plan.loops[step.loop()]);
-    case Kind::kAllReduce:
-      return "all-reduce";
-    case Kind::kNodes:
-      return "once, side by side";
-    case Kind::kRows:
-      return "rows of all replicas";
-    case Kind::kReduceUpdate:
-      return "block by block";
-    case Kind::kNameRows:
-      return "rows that have a gradient";
-    case Kind::kRowUpdate:
-      return plan.row_updates[step.row_update()].leaves_rows_alone
-                 ? "sparse, row by row"
-                 : "all rows, some at a time, of a sparse gradient";
-    case Kind::kRowReduce:
-      return "reduced, row by row";
-    default:
-      return "once";
-  }
-}
-
 std::string reason_of_tile(const Loop& loop) {
   if (streams_weights(loop)) {
     return "each passes through " + text_of_bytes(loop.weight_bytes) + " of weights beyond L2";
@@ -189,6 +164,31 @@ void print_bits(std::ostringstream& out, const Explanation& explanation) {
 }
 
 }  // namespace
+
+std::string title_of(const Plan& plan, const PlanStep& step) {
+  switch (step.kind) {
+    case Kind::kLoop:
+      return title_of_loop(plan.loops[step.loop()]);
+    case Kind::kAllReduce:
+      return "all-reduce";
+    case Kind::kNodes:
+      return "once, side by side";
+    case Kind::kRows:
+      return "rows of all replicas";
+    case Kind::kReduceUpdate:
+      return "block by block";
+    case Kind::kNameRows:
+      return "rows that have a gradient";
+    case Kind::kRowUpdate:
+      return plan.row_updates[step.row_update()].leaves_rows_alone
+                 ? "sparse, row by row"
+                 : "all rows, some at a time, of a sparse gradient";
+    case Kind::kRowReduce:
+      return "reduced, row by row";
+    default:
+      return "once";
+  }
+}
 
 double Explanation::predicted() const {
   double seconds = 0;

@@ -26,6 +26,8 @@ class StateCell {
   // One array, or one per replica. A step replaces an array that somebody else still holds instead
   // of writing into it.
   virtual std::vector<Array>& components() = 0;
+  // It changes whenever somebody, a step or a program's assignment, writes into the components.
+  std::uint64_t version = 0;
   // Among those that the processes have compared, from 1; 0: not yet.
   std::int64_t compared = 0;
   // Where all ranks have it together; null: nowhere. All ranks say the same.
@@ -37,6 +39,8 @@ struct RoundMemory {
   Leased memory;
   std::vector<char> made;  // per slot and replica: whether it is there
 };
+
+class Hashes;
 
 // What one step is given.
 struct Call {
@@ -67,6 +71,7 @@ struct Call {
   // The caller sees to it that nobody else uses the variables.
   bool alone = false;
   RoundMemory* rounds = nullptr;  // of a round
+  Hashes* hashes = nullptr;       // of some values of the run, if they are asked for
 
   const Counts& counts_of_world() const { return world_counts.empty() ? counts : world_counts; }
   // Without counts of the world, as of a plan that is only looked at, there is this process alone.

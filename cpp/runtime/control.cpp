@@ -10,6 +10,7 @@
 #include "ops/control.h"
 #include "ops/rounds.h"
 #include "runtime/executor.h"
+#include "runtime/hashes.h"
 #include "runtime/interrupt.h"
 #include "runtime/round_sum.h"
 
@@ -91,6 +92,7 @@ class ControlRun {
     call.seed = call_.seed;
     call.step = step;
     call.check_finite = call_.check_finite;
+    call.hashes = call_.hashes ? call_.hashes->body(executable.plan()) : nullptr;
     call.active = active;
     call.locations = call_.locations;
     call.messages = call_.messages;
@@ -312,7 +314,9 @@ class ControlRun {
   // each round.
   bool add_products(const ReplayAttrs& attrs, const std::vector<const History*>& given,
                     const Arrays& state) const {
-    const bool alone = !call_.communicator && !call_.check_finite && call_.active.empty();
+    const bool hashed = call_.hashes && call_.hashes->body(bodies_[0]->plan());
+    const bool alone =
+        !call_.communicator && !call_.check_finite && !hashed && call_.active.empty();
     const bool adds = state.size() == 1 && attrs.yields.empty() && !attrs.varying &&
                       node_.inputs.size() == given.size() + 1;
     if (!alone || !adds) return false;

@@ -12,6 +12,7 @@
 #include "plan/buffers.h"
 #include "runtime/common_state.h"
 #include "runtime/halo.h"
+#include "runtime/hashes.h"
 #include "runtime/reduce_update.h"
 #include "runtime/row_blocks.h"
 #include "runtime/row_reduction.h"
@@ -302,6 +303,7 @@ void Executable::commit_state(const Call& call, Context& context, std::vector<Ar
   next = fresh.begin();
   for (std::size_t w = 0; w < graph.writes.size(); ++w) {
     for (Array& component : components(w)) component = std::move(*next++);
+    ++call.variables[graph.writes[w].variable.index()]->version;
   }
 }
 
@@ -329,7 +331,7 @@ void Executable::run_step(const PlanStep& step, const Call& call, Context& conte
     case PlanStep::Kind::kRowReduce:
       return run_row_reduction(plan_, step, context);
     case PlanStep::Kind::kRowUpdate:
-      return run_row_update(plan_, step.row_update(), context);
+      return run_row_update(plan_, step.row_update(), call, context);
   }
 }
 
@@ -337,16 +339,28 @@ void Executable::run_steps(const Call& call, Context& context) {
   using Clock = std::chrono::steady_clock;
   if (call.seconds) call.seconds->resize(plan_.steps.size());
   StepId due = plan_.steps.next_id();  // before this one all sums of processes have to be there
+  std::vector<StepId> unfinished;      // whose results are hashed once they are there
+  const auto finish_sums = [&] {
+    context.world_sums().finish();
+    for (const StepId step : unfinished) call.hashes->add_stored(step, call, context);
+    unfinished.clear();
+  };
   for (StepId s : plan_.steps.ids()) {
     const Clock::time_point start = call.seconds ? Clock::now() : Clock::time_point();
     if (call.communicator && s == due) {
-      context.world_sums().finish();
+      finish_sums();
       due = plan_.steps.next_id();
     }
     if (call.communicator && s == first_store_) call.communicator->settle();
     run_step(plan_.steps[s], call, context);
+    if (call.hashes) {
+      const bool travels =
+          call.communicator && plan_.steps[s].kind == PlanStep::Kind::kAllReduce;
+      if (travels) unfinished.push_back(s);
+      if (!travels) call.hashes->add_stored(s, call, context);
+    }
     due = std::min(due, plan_.sums_due[s]);
-    if (call.communicator && s + 1 == plan_.steps.next_id()) context.world_sums().finish();
+    if (call.communicator && s + 1 == plan_.steps.next_id()) finish_sums();
     if (!call.seconds) continue;
     (*call.seconds)[s.index()] += std::chrono::duration<double>(Clock::now() - start).count();
   }
@@ -366,6 +380,7 @@ std::vector<std::vector<Array>> Executable::run(const Call& call, Context& conte
   context.share(call.rounds);
   run_steps(call, context);
   context.close_world_sums();
+  if (call.hashes) call.hashes->add_external(call, context);
   copy_outputs(outputs, context);
   // What ranks do not agree on changes nothing: they may go on.
   if (call.communicator) call.communicator->settle();

@@ -10,6 +10,7 @@
 #include "base/thresholds.h"
 #include "runtime/check_kernel.h"
 #include "runtime/executor.h"
+#include "runtime/hashes.h"
 #include "runtime/threads.h"
 #include "tensor/tree.h"
 
@@ -127,6 +128,9 @@ class ChunkRun {
         return replica_of(replica_context_, loop_.symbol, begin + example);
       };
       for (const View& result : out) check_finite(*code.node, result, end - begin, replica);
+    }
+    if (call_.hashes) {
+      call_.hashes->add_tile(*code.node, out, begin, end, call_, replica_context_);
     }
   }
 

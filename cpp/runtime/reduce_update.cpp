@@ -10,6 +10,7 @@
 #include "kernels/table.h"
 #include "ops/attributes.h"
 #include "runtime/check_kernel.h"
+#include "runtime/hashes.h"
 #include "runtime/threads.h"
 #include "runtime/tree.h"
 #include "runtime/world_sums.h"
@@ -293,8 +294,35 @@ class BlockwiseUpdate {
     for (std::size_t s = 0; s < step_.sums.size(); ++s) {
       if (is_divided(s)) divide(results[s], some.size(), binding_.sums[s].divisor);
     }
-    if (!step_.update.exists()) return store(block, results[0]);
-    update(block, some, results, scratch);
+    if (step_.update.exists()) {
+      update(block, some, results, scratch);
+    } else {
+      store(block, results[0]);
+    }
+    if (call_.hashes && (binding_.in_common || hashes_replicated(call_))) {
+      add_hashes(block, some, results);
+    }
+  }
+
+  // While the sums and what is updated by them are in a cache.
+  void add_hashes(const Block& block, Share some, std::byte* const* results) const {
+    Hashes& hashes = *call_.hashes;
+    for_each_piece(block, some, [&](std::int64_t at, std::int64_t in_block, std::int64_t count) {
+      for (std::size_t s = 0; s < step_.sums.size(); ++s) {
+        if (!hashes.has(step_.sums[s].result)) continue;
+        const std::byte* sum = results[s] + (in_block - some.begin) * width(s);
+        hashes.add(step_.sums[s].result, sum, count, at);
+      }
+      if (!step_.update.exists()) return;
+      const Node& node = plan_.graph.nodes[step_.update];
+      const std::vector<View>& views = context_.node(step_.update).views[0];
+      for (std::size_t k = 0; k < node.outputs.size(); ++k) {
+        if (!hashes.has(node.outputs[k])) continue;
+        const View& result = views[node.inputs.size() + k];
+        const auto item = std::int64_t(size_of(result.dtype));
+        hashes.add(node.outputs[k], result.as<const std::byte>() + at * item, count, at);
+      }
+    });
   }
 
   // The block of a sum over all examples of some replicas, row by row; with what else the update

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/thresholds.h"
+#include "runtime/hashes.h"
 #include "runtime/row_blocks.h"
 #include "runtime/threads.h"
 
@@ -11,10 +12,12 @@ namespace {
 
 class RowUpdater {
  public:
-  RowUpdater(const Plan& plan, const RowUpdate& step, RowBinding& binding, Context& context)
+  RowUpdater(const Plan& plan, const RowUpdate& step, RowBinding& binding, const Call& call,
+             Context& context)
       : plan_(plan),
         step_(step),
         binding_(binding),
+        hashes_(hashes_replicated(call) ? call.hashes : nullptr),
         context_(context),
         blocks_(plan, step, binding, binding.update, context) {}
 
@@ -22,6 +25,7 @@ class RowUpdater {
     blocks_.sparse = step_.leaves_rows_alone &&
                      binding_.update.program.leaves_rows_alone(step_, blocks_.registers());
     if (blocks_.sparse) keep_other_rows();
+    if (blocks_.sparse && hashes_) mark_changes();
     const std::int64_t rows = blocks_.count();
     const std::int64_t blocks = (rows + binding_.block_rows - 1) / binding_.block_rows;
     const ParallelFor& loops = parallel_loops();
@@ -53,6 +57,12 @@ class RowUpdater {
     }
   }
 
+  void mark_changes() const {
+    for (const RowPassBinding::Slot& slot : binding_.left) {
+      if (hashes_->has(slot.value)) hashes_->mark_change(slot.value);
+    }
+  }
+
   void run_blocks(std::int64_t first, std::int64_t last, Scratch& scratch) const {
     const Scratch::Frame frame(scratch);
     blocks_.take_at_once(scratch);
@@ -65,9 +75,37 @@ class RowUpdater {
       find(block + 1, next);
       if (block + 1 < last) blocks_.prefetch(next);
       blocks_.run(rows, scratch);
+      if (hashes_) add_hashes(rows);
       scatter(rows);
       std::swap(rows, next);
     }
+  }
+
+  // Where rows without a gradient stay as they are, the change of the others; +0 adds nothing, so
+  // that the rows of a sparse gradient have the hash of all.
+  void add_hashes(const RowBlocks::Rows& rows) const {
+    for (std::int64_t i = 0; i < rows.count; ++i) {
+      const std::int64_t first = rows.row[i] * binding_.width;
+      for (const std::int32_t s : step_.update.sums) {
+        const ReduceUpdate::Sum& sum = step_.sums[std::size_t(s)];
+        if (!hashes_->has(sum.result)) continue;
+        const std::int64_t bytes = bytes_of_row(sum.result);
+        hashes_->add(sum.result, blocks_.at(sum.result, rows) + i * bytes, binding_.width, first);
+      }
+      for (const RowPassBinding::Slot& slot : binding_.left) {
+        if (!hashes_->has(slot.value)) continue;
+        const std::byte* fresh = rows.memory + slot.offset + i * slot.row_bytes;
+        if (!blocks_.sparse) {
+          hashes_->add(slot.value, fresh, binding_.width, first);
+          continue;
+        }
+        const std::byte* old = base(slot.value) + rows.row[i] * slot.row_bytes;
+        hashes_->replace(slot.value, old, fresh, binding_.width, first);
+      }
+    }
+  }
+  std::int64_t bytes_of_row(Value value) const {
+    return binding_.width * std::int64_t(size_of(plan_.graph.type(value).dtype));
   }
 
   void scatter(const RowBlocks::Rows& rows) const {
@@ -88,15 +126,16 @@ class RowUpdater {
   const Plan& plan_;
   const RowUpdate& step_;
   RowBinding& binding_;
+  Hashes* hashes_;  // null: there are none, or another process adds to them
   Context& context_;
   RowBlocks blocks_;
 };
 
 }  // namespace
 
-void run_row_update(const Plan& plan, RowUpdateId update, Context& context) {
+void run_row_update(const Plan& plan, RowUpdateId update, const Call& call, Context& context) {
   const RowUpdate& step = plan.row_updates[update];
-  RowUpdater(plan, step, context.row_update(update), context).run();
+  RowUpdater(plan, step, context.row_update(update), call, context).run();
 }
 
 }  // namespace samegrad

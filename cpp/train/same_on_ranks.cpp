@@ -25,13 +25,6 @@ std::string hexadecimal(std::uint64_t number) {
   return digits;
 }
 
-void add_program(const Graph& graph, Hasher& hasher) {
-  hasher.number(hash_of(graph));
-  for (const Array& constant : graph.constants) {
-    if (constant.defined() && constant.bytes()) hasher.bytes(constant.raw(), constant.bytes());
-  }
-}
-
 // "a step with train.py:31"
 std::string where(const Locations& lines) {
   const auto line = std::ranges::find_if(lines, [](const std::string& l) { return !l.empty(); });
@@ -92,9 +85,18 @@ void add_machine(std::vector<Fact>& facts) {
 
 }  // namespace
 
+std::uint64_t fingerprint_of(const Graph& program) {
+  Hasher hasher;
+  hasher.number(hash_of(program));
+  for (const Array& constant : program.constants) {
+    if (constant.defined() && constant.bytes()) hasher.bytes(constant.raw(), constant.bytes());
+  }
+  return hasher.state();
+}
+
 std::uint64_t fingerprint_of(const Plan& plan) {
   Hasher hasher;
-  add_program(plan.graph, hasher);
+  hasher.number(fingerprint_of(plan.graph));
   for (const PlanStep& step : plan.steps) {
     hasher.number(int(step.kind));
     for (const NodeId node : step.nodes) hasher.number(node.number());
@@ -115,6 +117,7 @@ std::vector<Fact> facts_of(const Step& step, const Call& call, std::uint64_t fin
                              {"examples per replica", examples(counts)},
                              {"sizes", hexadecimal(hash_of_all(counts))},
                              {"looks for NaN", call.check_finite ? "yes" : "no"},
+                             {"is recorded", call.hashes ? "yes" : "no"},
                              {"sums travel as", sums_as_bfloat16() ? "bfloat16" : "they are"}};
   facts.push_back({"variables in common memory", variables_in_common(call)});
   bool first = false;

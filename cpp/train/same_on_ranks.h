@@ -11,6 +11,8 @@
 
 namespace samegrad {
 
+// Of what a program computes, its constants included.
+std::uint64_t fingerprint_of(const Graph& program);
 // Of what a plan does, and in which order.
 std::uint64_t fingerprint_of(const Plan& plan);
 // The step, its number, the examples of all replicas, and the values of variables that have not

@@ -9,6 +9,7 @@
 #include "tensor/elsewhere.h"
 #include "train/random_state.h"
 #include "train/same_on_ranks.h"
+#include "train/step_hashes.h"
 
 namespace samegrad {
 namespace {
@@ -77,6 +78,10 @@ Explanation Step::explanation(const Arguments* arguments, int runs) {
   Plan labelled_plan = plan();
   labelled_plan.graph = labelled(std::move(labelled_plan.graph));
   return explain(labelled(program()), labelled_plan, std::move(statistics));
+}
+
+std::vector<BitsReason> Step::bits_reasons() const {
+  return replica_dependences(labelled(program()), plan().graph);
 }
 
 void Step::check_argument(std::size_t index, const std::vector<Array>& arrays) const {
@@ -228,7 +233,8 @@ std::vector<std::vector<Array>> Step::repeat(const Arguments& arguments, bool ch
   return run_call(call, check_finite);
 }
 
-Step::Result Step::run_numbered(const Arguments& arguments, bool check_finite, Messages* messages) {
+Step::Result Step::run_numbered(const Arguments& arguments, bool check_finite, Messages* messages,
+                                StepHashes* hashes) {
   Arguments storage;
   Call call = call_of(arguments, storage);
   call.check_finite = check_finite;
@@ -236,7 +242,10 @@ Step::Result Step::run_numbered(const Arguments& arguments, bool check_finite, M
   std::atomic<std::uint64_t>& counter = random_state().step;
   if (plan().has_random) call.step = counter.fetch_add(1);
   try {
-    return {run_call(call, check_finite), call.step};
+    if (hashes) hashes->begin(*this, call);
+    Result result{run_call(call, check_finite), call.step};
+    if (hashes) hashes->end(*this, call, result.outputs);
+    return result;
   } catch (...) {
     // A step that fails changes nothing: unless other threads went on, its number is used again.
     std::uint64_t next = call.step + 1;

@@ -9,6 +9,8 @@
 
 namespace samegrad {
 
+class StepHashes;
+
 class Step {
  public:
   Step(Program program, const PlanOptions& options, Sharing sharing = Sharing::kNone);
@@ -27,6 +29,8 @@ class Step {
   std::string program_text() const;
   // Of a run with these arguments (null: with the traced counts of examples); the times of so many
   // are measured, which change nothing.
+  // Why its bits depend on the replicas; none: they do not.
+  std::vector<BitsReason> bits_reasons() const;
   Explanation explanation(const std::vector<std::vector<Array>>* arguments, int runs);
 
   // Arguments: one array each, or one per replica. ValueError where arrays and program do not fit.
@@ -41,7 +45,7 @@ class Step {
     std::uint64_t number = 0;
   };
   Result run_numbered(const std::vector<std::vector<Array>>& arguments, bool check_finite,
-                      Messages* messages = nullptr);
+                      Messages* messages = nullptr, StepHashes* hashes = nullptr);
   std::vector<std::vector<Array>> repeat(const std::vector<std::vector<Array>>& arguments,
                                          bool check_finite, std::uint64_t number);
   // What run() would return next; nothing moves on, neither variables (there are no writes) nor the

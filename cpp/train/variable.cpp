@@ -32,6 +32,7 @@ void Variable::set(std::vector<Array> components) {
                 ": got a value of shape ", to_string(array.shape()), ".");
   }
   components_ = own_ones(std::move(components), processes_);
+  ++version;
 }
 
 std::vector<Array> Variable::components_of_world() {

@@ -1,0 +1,17 @@
+// Records of steps, for who asked for them.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include "train/step_hashes.h"
+
+namespace samegrad {
+
+// What record_steps() was given, while steps are recorded and this one is to be: it has variables,
+// and no recorded step runs it.
+bool is_recorded(const Step& step);
+// Runs the step with its record, and gives that to the observer. The caller has Python's lock.
+Step::Result run_observed(Step& step, const std::vector<std::vector<Array>>& arguments,
+                          bool check_finite, Messages* messages);
+
+}  // namespace samegrad

@@ -1,0 +1,80 @@
+// Hashes of values of a run, each the sum of the hashes of its parts (HashKernel), which are added
+// where they are made: gradients that are summed block by block are never in memory.
+//
+// Each process adds what it alone has, or what it is the first to have: the sum over the processes
+// is the hash of the value over all replicas.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "plan/plan.h"
+#include "runtime/context.h"
+
+namespace samegrad {
+
+// Of an array; in `axis` it has the rows from `first` on of an array that has `all` (axis < 0: it
+// is that array).
+struct ArrayPart {
+  DType dtype;
+  const std::byte* data;
+  Shape shape;
+  int axis = -1;
+  std::int64_t first = 0, all = 0;
+};
+std::uint64_t hash_of(const ArrayPart& part);
+// Arrays of the same type, which differ between replicas: this one of them.
+std::uint64_t hash_of_copy(const Array& array, std::int64_t number);
+
+// Of all nodes.
+std::vector<Value> results_of(const Graph& graph);
+
+class Hashes {
+ public:
+  // Of the bytes of these values; with bodies, of all results in these too.
+  Hashes(const Plan& plan, const std::vector<Value>& values, bool with_bodies = false);
+
+  bool has(Value value) const { return index_[plan_.root[value]] >= 0; }
+  std::uint64_t of(Value value) const { return sums_[index_of(value)]; }
+  // True if it is what a run changed, to be added to the hash of what the variable was before.
+  bool is_change(Value value) const { return changes_[index_of(value)]; }
+  // Of a body of a node with several; null unless with_bodies.
+  Hashes* body(const Plan& plan) const;
+
+  // Elements from `first` on. Several threads may call it.
+  void add(Value value, const std::byte* x, std::int64_t n, std::int64_t first) {
+    sums_[index_of(value)] += hash(value, x, n, first);
+  }
+  void replace(Value value, const std::byte* old, const std::byte* x, std::int64_t n,
+               std::int64_t first) {
+    sums_[index_of(value)] += hash(value, x, n, first) - hash(value, old, n, first);
+  }
+  void mark_change(Value value) { changes_[index_of(value)] = true; }
+  // Results of a node for some examples of a loop, counted from the first one of the context.
+  void add_tile(const Node& node, std::span<const View> results, std::int64_t begin,
+                std::int64_t end, const Call& call, const ReplicaContext& replica_context);
+  // What a step has stored, and what was there before the run.
+  void add_stored(StepId step, const Call& call, Context& context);
+  void add_external(const Call& call, Context& context);
+
+ private:
+  std::size_t index_of(Value value) const { return std::size_t(index_[plan_.root[value]]); }
+  std::uint64_t hash(Value value, const std::byte* x, std::int64_t n, std::int64_t first) const;
+  void add_whole(Value root, const Call& call, Context& context);
+
+  const Plan& plan_;
+  PerValue<std::int32_t> index_;  // of a root, or -1
+  std::vector<std::atomic<std::uint64_t>> sums_;
+  std::vector<char> changes_;
+  IndexedVector<StepId, std::vector<Value>> stored_;  // roots
+  std::vector<Value> external_;                       // roots
+  std::map<const Plan*, std::unique_ptr<Hashes>> bodies_;
+};
+
+// True if this process adds the hash of what all processes have.
+bool hashes_replicated(const Call& call);
+
+}  // namespace samegrad

@@ -1,0 +1,103 @@
+// Records of steps: hashes of what a step is given and of what it makes, which two runs can compare
+// without having each other's arrays.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/hashes.h"
+#include "train/step.h"
+
+namespace samegrad {
+
+// A value of a step that has a hash in its records.
+struct StepEntry {
+  enum class Kind { kArgument, kOutput, kGradient, kVariable } kind;
+  std::int32_t index;  // argument, output, or slot of the variable
+  std::string name;    // of the variable
+  ValueType type;
+  Placement placement;
+};
+// The gradients, and the variables that the step writes, by their values in its plan.
+std::vector<StepEntry> entries_of(Step& step);
+
+// An operation of a step that ran one by one, in bodies too.
+struct OperationHash {
+  std::string op, type, line;
+  Placement placement = Placement::kReplicated;
+  // What it reads: an operation of the list (in loops a later one, too), or -1 - n for an argument,
+  // variable or constant, n being its value.
+  std::vector<std::int32_t> inputs;
+  std::vector<std::uint64_t> hashes;  // per result
+};
+// A value that a step of the plan leaves in memory, or sums up.
+struct StoredHash {
+  std::string title, op, type, line;  // title: of the step of the plan
+  std::uint64_t hash = 0;
+};
+
+struct StepRecord {
+  std::int64_t index = 0;  // of the recorded steps of the run
+  std::uint64_t seed = 0;
+  std::optional<std::uint64_t> draw;  // the number that it drew with, if it draws
+  std::vector<std::int64_t> examples;  // of all replicas, per symbol
+  std::vector<std::uint64_t> hashes;   // per entry
+  // Variables that were not recorded before, or that others have written since: slot, hash.
+  std::vector<std::pair<std::int32_t, std::uint64_t>> before;
+  // Of arguments with examples on axis 0: index, hash of each example, counted as the first one.
+  std::vector<std::pair<std::int32_t, std::vector<std::uint64_t>>> example_hashes;
+  // Of the step that is looked at in detail.
+  std::vector<OperationHash> operations;
+  std::vector<StoredHash> stored;
+  std::vector<std::vector<Array>> variables;  // components of this process, before the step
+};
+
+// What the records of a run have in common.
+class StepRecorder {
+ public:
+  // Step number `detail` is looked at in detail; below 0: none.
+  explicit StepRecorder(std::int64_t detail) : detail_(detail) {}
+
+ private:
+  friend class StepHashes;
+  struct Known {
+    std::uint64_t version, hash;
+  };
+  using Cell = std::weak_ptr<StateCell>;
+
+  std::int64_t detail_, next_ = 0;
+  std::map<Cell, Known, std::owner_less<Cell>> known_;
+};
+
+// Hashes of one run of a step. All processes make them at the same time, and get those of all.
+class StepHashes {
+ public:
+  explicit StepHashes(StepRecorder& recorder) : recorder_(recorder) {}
+
+  void begin(Step& step, Call& call);
+  void end(Step& step, const Call& call, const std::vector<std::vector<Array>>& outputs);
+  StepRecord& record() { return record_; }
+
+ private:
+  void hash_arguments(Step& step, const Call& call);
+  void hash_variables(const Call& call);
+  void hash_operations(Step& step, Call call);
+  void hash_outputs(Step& step, const Call& call, const std::vector<std::vector<Array>>& outputs);
+  void hash_results(Step& step);
+  void add_up(const Call& call);
+  void remember(const Call& call);
+
+  StepRecorder& recorder_;
+  StepRecord record_;
+  bool detailed_ = false;
+  std::vector<StepEntry> entries_;
+  std::vector<char> is_before_;         // per slot: it is in record_.before
+  std::vector<std::uint64_t> before_;   // per slot
+  std::unique_ptr<Hashes> of_run_;
+};
+
+}  // namespace samegrad
