@@ -14,15 +14,13 @@ from typing import Any
 from samegrad.errors import DataLossError
 from samegrad.testing._run_evidence import (
     Difference,
-    Pairs,
-    Side,
     evidence,
     kinds_that_differ,
     numerics_text,
-    pair,
     results_text,
 )
 from samegrad.testing._run_frontier import FrontierOperation, first_stored, frontier
+from samegrad.testing._run_pairs import Pairs, Side, pair
 from samegrad.testing._same_bits import compare
 from samegrad.train._record_file import RecordReader, Step, arrays_path
 from samegrad.train._storage import CorruptCheckpointError, read_arrays
@@ -74,7 +72,7 @@ class RunDiff:
             return "\n".join([f"same: yes, {steps}", *(f"note: {note}" for note in self.notes)])
         lines = [f"same: no, from step {self.step} on, {steps}", f"cause: {self.differences[0]}"]
         lines += [f"also: {one}" for one in self.differences[1:]]
-        if self.results and self.cause != "result":
+        if self.results and all(one.cause != "result" for one in self.differences):
             lines.append(f"results that differ: {self.results}")
         lines += [f"frontier: {one}" for one in self.frontier]
         if self.values:
@@ -185,8 +183,8 @@ class _Comparison:
         kinds = kinds_that_differ((a, x), (b, y), pairs)
         if kinds and self._found is None:
             self._found = self._first(x, y, pairs, kinds)
-        a.pass_step(x, pairs, 0)
-        b.pass_step(y, pairs, 1)
+        a.pass_step(x, pairs.slots[0])
+        b.pass_step(y, pairs.slots[1])
         return kinds
 
     def _pairs_of(self, x: Step, y: Step) -> Pairs:
@@ -214,7 +212,7 @@ class _Comparison:
             differences=differences,
             frontier=tuple(operations),
             results=results_text(x, y, pairs),
-            values=self._values(x, y),
+            values=self._values(x, y, pairs),
             environment=_environment(a.header, b.header, x, y),
             notes=tuple(notes),
         )
@@ -239,20 +237,25 @@ class _Comparison:
             notes.append(f"the plan differs first in {first.step}: {first.op}{at} ({first.type})")
         return [], notes
 
-    def _values(self, x: Step, y: Step) -> str:
+    def _values(self, x: Step, y: Step, pairs: Pairs) -> str:
         """Compare the batch and the variables before a step, if both runs saved them."""
         arrays = []
-        for reader, step in zip(self._readers, (x, y), strict=True):
+        for side, (reader, step) in enumerate(zip(self._readers, (x, y), strict=True)):
             path = arrays_path(reader.path, step.index)
             if step.arrays is None or not path.exists():
                 return ""
             try:
-                arrays.append(read_arrays(path, step.arrays))
+                saved = read_arrays(path, step.arrays)
             except CorruptCheckpointError as error:
                 raise DataLossError(
                     f"[diff_runs] {path} must hold the values before step {step.index} of "
                     f"{reader.path}: got another file ({error}); delete it, or record again."
                 ) from error
+            names = {
+                f"variable {slots[side]}": pairs.names_of([key])
+                for key, slots in pairs.variables.items()
+            }
+            arrays.append({names.get(name, name): array for name, array in saved.items()})
         return compare(*arrays) or ""
 
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
-from samegrad.train._record_file import Entry, Operation, Program, Step
+from samegrad.testing._run_pairs import Key, Pairs, Side, differs, listed
+from samegrad.train._record_file import Operation, Program, Step
 
-_SHOWN = 5  # names in a message
-_COMPARABLE = ("replicated", "rows")
-_WIDTH = 16  # digits of a hash
 _KINDS = ("argument", "output", "gradient", "variable")
-# Keys of entries that mean the same in two runs, or in two programs of a run.
-Key = tuple[str, str, int]
+# Operations that a division into replicas adds.
+_COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "replica_share", "gather_parts")
 
 
 @dataclass(frozen=True)
@@ -34,113 +32,11 @@ class Difference:
         return f"{self.cause}: {self.text}"
 
 
-@dataclass
-class Side:
-    """State of a run before a step.
-
-    Attributes:
-        header: The fields of its header.
-        values: The hashes of all variables after the last step that read or wrote them.
-        last: The number of the last step; None before the first one.
-    """
-
-    header: Mapping[str, Any]
-    values: dict[Key, str] = field(default_factory=dict)
-    last: int | None = None
-
-    def pass_step(self, step: Step, pairs: Pairs, side: int) -> None:
-        """Take the variables after a step."""
-        self.last = step.index
-        slots = pairs.slots[side]
-        self.values |= {slots[slot]: value for slot, value in step.before.items()}
-        for position, key in enumerate(pairs.keys[side]):
-            if key[0] == "variable":
-                self.values[key] = hash_at(step, position)
-
-
-class Pairs(NamedTuple):
-    """Values of two programs that can be compared.
-
-    Attributes:
-        positions: The key of each value and its position in both programs.
-        variables: The key of each variable that can be compared and its slot in both programs.
-        keys: The keys of all values of both programs.
-        slots: The keys of all variables of both programs.
-        matched: True if all values that can be compared are in both.
-    """
-
-    positions: dict[Key, tuple[int, int]]
-    variables: dict[Key, tuple[int, int]]
-    keys: tuple[list[Key], list[Key]]
-    slots: tuple[list[Key], list[Key]]
-    matched: bool
-
-
-def hash_at(step: Step, position: int) -> str:
-    """Return the hash of a value of a step."""
-    return step.hashes[_WIDTH * position : _WIDTH * (position + 1)]
-
-
-def differs(x: Step, y: Step, pairs: Pairs, key: Key) -> bool:
-    """Return True if a value of two steps differs."""
-    i, j = pairs.positions[key]
-    return hash_at(x, i) != hash_at(y, j)
-
-
-def pair(a: Program, b: Program, same_division: bool) -> Pairs:
-    """Match the values of two programs by kind, name and occurrence."""
-    slots = _slots(a), _slots(b)
-    keys = _keys(a.entries, slots[0]), _keys(b.entries, slots[1])
-    usable: list[dict[Key, int]] = []
-    single: set[Key] = set()  # values of single replicas
-    for own, program in zip(keys, (a, b), strict=True):
-        usable.append({})
-        for position, (key, entry) in enumerate(zip(own, program.entries, strict=True)):
-            if same_division or entry.placement in _COMPARABLE:
-                usable[-1][key] = position
-            else:
-                single.add(key)
-    both = [key for key in usable[0] if key in usable[1]]
-    dtypes = all(a.entries[usable[0][k]].dtype == b.entries[usable[1][k]].dtype for k in both)
-    # A value may be comparable in one of the programs only.
-    matched = dtypes and set(usable[0]) <= set(keys[1]) and set(usable[1]) <= set(keys[0])
-    at = [{key: slot for slot, key in enumerate(own) if key not in single} for own in slots]
-    return Pairs(
-        {key: (usable[0][key], usable[1][key]) for key in both},
-        {key: (slot, at[1][key]) for key, slot in at[0].items() if key in at[1]},
-        keys,
-        slots,
-        matched,
-    )
-
-
-def _slots(program: Program) -> list[Key]:
-    seen: Counter[str] = Counter()
-    keys = []
-    for name in program.variables:
-        keys.append(("variable", name, seen[name]))
-        seen[name] += 1
-    return keys
-
-
-def _keys(entries: Sequence[Entry], slots: Sequence[Key]) -> list[Key]:
-    """Return the keys of entries. Gradients and variables have the number of their variable."""
-    keys: list[Key] = []
-    for entry in entries:
-        if entry.kind in ("gradient", "variable"):
-            _, name, number = slots[entry.slot]
-            key = entry.kind, name, number
-        else:
-            key = entry.kind, "", entry.slot
-        keys.append(key)
-    return keys
-
-
 def kinds_that_differ(a: tuple[Side, Step], b: tuple[Side, Step], pairs: Pairs) -> tuple[str, ...]:
     """Return what differs at a step: `"program"`, `"before"`, `"draws"` and kinds of entries."""
     (_, x), (_, y) = a, b
     found: set[str] = set()
-    if x.hashes != y.hashes or x.program is not y.program:
+    if x.hashes != y.hashes or not pairs.aligned:
         found = {key[0] for key in pairs.positions if differs(x, y, pairs, key)}
     if not pairs.matched:
         found.add("program")
@@ -160,13 +56,10 @@ def _draws(step: Step) -> tuple[int, int] | None:
 def _other_before(a: tuple[Side, Step], b: tuple[Side, Step], pairs: Pairs) -> list[Key]:
     """Return the variables whose values before a step differ."""
     return [
-        key for key, (i, j) in pairs.variables.items() if _before(a, key, i) != _before(b, key, j)
+        key
+        for key, (i, j) in pairs.variables.items()
+        if a[0].before(a[1], i, pairs.slots[0]) != b[0].before(b[1], j, pairs.slots[1])
     ]
-
-
-def _before(at: tuple[Side, Step], key: Key, slot: int) -> str | None:
-    side, step = at
-    return step.before.get(slot, side.values.get(key))
 
 
 def evidence(
@@ -195,7 +88,8 @@ def evidence(
         return
     if reasons := _reasons(x.program, y.program):
         yield Difference("replicas", reasons)
-    yield Difference("result", f"equal inputs gave other results: {results_text(x, y, pairs)}")
+    if results := results_text(x, y, pairs):
+        yield Difference("result", f"equal inputs gave other results: {results}")
 
 
 def numerics_text(a: Mapping[str, Any], b: Mapping[str, Any]) -> str:
@@ -204,18 +98,25 @@ def numerics_text(a: Mapping[str, Any], b: Mapping[str, Any]) -> str:
         "reduction_order": "reduction order",
         "function_version": "function version",
         "fused": "fused multiply-add",
-        "numeric_policy": "numeric policy",
     }
     found = [f"{text} {a[n]} and {b[n]}" for n, text in named.items() if a[n] != b[n]]
-    if found and a["fused"] != b["fused"]:
+    policies = a["numeric_policy"], b["numeric_policy"]
+    found += [
+        f"{name} {policies[0][name]} and {policies[1][name]}"
+        for name in sorted(policies[0].keys() & policies[1].keys())
+        if policies[0][name] != policies[1][name]
+    ]
+    if a["fused"] != b["fused"]:
         found.append(f"kernels {a['kernels']} and {b['kernels']}")
     return ", ".join(found)
 
 
 def _program_text(a: Program, b: Program, pairs: Pairs) -> str:
     """Return the first operation that differs; empty if the programs are the same."""
-    if a.hash == b.hash or (a.replicas != b.replicas and pairs.matched):
-        return ""
+    if a.hash == b.hash:
+        return "" if pairs.matched else "the same operations have other results"
+    if a.replicas != b.replicas and pairs.matched:
+        return _other_operations(a, b)
     for number, (one, other) in enumerate(zip(a.operations, b.operations, strict=False)):
         if one[:2] != other[:2]:
             return (
@@ -227,6 +128,22 @@ def _program_text(a: Program, b: Program, pairs: Pairs) -> str:
         first = operation_text(longer.operations[min(counts)])
         return f"{counts[0]} and {counts[1]} operations, of which {name} alone has {first}"
     return f"the {counts[0]} operations have equal types, so a constant or an attribute differs"
+
+
+def _other_operations(a: Program, b: Program) -> str:
+    """Return the operations of single programs that another division does not explain."""
+    if a.reasons or b.reasons:  # replicas may also have operations of their own
+        return ""
+    counts = [
+        Counter((one.op, one.line) for one in program.operations if one.op not in _COLLECTIVES)
+        for program in (a, b)
+    ]
+    found = []
+    for name, program, more in (("a", a, counts[0] - counts[1]), ("b", b, counts[1] - counts[0])):
+        only = [one for one in program.operations if (one.op, one.line) in more]
+        if only:
+            found.append(f"{name} alone has {operation_text(only[0])}")
+    return " and ".join(found)
 
 
 def operation_text(one: Operation) -> str:
@@ -241,7 +158,9 @@ def _variables(a: tuple[Side, Step], b: tuple[Side, Step], pairs: Pairs) -> Iter
     new = [key for key in keys if key not in side.values or key not in other.values]
     total = len(pairs.variables)
     if new:
-        text = f"before step {x.index}, {len(new)} of {total} variables differ: {names_of(new)}"
+        text = (
+            f"before step {x.index}, {len(new)} of {total} variables differ: {pairs.names_of(new)}"
+        )
         if x.seed != y.seed:
             text += f" (so do the seeds, {x.seed} and {y.seed})"
         yield Difference("weights", text)
@@ -254,7 +173,7 @@ def _variables(a: tuple[Side, Step], b: tuple[Side, Step], pairs: Pairs) -> Iter
             ]
             yield Difference(
                 "assignment",
-                f"{names_of([key])} was assigned between steps {side.last} and {x.index} in "
+                f"{pairs.names_of([key])} was assigned between steps {side.last} and {x.index} in "
                 f"{' and '.join(where)}, outside of recorded steps",
             )
 
@@ -282,7 +201,7 @@ def data_text(x: Step, y: Step, pairs: Pairs) -> str:
             by_text.setdefault("the value differs", []).append(key[2])
     for text, positions in by_text.items():
         plural = "s" if len(positions) > 1 else ""
-        found.append(f"argument{plural} {_some(list(map(str, positions)))}: {text}")
+        found.append(f"argument{plural} {listed(list(map(str, positions)))}: {text}")
     return ", ".join(found) or "the arguments differ"
 
 
@@ -301,7 +220,7 @@ def _examples_text(a: Sequence[str], b: Sequence[str]) -> str:
             return f"examples {at[0]} and {at[1]} are swapped"
         return f"the same examples in another order, {len(at)} of {len(a)} moved, first {at[0]}"
     plural = "s" if len(at) > 1 else ""
-    return f"example{plural} {_some(list(map(str, at)))} of {len(a)} differ{'' if plural else 's'}"
+    return f"example{plural} {listed(list(map(str, at)))} of {len(a)} differ{'' if plural else 's'}"
 
 
 def _counts(examples: Sequence[int]) -> str:
@@ -328,24 +247,7 @@ def results_text(x: Step, y: Step, pairs: Pairs) -> str:
         differing = [key for key in keys if differs(x, y, pairs, key)]
         if differing:
             plural = "s" if len(keys) > 1 else ""
-            parts.append(f"{len(differing)} of {len(keys)} {kind}{plural} ({names_of(differing)})")
+            parts.append(
+                f"{len(differing)} of {len(keys)} {kind}{plural} ({pairs.names_of(differing)})"
+            )
     return ", ".join(parts)
-
-
-def names_of(keys: Sequence[Key]) -> str:
-    """Return the names of values; values without a name have their position."""
-    return _some([_name(key) for key in keys])
-
-
-def _name(key: Key) -> str:
-    kind, name, occurrence = key
-    if not name:
-        return f"{kind} {occurrence}"
-    return name if occurrence == 0 else f"{name} (number {occurrence + 1})"
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    if not more and len(names) > 1:
-        return f"{', '.join(names[:-1])} and {names[-1]}"
-    return ", ".join(names[:_SHOWN]) + more

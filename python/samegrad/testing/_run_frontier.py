@@ -60,6 +60,8 @@ def frontier(
     Returns:
         The frontier, and the number of operations that were compared.
     """
+    if not same_division:
+        a, b = _whole(a), _whole(b)
     others = dict(zip(_keys(b), b, strict=True))
     equal: list[bool | None] = []  # None: looked through
     for key, one in zip(_keys(a), a, strict=True):
@@ -72,6 +74,17 @@ def frontier(
     # Operations of a loop that read each other's results have one that is first.
     found = found or [n for n in _differing(equal) if _agree(a, equal, n, backwards=False)]
     return [_named(a, n) for n in found], sum(one is not None for one in equal)
+
+
+def _whole(operations: Sequence[Detail]) -> list[Detail]:
+    """Give the sums of single replicas the results of their all-reduce, as one replica has them."""
+    whole = list(operations)
+    for one in operations:
+        if one.op == "all_reduce" and len(one.inputs) == 1 and one.inputs[0] >= 0:
+            source = whole[one.inputs[0]]
+            if source.placement == "partial" and len(source.hashes) == len(one.hashes):
+                whole[one.inputs[0]] = source._replace(hashes=one.hashes, placement=one.placement)
+    return whole
 
 
 def _differing(equal: Sequence[bool | None]) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,6 +32,7 @@ from samegrad.train._storage import Json, write_arrays
 from samegrad.train.checkpoint import provided_now
 
 _REMEDY = "Look at its folder and the disk, or give another path"
+_VARIABLE = re.compile(r"^%\d+ = variable (.*) : \w+ \(", re.MULTILINE)
 _active = threading.Lock()
 
 
@@ -107,7 +109,7 @@ class _Recorder:
         self._detail = detail
         self._steps = 0
         self._crc = 0
-        self._has_detail = False
+        self._has_header = self._has_detail = False
         self._programs: dict[Any, int] = {}
         self._lock = threading.Lock()  # of threads that train at the same time
         self._file: BinaryIO | None = None
@@ -115,7 +117,6 @@ class _Recorder:
             self._file = _open(path, overwrite)
             if detail is not None:
                 self._reserve_arrays(overwrite)
-            self._write("header", _header())
 
     def observe(self, step: Any, record: Any, arguments: Any) -> None:
         """Write a step. The engine calls it after each."""
@@ -151,6 +152,9 @@ class _Recorder:
             )
 
     def _write(self, kind: str, fields: dict[str, Json]) -> None:
+        if not self._has_header:  # at the first step, when all is set and loaded
+            self._has_header = True
+            self._write("header", _header())
         line, self._crc = encode_line(kind, fields, self._crc)
         if len(line) > LONGEST_LINE:
             raise ValueError(
@@ -172,7 +176,7 @@ class _Recorder:
                 "program": number,
                 "hash": hexadecimal(key[:1]),
                 "replicas": key[1],
-                "variables": _core.step_variables(step),
+                "variables": [*_variables_of(step)],
                 "entries": [list(entry) for entry in entries],
                 "operations": [list(operation) for operation in _core.step_operations(step)],
                 "reasons": [list(reason) for reason in _core.step_reasons(step)],
@@ -235,6 +239,11 @@ def _header() -> dict[str, Json]:
     }
 
 
+def _variables_of(step: Any) -> list[str]:
+    """Return the names of a program's variables by slot."""
+    return _VARIABLE.findall(step.program())
+
+
 def _step_fields(record: Any, program: int) -> dict[str, Json]:
     return {
         "step": record.index,
@@ -253,14 +262,10 @@ def _step_fields(record: Any, program: int) -> dict[str, Json]:
 def _arrays_before(step: Any, record: Any, arguments: Any) -> dict[str, npt.NDArray[Any]]:
     """Return the batch and the variables before a step by name."""
     placements = [entry[5] for entry in _core.step_entries(step) if entry[0] == "argument"]
-    variables = _core.step_variables(step)
     named = [
         (f"argument {index}", placement, parts)
         for index, (placement, parts) in enumerate(zip(placements, arguments, strict=True))
-    ] + [
-        (f"variable {slot}, {name}", "replicated", parts)
-        for slot, (name, parts) in enumerate(zip(variables, record.variables, strict=True))
-    ]
+    ] + [(f"variable {slot}", "replicated", parts) for slot, parts in enumerate(record.variables)]
     found: dict[str, npt.NDArray[Any]] = {}
     for name, placement, tensors in named:
         parts = [np.asarray(tensor.numpy()) for tensor in tensors]

@@ -34,8 +34,8 @@ OPERATIONS = [
 def program(**changes: Any) -> SimpleNamespace:
     """Return a program of two dense variables."""
     made = {"hash": 77, "replicas": 1, "entries": ENTRIES, "operations": OPERATIONS, "reasons": []}
-    made["variables"] = ["dense/kernel", "dense/bias"]
-    return SimpleNamespace(**made | changes)
+    text = "%2 = variable dense/kernel : float32 (3, 1)\n%3 = variable dense/bias : float32 (1,)\n"
+    return SimpleNamespace(**made | {"program": lambda: text} | changes)
 
 
 def record(index: int, **changes: Any) -> SimpleNamespace:
@@ -92,7 +92,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
         observers.append(observer)
 
     monkeypatch.setattr(_core, "record_steps", record_steps, raising=False)
-    for name in ("hash", "replicas", "variables", "entries", "operations", "reasons"):
+    for name in ("hash", "replicas", "entries", "operations", "reasons"):
         monkeypatch.setattr(_core, f"step_{name}", operator.attrgetter(name), raising=False)
 
     def written(name: str, run: list[tuple[Any, Any]], **options: Any) -> Path:
