@@ -82,7 +82,7 @@ def _whole(operations: Sequence[Detail]) -> list[Detail]:
     for one in operations:
         if one.op == "all_reduce" and len(one.inputs) == 1 and one.inputs[0] >= 0:
             source = whole[one.inputs[0]]
-            if source.placement == "partial" and len(source.hashes) == len(one.hashes):
+            if source.placement not in _COMPARABLE and len(source.hashes) == len(one.hashes):
                 whole[one.inputs[0]] = source._replace(hashes=one.hashes, placement=one.placement)
     return whole
 

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 from samegrad.train._record_file import Entry, Program, Step
 
-# Kind, name without the counters of layers, and number among those of this name.
-Key = tuple[str, str, int]
+# Kind, name without the counters of layers, number among the variables of this name, and number
+# among the values of this kind and variable: several sums may make up one gradient.
+Key = tuple[str, str, int, int]
 _COMPARABLE = ("replicated", "rows")
 _COUNTER = re.compile(r"_\d+(?=_|/|$)")
 _SHOWN = 5  # names in a message
@@ -66,11 +67,11 @@ class Pairs(NamedTuple):
 
     def names_of(self, keys: Sequence[Key]) -> str:
         """Return the names of values. Values without a name have their number."""
-        return listed([self._name(key) for key in keys])
+        return listed([*dict.fromkeys(self._name(key) for key in keys)])
 
     def _name(self, key: Key) -> str:
-        kind, _, number = key
-        name = self.names.get(("variable", *key[1:]), "") if key[1] else ""
+        kind, common, number, _ = key
+        name = self.names.get(("variable", common, number, 0), "") if common else ""
         if not name:
             return f"{kind} {number}"
         repeated = list(self.names.values()).count(name) > 1
@@ -120,14 +121,20 @@ def pair(a: Program, b: Program, same_division: bool) -> Pairs:
                 usable[-1][key] = position
             else:
                 single.add(key)
+    if not same_division:  # sums are divided in other ways
+        sums = [_sums(own, program) for own, program in zip(keys, (a, b), strict=True)]
+        usable = [
+            {
+                key: position
+                for key, position in one.items()
+                if key[0] != "gradient" or sums[0].get(key[1:3]) == sums[1].get(key[1:3])
+            }
+            for one in usable
+        ]
     both = [key for key in usable[0] if key in usable[1]]
     dtypes = all(a.entries[usable[0][k]].dtype == b.entries[usable[1][k]].dtype for k in both)
-    # Another division may sum other gradients, and a value may be comparable in one program only.
-    matched = dtypes and all(
-        key in keys[1 - side] or (key[0] == "gradient" and not same_division)
-        for side in (0, 1)
-        for key in usable[side]
-    )
+    # A value may be comparable in one program only.
+    matched = dtypes and all(key in keys[1 - side] for side in (0, 1) for key in usable[side])
     at = [{key: slot for slot, key in enumerate(own) if key not in single} for own in slots]
     return Pairs(
         {key: (usable[0][key], usable[1][key]) for key in both},
@@ -143,16 +150,27 @@ def _slots(program: Program) -> list[Key]:
     seen: Counter[str] = Counter()
     keys = []
     for name in (_COUNTER.sub("", name) for name in program.variables):
-        keys.append(("variable", name, seen[name]))
+        keys.append(("variable", name, seen[name], 0))
         seen[name] += 1
     return keys
 
 
 def _keys(entries: Sequence[Entry], slots: Sequence[Key]) -> list[Key]:
-    """Return the keys of entries. Gradients and variables have the number of their variable."""
-    return [
-        (entry.kind, *slots[entry.slot][1:])
-        if entry.kind in ("gradient", "variable")
-        else (entry.kind, "", entry.slot)
-        for entry in entries
-    ]
+    """Return the keys of entries. Gradients and variables have those of their variable."""
+    seen: Counter[tuple[str, str, int]] = Counter()
+    keys = []
+    for entry in entries:
+        of_variable = entry.kind in ("gradient", "variable")
+        name, number = slots[entry.slot][1:3] if of_variable else ("", entry.slot)
+        keys.append((entry.kind, name, number, seen[entry.kind, name, number]))
+        seen[entry.kind, name, number] += 1
+    return keys
+
+
+def _sums(keys: Sequence[Key], program: Program) -> dict[tuple[str, int], list[str]]:
+    """Return the dtypes of the sums that make up the gradient of each variable."""
+    found: dict[tuple[str, int], list[str]] = {}
+    for key, entry in zip(keys, program.entries, strict=True):
+        if key[0] == "gradient":
+            found.setdefault(key[1:3], []).append(entry.dtype)
+    return found

@@ -260,11 +260,16 @@ def _step_fields(record: Any, program: int) -> dict[str, Json]:
 
 
 def _arrays_before(step: Any, record: Any, arguments: Any) -> dict[str, npt.NDArray[Any]]:
-    """Return the batch and the variables before a step by name."""
+    """Return the batch and the variables before a step by name.
+
+    No process of an MPI job has the whole batch: the file has the variables only.
+    """
+    if launched().size > 1:
+        arguments = []
     placements = [entry[5] for entry in _core.step_entries(step) if entry[0] == "argument"]
     named = [
         (f"argument {index}", placement, parts)
-        for index, (placement, parts) in enumerate(zip(placements, arguments, strict=True))
+        for index, (placement, parts) in enumerate(zip(placements, arguments, strict=False))
     ] + [(f"variable {slot}", "replicated", parts) for slot, parts in enumerate(record.variables)]
     found: dict[str, npt.NDArray[Any]] = {}
     for name, placement, tensors in named:
