@@ -19,7 +19,7 @@ from samegrad.testing._run_evidence import (
     numerics_text,
     results_text,
 )
-from samegrad.testing._run_frontier import FrontierOperation, first_stored, frontier
+from samegrad.testing._run_frontier import FrontierOperation, first_stored, frontier, shown
 from samegrad.testing._run_pairs import Pairs, Side, pair
 from samegrad.testing._same_bits import compare
 from samegrad.train._record_file import RecordReader, Step, arrays_path
@@ -233,7 +233,7 @@ class _Comparison:
         notes = [f"all {compared} operations that can be compared agree one by one"]
         first = first_stored(x.stored or [], y.stored or [])
         if first is not None:
-            at = f" at {first.line}" if first.line else ""
+            at = f" at {shown(first.line)}" if first.line else ""
             notes.append(f"the plan differs first in {first.step}: {first.op}{at} ({first.type})")
         return [], notes
 

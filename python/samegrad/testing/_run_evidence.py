@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from samegrad.testing._run_frontier import shown
 from samegrad.testing._run_pairs import Key, Pairs, Side, differs, listed
 from samegrad.train._record_file import Operation, Program, Step
 
@@ -148,7 +149,7 @@ def _other_operations(a: Program, b: Program) -> str:
 
 def operation_text(one: Operation) -> str:
     """Return "matmul at train.py:31 (float32 (3, 2))"."""
-    at = f" at {one.line}" if one.line else ""
+    at = f" at {shown(one.line)}" if one.line else ""
     return f"{one.op}{at} ({one.type})"
 
 
@@ -230,7 +231,8 @@ def _counts(examples: Sequence[int]) -> str:
 def _reasons(a: Program, b: Program) -> str:
     if a.replicas == b.replicas:
         return ""
-    reasons = {f"{line}: {text}" if line else text for text, line in [*a.reasons, *b.reasons]}
+    named = [*a.reasons, *b.reasons]
+    reasons = {f"{shown(line)}: {text}" if line else text for text, line in named}
     if not reasons:
         return ""
     return (

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from samegrad._base.user_files import shown_line
 from samegrad.train._record_file import Detail, Stored
 
 _COMPARABLE = ("replicated", "rows")
@@ -31,7 +32,7 @@ class FrontierOperation:
     of: int
 
     def __str__(self) -> str:
-        at = f" at {self.line}" if self.line else ""
+        at = f" at {shown(self.line)}" if self.line else ""
         which = f", {_ordinal(self.occurrence)}" if self.of > 1 else ""
         return f"{self.op}{which}{at} ({self.type})"
 
@@ -142,6 +143,12 @@ def _keys(operations: Sequence[Detail]) -> list[_Key]:
         seen[place] += 1
         keys.append(_Key(*place, seen[place]))
     return keys
+
+
+def shown(line: str) -> str:
+    """Return "train.py:31" as messages show it. A cell of this notebook has its number."""
+    file, _, number = line.rpartition(":")
+    return shown_line(file, int(number)) if file and number.isdigit() else line
 
 
 def _ordinal(number: int) -> str:

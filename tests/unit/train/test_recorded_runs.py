@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -163,3 +164,25 @@ def test_record_command_of_a_failing_program_keeps_the_steps(tmp_path: Path) -> 
     assert "RuntimeError: as asked" in done.stderr and "samegrad/cli" not in done.stderr
     found = tf.diff_runs(path, path)
     assert found.same and found.compared == 2 and "a ended with RuntimeError" in found.notes
+
+
+def hash_of(array: np.ndarray) -> int:
+    """The hash of docs/two-runs.md, written from that page."""
+    total, low = 0, (1 << 32) - 1
+    for index, word in enumerate(np.ascontiguousarray(array).reshape(-1).view(np.uint32).tolist()):
+        key = (index * 0x9E3779B1 + (index >> 32) * 0x85EBCA77) & low
+        h = ((word ^ key) * 0xC2B2AE3D) & low
+        h = 0 if word == 0 else h ^ (h >> 15)
+        total += h * ((2 * h + 1) & low)
+    return total & ((1 << 64) - 1)
+
+
+def test_hashes_are_the_documented_ones(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).normal(size=(5, 3)).astype("float32")
+    w = tf.Variable(np.zeros((5, 3), np.float32))
+    step = tf.function(lambda x: w.assign_add(x))
+    with tf.record_run(tmp_path / "a"):
+        step(x)
+    fields = json.loads((tmp_path / "a").read_bytes().splitlines()[2])
+    assert fields["hashes"] == f"{hash_of(x):016x}" * 3  # argument, output, variable
+    assert fields["before"] == [[0, f"{0:016x}"]]
