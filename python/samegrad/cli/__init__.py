@@ -70,16 +70,15 @@ def _run(command: str, options: dict[str, Any], flags: dict[str, str], given: Se
     from samegrad.cli._errors import CommandError
 
     module = importlib.import_module(f"samegrad.cli.{command.replace('-', '_')}")
-    trains = command in _OPTIONS
+    trains, runs_program = command in _OPTIONS, hasattr(module, "RUNS_IN_JOBS")
     asked = {"options": _OPTIONS[command](**options, arguments=tuple(given))} if trains else options
     try:
-        prints = getattr(module, "ALL_RANKS_PRINT", False)
-        with contextlib.nullcontext() if prints else _rank_0_prints():
+        with contextlib.nullcontext() if runs_program else _rank_0_prints():
             code: int = module.run(**asked)
         return code
     except (CommandError, OSError, *getattr(module, "BAD_INPUT", ())) as error:
         message = with_option(_in_one_line(error), flags, options)
-        if trains:  # the other ranks of an MPI job would wait for this one
+        if trains or runs_program:  # the other ranks of an MPI job would wait for this one
             _fail_job(message)
         elif launched().rank == 0:
             _print_error(message)

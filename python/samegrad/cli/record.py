@@ -13,7 +13,7 @@ from types import ModuleType
 import samegrad as tf
 from samegrad.cli._errors import CommandError
 
-ALL_RANKS_PRINT = True  # the output is the program's
+RUNS_IN_JOBS = True  # all ranks print, and the others wait for one that fails
 BAD_INPUT = (ValueError, tf.errors.FailedPreconditionError)
 
 

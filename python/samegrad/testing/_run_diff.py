@@ -230,6 +230,8 @@ class _Comparison:
         found, compared = frontier(x.detail, y.detail, self._same_division(x, y))
         if found:
             return found, []
+        if compared == 0:
+            return [], ["the runs have no operations in common"]
         notes = [f"all {compared} operations that can be compared agree one by one"]
         first = first_stored(x.stored or [], y.stored or [])
         if first is not None:

@@ -49,7 +49,8 @@ def frontier(
 ) -> tuple[list[FrontierOperation], int]:
     """Return the operations whose results differ although all operands agree.
 
-    Operations are matched by name, line, type and occurrence. Operations without a match, and
+    Operations are matched by their order if both runs have the same ones, or else by name, line,
+    type and occurrence. Operations without a match, and
     those whose results depend on the division into replicas, are looked through: what uses them
     agrees with what they are made of.
 
@@ -63,10 +64,8 @@ def frontier(
     """
     if not same_division:
         a, b = _whole(a), _whole(b)
-    others = dict(zip(_keys(b), b, strict=True))
     equal: list[bool | None] = []  # None: looked through
-    for key, one in zip(_keys(a), a, strict=True):
-        other = others.get(key)
+    for one, other in zip(a, _matches(a, b), strict=True):
         comparable = other is not None and (
             same_division or (one.placement in _COMPARABLE and other.placement in _COMPARABLE)
         )
@@ -133,6 +132,14 @@ def first_stored(a: Sequence[Stored], b: Sequence[Stored]) -> Stored | None:
         if one.hash != other.hash:
             return one
     return None
+
+
+def _matches(a: Sequence[Detail], b: Sequence[Detail]) -> list[Detail | None]:
+    """Return the operation of the other run for each one."""
+    if [one[:2] for one in a] == [one[:2] for one in b]:  # lines may have moved
+        return list(b)
+    others = dict(zip(_keys(b), b, strict=True))
+    return [others.get(key) for key in _keys(a)]
 
 
 def _keys(operations: Sequence[Detail]) -> list[_Key]:

@@ -90,7 +90,7 @@ def differs(x: Step, y: Step, pairs: Pairs, key: Key) -> bool:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return names as a list of words, of which the first ones are shown.
+    """Return names as a list in words. Of many names it has the first ones and a count.
 
     Example:
         >>> listed(["a", "b", "c"]), listed(list("abcdefg"))

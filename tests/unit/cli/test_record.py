@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from samegrad.cli import main
+
 PROGRAM = """
 import sys, os
 print(sys.argv[1:], __name__, os.path.basename(sys.argv[0]))
@@ -39,3 +41,20 @@ def test_record_command_runs_a_program_as_python_does(tmp_path: Path, word: str,
     if word == "fail":
         assert plain.stderr in recorded.stderr
     assert b'"kind":"end"' in (tmp_path / "prog.sgrec").read_bytes()
+
+
+def test_record_command_refuses_a_missing_program_and_an_existing_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["record", "none.py"]) == 2
+    assert "[record] a Python program is needed: got none.py" in capsys.readouterr().err
+    Path("program.py").write_text("print(1)")
+    Path("program.sgrec").write_text("mine")
+    assert main(["record", "program.py"]) == 2
+    assert "[record_run] a record must be a new file" in capsys.readouterr().err
+    assert Path("program.sgrec").read_text() == "mine"
+    with pytest.warns(UserWarning, match="no step was recorded"):
+        assert main(["record", "--overwrite", "program.py"]) == 0
+    assert main(["record", "--overwrite", "--detail", "-1", "program.py"]) == 2
+    assert "argument --detail: [record_run] detail must be" in capsys.readouterr().err

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +165,47 @@ def test_record_command_of_a_failing_program_keeps_the_steps(tmp_path: Path) -> 
     assert "RuntimeError: as asked" in done.stderr and "samegrad/cli" not in done.stderr
     found = tf.diff_runs(path, path)
     assert found.same and found.compared == 2 and "a ended with RuntimeError" in found.notes
+
+
+def test_killed_run_leaves_all_steps_before(tmp_path: Path) -> None:
+    killed = tmp_path / "killed.py"
+    killed.write_text(
+        f"import os, sys; sys.path.insert(0, {str(PROGRAM.parent)!r})\n"
+        "from recorded_program import train\n"
+        "train(steps=4)\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    done = run("-m", "samegrad", "record", "-o", tmp_path / "a", killed)
+    assert done.returncode == -9
+    found = tf.diff_runs(tmp_path / "a", recorded(tmp_path / "b"))
+    assert found.same and found.compared == 4
+    assert "a has no end line: the run was killed, or is still running" in found.notes
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full disk")
+def test_full_disk_is_an_error_of_the_step() -> None:
+    with (
+        pytest.raises(
+            OSError, match=r"^\[Errno 28\] \[record_run\] cannot write /dev/full: No space"
+        ),
+        tf.record_run("/dev/full", overwrite=True),
+    ):
+        train(steps=1)
+    train(steps=1)
+
+
+def test_threads_that_train_together_are_recorded_one_by_one(tmp_path: Path) -> None:
+    variables = [tf.Variable(tf.zeros(3)) for _ in range(4)]
+    steps = [tf.function(lambda x, w=w: w.assign_add(x)) for w in variables]
+
+    def loop(step: Any) -> None:
+        for _ in range(20):
+            step(tf.ones(3))
+
+    with tf.record_run(tmp_path / "a"), ThreadPoolExecutor(4) as pool:
+        list(pool.map(loop, steps))
+    found = tf.diff_runs(tmp_path / "a", tmp_path / "a")
+    assert found.same and found.compared == 80
 
 
 def hash_of(array: np.ndarray) -> int:

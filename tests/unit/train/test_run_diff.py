@@ -232,12 +232,39 @@ def test_frontier_in_a_loop_names_the_first_operation(write: Write) -> None:
     assert [one.occurrence for one in tf.diff_runs(a, c).frontier] == [2]
 
 
+def test_frontier_of_moved_lines_names_the_operation(write: Write) -> None:
+    run = with_detail(plant(steps(3), 1, 3, 5), 1, [11, 98, 13, 99])
+    made = run[1][1].operations
+    made[:] = [(op, kind, "other.py:1", *rest) for op, kind, _, *rest in made]
+    found = tf.diff_runs(write("a", with_detail(steps(3), 1), detail=1), write("b", run, detail=1))
+    assert [str(one) for one in found.frontier] == ["sub at train.py:31 (float32 (batch, 1))"]
+    made[:] = [("other", kind, "other.py:1", *rest) for _, kind, _, *rest in made]
+    found = tf.diff_runs(write("c", with_detail(steps(3), 1), detail=1), write("d", run, detail=1))
+    assert "note: the runs have no operations in common" in str(found)
+
+
 def test_frontier_without_operations_tells_how_to_record_them(write: Write) -> None:
     a = write("a", with_detail(steps(3), 1), detail=1)
     found = tf.diff_runs(a, write("b", plant(steps(3), 1, 3)))
     assert not found.frontier
     assert "b without the operations of step 1" in str(found)
     assert "samegrad record --detail 1" in str(found)
+
+
+def test_frontier_over_replicas_takes_the_sum_of_all(write: Write) -> None:
+    one = with_detail(steps(3), 1)
+    two = with_detail(plant(steps(3), 1, 3, 5), 1)
+    made = two[1][1].operations
+    made[2] = (*made[2][:3], "own", made[2][4], [77])
+    made.append(("all_reduce", made[2][1], "", "replicated", [2], [99]))
+    a = write("a", one, detail=1)
+    b = write("b", [(program(hash=78, replicas=2), record) for _, record in two], detail=1)
+    assert [str(one) for one in tf.diff_runs(a, b).frontier] == [
+        "matmul, 1st at train.py:32 (float32 (3, 1))"
+    ]
+    made[-1] = (*made[-1][:5], [13])
+    c = write("c", [(program(hash=78, replicas=2), record) for _, record in two], detail=1)
+    assert "note: all 4 operations that can be compared agree" in str(tf.diff_runs(a, c))
 
 
 def test_frontier_of_equal_operations_names_the_step_of_the_plan(write: Write) -> None:

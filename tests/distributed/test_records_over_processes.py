@@ -31,6 +31,16 @@ def test_record_over_processes_has_the_operations_of_a_step(mpi, tmp_path):
     assert tf.diff_runs(tmp_path / "job", tmp_path / "job").compared == 1
 
 
+@pytest.mark.parametrize("mpi", every_mpi())
+def test_record_that_exists_ends_all_processes(mpi, tmp_path):
+    file, program = tmp_path / "job", tmp_path / "program.py"
+    file.write_text("mine")
+    program.write_text(PROGRAM)
+    ended = run(mpi, 2, "-m", "samegrad", "record", "-o", file, program, limit=60)
+    assert ended.code != 0 and "[record_run] a record must be a new file" in ended.text
+    assert file.read_text() == "mine"
+
+
 PROGRAM = """
 import samegrad as tf
 strategy = tf.distribute.MultiWorkerMirroredStrategy(total_replicas=2)
