@@ -10,7 +10,9 @@ from typing import NamedTuple
 from samegrad._base.user_files import shown_line
 from samegrad.train._record_file import Detail, Stored
 
-_COMPARABLE = ("replicated", "rows")
+_COMPARABLE = {"replicated", "rows"}
+# Some of their results are references to values of a loop, whose own operations are in the list.
+_LOOPS = ("replay", "unstack_rounds")
 
 
 @dataclass(frozen=True)
@@ -66,10 +68,12 @@ def frontier(
         a, b = _whole(a), _whole(b)
     equal: list[bool | None] = []  # None: looked through
     for one, other in zip(a, _matches(a, b), strict=True):
-        comparable = other is not None and (
-            same_division or (one.placement in _COMPARABLE and other.placement in _COMPARABLE)
-        )
-        equal.append(one.hashes == other.hashes if other is not None and comparable else None)
+        if other is None or one.op in _LOOPS:
+            equal.append(None)
+        elif same_division or {one.placement, other.placement} <= _COMPARABLE:
+            equal.append(one.hashes == other.hashes)
+        else:
+            equal.append(None)
     found = [n for n in _differing(equal) if _agree(a, equal, n, backwards=True)]
     # Operations of a loop that read each other's results have one that is first.
     found = found or [n for n in _differing(equal) if _agree(a, equal, n, backwards=False)]

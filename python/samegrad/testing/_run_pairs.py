@@ -121,13 +121,13 @@ def pair(a: Program, b: Program, same_division: bool) -> Pairs:
                 usable[-1][key] = position
             else:
                 single.add(key)
-    if not same_division:  # sums are divided in other ways
-        sums = [_sums(own, program) for own, program in zip(keys, (a, b), strict=True)]
+    if not same_division:  # the sums that make up a gradient have another order
+        sums = [Counter(key[1:3] for key in own if key[0] == "gradient") for own in keys]
         usable = [
             {
                 key: position
                 for key, position in one.items()
-                if key[0] != "gradient" or sums[0].get(key[1:3]) == sums[1].get(key[1:3])
+                if key[0] != "gradient" or sums[0][key[1:3]] == sums[1][key[1:3]] == 1
             }
             for one in usable
         ]
@@ -165,12 +165,3 @@ def _keys(entries: Sequence[Entry], slots: Sequence[Key]) -> list[Key]:
         keys.append((entry.kind, name, number, seen[entry.kind, name, number]))
         seen[entry.kind, name, number] += 1
     return keys
-
-
-def _sums(keys: Sequence[Key], program: Program) -> dict[tuple[str, int], list[str]]:
-    """Return the dtypes of the sums that make up the gradient of each variable."""
-    found: dict[tuple[str, int], list[str]] = {}
-    for key, entry in zip(keys, program.entries, strict=True):
-        if key[0] == "gradient":
-            found.setdefault(key[1:3], []).append(entry.dtype)
-    return found
