@@ -121,10 +121,10 @@ def diff_runs(
         >>> w = tf.Variable([1.0, 2.0])
         >>> step = tf.function(lambda x: w.assign_add(x))
         >>> for name in ("c.sgrec", "d.sgrec"):
-        ...     w.assign([1.0, 2.0])
+        ...     _ = w.assign([1.0, 2.0])
         ...     with tf.record_run(name):
-        ...         step([0.5, 0.5])
-        ...         step([0.5, 0.5] if name == "c.sgrec" else [0.5, 0.25])
+        ...         _ = step(tf.constant([0.5, 0.5]))
+        ...         _ = step(tf.constant([0.5, 0.5 if name == "c.sgrec" else 0.25]))
         >>> found = tf.diff_runs("c.sgrec", "d.sgrec")
         >>> found.step, found.cause
         (1, 'data')

@@ -69,10 +69,9 @@ def record_run(
         >>> w = tf.Variable([1.0, 2.0])
         >>> step = tf.function(lambda x: w.assign_add(x))
         >>> for name in ("a.sgrec", "b.sgrec"):
-        ...     w.assign([1.0, 2.0])
+        ...     _ = w.assign([1.0, 2.0])
         ...     with tf.record_run(name):
-        ...         for _ in range(3):
-        ...             step([0.5, 0.5])
+        ...         _ = [step(tf.constant([0.5, 0.5])) for _ in range(3)]
         >>> tf.diff_runs("a.sgrec", "b.sgrec").same
         True
     """
