@@ -45,9 +45,14 @@ def kinds_that_differ(a: tuple[Side, Step], b: tuple[Side, Step], pairs: Pairs) 
         found.add("draws")
     if (x.before or y.before) and _other_before(a, b, pairs):
         found.add("before")
-    if x.examples != y.examples or x.example_hashes != y.example_hashes:
+    if _other_counts(x, y) or x.example_hashes != y.example_hashes:
         found.add("argument")
     return tuple(kind for kind in ("program", "before", "draws", *_KINDS) if kind in found)
+
+
+def _other_counts(x: Step, y: Step) -> bool:
+    """Return True if batches have other sizes. A division may join batches to another one."""
+    return any(one != other for one, other in zip(x.examples, y.examples, strict=False))
 
 
 def _draws(step: Step) -> tuple[int, int] | None:
@@ -187,7 +192,7 @@ def _draws_text(x: Step, y: Step) -> str:
 
 def data_text(x: Step, y: Step, pairs: Pairs) -> str:
     """Return which arguments differ, and in which examples."""
-    if x.examples != y.examples:
+    if _other_counts(x, y):
         return f"the batch has {_counts(x.examples)} examples in a and {_counts(y.examples)} in b"
     found = []
     keys = [key for key in pairs.positions if key[0] == "argument"]

@@ -138,6 +138,49 @@ def test_evaluation_after_training_is_recorded(tmp_path: Path) -> None:
     assert "bias was assigned between steps 1 and 2 in b" in found.differences[0].text
 
 
+MODELS: dict[str, tuple[list[Any], dict[str, Any]]] = {
+    "lstm": ([lambda: tf.keras.layers.LSTM(4)], {}),
+    "normalized": ([tf.keras.layers.BatchNormalization, tf.keras.layers.Flatten], {}),
+    "several steps at once": ([tf.keras.layers.Flatten], {"steps_per_execution": 3}),
+    "eager": ([tf.keras.layers.Flatten], {"run_eagerly": True}),
+    "bfloat16": (
+        [tf.keras.layers.Flatten, lambda: tf.keras.layers.Dense(4, dtype="mixed_bfloat16")],
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_methods_of_models_are_recorded_on_any_replicas(name: str, tmp_path: Path) -> None:
+    layers, options = MODELS[name]
+    x = np.random.default_rng(0).normal(size=(24, 5, 3)).astype("float32")
+    y = x.sum(axis=(1, 2))
+    for replicas in (1, 3):
+        tf.keras.utils.set_random_seed(0)
+        with tf.distribute.MirroredStrategy(replicas=replicas).scope():
+            model = tf.keras.Sequential([*(make() for make in layers), tf.keras.layers.Dense(1)])
+            model.compile("adam", "mse", **options)
+        with tf.record_run(tmp_path / str(replicas), detail=1):
+            model.fit(x, y, batch_size=7, verbose=0)
+            model.evaluate(x, y, batch_size=7, verbose=0)
+            model.predict(x, batch_size=7, verbose=0)
+            model.train_on_batch(x[:4], y[:4])
+    found = tf.diff_runs(tmp_path / "1", tmp_path / "3")
+    assert found.same and found.compared == 13, str(found)
+
+
+def test_other_constant_is_named_by_its_operation(tmp_path: Path) -> None:
+    for name, factor in (("a", 2.0), ("b", 3.0)):
+        w = tf.Variable(tf.ones(3))
+        step = tf.function(lambda x, w=w, factor=factor: w.assign_add(tf.exp(x) * factor))
+        with tf.record_run(tmp_path / name, detail=0):
+            step(tf.ones(3))
+    found = tf.diff_runs(tmp_path / "a", tmp_path / "b")
+    assert (found.step, found.cause) == (0, "program")
+    assert "a constant or an attribute differs" in found.differences[0].text
+    assert [one.op for one in found.frontier] == ["mul"]
+
+
 def run(*words: Any, **variables: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, *map(str, words)]
     environment = os.environ | variables
