@@ -92,6 +92,8 @@ def evidence(
     yield from inputs
     if inputs:
         return
+    if text := _other_operations(x.program, y.program, pairs):
+        yield Difference("program", text)
     if reasons := _reasons(x.program, y.program):
         yield Difference("replicas", reasons)
     if results := results_text(x, y, pairs):
@@ -122,7 +124,7 @@ def _program_text(a: Program, b: Program, pairs: Pairs) -> str:
     if a.hash == b.hash:
         return "" if pairs.matched else "the same operations have other results"
     if a.replicas != b.replicas and pairs.matched:
-        return _other_operations(a, b)
+        return ""
     for number, (one, other) in enumerate(zip(a.operations, b.operations, strict=False)):
         if one[:2] != other[:2]:
             return (
@@ -136,9 +138,9 @@ def _program_text(a: Program, b: Program, pairs: Pairs) -> str:
     return f"the {counts[0]} operations have equal types, so a constant or an attribute differs"
 
 
-def _other_operations(a: Program, b: Program) -> str:
+def _other_operations(a: Program, b: Program, pairs: Pairs) -> str:
     """Return the operations of single programs that another division does not explain."""
-    if a.reasons or b.reasons:  # replicas may also have operations of their own
+    if a.replicas == b.replicas or not pairs.matched or a.reasons or b.reasons:
         return ""
     counts = [
         Counter((one.op, one.line) for one in program.operations if one.op not in _COLLECTIVES)
@@ -170,18 +172,19 @@ def _variables(a: tuple[Side, Step], b: tuple[Side, Step], pairs: Pairs) -> Iter
         if x.seed != y.seed:
             text += f" (so do the seeds, {x.seed} and {y.seed})"
         yield Difference("weights", text)
+    by_side: dict[str, list[Key]] = {}
     for key in keys:
         if key not in new:
-            where = [
-                name
-                for name, step, slot in zip("ab", (x, y), pairs.variables[key], strict=True)
-                if slot in step.before
-            ]
-            yield Difference(
-                "assignment",
-                f"{pairs.names_of([key])} was assigned between steps {side.last} and {x.index} in "
-                f"{' and '.join(where)}, outside of recorded steps",
-            )
+            slots = zip("ab", (x, y), pairs.variables[key], strict=True)
+            where = " and ".join(name for name, step, slot in slots if slot in step.before)
+            by_side.setdefault(where, []).append(key)
+    for where, assigned in by_side.items():
+        verb = "were" if len(assigned) > 1 else "was"
+        yield Difference(
+            "assignment",
+            f"{pairs.names_of(assigned)} {verb} assigned between steps {side.last} and {x.index}"
+            f"{where and f' in {where}'}, outside of recorded steps",
+        )
 
 
 def _draws_text(x: Step, y: Step) -> str:

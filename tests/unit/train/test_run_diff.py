@@ -67,6 +67,13 @@ CASES = {
         "assignment",
         "dense/bias was assigned between steps 1 and 2 in b, outside of recorded steps",
     ),
+    "all assigned between two steps": (
+        plant(steps(4), 2, 2, 4, 6, before=[(0, 998), (1, 999)]),
+        2,
+        "assignment",
+        "dense/kernel and dense/bias were assigned between steps 1 and 2 in b, outside of recorded "
+        "steps",
+    ),
     "seed of the draws": (
         plant(steps(4), 1, 2, seed=2),
         1,
@@ -164,6 +171,20 @@ def test_diff_over_replicas_skips_values_of_single_replicas(write: Write) -> Non
     assert found.same
     both = [(program(entries=entries), one) for _, one in steps(3)]
     assert tf.diff_runs(write("c", both), write("d", plant(both, 1, 3))).step == 1
+
+
+def test_diff_over_replicas_names_another_program_unless_inputs_differ(write: Write) -> None:
+    other = [OPERATIONS[0], ("add", *OPERATIONS[1][1:]), *OPERATIONS[2:], ("all_reduce", "", "")]
+    two = program(hash=78, replicas=2, operations=other)
+    run = plant([(two, one) for _, one in steps(3)], 0, 2)
+    found = tf.diff_runs(write("a", steps(3)), write("b", run))
+    assert found.cause == "program"
+    assert found.differences[0].text == (
+        "a alone has sub at train.py:31 (float32 (batch, 1)) and b alone has add at train.py:31 "
+        "(float32 (batch, 1))"
+    )
+    found = tf.diff_runs(write("c", steps(3)), write("d", changed(run, 0, draw=5)))
+    assert [one.cause for one in found.differences] == ["draws"]
 
 
 def test_diff_over_replicas_names_what_depends_on_them(write: Write) -> None:
