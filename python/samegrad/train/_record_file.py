@@ -233,6 +233,8 @@ class RecordReader:
         self._programs: list[Program] = []
         self._program_bytes = 0
         self._last: Step | None = None
+        if path.exists() and not path.is_file():  # a pipe would be waited for
+            raise DataLossError(f"[diff_runs] a record must be a regular file: got {path}.")
         with explained_errors("diff_runs", "read", path, "Give the path of a record"):
             self._file: BinaryIO = path.open("rb")
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import tracemalloc
@@ -157,6 +158,15 @@ def test_hostile_file_is_refused_with_its_line(good: bytes, tmp_path: Path, name
 def test_file_that_is_no_record_is_refused(good: bytes, tmp_path: Path, content: bytes) -> None:
     with pytest.raises(tf.errors.DataLossError, match="line 1 must"):
         diff(tmp_path, content)
+
+
+def test_folder_and_pipe_are_refused(good: bytes, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path, tmp_path / "pipe"):
+        with pytest.raises(tf.errors.DataLossError, match="must be a regular file"):
+            tf.diff_runs(path, tmp_path / "good")
+    with pytest.raises(FileNotFoundError, match=r"\[diff_runs\] cannot read"):
+        tf.diff_runs(tmp_path / "none", tmp_path / "good")
 
 
 @pytest.mark.parametrize("deep", ["[", '{"a":'])
