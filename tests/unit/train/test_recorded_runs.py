@@ -18,6 +18,7 @@ from recorded_program import train
 
 import samegrad as tf
 from samegrad import _core
+from samegrad.train._record_file import encode_line
 
 PROGRAM = Path(__file__).with_name("recorded_program.py")
 
@@ -112,11 +113,25 @@ def test_loss_that_a_replica_averages_is_named(tmp_path: Path) -> None:
 
 
 def test_other_numerics_version_is_named(plain: Path, tmp_path: Path) -> None:
-    header, _, rest = plain.read_bytes().partition(b"\n")
-    version = b'"reduction_order":%d' % _core.reduction_order()
-    assert version in header
+    flipped = recorded(tmp_path / "b", flip=2)
+    content, crc = b"", 0
+    for line in flipped.read_bytes().splitlines():
+        fields = {name: value for name, value in json.loads(line).items() if name != "crc"}
+        if fields["kind"] == "header":
+            fields["reduction_order"] += 1
+        line, crc = encode_line(fields.pop("kind"), fields, crc)
+        content += line
+    flipped.write_bytes(content)
+    found = tf.diff_runs(plain, flipped)
+    assert (found.step, found.cause) == (2, "numerics")
+    order = _core.reduction_order()
+    assert found.differences[0].text == f"reduction order {order} and {order + 1}"
+    assert found.differences[1].cause == "assignment"
+
+
+def test_altered_header_is_refused(plain: Path, tmp_path: Path) -> None:
     altered = tmp_path / "b"
-    altered.write_bytes(header.replace(version, b'"reduction_order":9') + b"\n" + rest)
+    altered.write_bytes(plain.read_bytes().replace(b'"threads":', b'"threads":1', 1))
     with pytest.raises(tf.errors.DataLossError, match="line 1 must have the checksum"):
         tf.diff_runs(plain, altered)
 
