@@ -7,6 +7,7 @@ import dataclasses
 import itertools
 import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ from samegrad.train._storage import CorruptCheckpointError, read_arrays
 
 # Changes of the keys that `to_json` writes. New keys keep the number.
 _JSON_VERSION = 1
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_SHOWN = 12  # operations of the frontier
 _ENVIRONMENT = ("samegrad", "kernels", "processor", "threads", "processes")
 
 
@@ -67,19 +70,25 @@ class RunDiff:
     by_step: tuple[tuple[str, ...], ...] = ()
 
     def __str__(self) -> str:
+        # Names are of a file that anybody may have written.
+        return "\n".join(_CONTROL.sub("?", line) for line in self._lines())
+
+    def _lines(self) -> list[str]:
         steps = f"{self.compared} step{'' if self.compared == 1 else 's'} compared"
         if self.same:
-            return "\n".join([f"same: yes, {steps}", *(f"note: {note}" for note in self.notes)])
+            return [f"same: yes, {steps}", *(f"note: {note}" for note in self.notes)]
         lines = [f"same: no, from step {self.step} on, {steps}", f"cause: {self.differences[0]}"]
         lines += [f"also: {one}" for one in self.differences[1:]]
         if self.results and all(one.cause != "result" for one in self.differences):
             lines.append(f"results that differ: {self.results}")
-        lines += [f"frontier: {one}" for one in self.frontier]
+        lines += [f"frontier: {one}" for one in self.frontier[:_SHOWN]]
+        if len(self.frontier) > _SHOWN:
+            lines.append(f"frontier: {len(self.frontier) - _SHOWN} more")
         if self.values:
-            lines.append(f"values before the step: {self.values}")
+            lines += f"values before the step: {self.values}".split("\n")
         for name, (a, b) in self.environment.items():
             lines.append(f"{name}: {a} in a, {b} in b")
-        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+        return [*lines, *(f"note: {note}" for note in self.notes)]
 
     def to_json(self, indent: int | None = None) -> str:
         """Return the fields as JSON, without `by_step`.

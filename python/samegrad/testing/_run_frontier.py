@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import NamedTuple
 from samegrad._base.user_files import shown_line
 from samegrad.train._record_file import Detail, Stored
 
+_LINE = re.compile(r"(.+):([0-9]{1,9})")
 _COMPARABLE = {"replicated", "rows"}
 # Some of their results are references to values of a loop, whose own operations are in the list.
 _LOOPS = ("replay", "unstack_rounds")
@@ -74,10 +76,15 @@ def frontier(
             equal.append(one.hashes == other.hashes)
         else:
             equal.append(None)
-    found = [n for n in _differing(equal) if _agree(a, equal, n, backwards=True)]
-    # Operations of a loop that read each other's results have one that is first.
-    found = found or [n for n in _differing(equal) if _agree(a, equal, n, backwards=False)]
-    return [_named(a, n) for n in found], sum(one is not None for one in equal)
+    operands: list[bool] = []
+    agrees: list[bool] = []
+    for position, (one, own) in enumerate(zip(a, equal, strict=True)):
+        operands.append(all(agrees[n] for n in one.inputs if 0 <= n < position))
+        agrees.append(operands[-1] if own is None else own)
+    differing = [n for n, own in enumerate(equal) if own is False and operands[n]]
+    # Loops also hand results of later operations to earlier ones.
+    found = [n for n in differing if all(equal[m] is not False or m <= n for m in a[n].inputs)]
+    return _named(a, found or differing), sum(own is not None for own in equal)
 
 
 def _whole(operations: Sequence[Detail]) -> list[Detail]:
@@ -91,41 +98,17 @@ def _whole(operations: Sequence[Detail]) -> list[Detail]:
     return whole
 
 
-def _differing(equal: Sequence[bool | None]) -> list[int]:
-    return [n for n, one in enumerate(equal) if one is False]
-
-
-def _agree(a: Sequence[Detail], equal: Sequence[bool | None], n: int, backwards: bool) -> bool:
-    """Return True if all operands of an operation agree.
-
-    Args:
-        a: The operations.
-        equal: Whether the results of each are equal in both runs; None: they are unknown.
-        n: The operation.
-        backwards: Whether results of later operations count, which loops hand to earlier ones.
-    """
-    seen = {n}
-    open_ = [n]
-    while open_:
-        at = open_.pop()
-        for operand in a[at].inputs:
-            if operand < 0 or operand in seen or (operand > at and not backwards):
-                continue
-            if equal[operand] is False:
-                return False
-            seen.add(operand)
-            if equal[operand] is None:
-                open_.append(operand)
-    return True
-
-
-def _named(a: Sequence[Detail], n: int) -> FrontierOperation:
-    one = a[n]
-    places = [(other.op, other.line) for other in a]
-    at = one.op, one.line
-    return FrontierOperation(
-        one.op, one.type, one.line, places[: n + 1].count(at), places.count(at)
-    )
+def _named(operations: Sequence[Detail], found: Sequence[int]) -> list[FrontierOperation]:
+    totals = Counter((one.op, one.line) for one in operations)
+    passed: Counter[tuple[str, str]] = Counter()
+    named = []
+    wanted = set(found)
+    for n, one in enumerate(operations):
+        at = one.op, one.line
+        passed[at] += 1
+        if n in wanted:
+            named.append(FrontierOperation(one.op, one.type, one.line, passed[at], totals[at]))
+    return named
 
 
 def first_stored(a: Sequence[Stored], b: Sequence[Stored]) -> Stored | None:
@@ -158,8 +141,8 @@ def _keys(operations: Sequence[Detail]) -> list[_Key]:
 
 def shown(line: str) -> str:
     """Return "train.py:31" as messages show it. A cell of this notebook has its number."""
-    file, _, number = line.rpartition(":")
-    return shown_line(file, int(number)) if file and number.isdigit() else line
+    found = _LINE.fullmatch(line)
+    return shown_line(found[1], int(found[2])) if found else line
 
 
 def _ordinal(number: int) -> str:

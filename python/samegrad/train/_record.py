@@ -43,10 +43,10 @@ def record_run(
     """Record the hashes of all values of each step that runs in a `with` block.
 
     A step is a run of a function that `tf.function` compiles, of `Strategy.run`, or of a method of
-    a Keras model such as `fit` and `evaluate`, if it reads or writes a variable. For
-    each step, the file gets hashes of the arguments, the outputs, the summed gradients and the
-    variables. Compare two files with `tf.diff_runs`. A hash does not depend on replicas, threads,
-    processes or the machine.
+    a Keras model such as `fit` and `evaluate`, if it reads or writes a variable. For each step, the
+    file gets hashes of the arguments, the outputs, the summed gradients and the variables. Compare
+    two files with `tf.diff_runs`. A hash does not depend on replicas, threads, processes or the
+    machine.
 
     In an MPI job, all processes enter the block, and the first one writes the file.
 

@@ -214,6 +214,15 @@ def test_damaged_values_before_a_step_are_refused(good: bytes, tmp_path: Path) -
     assert diff(tmp_path, other).step == 3
 
 
+def test_strange_names_are_shown_without_control_characters(good: bytes, tmp_path: Path) -> None:
+    lines = plain(good)
+    lines[1]["operations"][0] = ["a\x1b[2J", "b\n", f"x:{'9' * 5000}"]
+    lines[1]["hash"] = "0" * 16
+    lines[2]["hashes"] = "0" * 112
+    text = str(diff(tmp_path, sealed(lines)))
+    assert "a?[2J" in text and "\x1b" not in text and "b?" in text
+
+
 def damaged(content: bytes, dice: random.Random) -> bytes:
     """Return a file with one kind of damage."""
     at, until = sorted(dice.sample(range(len(content)), 2))
