@@ -47,8 +47,8 @@ const char* name_of(Placement placement) {
 py::list fields_of(const std::vector<OperationHash>& operations) {
   py::list list;
   for (const OperationHash& one : operations) {
-    list.append(py::make_tuple(one.op, one.type, one.line, name_of(one.placement), one.inputs,
-                               one.hashes));
+    list.append(
+        py::make_tuple(one.op, one.type, one.line, name_of(one.placement), one.inputs, one.hashes));
   }
   return list;
 }
@@ -86,9 +86,9 @@ void add_operations(const Graph& graph, const Locations& locations, py::list& li
   for (const Node& node : graph.nodes) {
     for (const GraphPtr& region : node.regions) add_operations(*region, locations, list);
     const bool known = node.location >= 0 && std::size_t(node.location) < locations.size();
-    list.append(py::make_tuple(
-        node.op->name, node.outputs.empty() ? "" : to_string(graph.type(node.outputs[0])),
-        known ? locations[std::size_t(node.location)] : ""));
+    list.append(py::make_tuple(node.op->name,
+                               node.outputs.empty() ? "" : to_string(graph.type(node.outputs[0])),
+                               known ? locations[std::size_t(node.location)] : ""));
   }
 }
 

@@ -2,8 +2,10 @@
 // threads, replicas and processes.
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <type_traits>
 
+#include "kernels/simd.h"
 #include "kernels/variant.h"
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
@@ -11,14 +13,25 @@ namespace {
 
 // The key of a word is its index times kStep plus the upper half of the index times kUpperStep.
 constexpr std::uint32_t kStep = 0x9E3779B1, kUpperStep = 0x85EBCA77, kFactor = 0xC2B2AE3D;
+constexpr std::int64_t kLanes = kVectorBytes / 4;
 
-// One-to-one in the word for each key, but that 0 and the key itself give 0: h(2h + 1) is, in its
-// lower half, and so are the steps before.
+using Lanes [[gnu::vector_size(kVectorBytes)]] = std::uint32_t;
+using SignedLanes [[gnu::vector_size(kVectorBytes)]] = std::int32_t;
+
+// One-to-one in the word for each key: so are h(2h + 1) in its lower half and the steps before.
 inline std::uint64_t mix(std::uint32_t word, std::uint32_t key) {
   std::uint32_t h = (word ^ key) * kFactor;
   h ^= h >> 15;
-  h = word == 0 ? 0 : h;
-  return std::uint64_t(h) * std::uint64_t(2 * h + 1);
+  const std::uint32_t odd = 2 * h + 1;
+  return std::uint64_t(h) * odd;
+}
+
+SAMEGRAD_INLINE Words mix(Lanes words, Lanes keys) {
+  Lanes h = (words ^ keys) * kFactor;
+  h ^= h >> 15;
+  const Lanes odd = 2 * h + 1;
+  const Words a = reinterpret_cast<Words>(h), b = reinterpret_cast<Words>(odd);
+  return multiply_low_halves(a, b) + multiply_low_halves(a >> 32, b >> 32);
 }
 
 template <class T>
@@ -27,7 +40,7 @@ using Bits = std::conditional_t<
     std::conditional_t<sizeof(T) == 4, std::uint32_t,
                        std::conditional_t<sizeof(T) == 2, std::uint16_t, std::uint8_t>>>;
 
-// Infinity's bits without the sign: those above are NaN.
+// Infinity's bits without the sign: those above are NaN. 0: there are none.
 template <class T>
 inline constexpr Bits<T> kInfinity = 0;
 template <>
@@ -39,46 +52,78 @@ inline constexpr std::uint16_t kInfinity<Float16> = 0x7C00;
 template <>
 inline constexpr std::uint16_t kInfinity<BFloat16> = 0x7F80;
 
-// One quiet NaN stands for all.
+// The quiet NaN that stands for all, and the same of any bits.
+template <class T>
+inline constexpr auto kNaN = Bits<T>(kInfinity<T> | kInfinity<T> >> 1);
 template <class T>
 inline Bits<T> canonical(Bits<T> bits) {
-  if constexpr (kInfinity<T> == 0) {
-    return bits;
-  } else {
-    constexpr auto kWithoutSign = Bits<T>(Bits<T>(~Bits<T>(0)) >> 1);
-    constexpr auto kNaN = Bits<T>(kInfinity<T> | (Bits<T>(1) << (std::countr_zero(kInfinity<T>) - 1)));
-    return Bits<T>(bits & kWithoutSign) > kInfinity<T> ? kNaN : bits;
-  }
+  constexpr auto kWithoutSign = Bits<T>(Bits<T>(~Bits<T>(0)) >> 1);
+  if constexpr (kInfinity<T> == 0) return bits;
+  return Bits<T>(bits & kWithoutSign) > kInfinity<T> ? kNaN<T> : bits;
+}
+SAMEGRAD_INLINE Lanes canonical(Lanes bits) {
+  const SignedLanes magnitude = reinterpret_cast<SignedLanes>(bits & 0x7FFF'FFFFu);
+  return magnitude > std::int32_t(kInfinity<float>) ? Lanes{} + kNaN<float> : bits;
 }
 
-// Elements whose words have one upper half of the index.
-template <class T>
-std::uint64_t hash_run(const Bits<T>* x, std::int64_t n, std::uint32_t key) {
+// Words of one upper half of the index, the first one's key being `key`.
+template <bool kIsFloat>
+std::uint64_t hash_words(const std::uint32_t* words, std::int64_t n, std::uint32_t key) {
+  Lanes keys;
+  for (int i = 0; i < int(kLanes); ++i) keys[i] = key + std::uint32_t(i) * kStep;
+  Words sums = {};
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    Lanes lanes;
+    std::memcpy(&lanes, words + i, sizeof lanes);
+    if constexpr (kIsFloat) lanes = canonical(lanes);
+    sums += mix(lanes, keys);
+    keys += std::uint32_t(kLanes) * kStep;
+  }
   std::uint64_t sum = 0;
-  for (std::int64_t i = 0; i < n; ++i) {
-    const Bits<T> bits = canonical<T>(x[i]);
-    if constexpr (sizeof(T) == 8) {
-      const std::uint32_t at = key + 2 * std::uint32_t(i) * kStep;
-      sum += mix(std::uint32_t(bits), at) + mix(std::uint32_t(bits >> 32), at + kStep);
-    } else {
-      sum += mix(bits, key + std::uint32_t(i) * kStep);
-    }
+  for (int lane = 0; lane < int(kLanes) / 2; ++lane) sum += sums[lane];
+  for (; i < n; ++i) {
+    std::uint32_t word;
+    std::memcpy(&word, words + i, sizeof word);
+    sum += mix(kIsFloat ? canonical<float>(word) : word, key + std::uint32_t(i) * kStep);
   }
   return sum;
 }
 
 template <class T>
+inline constexpr std::int64_t kWords = sizeof(T) == 8 ? 2 : 1;
+
+// Elements whose words have one upper half of the index.
+template <class T>
+std::uint64_t hash_run(const Bits<T>* x, std::int64_t n, std::uint32_t key) {
+  if constexpr (sizeof(T) == 4) {
+    return hash_words<std::is_same_v<T, float>>(x, n, key);
+  } else {
+    constexpr std::int64_t kBlock = 256;
+    std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t> block[kBlock];
+    std::uint32_t words[kBlock * kWords<T>];
+    std::uint64_t sum = 0;
+    for (std::int64_t begin = 0; begin < n; begin += kBlock) {
+      const std::int64_t count = std::min(kBlock, n - begin);
+      for (std::int64_t i = 0; i < count; ++i) block[i] = canonical<T>(x[begin + i]);
+      std::memcpy(words, block, std::size_t(count * kWords<T> * 4));
+      sum += hash_words<false>(words, count * kWords<T>,
+                               key + std::uint32_t(begin * kWords<T>) * kStep);
+    }
+    return sum;
+  }
+}
+
+template <class T>
 std::uint64_t hash(const void* x, std::int64_t n, std::int64_t first) {
-  constexpr std::uint64_t kWords = sizeof(T) == 8 ? 2 : 1;
-  constexpr std::uint64_t kOfHalf = (std::uint64_t(1) << 32) / kWords;
+  constexpr std::int64_t kOfHalf = (std::int64_t(1) << 32) / kWords<T>;
   const auto* elements = static_cast<const Bits<T>*>(x);
   std::uint64_t sum = 0;
   for (std::int64_t i = 0; i < n;) {
-    const std::uint64_t index = std::uint64_t(first + i) * kWords;
-    const std::uint64_t left = kOfHalf - std::uint64_t(first + i) % kOfHalf;
-    const auto count = std::int64_t(std::min(left, std::uint64_t(n - i)));
+    const std::int64_t at = first + i;
+    const std::int64_t count = std::min(kOfHalf - at % kOfHalf, n - i);
     const std::uint32_t key =
-        std::uint32_t(index) * kStep + std::uint32_t(index >> 32) * kUpperStep;
+        std::uint32_t(at * kWords<T>) * kStep + std::uint32_t((at * kWords<T>) >> 32) * kUpperStep;
     sum += hash_run<T>(elements + i, count, key);
     i += count;
   }

@@ -240,7 +240,7 @@ using RandomIntegersKernel = void (*)(RandomKey key, std::int64_t first_row, std
 
 // The sum mod 2^64 of a number for each element, a function of its index `first + i` and its bits
 // (hash.cpp). So the hash of an array is the sum of those of its parts, in any order. All NaN of a
-// dtype count as equal, and +0 adds nothing.
+// dtype count as equal.
 using HashKernel = std::uint64_t (*)(const void* x, std::int64_t n, std::int64_t first);
 
 // Null where a function is not defined for the dtype.

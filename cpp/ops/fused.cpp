@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
+#include <ranges>
+#include <set>
 
 #include "base/prefetch.h"
 #include "base/thresholds.h"
@@ -146,6 +149,21 @@ FusedAttrs attributes(const FusedProgram& program, const std::string& names) {
 }
 
 }  // namespace
+
+std::vector<std::size_t> operands_of_result(const Node& node, std::size_t result) {
+  const auto* attrs = node.attrs.get_if<FusedAttrs>();
+  if (!attrs) attrs = node.attrs.get_if<FusedRowsAttrs>();
+  std::vector<std::size_t> operands(node.inputs.size());
+  std::iota(operands.begin(), operands.end(), std::size_t(0));
+  if (!attrs) return operands;
+  const FusedProgram program = fused_program(*attrs);
+  std::set<int> needed = {int(node.inputs.size() + result)};
+  for (const FusedStep& step : std::views::reverse(program.steps)) {
+    if (needed.erase(step.out)) needed.insert(step.in.begin(), step.in.end());
+  }
+  std::erase_if(operands, [&](std::size_t operand) { return !needed.contains(int(operand)); });
+  return operands;
+}
 
 bool fused_may_overwrite(const Node& node, std::size_t operand, std::size_t result) {
   const FusedCode code(node.attrs.as<FusedAttrs>().code);

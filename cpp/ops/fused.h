@@ -104,6 +104,9 @@ struct FusedCode {
 // operand must have been read.
 bool fused_may_overwrite(const Node& node, std::size_t operand, std::size_t result);
 
+// The operands that one of the results is made of, in order: all, unless the node is a fused one.
+std::vector<std::size_t> operands_of_result(const Node& node, std::size_t result);
+
 OpDef fused_rows_row();
 
 // What they were made of.

@@ -4,6 +4,7 @@
 
 #include "kernels/table.h"
 #include "plan/buffers.h"
+#include "runtime/block_pieces.h"
 #include "runtime/threads.h"
 
 namespace samegrad {
@@ -36,12 +37,34 @@ std::int64_t own_examples(const Call& call, int symbol, const ReplicaContext& co
   return own;
 }
 
+// What a loop was in its rounds is a number to the program, which only loops read.
+PerValue<bool> find_histories(const Graph& graph) {
+  PerValue<bool> found(graph.values.size(), false);
+  for (const Node& node : graph.nodes) {
+    for (const Value input : node.inputs) {
+      const ValueType& type = graph.type(input);
+      if (node.op->has(kControl) && type.dtype == DType::kInt64 && type.shape.rank() == 0) {
+        const Node* producer = graph.producer(input);
+        found[input] = producer && producer->op->has(kControl);
+      }
+    }
+  }
+  for (const Node& node : graph.nodes) {
+    if (node.op->has(kControl)) continue;
+    for (const Value input : node.inputs) found[input] = false;
+  }
+  for (const Value output : graph.outputs) found[output] = false;
+  return found;
+}
+
 }  // namespace
 
 std::vector<Value> results_of(const Graph& graph) {
+  const PerValue<bool> histories = find_histories(graph);
   std::vector<Value> results;
   for (const Node& node : graph.nodes) {
-    results.insert(results.end(), node.outputs.begin(), node.outputs.end());
+    std::ranges::copy_if(node.outputs, std::back_inserter(results),
+                         [&](Value value) { return !histories[value]; });
   }
   return results;
 }
@@ -100,14 +123,40 @@ Hashes::Hashes(const Plan& plan, const std::vector<Value>& values, bool with_bod
   }
 }
 
+void Hashes::reset() {
+  for (std::atomic<std::uint64_t>& sum : sums_) sum = 0;
+  std::ranges::fill(changes_, false);
+}
+
 Hashes* Hashes::body(const Plan& plan) const {
   const auto found = bodies_.find(&plan);
   return found == bodies_.end() ? nullptr : found->second.get();
 }
 
-std::uint64_t Hashes::hash(Value value, const std::byte* x, std::int64_t n,
-                           std::int64_t first) const {
-  return kernels().hash(plan_.graph.type(value).dtype)(x, n, first);
+void Hashes::add_packed(Value value, const PartOfBlock& part, const std::byte* x) {
+  if (!has(value)) return;
+  const DType dtype = plan_.graph.type(value).dtype;
+  const HashKernel hash = kernels().hash(dtype);
+  const auto item = std::int64_t(size_of(dtype));
+  std::uint64_t sum = 0;
+  for_each_piece(part.block, part.columns, part.some,
+                 [&](std::int64_t at, std::int64_t in_block, std::int64_t count) {
+                   sum += hash(x + (in_block - part.some.begin) * item, count, at);
+                 });
+  add(value, sum);
+}
+
+void Hashes::add_part(Value value, const PartOfBlock& part, const std::byte* x) {
+  if (!has(value)) return;
+  const DType dtype = plan_.graph.type(value).dtype;
+  const HashKernel hash = kernels().hash(dtype);
+  const auto item = std::int64_t(size_of(dtype));
+  std::uint64_t sum = 0;
+  for_each_piece(part.block, part.columns, part.some,
+                 [&](std::int64_t at, std::int64_t, std::int64_t count) {
+                   sum += hash(x + at * item, count, at);
+                 });
+  add(value, sum);
 }
 
 void Hashes::add_tile(const Node& node, std::span<const View> results, std::int64_t begin,
@@ -125,7 +174,8 @@ void Hashes::add_tile(const Node& node, std::span<const View> results, std::int6
     const std::int64_t count = std::min(end, own) - begin;
     if (count <= 0) continue;
     const std::int64_t before = replica_context.first_example[symbol];
-    add(value, results[k].as<const std::byte>(), count * each, (before + begin) * each);
+    const HashKernel hash = kernels().hash(type.dtype);
+    add(value, hash(results[k].data, count * each, (before + begin) * each));
   }
 }
 

@@ -11,8 +11,8 @@
 #include <memory>
 #include <vector>
 
-#include "plan/plan.h"
 #include "runtime/context.h"
+#include "tensor/tree_kernel.h"
 
 namespace samegrad {
 
@@ -29,6 +29,13 @@ std::uint64_t hash_of(const ArrayPart& part);
 // Arrays of the same type, which differ between replicas: this one of them.
 std::uint64_t hash_of_copy(const Array& array, std::int64_t number);
 
+// Elements of a block of a matrix, which has so many columns.
+struct PartOfBlock {
+  Block block;
+  std::int64_t columns;
+  TreeRange some;  // elements of the block
+};
+
 // Of all nodes.
 std::vector<Value> results_of(const Graph& graph);
 
@@ -37,6 +44,9 @@ class Hashes {
   // Of the bytes of these values; with bodies, of all results in these too.
   Hashes(const Plan& plan, const std::vector<Value>& values, bool with_bodies = false);
 
+  // Another run begins.
+  void reset();
+
   bool has(Value value) const { return index_[plan_.root[value]] >= 0; }
   std::uint64_t of(Value value) const { return sums_[index_of(value)]; }
   // True if it is what a run changed, to be added to the hash of what the variable was before.
@@ -44,14 +54,12 @@ class Hashes {
   // Of a body of a node with several; null unless with_bodies.
   Hashes* body(const Plan& plan) const;
 
-  // Elements from `first` on. Several threads may call it.
-  void add(Value value, const std::byte* x, std::int64_t n, std::int64_t first) {
-    sums_[index_of(value)] += hash(value, x, n, first);
-  }
-  void replace(Value value, const std::byte* old, const std::byte* x, std::int64_t n,
-               std::int64_t first) {
-    sums_[index_of(value)] += hash(value, x, n, first) - hash(value, old, n, first);
-  }
+  // The hash of some elements. Several threads may call it.
+  void add(Value value, std::uint64_t hash) { sums_[index_of(value)] += hash; }
+  // The same of a part of a block, if the value is one of those: `x` has nothing but these
+  // elements, or all of the value.
+  void add_packed(Value value, const PartOfBlock& part, const std::byte* x);
+  void add_part(Value value, const PartOfBlock& part, const std::byte* x);
   void mark_change(Value value) { changes_[index_of(value)] = true; }
   // Results of a node for some examples of a loop, counted from the first one of the context.
   void add_tile(const Node& node, std::span<const View> results, std::int64_t begin,
@@ -62,7 +70,6 @@ class Hashes {
 
  private:
   std::size_t index_of(Value value) const { return std::size_t(index_[plan_.root[value]]); }
-  std::uint64_t hash(Value value, const std::byte* x, std::int64_t n, std::int64_t first) const;
   void add_whole(Value root, const Call& call, Context& context);
 
   const Plan& plan_;

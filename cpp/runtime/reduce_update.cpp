@@ -9,6 +9,7 @@
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
 #include "ops/attributes.h"
+#include "runtime/block_pieces.h"
 #include "runtime/check_kernel.h"
 #include "runtime/hashes.h"
 #include "runtime/threads.h"
@@ -307,22 +308,16 @@ class BlockwiseUpdate {
   // While the sums and what is updated by them are in a cache.
   void add_hashes(const Block& block, Share some, std::byte* const* results) const {
     Hashes& hashes = *call_.hashes;
-    for_each_piece(block, some, [&](std::int64_t at, std::int64_t in_block, std::int64_t count) {
-      for (std::size_t s = 0; s < step_.sums.size(); ++s) {
-        if (!hashes.has(step_.sums[s].result)) continue;
-        const std::byte* sum = results[s] + (in_block - some.begin) * width(s);
-        hashes.add(step_.sums[s].result, sum, count, at);
-      }
-      if (!step_.update.exists()) return;
-      const Node& node = plan_.graph.nodes[step_.update];
-      const std::vector<View>& views = context_.node(step_.update).views[0];
-      for (std::size_t k = 0; k < node.outputs.size(); ++k) {
-        if (!hashes.has(node.outputs[k])) continue;
-        const View& result = views[node.inputs.size() + k];
-        const auto item = std::int64_t(size_of(result.dtype));
-        hashes.add(node.outputs[k], result.as<const std::byte>() + at * item, count, at);
-      }
-    });
+    const PartOfBlock part{block, columns(), {some.begin, some.end}};
+    for (std::size_t s = 0; s < step_.sums.size(); ++s) {
+      hashes.add_packed(step_.sums[s].result, part, results[s]);
+    }
+    if (!step_.update.exists()) return;
+    const Node& node = plan_.graph.nodes[step_.update];
+    const std::vector<View>& views = context_.node(step_.update).views[0];
+    for (std::size_t k = 0; k < node.outputs.size(); ++k) {
+      hashes.add_part(node.outputs[k], part, views[node.inputs.size() + k].as<std::byte>());
+    }
   }
 
   // The block of a sum over all examples of some replicas, row by row; with what else the update
@@ -417,26 +412,13 @@ class BlockwiseUpdate {
 
   std::int64_t columns() const { return binding_.sums[0].reduction.whole.block.columns; }
 
-  // Calls f(element of the result, element of the block, count) for pieces of [some.begin,
-  // some.end) of the block without a gap.
-  template <class F>
-  void for_each_piece(const Block& block, Share some, const F& f) const {
-    const std::int64_t all = block.columns == columns() ? block.size() : block.columns;  // of one
-    for (std::int64_t at = some.begin; at < some.end;) {
-      const std::int64_t row = at / block.columns, column = at % block.columns;
-      const std::int64_t count = std::min((at / all + 1) * all, some.end) - at;
-      f((block.row + row) * columns() + block.column + column, at, count);
-      at += count;
-    }
-  }
-
   void store(const Block& block, const std::byte* from) const {
     const auto item = std::int64_t(size_of(binding_.sums[0].reduction.dtype));
     std::byte* to = context_.base(0, plan_.root[step_.sums[0].result]);
-    const Share all{0, block.size()};
-    for_each_piece(block, all, [&](std::int64_t at, std::int64_t in_block, std::int64_t count) {
-      std::copy_n(from + in_block * item, count * item, to + at * item);
-    });
+    for_each_piece(block, columns(), {0, block.size()},
+                   [&](std::int64_t at, std::int64_t in_block, std::int64_t count) {
+                     std::copy_n(from + in_block * item, count * item, to + at * item);
+                   });
   }
 
   // results[s] is where the sum of element some.begin is.
@@ -456,7 +438,7 @@ class BlockwiseUpdate {
                           .far_operands = true};
     auto* blocks = static_cast<const std::byte**>(scratch.take(inputs * sizeof(std::byte*)));
     for (std::size_t k = 0; k < inputs; ++k) blocks[k] = sum_of(node.inputs[k], results);
-    for_each_piece(block, some, [&](std::int64_t at, std::int64_t in_block, std::int64_t count) {
+    const auto update_piece = [&](std::int64_t at, std::int64_t in_block, std::int64_t count) {
       for (std::size_t k = 0; k < all.size(); ++k) {
         if (k < inputs && whole[k].size() != size) continue;  // a number
         views[k].shape = {count};
@@ -471,7 +453,8 @@ class BlockwiseUpdate {
                             : whole[k].as<std::byte>() + at * item;
       }
       call_kernel(node, args, [&] { node.op->kernel(args); });
-    });
+    };
+    for_each_piece(block, columns(), {some.begin, some.end}, update_piece);
   }
 
   // The block of the sum that the operand is, or null.

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/thresholds.h"
+#include "kernels/table.h"
 #include "runtime/hashes.h"
 #include "runtime/row_blocks.h"
 #include "runtime/threads.h"
@@ -81,31 +82,29 @@ class RowUpdater {
     }
   }
 
-  // Where rows without a gradient stay as they are, the change of the others; +0 adds nothing, so
-  // that the rows of a sparse gradient have the hash of all.
+  // Where rows without a gradient stay as they are, the change of the others.
   void add_hashes(const RowBlocks::Rows& rows) const {
-    for (std::int64_t i = 0; i < rows.count; ++i) {
-      const std::int64_t first = rows.row[i] * binding_.width;
-      for (const std::int32_t s : step_.update.sums) {
-        const ReduceUpdate::Sum& sum = step_.sums[std::size_t(s)];
-        if (!hashes_->has(sum.result)) continue;
-        const std::int64_t bytes = bytes_of_row(sum.result);
-        hashes_->add(sum.result, blocks_.at(sum.result, rows) + i * bytes, binding_.width, first);
-      }
-      for (const RowPassBinding::Slot& slot : binding_.left) {
-        if (!hashes_->has(slot.value)) continue;
-        const std::byte* fresh = rows.memory + slot.offset + i * slot.row_bytes;
-        if (!blocks_.sparse) {
-          hashes_->add(slot.value, fresh, binding_.width, first);
-          continue;
-        }
-        const std::byte* old = base(slot.value) + rows.row[i] * slot.row_bytes;
-        hashes_->replace(slot.value, old, fresh, binding_.width, first);
-      }
+    for (const std::int32_t s : step_.update.sums) {
+      const Value sum = step_.sums[std::size_t(s)].result;
+      if (hashes_->has(sum)) add_hash(sum, blocks_.at(sum, rows), nullptr, rows);
+    }
+    for (const RowPassBinding::Slot& slot : binding_.left) {
+      const std::byte* old = blocks_.sparse ? base(slot.value) : nullptr;
+      if (hashes_->has(slot.value)) add_hash(slot.value, rows.memory + slot.offset, old, rows);
     }
   }
-  std::int64_t bytes_of_row(Value value) const {
-    return binding_.width * std::int64_t(size_of(plan_.graph.type(value).dtype));
+  void add_hash(Value value, const std::byte* fresh, const std::byte* old,
+                const RowBlocks::Rows& rows) const {
+    const DType dtype = plan_.graph.type(value).dtype;
+    const std::int64_t width = binding_.width, bytes = width * std::int64_t(size_of(dtype));
+    const HashKernel hash = kernels().hash(dtype);
+    std::uint64_t sum = 0;
+    for (std::int64_t i = 0; i < rows.count; ++i) {
+      const std::int64_t row = rows.row[i];
+      sum += hash(fresh + i * bytes, width, row * width);
+      if (old) sum -= hash(old + row * bytes, width, row * width);
+    }
+    hashes_->add(value, sum);
   }
 
   void scatter(const RowBlocks::Rows& rows) const {

@@ -45,13 +45,14 @@ class Lister {
         inputs.insert(inputs.end(), results.begin(), results.end());
       }
       const Value result = node.outputs.empty() ? kNoValue : node.outputs[0];
-      OperationHash operation{.op = node.op->name, .type = {}, .line = line_of(node, locations_),
-                              .inputs = std::move(inputs), .hashes = {}};
-      if (result.exists()) {
-        operation.type = to_string(graph.type(result));
-        operation.placement = graph.placement(result);
-      }
+      OperationHash operation{.op = node.op->name,
+                              .type = {},
+                              .line = line_of(node, locations_),
+                              .inputs = std::move(inputs),
+                              .hashes = {}};
+      if (result.exists()) operation.type = to_string(graph.type(result));
       for (const Value output : node.outputs) {
+        operation.placement = std::max(operation.placement, graph.placement(output));
         operation.hashes.push_back(hashes.has(output) ? hashes.of(output) : 0);
         made_by[plan.root[output]] = std::int32_t(operations.size());
       }

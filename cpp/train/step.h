@@ -18,6 +18,7 @@ class Step {
   const Graph& program() const { return compiled_->graph(); }
   const Plan& plan() const { return compiled_->plan(); }
   CompiledProgram& compiled() const { return *compiled_; }
+  const std::shared_ptr<CompiledProgram>& shared() const { return compiled_; }
   const Binding& binding() const { return binding_; }
   // The program without writes and effects, for gradients of a run.
   const Graph& pure();

@@ -5,7 +5,7 @@
 
 #include "ir/op_def.h"
 #include "kernels/table.h"
-#include "plan/gradient_sums.h"
+#include "plan/recorded_results.h"
 #include "runtime/state_lock.h"
 #include "tensor/elsewhere.h"
 #include "train/operation_hashes.h"
@@ -66,7 +66,8 @@ std::vector<std::uint64_t> hashes_of_examples(const OwnParts& parts, const Call&
   if (is_whole && !hashes_replicated(call)) return hashes;
   const HashKernel kernel = kernels().hash(parts.type.dtype);
   std::size_t at = 0;
-  if (!is_whole) at = std::size_t(examples_before(world, std::size_t(call.first_replica()), symbol));
+  if (!is_whole)
+    at = std::size_t(examples_before(world, std::size_t(call.first_replica()), symbol));
   for (std::size_t r = 0; r < parts.arrays.size(); ++r) {
     const Array& array = parts.arrays[r];
     const std::int64_t own = call.counts[r][symbol];
@@ -115,13 +116,26 @@ std::vector<StepEntry> entries_of(Step& step) {
     entries.push_back({kind, variable.number(), step.binding().names[variable.index()],
                        graph.type(value), graph.placement(value)});
   };
-  for (const GradientSum& gradient : gradient_sums(graph)) {
+  const RecordedResults results = recorded_results(graph);
+  for (const GradientSum& gradient : results.sums) {
     add(StepEntry::Kind::kGradient, gradient.variable, gradient.sum);
   }
-  for (const StateWrite& write : graph.writes) {
+  for (const StateWrite& write : results.writes) {
     add(StepEntry::Kind::kVariable, write.variable, write.value);
   }
   return entries;
+}
+
+StepRecorder::Layout& StepRecorder::layout_of(Step& step) {
+  std::erase_if(layouts_, [](const auto& one) { return one.first.expired(); });
+  Layout& layout = layouts_[step.shared()];
+  if (layout.hashes) return layout;
+  layout.entries = entries_of(step);
+  const RecordedResults results = recorded_results(step.plan().graph);
+  for (const GradientSum& gradient : results.sums) layout.results.push_back(gradient.sum);
+  for (const StateWrite& write : results.writes) layout.results.push_back(write.value);
+  layout.hashes = std::make_unique<Hashes>(step.plan(), layout.results);
+  return layout;
 }
 
 void StepHashes::begin(Step& step, Call& call) {
@@ -132,26 +146,26 @@ void StepHashes::begin(Step& step, Call& call) {
   for (std::size_t s = 0; s < step.program().symbols.size(); ++s) {
     record_.examples.push_back(examples_before(world, world.size(), s));
   }
-  entries_ = entries_of(step);
-  record_.hashes.assign(entries_.size(), 0);
+  layout_ = &recorder_.layout_of(step);
+  record_.hashes.assign(entries().size(), 0);
   detailed_ = record_.index == recorder_.detail_;
   hash_arguments(step, call);
   hash_variables(call);
-  if (detailed_) hash_operations(step, call);
-  const Plan& plan = step.plan();
-  std::vector<Value> values;
-  if (detailed_) values = results_of(plan.graph);
-  for (const GradientSum& gradient : gradient_sums(plan.graph)) values.push_back(gradient.sum);
-  for (const StateWrite& write : plan.graph.writes) values.push_back(write.value);
-  of_run_ = std::make_unique<Hashes>(plan, values);
-  call.hashes = of_run_.get();
+  if (detailed_) {
+    hash_operations(step, call);
+    std::vector<Value> all = results_of(step.plan().graph);
+    all.insert(all.end(), layout_->results.begin(), layout_->results.end());
+    of_all_ = std::make_unique<Hashes>(step.plan(), all);
+  }
+  layout_->hashes->reset();
+  call.hashes = detailed_ ? of_all_.get() : layout_->hashes.get();
 }
 
 void StepHashes::hash_arguments(Step& step, const Call& call) {
-  for (std::size_t e = 0; e < entries_.size(); ++e) {
-    if (entries_[e].kind != StepEntry::Kind::kArgument) break;
+  for (std::size_t e = 0; e < entries().size(); ++e) {
+    if (entries()[e].kind != StepEntry::Kind::kArgument) break;
     const ValueType& type = step.compiled().argument_types()[e];
-    const OwnParts parts{type, call.arguments[e], entries_[e].placement != Placement::kReplicated};
+    const OwnParts parts{type, call.arguments[e], entries()[e].placement != Placement::kReplicated};
     record_.hashes[e] = hash_of_parts(parts, call);
     if (type.batch.axis != 0) continue;
     std::vector<std::uint64_t> hashes = hashes_of_examples(parts, call);
@@ -199,9 +213,9 @@ void StepHashes::hash_operations(Step& step, Call call) {
 void StepHashes::hash_outputs(Step& step, const Call& call,
                               const std::vector<std::vector<Array>>& outputs) {
   const Graph& program = step.program();
-  for (std::size_t e = 0; e < entries_.size(); ++e) {
-    if (entries_[e].kind != StepEntry::Kind::kOutput) continue;
-    const auto i = std::size_t(entries_[e].index);
+  for (std::size_t e = 0; e < entries().size(); ++e) {
+    if (entries()[e].kind != StepEntry::Kind::kOutput) continue;
+    const auto i = std::size_t(entries()[e].index);
     std::vector<Array> own;  // what replicas of other processes have is there
     std::ranges::copy_if(outputs[i], std::back_inserter(own),
                          [](const Array& array) { return !is_elsewhere(array); });
@@ -212,20 +226,16 @@ void StepHashes::hash_outputs(Step& step, const Call& call,
 }
 
 // What the run has hashed.
-void StepHashes::hash_results(Step& step) {
-  const Plan& plan = step.plan();
-  std::size_t e = 0;
-  while (e < entries_.size() && entries_[e].kind < StepEntry::Kind::kGradient) ++e;
-  for (const GradientSum& gradient : gradient_sums(plan.graph)) {
-    record_.hashes[e++] = of_run_->of(gradient.sum);
+void StepHashes::hash_results(const Step& step, const Hashes& hashes) {
+  const std::size_t first = entries().size() - layout_->results.size();
+  for (std::size_t i = 0; i < layout_->results.size(); ++i) {
+    const Value result = layout_->results[i];
+    record_.hashes[first + i] = hashes.of(result);
+    // Rank by rank: the sum of all is that of the value before, plus the change.
+    const auto slot = std::size_t(entries()[first + i].index);
+    if (hashes.is_change(result)) record_.hashes[first + i] += before_[slot];
   }
-  for (const StateWrite& write : plan.graph.writes) {
-    record_.hashes[e] = of_run_->of(write.value);
-    // Rank by rank, the sum of all is that of the value before, plus the change.
-    if (of_run_->is_change(write.value)) record_.hashes[e] += before_[write.variable.index()];
-    ++e;
-  }
-  if (detailed_) record_.stored = stored_hashes(plan, *of_run_, step.binding().locations);
+  if (detailed_) record_.stored = stored_hashes(step.plan(), hashes, step.binding().locations);
 }
 
 void StepHashes::add_up(const Call& call) {
@@ -255,21 +265,19 @@ void StepHashes::remember(const Call& call) {
     recorder_.known_[call.variables[v]] = {call.variables[v]->version, hash};
   };
   for (std::size_t v = 0; v < call.variables.size(); ++v) {
-    if (!is_before_[v]) continue;
-    record_.before.emplace_back(std::int32_t(v), before_[v]);
-    know(v, before_[v]);
+    if (is_before_[v]) record_.before.emplace_back(std::int32_t(v), before_[v]);
+    know(v, before_[v]);  // of a slot that the step has written, its hash is not asked for again
   }
-  for (std::size_t e = 0; e < entries_.size(); ++e) {
-    if (entries_[e].kind != StepEntry::Kind::kVariable) continue;
-    know(std::size_t(entries_[e].index), record_.hashes[e]);
+  for (std::size_t e = 0; e < entries().size(); ++e) {
+    if (entries()[e].kind != StepEntry::Kind::kVariable) continue;
+    know(std::size_t(entries()[e].index), record_.hashes[e]);
   }
   std::erase_if(recorder_.known_, [](const auto& one) { return one.first.expired(); });
 }
 
-void StepHashes::end(Step& step, const Call& call,
-                     const std::vector<std::vector<Array>>& outputs) {
+void StepHashes::end(Step& step, const Call& call, const std::vector<std::vector<Array>>& outputs) {
   hash_outputs(step, call, outputs);
-  hash_results(step);
+  hash_results(step, *call.hashes);
   add_up(call);
   remember(call);
   ++recorder_.next_;

@@ -22,7 +22,7 @@ struct StepEntry {
   ValueType type;
   Placement placement;
 };
-// The gradients, and the variables that the step writes, by their values in its plan.
+// Arguments, results, gradients, and the variables that the step writes.
 std::vector<StepEntry> entries_of(Step& step);
 
 // An operation of a step that ran one by one, in bodies too.
@@ -43,7 +43,7 @@ struct StoredHash {
 struct StepRecord {
   std::int64_t index = 0;  // of the recorded steps of the run
   std::uint64_t seed = 0;
-  std::optional<std::uint64_t> draw;  // the number that it drew with, if it draws
+  std::optional<std::uint64_t> draw;   // the number that it drew with, if it draws
   std::vector<std::int64_t> examples;  // of all replicas, per symbol
   std::vector<std::uint64_t> hashes;   // per entry
   // Variables that were not recorded before, or that others have written since: slot, hash.
@@ -69,8 +69,18 @@ class StepRecorder {
   };
   using Cell = std::weak_ptr<StateCell>;
 
+  // What is recorded of a step, for all its runs.
+  struct Layout {
+    std::vector<StepEntry> entries;
+    std::vector<Value> results;  // of the plan: per gradient and variable among the entries
+    std::unique_ptr<Hashes> hashes;
+  };
+  using Program = std::weak_ptr<CompiledProgram>;
+  Layout& layout_of(Step& step);
+
   std::int64_t detail_, next_ = 0;
   std::map<Cell, Known, std::owner_less<Cell>> known_;
+  std::map<Program, Layout, std::owner_less<Program>> layouts_;
 };
 
 // Hashes of one run of a step. All processes make them at the same time, and get those of all.
@@ -83,21 +93,22 @@ class StepHashes {
   StepRecord& record() { return record_; }
 
  private:
+  const std::vector<StepEntry>& entries() const { return layout_->entries; }
   void hash_arguments(Step& step, const Call& call);
   void hash_variables(const Call& call);
   void hash_operations(Step& step, Call call);
   void hash_outputs(Step& step, const Call& call, const std::vector<std::vector<Array>>& outputs);
-  void hash_results(Step& step);
+  void hash_results(const Step& step, const Hashes& hashes);
   void add_up(const Call& call);
   void remember(const Call& call);
 
   StepRecorder& recorder_;
   StepRecord record_;
   bool detailed_ = false;
-  std::vector<StepEntry> entries_;
-  std::vector<char> is_before_;         // per slot: it is in record_.before
-  std::vector<std::uint64_t> before_;   // per slot
-  std::unique_ptr<Hashes> of_run_;
+  StepRecorder::Layout* layout_ = nullptr;
+  std::unique_ptr<Hashes> of_all_;     // results of the plan, of a step in detail
+  std::vector<char> is_before_;        // per slot: it is in record_.before
+  std::vector<std::uint64_t> before_;  // per slot
 };
 
 }  // namespace samegrad

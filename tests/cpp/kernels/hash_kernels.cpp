@@ -454,6 +454,18 @@ void random_numbers(const KernelTable& t) {
   }
 }
 
+void hashes(const KernelTable& t) {
+  for_each_dtype([&](DType dtype, const char* type, Range range) {
+    Line line("hash", type, name_of(range));
+    for (const std::int64_t n : kCounts) {
+      Memory x = numbers(dtype, n, range), y(DType::kUInt64, 1);
+      const std::uint64_t hash = t.hash(dtype)(x.data(), n, 3 * n);
+      std::memcpy(y.data(), &hash, sizeof hash);
+      line.add(y);
+    }
+  });
+}
+
 const KernelTable* open(const char* library) {
   void* object = dlopen(library, RTLD_NOW | RTLD_LOCAL);
   void* found = object == nullptr ? nullptr : dlsym(object, "samegrad_kernel_table");
@@ -481,5 +493,6 @@ int main(int argc, char** argv) {
   samegrad::products(*table);
   samegrad::classification(*table);
   samegrad::random_numbers(*table);
+  samegrad::hashes(*table);
   return 0;
 }
