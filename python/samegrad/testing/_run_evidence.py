@@ -43,10 +43,11 @@ def kinds_that_differ(a: tuple[Side, Step], b: tuple[Side, Step], pairs: Pairs) 
         found.add("program")
     if _draws(x) != _draws(y):
         found.add("draws")
-    if (x.before or y.before) and _other_before(a, b, pairs):
-        found.add("before")
     if _other_counts(x, y) or x.example_hashes != y.example_hashes:
         found.add("argument")
+    before = _other_before(a, b, pairs) if x.before or y.before else []
+    if before and (found or any(_is_known(key, x, y, pairs) for key in before)):
+        found.add("before")
     return tuple(kind for kind in ("program", "before", "draws", *_KINDS) if kind in found)
 
 
@@ -66,6 +67,15 @@ def _other_before(a: tuple[Side, Step], b: tuple[Side, Step], pairs: Pairs) -> l
         for key, (i, j) in pairs.variables.items()
         if a[0].before(a[1], i, pairs.slots[0]) != b[0].before(b[1], j, pairs.slots[1])
     ]
+
+
+def _is_known(key: Key, x: Step, y: Step, pairs: Pairs) -> bool:
+    """Return True if both runs recorded the value of a variable before a step.
+
+    The slots of optimizers have no hash after a step, as long as nobody assigns them.
+    """
+    slots = pairs.variables[key]
+    return key in pairs.positions or (slots[0] in x.before and slots[1] in y.before)
 
 
 def evidence(

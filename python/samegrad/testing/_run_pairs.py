@@ -133,8 +133,13 @@ def pair(a: Program, b: Program, same_division: bool) -> Pairs:
         ]
     both = [key for key in usable[0] if key in usable[1]]
     dtypes = all(a.entries[usable[0][k]].dtype == b.entries[usable[1][k]].dtype for k in both)
-    # A value may be comparable in one program only.
-    matched = dtypes and all(key in keys[1 - side] for side in (0, 1) for key in usable[side])
+    # A value may be comparable in one program only. Another division records other variables.
+    matched = dtypes and all(
+        key in keys[1 - side]
+        for side in (0, 1)
+        for key in usable[side]
+        if same_division or key[0] in ("argument", "output")
+    )
     at = [{key: slot for slot, key in enumerate(own) if key not in single} for own in slots]
     return Pairs(
         {key: (usable[0][key], usable[1][key]) for key in both},

@@ -154,6 +154,26 @@ def test_diff_of_another_program_names_the_first_operation(write: Write) -> None
     assert "b alone has exp at train.py:40" in found.differences[0].text
 
 
+def test_diff_takes_an_assigned_slot_of_an_optimizer_for_a_cause_of_other_results(
+    write: Write,
+) -> None:
+    text = "".join(
+        f"%{n} = variable {name} : float32 (1,)\n"
+        for n, name in enumerate(("dense/kernel", "dense/bias", "momentum"))
+    )
+    made = program(program=lambda: text)
+    run = [(made, one) for _, one in steps(4)]
+    run[0][1].before.append((2, 7))
+    assigned = changed(run, 2, before=[(2, 8)])
+    a, b = write("a", run), write("b", assigned)
+    assert tf.diff_runs(a, b).same  # the same value, perhaps
+    found = tf.diff_runs(a, write("c", plant(assigned, 2, 5)))
+    assert (found.step, found.cause) == (2, "assignment")
+    assert found.differences[0].text.startswith("momentum was assigned between steps 1 and 2 in b")
+    both = changed(run, 2, before=[(2, 9)])
+    assert tf.diff_runs(b, write("d", both)).cause == "assignment"
+
+
 def test_diff_of_another_program_with_equal_values_is_the_same(write: Write) -> None:
     other = [(program(hash=78), one) for _, one in steps(3)]
     assert tf.diff_runs(write("a", steps(3)), write("b", other)).same
