@@ -7,6 +7,7 @@
 #include "bind/record.h"
 #include "ir/op_def.h"
 #include "kernels/table.h"
+#include "tensor/elsewhere.h"
 #include "train/same_on_ranks.h"
 
 namespace py = pybind11;
@@ -61,11 +62,14 @@ py::list fields_of(const std::vector<StoredHash>& stored) {
   return list;
 }
 
+// Parts that this process has.
 py::list arrays_of(const std::vector<std::vector<Array>>& values) {
   py::list list;
   for (const std::vector<Array>& parts : values) {
     py::list of_parts;
-    for (const Array& part : parts) of_parts.append(make_tensor(part));
+    for (const Array& part : parts) {
+      if (!is_elsewhere(part)) of_parts.append(make_tensor(part));
+    }
     list.append(of_parts);
   }
   return list;
@@ -153,6 +157,7 @@ void register_record(py::module_& m) {
     add_operations(step.program(), step.binding().locations, list);
     return list;
   });
+  m.def("step_variables", [](const Step& step) { return step.binding().names; });
   m.def("step_reasons", &reasons_of);
   // The hash that records of steps have of such an array.
   m.def("hash_of", [](const Tensor& tensor) {

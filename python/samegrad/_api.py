@@ -191,7 +191,11 @@ from samegrad.math._binary import truncatediv, truncatemod
 from samegrad.math._more import histogram_fixed_width, histogram_fixed_width_bins
 from samegrad.math._order import argsort, searchsorted, sort
 from samegrad.train._fingerprint import FingerprintInfo, fingerprint, fingerprint_info
+from samegrad.train._record import record_run
 from samegrad.train.module import Module
+
+if TYPE_CHECKING:
+    from samegrad.testing._run_diff import RunDiff, diff_runs
 
 __version__ = _core.__version__
 
@@ -207,41 +211,41 @@ _LATER = {
          "random_uniform_initializer", "zeros_initializer"),
         "samegrad._keras.initializer_names",
     ),
+    **dict.fromkeys(("RunDiff", "diff_runs"), "samegrad.testing._run_diff"),
     "as_string": "samegrad.strings",
 }  # fmt: skip
 
 __all__ = [  # packages are loaded by samegrad itself
     "Assert", "DType", "FingerprintInfo", "GradientTape", "IndexedSlices", "Module", "RaggedTensor",
-    "RaggedTensorSpec", "SparseTensor", "Tensor", "TensorArray", "TensorShape", "TensorSpec",
-    "UnconnectedGradients", "Variable", "VariableAggregation", "VariableSynchronization", "abs",
-    "acos", "acosh", "add", "add_n", "argmax", "argmin", "argsort", "as_dtype", "as_string",
-    "asin", "asinh", "assert_equal", "assert_greater", "assert_less", "assert_rank", "atan",
-    "atan2", "atanh", "audio", "autodiff", "autograph", "bfloat16", "bitwise", "bool",
-    "boolean_mask", "broadcast_static_shape", "broadcast_to", "case", "cast",
-    "clip_by_global_norm", "clip_by_norm", "clip_by_value", "complex", "complex128", "complex64",
-    "concat", "cond", "config", "constant", "constant_initializer", "control_dependencies",
-    "convert", "convert_to_tensor", "cos", "cosh", "cumsum", "custom_gradient", "data", "debugging",
-    "device",
-    "distribute", "divide", "double", "dtypes", "dynamic_partition", "dynamic_stitch", "einsum",
-    "ensure_shape", "equal", "errors", "executing_eagerly", "exp", "expand_dims", "experimental",
-    "eye", "fill", "fingerprint", "fingerprint_info", "float16", "float32", "float64", "floor",
-    "foldl", "foldr", "function",
+    "RaggedTensorSpec", "RunDiff", "SparseTensor", "Tensor", "TensorArray", "TensorShape",
+    "TensorSpec", "UnconnectedGradients", "Variable", "VariableAggregation",
+    "VariableSynchronization", "abs", "acos", "acosh", "add", "add_n", "argmax", "argmin",
+    "argsort", "as_dtype", "as_string", "asin", "asinh", "assert_equal", "assert_greater",
+    "assert_less", "assert_rank", "atan", "atan2", "atanh", "audio", "autodiff", "autograph",
+    "bfloat16", "bitwise", "bool", "boolean_mask", "broadcast_static_shape", "broadcast_to", "case",
+    "cast", "clip_by_global_norm", "clip_by_norm", "clip_by_value", "complex", "complex128",
+    "complex64", "concat", "cond", "config", "constant", "constant_initializer",
+    "control_dependencies", "convert", "convert_to_tensor", "cos", "cosh", "cumsum",
+    "custom_gradient", "data", "debugging", "device", "diff_runs", "distribute", "divide", "double",
+    "dtypes", "dynamic_partition", "dynamic_stitch", "einsum", "ensure_shape", "equal", "errors",
+    "executing_eagerly", "exp", "expand_dims", "experimental", "eye", "fill", "fingerprint",
+    "fingerprint_info", "float16", "float32", "float64", "floor", "foldl", "foldr", "function",
     "gather", "gather_nd", "get_logger", "get_static_value", "greater", "greater_equal", "group",
     "half", "histogram_fixed_width", "histogram_fixed_width_bins", "identity", "identity_n",
     "image", "init_scope", "initializers", "inside_function", "int16", "int32", "int64", "int8",
     "io", "is_tensor", "keras", "less", "less_equal", "linalg", "linspace", "logical_and",
     "logical_not", "logical_or", "lookup", "losses", "map_fn", "math", "matmul", "maximum",
-    "meshgrid", "metrics", "minimum", "multiply", "name_scope", "negative", "nest", "newaxis",
-    "nn", "no_op", "norm", "not_equal", "numpy_function", "one_hot", "ones", "ones_initializer",
+    "meshgrid", "metrics", "minimum", "multiply", "name_scope", "negative", "nest", "newaxis", "nn",
+    "no_op", "norm", "not_equal", "numpy_function", "one_hot", "ones", "ones_initializer",
     "ones_like", "optimizers", "pad", "parallel_stack", "pow", "print", "py_function", "ragged",
-    "random", "random_normal_initializer", "random_uniform_initializer", "range", "rank",
-    "realdiv", "recompute_grad", "reduce_all", "reduce_any", "reduce_logsumexp", "reduce_max",
+    "random", "random_normal_initializer", "random_uniform_initializer", "range", "rank", "realdiv",
+    "recompute_grad", "record_run", "reduce_all", "reduce_any", "reduce_logsumexp", "reduce_max",
     "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum", "repeat", "reshape", "reverse",
     "reverse_sequence", "roll", "round", "saturate_cast", "scalar_mul", "scan", "scatter_nd",
-    "searchsorted", "sequence_mask", "sets", "shape", "shape_n", "sigmoid", "sign", "signal",
-    "sin", "sinh", "size", "slice", "sort", "sparse", "split", "sqrt", "square", "squeeze",
-    "stack", "stop_gradient", "strided_slice", "string", "strings", "subtract", "summary",
-    "switch_case", "sysconfig", "tan", "tanh", "tensor_scatter_nd_add", "tensor_scatter_nd_max",
+    "searchsorted", "sequence_mask", "sets", "shape", "shape_n", "sigmoid", "sign", "signal", "sin",
+    "sinh", "size", "slice", "sort", "sparse", "split", "sqrt", "square", "squeeze", "stack",
+    "stop_gradient", "strided_slice", "string", "strings", "subtract", "summary", "switch_case",
+    "sysconfig", "tan", "tanh", "tensor_scatter_nd_add", "tensor_scatter_nd_max",
     "tensor_scatter_nd_min", "tensor_scatter_nd_sub", "tensor_scatter_nd_update", "tensordot",
     "test", "testing", "tile", "timestamp", "train", "transpose", "truediv", "truncatediv",
     "truncatemod", "uint16", "uint32", "uint64", "uint8", "unique", "unique_with_counts",

@@ -70,15 +70,15 @@ def _run(command: str, options: dict[str, Any], flags: dict[str, str], given: Se
     from samegrad.cli._errors import CommandError
 
     module = importlib.import_module(f"samegrad.cli.{command.replace('-', '_')}")
-    trains = command in _OPTIONS
+    trains, runs_program = command in _OPTIONS, hasattr(module, "RUNS_IN_JOBS")
     asked = {"options": _OPTIONS[command](**options, arguments=tuple(given))} if trains else options
     try:
-        with _rank_0_prints():
+        with contextlib.nullcontext() if runs_program else _rank_0_prints():
             code: int = module.run(**asked)
         return code
     except (CommandError, OSError, *getattr(module, "BAD_INPUT", ())) as error:
         message = with_option(_in_one_line(error), flags, options)
-        if trains:  # the other ranks of an MPI job would wait for this one
+        if trains or runs_program:  # the other ranks of an MPI job would wait for this one
             _fail_job(message)
         elif launched().rank == 0:
             _print_error(message)
@@ -177,10 +177,8 @@ def _add_commands(commands: Any) -> None:
         "missing, 1 something is, 2 a file cannot be read.",
     )
     port_check.add_argument("paths", nargs="+", metavar="FILE", help="a .py or .ipynb file")
-    _add_doctor(commands)
-    _add_verify(commands)
-    _add_fingerprint(commands)
-    _add_example(commands)
+    for add in (_add_doctor, _add_verify, _add_fingerprint, _add_record, _add_diff, _add_example):
+        add(commands)
     info = commands.add_parser(
         "info",
         help="print versions, CPU and MPI for a bug report",
@@ -229,6 +227,43 @@ def _add_fingerprint(commands: Any) -> None:
         "--info", action="store_true", help="also print versions, kernels and numeric policy"
     )
     fingerprint.add_argument("--json", action="store_true", help="print all of it as JSON")
+
+
+def _add_record(commands: Any) -> None:
+    """Add the options of `samegrad record`."""
+    record = commands.add_parser(
+        "record",
+        help="run a program and record the hashes of all its steps",
+        description="Runs a program as Python does, and writes hashes of all arguments, outputs, "
+        "gradients and variables of each step to a file (see samegrad.record_run). Compare two "
+        "files with samegrad diff. Exit status: that of the program, 2 if the file cannot be "
+        "written.",
+    )
+    record.add_argument(
+        "-o", "--output", metavar="FILE", help="the new file [PROGRAM.sgrec, in this folder]"
+    )
+    record.add_argument(
+        "--detail", type=int, metavar="N", help="record step N, from 0, with all its operations"
+    )
+    record.add_argument("--overwrite", action="store_true", help="replace the file if it exists")
+    record.add_argument("program", metavar="PROGRAM.py", help="the program")
+    record.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARG", help="its arguments")
+
+
+def _add_diff(commands: Any) -> None:
+    """Add the options of `samegrad diff`."""
+    diff = commands.add_parser(
+        "diff",
+        help="name the first step at which two recorded runs differ, and the cause",
+        description="Compares two files of samegrad record (see samegrad.diff_runs). Exit status: "
+        "0 all steps of both are equal, 1 some differ, 2 a file cannot be read.",
+    )
+    diff.add_argument("a", metavar="A", help="a record")
+    diff.add_argument("b", metavar="B", help="another record")
+    diff.add_argument("--json", action="store_true", help="print JSON")
+    diff.add_argument(
+        "--incomplete", action="store_true", help="accept files whose last line was cut off"
+    )
 
 
 def _add_doctor(commands: Any) -> None:

@@ -118,6 +118,21 @@ def load(directory: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str,
         return _read_arrays(path, file, manifest["arrays"]), manifest["values"]
 
 
+def write_arrays(path: Path, arrays: Mapping[str, Array]) -> dict[str, Any]:
+    """Write a new safetensors file and return dtype, shape and hash of each array."""
+    plain = {name: _as_plain(name, array) for name, array in sorted(arrays.items())}
+    entries = {name: _describe(array) for name, array in plain.items()}
+    _write_arrays(path, plain, entries)
+    return entries
+
+
+def read_arrays(path: Path, entries: Mapping[str, Any]) -> dict[str, Array]:
+    """Read a safetensors file whose arrays have the entries that `write_arrays` returned."""
+    _check_entries(path, entries)
+    with _open_arrays(path) as file:
+        return _read_arrays(path, file, entries)
+
+
 def _lock_for_reading(folder: Path) -> contextlib.AbstractContextManager[None]:
     return _files.locked(folder, shared=True) if folder.is_dir() else contextlib.nullcontext()
 
@@ -187,15 +202,19 @@ def _check_depth(value: object) -> None:
     )
 
 
-def parse(content: bytes) -> Any:
+def parse(content: bytes, most_items: int = _MAX_ITEMS) -> Any:
     """Parse JSON from any source.
+
+    Args:
+        content: JSON in ASCII.
+        most_items: The largest number of values, which bounds the memory.
 
     Raises:
         ValueError: It is not JSON, or would need much memory.
     """
     items = sum(content.count(mark) for mark in (b",", b"[", b"{"))
-    if items > _MAX_ITEMS:
-        raise ValueError(f"{items} items, where at most {_MAX_ITEMS} are expected")
+    if items > most_items:
+        raise ValueError(f"{items} items, where at most {most_items} are expected")
     try:
         value = json.loads(content.decode("ascii"))
     except RecursionError as error:
@@ -315,6 +334,10 @@ def _check_manifest(path: Path, manifest: dict[str, Any]) -> None:
     if not isinstance(values, dict) or not isinstance(entries, dict):
         kinds = f"{type(entries).__name__} and {type(values).__name__}"
         raise corrupt(path, "hold arrays and values by name", kinds)
+    _check_entries(path, entries)
+
+
+def _check_entries(path: Path, entries: Mapping[str, Any]) -> None:
     for key, entry in entries.items():
         if not _is_entry(entry):
             raise corrupt(path, f"give dtype, shape and hash of {key!r:.80}", f"{entry!r:.80}")

@@ -15,10 +15,10 @@ std::uint64_t hash_of_word(std::uint32_t word, std::uint64_t index) {
 }
 
 // Words of 32 bits of an element, one quiet NaN standing for all.
-std::vector<std::uint32_t> words_of(const Sample& x, std::int64_t i) {
+std::vector<std::uint32_t> words_of(DType dtype, const Sample& x, std::int64_t i) {
   std::uint64_t bits = 0;
   std::memcpy(&bits, x.at(i), x.size());
-  return visit(x.dtype(), [&]<class T>() -> std::vector<std::uint32_t> {
+  return visit(dtype, [&]<class T>() -> std::vector<std::uint32_t> {
     if constexpr (kIsOneOf<T, kFloats>) {
       T value;
       std::memcpy(&value, x.at(i), sizeof value);
@@ -33,10 +33,10 @@ std::vector<std::uint32_t> words_of(const Sample& x, std::int64_t i) {
   });
 }
 
-std::uint64_t expected(const Sample& x, std::int64_t first) {
+std::uint64_t expected(DType dtype, const Sample& x, std::int64_t first) {
   std::uint64_t sum = 0;
   for (std::int64_t i = 0; i < x.count(); ++i) {
-    const std::vector<std::uint32_t> words = words_of(x, i);
+    const std::vector<std::uint32_t> words = words_of(dtype, x, i);
     for (std::size_t w = 0; w < words.size(); ++w) {
       const auto index = std::uint64_t(first + i) * words.size() + w;
       sum += hash_of_word(words[w], index);
@@ -45,7 +45,7 @@ std::uint64_t expected(const Sample& x, std::int64_t first) {
   return sum;
 }
 
-TEST(hash_is_the_sum_of_the_hashes_of_words) {
+TEST("a hash is the sum of the hashes of the words") {
   std::mt19937 generator(7);
   for_each_variant([&](const KernelTable& table) {
     for (const DType dtype : kAllDTypes) {
@@ -54,14 +54,14 @@ TEST(hash_is_the_sum_of_the_hashes_of_words) {
         const Sample x = Sample::random(dtype, n, generator);
         for (const std::int64_t first : {std::int64_t(0), std::int64_t(5), std::int64_t(1) << 31,
                                          (std::int64_t(1) << 32) - 11, std::int64_t(3) << 33}) {
-          CHECK_EQ(hash(x.data(), n, first), expected(x, first));
+          CHECK_EQ(hash(x.data(), n, first), expected(dtype, x, first));
         }
       }
     }
   });
 }
 
-TEST(hash_of_parts_adds_up_to_that_of_the_whole) {
+TEST("hashes of parts add up to that of the whole") {
   std::mt19937 generator(8);
   for_each_variant([&](const KernelTable& table) {
     for (const DType dtype : kAllDTypes) {
