@@ -78,3 +78,5 @@ TEST("hashes of parts add up to that of the whole") {
 
 }  // namespace
 }  // namespace samegrad
+
+CHECK_MAIN
