@@ -309,7 +309,7 @@ class Function:
         if isinstance(traced, TracedProgram) and traced.has_lengths:
             self._lengths.add(key[:-1], traced)
         if not self._numbers_change:
-            self._traces.add(args, kwargs, getattr(traced, "granted", []))
+            self._traces.add(args, kwargs, getattr(traced, "granted", []), lengths)
         return traced
 
     def _known(self, key: Any, arguments: Any) -> TracedProgram | ReadsData | None:

@@ -86,6 +86,9 @@ _CHANGES: dict[str, list[Text | Span]] = {
             "(\n        ExportArchive as BackendSavedModelExportArchive,\n    )",
         ),
     ],
+    "keras.src.export.tfsm_layer": [
+        Text('if backend.backend() != "tensorflow":', 'if backend.backend() != "samegrad":'),
+    ],
     # The program's own `call`s and functions may decide by tensors.
     "keras.src.ops.operation": [
         importing("from keras.src.saving.keras_saveable import KerasSaveable\n"),

@@ -1,0 +1,243 @@
+#include "bind/saved_graph_control.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "bind/saved_graph.h"
+#include "ir/builder.h"
+#include "ops/control.h"
+#include "ops/gradient_rule.h"
+#include "ops/rounds.h"
+
+namespace samegrad {
+namespace {
+
+template <class... Parts>
+void require(bool holds, const OpDef& op, const Parts&... parts) {
+  check_value(holds, kSavedModel, "the graph of a function is damaged: '", op.name, "' ", parts...,
+              "; save the model again.");
+}
+
+bool alike(const ValueType& a, const ValueType& b) {
+  return a.dtype == b.dtype && a.shape.rank() == b.shape.rank();
+}
+
+std::vector<ValueType> types_of(const Graph& graph, const Values& values) {
+  std::vector<ValueType> types;
+  for (Value value : values) types.push_back(graph.type(value));
+  return types;
+}
+
+std::vector<ValueType> argument_types(const Graph& region) {
+  std::vector<ValueType> types(region.arguments.size());
+  for (const ValueInfo& info : region.values) {
+    if (info.source == Source::kArgument) types[info.argument()] = info.type;
+  }
+  return types;
+}
+
+bool is_between(std::int64_t number, std::int64_t low, std::size_t high) {
+  return number >= low && number <= std::int64_t(high);
+}
+
+// Sums of counts of values; absent where one of them is none.
+std::optional<std::size_t> sum_of(const Ints& counts, std::size_t most) {
+  std::size_t sum = 0;
+  for (std::int64_t count : counts) {
+    if (!is_between(count, 1, most) || (sum += std::size_t(count)) > most) return std::nullopt;
+  }
+  return sum;
+}
+
+// The last arguments of a region are the last operands of its node.
+void check_captured(const OpDef& op, const Graph& graph, const Values& inputs, const Graph& region,
+                    std::size_t count) {
+  const std::vector<ValueType> own = argument_types(region);
+  require(count <= inputs.size() && count <= own.size(), op, "has a body of other operands");
+  for (std::size_t i = 1; i <= count; ++i) {
+    const ValueType& given = graph.type(inputs[inputs.size() - i]);
+    require(alike(own[own.size() - i], given), op, "has a body of operands of other types");
+  }
+}
+
+void check_branches(const OpDef& op, const Graph& graph, const Values& inputs,
+                    std::span<const GraphPtr> regions) {
+  for (const GraphPtr& region : regions) {
+    require(region->arguments.size() + 1 == inputs.size(), op, "has a branch of other operands");
+    check_captured(op, graph, inputs, *region, region->arguments.size());
+    require(!region->outputs.empty(), op, "has a branch without a result");
+  }
+}
+
+void check_rule(const OpDef& op, const Graph& graph, const Values& inputs, const Attrs& attrs,
+                const Graph& region) {
+  const auto& rule = attrs.as<GradientRuleAttrs>();
+  require(is_between(rule.results, 0, inputs.size()), op, "is the rule of other results");
+  const auto results = std::size_t(rule.results);
+  const std::size_t arguments = region.arguments.size();
+  require(arguments >= results && arguments - results <= inputs.size() - results, op,
+        "has a rule of other operands");
+  check_captured(op, graph, inputs, region, arguments - results);
+  const std::vector<ValueType> own = argument_types(region);
+  for (std::size_t i = 0; i < results; ++i) {
+    require(alike(own[i], graph.type(inputs[i])), op, "has a rule of results of other types");
+  }
+  require(rule.given.size() == region.outputs.size(), op, "has a rule with other gradients");
+  for (std::size_t i = 0; i < rule.given.size(); ++i) {
+    require(is_between(rule.given[i], rule.results, inputs.size() - 1), op, "has no such operand");
+    const ValueType& operand = graph.type(inputs[std::size_t(rule.given[i])]);
+    require(alike(region.type(region.outputs[i]), operand), op, "has gradients of other types");
+  }
+}
+
+}  // namespace
+
+Histories Histories::of_region(const Values& inputs, std::size_t arguments) const {
+  Histories inside;
+  for (std::size_t i = 0; i < std::min(arguments, inputs.size()); ++i) {
+    if (const Entry* entry = find(inputs[inputs.size() - 1 - i])) {
+      inside.arguments_[arguments - 1 - i] = *entry;
+    }
+  }
+  return inside;
+}
+
+void Histories::enter(std::size_t argument, Value value) {
+  const auto known = arguments_.find(argument);
+  if (known != arguments_.end()) entries_[value] = known->second;
+}
+
+const Histories::Entry* Histories::find(Value value) const {
+  const auto known = entries_.find(value);
+  return known == entries_.end() ? nullptr : &known->second;
+}
+
+void Histories::check_none(const Values& values) const {
+  for (Value value : values) {
+    check_value(!find(value), kSavedModel,
+                "the graph of a function is damaged: it returns the history of a loop; save the "
+                "model again.");
+  }
+}
+
+// Histories are operands of what reads them, and captured by bodies; of nothing else.
+void Histories::check_operands(const OpDef& op, const Values& inputs, const Attrs& attrs,
+                               std::size_t captured) const {
+  const auto* replay = attrs.get_if<ReplayAttrs>();
+  const std::size_t read = replay                             ? replay->entries.size()
+                           : attrs.get_if<StackRoundsAttrs>() ? 1
+                                                              : 0;
+  require(read <= inputs.size(), op, "reads more histories than it has operands");
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Entry* entry = find(inputs[i]);
+    if (i < read) {
+      require(entry != nullptr, op, "reads the history of no loop");
+      const std::size_t values = entry->size();
+      require(!replay || replay->entries[i] == std::int64_t(values), op, "reads other entries");
+    } else if (entry && i + captured < inputs.size()) {
+      require(false, op, "computes with the history of a loop");
+    }
+  }
+}
+
+void Histories::check_stack(const Values& inputs, const Attrs& attrs) const {
+  const auto& stack = attrs.as<StackRoundsAttrs>();
+  const OpDef& op = OpRegistry::instance().get("stack_rounds");
+  const Entry& entry = *find(inputs[0]);
+  const std::size_t count = entry.size();
+  require(stack.dtypes.size() == count && stack.ranks.size() == count &&
+            stack.placements.size() == count && stack.examples.size() == 3 * count,
+        op, "stacks other entries");
+  std::size_t sizes = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool same = stack.dtypes[i] == std::int64_t(entry[i].dtype) &&
+                      stack.ranks[i] == entry[i].shape.rank() && stack.ranks[i] < kMaxRank;
+    require(same, op, "stacks entries of other types");
+    require(is_between(stack.placements[i], 0, std::size_t(Placement::kOwn)), op, "is nowhere");
+    require(is_between(stack.examples[3 * i], -1, std::size_t(stack.ranks[i])), op,
+          "has examples on no axis");
+    sizes += std::size_t(stack.ranks[i]);
+  }
+  require(stack.sizes.size() == sizes, op, "stacks entries of other sizes");
+}
+
+void Histories::check_rounds(const OpDef& op, const Graph& graph, const Values& inputs,
+                             const Attrs& attrs, std::span<const GraphPtr> regions) const {
+  const auto& rounds = attrs.as<RoundsAttrs>();
+  const auto* replay = attrs.get_if<ReplayAttrs>();
+  const std::size_t histories = replay ? replay->entries.size() : 0;
+  require(is_between(rounds.variables, 0, inputs.size() - histories), op, "has other variables");
+  const auto variables = std::size_t(rounds.variables);
+  Entry entries;
+  for (std::size_t i = 0; i < histories; ++i) {
+    const Entry& own = *find(inputs[i]);
+    entries.insert(entries.end(), own.begin(), own.end());
+  }
+  const auto yields = replay ? sum_of(replay->yields, 1 << 16) : 0;
+  require(yields.has_value(), op, "makes entries of no values");
+  for (const GraphPtr& region : regions) {
+    const std::size_t count = inputs.size() - histories;
+    require(region->arguments.size() == entries.size() + count, op, "has a body of other operands");
+    check_captured(op, graph, inputs, *region, count);
+    const std::vector<ValueType> own = argument_types(*region);
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      require(alike(own[i], entries[i]), op, "has a body of entries of other types");
+    }
+  }
+  if (regions.size() > 1) {
+    require(regions[0]->outputs.size() == 1, op, "has a condition of other results");
+  }
+  const Graph& body = *regions.back();
+  require(body.outputs.size() == variables + *yields, op, "has a body of other results");
+  for (std::size_t i = 0; i < variables; ++i) {
+    require(alike(body.type(body.outputs[i]), graph.type(inputs[histories + i])), op,
+          "has variables that change their types");
+  }
+}
+
+void Histories::check(const OpDef& op, const Graph& graph, const Values& inputs, const Attrs& attrs,
+                      std::span<const GraphPtr> regions) const {
+  check_arity(op, inputs.size());
+  check_regions(op, regions.size());
+  std::size_t captured = 0;
+  for (const GraphPtr& region : regions) captured = std::max(captured, region->arguments.size());
+  check_operands(op, inputs, attrs, captured);
+  if (attrs.get_if<StackRoundsAttrs>()) return check_stack(inputs, attrs);
+  if (attrs.get_if<RoundsAttrs>()) return check_rounds(op, graph, inputs, attrs, regions);
+  if (attrs.get_if<CondAttrs>()) return check_branches(op, graph, inputs, regions);
+  if (attrs.get_if<GradientRuleAttrs>()) {
+    return check_rule(op, graph, inputs, attrs, *regions[0]);
+  }
+  if (!op.has(kKeepsRounds) || graph.type(inputs[0]).shape.rank() > 0) return;
+  for (Value input : inputs) {  // a sum of histories
+    const Entry *first = find(inputs[0]), *own = find(input);
+    require(first && own && std::ranges::equal(*first, *own, alike), op,
+                    "adds what are no histories of one kind");
+  }
+}
+
+void Histories::add(const Graph& graph) {
+  const Node& node = graph.nodes.back();
+  if (!node.op->has(kKeepsRounds)) return;
+  if (!node.attrs.get_if<RoundsAttrs>()) {
+    const Entry* sum = find(node.inputs[0]);
+    Entry entry = sum ? *sum : Entry();
+    for (Value input : node.inputs) {
+      if (!sum) entry.push_back(entry_type(graph.type(input)));
+    }
+    entries_[node.outputs[0]] = entry;
+    return;
+  }
+  const auto variables = std::size_t(node.attrs.as<RoundsAttrs>().variables);
+  const auto* replay = node.attrs.get_if<ReplayAttrs>();
+  const Entry results = types_of(*node.regions.back(), node.regions.back()->outputs);
+  entries_[node.outputs[variables]] = Entry(results.begin(), results.begin() + int(variables));
+  auto next = results.begin() + std::ptrdiff_t(variables);
+  for (std::size_t i = 0; replay && i < replay->yields.size(); ++i) {
+    const auto end = next + replay->yields[i];
+    entries_[node.outputs[variables + 1 + i]] = Entry(next, end);
+    next = end;
+  }
+}
+
+}  // namespace samegrad

@@ -1,0 +1,319 @@
+#include "passes/replay.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "ir/located_error.h"
+#include "ir/placement.h"
+#include "ops/control.h"
+#include "ops/draws.h"
+#include "ops/gradient_rule.h"
+
+namespace samegrad {
+namespace {
+
+Symbol without_counts(Symbol symbol) {
+  symbol.fixed = false;
+  return symbol;
+}
+
+bool is_decomposed(const OpDef& op) {
+  // The derivative of the plain rows may have other bits than that of the row.
+  return op.has(kExpands) && !op.vjp;
+}
+
+// The attributes of a draw by its ordinal in the trace, which begins with another one.
+Attrs with_first_draw(const Node& node, const Attrs& attrs, std::int64_t first) {
+  const std::optional<std::int64_t> ordinal = ordinal_of(attrs);
+  if (!ordinal || first == 0) return attrs;
+  AttrDraft draft(node.op->name, node.op->attrs);
+  (void)draft.take(attrs);
+  draft.set("ordinal", *ordinal + first);
+  return draft.finish();
+}
+
+// The attributes of control flow, whose condition may differ between the replicas or not.
+Attrs with_varying(const Node& node, const Attrs& attrs, bool varying) {
+  if (!node.attrs.get_if<ControlAttrs>()) return attrs;
+  AttrDraft draft(node.op->name, node.op->attrs);
+  (void)draft.take(attrs);
+  draft.set("varying", varying);
+  return draft.finish();
+}
+
+}  // namespace
+
+std::optional<std::int64_t> ordinal_of(const Attrs& attrs) {
+  const auto* draw = attrs.get_if<DrawAttrs>();
+  if (!draw || draw->ordinal >= kOfDataFunction) return std::nullopt;
+  for (const AttrSpec& field : attrs.schema()->fields) {
+    if (std::string_view(field.name) == "ordinal") return draw->ordinal;
+  }
+  return std::nullopt;
+}
+
+Replay::Replay(const Graph& from, Builder& to, Rows rows)
+    : from_(from),
+      to_(to),
+      rows_(rows),
+      sizes_(from.symbols.size()),
+      map_(from.values.size(), kNoValue) {}
+
+Replay::Replay(const Graph& from, Builder& to, const Replay& outer)
+    : Replay(from, to, outer.rows_) {
+  first_draw_ = outer.first_draw_;
+  share(outer, *this);
+}
+
+Values Replay::operator()(const std::vector<Value>& old) const {
+  Values fresh;
+  for (Value value : old) fresh.push_back(map_[value]);
+  return fresh;
+}
+
+void Replay::run() {
+  const auto counts = [](const CallRange& call) {
+    return call.end.exists() && call.begin < call.end;
+  };
+  for (NodeId n : from_.nodes.ids()) {
+    for (const CallRange& call : from_.calls) {
+      if (call.begin == n && counts(call)) to_.begin_call(call.run);
+    }
+    add(from_.nodes[n]);
+    for (const CallRange& call : from_.calls) {
+      if (call.end == n + 1 && counts(call)) to_.end_call();
+    }
+  }
+}
+
+void Replay::add(const Node& node) {
+  const Values inputs = (*this)(node.inputs);
+  const NodeId first = to_.graph().nodes.next_id();
+  Values outputs;
+  if (rows_ == Rows::kCore && is_decomposed(*node.op)) {
+    outputs = node.op->decompose({to_, node.attrs, inputs, {}, {}});
+  } else {
+    outputs = apply(node, inputs);
+  }
+  for (NodeId n = first; n < to_.graph().nodes.next_id(); ++n) {
+    Node& made = to_.graph().nodes[n];
+    if (node.location >= 0) made.location = node.location;
+    if (node.derivative) made.derivative = true;
+  }
+  for (std::size_t i = 0; i < outputs.size(); ++i) map_[node.outputs[i]] = outputs[i];
+}
+
+Values Replay::apply(const Node& node, const Values& inputs) {
+  try {
+    Regions made = regions(node, inputs);
+    return to_.apply(*node.op, inputs, std::move(made.attrs), std::move(made.graphs));
+  } catch (const Error& error) {
+    LocatedError located(error, node);
+    if (std::size_t(node.location) < from_.locations.size()) located.find_line(from_.locations);
+    throw located;
+  }
+}
+
+Replay::Regions Replay::regions(const Node& node, const Values& inputs) {
+  Regions made{node.attrs.with_integers([this](std::int64_t number) { return dim(number); }), {}};
+  made.attrs = with_first_draw(node, made.attrs, first_draw_);
+  if (node.regions.empty()) return made;
+  const bool same = to_.graph().replicas == from_.replicas;
+  std::vector<Placement> carried;
+  if (!same) {
+    const std::size_t first = inputs.size() - (node.regions[0]->arguments.size());
+    for (std::size_t i = 0; i < carried_values(node); ++i) {
+      carried.push_back(to_.graph().placement(inputs.at(first + i)));
+    }
+  }
+  bool varying = false;
+  do {
+    made.graphs.clear();
+    for (const GraphPtr& graph : node.regions) {
+      std::vector<Placement> arguments;
+      for (const Argument& argument : graph->arguments) arguments.push_back(argument.placement);
+      if (!same) arguments = placements(node, *graph, inputs, carried);
+      made.graphs.push_back(region(*graph, arguments));
+    }
+    if (same) return made;
+    const Graph& test = *made.graphs[0];
+    varying = node.attrs.get_if<WhileAttrs>()  ? test.varying(test.outputs[0])
+              : node.attrs.get_if<CondAttrs>() ? to_.graph().varying(inputs[0])
+                                               : false;
+  } while (join(node, made.graphs, varying, carried));
+  made.attrs = with_varying(node, made.attrs, varying);
+  return made;
+}
+
+// Joins what the rounds carry with what they make of it; true: the rounds must be made again.
+bool Replay::join(const Node& node, const std::vector<GraphPtr>& graphs, bool varying,
+                  std::vector<Placement>& carried) const {
+  bool again = false;
+  const Graph& round = *graphs.back();
+  for (std::size_t i = 0; i < carried_values(node); ++i) {
+    const Placement after = varying ? Placement::kOwn : round.placement(round.outputs[i]);
+    const Placement either = joined(carried[i], after);
+    again = again || either != carried[i];
+    carried[i] = either;
+  }
+  return again;
+}
+
+// Of the arguments of a region, in a program of more replicas than it was traced for. Captured
+// values come last, among operands and among arguments.
+std::vector<Placement> Replay::placements(const Node& node, const Graph& region,
+                                          const Values& inputs,
+                                          const std::vector<Placement>& carried) const {
+  const Graph& to = to_.graph();
+  if (node.attrs.get_if<ReplayAttrs>()) {
+    fail(ErrorKind::kNotImplemented, node.op->name,
+         "a loop over rows of a loaded function runs on one replica: got ", to.replicas,
+         "; call the function outside of strategy.run.");
+  }
+  std::vector<Placement> found;
+  const std::size_t count = region.arguments.size();
+  const auto* rule = node.attrs.get_if<GradientRuleAttrs>();
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool of_result = rule && i < std::size_t(rule->results);
+    const std::size_t operand = of_result ? i : inputs.size() - (count - i);
+    const Placement placement = to.placement(inputs.at(operand));
+    // The cotangent of a result that is equal on all replicas is a part of a sum.
+    const bool part = of_result && placement == Placement::kReplicated && to.replicas > 1;
+    found.push_back(i < carried.size() ? carried[i] : part ? Placement::kPartial : placement);
+  }
+  return found;
+}
+
+GraphPtr Replay::region(const Graph& graph, const std::vector<Placement>& arguments) {
+  Graph made;
+  Builder builder(made);
+  made.replicas = to_.graph().replicas;
+  made.variables = graph.variables;
+  made.symbols = symbols();
+  Replay inside(graph, builder, *this);
+  for (std::size_t s = 0; s < graph.symbols.size(); ++s) {
+    const Symbol& symbol = graph.symbols[s];
+    if (symbol.kind != Symbol::Kind::kInput || inside.sizes_[s]) continue;
+    inside.set_size(int(s), Size::of_symbol(made.add_symbol(symbol)));
+  }
+  for (Placement placement : arguments) made.arguments.push_back({placement});
+  made.constants = graph.constants;
+  for (Value v : graph.values.ids()) {
+    ValueInfo info = graph.values[v];
+    if (info.source == Source::kNode) continue;
+    info.type = inside.type(info.type);
+    if (info.source == Source::kArgument) info.placement = arguments.at(info.argument());
+    inside.map_[v] = made.values.push_back(std::move(info));
+  }
+  inside.run();
+  made.outputs = inside(graph.outputs);
+  for (const StateWrite& read : graph.rereads) {
+    made.rereads.push_back({read.variable, inside(read.value)});
+  }
+  made.locations = graph.locations;
+  adopt(inside, made.symbols);
+  return std::make_shared<const Graph>(std::move(made));
+}
+
+// The program knows the symbols that its region made, and what it took for granted.
+void Replay::adopt(const Replay& inside, const Symbols& region) {
+  Symbols& own = symbols();
+  for (std::size_t s = 0; s < region.size(); ++s) {
+    if (s == own.size()) own.push_back(region[s]);
+    if (region[s].fixed) own[s].fixed = true;
+    own[s].equal = region[s].equal;
+  }
+  own.guards = region.guards;
+  own.replicas = region.replicas;
+  share(inside, *this);
+}
+
+// What is known of the symbols that both graphs have. A region may have some of its own behind
+// those that it found.
+void Replay::share(const Replay& known, Replay& asks) {
+  for (std::size_t s = 0; s < std::min(known.sizes_.size(), asks.sizes_.size()); ++s) {
+    if (known.sizes_[s] && known.from_.symbols[s].same_rule(asks.from_.symbols[s])) {
+      asks.sizes_[s] = known.sizes_[s];
+    }
+  }
+}
+
+const Size& Replay::size(int symbol) {
+  std::optional<Size>& known = sizes_.at(std::size_t(symbol));
+  if (known) return *known;
+  const Symbol& s = from_.symbols[std::size_t(symbol)];
+  const Size size = made(s);
+  if (s.fixed) {
+    for (int part : size.symbols()) symbols()[std::size_t(part)].fixed = true;
+  }
+  return *(known = size);
+}
+
+Size Replay::made(const Symbol& symbol) {
+  switch (symbol.kind) {
+    case Symbol::Kind::kLength:
+    case Symbol::Kind::kInput:
+      fail(ErrorKind::kValue, "program", "a size that comes from outside is that of no argument.");
+    case Symbol::Kind::kSize:
+      return symbol.size.with_sizes([this](int part) { return size(part); });
+    case Symbol::Kind::kSum:
+      return sum(symbol);
+    default:
+      return part(symbol);
+  }
+}
+
+Size Replay::sum(const Symbol& symbol) {
+  Symbol own = without_counts(symbol);
+  Size all;
+  bool only_symbols = true;
+  for (int& part : own.parts) {
+    const Size& found = size(part);
+    all = all + found;
+    only_symbols = only_symbols && found.symbol();
+    part = found.symbol().value_or(0);
+  }
+  return only_symbols ? Size::of_symbol(derived_symbol(symbols(), std::move(own))) : all;
+}
+
+// Of one other count.
+Size Replay::part(const Symbol& symbol) {
+  const Size whole = size(symbol.parts[0]);
+  if (const auto n = whole.number()) {
+    if (symbol.kind == Symbol::Kind::kQuotient) return *n / symbol.step;
+    if (symbol.kind == Symbol::Kind::kGlobal) return *n * to_.graph().replicas;
+    return slice_range(symbol.begin, symbol.end, symbol.step, *n).count;
+  }
+  Symbol own = without_counts(symbol);
+  own.parts = {int(dim_of(symbols(), whole) - kSymbols)};
+  return Size::of_symbol(derived_symbol(symbols(), std::move(own)));
+}
+
+std::int64_t Replay::dim(std::int64_t dim) {
+  if (!is_symbolic(dim) || std::size_t(dim - kSymbols) >= from_.symbols.size()) return dim;
+  const int symbol = int(dim - kSymbols);
+  const Symbol& known = from_.symbols[std::size_t(symbol)];
+  // A number of examples is not a size.
+  if (known.kind == Symbol::Kind::kSize && known.size.number()) return kSymbols + count(symbol);
+  return dim_of(symbols(), size(symbol));
+}
+
+int Replay::count(int symbol) {
+  const Size found = size(symbol);
+  if (const auto own = found.symbol()) return *own;
+  Symbol made;
+  made.kind = Symbol::Kind::kSize;
+  made.size = found;
+  return derived_symbol(symbols(), std::move(made));
+}
+
+ValueType Replay::type(ValueType type) {
+  for (int axis = 0; axis < type.shape.rank(); ++axis) type.shape[axis] = dim(type.shape[axis]);
+  if (type.batched()) {
+    type.batch.rows_per_example = dim(type.batch.rows_per_example);
+    type.batch.symbol = count(type.batch.symbol);
+  }
+  return type;
+}
+
+}  // namespace samegrad

@@ -1,0 +1,87 @@
+"""Calls for which a function was traced: what a saved model has a program for."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from samegrad._base.tree import map_structure
+from samegrad._tensor.spec import TensorSpec
+from samegrad._tensor.tensor import Tensor
+
+# As many calls as a function keeps programs of.
+_KEPT = 256
+_PLAIN = (bool, int, float, str, bytes, type(None), TensorSpec)
+
+
+class Unsaved(NamedTuple):
+    """Placeholder of an argument that no other process can pass; `what` says why."""
+
+    what: str
+
+
+class Call(NamedTuple):
+    """Arguments of one trace: a spec for each array, and values of Python as they are.
+
+    Objects are weak references.
+    """
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
+class Calls:
+    """Calls of a function, the last ones.
+
+    Example:
+        >>> calls = Calls()
+        >>> calls.add((np.ones((2, 3), np.float32), 2), {}, [2])
+        >>> calls.all[0].args
+        (TensorSpec(shape=(2, None), dtype=samegrad.float32), 2)
+    """
+
+    def __init__(self) -> None:
+        self.all: list[Call] = []
+
+    def add(self, args: Any, kwargs: dict[str, Any], lengths: Sequence[int]) -> None:
+        """Note one call; `lengths`: per array, bits of the axes whose sizes are left open."""
+        open_axes = itertools.chain(lengths, itertools.repeat(0))
+        call = map_structure(lambda leaf: _described(leaf, open_axes), (tuple(args), dict(kwargs)))
+        self.all.append(Call(*call))
+        del self.all[:-_KEPT]
+
+
+def _described(leaf: Any, open_axes: Any) -> Any:
+    if isinstance(leaf, np.ndarray | np.generic):
+        shape, dtype = np.shape(leaf), leaf.dtype
+        return _spec(list(shape), dtype, next(open_axes))
+    if isinstance(leaf, Tensor):
+        place = leaf._example_axis
+        if place not in (None, (0, 1)):
+            return Unsaved("a tensor whose examples are not the elements of its first axis")
+        shape = list(leaf._shape)
+        if place:
+            shape[0] = None
+        return _spec(shape, leaf._dtype, next(open_axes))
+    if getattr(leaf, "_is_per_replica", False):
+        next(open_axes)
+        return Unsaved("values of a strategy's replicas")
+    if isinstance(leaf, _PLAIN):
+        return leaf
+    try:
+        return weakref.ref(leaf)
+    except TypeError:
+        return Unsaved(f"an object of the class {type(leaf).__name__}")
+
+
+def _spec(shape: list[Any], dtype: Any, lengths: int) -> TensorSpec | Unsaved:
+    sizes = [None if lengths >> axis & 1 else size for axis, size in enumerate(shape)]
+    try:
+        spec: TensorSpec = TensorSpec(sizes, dtype)
+    except TypeError as error:
+        return Unsaved(str(error))
+    return spec
