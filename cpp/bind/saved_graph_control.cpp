@@ -92,9 +92,12 @@ void check_rule(const OpDef& op, const Graph& graph, const Values& inputs, const
 
 }  // namespace
 
-Histories Histories::of_region(const Values& inputs, std::size_t arguments) const {
+Histories Histories::of_region(const Values& inputs, const Attrs& attrs,
+                               std::size_t arguments) const {
   Histories inside;
-  for (std::size_t i = 0; i < std::min(arguments, inputs.size()); ++i) {
+  const auto* replay = attrs.get_if<ReplayAttrs>();  // a body has the entries of what it reads
+  const std::size_t read = replay ? std::min(replay->entries.size(), inputs.size()) : 0;
+  for (std::size_t i = 0; i < std::min(arguments, inputs.size() - read); ++i) {
     if (const Entry* entry = find(inputs[inputs.size() - 1 - i])) {
       inside.arguments_[arguments - 1 - i] = *entry;
     }

@@ -15,7 +15,7 @@ namespace samegrad {
 class Histories {
  public:
   // Those that the region of a node knows, whose last arguments are the node's last operands.
-  Histories of_region(const Values& inputs, std::size_t arguments) const;
+  Histories of_region(const Values& inputs, const Attrs& attrs, std::size_t arguments) const;
   // The value of an argument of a region.
   void enter(std::size_t argument, Value value);
 

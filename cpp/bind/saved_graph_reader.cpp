@@ -283,14 +283,15 @@ class GraphReader {
     Graph& graph = builder.graph();
     const Values inputs = values(field(data, "inputs"), graph);
     const std::int64_t results = as_integer(field(data, "results"), 0, INT32_MAX);
+    Attrs attrs = attributes(op, data, graph);
+    if (attrs.get_if<CalledGradientAttrs>()) refuse("'", op.name, "' is a function of Python");
     std::vector<GraphPtr> regions;
     if (has(data, "regions")) {
       for (const py::handle each : as_list(field(data, "regions"))) {
-        regions.push_back(region(as_dict(each), graph, histories, inputs));
+        regions.push_back(region(as_dict(each), graph, histories.of_region(
+                                     inputs, attrs, arguments_of(each))));
       }
     }
-    Attrs attrs = attributes(op, data, graph);
-    if (attrs.get_if<CalledGradientAttrs>()) refuse("'", op.name, "' is a function of Python");
     histories.check(op, graph, inputs, attrs, regions);
     const Values made = builder.apply(op, inputs, std::move(attrs), std::move(regions));
     if (std::int64_t(made.size()) != results) {
@@ -348,14 +349,15 @@ class GraphReader {
     return number;
   }
 
-  GraphPtr region(const py::dict& data, Graph& outer, const Histories& histories,
-                  const Values& inputs) {
+  static std::size_t arguments_of(const py::handle& region) {
+    return std::size_t(as_integer(field(as_dict(region), "arguments"), 0, INT32_MAX));
+  }
+
+  GraphPtr region(const py::dict& data, Graph& outer, Histories inside) {
     Graph graph;
     graph.symbols = outer.symbols;
     in_regions_ += outer.symbols.size() + 1;
     if (in_regions_ > kMostInRegions) refuse("its bodies have too many sizes");
-    const auto arguments = std::size_t(as_integer(field(data, "arguments"), 0, INT32_MAX));
-    Histories inside = histories.of_region(inputs, arguments);
     read_into(data, graph, inside, &outer);
     outer.symbols = graph.symbols;
     return std::make_shared<const Graph>(std::move(graph));

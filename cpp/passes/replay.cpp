@@ -8,6 +8,7 @@
 #include "ops/control.h"
 #include "ops/draws.h"
 #include "ops/gradient_rule.h"
+#include "ops/rounds.h"
 
 namespace samegrad {
 namespace {
@@ -15,6 +16,84 @@ namespace {
 Symbol without_counts(Symbol symbol) {
   symbol.fixed = false;
   return symbol;
+}
+
+// What the rounds of a loop keep: where the values of an entry are, and whether replicas make
+// different numbers of rounds.
+struct History {
+  std::vector<Placement> entries;
+  bool varying = false;
+};
+
+// How many operands, the first ones, are histories whose entries the rounds of a node take.
+std::size_t histories_of(const Node& node) {
+  const auto* replay = node.attrs.get_if<ReplayAttrs>();
+  return replay ? replay->entries.size() : 0;
+}
+
+// Of what the rounds of a loop carried, or of what they made.
+History history_of_rounds(const Node& loop, std::size_t result) {
+  const Graph& round = body(loop.regions);
+  const std::size_t carried = carried_values(loop);
+  History history{{}, loop.attrs.as<ControlAttrs>().varying};
+  if (result == carried) {
+    const std::size_t first = operands_at(loop) - carried;
+    for (std::size_t i = 0; i < carried; ++i) {
+      history.entries.push_back(round.arguments.at(first + i).placement);
+    }
+    return history;
+  }
+  std::size_t first = carried;
+  const Ints& yields = loop.attrs.as<ReplayAttrs>().yields;
+  const std::size_t which = result - carried - 1;
+  for (std::size_t k = 0; k < which; ++k) first += std::size_t(yields[k]);
+  for (std::size_t i = 0; i < std::size_t(yields[which]); ++i) {
+    const Placement placement = round.placement(round.outputs.at(first + i));
+    history.entries.push_back(history.varying ? Placement::kOwn : placement);
+  }
+  return history;
+}
+
+History history_of(const Graph& graph, Value value) {
+  const Node* node = graph.producer(value);
+  if (!node || !node->op->has(kKeepsRounds)) {
+    fail(ErrorKind::kNotImplemented, "saved_model",
+         "the gradient of a loop inside a branch of a loaded function runs on one replica: got ",
+         graph.replicas, "; take it outside of strategy.run.");
+  }
+  if (node->attrs.get_if<RoundsAttrs>()) {
+    return history_of_rounds(*node, std::size_t(graph.values[value].result));
+  }
+  History history;
+  if (graph.type(node->inputs[0]).shape.rank() == 0) {  // a sum of histories
+    history = history_of(graph, node->inputs[0]);
+    const History other = history_of(graph, node->inputs[1]);
+    for (std::size_t i = 0; i < history.entries.size(); ++i) {
+      history.entries[i] = joined(history.entries[i], other.entries.at(i));
+    }
+    return history;
+  }
+  for (Value array : node->inputs) {
+    history.entries.push_back(entry_placement(graph.type(array), graph.placement(array)));
+  }
+  const std::int64_t rounds = graph.type(node->inputs[0]).shape[0];
+  history.varying = graph.replicas > 1 && differs_between_replicas(graph.symbols, rounds);
+  return history;
+}
+
+// The attributes of what stacks the entries of a history, placed as these are.
+Attrs with_placements(const Node& node, const Attrs& attrs, const History& history) {
+  const auto& stack = attrs.as<StackRoundsAttrs>();
+  Ints placements;
+  for (std::size_t i = 0; i < history.entries.size(); ++i) {
+    const bool kept = stack.examples.at(3 * i) >= 0 || history.entries[i] == Placement::kReplicated;
+    const Placement placement = kept && !history.varying ? history.entries[i] : Placement::kOwn;
+    placements.push_back(std::int64_t(placement));
+  }
+  AttrDraft draft(node.op->name, node.op->attrs);
+  (void)draft.take(attrs);
+  draft.set("placements", std::move(placements));
+  return draft.finish();
 }
 
 bool is_decomposed(const OpDef& op) {
@@ -117,32 +196,40 @@ Values Replay::apply(const Node& node, const Values& inputs) {
 Replay::Regions Replay::regions(const Node& node, const Values& inputs) {
   Regions made{node.attrs.with_integers([this](std::int64_t number) { return dim(number); }), {}};
   made.attrs = with_first_draw(node, made.attrs, first_draw_);
-  if (node.regions.empty()) return made;
   const bool same = to_.graph().replicas == from_.replicas;
-  std::vector<Placement> carried;
-  if (!same) {
-    const std::size_t first = inputs.size() - (node.regions[0]->arguments.size());
-    for (std::size_t i = 0; i < carried_values(node); ++i) {
-      carried.push_back(to_.graph().placement(inputs.at(first + i)));
+  if (!same && node.attrs.get_if<StackRoundsAttrs>()) {
+    made.attrs = with_placements(node, made.attrs, history_of(to_.graph(), inputs[0]));
+  }
+  if (node.regions.empty()) return made;
+  if (same) {
+    for (const GraphPtr& graph : node.regions) {
+      std::vector<Placement> arguments;
+      for (const Argument& argument : graph->arguments) arguments.push_back(argument.placement);
+      made.graphs.push_back(region(*graph, arguments));
     }
+    return made;
+  }
+  std::vector<Placement> carried;
+  for (std::size_t i = 0; i < carried_values(node); ++i) {
+    carried.push_back(to_.graph().placement(inputs.at(histories_of(node) + i)));
   }
   bool varying = false;
   do {
     made.graphs.clear();
     for (const GraphPtr& graph : node.regions) {
-      std::vector<Placement> arguments;
-      for (const Argument& argument : graph->arguments) arguments.push_back(argument.placement);
-      if (!same) arguments = placements(node, *graph, inputs, carried);
-      made.graphs.push_back(region(*graph, arguments));
+      made.graphs.push_back(region(*graph, placements(node, *graph, inputs, carried)));
     }
-    if (same) return made;
-    const Graph& test = *made.graphs[0];
-    varying = node.attrs.get_if<WhileAttrs>()  ? test.varying(test.outputs[0])
-              : node.attrs.get_if<CondAttrs>() ? to_.graph().varying(inputs[0])
-                                               : false;
+    varying = is_varying(node, inputs, *made.graphs[0]);
   } while (join(node, made.graphs, varying, carried));
   made.attrs = with_varying(node, made.attrs, varying);
   return made;
+}
+
+// Whether some replicas take another branch, or make other rounds.
+bool Replay::is_varying(const Node& node, const Values& inputs, const Graph& first) const {
+  if (node.attrs.get_if<WhileAttrs>()) return first.varying(first.outputs[0]);
+  if (node.attrs.get_if<CondAttrs>()) return to_.graph().varying(inputs[0]);
+  return histories_of(node) > 0 && history_of(to_.graph(), inputs[0]).varying;
 }
 
 // Joins what the rounds carry with what they make of it; true: the rounds must be made again.
@@ -150,7 +237,7 @@ bool Replay::join(const Node& node, const std::vector<GraphPtr>& graphs, bool va
                   std::vector<Placement>& carried) const {
   bool again = false;
   const Graph& round = *graphs.back();
-  for (std::size_t i = 0; i < carried_values(node); ++i) {
+  for (std::size_t i = 0; i < carried.size(); ++i) {
     const Placement after = varying ? Placement::kOwn : round.placement(round.outputs[i]);
     const Placement either = joined(carried[i], after);
     again = again || either != carried[i];
@@ -159,27 +246,29 @@ bool Replay::join(const Node& node, const std::vector<GraphPtr>& graphs, bool va
   return again;
 }
 
-// Of the arguments of a region, in a program of more replicas than it was traced for. Captured
-// values come last, among operands and among arguments.
+// Of the arguments of a region, in a program of more replicas than it was traced for: entries of
+// histories, what rounds carry, and the last operands of the node.
 std::vector<Placement> Replay::placements(const Node& node, const Graph& region,
                                           const Values& inputs,
                                           const std::vector<Placement>& carried) const {
   const Graph& to = to_.graph();
-  if (node.attrs.get_if<ReplayAttrs>()) {
-    fail(ErrorKind::kNotImplemented, node.op->name,
-         "a loop over rows of a loaded function runs on one replica: got ", to.replicas,
-         "; call the function outside of strategy.run.");
-  }
   std::vector<Placement> found;
+  for (std::size_t k = 0; k < histories_of(node); ++k) {
+    const History history = history_of(to, inputs[k]);
+    found.insert(found.end(), history.entries.begin(), history.entries.end());
+  }
+  found.insert(found.end(), carried.begin(), carried.end());
+  if (const auto* rule = node.attrs.get_if<GradientRuleAttrs>()) {
+    for (std::size_t i = 0; i < std::size_t(rule->results); ++i) {
+      // The cotangent of a result that is equal on all replicas is a part of a sum.
+      const Placement of_result = to.placement(inputs.at(i));
+      const bool part = of_result == Placement::kReplicated && to.replicas > 1;
+      found.push_back(part ? Placement::kPartial : of_result);
+    }
+  }
   const std::size_t count = region.arguments.size();
-  const auto* rule = node.attrs.get_if<GradientRuleAttrs>();
-  for (std::size_t i = 0; i < count; ++i) {
-    const bool of_result = rule && i < std::size_t(rule->results);
-    const std::size_t operand = of_result ? i : inputs.size() - (count - i);
-    const Placement placement = to.placement(inputs.at(operand));
-    // The cotangent of a result that is equal on all replicas is a part of a sum.
-    const bool part = of_result && placement == Placement::kReplicated && to.replicas > 1;
-    found.push_back(i < carried.size() ? carried[i] : part ? Placement::kPartial : placement);
+  for (std::size_t i = found.size(); i < count; ++i) {
+    found.push_back(to.placement(inputs.at(inputs.size() - (count - i))));
   }
   return found;
 }

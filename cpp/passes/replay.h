@@ -43,6 +43,7 @@ class Replay {
     std::vector<GraphPtr> graphs;
   };
   Regions regions(const Node& node, const Values& inputs);
+  bool is_varying(const Node& node, const Values& inputs, const Graph& first) const;
   bool join(const Node& node, const std::vector<GraphPtr>& graphs, bool varying,
             std::vector<Placement>& carried) const;
   std::vector<Placement> placements(const Node& node, const Graph& region, const Values& inputs,

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from keras.src import layers, tree
-from keras.src.export.export_utils import make_input_spec
+from keras.src.export.export_utils import get_input_signature, make_input_spec
+from keras.src.models import Model
 from keras.src.utils import io_utils
 
 import samegrad as tf
@@ -195,6 +196,25 @@ class ExportArchive:
             io_utils.print_msg(
                 f"Saved artifact at '{filepath}'. The following endpoints are available:\n\n{names}"
             )
+
+
+def serving_function(model: Any) -> Any:
+    """Return the function by which a model is served that `saved_model.save` writes; None: a layer.
+
+    Raises:
+        ValueError: The model does not know its inputs yet.
+    """
+    if not isinstance(model, Model):
+        return None
+
+    def serving_default(*inputs: Any) -> Any:
+        return model(*inputs)
+
+    specs = tree.map_structure(_tensor_spec, get_input_signature(model))
+    plain = tree.map_structure(lambda spec: tf.TensorSpec(spec.shape, spec.dtype), specs)
+    if len(plain) == 1:
+        return tf.function(lambda inputs: serving_default(inputs), input_signature=list(plain))
+    return tf.function(serving_default, input_signature=list(plain))
 
 
 def _traced(fn: Any) -> Any:

@@ -100,8 +100,10 @@ class Saveable:
         places = bound(self._signature, *self._places).arguments
         names: dict[int, str] = {}
         for name, value in places.items():
-            own = self._signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD
-            _name_tensors(value, "" if own else name, names)
+            kind = self._signature.parameters[name].kind
+            if kind is inspect.Parameter.VAR_POSITIONAL:
+                value = {f"{name}_{at}": part for at, part in enumerate(value)}
+            _name_tensors(value, name, names)
         found = [names[index] for index in sorted(names)]
         return [
             name if name not in found[:at] else f"{name}_{at}" for at, name in enumerate(found)

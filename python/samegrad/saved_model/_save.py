@@ -243,6 +243,9 @@ def _chosen(root: Any, signatures: Any) -> list[tuple[str, Saveable]]:
         ValueError: One of them is no function, or stands for several calls or none.
     """
     if signatures is None:
+        served = getattr(root, "_default_save_signature", None)  # of a model of Keras
+        if served is not None:
+            return [("serving_default", saveables(served)[0])]
         default = [
             found[0] for function in Objects(root).functions()
             if getattr(function, "input_signature", None) is not None
