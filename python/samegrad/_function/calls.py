@@ -18,10 +18,15 @@ _KEPT = 256
 _PLAIN = (bool, int, float, str, bytes, type(None), TensorSpec)
 
 
-class Unsaved(NamedTuple):
-    """Placeholder of an argument that no other process can pass; `what` says why."""
+class Unsaved:
+    """Placeholder of an argument that no other process can pass.
 
-    what: str
+    Args:
+        what: What it is.
+    """
+
+    def __init__(self, what: str) -> None:
+        self.what = what
 
 
 class Call(NamedTuple):

@@ -88,4 +88,10 @@ def export_program(function: Function, args: Any, kwargs: dict[str, Any]) -> Exp
         )
     programs = _core.TracedPrograms([one.trace], [one.outputs])
     graph, constants, cells = _core.export_program(programs)
+    if any(symbol.get("fixed") for symbol in graph["symbols"]):
+        raise ValueError(
+            f"[saved_model] {name!r} asks for the number of examples in Python, or takes a part of "
+            "them that depends on it: got a program that is right for one number only; use "
+            "tf.shape(x)[0], or give an input_signature with that number."
+        )
     return ExportedProgram(graph, constants, cells, list(requirements.values()), one.result)
