@@ -18,14 +18,23 @@ void require(bool holds, const OpDef& op, const Parts&... parts) {
               "; save the model again.");
 }
 
-bool alike(const ValueType& a, const ValueType& b) {
-  return a.dtype == b.dtype && a.shape.rank() == b.shape.rank();
+// Equal as far as the symbols know: of any sizes, not of those at hand.
+bool alike(const Symbols& symbols, const ValueType& a, const ValueType& b) {
+  if (a.dtype != b.dtype || a.shape.rank() != b.shape.rank() || a.batch.axis != b.batch.axis) {
+    return false;
+  }
+  for (int axis = 0; axis < a.shape.rank(); ++axis) {
+    if (size_of(symbols, a, axis) != size_of(symbols, b, axis)) return false;
+  }
+  return !a.batched() || size_of(symbols, a.batch.rows_per_example) ==
+                             size_of(symbols, b.batch.rows_per_example);
 }
 
-std::vector<ValueType> types_of(const Graph& graph, const Values& values) {
-  std::vector<ValueType> types;
-  for (Value value : values) types.push_back(graph.type(value));
-  return types;
+bool alike(const Symbols& symbols, const std::vector<ValueType>& a,
+           const std::vector<ValueType>& b) {
+  return std::ranges::equal(a, b, [&](const ValueType& x, const ValueType& y) {
+    return alike(symbols, x, y);
+  });
 }
 
 std::vector<ValueType> argument_types(const Graph& region) {
@@ -56,7 +65,7 @@ void check_captured(const OpDef& op, const Graph& graph, const Values& inputs, c
   require(count <= inputs.size() && count <= own.size(), op, "has a body of other operands");
   for (std::size_t i = 1; i <= count; ++i) {
     const ValueType& given = graph.type(inputs[inputs.size() - i]);
-    require(alike(own[own.size() - i], given), op, "has a body of operands of other types");
+    require(alike(graph.symbols, own[own.size() - i], given), op, "has a body of operands of other types");
   }
 }
 
@@ -80,13 +89,15 @@ void check_rule(const OpDef& op, const Graph& graph, const Values& inputs, const
   check_captured(op, graph, inputs, region, arguments - results);
   const std::vector<ValueType> own = argument_types(region);
   for (std::size_t i = 0; i < results; ++i) {
-    require(alike(own[i], graph.type(inputs[i])), op, "has a rule of results of other types");
+    require(alike(graph.symbols, own[i], graph.type(inputs[i])), op, "has a rule of results of other types");
   }
   require(rule.given.size() == region.outputs.size(), op, "has a rule with other gradients");
   for (std::size_t i = 0; i < rule.given.size(); ++i) {
     require(is_between(rule.given[i], rule.results, inputs.size() - 1), op, "has no such operand");
     const ValueType& operand = graph.type(inputs[std::size_t(rule.given[i])]);
-    require(alike(region.type(region.outputs[i]), operand), op, "has gradients of other types");
+    const ValueType& made = region.type(region.outputs[i]);
+    require(made.dtype == operand.dtype && made.shape.rank() == operand.shape.rank(), op,
+            "has gradients of other types");
   }
 }
 
@@ -95,6 +106,7 @@ void check_rule(const OpDef& op, const Graph& graph, const Values& inputs, const
 Histories Histories::of_region(const Values& inputs, const Attrs& attrs,
                                std::size_t arguments) const {
   Histories inside;
+  inside.unknown_ = unknown_ - (std::int64_t(1) << 20);
   const auto* replay = attrs.get_if<ReplayAttrs>();  // a body has the entries of what it reads
   const std::size_t read = replay ? std::min(replay->entries.size(), inputs.size()) : 0;
   for (std::size_t i = 0; i < std::min(arguments, inputs.size() - read); ++i) {
@@ -135,7 +147,7 @@ void Histories::check_operands(const OpDef& op, const Values& inputs, const Attr
     const Entry* entry = find(inputs[i]);
     if (i < read) {
       require(entry != nullptr, op, "reads the history of no loop");
-      const std::size_t values = entry->size();
+      const std::size_t values = entry->types.size();
       require(!replay || replay->entries[i] == std::int64_t(values), op, "reads other entries");
     } else if (entry && i + captured < inputs.size()) {
       require(false, op, "computes with the history of a loop");
@@ -143,25 +155,33 @@ void Histories::check_operands(const OpDef& op, const Values& inputs, const Attr
   }
 }
 
-void Histories::check_stack(const Values& inputs, const Attrs& attrs) const {
+void Histories::check_stack(const OpDef& op, const Graph& graph, const Values& inputs,
+                            const Attrs& attrs) const {
   const auto& stack = attrs.as<StackRoundsAttrs>();
-  const OpDef& op = OpRegistry::instance().get("stack_rounds");
   const Entry& entry = *find(inputs[0]);
-  const std::size_t count = entry.size();
-  require(stack.dtypes.size() == count && stack.ranks.size() == count &&
-            stack.placements.size() == count && stack.examples.size() == 3 * count,
-        op, "stacks other entries");
-  std::size_t sizes = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const bool same = stack.dtypes[i] == std::int64_t(entry[i].dtype) &&
-                      stack.ranks[i] == entry[i].shape.rank() && stack.ranks[i] < kMaxRank;
-    require(same, op, "stacks entries of other types");
-    require(is_between(stack.placements[i], 0, std::size_t(Placement::kOwn)), op, "is nowhere");
-    require(is_between(stack.examples[3 * i], -1, std::size_t(stack.ranks[i])), op,
-          "has examples on no axis");
-    sizes += std::size_t(stack.ranks[i]);
+  StackRoundsAttrs own;
+  for (std::size_t i = 0; i < entry.types.size(); ++i) {
+    const bool known = i < stack.placements.size() &&
+                       is_between(stack.placements[i], 0, std::size_t(Placement::kOwn));
+    require(known, op, "stacks other entries");
+    own.add(entry.types[i], Placement(stack.placements[i]));
   }
-  require(stack.sizes.size() == sizes, op, "stacks entries of other sizes");
+  const bool same = stack.dtypes == own.dtypes && stack.ranks == own.ranks &&
+                    stack.sizes.size() == own.sizes.size() &&
+                    stack.examples.size() == own.examples.size() &&
+                    stack.placements == own.placements;
+  require(same, op, "stacks entries of other types");
+  for (std::size_t i = 0; i < own.sizes.size(); ++i) {
+    const bool equal = size_of(graph.symbols, stack.sizes[i]) == size_of(graph.symbols, own.sizes[i]);
+    require(equal, op, "stacks entries of other sizes");
+  }
+  for (std::size_t i = 0; i < own.examples.size(); ++i) {
+    const bool equal =
+        size_of(graph.symbols, stack.examples[i]) == size_of(graph.symbols, own.examples[i]);
+    require(equal, op, "stacks entries of other examples");
+  }
+  require(size_of(graph.symbols, stack.rounds) == size_of(graph.symbols, entry.rounds), op,
+          "stacks other rounds");
 }
 
 void Histories::check_rounds(const OpDef& op, const Graph& graph, const Values& inputs,
@@ -171,10 +191,13 @@ void Histories::check_rounds(const OpDef& op, const Graph& graph, const Values& 
   const std::size_t histories = replay ? replay->entries.size() : 0;
   require(is_between(rounds.variables, 0, inputs.size() - histories), op, "has other variables");
   const auto variables = std::size_t(rounds.variables);
-  Entry entries;
+  std::vector<ValueType> entries;
   for (std::size_t i = 0; i < histories; ++i) {
-    const Entry& own = *find(inputs[i]);
+    const std::vector<ValueType>& own = find(inputs[i])->types;
     entries.insert(entries.end(), own.begin(), own.end());
+    const bool same = size_of(graph.symbols, find(inputs[i])->rounds) ==
+                      size_of(graph.symbols, find(inputs[0])->rounds);
+    require(same, op, "reads histories of other rounds");
   }
   const auto yields = replay ? sum_of(replay->yields, 1 << 16) : 0;
   require(yields.has_value(), op, "makes entries of no values");
@@ -184,7 +207,7 @@ void Histories::check_rounds(const OpDef& op, const Graph& graph, const Values& 
     check_captured(op, graph, inputs, *region, count);
     const std::vector<ValueType> own = argument_types(*region);
     for (std::size_t i = 0; i < entries.size(); ++i) {
-      require(alike(own[i], entries[i]), op, "has a body of entries of other types");
+      require(alike(graph.symbols, own[i], entries[i]), op, "has a body of entries of other types");
     }
   }
   if (regions.size() > 1) {
@@ -193,7 +216,7 @@ void Histories::check_rounds(const OpDef& op, const Graph& graph, const Values& 
   const Graph& body = *regions.back();
   require(body.outputs.size() == variables + *yields, op, "has a body of other results");
   for (std::size_t i = 0; i < variables; ++i) {
-    require(alike(body.type(body.outputs[i]), graph.type(inputs[histories + i])), op,
+    require(alike(graph.symbols, body.type(body.outputs[i]), graph.type(inputs[histories + i])), op,
           "has variables that change their types");
   }
 }
@@ -205,7 +228,7 @@ void Histories::check(const OpDef& op, const Graph& graph, const Values& inputs,
   std::size_t captured = 0;
   for (const GraphPtr& region : regions) captured = std::max(captured, region->arguments.size());
   check_operands(op, inputs, attrs, captured);
-  if (attrs.get_if<StackRoundsAttrs>()) return check_stack(inputs, attrs);
+  if (attrs.get_if<StackRoundsAttrs>()) return check_stack(op, graph, inputs, attrs);
   if (attrs.get_if<RoundsAttrs>()) return check_rounds(op, graph, inputs, attrs, regions);
   if (attrs.get_if<CondAttrs>()) return check_branches(op, graph, inputs, regions);
   if (attrs.get_if<GradientRuleAttrs>()) {
@@ -214,8 +237,9 @@ void Histories::check(const OpDef& op, const Graph& graph, const Values& inputs,
   if (!op.has(kKeepsRounds) || graph.type(inputs[0]).shape.rank() > 0) return;
   for (Value input : inputs) {  // a sum of histories
     const Entry *first = find(inputs[0]), *own = find(input);
-    require(first && own && std::ranges::equal(*first, *own, alike), op,
-                    "adds what are no histories of one kind");
+    const bool same = first && own && alike(graph.symbols, first->types, own->types) &&
+                      size_of(graph.symbols, first->rounds) == size_of(graph.symbols, own->rounds);
+    require(same, op, "adds what are no histories of one kind");
   }
 }
 
@@ -223,23 +247,33 @@ void Histories::add(const Graph& graph) {
   const Node& node = graph.nodes.back();
   if (!node.op->has(kKeepsRounds)) return;
   if (!node.attrs.get_if<RoundsAttrs>()) {
-    const Entry* sum = find(node.inputs[0]);
-    Entry entry = sum ? *sum : Entry();
-    for (Value input : node.inputs) {
-      if (!sum) entry.push_back(entry_type(graph.type(input)));
+    if (const Entry* sum = find(node.inputs[0])) {
+      entries_[node.outputs[0]] = *sum;
+      return;
     }
-    entries_[node.outputs[0]] = entry;
+    Entry entry{{}, graph.type(node.inputs[0]).shape[0]};
+    for (Value input : node.inputs) entry.types.push_back(entry_type(graph.type(input)));
+    entries_[node.outputs[0]] = std::move(entry);
     return;
   }
   const auto variables = std::size_t(node.attrs.as<RoundsAttrs>().variables);
   const auto* replay = node.attrs.get_if<ReplayAttrs>();
-  const Entry results = types_of(*node.regions.back(), node.regions.back()->outputs);
-  entries_[node.outputs[variables]] = Entry(results.begin(), results.begin() + int(variables));
-  auto next = results.begin() + std::ptrdiff_t(variables);
+  const bool known = replay && !replay->entries.empty();
+  // As many as no other loop has, which nobody knows before.
+  const std::int64_t rounds = known ? find(node.inputs[0])->rounds : --unknown_;
+  const Graph& body = *node.regions.back();
+  const auto of = [&](std::size_t first, std::size_t count) {
+    Entry entry{{}, rounds};
+    for (std::size_t i = 0; i < count; ++i) {
+      entry.types.push_back(body.type(body.outputs[first + i]));
+    }
+    return entry;
+  };
+  entries_[node.outputs[variables]] = of(0, variables);
+  std::size_t next = variables;
   for (std::size_t i = 0; replay && i < replay->yields.size(); ++i) {
-    const auto end = next + replay->yields[i];
-    entries_[node.outputs[variables + 1 + i]] = Entry(next, end);
-    next = end;
+    entries_[node.outputs[variables + 1 + i]] = of(next, std::size_t(replay->yields[i]));
+    next += std::size_t(replay->yields[i]);
   }
 }
 

@@ -28,16 +28,21 @@ class Histories {
   void check_none(const Values& values) const;
 
  private:
-  using Entry = std::vector<ValueType>;
+  struct Entry {
+    std::vector<ValueType> types;
+    std::int64_t rounds;  // how many, as shapes hold sizes; below 0: known when it runs
+  };
   const Entry* find(Value value) const;
   void check_operands(const OpDef& op, const Values& inputs, const Attrs& attrs,
                       std::size_t captured) const;
   void check_rounds(const OpDef& op, const Graph& graph, const Values& inputs, const Attrs& attrs,
                     std::span<const GraphPtr> regions) const;
-  void check_stack(const Values& inputs, const Attrs& attrs) const;
+  void check_stack(const OpDef& op, const Graph& graph, const Values& inputs,
+                   const Attrs& attrs) const;
 
   std::map<Value, Entry> entries_;
   std::map<std::size_t, Entry> arguments_;
+  std::int64_t unknown_ = 0;
 };
 
 }  // namespace samegrad

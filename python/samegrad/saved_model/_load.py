@@ -16,12 +16,14 @@ from samegrad._base.dtypes import numpy_dtype
 from samegrad._tensor.tensor import constant
 from samegrad.saved_model import _folder, _values
 from samegrad.saved_model._loaded import (
+    COLLECTIONS,
     LoadedCallable,
     LoadedFunction,
     LoadedObject,
     LoadedProgram,
     SignatureFunction,
     Signatures,
+    is_attribute,
 )
 from samegrad.train._storage import Array
 
@@ -158,7 +160,10 @@ class _Reader:
         """Return the verified graph of a program, its inputs and its outputs."""
         data = _dict(self._programs[number])
         constants = [constant(self._constant(one)) for one in _list(data["constants"])]
-        program = _core.SavedProgram(_dict(data["graph"]), constants)
+        try:
+            program = _core.SavedProgram(_dict(data["graph"]), constants)
+        except MemoryError as error:  # of a shape: nothing has run
+            raise _Damaged(str(error)) from None
         inputs = [_values.decode(part) for part in _list(data["inputs"])]
         outputs = _values.decode(data["outputs"])
         whole = len(inputs) == 2 and isinstance(inputs[0], tuple) and isinstance(inputs[1], dict)
@@ -226,15 +231,16 @@ class _Reader:
         name = entry.get("name", "module")
         made.__dict__["_name"] = _string(name) if _string(name).isidentifier() else "module"
         self._made[place] = made
+        lists = made.__dict__["_collections"] = dict[str, Any]()
         for child, value in self._children(entry, depth):
-            _check(_is_attribute(child), f"an attribute is called {child!r:.60}")
-            made.__dict__[child] = value
-        lists = _dict(entry.get("collections", {}))
-        if lists:
-            found = {name: [self._object(p, depth + 1) for p in _list(lists[name])] for name in lists}
-            variables = all(isinstance(v, Variable) for part in found.values() for v in part)
-            _check(variables, "a list of variables holds others")
-            made.__dict__["_collections"] = found
+            _check(is_attribute(child), f"an attribute is called {child!r:.60}")
+            own = made.__dict__ if child not in COLLECTIONS else lists
+            own[child] = value
+        for name, places in _dict(entry.get("collections", {})).items():
+            found = [self._object(place, depth + 1) for place in _list(places)]
+            variables = all(isinstance(one, Variable) for one in found)
+            _check(variables and name in COLLECTIONS, "a list of variables holds others")
+            lists[name] = tuple(found)
 
     def _dictionary(self, place: int, entry: dict[str, Any], depth: int) -> None:
         made: dict[str, Any] = {}
@@ -287,12 +293,6 @@ _MAKERS = {
 _ERRORS: dict[str, type[Exception]] = {
     kind.__name__: kind for kind in (ValueError, TypeError, AssertionError, RuntimeError)
 }
-
-
-def _is_attribute(name: str) -> bool:
-    hidden = name.startswith("__") or name in ("_name", "_collections", "signatures")
-    shadows = hasattr(LoadedObject, name)
-    return name == "__call__" or (name.isidentifier() and not hidden and not shadows)
 
 
 def _parameter(data: dict[str, Any]) -> inspect.Parameter:

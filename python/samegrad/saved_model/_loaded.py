@@ -22,6 +22,10 @@ from samegrad.saved_model._functions import bound
 from samegrad.train.module import Module
 
 
+# Lists of variables by which layers and models are known.
+COLLECTIONS = ("variables", "trainable_variables", "non_trainable_variables")
+
+
 class LoadedProgram:
     """Function for one kind of arguments.
 
@@ -314,25 +318,39 @@ class LoadedObject(Module):
     """Object of a loaded model: its attributes are variables, functions and further objects."""
 
     def _collection(self, name: str) -> Any:
-        return self.__dict__.get("_collections", {}).get(name)
+        found = self.__dict__.get("_collections", {}).get(name)
+        return list(found) if isinstance(found, tuple) else found
 
     @property
     def variables(self) -> Any:
         """All variables; of a layer in its order."""
         found = self._collection("variables")
-        return super().variables if found is None else list(found)
+        return super().variables if found is None else found
 
     @property
     def trainable_variables(self) -> Any:
         """The variables that are trained."""
         found = self._collection("trainable_variables")
-        return super().trainable_variables if found is None else list(found)
+        return super().trainable_variables if found is None else found
 
     @property
     def non_trainable_variables(self) -> Any:
         """The other variables."""
         found = self._collection("non_trainable_variables")
-        return super().non_trainable_variables if found is None else list(found)
+        return super().non_trainable_variables if found is None else found
+
+
+def is_attribute(name: str) -> bool:
+    """Tell if an object of a loaded model can have an attribute of this name.
+
+    Example:
+        >>> is_attribute("weights"), is_attribute("name_scope"), is_attribute("a b")
+        (True, False, False)
+    """
+    if name in ("__call__", *COLLECTIONS):
+        return True
+    hidden = name.startswith("__") or name in ("_name", "_collections", "signatures")
+    return name.isidentifier() and not hidden and not hasattr(LoadedObject, name)
 
 
 class LoadedCallable(LoadedObject):

@@ -9,12 +9,10 @@ from samegrad._autodiff.variable import Variable, unwrapped
 from samegrad._base.shown import shown
 from samegrad._function.concrete import ConcreteFunction
 from samegrad._function.function import BoundFunction, Function
-from samegrad.saved_model._loaded import Signatures
+from samegrad.saved_model._loaded import COLLECTIONS, Signatures, is_attribute
 from samegrad.train._trackable import Trackable
 from samegrad.train.module import Module
 
-# Lists of variables by which layers and models are known.
-COLLECTIONS = ("variables", "trainable_variables", "non_trainable_variables")
 _FUNCTIONS = (Function, BoundFunction, ConcreteFunction)
 _DEEPEST = 64
 
@@ -89,8 +87,14 @@ class Objects:
         self.entries.append(entry)
         for name, part in _children(kind, value):
             found = self._add(part, depth + 1)
-            if found is not None:
-                entry.children[name] = found
+            if found is None:
+                continue
+            if kind == "object" and not is_attribute(name):
+                raise ValueError(
+                    f"[saved_model.save] a loaded object cannot have an attribute of that name: "
+                    f"got {name!r} of {type(value).__name__}; rename it."
+                )
+            entry.children[name] = found
         if kind == "object" and _is_layer(value):
             for name in COLLECTIONS:
                 places = [self._add(variable, depth + 1) for variable in getattr(value, name)]
