@@ -62,8 +62,7 @@ class Calls:
 
 def _described(leaf: Any, open_axes: Any) -> Any:
     if isinstance(leaf, np.ndarray | np.generic):
-        shape, dtype = np.shape(leaf), leaf.dtype
-        return _spec(list(shape), dtype, next(open_axes))
+        return _spec(list(np.shape(leaf)), leaf.dtype, next(open_axes))
     if isinstance(leaf, Tensor):
         place = leaf._example_axis
         if place not in (None, (0, 1)):

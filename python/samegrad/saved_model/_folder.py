@@ -139,7 +139,9 @@ def read(directory: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str,
         try:
             arrays = _storage._read_arrays(path, file, document["arrays"])
         except CorruptCheckpointError as error:
-            raise corrupt(path, str(error).split("] ", 1)[-1].split(". The checkpoint")[0]) from None
+            raise corrupt(
+                path, str(error).split("] ", 1)[-1].split(". The checkpoint")[0]
+            ) from None
         return arrays, document["model"]
 
 
@@ -226,5 +228,3 @@ def corrupt(path: Path | str, found: str) -> CorruptSavedModelError:
         f"[saved_model.load] {path} must be as saved_model.save writes it: got a damaged one, as "
         f"{found}; save the model again."
     )
-
-

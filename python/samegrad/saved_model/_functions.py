@@ -73,9 +73,7 @@ class Saveable:
         numbers = iter(range(len(flatten(call))))
         self._places = map_structure(lambda leaf: _place(leaf, numbers), call)
         what = f"the arguments of {function._traces.name!r}"
-        self.inputs: list[Json] = [
-            _values.encode(part, _tensor, what) for part in self._places
-        ]
+        self.inputs: list[Json] = [_values.encode(part, _tensor, what) for part in self._places]
 
     @property
     def key(self) -> Any:
@@ -105,9 +103,7 @@ class Saveable:
                 value = {f"{name}_{at}": part for at, part in enumerate(value)}
             _name_tensors(value, name, names)
         found = [names[index] for index in sorted(names)]
-        return [
-            name if name not in found[:at] else f"{name}_{at}" for at, name in enumerate(found)
-        ]
+        return [name if name not in found[:at] else f"{name}_{at}" for at, name in enumerate(found)]
 
 
 def _name_tensors(value: Any, name: str, names: dict[int, str]) -> None:
@@ -168,9 +164,7 @@ def saveables(function: Any) -> list[Saveable]:
         owner = [args[0]] if args and not _is_argument(args[0]) else []
         return [Saveable(function._function, owner, args[len(owner) :], kwargs)]
     if hasattr(function, "_saved_functions"):
-        return [
-            Saveable(one, [], one.input_signature, {}) for one in function._saved_functions()
-        ]
+        return [Saveable(one, [], one.input_signature, {}) for one in function._saved_functions()]
     raise TypeError(f"[saved_model.save] a function is a tf.function: got {function!r:.60}.")
 
 

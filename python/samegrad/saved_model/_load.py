@@ -32,9 +32,7 @@ _DEEPEST = 256
 _KINDS = {kind.name: kind for kind in inspect._ParameterKind}
 
 
-def load(
-    export_dir: str | os.PathLike[str], tags: Any = None, options: Any = None
-) -> Any:
+def load(export_dir: str | os.PathLike[str], tags: Any = None, options: Any = None) -> Any:
     """Make the objects of a folder that `save` wrote.
 
     Variables are made in the scope of the present strategy, whatever the number of replicas was
@@ -76,7 +74,7 @@ def load(
         return _Reader(arrays, model).root()
     except (KeyError, IndexError, AttributeError, OverflowError, RecursionError) as error:
         raise _folder.corrupt(path, f"{type(error).__name__}: {error!s:.120}") from None
-    except _Damaged as error:
+    except _DamagedError as error:
         raise _folder.corrupt(path, str(error)) from None
     except (TypeError, ValueError) as error:  # an operation refuses its operands
         raise _folder.CorruptSavedModelError(
@@ -84,13 +82,13 @@ def load(
         ) from error
 
 
-class _Damaged(Exception):
+class _DamagedError(Exception):
     """Description of what is wrong with a document."""
 
 
 def _check(holds: bool, found: str) -> None:
     if not holds:
-        raise _Damaged(found)
+        raise _DamagedError(found)
 
 
 def _dict(value: Any) -> dict[str, Any]:
@@ -163,7 +161,7 @@ class _Reader:
         try:
             program = _core.SavedProgram(_dict(data["graph"]), constants)
         except MemoryError as error:  # of a shape: nothing has run
-            raise _Damaged(str(error)) from None
+            raise _DamagedError(str(error)) from None
         inputs = [_values.decode(part) for part in _list(data["inputs"])]
         outputs = _values.decode(data["outputs"])
         whole = len(inputs) == 2 and isinstance(inputs[0], tuple) and isinstance(inputs[1], dict)
@@ -188,7 +186,8 @@ class _Reader:
         shape, content = _list(data["shape"]), bytes.fromhex(_string(data["bytes"]))
         sizes = all(type(size) is int and 0 <= size <= _INLINE for size in shape)
         _check(sizes and len(shape) <= 8, f"a constant has the shape {shape!r:.60}")
-        kind = numpy_dtype(_string(data["dtype"]))
+        _check(_values.is_dtype(data["dtype"]), f"a constant is of {data['dtype']!r:.40}")
+        kind = numpy_dtype(data["dtype"])
         count = int(np.prod(shape, dtype=np.float64))
         _check(count * kind.itemsize == len(content) <= _INLINE, "a constant has other bytes")
         return np.frombuffer(content, kind).reshape(shape).copy()

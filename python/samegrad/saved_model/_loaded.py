@@ -21,7 +21,6 @@ from samegrad.saved_model import _values
 from samegrad.saved_model._functions import bound
 from samegrad.train.module import Module
 
-
 # Lists of variables by which layers and models are known.
 COLLECTIONS = ("variables", "trainable_variables", "non_trainable_variables")
 
@@ -228,9 +227,7 @@ class SignatureFunction:
         outputs: The number of each result by its name.
     """
 
-    def __init__(
-        self, program: LoadedProgram, inputs: list[str], outputs: dict[str, int]
-    ) -> None:
+    def __init__(self, program: LoadedProgram, inputs: list[str], outputs: dict[str, int]) -> None:
         self._program, self._inputs, self._outputs = program, inputs, outputs
 
     @property

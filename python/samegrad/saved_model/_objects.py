@@ -122,7 +122,7 @@ def _kind_of(value: Any) -> str | None:
 
 
 def _is_object(value: Any) -> bool:
-    if isinstance(value, type) or isinstance(value, Mapping | list | tuple):
+    if isinstance(value, type | Mapping | list | tuple):
         return False
     return isinstance(value, Module | Trackable)
 

@@ -16,11 +16,7 @@ WEIGHTS = np.random.default_rng(1).normal(size=(4, 4)).astype(np.float32)
 
 
 def branch(x: Any, w: Any) -> Any:
-    if tf.reduce_sum(w) > 100.0:
-        y = x + 1.0
-    else:
-        y = tf.tanh(x @ w)
-    return y
+    return x + 1.0 if tf.reduce_sum(w) > 100.0 else tf.tanh(x @ w)
 
 
 def own_branch(x: Any, w: Any) -> Any:
@@ -40,10 +36,7 @@ def loop(x: Any, w: Any) -> Any:
 def nested(x: Any, w: Any) -> Any:
     y = x
     for _ in tf.range(2):
-        if tf.reduce_sum(w) > 0.0:
-            y = tf.tanh(y @ w)
-        else:
-            y = y * 0.5
+        y = tf.tanh(y @ w) if tf.reduce_sum(w) > 0.0 else y * 0.5
     return y
 
 

@@ -81,7 +81,9 @@ def test_an_exported_model_serves_the_bits_of_the_model(tmp_path: Path, name: st
 
 def test_inputs_and_outputs_have_the_names_of_the_model(tmp_path: Path) -> None:
     a, b = keras.Input((3,), name="left"), keras.Input((3,), name="right")
-    model = keras.Model({"a": a, "b": b}, {"sum": layers.Add()([a, b]), "dense": layers.Dense(2)(a)})
+    model = keras.Model(
+        {"a": a, "b": b}, {"sum": layers.Add()([a, b]), "dense": layers.Dense(2)(a)}
+    )
     model.export(tmp_path / "m", verbose=False)
     loaded = tf.saved_model.load(tmp_path / "m")
     x = {"a": tf.constant(X[:, :3]), "b": tf.constant(X[:, 3:6])}
@@ -121,11 +123,12 @@ def test_an_archive_has_several_endpoints_and_collections(tmp_path: Path) -> Non
     archive.write_out(tmp_path / "m", verbose=False)
     loaded = tf.saved_model.load(tmp_path / "m")
     assert set(loaded.signatures) == {"call_inference", "call_training", "serving_default"}
-    assert loaded.kernels[0] in [v for v in loaded.variables if v is loaded.kernels[0]]
+    assert any(v is loaded.kernels[0] for v in loaded.variables)
     moving = [v.numpy() for v in loaded.non_trainable_variables]
     tf.keras.utils.set_random_seed(1)
     loaded.call_training(tf.constant(X))
-    assert any((a != b.numpy()).any() for a, b in zip(moving, loaded.non_trainable_variables))
+    later = [v.numpy() for v in loaded.non_trainable_variables]
+    assert any((a != b).any() for a, b in zip(moving, later, strict=True))
     found = loaded.call_inference(tf.constant(X[:2]))
     assert found.shape == (2, 2)
 
@@ -141,7 +144,8 @@ def test_a_layer_around_an_endpoint_trains_on(tmp_path: Path) -> None:
     whole.compile(keras.optimizers.SGD(0.1), "mse")
     before = [w.numpy().copy() for w in layer.trainable_weights]
     whole.fit(X, np.ones((6, 2), np.float32), epochs=1, verbose=0)
-    assert all((a != b.numpy()).any() for a, b in zip(before[-2:], layer.trainable_weights[-2:]))
+    later = [w.numpy() for w in layer.trainable_weights]
+    assert all((a != b).any() for a, b in zip(before[-2:], later[-2:], strict=True))
     with pytest.raises(ValueError, match="endpoint 'other'"):
         layers.TFSMLayer(str(tmp_path / "m"), call_endpoint="other")
 
