@@ -16,7 +16,7 @@ inline constexpr int kGraphVersion = 1;
 inline constexpr std::array kSymbolKinds = {"input",  "length", "sum",     "slice",
                                             "global", "size",   "quotient"};
 
-// What a trace may take for granted of a size.
+// A relation that a trace may take for granted of a size.
 struct Relation {
   const char* name;
   bool (*holds)(std::int64_t);
@@ -31,7 +31,7 @@ inline constexpr std::array<Relation, 6> kRelations = {{
 }};
 
 // The program of one replica in core rows; its arrays go to `constants`. NotImplementedError, with
-// the user's line, for what is no data: functions of Python, and what crosses replicas.
+// the user's line, for functions of Python and for what crosses replicas.
 pybind11::dict data_of_graph(const Graph& graph, std::vector<Array>& constants);
 
 // The graph that such data stands for; ValueError or TypeError where it stands for none.

@@ -26,15 +26,14 @@ bool alike(const Symbols& symbols, const ValueType& a, const ValueType& b) {
   for (int axis = 0; axis < a.shape.rank(); ++axis) {
     if (size_of(symbols, a, axis) != size_of(symbols, b, axis)) return false;
   }
-  return !a.batched() || size_of(symbols, a.batch.rows_per_example) ==
-                             size_of(symbols, b.batch.rows_per_example);
+  return !a.batched() ||
+         size_of(symbols, a.batch.rows_per_example) == size_of(symbols, b.batch.rows_per_example);
 }
 
 bool alike(const Symbols& symbols, const std::vector<ValueType>& a,
            const std::vector<ValueType>& b) {
-  return std::ranges::equal(a, b, [&](const ValueType& x, const ValueType& y) {
-    return alike(symbols, x, y);
-  });
+  return std::ranges::equal(
+      a, b, [&](const ValueType& x, const ValueType& y) { return alike(symbols, x, y); });
 }
 
 std::vector<ValueType> argument_types(const Graph& region) {
@@ -49,7 +48,7 @@ bool is_between(std::int64_t number, std::int64_t low, std::size_t high) {
   return number >= low && number <= std::int64_t(high);
 }
 
-// Sums of counts of values; absent where one of them is none.
+// Sums of counts of values; absent where one of them is not positive.
 std::optional<std::size_t> sum_of(const Ints& counts, std::size_t most) {
   std::size_t sum = 0;
   for (std::int64_t count : counts) {
@@ -65,7 +64,8 @@ void check_captured(const OpDef& op, const Graph& graph, const Values& inputs, c
   require(count <= inputs.size() && count <= own.size(), op, "has a body of other operands");
   for (std::size_t i = 1; i <= count; ++i) {
     const ValueType& given = graph.type(inputs[inputs.size() - i]);
-    require(alike(graph.symbols, own[own.size() - i], given), op, "has a body of operands of other types");
+    require(alike(graph.symbols, own[own.size() - i], given), op,
+            "has a body of operands of other types");
   }
 }
 
@@ -85,11 +85,12 @@ void check_rule(const OpDef& op, const Graph& graph, const Values& inputs, const
   const auto results = std::size_t(rule.results);
   const std::size_t arguments = region.arguments.size();
   require(arguments >= results && arguments - results <= inputs.size() - results, op,
-        "has a rule of other operands");
+          "has a rule of other operands");
   check_captured(op, graph, inputs, region, arguments - results);
   const std::vector<ValueType> own = argument_types(region);
   for (std::size_t i = 0; i < results; ++i) {
-    require(alike(graph.symbols, own[i], graph.type(inputs[i])), op, "has a rule of results of other types");
+    require(alike(graph.symbols, own[i], graph.type(inputs[i])), op,
+            "has a rule of results of other types");
   }
   require(rule.given.size() == region.outputs.size(), op, "has a rule with other gradients");
   for (std::size_t i = 0; i < rule.given.size(); ++i) {
@@ -172,7 +173,8 @@ void Histories::check_stack(const OpDef& op, const Graph& graph, const Values& i
                     stack.placements == own.placements;
   require(same, op, "stacks entries of other types");
   for (std::size_t i = 0; i < own.sizes.size(); ++i) {
-    const bool equal = size_of(graph.symbols, stack.sizes[i]) == size_of(graph.symbols, own.sizes[i]);
+    const bool equal =
+        size_of(graph.symbols, stack.sizes[i]) == size_of(graph.symbols, own.sizes[i]);
     require(equal, op, "stacks entries of other sizes");
   }
   for (std::size_t i = 0; i < own.examples.size(); ++i) {
@@ -217,7 +219,7 @@ void Histories::check_rounds(const OpDef& op, const Graph& graph, const Values& 
   require(body.outputs.size() == variables + *yields, op, "has a body of other results");
   for (std::size_t i = 0; i < variables; ++i) {
     require(alike(graph.symbols, body.type(body.outputs[i]), graph.type(inputs[histories + i])), op,
-          "has variables that change their types");
+            "has variables that change their types");
   }
 }
 
@@ -239,7 +241,7 @@ void Histories::check(const OpDef& op, const Graph& graph, const Values& inputs,
     const Entry *first = find(inputs[0]), *own = find(input);
     const bool same = first && own && alike(graph.symbols, first->types, own->types) &&
                       size_of(graph.symbols, first->rounds) == size_of(graph.symbols, own->rounds);
-    require(same, op, "adds what are no histories of one kind");
+    require(same, op, "adds histories of different loops");
   }
 }
 
@@ -259,7 +261,7 @@ void Histories::add(const Graph& graph) {
   const auto variables = std::size_t(node.attrs.as<RoundsAttrs>().variables);
   const auto* replay = node.attrs.get_if<ReplayAttrs>();
   const bool known = replay && !replay->entries.empty();
-  // As many as no other loop has, which nobody knows before.
+  // A number of its own: nobody knows before how many rounds the loop makes.
   const std::int64_t rounds = known ? find(node.inputs[0])->rounds : --unknown_;
   const Graph& body = *node.regions.back();
   const auto of = [&](std::size_t first, std::size_t count) {

@@ -1,5 +1,5 @@
-// What the rows of control flow take for granted of their operands and bodies: checked for programs
-// that come from a file.
+// Checks of operands and bodies, which the rows of control flow take for granted, for programs that
+// come from a file.
 #pragma once
 
 #include <map>

@@ -55,9 +55,9 @@ std::string as_string(const py::handle& value) {
   try {
     return py::cast<std::string>(value);
   } catch (const py::error_already_set&) {
-    refuse("a string is no UTF-8");
+    refuse("a string has other bytes than UTF-8");
   } catch (const py::cast_error&) {
-    refuse("a string is no UTF-8");
+    refuse("a string has other bytes than UTF-8");
   }
 }
 
@@ -85,11 +85,11 @@ bool flag(const py::dict& data, const char* name) {
 // "s12" of so many symbols.
 int as_symbol(const py::handle& value, std::size_t symbols) {
   const std::string name = as_string(value);
-  const bool plain = name.size() > 1 && name.size() < 8 && name[0] == 's' &&
-                     std::all_of(name.begin() + 1, name.end(),
-                                 [](char c) { return c >= '0' && c <= '9'; });
+  const bool plain =
+      name.size() > 1 && name.size() < 8 && name[0] == 's' &&
+      std::all_of(name.begin() + 1, name.end(), [](char c) { return c >= '0' && c <= '9'; });
   const std::size_t index = plain ? std::stoul(name.substr(1)) : symbols;
-  if (index >= symbols) refuse("a size is called ", name.substr(0, 20), ", which is none");
+  if (index >= symbols) refuse("a size is called ", name.substr(0, 20), ", which it lacks");
   return int(index);
 }
 
@@ -168,14 +168,15 @@ class SymbolReader {
     if (symbol.step == 0 || (quotient && symbol.step < 0)) refuse("the step of a size is 0");
   }
 
-  // What was taken for granted is taken again, so that the symbols know it.
+  // Takes for granted again what the trace did, so that the symbols know it.
   void guard(const py::dict& data) {
     const std::string name = as_string(field(data, "relation"));
     const auto found = std::ranges::find_if(
         kRelations, [&](const Relation& relation) { return name == relation.name; });
     if (found == kRelations.end()) refuse("a relation of sizes is ", name.substr(0, 20));
     const Size size = as_size(field(data, "size"), symbols_.size());
-    if (!decide(symbols_, size, found->holds)) refuse("what it takes for granted is not true of it");
+    if (!decide(symbols_, size, found->holds))
+      refuse("what it takes for granted is not true of it");
     for (LengthGuard& guard : symbols_.guards) {
       if (guard.location.empty()) guard.location = as_string(field(data, "line"));
     }
@@ -288,8 +289,8 @@ class GraphReader {
     std::vector<GraphPtr> regions;
     if (has(data, "regions")) {
       for (const py::handle each : as_list(field(data, "regions"))) {
-        regions.push_back(region(as_dict(each), graph, histories.of_region(
-                                     inputs, attrs, arguments_of(each))));
+        regions.push_back(
+            region(as_dict(each), graph, histories.of_region(inputs, attrs, arguments_of(each))));
       }
     }
     histories.check(op, graph, inputs, attrs, regions);
@@ -389,8 +390,8 @@ class GraphReader {
       const py::tuple range = as_list(each);
       if (range.size() != 2) refuse("a call has a first and a last node");
       const std::size_t begin = as_index(range[0], graph.nodes.size());
-      const auto end = std::size_t(as_integer(range[1], std::int64_t(begin) + 1,
-                                              std::int64_t(graph.nodes.size())));
+      const auto end = std::size_t(
+          as_integer(range[1], std::int64_t(begin) + 1, std::int64_t(graph.nodes.size())));
       if (begin < before) refuse("its calls have no order");
       before = begin;
       graph.calls.push_back({NodeId(begin), NodeId(end)});

@@ -16,13 +16,18 @@ namespace py = pybind11;
 namespace samegrad {
 namespace {
 
-// What is no data has no place in a file.
+// NotImplementedError for an operation that only this process, or this run, can do.
 void check_saveable(const Graph& graph) {
+  if (graph.replicas != 1) {
+    fail(ErrorKind::kNotImplemented, kSavedModel,
+         "a function that is saved runs on one replica: got one on ", graph.replicas,
+         ", as it calls strategy.run or reads an ON_READ variable; save what strategy.run calls.");
+  }
   walk_nodes(graph, [&](const Graph& inside, const Node& node) {
-    const char* why = node.op->has(kCollective)                    ? "it crosses replicas"
-                      : node.attrs.get_if<CalledGradientAttrs>()   ? "its gradient is an error"
-                      : node.op->version == OpDef::kOfPasses       ? "it is the engine's own"
-                                                                   : nullptr;
+    const char* why = node.op->has(kCollective)                  ? "it crosses replicas"
+                      : node.attrs.get_if<CalledGradientAttrs>() ? "its gradient is an error"
+                      : node.op->version == OpDef::kOfPasses     ? "it is the engine's own"
+                                                                 : nullptr;
     if (!why) return;
     const auto at = std::size_t(node.location);
     const std::string line = at < inside.locations.size() ? " (" + inside.locations[at] + ")" : "";
@@ -51,7 +56,7 @@ class GraphWriter {
     return data;
   }
 
-  // Of the whole program.
+  // The whole program.
   py::dict write_program() {
     py::dict data = write();
     data["version"] = kGraphVersion;
@@ -78,7 +83,7 @@ class GraphWriter {
     return integer(dim);
   }
 
-  // Of attributes, where a size may be a symbol.
+  // An integer of an attribute, which may be a size with a symbol.
   py::object integer(std::int64_t number) const {
     const auto symbol = std::size_t(number - kSymbols);
     if (is_symbolic(number) && symbol < graph_.symbols.size()) return py::str(name(int(symbol)));
@@ -100,8 +105,7 @@ class GraphWriter {
   static py::dict write(const Symbol& symbol) {
     py::dict data;
     data["kind"] = kSymbolKinds[std::size_t(symbol.kind)];
-    const bool given =
-        symbol.kind == Symbol::Kind::kInput || symbol.kind == Symbol::Kind::kLength;
+    const bool given = symbol.kind == Symbol::Kind::kInput || symbol.kind == Symbol::Kind::kLength;
     if (given) data["count"] = symbol.traced_count;
     if (symbol.kind == Symbol::Kind::kSize) data["size"] = write(symbol.size);
     if (!symbol.parts.empty()) {

@@ -5,8 +5,8 @@
 
 namespace samegrad {
 
-// The program with the decomposition of each row that has the bits of it, derivatives included, in
-// bodies too. Values, symbols and lines are otherwise what they were.
+// The program with the decomposition of each row that has the bits of it, derivatives included, and
+// in its bodies. Values, symbols and lines are otherwise what they were.
 Graph core_rows(const Graph& graph);
 
 }  // namespace samegrad

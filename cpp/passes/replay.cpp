@@ -18,20 +18,20 @@ Symbol without_counts(Symbol symbol) {
   return symbol;
 }
 
-// What the rounds of a loop keep: where the values of an entry are, and whether replicas make
-// different numbers of rounds.
+// A history of rounds: where the values of an entry are, and whether replicas make different
+// numbers of rounds.
 struct History {
   std::vector<Placement> entries;
   bool varying = false;
 };
 
-// How many operands, the first ones, are histories whose entries the rounds of a node take.
+// The number of operands, the first ones, that are histories whose entries the rounds take.
 std::size_t histories_of(const Node& node) {
   const auto* replay = node.attrs.get_if<ReplayAttrs>();
   return replay ? replay->entries.size() : 0;
 }
 
-// Of what the rounds of a loop carried, or of what they made.
+// The history of what the rounds of a loop carried, or of what they made.
 History history_of_rounds(const Node& loop, std::size_t result) {
   const Graph& round = body(loop.regions);
   const std::size_t carried = carried_values(loop);
@@ -225,14 +225,14 @@ Replay::Regions Replay::regions(const Node& node, const Values& inputs) {
   return made;
 }
 
-// Whether some replicas take another branch, or make other rounds.
+// True if some replicas take another branch, or make other rounds.
 bool Replay::is_varying(const Node& node, const Values& inputs, const Graph& first) const {
   if (node.attrs.get_if<WhileAttrs>()) return first.varying(first.outputs[0]);
   if (node.attrs.get_if<CondAttrs>()) return to_.graph().varying(inputs[0]);
   return histories_of(node) > 0 && history_of(to_.graph(), inputs[0]).varying;
 }
 
-// Joins what the rounds carry with what they make of it; true: the rounds must be made again.
+// Joins what the rounds carry with what they make of it; true: the rounds must be replayed.
 bool Replay::join(const Node& node, const std::vector<GraphPtr>& graphs, bool varying,
                   std::vector<Placement>& carried) const {
   bool again = false;
@@ -246,8 +246,8 @@ bool Replay::join(const Node& node, const std::vector<GraphPtr>& graphs, bool va
   return again;
 }
 
-// Of the arguments of a region, in a program of more replicas than it was traced for: entries of
-// histories, what rounds carry, and the last operands of the node.
+// The placements of a region's arguments in a program of more replicas than it was traced for:
+// entries of histories, what rounds carry, and the last operands of the node.
 std::vector<Placement> Replay::placements(const Node& node, const Graph& region,
                                           const Values& inputs,
                                           const std::vector<Placement>& carried) const {
@@ -317,7 +317,7 @@ void Replay::adopt(const Replay& inside, const Symbols& region) {
   share(inside, *this);
 }
 
-// What is known of the symbols that both graphs have. A region may have some of its own behind
+// Shares the sizes of the symbols that both graphs have. A region may have some of its own behind
 // those that it found.
 void Replay::share(const Replay& known, Replay& asks) {
   for (std::size_t s = 0; s < std::min(known.sizes_.size(), asks.sizes_.size()); ++s) {
@@ -365,7 +365,7 @@ Size Replay::sum(const Symbol& symbol) {
   return only_symbols ? Size::of_symbol(derived_symbol(symbols(), std::move(own))) : all;
 }
 
-// Of one other count.
+// A symbol that is made of one other count.
 Size Replay::part(const Symbol& symbol) {
   const Size whole = size(symbol.parts[0]);
   if (const auto n = whole.number()) {

@@ -14,7 +14,7 @@ std::optional<std::int64_t> ordinal_of(const Attrs& attrs);
 
 class Replay {
  public:
-  // Whether rows whose decomposition has their bits, and their derivatives', are decomposed.
+  // kCore: rows whose decomposition has their bits, and their derivatives', are decomposed.
   enum class Rows { kAll, kCore };
   Replay(const Graph& from, Builder& to, Rows rows = Rows::kAll);
 

@@ -45,7 +45,7 @@ def export_program(function: Function, args: Any, kwargs: dict[str, Any]) -> Exp
 
     Raises:
         ValueError: A spec has no rank, or the program uses values of a strategy's replicas.
-        NotImplementedError: Python takes part in each call, or an operation is no data.
+        NotImplementedError: Python takes part in each call, or an operation cannot be saved.
 
     Example:
         >>> double = Function(lambda x: x * 2)

@@ -54,7 +54,7 @@ class ExportArchive:
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     archive.write_out(folder + "/served", verbose=False)
         ...     tf.saved_model.load(folder + "/served").serve(tf.ones((4, 3))).shape
-        TensorShape([4, 2])
+        (4, 2)
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -83,7 +83,7 @@ class ExportArchive:
             resource: A built layer or model, or a trackable object.
 
         Raises:
-            ValueError: It is none, or a layer that is not built.
+            ValueError: It has no state, or is a layer that is not built.
         """
         if isinstance(resource, layers.Layer):
             if not resource.built:
@@ -153,7 +153,7 @@ class ExportArchive:
             variables: A list, tuple or set of variables.
 
         Raises:
-            ValueError: They are no variables.
+            ValueError: There are other objects among them.
         """
         if not isinstance(variables, list | tuple | set):
             raise ValueError(
@@ -172,7 +172,7 @@ class ExportArchive:
     def write_out(
         self, filepath: str | os.PathLike[str], options: Any = None, verbose: bool = True
     ) -> None:
-        """Write the saved model; the first endpoint is its "serving_default", too.
+        """Write the saved model; the first endpoint is also its "serving_default".
 
         Args:
             filepath: The folder.

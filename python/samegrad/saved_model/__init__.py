@@ -13,9 +13,6 @@ __all__ = [
     "CorruptSavedModelError", "LoadOptions", "SaveOptions", "contains_saved_model", "load", "save",
 ]  # fmt: skip
 
-# The signature that a model is served by, where it names none.
-DEFAULT_SERVING_SIGNATURE_DEF_KEY = "serving_default"
-
 if not TYPE_CHECKING:
     __getattr__ = getattr_of(__name__)
 guard(__name__)

@@ -174,7 +174,7 @@ def _read_document(target: Path) -> dict[str, Any]:
     except (FileNotFoundError, NotADirectoryError) as error:
         raise FileNotFoundError(_absent(target)) from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise corrupt(path, f"it is no document in JSON: {error!s:.120}") from None
+        raise corrupt(path, f"it cannot be parsed as JSON: {error!s:.120}") from None
     if version != VERSION or isinstance(version, bool):
         raise CorruptSavedModelError(
             f"[saved_model.load] {path} must have the format {FORMAT!r}, version {VERSION}: got "

@@ -153,7 +153,7 @@ def saveables(function: Any) -> list[Saveable]:
     """Return the calls of a function that are saved.
 
     Raises:
-        TypeError: It is no `tf.function`, or was called with what no other process can pass.
+        TypeError: It is not a `tf.function`, or was called with what no other process can pass.
     """
     if isinstance(function, Function):
         return _calls(function, [])

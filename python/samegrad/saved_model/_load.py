@@ -202,7 +202,7 @@ class _Reader:
             place = data["object"]
             _check(type(place) is int, f"a variable is {place!r:.40}")
             found = self._made.get(place)
-            _check(isinstance(found, Variable), f"object {place} is no variable")
+            _check(isinstance(found, Variable), f"object {place} is not a variable")
             return found
         kind = getattr(errors, _string(data["error"]), None) or _ERRORS.get(data["error"])
         _check(isinstance(kind, type) and issubclass(kind, Exception), "an assertion has no error")
@@ -303,7 +303,7 @@ def _parameter(data: dict[str, Any]) -> inspect.Parameter:
     return inspect.Parameter(name, kind, default=default)  # type: ignore[arg-type]
 
 
-_LEFT_OUT = object()  # the default of a parameter that is no plain value
+_LEFT_OUT = object()  # the default of a parameter that is an object
 
 
 def _variable(entry: dict[str, Any], value: Any) -> Variable:

@@ -15,6 +15,7 @@ from samegrad._base.tracebacks import keep_user_frames
 from samegrad._context import state as _context
 from samegrad._control.requirements import Requirement
 from samegrad._function.function import Function
+from samegrad._function.trace import trace_and_run
 from samegrad._tensor.given import convert_to_tensor
 from samegrad._tensor.spec import TensorSpec
 from samegrad.saved_model import _values
@@ -90,6 +91,9 @@ class LoadedProgram:
 
     def call(self, tensors: list[Any]) -> list[Any]:
         """Return the tensors of the results."""
+        if _context.settings.functions_run_eagerly and not _core.tracing():
+            given = self.function._signature.bind(tuple(tensors), {})  # type: ignore[union-attr]
+            return list(trace_and_run(self._replay, given, {}, 1))  # Python has no body to run
         results: list[Any] = self.function(*tensors)
         return results
 

@@ -103,7 +103,7 @@ class Objects:
 
 
 def _identity(value: Any) -> Any:
-    """Of a method, which is another object at each look: of its function and its owner."""
+    """Return what tells a value from others: of a method, its function and its owner."""
     if isinstance(value, BoundFunction):
         return id(value._function), id(value._owner)
     return id(value)

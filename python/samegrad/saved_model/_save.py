@@ -18,7 +18,7 @@ from samegrad.saved_model._objects import Objects
 from samegrad.train._storage import Array, Json
 from samegrad.version import VERSION
 
-# Arrays up to so many bytes stand in the document.
+# Arrays up to so many bytes are part of the document.
 _INLINE = 256
 
 
@@ -45,7 +45,7 @@ def save(
 
     Raises:
         ValueError: The object has no state, a function uses a variable that is not below the
-            object, or a signature is no function of tensors.
+            object, or a signature is not a function of tensors.
         TypeError: A function was called with objects that no other process can pass.
         NotImplementedError: Python takes part in each call of a function.
         OSError: The folder cannot be written. Nothing half-written is left.
@@ -240,7 +240,7 @@ def _chosen(root: Any, signatures: Any) -> list[tuple[str, Saveable]]:
     """Return the signatures by name.
 
     Raises:
-        ValueError: One of them is no function, or stands for several calls or none.
+        ValueError: One of them is not a function of one kind of tensors.
     """
     if signatures is None:
         served = getattr(root, "_default_save_signature", None)  # of a model of Keras

@@ -79,7 +79,7 @@ def decode_spec(data: Any) -> TensorSpec:
     """Return the spec of data from anywhere.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The data is damaged.
     """
     shape, dtype, name = data.get("shape"), data.get("dtype"), data.get("name")
     sizes_are_known = isinstance(shape, list) and all(
@@ -97,7 +97,7 @@ def decode(data: Any) -> Any:
     """Return the structure of data from anywhere, with a `Tensor` at each tensor's place.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The data is damaged.
     """
     if not isinstance(data, dict) or not data:
         raise ValueError(f"a structure is {data!r:.80}")

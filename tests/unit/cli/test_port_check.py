@@ -143,7 +143,6 @@ def test_arguments_that_are_not_taken(check, call, expected):
         ("compat.v1.Session", "no graphs to feed"),
         ("compat.v1.reduce_sum", "it is samegrad.reduce_sum"),
         ("compat.v1.train.AdamOptimizer", "it is samegrad.keras.optimizers.Adam"),
-        ("saved_model.save", "save weights with train.Checkpoint"),
         ("feature_column.numeric_column", "tensors hold numbers"),
         ("MeanSquaredError", "it is samegrad.keras.losses.MeanSquaredError"),
         ("keras.layers.Dens", "did you mean 'Dense'"),

@@ -113,6 +113,39 @@ def test_a_model_saved_inside_the_scope_is_one_of_one_replica(tmp_path: Path) ->
     assert found.tobytes() == net(tf.constant(INPUTS), tf.constant(False)).numpy().tobytes()
 
 
+def test_a_call_in_the_scope_and_outside_of_run_is_one_of_one_device(tmp_path: Path) -> None:
+    net, strategy = saved(tmp_path / "net", 2, 1)
+    x, training = tf.constant(INPUTS), tf.constant(False)
+    with strategy.scope():
+        loaded = tf.saved_model.load(tmp_path / "net")
+        assert loaded(x, training).numpy().tobytes() == net(x, training).numpy().tobytes()
+
+
+def test_functions_that_run_eagerly_are_traced_all_the_same(tmp_path: Path) -> None:
+    net, strategy = saved(tmp_path / "net", 2, 1)
+    wanted = net(tf.constant(INPUTS), tf.constant(False)).numpy().tobytes()
+    with strategy.scope():
+        loaded = tf.saved_model.load(tmp_path / "net")
+    tf.config.run_functions_eagerly(True)
+    try:
+        assert loaded(tf.constant(INPUTS), tf.constant(False)).numpy().tobytes() == wanted
+        train(loaded, strategy, 1)
+    finally:
+        tf.config.run_functions_eagerly(False)
+    train(net, strategy, 1)
+    assert weights(loaded) == weights(net)
+
+
+def test_a_loaded_function_prepares_data(tmp_path: Path) -> None:
+    module = tf.Module()
+    module.f = tf.function(lambda x: x * 2.0 + 1.0, input_signature=[tf.TensorSpec([])])
+    tf.saved_model.save(module, tmp_path / "m")
+    loaded = tf.saved_model.load(tmp_path / "m")
+    data = tf.data.Dataset.from_tensor_slices(INPUTS[:, 0])
+    found = [float(x) for x in data.map(loaded.f)]
+    assert found == [float(x) for x in data.map(module.f)]
+
+
 def test_a_variable_of_another_strategy_is_refused(tmp_path: Path) -> None:
     saved(tmp_path / "net", 2, 1)
     with strategy_of(2).scope():

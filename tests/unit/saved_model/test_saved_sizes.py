@@ -62,7 +62,7 @@ def test_a_length_that_python_asked_for_is_named_with_its_line(tmp_path: Path) -
 
     loaded, original = loaded_of(tmp_path, function, tf.TensorSpec([None, None]))
     assert loaded(ones(1, 40)).numpy().tobytes() == original(ones(1, 40)).numpy().tobytes()
-    with pytest.raises(ValueError, match=r"other lengths, .*\(test_sizes\.py:\d+\); save it"):
+    with pytest.raises(ValueError, match=r"other lengths, .*\(test_saved_sizes\.py:\d+\); save it"):
         loaded(ones(1, 3))
 
 

@@ -82,6 +82,12 @@ def test_values_of_replicas_are_no_arguments(tmp_path: Path) -> None:
     refused(tmp_path, module, TypeError, "values of a strategy's replicas")
 
 
+def test_a_function_that_runs_on_replicas_is_refused(tmp_path: Path) -> None:
+    strategy = tf.distribute.MirroredStrategy(replicas=2)
+    module = module_of(lambda x: strategy.reduce("sum", strategy.run(tf.square, (x,)), axis=None))
+    refused(tmp_path, module, NotImplementedError, "one replica: got one on 2, as it calls strategy.run")
+
+
 def test_an_on_read_variable_is_named(tmp_path: Path) -> None:
     module = tf.Module()
     with tf.distribute.MirroredStrategy(replicas=2).scope():
@@ -90,7 +96,7 @@ def test_an_on_read_variable_is_named(tmp_path: Path) -> None:
             aggregation=tf.VariableAggregation.SUM,
         )  # fmt: skip
     module.f = tf.function(lambda x: x * module.v, input_signature=[SPEC])
-    refused(tmp_path, module, (ValueError, NotImplementedError), "local|cannot be saved")
+    refused(tmp_path, module, NotImplementedError, "ON_READ variable")
 
 
 def test_a_shape_without_rank_is_refused(tmp_path: Path) -> None:
