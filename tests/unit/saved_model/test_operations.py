@@ -84,6 +84,17 @@ def test_a_row_that_promises_the_bits_of_its_decomposition_is_saved_as_that() ->
     assert "softmax_cross_entropy" not in names and "log_softmax" in names
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_a_row_that_rounds_once_stays_one_row(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    operands = [tf.cast(rng.normal(size=(40, 10)), dtype) for _ in range(2)]
+    specs = (tf.TensorSpec([40, 10], dtype),) * 2
+    program = export_program(Function(_core.ops.softmax_cross_entropy, autograph=False), specs, {})
+    loaded = reloaded(program)
+    wanted = run_of(_core.ops.softmax_cross_entropy, operands)
+    assert run_of(lambda *given: loaded.replay(list(given), []), operands) == wanted
+
+
 def test_a_row_of_another_version_is_refused_by_name() -> None:
     program = export_program(Function(tf.tanh), (tf.TensorSpec([2]),), {})
     program.graph["operations"]["tanh"] = 2

@@ -85,7 +85,9 @@ def test_values_of_replicas_are_no_arguments(tmp_path: Path) -> None:
 def test_a_function_that_runs_on_replicas_is_refused(tmp_path: Path) -> None:
     strategy = tf.distribute.MirroredStrategy(replicas=2)
     module = module_of(lambda x: strategy.reduce("sum", strategy.run(tf.square, (x,)), axis=None))
-    refused(tmp_path, module, NotImplementedError, "one replica: got one on 2, as it calls strategy.run")
+    refused(
+        tmp_path, module, NotImplementedError, "one replica: got one on 2, as it calls strategy.run"
+    )
 
 
 def test_an_on_read_variable_is_named(tmp_path: Path) -> None:
