@@ -15,6 +15,7 @@ from samegrad._base.tree import flatten, map_structure
 from samegrad._function.concrete import ConcreteFunction
 from samegrad._function.export import export_program
 from samegrad._function.function import BoundFunction, Function
+from samegrad._tensor.complex_tensor import ComplexTensor
 from samegrad._tensor.spec import TensorSpec
 from samegrad._tensor.tensor import is_tensor
 from samegrad.saved_model import _values
@@ -113,7 +114,8 @@ def _name_tensors(value: Any, name: str, names: dict[int, str]) -> None:
         for key, part in value.items():
             _name_tensors(part, str(key), names)
     elif isinstance(value, list | tuple):
-        for at, part in enumerate(value):
+        parts = value.parts if isinstance(value, ComplexTensor) else value
+        for at, part in enumerate(parts):
             _name_tensors(part, f"{name}_{at}" if at else name, names)
 
 

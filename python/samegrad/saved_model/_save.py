@@ -11,6 +11,7 @@ import numpy as np
 from samegrad import _core
 from samegrad._autodiff.variable import Variable, in_order_of_creation, variable_of
 from samegrad._base.shown import shown
+from samegrad._tensor.complex_tensor import ComplexTensor
 from samegrad.distribute._job import on_first_rank
 from samegrad.saved_model import _folder, _values
 from samegrad.saved_model._functions import Program, Saveable, exported, saveables
@@ -217,7 +218,7 @@ def _named_results(program: Program) -> dict[str, int] | None:
     outputs = _values.decode(program.outputs)
     if isinstance(outputs, _values.Tensor):
         outputs = [outputs]
-    if not isinstance(outputs, dict | list | tuple):
+    if not isinstance(outputs, dict | list | tuple) or isinstance(outputs, ComplexTensor):
         return None
     named = outputs if isinstance(outputs, dict) else {
         f"output_{i}": part for i, part in enumerate(outputs)

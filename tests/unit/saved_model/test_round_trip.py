@@ -180,6 +180,19 @@ def test_results_keep_their_structure(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found.first[0], [2.0, 3.0])
 
 
+def test_complex_numbers_are_two_tensors_of_the_program(tmp_path: Path) -> None:
+    module = tf.Module()
+    spec = [tf.TensorSpec([None], tf.complex64), {"scale": tf.TensorSpec([])}]
+    module.f = tf.function(
+        lambda z, more: {"z": z * z, "abs": tf.abs(z) * more["scale"]}, input_signature=spec
+    )
+    z, more = tf.constant([1 + 2j, -3j], tf.complex64), {"scale": tf.constant(2.0)}
+    loaded = round_trip(module, tmp_path)
+    for name, part in module.f(z, more).items():
+        assert bits(loaded.f(z, more)[name].numpy()) == bits(part.numpy())
+    assert bits(loaded.f(z.numpy(), more)["z"].numpy()) == bits(module.f(z, more)["z"].numpy())
+
+
 def test_large_and_small_constants_are_kept(tmp_path: Path) -> None:
     big = np.arange(30_000, dtype=np.float32)
     module = tf.Module()
