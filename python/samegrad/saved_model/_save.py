@@ -100,6 +100,10 @@ class _Model:
         variables = [e.value for e in self._objects.entries if e.kind == "variable"]
         ordered = in_order_of_creation(variables)
         self._created = {id(variable): rank for rank, variable in enumerate(ordered)}
+        with _core.HeldState():  # a step of another thread is in it as a whole, or not at all
+            for place, entry in enumerate(self._objects.entries):
+                if entry.kind == "variable":
+                    self._arrays[f"variables/{place}"] = np.asarray(entry.value.numpy())
         objects: list[Json] = [
             self._entry(place, entry) for place, entry in enumerate(self._objects.entries)
         ]
@@ -136,15 +140,13 @@ class _Model:
         return found
 
     def _variable(self, place: int, variable: Variable) -> dict[str, Json]:
-        name = f"variables/{place}"
-        self._arrays[name] = np.asarray(variable.numpy())
         return {
             "name": variable.name.removesuffix(":0"),
             "created": self._created[id(variable)],
             "trainable": bool(variable.trainable),
             "synchronization": variable.synchronization.name,
             "aggregation": variable.aggregation.name,
-            "array": name,
+            "array": f"variables/{place}",
         }
 
     def _place(self, program: Program) -> int:
