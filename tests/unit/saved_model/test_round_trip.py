@@ -92,6 +92,28 @@ def test_a_function_has_a_program_for_each_kind_of_call(tmp_path: Path) -> None:
         loaded.never(X)
 
 
+def test_a_function_that_others_call_is_saved_for_their_calls(tmp_path: Path) -> None:
+    class Scale(tf.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.v = tf.Variable(2.0)
+
+        @tf.function
+        def __call__(self, x: Any) -> Any:
+            return self.v * x
+
+    scale = Scale()
+    strategy = tf.distribute.MirroredStrategy(replicas=2)
+    run = tf.function(lambda batch: strategy.run(scale, (batch,)))
+    data = tf.data.Dataset.from_tensor_slices(X).batch(2)
+    for batch in strategy.experimental_distribute_dataset(data):
+        run(batch)
+    loaded = round_trip(scale, tmp_path)
+    for rows in (1, 3):
+        x = np.resize(X, (rows, 3)).astype(np.float32)
+        assert bits(loaded(x)) == bits(scale(x))
+
+
 def test_a_gradient_is_that_of_the_original(tmp_path: Path) -> None:
     line = Line()
     loaded = round_trip(line, tmp_path)
