@@ -15,6 +15,7 @@ void register_custom_gradient(pybind11::module_& m);
 void register_arguments(pybind11::module_& m);
 void register_train(pybind11::module_& m);
 void register_record(pybind11::module_& m);
+void register_saved(pybind11::module_& m);
 void register_feed(pybind11::module_& m);
 void register_elements(pybind11::module_& m);
 void register_scopes(pybind11::module_& m);

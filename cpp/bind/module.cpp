@@ -10,6 +10,7 @@ PYBIND11_MODULE(_core, m) {
   samegrad::register_arguments(m);
   samegrad::register_train(m);
   samegrad::register_record(m);
+  samegrad::register_saved(m);
   samegrad::register_scopes(m);
   samegrad::register_all_or_nothing(m);
   samegrad::register_control(m);

@@ -192,6 +192,10 @@ struct OpDef {
   // worth a thread. Null: one for each element of the largest operand or result.
   double (*flops)(const CostArgs& args) = nullptr;
   std::vector<Sample> samples = {};
+  // Of the row in saved models, which only the same version reads: another number says that equal
+  // attributes mean something else. kOfPasses: no trace has it, and no file may.
+  static constexpr int kOfPasses = 0;
+  int version = 1;
 
   bool has(Trait trait) const { return (traits & trait) != 0; }
   // Whether the operand's values are read, not only its type.

@@ -35,6 +35,18 @@ class Size {
   // For people: "2 x (n) - 3", by names of the symbols.
   std::string to_string(const std::function<std::string(int)>& name) const;
 
+  // Symbols in ascending order, repeated for powers.
+  using Factors = std::vector<int>;
+  // By degree, so that the order is kept when both sides are multiplied.
+  struct ByDegree {
+    bool operator()(const Factors& a, const Factors& b) const {
+      return a.size() != b.size() ? a.size() < b.size() : a < b;
+    }
+  };
+  // The coefficients of products of symbols; none is 0.
+  using Terms = std::map<Factors, std::int64_t, ByDegree>;
+  const Terms& terms() const { return terms_; }
+
   // Whether it is 0 or more for all counts, as far as the signs show.
   bool never_negative() const;
 
@@ -46,17 +58,9 @@ class Size {
   bool operator==(const Size&) const = default;
 
  private:
-  // Symbols in ascending order, repeated for powers.
-  using Factors = std::vector<int>;
-  // By degree, so that the order is kept when both sides are multiplied.
-  struct ByDegree {
-    bool operator()(const Factors& a, const Factors& b) const {
-      return a.size() != b.size() ? a.size() < b.size() : a < b;
-    }
-  };
   void add(const Factors& factors, std::int64_t coefficient);
 
-  std::map<Factors, std::int64_t, ByDegree> terms_;  // no coefficient is 0
+  Terms terms_;
 };
 
 }  // namespace samegrad

@@ -80,6 +80,7 @@ OpDef as_rows_row() {
 OpDef of_trace_row() {
   OpDef op;
   op.name = "of_trace";
+  op.version = OpDef::kOfPasses;
   op.doc = "What the trace of a replica's count made, in a shape with sizes of each replica's own.";
   op.operands = {"x"};
   op.attrs = schema_of<OfTraceAttrs>();

@@ -121,6 +121,7 @@ OpDef add_histories_row() {
 OpDef run_on_replicas_row() {
   OpDef op;
   op.name = "run_on_replicas";
+  op.version = OpDef::kOfPasses;
   op.doc = "The results of a step on several replicas.";
   op.min_arity = 0;
   op.max_arity = -1;

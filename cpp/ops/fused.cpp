@@ -114,6 +114,7 @@ Inferred fused_rule(const InferArgs& args) {
 OpDef fused_row() {
   OpDef op;
   op.name = "fused_elementwise";
+  op.version = OpDef::kOfPasses;
   op.doc = "A chain of elementwise operations on blocks of elements; made by a pass.";
   op.min_arity = 1;
   op.max_arity = -1;

@@ -350,6 +350,7 @@ bool rows_may_overwrite(const Node& node, std::size_t operand, std::size_t resul
 OpDef fused_rows_row() {
   OpDef op;
   op.name = "fused_rows";
+  op.version = OpDef::kOfPasses;
   op.doc = "Elementwise operations and reductions along the last axes, row by row; made by a pass.";
   op.min_arity = 1;
   op.max_arity = -1;

@@ -152,6 +152,7 @@ OpDef dimensions_row() {
 OpDef trace_row() {
   OpDef op;
   op.name = "trace_of_count";
+  op.version = OpDef::kOfPasses;
   op.doc = "Whether this replica is one of those whose number of examples a trace was made for.";
   op.min_arity = op.max_arity = 0;
   op.attrs = schema_of<TraceAttrs>();

@@ -93,6 +93,12 @@ Program TracedPrograms::take() {
   return join_programs(std::move(programs_), split_at_);
 }
 
+const Program& TracedPrograms::only() const {
+  check_value(programs_.size() == 1, "TracedPrograms", "a function is saved as traced once: got ",
+              programs_.size(), " traces.");
+  return programs_[0];
+}
+
 std::vector<std::string> TracedPrograms::granted() const {
   std::vector<std::string> all;
   for (const Program& program : programs_) {

@@ -22,6 +22,8 @@ class TracedPrograms {
   std::optional<Program> program_of(const std::vector<std::vector<Array>>& arguments) const;
   // The program of all arguments, where there are no lengths; it can be taken once.
   Program take();
+  // The only one. ValueError where replicas have one each.
+  const Program& only() const;
   // What was taken for granted of lengths, and at which line: one text for each.
   std::vector<std::string> granted() const;
 

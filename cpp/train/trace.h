@@ -85,6 +85,8 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   Value read(const std::shared_ptr<Variable>& variable);
   // RuntimeError if the variable is one for all replicas and the value may differ between them.
   void write(const std::shared_ptr<Variable>& variable, Value value);
+  // The value was read from the variable, which had been written: a source of gradients.
+  void note_read(const Variable& variable, Value value) { reads_[&variable].push_back(value); }
   const std::vector<Value>& reads(const Variable& variable) { return reads_[&variable]; }
   const std::map<const StateCell*, std::vector<Value>>& reads() const { return reads_; }
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from samegrad import nn as nn
     from samegrad import ragged as ragged
     from samegrad import random as random
+    from samegrad import saved_model as saved_model
     from samegrad import sets as sets
     from samegrad import signal as signal
     from samegrad import sparse as sparse
@@ -45,8 +46,8 @@ if TYPE_CHECKING:
 _PACKAGES = frozenset({
     "audio", "autodiff", "autograph", "bitwise", "cli", "config", "convert", "data", "debugging",
     "distribute", "dtypes", "errors", "experimental", "image", "io", "keras", "linalg", "lookup",
-    "math", "nest", "nn", "ragged", "random", "sets", "signal", "sparse", "strings", "summary",
-    "test", "testing", "train", "version",
+    "math", "nest", "nn", "ragged", "random", "saved_model", "sets", "signal", "sparse", "strings",
+    "summary", "test", "testing", "train", "version",
 })  # fmt: skip
 
 

@@ -332,10 +332,6 @@ def test_what_cannot_be_read_or_written_says_what_to_do(tmp_path: Path) -> None:
     model.save_weights(tmp_path / "w")
     with pytest.raises(ValueError, match="by_name is for HDF5"):
         model.load_weights(tmp_path / "w", by_name=True)
-    with pytest.raises(AttributeError, match=r"whole models with keras\.Model\.save"):
-        tf.saved_model.save(model, tmp_path / "out")
-    with pytest.raises(NotImplementedError, match=r"model\.save\('model\.keras'\)"):
-        model.export(tmp_path / "out")
 
 
 # Files of TensorFlow's Keras, and ours in TensorFlow.

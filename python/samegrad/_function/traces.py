@@ -8,6 +8,7 @@ from typing import Any
 from samegrad._base.location import warn
 from samegrad._base.shown import shown
 from samegrad._base.tree import flatten
+from samegrad._function.calls import Calls
 from samegrad._tensor.tensor import is_tensor
 
 # Traces for other Python numbers, and for other shapes, before the single warning.
@@ -27,19 +28,28 @@ class Traces:
         self._last: list[tuple[str, Any]] = []
         self._changes: dict[tuple[int, str], int] = {}
         self._warned = False
+        self.calls = Calls()
 
-    def add(self, args: Any, kwargs: dict[str, Any], granted: Sequence[str] = ()) -> None:
+    def add(
+        self,
+        args: Any,
+        kwargs: dict[str, Any],
+        granted: Sequence[str] = (),
+        lengths: Sequence[int] = (),
+    ) -> None:
         """Another trace, for these arguments.
 
         Args:
             args: Of the call.
             kwargs: The same by name.
             granted: What the trace took for granted of lengths.
+            lengths: Per array, bits of the axes whose sizes it leaves open.
 
         Warns:
             UserWarning: One argument has changed in many of them.
         """
         self.count += 1
+        self.calls.add(args, kwargs, lengths)
         before, now = self._last, [_described(leaf) for leaf in flatten((args, kwargs))]
         self._last = now
         if self._warned or len(before) != len(now):

@@ -190,6 +190,13 @@ class Layer(OlderLayer):
         self._take_first_weights()
         restore_pending(self)
 
+    @property
+    def _default_save_signature(self) -> Any:
+        """Called by `saved_model.save`: the function by which a model is served."""
+        from samegrad._keras.export import serving_function
+
+        return serving_function(self)
+
     # Checkpoints: variables by their names, layers inside by their places.
 
     def _checkpoint_state(self) -> Mapping[str, Any]:

@@ -86,6 +86,17 @@ _CHANGES: dict[str, list[Text | Span]] = {
             "(\n        ExportArchive as BackendSavedModelExportArchive,\n    )",
         ),
     ],
+    "keras.src.export.tfsm_layer": [
+        Text('if backend.backend() != "tensorflow":', 'if backend.backend() != "samegrad":'),
+        # The variable that the endpoint reads is the layer's, and no copy of it.
+        Span(
+            "        variable = backend.Variable(\n",
+            "        self._track_variable(variable)",
+            "06666a4ec5522030",
+            "        from samegrad._keras.variable import tracked_wrapper\n\n"
+            "        variable = tracked_wrapper(weight)\n",
+        ),
+    ],
     # The program's own `call`s and functions may decide by tensors.
     "keras.src.ops.operation": [
         importing("from keras.src.saving.keras_saveable import KerasSaveable\n"),

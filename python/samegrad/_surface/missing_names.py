@@ -23,7 +23,7 @@ NAMESPACES = (
     "keras.initializers", "keras.regularizers", "keras.activations", "keras.utils", "autograph",
     "autograph.experimental", "keras.mixed_precision", "linalg", "image", "bitwise", "autodiff",
     "strings", "io", "io.gfile", "audio", "signal", "sparse", "ragged", "sets", "lookup",
-    "lookup.experimental", "test", "data.experimental",
+    "lookup.experimental", "test", "data.experimental", "saved_model",
 )  # fmt: skip
 
 _NO_GRAPHS = "there are no graphs to feed: call a samegrad.function"
@@ -108,7 +108,6 @@ REASONS = {
     "SparseTensorSpec": _DENSE,
     "sparse_dense_matmul": _DENSE,
     "lite": f"models are for training; {_WEIGHTS}",
-    "saved_model": _WEIGHTS,
     "tpu": _ONE_MACHINE,
     "TPUStrategy": _ONE_MACHINE,
     "ParameterServerStrategy": _ONE_MACHINE,

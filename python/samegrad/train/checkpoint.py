@@ -13,6 +13,7 @@ import numpy as np
 
 from samegrad import _core
 from samegrad._base.shown import shown
+from samegrad._function.function import BoundFunction, Function
 from samegrad.distribute._job import on_first_rank
 from samegrad.train import _state_file, _storage
 from samegrad.train._storage import Json, corrupt
@@ -112,6 +113,9 @@ class Checkpoint:
                 f"[checkpoint] names must not hide what a Checkpoint offers: got {shown(name)}. "
                 "Choose another name."
             )
+        if isinstance(item, Function | BoundFunction):  # for saved models; it has no state
+            object.__setattr__(self, name, item)
+            return
         collect(_Named({name: item}))  # refuses now what could not be saved later
         self._of_root({name: item})
         self._objects[name] = item

@@ -146,7 +146,6 @@ def test_arguments_that_are_not_taken(check, call, expected):
         ("compat.v1.get_collection", "ask the model: trainable_variables"),
         ("compat.v1.variable_scope", "call a layer again"),
         ("compat.v1.trainable_variables", "ask the model"),
-        ("saved_model.save", "save weights with train.Checkpoint"),
         ("feature_column.numeric_column", "tensors hold numbers"),
         ("MeanSquaredError", "it is samegrad.keras.losses.MeanSquaredError"),
         ("keras.layers.Dens", "did you mean 'Dense'"),

@@ -1,0 +1,35 @@
+#include "passes/core_rows.h"
+
+#include "passes/replay.h"
+
+namespace samegrad {
+
+Graph core_rows(const Graph& graph) {
+  Graph made;
+  made.arguments = graph.arguments;
+  made.variables = graph.variables;
+  made.constants = graph.constants;
+  made.replicas = graph.replicas;
+  made.symbols = graph.symbols;
+  Builder builder(made);
+  Replay replay(graph, builder, Replay::Rows::kCore);
+  for (std::size_t s = 0; s < graph.symbols.size(); ++s) {
+    replay.set_size(int(s), Size::of_symbol(int(s)));
+  }
+  for (Value v : graph.values.ids()) {
+    const ValueInfo& info = graph.values[v];
+    if (info.source != Source::kNode) replay.set_value(v, made.values.push_back(info));
+  }
+  replay.run();
+  made.outputs = replay(graph.outputs);
+  for (const StateWrite& write : graph.writes) {
+    made.writes.push_back({write.variable, replay(write.value)});
+  }
+  for (const StateWrite& read : graph.rereads) {
+    made.rereads.push_back({read.variable, replay(read.value)});
+  }
+  made.locations = graph.locations;
+  return made;
+}
+
+}  // namespace samegrad

@@ -1,0 +1,21 @@
+// Programs that were saved, as a part of what is being traced.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "train/trace.h"
+
+namespace samegrad {
+
+// The results of a program of one replica for these arguments; it reads and writes these variables,
+// by its slots. Its nodes become nodes of the trace, for any replicas. ValueError or TypeError
+// where an argument does not fit, or where the program took something else for granted of sizes.
+std::vector<Tensor> replay_program(Trace& trace, const Graph& program,
+                                   const std::vector<Tensor>& arguments,
+                                   const std::vector<std::shared_ptr<Variable>>& variables);
+
+// How many ordinals of draws the program takes.
+std::int64_t count_draws(const Graph& program);
+
+}  // namespace samegrad
