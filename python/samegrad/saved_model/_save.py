@@ -10,6 +10,7 @@ import numpy as np
 
 from samegrad import _core
 from samegrad._autodiff.variable import Variable, in_order_of_creation, variable_of
+from samegrad._base.numerics import numerics
 from samegrad._base.shown import shown
 from samegrad._tensor.complex_tensor import ComplexTensor
 from samegrad.distribute._job import on_first_rank
@@ -108,8 +109,8 @@ class _Model:
             self._entry(place, entry) for place, entry in enumerate(self._objects.entries)
         ]
         model: dict[str, Json] = {
-            "samegrad": VERSION, "objects": objects, "programs": self._data,
-            "signatures": self._signatures,
+            "samegrad": VERSION, "numerics": {**numerics()}, "objects": objects,
+            "programs": self._data, "signatures": self._signatures,
         }  # fmt: skip
         return self._arrays, model
 

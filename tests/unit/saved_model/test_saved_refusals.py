@@ -173,6 +173,13 @@ def test_another_version_of_the_format_is_refused(tmp_path: Path) -> None:
         tf.saved_model.load(tmp_path / "m")
 
 
+def test_other_numerics_are_warned_of(tmp_path: Path) -> None:
+    tf.saved_model.save(module_of(lambda x: x), tmp_path / "m")
+    changed(tmp_path / "m", lambda body: body["model"]["numerics"].update(reduction_order=1))
+    with pytest.warns(UserWarning, match=r"'reduction_order': 1.*within rounding, not to the bit"):
+        tf.saved_model.load(tmp_path / "m")
+
+
 def test_an_altered_byte_is_found(tmp_path: Path) -> None:
     module = module_of(lambda x: x)
     module.v = tf.Variable(np.ones(100))
