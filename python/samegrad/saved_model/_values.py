@@ -8,7 +8,8 @@ from typing import Any
 
 from samegrad._tensor.complex_tensor import ComplexTensor
 from samegrad._tensor.spec import TensorSpec
-from samegrad.train._storage import _DTYPE_NAMES, Json
+from samegrad.train._safetensors import DTYPE_NAMES
+from samegrad.train._storage import Json
 
 _PLAIN = (bool, int, float, str)
 
@@ -75,7 +76,7 @@ def encode_spec(spec: TensorSpec) -> dict[str, Json]:
 
 def is_dtype(name: Any) -> bool:
     """Tell if arrays of a file may have a dtype of this name."""
-    return isinstance(name, str) and name in _DTYPE_NAMES
+    return isinstance(name, str) and name in DTYPE_NAMES
 
 
 def decode_spec(data: Any) -> TensorSpec:
