@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from samegrad import _core
 from samegrad._autodiff.loss_normalization_check import report
@@ -17,6 +17,7 @@ from samegrad._context.user_code import converted
 from samegrad._function.explanation import Explanation
 from samegrad._function.function import Function
 from samegrad._function.trace import TracedProgram, trace_and_run
+from samegrad._surface.missing_names import missing_attribute
 from samegrad._tensor.per_replica import (
     PerReplica,
     TracedLocalResults,
@@ -38,6 +39,9 @@ _ops = _core.ops
 
 class Strategy(abc.ABC):
     """Base class of strategies."""
+
+    if not TYPE_CHECKING:
+        __getattr__ = missing_attribute
 
     def __repr__(self) -> str:
         name = f"samegrad.distribute.{type(self).__name__}"
@@ -190,7 +194,8 @@ class Strategy(abc.ABC):
             raise TypeError(
                 "[Strategy.experimental_run] batches must be divided among the replicas: got "
                 f"{shown(input_iterator)}; pass "
-                "iter(strategy.experimental_distribute_dataset(dataset))."
+                "iter(strategy.experimental_distribute_dataset(dataset)), or call "
+                "strategy.run(fn, args=...)."
             )
         return self.run(fn, args=(input_iterator.get_next(),))
 
