@@ -54,7 +54,8 @@ class Strategy(abc.ABC):
 
         It is an int that remembers its meaning. A Mean metric that is fed `loss *
         strategy.num_replicas_in_sync`, where `loss` is a per-replica loss, returns the loss of all
-        examples, as it does for the per-replica loss alone. A literal is a factor like any other,
+        examples, as it does for the per-replica loss alone. The product is rounded unless the
+        number is a power of two. A literal is a factor like any other,
         even if there are as many replicas. For `loss * 2` the metric returns twice the loss on two
         replicas as on one or four, without a warning.
 
@@ -164,6 +165,8 @@ class Strategy(abc.ABC):
 
     def experimental_run(self, fn: Callable[..., Any], input_iterator: Any = None) -> Any:
         """Run fn with the next global batch of an iterator, as in TensorFlow 1.
+
+        In TensorFlow 2, `run` replaces it.
 
         Args:
             fn: Function to run on every replica with its batch.
