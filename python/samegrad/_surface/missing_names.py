@@ -21,10 +21,11 @@ from samegrad._surface.boundary import guarded
 NAMESPACES = (
     "", "math", "nn", "random", "data", "distribute", "train", "config", "debugging", "errors",
     "keras", "keras.layers", "keras.losses", "keras.metrics", "keras.optimizers", "keras.models",
+    "tpu.experimental",
     "keras.initializers", "keras.regularizers", "keras.activations", "keras.utils", "autograph",
     "autograph.experimental", "keras.mixed_precision", "linalg", "image", "bitwise", "autodiff",
     "strings", "io", "io.gfile", "audio", "signal", "sparse", "ragged", "sets", "lookup",
-    "lookup.experimental", "test", "data.experimental", "tpu.experimental",
+    "lookup.experimental", "test", "data.experimental",
 )  # fmt: skip
 
 _NO_GRAPHS = "there are no graphs to feed: call a samegrad.function"
