@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from samegrad import summary as summary
     from samegrad import test as test
     from samegrad import testing as testing
+    from samegrad import tpu as tpu
     from samegrad import train as train
     from samegrad import version as version
     from samegrad._api import *  # noqa: F403
@@ -47,7 +48,7 @@ _PACKAGES = frozenset({
     "audio", "autodiff", "autograph", "bitwise", "cli", "config", "convert", "data", "debugging",
     "distribute", "dtypes", "errors", "experimental", "image", "io", "keras", "linalg", "lookup",
     "math", "nest", "nn", "ragged", "random", "saved_model", "sets", "signal", "sparse", "strings",
-    "summary", "test", "testing", "train", "version",
+    "summary", "test", "testing", "tpu", "train", "version",
 })  # fmt: skip
 
 

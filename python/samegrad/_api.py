@@ -247,7 +247,7 @@ __all__ = [  # packages are loaded by samegrad itself
     "stop_gradient", "strided_slice", "string", "strings", "subtract", "summary", "switch_case",
     "sysconfig", "tan", "tanh", "tensor_scatter_nd_add", "tensor_scatter_nd_max",
     "tensor_scatter_nd_min", "tensor_scatter_nd_sub", "tensor_scatter_nd_update", "tensordot",
-    "test", "testing", "tile", "timestamp", "train", "transpose", "truediv", "truncatediv",
+    "test", "testing", "tile", "timestamp", "tpu", "train", "transpose", "truediv", "truncatediv",
     "truncatemod", "uint16", "uint32", "uint64", "uint8", "unique", "unique_with_counts",
     "unravel_index", "unstack", "vectorized_map", "version", "where", "while_loop", "zeros",
     "zeros_initializer", "zeros_like",

@@ -304,3 +304,22 @@ def data_without_what_fails(tf: Any) -> Any:
         return tf.debugging.check_numerics(1.0 / tf.cast(x, tf.float32), "x")
 
     return list(_range(tf, 3).map(checked).ignore_errors())
+
+
+@manner
+def programs_for_tpus_fall_back(tf: Any) -> Any:
+    resolver = tf.distribute.cluster_resolver.TPUClusterResolver
+    unnamed = [
+        resolver,
+        lambda: resolver(tpu=""),
+        resolver.connect,
+        tf.tpu.experimental.initialize_tpu_system,
+        tf.tpu.experimental.shutdown_tpu_system,
+        tf.distribute.TPUStrategy,
+        tf.distribute.experimental.TPUStrategy,
+        lambda: tf.config.experimental_connect_to_cluster(3),
+    ]
+    found = [refused(call, ValueError) for call in unnamed]
+    found.append(refused(lambda: resolver.connect("local"), tf.errors.NotFoundError))
+    kinds = (tf.distribute.TPUStrategy, tf.distribute.experimental.TPUStrategy)
+    return [found, isinstance(mirrored(tf), kinds), len(tf.config.list_logical_devices("TPU"))]

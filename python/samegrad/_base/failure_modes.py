@@ -30,7 +30,8 @@ MEAN_THEN_SUM = Words(
     "each replica divides by its own examples, and the replicas are summed: the update is too "
     "large by a factor of R, the number of replicas",
     "w_i / W_r  instead of  w_i / W",
-    "divide by the global batch size: nn.compute_average_loss(losses)",
+    "divide by the global batch size: nn.compute_average_loss(losses), or by the tokens of all "
+    "replicas: nn.compute_weighted_mean_loss(losses, mask)",
 )
 MEAN_OF_MEANS = Words(
     "mean of the replicas' means",

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from samegrad._base.shown import did_you_mean
 from samegrad._base.tracebacks import user_frames_only
@@ -20,6 +21,7 @@ from samegrad._surface.boundary import guarded
 NAMESPACES = (
     "", "math", "nn", "random", "data", "distribute", "train", "config", "debugging", "errors",
     "keras", "keras.layers", "keras.losses", "keras.metrics", "keras.optimizers", "keras.models",
+    "tpu.experimental",
     "keras.initializers", "keras.regularizers", "keras.activations", "keras.utils", "autograph",
     "autograph.experimental", "keras.mixed_precision", "linalg", "image", "bitwise", "autodiff",
     "strings", "io", "io.gfile", "audio", "signal", "sparse", "ragged", "sets", "lookup",
@@ -54,7 +56,7 @@ NOT_RAGGED = (
     "strings.unicode_split",
 )  # fmt: skip
 # Modules that lack some of TensorFlow's names, and the substitutes for the others.
-PARTS = {"image": _IMAGES, "io": _RECORDS}
+PARTS = {"image": _IMAGES, "io": _RECORDS, "tpu": _ONE_MACHINE, "tpu.experimental": _ONE_MACHINE}
 # TensorFlow's names that do not fit here, and their substitutes. A key is a name in any module, or
 # the end of a dotted name. It also covers all names below it.
 REASONS = {
@@ -108,11 +110,9 @@ REASONS = {
     "SparseTensorSpec": _DENSE,
     "sparse_dense_matmul": _DENSE,
     "lite": f"models are for training; {_WEIGHTS}",
-    "tpu": _ONE_MACHINE,
-    "TPUStrategy": _ONE_MACHINE,
     "ParameterServerStrategy": _ONE_MACHINE,
     "CentralStorageStrategy": _ONE_MACHINE,
-    "experimental_connect_to_cluster": _ONE_MACHINE,
+    "experimental_connect_to_host": _ONE_MACHINE,
     "linalg.eig": _EIGENVALUES,
     "linalg.eigvals": _EIGENVALUES,
     "linalg.sqrtm": "of symmetric matrices compute it with eigh",
@@ -126,6 +126,15 @@ REASONS = {
     "Variable.complex128": "variables hold real numbers: keep two, and complex(real, imag)",
     "profiler": "see explain() of a function or strategy",
     "py_func": _NO_PYTHON,
+    "experimental_run_v2": "it is Strategy.run",
+    "experimental_make_numpy_dataset": "make a data.Dataset with from_tensor_slices",
+    "experimental_distribute_datasets_from_function": "it is "
+    "Strategy.distribute_datasets_from_function",
+    "make_dataset_iterator": "write iter(strategy.experimental_distribute_dataset(dataset))",
+    "make_input_fn_iterator": "write iter(strategy.distribute_datasets_from_function(dataset_fn))",
+    "unwrap": "it is Strategy.experimental_local_results",
+    "colocate_vars_with": "replicas share a variable, and nothing is placed: leave it out",
+    "update_config_proto": "there are no sessions to configure: see config.threading",
 }
 
 
@@ -195,7 +204,8 @@ def called(part: str) -> str | None:
 
 def _object_has(kind: type, name: str) -> bool:
     """Tell whether objects of a class have an attribute, of the class or set by a method."""
-    if hasattr(kind, name) or hasattr(kind, "__getattr__"):
+    dynamic = inspect.unwrap(getattr(kind, "__getattr__", missing_attribute))
+    if hasattr(kind, name) or dynamic is not inspect.unwrap(missing_attribute):
         return True
     return any(name in names for part in kind.__mro__ for names in _names_in(part))
 
@@ -298,10 +308,33 @@ def message(module: str, name: str) -> str:
         "module 'samegrad.keras.layers' has no attribute 'Dens'; did you mean 'Dense'?"
     """
     path = ".".join([*module.split(".")[1:], name])
+    return f"module {module!r} has no attribute {name!r}{_hint(path)}"
+
+
+def _hint(path: str) -> str:
     text = explain(path)
     joint = ":" if text in (*REASONS.values(), *PARTS.values()) else ";"
-    end = "" if text.endswith("?") else "."
-    return f"module {module!r} has no attribute {name!r}{joint} {text}{end}"
+    return f"{joint} {text}{'' if text.endswith('?') else '.'}"
+
+
+@user_frames_only
+def missing_attribute(thing: object, name: str) -> NoReturn:
+    """Raise AttributeError as the `__getattr__` of a class, with the substitute of an older name.
+
+    Args:
+        thing: An object of the class.
+        name: Name of the attribute.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.distribute.MirroredStrategy().experimental_run_v2
+        Traceback (most recent call last):
+        AttributeError: 'MirroredStrategy' object ... 'experimental_run_v2': it is Strategy.run.
+    """
+    kind = type(thing).__name__
+    hint = _hint(f"{kind}().{name}") if name in REASONS else ""
+    text = f"{kind!r} object has no attribute {name!r}{hint}"
+    raise AttributeError(text, name=None if hint else name, obj=thing)
 
 
 def getattr_of(module: str, later: Mapping[str, str] | None = None) -> Callable[[str], Any]:

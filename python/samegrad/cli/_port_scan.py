@@ -23,6 +23,7 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _ONE_CLASS = {"get_concrete_function": "ConcreteFunction()"}
 # The function that programs with towers define, and a method of their optimizers.
 AVERAGE, COMPUTE = "average_gradients", "compute_gradients"
+_CAUGHT = {"ValueError", "Exception", "BaseException"}
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 _Names = dict[str, str]
@@ -34,12 +35,14 @@ class Use:
 
     Attributes:
         keyword: None, or the name of an argument given in a call of it.
+        falls_back: Whether the line is in a `try` that catches ValueError.
     """
 
     piece: Piece
     line: int
     path: str
     keyword: str | None = None
+    falls_back: bool = False
 
 
 def scan(pieces: Sequence[Piece]) -> list[Use]:
@@ -88,6 +91,7 @@ class _Scanner(ast.NodeVisitor):
         self._later: list[tuple[Piece, _Function, _Names]] = []
         self._stars: list[str] = []
         self._other_stars = False
+        self._falls_back = False
         trees = [piece.tree for piece in pieces]
         # What a program gives objects itself; nobody else has to have it.
         self._own_attributes = {
@@ -152,7 +156,7 @@ class _Scanner(ast.NodeVisitor):
         self.visit(target)
 
     def _use(self, path: str, line: int, keyword: str | None = None) -> None:
-        self.uses.append(Use(self._piece, line, path, keyword))
+        self.uses.append(Use(self._piece, line, path, keyword, self._falls_back))
 
     # Uses.
 
@@ -289,7 +293,10 @@ class _Scanner(ast.NodeVisitor):
     visit_AsyncFor = visit_For  # noqa: N815
 
     def visit_Try(self, node: ast.Try | ast.TryStar) -> None:
+        before = self._falls_back
+        self._falls_back |= any(map(_catches_value_errors, node.handlers))
         self._branches([[*node.body, *node.orelse], *([handler] for handler in node.handlers)])
+        self._falls_back = before
         self._visit_all(node.finalbody)
 
     visit_TryStar = visit_Try  # noqa: N815
@@ -378,6 +385,11 @@ class _Scanner(ast.NodeVisitor):
             self._visit_all(body)
             self._finish_functions()
         self._names = at_end
+
+
+def _catches_value_errors(handler: ast.ExceptHandler) -> bool:
+    names = {part.id for part in ast.walk(handler.type or handler) if isinstance(part, ast.Name)}
+    return handler.type is None or not names.isdisjoint(_CAUGHT)
 
 
 def _join(base: str, name: str) -> str:

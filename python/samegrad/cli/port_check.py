@@ -13,6 +13,11 @@ from samegrad.cli._errors import CommandError
 from samegrad.cli._port_scan import AVERAGE, COMPUTE, Use, scan
 from samegrad.cli._port_sources import read
 
+_RESOLVER = "distribute.cluster_resolver.TPUClusterResolver"
+_NO_TPU = (
+    "it raises ValueError, as there is no TPU: use distribute.MirroredStrategy(replicas=8), or "
+    "catch the error"
+)
 _VERSION = "samegrad counts its versions on its own: leave the comparison out"
 EXIT_COMPLETE = 0
 EXIT_MISSING = 1
@@ -100,6 +105,8 @@ def missing_names(uses: Iterable[Use]) -> list[Missing]:
             found.append(Missing(place, "tf.__version__", _VERSION))
         elif use.path in (AVERAGE, COMPUTE):
             found.append(Missing(place, use.path, explain(use.path)))
+        elif use.path in (_RESOLVER, f"{_RESOLVER}.connect") and not use.falls_back:
+            found.append(Missing(place, f"tf.{_RESOLVER}", _NO_TPU))
         elif rest and use.keyword is None:
             name = _until_a_class(use.path, len(rest))
             found.append(Missing(place, f"tf.{name.replace('()', '')}", explain(name)))

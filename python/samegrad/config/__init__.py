@@ -18,6 +18,7 @@ from samegrad._surface.missing_names import getattr_of
 from samegrad.config import optimizer, threading
 
 if TYPE_CHECKING:
+    from samegrad.config._cluster import experimental_connect_to_cluster
     from samegrad.config._devices import (
         LogicalDevice,
         LogicalDeviceConfiguration,
@@ -35,6 +36,7 @@ __all__ = [
     "LogicalDeviceConfiguration",
     "PhysicalDevice",
     "experimental",
+    "experimental_connect_to_cluster",
     "functions_run_eagerly",
     "get_logical_device_configuration",
     "get_loss_normalization_check",
@@ -55,7 +57,7 @@ __all__ = [
 
 # What is not there yet is loaded when it is asked for.
 if not TYPE_CHECKING:
-    __getattr__ = getattr_of(
-        __name__, {name: "samegrad.config._devices" for name in __all__ if name not in globals()}
-    )
+    _later = {name: "samegrad.config._devices" for name in __all__ if name not in globals()}
+    _later["experimental_connect_to_cluster"] = "samegrad.config._cluster"
+    __getattr__ = getattr_of(__name__, _later)
 guard(__name__)

@@ -19,6 +19,7 @@ from samegrad.distribute._one_device import OneDeviceStrategy
 from samegrad.distribute._reduce_op import ReduceOp
 from samegrad.distribute._replica_context import ReplicaContext
 from samegrad.distribute._strategy import MirroredStrategy, Strategy
+from samegrad.distribute._tpu import TPUStrategy
 
 if TYPE_CHECKING:
     from samegrad._function.explanation import Explanation
@@ -52,6 +53,7 @@ __all__ = [
     "RunOptions",
     "Strategy",
     "StrategyExtended",
+    "TPUStrategy",
     "VariableAggregation",
     "VariableSynchronization",
     "cluster_resolver",

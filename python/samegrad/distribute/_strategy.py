@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from samegrad import _core
 from samegrad._autodiff.loss_normalization_check import report
@@ -17,6 +17,7 @@ from samegrad._context.user_code import converted
 from samegrad._function.explanation import Explanation
 from samegrad._function.function import Function
 from samegrad._function.trace import TracedProgram, trace_and_run
+from samegrad._surface.missing_names import missing_attribute
 from samegrad._tensor.per_replica import (
     PerReplica,
     TracedLocalResults,
@@ -39,6 +40,9 @@ _ops = _core.ops
 class Strategy(abc.ABC):
     """Base class of strategies."""
 
+    if not TYPE_CHECKING:
+        __getattr__ = missing_attribute
+
     def __repr__(self) -> str:
         name = f"samegrad.distribute.{type(self).__name__}"
         return f"<{name} replicas={int(self.num_replicas_in_sync)}>"
@@ -50,7 +54,8 @@ class Strategy(abc.ABC):
 
         It is an int that remembers its meaning. A Mean metric that is fed `loss *
         strategy.num_replicas_in_sync`, where `loss` is a per-replica loss, returns the loss of all
-        examples, as it does for the per-replica loss alone. A literal is a factor like any other,
+        examples, as it does for the per-replica loss alone. The product is rounded unless the
+        number is a power of two. A literal is a factor like any other,
         even if there are as many replicas. For `loss * 2` the metric returns twice the loss on two
         replicas as on one or four, without a warning.
 
@@ -161,6 +166,8 @@ class Strategy(abc.ABC):
     def experimental_run(self, fn: Callable[..., Any], input_iterator: Any = None) -> Any:
         """Run fn with the next global batch of an iterator, as in TensorFlow 1.
 
+        In TensorFlow 2, `run` replaces it.
+
         Args:
             fn: Function to run on every replica with its batch.
             input_iterator: Iterator of a distributed dataset. None: fn takes no arguments.
@@ -190,7 +197,8 @@ class Strategy(abc.ABC):
             raise TypeError(
                 "[Strategy.experimental_run] batches must be divided among the replicas: got "
                 f"{shown(input_iterator)}; pass "
-                "iter(strategy.experimental_distribute_dataset(dataset))."
+                "iter(strategy.experimental_distribute_dataset(dataset)), or call "
+                "strategy.run(fn, args=...)."
             )
         return self.run(fn, args=(input_iterator.get_next(),))
 

@@ -1,20 +1,33 @@
-"""Resolvers of clusters: the ranks of an MPI job; whoever looks for a TPU finds none."""
+"""Resolvers of clusters: the ranks of an MPI job, and one that raises for want of a TPU."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from samegrad._base.shown import shown
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
+from samegrad.distribute._tpu import no_tpu
 
 
 class TPUClusterResolver:
-    """Raises ValueError, as TensorFlow does where there is no TPU.
+    """Resolver that raises, as TensorFlow's does on a machine without a TPU.
+
+    Args:
+        tpu: Name of the TPU.
+        zone: Not used.
+        project: Not used.
+        job_name: Not used.
+        coordinator_name: Not used.
+        coordinator_address: Not used.
+        credentials: Not used.
+        service: Not used.
+        discovery_url: Not used.
 
     Raises:
-        ValueError: Always.
+        ValueError: No TPU is named.
+        NotFoundError: A TPU is named.
 
     Example:
         >>> try:
@@ -25,11 +38,44 @@ class TPUClusterResolver:
         True
     """
 
-    def __init__(self, tpu: str | None = None, *more: Any, **named: Any) -> None:
-        raise ValueError(
-            f"[TPUClusterResolver] there is no TPU here: got {shown(tpu)}; use "
-            "samegrad.distribute.MirroredStrategy(replicas=8)."
-        )
+    def __init__(
+        self,
+        tpu: str | None = None,
+        zone: str | None = None,
+        project: str | None = None,
+        job_name: str = "worker",
+        coordinator_name: str | None = None,
+        coordinator_address: str | None = None,
+        credentials: Any = "default",
+        service: Any = None,
+        discovery_url: str | None = None,
+    ) -> None:
+        raise no_tpu("TPUClusterResolver", tpu)
+
+    @staticmethod
+    def connect(
+        tpu: str | None = None, zone: str | None = None, project: str | None = None
+    ) -> NoReturn:
+        """Raise, as the constructor does.
+
+        Args:
+            tpu: Name of the TPU.
+            zone: Not used.
+            project: Not used.
+
+        Raises:
+            ValueError: No TPU is named.
+            NotFoundError: A TPU is named.
+
+        Example:
+            >>> import samegrad as tf
+            >>> try:
+            ...     tf.distribute.cluster_resolver.TPUClusterResolver.connect("local")
+            ... except tf.errors.NotFoundError:
+            ...     print("this machine has no TPU")
+            this machine has no TPU
+        """
+        raise no_tpu("TPUClusterResolver.connect", tpu)
 
 
 class ClusterSpec:

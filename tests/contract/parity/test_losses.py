@@ -141,6 +141,34 @@ def test_the_example_of_the_tutorial(times_replicas) -> None:
     assert float(metric.result()) == 3.5
 
 
+@pytest.mark.parity("loss: a Mean of a loss times the replicas reads the loss, up to a rounding")
+@pytest.mark.parametrize("replicas", range(1, 9))
+def test_a_mean_of_a_loss_times_the_replicas_rounds_the_product_only(replicas) -> None:
+    strategy = mirrored(replicas)
+    with strategy.scope():
+        scaled, plain = tf.keras.metrics.Mean(), tf.keras.metrics.Mean()
+
+    @tf.function
+    def step(losses):
+        def replica_step(losses):
+            loss = compute(losses, global_batch_size=56)
+            scaled.update_state(loss * strategy.num_replicas_in_sync)
+            plain.update_state(loss)
+            return loss
+
+        return strategy.reduce("SUM", strategy.run(replica_step, (losses,)), axis=None)
+
+    losses = np.random.default_rng(0).random(50 * 56, np.float32)
+    data = tf.data.Dataset.from_tensor_slices(losses).batch(56)
+    for batch in strategy.experimental_distribute_dataset(data):
+        scaled.reset_state()
+        plain.reset_state()
+        loss = np.float32(step(batch))
+        assert np.float32(plain.result()) == loss
+        difference = abs(np.float32(scaled.result()) - loss)
+        assert difference <= (0 if replicas in (1, 2, 4, 8) else np.spacing(loss))
+
+
 @pytest.mark.parity(
     "loss: a loss of Keras between weights counts once, scaled by the replicas or not"
 )

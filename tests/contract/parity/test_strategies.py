@@ -53,9 +53,7 @@ def test_a_strategy_is_one_of_its_kinds() -> None:
 
 
 @pytest.mark.parity("strategies: those of other machines say what to use today")
-@pytest.mark.parametrize(
-    "name", ["TPUStrategy", "CentralStorageStrategy", "experimental.ParameterServerStrategy"]
-)
+@pytest.mark.parametrize("name", ["CentralStorageStrategy", "experimental.ParameterServerStrategy"])
 def test_strategies_of_other_machines_name_the_one_of_this(name) -> None:
     place = tf.distribute
     *outer, last = name.split(".")

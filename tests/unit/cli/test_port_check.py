@@ -139,7 +139,7 @@ def test_arguments_that_are_not_taken(check, call, expected):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("distribute.TPUStrategy", "MirroredStrategy(replicas=8)"),
+        ("distribute.ParameterServerStrategy", "MirroredStrategy(replicas=8)"),
         ("compat.v1.Session", "no graphs to feed"),
         ("compat.v1.reduce_sum", "it is samegrad.reduce_sum"),
         ("compat.v1.train.AdamOptimizer", "it is samegrad.keras.optimizers.Adam"),
@@ -177,8 +177,33 @@ def train(optimizer, loss, net):
     assert missing(check, source.replace("average_gradients", "mean")) == []
 
 
+def test_search_for_a_tpu_is_named_unless_its_error_is_caught(check):
+    find = "tpu = tf.distribute.cluster_resolver.TPUClusterResolver({})"
+    use = "tf.tpu.experimental.initialize_tpu_system(tpu)\ns = tf.distribute.TPUStrategy(tpu)\n"
+    program = f"import tensorflow as tf\n{find}\n{use}"
+    for call in (program.format("'x'"), program.replace("({})", ".connect()")):
+        status, lines = check(call)
+        assert status == 1
+        assert lines == [
+            "a.py:2: tf.distribute.cluster_resolver.TPUClusterResolver: it raises ValueError, as "
+            "there is no TPU: use distribute.MirroredStrategy(replicas=8), or catch the error."
+        ]
+    for caught in ("", " ValueError", " (ValueError, KeyError) as e", " Exception"):
+        source = f"import tensorflow as tf\ntry:\n  {find.format('')}\nexcept{caught}:\n  tpu = 0\n"
+        assert check(f"{source}{use}") == (0, [])
+    assert check(source.replace("except Exception", "except KeyError"))[0] == 1
+
+
+def test_older_methods_of_strategies_are_named(check):
+    source = "import tensorflow as tf\ns = tf.distribute.MirroredStrategy()\n"
+    status, (line,) = check(f"{source}s.experimental_run_v2(f)\ns.run(f)\n")
+    assert status == 1
+    assert line == "a.py:3: tf.distribute.MirroredStrategy.experimental_run_v2: it is Strategy.run."
+
+
 def test_the_attribute_error_says_the_same():
-    for module, name in (("samegrad.distribute", "TPUStrategy"), ("samegrad.keras.layers", "Dens")):
+    names = (("samegrad.distribute", "CentralStorageStrategy"), ("samegrad.keras.layers", "Dens"))
+    for module, name in names:
         with pytest.raises(AttributeError) as raised:
             getattr(importlib.import_module(module), name)
         path = f"{module}.{name}".removeprefix("samegrad.")

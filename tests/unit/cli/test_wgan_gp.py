@@ -18,6 +18,7 @@ from samegrad import cli, train
 from samegrad.cli import _records
 from samegrad.cli._wgan import _training
 from samegrad.cli._wgan._steps import WganSteps
+from samegrad.cli.fashion_mnist import create_model
 from samegrad.keras.datasets import fashion_mnist
 
 pytest.importorskip("tqdm")
@@ -98,6 +99,57 @@ def test_a_resumed_run_gives_the_bits_of_the_uninterrupted_one(steps: int, lipsc
     assert [r["step"] for r in records("log.jsonl") if "lambda" in r][-1] == steps
     assert run("--log", "log.jsonl", "--resume", *options) == 0
     assert same_logs("log.jsonl", "whole.jsonl")
+
+
+@pytest.fixture
+def classifier() -> Path:
+    """The folder of a network as `samegrad fashion-mnist` saves it."""
+    tf.keras.utils.set_random_seed(3)
+    model = create_model()
+    model.build((None, 28, 28, 1))
+    train.Checkpoint(model=model).save("classifier/ckpt")
+    return Path("classifier")
+
+
+@pytest.mark.parametrize("lipschitz", ["gp", "clip"])
+def test_resumed_run_has_the_quality_curves_and_pictures_of_the_uninterrupted_one(
+    lipschitz: str, classifier: Path
+) -> None:
+    pytest.importorskip("matplotlib")
+    options = ["--lipschitz", lipschitz, "--classifier", classifier]
+
+    def outputs(folder: str) -> list[object]:
+        files = {"log": "log", "plot": "curves.png", "grid": "grid.png", "checkpoint-dir": "saved"}
+        return [f"--{option}={folder}/{name}" for option, name in files.items()]
+
+    for folder in ("whole", "parts"):
+        Path(folder).mkdir()
+    assert run(*options, *outputs("whole")) == 0
+    assert run(*options, *outputs("parts"), "--steps", 7) == 0
+    stopped = Path("parts/grid.png").read_bytes()
+    assert run(*options, *outputs("parts"), "--resume", "--replicas", 2, "--batch-size", 4) == 0
+    for name in ("log", "curves.png", "grid.png"):
+        assert Path("whole", name).read_bytes() == Path("parts", name).read_bytes()
+    assert Path("parts/grid.png").read_bytes() != stopped
+    judged = [record for record in records("parts/log") if "confidence" in record]
+    assert [record["step"] for record in judged] == [0, 5, 10, 12]
+    for record in judged:
+        assert 0.1 <= record["confidence"] <= 1
+        assert 0 <= record["entropy"] <= record["class_entropy"] <= np.log(10)
+
+
+def test_clipping_and_penalty_begin_alike_and_train_differently() -> None:
+    for lipschitz in ("gp", "clip"):
+        assert (
+            run("--lipschitz", lipschitz, "--log", lipschitz, "--checkpoint-dir", f"{lipschitz}s")
+            == 0
+        )
+    penalized, clipped = records("gp"), records("clip")
+    assert penalized[0] == clipped[0]  # the images before the first iteration
+    assert [r["step"] for r in penalized] == [r["step"] for r in clipped]
+    assert penalized[-1]["sliced_wasserstein"] != clipped[-1]["sliced_wasserstein"]
+    norms = [[r["gradient_norm"] for r in run if "lambda" in r] for run in (penalized, clipped)]
+    assert norms[0][-1] != norms[1][-1]
 
 
 def test_killed_at_any_moment_and_resumed(tmp_path: Path) -> None:

@@ -101,6 +101,26 @@ def _negative_keys(tf):
     return tf.data.Dataset.range(6).group_by_window(lambda x: 2 - x, reduced, window_size=2)
 
 
+TOKENS, BOUNDARIES = 12, [3, 6, 10]
+TOKEN_SIZES = [max(1, TOKENS // (bound - 1)) for bound in BOUNDARIES]
+
+
+def windows_of_tokens(tf):
+    """Padded batches of at most 12 tokens, grouped by the lengths of their sequences."""
+    sizes = tf.constant(TOKEN_SIZES, tf.int64)
+
+    def bucket(row):
+        return tf.reduce_sum(tf.cast(tf.shape(row)[0] >= tf.constant(BOUNDARIES), tf.int64))
+
+    def size_of(key):
+        return tf.gather(sizes, key)
+
+    def padded(key, window):
+        return window.padded_batch(size_of(key))
+
+    return sequences(tf).group_by_window(bucket, padded, window_size_func=size_of)
+
+
 def _images(tf):
     """A size that is known, and one that is not."""
     spec = tf.TensorSpec((None, 3), "float32")
@@ -160,6 +180,7 @@ CASES = {
     "windows of negative keys": _negative_keys,
     "windows without a size": _windows(),
     "windows of two sizes": _windows(window_size=3, window_size_func=lambda key: 3),
+    "windows of at most 12 tokens": windows_of_tokens,
     "padded": _padded(2),
     "padded, drop_remainder": _padded(2, drop_remainder=True),
     "padded, shapes": _padded(2, padded_shapes=[6]),

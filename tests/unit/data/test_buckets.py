@@ -6,7 +6,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bucket_cases import CASES, LENGTHS, pairs, record, sequences, size
+from bucket_cases import (
+    BOUNDARIES,
+    CASES,
+    LENGTHS,
+    TOKEN_SIZES,
+    TOKENS,
+    pairs,
+    record,
+    sequences,
+    size,
+    windows_of_tokens,
+)
 
 import samegrad as tf
 
@@ -356,3 +367,16 @@ def test_batches_by_a_token_budget():
     batches = list(sequences(tf).bucket_by_sequence_length(size, boundaries, sizes))
     assert sizes == [6, 2, 1, 1]
     assert max(batch.shape[0] * batch.shape[1] for batch in batches) <= tokens
+
+
+@pytest.mark.parametrize("replicas", [1, 2, 3])
+def test_global_batches_of_a_token_budget_are_the_same_by_windows_and_by_buckets(replicas):
+    strategy = tf.distribute.MirroredStrategy(replicas=replicas)
+    buckets = sequences(tf).bucket_by_sequence_length(size, BOUNDARIES, [*TOKEN_SIZES, 1])
+    found = []
+    for dataset in (windows_of_tokens(tf), buckets):
+        batches = strategy.experimental_distribute_dataset(dataset)
+        found.append([strategy.gather(batch, axis=0).numpy().tolist() for batch in batches])
+    assert found[0] == found[1]
+    assert max(len(batch) * len(batch[0]) for batch in found[0]) <= TOKENS
+    assert sum(len(batch) for batch in found[0]) == len(LENGTHS)
