@@ -80,7 +80,8 @@ class CheckpointReader:
             array([1., 2.], dtype=float32)
         """
         if not self.has_tensor(tensor_str):
-            near = did_you_mean(tensor_str, self._tensors.entries)
+            plain = [key.removesuffix(SUFFIX) for key in self._tensors.entries]
+            near = did_you_mean(tensor_str.removesuffix(SUFFIX), plain)
             raise ValueError(
                 f"[checkpoint] the key must be one of {self._path}: got {shown(tensor_str)}; "
                 + (near or "see train.list_variables.")
