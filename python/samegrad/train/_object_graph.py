@@ -28,13 +28,14 @@ from samegrad.train._tensor_bundle import TensorBundle
 GRAPH_KEY = "_CHECKPOINTABLE_OBJECT_GRAPH"
 SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"  # of the keys of an object's values
 
-# Lists that an owner has of what its attributes hold, too.
+# Lists of what other attributes of their owner also hold.
 _LISTS = {
     "_layers", "_metrics", "_non_trainable_variables", "_seed_generators", "_trainable_variables",
     "_variables",
 }  # fmt: skip
 # TensorFlow's Keras has the seeds of a layer and the metrics of a model in no checkpoint.
 _UNTRACKED = ("metrics", "seeds")
+_HELD = ("_trainable_variables", "variables")
 _OWN_LISTS = ("layers", "variables", *_UNTRACKED)
 # Lists of an optimizer of Keras 3, and the names of these slots in Keras 2 before 2.11.
 _SLOTS = {
@@ -184,13 +185,23 @@ class _GraphNode(_ReadNode):
             if below is None and not hasattr(part, "shape") and _is_leaf(part):
                 continue  # a number of Python, which TensorFlow does not store
             yield name, part, self._noted(part, below)
-        # A model of Keras 3 does not store layers in lists of a program, but its optimizer does.
-        held = self.children.get("_trainable_variables")
-        for index, variable in enumerate(getattr(item, "_trainable_variables", ())):
-            below = held and held.children.get(str(index))
-            if below is not None:
-                yield f"_trainable_variables/{index}", variable, self._noted(variable, below)
+        yield from self._held(item)
         self._take_settings(item)
+
+    def _held(self, item: object) -> Iterator[tuple[str, Any, Node | None]]:
+        """Yield the variables of lists that belong to other objects.
+
+        A model of Keras 3 does not store the layers in its lists, but its optimizer does; and what
+        `Model.export` writes is one list.
+        """
+        for name in _HELD:
+            stored, variables = self.children.get(name), getattr(item, name, None)
+            if stored is None or not isinstance(variables, list):
+                continue
+            for index, variable in enumerate(variables):
+                below = stored.children.get(str(index))
+                if below is not None:
+                    yield f"{name}/{index}", variable, self._noted(variable, below)
 
     def member(self, item: object, ways: Mapping[int, list[Way]], part: Any) -> Node | None:
         """Return the node of a layer, slot, metric or seed in a list that TensorFlow has not."""

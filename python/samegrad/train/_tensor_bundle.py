@@ -48,7 +48,7 @@ class Slice(NamedTuple):
 
 @dataclass(frozen=True)
 class Entry:
-    """What the index says about one tensor.
+    """Entry of the index for one tensor.
 
     Attributes:
         dtype: Name of the dtype, or "type N" where samegrad has none.
@@ -57,7 +57,7 @@ class Entry:
         offset: Position of its bytes there.
         size: Number of its bytes.
         checksum: Masked CRC-32C of its bytes.
-        slices: Slices of which it is made; its own bytes are none then.
+        slices: Slices of a partitioned variable, which has no bytes of its own.
     """
 
     dtype: str

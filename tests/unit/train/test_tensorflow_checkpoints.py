@@ -84,6 +84,13 @@ def test_weights_wait_for_a_model_that_is_built_later():
     status.assert_existing_objects_matched()
 
 
+def test_weights_of_an_exported_model_are_loaded():
+    model = programs.functional(tf.keras)
+    model.load_weights(FOLDER / "keras3-export")
+    expected = EXPECTED["keras3-export:output"]
+    np.testing.assert_allclose(model(programs.FEATURES), expected, 1e-5)
+
+
 def test_a_model_is_restored_under_a_strategy():
     with tf.distribute.MirroredStrategy(replicas=2).scope():
         model, _, _, status = restored("keras3-adam")

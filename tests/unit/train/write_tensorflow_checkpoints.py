@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import json
 import pathlib
+import shutil
+import tempfile
 from collections.abc import Callable
 from typing import Any
 
@@ -118,7 +120,7 @@ def module(tf: Any) -> Any:
 def fill(variables: Any, tf: Any) -> None:
     """Give variables values that differ from one another."""
     for index, variable in enumerate(variables):
-        values = np.arange(int(np.prod(variable.shape))) % 7 + index + 1
+        values: Any = np.arange(int(np.prod(variable.shape))) % 7 + index + 1
         values = values.reshape(variable.shape) / 8.0
         if tf.as_dtype(variable.dtype).is_integer:
             values = values * 8
@@ -186,6 +188,18 @@ def _write_models(tf: Any, expected: dict[str, Any]) -> None:
         expected[f"{name}:next"] = flat(model.trainable_variables)
 
 
+def _write_export(tf: Any, expected: dict[str, Any]) -> None:
+    import keras
+
+    model = functional(keras)
+    fill(model.variables, tf)
+    expected["keras3-export:output"] = np.asarray(model(FEATURES))
+    with tempfile.TemporaryDirectory() as folder:
+        model.export(folder)
+        for path in pathlib.Path(folder, "variables").iterdir():
+            shutil.copy(path, FOLDER / f"keras3-export{path.suffix}")
+
+
 def _write_modules(tf: Any) -> None:
     written = module(tf)
     fill(written.variables, tf)
@@ -227,6 +241,7 @@ def main() -> None:
         old.unlink()
     expected: dict[str, Any] = {}
     _write_models(tf, expected)
+    _write_export(tf, expected)
     _write_modules(tf)
     _write_names(tf)
     contents = {}
@@ -237,7 +252,7 @@ def main() -> None:
         shapes = reader.get_variable_to_shape_map()
         if name in ("module", "sharded", "names", "keras2-slots-1"):
             contents[name] = {key: [dtypes[key].name, shapes[key]] for key in sorted(shapes)}
-        if name in ("module", "sharded", "names"):
+        if name in ("module", "names"):
             for key in shapes:
                 if dtypes[key].name in ("float16", "string"):  # its reader lacks the first
                     continue
