@@ -243,7 +243,7 @@ _BY_NAME = {
 _BY_NUMPY = {np.dtype(name): t for name, t in _BY_NAME.items() if name != "bfloat16"}
 _BY_PYTHON = {float: float32, int: int32, bool: bool_}
 # TensorFlow's numbers of dtypes, which its users give by position: tf.zeros(1, 1).
-_BY_NUMBER = {
+BY_NUMBER = {
     1: "float32", 2: "float64", 3: "int32", 4: "uint8", 5: "int16", 6: "int8", 8: "complex64",
     9: "int64", 10: "bool", 14: "bfloat16", 17: "uint16", 18: "complex128",
     19: "float16", 22: "uint32", 23: "uint64",
@@ -306,7 +306,7 @@ def complex_type(value: Any) -> DType | None:
 
 def _name_of(value: object) -> str:
     """Return the name of the dtype of a number, or the value as text."""
-    return _BY_NUMBER.get(value, str(value)) if type(value) is int else str(value)
+    return BY_NUMBER.get(value, str(value)) if type(value) is int else str(value)
 
 
 def any_dtype(type_value: Any) -> DType:

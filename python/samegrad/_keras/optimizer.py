@@ -214,6 +214,11 @@ class ReducingOptimizer(OlderOptimizer, base_optimizer.BaseOptimizer):  # type: 
         super()._track_variable(variable)
         restore_pending(self)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if isinstance(value, list):  # of slots, which checkpoints of TensorFlow name by their list
+            restore_pending(self)
+
     def _checkpoint_state(self) -> Mapping[str, Any]:
         state: dict[str, Any] = {"variables": list(self._variables)}
         parts = {

@@ -27,20 +27,26 @@ def foreign(path: Path) -> str:
         >>> foreign(Path("nothing"))
         ''
     """
-    if is_tensorflows(path):
-        return f"a checkpoint of TensorFlow; {_WEIGHTS}"
     if (path / "saved_model.pb").is_file():
         return f"a SavedModel of TensorFlow; {_WEIGHTS}"
     return "; ".join(_BY_SUFFIX.get(path.suffix, ())) if path.is_file() else ""
 
 
-def is_tensorflows(path: Path) -> bool:
-    """Return whether a path names a checkpoint of TensorFlow, one of its files, or its folder."""
+def tensorflow_prefix(path: Path) -> Path | None:
+    """Return the path of a checkpoint of TensorFlow without the endings of its files, or None.
+
+    Args:
+        path: This path, one of the files, or a folder with the files of one checkpoint.
+
+    Example:
+        >>> tensorflow_prefix(Path("nothing"))
+    """
     if path.is_dir():
-        return any(path.glob("*.index")) and any(path.glob("*.data-*-of-*"))
-    if _PARTS.fullmatch(path.suffix):
-        return path.is_file()
-    return path.with_name(f"{path.name}.index").is_file()
+        found = [one.with_suffix("") for one in path.glob("*.index")]
+        return found[0] if len(found) == 1 and any(path.glob("*.data-*-of-*")) else None
+    if _PARTS.fullmatch(path.suffix) and path.is_file():
+        return path.with_suffix("")
+    return path if path.with_name(f"{path.name}.index").is_file() else None
 
 
-__all__ = ["foreign", "is_tensorflows"]
+__all__ = ["foreign", "tensorflow_prefix"]

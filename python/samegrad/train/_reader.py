@@ -11,11 +11,12 @@ import numpy as np
 from samegrad import dtypes
 from samegrad._base.shown import did_you_mean, shown
 from samegrad.train import _storage
-from samegrad.train._foreign import foreign
+from samegrad.train._foreign import foreign, tensorflow_prefix
+from samegrad.train._object_graph import SUFFIX
 from samegrad.train._state_file import latest_checkpoint
+from samegrad.train._tensor_bundle import TensorBundle
 
 Array = np.ndarray[Any, Any]
-_OF_TENSORFLOW = "/.ATTRIBUTES/VARIABLE_VALUE"  # behind its keys; ours have nothing there
 
 
 class CheckpointReader:
@@ -23,7 +24,9 @@ class CheckpointReader:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._arrays = _storage.load(path)[0]
+        prefix = tensorflow_prefix(Path(path))
+        self._tensors: _Folder | TensorBundle
+        self._tensors = _Folder(path) if prefix is None else TensorBundle(prefix)
 
     def get_variable_to_shape_map(self) -> dict[str, list[int]]:
         """Return the shape of each array by its key.
@@ -34,11 +37,12 @@ class CheckpointReader:
             >>> tf.train.load_checkpoint(path).get_variable_to_shape_map()
             {'w': [2]}
         """
-        return {key: list(array.shape) for key, array in self._arrays.items()}
+        return {key: list(entry.shape) for key, entry in self._tensors.entries.items()}
 
     def get_variable_to_dtype_map(self) -> dict[str, Any]:
         """Return the dtype of each array by its key."""
-        return {key: dtypes.as_dtype(array.dtype) for key, array in self._arrays.items()}
+        entries = self._tensors.entries
+        return {key: _dtype_of(entry.dtype) for key, entry in entries.items()}
 
     def has_tensor(self, tensor_str: str) -> bool:
         """Tell if an array has this key.
@@ -55,7 +59,7 @@ class CheckpointReader:
             >>> tf.train.load_checkpoint(path).has_tensor("w")
             True
         """
-        return tensor_str.removesuffix(_OF_TENSORFLOW) in self._arrays
+        return self._key(tensor_str) in self._tensors.entries
 
     def get_tensor(self, tensor_str: str) -> Array:
         """Return a copy of an array.
@@ -76,13 +80,34 @@ class CheckpointReader:
             array([1., 2.], dtype=float32)
         """
         if not self.has_tensor(tensor_str):
-            near = did_you_mean(tensor_str, self._arrays)
+            plain = [key.removesuffix(SUFFIX) for key in self._tensors.entries]
+            near = did_you_mean(tensor_str.removesuffix(SUFFIX), plain)
             raise ValueError(
                 f"[checkpoint] the key must be one of {self._path}: got {shown(tensor_str)}; "
                 + (near or "see train.list_variables.")
             )
-        array: Array = self._arrays[tensor_str.removesuffix(_OF_TENSORFLOW)].copy()
-        return array
+        return self._tensors.read(self._key(tensor_str))
+
+    def _key(self, name: str) -> str:
+        """Return the key that means this one: TensorFlow's have an ending that ours lack."""
+        plain = name.removesuffix(SUFFIX)
+        return next((k for k in (name, plain, plain + SUFFIX) if k in self._tensors.entries), name)
+
+
+class _Folder:
+    """Arrays of a checkpoint folder, as a `TensorBundle` gives those of TensorFlow."""
+
+    def __init__(self, path: str) -> None:
+        self.entries = _storage.load(path)[0]
+
+    def read(self, key: str) -> Array:
+        """Return a copy of an array."""
+        copy: Array = self.entries[key].copy()
+        return copy
+
+
+def _dtype_of(dtype: Any) -> Any:
+    return dtypes.string if dtype == "string" else dtypes.as_dtype(dtype)
 
 
 def load_checkpoint(ckpt_dir_or_file: str | os.PathLike[str]) -> CheckpointReader:
@@ -117,6 +142,8 @@ def checkpoint_at(ckpt_dir_or_file: str | os.PathLike[str], op_name: str) -> str
     """
     path = os.fspath(ckpt_dir_or_file)
     if not _storage.is_checkpoint(Path(path)):
+        if tensorflow_prefix(Path(path)) is not None:
+            return path
         latest = latest_checkpoint(path) if os.path.isdir(path) else None
         if latest is None and (other := foreign(Path(path))):
             raise ValueError(

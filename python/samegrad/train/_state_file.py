@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
+from samegrad._base.shown import shown
 from samegrad.train import _files
 from samegrad.train._storage import (
     MOST_BYTES,
     CorruptCheckpointError,
+    corrupt,
     explained_errors,
     is_checkpoint,
     parse,
 )
 
 _STATE_NAME = "checkpoint"
+_TENSORFLOWS = b"model_checkpoint_path:"  # how TensorFlow's file of this name begins
+_QUOTED = re.compile(rb'\s*"([^"\\\n]+)"')
 
 
 def latest_checkpoint(
@@ -28,7 +33,8 @@ def latest_checkpoint(
         latest_filename: The state file; None: "checkpoint", the name that samegrad writes.
 
     Returns:
-        A path for `Checkpoint.restore`, or None if nothing was saved there.
+        A path for `Checkpoint.restore`, or None if nothing was saved there. The folder may
+        be one of TensorFlow's.
 
     Raises:
         CorruptCheckpointError: The state file of the folder is damaged.
@@ -42,6 +48,9 @@ def latest_checkpoint(
     """
     if latest_filename not in (None, _STATE_NAME):
         return None
+    folder = Path(checkpoint_dir)
+    if (name := _latest_of_tensorflow(folder)) is not None:
+        return os.path.join(checkpoint_dir, name) if (folder / f"{name}.index").exists() else None
     checkpoints = all_checkpoints(checkpoint_dir)
     return checkpoints[-1] if checkpoints else None
 
@@ -123,6 +132,29 @@ def _may_be_checkpoint(path: Path) -> bool:
         return True
 
 
+def _latest_of_tensorflow(folder: Path) -> str | None:
+    """Return the name of the latest checkpoint in TensorFlow's state file; None: it is not that.
+
+    Of a path, as TensorFlow writes it for another folder, the name counts: the folder may be moved.
+
+    Raises:
+        CorruptCheckpointError: The file names none.
+    """
+    path = folder / _STATE_NAME
+    try:
+        with explained_errors("read", path):
+            content = _files.read_file(path, MOST_BYTES)
+    except (FileNotFoundError, NotADirectoryError, _files.UnusableFileError):
+        return None
+    if not content.startswith(_TENSORFLOWS):
+        return None
+    found = _QUOTED.match(content, len(_TENSORFLOWS))
+    name = os.path.basename(found[1].decode(errors="replace")) if found else ""
+    if not _files.is_plain(name):
+        raise corrupt(path, "name the latest checkpoint", shown(content[:60]))
+    return name
+
+
 def _read_state(folder: Path) -> tuple[list[str], list[str]]:
     """Names of the checkpoints to keep, and of those to delete."""
     path, content = folder / _STATE_NAME, b""
@@ -134,10 +166,11 @@ def _read_state(folder: Path) -> tuple[list[str], list[str]]:
     except (FileNotFoundError, NotADirectoryError):
         return [], []
     except (ValueError, KeyError, TypeError) as error:
-        if content.startswith(b"model_checkpoint_path:"):
+        if content.startswith(_TENSORFLOWS):
             raise CorruptCheckpointError(
-                f"[checkpoint] {path} is TensorFlow's, whose checkpoints cannot be read here: got "
-                f"{content[:60]!r}. Take another folder."
+                f"[checkpoint] a folder to save into must be samegrad's own: got {path}, a file of "
+                f"TensorFlow's: {content[:60]!r}. Restore its checkpoints by their paths, and save "
+                "into another folder."
             ) from None
         raise CorruptCheckpointError(
             f"[checkpoint] {path} must list names of checkpoints of its folder in JSON: got "

@@ -1,4 +1,4 @@
-"""The tree of values that a checkpoint folder holds."""
+"""The tree of values that a checkpoint holds, one of samegrad or of TensorFlow."""
 
 from __future__ import annotations
 
@@ -9,20 +9,26 @@ from typing import cast
 
 from samegrad._base.shown import shown
 from samegrad.train import _storage
+from samegrad.train._foreign import tensorflow_prefix
+from samegrad.train._node import Leaf, Node
+from samegrad.train._object_graph import read_graph
 from samegrad.train._storage import Json, corrupt
-from samegrad.train._trackable import Leaf, Node, build_tree
+from samegrad.train._trackable import build_tree
 
 
-def read_tree(path: str | os.PathLike[str]) -> tuple[Node, dict[str, Json]]:
+def read_tree(path: str | os.PathLike[str]) -> tuple[Node, dict[str, Json] | None]:
     """Read a checkpoint.
 
     Returns:
-        Tree of its values, and the state of the process that wrote it.
+        Tree of its values, and the state of the process that wrote it; None for TensorFlow's.
 
     Raises:
         FileNotFoundError: There is no checkpoint.
         CorruptCheckpointError: A file is missing, truncated or altered.
     """
+    prefix = tensorflow_prefix(Path(path))
+    if prefix is not None:
+        return read_graph(prefix), None
     arrays, manifest = _storage.load(path)
     values, aliases, provided = _sections(os.fspath(path), manifest)
     try:

@@ -19,17 +19,16 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
 from samegrad._base.tree import is_one_value
+from samegrad.train._node import Leaf, Node, escape
 
-Leaf: TypeAlias = "npt.NDArray[Any] | bool | int | float | str | None"
 Keyed: TypeAlias = "dict[str, Leaf]"
 
 _DEEPEST = 64  # names from the root to a value
@@ -105,68 +104,6 @@ class Undo:
                 "[checkpoint] what a failed restore has changed must be set back: got "
                 f"{type(failed[0]).__name__}: {failed[0]!s:.200}. Make the objects anew."
             ) from failed[0]
-
-
-class Node:
-    """One name of a restored checkpoint: its value, and the names below it.
-
-    Attributes:
-        key: The way from the root.
-        value: The stored leaf, if `has_value`.
-        children: The nodes below by name. An object stored once but reached by several ways is
-            one node with several parents.
-    """
-
-    __slots__ = ("__weakref__", "_receivers", "children", "has_value", "key", "value")
-
-    def __init__(self, key: str) -> None:
-        self.key = key
-        self.has_value = False
-        self.value: Leaf = None
-        self.children: dict[str, Node] = {}
-        # Weak references, so that the variables of a failed trace can go; the next ones then get
-        # the value again. Several, because what was one object may be restored into two.
-        self._receivers: list[Callable[[], object | None]] = []
-
-    def is_given_to(self, receiver: object) -> bool:
-        """Tell if this object has received the value already."""
-        return any(reference() is receiver for reference in self._receivers)
-
-    def give_to(self, receiver: object) -> None:
-        """Note an object that has received the value."""
-        try:
-            self._receivers.append(weakref.ref(receiver))
-        except TypeError:  # its class has no room for weak references
-            self._receivers.append(lambda: receiver)
-
-    def unused(self) -> list[str]:
-        """Keys at and below this node whose value nobody has got."""
-        return [node.key for node in self._walk() if node.has_value and not node._is_given()]
-
-    def used(self) -> list[str]:
-        """Keys at and below this node whose value some object has got."""
-        return [node.key for node in self._walk() if node.has_value and node._is_given()]
-
-    def _is_given(self) -> bool:
-        return any(reference() is not None for reference in self._receivers)
-
-    def take_back(self, receivers: list[Callable[[], object | None]]) -> None:
-        """Set the objects that have received the value."""
-        self._receivers = receivers
-
-    def receivers(self) -> list[Callable[[], object | None]]:
-        """References to those who have got the value."""
-        return list(self._receivers)
-
-    def _walk(self) -> Iterator[Node]:
-        seen: set[int] = set()
-        ahead = [self]
-        while ahead:
-            node = ahead.pop()
-            if id(node) not in seen:
-                seen.add(id(node))
-                yield node
-                ahead.extend(reversed(node.children.values()))
 
 
 @dataclass
@@ -297,23 +234,29 @@ def restore_pending(owner: Trackable) -> None:
 
 def missing_keys(root: Trackable, tree: Node) -> list[str]:
     """Keys of existing leaves for which a checkpoint has no value."""
-    leaves, aliases = collect(root)
-    present = build_tree(leaves, aliases)
-    missing = []
-    seen: set[tuple[int, int]] = set()
-    ahead: list[tuple[Node, Node | None]] = [(present, tree)]
+    missing: list[tuple[object, str]] = []
+    found: set[int] = set()
+    # Holds the objects, so that no id comes twice.
+    seen: dict[tuple[int, int], object] = {}
+    ahead: list[tuple[object, Node | None, str]] = [(root, tree, "")]
     while ahead:
-        node, stored = ahead.pop()
-        if (id(node), id(stored)) in seen:
+        item, node, key = ahead.pop()
+        if (id(item), id(node)) in seen:
             continue
-        seen.add((id(node), id(stored)))
-        if node.has_value and not (stored and stored.has_value):
-            missing.append(node.key)
-        ahead += [
-            (child, stored.children.get(name) if stored else None)
-            for name, child in reversed(node.children.items())
-        ]
-    return missing
+        seen[id(item), id(node)] = item
+        state = _state_of(item, key)
+        unpaired = ((name, part, None) for name, part in state.items())
+        pairs = unpaired if node is None else node.pairs(item, state)
+        below = []
+        for name, part, stored in pairs:
+            if not isinstance(part, _LEAF_TYPES):
+                below.append((part, stored, _join(key, name)))
+            elif stored is None or not stored.has_value:
+                missing.append((item, _join(key, name)))
+            elif name == "":
+                found.add(id(item))
+        ahead += reversed(below)
+    return [key for item, key in missing if id(item) not in found]
 
 
 def _give(root: Trackable, tree: Node, undo: Undo) -> None:
@@ -389,32 +332,34 @@ class _Match:
             item, node = ahead.pop()
             if (id(item), id(node)) not in self.pairs:
                 self.pairs[id(item), id(node)] = (item, node)
-                ahead.extend(reversed(self._parts(item, node)))
+                parts = self._parts(item, node)
+                ahead[:0] = [pair for pair in parts if pair[1].after_others]
+                ahead.extend(pair for pair in reversed(parts) if not pair[1].after_others)
 
     def _parts(self, item: object, node: Node) -> list[tuple[object, Node]]:
         """Note the values of an object; return its parts that have state, with their nodes."""
         gift = _Gift(item)
         parts = []
-        for name, part in _state_of(item, node.key).items():
-            below = node if name == "" else node.children.get(_escape(name))
+        for name, part, below in node.pairs(item, _state_of(item, node.key)):
             if below is None:
                 continue
             if not isinstance(part, _LEAF_TYPES):
                 parts.append((part, below))
             elif below.has_value and not below.is_given_to(item):
-                _check_fit(below, _plain(part))
-                gift.values[name], gift.present[name] = below.value, _plain(part)
+                present = _plain(part)
+                value = below.value_for(present)
+                _check_fit(below.key, value, present)
+                gift.values[name], gift.present[name] = value, present
                 gift.nodes.append(below)
         if gift.values:
             self.gifts.append(gift)
         return parts
 
 
-def _check_fit(node: Node, present: Leaf) -> None:
-    stored = node.value
+def _check_fit(key: str, stored: Leaf, present: Leaf) -> None:
     if isinstance(stored, np.ndarray) != isinstance(present, np.ndarray):
         raise ValueError(
-            f"[checkpoint] arrays are restored into arrays, values into values: {node.key!r} is "
+            f"[checkpoint] arrays are restored into arrays, values into values: {key!r} is "
             f"{type(present).__name__}, stored is {type(stored).__name__}. Restore into objects "
             "like those that were saved."
         )
@@ -422,7 +367,7 @@ def _check_fit(node: Node, present: Leaf) -> None:
         _kind_of_value(stored) != _kind_of_value(present)
     ):
         raise ValueError(
-            f"[checkpoint] values are restored into values of their kind: {node.key!r} is "
+            f"[checkpoint] values are restored into values of their kind: {key!r} is "
             f"{present!r:.40}, stored is {stored!r:.40}. Restore into objects like those that were "
             "saved."
         )
@@ -432,7 +377,7 @@ def _check_fit(node: Node, present: Leaf) -> None:
         and (stored.shape, stored.dtype) != (present.shape, present.dtype)
     ):
         raise ValueError(
-            f"[checkpoint] shapes and dtypes must match: {node.key!r} is {present.shape} "
+            f"[checkpoint] shapes and dtypes must match: {key!r} is {present.shape} "
             f"{present.dtype}, stored is {stored.shape} {stored.dtype}. Restore into objects like "
             "those that were saved."
         )
@@ -490,9 +435,4 @@ def _release(item: object) -> None:
 def _join(key: str, name: str) -> str:
     if name == "":
         return key
-    return f"{key}/{_escape(name)}" if key else _escape(name)
-
-
-def _escape(name: str) -> str:
-    """The name without the character that parts keys."""
-    return name.replace("%", "%25").replace("/", "%2F")
+    return f"{key}/{escape(name)}" if key else escape(name)

@@ -16,10 +16,11 @@ from samegrad._base.tree import structures
 from samegrad._ops.indexed_slices import IndexedSlices
 from samegrad._tensor.composite import Composite
 from samegrad._tensor.per_replica import PerReplica
+from samegrad.train._node import Node
 from samegrad.train._reader import checkpoint_at
 from samegrad.train._storage import Json
 from samegrad.train._stored_tree import read_tree
-from samegrad.train._trackable import Node, Trackable, build_tree, collect
+from samegrad.train._trackable import Trackable, build_tree, collect
 from samegrad.train.checkpoint import provided_now
 
 Array = npt.NDArray[Any]
@@ -62,7 +63,8 @@ def values_of(subject: Any, op_name: str) -> Values:
     """
     stored = isinstance(subject, str | os.PathLike)
     if stored:
-        tree, provided = read_tree(checkpoint_at(subject, op_name))
+        tree, found = read_tree(checkpoint_at(subject, op_name))
+        provided = found or {}
     else:
         with _core.HeldState():  # the state of one step, even if another thread trains
             tree = _tree_of(subject, op_name)

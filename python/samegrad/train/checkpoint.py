@@ -16,11 +16,10 @@ from samegrad._base.shown import shown
 from samegrad._function.function import BoundFunction, Function
 from samegrad.distribute._job import on_first_rank
 from samegrad.train import _state_file, _storage
+from samegrad.train._node import Leaf, Node
 from samegrad.train._storage import Json, corrupt
 from samegrad.train._stored_tree import read_tree
 from samegrad.train._trackable import (
-    Leaf,
-    Node,
     Trackable,
     Undo,
     build_tree,
@@ -270,6 +269,8 @@ class Checkpoint:
             return CheckpointLoadStatus(self, None, "")
         with Undo() as undo:
             status, provided = self._read(save_path, undo)
+            if provided is None:  # of a checkpoint of TensorFlow, which has no such state
+                return status
             for name, provider in _providers.items():
                 value = provided[name] if name in provided else provider.absent(provided)
                 if value is not None:
@@ -278,7 +279,7 @@ class Checkpoint:
 
     def _read(
         self, save_path: str | os.PathLike[str], undo: Undo
-    ) -> tuple[CheckpointLoadStatus, Mapping[str, Json]]:
+    ) -> tuple[CheckpointLoadStatus, Mapping[str, Json] | None]:
         tree, provided = read_tree(save_path)
         restore_tree(self, tree, undo)
         return CheckpointLoadStatus(self, tree, os.fspath(save_path)), provided

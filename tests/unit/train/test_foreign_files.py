@@ -5,13 +5,8 @@ import pytest
 
 import samegrad as tf
 
-TENSORFLOW = ("ckpt-1.index", "ckpt-1.data-00000-of-00001")
 # What a path holds: files in the folder, the path given, and the words.
 FILES = {
-    "the prefix of TensorFlow": (TENSORFLOW, "ckpt-1", "a checkpoint of TensorFlow"),
-    "its index": (TENSORFLOW, "ckpt-1.index", "a checkpoint of TensorFlow"),
-    "its data": (TENSORFLOW, "ckpt-1.data-00000-of-00001", "a checkpoint of TensorFlow"),
-    "its folder": (TENSORFLOW, "", "a checkpoint of TensorFlow"),
     "a SavedModel": (("saved_model.pb",), "", "a SavedModel of TensorFlow"),
     "a model of Keras": (("model.keras",), "model.keras", "a model of Keras"),
     "weights of Keras": (("model.weights.h5",), "model.weights.h5", "a file of Keras"),
@@ -49,16 +44,6 @@ def test_a_file_of_another_library_is_named(tmp_path, name, reader):
         reader(tmp_path / given)
     text = str(error.value)
     assert f", {words}; " in text and REMEDY[words.split()[-1]] in text
-
-
-@pytest.mark.parametrize("given", ["ckpt-1", "ckpt-1.index", ""])
-def test_weights_of_tensorflow_are_named(tmp_path, given):
-    for file in TENSORFLOW:
-        (tmp_path / file).write_bytes(b"\0" * 64)
-    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-    model.build((None, 2))
-    with pytest.raises(ValueError, match="one of TensorFlow; load it there"):
-        model.load_weights(tmp_path / given)
 
 
 def test_a_missing_checkpoint_is_not_of_another_library(tmp_path):

@@ -16,7 +16,7 @@ from keras.src.utils.io_utils import ask_to_proceed_with_overwrite
 
 from samegrad._keras.saving import whole_hdf5
 from samegrad.train import Checkpoint, _state_file
-from samegrad.train._foreign import is_tensorflows
+from samegrad.train._foreign import tensorflow_prefix
 
 # What names of checkpoints end with, beside nothing.
 _ENDINGS = ("", ".ckpt", ".tf")
@@ -112,14 +112,16 @@ def loads_weights(model: Any, path: Any, by_name: Any) -> Any:
 
     Args:
         model: Whose weights; those that are not made yet get their values when they are.
-        path: What `save_weights` or `tf.train.latest_checkpoint` was given or gave.
+        path: What `save_weights` or `tf.train.latest_checkpoint` was given or gave, here or in
+            TensorFlow.
         by_name: Of HDF5 files.
 
     Returns:
         A status with `assert_consumed` and `expect_partial`, or None: the path is not a checkpoint.
 
     Raises:
-        ValueError: There is no path, or it is a checkpoint of TensorFlow.
+        ValueError: There is no path.
+        AssertionError: No name in a checkpoint of TensorFlow is one of the model.
     """
     if path is None:
         raise ValueError(
@@ -127,16 +129,15 @@ def loads_weights(model: Any, path: Any, by_name: Any) -> Any:
             "folder without checkpoints; look at the folder."
         )
     name = os.fspath(path)
-    if is_tensorflows(Path(name)):
-        raise ValueError(
-            f"[load_weights] checkpoints are samegrad's own: got {name}, one of TensorFlow; load "
-            "it there, and save it with model.save_weights('model.weights.h5')."
-        )
-    if not Path(name, "manifest.json").exists():
+    tensorflows = tensorflow_prefix(Path(name)) is not None
+    if not tensorflows and not Path(name, "manifest.json").exists():
         return None
     if by_name:
         raise ValueError(
             "[load_weights] by_name is for HDF5 files: got a checkpoint; leave it out, and call "
             "expect_partial() on what load_weights returns."
         )
-    return Checkpoint(model=model).read(name)
+    if not tensorflows:
+        return Checkpoint(model=model).read(name)
+    status = Checkpoint(model).read(name)  # whose root is the model itself
+    return status.assert_nontrivial_match() if model.built else status
