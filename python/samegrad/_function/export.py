@@ -26,6 +26,7 @@ class ExportedProgram(NamedTuple):
         cells: The engine's variables, by its slots.
         requirements: Those among them that a step must meet.
         result: The structure of the results; each tensor is a value without elements.
+        trace: The trace, which prints with the user's lines.
     """
 
     graph: dict[str, Any]
@@ -33,6 +34,7 @@ class ExportedProgram(NamedTuple):
     cells: list[_core.StateVariable]
     requirements: list[Requirement]
     result: Any
+    trace: _core.Trace
 
 
 def export_program(function: Function, args: Any, kwargs: dict[str, Any]) -> ExportedProgram:
@@ -94,4 +96,5 @@ def export_program(function: Function, args: Any, kwargs: dict[str, Any]) -> Exp
             "them that depends on it: got a program that is right for one number only; use "
             "tf.shape(x)[0], or give an input_signature with that number."
         )
-    return ExportedProgram(graph, constants, cells, list(requirements.values()), one.result)
+    met = list(requirements.values())
+    return ExportedProgram(graph, constants, cells, met, one.result, one.trace)
