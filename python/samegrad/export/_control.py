@@ -15,20 +15,25 @@ from samegrad.export._values import History, Missing, Ref, RefusedError, Value
 _LOST = Missing("ONNX loops do not return what all iterations held")
 
 
-def _type_info(name: str, dtype: str) -> Any:
-    """Return a tensor of any shape; the runtime finds it."""
+def _type_info(name: str, dtype: str, scalar: bool = False) -> Any:
+    """Return a scalar, or a tensor of any shape, which the runtime finds."""
+    if scalar:
+        return helper.make_tensor_value_info(name, ELEMENT_TYPES[dtype], [])
     info = onnx.ValueInfoProto()
     info.name = name
     info.type.tensor_type.elem_type = ELEMENT_TYPES[dtype]
     return info
 
 
-def _body(b: Builder, scope: Scope, inputs: Sequence[Ref], outputs: Sequence[Ref]) -> Any:
+def _body(
+    b: Builder, scope: Scope, inputs: Sequence[Ref], outputs: Sequence[Ref], scalars: int = 0
+) -> Any:
     """Return a graph of the nodes of a scope; results have names of their own."""
     with b.scope(scope):
         own = [b.op("Identity", ref) for ref in outputs]
     return helper.make_graph(
-        list(scope), b.name("body"), [_type_info(*ref) for ref in inputs],
+        list(scope), b.name("body"),
+        [_type_info(*ref, scalar=at < scalars) for at, ref in enumerate(inputs)],
         [_type_info(*ref) for ref in own],
     )  # fmt: skip
 
@@ -78,7 +83,7 @@ def while_loop(call: Call) -> list[Any]:
         nexts = body([*inside, *captured])[:count]
         again = b.op("Reshape", b.plain(test([*nexts, *captured])[0]), b.integers([]))
         results = [again, *_plain(b, nexts)]
-    graph = _body(b, scope, [iteration, going, *carried], results)
+    graph = _body(b, scope, [iteration, going, *carried], results, scalars=2)
     maximum = call.attributes["maximum"]
     most = None if maximum == -1 else b.scalar(call.sizes.of(maximum))
     made = _made(b, "Loop", [most, begins, *starts], starts, body=graph)
