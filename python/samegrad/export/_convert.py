@@ -43,6 +43,7 @@ class Converter:
         self._inputs, self._line = list(inputs), line
         self._builder = Builder(opset)
         self._shared: dict[Any, Value] = {}
+        self._outermost = ""  # operation whose body is converted
         main = graph["sources"]
         found = [(one, self._input(one)) for one in main if "argument" in one]
         self._given = {one["argument"]: value for one, value in found}
@@ -55,9 +56,9 @@ class Converter:
             outputs: The numbers of the results by their names.
         """
         b = self._builder
-        self._check_updates()
         arguments = [self._given.get(at) for at in range(self._graph["arguments"])]
         results = self._run(self._graph, arguments)
+        self._check_updates()
         named = []
         checked = self._guards()
         for name, index in outputs.items():
@@ -128,6 +129,7 @@ class Converter:
 
     def _converted(self, node: Any, inputs: list[Any]) -> list[Any]:
         name = node["operation"]
+        outer, self._outermost = self._outermost, self._outermost or name
         self._builder.location = name
         try:
             if name not in ROWS:
@@ -139,10 +141,12 @@ class Converter:
             )  # fmt: skip
             found = ROWS[name](call)
         except RefusedError as error:
+            line = self._line(name) or self._line(self._outermost)
             raise NotImplementedError(
-                f"[export.to_onnx] the operation {name!r} cannot be exported, as {error}"
-                f"{self._line(name)}; leave it out of functions that are exported."
+                f"[export.to_onnx] the operation {name!r} cannot be exported, as {error}{line}; "
+                "leave it out of functions that are exported."
             ) from None
+        self._outermost = outer
         results = list(found) if isinstance(found, list) else [found]
         return results + [Missing("ONNX lacks this result")] * (node["results"] - len(results))
 
@@ -167,6 +171,7 @@ class Converter:
         free = [f"s{at}" for at, one in enumerate(symbols) if one["kind"] in ("input", "length")]
         found = []
         for guard in self._graph["guards"]:
+            self._check_open(guard, free)
             if all(_holds(guard, value_of(symbols, counts, guard["size"]))
                    for counts in _tried(free)):  # fmt: skip
                 continue
@@ -179,6 +184,27 @@ class Converter:
             index = b.op("Where", holds, zero, b.constant(1, "int64"), dtype="int64")
             found.append(b.op("Gather", b.integers([1]), index, axis=0))
         return found
+
+    def _check_open(self, guard: Any, free: Sequence[str]) -> None:
+        """Refuse a length that the trace took to be a certain number.
+
+        Raises:
+            ValueError: The guard holds for one length only.
+        """
+        symbols, size = self._graph["symbols"], guard["size"]
+        if guard["relation"] != "== 0":
+            return
+        base = dict.fromkeys(free, 7)
+        at = value_of(symbols, base, size)
+        ours = [name for name in free if value_of(symbols, {**base, name: 1000}, size) != at]
+        if len(ours) != 1:
+            return
+        found = [n for n in range(2000) if value_of(symbols, {**base, ours[0]: n}, size) == 0]
+        if len(found) <= 1:
+            raise ValueError(
+                "[export.to_onnx] an operation needs the size of an axis when it is traced: got an "
+                f"open size ({guard['line']}); give input_signature with that size."
+            )
 
     def _guarded(self, ref: Ref, value: Value, checked: list[Ref]) -> Ref:
         b = self._builder

@@ -78,7 +78,7 @@ def to_onnx(
 
     converter = Converter(
         traced.graph, [np.asarray(array.numpy()) for array in traced.constants],
-        _variables(traced), one.input_names(), line_finder(str(traced.trace)), version,
+        _variables(traced), one.input_names(), line_finder(traced.text), version,
     )  # fmt: skip
     model, arrays = converter.model(_outputs(traced.result, name, one.input_names()))
     if path is None:

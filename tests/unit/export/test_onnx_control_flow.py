@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
 from onnx_runs import flat_arrays, results_of, session_of
 
@@ -20,10 +21,9 @@ def branch(x: Any) -> Any:
 
 
 def branch_of_a_branch(x: Any) -> Any:
+    y = -x
     if tf.reduce_sum(x) > 0.0:
         y = x * 2.0 if tf.reduce_max(x) > 2.0 else x
-    else:
-        y = -x
     return y, tf.shape(y)
 
 
@@ -114,20 +114,31 @@ def test_control_flow_runs_with_open_sizes(program: Callable[..., Any]) -> None:
             np.testing.assert_allclose(one, ours, rtol=1e-5, atol=1e-6)
 
 
-def test_a_size_that_the_trace_took_for_granted_is_checked_at_the_run() -> None:
+def test_a_relation_that_the_trace_took_for_granted_is_checked_at_the_run() -> None:
     def pairs(x: Any) -> Any:
-        if x.shape[1] is not None and x.shape[1] > 3:
+        if x.shape[1] > 3:
             return x[:, 0] + x[:, 1]
         return tf.reduce_sum(x, 1)
 
-    model = tf.export.to_onnx(tf.function(pairs), [tf.TensorSpec([2, None], tf.float32, name="x")])
-    session = session_of(model)
-    for length in (2, 9):
-        x = np.arange(2.0 * length, dtype=np.float32).reshape(2, length)
-        own = flat_arrays(tf.function(pairs)(tf.constant(x)))
-        try:
-            found = results_of(session, [x])
-        except Exception as error:
-            assert "sizes must meet" in str(error)
-        else:
-            np.testing.assert_allclose(found[0], own[0])
+    spec = tf.TensorSpec([2, None], tf.float32, name="x")
+    session = session_of(tf.export.to_onnx(tf.function(pairs), [spec]))
+    x = np.arange(18, dtype=np.float32).reshape(2, 9)
+    np.testing.assert_array_equal(results_of(session, [x])[0], x[:, 0] + x[:, 1])
+    with pytest.raises(onnxruntime.capi.onnxruntime_pybind11_state.InvalidArgument) as failed:
+        results_of(session, [x[:, :3]])
+    assert "sizes must meet: > 0 at test_onnx_control_flow.py" in str(failed.value)
+
+
+def test_lengths_that_must_be_equal_are_checked_at_the_run() -> None:
+    specs = [tf.TensorSpec([2, None], tf.float32, name=name) for name in "xy"]
+    session = session_of(tf.export.to_onnx(lambda x, y: x + y, specs))
+    ones = np.ones((2, 5), np.float32)
+    assert results_of(session, [ones, ones])[0].shape == (2, 5)
+    with pytest.raises(onnxruntime.capi.onnxruntime_pybind11_state.InvalidArgument):
+        results_of(session, [ones, ones[:, :1]])
+
+
+def test_an_open_size_that_an_operation_needs_is_refused() -> None:
+    spec = tf.TensorSpec([None, None, None, 3], tf.float32)
+    with pytest.raises(ValueError, match=r"got an open size \(test_onnx_control_flow.py:\d+\)"):
+        tf.export.to_onnx(lambda x: tf.nn.max_pool2d(x, 3, 2, "VALID"), [spec])

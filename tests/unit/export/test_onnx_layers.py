@@ -15,8 +15,6 @@ import samegrad as tf
 NOT_WIDE = (
     "Discretization", "Dense, in 16 bits", "MelSpectrogram", "RandAugment", "RandomRotation",
 )  # fmt: skip
-# Layers that compute with what ONNX lacks, in inference too.
-REFUSED: dict[str, str] = {}
 
 
 def layer_of(name: str, floatx: str) -> Any:
@@ -61,7 +59,7 @@ def exported(name: str, layer: Any) -> Any:
     return tf.export.to_onnx(serve, [*specs])
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name not in REFUSED])
+@pytest.mark.parametrize("name", CASES)
 def test_a_layer_runs_in_onnxruntime(name: str) -> None:
     layer = layer_of(name, "float32")
     own = flat_arrays(readable(called(name, layer, [tf.constant(x) for x in CASES[name].inputs])))
@@ -70,11 +68,3 @@ def test_a_layer_runs_in_onnxruntime(name: str) -> None:
     assert error_ratio(results_of(session, CASES[name].inputs), own, exact) <= 1
     few = [x[:5] for x in CASES[name].inputs]
     assert [one.shape[1:] for one in results_of(session, few)] == [one.shape[1:] for one in own]
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_a_layer_that_onnx_lacks_is_refused_by_name(name: str) -> None:
-    layer = layer_of(name, "float32")
-    called(name, layer, [tf.constant(x) for x in CASES[name].inputs])
-    with pytest.raises(NotImplementedError, match=f"'{REFUSED[name]}' cannot be exported"):
-        exported(name, layer)
