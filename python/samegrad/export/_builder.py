@@ -45,10 +45,13 @@ _COMPUTED = {
          "MaxPool", "AveragePool", "Det"), _FLOATS,
     ),
     "Equal": _NUMBERS | {"bool"},
-    "Where": _NUMBERS | {"bool", "uint8"},
+    "Where": _NUMBERS | {"uint8"},
+    "Expand": frozenset(ELEMENT_TYPES) - {"bfloat16"},
     "Pad": _NUMBERS | {"bool", "uint8", "int8", "uint32", "uint64"},
     "Tile": _NUMBERS | {"bool", "uint8", "int8", "int16", "uint16", "uint32", "uint64"},
 }  # fmt: skip
+# Operators that give the same bits for unsigned integers as for signed ones.
+_OF_BITS = ("Add", "Sub", "Mul", "Equal", "Where", "ReduceSum", "CumSum")
 _WIDER = {
     "float16": "float32", "bfloat16": "float32", "int8": "int32", "int16": "int32",
     "uint8": "int32", "uint16": "int32", "bool": "int32", "uint32": "int64",
@@ -115,13 +118,16 @@ class Builder:
         own = data[1].dtype if op == "Where" else data[0].dtype
         if computed is None or own in computed:
             return self._append(op, inputs, result, attributes)
-        if own not in _WIDER:
+        wider = "int64" if own == "uint64" and op in _OF_BITS else _WIDER.get(own)
+        if wider is None:
             raise RefusedError(f"its {own} is not computed by ONNX runtimes")
+        condition = 0 if op == "Where" else None
         wide = [
-            self.cast(ref, _WIDER[own]) if ref is not None and ref.dtype == own else ref
-            for ref in inputs
-        ]
-        found = self._append(op, wide, _WIDER[own] if result == own else result, attributes)
+            self.cast(ref, wider)
+            if ref is not None and ref.dtype == own and at != condition else ref
+            for at, ref in enumerate(inputs)
+        ]  # fmt: skip
+        found = self._append(op, wide, wider if result == own else result, attributes)
         return self.cast(found, result)
 
     def _append(self, op: str, inputs: Sequence[Any], dtype: str, attributes: Any) -> Ref:

@@ -188,22 +188,23 @@ def dot_product_attention(call: Call) -> Value:
     if attributes.get("rate"):
         raise RefusedError("ONNX has no draws that repeat ours")
     query, key, value = (call.value(index) for index in range(3))
-    q, v = (b.permuted(x, [0, 2, 1, 3]) for x in (query, value))
-    k = b.permuted(key, [0, 2, 3, 1])
+    # Half types are rounded once, at the end.
+    wide = "float64" if query.dtype == "float64" else "float32"
+    q, v = (b.cast(b.permuted(x, [0, 2, 1, 3]), wide) for x in (query, value))
+    k = b.cast(b.permuted(key, [0, 2, 3, 1]), wide)
     scores = b.op("Mul", b.op("MatMul", q, k), number(b, attributes["scale"], q))
     allowed = None
     for index in range(3, len(call.inputs)):
         mask = call.ref(index)
         allowed = mask if allowed is None else b.op("And", allowed, mask)
     if allowed is not None:
-        kind = "float64" if q.dtype == "float64" else "float32"
-        least = -0.7 * float(np.finfo(kind).max)
+        least = -0.7 * float(np.finfo(wide).max)
         scores = b.op("Where", allowed, scores, number(b, least, q), dtype=q.dtype)
     weights = b.op("Softmax", scores, axis=-1)
     if allowed is not None and attributes["zero_blind"]:
         weights = b.op("Where", allowed, weights, number(b, 0, q), dtype=q.dtype)
     found = b.op("Transpose", b.op("MatMul", weights, v), perm=[0, 2, 1, 3])
-    return b.value(found, [*query.shape[:3], value.shape[3]])
+    return b.value(b.cast(found, query.dtype), [*query.shape[:3], value.shape[3]])
 
 
 @row("sparse_softmax_cross_entropy")
