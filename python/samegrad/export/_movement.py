@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from samegrad.export._elementwise import numpy_number
 from samegrad.export._table import Call, row, slice_bounds
-from samegrad.export._values import Dim, Ref, RefusedError, Value, axis_in_first, broadcast, product
+from samegrad.export._values import (
+    Dim,
+    Ref,
+    RefusedError,
+    Value,
+    axis_in_first,
+    broadcast,
+    product,
+    to_first,
+)
 
 
 def _dims(sizes: Sequence[Any]) -> tuple[Dim, ...]:
@@ -237,19 +244,19 @@ def concat(call: Call) -> Value:
 @row("pad")
 def pad(call: Call) -> Value:
     b, x = call.builder, call.value(0)
-    paddings = np.asarray(call.attributes["paddings"]).reshape(-1, 2)
-    order = list(range(x.rank))
-    if x.first is not None:
-        order = [0, x.rank - 1, *range(1, x.rank - 1)]
-    amounts = [int(amount) for amount in paddings[order].T.reshape(-1)]
+    paddings = [int(amount) for amount in call.attributes["paddings"]]
+    pairs = list(zip(paddings[::2], paddings[1::2], strict=True))
+    first = x.first is not None
+    order = to_first(x.rank) if first else list(range(x.rank))
+    amounts = [pairs[axis][side] for side in (0, 1) for axis in order]
     number = b.constant(numpy_number(call.attributes["value"], x.dtype), x.dtype)
-    operand = b.first(x) if x.first is not None else call.ref(0)
+    operand = b.first(x) if first else call.ref(0)
     found = b.op("Pad", operand, b.integers(amounts), number)
     shape = [
-        size + int(more.sum()) if isinstance(size, int) else (size if not more.any() else None)
-        for size, more in zip(x.shape, paddings, strict=True)
+        size + sum(pair) if isinstance(size, int) else (None if any(pair) else size)
+        for size, pair in zip(x.shape, pairs, strict=True)
     ]
-    return b.value(found, shape, first=x.first is not None)
+    return b.value(found, shape, first=first)
 
 
 @row("tile")

@@ -80,17 +80,14 @@ def to_onnx(
         traced.graph, [np.asarray(array.numpy()) for array in traced.constants],
         _variables(traced), one.input_names(), line_finder(traced.text), version,
     )  # fmt: skip
+    model: ModelProto
     model, arrays = converter.model(_outputs(traced.result, name, one.input_names()))
     if path is None:
-        return with_weights(model, arrays)
+        with_weights(model, arrays)
+        return model
     os.fspath(path)
-    found = [model]
-
-    def write_model() -> None:
-        found[0] = write(path, model, arrays)
-
-    on_first_rank("an ONNX model", write_model)
-    return found[0]
+    on_first_rank("an ONNX model", lambda: write(path, model, arrays))
+    return model
 
 
 def _checked_opset(opset: int | None) -> int:

@@ -23,8 +23,8 @@ _ALIGNMENT = 4096
 _CANNOT_WRITE = "nothing was changed; choose a folder that this user may write to, with room for it"
 
 
-def with_weights(model: Any, arrays: Mapping[str, Any]) -> Any:
-    """Put weights into a model.
+def with_weights(model: Any, arrays: Mapping[str, Any]) -> None:
+    """Put weights into a model, and check it.
 
     Args:
         model: An `onnx.ModelProto`.
@@ -36,7 +36,6 @@ def with_weights(model: Any, arrays: Mapping[str, Any]) -> Any:
             onnx.helper.make_tensor(name, ELEMENT_TYPES[dtype], array.shape, content, raw=True)
         )
     onnx.checker.check_model(model)
-    return model
 
 
 def size_of(arrays: Mapping[str, Any]) -> int:
@@ -44,11 +43,8 @@ def size_of(arrays: Mapping[str, Any]) -> int:
     return sum(int(array.nbytes) for array, _ in arrays.values())
 
 
-def write(path: str | os.PathLike[str], model: Any, arrays: Mapping[str, Any]) -> Any:
+def write(path: str | os.PathLike[str], model: Any, arrays: Mapping[str, Any]) -> None:
     """Write a model; a kill at any moment leaves the previous one, or the new one.
-
-    Returns:
-        The model as it was written.
 
     Raises:
         OSError: The file cannot be written. Nothing half-written is left.
@@ -57,13 +53,13 @@ def write(path: str | os.PathLike[str], model: Any, arrays: Mapping[str, Any]) -
     with explained_errors("export.to_onnx", "write", target, _CANNOT_WRITE):
         _files.make_folder(target.parent)
         if size_of(arrays) <= MOST_INSIDE:
-            model = with_weights(model, arrays)
+            with_weights(model, arrays)
             _files.replace_file(target, model.SerializeToString())
-            return model
-        return _write_two(target, model, arrays)
+        else:
+            _write_two(target, model, arrays)
 
 
-def _write_two(target: Path, model: Any, arrays: Mapping[str, Any]) -> Any:
+def _write_two(target: Path, model: Any, arrays: Mapping[str, Any]) -> None:
     """Write weights to a file of their own, whose name has their hash."""
     with _files.temporary_folder(target.parent) as temporary:
         places, digest = _write_arrays(temporary / "data", arrays)
@@ -83,7 +79,6 @@ def _write_two(target: Path, model: Any, arrays: Mapping[str, Any]) -> Any:
         for path in target.parent.iterdir():
             if older.fullmatch(path.name) and path.name != data:
                 os.unlink(path)
-    return model
 
 
 def _write_arrays(path: Path, arrays: Mapping[str, Any]) -> tuple[dict[str, int], str]:
