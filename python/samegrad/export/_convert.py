@@ -175,7 +175,7 @@ class Converter:
             if all(_holds(guard, value_of(symbols, counts, guard["size"]))
                    for counts in _tried(free)):  # fmt: skip
                 continue
-            size = b.scalar(self._sizes._polynomial(guard["size"]))
+            size = b.scalar(self._sizes.polynomial(guard["size"]))
             relation, zero = guard["relation"], b.constant(0, "int64")
             holds = b.op(_OPPOSITES[relation], size, zero, dtype="bool")
             if relation == "!= 0":

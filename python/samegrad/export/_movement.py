@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from samegrad.export._elementwise import numpy_number
-from samegrad.export._table import Call, row, slice_bounds
+from samegrad.export._table import Call, row
 from samegrad.export._values import (
     Dim,
     Ref,
@@ -15,8 +15,9 @@ from samegrad.export._values import (
     axis_in_first,
     broadcast,
     product,
+    slice_bounds,
     to_first,
-)
+)  # fmt: skip
 
 
 def _dims(sizes: Sequence[Any]) -> tuple[Dim, ...]:

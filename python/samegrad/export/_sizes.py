@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from samegrad.export._builder import Builder
-from samegrad.export._values import Ref, Value
+from samegrad.export._values import Ref, Value, slice_bounds
 
 _ALL = 2**63 - 1
 
@@ -49,15 +49,16 @@ class Sizes:
         if kind in ("input", "length"):
             return self._given(name)
         if kind == "size":
-            return self._polynomial(symbol["size"])
+            return self.polynomial(symbol["size"])
         parts = [self.of(part) for part in symbol["parts"]]
         if kind == "quotient":
             return b.op("Div", parts[0], b.integers([symbol["range"][2]]))
         if kind == "slice":
-            begin, end, step = (b.integers([number]) for number in symbol["range"])
+            begin, end, step = symbol["range"]
+            bounds = slice_bounds([begin], [end], [step])
             zero, one = b.constant(0, "int64"), b.constant(1, "int64")
             numbers = b.op("Range", zero, b.scalar(parts[0]), one)
-            return b.op("Shape", b.op("Slice", numbers, begin, end, b.integers([0]), step))
+            return b.op("Shape", b.op("Slice", numbers, *map(b.integers, (*bounds, [0], [step]))))
         return self._sum(parts)  # of several, or of all replicas, which are one
 
     def _sum(self, parts: Sequence[Ref]) -> Ref:
@@ -66,7 +67,8 @@ class Sizes:
             total = self._builder.op("Add", total, part)
         return total
 
-    def _polynomial(self, terms: Any) -> Ref:
+    def polynomial(self, terms: Any) -> Ref:
+        """Return a sum of products of symbols, an int64 vector of one element."""
         b = self._builder
         found = []
         for coefficient, factors in terms:

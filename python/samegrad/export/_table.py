@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from samegrad.export._builder import Builder
@@ -114,14 +114,3 @@ REFUSED: dict[str, str] = {
     **_each("ONNX has no scan of this kind", "affine_scan cumprod"),
     **_each("ONNX does not tell the last of several equal indices", "segment_last"),
 }
-
-
-def slice_bounds(begin: Sequence[Any], end: Sequence[Any], strides: Sequence[int]) -> Any:
-    """Return bounds of slices as ONNX has them: absent ones are beyond the axis."""
-    most, least = 2**63 - 1, -(2**63)
-    starts, ends = [], []
-    for first, last, stride in zip(begin, end, strides, strict=True):
-        far = (0, most) if stride > 0 else (most, least)
-        starts.append(far[0] if first in (most, least) else first)
-        ends.append(far[1] if last in (most, least) else last)
-    return starts, ends

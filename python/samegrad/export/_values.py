@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -104,3 +105,14 @@ def product(sizes: Any) -> int | None:
     if not all(isinstance(size, int) for size in numbers):
         return None
     return int(np.prod(numbers, dtype=np.int64))
+
+
+def slice_bounds(begin: Sequence[Any], end: Sequence[Any], strides: Sequence[int]) -> Any:
+    """Return bounds of slices as ONNX has them: absent ones are beyond the axis."""
+    most, least = 2**63 - 1, -(2**63)
+    starts, ends = [], []
+    for first, last, stride in zip(begin, end, strides, strict=True):
+        far = (0, most) if stride > 0 else (most, least)
+        starts.append(far[0] if first in (most, least) else first)
+        ends.append(far[1] if last in (most, least) else last)
+    return starts, ends

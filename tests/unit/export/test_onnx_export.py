@@ -135,6 +135,48 @@ def test_a_model_under_a_strategy_exports_what_one_replica_computes(tmp_path: Pa
     np.testing.assert_allclose(results_of(session, [X])[0], model(X).numpy(), rtol=1e-5, atol=1e-6)
 
 
+def test_a_model_that_was_trained_under_a_strategy_exports_its_statistics() -> None:
+    with tf.distribute.MirroredStrategy(replicas=2).scope():
+        model = tf.keras.Sequential([
+            tf.keras.Input((3,)), tf.keras.layers.Dense(4), tf.keras.layers.BatchNormalization(),
+            tf.keras.layers.Dropout(0.5), tf.keras.layers.Dense(2),
+        ])  # fmt: skip
+        model.compile("sgd", "mse")
+    model.fit(X, np.ones((4, 2), np.float32), batch_size=2, verbose=0)
+    for function in (model, model.call):
+        found = results_of(session_of(tf.export.to_onnx(function, [SPEC])), [X])
+        np.testing.assert_allclose(found[0], model(X).numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_a_concrete_function_is_exported_as_it_was_traced() -> None:
+    concrete = Line().__call__.get_concrete_function()
+    assert names_of(tf.export.to_onnx(concrete).graph.input) == ["x"]
+
+
+def test_a_gradient_of_exported_operations_is_a_function_as_others() -> None:
+    @tf.function
+    def gradient(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            total = tf.reduce_sum(tf.tanh(x) ** 2)
+        return tape.gradient(total, x)
+
+    found = results_of(session_of(tf.export.to_onnx(gradient, [SPEC])), [X])
+    np.testing.assert_allclose(found[0], gradient(tf.constant(X)).numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_checks_and_prints_are_left_out() -> None:
+    @tf.function
+    def checked(x: Any) -> Any:
+        tf.debugging.assert_less(x, 5.0)
+        tf.print(x)
+        return x * 2.0
+
+    assert [node.op_type for node in tf.export.to_onnx(checked, [SPEC]).graph.node] == [
+        "Mul", "Identity",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("opset", [18, 19, 20, 21, 22, 23])
 def test_each_opset_runs(opset: int) -> None:
     model = tf.keras.Sequential([
