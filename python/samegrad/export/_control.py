@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import onnx
 from onnx import helper
 
 from samegrad.export._builder import ELEMENT_TYPES, Builder, Scope
+from samegrad.export._elementwise import number
 from samegrad.export._table import Call, row
 from samegrad.export._values import History, Missing, Ref, RefusedError, Value
 
@@ -143,3 +144,51 @@ def scan(call: Call) -> list[Any]:
         found.append(History(yields[at : at + width]))
         at += width
     return [*values, _LOST, *found]
+
+
+# ---- scans along an axis ----
+
+
+def _along(
+    call: Call, start: float, exclusive: bool, step: Callable[[Ref, list[Ref]], Ref]
+) -> Value:
+    """Emit a Scan whose state is made of the one before and the elements along an axis."""
+    b, x = call.builder, call.value(0)
+    operands = [call.ref(index) for index in range(len(call.inputs))]
+    axis = call.attributes["axis"] % x.rank
+    sizes = [b.size_at(x, at) for at in range(x.rank) if at != axis]
+    shape = b.op("Concat", *sizes, axis=0) if sizes else b.integers([])
+    first = b.op("Expand", number(b, start, operands[0]), shape)
+    state = Ref(b.name("state"), x.dtype)
+    entries = [Ref(b.name("entry"), ref.dtype) for ref in operands]
+    with b.scope() as scope:
+        following = step(state, entries)
+    shown = state if exclusive else following
+    graph = _body(b, scope, [state, *entries], [following, shown])
+    way = int(call.attributes["reverse"])
+    made = _made(
+        b, "Scan", [first, *operands], [state, state], body=graph, num_scan_inputs=len(entries),
+        scan_input_axes=[axis] * len(entries), scan_output_axes=[axis],
+        scan_input_directions=[way] * len(entries), scan_output_directions=[way],
+    )  # fmt: skip
+    return b.value(made[1], x.shape)
+
+
+@row("cumprod")
+def cumprod(call: Call) -> Value:
+    b = call.builder
+    exclusive = bool(call.attributes["exclusive"])
+    return _along(call, 1.0, exclusive, lambda state, entries: b.op("Mul", state, entries[0]))
+
+
+@row("affine_scan")
+def affine_scan(call: Call) -> Value:
+    b = call.builder
+
+    def step(state: Ref, entries: list[Ref]) -> Ref:
+        factor, more = entries
+        cut = b.op("Equal", factor, number(b, 0, factor), dtype="bool")
+        carried = b.op("Where", cut, number(b, 0, factor), state, dtype=state.dtype)
+        return b.op("Add", more, b.op("Mul", factor, carried))
+
+    return _along(call, 0.0, True, step)

@@ -218,7 +218,8 @@ def sparse_softmax_cross_entropy(call: Call) -> list[Value]:
     smoothing = float(call.attributes["smoothing"])
     if smoothing:
         # As much as the label lacks is distributed equally over the other classes.
-        others = b.op("Sub", b.cast(b.scalar(b.size_at(logits, -1)), x.dtype), number(b, 1, x))
+        classes = b.cast(b.scalar(b.size_at(logits, -1)), x.dtype)
+        others = b.op("Max", b.op("Sub", classes, number(b, 1, x)), number(b, 1, x))
         total = b.op("ReduceSum", logs, last, keepdims=0)
         rest = b.op("Div", b.op("Add", total, loss), others)
         loss = b.op(

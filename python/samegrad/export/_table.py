@@ -111,6 +111,5 @@ REFUSED: dict[str, str] = {
         "fused_elementwise fused_rows of_trace trace_of_count run_on_replicas",
     ),
     **_each("ONNX has no output to a terminal", "print"),
-    **_each("ONNX has no scan of this kind", "affine_scan cumprod"),
     **_each("ONNX does not tell the last of several equal indices", "segment_last"),
 }
