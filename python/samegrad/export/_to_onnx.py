@@ -37,7 +37,7 @@ def to_onnx(
 
     The inputs are named by the specs or the parameters, the outputs by the keys of a dict or
     `output_0`, `output_1`, … A size that the signature leaves open stays open. The model holds no
-    gradients and assigns no variables. It needs the package `onnx` (`pip install samegrad[onnx]`).
+    gradients and assigns no variables. It needs the package `onnx` (`pip install 'samegrad[onnx]'`).
 
     Args:
         function: A `tf.function`, a Keras model, or another function of tensors.
@@ -96,7 +96,7 @@ def _checked_opset(opset: int | None) -> int:
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
             "[export.to_onnx] an export needs the package 'onnx': got an installation without it; "
-            "run `pip install samegrad[onnx]`.",
+            "run `pip install 'samegrad[onnx]'`.",
             name="onnx",
         ) from error
     most = onnx.defs.onnx_opset_version()

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import onnx
-import onnxruntime
+import pytest
 
 import samegrad as tf
+
+onnx = pytest.importorskip("onnx", reason="the extra samegrad[onnx] is not installed")
+onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 
 # Errors of exports may be so many times ours, or this part of the largest element.
 FACTOR, FLOOR = 4.0, 1e-6

@@ -340,5 +340,5 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         return load(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install samegrad\[onnx\]"):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'samegrad\[onnx\]'"):
         tf.export.to_onnx(lambda x: x, [SPEC])
