@@ -228,7 +228,11 @@ def export_onnx(
         input_signature: A list with a spec, or a structure of specs, for each positional argument.
         opset_version: The version of ONNX's operator set; None: the default one.
     """
-    specs = tree.map_structure(_tensor_spec, list(input_signature))
+    specs = [
+        tf.TensorSpec(spec.shape, spec.dtype, spec.name or f"input_{at}")
+        if isinstance(spec, tf.TensorSpec) else spec
+        for at, spec in enumerate(tree.map_structure(_tensor_spec, list(input_signature)))
+    ]  # fmt: skip
 
     def serve(*inputs: Any) -> Any:
         return model(*inputs)

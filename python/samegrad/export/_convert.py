@@ -23,6 +23,10 @@ _OPPOSITES = {"== 0": "Equal", "!= 0": "Equal", "< 0": "Less", "<= 0": "LessOrEq
               "> 0": "Greater", ">= 0": "GreaterOrEqual"}  # fmt: skip
 
 
+class OpenSizeError(ValueError):
+    """Error: an operation of the program needs a size that the signature leaves open."""
+
+
 class Converter:
     """ONNX model of one program.
 
@@ -189,7 +193,7 @@ class Converter:
         """Refuse a length that the trace took to be a certain number.
 
         Raises:
-            ValueError: The guard holds for one length only.
+            OpenSizeError: The guard holds for one length only.
         """
         symbols, size = self._graph["symbols"], guard["size"]
         if guard["relation"] != "== 0":
@@ -201,7 +205,7 @@ class Converter:
             return
         found = [n for n in range(2000) if value_of(symbols, {**base, ours[0]: n}, size) == 0]
         if len(found) <= 1:
-            raise ValueError(
+            raise OpenSizeError(
                 "[export.to_onnx] an operation needs the size of an axis when it is traced: got an "
                 f"open size ({guard['line']}); give input_signature with that size."
             )

@@ -17,6 +17,7 @@ from samegrad._function.export import ExportedProgram, export_program
 from samegrad._function.function import BoundFunction, Function
 from samegrad._tensor.tensor import is_tensor
 from samegrad.distribute._job import on_first_rank
+from samegrad.export._lengths import program_of_any_length
 from samegrad.saved_model._functions import Saveable, saveables
 
 if TYPE_CHECKING:
@@ -36,8 +37,8 @@ def to_onnx(
     """Convert a function of tensors to an ONNX model, with its variables as weights.
 
     The inputs are named by the specs or the parameters, the outputs by the keys of a dict or
-    `output_0`, `output_1`, … A size that the signature leaves open stays open. The model holds no
-    gradients and assigns no variables. It needs the package `onnx` (`pip install 'samegrad[onnx]'`).
+    `output_0`, `output_1`, … A size that the signature leaves open stays open. The model has no
+    gradients and assigns no variables. Install the package `onnx` with `samegrad[onnx]`.
 
     Args:
         function: A `tf.function`, a Keras model, or another function of tensors.
@@ -71,23 +72,36 @@ def to_onnx(
             "function is traced; export after the step."
         )
     one = _one_call(function, input_signature)
-    name = one.function._traces.name
     traced = export_program(one.function, (*one._owner, *one.args), one.kwargs)
-    from samegrad.export._convert import Converter, line_finder
+    from samegrad.export._convert import OpenSizeError
     from samegrad.export._write import with_weights, write
 
-    converter = Converter(
-        traced.graph, [np.asarray(array.numpy()) for array in traced.constants],
-        _variables(traced), one.input_names(), line_finder(traced.text), version,
-    )  # fmt: skip
     model: ModelProto
-    model, arrays = converter.model(_outputs(traced.result, name, one.input_names()))
+    try:
+        model, arrays = _converted(one, traced, version)
+    except OpenSizeError:
+        same = program_of_any_length(one)
+        if same is None:
+            raise
+        model, arrays = _converted(one, same, version)
     if path is None:
         with_weights(model, arrays)
         return model
     os.fspath(path)
     on_first_rank("an ONNX model", lambda: write(path, model, arrays))
     return model
+
+
+def _converted(one: Saveable, traced: ExportedProgram, opset: int) -> tuple[ModelProto, Any]:
+    """Return the model without its weights, and these."""
+    from samegrad.export._convert import Converter, line_finder
+
+    converter = Converter(
+        traced.graph, [np.asarray(array.numpy()) for array in traced.constants],
+        _variables(traced), one.input_names(), line_finder(traced.text), opset,
+    )  # fmt: skip
+    outputs = _outputs(traced.result, one.function._traces.name, one.input_names())
+    return converter.model(outputs)
 
 
 def _checked_opset(opset: int | None) -> int:

@@ -141,4 +141,38 @@ def test_lengths_that_must_be_equal_are_checked_at_the_run() -> None:
 def test_an_open_size_that_an_operation_needs_is_refused() -> None:
     spec = tf.TensorSpec([None, None, None, 3], tf.float32)
     with pytest.raises(ValueError, match=r"got an open size \(test_onnx_control_flow.py:\d+\)"):
-        tf.export.to_onnx(lambda x: tf.nn.max_pool2d(x, 3, 2, "VALID"), [spec])
+        tf.export.to_onnx(lambda x: tf.nn.max_pool2d(x, 3, 2, "SAME"), [spec])
+
+
+def convolved_words() -> Any:
+    layers = tf.keras.layers
+    inputs = tf.keras.Input((None,), dtype="int32")
+    x = layers.Embedding(9, 4)(inputs)
+    x = layers.Conv1D(5, 3, padding="same", activation="relu")(x)
+    x = layers.Conv1D(5, 3, padding="causal", dilation_rate=2)(x)
+    x = layers.AveragePooling1D(2)(layers.MaxPooling1D(3, strides=1)(x))
+    return tf.keras.Model(inputs, [x, layers.GlobalMaxPooling1D()(x)])
+
+
+def convolved_images() -> Any:
+    layers = tf.keras.layers
+    inputs = tf.keras.Input((None, None, 1))
+    x = layers.Conv2D(3, 3, strides=2, activation="relu")(inputs)
+    x = layers.BatchNormalization()(layers.DepthwiseConv2D(3, padding="same")(x))
+    return tf.keras.Model(inputs, [x, layers.GlobalAveragePooling2D()(x)])
+
+
+@pytest.mark.parametrize("create", [convolved_words, convolved_images])
+def test_convolutions_go_over_open_sizes(create: Callable[[], Any]) -> None:
+    model = create()
+    words = create is convolved_words
+    spec = tf.TensorSpec([None, None] if words else [None, None, None, 1],
+                         tf.int32 if words else tf.float32)  # fmt: skip
+    session = session_of(tf.export.to_onnx(model, [spec]))
+    rng = np.random.default_rng(0)
+    for shape in ((2, 9), (1, 24), (3, 150)):
+        x = rng.integers(0, 9, shape).astype(np.int32)
+        if not words:
+            x = rng.normal(size=(*shape, shape[1] + 3, 1)).astype(np.float32)
+        for one, ours in zip(results_of(session, [x]), flat_arrays(model(x)), strict=True):
+            np.testing.assert_allclose(one, ours, rtol=1e-5, atol=1e-6)
