@@ -110,6 +110,7 @@ py::dict describe(const OpDef& op) {
   row["may_raise"] = op.has(kMayRaise);
   row["random"] = op.has(kRandomOp);
   row["has_kernel"] = op.kernel != nullptr;
+  row["version"] = op.version;  // of saved models; 0: no file has it
   return row;
 }
 

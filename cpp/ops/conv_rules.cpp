@@ -28,7 +28,7 @@ void check_filter(const InferArgs& args, int filter, int x_of, const Shape& x, i
                 " of shape ", args.shape_of(filter), ".");
   }
   if (in == all) return;
-  check_value(in > 0 && all % in == 0, args.op.name,
+  check_value(in > 0 && all > 0 && all % in == 0, args.op.name,
               "the filter's channels must be the image's, or those of one of several equal groups: "
               "got ",
               in, " and ", all, " (shapes ", args.shape_of(filter), " and ", args.shape_of(x_of),

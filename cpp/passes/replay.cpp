@@ -96,9 +96,11 @@ Attrs with_placements(const Node& node, const Attrs& attrs, const History& histo
   return draft.finish();
 }
 
-bool is_decomposed(const OpDef& op) {
-  // The derivative of the plain rows may have other bits than that of the row.
-  return op.has(kExpands) && !op.vjp;
+// True if the plain rows have the bits of the row. Their derivative may have others than its own,
+// and in 16 bits each of them rounds.
+bool is_decomposed(const OpDef& op, const Graph& graph, const Values& inputs) {
+  const auto widened = [&](Value input) { return is_widened(graph.type(input).dtype); };
+  return op.has(kExpands) && !op.vjp && std::ranges::none_of(inputs, widened);
 }
 
 // The attributes of a draw by its ordinal in the trace, which begins with another one.
@@ -169,7 +171,7 @@ void Replay::add(const Node& node) {
   const Values inputs = (*this)(node.inputs);
   const NodeId first = to_.graph().nodes.next_id();
   Values outputs;
-  if (rows_ == Rows::kCore && is_decomposed(*node.op)) {
+  if (rows_ == Rows::kCore && is_decomposed(*node.op, to_.graph(), inputs)) {
     outputs = node.op->decompose({to_, node.attrs, inputs, {}, {}});
   } else {
     outputs = apply(node, inputs);

@@ -266,7 +266,7 @@ LEFT_OUT = {
     "MaxNumBoundingBoxes": "takes dictionaries of bounding boxes alone",
     "FlaxLayer": "needs Flax",
     "JaxLayer": "needs JAX",
-    "TFSMLayer": "needs TensorFlow",
+    "TFSMLayer": "needs a saved model: tests/unit/saved_model/test_keras_export.py",
     "TorchModuleWrapper": "needs PyTorch",
     "RandomHeight": "the size of its result is drawn, which no program of the engine can have",
     "RandomWidth": "the size of its result is drawn, which no program of the engine can have",

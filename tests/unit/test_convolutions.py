@@ -330,3 +330,9 @@ def test_a_strategy_sees_images_on_other_axes_refused():
             lambda x: nn.conv2d(tf.transpose(x, [1, 0, 2, 3]), F, 1, "SAME"),
             (tf.constant(X)._as_examples(0, 1),),
         )
+
+
+def test_a_filter_of_images_without_channels_is_refused() -> None:
+    images, filters = tf.zeros([1, 4, 4, 0]), tf.zeros([2, 2, 3, 4])
+    with pytest.raises(ValueError, match="the filter's channels must be the image's"):
+        _core.ops.conv2d(images, filters)

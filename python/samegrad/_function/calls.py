@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import weakref
 from collections.abc import Sequence
@@ -42,6 +43,10 @@ class Call(NamedTuple):
 class Calls:
     """Calls of a function, the last ones.
 
+    Attributes:
+        all: Those of the program.
+        inner: Those of other functions, while these were traced.
+
     Example:
         >>> calls = Calls()
         >>> calls.add((np.ones((2, 3), np.float32), 2), {}, [2])
@@ -51,13 +56,19 @@ class Calls:
 
     def __init__(self) -> None:
         self.all: list[Call] = []
+        self.inner: list[Call] = []
 
-    def add(self, args: Any, kwargs: dict[str, Any], lengths: Sequence[int]) -> None:
+    def add(
+        self, args: Any, kwargs: dict[str, Any], lengths: Sequence[int], inner: bool = False
+    ) -> None:
         """Note one call; `lengths`: per array, bits of the axes whose sizes are left open."""
+        noted = self.inner if inner else self.all
         open_axes = itertools.chain(lengths, itertools.repeat(0))
-        call = map_structure(lambda leaf: _described(leaf, open_axes), (tuple(args), dict(kwargs)))
-        self.all.append(Call(*call))
-        del self.all[:-_KEPT]
+        given = tuple(args), dict(kwargs)
+        # Arguments without an order, or that contain themselves: another function may pass them.
+        with contextlib.suppress(TypeError, ValueError, RecursionError):
+            noted.append(Call(*map_structure(lambda leaf: _described(leaf, open_axes), given)))
+        del noted[:-_KEPT]
 
 
 def _described(leaf: Any, open_axes: Any) -> Any:

@@ -80,8 +80,8 @@ def export_program(function: Function, args: Any, kwargs: dict[str, Any]) -> Exp
     except ReadsData:
         raise NotImplementedError(
             f"[saved_model] Python takes part in each call of {name!r}, which reads data or "
-            "strings, or grows a tensor in a loop: got a function that no program stands for; "
-            "save functions of tensors."
+            "strings, calls py_function, or grows a tensor in a loop: got a function without a "
+            "program; save functions of tensors."
         ) from None
     if captured:
         raise ValueError(

@@ -227,6 +227,7 @@ class Function:
     def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any], lengths: list[int]) -> Any:
         """A call. `lengths`: per array, bits of the axes whose sizes the trace leaves open."""
         if _core.tracing():
+            self._traces.calls.add(args, kwargs, lengths, inner=True)
             return self._traced(*args, **kwargs)
         if _context.settings.functions_run_eagerly:
             with _context.changed(converting=self._autograph), _core.one_call():

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import json
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from samegrad import _core
 from samegrad._base.tree import flatten, map_structure
+from samegrad._function.calls import Call
 from samegrad._function.concrete import ConcreteFunction
 from samegrad._function.export import export_program
 from samegrad._function.function import BoundFunction, Function
+from samegrad._tensor.complex_tensor import ComplexTensor
 from samegrad._tensor.spec import TensorSpec
 from samegrad._tensor.tensor import is_tensor
 from samegrad.saved_model import _values
@@ -113,7 +116,8 @@ def _name_tensors(value: Any, name: str, names: dict[int, str]) -> None:
         for key, part in value.items():
             _name_tensors(part, str(key), names)
     elif isinstance(value, list | tuple):
-        for at, part in enumerate(value):
+        parts = value.parts if isinstance(value, ComplexTensor) else value
+        for at, part in enumerate(parts):
             _name_tensors(part, f"{name}_{at}" if at else name, names)
 
 
@@ -175,16 +179,27 @@ def _is_argument(value: Any) -> bool:
 def _calls(function: Function, owner: list[Any]) -> list[Saveable]:
     if function.input_signature is not None:
         return [Saveable(function, owner, function.input_signature, {})]
+    calls = function._traces.calls
     found: dict[Any, Saveable] = {}
-    for args, kwargs in function._traces.calls.all:
-        if owner:
-            first = args[0] if args else None
-            if not isinstance(first, weakref.ref) or first() is not owner[0]:
-                continue
-            args = args[1:]
+    for args, kwargs in _of(owner, calls.all):
         one = Saveable(function, owner, args, kwargs)
         found.setdefault(one.key, one)
+    if found:
+        return list(found.values())
+    for args, kwargs in _of(owner, calls.inner):
+        with contextlib.suppress(TypeError):  # the program that called it contains it
+            one = Saveable(function, owner, args, kwargs)
+            found.setdefault(one.key, one)
     return list(found.values())
+
+
+def _of(owner: list[Any], calls: list[Call]) -> Iterator[tuple[Any, Any]]:
+    """The calls of a method of one object, without it; those of a function."""
+    for args, kwargs in calls:
+        if not owner:
+            yield args, kwargs
+        elif args and isinstance(args[0], weakref.ref) and args[0]() is owner[0]:
+            yield args[1:], kwargs
 
 
 def exported(one: Saveable) -> Program:

@@ -13,6 +13,8 @@ from samegrad import _core, errors
 from samegrad._autodiff.aggregation import VariableAggregation, VariableSynchronization
 from samegrad._autodiff.variable import Variable
 from samegrad._base.dtypes import numpy_dtype
+from samegrad._base.location import warn
+from samegrad._base.numerics import numerics
 from samegrad._tensor.tensor import constant
 from samegrad.saved_model import _folder, _values
 from samegrad.saved_model._loaded import (
@@ -121,7 +123,8 @@ class _Reader:
         self._programs = _list(model["programs"])
         self._loaded: dict[int, LoadedProgram] = {}
         self._signatures = _dict(model["signatures"])
-        self._used: set[str] = set()
+        self._numerics = _dict(model["numerics"])
+        _check(all(type(n) is int for n in self._numerics.values()), "versions are numbers")
 
     def root(self) -> Any:
         _check(bool(self._entries) and self._entries[0].get("kind") == "object", "it has no root")
@@ -136,6 +139,12 @@ class _Reader:
         root = self._object(0, 0)
         signatures = {name: self._signature(_dict(s)) for name, s in self._signatures.items()}
         object.__setattr__(root, "signatures", Signatures(signatures))
+        if self._numerics != numerics():
+            warn(
+                f"[saved_model.load] the model was saved with the numerics {self._numerics}: got "
+                f"{numerics()} here, so results agree within rounding, not to the bit; install "
+                "the version that saved it to have the same bits."
+            )
         return root
 
     def _array(self, name: Any) -> Array:

@@ -16,6 +16,7 @@ from samegrad._context import state as _context
 from samegrad._control.requirements import Requirement
 from samegrad._function.function import Function
 from samegrad._function.trace import trace_and_run
+from samegrad._tensor.complex_tensor import ComplexTensor, to_complex
 from samegrad._tensor.given import convert_to_tensor
 from samegrad._tensor.spec import TensorSpec
 from samegrad.saved_model import _values
@@ -184,6 +185,13 @@ def _fits(wanted: Any, given: Any, found: list[Any]) -> bool:
     if isinstance(wanted, _values.Tensor):
         found.append((wanted.index, given))
         return _is_tensor_of(wanted.spec, given)
+    if isinstance(wanted, ComplexTensor):
+        try:
+            parts = to_complex(given, "saved_model").parts
+        except (TypeError, ValueError):
+            return False
+        pairs = zip(wanted.parts, parts, strict=True)
+        return all(_fits(part, own, found) for part, own in pairs)
     if isinstance(wanted, Mapping):
         return (
             isinstance(given, Mapping)

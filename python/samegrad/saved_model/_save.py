@@ -10,7 +10,9 @@ import numpy as np
 
 from samegrad import _core
 from samegrad._autodiff.variable import Variable, in_order_of_creation, variable_of
+from samegrad._base.numerics import numerics
 from samegrad._base.shown import shown
+from samegrad._tensor.complex_tensor import ComplexTensor
 from samegrad.distribute._job import on_first_rank
 from samegrad.saved_model import _folder, _values
 from samegrad.saved_model._functions import Program, Saveable, exported, saveables
@@ -99,12 +101,16 @@ class _Model:
         variables = [e.value for e in self._objects.entries if e.kind == "variable"]
         ordered = in_order_of_creation(variables)
         self._created = {id(variable): rank for rank, variable in enumerate(ordered)}
+        with _core.HeldState():  # a step of another thread is in it as a whole, or not at all
+            for place, entry in enumerate(self._objects.entries):
+                if entry.kind == "variable":
+                    self._arrays[f"variables/{place}"] = np.asarray(entry.value.numpy())
         objects: list[Json] = [
             self._entry(place, entry) for place, entry in enumerate(self._objects.entries)
         ]
         model: dict[str, Json] = {
-            "samegrad": VERSION, "objects": objects, "programs": self._data,
-            "signatures": self._signatures,
+            "samegrad": VERSION, "numerics": {**numerics()}, "objects": objects,
+            "programs": self._data, "signatures": self._signatures,
         }  # fmt: skip
         return self._arrays, model
 
@@ -135,15 +141,13 @@ class _Model:
         return found
 
     def _variable(self, place: int, variable: Variable) -> dict[str, Json]:
-        name = f"variables/{place}"
-        self._arrays[name] = np.asarray(variable.numpy())
         return {
             "name": variable.name.removesuffix(":0"),
             "created": self._created[id(variable)],
             "trainable": bool(variable.trainable),
             "synchronization": variable.synchronization.name,
             "aggregation": variable.aggregation.name,
-            "array": name,
+            "array": f"variables/{place}",
         }
 
     def _place(self, program: Program) -> int:
@@ -217,7 +221,7 @@ def _named_results(program: Program) -> dict[str, int] | None:
     outputs = _values.decode(program.outputs)
     if isinstance(outputs, _values.Tensor):
         outputs = [outputs]
-    if not isinstance(outputs, dict | list | tuple):
+    if not isinstance(outputs, dict | list | tuple) or isinstance(outputs, ComplexTensor):
         return None
     named = outputs if isinstance(outputs, dict) else {
         f"output_{i}": part for i, part in enumerate(outputs)

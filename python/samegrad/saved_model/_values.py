@@ -6,6 +6,7 @@ import collections
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from samegrad._tensor.complex_tensor import ComplexTensor
 from samegrad._tensor.spec import TensorSpec
 from samegrad.train._storage import _DTYPE_NAMES, Json
 
@@ -40,6 +41,8 @@ def encode(value: Any, tensor: Callable[[Any], Tensor | None], what: str) -> Jso
         return {"tensor": place.index, **encode_spec(place.spec)}
     if value is None or type(value) in _PLAIN:
         return {"value": value}
+    if isinstance(value, ComplexTensor):
+        return {"complex": [encode(part, tensor, what) for part in value.parts]}
     if isinstance(value, Mapping):
         if not all(type(key) in (str, int) for key in value):
             raise TypeError(
@@ -109,7 +112,9 @@ def decode(data: Any) -> Any:
         if data["value"] is not None and type(data["value"]) not in _PLAIN:
             raise ValueError(f"a value is {data['value']!r:.80}")
         return data["value"]
-    kind = next((kind for kind in ("list", "tuple", "dict", "parts") if kind in data), "")
+    kind = next(
+        (kind for kind in ("list", "tuple", "dict", "parts", "complex") if kind in data), ""
+    )
     parts = data.get(kind)
     if not isinstance(parts, list):
         raise ValueError(f"a structure is {data!r:.80}")
@@ -120,6 +125,10 @@ def decode(data: Any) -> Any:
     made = [decode(part) for part in parts]
     if kind == "parts":
         return _named(data, made)
+    if kind == "complex":
+        if len(made) != 2 or not all(isinstance(part, Tensor) for part in made):
+            raise ValueError(f"a complex tensor is {data!r:.80}")
+        return ComplexTensor(*made)
     return made if kind == "list" else tuple(made)
 
 
@@ -137,6 +146,8 @@ def tensors_of(structure: Any) -> list[Tensor]:
         return [structure]
     if isinstance(structure, dict):
         structure = list(structure.values())
+    if isinstance(structure, ComplexTensor):
+        structure = list(structure.parts)
     if isinstance(structure, list | tuple):
         return [tensor for part in structure for tensor in tensors_of(part)]
     return []
@@ -148,6 +159,8 @@ def fill(structure: Any, values: list[Any]) -> Any:
         return values[structure.index]
     if isinstance(structure, dict):
         return {key: fill(part, values) for key, part in structure.items()}
+    if isinstance(structure, ComplexTensor):
+        return ComplexTensor(*(fill(part, values) for part in structure.parts))
     if isinstance(structure, tuple) and hasattr(structure, "_fields"):
         return type(structure)(*(fill(part, values) for part in structure))
     if isinstance(structure, list | tuple):

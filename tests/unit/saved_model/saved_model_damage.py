@@ -72,7 +72,10 @@ def places(value: Any, found: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
 def damage(body: Any, rng: random.Random) -> None:
     """Change a document at one place or a few."""
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
-        container, key = rng.choice(places(body, []))
+        found = places(body, [])
+        if not found:
+            return
+        container, key = rng.choice(found)
         kind = rng.randrange(6)
         if kind == 0:
             del container[key]

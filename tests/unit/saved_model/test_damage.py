@@ -24,6 +24,7 @@ def saved(request: Any, tmp_path: Path) -> Path:
     return tmp_path / "m"
 
 
+@pytest.mark.filterwarnings("ignore:.saved_model.load. the model was saved with")
 def test_a_changed_document_with_its_hash_is_refused_or_runs(saved: Path) -> None:
     body = damage.document(saved)
     x = tf.constant(np.ones((3, 4, 4), np.float32))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +154,35 @@ def test_a_variable_of_another_strategy_is_refused(tmp_path: Path) -> None:
     other = strategy_of(4)
     with pytest.raises(RuntimeError, match="belongs to a strategy of 2 replicas"):
         other.run(lambda: loaded(tf.constant(INPUTS), tf.constant(False)))
+
+
+def test_a_model_is_saved_as_one_step_left_it(tmp_path: Path) -> None:
+    """Another thread trains on: all variables are of the same step."""
+    module = tf.Module()
+    module.many = [tf.Variable(np.zeros(1000, np.float32)) for _ in range(20)]
+
+    @tf.function
+    def step() -> None:
+        for variable in module.many:
+            variable.assign_add(tf.ones([1000]))
+
+    step()
+    over = threading.Event()
+
+    def train_on() -> None:
+        while not over.is_set():
+            step()
+
+    thread = threading.Thread(target=train_on)
+    thread.start()
+    try:
+        for _ in range(20):
+            tf.saved_model.save(module, tmp_path / "m")
+            loaded = tf.saved_model.load(tmp_path / "m")
+            assert len({v.numpy().tobytes() for v in loaded.many}) == 1
+    finally:
+        over.set()
+        thread.join()
 
 
 def test_draws_follow_those_of_the_program_outside(tmp_path: Path) -> None:

@@ -92,6 +92,28 @@ def test_a_function_has_a_program_for_each_kind_of_call(tmp_path: Path) -> None:
         loaded.never(X)
 
 
+def test_a_function_that_others_call_is_saved_for_their_calls(tmp_path: Path) -> None:
+    class Scale(tf.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.v = tf.Variable(2.0)
+
+        @tf.function
+        def __call__(self, x: Any) -> Any:
+            return self.v * x
+
+    scale = Scale()
+    strategy = tf.distribute.MirroredStrategy(replicas=2)
+    run = tf.function(lambda batch: strategy.run(scale, (batch,)))
+    data = tf.data.Dataset.from_tensor_slices(X).batch(2)
+    for batch in strategy.experimental_distribute_dataset(data):
+        run(batch)
+    loaded = round_trip(scale, tmp_path)
+    for rows in (1, 3):
+        x = np.resize(X, (rows, 3)).astype(np.float32)
+        assert bits(loaded(x)) == bits(scale(x))
+
+
 def test_a_gradient_is_that_of_the_original(tmp_path: Path) -> None:
     line = Line()
     loaded = round_trip(line, tmp_path)
@@ -178,6 +200,19 @@ def test_results_keep_their_structure(tmp_path: Path) -> None:
     assert found.first[1] is None and bool(found.second["a"])
     assert float(found.second["z"][0]) == 4.0 and found.second["z"][1] == 1.5
     np.testing.assert_array_equal(found.first[0], [2.0, 3.0])
+
+
+def test_complex_numbers_are_two_tensors_of_the_program(tmp_path: Path) -> None:
+    module = tf.Module()
+    spec = [tf.TensorSpec([None], tf.complex64), {"scale": tf.TensorSpec([])}]
+    module.f = tf.function(
+        lambda z, more: {"z": z * z, "abs": tf.abs(z) * more["scale"]}, input_signature=spec
+    )
+    z, more = tf.constant([1 + 2j, -3j], tf.complex64), {"scale": tf.constant(2.0)}
+    loaded = round_trip(module, tmp_path)
+    for name, part in module.f(z, more).items():
+        assert bits(loaded.f(z, more)[name].numpy()) == bits(part.numpy())
+    assert bits(loaded.f(z.numpy(), more)["z"].numpy()) == bits(module.f(z, more)["z"].numpy())
 
 
 def test_large_and_small_constants_are_kept(tmp_path: Path) -> None:

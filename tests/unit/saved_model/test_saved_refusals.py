@@ -85,7 +85,9 @@ def test_values_of_replicas_are_no_arguments(tmp_path: Path) -> None:
 def test_a_function_that_runs_on_replicas_is_refused(tmp_path: Path) -> None:
     strategy = tf.distribute.MirroredStrategy(replicas=2)
     module = module_of(lambda x: strategy.reduce("sum", strategy.run(tf.square, (x,)), axis=None))
-    refused(tmp_path, module, NotImplementedError, "one replica: got one on 2, as it calls strategy.run")
+    refused(
+        tmp_path, module, NotImplementedError, "one replica: got one on 2, as it calls strategy.run"
+    )
 
 
 def test_an_on_read_variable_is_named(tmp_path: Path) -> None:
@@ -168,6 +170,13 @@ def test_another_version_of_the_format_is_refused(tmp_path: Path) -> None:
     tf.saved_model.save(module_of(lambda x: x), tmp_path / "m")
     changed(tmp_path / "m", lambda body: body.update(version=2))
     with pytest.raises(tf.saved_model.CorruptSavedModelError, match="version 1: got .*, 2; load"):
+        tf.saved_model.load(tmp_path / "m")
+
+
+def test_other_numerics_are_warned_of(tmp_path: Path) -> None:
+    tf.saved_model.save(module_of(lambda x: x), tmp_path / "m")
+    changed(tmp_path / "m", lambda body: body["model"]["numerics"].update(reduction_order=1))
+    with pytest.warns(UserWarning, match=r"'reduction_order': 1.*within rounding, not to the bit"):
         tf.saved_model.load(tmp_path / "m")
 
 
