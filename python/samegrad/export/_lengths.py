@@ -22,8 +22,8 @@ _APART = 5
 def program_of_any_length(one: Saveable) -> ExportedProgram | None:
     """Return a program with open lengths that is equal for all lengths tried; None: they differ.
 
-    An operation that needs a size while it is traced, such as a convolution, gets a number. The
-    number is no part of the program if other numbers give the same one.
+    An operation that needs a size while it is traced, such as a convolution, gets a number. If all
+    numbers give the same program, it does not depend on the number.
     """
     found = []
     for length in _TRIED:

@@ -79,10 +79,10 @@ def to_onnx(
     model: ModelProto
     try:
         model, arrays = _converted(one, traced, version)
-    except OpenSizeError:
+    except OpenSizeError as error:
         same = program_of_any_length(one)
         if same is None:
-            raise
+            raise ValueError(str(error)) from None
         model, arrays = _converted(one, same, version)
     if path is None:
         with_weights(model, arrays)
