@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from samegrad import dtypes as dtypes
     from samegrad import errors as errors
     from samegrad import experimental as experimental
+    from samegrad import export as export
     from samegrad import image as image
     from samegrad import io as io
     from samegrad import keras as keras
@@ -46,9 +47,9 @@ if TYPE_CHECKING:
 
 _PACKAGES = frozenset({
     "audio", "autodiff", "autograph", "bitwise", "cli", "config", "convert", "data", "debugging",
-    "distribute", "dtypes", "errors", "experimental", "image", "io", "keras", "linalg", "lookup",
-    "math", "nest", "nn", "ragged", "random", "saved_model", "sets", "signal", "sparse", "strings",
-    "summary", "test", "testing", "tpu", "train", "version",
+    "distribute", "dtypes", "errors", "experimental", "export", "image", "io", "keras", "linalg",
+    "lookup", "math", "nest", "nn", "ragged", "random", "saved_model", "sets", "signal", "sparse",
+    "strings", "summary", "test", "testing", "tpu", "train", "version",
 })  # fmt: skip
 
 

@@ -26,6 +26,7 @@ class ExportedProgram(NamedTuple):
         cells: The engine's variables, by its slots.
         requirements: Those among them that a step must meet.
         result: The structure of the results; each tensor is a value without elements.
+        text: The trace as it prints, with the user's lines.
     """
 
     graph: dict[str, Any]
@@ -33,6 +34,7 @@ class ExportedProgram(NamedTuple):
     cells: list[_core.StateVariable]
     requirements: list[Requirement]
     result: Any
+    text: str
 
 
 def export_program(function: Function, args: Any, kwargs: dict[str, Any]) -> ExportedProgram:
@@ -86,6 +88,7 @@ def export_program(function: Function, args: Any, kwargs: dict[str, Any]) -> Exp
             f"[saved_model] {name!r} uses values of a strategy's replicas: got {captured[0]!r:.80}"
             "; pass them to strategy.run, outside of the function that is saved."
         )
+    text = str(one.trace)
     programs = _core.TracedPrograms([one.trace], [one.outputs])
     graph, constants, cells = _core.export_program(programs)
     if any(symbol.get("fixed") for symbol in graph["symbols"]):
@@ -94,4 +97,5 @@ def export_program(function: Function, args: Any, kwargs: dict[str, Any]) -> Exp
             "them that depends on it: got a program that is right for one number only; use "
             "tf.shape(x)[0], or give an input_signature with that number."
         )
-    return ExportedProgram(graph, constants, cells, list(requirements.values()), one.result)
+    met = list(requirements.values())
+    return ExportedProgram(graph, constants, cells, met, one.result, text)

@@ -217,6 +217,29 @@ def serving_function(model: Any) -> Any:
     return tf.function(serving_default, input_signature=list(plain))
 
 
+def export_onnx(
+    model: Any, filepath: str | os.PathLike[str], input_signature: Any, opset_version: int | None
+) -> None:
+    """Write the inference of a model as an ONNX file.
+
+    Args:
+        model: A built model or layer.
+        filepath: The file.
+        input_signature: A list with a spec, or a structure of specs, for each positional argument.
+        opset_version: The version of ONNX's operator set; None: the default one.
+    """
+    specs = [
+        tf.TensorSpec(spec.shape, spec.dtype, spec.name or f"input_{at}")
+        if isinstance(spec, tf.TensorSpec) else spec
+        for at, spec in enumerate(tree.map_structure(_tensor_spec, list(input_signature)))
+    ]  # fmt: skip
+
+    def serve(*inputs: Any) -> Any:
+        return model(*inputs)
+
+    tf.export.to_onnx(serve, specs, filepath, opset=opset_version)
+
+
 def _traced(fn: Any) -> Any:
     if not isinstance(fn, Function | BoundFunction):
         raise ValueError(

@@ -86,6 +86,17 @@ _CHANGES: dict[str, list[Text | Span]] = {
             "(\n        ExportArchive as BackendSavedModelExportArchive,\n    )",
         ),
     ],
+    "keras.src.export.onnx": [
+        Text(
+            '    if backend.backend() == "tensorflow":\n'
+            "        from keras.src.utils.module_utils import tf2onnx\n",
+            '    if backend.backend() == "samegrad":\n'
+            "        from samegrad._keras.export import export_onnx as export_model\n\n"
+            "        export_model(model, filepath, input_signature, opset_version)\n\n"
+            '    elif backend.backend() == "tensorflow":\n'
+            "        from keras.src.utils.module_utils import tf2onnx\n",
+        ),
+    ],
     "keras.src.export.tfsm_layer": [
         Text('if backend.backend() != "tensorflow":', 'if backend.backend() != "samegrad":'),
         # The variable that the endpoint reads is the layer's, and no copy of it.

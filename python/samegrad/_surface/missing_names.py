@@ -25,7 +25,7 @@ NAMESPACES = (
     "keras.initializers", "keras.regularizers", "keras.activations", "keras.utils", "autograph",
     "autograph.experimental", "keras.mixed_precision", "linalg", "image", "bitwise", "autodiff",
     "strings", "io", "io.gfile", "audio", "signal", "sparse", "ragged", "sets", "lookup",
-    "lookup.experimental", "test", "data.experimental", "saved_model",
+    "lookup.experimental", "test", "data.experimental", "saved_model", "export",
 )  # fmt: skip
 
 _NO_GRAPHS = "there are no graphs to feed: call a samegrad.function"
