@@ -36,11 +36,13 @@ def tensorflow_prefix(path: Path) -> Path | None:
     """Return the path of a checkpoint of TensorFlow without the endings of its files, or None.
 
     Args:
-        path: This path, one of the files, or a folder with the files of one checkpoint.
+        path: This path, one of the files, a folder with the files of one, or a SavedModel.
 
     Example:
         >>> tensorflow_prefix(Path("nothing"))
     """
+    if (path / "saved_model.pb").is_file():
+        path = path / "variables"
     if path.is_dir():
         found = [one.with_suffix("") for one in path.glob("*.index")]
         return found[0] if len(found) == 1 and any(path.glob("*.data-*-of-*")) else None

@@ -169,8 +169,8 @@ class _GraphNode(_ReadNode):
 
     @property
     def after_others(self) -> bool:
-        """Tell if it has slots, whose variables are to be found first."""
-        return bool(self.slots)
+        """Tell if it is an optimizer, whose variables are to be found in the model first."""
+        return bool(self.slots) or "_trainable_variables" in self.children
 
     def pairs(
         self, item: object, state: Mapping[str, Any]
@@ -200,7 +200,7 @@ class _GraphNode(_ReadNode):
                 continue
             for index, variable in enumerate(variables):
                 below = stored.children.get(str(index))
-                if below is not None:
+                if below is not None and self._shared.node_of(variable) in (None, below):
                     yield f"{name}/{index}", variable, self._noted(variable, below)
 
     def member(self, item: object, ways: Mapping[int, list[Way]], part: Any) -> Node | None:

@@ -114,7 +114,8 @@ def load_checkpoint(ckpt_dir_or_file: str | os.PathLike[str]) -> CheckpointReade
     """Open a checkpoint to read its arrays.
 
     Args:
-        ckpt_dir_or_file: Path of a checkpoint, or of a folder of some, whose latest is read.
+        ckpt_dir_or_file: Path of a checkpoint of samegrad or TensorFlow, or of a folder of some,
+            whose latest is read.
 
     Returns:
         Reader of the arrays.
@@ -147,7 +148,8 @@ def checkpoint_at(ckpt_dir_or_file: str | os.PathLike[str], op_name: str) -> str
         latest = latest_checkpoint(path) if os.path.isdir(path) else None
         if latest is None and (other := foreign(Path(path))):
             raise ValueError(
-                f"[{op_name}] checkpoints are samegrad's own: got {shown(path)}, {other}."
+                f"[{op_name}] checkpoints are samegrad's or TensorFlow's: got {shown(path)}, "
+                f"{other}."
             )
         if latest is None:
             raise ValueError(

@@ -304,7 +304,7 @@ def _read_manifest(target: Path) -> dict[str, Any]:
     except (FileNotFoundError, NotADirectoryError) as error:
         if other := foreign(target):
             raise FileNotFoundError(
-                f"[checkpoint] checkpoints are samegrad's own: got {target}, {other}."
+                f"[checkpoint] checkpoints are samegrad's or TensorFlow's: got {target}, {other}."
             ) from error
         raise FileNotFoundError(
             f"[checkpoint] a checkpoint folder must hold {_MANIFEST_NAME}: {target} "

@@ -224,7 +224,7 @@ class Checkpoint:
         """Restore the objects only: not the random state and other global state.
 
         Args:
-            save_path: Path that `write` or `save` returned.
+            save_path: Path that `write` or `save` returned, here or in TensorFlow.
             options: Ignored.
 
         Returns:
@@ -244,8 +244,8 @@ class Checkpoint:
         """Restore all state; values of objects that do not exist yet wait until they do.
 
         Args:
-            save_path: Path that `save` or `latest_checkpoint` returned. None restores nothing, so
-                that a first run needs no other code than a later one.
+            save_path: Path that `save` or `latest_checkpoint` returned, here or in TensorFlow. None
+                restores nothing, so that a first run needs no other code than a later one.
             options: Ignored.
 
         Returns:

@@ -84,9 +84,13 @@ def test_weights_wait_for_a_model_that_is_built_later():
     status.assert_existing_objects_matched()
 
 
-def test_weights_of_an_exported_model_are_loaded():
+def test_weights_of_an_exported_model_are_loaded(tmp_path):
+    (tmp_path / "variables").mkdir()
+    (tmp_path / "saved_model.pb").write_bytes(b"a graph")
+    for path in FOLDER.glob("keras3-export.*"):
+        shutil.copy(path, tmp_path / "variables" / f"variables{path.suffix}")
     model = programs.functional(tf.keras)
-    model.load_weights(FOLDER / "keras3-export")
+    model.load_weights(tmp_path)
     expected = EXPECTED["keras3-export:output"]
     np.testing.assert_allclose(model(programs.FEATURES), expected, 1e-5)
 
@@ -96,6 +100,18 @@ def test_a_model_is_restored_under_a_strategy():
         model, _, _, status = restored("keras3-adam")
     status.assert_consumed()
     np.testing.assert_array_equal(programs.flat(model.weights), EXPECTED["keras3-adam:weights"])
+
+
+def test_an_optimizer_of_other_variables_does_not_move_weights():
+    model, optimizer, _, path = program("keras3-momentum")
+    optimizer.build(model.trainable_variables[::-1])
+    status = tf.train.Checkpoint(model=model, optimizer=optimizer)
+    with pytest.raises(ValueError, match="shapes and dtypes must match: 'optimizer/_variables/2'"):
+        status.restore(path)
+    del optimizer.momentums[:], optimizer._variables[2:]  # whose slots do not fit
+    tf.train.Checkpoint(optimizer=optimizer, model=model).restore(path)
+    weights = programs.flat(model.weights)
+    np.testing.assert_array_equal(weights, EXPECTED["keras3-momentum:weights"])
 
 
 def test_a_setting_that_differs_is_left_over():

@@ -49,7 +49,8 @@ def check_model_folder(path: Any) -> None:
     if Path(str(path), "saved_model.pb").exists():
         raise ValueError(
             f"[load_model] models are files of Keras: got {path}, a SavedModel, whose graph only "
-            "TensorFlow runs; load it there, and save it with model.save('model.keras')."
+            "TensorFlow runs; make the model in Python and call model.load_weights with this path, "
+            "or load it in TensorFlow and save it with model.save('model.keras')."
         )
 
 
