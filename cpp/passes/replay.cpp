@@ -222,7 +222,7 @@ Replay::Regions Replay::regions(const Node& node, const Values& inputs) {
       made.graphs.push_back(region(*graph, placements(node, *graph, inputs, carried)));
     }
     varying = is_varying(node, inputs, *made.graphs[0]);
-  } while (join(node, made.graphs, varying, carried));
+  } while (join(made.graphs, varying, carried));
   made.attrs = with_varying(node, made.attrs, varying);
   return made;
 }
@@ -235,7 +235,7 @@ bool Replay::is_varying(const Node& node, const Values& inputs, const Graph& fir
 }
 
 // Joins what the rounds carry with what they make of it; true: the rounds must be replayed.
-bool Replay::join(const Node& node, const std::vector<GraphPtr>& graphs, bool varying,
+bool Replay::join(const std::vector<GraphPtr>& graphs, bool varying,
                   std::vector<Placement>& carried) const {
   bool again = false;
   const Graph& round = *graphs.back();

@@ -44,7 +44,7 @@ class Replay {
   };
   Regions regions(const Node& node, const Values& inputs);
   bool is_varying(const Node& node, const Values& inputs, const Graph& first) const;
-  bool join(const Node& node, const std::vector<GraphPtr>& graphs, bool varying,
+  bool join(const std::vector<GraphPtr>& graphs, bool varying,
             std::vector<Placement>& carried) const;
   std::vector<Placement> placements(const Node& node, const Graph& region, const Values& inputs,
                                     const std::vector<Placement>& carried) const;
