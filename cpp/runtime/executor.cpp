@@ -353,7 +353,7 @@ void Executable::run_steps(const Call& call, Context& context) {
     }
     if (call.communicator && s == first_store_) call.communicator->settle();
     run_step(plan_.steps[s], call, context);
-    if (call.hashes) {
+    if (call.hashes) [[unlikely]] {
       const bool travels = call.communicator && plan_.steps[s].kind == PlanStep::Kind::kAllReduce;
       if (travels) unfinished.push_back(s);
       if (!travels) call.hashes->add_stored(s, call, context);

@@ -129,7 +129,7 @@ class ChunkRun {
       };
       for (const View& result : out) check_finite(*code.node, result, end - begin, replica);
     }
-    if (call_.hashes) {
+    if (call_.hashes) [[unlikely]] {
       call_.hashes->add_tile(*code.node, out, begin, end, call_, replica_context_);
     }
   }

@@ -355,7 +355,7 @@ def test_a_folder_of_tensorflows_checkpoints_is_left_alone(tmp_path):
     state.write_text('model_checkpoint_path: "ckpt-1"\nall_model_checkpoint_paths: "ckpt-1"\n')
     kept, v = state.read_bytes(), tf.Variable(1.0)
     with pytest.raises(
-        tf.train.CorruptCheckpointError, match=r"is TensorFlow's, .* another folder"
+        tf.train.CorruptCheckpointError, match=r"a file of TensorFlow's.* another folder"
     ):
         tf.train.Checkpoint(v=v).save(str(tmp_path / "ckpt"))
     assert state.read_bytes() == kept

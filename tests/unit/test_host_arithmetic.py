@@ -26,6 +26,7 @@ ROOT = Path(tf.__file__).parent
 # curves and judge samples and translations for the eye.
 UNSCANNED = (
     "testing/",
+    "cli/examples/",  # programs of the wheel, which are in examples/ here
     "cli/_translate/_scores.py",
     "cli/_wgan/_drawing.py",
     "cli/_wgan/_quality.py",

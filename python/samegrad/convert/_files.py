@@ -80,6 +80,11 @@ def save(weights: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
         >>> sorted(tf.convert.load("save.safetensors"))
         ['dense.bias', 'dense.weight']
     """
+    if not isinstance(weights, Mapping):
+        raise TypeError(
+            f"[save] weights must be a dict of arrays by name: got {shown(weights)}; pass what "
+            "to_torch returns."
+        )
     target = Path(os.path.realpath(path))
     arrays = {name: _stored(name, as_array(value)) for name, value in weights.items()}
     entries = {name: {"dtype": a.dtype.name, "shape": a.shape} for name, a in arrays.items()}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from samegrad._base.file_errors import explained_errors
+
 _CONVERT = "load it with samegrad.convert.from_torch"
 _PICKLE = f"save it with safetensors.torch.save_file, and {_CONVERT}"
 _WEIGHTS = "load it there, and save it with model.save_weights('model.weights.h5')"
@@ -41,14 +43,15 @@ def tensorflow_prefix(path: Path) -> Path | None:
     Example:
         >>> tensorflow_prefix(Path("nothing"))
     """
-    if (path / "saved_model.pb").is_file():
-        path = path / "variables"
-    if path.is_dir():
-        found = [one.with_suffix("") for one in path.glob("*.index")]
-        return found[0] if len(found) == 1 and any(path.glob("*.data-*-of-*")) else None
-    if _PARTS.fullmatch(path.suffix) and path.is_file():
-        return path.with_suffix("")
-    return path if path.with_name(f"{path.name}.index").is_file() else None
+    with explained_errors("checkpoint", "read", path, "Look at its folder and the disk"):
+        if (path / "saved_model.pb").is_file():
+            path = path / "variables"
+        if path.is_dir():
+            found = [one.with_suffix("") for one in path.glob("*.index")]
+            return found[0] if len(found) == 1 and any(path.glob("*.data-*-of-*")) else None
+        if _PARTS.fullmatch(path.suffix) and path.is_file():
+            return path.with_suffix("")
+        return path if path.with_name(f"{path.name}.index").is_file() else None
 
 
 __all__ = ["foreign", "tensorflow_prefix"]

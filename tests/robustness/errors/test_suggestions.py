@@ -15,6 +15,10 @@ def is_made(target):
         return target.get() is not None
     except (AttributeError, TypeError):
         return False
+    except ValueError as error:
+        if "without a TPU" in str(error):  # no machine of the tests has one
+            return False
+        raise
 
 
 TARGETS = {target.path: target for target in surface.targets() if is_made(target)}
