@@ -133,30 +133,28 @@ Hashes* Hashes::body(const Plan& plan) const {
   return found == bodies_.end() ? nullptr : found->second.get();
 }
 
-void Hashes::add_packed(Value value, const PartOfBlock& part, const std::byte* x) {
+template <class F>
+void Hashes::add_pieces(Value value, const PartOfBlock& part, const F& element_of) {
   if (!has(value)) return;
-  const DType dtype = plan_.graph.type(value).dtype;
-  const HashKernel hash = kernels().hash(dtype);
-  const auto item = std::int64_t(size_of(dtype));
+  const HashKernel hash = kernels().hash(plan_.graph.type(value).dtype);
   std::uint64_t sum = 0;
   for_each_piece(part.block, part.columns, part.some,
                  [&](std::int64_t at, std::int64_t in_block, std::int64_t count) {
-                   sum += hash(x + (in_block - part.some.begin) * item, count, at);
+                   sum += hash(element_of(at, in_block), count, at);
                  });
   add(value, sum);
 }
 
+void Hashes::add_packed(Value value, const PartOfBlock& part, const std::byte* x) {
+  const auto item = std::int64_t(size_of(plan_.graph.type(value).dtype));
+  add_pieces(value, part, [&](std::int64_t, std::int64_t in_block) {
+    return x + (in_block - part.some.begin) * item;
+  });
+}
+
 void Hashes::add_part(Value value, const PartOfBlock& part, const std::byte* x) {
-  if (!has(value)) return;
-  const DType dtype = plan_.graph.type(value).dtype;
-  const HashKernel hash = kernels().hash(dtype);
-  const auto item = std::int64_t(size_of(dtype));
-  std::uint64_t sum = 0;
-  for_each_piece(part.block, part.columns, part.some,
-                 [&](std::int64_t at, std::int64_t, std::int64_t count) {
-                   sum += hash(x + at * item, count, at);
-                 });
-  add(value, sum);
+  const auto item = std::int64_t(size_of(plan_.graph.type(value).dtype));
+  add_pieces(value, part, [&](std::int64_t at, std::int64_t) { return x + at * item; });
 }
 
 void Hashes::add_tile(const Node& node, std::span<const View> results, std::int64_t begin,

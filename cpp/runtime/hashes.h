@@ -70,6 +70,9 @@ class Hashes {
 
  private:
   std::size_t index_of(Value value) const { return std::size_t(index_[plan_.root[value]]); }
+  // element_of(element of the value, element of the block): its address.
+  template <class F>
+  void add_pieces(Value value, const PartOfBlock& part, const F& element_of);
   void add_whole(Value root, const Call& call, Context& context);
 
   const Plan& plan_;

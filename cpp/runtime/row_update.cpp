@@ -82,7 +82,7 @@ class RowUpdater {
     }
   }
 
-  // Where rows without a gradient stay as they are, the change of the others.
+  // Adds the hashes of rows, or their change where rows without a gradient stay as they are.
   void add_hashes(const RowBlocks::Rows& rows) const {
     for (const std::int32_t s : step_.update.sums) {
       const Value sum = step_.sums[std::size_t(s)].result;

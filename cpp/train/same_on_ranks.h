@@ -11,7 +11,7 @@
 
 namespace samegrad {
 
-// Of what a program computes, its constants included.
+// Hash of a program and its constants.
 std::uint64_t fingerprint_of(const Graph& program);
 // Of what a plan does, and in which order.
 std::uint64_t fingerprint_of(const Plan& plan);

@@ -173,7 +173,7 @@ void StepHashes::hash_arguments(Step& step, const Call& call) {
   }
 }
 
-// Of variables that are not what the last recorded step left.
+// Hashes the variables that are not as the last recorded step left them.
 void StepHashes::hash_variables(const Call& call) {
   const StateLock lock(StateLock::Use::kRead);
   before_.assign(call.variables.size(), 0);
@@ -225,7 +225,7 @@ void StepHashes::hash_outputs(Step& step, const Call& call,
   }
 }
 
-// What the run has hashed.
+// Takes over the hashes of the run.
 void StepHashes::hash_results(const Step& step, const Hashes& hashes) {
   const std::size_t first = entries().size() - layout_->results.size();
   for (std::size_t i = 0; i < layout_->results.size(); ++i) {
