@@ -20,15 +20,7 @@ Graph core_rows(const Graph& graph) {
     const ValueInfo& info = graph.values[v];
     if (info.source != Source::kNode) replay.set_value(v, made.values.push_back(info));
   }
-  replay.run();
-  made.outputs = replay(graph.outputs);
-  for (const StateWrite& write : graph.writes) {
-    made.writes.push_back({write.variable, replay(write.value)});
-  }
-  for (const StateWrite& read : graph.rereads) {
-    made.rereads.push_back({read.variable, replay(read.value)});
-  }
-  made.locations = graph.locations;
+  replay.run_whole();
   return made;
 }
 

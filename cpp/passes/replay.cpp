@@ -152,6 +152,19 @@ Values Replay::operator()(const std::vector<Value>& old) const {
   return fresh;
 }
 
+void Replay::run_whole() {
+  run();
+  Graph& made = to_.graph();
+  made.outputs = (*this)(from_.outputs);
+  for (const StateWrite& write : from_.writes) {
+    made.writes.push_back({write.variable, map_[write.value]});
+  }
+  for (const StateWrite& read : from_.rereads) {
+    made.rereads.push_back({read.variable, map_[read.value]});
+  }
+  made.locations = from_.locations;
+}
+
 void Replay::run() {
   const auto counts = [](const CallRange& call) {
     return call.end.exists() && call.begin < call.end;

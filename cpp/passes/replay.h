@@ -32,6 +32,8 @@ class Replay {
 
   // Adds all nodes, in calls as they were.
   void run();
+  // Adds outputs, writes, rereads and locations as well: the graph over there becomes this program.
+  void run_whole();
 
  private:
   Replay(const Graph& from, Builder& to, const Replay& outer);

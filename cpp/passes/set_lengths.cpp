@@ -34,15 +34,7 @@ Graph set_lengths(const Graph& graph, const std::vector<std::int64_t>& lengths) 
     info.type = replay.type(info.type);
     replay.set_value(v, made.values.push_back(std::move(info)));
   }
-  replay.run();
-  made.outputs = replay(graph.outputs);
-  for (const StateWrite& write : graph.writes) {
-    made.writes.push_back({write.variable, replay(write.value)});
-  }
-  for (const StateWrite& read : graph.rereads) {
-    made.rereads.push_back({read.variable, replay(read.value)});
-  }
-  made.locations = graph.locations;
+  replay.run_whole();
   return made;
 }
 

@@ -86,7 +86,7 @@ class ProgramReplay {
                 ": got another one; save the function with that axis open, as None.");
   }
 
-  // What the program took for granted is true of these sizes, or they are others.
+  // Guards of the program must be true of these sizes.
   void check_sizes() {
     for (std::size_t s = 0; s < program_.symbols.size(); ++s) {
       const Symbol& symbol = program_.symbols[s];

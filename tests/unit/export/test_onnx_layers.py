@@ -30,7 +30,7 @@ def called(name: str, layer: Any, parts: Any) -> Any:
 
 
 def exact_results(name: str, weights: list[Any]) -> list[np.ndarray]:
-    """What the layer computes in float64, with the same weights."""
+    """Results of the layer in float64, with the same weights."""
     try:
         layer = layer_of(name, "float64")
         wide = [tf.constant(x.astype(x.dtype.kind + "8")) for x in CASES[name].inputs]

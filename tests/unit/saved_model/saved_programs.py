@@ -45,7 +45,7 @@ def values_of(module: Any, arguments: list[Any]) -> list[bytes]:
 
 
 def differences(seed: int, folder: Path) -> list[int]:
-    """Which results of a loaded program differ from those of the original.
+    """Return the results of a loaded program that differ from those of the original.
 
     Raises:
         RefusedError: It cannot be saved.

@@ -1,4 +1,4 @@
-"""What cannot be saved or loaded is named, and nothing half-written is left."""
+"""Refusals of saving and loading name their subject, and nothing half-written is left."""
 
 from __future__ import annotations
 

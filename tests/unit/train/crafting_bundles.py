@@ -30,7 +30,7 @@ HOSTILE = (0, 1, 2, 63, 127, 128, 2**31 - 1, 2**31, 2**32, 2**40, 2**62, 2**63, 
 
 
 class Model(tf.Module):
-    """What is restored into: variables under all names that the checkpoints have at their roots."""
+    """Variables to restore into, under all names that the checkpoints have at their roots."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -23,7 +23,7 @@ from samegrad.train._safetensors import DTYPE_NAMES
 from samegrad.train._storage import CorruptCheckpointError, load, save
 
 HERE = Path(__file__).parent
-DTYPES = sorted(DTYPE_NAMES.keys() - {"bfloat16"})  # Hypothesis has no numbers of it
+DTYPES = sorted(DTYPE_NAMES.keys() - {"bfloat16"})  # Hypothesis draws none of these
 
 ARRAYS = {"w": np.arange(6.0).reshape(2, 3), "n": np.array(3), "on": np.array([True, False])}
 VALUES = {"step": 7, "rate": 0.1, "name": "é", "none": None, "list": [1, [2.5, {"a": False}]]}
