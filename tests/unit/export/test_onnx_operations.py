@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from onnx_runs import results_of, session_of
 from onnxruntime.capi import onnxruntime_pybind11_state as state
+from op_samples import array_of
 
 import samegrad as tf
 from samegrad import _core
-from samegrad._base.dtypes import numpy_dtype
 from samegrad._function.function import Function
 from samegrad.export import _convert  # noqa: F401 - it fills the table
 from samegrad.export._table import REFUSED, ROWS
@@ -27,19 +27,10 @@ FIRST_ONLY = ("max_pool2d",)
 
 def operand(sample: dict[str, Any], place: int, rng: Any) -> Any:
     """One operand of a sample, with examples on axis 0 where the sample says so."""
-    dtypes = sample["dtypes"]
-    dtype = dtypes[place] if place < len(dtypes) else "float32"
-    shape = sample["shapes"][place]
-    kind = np.dtype(numpy_dtype(dtype)).kind
-    if kind == "b":
-        array = rng.random(shape) < 0.5
-    elif kind in "iu":
-        array = rng.integers(0, max(int(sample["integer_high"]), 1), shape)
-    else:
-        array = rng.uniform(sample["low"], sample["high"], shape)
+    array = array_of(sample, place, rng)
     if sample["name"] == "search_sorted" and place == 0:
         array = np.sort(array)
-    return tf.constant(np.asarray(array).astype(numpy_dtype(dtype)))
+    return tf.constant(array)
 
 
 def is_batched(sample: dict[str, Any], place: int) -> bool:

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from op_samples import array_of
 from saved_model_damage import damage
 
 import samegrad as tf
 from samegrad import _core
-from samegrad._base.dtypes import numpy_dtype
 from samegrad._function.export import export_program
 from samegrad._function.function import Function
 
@@ -25,17 +25,7 @@ TABLE = {row["name"]: row for row in ROWS}
 
 def operand(sample: dict[str, Any], place: int, rng: Any) -> Any:
     """One operand of a sample, with examples on axis 0 where the sample says so."""
-    dtypes = sample["dtypes"]
-    dtype = dtypes[place] if place < len(dtypes) else "float32"
-    shape = sample["shapes"][place]
-    kind = np.dtype(numpy_dtype(dtype)).kind
-    if kind == "b":
-        array = rng.random(shape) < 0.5
-    elif kind in "iu":
-        array = rng.integers(0, max(int(sample["integer_high"]), 1), shape)
-    else:
-        array = rng.uniform(sample["low"], sample["high"], shape)
-    tensor = tf.constant(np.asarray(array).astype(numpy_dtype(dtype)))
+    tensor = tf.constant(array_of(sample, place, rng))
     batched = place < len(sample["batched"]) and sample["batched"][place]
     return tensor._as_examples(0, 1) if batched else tensor
 
