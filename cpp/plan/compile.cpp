@@ -16,7 +16,7 @@ bool bytes_are_shared(const Node& node) {
   return node.op->has(kAliases);
 }
 
-void set_roots(Plan& plan) {
+void set_roots(PlanDraft& plan) {
   plan.root.resize(plan.graph.values.size());
   for (Value v : plan.root.ids()) plan.root[v] = v;
   IndexedVector<SlotId, Value> first_read(plan.graph.variables.size(), kNoValue);
@@ -37,28 +37,31 @@ void set_roots(Plan& plan) {
   }
 }
 
-// Which loop runs a node, or none.
-PerNode<LoopId> loops_of_nodes(const Plan& plan) {
-  PerNode<LoopId> owner(plan.graph.nodes.size());
-  for (LoopId loop : plan.loops.ids()) {
-    for (NodeId node : plan.loops[loop].nodes) owner[node] = loop;
+// The loop that runs each node, or none.
+PerNode<StepId> loops_of_nodes(const PlanDraft& plan) {
+  PerNode<StepId> owner(plan.graph.nodes.size());
+  for (StepId s : plan.steps.ids()) {
+    if (!plan.steps[s].is<LoopStep>()) continue;
+    for (NodeId node : plan.steps[s].nodes()) owner[node] = s;
   }
   return owner;
 }
 
 // What a step of reductions and an update makes and uses up block by block.
-PerValue<bool> values_inside_updates(const Plan& plan) {
+PerValue<bool> values_inside_updates(const PlanDraft& plan) {
   PerValue<bool> inside(plan.graph.values.size(), false);
-  for (const ReduceUpdate& update : plan.updates) {
-    for (const ReduceUpdate::Sum& sum : update.sums) {
+  for (const PlanStep& step : plan.steps) {
+    const auto* update = step.get_if<BlockUpdateStep>();
+    if (!update) continue;
+    for (const ExampleSum& sum : update->sums) {
       if (sum.tree.exists()) {
         inside[plan.graph.nodes[sum.tree].outputs[0]] = true;
       }
-      inside[sum.result] = update.update.exists();
+      inside[sum.result] = update->update.exists();
     }
   }
   for (const RowUpdate& update : plan.row_updates) {
-    for (const ReduceUpdate::Sum& sum : update.sums) {
+    for (const ExampleSum& sum : update.sums) {
       inside[plan.graph.nodes[sum.tree].outputs[0]] = true;
       inside[sum.result] = true;
     }
@@ -74,9 +77,9 @@ PerValue<bool> values_inside_updates(const Plan& plan) {
   return inside;
 }
 
-void set_storage(Plan& plan) {
+void set_storage(PlanDraft& plan) {
   const Graph& graph = plan.graph;
-  const PerNode<LoopId> owner = loops_of_nodes(plan);
+  const PerNode<StepId> owner = loops_of_nodes(plan);
   const PerValue<bool> inside = values_inside_updates(plan);
   plan.storage.assign(graph.values.size(), Storage::kExternal);
   for (NodeId n : graph.nodes.ids()) {
@@ -112,23 +115,25 @@ void set_storage(Plan& plan) {
 }
 
 // Operands worth preparing once per step: not batched, read by a node that says so.
-void set_prepared(Plan& plan) {
+void set_prepared(PlanDraft& plan) {
   const Graph& graph = plan.graph;
   plan.prepared_slot.assign(graph.nodes.size(), -1);
   for (PlanStep& step : plan.steps) {
-    if (step.kind != PlanStep::Kind::kLoop) continue;
-    for (NodeId n : plan.loops[step.loop()].nodes) {
+    if (!step.is<LoopStep>()) continue;
+    for (NodeId n : step.nodes()) {
       const Node& node = graph.nodes[n];
       if (node.op->prepared_operand < 0) continue;
       const Value operand = node.inputs[std::size_t(node.op->prepared_operand)];
       if (graph.type(operand).batched()) continue;
       plan.prepared_slot[n] = plan.prepared_slots;
-      step.prepare.push_back({n, operand, plan.prepared_slots++});
+      step.base().prepare.push_back({n, operand, plan.prepared_slots++});
     }
   }
 }
 
-void compile_bodies(Plan& plan, const PlanOptions& options) {
+PlanDraft draft_of(Graph graph, const PlanOptions& options);
+
+void compile_bodies(PlanDraft& plan, const PlanOptions& options) {
   for (NodeId n : plan.graph.nodes.ids()) {
     const Node& node = plan.graph.nodes[n];
     if (!node.op->has(kControl)) continue;
@@ -139,53 +144,50 @@ void compile_bodies(Plan& plan, const PlanOptions& options) {
         plan.row_writes[n] = take_row_writes(plan.graph, node, graph);
       }
       graph.replicas = plan.graph.replicas;
-      plan.bodies[n].push_back(compile(std::move(graph), options));
-      Plan& body = plan.bodies[n].back();
+      PlanDraft body = draft_of(std::move(graph), options);
       if (node.attrs.get_if<RoundsAttrs>()) {
         keep_prepared(body, operands_at(node));
         if (verifies_programs()) verify(body, PlanStage::kLives);
       }
-      plan.has_random |= plan.bodies[n].back().has_random;
+      plan.has_random |= body.has_random;
+      plan.bodies[n].push_back(std::make_shared<const Plan>(std::move(body)));
     }
   }
 }
 
 // What only shows bytes in another shape is not a step: who reads it reads its root.
-void leave_out_views(Plan& plan) {
+void leave_out_views(PlanDraft& plan) {
   IndexedVector<StepId, PlanStep> steps;
   for (PlanStep& step : plan.steps) {
-    const bool views =
-        step.kind == PlanStep::Kind::kNode && bytes_are_shared(plan.graph.nodes[step.nodes[0]]);
+    const bool views = step.is<NodeStep>() && bytes_are_shared(plan.graph.nodes[step.nodes()[0]]);
     if (!views) steps.push_back(std::move(step));
   }
   plan.steps = std::move(steps);
 }
 
-void set_stores(Plan& plan, const PlanOptions& options) {
+void set_stores(PlanDraft& plan, const PlanOptions& options) {
   plan.stores = decide_stores(plan, options.write_in_place);
 }
 
-void set_sums_due(Plan& plan) {
+void set_sums_due(PlanDraft& plan) {
   plan.sums_due = find_sums_due(plan);
 }
 
-void set_lives(Plan& plan) {
+void set_lives(PlanDraft& plan) {
   plan.lives = find_lives(plan);
 }
 
-template <void (*kFunction)(Plan&)>
-void without_options(Plan& plan, const PlanOptions&) {
+template <void (*kFunction)(PlanDraft&)>
+void without_options(PlanDraft& plan, const PlanOptions&) {
   kFunction(plan);
 }
 
-}  // namespace
-
-Plan compile(Graph graph, const PlanOptions& options) {
-  Plan plan;
+PlanDraft draft_of(Graph graph, const PlanOptions& options) {
+  PlanDraft plan;
   plan.graph = run_passes(std::move(graph), options.passes);
   for (const Node& node : plan.graph.nodes) plan.has_random |= draws_by_step(*node.op);
   compile_bodies(plan, options);
-  using Function = void (*)(Plan&, const PlanOptions&);
+  using Function = void (*)(PlanDraft&, const PlanOptions&);
   const struct {
     bool wanted;
     PlanStage stage;  // that is complete afterwards
@@ -212,6 +214,12 @@ Plan compile(Graph graph, const PlanOptions& options) {
     if (verifies_programs()) verify(plan, stage);
   }
   return plan;
+}
+
+}  // namespace
+
+Plan compile(Graph graph, const PlanOptions& options) {
+  return Plan(draft_of(std::move(graph), options));
 }
 
 }  // namespace samegrad

@@ -73,12 +73,12 @@ Cost cost_with(const Graph& graph, const Node& node, const ShapeOf& shape_of) {
 }
 
 // As many examples as bring so many bytes.
-std::int64_t examples_in(std::int64_t bytes, const Loop& loop) {
+std::int64_t examples_in(std::int64_t bytes, const LoopStep& loop) {
   const std::int64_t fitting = bytes / (loop.example_bytes + 1);
   return std::max(std::min(fitting, thresholds().tile_examples), kLeafExamples);
 }
 
-std::int64_t tile_of(const Loop& loop) {
+std::int64_t tile_of(const LoopStep& loop) {
   // With an inner loop, what passes between the nodes is big as it is.
   const std::int64_t near =
       loop.inner.empty() ? examples_in(thresholds().tile_bytes, loop) : kLeafExamples;
@@ -169,28 +169,36 @@ std::int64_t bytes_per_call(const Graph& graph, const Node& node) {
   return example_bytes(graph.type(node.outputs[0]));
 }
 
-bool streams_weights(const Loop& loop) {
+bool streams_weights(const LoopStep& loop) {
   return loop.weight_bytes > thresholds().loop_weight_bytes;
 }
 
-void choose_tiles(Plan& plan) {
-  for (Loop& loop : plan.loops) {
-    std::vector<Value> roots;
-    for (NodeId n : loop.nodes) {
-      const Node& node = plan.graph.nodes[n];
-      for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-        if (node.op->reads(k)) roots.push_back(plan.root[node.inputs[k]]);
-      }
-      for (Value output : node.outputs) roots.push_back(plan.root[output]);
-      loop.weight_bytes += weight_bytes(plan.graph, node);
+namespace {
+
+void choose_tile(const PlanDraft& plan, LoopStep& loop) {
+  std::vector<Value> roots;
+  for (NodeId n : loop.nodes) {
+    const Node& node = plan.graph.nodes[n];
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+      if (node.op->reads(k)) roots.push_back(plan.root[node.inputs[k]]);
     }
-    std::ranges::sort(roots);
-    roots.erase(std::ranges::unique(roots).begin(), roots.end());
-    for (Value root : roots) {
-      if (plan.storage[root] != Storage::kTile) continue;
-      loop.example_bytes += example_bytes(plan.graph.type(root));
-    }
-    loop.tile_examples = tile_of(loop);
+    for (Value output : node.outputs) roots.push_back(plan.root[output]);
+    loop.weight_bytes += weight_bytes(plan.graph, node);
+  }
+  std::ranges::sort(roots);
+  roots.erase(std::ranges::unique(roots).begin(), roots.end());
+  for (Value root : roots) {
+    if (plan.storage[root] != Storage::kTile) continue;
+    loop.example_bytes += example_bytes(plan.graph.type(root));
+  }
+  loop.tile_examples = tile_of(loop);
+}
+
+}  // namespace
+
+void choose_tiles(PlanDraft& plan) {
+  for (PlanStep& step : plan.steps) {
+    if (auto* loop = step.get_if<LoopStep>()) choose_tile(plan, *loop);
   }
 }
 

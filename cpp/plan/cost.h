@@ -33,11 +33,11 @@ std::int64_t streamed_weights(const Graph& graph, const PerNode<bool>& in_loop);
 std::int64_t bytes_per_call(const Graph& graph, const Node& node);
 
 // Whether the weights of a loop come from beyond L2 for each tile.
-bool streams_weights(const Loop& loop);
+bool streams_weights(const LoopStep& loop);
 
 // How many examples each loop takes at a time: what they bring stays in cache, unless passing
 // through the weights for so few costs more.
-void choose_tiles(Plan& plan);
+void choose_tiles(PlanDraft& plan);
 
 // What a call of a node computes, and the bytes of its operands and results.
 struct Cost {
@@ -66,7 +66,7 @@ struct Rates {
 // Seconds that a step is predicted to take with these counts of examples (per replica and symbol):
 // the longest of computing, moving bytes within caches and moving them from memory, and what its
 // calls cost by themselves. Control flow without its bodies.
-double predict(const Plan& plan, const PlanStep& step,
+double predict(const PlanDraft& plan, const PlanStep& step,
                const std::vector<std::vector<std::int64_t>>& counts, const Rates& rates);
 
 }  // namespace samegrad

@@ -14,42 +14,7 @@
 namespace samegrad {
 namespace {
 
-using Kind = PlanStep::Kind;
-
-const char* kind_of(const PlanStep& step) {
-  switch (step.kind) {
-    case Kind::kLoop:
-      return "loop";
-    case Kind::kAllReduce:
-      return "all_reduce";
-    case Kind::kNodes:
-      return "side_by_side";
-    case Kind::kRows:
-      return "rows";
-    case Kind::kReduceUpdate:
-      return "block_update";
-    case Kind::kNameRows:
-      return "sparse_rows";
-    case Kind::kRowUpdate:
-      return "sparse_update";
-    case Kind::kRowReduce:
-      return "sparse_reduce";
-    default:
-      return "once";
-  }
-}
-
-std::string title_of_loop(const Loop& loop) {
-  std::ostringstream out;
-  const char* whose = loop.joint ? " of all replicas" : loop.varying ? " of each replica" : "";
-  out << "loop over the examples" << whose << ", " << loop.trees.size() << " tree reductions";
-  for (const Loop::Inner& inner : loop.inner) {
-    out << ", nodes " << inner.begin << "-" << inner.end - 1 << " one example at a time";
-  }
-  return out.str();
-}
-
-std::string reason_of_tile(const Loop& loop) {
+std::string reason_of_tile(const LoopStep& loop) {
   if (streams_weights(loop)) {
     return "each passes through " + text_of_bytes(loop.weight_bytes) + " of weights beyond L2";
   }
@@ -57,12 +22,12 @@ std::string reason_of_tile(const Loop& loop) {
   return "they have " + text_of_bytes(thresholds().tile_bytes) + " of L2";
 }
 
-std::string note_of_loop(const Loop& loop) {
+std::string note_of_loop(const LoopStep& loop) {
   return text("tiles of ", loop.tile_examples, " examples, each with ",
               text_of_bytes(loop.example_bytes), " between the nodes: ", reason_of_tile(loop));
 }
 
-std::string note_of_rows(const Plan& plan, const PlanStep& step) {
+std::string note_of_product(const Plan& plan, const ProductStep& step) {
   const Node& node = plan.graph.nodes[step.nodes[0]];
   const Value weights = node.inputs[std::size_t(node.op->prepared_operand)];
   return text("out of its loop: ", text_of_bytes(example_bytes(plan.graph.type(weights))), " of ",
@@ -79,24 +44,24 @@ ExplainedOperation explained(const Plan& plan, NodeId n, const PlanStep& step, i
   if (node.location >= 0 && std::size_t(node.location) < graph.locations.size()) {
     operation.line = graph.locations[std::size_t(node.location)];
   }
-  operation.deferred = step.kind != Kind::kLoop && node.locality == Locality::kTree;
-  operation.parallel = step.kind == Kind::kNode && threads > 1 && is_shared(plan.graph, node);
+  operation.deferred = !step.is<LoopStep>() && node.locality == Locality::kTree;
+  operation.parallel = step.is<NodeStep>() && threads > 1 && is_shared(plan.graph, node);
   if (const auto* named = node.attrs.get_if<NamedAttrs>()) operation.names = named->names;
   operation.fused = node.attrs.get_if<FusedAttrs>() != nullptr;
   return operation;
 }
 
 ExplainedStep explained(const Plan& plan, const PlanStep& step, int threads) {
-  ExplainedStep result{.kind = kind_of(step), .title = title_of(plan, step)};
-  if (step.kind == Kind::kLoop) {
-    const Loop& loop = plan.loops[step.loop()];
-    result.notes = {note_of_loop(loop)};
-    result.tile_examples = loop.tile_examples;
-    result.example_bytes = loop.example_bytes;
+  ExplainedStep result{.kind = step.name(), .title = step.title(plan)};
+  if (const auto* loop = step.get_if<LoopStep>()) {
+    result.notes = {note_of_loop(*loop)};
+    result.tile_examples = loop->tile_examples;
+    result.example_bytes = loop->example_bytes;
   }
-  if (step.kind == Kind::kRows) result.notes = {note_of_rows(plan, step)};
-  const auto& nodes = step.kind == Kind::kLoop ? plan.loops[step.loop()].nodes : step.nodes;
-  for (NodeId n : nodes) result.operations.push_back(explained(plan, n, step, threads));
+  if (const auto* product = step.get_if<ProductStep>()) {
+    result.notes = {note_of_product(plan, *product)};
+  }
+  for (NodeId n : step.nodes()) result.operations.push_back(explained(plan, n, step, threads));
   return result;
 }
 
@@ -164,31 +129,6 @@ void print_bits(std::ostringstream& out, const Explanation& explanation) {
 }
 
 }  // namespace
-
-std::string title_of(const Plan& plan, const PlanStep& step) {
-  switch (step.kind) {
-    case Kind::kLoop:
-      return title_of_loop(plan.loops[step.loop()]);
-    case Kind::kAllReduce:
-      return "all-reduce";
-    case Kind::kNodes:
-      return "once, side by side";
-    case Kind::kRows:
-      return "rows of all replicas";
-    case Kind::kReduceUpdate:
-      return "block by block";
-    case Kind::kNameRows:
-      return "rows that have a gradient";
-    case Kind::kRowUpdate:
-      return plan.row_updates[step.row_update()].leaves_rows_alone
-                 ? "sparse, row by row"
-                 : "all rows, some at a time, of a sparse gradient";
-    case Kind::kRowReduce:
-      return "reduced, row by row";
-    default:
-      return "once";
-  }
-}
 
 double Explanation::predicted() const {
   double seconds = 0;

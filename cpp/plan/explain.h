@@ -61,8 +61,6 @@ struct Explanation {
   StepTime measured() const;  // of all steps
 };
 
-// "loop over the examples of each replica, 2 tree reductions"
-std::string title_of(const Plan& plan, const PlanStep& step);
 // `program` is the graph that the plan was compiled from.
 Explanation explain(const Graph& program, const Plan& plan, RunStatistics statistics);
 std::string to_string(const Explanation& explanation);

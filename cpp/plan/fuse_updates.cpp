@@ -11,7 +11,7 @@ namespace {
 
 class UpdateFuser {
  public:
-  explicit UpdateFuser(Plan& plan)
+  explicit UpdateFuser(PlanDraft& plan)
       : plan_(plan),
         graph_(plan.graph),
         uses_(count_uses(graph_)),
@@ -22,25 +22,26 @@ class UpdateFuser {
     }
     step_of_.assign(graph_.nodes.size(), StepId());
     for (StepId s : plan.steps.ids()) {
-      for (NodeId n : plan.steps[s].nodes) step_of_[n] = s;
+      if (plan.steps[s].is<LoopStep>()) continue;
+      for (NodeId n : plan.steps[s].nodes()) step_of_[n] = s;
     }
   }
 
   void run() {
     for (NodeId n : graph_.nodes.ids()) {
-      const ReduceUpdate::Sum sum = sum_of(n);
+      const ExampleSum sum = sum_of(n);
       if (sum.result != kNoValue) add(sum);
       if (sum.all_reduce.exists()) taken_[sum.all_reduce] = true;
     }
-    if (!plan_.updates.empty()) replace_steps();
+    if (!updates_.empty()) replace_steps();
   }
 
  private:
   // The sum that begins with a reduction over examples, or with what the replicas are given.
-  ReduceUpdate::Sum sum_of(NodeId n) const {
+  ExampleSum sum_of(NodeId n) const {
     const Node& node = graph_.nodes[n];
-    if (is_step(n, PlanStep::Kind::kAllReduce)) return given_sum_of(n);
-    if (!is_step(n, PlanStep::Kind::kNode) || node.locality != Locality::kTree) return {};
+    if (is_step<AllReduceStep>(n)) return given_sum_of(n);
+    if (!is_step<NodeStep>(n) || node.locality != Locality::kTree) return {};
     const Value result = node.outputs[0];
     const bool blocks = !node.op->tree.finish && !may_raise(graph_, node) &&
                         !node.op->has(kScatters) && !graph_.type(result).shape.symbolic() &&
@@ -52,31 +53,31 @@ class UpdateFuser {
     if (!blocks || !of_rows || uses_[result] != 1) return {};
     if (!graph_.varying(result)) return {n, kNoNode, result};
     const NodeId next = reader_[result];
-    if (!next.exists() || !is_step(next, PlanStep::Kind::kAllReduce)) return {};
+    if (!next.exists() || !is_step<AllReduceStep>(next)) return {};
     const Node& all_reduce = graph_.nodes[next];
     if (all_reduce.op->exchange) return {};
     return {n, next, all_reduce.outputs[0]};
   }
 
-  ReduceUpdate::Sum given_sum_of(NodeId n) const {
+  ExampleSum given_sum_of(NodeId n) const {
     const Node& node = graph_.nodes[n];
     if (node.op->exchange) return {};
     const ValueType& type = graph_.type(node.outputs[0]);
     const bool large = !type.batched() && !type.shape.symbolic() &&
                        example_bytes(type) > thresholds().deferred_bytes;
-    return large && !taken_[n] ? ReduceUpdate::Sum{kNoNode, n, node.outputs[0]}
-                               : ReduceUpdate::Sum{};
+    return large && !taken_[n] ? ExampleSum{kNoNode, n, node.outputs[0]} : ExampleSum{};
   }
 
-  bool is_step(NodeId n, PlanStep::Kind kind) const {
+  template <class Kind>
+  bool is_step(NodeId n) const {
     const StepId step = step_of_[n];
-    return step.exists() && plan_.steps[step].kind == kind;
+    return step.exists() && plan_.steps[step].is<Kind>();
   }
 
   // The elementwise node that alone reads the sum, or none.
-  NodeId update_of(const ReduceUpdate::Sum& sum) const {
+  NodeId update_of(const ExampleSum& sum) const {
     const NodeId n = reader_[sum.result];
-    if (uses_[sum.result] != 1 || !n.exists() || !is_step(n, PlanStep::Kind::kNode)) {
+    if (uses_[sum.result] != 1 || !n.exists() || !is_step<NodeStep>(n)) {
       return kNoNode;
     }
     const Node& node = graph_.nodes[n];
@@ -100,75 +101,60 @@ class UpdateFuser {
     return all ? n : kNoNode;
   }
 
-  void add(const ReduceUpdate::Sum& sum) {
+  void add(const ExampleSum& sum) {
     const NodeId update = update_of(sum);
-    const auto same = std::ranges::find_if(plan_.updates, [&](const ReduceUpdate& other) {
-      return update.exists() && other.update == update;
-    });
-    if (same != plan_.updates.end()) {
+    const auto same = std::ranges::find_if(
+        updates_, [&](const Update& other) { return update.exists() && other.update == update; });
+    if (same != updates_.end()) {
       // One block serves all: they are cut alike.
-      const ReduceUpdate::Sum& first = same->sums[0];
+      const ExampleSum& first = same->sums[0];
       if (op_of(first.tree) == op_of(sum.tree) &&
           op_of(first.all_reduce) == op_of(sum.all_reduce)) {
         same->sums.push_back(sum);
         return;
       }
     } else if (update.exists()) {
-      plan_.updates.push_back({{sum}, update});
+      updates_.push_back({{sum}, update});
       return;
     }
-    if (sum.tree.exists() && sum.all_reduce.exists()) plan_.updates.push_back({{sum}, kNoNode});
+    if (sum.tree.exists() && sum.all_reduce.exists()) updates_.push_back({{sum}, kNoNode});
   }
 
   const OpDef* op_of(NodeId node) const { return node.exists() ? graph_.nodes[node].op : nullptr; }
 
   // Each takes the place of the last of its nodes; the others leave their steps.
   void replace_steps() {
-    PerNode<UpdateId> taken_by(graph_.nodes.size());
-    IndexedVector<StepId, std::vector<UpdateId>> begins(plan_.steps.size());
-    for (UpdateId u : plan_.updates.ids()) {
+    PerNode<bool> taken(graph_.nodes.size(), false);
+    IndexedVector<StepId, std::vector<BlockUpdateStep>> begins(plan_.steps.size());
+    for (Update& update : updates_) {
+      BlockUpdateStep step(std::move(update.sums), update.update);
       StepId last;
-      for (NodeId n : nodes_of(plan_.updates[u])) {
-        taken_by[n] = u;
+      for (NodeId n : step.nodes) {
+        taken[n] = true;
         last = std::max(last, step_of_[n]);
       }
-      begins[last].push_back(u);
+      begins[last].push_back(std::move(step));
     }
-    IndexedVector<StepId, PlanStep> steps;
-    for (StepId s : plan_.steps.ids()) {
-      for (UpdateId u : begins[s]) {
-        steps.push_back(
-            {PlanStep::Kind::kReduceUpdate, nodes_of(plan_.updates[u]), u.number(), {}});
-      }
-      PlanStep step = std::move(plan_.steps[s]);
-      const bool had_nodes = !step.nodes.empty();
-      std::erase_if(step.nodes, [&](NodeId n) { return taken_by[n].exists(); });
-      if (!had_nodes || !step.nodes.empty()) steps.push_back(std::move(step));
-    }
-    plan_.steps = std::move(steps);
+    replace_nodes(plan_, taken, begins);
   }
 
-  static std::vector<NodeId> nodes_of(const ReduceUpdate& update) {
-    std::vector<NodeId> nodes;
-    for (const ReduceUpdate::Sum& sum : update.sums) {
-      if (sum.tree.exists()) nodes.push_back(sum.tree);
-      if (sum.all_reduce.exists()) nodes.push_back(sum.all_reduce);
-    }
-    if (update.update.exists()) nodes.push_back(update.update);
-    return nodes;
-  }
+  struct Update {
+    std::vector<ExampleSum> sums;
+    NodeId update;
+  };
 
-  Plan& plan_;
+  PlanDraft& plan_;
   const Graph& graph_;
   PerValue<int> uses_;
   PerValue<NodeId> reader_;  // the last one, or none
   PerNode<bool> taken_;      // an all-reduce that a sum has
   PerNode<StepId> step_of_;  // none in loops
+  std::vector<Update> updates_;
 };
 
 }  // namespace
 
-void fuse_updates(Plan& plan) {
+void fuse_updates(PlanDraft& plan) {
   UpdateFuser(plan).run();
 }
 

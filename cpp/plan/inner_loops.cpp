@@ -11,7 +11,7 @@ struct Range {
   std::int32_t first = -1, last = -1;  // positions in the loop
 };
 
-PerValue<Range> lifetimes(const Plan& plan, const Loop& loop) {
+PerValue<Range> lifetimes(const PlanDraft& plan, const LoopStep& loop) {
   PerValue<Range> ranges(plan.graph.values.size());
   for (std::size_t p = 0; p < loop.nodes.size(); ++p) {
     const Node& node = plan.graph.nodes[loop.nodes[p]];
@@ -29,11 +29,11 @@ PerValue<Range> lifetimes(const Plan& plan, const Loop& loop) {
   return ranges;
 }
 
-std::vector<Loop::Inner> merged(std::vector<Loop::Inner> stretches) {
+std::vector<LoopStep::Inner> merged(std::vector<LoopStep::Inner> stretches) {
   std::sort(stretches.begin(), stretches.end(),
-            [](const Loop::Inner& a, const Loop::Inner& b) { return a.begin < b.begin; });
-  std::vector<Loop::Inner> result;
-  for (const Loop::Inner& stretch : stretches) {
+            [](const LoopStep::Inner& a, const LoopStep::Inner& b) { return a.begin < b.begin; });
+  std::vector<LoopStep::Inner> result;
+  for (const LoopStep::Inner& stretch : stretches) {
     if (!result.empty() && stretch.begin < result.back().end) {
       result.back().end = std::max(result.back().end, stretch.end);
     } else {
@@ -43,7 +43,7 @@ std::vector<Loop::Inner> merged(std::vector<Loop::Inner> stretches) {
   return result;
 }
 
-std::int64_t largest_per_call(const Plan& plan, const Loop& loop, const Range& range) {
+std::int64_t largest_per_call(const PlanDraft& plan, const LoopStep& loop, const Range& range) {
   std::int64_t largest = 0;
   for (std::int32_t p = range.first; p <= range.last; ++p) {
     const Node& node = plan.graph.nodes[loop.nodes[std::size_t(p)]];
@@ -52,9 +52,9 @@ std::int64_t largest_per_call(const Plan& plan, const Loop& loop, const Range& r
   return largest;
 }
 
-void form(Plan& plan, Loop& loop) {
+void form(PlanDraft& plan, LoopStep& loop) {
   const PerValue<Range> ranges = lifetimes(plan, loop);
-  std::vector<Loop::Inner> stretches;
+  std::vector<LoopStep::Inner> stretches;
   for (Value v : ranges.ids()) {
     const bool in_tile = plan.storage[v] == Storage::kTile && plan.root[v] == v;
     if (!in_tile || ranges[v].first < 0) continue;
@@ -71,7 +71,7 @@ void form(Plan& plan, Loop& loop) {
   loop.inner = merged(std::move(stretches));
   for (Value v : ranges.ids()) {
     if (plan.storage[v] != Storage::kTile || ranges[v].first < 0) continue;
-    for (const Loop::Inner& inner : loop.inner) {
+    for (const LoopStep::Inner& inner : loop.inner) {
       if (ranges[v].first >= inner.begin && ranges[v].last < inner.end) plan.inner_value[v] = true;
     }
   }
@@ -79,10 +79,12 @@ void form(Plan& plan, Loop& loop) {
 
 }  // namespace
 
-void form_inner_loops(Plan& plan, const PlanOptions& options) {
+void form_inner_loops(PlanDraft& plan, const PlanOptions& options) {
   plan.inner_value.assign(plan.graph.values.size(), false);
   if (options.inner_loops) {
-    for (Loop& loop : plan.loops) form(plan, loop);
+    for (PlanStep& step : plan.steps) {
+      if (auto* loop = step.get_if<LoopStep>()) form(plan, *loop);
+    }
   }
   for (Value v : plan.root.ids()) {
     if (plan.inner_value[plan.root[v]]) plan.inner_value[v] = true;

@@ -1,6 +1,6 @@
 // Operands that are the same in all rounds of a loop are prepared in the first one.
 #include "ir/op_def.h"
-#include "plan/plan.h"
+#include "plan/schedule.h"
 
 namespace samegrad {
 namespace {
@@ -40,18 +40,19 @@ bool can_be_prepared(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-void keep_prepared(Plan& body, std::size_t first_operand) {
+void keep_prepared(PlanDraft& body, std::size_t first_operand) {
   const Graph& graph = body.graph;
   const PerValue<bool> same = values_of_all_rounds(graph, first_operand);
   for (PlanStep& step : body.steps) {
-    for (Prepared& prepared : step.prepare) prepared.kept = same[prepared.operand];
-    if (step.kind != PlanStep::Kind::kNode && step.kind != PlanStep::Kind::kRows) continue;
-    const Node& node = graph.nodes[step.nodes[0]];
+    for (Prepared& prepared : step.base().prepare) prepared.kept = same[prepared.operand];
+    if (!step.is<NodeStep>() && !step.is<ProductStep>()) continue;
+    const NodeId n = step.nodes()[0];
+    const Node& node = graph.nodes[n];
     if (!can_be_prepared(graph, node)) continue;
     const Value operand = node.inputs[std::size_t(node.op->prepared_operand)];
     if (!same[operand]) continue;
-    body.prepared_slot[step.nodes[0]] = body.prepared_slots;
-    step.prepare.push_back({step.nodes[0], operand, body.prepared_slots++, true});
+    body.prepared_slot[n] = body.prepared_slots;
+    step.base().prepare.push_back({n, operand, body.prepared_slots++, true});
   }
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 class LifeFinder {
  public:
-  explicit LifeFinder(const Plan& plan)
+  explicit LifeFinder(const PlanDraft& plan)
       : plan_(plan), in_arena_(plan.graph.values.size()), lives_(plan.graph.values.size()) {
     for (Value v : in_arena_.ids()) {
       const Storage storage = plan.storage[v];
@@ -31,20 +31,19 @@ class LifeFinder {
 
   PerValue<Life> run() {
     IndexedVector<StepId, BufferUses> uses;
-    for (const PlanStep& step : plan_.steps) uses.push_back(buffer_uses(plan_, step));
+    for (const PlanStep& step : plan_.steps) uses.push_back(step.uses(plan_));
     for (StepId s : plan_.steps.ids()) {
       for (Value root : uses[s].reads) use(root, s);
       for (Value root : uses[s].writes) use(root, s);
-      if (!has_sums(plan_, plan_.steps[s])) continue;
-      for (Value root : read_with_sums(plan_, plan_.steps[s])) use(root, plan_.sums_due[s]);
+      if (!plan_.steps[s].has_sums(plan_)) continue;
+      for (Value root : plan_.steps[s].reads_with_sums(plan_)) use(root, plan_.sums_due[s]);
       for (Value root : uses[s].writes) use(root, plan_.sums_due[s]);  // though nobody may read it
     }
     // What is copied into variables when all steps are over.
     for (const StateWrite& write : plan_.graph.writes)
       use(root_of(write.value), plan_.steps.next_id());
     for (StepId s : plan_.steps.ids()) {
-      const PlanStep& step = plan_.steps[s];
-      if (step.kind == PlanStep::Kind::kNode) donate(step.nodes[0], s);
+      if (plan_.steps[s].is<NodeStep>()) donate(plan_.steps[s].nodes()[0], s);
     }
     return std::move(lives_);
   }
@@ -102,7 +101,7 @@ class LifeFinder {
     return true;
   }
 
-  const Plan& plan_;
+  const PlanDraft& plan_;
   PerValue<bool> in_arena_;  // by root
   PerValue<Life> lives_;
 };
@@ -193,7 +192,7 @@ Packing pack_in_order(std::span<const Interval> intervals) {
 
 }  // namespace
 
-PerValue<Life> find_lives(const Plan& plan) {
+PerValue<Life> find_lives(const PlanDraft& plan) {
   return LifeFinder(plan).run();
 }
 

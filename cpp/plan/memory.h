@@ -12,7 +12,7 @@ namespace samegrad {
 // Of every value that is in a run's arena, by the buffers that the steps declare; those of others
 // are empty. A whole elementwise operation may give its result the memory of an operand that
 // nobody reads afterwards.
-PerValue<Life> find_lives(const Plan& plan);
+PerValue<Life> find_lives(const PlanDraft& plan);
 
 // Memory from the first to the last of some steps.
 struct Interval {

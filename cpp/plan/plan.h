@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,17 +13,9 @@
 #include "ir/op_def.h"
 #include "passes/passes.h"
 #include "plan/row_writes.h"
+#include "plan/steps.h"
 
 namespace samegrad {
-
-struct Loop;
-struct ReduceUpdate;
-struct RowUpdate;
-struct PlanStep;
-using LoopId = Id<Loop>;
-using UpdateId = Id<ReduceUpdate>;
-using RowUpdateId = Id<RowUpdate>;
-using StepId = Id<PlanStep>;
 
 // Where the bytes of a value live while a plan runs.
 enum class Storage : std::uint8_t {
@@ -31,48 +24,6 @@ enum class Storage : std::uint8_t {
   kTile,      // in the task's scratch: the rows of one tile of examples
   kReplica,   // one copy per replica, all rows
   kShared     // one copy
-};
-
-// A loop over the examples of each replica: every node is run for one tile of examples after the
-// other, so what is between the nodes stays in cache.
-struct Loop {
-  std::vector<NodeId> nodes;
-  int symbol = 0;
-  bool varying = false;  // each replica has its own examples
-  bool joint = false;    // the replicas' examples are one list
-  // Nodes [begin, end) (positions in `nodes`) run one example at a time.
-  struct Inner {
-    std::int32_t begin, end;
-  };
-  std::vector<Inner> inner;
-  std::vector<Value> trees;  // results of the tree reductions in the loop
-  // A tile is a subtree of at most so many examples; what one brings to it.
-  std::int64_t tile_examples = 4, example_bytes = 0;
-  std::int64_t weight_bytes = 0;  // of the products: each tile passes through them
-};
-
-struct Prepared {
-  NodeId node;  // whose prepare() is called
-  Value operand;
-  std::int32_t slot;  // index of the prepared memory
-  bool kept = false;  // from round to round: the operand is the same in all of them
-};
-
-// Gradients of large weights, block by block: the tree over a replica's examples, the tree over the
-// replicas, and the update that reads the sum while the block is in cache. No gradient of one
-// replica is ever in memory, and none at all where there is an update. What loops or arguments give
-// goes through the tree over the replicas and the update in one pass.
-struct ReduceUpdate {
-  struct Sum {
-    NodeId tree;        // the reduction over the examples; none: it is given
-    NodeId all_reduce;  // none: there is one replica, or all have the same examples
-    Value result;
-  };
-  std::vector<Sum> sums;  // what the update reads; one, stored as it is, if there is none
-  NodeId update;          // an elementwise node
-
-  // Of all sums or of none.
-  bool has_replicas() const { return sums[0].all_reduce.exists(); }
 };
 
 // Gradients that are zeros but for the rows that the examples name, and all that works on them row
@@ -85,7 +36,7 @@ struct RowPass {
   std::vector<NodeId> nodes;       // in order
 };
 struct RowUpdate {
-  std::vector<ReduceUpdate::Sum> sums;
+  std::vector<ExampleSum> sums;
   RowPass update;
   struct Result {
     Value value;
@@ -103,40 +54,6 @@ struct RowUpdate {
   // Of a step that reduces to a number.
   const Reduction& reduction_of(NodeId node) const {
     return *std::ranges::find(reductions, node, &Reduction::node);
-  }
-};
-
-struct PlanStep {
-  enum class Kind : std::uint8_t {
-    kNode,          // one node, replica by replica
-    kNodes,         // small nodes that do not wait for each other, side by side
-    kRows,          // a product of the rows of all replicas with one matrix
-    kLoop,          // a loop over examples
-    kAllReduce,     // the collectives that run together
-    kReduceUpdate,  // reductions, their all-reduce and the update of them
-    kNameRows,      // which rows a RowUpdate has to touch
-    kRowReduce,     // a number that a RowUpdate's rows are reduced to, by the last node
-    kRowUpdate,     // the update of a RowUpdate
-    kControl        // a branch or a loop of the program
-  } kind;
-  std::vector<NodeId> nodes;
-  // By the kind, the number that one of these gives.
-  std::int32_t index = -1;
-  std::vector<Prepared> prepare;          // done before the step, if not kept from another round
-  std::vector<std::int32_t> pieces = {};  // kNodes: where what a thread takes at a time ends
-
-  LoopId loop() const {
-    SG_ASSERT(kind == Kind::kLoop, "kind ", int(kind));
-    return LoopId(index);
-  }
-  UpdateId update() const {
-    SG_ASSERT(kind == Kind::kReduceUpdate, "kind ", int(kind));
-    return UpdateId(index);
-  }
-  RowUpdateId row_update() const {
-    SG_ASSERT(kind == Kind::kNameRows || kind == Kind::kRowReduce || kind == Kind::kRowUpdate,
-              "kind ", int(kind));
-    return RowUpdateId(index);
   }
 };
 
@@ -166,11 +83,12 @@ struct PlanOptions {
   bool operator==(const PlanOptions&) const = default;
 };
 
-struct Plan {
+class Plan;
+
+// A plan while it is made: each function of compile() completes one of the tables (PlanStage).
+struct PlanDraft {
   Graph graph;
   IndexedVector<StepId, PlanStep> steps;
-  IndexedVector<LoopId, Loop> loops;
-  IndexedVector<UpdateId, ReduceUpdate> updates;
   IndexedVector<RowUpdateId, RowUpdate> row_updates;
   PerValue<Storage> storage;
   PerValue<Value> root;                 // whose bytes it shows (its own mostly)
@@ -188,17 +106,29 @@ struct Plan {
   // Of the products in loops: the weights that one pass streams, before and after some left.
   std::int64_t loop_weights = 0, kept_weights = 0;
   // Of control nodes: the plans of the graphs among their attributes, in that order.
-  std::map<NodeId, std::vector<Plan>> bodies;
+  std::map<NodeId, std::vector<std::shared_ptr<const Plan>>> bodies;
   // Of loops: what their rounds write where it is.
   std::map<NodeId, std::vector<RowWrite>> row_writes;
   bool has_random = false;
 };
 
-// Marks what the rounds of a loop share: its body reads arguments from `first_operand` on that are
-// the same in all rounds.
-void keep_prepared(Plan& body, std::size_t first_operand);
+// A plan that is done: nothing changes its tables, so any number of runs may share it.
+class Plan : public PlanDraft {
+ public:
+  explicit Plan(PlanDraft draft) : PlanDraft(std::move(draft)) {}
+};
 
-// Passes, phases, storage.
+// The steps of one kind, in order.
+template <class Kind>
+std::vector<const Kind*> steps_of(const PlanDraft& plan) {
+  std::vector<const Kind*> found;
+  for (const PlanStep& step : plan.steps) {
+    if (const Kind* kind = step.get_if<Kind>()) found.push_back(kind);
+  }
+  return found;
+}
+
+// Runs the passes, and plans steps, storage and memory.
 Plan compile(Graph graph, const PlanOptions& options = {});
 
 }  // namespace samegrad

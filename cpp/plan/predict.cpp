@@ -4,7 +4,6 @@
 #include "base/machine.h"
 #include "base/thresholds.h"
 #include "ir/op_def.h"
-#include "plan/buffers.h"
 #include "plan/cost.h"
 
 namespace samegrad {
@@ -26,18 +25,18 @@ struct Load {
 
 class Predictor {
  public:
-  Predictor(const Plan& plan, const Counts& counts, const Rates& rates)
+  Predictor(const PlanDraft& plan, const Counts& counts, const Rates& rates)
       : plan_(plan), counts_(counts), rates_(rates) {}
 
   double seconds(const PlanStep& step) const {
-    if (step.kind == PlanStep::Kind::kControl) return kStepSeconds;
+    if (step.is<ControlStep>()) return kStepSeconds;
     Load load;
-    if (step.kind == PlanStep::Kind::kLoop) {
-      add_loop(plan_.loops[step.loop()], load);
+    if (const auto* loop = step.get_if<LoopStep>()) {
+      add_loop(*loop, load);
     } else {
-      for (NodeId n : step.nodes) add_node(plan_.graph.nodes[n], load);
+      for (NodeId n : step.nodes()) add_node(plan_.graph.nodes[n], load);
     }
-    const BufferUses uses = buffer_uses(plan_, step);
+    const BufferUses uses = step.uses(plan_);
     for (Value root : uses.reads) load.memory_bytes += bytes_of(root);
     for (Value root : uses.writes) load.memory_bytes += bytes_of(root);
     return seconds(load);
@@ -77,7 +76,7 @@ class Predictor {
     }
   }
 
-  void add_loop(const Loop& loop, Load& load) const {
+  void add_loop(const LoopStep& loop, Load& load) const {
     for (std::size_t r = 0; r < (loop.varying ? counts_.size() : 1); ++r) {
       const std::int64_t examples = counts_[r][std::size_t(loop.symbol)];
       const auto tiles = double((examples + loop.tile_examples - 1) / loop.tile_examples);
@@ -113,14 +112,15 @@ class Predictor {
     return bytes;
   }
 
-  const Plan& plan_;
+  const PlanDraft& plan_;
   const Counts& counts_;
   const Rates& rates_;
 };
 
 }  // namespace
 
-double predict(const Plan& plan, const PlanStep& step, const Counts& counts, const Rates& rates) {
+double predict(const PlanDraft& plan, const PlanStep& step, const Counts& counts,
+               const Rates& rates) {
   return Predictor(plan, counts, rates).seconds(step);
 }
 

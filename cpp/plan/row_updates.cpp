@@ -19,7 +19,7 @@ constexpr std::int64_t kMostRowBytes = 64 << 10;
 
 class RowUpdateFinder {
  public:
-  explicit RowUpdateFinder(Plan& plan)
+  explicit RowUpdateFinder(PlanDraft& plan)
       : plan_(plan), graph_(plan.graph), readers_(graph_.values.size()) {
     for (NodeId n : graph_.nodes.ids()) {
       for (Value input : graph_.nodes[n].inputs) {
@@ -34,17 +34,13 @@ class RowUpdateFinder {
     for (Value output : graph_.outputs) shown_[output] = true;
     step_of_.assign(graph_.nodes.size(), StepId());
     for (StepId s : plan.steps.ids()) {
-      const PlanStep& step = plan.steps[s];
-      const bool loop = step.kind == PlanStep::Kind::kLoop;
-      for (NodeId n : loop ? plan.loops[step.loop()].nodes : step.nodes) {
-        step_of_[n] = s;
-      }
+      for (NodeId n : plan.steps[s].nodes()) step_of_[n] = s;
     }
   }
 
   void run() {
     for (NodeId n : graph_.nodes.ids()) {
-      const ReduceUpdate::Sum sum = sum_of(n);
+      const ExampleSum sum = sum_of(n);
       if (sum.result != kNoValue) sums_.emplace(sum.result, sum);
     }
     PerNode<bool> done(graph_.nodes.size(), false);
@@ -63,9 +59,9 @@ class RowUpdateFinder {
 
  private:
   // The sum over all examples that begins with a node.
-  ReduceUpdate::Sum sum_of(NodeId n) const {
+  ExampleSum sum_of(NodeId n) const {
     const Node& node = graph_.nodes[n];
-    if (!node.op->rows || !is_step(n, PlanStep::Kind::kNode)) return {};
+    if (!node.op->rows || !is_step<NodeStep>(n)) return {};
     const Value result = node.outputs[0];
     const ValueType& type = graph_.type(result);
     if (type.batched() || type.shape.symbolic() || type.shape.size() == 0) return {};
@@ -75,7 +71,7 @@ class RowUpdateFinder {
     if (!can_name_rows(node)) return {};
     if (!graph_.varying(result)) return {n, kNoNode, result};
     const std::vector<NodeId>& readers = readers_[result];
-    if (readers.size() != 1 || !is_step(readers[0], PlanStep::Kind::kAllReduce)) return {};
+    if (readers.size() != 1 || !is_step<AllReduceStep>(readers[0])) return {};
     const Node& all_reduce = graph_.nodes[readers[0]];
     if (all_reduce.op->exchange || is_kept(result)) return {};
     return {n, readers[0], all_reduce.outputs[0]};
@@ -101,9 +97,10 @@ class RowUpdateFinder {
     return view;
   }
 
-  bool is_step(NodeId n, PlanStep::Kind kind) const {
+  template <class Kind>
+  bool is_step(NodeId n) const {
     const StepId step = step_of_[n];
-    return step.exists() && plan_.steps[step].kind == kind;
+    return step.exists() && plan_.steps[step].is<Kind>();
   }
 
   // Whether a result of the program or a variable gets the value.
@@ -111,7 +108,7 @@ class RowUpdateFinder {
 
   // Takes all nodes that work on the sum row by row, the sums that they join it with, and the
   // reductions of what they make. False where something else reads one of the sums.
-  bool grow(const ReduceUpdate::Sum& first, RowUpdate& update, std::vector<NodeId>& all) const {
+  bool grow(const ExampleSum& first, RowUpdate& update, std::vector<NodeId>& all) const {
     update.sums = {first};
     const Shape& shape = graph_.type(first.result).shape;
     PerValue<bool> inside(graph_.values.size(), false);
@@ -153,7 +150,7 @@ class RowUpdateFinder {
     }
     if (!find_results(update, taken)) return false;
     make_passes(update, taken);
-    for (const ReduceUpdate::Sum& sum : update.sums) {
+    for (const ExampleSum& sum : update.sums) {
       all.push_back(sum.tree);
       if (sum.all_reduce.exists()) all.push_back(sum.all_reduce);
     }
@@ -177,7 +174,7 @@ class RowUpdateFinder {
   // All elements of a value of the size of the variable to one number.
   bool is_reduction(NodeId n, const Shape& shape) const {
     const Node& node = graph_.nodes[n];
-    if (!is_step(n, PlanStep::Kind::kNode)) return false;
+    if (!is_step<NodeStep>(n)) return false;
     if (node.op->block.kind != BlockFn::kReduce || node.locality == Locality::kTree) return false;
     const auto* attrs = node.attrs.get_if<ReduceAttrs>();
     return attrs && int(attrs->axes.size()) == shape.rank() && is_whole(node.inputs[0], shape) &&
@@ -192,7 +189,7 @@ class RowUpdateFinder {
   // A node outside that works on values of the size of the variable, or numbers.
   bool is_row_by_row(NodeId n, const Shape& shape) const {
     const Node& node = graph_.nodes[n];
-    if (!is_step(n, PlanStep::Kind::kNode) || !KnownProgram::takes(node)) return false;
+    if (!is_step<NodeStep>(n) || !KnownProgram::takes(node)) return false;
     if (may_raise(graph_, node)) return false;
     const auto whole = [&](Value value) { return is_whole(value, shape); };
     const auto fits = [&](Value value) { return whole(value) || is_scalar(value); };
@@ -211,7 +208,7 @@ class RowUpdateFinder {
     for (NodeId n : taken.ids()) {
       if (taken[n] && !is_reduced_by(update, n)) last = std::max(last, step_of_[n]);
     }
-    for (const ReduceUpdate::Sum& sum : update.sums) {
+    for (const ExampleSum& sum : update.sums) {
       if (is_kept(sum.result)) return false;
       for (NodeId n : readers_[sum.result]) {
         if (!taken[n]) return false;
@@ -257,7 +254,7 @@ class RowUpdateFinder {
     while (!open.empty()) {
       const Value value = open.back();
       open.pop_back();
-      const auto sum = std::ranges::find(update.sums, value, &ReduceUpdate::Sum::result);
+      const auto sum = std::ranges::find(update.sums, value, &ExampleSum::result);
       if (sum != update.sums.end()) {
         sums.insert(std::int32_t(sum - update.sums.begin()));
         continue;
@@ -287,7 +284,7 @@ class RowUpdateFinder {
   static std::vector<NodeId> nodes_of(const RowUpdate& update, const RowPass& pass) {
     std::vector<NodeId> nodes;
     for (const std::int32_t s : pass.sums) {
-      const ReduceUpdate::Sum& sum = update.sums[std::size_t(s)];
+      const ExampleSum& sum = update.sums[std::size_t(s)];
       nodes.push_back(sum.tree);
       if (sum.all_reduce.exists()) nodes.push_back(sum.all_reduce);
     }
@@ -303,46 +300,39 @@ class RowUpdateFinder {
     for (RowUpdateId u : plan_.row_updates.ids()) {
       const RowUpdate& update = plan_.row_updates[u];
       for (NodeId n : taken_[u]) taken[n] = true;
-      PlanStep name{PlanStep::Kind::kNameRows, {}, u.number(), {}};
+      std::vector<NodeId> trees;
       StepId named, last;
-      for (const ReduceUpdate::Sum& sum : update.sums) {
-        name.nodes.push_back(sum.tree);
+      for (const ExampleSum& sum : update.sums) {
+        trees.push_back(sum.tree);
         named = std::max(named, step_of_[sum.tree]);
       }
-      before[named].push_back(std::move(name));
+      before[named].push_back(SparseRowsStep(std::move(trees), u));
       for (const auto& [node, pass] : update.reductions) {
-        PlanStep reduce{PlanStep::Kind::kRowReduce, nodes_of(update, pass), u.number(), {}};
-        reduce.nodes.push_back(node);
-        before[step_of_[node]].push_back(std::move(reduce));
+        std::vector<NodeId> nodes = nodes_of(update, pass);
+        nodes.push_back(node);
+        before[step_of_[node]].push_back(SparseReduceStep(std::move(nodes), u));
       }
-      PlanStep run{PlanStep::Kind::kRowUpdate, nodes_of(update, update.update), u.number(), {}};
+      if (update.results.empty()) continue;
+      SparseUpdateStep run(nodes_of(update, update.update), u);
       for (NodeId n : run.nodes) last = std::max(last, step_of_[n]);
-      if (!update.results.empty()) before[last].push_back(std::move(run));
+      before[last].push_back(std::move(run));
     }
-    IndexedVector<StepId, PlanStep> steps;
-    for (StepId s : plan_.steps.ids()) {
-      for (PlanStep& step : before[s]) steps.push_back(std::move(step));
-      PlanStep step = std::move(plan_.steps[s]);
-      const bool had_nodes = !step.nodes.empty();
-      std::erase_if(step.nodes, [&](NodeId n) { return taken[n]; });
-      if (!had_nodes || !step.nodes.empty()) steps.push_back(std::move(step));
-    }
-    plan_.steps = std::move(steps);
+    replace_nodes(plan_, taken, before);
   }
 
-  Plan& plan_;
+  PlanDraft& plan_;
   const Graph& graph_;
   PerValue<std::vector<NodeId>> readers_;
   std::map<Value, std::vector<SlotId>> writes_;  // variables that get it
   PerValue<bool> shown_;                         // a result of the program
   PerNode<StepId> step_of_;
-  std::map<Value, ReduceUpdate::Sum> sums_;                // by result
+  std::map<Value, ExampleSum> sums_;                       // by result
   IndexedVector<RowUpdateId, std::vector<NodeId>> taken_;  // nodes that leave their steps
 };
 
 }  // namespace
 
-void find_row_updates(Plan& plan) {
+void find_row_updates(PlanDraft& plan) {
   RowUpdateFinder(plan).run();
 }
 

@@ -23,7 +23,7 @@ bool examples_come_first(const Graph& graph, const Node& node) {
 
 class Scheduler {
  public:
-  Scheduler(Plan& plan, const PlanOptions& options) : plan_(plan), options_(options) {}
+  Scheduler(PlanDraft& plan, const PlanOptions& options) : plan_(plan), options_(options) {}
 
   void run() {
     const Graph& graph = plan_.graph;
@@ -59,21 +59,30 @@ class Scheduler {
 
   void emit_loops(int stage) {
     const Graph& graph = plan_.graph;
-    std::map<LoopKey, LoopId> loops;
+    std::map<LoopKey, StepId> loops;
     for (NodeId n : graph.nodes.ids()) {
       if (!in_loop_[n] || stage_[n] != stage) continue;
       const Node& node = graph.nodes[n];
       const LoopKey key = loop_key(graph, node, plan_.joint[n]);
       if (!loops.count(key)) {
-        loops[key] = plan_.loops.push_back({{}, key.symbol, key.varies, key.joint, {}, {}});
-        plan_.steps.push_back({PlanStep::Kind::kLoop, {}, loops[key].number(), {}});
+        LoopStep loop;
+        loop.symbol = key.symbol;
+        loop.varying = key.varies;
+        loop.joint = key.joint;
+        loops[key] = plan_.steps.push_back(std::move(loop));
       }
-      Loop& loop = plan_.loops[loops[key]];
+      LoopStep& loop = *plan_.steps[loops[key]].get_if<LoopStep>();
       loop.nodes.push_back(n);
       if (node.locality == Locality::kTree) {
         loop.trees.insert(loop.trees.end(), node.outputs.begin(), node.outputs.end());
       }
     }
+  }
+
+  PlanStep whole_step(NodeId n) const {
+    if (plan_.graph.nodes[n].op->has(kControl)) return ControlStep{{{n}}};
+    if (cut_[n]) return ProductStep{{{n}}};
+    return NodeStep{{{n}}};
   }
 
   // Collectives that can run together do: as soon as one is due, all that are ready join it.
@@ -98,21 +107,18 @@ class Scheduler {
         } else if (node.op->has(kCollective)) {
           collectives.push_back(n);
         } else {
-          const auto kind = node.op->has(kControl) ? PlanStep::Kind::kControl
-                            : cut_[n]              ? PlanStep::Kind::kRows
-                                                   : PlanStep::Kind::kNode;
-          plan_.steps.push_back({kind, {n}, -1, {}});
+          plan_.steps.push_back(whole_step(n));
           waiting[n] = false;
         }
       }
       if (!collectives.empty()) {
-        plan_.steps.push_back({PlanStep::Kind::kAllReduce, collectives, -1, {}});
+        plan_.steps.push_back(AllReduceStep{{collectives}});
       }
       pending = std::move(later);
     }
   }
 
-  Plan& plan_;
+  PlanDraft& plan_;
   const PlanOptions& options_;
   PerNode<int> stage_;
   PerNode<bool> in_loop_;
@@ -121,7 +127,7 @@ class Scheduler {
 
 }  // namespace
 
-void schedule(Plan& plan, const PlanOptions& options) {
+void schedule(PlanDraft& plan, const PlanOptions& options) {
   Scheduler(plan, options).run();
 }
 

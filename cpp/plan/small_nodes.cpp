@@ -13,7 +13,7 @@ namespace {
 
 class SmallNodes {
  public:
-  explicit SmallNodes(Plan& plan)
+  explicit SmallNodes(PlanDraft& plan)
       : plan_(plan), read_(plan.graph.values.size(), -1), written_(plan.graph.values.size(), -1) {
     const Graph& graph = plan.graph;
     IndexedVector<SlotId, Value> old(graph.variables.size(), kNoValue);
@@ -26,7 +26,7 @@ class SmallNodes {
       if (before != kNoValue) replaced_.emplace(plan.root[write.value], before);
     }
     last_ = plan.steps.next_id();
-    while (last_ > StepId(0) && is_safe(plan, plan.steps[last_ - 1])) --last_;
+    while (last_ > StepId(0) && !plan.steps[last_ - 1].can_fail(plan)) --last_;
   }
 
   void run() {
@@ -51,7 +51,7 @@ class SmallNodes {
 
   // Of a node that sees no examples.
   std::int64_t bytes_of(const PlanStep& step) const {
-    return std::int64_t(cost_of(plan_.graph, plan_.graph.nodes[step.nodes[0]], {}).bytes);
+    return std::int64_t(cost_of(plan_.graph, plan_.graph.nodes[step.nodes()[0]], {}).bytes);
   }
 
   std::int64_t bytes_of(const std::vector<StepId>& round) const {
@@ -62,9 +62,9 @@ class SmallNodes {
 
   // One node that runs once and sees no examples.
   bool is_small(const PlanStep& step) const {
-    if (step.kind != PlanStep::Kind::kNode) return false;
+    if (!step.is<NodeStep>()) return false;
     const Graph& graph = plan_.graph;
-    const Node& node = graph.nodes[step.nodes[0]];
+    const Node& node = graph.nodes[step.nodes()[0]];
     if (node.op->has(Trait(kSideEffect | kControl | kCollective | kReplicaDependent))) return false;
     for (const auto* values : {&node.inputs, &node.outputs}) {
       for (Value value : *values) {
@@ -99,7 +99,7 @@ class SmallNodes {
   void join(StepId begin, StepId end, Steps& steps) {
     std::vector<StepId> round;
     for (StepId s : IdRange(begin, end)) {
-      const BufferUses uses = buffer_uses(plan_, plan_.steps[s]);
+      const BufferUses uses = plan_.steps[s].uses(plan_);
       if (waits_for(round_, uses)) {
         add_round(round, steps);
         round.clear();
@@ -118,11 +118,11 @@ class SmallNodes {
       steps.push_back(std::move(plan_.steps[round[0]]));
       return;
     }
-    PlanStep step{PlanStep::Kind::kNodes, {}, -1, {}, {}};
+    SideBySideStep step;
     const bool shared = bytes_of(round) > thresholds().parallel_operation_bytes;
     std::int64_t bytes = 0;
     for (StepId s : round) {
-      step.nodes.push_back(plan_.steps[s].nodes[0]);
+      step.nodes.push_back(plan_.steps[s].nodes()[0]);
       bytes += bytes_of(plan_.steps[s]);
       const bool full = shared && bytes > thresholds().parallel_replica_bytes;
       if (!full && s != round.back()) continue;
@@ -132,7 +132,7 @@ class SmallNodes {
     steps.push_back(std::move(step));
   }
 
-  Plan& plan_;
+  PlanDraft& plan_;
   PerValue<std::int32_t> read_, written_;  // by root: the last round that does it, or -1
   std::multimap<Value, Value> replaced_;   // by root: old values of the variables that get it
   std::int32_t round_ = 0;
@@ -141,7 +141,7 @@ class SmallNodes {
 
 }  // namespace
 
-void join_small_nodes(Plan& plan) {
+void join_small_nodes(PlanDraft& plan) {
   SmallNodes(plan).run();
 }
 

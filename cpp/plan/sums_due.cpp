@@ -6,33 +6,13 @@
 namespace samegrad {
 namespace {
 
-bool is_exchange(const Plan& plan, NodeId node) {
-  return plan.graph.nodes[node].op->exchange != nullptr;
-}
-
-// Whether the step has messages that are not sums of this plan.
-bool has_messages(const Plan& plan, const PlanStep& step) {
-  switch (step.kind) {
-    case PlanStep::Kind::kNode:
-    case PlanStep::Kind::kNodes:
-    case PlanStep::Kind::kRows:
-    case PlanStep::Kind::kLoop:
-    case PlanStep::Kind::kReduceUpdate:
-      return false;
-    case PlanStep::Kind::kAllReduce:
-      return std::ranges::any_of(step.nodes, [&](NodeId n) { return is_exchange(plan, n); });
-    default:
-      return true;
-  }
-}
-
 class DueFinder {
  public:
-  explicit DueFinder(const Plan& plan)
+  explicit DueFinder(const PlanDraft& plan)
       : plan_(plan), readers_(plan.graph.values.size()), stored_(plan.graph.variables.size()) {
     PerValue<StepId> writer(plan.graph.values.size());
     for (StepId s : plan.steps.ids()) {
-      uses_.push_back(buffer_uses(plan, plan.steps[s]));
+      uses_.push_back(plan.steps[s].uses(plan));
       for (Value root : uses_[s].reads) readers_[root].push_back(s);
       for (Value root : uses_[s].writes) writer[root] = s;
     }
@@ -48,8 +28,8 @@ class DueFinder {
     StepId messages = plan_.steps.next_id();  // the next step that has some
     for (StepId s : plan_.steps.ids().reversed()) {
       const PlanStep& step = plan_.steps[s];
-      if (has_sums(plan_, step)) due[s] = std::min(messages, first_conflict(s));
-      if (has_messages(plan_, step)) messages = s;
+      if (step.has_sums(plan_)) due[s] = std::min(messages, first_conflict(s));
+      if (step.sends_messages(plan_)) messages = s;
     }
     return due;
   }
@@ -62,7 +42,7 @@ class DueFinder {
       const auto reader = std::ranges::upper_bound(readers_[root], step);
       if (reader != readers_[root].end()) first = std::min(first, *reader);
     }
-    for (Value root : read_with_sums(plan_, plan_.steps[step])) {
+    for (Value root : plan_.steps[step].reads_with_sums(plan_)) {
       const ValueInfo& info = plan_.graph.values[root];
       if (info.source != Source::kVariable) continue;
       const StepId stores = stored_[info.slot()];
@@ -71,7 +51,7 @@ class DueFinder {
     return first;
   }
 
-  const Plan& plan_;
+  const PlanDraft& plan_;
   IndexedVector<StepId, BufferUses> uses_;
   PerValue<std::vector<StepId>> readers_;  // of a root, in order
   IndexedVector<SlotId, StepId> stored_;   // into whose memory a step stores
@@ -79,25 +59,7 @@ class DueFinder {
 
 }  // namespace
 
-bool has_sums(const Plan& plan, const PlanStep& step) {
-  if (step.kind == PlanStep::Kind::kReduceUpdate) return plan.updates[step.update()].has_replicas();
-  return step.kind == PlanStep::Kind::kAllReduce &&
-         !std::ranges::all_of(step.nodes, [&](NodeId n) { return is_exchange(plan, n); });
-}
-
-std::vector<Value> read_with_sums(const Plan& plan, const PlanStep& step) {
-  std::vector<Value> roots;
-  if (step.kind != PlanStep::Kind::kReduceUpdate) return roots;
-  const NodeId update = plan.updates[step.update()].update;
-  if (!update.exists()) return roots;
-  for (Value input : plan.graph.nodes[update].inputs) {
-    const Value root = plan.root[input];
-    if (plan.storage[root] != Storage::kUnused) roots.push_back(root);
-  }
-  return roots;
-}
-
-IndexedVector<StepId, StepId> find_sums_due(const Plan& plan) {
+IndexedVector<StepId, StepId> find_sums_due(const PlanDraft& plan) {
   return DueFinder(plan).run();
 }
 

@@ -7,25 +7,25 @@
 
 namespace samegrad {
 
-void put_updates_last(Plan& plan) {
+void put_updates_last(PlanDraft& plan) {
   const Graph& graph = plan.graph;
   // By root: a variable gets it, or it is made of such a value by steps that cannot fail.
   PerValue<bool> late(graph.values.size(), false);
   for (const StateWrite& write : graph.writes) late[plan.root[write.value]] = true;
   for (const PlanStep& step : plan.steps) {
-    const BufferUses uses = buffer_uses(plan, step);
+    const BufferUses uses = step.uses(plan);
     const bool reads = std::ranges::any_of(uses.reads, [&](Value root) { return late[root]; });
-    if (!reads || !is_safe(plan, step)) continue;
+    if (!reads || step.can_fail(plan)) continue;
     for (Value root : uses.writes) late[root] = true;
   }
   PerValue<bool> needed(graph.values.size(), false);  // by root: a step that stays reads it
   IndexedVector<StepId, bool> moves(plan.steps.size(), false);
   for (StepId s : plan.steps.ids().reversed()) {
-    const BufferUses uses = buffer_uses(plan, plan.steps[s]);
+    const BufferUses uses = plan.steps[s].uses(plan);
     const auto any = [&](const PerValue<bool>& set) {
       return std::ranges::any_of(uses.writes, [&](Value root) { return set[root]; });
     };
-    moves[s] = is_safe(plan, plan.steps[s]) && any(late) && !any(needed);
+    moves[s] = !plan.steps[s].can_fail(plan) && any(late) && !any(needed);
     if (moves[s]) continue;
     for (Value root : uses.reads) needed[root] = true;
   }

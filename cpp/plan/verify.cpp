@@ -11,12 +11,6 @@
 namespace samegrad {
 namespace {
 
-using Kind = PlanStep::Kind;
-
-bool is_row_step(Kind kind) {
-  return kind == Kind::kNameRows || kind == Kind::kRowReduce || kind == Kind::kRowUpdate;
-}
-
 // The steps that touch a value: none before the first use.
 struct Uses {
   StepId first, last;
@@ -24,7 +18,7 @@ struct Uses {
 
 class Verifier {
  public:
-  explicit Verifier(const Plan& plan) : plan_(plan), graph_(plan.graph) {}
+  explicit Verifier(const PlanDraft& plan) : plan_(plan), graph_(plan.graph) {}
 
   void run(PlanStage stage);
   void check_nodes();
@@ -33,7 +27,8 @@ class Verifier {
   void check_storage();
   void check_tiles();
   void check_prepared();
-  void check_inner_loops();
+  void check_inner_values();
+  void check_inner_loops(StepId s, const LoopStep& loop);
   void check_in_place();
   void check_copies();
   void check_failures();
@@ -49,9 +44,6 @@ class Verifier {
     if (!ok) fail(ErrorKind::kValue, "plan", rule, ": ", said...);
   }
 
-  const std::vector<NodeId>& nodes_of(const PlanStep& step) const {
-    return step.kind == Kind::kLoop ? plan_.loops[step.loop()].nodes : step.nodes;
-  }
   bool is_view(NodeId n) const { return graph_.nodes[n].op->has(kAliases); }
 
   // The value whose bytes a chain of views shows.
@@ -88,7 +80,7 @@ class Verifier {
   PerValue<bool> arena_values() const;
   PerValue<Uses> uses() const;
 
-  const Plan& plan_;
+  const PlanDraft& plan_;
   const Graph& graph_;
 };
 
@@ -105,7 +97,7 @@ constexpr struct {
      &Verifier::check_tiles},
     {"each prepared operand has a slot", PlanStage::kPrepared, &Verifier::check_prepared},
     {"a value of an inner loop is used in that loop alone", PlanStage::kInnerLoops,
-     &Verifier::check_inner_loops},
+     &Verifier::check_inner_values},
     {"an in-place writer comes last among the readers", PlanStage::kStores,
      &Verifier::check_in_place},
     {"no write is copied over a value that another one copies", PlanStage::kStores,
@@ -145,11 +137,12 @@ PerNode<std::int64_t> Verifier::owners() const {
   PerNode<std::int64_t> owner(graph_.nodes.size(), -1);
   for (StepId s : plan_.steps.ids()) {
     const PlanStep& step = plan_.steps[s];
-    const bool rows = is_row_step(step.kind);
-    const auto own = rows ? std::int64_t(plan_.steps.size()) + step.row_update().number()
-                          : std::int64_t(s.number());
+    const RowUpdateId update = step.row_update();
+    const bool rows = update.exists();
+    const auto own =
+        rows ? std::int64_t(plan_.steps.size()) + update.number() : std::int64_t(s.number());
     std::set<NodeId> seen;
-    for (NodeId n : nodes_of(step)) {
+    for (NodeId n : step.nodes()) {
       require(seen.insert(n).second, "step ", s, " has node ", n, " twice.");
       require(owner[n] < 0 || (rows && owner[n] == own), graph_.nodes[n].op->name, " (node ", n,
               ") is in step ", s, " and in an earlier one.");
@@ -171,15 +164,15 @@ void Verifier::check_nodes() {
 // The values that later steps may read.
 std::vector<Value> Verifier::made_by(const PlanStep& step) const {
   std::vector<Value> made;
-  if (step.kind == Kind::kNameRows) return made;
-  if (step.kind == Kind::kRowUpdate) {
+  if (step.is<SparseRowsStep>()) return made;
+  if (step.is<SparseUpdateStep>()) {
     for (const auto& result : plan_.row_updates[step.row_update()].results) {
       made.push_back(result.value);
     }
     return made;
   }
-  for (NodeId n : nodes_of(step)) {
-    if (step.kind == Kind::kRowReduce && n != step.nodes.back()) continue;
+  for (NodeId n : step.nodes()) {
+    if (step.is<SparseReduceStep>() && n != step.nodes().back()) continue;
     const Node& node = graph_.nodes[n];
     made.insert(made.end(), node.outputs.begin(), node.outputs.end());
   }
@@ -193,8 +186,8 @@ void Verifier::check_order() {
     const PlanStep& step = plan_.steps[s];
     PerValue<bool> here = made;
     // Nodes that run side by side see nothing of each other.
-    const bool in_turn = step.kind != Kind::kNodes && step.kind != Kind::kAllReduce;
-    for (NodeId n : nodes_of(step)) {
+    const bool in_turn = !step.is<SideBySideStep>() && !step.is<AllReduceStep>();
+    for (NodeId n : step.nodes()) {
       for_each_read(n, [&](Value v) {
         require(here[origin_of(v)], "step ", s, " (", graph_.nodes[n].op->name, ") reads %", v,
                 ", which nothing has written yet.");
@@ -257,8 +250,8 @@ void Verifier::check_tiles() {
 void Verifier::check_prepared() {
   std::vector<bool> taken(std::size_t(plan_.prepared_slots), false);
   for (StepId s : plan_.steps.ids()) {
-    const BufferUses uses = buffer_uses(plan_, plan_.steps[s]);
-    for (const Prepared& prepared : plan_.steps[s].prepare) {
+    const BufferUses uses = plan_.steps[s].uses(plan_);
+    for (const Prepared& prepared : plan_.steps[s].prepare()) {
       const bool valid = prepared.slot >= 0 && prepared.slot < plan_.prepared_slots;
       require(valid && !taken[std::size_t(prepared.slot)], "slot ", prepared.slot, " of ",
               plan_.prepared_slots, " is taken or does not exist.");
@@ -273,36 +266,39 @@ void Verifier::check_prepared() {
   require(missing == taken.end(), "slot ", missing - taken.begin(), " is never prepared.");
 }
 
-void Verifier::check_inner_loops() {
+void Verifier::check_inner_values() {
   for (Value v : graph_.values.ids()) {
     require(plan_.inner_value[v] == plan_.inner_value[plan_.root[v]], "%", v, " and its root %",
             plan_.root[v], " differ.");
   }
-  for (LoopId l : plan_.loops.ids()) {
-    const Loop& loop = plan_.loops[l];
-    std::vector<int> stretch(loop.nodes.size(), -1);
-    std::int32_t end = 0;
-    for (std::size_t i = 0; i < loop.inner.size(); ++i) {
-      const Loop::Inner& inner = loop.inner[i];
-      require(inner.begin >= end && inner.begin < inner.end &&
-                  inner.end <= std::int32_t(loop.nodes.size()),
-              "loop ", l, " has nodes [", inner.begin, ", ", inner.end, ") after ", end, ".");
-      end = inner.end;
-      std::fill(stretch.begin() + inner.begin, stretch.begin() + inner.end, int(i));
-    }
-    require(loop.tile_examples > 0, "loop ", l, " has tiles of ", loop.tile_examples, ".");
-    std::map<Value, int> inside;  // by root
-    for (std::size_t p = 0; p < loop.nodes.size(); ++p) {
-      const auto touch = [&](Value v) {
-        const Value root = plan_.root[v];
-        if (plan_.storage[root] != Storage::kTile || !plan_.inner_value[root]) return;
-        const int there = inside.emplace(root, stretch[p]).first->second;
-        require(stretch[p] >= 0 && there == stretch[p], "node ", loop.nodes[p], " uses %", v,
-                " outside.");
-      };
-      for_each_read(loop.nodes[p], touch);
-      std::ranges::for_each(graph_.nodes[loop.nodes[p]].outputs, touch);
-    }
+  for (StepId s : plan_.steps.ids()) {
+    if (const auto* loop = plan_.steps[s].get_if<LoopStep>()) check_inner_loops(s, *loop);
+  }
+}
+
+void Verifier::check_inner_loops(StepId s, const LoopStep& loop) {
+  std::vector<int> stretch(loop.nodes.size(), -1);
+  std::int32_t end = 0;
+  for (std::size_t i = 0; i < loop.inner.size(); ++i) {
+    const LoopStep::Inner& inner = loop.inner[i];
+    require(inner.begin >= end && inner.begin < inner.end &&
+                inner.end <= std::int32_t(loop.nodes.size()),
+            "loop ", s, " has nodes [", inner.begin, ", ", inner.end, ") after ", end, ".");
+    end = inner.end;
+    std::fill(stretch.begin() + inner.begin, stretch.begin() + inner.end, int(i));
+  }
+  require(loop.tile_examples > 0, "loop ", s, " has tiles of ", loop.tile_examples, ".");
+  std::map<Value, int> inside;  // by root
+  for (std::size_t p = 0; p < loop.nodes.size(); ++p) {
+    const auto touch = [&](Value v) {
+      const Value root = plan_.root[v];
+      if (plan_.storage[root] != Storage::kTile || !plan_.inner_value[root]) return;
+      const int there = inside.emplace(root, stretch[p]).first->second;
+      require(stretch[p] >= 0 && there == stretch[p], "node ", loop.nodes[p], " uses %", v,
+              " outside.");
+    };
+    for_each_read(loop.nodes[p], touch);
+    std::ranges::for_each(graph_.nodes[loop.nodes[p]].outputs, touch);
   }
 }
 
@@ -329,7 +325,7 @@ bool Verifier::may_lie_on(NodeId n, Value result, Value operand_root) const {
 
 // True if a node that runs in parallel with another one reads a value.
 bool Verifier::others_read(const PlanStep& step, NodeId writer, Value root) const {
-  return std::ranges::any_of(step.nodes, [&](NodeId n) {
+  return std::ranges::any_of(step.nodes(), [&](NodeId n) {
     bool reads = false;
     for_each_read(n, [&](Value v) { reads = reads || plan_.root[v] == root; });
     return n != writer && reads;
@@ -352,10 +348,10 @@ void Verifier::check_in_place() {
             name, " is written in place, and its old value is a result.");
     bool written = false;
     for (StepId s : plan_.steps.ids()) {
-      const BufferUses uses = buffer_uses(plan_, plan_.steps[s]);
+      const BufferUses uses = plan_.steps[s].uses(plan_);
       const bool writes = std::ranges::count(uses.writes, root) > 0;
       if (old != kNoValue && std::ranges::count(uses.reads, old) > 0) {
-        const bool rows = plan_.steps[s].kind == Kind::kRowUpdate;  // stores when rows are done
+        const bool rows = plan_.steps[s].is<SparseUpdateStep>();  // stores when rows are done
         require(!written, name, " is written in place before step ", s, " reads its old value.");
         const NodeId writer = graph_.values[root].node();
         require(!writes || rows ||
@@ -389,10 +385,10 @@ void Verifier::check_failures() {
   }
   StepId first;
   for (StepId s : plan_.steps.ids()) {
-    const std::vector<Value> writes = buffer_uses(plan_, plan_.steps[s]).writes;
+    const std::vector<Value> writes = plan_.steps[s].uses(plan_).writes;
     const bool stores = std::ranges::any_of(writes, [&](Value v) { return stored.contains(v); });
     if (stores && !first.exists()) first = s;
-    require(!first.exists() || is_safe(plan_, plan_.steps[s]), "step ", s, " may fail, and step ",
+    require(!first.exists() || !plan_.steps[s].can_fail(plan_), "step ", s, " may fail, and step ",
             first, " stores into a variable.");
   }
 }
@@ -401,10 +397,10 @@ void Verifier::check_sums() {
   for (StepId s : plan_.steps.ids()) {
     const StepId due = plan_.sums_due[s];
     require(due > s, "those of step ", s, " are awaited at step ", due, ".");
-    if (!has_sums(plan_, plan_.steps[s])) continue;
-    const std::vector<Value> writes = buffer_uses(plan_, plan_.steps[s]).writes;
+    if (!plan_.steps[s].has_sums(plan_)) continue;
+    const std::vector<Value> writes = plan_.steps[s].uses(plan_).writes;
     for (StepId later = s + 1; later < due; ++later) {
-      for (Value root : buffer_uses(plan_, plan_.steps[later]).reads) {
+      for (Value root : plan_.steps[later].uses(plan_).reads) {
         require(!std::ranges::count(writes, root), "step ", later, " reads %", root,
                 ", which step ", s, " sums until step ", due, ".");
       }
@@ -436,12 +432,12 @@ PerValue<Uses> Verifier::uses() const {
   };
   for (StepId s : plan_.steps.ids()) {
     const PlanStep& step = plan_.steps[s];
-    const BufferUses touched = buffer_uses(plan_, step);
+    const BufferUses touched = step.uses(plan_);
     for (Value root : touched.reads) use(root, s);
     for (Value root : touched.writes) use(root, s);
-    if (!has_sums(plan_, step)) continue;
+    if (!step.has_sums(plan_)) continue;
     for (Value root : touched.writes) use(root, plan_.sums_due[s]);
-    for (Value root : read_with_sums(plan_, step)) use(root, plan_.sums_due[s]);
+    for (Value root : step.reads_with_sums(plan_)) use(root, plan_.sums_due[s]);
   }
   for (const StateWrite& write : graph_.writes) use(plan_.root[write.value], plan_.steps.next_id());
   return uses;
@@ -476,8 +472,8 @@ void Verifier::check_shared_memory() {
       const Value a = values[i], b = values[i + 1];
       const StepId last = used[a].last, first = used[b].first;
       const bool turns = first.exists() && plan_.steps.contains(first) &&
-                         plan_.steps[first].kind == Kind::kNode &&
-                         graph_.values[b].node() == plan_.steps[first].nodes[0] &&
+                         plan_.steps[first].is<NodeStep>() &&
+                         graph_.values[b].node() == plan_.steps[first].nodes()[0] &&
                          may_lie_on(graph_.values[b].node(), b, a);
       require(last < first || (last == first && turns), "%", a, " is used until step ", last,
               " and %", b, ", which has its memory, from step ", first, ".");
@@ -487,7 +483,7 @@ void Verifier::check_shared_memory() {
 
 }  // namespace
 
-void verify(const Plan& plan, PlanStage stage) {
+void verify(const PlanDraft& plan, PlanStage stage) {
   Verifier(plan).run(stage);
 }
 

@@ -22,7 +22,7 @@ enum class PlanStage {
 
 // ValueError that names the rule, the values and the steps, if the plan breaks a rule about the
 // tables up to this stage.
-void verify(const Plan& plan, PlanStage stage);
+void verify(const PlanDraft& plan, PlanStage stage);
 
 // The names of all rules of plans, for tests.
 std::vector<std::string> plan_rules();

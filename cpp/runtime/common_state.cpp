@@ -4,7 +4,7 @@
 #include <unordered_map>
 
 #include "base/thresholds.h"
-#include "runtime/reduce_update.h"
+#include "runtime/steps/block_update.h"
 
 namespace samegrad {
 namespace {
@@ -26,9 +26,9 @@ Writes large_writes_in_place(const Plan& plan, const Call& call) {
 
 // The write of each result of an update, if all of them are among those, and ranks can share the
 // work; else none.
-std::vector<std::size_t> shared_writes(const Plan& plan, UpdateId u, const Writes& large,
+std::vector<std::size_t> shared_writes(const Plan& plan, const BlockUpdateStep& update,
+                                       const UpdateBinding& binding, const Writes& large,
                                        Context& context) {
-  const ReduceUpdate& update = plan.updates[u];
   if (!update.has_replicas() || !update.update.exists()) return {};
   std::vector<std::size_t> writes;
   for (const Value result : plan.graph.nodes[update.update].outputs) {
@@ -36,7 +36,7 @@ std::vector<std::size_t> shared_writes(const Plan& plan, UpdateId u, const Write
     if (found == large.end()) return {};
     writes.push_back(found->second);
   }
-  return can_share(context.update(u), context.world_sums()) ? writes : std::vector<std::size_t>{};
+  return can_share(binding, context.world_sums()) ? writes : std::vector<std::size_t>{};
 }
 
 // Memory for those that have no place in common; false: there is none.
@@ -63,18 +63,25 @@ bool find_places(const Plan& plan, const std::vector<std::size_t>& writes, const
 }  // namespace
 
 std::vector<Array> common_state(const Plan& plan, const Call& call, Context& context) {
-  for (const UpdateId u : plan.updates.ids()) context.update(u).in_common = false;
+  std::vector<StepId> updates;
+  for (const StepId s : plan.steps.ids()) {
+    if (!plan.steps[s].is<BlockUpdateStep>()) continue;
+    context.binding<UpdateBinding>(s).in_common = false;
+    updates.push_back(s);
+  }
   if (!call.communicator || !call.communicator->shared() || call.dry) return {};
   if (call.communicator->size() < 2) return {};
   const Writes large = large_writes_in_place(plan, call);
   if (large.empty()) return {};
   std::vector<std::size_t> writes;
-  std::vector<UpdateId> updates;
-  for (const UpdateId u : plan.updates.ids()) {
-    const std::vector<std::size_t> of = shared_writes(plan, u, large, context);
+  std::vector<UpdateBinding*> in_common;
+  for (const StepId s : updates) {
+    auto& binding = context.binding<UpdateBinding>(s);
+    const auto& step = *plan.steps[s].get_if<BlockUpdateStep>();
+    const std::vector<std::size_t> of = shared_writes(plan, step, binding, large, context);
     if (of.empty()) continue;
     writes.insert(writes.end(), of.begin(), of.end());
-    updates.push_back(u);
+    in_common.push_back(&binding);
   }
   if (writes.empty() || !find_places(plan, writes, call)) return {};
   std::vector<Array> arrays(plan.graph.writes.size());
@@ -82,7 +89,7 @@ std::vector<Array> common_state(const Plan& plan, const Call& call, Context& con
     StateCell& variable = *call.variables[plan.graph.writes[w].variable.index()];
     arrays[w] = variable.common->array(variable.components()[0]);
   }
-  for (const UpdateId u : updates) context.update(u).in_common = true;
+  for (UpdateBinding* binding : in_common) binding->in_common = true;
   return arrays;
 }
 

@@ -2,14 +2,15 @@
 #pragma once
 
 #include <memory>
+#include <variant>
 #include <vector>
 
 #include "base/guarded.h"
 #include "plan/memory.h"
-#include "plan/row_program.h"
 #include "runtime/call.h"
 #include "runtime/halo.h"
 #include "runtime/layout.h"
+#include "runtime/step_binding.h"
 #include "runtime/tree.h"
 #include "runtime/world_sums.h"
 #include "tensor/buffer_pool.h"
@@ -17,126 +18,10 @@
 
 namespace samegrad {
 
-// A subtree of the examples of a list that one task works through. The lists of a loop are its
-// replicas'; of a joint one they are the subtrees that this process makes of all examples.
-struct Chunk {
-  int list = 0;  // -1: examples that are in none, another process's leaf having them
-  std::int64_t begin = 0, end = 0;
-  std::vector<std::byte*> trees;  // where its tree results go, per Loop::trees
-  // Where the states of unfinished subtrees are in the task's scratch, per Loop::trees.
-  std::vector<std::int64_t> partials;
-  std::int64_t partial_bytes = 0;
-};
-
-// A block of a tree result of a list, which is joined from all of its chunks.
-struct Join {
-  int list;
-  std::size_t tree;  // of Loop::trees
-  Block block;
-};
-
-// The chunks of a loop, those of a list next to each other in order of examples.
-struct LoopBinding {
-  std::vector<Chunk> chunks;
-  std::vector<std::int32_t> first_chunk;  // per list, and the end
-  std::vector<Join> joins;
-  bool parallel_joins = false;
-  std::int64_t chunk_examples = 0;  // subtrees up to this size are chunks
-  bool parallel = false;
-  bool joint = false;  // goes through the examples of all replicas as one list
-};
-
-// A node that runs on whole replicas: once, or once per replica if its results differ. The copies
-// of a joint reduction are parts of one list of examples.
-struct NodeBinding {
-  std::vector<std::vector<View>> views;  // per copy: operands, then results
-  std::vector<std::int64_t> examples;    // per copy
-  std::vector<ValueType> types;          // of operands and results
-  int symbol = -1;                       // of the examples
-  std::int64_t most_bytes = 0;           // of the largest operand or result
-  bool joint = false;
-  bool makes_rows = false;  // of the global batch: those of others too
-};
-
-// Reductions with the update by them: all that can be known before a run, so that a run allocates
-// nothing but scratch.
-struct UpdateBinding {
-  struct Sum {
-    TreeReduction reduction;
-    Array divisor;  // of a mean
-    // Opened by the run: parts of one list, or of replicas that are summed one by one.
-    std::vector<OpenExamples> parts;
-    bool is_list = false;
-    int symbol = -1;  // of the list's examples
-  };
-  std::vector<Sum> sums;
-  // Scratch that opening the operands takes at most, and that a task takes.
-  std::size_t open_bytes = 0, task_bytes = 0;
-  // Of this run: what is updated is in memory that all ranks see (common_state.h).
-  bool in_common = false;
-};
-
-// A pass over rows: where things are in memory.
-struct RowPassBinding {
-  // A value in a block of rows that are next to each other.
-  struct Slot {
-    Value value;
-    std::int64_t row_bytes;
-    std::int64_t offset;  // in the task's scratch
-  };
-  RowPassBinding(const Graph& graph, const RowUpdate& update, const RowPass& of)
-      : pass(of), program(graph, update, of), registers(std::size_t(program.known.registers())) {}
-
-  const RowPass& pass;
-  RowProgram program;
-  std::vector<KnownValue> registers;
-  std::vector<Slot> slots;  // of the sums, then of operands with all rows, then of results
-  std::size_t block_bytes = 0, task_bytes = 0;  // of the slots; of all that a task takes
-};
-
-// Updates of rows, and what a run found out.
-struct RowBinding {
-  RowBinding(const Graph& graph, const RowUpdate& of) : update(graph, of, of.update) {
-    for (const RowUpdate::Reduction& reduction : of.reductions) {
-      reductions.emplace_back(graph, of, reduction.pass);
-    }
-  }
-
-  RowPassBinding update;
-  std::vector<RowPassBinding> reductions;
-  std::int64_t rows = 0, width = 0;        // of the variable; elements of a row
-  std::int64_t block_rows = 1;             // that go through a pass together
-  std::vector<RowPassBinding::Slot> left;  // results of the update, and where they are
-  std::vector<Value> old;                  // of these: what they are where there is no gradient
-  std::vector<Array> divisors;             // per sum, of a mean
-  // Places that name rows, numbered through all sums and replicas, and where those of each begin.
-  std::vector<std::int64_t> first;
-  std::int64_t places = 0;
-  // Rows that are named, in order, where the places of each begin among all, and the places.
-  struct Named {
-    std::byte *row = nullptr, *begin = nullptr, *place = nullptr;
-    std::int64_t count = 0;
-    // Where several passes read them, the sums of these rows, one sum after the other.
-    std::byte* summed = nullptr;
-    std::vector<std::int64_t> summed_at;  // per sum, in bytes; none: passes add up for themselves
-  };
-  std::byte* places_by_row = nullptr;  // in the arena, while they are sorted
-  Named own;                           // by this process, in the arena
-  std::int64_t summed_bytes = 0;
-  // What passes go through: own ones, or those of all processes, which have memory of their own.
-  Named named;
-  Leased of_world = {};
-
-  template <class T>
-  static T* as(std::byte* memory) {
-    return reinterpret_cast<T*>(memory);
-  }
-};
-
 // What one task works with, kept from step to step.
 struct Task {
   Scratch scratch;
-  IndexedVector<LoopId, std::vector<View>> loop_views;  // those of its layout
+  IndexedVector<StepId, std::vector<View>> loop_views;  // those of its layout
   std::vector<TreeAccumulator> trees;                   // of the chunk it is at
 };
 
@@ -151,7 +36,7 @@ struct History {
 
 class Context {
  public:
-  Context(const Plan& plan, const IndexedVector<LoopId, LoopLayout>& layouts);
+  Context(const Plan& plan, const IndexedVector<StepId, LoopLayout>& layouts);
 
   // Lays out the arena for the call's counts of examples.
   void bind(const Call& call, int threads);
@@ -170,13 +55,23 @@ class Context {
   // Of the loops of this run, for their derivatives.
   std::vector<std::unique_ptr<History>> histories;
   std::byte*& base(int replica, Value value) {
-    return bases_[std::size_t(replica) * values_ + value.index()];
+    return addresses_[address_of(replica, value).index()];
   }
   // Of all values.
   std::byte* const* bases(int replica) const {
-    return bases_.data() + std::size_t(replica) * values_;
+    return addresses_.data() + std::size_t(replica) * values_;
   }
-  ReplicaContext& of_replica(int replica) { return replica_context_[std::size_t(replica)]; }
+  AddressId address_of(int replica, Value value) const {
+    return AddressId(std::size_t(replica) * values_ + value.index());
+  }
+  std::byte* at(AddressId address) const { return addresses_[address.index()]; }
+  std::byte* at(const Place& place) const { return at(place.address) + place.offset; }
+  // Reserves memory of the arena from the first to the last of some steps.
+  AddressId reserve(std::int64_t bytes, StepId first, StepId last);
+  int threads() const { return threads_; }
+  const ReplicaContext& of_replica(int replica) const {
+    return replica_context_[std::size_t(replica)];
+  }
   // The context of all replicas of this process, whose examples are one list.
   const ReplicaContext& of_joint() const { return joint_context_; }
   // Arrays of the value: one where all replicas share it, and of a joint sum one for each
@@ -216,20 +111,24 @@ class Context {
   // Afterwards what the steps that write in place take cannot be missing: small pieces of scratch,
   // and what updates block by block take.
   void reserve_scratch();
-  // Takes over the base pointers of this run, once all are set.
+  // Gives the addresses of this run to the views of nodes, once all are set.
   void refresh();
   // Where operands are that stay prepared from round to round.
   void share(RoundMemory* rounds);
-  const LoopBinding& loop(LoopId index) const { return loops_[index]; }
+  // LoopBinding of a loop, UpdateBinding of a blockwise update.
+  template <class Binding>
+  Binding& binding(StepId step) {
+    return std::get<Binding>(bindings_[step]);
+  }
+  const LoopLayout& layout(StepId loop) const { return layouts_[loop]; }
   const NodeBinding& node(NodeId index) const { return nodes_[index]; }
-  UpdateBinding& update(UpdateId index) { return updates_[index]; }
   RowBinding& row_update(RowUpdateId index) { return row_updates_[index]; }
   std::byte* prepared(std::int32_t slot, int replica) const {
-    return prepared_[std::size_t(slot) * std::size_t(replicas_) + std::size_t(replica)];
+    return addresses_[prepared_index(slot, replica)];
   }
-  // What it is made of: operands of one example, once or once per replica.
+  // Operands that it is prepared from, of one example, once or once per replica.
   const std::vector<std::vector<View>>& sources(std::int32_t slot) const {
-    return sources_[std::size_t(slot)];
+    return sources_[std::size_t(slot)].views;
   }
 
   // Of a run in several processes: what travels between them. Open from open_world_sums() on.
@@ -261,22 +160,17 @@ class Context {
   void place_values();
   void place_prepared();
   void place_prepared(const Prepared& prepared, StepId step);
-  void place_loops();
-  bool makes_rows(const Loop& loop) const;
-  void make_chunks(LoopId loop);
-  void make_joins(LoopId loop);
-  void place_trees(LoopId loop, StepId step);
   void bind_nodes();
   void bind_node(NodeId index);
   Shape shape_of_all(const ValueType& type) const;
   Task make_task() const;
-  void bind_updates();
-  void bind_row_updates();
-  // Memory of the arena from the first to the last of some steps; its number.
-  std::int64_t reserve(std::int64_t bytes, StepId first, StepId last);
+  void bind_steps();
+  std::size_t prepared_index(std::int32_t slot, int replica) const {
+    return std::size_t(replicas_) * (values_ + std::size_t(slot)) + std::size_t(replica);
+  }
 
   const Plan& plan_;
-  const IndexedVector<LoopId, LoopLayout>& layouts_;
+  const IndexedVector<StepId, LoopLayout>& layouts_;
   int replicas_ = 0;
   int first_replica_ = 0;
   int threads_ = 0;
@@ -284,13 +178,17 @@ class Context {
   Counts counts_, world_counts_;  // as the call has them
   Leased arena_;
   std::vector<Leased> lists_;          // rows of arguments, one replica's after the other's
-  const std::byte* placed_ = nullptr;  // the arena that pending_ was set for
+  const std::byte* placed_ = nullptr;  // the arena that addresses_ was set for
   std::vector<Interval> reserved_;
   Packing packing_;  // of what is reserved
-  std::vector<std::byte*> bases_;
-  std::vector<std::byte*> prepared_;
-  std::vector<std::vector<std::vector<View>>> sources_;  // per slot and copy
-  // Of prepared_, those that rounds share: which, and where in their memory.
+  // Per replica and value; per prepared slot and replica; of reserved memory.
+  std::vector<std::byte*> addresses_;
+  struct Sources {
+    std::vector<std::vector<View>> views;  // per copy
+    std::vector<Value> roots;              // per operand
+  };
+  std::vector<Sources> sources_;  // per slot
+  // Prepared operands that rounds share: indices of addresses, and offsets in the rounds' memory.
   std::vector<std::pair<std::size_t, std::int64_t>> kept_;
   std::int64_t kept_bytes_ = 0;
   std::vector<ReplicaContext> replica_context_;
@@ -300,27 +198,18 @@ class Context {
   ExampleTrees trees_;                            // of a run in several processes
   std::optional<WorldTree> replica_tree_;         // the same
   std::vector<bool> impossible_;                  // per replica: some size is below 0
-  IndexedVector<LoopId, LoopBinding> loops_;
   PerNode<NodeBinding> nodes_;
-  IndexedVector<UpdateId, UpdateBinding> updates_;
+  using StepBinding = std::variant<std::monostate, LoopBinding, UpdateBinding>;
+  IndexedVector<StepId, StepBinding> bindings_;
   IndexedVector<RowUpdateId, RowBinding> row_updates_;
-  // Addresses to set when the arena is there.
-  struct Pending {
-    std::byte** where;
-    std::int64_t reserved, offset;  // in what is reserved
-  };
-  std::vector<Pending> pending_;
-  // The memory of all vectors whose elements' addresses are kept: they must not grow after bind().
-  std::vector<const void*> kept_addresses() const;
-  std::vector<const void*> bound_addresses_;  // by bind(), in builds with assertions
-  // Addresses to set in every run: (where, base pointer), and some bytes on.
-  std::vector<std::pair<void**, std::byte* const*>> node_places_;
-  struct TreePlace {
-    std::byte** where;
-    std::byte* const* base;
+  std::vector<NodeId> bound_;  // whose views get the addresses of each run
+  // Addresses in the arena.
+  struct InArena {
+    std::size_t address;
+    std::size_t reserved;  // index in reserved_
     std::int64_t offset;
   };
-  std::vector<TreePlace> tree_places_;
+  std::vector<InArena> in_arena_;
   std::unique_ptr<WorldSums> world_sums_;
   Task main_task_;
   struct Tasks {

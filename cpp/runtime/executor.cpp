@@ -13,10 +13,6 @@
 #include "runtime/common_state.h"
 #include "runtime/halo.h"
 #include "runtime/hashes.h"
-#include "runtime/reduce_update.h"
-#include "runtime/row_blocks.h"
-#include "runtime/row_reduction.h"
-#include "runtime/row_update.h"
 #include "runtime/sole_owner.h"
 #include "runtime/state_lock.h"
 #include "runtime/threads.h"
@@ -34,7 +30,7 @@ StepId first_store_of(const Plan& plan) {
   }
   if (stored.empty()) return {};
   for (const StepId s : plan.steps.ids()) {
-    const std::vector<Value> writes = buffer_uses(plan, plan.steps[s]).writes;
+    const std::vector<Value> writes = plan.steps[s].uses(plan).writes;
     if (std::ranges::any_of(writes, [&](Value root) { return stored.contains(root); })) return s;
   }
   return {};
@@ -100,16 +96,20 @@ class Memory {
 
 }  // namespace
 
-Executable::Executable(Plan plan) : plan_(std::move(plan)) {
+Executable::Executable(std::shared_ptr<const Plan> plan)
+    : shared_plan_(std::move(plan)), plan_(*shared_plan_) {
   for (Value v : plan_.graph.values.ids()) {
     if (plan_.graph.values[v].source != Source::kNode) external_.push_back(v);
   }
   first_store_ = first_store_of(plan_);
   joint_rows_ = find_joint_rows(plan_);
-  for (const Loop& loop : plan_.loops) layouts_.push_back(lay_out(plan_, loop));
-  for (auto& [node, plans] : plan_.bodies) {
-    bodies_[node];
-    for (Plan& body : plans) bodies_[node].push_back(std::make_unique<Executable>(std::move(body)));
+  for (const PlanStep& step : plan_.steps) {
+    const auto* loop = step.get_if<LoopStep>();
+    layouts_.push_back(loop ? lay_out(plan_, *loop) : LoopLayout());
+  }
+  for (const auto& [node, plans] : plan_.bodies) {
+    Bodies& bodies = bodies_[node];
+    for (const auto& body : plans) bodies.push_back(std::make_unique<Executable>(body));
   }
 }
 
@@ -307,32 +307,11 @@ void Executable::commit_state(const Call& call, Context& context, std::vector<Ar
   }
 }
 
-void Executable::run_step(const PlanStep& step, const Call& call, Context& context) {
+void Executable::run_step(StepId s, const Call& call, Context& context) {
+  const PlanStep& step = plan_.steps[s];
   prepare_operands(plan_, step, call, context);
-  switch (step.kind) {
-    case PlanStep::Kind::kLoop:
-      return run_loop(plan_, step.loop(), layouts_[step.loop()], call, context);
-    case PlanStep::Kind::kAllReduce:
-      return all_reduce(plan_, step.nodes, call, context);
-    case PlanStep::Kind::kControl:
-      return run_located(plan_.graph.nodes[step.nodes[0]], [&] {
-        run_control(plan_, step.nodes[0], bodies_.at(step.nodes[0]), call, context);
-      });
-    case PlanStep::Kind::kNode:
-      return run_node(plan_, step.nodes[0], call, context);
-    case PlanStep::Kind::kNodes:
-      return run_nodes(plan_, step, call, context);
-    case PlanStep::Kind::kRows:
-      return run_rows(plan_, step.nodes[0], call, context);
-    case PlanStep::Kind::kReduceUpdate:
-      return run_reduce_update(plan_, step.update(), call, context);
-    case PlanStep::Kind::kNameRows:
-      return name_rows(plan_, step.row_update(), call, context);
-    case PlanStep::Kind::kRowReduce:
-      return run_row_reduction(plan_, step, context);
-    case PlanStep::Kind::kRowUpdate:
-      return run_row_update(plan_, step.row_update(), call, context);
-  }
+  const StepRun run{plan_, s, call, context, bodies_};
+  std::visit([&](const auto& kind) { samegrad::run_step(kind, run); }, step.kind());
 }
 
 void Executable::run_steps(const Call& call, Context& context) {
@@ -352,9 +331,9 @@ void Executable::run_steps(const Call& call, Context& context) {
       due = plan_.steps.next_id();
     }
     if (call.communicator && s == first_store_) call.communicator->settle();
-    run_step(plan_.steps[s], call, context);
+    run_step(s, call, context);
     if (call.hashes) [[unlikely]] {
-      const bool travels = call.communicator && plan_.steps[s].kind == PlanStep::Kind::kAllReduce;
+      const bool travels = call.communicator && plan_.steps[s].is<AllReduceStep>();
       if (travels) unfinished.push_back(s);
       if (!travels) call.hashes->add_stored(s, call, context);
     }

@@ -13,15 +13,14 @@
 #include "runtime/call.h"
 #include "runtime/check_finite.h"
 #include "runtime/context.h"
+#include "runtime/step_run.h"
 
 namespace samegrad {
 
-class Executable;
-using Bodies = std::vector<std::unique_ptr<Executable>>;
-
 class Executable {
  public:
-  explicit Executable(Plan plan);
+  explicit Executable(std::shared_ptr<const Plan> plan);
+  explicit Executable(Plan plan) : Executable(std::make_shared<const Plan>(std::move(plan))) {}
 
   const Plan& plan() const { return plan_; }
   // One array per output, or one per replica where replicas differ. May run in several threads at
@@ -62,39 +61,24 @@ class Executable {
   void copy_outputs(std::vector<std::vector<Array>>& outputs, Context& context);
   std::vector<Array> make_state(const Call& call, Context& context);
   void commit_state(const Call& call, Context& context, std::vector<Array>& fresh);
-  void run_step(const PlanStep& step, const Call& call, Context& context);
+  void run_step(StepId s, const Call& call, Context& context);
   void run_steps(const Call& call, Context& context);
   std::vector<double> predict_steps(const std::vector<std::vector<std::int64_t>>& counts,
                                     const Rates& rates) const;
 
-  Plan plan_;
+  const std::shared_ptr<const Plan> shared_plan_;
+  const Plan& plan_;
   std::vector<Value> external_;  // arguments, variables and constants
   std::set<Value> joint_rows_;   // arguments whose rows joint nodes read
   StepId first_store_;           // the first step that writes into a variable's memory, or none
-  IndexedVector<LoopId, LoopLayout> layouts_;
-  std::map<NodeId, Bodies> bodies_;  // of control nodes
+  IndexedVector<StepId, LoopLayout> layouts_;  // of loops
+  std::map<NodeId, Bodies> bodies_;            // of control nodes
   struct Contexts {
     std::vector<std::unique_ptr<Context>> idle;  // the longest idle first
     std::size_t made = 0;                        // idle, or of a run
   };
   Guarded<Contexts> contexts_;
 };
-
-// The parts of a step.
-void prepare_operands(const Plan& plan, const PlanStep& step, const Call& call, Context& context);
-void run_loop(const Plan& plan, LoopId loop, const LoopLayout& layout, const Call& call,
-              Context& context);
-// A branch or a loop, for all replicas together.
-void run_control(const Plan& plan, NodeId node, const Bodies& bodies, const Call& call,
-                 Context& context);
-void run_node(const Plan& plan, NodeId node, const Call& call, Context& context);
-// Small nodes, a piece of them per thread.
-void run_nodes(const Plan& plan, const PlanStep& step, const Call& call, Context& context);
-void run_rows(const Plan& plan, NodeId node, const Call& call, Context& context);
-void all_reduce(const Plan& plan, const std::vector<NodeId>& nodes, const Call& call,
-                Context& context);
-// A collective that is not a sum: each replica's results are made of what all have.
-void exchange(const Plan& plan, const Node& node, const Call& call, Context& context);
 
 // Runs one op at once, as eager code does. counts: examples per symbol of the types.
 std::vector<Array> run_op(const Node& node, const std::vector<ValueType>& in_types,

@@ -109,16 +109,16 @@ Hashes::Hashes(const Plan& plan, const std::vector<Value>& values, bool with_bod
   }
   for (const StepId s : plan.steps.ids()) {
     // These add blocks while they are in a cache.
-    const PlanStep::Kind kind = plan.steps[s].kind;
-    if (kind == PlanStep::Kind::kReduceUpdate || kind == PlanStep::Kind::kRowUpdate) continue;
-    for (const Value root : buffer_uses(plan, plan.steps[s]).writes) {
+    const PlanStep& step = plan.steps[s];
+    if (step.is<BlockUpdateStep>() || step.is<SparseUpdateStep>()) continue;
+    for (const Value root : step.uses(plan).writes) {
       if (index_[root] >= 0 && plan.storage[root] != Storage::kTile) stored_[s].push_back(root);
     }
   }
   if (!with_bodies) return;
   for (const auto& [node, bodies] : plan.bodies) {
-    for (const Plan& body : bodies) {
-      bodies_[&body] = std::make_unique<Hashes>(body, results_of(body.graph), true);
+    for (const auto& body : bodies) {
+      bodies_[body.get()] = std::make_unique<Hashes>(*body, results_of(body->graph), true);
     }
   }
 }

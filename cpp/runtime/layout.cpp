@@ -31,7 +31,7 @@ Operand make_operand(const Plan& plan, Value value) {
 
 class Layouter {
  public:
-  Layouter(const Plan& plan, const Loop& loop) : plan_(plan), loop_(loop) {}
+  Layouter(const Plan& plan, const LoopStep& loop) : plan_(plan), loop_(loop) {}
 
   LoopLayout run() {
     collect_nodes();
@@ -93,7 +93,7 @@ class Layouter {
     }
     // What an inner loop touches is alive from its first node on, as its nodes run again for the
     // next example: so all of it is alive together.
-    for (const Loop::Inner& inner : loop_.inner) {
+    for (const LoopStep::Inner& inner : loop_.inner) {
       for (Lifetime& life : lifetimes_) {
         if (life.first < 0 || life.last < inner.begin || life.first >= inner.end) continue;
         life.first = std::min(life.first, inner.begin);
@@ -125,7 +125,7 @@ class Layouter {
   }
 
   const Plan& plan_;
-  const Loop& loop_;
+  const LoopStep& loop_;
   LoopLayout layout_;
   PerValue<Lifetime> lifetimes_;
 };
@@ -133,7 +133,7 @@ class Layouter {
 // Goes through the nodes as a task does, and keeps which value each line of the tile holds.
 class TileVerifier {
  public:
-  TileVerifier(const Plan& plan, const Loop& loop, const LoopLayout& layout)
+  TileVerifier(const Plan& plan, const LoopStep& loop, const LoopLayout& layout)
       : plan_(plan),
         loop_(loop),
         layout_(layout),
@@ -187,7 +187,7 @@ class TileVerifier {
   }
 
   const Plan& plan_;
-  const Loop& loop_;
+  const LoopStep& loop_;
   const LoopLayout& layout_;
   std::vector<Value> owners_;
 };
@@ -203,13 +203,13 @@ View view_of_example(ValueType type, void* data) {
   return view_of(type, type.shape, data);
 }
 
-LoopLayout lay_out(const Plan& plan, const Loop& loop) {
+LoopLayout lay_out(const Plan& plan, const LoopStep& loop) {
   LoopLayout layout = Layouter(plan, loop).run();
   if (verifies_programs()) verify(plan, loop, layout);
   return layout;
 }
 
-void verify(const Plan& plan, const Loop& loop, const LoopLayout& layout) {
+void verify(const Plan& plan, const LoopStep& loop, const LoopLayout& layout) {
   TileVerifier(plan, loop, layout).run();
 }
 

@@ -26,7 +26,7 @@ struct LoopNode {
   std::size_t first_view = 0;     // of the first operand in LoopLayout::views
   std::int32_t inputs = 0;
   std::int32_t prepared_slot = -1;
-  std::int32_t tree = -1;  // a reduction over the examples: its index in Loop::trees
+  std::int32_t tree = -1;  // a reduction over the examples: its index in LoopStep::trees
   bool skip = false;       // only shows other bytes
 };
 
@@ -36,13 +36,13 @@ struct LoopLayout {
   std::vector<View> views;
   std::int64_t tile_examples = 4;  // a tile is a subtree of at most this many examples
   std::int64_t tile_bytes = 0;
-  std::vector<TreeReduction> trees;  // per Loop::trees
+  std::vector<TreeReduction> trees;  // per LoopStep::trees
   double work = 0;                   // a rough count of operations per example
 };
 
-LoopLayout lay_out(const Plan& plan, const Loop& loop);
+LoopLayout lay_out(const Plan& plan, const LoopStep& loop);
 // ValueError if a node of the loop reads bytes of a tile that another value has overwritten.
-void verify(const Plan& plan, const Loop& loop, const LoopLayout& layout);
+void verify(const Plan& plan, const LoopStep& loop, const LoopLayout& layout);
 
 // Memory that holds a value of a type in a concrete shape.
 View view_of(const ValueType& type, const Shape& shape, void* data = nullptr);

@@ -12,8 +12,8 @@ std::vector<double> Executable::predict_steps(const std::vector<std::vector<std:
   std::vector<double> predicted;
   for (const PlanStep& step : plan_.steps) {
     predicted.push_back(predict(plan_, step, counts, rates));
-    if (step.kind != PlanStep::Kind::kControl) continue;
-    for (const std::unique_ptr<Executable>& body : bodies_.at(step.nodes[0])) {
+    if (!step.is<ControlStep>()) continue;
+    for (const std::unique_ptr<Executable>& body : bodies_.at(step.nodes()[0])) {
       auto its_counts = counts;
       complete_counts(body->plan().graph.symbols, its_counts);
       for (double seconds : body->predict_steps(its_counts, rates)) predicted.back() += seconds;

@@ -38,8 +38,8 @@ class Lister {
       const auto bodies = plan.bodies.find(n);
       if (bodies != plan.bodies.end()) {
         std::vector<std::int32_t> results;
-        for (const Plan& body : bodies->second) {
-          const std::vector<std::int32_t> of_body = list(body, *hashes.body(body), &inputs);
+        for (const auto& body : bodies->second) {
+          const std::vector<std::int32_t> of_body = list(*body, *hashes.body(*body), &inputs);
           results.insert(results.end(), of_body.begin(), of_body.end());
         }
         inputs.insert(inputs.end(), results.begin(), results.end());
@@ -97,14 +97,12 @@ std::vector<StoredHash> stored_hashes(const Plan& plan, const Hashes& hashes,
                                       const Locations& locations) {
   std::vector<StoredHash> stored;
   for (const PlanStep& step : plan.steps) {
-    const std::vector<NodeId>& nodes =
-        step.kind == PlanStep::Kind::kLoop ? plan.loops[step.loop()].nodes : step.nodes;
-    for (const NodeId n : nodes) {
+    for (const NodeId n : step.nodes()) {
       const Node& node = plan.graph.nodes[n];
       for (const Value output : node.outputs) {
         if (plan.root[output] != output || !hashes.has(output)) continue;
         if (plan.storage[output] == Storage::kUnused && hashes.of(output) == 0) continue;
-        stored.push_back({title_of(plan, step), node.op->name, to_string(plan.graph.type(output)),
+        stored.push_back({step.title(plan), node.op->name, to_string(plan.graph.type(output)),
                           line_of(node, locations), hashes.of(output)});
       }
     }

@@ -98,8 +98,8 @@ std::uint64_t fingerprint_of(const Plan& plan) {
   Hasher hasher;
   hasher.number(fingerprint_of(plan.graph));
   for (const PlanStep& step : plan.steps) {
-    hasher.number(int(step.kind));
-    for (const NodeId node : step.nodes) hasher.number(node.number());
+    hasher.number(int(step.kind().index()));
+    for (const NodeId node : step.nodes()) hasher.number(node.number());
   }
   return hasher.state();
 }

@@ -41,19 +41,19 @@ FAULTS = [
     ),
     Fault(
         "replicas are summed in another order",
-        "cpp/runtime/all_reduce.cpp",
+        "cpp/runtime/steps/all_reduce.cpp",
         "x[i] = context_.term(input(slice), of.begin + std::int64_t(i))",
         "x[i] = context_.term(input(slice), of.begin + std::int64_t((i + 1) % count))",
     ),
     Fault(
         "the last block of an all-reduce is left out",
-        "cpp/runtime/all_reduce.cpp",
+        "cpp/runtime/steps/all_reduce.cpp",
         "for (std::int64_t begin = 0; begin < n; begin += block)",
         "for (std::int64_t begin = 0; begin < std::max(n - 1, std::int64_t(1)); begin += block)",
     ),
     Fault(
         "the context of replica 0 in the loop of every replica",
-        "cpp/runtime/loop.cpp",
+        "cpp/runtime/steps/loop.cpp",
         ": context.of_replica(replica_)),",
         ": context.of_replica(0)),",
     ),
@@ -166,13 +166,13 @@ struct CallHash {
     ),
     Fault(
         "rounds of a loop are differentiated forwards",
-        "cpp/runtime/control.cpp",
+        "cpp/runtime/steps/control.cpp",
         "const std::size_t k = attrs.forward ? i : rounds - 1 - i;",
         "const std::size_t k = i;",
     ),
     Fault(
         "replicas that are done take what further rounds make",
-        "cpp/runtime/control.cpp",
+        "cpp/runtime/steps/control.cpp",
         "state[i] = after(active, next[i], state[i]);",
         "state[i] = next[i];",
     ),
@@ -226,7 +226,7 @@ struct CallHash {
     ),
     Fault(
         "a thread's rows begin at the wrong place where an example has several",
-        "cpp/runtime/node.cpp",
+        "cpp/runtime/steps/node.cpp",
         "+ begin * rows * row_bytes",
         "+ begin * row_bytes",
     ),

@@ -121,7 +121,7 @@ struct RandomProgram {
 void check_lives(const Plan& plan) {
   std::map<Value, Value> occupant;  // by home
   for (StepId s : plan.steps.ids()) {
-    const BufferUses uses = buffer_uses(plan, plan.steps[s]);
+    const BufferUses uses = plan.steps[s].uses(plan);
     for (Value root : uses.reads) {
       const Life& life = plan.lives[root];
       if (life.home != kNoValue) CHECK_EQ(occupant.at(life.home), root);

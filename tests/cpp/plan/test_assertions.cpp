@@ -49,16 +49,12 @@ void copy(const KernelArgs& args) {
 
 }  // namespace
 
-TEST("the index of a value is read by its source, and that of a step by its kind") {
+TEST("the index of a value is read by its source") {
   ValueInfo argument;
   argument.source = Source::kArgument;
   argument.index = 0;
   CHECK_EQ(said_before_abort([&] { static_cast<void>(argument.argument()); }), "");
   CHECK(has(said_before_abort([&] { static_cast<void>(argument.node()); }), "source"));
-  const PlanStep step{PlanStep::Kind::kLoop, {}, 0, {}};
-  CHECK_EQ(said_before_abort([&] { static_cast<void>(step.loop()); }), "");
-  CHECK(has(said_before_abort([&] { static_cast<void>(step.update()); }), "kind"));
-  CHECK(has(said_before_abort([&] { static_cast<void>(step.row_update()); }), "kind"));
 }
 
 TEST("elements are accessed as what they are, or as bytes") {

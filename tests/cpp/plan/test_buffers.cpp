@@ -131,8 +131,8 @@ TEST("updates that cannot fail come after all that may, so they are stored in pl
   check_stores(f, {Store::kInPlace, Store::kInPlace, Store::kCopy});
   const Plan plan = f.plan();
   CHECK_EQ(plan.steps.size(), 3u);
-  CHECK_EQ(plan.steps[StepId(0)].nodes[0], NodeId(2));
-  CHECK_EQ(plan.steps[StepId(1)].nodes[0], NodeId(0));
+  CHECK_EQ(plan.steps[StepId(0)].nodes()[0], NodeId(2));
+  CHECK_EQ(plan.steps[StepId(1)].nodes()[0], NodeId(0));
   f.run();
   CHECK_EQ(f.cell(0).data()[1], 2.f);
   CHECK_EQ(f.cell(1).data()[1], 13.f);
@@ -208,7 +208,7 @@ TEST("a step declares what it reads and writes by the bytes behind") {
   const Plan plan = f.plan();
   std::vector<BufferUses> uses;
   for (const PlanStep& step : plan.steps) {
-    const BufferUses found = buffer_uses(plan, step);
+    const BufferUses found = step.uses(plan);
     if (!found.writes.empty()) uses.push_back(found);
   }
   CHECK_EQ(uses.size(), 2u);

@@ -45,7 +45,7 @@ double predicted(const Plan& plan, std::int64_t examples) {
 
 // Of two products with `inner` numbers of an example between them, of which only the first and the
 // last are as wide as it.
-Loop loop_of(std::int64_t width, std::int64_t inner) {
+LoopStep loop_of(std::int64_t width, std::int64_t inner) {
   Net net(width);
   const Value y = net.b("neg", {net.b("matmul", {net.x, net.constant({width, inner})})});
   const Value z = net.b("matmul", {y, net.constant({inner, width})});
@@ -54,12 +54,13 @@ Loop loop_of(std::int64_t width, std::int64_t inner) {
   options.passes = {false, false, false, false, false, false, false};
   options.cut_products = options.inner_loops = false;
   const Plan plan = compile(net.graph, options);
-  CHECK_EQ(plan.loops.size(), std::size_t(1));
-  CHECK_EQ(plan.loops[LoopId(0)].weight_bytes, 2 * 4 * width * inner);
-  return plan.loops[LoopId(0)];
+  const auto loops = steps_of<LoopStep>(plan);
+  CHECK_EQ(loops.size(), std::size_t(1));
+  CHECK_EQ(loops[0]->weight_bytes, 2 * 4 * width * inner);
+  return *loops[0];
 }
 
-std::int64_t examples_in(std::int64_t bytes, const Loop& loop) {
+std::int64_t examples_in(std::int64_t bytes, const LoopStep& loop) {
   const std::int64_t fitting = bytes / (loop.example_bytes + 1);
   return std::max(kLeafExamples, std::min(thresholds().tile_examples, fitting));
 }
@@ -131,7 +132,7 @@ TEST("no examples cost no operation") {
 
 TEST("tiles hold as many examples as their share of L2 has room for") {
   for (const std::int64_t width : {1, 16, 1000}) {
-    const Loop loop = loop_of(width, 16);
+    const LoopStep loop = loop_of(width, 16);
     // Two of 16 numbers, one as wide as the examples, and their sum.
     CHECK(loop.example_bytes == 4 * (32 + width) || loop.example_bytes == 4 * (33 + width));
     CHECK(!streams_weights(loop));
@@ -142,7 +143,7 @@ TEST("tiles hold as many examples as their share of L2 has room for") {
 TEST("tiles are larger where their weights come from beyond L2") {
   // Weights of 32 MiB (or twice L2), and a thousandth of it between the nodes.
   const std::int64_t side = 2048 * (1 + thresholds().loop_weight_bytes / (16 << 20));
-  const Loop loop = loop_of(side, side);
+  const LoopStep loop = loop_of(side, side);
   CHECK(streams_weights(loop));
   CHECK_EQ(loop.tile_examples, examples_in(thresholds().far_tile_bytes, loop));
   CHECK(loop.tile_examples > examples_in(thresholds().tile_bytes, loop));
@@ -151,7 +152,7 @@ TEST("tiles are larger where their weights come from beyond L2") {
 TEST("tiles stay in L2 where what they bring is more than the weights") {
   // As many weights as do not stay in L2, one tile of examples bringing as much.
   const std::int64_t width = thresholds().loop_weight_bytes / 8 + 1000;
-  const Loop loop = loop_of(width, 1);
+  const LoopStep loop = loop_of(width, 1);
   CHECK(streams_weights(loop));
   CHECK_EQ(loop.tile_examples, kLeafExamples);
 }

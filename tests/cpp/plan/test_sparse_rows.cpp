@@ -93,14 +93,13 @@ struct Lookup {
 };
 
 std::int64_t sparse_steps(const Plan& plan) {
-  return std::ranges::count(plan.steps, PlanStep::Kind::kRowUpdate, &PlanStep::kind);
+  return std::int64_t(steps_of<SparseUpdateStep>(plan).size());
 }
 
 // Of those, the ones that touch named rows alone.
 std::int64_t steps_of_named_rows(const Plan& plan) {
   return std::ranges::count_if(plan.steps, [&](const PlanStep& step) {
-    return step.kind == PlanStep::Kind::kRowUpdate &&
-           plan.row_updates[step.row_update()].leaves_rows_alone;
+    return step.is<SparseUpdateStep>() && plan.row_updates[step.row_update()].leaves_rows_alone;
   });
 }
 
@@ -167,7 +166,7 @@ TEST("the gradient of a table and its update are one step, which stores in place
     CHECK_EQ(steps_of_named_rows(plan), 1);
     CHECK(plan.stores[0] == Store::kInPlace);
     // Nothing that can fail comes after it.
-    CHECK(plan.steps.back().kind == PlanStep::Kind::kRowUpdate);
+    CHECK(plan.steps.back().is<SparseUpdateStep>());
     PlanOptions options;
     options.sparse_rows = false;
     CHECK_EQ(sparse_steps(compile(lookup.graph, options)), 0);
@@ -200,8 +199,7 @@ TEST("a reduction of all elements goes through rows, one of some needs the whole
     const Value sum = lookup.b("reduce_sum", {square}, ReduceAttrs{.axes = axes, .keepdims = true});
     lookup.write(lookup.b("sub", {lookup.table, lookup.b("mul", {gradient, sum})}));
     const Plan plan = compile(lookup.graph);
-    CHECK_EQ(std::ranges::count(plan.steps, PlanStep::Kind::kRowReduce, &PlanStep::kind),
-             axes.size() == 2);
+    CHECK_EQ(steps_of<SparseReduceStep>(plan).size(), axes.size() == 2 ? 1u : 0u);
     CHECK_EQ(steps_of_named_rows(plan), axes.size() == 2);
     CHECK_EQ(makes_dense_sums(plan), axes.size() == 1);
   }

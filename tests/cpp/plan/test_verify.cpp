@@ -12,8 +12,6 @@ using namespace samegrad;
 
 namespace {
 
-using Kind = PlanStep::Kind;
-
 // Two variables of five numbers, v0 and v1: a = v0 + v0 is written to v0 in place, b = reverse(v1)
 // and c = reverse(b) are in the arena, and d = c + v1 is an output.
 struct StepPlan {
@@ -32,15 +30,14 @@ struct StepPlan {
   NodeId node(Value v) const { return plan.graph.values[v].node(); }
   StepId step(Value v) const {
     for (StepId s : plan.steps.ids()) {
-      if (std::ranges::count(plan.steps[s].nodes, node(v))) return s;
+      if (std::ranges::count(plan.steps[s].nodes(), node(v))) return s;
     }
     return {};
   }
   // Does the work of join_small_nodes.
   void join(Value to, Value from) {
     const StepId gone = step(from);
-    plan.steps[step(to)].kind = Kind::kNodes;
-    plan.steps[step(to)].nodes.push_back(node(from));
+    plan.steps[step(to)] = SideBySideStep{{{node(to), node(from)}}};
     IndexedVector<StepId, PlanStep> steps;
     for (StepId s : plan.steps.ids()) {
       if (s != gone) steps.push_back(plan.steps[s]);
@@ -51,7 +48,7 @@ struct StepPlan {
 
   Fake fake{2};
   Value a, b, c, d;
-  Plan plan;
+  PlanDraft plan;
 };
 
 // A loop over examples: y = relu(x), z = y * y, and the sum of z.
@@ -71,9 +68,16 @@ struct LoopPlan {
     plan = compile(graph, options);
   }
 
+  LoopStep& loop() {
+    for (PlanStep& step : plan.steps) {
+      if (auto* loop = step.get_if<LoopStep>()) return *loop;
+    }
+    fail(ErrorKind::kValue, "test", "the plan has no loop.");
+  }
+
   Graph graph;
   Value y, z, sum;
-  Plan plan;
+  PlanDraft plan;
 };
 
 template <class Of>
@@ -106,14 +110,14 @@ TEST("verify accepts what compile makes") {
   CHECK_EQ(said_of<StepPlan>([](StepPlan&) {}), "");
   CHECK_EQ(said_of<LoopPlan>([](LoopPlan&) {}), "");
   LoopPlan sample;
-  CHECK_EQ(sample.plan.loops.size(), 1u);
+  CHECK_EQ(steps_of<LoopStep>(sample.plan).size(), 1u);
 }
 
 TEST("verify finds a node in two steps, and one in none") {
   const auto rule = "each node is in exactly one step";
   check_rule<StepPlan>(rule,
                        [](StepPlan& s) { s.plan.steps.push_back(s.plan.steps[s.step(s.d)]); });
-  check_rule<StepPlan>(rule, [](StepPlan& s) { s.plan.steps[s.step(s.b)].nodes.clear(); });
+  check_rule<StepPlan>(rule, [](StepPlan& s) { s.plan.steps[s.step(s.b)].base().nodes.clear(); });
 }
 
 TEST("verify finds a read that comes before its write") {
@@ -145,16 +149,16 @@ TEST("verify finds an operand that nothing prepares") {
   const auto rule = "each prepared operand has a slot";
   check_rule<StepPlan>(rule, [](StepPlan& s) { s.plan.prepared_slots = 1; });
   check_rule<StepPlan>(rule, [](StepPlan& s) {
-    s.plan.steps[s.step(s.c)].prepare.push_back({s.node(s.c), s.b, 0});
+    s.plan.steps[s.step(s.c)].base().prepare.push_back({s.node(s.c), s.b, 0});
   });
 }
 
 TEST("verify finds a value of an inner loop that is used outside") {
   const auto rule = "a value of an inner loop is used in that loop alone";
   check_rule<LoopPlan>(rule, [](LoopPlan& s) { s.plan.inner_value[s.y] = true; });
-  check_rule<LoopPlan>(rule, [](LoopPlan& s) { s.plan.loops[LoopId(0)].inner = {{0, 9}}; });
+  check_rule<LoopPlan>(rule, [](LoopPlan& s) { s.loop().inner = {{0, 9}}; });
   check_rule<LoopPlan>(rule, [](LoopPlan& s) {
-    s.plan.loops[LoopId(0)].inner = {{0, 1}, {1, 2}};
+    s.loop().inner = {{0, 1}, {1, 2}};
     s.plan.inner_value[s.y] = true;
   });
 }
@@ -191,7 +195,7 @@ TEST("verify finds a step that may fail after the first store") {
 TEST("verify finds sums that are awaited after their reader") {
   check_rule<StepPlan>("sums are complete before they are read", [](StepPlan& s) {
     const StepId step = s.step(s.b);
-    s.plan.steps[step].kind = Kind::kAllReduce;
+    s.plan.steps[step] = AllReduceStep{{{s.node(s.b)}}};
     s.plan.sums_due[step] = s.plan.steps.next_id();
   });
 }
@@ -226,7 +230,7 @@ TEST("verify finds intervals that overlap in memory") {
 
 TEST("verify finds a node that reads a tile that another value has overwritten") {
   LoopPlan sample;
-  const Loop& loop = sample.plan.loops[LoopId(0)];
+  const LoopStep& loop = sample.loop();
   LoopLayout layout = lay_out(sample.plan, loop);
   verify(sample.plan, loop, layout);
   for (LoopNode& code : layout.nodes) {

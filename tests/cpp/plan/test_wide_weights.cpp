@@ -75,8 +75,9 @@ struct Layers {
   std::vector<std::shared_ptr<StateCell>> cells;
 };
 
-std::int64_t count(const Plan& plan, PlanStep::Kind kind) {
-  return std::ranges::count(plan.steps, kind, &PlanStep::kind);
+template <class Kind>
+std::size_t count(const Plan& plan) {
+  return steps_of<Kind>(plan).size();
 }
 
 }  // namespace
@@ -94,13 +95,13 @@ TEST("of weights that do not fit together the largest leave, until the others do
   net.graph.outputs.push_back(net.layer(z, net.variable({600, 10})));
   CHECK(net.cuts() == (std::vector<bool>{false, true, false}));
   const Plan plan = compile(net.graph);
-  CHECK_EQ(count(plan, PlanStep::Kind::kRows), 1);
+  CHECK_EQ(count<ProductStep>(plan), 1u);
   const std::string why = "out of its loop: 2.1 MiB of 3.0 MiB of weights, where L2 keeps ";
   const std::string text = to_string(explain(plan.graph, plan, {}));
   CHECK(text.find(why) != std::string::npos, text);
   PlanOptions options;
   options.cut_products = false;
-  CHECK_EQ(count(compile(net.graph, options), PlanStep::Kind::kRows), 0);
+  CHECK_EQ(count<ProductStep>(compile(net.graph, options)), 0u);
 }
 
 TEST("a product stays where its examples bring more bytes than its weights have") {
@@ -123,11 +124,11 @@ TEST("a large gradient and the update by it are one step, which stores in place"
   const Value w = net.variable({300, 200});
   net.update(SlotId(0), w, net.x, net.layer(net.x, w));
   const Plan plan = compile(net.graph);
-  CHECK_EQ(count(plan, PlanStep::Kind::kReduceUpdate), 1);
+  CHECK_EQ(count<BlockUpdateStep>(plan), 1u);
   CHECK(plan.stores[0] == Store::kInPlace);
   PlanOptions options;
   options.fuse_updates = false;
-  CHECK_EQ(count(compile(net.graph, options), PlanStep::Kind::kReduceUpdate), 0);
+  CHECK_EQ(count<BlockUpdateStep>(compile(net.graph, options)), 0u);
 }
 
 TEST("a gradient that is an output too is stored as a whole") {
@@ -135,7 +136,7 @@ TEST("a gradient that is an output too is stored as a whole") {
   const Value w = net.variable({300, 200});
   net.update(SlotId(0), w, net.x, net.layer(net.x, w));
   net.graph.outputs.push_back(net.graph.nodes[NodeId(1)].outputs[0]);
-  CHECK_EQ(count(compile(net.graph), PlanStep::Kind::kReduceUpdate), 0);
+  CHECK_EQ(count<BlockUpdateStep>(compile(net.graph)), 0u);
 }
 
 namespace {
@@ -168,7 +169,7 @@ std::vector<float> updated(const std::vector<std::int64_t>& shares) {
   if (shares.size() > 1) gradient = net.b("all_reduce", {gradient});
   graph.writes.push_back({SlotId(0), net.b("sub", {w, gradient})});
   Executable executable(compile(graph));
-  CHECK_EQ(count(executable.plan(), PlanStep::Kind::kReduceUpdate), 1);
+  CHECK_EQ(count<BlockUpdateStep>(executable.plan()), 1u);
   const std::int64_t examples = std::accumulate(shares.begin(), shares.end(), std::int64_t{0});
   const Array rows(DType::kFloat32, {examples, 304});
   for (std::int64_t i = 0; i < rows.size(); ++i) {
@@ -235,8 +236,9 @@ TEST("where memory runs out, a weight with given gradients is as before, whereve
     const Value given = net.graph.add_argument({DType::kFloat32, {300, 200}, {}}, Placement::kOwn);
     net.graph.writes.push_back({SlotId(0), net.b("sub", {w, net.b("all_reduce", {given})})});
     const Plan plan = compile(net.graph);
-    CHECK_EQ(plan.updates.size(), std::size_t(1));
-    CHECK_EQ(plan.updates[UpdateId(0)].sums[0].tree, kNoNode);
+    const auto updates = steps_of<BlockUpdateStep>(plan);
+    CHECK_EQ(updates.size(), std::size_t(1));
+    CHECK_EQ(updates[0]->sums[0].tree, kNoNode);
     CHECK(plan.stores[0] == Store::kInPlace);
     Executable executable(plan);
     const Array rows(DType::kFloat32, {Layers::kExamples, 300});
@@ -292,17 +294,17 @@ Array ones(const Shape& shape) {
 
 TEST("the gradient of a large filter and the update by it are one step, which stores in place") {
   const Plan plan = compile(Filters(2).graph);
-  CHECK_EQ(count(plan, PlanStep::Kind::kReduceUpdate), 1);
+  CHECK_EQ(count<BlockUpdateStep>(plan), 1u);
   CHECK(plan.stores[0] == Store::kInPlace);
 }
 
 TEST("a filter whose images bring more bytes than it has is reduced in their loop") {
-  CHECK_EQ(count(compile(Filters(16).graph), PlanStep::Kind::kReduceUpdate), 0);
+  CHECK_EQ(count<BlockUpdateStep>(compile(Filters(16).graph)), 0u);
 }
 
 TEST("operands whose examples bring many bytes are not kept for the update") {
   const Plan plan = compile(Filters(4).graph);
-  CHECK_EQ(count(plan, PlanStep::Kind::kReduceUpdate), 0);
+  CHECK_EQ(count<BlockUpdateStep>(plan), 0u);
   CHECK(plan.stores[0] == Store::kInPlace);
 }
 
@@ -338,10 +340,11 @@ struct Doubled : Layers {
 TEST("the updates of many small variables are one step, which stores in place") {
   const Plan plan = compile(Doubled().graph);
   CHECK_EQ(plan.steps.size(), std::size_t(1));
-  CHECK_EQ(count(plan, PlanStep::Kind::kNodes), 1);
-  CHECK_EQ(plan.steps[StepId(0)].nodes.size(), std::size_t(40));
-  CHECK_EQ(plan.steps[StepId(0)].pieces.back(), 40);
-  CHECK(plan.steps[StepId(0)].pieces.size() > 4);
+  CHECK_EQ(count<SideBySideStep>(plan), 1u);
+  const SideBySideStep& step = *steps_of<SideBySideStep>(plan)[0];
+  CHECK_EQ(step.nodes.size(), std::size_t(40));
+  CHECK_EQ(step.pieces.back(), 40);
+  CHECK(step.pieces.size() > 4);
   CHECK_EQ(std::ranges::count(plan.stores, Store::kInPlace), 40);
   PlanOptions options;
   options.join_small_nodes = false;

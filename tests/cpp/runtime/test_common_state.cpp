@@ -91,8 +91,9 @@ struct AsBFloat16 {
 };
 
 void check_one_update(const Plan& plan) {
-  CHECK_EQ(plan.updates.size(), 1u);
-  CHECK_EQ(plan.graph.nodes[plan.updates[UpdateId(0)].update].outputs.size(), 2u);
+  const auto updates = steps_of<BlockUpdateStep>(plan);
+  CHECK_EQ(updates.size(), 1u);
+  CHECK_EQ(plan.graph.nodes[updates[0]->update].outputs.size(), 2u);
 }
 
 }  // namespace

@@ -238,9 +238,7 @@ TEST("replicas over processes give the bits of one process, whichever has which"
     PlanOptions options;
     options.fuse_updates = fused;
     const Plan plan = compile(program(8), options);
-    const auto blockwise =
-        std::ranges::count(plan.steps, PlanStep::Kind::kReduceUpdate, &PlanStep::kind);
-    CHECK_EQ(blockwise, fused ? 1 : 0);
+    CHECK_EQ(steps_of<BlockUpdateStep>(plan).size(), fused ? 1u : 0u);
     for (const auto& examples : {std::vector<std::int64_t>{2, 2, 2, 2, 2, 2, 2, 2},
                                  std::vector<std::int64_t>{5, 1, 0, 3, 700, 2, 0, 1}}) {
       for (const int threads : {1, 2}) {

@@ -71,7 +71,8 @@ std::vector<Array> run(const std::vector<Array>& parts, bool check_finite = fals
   Builder builder(graph);
   graph.outputs = builder.apply(variance(), {{x}});
   Plan plan = compile(std::move(graph));
-  CHECK(plan.loops.size() == 1 && plan.loops[LoopId(0)].trees.size() == 1);
+  const auto loops = steps_of<LoopStep>(plan);
+  CHECK(loops.size() == 1 && loops[0]->trees.size() == 1);
   Executable executable(std::move(plan));
   const std::vector<std::vector<Array>> arguments{parts};
   Call call;
@@ -128,8 +129,9 @@ TEST("few examples with much work are shared among the threads, however many a t
   Builder builder(graph);
   graph.outputs = builder.apply(copy(), {{graph.add_argument(wide)}});
   Plan plan = compile(std::move(graph));
-  CHECK_EQ(plan.loops.size(), std::size_t(1));
-  CHECK(plan.loops[LoopId(0)].tile_examples >= 64);  // nothing passes between the nodes
+  const auto loops = steps_of<LoopStep>(plan);
+  CHECK_EQ(loops.size(), std::size_t(1));
+  CHECK(loops[0]->tile_examples >= 64);  // nothing passes between the nodes
   Executable executable(std::move(plan));
   Array x(DType::kFloat64, Shape({64, 10'000}));
   std::fill_n(x.data<double>(), x.size(), 2.0);

@@ -196,11 +196,11 @@ TEST("a step waits for the sums that it reads, and for no others") {
     int updates = 0;
     for (StepId s : plan.steps.ids()) {
       const PlanStep& step = plan.steps[s];
-      const bool is_reader = std::ranges::any_of(step.nodes, [&](NodeId n) {
+      const bool is_reader = std::ranges::any_of(step.nodes(), [&](NodeId n) {
         return reads && std::ranges::count(plan.graph.nodes[n].outputs, plan.graph.outputs[0]);
       });
       if (is_reader) reader = s;
-      if (step.kind != PlanStep::Kind::kReduceUpdate) continue;
+      if (!step.is<BlockUpdateStep>()) continue;
       ++updates;
       if (plan.sums_due[s] != plan.steps.next_id()) first_update = s;
     }
@@ -218,8 +218,8 @@ TEST("a sum that nobody reads keeps its memory until it is there") {
   const Plan plan = compile(program_with_unread_sum(2), keeps_all);
   int unread = 0;
   for (StepId s : plan.steps.ids()) {
-    if (plan.steps[s].kind != PlanStep::Kind::kAllReduce) continue;
-    for (NodeId n : plan.steps[s].nodes) {
+    if (!plan.steps[s].is<AllReduceStep>()) continue;
+    for (NodeId n : plan.steps[s].nodes()) {
       const Value result = plan.graph.nodes[n].outputs[0];
       if (plan.graph.type(result).shape != Shape{kIn}) continue;
       ++unread;
@@ -231,8 +231,9 @@ TEST("a sum that nobody reads keeps its memory until it is there") {
 
 TEST("rows that all replicas have are summed once, in each process") {
   const Plan plan = compile(program_of_gathered_rows(2));
-  CHECK_EQ(plan.updates.size(), 1u);
-  for (const ReduceUpdate& update : plan.updates) CHECK(!update.has_replicas());
+  const auto updates = steps_of<BlockUpdateStep>(plan);
+  CHECK_EQ(updates.size(), 1u);
+  CHECK(!updates[0]->has_replicas());
 }
 
 TEST("sums that are on their way leave the bits of one process") {

@@ -6,13 +6,7 @@
 
 namespace samegrad {
 
-// Once nodes are bound.
-UpdateBinding bind_update(const Plan& plan, const ReduceUpdate& step, const Context& context);
-
-// Whether ranks can update what is in common memory by shares.
+// True if ranks can divide the update of variables in common memory among them.
 bool can_share(const UpdateBinding& binding, const WorldSums& world);
-
-// Of Plan::updates.
-void run_reduce_update(const Plan& plan, UpdateId update, const Call& call, Context& context);
 
 }  // namespace samegrad

@@ -20,28 +20,26 @@ namespace {
 // One task: a chunk of a list of examples.
 class ChunkRun {
  public:
-  ChunkRun(const Plan& plan, LoopId index, const LoopLayout& layout, const Call& call,
-           Context& context, const Chunk& chunk, Task& task)
-      : plan_(plan),
-        loop_(plan.loops[index]),
-        layout_(layout),
-        call_(call),
-        context_(context),
-        replica_(context.loop(index).joint ? 0 : chunk.list),
-        replica_context_(context.loop(index).joint ? context.of_joint()
-                                                   : context.of_replica(replica_)),
-        bases_(context.bases(replica_)),
+  ChunkRun(const LoopStep& loop, const StepRun& run, const Chunk& chunk, Task& task)
+      : plan_(run.plan),
+        loop_(loop),
+        layout_(run.context.layout(run.step)),
+        call_(run.call),
+        context_(run.context),
+        replica_(loop.joint ? 0 : chunk.list),
+        replica_context_(loop.joint ? run.context.of_joint() : run.context.of_replica(replica_)),
+        bases_(run.context.bases(replica_)),
         chunk_(chunk),
         scratch_(task.scratch),
-        views_(task.loop_views[index]),
+        views_(task.loop_views[run.step]),
         trees_(task.trees) {
-    tile_ = static_cast<std::byte*>(scratch_.take(std::size_t(layout.tile_bytes)));
+    tile_ = static_cast<std::byte*>(scratch_.take(std::size_t(layout_.tile_bytes)));
     auto* partials = static_cast<std::byte*>(scratch_.take(std::size_t(chunk.partial_bytes)));
     trees_.clear();
-    for (std::size_t t = 0; t < layout.trees.size() && chunk.list >= 0; ++t) {
-      const TreeReduction& tree = layout.trees[t];
-      trees_.emplace_back(tree, tree.whole, chunk.begin, chunk.end, tree.whole.at(chunk.trees[t]),
-                          partials + chunk.partials[t]);
+    for (std::size_t t = 0; t < layout_.trees.size() && chunk.list >= 0; ++t) {
+      const TreeReduction& tree = layout_.trees[t];
+      trees_.emplace_back(tree, tree.whole, chunk.begin, chunk.end,
+                          tree.whole.at(context_.at(chunk.trees[t])), partials + chunk.partials[t]);
 #ifdef SAMEGRAD_ASSERTIONS
       if (!checks_kernels()) continue;
       checks_[int(t)] = std::make_unique<TreeCheck>(tree, chunk.begin, chunk.end);
@@ -56,8 +54,9 @@ class ChunkRun {
         [&](std::int64_t begin, std::int64_t end, int) { run_tile(begin, end); }, [](int) {});
 #ifdef SAMEGRAD_ASSERTIONS
     for (const auto& [t, check] : checks_) {
-      check->compare(*plan_.graph.producer(loop_.trees[std::size_t(t)]),
-                     layout_.trees[std::size_t(t)].whole.at(chunk_.trees[std::size_t(t)]));
+      check->compare(
+          *plan_.graph.producer(loop_.trees[std::size_t(t)]),
+          layout_.trees[std::size_t(t)].whole.at(context_.at(chunk_.trees[std::size_t(t)])));
     }
 #endif
   }
@@ -135,7 +134,7 @@ class ChunkRun {
   }
 
   const Plan& plan_;
-  const Loop& loop_;
+  const LoopStep& loop_;
   const LoopLayout& layout_;
   const Call& call_;
   const Context& context_;
@@ -146,21 +145,23 @@ class ChunkRun {
   Scratch& scratch_;
   std::vector<View>& views_;
   std::byte* tile_;
-  std::vector<TreeAccumulator>& trees_;  // per Loop::trees
+  std::vector<TreeAccumulator>& trees_;  // per LoopStep::trees
 #ifdef SAMEGRAD_ASSERTIONS
   std::map<int, std::unique_ptr<TreeCheck>> checks_;  // of some trees
 #endif
 };
 
 // Joins the chunks of one list in the order of the tree above them.
-void join_chunks(const LoopLayout& layout, const LoopBinding& binding, const Join& join) {
+void join_chunks(const LoopLayout& layout, const LoopBinding& binding, const Join& join,
+                 const Context& context) {
   const TreeReduction& tree = layout.trees[join.tree];
   const auto first = std::size_t(binding.first_chunk[std::size_t(join.list)]);
   const auto last = std::size_t(binding.first_chunk[std::size_t(join.list) + 1]);
   std::array<std::size_t, 64> at;
   std::size_t next = first;
   const auto state = [&](std::size_t chunk) {
-    return tree.whole.part(tree.whole.at(binding.chunks[chunk].trees[join.tree]), join.block);
+    return tree.whole.part(tree.whole.at(context.at(binding.chunks[chunk].trees[join.tree])),
+                           join.block);
   };
   walk_tree(
       binding.chunks[first].begin, binding.chunks[last - 1].end, binding.chunk_examples, 0,
@@ -171,8 +172,8 @@ void join_chunks(const LoopLayout& layout, const LoopBinding& binding, const Joi
 }
 
 // The results of the trees of one list.
-void finish_trees(const Plan& plan, const Loop& loop, const LoopLayout& layout, const Call& call,
-                  const Chunk& first, Context& context) {
+void finish_trees(const Plan& plan, const LoopStep& loop, const LoopLayout& layout,
+                  const Call& call, const Chunk& first, Context& context) {
   for (std::size_t t = 0; t < layout.trees.size(); ++t) {
     const TreeReduction& tree = layout.trees[t];
     if (!tree.kernel->finish && !call.check_finite) continue;
@@ -182,7 +183,7 @@ void finish_trees(const Plan& plan, const Loop& loop, const LoopLayout& layout, 
     const View result = view_of(type, type.shape, memory);
     const Node& node = *plan.graph.producer(loop.trees[t]);
     if (tree.kernel->finish) {
-      const State state = tree.whole.at(first.trees[t]);
+      const State state = tree.whole.at(context.at(first.trees[t]));
       tree.kernel->finish({node.attrs, tree.state, state, {&result, 1}});
     }
     if (!call.check_finite) continue;
@@ -193,9 +194,9 @@ void finish_trees(const Plan& plan, const Loop& loop, const LoopLayout& layout, 
 }  // namespace
 
 void prepare_operands(const Plan& plan, const PlanStep& step, const Call& call, Context& context) {
-  if (step.prepare.empty()) return;
+  if (step.prepare().empty()) return;
   std::int64_t items = 0, bytes = 0;
-  for (const Prepared& prepared : step.prepare) {
+  for (const Prepared& prepared : step.prepare()) {
     const std::vector<std::vector<View>>& sources = context.sources(prepared.slot);
     const Node& node = plan.graph.nodes[prepared.node];
     const View& operand = sources[0][std::size_t(node.op->prepared_operand)];
@@ -203,7 +204,7 @@ void prepare_operands(const Plan& plan, const PlanStep& step, const Call& call, 
     bytes += std::int64_t(sources.size()) * operand.size() * std::int64_t(size_of(operand.dtype));
   }
   const auto prepare = [&](std::int64_t i) {
-    auto prepared = step.prepare.begin();
+    auto prepared = step.prepare().begin();
     for (; i >= std::int64_t(context.sources(prepared->slot).size()); ++prepared) {
       i -= std::int64_t(context.sources(prepared->slot).size());
     }
@@ -224,44 +225,44 @@ namespace {
 
 // The rows of the replicas that come here, of a list: a branch that some of them take has no sum
 // over all.
-void run_active(const Plan& plan, LoopId index, const LoopLayout& layout, const Call& call,
-                Context& context) {
-  const Loop& loop = plan.loops[index];
+void run_active(const LoopStep& loop, const StepRun& run) {
+  const Call& call = run.call;
+  Context& context = run.context;
   SG_ASSERT(loop.trees.empty(), "a sum over replicas that do not all come here");
   std::int64_t begin = 0;
   for (int r = 0; r < context.replicas(); ++r) {
     const std::int64_t end = begin + context.of_replica(r).local_examples[std::size_t(loop.symbol)];
     const Scratch::Frame frame(context.main_task().scratch);
     const Chunk chunk{-1, begin, end, {}, {}, 0};
-    if (call.runs(r))
-      ChunkRun(plan, index, layout, call, context, chunk, context.main_task()).run();
+    if (call.runs(r)) ChunkRun(loop, run, chunk, context.main_task()).run();
     begin = end;
   }
 }
 
 }  // namespace
 
-void run_loop(const Plan& plan, LoopId index, const LoopLayout& layout, const Call& call,
-              Context& context) {
-  const Loop& loop = plan.loops[index];
-  const LoopBinding& binding = context.loop(index);
-  if (loop.joint && !call.runs_all()) return run_active(plan, index, layout, call, context);
+void run_step(const LoopStep& loop, const StepRun& run) {
+  const Call& call = run.call;
+  Context& context = run.context;
+  const LoopBinding& binding = context.binding<LoopBinding>(run.step);
+  const LoopLayout& layout = context.layout(run.step);
+  if (loop.joint && !call.runs_all()) return run_active(loop, run);
   const auto runs = [&](int list) { return !loop.varying || loop.joint || call.runs(list); };
   const auto run_chunk = [&](std::int64_t i, Task& task) {
     const Chunk& chunk = binding.chunks[std::size_t(i)];
     if (!runs(chunk.list)) return;
     const Scratch::Frame frame(task.scratch);
-    ChunkRun(plan, index, layout, call, context, chunk, task).run();
+    ChunkRun(loop, run, chunk, task).run();
   };
   const auto chunks = std::int64_t(binding.chunks.size());
   const auto finish = [&](std::int64_t r) {
     if (!runs(int(r))) return;
     const auto first = std::size_t(binding.first_chunk[std::size_t(r)]);
-    finish_trees(plan, loop, layout, call, binding.chunks[first], context);
+    finish_trees(run.plan, loop, layout, call, binding.chunks[first], context);
   };
   const auto join = [&](std::int64_t i) {
     const Join& piece = binding.joins[std::size_t(i)];
-    if (runs(piece.list)) join_chunks(layout, binding, piece);
+    if (runs(piece.list)) join_chunks(layout, binding, piece, context);
   };
   const auto lists = std::int64_t(binding.first_chunk.size()) - 1;
   if (!binding.parallel) {

@@ -1,4 +1,4 @@
-#include "runtime/reduce_update.h"
+#include "runtime/steps/block_update.h"
 
 #include <algorithm>
 #include <memory>
@@ -12,6 +12,7 @@
 #include "runtime/block_pieces.h"
 #include "runtime/check_kernel.h"
 #include "runtime/hashes.h"
+#include "runtime/step_run.h"
 #include "runtime/threads.h"
 #include "runtime/tree.h"
 #include "runtime/world_sums.h"
@@ -32,7 +33,7 @@ Extent blocks_in_world(const UpdateBinding& binding, const WorldSums& world) {
 
 class BlockwiseUpdate {
  public:
-  BlockwiseUpdate(const Plan& plan, const ReduceUpdate& step, UpdateBinding& binding,
+  BlockwiseUpdate(const Plan& plan, const BlockUpdateStep& step, UpdateBinding& binding,
                   const Call& call, Context& context)
       : plan_(plan), step_(step), binding_(binding), call_(call), context_(context) {}
 
@@ -96,7 +97,7 @@ class BlockwiseUpdate {
 
   // The tree of a sum, in a run of several processes.
   const WorldTree& tree_of(std::size_t s) const {
-    const ReduceUpdate::Sum& sum = step_.sums[s];
+    const ExampleSum& sum = step_.sums[s];
     return context_.tree_of(sum.tree.exists() ? plan_.graph.nodes[sum.tree].outputs[0]
                                               : plan_.graph.nodes[sum.all_reduce].inputs[0]);
   }
@@ -351,7 +352,7 @@ class BlockwiseUpdate {
     for (std::size_t k = 0; k < node.inputs.size() && prefetch.count < PrefetchBlocks::kMost; ++k) {
       const View& view = whole[k];
       const bool is_sum = std::ranges::any_of(
-          step_.sums, [&](const ReduceUpdate::Sum& of) { return of.result == node.inputs[k]; });
+          step_.sums, [&](const ExampleSum& of) { return of.result == node.inputs[k]; });
       if (is_sum || view.size() != sum.whole.block.size() || view.dtype != sum.dtype) continue;
       prefetch.data[prefetch.count++] =
           view.as<std::byte>() + block.row * prefetch.stride + block.column * item;
@@ -466,7 +467,7 @@ class BlockwiseUpdate {
   }
 
   const Plan& plan_;
-  const ReduceUpdate& step_;
+  const BlockUpdateStep& step_;
   UpdateBinding& binding_;
   const Call& call_;
   Context& context_;
@@ -488,12 +489,13 @@ bool can_share(const UpdateBinding& binding, const WorldSums& world) {
   return bytes <= world.shared_bytes();
 }
 
-void run_reduce_update(const Plan& plan, UpdateId update, const Call& call, Context& context) {
-  const ReduceUpdate& step = plan.updates[update];
-  UpdateBinding& binding = context.update(update);
+void run_step(const BlockUpdateStep& step, const StepRun& run) {
+  const Call& call = run.call;
+  Context& context = run.context;
+  auto& binding = context.binding<UpdateBinding>(run.step);
   const bool here = !call.communicator || !step.has_replicas();
-  if (here) return BlockwiseUpdate(plan, step, binding, call, context).run();
-  BlockwiseUpdate::start(std::make_shared<BlockwiseUpdate>(plan, step, binding, call, context),
+  if (here) return BlockwiseUpdate(run.plan, step, binding, call, context).run();
+  BlockwiseUpdate::start(std::make_shared<BlockwiseUpdate>(run.plan, step, binding, call, context),
                          context.world_sums());
 }
 

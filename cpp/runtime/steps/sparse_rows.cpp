@@ -1,4 +1,4 @@
-#include "runtime/row_blocks.h"
+#include "runtime/steps/sparse_rows.h"
 
 #include <algorithm>
 #include <bit>
@@ -10,7 +10,8 @@
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
 #include "runtime/check_kernel.h"
-#include "runtime/row_exchange.h"
+#include "runtime/step_run.h"
+#include "runtime/steps/sparse_exchange.h"
 #include "runtime/threads.h"
 #include "runtime/tree.h"
 #include "tensor/tree.h"
@@ -33,7 +34,7 @@ KernelArgs args_of(const Plan& plan, NodeId tree, std::size_t replica, Context& 
           .scratch = scratch};
 }
 
-std::size_t copies_of(const ReduceUpdate::Sum& sum, const Context& context) {
+std::size_t copies_of(const ExampleSum& sum, const Context& context) {
   return context.node(sum.tree).views.size();
 }
 
@@ -84,7 +85,7 @@ void lay_out_block(const Plan& plan, const RowUpdate& update, Context& context,
   std::size_t most = 0;
   Scratch none;
   for (std::size_t k = 0; k < pass.pass.sums.size(); ++k) {
-    const ReduceUpdate::Sum& sum = update.sums[std::size_t(pass.pass.sums[k])];
+    const ExampleSum& sum = update.sums[std::size_t(pass.pass.sums[k])];
     const OpDef& op = *plan.graph.nodes[sum.tree].op;
     const std::size_t copies = copies_of(sum, context);
     const std::int64_t levels = tree_levels(std::int64_t(copies), 1);
@@ -356,6 +357,24 @@ void RowBlocks::run_node(NodeId index, const Rows& rows, Scratch& scratch) const
   call_kernel(node, args, [&] { node.op->kernel(args); });
 }
 
+namespace {
+
+// Reserves memory from the first step on: other sparse updates may name their rows in between.
+void reserve_places(const Plan& plan, Context& context, RowBinding& binding) {
+  const auto reserve = [&](std::int64_t count, std::size_t item) {
+    return context.reserve(size_product(count, std::int64_t(item)), StepId(0),
+                           plan.steps.next_id() - 1);
+  };
+  const std::int64_t n = binding.places;
+  binding.reserved.sorted = reserve(2 * n, sizeof(NamedRow));
+  binding.reserved.row = reserve(n, sizeof(std::int64_t));
+  binding.reserved.begin = reserve(n + 1, sizeof(std::int64_t));
+  binding.reserved.place = reserve(n, sizeof(std::int64_t));
+  binding.reserved.summed = reserve(binding.summed_bytes, 1);
+}
+
+}  // namespace
+
 RowBinding bind_row_update(const Plan& plan, const RowUpdate& update, Context& context) {
   RowBinding binding(plan.graph, update);
   const Shape& shape = plan.graph.type(update.sums[0].result).shape;
@@ -363,7 +382,7 @@ RowBinding bind_row_update(const Plan& plan, const RowUpdate& update, Context& c
   binding.width = shape.size(1, shape.rank());
   binding.block_rows = std::max<std::int64_t>(
       1, std::min(binding.rows, 2 * thresholds().fused_block / binding.width));
-  for (const ReduceUpdate::Sum& sum : update.sums) {
+  for (const ExampleSum& sum : update.sums) {
     const OpDef& op = *plan.graph.nodes[sum.tree].op;
     for (const std::vector<View>& views : context.node(sum.tree).views) {
       binding.first.push_back(binding.places);
@@ -374,7 +393,7 @@ RowBinding bind_row_update(const Plan& plan, const RowUpdate& update, Context& c
   }
   binding.first.push_back(binding.places);
   if (!update.reductions.empty()) {
-    for (const ReduceUpdate::Sum& sum : update.sums) {
+    for (const ExampleSum& sum : update.sums) {
       const std::int64_t item = std::int64_t(size_of(plan.graph.type(sum.result).dtype));
       binding.own.summed_at.push_back(binding.summed_bytes);
       binding.summed_bytes +=
@@ -395,15 +414,22 @@ RowBinding bind_row_update(const Plan& plan, const RowUpdate& update, Context& c
     });
     binding.old.push_back(old == whole.end() ? kNoValue : *old);
   }
+  reserve_places(plan, context, binding);
   return binding;
 }
 
-void name_rows(const Plan& plan, RowUpdateId update, const Call& call, Context& context) {
-  const RowUpdate& step = plan.row_updates[update];
-  RowBinding& binding = context.row_update(update);
-  auto* named = RowBinding::as<NamedRow>(binding.places_by_row);
+void run_step(const SparseRowsStep& sparse, const StepRun& run) {
+  const Plan& plan = run.plan;
+  Context& context = run.context;
+  const RowUpdate& step = plan.row_updates[sparse.update];
+  RowBinding& binding = context.row_update(sparse.update);
+  auto* named = RowBinding::as<NamedRow>(context.at(binding.reserved.sorted));
+  binding.own.row = context.at(binding.reserved.row);
+  binding.own.begin = context.at(binding.reserved.begin);
+  binding.own.place = context.at(binding.reserved.place);
+  binding.own.summed = context.at(binding.reserved.summed);
   std::size_t part = 0;
-  for (const ReduceUpdate::Sum& sum : step.sums) {
+  for (const ExampleSum& sum : step.sums) {
     const OpDef& op = *plan.graph.nodes[sum.tree].op;
     for (std::size_t r = 0; r < copies_of(sum, context); ++r, ++part) {
       const std::int64_t first = binding.first[part];
@@ -425,7 +451,7 @@ void name_rows(const Plan& plan, RowUpdateId update, const Call& call, Context& 
   }
   begin[count] = n;
   binding.named = binding.own;
-  if (call.communicator) return exchange_rows(plan, step, binding, call, context);
+  if (run.call.communicator) return exchange_rows(plan, step, binding, run.call, context);
   if (binding.named.summed_at.empty()) return;
   RowBlocks(plan, step, binding, binding.update, context).store_sums();
 }

@@ -434,9 +434,12 @@ class ControlRun {
 
 }  // namespace
 
-void run_control(const Plan& plan, NodeId node, const Bodies& bodies, const Call& call,
-                 Context& context) {
-  ControlRun(plan, node, bodies, call, context).run();
+// A branch or a loop, for all replicas together.
+void run_step(const ControlStep& step, const StepRun& run) {
+  const NodeId node = step.nodes[0];
+  run_located(run.plan.graph.nodes[node], [&] {
+    ControlRun(run.plan, node, run.bodies.at(node), run.call, run.context).run();
+  });
 }
 
 }  // namespace samegrad

@@ -97,12 +97,4 @@ class RowBlocks {
   const std::int64_t *row_, *begin_, *place_;
 };
 
-// Where the rows of a step are in memory, once nodes are bound; what is in the arena has no address
-// yet.
-RowBinding bind_row_update(const Plan& plan, const RowUpdate& update, Context& context);
-
-// Of Plan::row_updates: which rows are named. Raises where an example names none that there is.
-// Where there are several processes, those of all of them.
-void name_rows(const Plan& plan, RowUpdateId update, const Call& call, Context& context);
-
 }  // namespace samegrad

@@ -4,7 +4,7 @@
 
 #include "base/thresholds.h"
 #include "ops/tree_rows.h"
-#include "runtime/reduce_update.h"
+#include "runtime/steps/block_update.h"
 #include "runtime/tree.h"
 #include "tensor/tree.h"
 
@@ -32,7 +32,7 @@ std::vector<View> views_of_example(const Graph& graph, const Node& node) {
   return views;
 }
 
-TreeReduction reduction_of(const Graph& graph, const ReduceUpdate::Sum& sum) {
+TreeReduction reduction_of(const Graph& graph, const ExampleSum& sum) {
   const View result = view_of_example(graph.type(sum.result));
   if (!sum.tree.exists()) {
     return {given_values(), graph.nodes[sum.all_reduce].attrs, {}, result};
@@ -67,10 +67,10 @@ std::size_t open_bytes(const Node& node, const NodeBinding& of) {
 
 }  // namespace
 
-UpdateBinding bind_update(const Plan& plan, const ReduceUpdate& step, const Context& context) {
+UpdateBinding bind_update(const Plan& plan, const BlockUpdateStep& step, const Context& context) {
   UpdateBinding binding;
   std::size_t most = 0;
-  for (const ReduceUpdate::Sum& sum : step.sums) {
+  for (const ExampleSum& sum : step.sums) {
     const NodeBinding* of = sum.tree.exists() ? &context.node(sum.tree) : nullptr;
     const std::size_t replicas = of ? of->views.size() : std::size_t(context.replicas());
     const DType dtype = plan.graph.type(sum.result).dtype;

@@ -150,11 +150,13 @@ class AllReduce {
 
 }  // namespace
 
-void all_reduce(const Plan& plan, const std::vector<NodeId>& nodes, const Call& call,
-                Context& context) {
+void run_step(const AllReduceStep& step, const StepRun& run) {
+  const Plan& plan = run.plan;
+  const Call& call = run.call;
+  Context& context = run.context;
   const auto sums = std::make_shared<AllReduce>(plan, context);
   bool any = false;
-  for (NodeId index : nodes) {
+  for (NodeId index : step.nodes) {
     const Node& node = plan.graph.nodes[index];
     if (node.op->exchange) {
       exchange(plan, node, call, context);

@@ -221,14 +221,17 @@ void run_copy(const Copy& copy, const ParallelFor& loops, const Call& call, Cont
 
 }  // namespace
 
-void run_node(const Plan& plan, NodeId index, const Call& call, Context& context) {
-  const Node& node = plan.graph.nodes[index];
+void run_step(const NodeStep& step, const StepRun& run) {
+  const Call& call = run.call;
+  Context& context = run.context;
+  const NodeId index = step.nodes[0];
+  const Node& node = run.plan.graph.nodes[index];
   if (node.op->has(kAliases)) return;
   const NodeBinding& binding = context.node(index);
   const bool big = binding.most_bytes > thresholds().parallel_replica_bytes;
   const ParallelFor& loops = big ? parallel_loops() : serial_loops();
   const auto copies = binding.joint ? 1 : std::int64_t(binding.views.size());
-  const std::int32_t slot = plan.prepared_slot[index];
+  const std::int32_t slot = run.plan.prepared_slot[index];
   const auto copy = [&](std::int64_t r) {
     return Copy{node, binding, r, slot < 0 ? nullptr : context.prepared(slot, int(r))};
   };
@@ -244,11 +247,13 @@ void run_node(const Plan& plan, NodeId index, const Call& call, Context& context
   });
 }
 
-void run_nodes(const Plan& plan, const PlanStep& step, const Call& call, Context& context) {
+void run_step(const SideBySideStep& step, const StepRun& run) {
+  const Call& call = run.call;
+  Context& context = run.context;
   const auto run_piece = [&](std::size_t piece, Task& task) {
     const auto end = std::size_t(step.pieces[piece]);
     for (auto i = std::size_t(piece ? step.pieces[piece - 1] : 0); i < end; ++i) {
-      const Node& node = plan.graph.nodes[step.nodes[i]];
+      const Node& node = run.plan.graph.nodes[step.nodes[i]];
       if (node.op->has(kAliases)) continue;
       run_copy({node, context.node(step.nodes[i]), 0}, serial_loops(), call, context, task);
     }

@@ -1,11 +1,12 @@
-#include "runtime/row_update.h"
+// Updates by sparse gradients.
+#include "runtime/step_run.h"
 
 #include <cstring>
 
 #include "base/thresholds.h"
 #include "kernels/table.h"
 #include "runtime/hashes.h"
-#include "runtime/row_blocks.h"
+#include "runtime/steps/sparse_rows.h"
 #include "runtime/threads.h"
 
 namespace samegrad {
@@ -132,9 +133,9 @@ class RowUpdater {
 
 }  // namespace
 
-void run_row_update(const Plan& plan, RowUpdateId update, const Call& call, Context& context) {
-  const RowUpdate& step = plan.row_updates[update];
-  RowUpdater(plan, step, context.row_update(update), call, context).run();
+void run_step(const SparseUpdateStep& step, const StepRun& run) {
+  const RowUpdate& update = run.plan.row_updates[step.update];
+  RowUpdater(run.plan, update, run.context.row_update(step.update), run.call, run.context).run();
 }
 
 }  // namespace samegrad

@@ -1,4 +1,6 @@
-#include "runtime/row_reduction.h"
+// Numbers that sparse gradients are reduced to, as for a norm: the blocks of the reduction order
+// that have a named row, and no others.
+#include "runtime/step_run.h"
 
 #include <array>
 #include <cstring>
@@ -7,7 +9,7 @@
 #include "base/thresholds.h"
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
-#include "runtime/row_blocks.h"
+#include "runtime/steps/sparse_rows.h"
 #include "runtime/threads.h"
 
 namespace samegrad {
@@ -181,12 +183,12 @@ class RowReducer {
 
 }  // namespace
 
-void run_row_reduction(const Plan& plan, const PlanStep& step, Context& context) {
-  const RowUpdate& update = plan.row_updates[step.row_update()];
+void run_step(const SparseReduceStep& step, const StepRun& run) {
+  const RowUpdate& update = run.plan.row_updates[step.update];
   const RowUpdate::Reduction& reduction = update.reduction_of(step.nodes.back());
-  RowBinding& binding = context.row_update(step.row_update());
+  RowBinding& binding = run.context.row_update(step.update);
   RowPassBinding& pass = binding.reductions[std::size_t(&reduction - update.reductions.data())];
-  RowReducer(plan, update, reduction, binding, pass, context).run();
+  RowReducer(run.plan, update, reduction, binding, pass, run.context).run();
 }
 
 }  // namespace samegrad

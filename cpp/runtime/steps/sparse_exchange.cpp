@@ -1,4 +1,4 @@
-#include "runtime/row_exchange.h"
+#include "runtime/steps/sparse_exchange.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
-#include "runtime/row_blocks.h"
+#include "runtime/steps/sparse_rows.h"
 #include "runtime/threads.h"
 #include "runtime/tree.h"
 

@@ -5,7 +5,11 @@
 
 namespace samegrad {
 
-void run_rows(const Plan& plan, NodeId index, const Call& call, Context& context) {
+void run_step(const ProductStep& step, const StepRun& run) {
+  const Plan& plan = run.plan;
+  const Call& call = run.call;
+  Context& context = run.context;
+  const NodeId index = step.nodes[0];
   const Node& node = plan.graph.nodes[index];
   const NodeBinding& binding = context.node(index);
   std::vector<std::span<const View>> replicas;

@@ -1,0 +1,157 @@
+// Bindings of steps to the counts and the memory of a context: all that a run can know before it
+// starts.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/ids.h"
+#include "plan/row_program.h"
+#include "plan/steps.h"
+#include "runtime/tree.h"
+#include "tensor/buffer_pool.h"
+#include "tensor/tree_accumulator.h"
+
+namespace samegrad {
+
+class Context;
+
+// The number of an address in the table of a context.
+struct Address;
+using AddressId = Id<Address>;
+
+// Bytes behind an address.
+struct Place {
+  AddressId address;
+  std::int64_t offset = 0;
+};
+
+// A subtree of the examples of a list that one task works through. The lists of a loop are its
+// replicas'; of a joint one they are the subtrees that this process makes of all examples.
+struct Chunk {
+  int list = 0;  // -1: examples that are in none, another process's leaf having them
+  std::int64_t begin = 0, end = 0;
+  std::vector<Place> trees;  // of its tree results, per LoopStep::trees
+  // Where the states of unfinished subtrees are in the task's scratch, per LoopStep::trees.
+  std::vector<std::int64_t> partials;
+  std::int64_t partial_bytes = 0;
+};
+
+// A block of a tree result of a list, which is joined from all of its chunks.
+struct Join {
+  int list;
+  std::size_t tree;  // of LoopStep::trees
+  Block block;
+};
+
+// The chunks of a loop, those of a list next to each other in order of examples.
+struct LoopBinding {
+  std::vector<Chunk> chunks;
+  std::vector<std::int32_t> first_chunk;  // per list, and the end
+  std::vector<Join> joins;
+  bool parallel_joins = false;
+  std::int64_t chunk_examples = 0;  // subtrees up to this size are chunks
+  bool parallel = false;
+};
+
+// A node that runs on whole replicas: once, or once per replica if its results differ. The copies
+// of a joint reduction are parts of one list of examples.
+struct NodeBinding {
+  std::vector<std::vector<View>> views;  // per copy: operands, then results
+  std::vector<std::int64_t> examples;    // per copy
+  std::vector<ValueType> types;          // of operands and results
+  std::vector<Value> roots;              // of operands and results; none: its bytes are not read
+  int symbol = -1;                       // of the examples
+  std::int64_t most_bytes = 0;           // of the largest operand or result
+  bool joint = false;
+  bool makes_rows = false;  // of the global batch: those of others too
+};
+
+// Reductions with the update by them: all that can be known before a run, so that a run allocates
+// nothing but scratch.
+struct UpdateBinding {
+  struct Sum {
+    TreeReduction reduction;
+    Array divisor;  // of a mean
+    // Opened by the run: parts of one list, or of replicas that are summed one by one.
+    std::vector<OpenExamples> parts;
+    bool is_list = false;
+    int symbol = -1;  // of the list's examples
+  };
+  std::vector<Sum> sums;
+  // Scratch that opening the operands takes at most, and that a task takes.
+  std::size_t open_bytes = 0, task_bytes = 0;
+  // Of this run: what is updated is in memory that all ranks see (common_state.h).
+  bool in_common = false;
+};
+
+// A pass over rows: where things are in memory.
+struct RowPassBinding {
+  // A value in a block of rows that are next to each other.
+  struct Slot {
+    Value value;
+    std::int64_t row_bytes;
+    std::int64_t offset;  // in the task's scratch
+  };
+  RowPassBinding(const Graph& graph, const RowUpdate& update, const RowPass& of)
+      : pass(of), program(graph, update, of), registers(std::size_t(program.known.registers())) {}
+
+  const RowPass& pass;
+  RowProgram program;
+  std::vector<KnownValue> registers;
+  std::vector<Slot> slots;  // of the sums, then of operands with all rows, then of results
+  std::size_t block_bytes = 0, task_bytes = 0;  // of the slots; of all that a task takes
+};
+
+// Updates of rows, and what a run found out.
+struct RowBinding {
+  RowBinding(const Graph& graph, const RowUpdate& of) : update(graph, of, of.update) {
+    for (const RowUpdate::Reduction& reduction : of.reductions) {
+      reductions.emplace_back(graph, of, reduction.pass);
+    }
+  }
+
+  RowPassBinding update;
+  std::vector<RowPassBinding> reductions;
+  std::int64_t rows = 0, width = 0;        // of the variable; elements of a row
+  std::int64_t block_rows = 1;             // that go through a pass together
+  std::vector<RowPassBinding::Slot> left;  // results of the update, and where they are
+  std::vector<Value> old;                  // of these: what they are where there is no gradient
+  std::vector<Array> divisors;             // per sum, of a mean
+  // Places that name rows, numbered through all sums and replicas, and where those of each begin.
+  std::vector<std::int64_t> first;
+  std::int64_t places = 0;
+  // Rows that are named, in order, where the places of each begin among all, and the places.
+  struct Named {
+    std::byte *row = nullptr, *begin = nullptr, *place = nullptr;
+    std::int64_t count = 0;
+    // Where several passes read them, the sums of these rows, one sum after the other.
+    std::byte* summed = nullptr;
+    std::vector<std::int64_t> summed_at;  // per sum, in bytes; none: passes add up for themselves
+  };
+  // In the arena.
+  struct Reserved {
+    AddressId sorted;  // places while they are sorted by rows
+    AddressId row, begin, place, summed;
+  } reserved;
+  Named own;  // by this process, in the arena
+  std::int64_t summed_bytes = 0;
+  // What passes go through: own ones, or those of all processes, which have memory of their own.
+  Named named;
+  Leased of_world = {};
+
+  template <class T>
+  static T* as(std::byte* memory) {
+    return reinterpret_cast<T*>(memory);
+  }
+};
+
+// Binds a loop, and reserves memory for the states of its tree reductions.
+LoopBinding bind_loop(const Plan& plan, const LoopStep& loop, StepId step, Context& context);
+// Binds an update, once nodes are bound.
+UpdateBinding bind_update(const Plan& plan, const BlockUpdateStep& step, const Context& context);
+// Binds the steps of a sparse update, once nodes are bound, and reserves memory for named rows.
+RowBinding bind_row_update(const Plan& plan, const RowUpdate& update, Context& context);
+
+}  // namespace samegrad
