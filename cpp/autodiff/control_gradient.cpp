@@ -121,16 +121,12 @@ struct Loop {
   }
 };
 
-bool is_unstacking(const Node& node) {
-  return node.op->name == "unstack_rounds";
-}
-
 // Of the arrays in a round's entry of a history.
 std::vector<Placement> entry_placements(const Graph& graph, Value history) {
   const ValueInfo& info = graph.values[history];
   SG_ASSERT(graph.producer(history), "no node of the graph makes history %", history);
   const Node& node = *graph.producer(history);
-  if (is_unstacking(node)) {
+  if (is_op<"unstack_rounds">(node)) {
     std::vector<Placement> placements;
     for (Value rows : node.inputs)
       placements.push_back(entry_placement(graph.type(rows), graph.placement(rows)));
@@ -400,7 +396,7 @@ Values control_gradient(const Node& node, const VjpArgs& args, const std::vector
   if (node.attrs.get_if<CondAttrs>()) return cond_gradient(node, args, wanted, sums);
   if (node.regions.empty()) {
     sums.assign(sums.size(), kNoValue);
-    if (is_unstacking(node)) return unstack_gradient(node, args);
+    if (is_op<"unstack_rounds">(node)) return unstack_gradient(node, args);
     if (node.attrs.get_if<StackRoundsAttrs>()) return stack_gradient(args);
     return {args.ct[0], args.ct[0]};  // a sum of histories
   }

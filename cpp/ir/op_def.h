@@ -1,6 +1,8 @@
 // The op table: one row per operation, and everything about the operation in its row.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <span>
 #include <string>
@@ -232,5 +234,22 @@ class OpRegistry {
  private:
   std::vector<std::unique_ptr<OpDef>> ops_;
 };
+
+// The name of a row as a template argument: is_op<"matmul">(node).
+template <std::size_t kSize>
+struct OpName {
+  constexpr OpName(const char (&name)[kSize]) { std::copy_n(name, kSize, text); }  // NOLINT
+  char text[kSize];
+};
+
+// True if the node is one of this row. tests/unit/test_sources.py checks that the row exists.
+template <OpName kName>
+bool is_op(const Node& node) {
+  return node.op->name == kName.text;
+}
+template <OpName kName>
+bool is_op(const Node* node) {
+  return node && is_op<kName>(*node);
+}
 
 }  // namespace samegrad

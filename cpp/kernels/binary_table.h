@@ -7,12 +7,12 @@
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 
-#define SAMEGRAD_BINARY(name, doc, dtypes, result, forward, gradient_a, gradient_b, low, high) \
-  struct name##_row {                                                                          \
-    template <class X>                                                                         \
-    static SAMEGRAD_INLINE auto apply(X a, X b) {                                              \
-      return forward;                                                                          \
-    }                                                                                          \
+#define SAMEGRAD_BINARY(name, doc, dtypes, result, forward, ...) \
+  struct name##_row {                                            \
+    template <class X>                                           \
+    static SAMEGRAD_INLINE auto apply(X a, X b) {                \
+      return forward;                                            \
+    }                                                            \
   };
 #include "kernels/binary.def"
 #undef SAMEGRAD_BINARY
@@ -20,7 +20,7 @@ namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 template <class T>
 BinaryKernel binary_of(BinaryFn fn) {
   static constexpr BinaryKernel kKernels[] = {
-#define SAMEGRAD_BINARY(name, doc, dtypes, result, forward, gradient_a, gradient_b, low, high) \
+#define SAMEGRAD_BINARY(name, doc, dtypes, result, forward, ...) \
   choose_binary<T, name##_row, dtypes<T>, result>(),
 #include "kernels/binary.def"
 #undef SAMEGRAD_BINARY

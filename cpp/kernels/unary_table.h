@@ -7,12 +7,12 @@
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 
-#define SAMEGRAD_UNARY(name, doc, dtypes, result, forward, gradient, low, high) \
-  struct name##_row {                                                           \
-    template <class X>                                                          \
-    static SAMEGRAD_INLINE auto apply(X x) {                                    \
-      return forward;                                                           \
-    }                                                                           \
+#define SAMEGRAD_UNARY(name, doc, dtypes, result, forward, ...) \
+  struct name##_row {                                           \
+    template <class X>                                          \
+    static SAMEGRAD_INLINE auto apply(X x) {                    \
+      return forward;                                           \
+    }                                                           \
   };
 #include "kernels/unary.def"
 #undef SAMEGRAD_UNARY
@@ -20,7 +20,7 @@ namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 template <class T>
 UnaryKernel unary_of(UnaryFn fn) {
   static constexpr UnaryKernel kKernels[] = {
-#define SAMEGRAD_UNARY(name, doc, dtypes, result, forward, gradient, low, high) \
+#define SAMEGRAD_UNARY(name, doc, dtypes, result, forward, ...) \
   choose_unary<T, name##_row, dtypes<T>, result>(),
 #include "kernels/unary.def"
 #undef SAMEGRAD_UNARY

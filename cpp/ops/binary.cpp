@@ -10,33 +10,36 @@
 namespace samegrad {
 namespace {
 
-// What a row refuses as the second operand of integers, which have no result for it.
-enum class Refused { kNothing, kZero, kNegative };
+// Integers that a row rejects as the second operand: they have no result.
+enum class Rejected { kNothing, kZero, kNegative };
 
-constexpr Refused refused_by(BinaryFn fn) {
-  if (fn == BinaryFn::k_floor_div || fn == BinaryFn::k_mod) return Refused::kZero;
-  return fn == BinaryFn::k_pow ? Refused::kNegative : Refused::kNothing;
-}
+constexpr Rejected kRejected[] = {
+#define SAMEGRAD_BINARY(name, doc, dtypes, result, forward, gradient_a, gradient_b, low, high, \
+                        flops, scaling, rejected)                                              \
+  Rejected::rejected,
+#include "kernels/binary.def"
+#undef SAMEGRAD_BINARY
+};
 
-template <Refused kRefused, class T>
+template <Rejected kWhat, class T>
 void check_operand(const KernelArgs& args, const char* who) {
   const View& b = args.in[1];
   const T* numbers = b.as<const T>();
   for (std::int64_t i = 0; i < b.size(); ++i) {
-    if (kRefused == Refused::kZero ? numbers[i] != 0 : numbers[i] >= 0) continue;
+    if (kWhat == Rejected::kZero ? numbers[i] != 0 : numbers[i] >= 0) continue;
     fail(ErrorKind::kInvalidArgument, who,
-         kRefused == Refused::kZero ? "integers cannot be divided by 0: got 0 at "
-                                    : "integers have no negative powers: got a power below 0 at ",
+         kWhat == Rejected::kZero ? "integers cannot be divided by 0: got 0 at "
+                                  : "integers have no negative powers: got a power below 0 at ",
          place_of(args, b, i), "; divide floats, or replace these numbers first.");
   }
 }
 
 // Nothing is divided where the other operand is empty.
-template <Refused kRefused>
+template <Rejected kWhat>
 void check_operand(const KernelArgs& args, const char* who) {
   if (args.out[0].size() == 0) return;
   visit(args.in[1].dtype, [&]<class T>() {
-    if constexpr (kIsOneOf<T, kIntegers>) check_operand<kRefused, T>(args, who);
+    if constexpr (kIsOneOf<T, kIntegers>) check_operand<kWhat, T>(args, who);
   });
 }
 
@@ -51,8 +54,8 @@ void binary_kernel(const KernelArgs& args) {
   const View& a = args.in[0];
   const View& b = args.in[1];
   const View& y = args.out[0];
-  if constexpr (constexpr Refused kRefused = refused_by(kFn); kRefused != Refused::kNothing) {
-    check_operand<kRefused>(args, kNames[int(kFn)]);
+  if constexpr (constexpr Rejected kWhat = kRejected[int(kFn)]; kWhat != Rejected::kNothing) {
+    check_operand<kWhat>(args, kNames[int(kFn)]);
   }
   const BinaryKernel f = kernels().binary(kFn, a.dtype);
   if (a.shape == b.shape) {
@@ -90,40 +93,20 @@ std::vector<Sample> binary_samples(DTypes dtypes, double low, double high) {
           sample({{5, 2, 3}, {1, 2, 1}}, {1, 0})};
 }
 
-constexpr Scaling scaling_of(BinaryFn fn) {
-  switch (fn) {
-    case BinaryFn::k_add:
-    case BinaryFn::k_sub:
-      return Scaling::kSum;
-    case BinaryFn::k_mul:
-    case BinaryFn::k_multiply_no_nan:
-      return Scaling::kProduct;
-    case BinaryFn::k_div:
-    case BinaryFn::k_div_no_nan:
-    case BinaryFn::k_xdivy:
-      return Scaling::kQuotient;
-    case BinaryFn::k_maximum:
-    case BinaryFn::k_minimum:
-      return Scaling::kChoice;
-    default:
-      return Scaling::kNone;
-  }
-}
-
 template <BinaryFn kFn, DTypes kAllowed, ResultKind kResult, class Gradient>
-OpDef binary_row(const char* name, const char* doc, double low, double high) {
+OpDef binary_row(const char* name, const char* doc, double low, double high, Scaling scaling) {
+  constexpr bool kRejects = kRejected[int(kFn)] != Rejected::kNothing;
   OpDef op;
   op.name = name;
   op.doc = doc;
   op.min_arity = op.max_arity = 2;
   op.operands = {"a", "b"};
-  op.scaling = scaling_of(kFn);
-  op.traits = kElementwise | (refused_by(kFn) == Refused::kNothing ? 0u : std::uint32_t(kMayRaise));
+  op.scaling = scaling;
+  op.traits = kElementwise | (kRejects ? std::uint32_t(kMayRaise) : 0u);
   op.infer = binary_rule<kAllowed, kResult>;
   op.kernel = binary_kernel<kFn>;
   // One that raises says where among all.
-  if (refused_by(kFn) == Refused::kNothing)
-    set_view_parts<binary_kernel<kFn>, count_of_elementwise>(op);
+  if (!kRejects) set_view_parts<binary_kernel<kFn>, count_of_elementwise>(op);
   op.block = {BlockFn::kBinary, int(kFn)};
   op.flops = element_flops<kFn>();
   using A = decltype(Gradient::of_a(std::declval<Expr>(), std::declval<Expr>(),
@@ -142,10 +125,10 @@ OpDef binary_row(const char* name, const char* doc, double low, double high) {
 #define SAMEGRAD_OPERANDS                                                     \
   [[maybe_unused]] Expr ct, [[maybe_unused]] Expr a, [[maybe_unused]] Expr b, \
       [[maybe_unused]] Expr y
-#define SAMEGRAD_BINARY(name, doc, dtypes, result, forward, gradient_a, gradient_b, low, high) \
-  struct name##_gradient {                                                                     \
-    static auto of_a(SAMEGRAD_OPERANDS) { return gradient_a; }                                 \
-    static auto of_b(SAMEGRAD_OPERANDS) { return gradient_b; }                                 \
+#define SAMEGRAD_BINARY(name, doc, dtypes, result, forward, gradient_a, gradient_b, ...) \
+  struct name##_gradient {                                                               \
+    static auto of_a(SAMEGRAD_OPERANDS) { return gradient_a; }                           \
+    static auto of_b(SAMEGRAD_OPERANDS) { return gradient_b; }                           \
   };
 #include "kernels/binary.def"
 #undef SAMEGRAD_BINARY
@@ -155,9 +138,10 @@ OpDef binary_row(const char* name, const char* doc, double low, double high) {
 
 std::vector<OpDef> binary_ops() {
   std::vector<OpDef> ops;
-#define SAMEGRAD_BINARY(name, doc, dtypes, result, forward, gradient_a, gradient_b, low, high) \
-  ops.push_back(                                                                               \
-      binary_row<BinaryFn::k_##name, dtypes, result, name##_gradient>(#name, doc, low, high));
+#define SAMEGRAD_BINARY(name, doc, dtypes, result, forward, gradient_a, gradient_b, low, high, \
+                        flops, scaling, rejected)                                              \
+  ops.push_back(binary_row<BinaryFn::k_##name, dtypes, result, name##_gradient>(               \
+      #name, doc, low, high, Scaling::scaling));
 #include "kernels/binary.def"
 #undef SAMEGRAD_BINARY
   return ops;

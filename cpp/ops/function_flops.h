@@ -1,5 +1,5 @@
-// Cost of elementwise functions in operations per element: it decides what is worth a thread, and
-// feeds predictions.
+// Operations per element of elementwise functions, by the column `flops` of their rows. They decide
+// the number of threads and predict times.
 #pragma once
 
 #include "ir/op_def.h"
@@ -7,56 +7,29 @@
 
 namespace samegrad {
 
-// Polynomials and divisions; rough, as the order of magnitude decides.
+// Rough costs: the order of magnitude decides.
 inline constexpr double kDivisionFlops = 4, kPolynomialFlops = 16, kPowerFlops = 32;
 
+inline constexpr double kUnaryFlops[] = {
+#define SAMEGRAD_UNARY(name, doc, dtypes, result, forward, gradient, low, high, flops, scaling) \
+  flops,
+#include "kernels/unary.def"
+#undef SAMEGRAD_UNARY
+};
+inline constexpr double kBinaryFlops[] = {
+#define SAMEGRAD_BINARY(name, doc, dtypes, result, forward, gradient_a, gradient_b, low, high, \
+                        flops, scaling, rejected)                                              \
+  flops,
+#include "kernels/binary.def"
+#undef SAMEGRAD_BINARY
+};
+
 constexpr double flops_of_function(UnaryFn fn) {
-  switch (fn) {
-    case UnaryFn::k_sqrt:
-    case UnaryFn::k_rsqrt:
-    case UnaryFn::k_reciprocal:
-      return kDivisionFlops;
-    case UnaryFn::k_exp:
-    case UnaryFn::k_expm1:
-    case UnaryFn::k_log:
-    case UnaryFn::k_log1p:
-    case UnaryFn::k_sin:
-    case UnaryFn::k_cos:
-    case UnaryFn::k_tan:
-    case UnaryFn::k_asin:
-    case UnaryFn::k_acos:
-    case UnaryFn::k_atan:
-    case UnaryFn::k_sinh:
-    case UnaryFn::k_cosh:
-    case UnaryFn::k_tanh:
-    case UnaryFn::k_asinh:
-    case UnaryFn::k_acosh:
-    case UnaryFn::k_atanh:
-    case UnaryFn::k_sigmoid:
-    case UnaryFn::k_softplus:
-    case UnaryFn::k_erf:
-      return kPolynomialFlops;
-    default:
-      return 1;
-  }
+  return kUnaryFlops[int(fn)];
 }
 
 constexpr double flops_of_function(BinaryFn fn) {
-  switch (fn) {
-    case BinaryFn::k_div:
-    case BinaryFn::k_div_no_nan:
-    case BinaryFn::k_xdivy:
-    case BinaryFn::k_floor_div:
-    case BinaryFn::k_mod:
-      return kDivisionFlops;
-    case BinaryFn::k_xlogy:
-    case BinaryFn::k_atan2:
-      return kPolynomialFlops;
-    case BinaryFn::k_pow:
-      return kPowerFlops;
-    default:
-      return 1;
-  }
+  return kBinaryFlops[int(fn)];
 }
 
 constexpr double flops_of_function(const BlockFn& block) {

@@ -29,18 +29,13 @@ Values unary_vjp(const VjpArgs& args) {
   return cotangents(Gradient::of(expr(args.ct[0]), expr(args.in[0]), expr(args.out[0])));
 }
 
-constexpr Scaling scaling_of(UnaryFn fn) {
-  if (fn == UnaryFn::k_neg) return Scaling::kSum;
-  return fn == UnaryFn::k_reciprocal ? Scaling::kInverse : Scaling::kNone;
-}
-
 template <UnaryFn kFn, DTypes kAllowed, ResultKind kResult, class Gradient>
-OpDef unary_row(const char* name, const char* doc, double low, double high) {
+OpDef unary_row(const char* name, const char* doc, double low, double high, Scaling scaling) {
   OpDef op;
   op.name = name;
   op.doc = doc;
   op.operands = {"x"};
-  op.scaling = scaling_of(kFn);
+  op.scaling = scaling;
   op.traits = kElementwise;
   op.infer = unary_rule<kAllowed, kResult>;
   set_view_parts<unary_kernel<kFn>, count_of_elementwise>(op);
@@ -58,7 +53,7 @@ OpDef unary_row(const char* name, const char* doc, double low, double high) {
   return op;
 }
 
-#define SAMEGRAD_UNARY(name, doc, dtypes, result, forward, gradient, low, high)                  \
+#define SAMEGRAD_UNARY(name, doc, dtypes, result, forward, gradient, ...)                        \
   struct name##_gradient {                                                                       \
     static auto of([[maybe_unused]] Expr ct, [[maybe_unused]] Expr x, [[maybe_unused]] Expr y) { \
       return gradient;                                                                           \
@@ -71,9 +66,9 @@ OpDef unary_row(const char* name, const char* doc, double low, double high) {
 
 std::vector<OpDef> unary_ops() {
   std::vector<OpDef> ops;
-#define SAMEGRAD_UNARY(name, doc, dtypes, result, forward, gradient, low, high) \
-  ops.push_back(                                                                \
-      unary_row<UnaryFn::k_##name, dtypes, result, name##_gradient>(#name, doc, low, high));
+#define SAMEGRAD_UNARY(name, doc, dtypes, result, forward, gradient, low, high, flops, scaling) \
+  ops.push_back(unary_row<UnaryFn::k_##name, dtypes, result, name##_gradient>(                  \
+      #name, doc, low, high, Scaling::scaling));
 #include "kernels/unary.def"
 #undef SAMEGRAD_UNARY
   return ops;

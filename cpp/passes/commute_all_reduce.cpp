@@ -37,13 +37,13 @@ bool is_share_of_replicated(const Graph& graph, const Node& node, int replicas) 
   if (node.op->has(kReplicaShare)) return true;
   if (node.inputs.size() != 2) return false;
   const Value by = node.inputs[1];
-  return (node.op->name == "div" && is_number(graph, by, replicas)) ||
-         (node.op->name == "mul" && is_number(graph, by, 1.0 / replicas));
+  return (is_op<"div">(node) && is_number(graph, by, replicas)) ||
+         (is_op<"mul">(node) && is_number(graph, by, 1.0 / replicas));
 }
 
 // The operand that a node multiplies by the number of replicas, or none.
 Value times_replicas(const Graph& graph, const Node* node) {
-  if (!node || node->op->name != "mul") return kNoValue;
+  if (!is_op<"mul">(node)) return kNoValue;
   for (std::size_t k = 0; k < 2; ++k) {
     const Value other = node->inputs[1 - k];
     const bool same = graph.type(other) == graph.type(node->outputs[0]);

@@ -10,10 +10,6 @@
 namespace samegrad {
 namespace {
 
-bool is(const Node* node, const char* name) {
-  return node && node->op->name == name;
-}
-
 bool is_zero(const Graph& graph, Value value) {
   const ValueInfo& info = graph.values[value];
   if (info.source == Source::kConstant) {
@@ -21,7 +17,7 @@ bool is_zero(const Graph& graph, Value value) {
     return array.size() == 1 && element(array, 0) == 0;
   }
   const Node* node = graph.producer(value);
-  return is(node, "full_like") && node->attrs.as<FullAttrs>().value.as<double>() == 0;
+  return is_op<"full_like">(node) && node->attrs.as<FullAttrs>().value.as<double>() == 0;
 }
 
 struct Match {
@@ -32,13 +28,13 @@ struct Match {
 
 // select(greater(r, 0), max_pool2d_grad(ct, index), 0) with index from max_pool2d(r)
 Match match(const Graph& graph, const Node& node) {
-  if (!is(&node, "select") || !is_zero(graph, node.inputs[2])) return {};
+  if (!is_op<"select">(node) || !is_zero(graph, node.inputs[2])) return {};
   const Node* mask = graph.producer(node.inputs[0]);
   const Node* grad = graph.producer(node.inputs[1]);
-  if (!is(mask, "greater") || !is(grad, "max_pool2d_grad")) return {};
+  if (!is_op<"greater">(mask) || !is_op<"max_pool2d_grad">(grad)) return {};
   if (!is_zero(graph, mask->inputs[1])) return {};
   const Node* pool = graph.producer(grad->inputs[1]);
-  if (!is(pool, "max_pool2d") || pool->inputs[0] != mask->inputs[0]) return {};
+  if (!is_op<"max_pool2d">(pool) || pool->inputs[0] != mask->inputs[0]) return {};
   return {grad, mask, pool};
 }
 

@@ -44,7 +44,7 @@ bool has_rows_of_examples(const ValueType& type) {
 }
 
 bool is_product_over_examples(const Graph& round, const Node& node) {
-  const auto* attrs = node.op->name == "matmul" ? node.attrs.get_if<MatmulAttrs>() : nullptr;
+  const auto* attrs = is_op<"matmul">(node) ? node.attrs.get_if<MatmulAttrs>() : nullptr;
   if (!attrs || !attrs->transpose_a || attrs->transpose_b || node.locality != Locality::kTree) {
     return false;
   }

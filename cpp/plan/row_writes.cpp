@@ -69,7 +69,7 @@ class Chain {
     while (after != before) {
       const Node* node = body_.producer(after);
       if (!node || uses_[after] != 1) return {};
-      if (is(node, "write_row")) {
+      if (is_op<"write_row">(node)) {
         found.push_back({false, node->inputs[1], node->inputs[2]});
         after = node->inputs[0];
         continue;
@@ -85,13 +85,11 @@ class Chain {
   }
 
  private:
-  static bool is(const Node* node, std::string_view name) { return node && node->op->name == name; }
-
   // Which operand of an addition is a row among nothing; 2: none.
   std::size_t placed_row(const Node& node) const {
-    if (!is(&node, "add") || body_.type(node.inputs[0]) != body_.type(node.inputs[1])) return 2;
+    if (!is_op<"add">(node) || body_.type(node.inputs[0]) != body_.type(node.inputs[1])) return 2;
     for (std::size_t k : {1, 0}) {
-      if (is(body_.producer(node.inputs[k]), "place_row")) return k;
+      if (is_op<"place_row">(body_.producer(node.inputs[k]))) return k;
     }
     return 2;
   }

@@ -50,7 +50,7 @@ std::vector<NodeId> nodes_of(const std::vector<ExampleSum>& sums, NodeId update)
 
 }  // namespace
 
-BufferUses StepBase::uses_of_nodes(const PlanDraft& plan) const {
+BufferUses StepBase::uses(const PlanDraft& plan) const {
   BufferUses uses;
   for (NodeId n : nodes) add_roots(plan, plan.graph.nodes[n], uses);
   for (const Prepared& prepared : prepare) uses.reads.push_back(plan.root[prepared.operand]);

@@ -50,11 +50,12 @@ struct StepBase {
   std::vector<NodeId> nodes;           // in order
   std::vector<Prepared> prepare = {};  // done before the step, if not kept from another round
 
+  // Operands and results of the nodes.
+  BufferUses uses(const PlanDraft& plan) const;
   bool has_sums(const PlanDraft&) const { return false; }
   std::vector<Value> reads_with_sums(const PlanDraft&) const { return {}; }
 
  protected:
-  BufferUses uses_of_nodes(const PlanDraft& plan) const;
   // True if some node may raise, or takes memory that may be missing.
   bool nodes_can_fail(const PlanDraft& plan) const;
 };
@@ -64,7 +65,6 @@ struct NodeStep : StepBase {
   static constexpr const char* kName = "once";
   static constexpr StoreRule kStores = StoreRule::kByElement;
   static constexpr bool kBindsNodes = true;
-  BufferUses uses(const PlanDraft& plan) const { return uses_of_nodes(plan); }
   bool can_fail(const PlanDraft& plan) const { return nodes_can_fail(plan); }
   bool sends_messages(const PlanDraft&) const { return false; }
   std::string title(const PlanDraft&) const { return "once"; }
@@ -76,7 +76,6 @@ struct SideBySideStep : StepBase {
   static constexpr StoreRule kStores = StoreRule::kByElement;
   static constexpr bool kBindsNodes = true;
   std::vector<std::int32_t> pieces = {};  // ends of the runs of nodes that a thread takes at a time
-  BufferUses uses(const PlanDraft& plan) const { return uses_of_nodes(plan); }
   bool can_fail(const PlanDraft& plan) const { return nodes_can_fail(plan); }
   bool sends_messages(const PlanDraft&) const { return false; }
   std::string title(const PlanDraft&) const { return "once, side by side"; }
@@ -87,7 +86,6 @@ struct ProductStep : StepBase {
   static constexpr const char* kName = "rows";
   static constexpr StoreRule kStores = StoreRule::kNever;
   static constexpr bool kBindsNodes = true;
-  BufferUses uses(const PlanDraft& plan) const { return uses_of_nodes(plan); }
   bool can_fail(const PlanDraft&) const { return true; }
   bool sends_messages(const PlanDraft&) const { return false; }
   std::string title(const PlanDraft&) const { return "rows of all replicas"; }
@@ -112,7 +110,6 @@ struct LoopStep : StepBase {
   // between the nodes, per example.
   std::int64_t tile_examples = 4, example_bytes = 0;
   std::int64_t weight_bytes = 0;  // of the products: each tile passes through them
-  BufferUses uses(const PlanDraft& plan) const { return uses_of_nodes(plan); }
   bool can_fail(const PlanDraft&) const { return true; }
   bool sends_messages(const PlanDraft&) const { return false; }
   std::string title(const PlanDraft& plan) const;
@@ -123,7 +120,6 @@ struct AllReduceStep : StepBase {
   static constexpr const char* kName = "all_reduce";
   static constexpr StoreRule kStores = StoreRule::kNever;
   static constexpr bool kBindsNodes = false;
-  BufferUses uses(const PlanDraft& plan) const { return uses_of_nodes(plan); }
   bool can_fail(const PlanDraft&) const { return false; }
   bool sends_messages(const PlanDraft& plan) const;
   bool has_sums(const PlanDraft& plan) const;
@@ -143,7 +139,6 @@ struct BlockUpdateStep : StepBase {
   BlockUpdateStep(std::vector<ExampleSum> sums, NodeId update);
   // True if all sums have an all-reduce; else none has.
   bool has_replicas() const { return sums[0].all_reduce.exists(); }
-  BufferUses uses(const PlanDraft& plan) const { return uses_of_nodes(plan); }
   bool can_fail(const PlanDraft&) const { return false; }
   bool sends_messages(const PlanDraft&) const { return false; }
   bool has_sums(const PlanDraft&) const { return has_replicas(); }
@@ -164,7 +159,6 @@ struct SparseRowsStep : SparseStep {
   static constexpr const char* kName = "sparse_rows";
   static constexpr StoreRule kStores = StoreRule::kNever;
   static constexpr bool kBindsNodes = false;
-  BufferUses uses(const PlanDraft& plan) const { return uses_of_nodes(plan); }
   bool can_fail(const PlanDraft&) const { return true; }
   bool sends_messages(const PlanDraft&) const { return true; }
   std::string title(const PlanDraft&) const { return "rows that have a gradient"; }
@@ -188,7 +182,6 @@ struct SparseUpdateStep : SparseStep {
   static constexpr const char* kName = "sparse_update";
   static constexpr StoreRule kStores = StoreRule::kWhenDone;
   static constexpr bool kBindsNodes = true;
-  BufferUses uses(const PlanDraft& plan) const { return uses_of_nodes(plan); }
   bool can_fail(const PlanDraft&) const { return false; }
   bool sends_messages(const PlanDraft&) const { return true; }
   std::string title(const PlanDraft& plan) const;
@@ -199,7 +192,6 @@ struct ControlStep : StepBase {
   static constexpr const char* kName = "once";
   static constexpr StoreRule kStores = StoreRule::kNever;
   static constexpr bool kBindsNodes = false;
-  BufferUses uses(const PlanDraft& plan) const { return uses_of_nodes(plan); }
   bool can_fail(const PlanDraft&) const { return true; }
   bool sends_messages(const PlanDraft&) const { return true; }
   std::string title(const PlanDraft&) const { return "once"; }

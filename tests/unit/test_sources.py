@@ -107,6 +107,19 @@ def test_functions_have_at_most_50_lines():
     assert not long
 
 
+def test_cpp_names_operations_of_the_table_by_constants():
+    """A misspelled name would be an operation that never occurs."""
+    from samegrad import _core
+
+    table = {row["name"] for row in _core.op_table()}
+    layers = [ROOT / "cpp" / name for name in ("analysis", "autodiff", "passes", "plan", "runtime")]
+    texts = {path: path.read_text() for layer in layers for path in layer.rglob("*.cpp")}
+    named = {name for text in texts.values() for name in re.findall(r'is_op<"(\w+)">', text)}
+    assert named and named <= table, named - table
+    compared = [path.name for path, text in texts.items() if re.search(r"op->name [!=]= ", text)]
+    assert not compared, compared
+
+
 def test_no_file_names_a_place_of_one_machine():
     own = pathlib.Path(__file__)
     pattern = re.compile(r"/(?:work|root|home/\w+)/|\bfile:///|DESIGN\.md|PARITY\.md")

@@ -46,7 +46,7 @@ class ControlRun {
       run_replay(*replay);
     } else if (const auto* stack = node_.attrs.get_if<StackRoundsAttrs>()) {
       run_stack(*stack);
-    } else if (node_.op->name == "unstack_rounds") {
+    } else if (is_op<"unstack_rounds">(node_)) {
       run_unstack();
     } else {
       run_sum();
