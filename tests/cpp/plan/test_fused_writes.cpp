@@ -28,7 +28,7 @@ struct Program {
 
   Fake fake{2};
   Builder b;
-  Plan plan;
+  PlanDraft plan;  // a Plan has no empty state
 };
 
 }  // namespace

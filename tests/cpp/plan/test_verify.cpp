@@ -229,14 +229,14 @@ TEST("verify finds intervals that overlap in memory") {
 }
 
 TEST("verify finds a node that reads a tile that another value has overwritten") {
-  LoopPlan sample;
-  const LoopStep& loop = sample.loop();
-  LoopLayout layout = lay_out(sample.plan, loop);
-  verify(sample.plan, loop, layout);
+  const Plan plan(LoopPlan().plan);
+  const LoopStep& loop = *steps_of<LoopStep>(plan)[0];
+  LoopLayout layout = lay_out(plan, loop);
+  verify(plan, loop, layout);
   for (LoopNode& code : layout.nodes) {
     for (Operand& operand : code.operands) {
       if (operand.tile_offset > 0) operand.tile_offset = 0;
     }
   }
-  CHECK_THROWS(verify(sample.plan, loop, layout), Error);
+  CHECK_THROWS(verify(plan, loop, layout), Error);
 }
