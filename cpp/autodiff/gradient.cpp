@@ -20,7 +20,7 @@ class Walk {
       if (call.end <= call.begin) continue;
       if (recorded(call.begin) || recorded(call.end - 1)) calls_.push_back(call);
     }
-    // As the walk comes to them: the last first, the outer one of two that end together first.
+    // The backward pass meets the last call first, and of two that end together the outer one.
     std::ranges::sort(calls_, [](const CallRange& x, const CallRange& y) {
       return x.end != y.end ? x.end > y.end : x.begin < y.begin;
     });
@@ -110,7 +110,7 @@ class Walk {
     return false;
   }
 
-  // What a rule is the derivative of are the operands of whatever comes behind it.
+  // Results of a gradient rule are operands of all nodes behind it.
   void reach_results(const Node& rule) {
     bool reaches = false;
     for (std::int64_t place : ruled_operands(rule)) {
