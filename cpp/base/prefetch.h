@@ -7,7 +7,7 @@
 
 namespace samegrad {
 
-// So many bytes, but no more than `most`.
+// Prefetches `bytes` of data, at most `most`.
 inline void prefetch_bytes(const std::byte* data, std::int64_t bytes, std::int64_t most) {
   constexpr std::int64_t kLine = 64;
   for (std::int64_t at = 0; at < std::min(bytes, most); at += kLine) __builtin_prefetch(data + at);
