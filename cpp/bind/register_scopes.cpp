@@ -56,7 +56,7 @@ PyObject* current_context(PyObject* /*module*/ = nullptr, PyObject* /*none*/ = n
   return Py_NewRef(own ? own : default_context);
 }
 
-// What is current now, with some fields of the record changed.
+// The current scope, with some fields of the record changed.
 std::shared_ptr<Scope> scope_with(Current next, const py::dict& changes) {
   if (!changes.empty()) {
     const auto record = py::reinterpret_steal<py::object>(current_context());
@@ -65,7 +65,7 @@ std::shared_ptr<Scope> scope_with(Current next, const py::dict& changes) {
   return std::make_shared<Scope>(std::move(next));
 }
 
-// What a trace records while one lives is one node to every tape.
+// All operations that a trace records during this object's lifetime are one node to every tape.
 class OneCall {
  public:
   explicit OneCall(std::shared_ptr<Trace> trace)
