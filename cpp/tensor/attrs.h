@@ -14,7 +14,7 @@ namespace samegrad {
 
 class Attrs {
  public:
-  // Of an operation that has none, or as its struct starts.
+  // The attributes of an operation without any, or a struct with its defaults.
   Attrs() = default;
   template <AttrStruct T>
   Attrs(T value) : schema_(&kAttrSchema<T>), object_(std::make_shared<const T>(std::move(value))) {}
@@ -62,7 +62,7 @@ class Attrs {
 // for what is not a name of an enumeration; `who` is the operation.
 class AttrDraft {
  public:
-  // As the struct starts.
+  // Starts from the struct's defaults.
   AttrDraft(std::string_view who, const AttrSchema* schema);
 
   // A bool, int64, Number, string (names of enumerations, too), Ints or DType.

@@ -62,7 +62,7 @@ struct TreeReduction {
 
 class TreeAccumulator {
  public:
-  // Of the examples [begin, end), for a block of the state: the result goes to target.
+  // Reduces the examples [begin, end) for a block of the state; the result is written to target.
   TreeAccumulator(const TreeReduction& reduction, const Extent& extent, std::int64_t begin,
                   std::int64_t end, const State& target, std::byte* partials)
       : reduction_(reduction),
