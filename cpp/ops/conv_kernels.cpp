@@ -8,7 +8,7 @@
 namespace samegrad {
 namespace {
 
-// Of one image; x, filter and y are shapes of whole operands.
+// The geometry of one image; x, filter and y are the shapes of whole operands.
 WindowGeometry geometry_of_conv(const Attrs& attrs, const Shape& x, const Shape& filter,
                                 const Shape& y) {
   const int channels = x.rank() - 1;
@@ -147,7 +147,7 @@ struct FilterGradient {
   bool by_image;  // a leaf is too long for one chain over its pixels
   DType dtype;
 
-  // Of the images from this one on.
+  // Multiplies the images from `image` on.
   void multiply(const WindowGeometry& g, std::int64_t image, const FilterBlock& block, void* sum,
                 bool accumulate, Scratch& scratch) const {
     const Scratch::Frame frame(scratch);

@@ -73,7 +73,7 @@ const std::int64_t* class_numbers(const KernelArgs& args, const View& labels,
   return numbers;
 }
 
-// What is expected of a row with smoothed labels. A single class has nobody to share with.
+// The target distribution of smoothed labels. A single class leaves nothing to smooth.
 struct Smoothed {
   Smoothed(const KernelArgs& args, std::int64_t classes) : Smoothed(args.attrs, classes) {}
   Smoothed(const Attrs& attrs, std::int64_t classes) {

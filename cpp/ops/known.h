@@ -41,7 +41,7 @@ class KnownProgram {
  public:
   // A register for a value that no node makes.
   int add_operand() { return registers_++; }
-  // Whether the node is one that can be followed; its results have the registers that are returned.
+  // True if the node can be followed. add() returns the registers of its results.
   static bool takes(const Node& node);
   std::vector<int> add(const Graph& graph, const Node& node, std::span<const int> operands);
 

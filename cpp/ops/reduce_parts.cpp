@@ -29,7 +29,7 @@ struct SharedPass {
   std::int64_t count() const {
     return levels > 0 ? pass.lines.outer << levels : pass.lines.count();
   }
-  // What is left for the end.
+  // The elements of the state that the units leave for the end.
   std::int64_t state_elements() const {
     if (levels > 0) return count() * pass.lines.columns;
     return pass.rest.any_reduced() ? count() : 0;

@@ -18,7 +18,7 @@ void check_same_dtype(const InferArgs& args, int first, int last);
 void check_min_rank(const InferArgs& args, int operand, int rank);
 
 Size size_along(const InferArgs& args, const ValueType& type, int axis);
-// Whether two sizes are equal. Where that depends on the counts, those of the trace decide, and the
+// True if two sizes are equal. Where that depends on the counts, those of the trace decide, and the
 // program is bound to them; ValueError if they decide differently on different replicas.
 bool same_size(const InferArgs& args, const Size& a, const Size& b);
 // The same for all axes.

@@ -82,7 +82,7 @@ int batch_dims_of(const InferArgs& args, const ValueType& x, const ValueType& in
   return int(dims);
 }
 
-// What batch_gather makes of x and indices.
+// The type of batch_gather of x and indices.
 ValueType batch_gathered(const InferArgs& args, const ValueType& x, const ValueType& indices) {
   const int dims = batch_dims_of(args, x, indices);
   ValueType y = ordinary_type(args, indices);
