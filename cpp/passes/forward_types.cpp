@@ -41,9 +41,9 @@ class TypeSources {
   }
 
  private:
-  // Of operands alike the one that the fewest nodes are before: a loop that the asking node's
-  // readers are in could not take in the others, as the way from one to the other leads through
-  // that node.
+  // Of operands of equal type, takes the one with the fewest nodes before it. A loop with the
+  // readers of the asking node could not include the others, because the path between them leads
+  // through that node.
   Value first_of_elementwise(Value value) const {
     for (;;) {
       const Node* node = graph_.producer(value);

@@ -8,7 +8,7 @@
 
 namespace samegrad {
 
-// What a function is on the replicas of graph.symbols.replicas.
+// The trace of a function for the replicas of graph.symbols.replicas.
 struct CountTrace {
   Graph graph;
   std::string split_at;  // the line at which it turned out to be another one elsewhere

@@ -18,8 +18,8 @@ struct StagedGraph {
 // of what it reads anyway (x - mean of x, say) by a few cheap operations, it does.
 StagedGraph recompute_for_later_loops(Graph graph);
 
-// Who reads nothing but the type of a value gets it of another one that has it, too: of an operand,
-// where the value is elementwise, or of what is made anyway, where nobody else reads it.
+// Makes shape-only operands read another value of the same type: an operand, where the value is
+// elementwise, or a value that is computed anyway, where it has no other reader.
 Graph forward_types(Graph graph);
 
 // A reduction over the examples and the axes behind them that follows elementwise nodes is cut in

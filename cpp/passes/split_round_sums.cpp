@@ -105,8 +105,7 @@ class Split {
     return std::size_t(std::ranges::upper_bound(begins_, info.argument()) - begins_.begin() - 1);
   }
 
-  // What the rounds make is kept for the sums: one history more for each operand that is not in
-  // any.
+  // Stacks the operands of the sums: one history more for each operand that no history has.
   void keep_operands(const Sum& sum) {
     if (groups_.empty()) {
       auto next = body_.outputs.begin() + std::ptrdiff_t(carried_);
