@@ -281,8 +281,8 @@ std::vector<OpDef> scatter_ops() {
           batch_segment_sum_row(),
           segment_extreme_row(
               "segment_max",
-              "The largest of the values at each index along axis 0; the least number where there "
-              "are none.",
+              "The largest of the values at each index along axis 0; the least number where "
+              "there are none.",
               segment_max_kernel),
           segment_extreme_row(
               "segment_min",

@@ -187,7 +187,7 @@ class ControlRun {
     const auto handle = *arrays_of(node_.inputs[input])[0].data<std::int64_t>();
     const auto* history = reinterpret_cast<const History*>(std::intptr_t(handle));
     SG_ASSERT(std::ranges::count(context_.histories, history, &std::unique_ptr<History>::get) == 1,
-              "operand ", input, " of ", node_.op->name, " is no history of this run");
+              "operand ", input, " of ", node_.op->name, " is not a history of this run");
     return *history;
   }
 
