@@ -63,7 +63,7 @@ class Decider {
     return rule == StoreRule::kWhenDone || overwrites(*producer, root, old);
   }
 
-  // Whether the node may write the value into the memory of the old one, which it may read.
+  // True if the node may write the value into the memory of the old one, which it may read.
   bool overwrites(const Node& node, Value root, Value old) const {
     if (!node.op->may_overwrite) return true;
     const auto result = std::size_t(std::ranges::find(node.outputs, root) - node.outputs.begin());
@@ -74,7 +74,7 @@ class Decider {
     return true;
   }
 
-  // Whether another variable gets the old value: it must still be there when all have been stored.
+  // True if another variable gets the old value, which must then exist until all are stored.
   bool is_stored_elsewhere(Value old, const StateWrite& write) const {
     const auto at = written_.find(old);
     return at != written_.end() && std::ranges::any_of(at->second, [&](SlotId variable) {
