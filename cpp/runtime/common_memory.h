@@ -16,7 +16,7 @@ class CommonMemory {
   // Pages of zeros, which take memory once they are reserved or written; null where the system
   // gives none.
   static std::shared_ptr<CommonMemory> create(std::int64_t bytes);
-  // That of another process of this machine, by its name; null where it is not to be had.
+  // Opens the memory of another process of this machine by name; null where this is impossible.
   static std::shared_ptr<CommonMemory> open(const std::string& name, std::int64_t bytes);
   ~CommonMemory();
   CommonMemory(const CommonMemory&) = delete;
@@ -27,7 +27,8 @@ class CommonMemory {
   // A part of it as an array, at an address of its own; offset is a multiple of kGrain.
   std::shared_ptr<Buffer> map(const std::shared_ptr<CommonMemory>& self, std::int64_t offset,
                               std::size_t bytes) const;
-  // What the memory of map() holds stays there for this process alone, whoever goes on writing.
+  // Replaces memory of map() by a private copy of its present contents, which no other process
+  // changes.
   static void keep_for_itself(const Buffer& mapped);
   // Takes the memory of one of `count` shares, in large pages where the system has them, before
   // anything is written; whether it is there: who writes what the system cannot give is killed.
@@ -35,7 +36,7 @@ class CommonMemory {
 
   // Pages have 4, 16 or 64 KiB, as the system was built.
   static constexpr std::int64_t kGrain = 64 << 10, kLargePage = 2 << 20;
-  // Where an array of so many bytes may begin after another one.
+  // The first offset at which an array of so many bytes may begin after another one.
   static std::int64_t next_offset(std::int64_t end, std::int64_t bytes);
 
  private:
@@ -45,7 +46,7 @@ class CommonMemory {
   const std::int64_t bytes_;
 };
 
-// Where all ranks have the value of a variable together.
+// The position of a variable's value in memory that all ranks map.
 class CommonPlace {
  public:
   CommonPlace(std::shared_ptr<CommonMemory> memory, std::int64_t offset)
@@ -61,7 +62,7 @@ class CommonPlace {
   std::weak_ptr<Buffer> mapped_;
 };
 
-// Whether this process has ever mapped some: its forked children would see it change.
+// True if this process has ever mapped common memory, which its forked children would see change.
 bool has_common_memory();
 
 }  // namespace samegrad

@@ -17,7 +17,7 @@
 
 namespace samegrad {
 
-// What goes to another process, or comes from it.
+// A message to another process, or from it.
 struct Message {
   int rank;
   std::byte* data;
@@ -71,7 +71,7 @@ class Communicator {
   void exchange(std::span<const Message> sends, std::span<const Message> receives) {
     start(sends, receives)->wait();
   }
-  // What all ranks see; null: they are on several machines.
+  // The memory that all ranks map; null: they are on several machines.
   virtual SharedMemory* shared() { return nullptr; }
   // Returns when all ranks have come so far in shared(). Throws where one is gone.
   virtual void wait_for(SharedMemory::Stage /*stage*/, std::int64_t /*count*/) {}

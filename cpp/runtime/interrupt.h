@@ -5,7 +5,7 @@
 
 namespace samegrad {
 
-// What is asked between rounds; throws to stop. Set by the bindings.
+// The poll between iterations; it throws to stop the run. Set by the bindings.
 extern std::function<void()> on_interrupt_poll;
 
 // Asks, at most every 50 ms.

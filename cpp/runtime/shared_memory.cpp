@@ -62,7 +62,7 @@ void SharedMemory::publish(Stage stage, std::int64_t count) {
   for (int other = 0; other < size(); ++other) {
     Header& of = header(other);
     if (other == rank_ || !of.sleeps.load()) continue;
-    // Who is the last one wakes it: where many ranks share a core, it would sleep again at once.
+    // Only the last rank wakes it: where many ranks share a core, it would sleep again at once.
     if (all_at(of.stage.load(), of.count.load())) ring(of.bell);
   }
 }

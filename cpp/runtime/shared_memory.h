@@ -12,9 +12,9 @@ namespace samegrad {
 
 class SharedMemory {
  public:
-  // What ranks wait for each other with; each counts up.
+  // Counters by which ranks wait for each other.
   enum class Stage { kAgreed, kFilled, kSummed, kTaken };
-  // What a rank says of a call (Communicator::agree).
+  // A rank's fingerprint of a call (Communicator::agree).
   struct Record {
     std::uint64_t hash;
     std::int64_t bytes;
@@ -25,11 +25,11 @@ class SharedMemory {
 
   int rank() const { return rank_; }
   int size() const { return int(segments_.size()); }
-  // Of each rank's segment, for data.
+  // The bytes of each rank's segment that are for data.
   std::int64_t bytes() const { return bytes_ - kHeaderBytes; }
   std::byte* data(int rank) const { return segments_[std::size_t(rank)] + kHeaderBytes; }
 
-  // Of calls; the last two are there, as no rank is more than one call ahead.
+  // Records of calls. The last two are available, as no rank is more than one call ahead.
   void write_record(std::int64_t call, Record record);
   Record record(int rank, std::int64_t call) const;
 

@@ -309,9 +309,9 @@ class ControlRun {
     for (std::size_t v = 0; v < count; ++v) store(v, state[v]);
   }
 
-  // Whether the rounds only summed products, which went through all of them tile by tile. Other
-  // processes have their parts of each round's product, and what is not finite is looked for in
-  // each round.
+  // True if the iterations only sum products, which were then all added tile by tile. Not done with
+  // several processes, which have their parts of each iteration's product. Not done either if each
+  // iteration is checked for finite values.
   bool add_products(const ReplayAttrs& attrs, const std::vector<const History*>& given,
                     const Arrays& state) const {
     const bool hashed = call_.hashes && call_.hashes->body(bodies_[0]->plan());

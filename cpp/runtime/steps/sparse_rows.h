@@ -54,7 +54,7 @@ class RowBlocks {
                  Scratch& scratch) const;
   // True if the operands of a sum are one list of examples: else they are its replicas'.
   bool is_list(std::size_t s) const { return context_.node(step_.sums[s].tree).joint; }
-  // Where a value is afterwards.
+  // The memory of a value after the pass.
   const std::byte* at(Value value, const Rows& rows) const {
     return slot_at(*std::ranges::find(pass_.slots, value, &RowPassBinding::Slot::value), rows);
   }
