@@ -21,7 +21,7 @@ const Current& current();
 std::shared_ptr<Trace> current_trace();
 // The present state, with another trace.
 Current with_trace(std::shared_ptr<Trace> trace);
-// Wherever the one trace is current, or will be again, the other one is.
+// Replaces one trace by the other wherever it is current, or will be again.
 void replace_current(const std::shared_ptr<Trace>& old, const std::shared_ptr<Trace>& fresh);
 
 // Something else is current while a Scope lives. Its end makes current again what was before it,

@@ -57,7 +57,7 @@ Graph Trace::part_for(Value value, std::vector<std::vector<Array>>& arguments) c
   Known usable;
   for (const auto& [known, arrays] : looked_) {
     if (graph_.values[known].source != Source::kNode) continue;
-    // How the all-reduce of a part adds depends on what it is made of.
+    // The reduction order of a part's all-reduce depends on the nodes that compute the part.
     if (graph_.placement(known) == Placement::kPartial) continue;
     usable[known] = arrays;
     arguments.push_back(arrays);

@@ -15,7 +15,7 @@ std::vector<Tensor> replay_program(Trace& trace, const Graph& program,
                                    const std::vector<Tensor>& arguments,
                                    const std::vector<std::shared_ptr<Variable>>& variables);
 
-// How many ordinals of draws the program takes.
+// The number of ordinals that the program's random ops take.
 std::int64_t count_draws(const Graph& program);
 
 }  // namespace samegrad
