@@ -149,9 +149,8 @@ bool is_divided_by_data(const Graph& graph, const CountWalk& walk, Value value) 
   return false;
 }
 
-// True if a value without a count of its own is linear in a sum over examples divided by a count.
-// Powers alone do not distinguish a mean from its square root, or from the maximum over the
-// examples.
+// True if a value without its own count is linear in a sum over examples divided by a count. Powers
+// alone do not distinguish a mean from its square root, or from the maximum over the examples.
 bool is_linear_in_mean(const Graph& graph, const CountWalk& walk, Value value) {
   const ValueInfo& info = graph.values[value];
   if (info.source != Source::kNode || info.type.batched()) return false;

@@ -10,8 +10,8 @@
 
 namespace samegrad {
 
-// The tensors of a call's nested arguments (tuples, lists, dicts) in order of the leaves, and the
-// key of the traced program that fits them.
+// The tensors of a call's nested arguments (tuples, lists, dicts), in order of the leaves. The key
+// identifies the traced program that fits them.
 struct Arguments {
   std::vector<std::vector<Array>> arrays;  // each with one array, or one per replica
   // The same as tensors, where an eager tape records.

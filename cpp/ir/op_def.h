@@ -127,7 +127,7 @@ struct BlockFn {
 };
 
 // The parallel partition of one call. The units (elements, rows or lines, mostly of results) are
-// independent of each other, so that every partition gives the same bits.
+// independent. Every partition gives the same bits.
 struct Parts {
   // The number of units.
   std::int64_t (*count)(const CostArgs& args) = nullptr;
@@ -179,8 +179,8 @@ struct OpDef {
   int prepared_operand = -1;
   std::size_t (*prepared_bytes)(std::span<const View> in, const Attrs& attrs) = nullptr;
   void (*prepare)(std::span<const View> in, const Attrs& attrs, void* prepared) = nullptr;
-  // The grouped product of all replicas' rows with one matrix (the prepared operand), and the test
-  // that these attributes allow it. Null: the op has neither.
+  // The grouped product of all replicas' rows with one matrix (the prepared operand). The second
+  // function is true if these attributes allow it. Null: the op has neither.
   void (*all_rows)(const RowsArgs& args) = nullptr;
   bool (*is_of_rows)(const Attrs& attrs) = nullptr;
   // Products: the row that adds a bias to the result as well, and takes its relu if asked to; its

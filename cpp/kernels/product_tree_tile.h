@@ -114,8 +114,8 @@ SAMEGRAD_INLINE TreeTile<T> sum_examples(TreeCursor<T>& at, std::int64_t rows_pe
   }
 }
 
-// The destination of a piece's sum: it is added to `joins` sums on the stack to its left, and then
-// written to the stack or to the result.
+// The destination of a piece's sum. `joins` sums on the stack to its left are added to it. The
+// total is written to the stack or to the result.
 template <class T>
 struct Destination {
   T* top;  // of the stack

@@ -98,9 +98,9 @@ class Attention {
   }
 
   // Returns the block with the number of keys to compute: those that the last query may attend to,
-  // in whole panels. The weights of the others are zeros, which change no sum, unless a query may
-  // attend to no key at all. A contraction of more keys than one chain holds is computed whole,
-  // because the reduction order of chains depends on their number.
+  // in whole panels. The weights of the others are zeros, which change no sum. The exceptions are
+  // computed whole: a query that may attend to no key, and more keys than one chain holds. The
+  // reduction order of chains depends on the number of keys.
   Block block(const Packed& p, std::int64_t batch, std::int64_t head, std::int64_t begin,
               std::int64_t end) const {
     constexpr std::int64_t kPanels = 192;  // whole panels of every variant

@@ -20,10 +20,10 @@ struct FusedStep {
   int out;
 };
 
-// The broadcast kind of a value in a fused loop over rows. kFull has an element for each of theirs,
-// kRow and kDroppedRow one for each row (its axes kept as 1, or dropped), kColumn one for each
-// column, and kNumber a single one. kExampleRow, for results only, has the rows of each example
-// reduced to one (with 1 for the axes between).
+// The broadcast kind of a value in a fused loop over rows. kFull has an element for each element of
+// the rows. kRow has one for each row, whose axes are kept as 1, and kDroppedRow drops these axes.
+// kColumn has one for each column, and kNumber a single one. kExampleRow, for results only, has the
+// rows of each example reduced to one (with 1 for the axes between).
 enum class FusedRole : std::uint8_t { kFull, kRow, kDroppedRow, kColumn, kNumber, kExampleRow };
 
 constexpr bool is_per_row(FusedRole role) {
@@ -34,8 +34,8 @@ struct FusedProgram {
   int temporaries = 0;
   std::vector<FusedStep> steps;
   std::vector<DType> results;
-  // For a loop over rows: the roles of operands and results, the axes of a row and its elements,
-  // and the number of additional temporary registers with an element for each row.
+  // For a loop over rows: the roles of operands and results, the axes of a row and its elements.
+  // row_temporaries counts the additional temporary registers with an element for each row.
   std::vector<FusedRole> roles = {};
   int axes = 0;
   std::int64_t columns = 0;

@@ -150,8 +150,8 @@ void multiply_matrices(const LeafArgs& args) {
   }
 }
 
-// True if several blocks would each pack the same rows, and the rows are few enough to keep a
-// packed copy. Leaves are multiplied without packing.
+// True if several blocks would each pack the same rows, and a packed copy of these rows is small.
+// Leaves are multiplied without packing.
 bool packs_once(const TreeProduct& p, std::int64_t examples) {
   const Multiplication& c = p.c;
   const auto item = std::int64_t(c.item);

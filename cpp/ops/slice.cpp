@@ -184,8 +184,8 @@ Move slicing(const CostArgs& args) {
   return move;
 }
 
-// The range of a slice's elements along axis 0, in its order, that are in the rows [begin, end) of
-// the whole.
+// The range of a slice's elements along axis 0, in its order, within rows [begin, end) of the
+// whole.
 SliceRange part_in_rows(const SliceRange& all, std::int64_t begin, std::int64_t end) {
   const bool forwards = all.step > 0;
   // The number of elements before those from the row on (in the slice's direction).

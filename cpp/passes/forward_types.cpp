@@ -41,9 +41,8 @@ class TypeSources {
   }
 
  private:
-  // Follows the operand of equal type that has the fewest nodes before it. A loop with the readers
-  // of the asking node could not include the other operands, because their path leads through that
-  // node.
+  // Follows the operand of equal type that has the fewest nodes before it. A loop with the asking
+  // node's readers could not include the other operands: their path leads through that node.
   Value first_of_elementwise(Value value) const {
     for (;;) {
       const Node* node = graph_.producer(value);

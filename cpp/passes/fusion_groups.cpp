@@ -104,8 +104,8 @@ void FusionGroups::try_merge(NodeId p, NodeId n) {
   space_[a] = space;
 }
 
-// True if all nodes of both groups are computed row by row in the space, and read each other's
-// results in the roles that these have.
+// True if all nodes of both groups are computed row by row in the space. Results that they read of
+// each other must have the roles in which they are read.
 bool FusionGroups::fits(GroupId group, GroupId other, const RowSpace& space) const {
   const auto inside = [&](const Node* node) {
     if (!node) return false;

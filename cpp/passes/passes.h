@@ -36,8 +36,8 @@ Graph commute_masks(Graph graph);
 Graph fuse_epilogue(Graph graph);
 // Chains of elementwise nodes become one loop.
 Graph fuse_elementwise(Graph graph);
-// Copy propagation: readers of an identity (including stop_gradient, as gradients are already
-// taken) read its operand, so that it does not prevent fusion.
+// Copy propagation: readers of an identity read its operand, so that the identity does not prevent
+// fusion. This includes stop_gradient, as gradients are already taken.
 Graph forward_identities(Graph graph);
 // Makes a broadcast read its operand without the leading axes of size 1 that a reshape added.
 Graph forward_broadcasts(Graph graph);

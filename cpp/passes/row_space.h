@@ -30,8 +30,8 @@ std::optional<RowSpace> joined(const RowSpace& a, const RowSpace& b);
 std::optional<FusedRole> role_of_result(const RowSpace& space, const ValueType& type);
 // The role of the node's result in the space: as above, or a row for each example.
 std::optional<FusedRole> role_of_node(const Graph& graph, const RowSpace& space, const Node& node);
-// The number of last axes that a reduction leaves, if it reduces all others but the examples' axis
-// and an example has several rows; 0 otherwise.
+// The number of last axes that remain if a reduction reduces all others but the examples' axis, for
+// examples of several rows; 0 otherwise.
 int kept_axes(const ValueType& x, const Node& reduction);
 // The role of operand k for a node whose result has a role.
 std::optional<FusedRole> role_of_operand(const Graph& graph, const PerValue<bool>& spread,

@@ -20,9 +20,8 @@ PerNode<bool> products_to_cut(const Graph& graph, const PerNode<bool>& in_loop);
 // through memory.
 bool is_cheaper_after_loop(const Graph& graph, const Node& node);
 
-// True if a sum over the examples, or over the replicas' values, may be one step with the update
-// that reads it. Updates are the last steps, so the operands of the sum, in place of the sum
-// itself, stay alive until then.
+// True if a sum over the examples or replicas may be one step with the update that reads it.
+// Updates are the last steps: the operands of the sum stay alive until then, in place of the sum.
 bool pays_to_join(const Graph& graph, const Node& reduction);
 
 // Bytes of the weights that the products of these nodes stream in each tile.

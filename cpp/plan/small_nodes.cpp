@@ -75,8 +75,8 @@ class SmallNodes {
     return bytes_of(step) <= thresholds().parallel_operation_bytes;
   }
 
-  // True if a step reads what one of the group has written, or writes what one of it has touched,
-  // including the memory of variables.
+  // True if a step reads what the group has written, or writes what the group has touched. The
+  // memory of variables counts as well.
   bool waits_for(std::int32_t round, const BufferUses& uses) const {
     bool waits =
         std::ranges::any_of(uses.reads, [&](Value root) { return written_[root] == round; });

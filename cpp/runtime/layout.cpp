@@ -91,8 +91,8 @@ class Layouter {
         life.last = std::int32_t(p);
       }
     }
-    // All values that an inner loop touches are alive from its first node on, as its nodes run
-    // again for the next example.
+    // All values that an inner loop touches are alive from its first node on. Its nodes run again
+    // for the next example.
     for (const LoopStep::Inner& inner : loop_.inner) {
       for (Lifetime& life : lifetimes_) {
         if (life.first < 0 || life.last < inner.begin || life.first >= inner.end) continue;

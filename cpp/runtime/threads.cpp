@@ -41,8 +41,8 @@ class SerialLoops final : public ParallelFor {
   }
 };
 
-// The error of the first failing piece, in the order of a loop in one thread, so that a message
-// does not depend on the number of threads.
+// The error of the first failing piece, in the order of a loop in one thread. A message thus does
+// not depend on the number of threads.
 class FirstError {
  public:
   bool comes_before(std::int64_t piece) const {

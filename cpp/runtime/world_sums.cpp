@@ -377,8 +377,8 @@ void WorldSums::put(std::byte* to, const std::byte* from, std::int64_t bytes) co
   }
 }
 
-// Copies a state, with ordinary stores for the elements that this rank reads itself, so that they
-// stay in its cache.
+// Copies a state like put(), but with ordinary stores for the elements that this rank reads itself.
+// These stay in its cache.
 void WorldSums::put_shared(std::byte* state, const Packed& numbers, Share own,
                            const std::byte* from) const {
   std::byte* const to = state + numbers.offset;

@@ -54,8 +54,8 @@ class Buffer {
 // axes of size 0 left out: products of some axes are computed in many places.
 std::int64_t size_in_bytes(DType dtype, const Shape& shape);
 
-// The axis that counts examples, and the number of rows of each example on it (32 sentences of 40
-// tokens reshaped to 1,280 rows have 40). axis < 0: no axis.
+// The axis that counts examples, and the number of rows of each example on it. After a reshape of
+// 32 sentences of 40 tokens to 1,280 rows, each has 40. axis < 0: no axis.
 struct ExampleAxis {
   int axis = -1;
   std::int64_t rows_per_example = 1;

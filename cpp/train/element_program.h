@@ -47,8 +47,8 @@ class ElementProgram {
   std::vector<Program> programs_;
 };
 
-// An element's random samples depend on the seed and its position alone, whatever the process draws
-// or this thread traces meanwhile.
+// An element's random samples depend on the seed and its position alone. Other random ops of the
+// process and other traces of this thread do not change them.
 Current for_data_function(std::uint64_t seed, std::uint64_t position);
 
 }  // namespace samegrad

@@ -171,8 +171,8 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   // True if they can be evaluated: for a body, if those outside it can.
   bool evaluates() const;
   // Evaluates a value in the present step, as one array or one per replica. It runs only the nodes
-  // that compute the value (no write, no print). TypeError for values of a body and, unless
-  // `anywhere`, while a body is traced, whose Python does not run when the body does.
+  // that compute the value (no write, no print). TypeError for values of a body, whose Python does
+  // not run when the body does. TypeError as well while a body is traced, unless `anywhere`.
   std::vector<Array> evaluate(Value value, bool anywhere = false);
   // Return the value of the first replica in the present step, as a variable's initial value. The
   // nodes that compute it run as a step of their own. ValueError for values of a body, and for
