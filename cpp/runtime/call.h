@@ -23,10 +23,10 @@ using Counts = std::vector<std::vector<std::int64_t>>;
 class StateCell {
  public:
   virtual ~StateCell() = default;
-  // One array, or one per replica. A step replaces an array that somebody else still holds instead
-  // of writing into it.
+  // One array, or one per replica. A step replaces an array that has other owners instead of
+  // writing into it.
   virtual std::vector<Array>& components() = 0;
-  // It changes whenever somebody, a step or a program's assignment, writes into the components.
+  // Changes with every write into the components, by a step or an assignment of user code.
   std::uint64_t version = 0;
   // Among those that the processes have compared, from 1; 0: not yet.
   std::int64_t compared = 0;
@@ -68,7 +68,7 @@ struct Call {
   // Nothing is written: variables keep their values, and the memory that they are in.
   bool dry = false;
   std::vector<double>* seconds = nullptr;  // where each step adds what it took; null: no clock
-  // The caller sees to it that nobody else uses the variables.
+  // The caller ensures that no other thread uses the variables.
   bool alone = false;
   RoundMemory* rounds = nullptr;  // of a round
   Hashes* hashes = nullptr;       // of some values of the run, if they are asked for

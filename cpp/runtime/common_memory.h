@@ -1,5 +1,5 @@
-// Memory that all ranks of a job on one machine map, for what is equal on all of them: a variable
-// that is there is in memory once, and each rank updates its share of it.
+// Shared memory of all ranks on one machine, for values that are equal on all of them. A variable
+// in it exists once, and each rank updates a part of it.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,9 @@ class CommonMemory {
   // changes.
   static void keep_for_itself(const Buffer& mapped);
   // Takes the memory of one of `count` shares, in large pages where the system has them, before
-  // anything is written; whether it is there: who writes what the system cannot give is killed.
+  // Takes the memory of one of `count` shares before anything is written, in large pages where the
+  // system has them. False if there is not enough: a process that writes to memory that the system
+  // cannot supply is killed.
   bool reserve(std::int64_t share, std::int64_t count) const;
 
   // Pages have 4, 16 or 64 KiB, as the system was built.

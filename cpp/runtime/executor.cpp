@@ -257,8 +257,8 @@ void Executable::copy_outputs(std::vector<std::vector<Array>>& outputs, Context&
 }
 
 // The arrays that the variables will have: their own where these may be written into, else new
-// ones; the old ones stay readable until the step is over. Those of one write come after those of
-// another. Nothing is allocated after this.
+// ones. The old ones stay readable until the step is over. Arrays are in the order of the writes.
+// Nothing is allocated after this.
 std::vector<Array> Executable::make_state(const Call& call, Context& context) {
   const Graph& graph = plan_.graph;
   const std::vector<Array> common = common_state(plan_, call, context);

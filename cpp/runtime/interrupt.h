@@ -1,4 +1,4 @@
-// Lets the user stop a loop that runs inside the engine.
+// Interrupts: let the user stop a loop that runs inside the engine.
 #pragma once
 
 #include <functional>

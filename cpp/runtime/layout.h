@@ -1,4 +1,5 @@
-// Memory of a plan: where tiles are in a task's scratch, and everything else in the run's arena.
+// Memory layout of a plan: offsets of tiles in a task's scratch, and of other values in the run's
+// arena.
 #pragma once
 
 #include <cstdint>

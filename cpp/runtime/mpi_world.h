@@ -1,5 +1,5 @@
-// The job that this process is one rank of: messages, what all ranks have to agree on, and the end
-// of all where one is gone.
+// One rank of an MPI job: its messages, the facts that all ranks must agree on, and the end of all
+// ranks when one fails.
 #pragma once
 
 #include <array>
@@ -47,7 +47,7 @@ class MpiWorld {
   std::int64_t calls() const { return calls_; }
   // The reason that another rank gave for its failure; empty: none has failed.
   std::string failure_elsewhere() const;
-  // This process has come to its end: returns when all have.
+  // Ends this process's part of the job: returns when all ranks have ended theirs.
   void leave() noexcept;
   // Ends all processes.
   [[noreturn]] void abort(int code) noexcept;

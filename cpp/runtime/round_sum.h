@@ -1,4 +1,4 @@
-// Sums over the rounds of a loop of products over the examples.
+// Sums, over the iterations of a loop, of products over the examples.
 #pragma once
 
 #include "passes/split_round_sums.h"

@@ -1,5 +1,5 @@
-// Memory that all ranks of a job on one machine see: a segment of each rank, which it writes and
-// all read, and how far each of them has come.
+// Shared-memory transport between the ranks of a job on one machine. Each rank writes its segment,
+// which all read, and counts its progress.
 #pragma once
 
 #include <array>
@@ -33,11 +33,12 @@ class SharedMemory {
   void write_record(std::int64_t call, Record record);
   Record record(int rank, std::int64_t call) const;
 
-  // This rank has come so far: what it wrote before is seen by those who wait for it.
+  // Publishes this rank's progress: its earlier writes are visible to ranks that wait for the
+  // count.
   void publish(Stage stage, std::int64_t count);
   bool all_at(Stage stage, std::int64_t count) const;
-  // Waits for all ranks to come so far, a moment without sleeping and then some milliseconds at
-  // most; returns whether they have.
+  // Waits for all ranks to reach the count: a moment without sleeping, then some milliseconds at
+  // most. Returns true if they have.
   bool spin(Stage stage, std::int64_t count) const;
   bool doze(Stage stage, std::int64_t count);
 

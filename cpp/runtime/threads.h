@@ -1,4 +1,4 @@
-// The one TBB arena in which replicas, tiles and kernels share the threads.
+// The single TBB arena whose threads the replicas, tiles and kernels share.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Reductions over a whole list of examples: blocks of the result and subtrees of the
-// examples, in parallel where there is enough to do.
+// Reductions over a whole list of examples: blocks of the result and subtrees of the examples, in
+// parallel where the work is large enough.
 #pragma once
 
 #include "ir/graph.h"

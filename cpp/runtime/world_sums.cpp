@@ -22,7 +22,7 @@ constexpr std::int64_t kLine = 64;
 constexpr std::int64_t kGrain = 64;  // elements: shares begin with a line, of any type
 // Of messages: each rank gets so many bytes of a piece from each other, within bounds.
 constexpr std::int64_t kMessageBytes = 64 << 10, kLeastPiece = 1 << 20, kMostPiece = 64 << 20;
-// Pieces that are on their way: one is made, one summed, one used, and one for who is ahead.
+// Pieces in flight: one is made, one summed, one used, and one is for a rank that is ahead.
 constexpr std::size_t kSlots = 4;
 
 std::atomic<bool> as_bfloat16{false};
@@ -295,7 +295,7 @@ class WorldSums::InMessages final : public Way {
     slot.collected = communicator().start(sends_, receives_);
   }
 
-  // The sum's parts from those who added them up.
+  // Receives the parts of the sum from the ranks that summed them.
   void distribute(const Flight& flight) {
     Slot& slot = this->slot(flight);
     const Part own = own_part(flight);

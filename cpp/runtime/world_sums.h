@@ -1,8 +1,7 @@
-// Sums over the examples or the replicas of all processes, in the order of the tree over them. A
-// process makes its subtrees by itself (world_tree.h), and only these travel.
-//
-// They travel in pieces, some of which are on their way at a time: a piece is made while earlier
-// ones are summed, and is used for the update while it is still in a cache.
+// Sums over the examples or the replicas of all processes, in the order of the tree over them. Each
+// process sums its subtrees by itself (world_tree.h), and sends only these sums. They are sent in
+// buckets, several of which are in flight: one is computed while earlier ones are summed. The
+// update uses a bucket while it is still in a cache.
 #pragma once
 
 #include <deque>
@@ -72,7 +71,7 @@ class WorldSums {
   using Fill = std::function<void(std::span<std::byte* const> states)>;
   // Uses the sum over all replicas, which is gone afterwards.
   using Take = std::function<void(const std::byte* sum)>;
-  // Calls `fill` at once; `take` comes after those of earlier sums, in a later start() or finish().
+  // Calls `fill` at once. `take` runs after those of earlier sums, in a later start() or finish().
   void start(const WorldPiece& piece, const Fill& fill, Take take);
   // In `fill`: writes a part of a state. Several threads may, each its own parts.
   void put(std::byte* to, const std::byte* from, std::int64_t bytes) const;

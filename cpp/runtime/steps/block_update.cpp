@@ -249,7 +249,7 @@ class BlockwiseUpdate {
     return static_cast<std::byte**>(scratch.take(step_.sums.size() * sizeof(std::byte*)));
   }
 
-  // Reserves the bytes at once, so that the next takes come from one block of memory.
+  // Reserves the bytes at once, so that the next takes are from one block of memory.
   static void take_at_once(Scratch& scratch, std::size_t bytes) {
     const Scratch::Frame frame(scratch);
     scratch.take(bytes);

@@ -166,7 +166,7 @@ class ControlRun {
     }
   }
 
-  // A new history for a result; null if nobody reads it.
+  // A new history for a result; null if it has no reader.
   History* keep(std::size_t output) const {
     const Value value = node_.outputs[output];
     History* history = nullptr;
@@ -198,7 +198,7 @@ class ControlRun {
     }
   }
 
-  // Variables whose rows the rounds write, as arrays that nobody else has.
+  // Copies the variables whose rows the iterations write, so that they have no other owner.
   void own_written(Arrays& state) const {
     for (std::size_t w = 0; w < row_writes_.size(); ++w) {
       const std::size_t i = row_writes_[w].variable;
