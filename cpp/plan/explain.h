@@ -1,4 +1,4 @@
-// Plans for people.
+// Printed explanations of plans.
 #pragma once
 
 #include <optional>

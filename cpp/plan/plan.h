@@ -26,11 +26,11 @@ enum class Storage : std::uint8_t {
   kShared     // one copy
 };
 
-// Gradients that are zeros but for the rows that the examples name, and all that works on them row
-// by row. No array of the variable's size holds one: a pass adds up some rows at a time and runs
-// its nodes on them, rows that nobody names being +0. Where these change nothing, an update whose
-// variables stay as they are or a reduction, the pass goes through named rows alone; else through
-// all. First a step finds out which rows are named, which may fail; an update cannot.
+// Sparse gradients (zeros but for the rows that examples name), with nodes that work row by row. No
+// array of the variable's size holds one. A pass sums some rows at a time and runs its nodes on
+// them; rows without a name are +0. If rows of +0 change neither a variable nor a reduction, a pass
+// visits named rows only. A step of its own finds the named rows first: it may fail, an update
+// cannot.
 struct RowPass {
   std::vector<std::int32_t> sums;  // of RowUpdate::sums: what it reads
   std::vector<NodeId> nodes;       // in order

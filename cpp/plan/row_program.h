@@ -1,4 +1,4 @@
-// A pass of a RowUpdate as what is known of it in rows without gradient.
+// Constant propagation through a pass of a RowUpdate, for rows without gradient.
 #pragma once
 
 #include <algorithm>
