@@ -1,4 +1,4 @@
-// Looking for NaN and infinities.
+// The switch that checks every result for NaN and infinities.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Branches and loops while a step is traced.
+// Traced control flow: the branches and loops of a step.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// A traced function of a dataset: functions of the host, and programs for what they give.
+// A traced function of a dataset: host functions, and compiled programs for their results.
 #pragma once
 
 #include <cstdint>

@@ -90,7 +90,7 @@ std::vector<Array> Trace::evaluate(Value value, bool anywhere) {
   std::vector<std::vector<Array>> arguments = *actual_;
   Graph program = part_for(value, arguments);
   std::vector<Array> arrays;
-  // Not one of the kept steps: somebody may look at many values, and each has memory of its own.
+  // Not cached as a step: user code may evaluate many values, and each step has memory of its own.
   const auto run = [&] {
     Step step({std::move(program), cells()}, PlanOptions());
     arrays = step.evaluate(arguments)[0];

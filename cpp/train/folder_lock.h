@@ -1,4 +1,4 @@
-// The lock of a folder, among all threads and processes that know it.
+// A lock of a folder, among all threads and processes that use it.
 #pragma once
 
 #include <sys/types.h>

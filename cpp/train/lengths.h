@@ -1,4 +1,5 @@
-// The traces of a function whose arguments have lengths, and the programs of the lengths that come.
+// The traces of a function whose arguments have lengths, and the programs specialized to the
+// lengths of a call.
 #pragma once
 
 #include <optional>

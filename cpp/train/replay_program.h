@@ -1,4 +1,4 @@
-// Programs that were saved, as a part of what is being traced.
+// Replays saved programs as parts of the program that is being traced.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// A compiled step: a traced program with the plan that runs it, and the variables that it is about.
+// A compiled function: a traced program, the plan that runs it, and the variables that it uses.
 #pragma once
 
 #include <memory>
@@ -58,8 +58,8 @@ class Step {
 
  private:
   using Arguments = std::vector<std::vector<Array>>;
-  // ValueError where arrays and program do not fit. `storage` is for the constants that come along,
-  // and for the parts of this process's replicas.
+  // ValueError where arrays and program do not fit. `storage` holds the constants of the call and
+  // the arrays of this process's replicas.
   Call call_of(const Arguments& arguments, Arguments& storage) const;
   void keep_own(Call& call, Arguments& storage) const;
   // Returns the results of this process's replicas as values of all replicas.

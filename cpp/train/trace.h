@@ -119,7 +119,7 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   }
   // Variables are operands of their own where they are read next.
   void forget_reads() { state_.clear(); }
-  // Eager: it is current as long as somebody has this.
+  // Eager: current as long as this object has an owner.
   std::shared_ptr<TraceScope> scope();
 
   // Values whose derivative is what `gradient` makes, of the cotangents of the results, for the
@@ -174,9 +174,9 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   // that compute the value (no write, no print). TypeError for values of a body, whose Python does
   // not run when the body does. TypeError as well while a body is traced, unless `anywhere`.
   std::vector<Array> evaluate(Value value, bool anywhere = false);
-  // Return the value of the first replica in the present step, as a variable's initial value. The
+  // Returns the value of the first replica in the present step, as a variable's initial value. The
   // nodes that compute it run as a step of their own. ValueError for values of a body, and for
-  // those that depend on arguments which are not `given` but stand for others.
+  // those that depend on arguments which are not `given` but represent others.
   Array initial_value(const Tensor& tensor, const std::vector<std::vector<Array>>& arguments,
                       bool given);
 
