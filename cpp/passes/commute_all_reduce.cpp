@@ -1,8 +1,8 @@
 // all_reduce(f(sums)) becomes f(all_reduce(sums)) for a linear f whose coefficients are equal on
-// all replicas. On the right stands, to the bit, what one device computes of its sums; on the left
-// f rounds each replica's part, and the sum of two trees is not a tree. The shares of a replicated
-// value (a regulariser's) add up to the value itself, which is therefore added once, behind the
-// all-reduce. A replicated value that is not a share is taken as often as there are replicas.
+// all replicas. The right side is, to the bit, what one device computes of its sums. On the left, f
+// rounds each replica's part, and the sum of two trees is not a tree. The parts of a replicated
+// value (a regularizer's) sum to the value itself, which is therefore added once, behind the
+// all-reduce. A replicated value that is not divided into parts is added once per replica.
 #include "passes/commute_all_reduce.h"
 
 #include <algorithm>

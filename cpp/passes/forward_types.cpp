@@ -61,7 +61,8 @@ class TypeSources {
     return graph_.type(a) == graph_.type(b) && graph_.placement(a) == graph_.placement(b);
   }
 
-  // One that comes from outside or earlier, and that no fused loop would store for this.
+  // A value that is an argument or computed earlier, and that no fused loop would store only for
+  // this.
   Value made_anyway(Value value) {
     std::optional<Value>& known = known_[value];
     if (!known) known = find_made_anyway(value);

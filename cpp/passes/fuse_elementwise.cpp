@@ -88,7 +88,7 @@ class Fusion {
     const Value input = node.inputs[k];
     const int made_by = step_of(input);
     const BlockFn::Kind kind = node.op->block.kind;
-    // These walk along operands that are repeated, so that nobody needs to repeat them.
+    // These kernels step along repeated operands, so that no repeated copy is needed.
     const bool walks = kind == BlockFn::kBinary || kind == BlockFn::kSelect;
     if (made_by != kNowhere && walks &&
         node_of(std::size_t(made_by)).op->block.kind == BlockFn::kRepeat) {

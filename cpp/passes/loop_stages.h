@@ -1,5 +1,4 @@
-// In which of the loops over the examples a node is to run, and what is made once more for a later
-// one.
+// Assigns nodes to loops over the examples, and rematerializes values for a later loop.
 #pragma once
 
 #include "ir/graph.h"

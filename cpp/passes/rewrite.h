@@ -10,7 +10,7 @@ namespace samegrad {
 class Rewriter {
  public:
   explicit Rewriter(const Graph& from);
-  // Without the constants that nobody needs.
+  // Leaves out the constants that are not needed.
   Rewriter(const Graph& from, const PerValue<bool>& needed);
 
   const Graph& from() const { return from_; }

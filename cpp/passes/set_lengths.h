@@ -1,4 +1,4 @@
-// From a trace with symbols for lengths to the program of some lengths.
+// Specializes a trace with symbols for lengths to the program of given lengths.
 #pragma once
 
 #include <vector>

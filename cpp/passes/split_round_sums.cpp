@@ -127,7 +127,7 @@ class Split {
     return rewrite_(node_.inputs[place - first_ + attrs_.entries.size()]);
   }
 
-  // The loop without the sums: what they were at first becomes an operand that nobody reads.
+  // The loop without the sums: their initial values become an operand without readers.
   Values emit_rest() {
     Graph rest = body_;
     rest.outputs.clear();

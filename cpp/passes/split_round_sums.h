@@ -1,4 +1,4 @@
-// A pass that is not an option: it only says what the runtime carries out faster.
+// Loop fission without an option: it only states what the runtime executes faster.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Values of several graphs under one numbering: what computes alike has one number.
+// Value numbering over several graphs: values that are computed alike have one number.
 #pragma once
 
 #include <string>
