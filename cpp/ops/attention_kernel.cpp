@@ -65,7 +65,7 @@ class Attention {
     std::int64_t depth = -1;     // how many keys `values` or `keys_back` is packed of
   };
 
-  // Rows that are drawn at once where they are one behind the other: numbers come in blocks.
+  // The number of consecutive rows drawn at once: random numbers are generated in blocks.
   std::int64_t rows_drawn() const {
     constexpr std::int64_t kNumbers = 2048;
     return std::max<std::int64_t>(kNumbers / std::max<std::int64_t>(keys(), 1), 1);

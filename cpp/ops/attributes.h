@@ -1,5 +1,5 @@
-// The attributes of the operations, by family. A struct that only its family reads or makes may
-// are in the family's file instead.
+// Attributes of the operations, by family. A struct that only one family uses may be in the
+// family's file instead.
 #pragma once
 
 #include "kernels/table.h"

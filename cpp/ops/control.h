@@ -1,4 +1,4 @@
-// The regions of control flow, in the order of their rows.
+// Accessors of the regions of control-flow nodes.
 #pragma once
 
 #include "ir/graph.h"

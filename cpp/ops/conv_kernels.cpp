@@ -73,7 +73,7 @@ namespace {
 using PackedBytes = std::size_t (*)(std::span<const View>, const Attrs&);
 using Pack = void (*)(std::span<const View>, const Attrs&, void*);
 
-// The operand as OpDef::prepare leaves it: made here if nobody has done so.
+// The packed operand of OpDef::prepare, packed here if the call has none.
 const void* prepared_filter(const KernelArgs& args, PackedBytes bytes, Pack pack) {
   if (args.prepared) return args.prepared;
   void* packed = args.scratch.take(bytes(args.in, args.attrs));

@@ -213,7 +213,7 @@ void sparse_grad_kernel(const KernelArgs& args) {
                              [&]<class T>() { sparse_grad<T>(args); });
 }
 
-// The distribution that a label stands for, where the number of classes follows from the examples.
+// The target distribution of a label, where the number of classes follows from the examples.
 Expr expected_of(Expr labels, Expr p, std::int64_t classes, Number smoothing) {
   const Expr chosen = call("one_hot", labels, OneHotAttrs{.depth = classes, .dtype = p.dtype()});
   const Expr others = cast(call("size_value", p, SizeAttrs{.size = classes}), p.dtype()) - 1.0;

@@ -1,4 +1,4 @@
-// Random rows whose key is an operand, before the one that says shape and rows.
+// Random ops with a key operand, which precedes the operand that gives the shape and rows.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// The row that a chain of elementwise rows becomes: its steps as data.
+// The op that a chain of elementwise ops becomes: its steps as data.
 #pragma once
 
 #include <cstdint>

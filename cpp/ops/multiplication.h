@@ -1,4 +1,4 @@
-// The matrices of one product.
+// The matrices and sizes of one matrix product.
 #pragma once
 
 #include <algorithm>

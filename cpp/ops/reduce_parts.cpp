@@ -65,8 +65,7 @@ void reduce_subtrees(ReduceFn fn, const SharedPass& shared, const View& x, std::
   }
 }
 
-// Joins neighbours, level by level; the results come to be where a state without subtrees has
-// them.
+// Joins neighbours, level by level. The results are then where a state without subtrees has them.
 void join_subtrees(ReduceFn fn, const SharedPass& shared, DType dtype, std::byte* state) {
   const Lines& lines = shared.pass.lines;
   const std::int64_t bytes = lines.columns * std::int64_t(size_of(dtype));

@@ -68,7 +68,7 @@ class ReshapeRule {
     }
   }
 
-  // The size that -2 stands for beside one to be inferred.
+  // The size of a -2 next to an axis that is inferred.
   Size examples_at(int axis) const {
     const int own = x_.batched() ? x_.batch.axis : axis;
     if (own >= x_.shape.rank()) fail_two();

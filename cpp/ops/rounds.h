@@ -1,4 +1,4 @@
-// The attributes of what goes into histories of rounds and comes out of them.
+// Attributes of the ops that stack values of iterations into histories, and unstack them.
 #pragma once
 
 #include "ir/graph.h"

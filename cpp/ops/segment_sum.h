@@ -1,4 +1,4 @@
-// Sums of values that go to the same row of a result, in the order of the tree over examples.
+// Sums of values with the same row index, in the order of the tree over examples.
 #pragma once
 
 #include <algorithm>
