@@ -49,7 +49,7 @@ bool is_share(const CountTerm& term) {
   return term.varying && term.variable && term.powers.local >= 1;
 }
 
-// The same, by a node that is to be named if a count comes in with it.
+// Like joined(), at a node that is named if it introduces a count.
 CountTerm joined_at(NodeId index, const CountTerm& a, const CountTerm& b, int sign = 1) {
   CountTerm term = joined(a, b, sign);
   const bool counts = sign * b.powers.local < 0 || b.powers.replicas != 0;

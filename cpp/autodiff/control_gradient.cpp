@@ -79,7 +79,7 @@ Values cond_gradient(const Node& node, const VjpArgs& args, const std::vector<bo
     placements.push_back(args.b.graph().placement(args.ct[i]));
     inputs.push_back(args.ct[i]);
   }
-  // The condition comes first and is not an operand of the branches.
+  // The condition is the first operand, and is not passed to the branches.
   std::vector<std::optional<ValueInfo>> infos;
   for (std::size_t k = 1; k < wanted.size(); ++k) {
     if (!wanted[k]) continue;
@@ -115,7 +115,7 @@ struct Loop {
     entries = replay->entries;
     yields = replay->yields;
   }
-  // Arguments of the body that come out of histories.
+  // The number of body arguments that are read from histories.
   std::size_t entry_count() const {
     return std::size_t(std::accumulate(entries.begin(), entries.end(), std::int64_t(0)));
   }

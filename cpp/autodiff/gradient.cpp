@@ -186,7 +186,7 @@ class Walk {
       fail(ErrorKind::kNotImplemented, node.op->name,
            "has no derivative; stop the gradient with samegrad.stop_gradient if none should flow.");
     }
-    // The derivative of a fused row is that of the plain rows it stands for.
+    // The derivative of a fused op is that of its decomposition.
     const NodeId before = b_.graph().nodes.next_id();
     const Values plain = node.op->decompose(args);
     return gradient(b_, plain, args.ct, node.inputs, [before](NodeId i) { return i >= before; });
@@ -233,7 +233,7 @@ Values gradient(Builder& b, std::span<const Value> targets, std::span<const Valu
   for (std::size_t i = 0; i < targets.size(); ++i) {
     if (!walk.reached(targets[i])) continue;
     const bool given = i < seeds.size() && seeds[i] != kNoValue;
-    // A seed of kNoValue among given ones (an output nobody used) adds nothing.
+    // A seed of kNoValue among given ones (of an unused output) adds nothing.
     if (!given && !seeds.empty()) continue;
     walk.add(targets[i], given ? seeds[i] : b("full_like", {targets[i]}, FullAttrs{.value = 1.0}));
   }

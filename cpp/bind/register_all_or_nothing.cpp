@@ -61,7 +61,7 @@ class Attributes {
   py::dict now_, before_;
 };
 
-// The memory of variables is shared: who writes meanwhile gives them new arrays.
+// The memory of variables is shared: a concurrent writer gives them new arrays.
 class KeptValues {
  public:
   explicit KeptValues(std::vector<std::shared_ptr<Variable>> variables)

@@ -207,7 +207,7 @@ struct OpDef {
   bool scales(std::size_t operand) const { return in_mask(scaled, operand); }
 
  private:
-  // The last bit stands for all further operands.
+  // The last bit represents all further operands.
   static bool in_mask(std::uint32_t mask, std::size_t operand) {
     return (mask >> (operand < 31 ? operand : 31) & 1u) != 0;
   }

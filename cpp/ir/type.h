@@ -139,7 +139,7 @@ bool is_one(const Symbols& symbols, const ValueType& type, int axis);
 
 // The shape with kRows and symbols replaced for the given counts.
 Shape concrete_shape(const ValueType& type, const std::vector<std::int64_t>& counts);
-// The same with 0 for what would be below: on a replica that does not come to compute the value.
+// The same with 0 for negative sizes: on a replica that does not compute the value.
 Shape shape_or_empty(const ValueType& type, const std::vector<std::int64_t>& counts);
 
 // Elements of one example (of the whole value if it has no example axis).

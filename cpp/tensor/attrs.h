@@ -58,8 +58,8 @@ class Attrs {
   const std::string* owner_ = nullptr;
 };
 
-// Attributes while they are set by name. TypeError for unknown names and wrong kinds, ValueError
-// for what is not a name of an enumeration; `who` is the operation.
+// Attributes that are set by name. TypeError for unknown names and wrong kinds, ValueError for an
+// unknown name of an enumeration; `who` is the operation.
 class AttrDraft {
  public:
   // Starts from the struct's defaults.

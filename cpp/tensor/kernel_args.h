@@ -151,7 +151,7 @@ struct KernelArgs {
   const ParallelFor* parallel = nullptr;
   // The state that the units of a call leave for its finish (Parts in ir/op_def.h).
   std::byte* state = nullptr;
-  // The operands come from memory or L3: what is read next is worth fetching beside the work.
+  // The operands are read from memory or L3: prefetching the next ones pays off.
   bool far_operands = false;
 };
 

@@ -1,4 +1,4 @@
-// Folds examples into a state in the order of the tree, in whatever pieces they come.
+// Folds examples into an accumulator in the order of the tree, in pieces of any size.
 #pragma once
 
 #include "tensor/tree_kernel.h"
