@@ -49,7 +49,7 @@ bool is_share(const CountTerm& term) {
   return term.varying && term.variable && term.powers.local >= 1;
 }
 
-// The same, by a node that is to be named if a count comes in with it.
+// Like joined(), at a node that is named if it introduces a count.
 CountTerm joined_at(NodeId index, const CountTerm& a, const CountTerm& b, int sign = 1) {
   CountTerm term = joined(a, b, sign);
   const bool counts = sign * b.powers.local < 0 || b.powers.replicas != 0;
@@ -98,7 +98,7 @@ CountTerms CountWalk::of_source(const ValueInfo& info) const {
   term.data = info.source == Source::kArgument;
   term.variable = info.source == Source::kVariable;
   term.varying = info.placement == Placement::kRows;
-  // What is each replica's own, or has examples that all replicas share, follows no rule.
+  // No rule covers values that are each replica's own, or that have examples of all replicas.
   const bool follows = info.placement == Placement::kRows ||
                        (info.placement == Placement::kReplicated && !info.type.batched());
   return follows ? one(term) : unknown();
@@ -198,7 +198,7 @@ CountTerms CountWalk::sum(NodeId index, const std::vector<std::size_t>& scaled) 
   return result.known && result.terms.empty() ? one({}) : result;
 }
 
-// What else the result is made of: indices, the probabilities of a loss.
+// Adds the parameters of the result: indices, or the probabilities of a loss.
 CountTerms CountWalk::with_parameters(NodeId index, CountTerms result) const {
   const Node& node = graph_.nodes[index];
   for (std::size_t k = 0; k < node.inputs.size(); ++k) {
@@ -261,7 +261,7 @@ CountTerms CountWalk::share(NodeId index) const {
   CountTerms result;
   for (const CountTerm& term : operand(index, 0).terms) {
     CountTerm part = joined_at(index, term, replicas, -1);
-    // Of what the examples of all replicas made: as a sum of a replica's over the number of all.
+    // A mean over the examples of all replicas is a replica's sum over the global count.
     if (term.data && !term.varying && term.powers == CountPowers{}) {
       part.powers = {.local = 1, .global = -1, .replicas = 0};
       part.varying = true;

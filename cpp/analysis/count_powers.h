@@ -50,7 +50,7 @@ class CountWalk {
  private:
   CountTerms of_source(const ValueInfo& info) const;
   CountTerms of_node(NodeId index);
-  // Of an operand, as the node reads it.
+  // The terms of an operand, as the node reads it.
   CountTerms operand(NodeId index, std::size_t k) const;
   CountTerms by_rule(NodeId index, const std::vector<std::size_t>& scaled);
   CountTerms sum(NodeId index, const std::vector<std::size_t>& scaled);

@@ -22,7 +22,7 @@ class Judge {
   void judge(const ValueUse& use, bool optimized) {
     const CountTerms& terms = walk_.of(use.value);
     const bool gradient = use.kind == ValueUse::Kind::kGradient;
-    // What an optimizer assigns was judged as a gradient.
+    // A value that an optimizer assigns was judged as a gradient.
     if (!gradient && optimized) return;
     if (terms.nonlinear.exists()) report_at(Kind::kNonlinearShare, terms.nonlinear);
     const bool data = std::any_of(terms.terms.begin(), terms.terms.end(),
@@ -52,7 +52,7 @@ class Judge {
   void judge_summed(const CountTerm& term, bool gradient) {
     if (term.ambiguous) return;
     if (!term.data) {
-      // Of a local mean's gradient it is a part (a bias), which is told of as a whole.
+      // In the gradient of a local mean such a term (a bias) is reported with the whole gradient.
       if (term.variable && !term.means && term.powers.replicas == 1) {
         report_at(Kind::kRegularization, walk_.added_to_share());
       }
@@ -104,7 +104,7 @@ LossNormalization scale_of(const CountTerm& term) {
   return term.powers == CountPowers{} ? LossNormalization::kMean : LossNormalization::kUnknown;
 }
 
-// Of the variables alone, and equal on all replicas.
+// True if the term depends on variables alone and is equal on all replicas.
 bool is_penalty(const CountTerm& term) {
   return !term.data && !term.varying && term.powers == CountPowers{};
 }
@@ -114,8 +114,8 @@ bool counts_examples(const CountTerms& terms) {
                      [](const CountTerm& term) { return term.powers.local != 0; });
 }
 
-// Whether a factor is one over a sum of data: of weights, say, of which a replica has another part
-// than of the examples.
+// True if a factor is one over a sum of data, such as a sum of weights. A replica's fraction of
+// such a sum differs from its fraction of the examples.
 bool divides_by_data(const CountTerms& factor, bool divisor) {
   const int sign = divisor ? -1 : 1;
   return std::any_of(factor.terms.begin(), factor.terms.end(), [&](const CountTerm& term) {
@@ -123,8 +123,7 @@ bool divides_by_data(const CountTerms& factor, bool divisor) {
   });
 }
 
-// Whether a value was divided by a sum of data anywhere on its way, before a sum over the examples
-// or after it.
+// True if the value was divided by a sum of data anywhere, before or after a sum over the examples.
 bool is_divided_by_data(const Graph& graph, const CountWalk& walk, Value value) {
   Values open{value};
   PerValue<char> seen(graph.values.size(), false);
@@ -150,8 +149,8 @@ bool is_divided_by_data(const Graph& graph, const CountWalk& walk, Value value) 
   return false;
 }
 
-// Whether a value without count of its own is linear in a sum over examples, divided by a count:
-// powers alone do not tell a mean from its square root, or from the largest of the examples.
+// True if a value without its own count is linear in a sum over examples divided by a count. Powers
+// alone do not distinguish a mean from its square root, or from the maximum over the examples.
 bool is_linear_in_mean(const Graph& graph, const CountWalk& walk, Value value) {
   const ValueInfo& info = graph.values[value];
   if (info.source != Source::kNode || info.type.batched()) return false;

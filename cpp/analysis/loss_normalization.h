@@ -9,7 +9,7 @@
 
 namespace samegrad {
 
-// What a program does with a value, as far as a rule of loss normalization depends on it.
+// A use of a value that a rule of loss normalization depends on.
 struct ValueUse {
   enum class Kind : std::uint8_t {
     kGradient,   // summed over the replicas, for an optimizer
@@ -38,7 +38,7 @@ struct NormalizationReport {
   std::vector<bool> shares;
 };
 
-// What the sum over the replicas of a scalar is.
+// The meaning of a scalar once it is summed over the replicas.
 enum class LossNormalization : std::uint8_t {
   kUnknown,        // nothing that is known
   kCommon,         // as many times the value as there are replicas: it is equal on all of them
@@ -47,7 +47,7 @@ enum class LossNormalization : std::uint8_t {
   kMean            // a sum of local means
 };
 
-// How a scalar of a traced program is made of the examples, as far as every term shows it.
+// Returns how a scalar of a traced program is normalized, from the terms that the analysis knows.
 LossNormalization loss_normalization(const Graph& graph, Value value);
 
 // Silent where it cannot follow the program.

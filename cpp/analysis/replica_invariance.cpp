@@ -45,7 +45,7 @@ BitsReason named(const Graph& graph, const Node& node, const char* what) {
   return reason;
 }
 
-// Of a value that is kOwn, which node made it so.
+// Finds the node that makes a value kOwn.
 class Origin {
  public:
   static BitsReason of(const Scope& scope, Value value) {
@@ -78,7 +78,7 @@ class Origin {
         named(scope.outer->graph, *scope.owner, "has a value per replica"));
   }
 
-  // What a round makes its own is in the body.
+  // A value that an iteration makes kOwn has its origin in the body.
   static BitsReason of_control(const Scope& scope, const Node& node) {
     const auto* control = node.attrs.get_if<ControlAttrs>();
     if (control && control->varying) {
@@ -115,8 +115,8 @@ class Origin {
   }
 };
 
-// What happens to a partial value after the trees, before its collective: floating-point addition
-// does not commute with it.
+// Returns the operation that changes a partial value between its reduction tree and its collective.
+// Floating-point addition does not commute with such an operation.
 Reason change_of(const Scope& scope, Value value) {
   const Graph& graph = scope.graph;
   const Node* node = graph.producer(value);

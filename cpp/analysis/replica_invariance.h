@@ -9,7 +9,7 @@
 
 namespace samegrad {
 
-// Why a result differs from that of one device.
+// The reason that a result differs from that of a single device.
 struct BitsReason {
   std::string line;  // of user code, "train.py:31"; empty: none is known
   std::string text;  // the operation and how it depends on the replicas
@@ -17,9 +17,9 @@ struct BitsReason {
   bool operator==(const BitsReason&) const = default;
 };
 
-// Why a program of several replicas may have other bits than one device with all the examples;
-// empty if it has the same. `program` is what was traced, whose counts of replicas are known, and
-// `compiled` what the passes made of it.
+// Returns the reasons that a program on several replicas may differ bitwise from one device with
+// all examples. The result is empty if the program is bitwise identical. `program` is the traced
+// graph, whose counts of replicas are known. `compiled` is that graph after the passes.
 std::vector<BitsReason> replica_dependences(const Graph& program, const Graph& compiled);
 
 }  // namespace samegrad

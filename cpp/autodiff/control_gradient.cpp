@@ -79,7 +79,7 @@ Values cond_gradient(const Node& node, const VjpArgs& args, const std::vector<bo
     placements.push_back(args.b.graph().placement(args.ct[i]));
     inputs.push_back(args.ct[i]);
   }
-  // The condition comes first and is not an operand of the branches.
+  // The condition is the first operand, and is not passed to the branches.
   std::vector<std::optional<ValueInfo>> infos;
   for (std::size_t k = 1; k < wanted.size(); ++k) {
     if (!wanted[k]) continue;
@@ -115,13 +115,13 @@ struct Loop {
     entries = replay->entries;
     yields = replay->yields;
   }
-  // Arguments of the body that come out of histories.
+  // The number of body arguments that are read from histories.
   std::size_t entry_count() const {
     return std::size_t(std::accumulate(entries.begin(), entries.end(), std::int64_t(0)));
   }
 };
 
-// Of the arrays in a round's entry of a history.
+// Returns the placements of the arrays in one iteration's entry of a history.
 std::vector<Placement> entry_placements(const Graph& graph, Value history) {
   const ValueInfo& info = graph.values[history];
   SG_ASSERT(graph.producer(history), "no node of the graph makes history %", history);
@@ -278,7 +278,7 @@ class RoundGradient {
     for (std::size_t g = 0; g < made_.size(); ++g) {
       const Values values = made_[g] == loop_.carried ? pick(arguments_, carried_)
                                                       : yielded(made_[g] - loop_.carried - 1);
-      // Of the carried values only the floating ones have cotangents.
+      // Only floating-point values of the carry have cotangents.
       const Values fresh = arguments_like(graph, values, given_[g]);
       order.insert(order.end(), fresh.begin(), fresh.end());
       if (made_[g] == loop_.carried) {
@@ -401,7 +401,7 @@ Values control_gradient(const Node& node, const VjpArgs& args, const std::vector
     return {args.ct[0], args.ct[0]};  // a sum of histories
   }
   const Loop loop(node);
-  // What rounds carry is summed in each round.
+  // The cotangents of xs and of the carry are summed within each iteration.
   std::fill_n(sums.begin(), loop.entries.size() + loop.carried, kNoValue);
   return RoundGradient(loop, args, wanted, sums).build();
 }

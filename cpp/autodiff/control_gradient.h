@@ -15,7 +15,7 @@ namespace samegrad {
 Values control_gradient(const Node& node, const VjpArgs& args, const std::vector<bool>& wanted,
                         Values& sums);
 
-// Whether gradients flow through the value: floats, and what loops keep of their rounds.
+// True if gradients flow through the value: floats, and the residuals that loops stack.
 bool has_gradient(const Graph& graph, Value value);
 Value add_cotangents(Builder& b, Value x, Value y);
 

@@ -20,7 +20,7 @@ class Walk {
       if (call.end <= call.begin) continue;
       if (recorded(call.begin) || recorded(call.end - 1)) calls_.push_back(call);
     }
-    // As the walk comes to them: the last first, the outer one of two that end together first.
+    // The backward pass meets the last call first, and of two that end together the outer one.
     std::ranges::sort(calls_, [](const CallRange& x, const CallRange& y) {
       return x.end != y.end ? x.end > y.end : x.begin < y.begin;
     });
@@ -110,7 +110,7 @@ class Walk {
     return false;
   }
 
-  // What a rule is the derivative of are the operands of whatever comes behind it.
+  // Results of a gradient rule are operands of all nodes behind it.
   void reach_results(const Node& rule) {
     bool reaches = false;
     for (std::int64_t place : ruled_operands(rule)) {
@@ -186,7 +186,7 @@ class Walk {
       fail(ErrorKind::kNotImplemented, node.op->name,
            "has no derivative; stop the gradient with samegrad.stop_gradient if none should flow.");
     }
-    // The derivative of a fused row is that of the plain rows it stands for.
+    // The derivative of a fused op is that of its decomposition.
     const NodeId before = b_.graph().nodes.next_id();
     const Values plain = node.op->decompose(args);
     return gradient(b_, plain, args.ct, node.inputs, [before](NodeId i) { return i >= before; });
@@ -233,7 +233,7 @@ Values gradient(Builder& b, std::span<const Value> targets, std::span<const Valu
   for (std::size_t i = 0; i < targets.size(); ++i) {
     if (!walk.reached(targets[i])) continue;
     const bool given = i < seeds.size() && seeds[i] != kNoValue;
-    // A seed of kNoValue among given ones (an output nobody used) adds nothing.
+    // A seed of kNoValue among given ones (of an unused output) adds nothing.
     if (!given && !seeds.empty()) continue;
     walk.add(targets[i], given ? seeds[i] : b("full_like", {targets[i]}, FullAttrs{.value = 1.0}));
   }

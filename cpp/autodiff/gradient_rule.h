@@ -5,7 +5,7 @@
 
 namespace samegrad {
 
-// How many of the rule's first operands are results whose derivative it is.
+// The number of the rule's leading operands that are results whose derivative it defines.
 std::size_t ruled_results(const Node& rule);
 // The operands that the rule gives cotangents of.
 const std::vector<std::int64_t>& ruled_operands(const Node& rule);

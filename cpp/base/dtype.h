@@ -73,7 +73,7 @@ inline constexpr DTypes kIntegers = kInts | dtypes_of(DTypeKind::kUnsigned);
 inline constexpr DTypes kNumbers = kFloats | kIntegers;
 inline constexpr DTypes kBools = dtypes_of(DTypeKind::kBoolean);
 inline constexpr DTypes kAll = kNumbers | kBools;
-// What kernels compute in.
+// The dtypes that kernels compute in.
 inline constexpr DTypes kComputed = [] {
   DTypes found = 0;
   for (const DTypeRow& row : kDTypes) found |= row.widened ? 0 : bit_of(row.dtype);
@@ -173,7 +173,7 @@ constexpr auto visit(DType dtype, F&& f) {
   return visit<kAll>("dtype", dtype, f);
 }
 
-// What is computed in, and sums are kept in: the dtype itself but for those that are widened.
+// The dtype of computations and sums: the dtype itself, unless it is one that is widened.
 constexpr DType sum_type(DType dtype) {
   return visit(dtype, []<class T>() { return kDTypeOf<typename DTypeOf<T>::SumType>; });
 }

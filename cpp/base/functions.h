@@ -1,6 +1,6 @@
-// Forward declarations of the elementwise functions; the enumerators come from the tables in
-// kernels (kernels/elementwise_fn.h), so that a new function recompiles only the files that name
-// functions.
+// Forward declarations of the elementwise functions. The tables in kernels
+// (kernels/elementwise_fn.h) define the enumerators, so that a new function recompiles only the
+// files that name functions.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// A value that threads use in turns. A forked child finds it free: who held it in the parent does
-// not exist here, and what that thread was in the middle of is left alone.
+// Synchronized value: threads use it in turns. A forked child finds it free, as the thread that
+// held it does not exist there. A value that this thread was changing is left alone.
 #pragma once
 
 #include <atomic>

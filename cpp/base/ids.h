@@ -112,9 +112,9 @@ class IndexedVector {
   bool empty() const { return list_.empty(); }
   bool contains(I id) const { return id.exists() && id.index() < size(); }
   IdRange<I> ids() const { return {I(0), next_id()}; }
-  // Of what is appended next.
+  // The id of the element that is appended next.
   I next_id() const { return I(size()); }
-  // Of an element that is in the list.
+  // The id of an element of this list.
   I id_of(const T& element) const {
     const auto at = &element - list_.data();
     SG_ASSERT(at >= 0 && std::size_t(at) < size(), "an element of another list");

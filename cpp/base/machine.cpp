@@ -48,7 +48,7 @@ std::string line_of(const std::string& path) {
   return line;
 }
 
-// Of a list like "0-3,8"; 1 for none.
+// The number of processors in a list like "0-3,8"; 1 for an empty list.
 std::int64_t processors_in(std::string_view list) {
   std::int64_t count = 0;
   while (!list.empty()) {

@@ -19,11 +19,12 @@ struct Machine {
   bool operator==(const Machine&) const = default;
 };
 
-// As the system describes it, with typical numbers for what it does not; read once. ValueError for
-// a variable that makes no sense.
+// The machine that the system describes, with typical values for what it leaves out; read once.
+// ValueError for an environment variable that cannot be parsed.
 const Machine& machine();
 
-// Of a folder like /sys/devices/system/cpu/cpu0; sizes that no machine has are not believed.
+// The machine described by a folder like /sys/devices/system/cpu/cpu0. Impossible sizes are
+// ignored.
 Machine machine_of(const std::string& folder);
 
 // Changed by a text as SAMEGRAD_MACHINE has it; "" changes nothing.

@@ -12,7 +12,7 @@ namespace samegrad {
 // A leaf holds at most this many examples, summed in order; larger ranges are halved.
 inline constexpr std::int64_t kLeafExamples = 4;
 
-// Where [0, n) is divided: the first part has the larger half.
+// The size of the first part of [0, n): the larger half.
 constexpr std::int64_t tree_split(std::int64_t n) {
   return (n + 1) / 2;
 }

@@ -7,14 +7,15 @@
 
 namespace samegrad {
 
-// So many bytes, but no more than `most`.
+// Prefetches `bytes` of data, at most `most`.
 inline void prefetch_bytes(const std::byte* data, std::int64_t bytes, std::int64_t most) {
   constexpr std::int64_t kLine = 64;
   for (std::int64_t at = 0; at < std::min(bytes, most); at += kLine) __builtin_prefetch(data + at);
 }
 
-// Memory of the shape of a result, of which a part is read as soon as the same part of the result
-// is complete (the weights that a gradient updates): who computes the part fetches it on the way.
+// Memory of a result's shape, such as the weights that a gradient updates. Each part is read as
+// soon as the same part of the result is complete. The thread that computes the part prefetches it
+// on the way.
 struct PrefetchBlocks {
   static constexpr int kMost = 4;
   const std::byte* data[kMost];  // of the first element of a block

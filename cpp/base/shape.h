@@ -32,7 +32,7 @@ class Shape {
   const std::int64_t* end() const { return dims_.data() + rank_; }
   std::span<const std::int64_t> dims() const { return {dims_.data(), std::size_t(rank_)}; }
 
-  // Whether a size other than that of the examples follows from their number.
+  // True if a size other than the number of examples depends on that number.
   bool symbolic() const;
   // The number of elements; kRows and symbols must have been replaced.
   std::int64_t size() const { return size(0, rank_); }

@@ -11,9 +11,10 @@
 
 namespace samegrad {
 
-// Of [to, to + bytes) nothing stays in the caches, and nothing is asked for: where the reader's
-// cache has what was there before, an ordinary store waits until that is gone, line by line, which
-// takes the longer the farther its core is away. All is there for who learns of it afterwards.
+// Copies with streaming stores, which neither read nor keep [to, to + bytes) in the caches. An
+// ordinary store waits, line by line, for a copy of the line in the reader's cache. That wait is
+// longer the farther away the reader's core is. All bytes are visible to a thread that learns of
+// the copy afterwards.
 inline void copy_past_caches(std::byte* to, const std::byte* from, std::int64_t bytes) {
 #if defined(__SSE2__)
   constexpr std::int64_t kLine = 64, kAhead = 32 * kLine;

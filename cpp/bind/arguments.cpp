@@ -113,7 +113,7 @@ class Reader {
     }
   }
 
-  // Of the argument that is being added.
+  // True if the axis of the argument being added is a dynamic dimension.
   bool is_open(int axis) const {
     const std::size_t at = result_.arrays.size();
     return at < lengths_.size() && (lengths_[at] >> axis & 1u);
@@ -125,7 +125,7 @@ class Reader {
     }
   }
 
-  // Which arguments have as many examples as an earlier one: that is part of the program.
+  // Appends which arguments have the counts of an earlier one; that pattern belongs to the program.
   void append_pattern(const std::vector<Array>& arrays, const ExampleAxis& batch) {
     ExampleCounts counts = counts_of(arrays, batch);
     const auto same = std::ranges::find_if(
@@ -141,7 +141,7 @@ class Reader {
     result_.arrays.push_back(std::move(arrays));
   }
 
-  // Of the argument that is added next, where an eager tape records.
+  // Caches the tensors of the argument being added for an eager tape that records.
   void keep(std::vector<Tensor> tensors) { result_.tensors.push_back(std::move(tensors)); }
 
   // A copy that the trace knows as the tensor itself.

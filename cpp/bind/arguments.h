@@ -10,8 +10,8 @@
 
 namespace samegrad {
 
-// What a step takes of a call's nested arguments (tuples, lists, dicts): the tensors in order of
-// the leaves, and what decides which traced program fits.
+// The tensors of a call's nested arguments (tuples, lists, dicts), in order of the leaves. The key
+// identifies the traced program that fits them.
 struct Arguments {
   std::vector<std::vector<Array>> arrays;  // each with one array, or one per replica
   // The same as tensors, where an eager tape records.

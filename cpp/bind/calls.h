@@ -31,7 +31,7 @@ inline void set_python_error() noexcept {
   }
 }
 
-// What f returns, an object; null with Python's error set if it throws.
+// Returns the object that f returns; null with Python's error set if f throws.
 template <class F>
 PyObject* returned(const F& f) noexcept {
   try {

@@ -147,7 +147,7 @@ bool flag_from_python(const py::handle& value) {
   return flag != 0;
 }
 
-// What an object answers that is not of the kind that was asked for.
+// True for the errors by which an object rejects a conversion to another kind.
 bool refuses(const py::error_already_set& error) {
   return error.matches(PyExc_TypeError) || error.matches(PyExc_ValueError) ||
          error.matches(PyExc_OverflowError);
@@ -224,7 +224,7 @@ void set_from_python(AttrDraft& draft, std::string_view who, const AttrSpec& spe
     }
   } catch (const py::cast_error&) {
   } catch (const py::error_already_set& error) {
-    // What Python code of the value's class has raised, an interrupt, or no memory.
+    // Errors of the value's own Python code, interrupts and MemoryError pass through unchanged.
     const py::handle& converted = item ? item : value;
     if (error.trace() || converts_itself(converted, spec.kind) || !refuses(error)) throw;
   }

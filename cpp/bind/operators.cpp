@@ -41,8 +41,8 @@ PyObject* call_python(PyObject* self, PyObject* const* args, std::size_t count, 
   return nullptr;
 }
 
-// What f returns, or what Python's function does if f returns nothing, or throws: Python does the
-// same again, and says it in the words of the call.
+// Returns the result of f, or of the Python function if f returns nothing or throws: Python then
+// repeats the work and raises an error in terms of the call.
 template <class F>
 PyObject* by_short_way(PyObject* self, PyObject* const* args, std::size_t count, const F& f) {
   if (PyObject* const result = returned(f)) return result;
@@ -272,8 +272,8 @@ PyObject* call_part(PyObject* self, PyObject* const* args, std::size_t flagged, 
 }  // namespace
 
 void register_operators(py::module_& m) {
-  // What Python's operator does with two tensors, and with numbers if `numbers`. With `floats` it
-  // is the operation for floats alone.
+  // Makes the Python operator of two tensors, and of tensors and numbers if `numbers`. With
+  // `floats` it is the operation for floats alone.
   m.def(
       "operator",
       [](const py::object& in_python, const std::string& op, bool swapped, bool numbers,

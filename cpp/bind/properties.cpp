@@ -40,12 +40,12 @@ bool symbolic(const Tensor& tensor) {
   return tensor.symbolic();
 }
 
-// Whether its step was given what it needs to look at values while it is traced.
+// True if the step that traces the tensor can evaluate values while it is traced.
 bool looks(const Tensor& tensor) {
   return tensor.symbolic() && tensor.trace->evaluates();
 }
 
-// Whether the tape that is recording knows it: a copy of it would not get gradients.
+// True if the recording tape knows the tensor: a copy of it would not get gradients.
 bool recorded(const Tensor& tensor) {
   const std::shared_ptr<Trace>& trace = current().trace;
   return !tensor.symbolic() && trace != nullptr && trace->knows(tensor);

@@ -1,4 +1,4 @@
-// Records of steps, for who asked for them.
+// Records of steps, for callers that requested them.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -14,7 +14,7 @@ namespace py = pybind11;
 namespace samegrad {
 namespace {
 
-// How many first values this thread has drawn, and how many were drawn when it last kept them.
+// The number of initial values that this thread has drawn, and that number at its last commit.
 thread_local std::uint64_t drawn = 0, kept = 0;
 
 // The number of the next variable that is drawn, which belongs to its first value: what fails
@@ -61,7 +61,7 @@ class Attributes {
   py::dict now_, before_;
 };
 
-// The memory of variables is shared: who writes meanwhile gives them new arrays.
+// The memory of variables is shared: a concurrent writer gives them new arrays.
 class KeptValues {
  public:
   explicit KeptValues(std::vector<std::shared_ptr<Variable>> variables)

@@ -26,7 +26,7 @@ struct HostFunctionHandle {
   HostFunctionPtr function;
 };
 
-// Where a component of a made element comes from.
+// The source of a component of a made element.
 struct Component {
   enum class Kind { kProgram, kHost, kConstant };
   Kind kind = Kind::kProgram;
@@ -59,8 +59,9 @@ class ElementMaker {
     for (const py::handle item : components) components_.push_back(component_of(item));
   }
 
-  // Of (position, values) each, in a tuple the leaves and what Python made of them, None for what
-  // calls give: the components, in a tuple; None: Python has to make it.
+  // Makes elements from (position, values) pairs. `values` is a tuple of the leaves and Python's
+  // results, with None for results of calls. Returns a tuple of components per element, or None
+  // where Python has to make the element.
   py::list make(std::uint64_t seed, const py::sequence& taken) const {
     std::vector<Element> elements;
     elements.reserve(taken.size());
@@ -165,7 +166,7 @@ class ElementMaker {
     return true;
   }
 
-  // Whatever goes wrong, Python says it of the same element.
+  // On any error, Python makes the same element and raises the error.
   bool try_to_make(std::uint64_t seed, Element& element) const {
     try {
       return program_.make(seed, element.position, element.made);

@@ -36,7 +36,7 @@ Attrs attrs_from(const OpDef& op, PyObject* names, PyObject* const* values) {
   return draft.finish();
 }
 
-// What each attribute is if it is not given.
+// Describes each attribute and its default.
 py::list describe_attrs(const OpDef& op) {
   py::list attrs;
   const std::shared_ptr<void> start = op.attrs ? op.attrs->copy(nullptr) : nullptr;
@@ -126,7 +126,7 @@ std::string signature(const OpDef& op) {
   return line + ")\n\n" + op.doc;
 }
 
-// What Python keeps of the functions: it does not copy it, so none of it moves.
+// The doc string and definition of a function. Python refers to both, so they never move.
 struct Function {
   std::string doc;
   PyMethodDef definition;

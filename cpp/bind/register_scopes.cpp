@@ -18,9 +18,9 @@ namespace py = pybind11;
 namespace samegrad {
 namespace {
 
-// A `with` block: what it holds is made on entry, and destroyed on exit or with the Guard. Both are
-// the engine's, so that an interrupt can come before or after them but not inside; and where it
-// comes between the block and its exit, the frame lets go of the Guard, which nobody else holds.
+// A `with` block: its object is made on entry, and destroyed on exit or with the Guard. Both are
+// native code, so that an interrupt can arrive before or after them, never inside. If it arrives
+// between the block and its exit, the frame releases the Guard, which has no other owner.
 class Guard {
  public:
   using Make = std::function<std::shared_ptr<void>()>;
@@ -39,8 +39,8 @@ class Guard {
   std::shared_ptr<void> held_;
 };
 
-// The end of a thread comes after that of what Python had in it, that of the process after
-// Python's.
+// A release may run at the end of a thread, after its Python state, or of the process, after
+// Python.
 std::shared_ptr<void> shared(const py::object& object) {
   return {py::object(object).release().ptr(), [](void* p) {
             if (!Py_IsInitialized()) return;
@@ -56,7 +56,7 @@ PyObject* current_context(PyObject* /*module*/ = nullptr, PyObject* /*none*/ = n
   return Py_NewRef(own ? own : default_context);
 }
 
-// What is current now, with some fields of the record changed.
+// The current scope, with some fields of the record changed.
 std::shared_ptr<Scope> scope_with(Current next, const py::dict& changes) {
   if (!changes.empty()) {
     const auto record = py::reinterpret_steal<py::object>(current_context());
@@ -65,7 +65,7 @@ std::shared_ptr<Scope> scope_with(Current next, const py::dict& changes) {
   return std::make_shared<Scope>(std::move(next));
 }
 
-// What a trace records while one lives is one node to every tape.
+// All operations that a trace records during this object's lifetime are one node to every tape.
 class OneCall {
  public:
   explicit OneCall(std::shared_ptr<Trace> trace)

@@ -79,7 +79,7 @@ bool size_holds(const std::string& relation, std::int64_t a, std::int64_t b) {
 // Arithmetic on sizes of a trace: numbers, and symbols as shapes hold them.
 void register_sizes(py::module_& m) {
   m.def("size_known", [](std::int64_t dim) { return !is_symbolic(dim); });
-  // Whether it follows from lengths alone, which are the same on all replicas.
+  // True if the size follows from lengths alone, which are the same on all replicas.
   m.def("size_of_lengths", [](std::int64_t dim) {
     const auto trace = current_trace();
     if (!trace || !is_symbolic(dim)) return false;
@@ -113,7 +113,7 @@ void register_tensor(py::module_& m) {
               }),
           py::arg("array"), py::arg("copy") = true, py::arg("example_axis") = py::none(),
           py::arg("rows_per_example") = 1)
-      // Whether there is anything to show.
+      // True if the constructor has run, so that there is a value to show.
       .def_property_readonly("_made", [](const py::object& self) { return is_made(self); })
       .def_property_readonly(
           "_varying",

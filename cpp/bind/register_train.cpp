@@ -23,7 +23,7 @@ namespace py = pybind11;
 namespace samegrad {
 namespace {
 
-// What the step printed, to wherever Python's standard streams go (a notebook's cell, say).
+// Writes the step's messages to Python's standard streams, which may be a notebook's cell.
 void show(Messages& messages) {
   const std::vector<std::string> lines = messages.take();
   if (lines.empty()) return;
@@ -131,7 +131,7 @@ void register_variable(py::module_& m) {
       .def_property_readonly("component_count", &Variable::component_count)
       .def("components",
            [](Variable& v) {
-             // Of several processes, all have to ask for them.
+             // In a job of several processes, all processes must call it.
              const auto copy = [&] { return v.components_of_world(); };
              std::vector<Array> arrays;
              if (v.processes().empty()) {
@@ -297,14 +297,14 @@ void register_trace(py::module_& m) {
              return trace;
            }),
            py::arg("replicas") = 1, py::arg("members") = std::vector<int>())
-      // Whether replicas have different numbers of examples.
+      // True if replicas have different numbers of examples.
       .def_property_readonly("uneven",
                              [](const Trace& t) {
                                return std::ranges::any_of(t.program().symbols, [](const Symbol& s) {
                                  return !s.traced_counts.empty();
                                });
                              })
-      // Whose program it is: replicas whose numbers of examples decide alike; empty: of all.
+      // The replicas whose counts of examples decide alike in this program; empty: all replicas.
       .def_property_readonly("members", [](const Trace& t) { return t.program().symbols.replicas; })
       .def_property("replicas", &Trace::replicas, &Trace::set_replicas)
       // The first replica of each process, and the number of all; empty: there is one process.
@@ -412,7 +412,8 @@ void register_step(py::module_& m) {
 void register_tape(py::module_& m) {
   py::class_<Tape>(m, "Tape")
       .def(py::init<bool, bool>(), py::arg("persistent"), py::arg("watch_variables"))
-      // Of the engine, whole: an interrupt cannot come between a call and what it does.
+      // Both methods are native code, so that an interrupt cannot arrive between a call and its
+      // effect.
       .def("__enter__",
            [](const py::object& self) {
              py::cast<Tape&>(self).start();

@@ -24,7 +24,7 @@ struct RowParts {
     shape[0] = bounds[replica + 1] - bounds[replica];
     return array_elsewhere(array.dtype(), shape);
   }
-  // Of all parts together.
+  // The shape of all parts together.
   Shape shape() const {
     Shape all = array.shape();
     all[0] = bounds.back();

@@ -34,7 +34,7 @@ inline constexpr std::array<Relation, 6> kRelations = {{
 // the user's line, for functions of Python and for what crosses replicas.
 pybind11::dict data_of_graph(const Graph& graph, std::vector<Array>& constants);
 
-// The graph that such data stands for; ValueError or TypeError where it stands for none.
+// The graph that such data describes; ValueError or TypeError where it describes none.
 Graph graph_from_data(const pybind11::dict& data, const std::vector<Array>& constants);
 
 }  // namespace samegrad

@@ -261,7 +261,7 @@ void Histories::add(const Graph& graph) {
   const auto variables = std::size_t(node.attrs.as<RoundsAttrs>().variables);
   const auto* replay = node.attrs.get_if<ReplayAttrs>();
   const bool known = replay && !replay->entries.empty();
-  // A number of its own: nobody knows before how many rounds the loop makes.
+  // A number of its own, because the count of the loop's iterations is unknown before the run.
   const std::int64_t rounds = known ? find(node.inputs[0])->rounds : --unknown_;
   const Graph& body = *node.regions.back();
   const auto of = [&](std::size_t first, std::size_t count) {

@@ -1,5 +1,5 @@
-// Checks of operands and bodies, which the rows of control flow take for granted, for programs that
-// come from a file.
+// Checks of programs read from a file: properties of operands and bodies that control-flow ops
+// assume.
 #pragma once
 
 #include <map>

@@ -30,7 +30,7 @@ from samegrad._tensor.shape import TensorShape
 
 __version__: str
 '''
-# What an attribute of an operation is in Python, by AttrKind.
+# Python types of an operation's attributes, by AttrKind.
 ATTRIBUTES = ("bool", "int", "float", "str", "Sequence[int]", "str")
 
 

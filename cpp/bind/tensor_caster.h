@@ -7,7 +7,7 @@
 
 namespace samegrad {
 
-// Whether the constructor has run: `Tensor.__new__(Tensor)` gives an object without.
+// True if the constructor has run: `Tensor.__new__(Tensor)` returns an object without one.
 inline bool is_made(pybind11::handle object) {
   auto* const self = reinterpret_cast<pybind11::detail::instance*>(object.ptr());
   return self->get_value_and_holder().holder_constructed();
@@ -17,7 +17,7 @@ inline bool is_made(pybind11::handle object) {
 
 namespace pybind11::detail {
 
-// Where the constructor has not run, pybind11 makes up memory in which nothing was written.
+// Rejects objects whose constructor has not run: pybind11 gives them uninitialized memory.
 template <>
 class type_caster<samegrad::Tensor> : public type_caster_base<samegrad::Tensor> {
  public:

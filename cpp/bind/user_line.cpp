@@ -51,7 +51,7 @@ class Frame {
   static Frame innermost() { return Frame(PyThreadState_GetFrame(PyThreadState_Get())); }
 
   explicit operator bool() const { return bool(frame_); }
-  // Of the frame, which holds it.
+  // The code object of the frame, which owns it.
   PyCodeObject* code() const {
     PyCodeObject* const code = PyFrame_GetCode(frame());
     Py_DECREF(code);
@@ -85,8 +85,8 @@ struct File {
   std::string base;
 };
 
-// What is known of a file by the string that its code objects share. Never destroyed: it holds
-// objects of Python. Guarded by Python's lock.
+// Returns the cached facts about a file, by the string that its code objects share. The cache is
+// never destroyed, because it holds Python objects. Guarded by the GIL.
 const File& known_file(PyObject* name) {
   static auto* const files = new std::unordered_map<PyObject*, File>;
   const auto found = files->find(name);

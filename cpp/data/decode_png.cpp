@@ -11,7 +11,7 @@
 namespace samegrad {
 namespace {
 
-// As for JPEG files: libpng leaves by a long jump.
+// A libpng reader, which reports errors by a long jump like the JPEG reader.
 class PngFile {
  public:
   explicit PngFile(std::span<const std::uint8_t> file) : rest_(file) {

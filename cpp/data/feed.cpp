@@ -154,7 +154,8 @@ class Feed::Worker {
     return true;
   }
 
-  // Whose rows are which, of the element that begins with the stream's element `first`.
+  // Sets the bounds of each replica's rows in the batch that begins with the stream's element
+  // `first`.
   void set_bounds(FeedElement& element, std::int64_t first, std::int64_t begin) const {
     if (options_.split == FeedSplit::kNone) return;
     const std::int64_t* ends = indices_.ends.data() + first;
@@ -168,7 +169,7 @@ class Feed::Worker {
     element.bounds.resize(std::size_t(options_.replicas) + 1, rows);
   }
 
-  // Of the rows of whole elements, those of this process's replicas.
+  // Keeps only the rows of whole elements that belong to this process's replicas.
   void keep_own_rows(const Chunk& chunk, std::vector<std::int64_t>& ends) {
     std::vector<std::int64_t>& numbers = indices_.numbers;
     const std::int64_t columns = plan_.columns();

@@ -5,7 +5,7 @@
 
 namespace samegrad {
 
-// Whether resized_bilinear takes it: images [..., rows, columns, channels] of uint8 or float32.
+// True if resized_bilinear accepts the array: uint8 or float32 of [..., rows, columns, channels].
 bool has_images(const Array& array);
 // Images [..., rows, columns, channels] of uint8 or float32 as float32 of other rows and columns,
 // each pixel between the four around its centre. Along columns first, then along rows, each time

@@ -34,8 +34,8 @@ using PerValue = IndexedVector<Value, T>;
 template <class T>
 using PerNode = IndexedVector<NodeId, T>;
 
-// How a node treats the example axis; its shape rule decides. Loops over the examples follow from
-// it, and so does the placement of the results (ir/placement.h).
+// A node's treatment of the example axis, which its shape rule decides. It determines the loops
+// over the examples and the placement of the results (ir/placement.h).
 enum class Locality : std::uint8_t {
   // Each example of the results is a function of the same example of the operands, all of them on
   // axis 0: any examples make a tile.
@@ -54,7 +54,7 @@ constexpr bool has_tiles(Locality locality) {
   return locality == Locality::kExample || locality == Locality::kTree;
 }
 
-// What a value is on a replica, compared with one device that has all the examples.
+// The relation of a replica's value to the value on one device that has all the examples.
 enum class Placement : std::uint8_t {
   kReplicated,  // equal on all replicas
   kRows,        // the replica's rows of one value over all examples
@@ -80,7 +80,7 @@ struct ValueInfo {
   std::int32_t index = -1;
   std::int32_t result = 0;  // which of the node's results
   Placement placement = Placement::kReplicated;
-  // Of a constant: what the program said that it is made of, if it did.
+  // The counts of a constant, if the program declared its CountPowers.
   std::optional<CountPowers> counts = {};
 
   NodeId node() const { return NodeId(index_of(Source::kNode)); }

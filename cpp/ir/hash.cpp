@@ -9,7 +9,7 @@
 namespace samegrad {
 namespace {
 
-// An array that each call brings is none.
+// Arrays that each call supplies are undefined here, and equal each other.
 bool same_bytes(const Array& a, const Array& b) {
   if (!a.defined() || !b.defined()) return a.defined() == b.defined();
   return a.bytes() == b.bytes() &&

@@ -43,7 +43,8 @@ enum Trait : std::uint32_t {
   kByRow = 1u << 17,
   // Says what the derivative of its first operands is, and computes nothing.
   kGradientRule = 1u << 18,
-  // Of what is equal on all replicas, the part of each: their sum over the replicas is the operand.
+  // Each replica's part of a replicated operand: the sum of the parts over the replicas is the
+  // operand.
   kReplicaShare = 1u << 19,
   // The rows of `decompose`, which give its bits, are fused with their readers.
   kExpands = 1u << 20,
@@ -78,14 +79,14 @@ struct VjpArgs {
 };
 using Values = std::vector<Value>;
 
-// What a call would be given: shapes without memory.
+// The shapes of a call without memory.
 struct CostArgs {
   const Attrs& attrs;
   std::span<const View> in, out;
 };
 
-// How the generated tests call the op: shapes of the operands (axis 0 of the first `batched` ones
-// counts examples), attributes and the range of the numbers.
+// A call for the generated tests: shapes of the operands (axis 0 of the first `batched` ones counts
+// examples), attributes and the range of the numbers.
 struct Sample {
   std::vector<std::vector<std::int64_t>> shapes;
   Attrs attrs;
@@ -125,15 +126,15 @@ struct BlockFn {
   int fn = 0;  // UnaryFn, BinaryFn or ReduceFn; of kSoftmax: 1 for the logarithm
 };
 
-// How threads share one call: it consists of units (elements, rows or lines, of results mostly)
-// that do not wait for each other, so that any cut of them gives the same bits.
+// The parallel partition of one call. The units (elements, rows or lines, mostly of results) are
+// independent. Every partition gives the same bits.
 struct Parts {
-  // How many there are.
+  // The number of units.
   std::int64_t (*count)(const CostArgs& args) = nullptr;
   // Those of [begin, end) of the whole call that is given.
   void (*run)(const KernelArgs& args, std::int64_t begin, std::int64_t end) = nullptr;
-  // Where the units do not leave results: the bytes that they leave (KernelArgs::state, 0 for calls
-  // that need none), and what makes results of these once all units are over.
+  // For units that do not write results: the bytes of their state (KernelArgs::state; 0 for calls
+  // without one), and the function that computes results from it after all units.
   std::size_t (*state_bytes)(const CostArgs& args) = nullptr;
   void (*finish)(const KernelArgs& args) = nullptr;
 };
@@ -150,8 +151,8 @@ struct OpDef {
   Inferred (*infer)(const InferArgs& args) = nullptr;
   // kExample: any number of examples. kWhole: everything.
   Kernel kernel = nullptr;
-  // How threads share a call of the kernel that has everything; null: they do not, or the kernel
-  // sees to it itself (KernelArgs::parallel).
+  // The partition of a whole call among threads. Null: the call is not partitioned, or the kernel
+  // partitions it itself (KernelArgs::parallel).
   Parts parts = {};
   // The scratch that the kernel and the end of its parts take at most, beside what the parts leave;
   // parts by themselves take none. Null, or kUnknownBytes for some calls: it is not known.
@@ -178,14 +179,14 @@ struct OpDef {
   int prepared_operand = -1;
   std::size_t (*prepared_bytes)(std::span<const View> in, const Attrs& attrs) = nullptr;
   void (*prepare)(std::span<const View> in, const Attrs& attrs, void* prepared) = nullptr;
-  // The product of rows with one matrix (the prepared operand) for those of all replicas, and
-  // whether these attributes make it one; null: it is none.
+  // The grouped product of all replicas' rows with one matrix (the prepared operand). The second
+  // function is true if these attributes allow it. Null: the op has neither.
   void (*all_rows)(const RowsArgs& args) = nullptr;
   bool (*is_of_rows)(const Attrs& attrs) = nullptr;
   // Products: the row that adds a bias to the result as well, and takes its relu if asked to; its
   // attributes are the same but for those that it leaves out. Empty: none.
   std::string with_bias = {};
-  // What a fused loop runs on blocks: elementwise rows, and those along the last axes.
+  // The block function in a fused loop, for elementwise ops and ops along the last axes.
   BlockFn block = {};
   // Elementwise rows: whether the result may be in the operand's memory, because no element of the
   // operand is read after it has been written. Null: any result in that of any operand.
@@ -194,31 +195,31 @@ struct OpDef {
   // worth a thread. Null: one for each element of the largest operand or result.
   double (*flops)(const CostArgs& args) = nullptr;
   std::vector<Sample> samples = {};
-  // Of the row in saved models, which only the same version reads: another number says that equal
-  // attributes mean something else. kOfPasses: no trace has it, and no file may.
+  // The op's version in saved models, which only the same version can read. A new version gives
+  // equal attributes another meaning. kOfPasses: neither traces nor files have the op.
   static constexpr int kOfPasses = 0;
   int version = 1;
 
   bool has(Trait trait) const { return (traits & trait) != 0; }
-  // Whether the operand's values are read, not only its type.
+  // True if the operand's values are read, not only its type.
   bool reads(std::size_t operand) const { return !in_mask(type_only, operand); }
-  // Whether `scaling` is about the operand.
+  // True if `scaling` describes the operand.
   bool scales(std::size_t operand) const { return in_mask(scaled, operand); }
 
  private:
-  // The last bit stands for all further operands.
+  // The last bit represents all further operands.
   static bool in_mask(std::uint32_t mask, std::size_t operand) {
     return (mask >> (operand < 31 ? operand : 31) & 1u) != 0;
   }
 };
 
-// Whether a row computes, so that it takes elements of 16 bits widened (passes/widen.cpp).
+// True if an op computes, so that its 16-bit operands are promoted (passes/widen.cpp).
 bool computes(const OpDef& op);
 // Operations of such a call; none where only bytes are shown.
 double flops_of(const OpDef& op, const CostArgs& args);
-// Whether the node's kernel raises for some values of its operands.
+// True if the node's kernel raises for some values of its operands.
 bool may_raise(const Graph& graph, const Node& node);
-// Whether the node, or one in its regions, has one of the traits.
+// True if the node, or one in its regions, has one of the traits.
 bool holds(const Node& node, std::uint32_t traits);
 bool contains(const Graph& graph, std::uint32_t traits);
 

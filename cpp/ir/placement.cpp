@@ -25,7 +25,7 @@ Operands operands_of(const Graph& graph, const Node& node) {
   return found;
 }
 
-// Whether an example has more or less of it on another replica: an n by n matrix.
+// True if the size of an example differs between replicas: an n by n matrix, for instance.
 bool has_own_sizes(const Graph& graph, const ValueType& type) {
   if (graph.replicas == 1) return false;
   for (int axis = 0; axis < type.shape.rank(); ++axis) {

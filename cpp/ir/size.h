@@ -25,11 +25,11 @@ class Size {
 
   // The same in other symbols: each becomes map(symbol).
   Size with_symbols(const std::function<int(int)>& map) const;
-  // What it is where each symbol is map(symbol).
+  // The size with each symbol replaced by map(symbol).
   Size with_sizes(const std::function<Size(int)>& map) const;
 
-  // What the symbol is where this is 0, if no other term has it and it is neither multiplied nor
-  // divided.
+  // The value of the symbol where this size is 0. Absent unless the symbol occurs in a single term
+  // that neither multiplies nor divides it.
   std::optional<Size> solved_for(int symbol) const;
 
   // For people: "2 x (n) - 3", by names of the symbols.
@@ -47,7 +47,7 @@ class Size {
   using Terms = std::map<Factors, std::int64_t, ByDegree>;
   const Terms& terms() const { return terms_; }
 
-  // Whether it is 0 or more for all counts, as far as the signs show.
+  // True if the signs show that the size is 0 or more for all counts.
   bool never_negative() const;
 
   Size operator+(const Size& other) const;

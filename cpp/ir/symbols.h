@@ -15,7 +15,7 @@ class SymbolMap {
       : from_(from), to_(to), map_(from.size(), -1) {}
 
   void bind(int from, int to);
-  // Whether the symbol was carried over.
+  // True if the symbol was mapped.
   bool knows(int from) const { return map_[std::size_t(from)] >= 0; }
   // The symbol over there; a new one if there is none by the same rule.
   int operator()(int from);

@@ -263,7 +263,7 @@ void add_guard(Symbols& symbols, LengthGuard guard) {
   if (std::ranges::none_of(symbols.guards, same)) symbols.guards.push_back(std::move(guard));
 }
 
-// What must be 0 says what one of its symbols is, from now on.
+// Records the value of one symbol that follows from a size that must be 0.
 void note_equal(Symbols& symbols, const Size& zero) {
   const std::vector<int> all = zero.symbols();
   for (auto symbol = all.rbegin(); symbol != all.rend(); ++symbol) {
@@ -274,7 +274,7 @@ void note_equal(Symbols& symbols, const Size& zero) {
   }
 }
 
-// Whether a condition holds for a size that follows from lengths alone.
+// Decides a condition on a size that follows from lengths alone.
 bool decide_lengths(Symbols& symbols, const Size& size, bool (*holds)(std::int64_t)) {
   const bool outcome = holds(size.value(counts_of_all(symbols)[0]));
   add_guard(symbols, {size, holds, outcome});

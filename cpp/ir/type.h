@@ -51,7 +51,7 @@ struct Symbol {
     return kind == other.kind && parts == other.parts && begin == other.begin && end == other.end &&
            step == other.step && size == other.size;
   }
-  // What was counted while tracing decides nothing unless the program looked at it.
+  // Counts of the trace matter only if the program read them.
   bool operator==(const Symbol& other) const {
     const bool counted = traced_count == other.traced_count && traced_total == other.traced_total &&
                          traced_counts == other.traced_counts;
@@ -59,9 +59,9 @@ struct Symbol {
   }
 };
 
-// What the trace took for granted of lengths: whether a relation holds for a size that follows from
-// them. Other lengths of which all of this is true have the same trace (Symbol::equal is what
-// follows for it).
+// A guard of the trace on lengths: a relation that was decided for a size that follows from them.
+// Lengths for which all guards have the same outcome share the trace (Symbol::equal holds the
+// equalities that follow).
 struct LengthGuard {
   Size size;
   bool (*holds)(std::int64_t) = nullptr;
@@ -85,17 +85,17 @@ void complete_counts(const std::vector<Symbol>& symbols,
                      std::vector<std::vector<std::int64_t>>& counts);
 // The same for one replica, with the counts of the kGlobal ones given.
 void complete_counts(const std::vector<Symbol>& symbols, std::vector<std::int64_t>& counts);
-// Whether the count is equal on all replicas because it joins them.
+// True if the count is equal on all replicas: a length, or a global count.
 bool joins_replicas(const std::vector<Symbol>& symbols, std::size_t symbol);
-// Whether a size with symbols follows from lengths alone.
+// True if a size with symbols follows from lengths alone.
 bool follows_lengths(const std::vector<Symbol>& symbols, const Size& size);
 bool follows_lengths(const std::vector<Symbol>& symbols, std::int64_t dim);
-// Whether what the trace took for granted of lengths is true of these (what all symbols are, by
+// True if all length guards of the trace hold for these counts (of all symbols, by
 // complete_counts).
 bool holds_for(const Symbols& symbols, const std::vector<std::int64_t>& counts);
-// Whether the size of an axis follows from what each replica has of its own.
+// True if the size of an axis can differ between replicas.
 bool differs_between_replicas(const std::vector<Symbol>& symbols, std::int64_t size);
-// Whether a size other than that of the examples follows from counts of them.
+// True if a size other than that of the example axis follows from counts of examples.
 bool has_counted_size(const std::vector<Symbol>& symbols, const ValueType& type);
 
 // The counts of all symbols while tracing, one entry, or one per replica where they differ.
@@ -107,7 +107,7 @@ int derived_symbol(std::vector<Symbol>& symbols, Symbol symbol);
 // The symbol of as many examples as a size, a number or a symbol, says.
 int count_symbol(std::vector<Symbol>& symbols, std::int64_t dim);
 
-// What a symbol or the size of an axis is made of.
+// The size that a symbol or the size of an axis is made of.
 Size size_of_symbol(const std::vector<Symbol>& symbols, int symbol);
 Size size_of(const std::vector<Symbol>& symbols, std::int64_t dim);
 Size size_of(const std::vector<Symbol>& symbols, const ValueType& type, int axis);
@@ -115,15 +115,15 @@ Size size_of(const std::vector<Symbol>& symbols, const ValueType& type, int axis
 std::int64_t dim_of(std::vector<Symbol>& symbols, const Size& size);
 // The value of such a size.
 std::int64_t concrete_size(std::int64_t dim, const std::vector<std::int64_t>& counts);
-// Which entry of those is the leader's: the replica with the most examples, so that its trace shows
-// what the others only lack.
+// The index of the leader in those counts: the replica with the most examples, so that its trace
+// includes all that the others compute.
 std::size_t leader(const Symbols& symbols);
-// Whether a condition holds for a size. Where that depends on the counts, those of the trace
-// decide, and the program is bound to them; replicas on which it is otherwise than on the leader
-// are left out of it.
+// Decides a condition on a size. Where it depends on the counts, those of the trace decide, and the
+// program is bound to them. Replicas on which the outcome differs from the leader's are left out of
+// the program.
 bool decide(Symbols& symbols, const Size& size, bool (*holds)(std::int64_t));
-// Whether values of these types can stand for each other. Sizes that follow from lengths are asked
-// about, and then the trace keeps the answer; counts of examples must be the same symbols.
+// True if values of these types are interchangeable. Equality of sizes that follow from lengths
+// becomes a guard of the trace. Counts of examples must be the same symbols.
 bool same_type(Symbols& symbols, const ValueType& a, const ValueType& b);
 // The type of a value that is one of two: the results of two branches, what a loop carries before
 // and after an iteration. Without an example axis it takes the other's; of two different axes it
@@ -134,12 +134,12 @@ std::optional<ValueType> joined_type(Symbols& symbols, const ValueType& a, const
 std::int64_t bound_size(Symbols& symbols, const Size& size);
 // The count to which the program is bound, if it is and all its replicas have it.
 std::optional<std::int64_t> bound_count(const Symbols& symbols, int symbol);
-// Whether the program is bound to counts for which the axis has one element.
+// True if the program is bound to counts for which the axis has one element.
 bool is_one(const Symbols& symbols, const ValueType& type, int axis);
 
 // The shape with kRows and symbols replaced for the given counts.
 Shape concrete_shape(const ValueType& type, const std::vector<std::int64_t>& counts);
-// The same with 0 for what would be below: on a replica that does not come to compute the value.
+// The same with 0 for negative sizes: on a replica that does not compute the value.
 Shape shape_or_empty(const ValueType& type, const std::vector<std::int64_t>& counts);
 
 // Elements of one example (of the whole value if it has no example axis).

@@ -106,7 +106,7 @@ class Verifier {
     }
   }
 
-  // Where the graph reads the variable as well, its type is known.
+  // A variable's type is known where the graph reads the variable as well.
   void check_written(const StateWrite& write, const std::string& name) const {
     const ValueType& type = graph_.type(write.value);
     for (const ValueInfo& info : graph_.values) {

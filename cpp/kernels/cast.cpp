@@ -31,8 +31,8 @@ inline To convert(From x) {
   }
 }
 
-// As many elements as the instructions of the variant convert, if it has some; the others one by
-// one, which gives the same bits.
+// Converts elements by the variant's conversion instructions and returns their number. The
+// remaining elements are converted one by one, with the same bits.
 template <class From, class To>
 std::int64_t cast_registers(const From* from, To* to, std::int64_t n) {
   std::int64_t i = 0;

@@ -62,7 +62,7 @@ void binary_scalar_loop(const T* a, const T* b, Y* y, std::int64_t n) {
     y[i] = static_cast<Y>(Row::apply(a_step ? a[i] : a_first, b_step ? b[i] : b_first));
   }
 }
-// Two fixed arguments are one result, copied: nobody needs that to be fast.
+// Two fixed arguments have one result, which is copied; this case need not be fast.
 template <class T, class Y, class Moving, class LeftFixed, class RightFixed>
 SAMEGRAD_INLINE void choose_steps(const void* a, const void* b, void* y, std::int64_t n, int a_step,
                                   int b_step, Moving moving, LeftFixed left_fixed,

@@ -19,7 +19,7 @@ void add_rows(T* const* y, const T* const* x, std::int64_t rows, std::int64_t co
   }
 }
 
-// What comes after the sums of a row: activation(y + bias).
+// Applies the epilogue of a row: activation(y + bias).
 template <class T>
 void finish_row(T* y, std::int64_t columns, const T* bias, Activation activation) {
   const Vec<T> zero = T(0);
@@ -87,7 +87,7 @@ void join_some(Levels& levels, int level, std::int64_t first, std::int64_t produ
   levels.add(level);
 }
 
-// How many levels join_some needs, the first one included.
+// The number of levels that join_some needs, including the first one.
 inline int chain_levels(std::int64_t products) {
   int levels = 1;
   for (std::int64_t n = products; n > kContractionBlock; ++levels) {

@@ -13,8 +13,9 @@
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 
-// Whether it pays for results of so many channels that see so many: turning costs as much as some
-// products of each element. A tile has one chain, so contractions of a plane must not be longer.
+// True if this method pays off for a convolution with this many output and input channels:
+// transposing costs as much as some products of each element. A tile has one chain, so contractions
+// of a plane must not be longer.
 inline bool pays_by_line(const WindowGeometry& g, std::int64_t results, std::int64_t seen) {
   return results <= kMostNarrowColumns && seen >= 8 &&
          g.window_height * g.window_width * seen <= kContractionBlock;
@@ -39,7 +40,7 @@ struct TapWalk {
 inline TapWalk walk_of_output(const WindowAxis& axis) {
   return {axis.out, axis.in, axis.stride, axis.window, 0, 1, -axis.pad, axis.dilation};
 }
-// Of the input pixels phase, phase + stride, …
+// The walk over the input pixels phase, phase + stride, …
 inline TapWalk walk_of_input(const WindowAxis& axis, std::int64_t phase) {
   const std::int64_t step = axis.tap_step(), place = phase + axis.pad;
   TapWalk walk{.pixels = (axis.in - phase + axis.stride - 1) / axis.stride,
@@ -189,7 +190,7 @@ class LineTile {
   Vec<T> sum_[kLines][kColumns];
 };
 
-// So many lines at a time as there are registers for, then half as many, …
+// Multiplies as many lines at a time as there are registers for, then half as many, …
 template <class T, int kColumns, int kLines>
 void multiply_some_lines(const LineProduct<T>& p, std::int64_t line) {
   for (; line + kLines <= p.lines.pixels; line += kLines) {
@@ -228,7 +229,7 @@ std::size_t planes_bytes(std::int64_t channels, std::int64_t pixels) {
          sizeof(T);
 }
 
-// Of `channels` next to each other; pixels are `pixel_step` apart.
+// Makes planes of `channels` adjacent channels; pixels are `pixel_step` apart.
 template <class T>
 const T* make_planes(const T* image, std::int64_t pixels, std::int64_t channels,
                      std::int64_t pixel_step, void* memory) {

@@ -14,7 +14,7 @@ namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 template <class T>
 inline constexpr int kPanelColumns = 2 * Vec<T>::kLanes;
 
-// How the contraction goes: `outer` times `inner` segments of `length` products each. Steps of A
+// Loops of the contraction: `outer` times `inner` segments of `length` products each. Steps of A
 // are in elements, steps of B in rows; outer and inner steps count from the start of their segment.
 struct Walk {
   std::int64_t outer = 1;

@@ -125,7 +125,7 @@ bool is_narrow(const Product<T>& product) {
          product.a[1] == product.a[0] + 1;
 }
 
-// So many pieces at a time as there are registers for, then half as many, …
+// Multiplies as many pieces at a time as there are registers for, then half as many, …
 template <class T, int kColumns, int kPieces>
 void multiply_pieces(const Product<T>& product, const NarrowPiece* pieces, int count) {
   while (count >= kPieces) {

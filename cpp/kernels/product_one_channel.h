@@ -236,7 +236,7 @@ class OneChannelGradient {
       Vec<T> value[kStrips];
 #pragma GCC unroll 16
       for (int s = 0; s < kStrips; ++s) {
-        // Of many, none: registers are for the sums.
+        // Many strips are not forced into registers, which are for the sums.
         const T* from = line + s * kLanes;
         value[s] = kStrips <= kLines * kTaps ? load_once(from) : Vec<T>::load(from);
       }

@@ -67,8 +67,8 @@ void pack_panel_transposed(const T* b, std::int64_t rows, std::int64_t columns, 
 
 namespace {
 
-// A row of a panel by registers: to copy so many bytes would be a call. Rows are pages apart, where
-// no processor looks for them, so those to come are fetched.
+// Copies a row of a panel by registers: a memcpy of so few bytes would be a call. Rows are pages
+// apart, where hardware does not prefetch, so the next rows are prefetched here.
 template <class T>
 SAMEGRAD_INLINE void copy_row(const T* from, std::int64_t ldb, T* to) {
   constexpr std::int64_t kRowsAhead = 4, kLine = 64 / sizeof(T);

@@ -57,7 +57,7 @@ PieceCounts most_pieces(const TreeSum& sum) {
   return most;
 }
 
-// What a product needs on the way.
+// The temporary memory of a product.
 template <class T>
 struct TreeStack {
   T* sums;  // of pieces
@@ -173,7 +173,7 @@ class PrefetchOfTile {
     offset_ = row * prefetch_->stride + column * std::int64_t(sizeof(T));
   }
 
-  // So many rows, which are next.
+  // Prefetches the next `some` rows.
   SAMEGRAD_INLINE void fetch(std::int64_t some) {
     for (; some > 0 && array_ < prefetch_->count; --some) {
       const std::byte* at = prefetch_->data[array_] + offset_ + row_ * prefetch_->stride;
@@ -239,7 +239,7 @@ struct SeenPixels {
   std::int64_t count() const { return planes.count * rows.count * columns.count; }
 };
 
-// Where a pixel of each axis begins, and how far it is to the next one; in pixels.
+// Offset of the first pixel, and the step to the next one along each axis; in pixels.
 struct PixelWalk {
   std::int64_t image, first, plane, row, column;
 };

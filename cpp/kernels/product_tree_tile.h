@@ -79,7 +79,7 @@ template <class T>
   }
 }
 
-// Where a tile's operands are read, a row of the contraction after the other.
+// The position of a tile in its operands, advanced by one row of the contraction at a time.
 template <class T>
 struct TreeCursor {
   const T* a;
@@ -114,8 +114,8 @@ SAMEGRAD_INLINE TreeTile<T> sum_examples(TreeCursor<T>& at, std::int64_t rows_pe
   }
 }
 
-// What becomes of the sum of a piece: `joins` sums on the stack are to its left, then it goes there
-// itself, or to the result.
+// The destination of a piece's sum. `joins` sums on the stack to its left are added to it. The
+// total is written to the stack or to the result.
 template <class T>
 struct Destination {
   T* top;  // of the stack

@@ -32,7 +32,7 @@ struct Range {
   std::int64_t first, count;
 };
 
-// What the scratch memory holds: a block of B and one of A, packed, and the levels of partial sums.
+// The scratch memory: a packed block of B, a packed block of A, and the levels of partial sums.
 template <class T>
 struct WideBlocks {
   std::int64_t depth, columns;

@@ -30,7 +30,7 @@ struct Prod {
   }
 };
 
-// What is before the running block: whole blocks, whole blocks of blocks, … A level is one chain
+// Sums before the running block: of whole blocks, of whole blocks of blocks, … A level is one chain
 // of at most kBlock of them.
 template <class T, class Op>
 class Before {

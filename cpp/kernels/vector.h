@@ -41,8 +41,8 @@ struct Register<std::int64_t> {
   typedef std::int64_t Type __attribute__((vector_size(kVectorBytes)));
 };
 
-// Whether there are registers of T. Other integers are computed one by one: the compiler
-// vectorises that, and their bits cannot depend on how.
+// True if T has vector registers. Other integers are computed one by one: the compiler vectorizes
+// these loops, and integer results do not depend on the order.
 template <class T>
 inline constexpr bool kInRegisters =
     kIsOneOf<T, samegrad::kFloats & kComputed> || kIsOneOf<T, kIndices>;

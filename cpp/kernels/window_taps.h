@@ -15,8 +15,8 @@ namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 struct WindowAxis {
   std::int64_t in, out, window, stride, pad, dilation;
 
-  // Of two taps that reach the same pixel of the input from neighbouring outputs: how many taps are
-  // between them, and how many outputs.
+  // The distance in taps and in outputs between two taps of neighbouring outputs that reach the
+  // same input pixel.
   std::int64_t tap_step() const { return stride / common(); }
   std::int64_t out_step() const { return dilation / common(); }
   // Position of tap k of output o on the input.

@@ -43,7 +43,7 @@ Inferred as_examples_rule(const InferArgs& args) {
     check_value(same_size(args, size, size_along(args, y, axis)), args.op.name,
                 "the axis must have the rows of all examples: got ", args.shape_of(0), ".");
   } else {
-    // Examples have counts, and a length is none: the program is bound to it.
+    // The example axis must have a count of examples, not a length: a length is bound to its value.
     const bool length = follows_lengths(args.symbols, y.shape[axis]);
     const std::int64_t dim = length ? fixed_size(args, size) : y.shape[axis];
     y.batch = {axis, 1, count_symbol(args.symbols, dim)};

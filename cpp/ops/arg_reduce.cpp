@@ -34,7 +34,7 @@ Lines lines_of(const CostArgs& args) {
 
 constexpr std::int64_t kTurnedElements = 1 << 16;
 
-// So that they stay in cache when they are turned.
+// Limits the columns of one transposition, so that they stay in cache.
 std::int64_t columns_at_once(const Lines& lines) {
   constexpr std::int64_t kLeast = 16;
   return std::max(kLeast, kTurnedElements / std::max<std::int64_t>(lines.n, 1));
@@ -57,7 +57,7 @@ void choose_columns(ArgReduceKernel choice, DType dtype, const char* x, const Li
   }
 }
 
-// Of `width` columns from `column` on of each of the outer.
+// Reduces `width` columns from `column` on of each outer index.
 void choose_lines(ArgReduceKernel choice, DType dtype, const char* x, const Lines& lines,
                   std::int64_t column, std::int64_t width, Scratch& scratch, std::int64_t* y) {
   if (lines.columns == 1) return choice(x, y, lines.outer, lines.n);

@@ -1,5 +1,4 @@
-// The index of a row of an array, for the rows of array_rows.cpp and loops that do the same in
-// place.
+// Indices of array rows, for the ops of array_rows.cpp and loops that write rows in place.
 #pragma once
 
 #include "tensor/array.h"

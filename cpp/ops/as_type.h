@@ -1,4 +1,4 @@
-// A value as one of another type that has the same elements.
+// Conversion of a value to another type with the same elements.
 #pragma once
 
 #include "ir/builder.h"

@@ -42,7 +42,7 @@ class AttentionRule {
     if (drops_) check_dropout();
   }
 
-  // Of every example by itself.
+  // kExample if every example is computed by itself.
   Locality locality() const {
     const ExampleAxis& batch = type(first_).batch;
     if (batch.axis != 0) return Locality::kWhole;
@@ -76,7 +76,7 @@ class AttentionRule {
                 " for query ", args_.shape_of(q), " and key ", args_.shape_of(k), ".");
   }
 
-  // Which weights are dropped follows from the numbers of the examples.
+  // The dropped weights follow from the indices of the examples.
   void check_dropout() const {
     const auto& attrs = args_.attrs.as<AttentionAttrs>();
     check_draw_key(args_, type(masks_end_));
@@ -139,7 +139,7 @@ class Parts {
   }
   Expr masked(Expr x) const { return allowed_ ? select(*allowed_, x, 0.0) : x; }
 
-  // Which weights are kept; drawn once for the weights and their gradients.
+  // Draws the mask of the weights that dropout keeps; once, for the weights and their gradients.
   void draw(Expr p) {
     if (!key_) return;
     const Expr drawn = call("stateless_random_uniform_like", *key_, p,
@@ -166,7 +166,7 @@ Values attention_decompose(const VjpArgs& v) {
   return cotangents(heads_first(multiply(in.dropped(p), heads_first(in.v), false, false)));
 }
 
-// As the walk derives the decomposition.
+// The gradient in the form that differentiation of the decomposition gives.
 Values attention_grad_decompose(const VjpArgs& v) {
   Parts in(v, 1);
   const Expr ct = heads_first(Expr(v.b, v.in[0])), p = in.weights();

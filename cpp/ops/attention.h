@@ -1,4 +1,4 @@
-// Attributes of the rows of attention.cpp, and what they run.
+// Attributes and kernels of the ops in attention.cpp.
 #pragma once
 
 #include <span>

@@ -56,7 +56,7 @@ class Attention {
     std::int64_t rows() const { return end - begin; }
   };
 
-  // What one task needs of a head, packed, and its buffers.
+  // The packed operands of a head and the buffers of one task.
   struct Packed {
     void *keys, *values, *keys_back = nullptr, *values_back = nullptr;
     std::byte *weights, *grads = nullptr, *products = nullptr, *sums = nullptr;
@@ -65,7 +65,7 @@ class Attention {
     std::int64_t depth = -1;     // how many keys `values` or `keys_back` is packed of
   };
 
-  // Rows that are drawn at once where they are one behind the other: numbers come in blocks.
+  // The number of consecutive rows drawn at once: random numbers are generated in blocks.
   std::int64_t rows_drawn() const {
     constexpr std::int64_t kNumbers = 2048;
     return std::max<std::int64_t>(kNumbers / std::max<std::int64_t>(keys(), 1), 1);
@@ -97,9 +97,10 @@ class Attention {
     return p;
   }
 
-  // How many keys are looked at: what the last query may see, in whole panels. The weights of the
-  // others are zeros, which change no sum, unless a query may look at no key at all. More keys than
-  // one chain has are computed whole: how chains are joined depends on their number.
+  // Returns the block with the number of keys to compute: those that the last query may attend to,
+  // in whole panels. The weights of the others are zeros, which change no sum. The exceptions are
+  // computed whole: a query that may attend to no key, and more keys than one chain holds. The
+  // reduction order of chains depends on the number of keys.
   Block block(const Packed& p, std::int64_t batch, std::int64_t head, std::int64_t begin,
               std::int64_t end) const {
     constexpr std::int64_t kPanels = 192;  // whole panels of every variant
@@ -117,7 +118,7 @@ class Attention {
     }
   }
 
-  // What is contracted over keys is packed again when a block sees more of them.
+  // Packs the operands that are contracted over keys again when a block sees more keys.
   void pack_seen(Packed& p, const Block& block) const {
     const std::int64_t depth = block.seen;
     if (p.depth == depth) return;
@@ -240,7 +241,7 @@ class Attention {
     });
   }
 
-  // What the pairs have that masks leave stays; the others get the number.
+  // Replaces x by the number at all pairs that the masks exclude.
   void mask(const Packed& p, std::byte* x, const Block& block, const std::byte* number) const {
     if (!masks_.any()) return;
     const SelectKernel select = kernels().select(dtype_);
@@ -250,7 +251,7 @@ class Attention {
     }
   }
 
-  // Whether one of the queries may look at none of the keys that the block has.
+  // True if one of the queries may attend to none of the block's keys.
   bool any_blind(const Packed& p, const Block& block) const {
     for (std::int64_t r = 0; r < block.rows(); ++r) {
       if (mask_row(p, block, r).none(block.seen)) return true;

@@ -39,7 +39,7 @@ class Masks {
   bool any() const { return !masks_.empty(); }
   std::size_t joined_bytes(std::int64_t keys) const { return masks_.size() > 1 ? keys : 0; }
 
-  // Whether a query may look at the keys [0, n): one number each, or one for all.
+  // The mask of a query over the keys [0, n): one number each, or one for all.
   struct Row {
     const std::byte* data;
     int step;
@@ -71,7 +71,7 @@ class Masks {
   std::span<const View> masks_;
 };
 
-// Which weights are kept, drawn as of one array (batch, heads, queries, keys).
+// The dropout mask, drawn like a single array of (batch, heads, queries, keys).
 class Dropout {
  public:
   Dropout(const KernelArgs& args, const View& query)
@@ -91,7 +91,7 @@ class Dropout {
   std::int64_t item() const { return std::int64_t(size_of(dtype_)); }
   double kept_scale() const { return 1 / (1 - attrs_.rate.as<double>()); }
 
-  // Of n elements of an example's, from `first` on; `drawn` has place for them.
+  // Draws n elements of an example, from `first` on; `drawn` has memory for them.
   void draw(std::int64_t batch, std::int64_t first, std::int64_t n, std::byte* drawn,
             std::byte* kept) const {
     uniform_(key_, first_row_ + batch, first, n, drawn);

@@ -1,5 +1,5 @@
-// The attributes of the operations, by family. A struct that only its family reads or makes may
-// are in the family's file instead.
+// Attributes of the operations, by family. A struct that only one family uses may be in the
+// family's file instead.
 #pragma once
 
 #include "kernels/table.h"
@@ -17,7 +17,7 @@ struct CastAttrs {
   }
 };
 
-// Of nodes that passes make and explain by other names than their own.
+// Attributes of nodes that passes make and that explain() prints by other names.
 struct NamedAttrs {
   std::string names = {};
 
@@ -59,7 +59,7 @@ struct ZerosAttrs {
   }
 };
 
-// Of iota and size_value.
+// Attributes of iota and size_value.
 struct SizeAttrs {
   std::int64_t size = 0;
 
@@ -68,7 +68,7 @@ struct SizeAttrs {
   }
 };
 
-// Of size_of and global_size_of.
+// Attributes of size_of and global_size_of.
 struct CountAttrs {
   Ints axes = {};
 
@@ -220,7 +220,7 @@ struct RepeatAttrs {
 
 // ---- indices ----
 
-// Of gather, take_along_axis and their gradients.
+// Attributes of gather, take_along_axis and their gradients.
 struct IndexAttrs {
   std::int64_t axis = 0;
 
@@ -294,8 +294,8 @@ struct MatmulBiasAttrs : MatmulAttrs {
 
 // ---- windows over images ----
 
-// Of a convolution, its gradients and pooling; one number per dimension of space, rows before
-// columns, the depth before both.
+// Attributes of convolutions, their gradients and pooling. Each has a number per spatial dimension:
+// rows before columns, depth before both.
 struct WindowAttrs {
   Ints strides = {1, 1};
   Ints padding = {0, 0, 0, 0};
@@ -353,7 +353,8 @@ struct DrawAttrs {
   }
 };
 
-// Of a shape, or of the shape and examples of another value; floats, or integers in a range.
+// Attributes of a random op with its own shape, or with the shape and examples of another value.
+// Samples are floats, or integers in a range.
 template <bool kLike, bool kWhole>
 struct DrawRow : DrawAttrs {
   using Base = DrawAttrs;
@@ -403,7 +404,7 @@ struct AllReduceAttrs {
   }
 };
 
-// Of all_gather and its adjoint, reduce_scatter.
+// Attributes of all_gather and its adjoint, reduce_scatter.
 struct AllGatherAttrs {
   std::int64_t axis = 0;
   std::int64_t replicas = 1;
@@ -429,7 +430,7 @@ struct CondAttrs : ControlAttrs {
   using Base = ControlAttrs;
 };
 
-// Of rows that run a body round by round.
+// Attributes of ops that run a body in iterations.
 struct RoundsAttrs : ControlAttrs {
   using Base = ControlAttrs;
   std::int64_t variables = 0;

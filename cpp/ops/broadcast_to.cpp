@@ -9,7 +9,7 @@ namespace {
 
 // ---- shapes ----
 
-// Whether an axis of x may be repeated to a size: it has that size, or is 1.
+// True if an axis of x can be broadcast to a size: it has that size, or is 1.
 bool repeats_to(const InferArgs& args, const ValueType& x, int axis, const Size& size) {
   const Size own = size_along(args, x, axis);
   if (own == Size(1) || same_size(args, own, size)) return true;

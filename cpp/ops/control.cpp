@@ -39,7 +39,8 @@ void check_collectives(const InferArgs& args, const Graph& body) {
               "replica_context.all_reduce(...) of what it is made of.");
 }
 
-// Of a body's results, which are its arguments from `first` on after a round.
+// The placements of `count` arguments from `first` on, which after an iteration are the body's
+// results.
 std::vector<Placement> after_rounds(const InferArgs& args, const Graph& body, std::size_t first,
                                     std::size_t count) {
   std::vector<Placement> placements;

@@ -1,4 +1,4 @@
-// The regions of control flow, in the order of their rows.
+// Accessors of the regions of control-flow nodes.
 #pragma once
 
 #include "ir/graph.h"
@@ -8,26 +8,26 @@ namespace samegrad {
 
 using Regions = std::span<const GraphPtr>;
 
-// Of cond.
+// Regions of cond.
 inline const Graph& true_branch(Regions regions) {
   return *regions[0];
 }
 inline const Graph& false_branch(Regions regions) {
   return *regions[1];
 }
-// Of while_loop.
+// Regions of while_loop.
 inline const Graph& condition(Regions regions) {
   return *regions[0];
 }
 inline bool is_condition(const Node& node, std::size_t region) {
   return region == 0 && node.attrs.get_if<WhileAttrs>();
 }
-// Of while_loop and replay.
+// The body of while_loop and replay.
 inline const Graph& body(Regions regions) {
   return *regions.back();
 }
 
-// How many values the rounds of a node carry; none where it is not a loop.
+// The number of values that a loop carries; 0 for other nodes.
 inline std::size_t carried_values(const Node& node) {
   const auto* rounds = node.attrs.get_if<RoundsAttrs>();
   return rounds ? std::size_t(rounds->variables) : 0;

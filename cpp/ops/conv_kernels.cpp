@@ -8,7 +8,7 @@
 namespace samegrad {
 namespace {
 
-// Of one image; x, filter and y are shapes of whole operands.
+// The geometry of one image; x, filter and y are the shapes of whole operands.
 WindowGeometry geometry_of_conv(const Attrs& attrs, const Shape& x, const Shape& filter,
                                 const Shape& y) {
   const int channels = x.rank() - 1;
@@ -73,7 +73,7 @@ namespace {
 using PackedBytes = std::size_t (*)(std::span<const View>, const Attrs&);
 using Pack = void (*)(std::span<const View>, const Attrs&, void*);
 
-// The operand as OpDef::prepare leaves it: made here if nobody has done so.
+// The packed operand of OpDef::prepare, packed here if the call has none.
 const void* prepared_filter(const KernelArgs& args, PackedBytes bytes, Pack pack) {
   if (args.prepared) return args.prepared;
   void* packed = args.scratch.take(bytes(args.in, args.attrs));
@@ -147,7 +147,7 @@ struct FilterGradient {
   bool by_image;  // a leaf is too long for one chain over its pixels
   DType dtype;
 
-  // Of the images from this one on.
+  // Multiplies the images from `image` on.
   void multiply(const WindowGeometry& g, std::int64_t image, const FilterBlock& block, void* sum,
                 bool accumulate, Scratch& scratch) const {
     const Scratch::Frame frame(scratch);

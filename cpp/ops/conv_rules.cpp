@@ -40,7 +40,7 @@ void check_filter(const InferArgs& args, int filter, int x_of, const Shape& x, i
               args.shape_of(filter), " and ", args.shape_of(x_of), ").");
 }
 
-// What the convolution makes of images and a filter.
+// The type of a convolution of images and a filter.
 ValueType convolved(const InferArgs& args, const ValueType& x, int x_of, int filter,
                     int dimensions) {
   check_window_attrs(args, dimensions);

@@ -73,7 +73,7 @@ const std::int64_t* class_numbers(const KernelArgs& args, const View& labels,
   return numbers;
 }
 
-// What is expected of a row with smoothed labels. A single class has nobody to share with.
+// The target distribution of smoothed labels. A single class leaves nothing to smooth.
 struct Smoothed {
   Smoothed(const KernelArgs& args, std::int64_t classes) : Smoothed(args.attrs, classes) {}
   Smoothed(const Attrs& attrs, std::int64_t classes) {
@@ -213,7 +213,7 @@ void sparse_grad_kernel(const KernelArgs& args) {
                              [&]<class T>() { sparse_grad<T>(args); });
 }
 
-// The distribution that a label stands for, where the number of classes follows from the examples.
+// The target distribution of a label, where the number of classes follows from the examples.
 Expr expected_of(Expr labels, Expr p, std::int64_t classes, Number smoothing) {
   const Expr chosen = call("one_hot", labels, OneHotAttrs{.depth = classes, .dtype = p.dtype()});
   const Expr others = cast(call("size_value", p, SizeAttrs{.size = classes}), p.dtype()) - 1.0;

@@ -1,4 +1,4 @@
-// Attributes of the rows of cross_entropy.cpp.
+// Attributes of the ops in cross_entropy.cpp.
 #pragma once
 
 #include "base/number.h"

@@ -1,4 +1,4 @@
-// Random rows whose key is an operand, before the one that says shape and rows.
+// Random ops with a key operand, which precedes the operand that gives the shape and rows.
 #pragma once
 
 #include <cstddef>
@@ -18,10 +18,11 @@ inline bool has_key(std::size_t operands) {
 
 // Ordinals of draws outside of steps, each of which takes a number of a step for itself.
 inline constexpr std::int64_t kOutsideSteps = std::int64_t(1) << 62;
-// Of a traced function that prepares data: draw k has the numbers that it draws outside of steps.
+// The ordinals of a traced function that prepares data, whose draw k equals draw k outside of
+// steps.
 inline constexpr std::int64_t kOfDataFunction = std::int64_t(1) << 61;
 
-// Whether the row draws by the number of the step, which must then be counted.
+// True if the op draws by the step number, which must then be counted.
 inline bool draws_by_step(const OpDef& op) {
   return op.has(kRandomOp) && !has_key(op.operands.size());
 }
@@ -31,7 +32,7 @@ inline bool draws_by_step(const OpDef& op) {
 RandomKey draw_key(const View& key);
 void check_draw_key(const InferArgs& args, const ValueType& key);
 
-// What DrawRow has but seed and ordinal.
+// The fields of DrawRow without seed and ordinal.
 template <bool kLike, bool kWhole>
 struct KeyedDraw : DrawAttrs {
   using Base = DrawAttrs;
@@ -48,7 +49,7 @@ struct KeyedDraw : DrawAttrs {
   }
 };
 
-// Of "random_key".
+// Attributes of "random_key".
 struct KeyAttrs : DrawAttrs {
   using Base = DrawAttrs;
   explicit KeyAttrs(DrawAttrs draw = {.shape = {4}, .dtype = DType::kUInt32})

@@ -1,4 +1,4 @@
-// The rows of each example reduced to one row, while a fused loop has them in cache.
+// Reduction of each example's rows to one row, while a fused loop has them in cache.
 #pragma once
 
 #include "kernels/table.h"
@@ -6,15 +6,15 @@
 
 namespace samegrad {
 
-// In the order of a column reduction (kernels/table.h), however many rows come at a time.
+// Sums in the order of a column reduction (kernels/table.h), for any number of rows at a time.
 class ExampleRows {
  public:
-  // Of examples of so many rows each, one or more; memory is taken of the scratch.
+  // Reduces examples of `rows` rows each, one or more; memory is taken from the scratch.
   ExampleRows(ReduceFn fn, DType dtype, std::int64_t rows, std::int64_t columns, Scratch& scratch);
 
-  // How many of `most` rows may come at once when `first` have come.
+  // The number of rows, at most `most`, that one call may fold after `first` rows.
   static std::int64_t rows_at_once(std::int64_t rows, std::int64_t first, std::int64_t most);
-  // The rows [first, first + rows) of an example; they come in order, and y is its result.
+  // Folds the rows [first, first + rows) of an example, in order; y is its result.
   void fold(const std::byte* x, std::int64_t first, std::int64_t rows, std::byte* y) const;
 
  private:

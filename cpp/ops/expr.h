@@ -35,7 +35,7 @@ inline None none() {
   return {};
 }
 
-// What a vjp returns: one Expr, None or Value per operand.
+// Conversions of a vjp's results to cotangents: one Expr, None or Value per operand.
 inline Value cotangent(Expr gradient) {
   return gradient.value();
 }

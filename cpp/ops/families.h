@@ -1,4 +1,4 @@
-// The rows each file of this folder contributes to the op table.
+// The op definitions that each file of this folder adds to the op table.
 #pragma once
 
 #include <vector>

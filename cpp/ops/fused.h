@@ -1,4 +1,4 @@
-// The row that a chain of elementwise rows becomes: its steps as data.
+// The op that a chain of elementwise ops becomes: its steps as data.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,10 @@ struct FusedStep {
   int out;
 };
 
-// What a value is to the rows that a fused loop goes through: an element for each of theirs, one
-// for each row (the row's axes kept as 1, or dropped), one for each column, or a single number; as
-// a result also the rows of each example reduced to one (with 1 for the axes between).
+// The broadcast kind of a value in a fused loop over rows. kFull has an element for each element of
+// the rows. kRow has one for each row, whose axes are kept as 1, and kDroppedRow drops these axes.
+// kColumn has one for each column, and kNumber a single one. kExampleRow, for results only, has the
+// rows of each example reduced to one (with 1 for the axes between).
 enum class FusedRole : std::uint8_t { kFull, kRow, kDroppedRow, kColumn, kNumber, kExampleRow };
 
 constexpr bool is_per_row(FusedRole role) {
@@ -33,8 +34,8 @@ struct FusedProgram {
   int temporaries = 0;
   std::vector<FusedStep> steps;
   std::vector<DType> results;
-  // Of a loop over rows: what operands and results are, the axes of a row and its elements, and how
-  // many further temporary registers hold an element for each row.
+  // For a loop over rows: the roles of operands and results, the axes of a row and its elements.
+  // row_temporaries counts the additional temporary registers with an element for each row.
   std::vector<FusedRole> roles = {};
   int axes = 0;
   std::int64_t columns = 0;
@@ -70,9 +71,9 @@ struct FusedRowsAttrs : FusedAttrs {
   }
 };
 
-// What the steps cost for each element, in operations.
+// The cost of the steps for each element, in operations.
 double flops_of_steps(const FusedAttrs& attrs);
-// Whether a call for so many elements is worth several threads.
+// True if a call for so many elements is worth several threads.
 bool is_worth_threads(const KernelArgs& args, std::int64_t elements);
 
 // The attributes of a fused node; `names` of the rows it was made of are for people.
@@ -100,8 +101,8 @@ struct FusedCode {
   std::int64_t steps;
 };
 
-// Whether the result may be in the operand's memory: it is written by one step, by which the
-// operand must have been read.
+// True if the result may overwrite the operand: a single step writes the result, and no later step
+// reads the operand.
 bool fused_may_overwrite(const Node& node, std::size_t operand, std::size_t result);
 
 // The operands that one of the results is made of, in order: all, unless the node is a fused one.
@@ -109,7 +110,7 @@ std::vector<std::size_t> operands_of_result(const Node& node, std::size_t result
 
 OpDef fused_rows_row();
 
-// What they were made of.
+// Decodes the program of a fused node.
 FusedProgram fused_program(const FusedAttrs& attrs);
 
 }  // namespace samegrad

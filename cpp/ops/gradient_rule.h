@@ -1,4 +1,4 @@
-// The attributes of what the program says about derivatives.
+// Attributes of gradients that user code defines.
 #pragma once
 
 #include "ops/attributes.h"

@@ -18,7 +18,7 @@ int axis_of(const InferArgs& args, const ValueType& x) {
 
 // ---- gather ----
 
-// What gather makes of params and indices.
+// The result of gathering indices from params.
 Inferred gathered(const InferArgs& args, const ValueType& params, ValueType indices) {
   const int axis = axis_of(args, params);
   const bool own_examples = params.batched() && params.batch.axis != axis;
@@ -148,7 +148,7 @@ OpDef segment_sum_row() {
 
 // ---- nonzero_rows ----
 
-// Where examples are on another axis, a row has something of all of them.
+// With examples on another axis, a row along axis 0 has elements of all examples.
 Inferred nonzero_rows_rule(const InferArgs& args) {
   ValueType y = args.in[0];
   y.dtype = DType::kBool;

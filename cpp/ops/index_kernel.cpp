@@ -138,7 +138,7 @@ std::int64_t outer_of_take_along(const CostArgs& args) {
   return x.size(0, axis_along(args.attrs, x));
 }
 
-// Of the axes before the indexed one, [begin, end).
+// Computes positions [begin, end) of the axes before the indexed one.
 void run_take_along_grad(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
   const View& y = args.out[0];
   const int axis = axis_of(args, y.shape), rank = y.shape.rank();

@@ -36,7 +36,7 @@ StateShape segment_state(std::span<const View> in, const Attrs& attrs, const Vie
 const void* open_segments(const KernelArgs& args);
 void segment_leaf(const LeafArgs& args);
 void segment_subtree(const LeafArgs& args);
-// Of segment_sum along axis 0 with the examples there.
+// The sparse form of segment_sum along axis 0 with the examples on that axis.
 const RowTree& segment_rows();
 void nonzero_rows_kernel(const KernelArgs& args);
 std::int64_t rows_of_one_hot(const CostArgs& args);

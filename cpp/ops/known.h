@@ -1,8 +1,8 @@
 // Constant propagation for elementwise ops: a value is unknown, a splat of one scalar, or bitwise
-// equal to another value. So it is found out which updates leave a variable as it is where the
-// gradient is zero, whatever the optimizer: w - 0 is w, also if w is -0, infinite or not a number;
-// w + 0 is not, as -0 becomes 0. A number that is not known yet counts as one that changes nothing
-// where it is added, or as the condition that lets a value be: whether it is shows when it is
+// equal to another value. It shows which updates leave a variable as it is where the gradient is
+// zero, whatever the optimizer. For instance, w - 0 is w, also if w is -0, infinite or NaN; w + 0
+// is not, as -0 becomes 0. A number that is not known yet is assumed to change nothing where it is
+// added, or to be the condition that keeps a value. The assumption is checked when the number is
 // known.
 #pragma once
 
@@ -41,7 +41,7 @@ class KnownProgram {
  public:
   // A register for a value that no node makes.
   int add_operand() { return registers_++; }
-  // Whether the node is one that can be followed; its results have the registers that are returned.
+  // True if the node can be followed. add() returns the registers of its results.
   static bool takes(const Node& node);
   std::vector<int> add(const Graph& graph, const Node& node, std::span<const int> operands);
 

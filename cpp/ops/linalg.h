@@ -1,5 +1,5 @@
-// Attributes and kernels of the rows of linalg_*.cpp. The last two axes of an operand are a matrix,
-// the others count matrices, each of which is done by itself.
+// Attributes and kernels of the ops in linalg_*.cpp. The last two axes of an operand are a matrix;
+// the others are batch axes, whose matrices are computed one by one.
 #pragma once
 
 #include "ir/op_def.h"

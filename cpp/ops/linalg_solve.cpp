@@ -11,7 +11,7 @@ double side_of(const View& x) {
   return double(x.shape[x.shape.rank() - 1]);
 }
 
-// Of so many operations per element and column.
+// The cost of kTimes / 3 operations per element and column.
 template <int kTimes>
 double cubic_flops(const CostArgs& args) {
   return kTimes / 3.0 * double(args.in[0].size()) * side_of(args.in[0]) +

@@ -20,7 +20,7 @@ Expr flowing(const VjpArgs& v, std::size_t result) {
   return v.ct[result] == kNoValue ? zeros_like(Expr(v.b, v.out[result])) : Expr(v.b, v.ct[result]);
 }
 
-// How many more rows than columns there are: < 0, 0 or > 0, as the trace has it.
+// The sign of rows minus columns for the trace's sizes: < 0, 0 or > 0.
 int tallness(Expr x) {
   const int rank = x.type().shape.rank();
   auto& symbols = x.builder().graph().symbols;
@@ -111,7 +111,7 @@ Inferred svd_rule(const InferArgs& args) {
                           with_sizes(a, {columns, full ? columns : k})});
 }
 
-// Of what is outside of the columns of x, which are orthogonal.
+// The part of y outside the span of x, whose columns are orthonormal.
 Expr outside(Expr x, Expr y) {
   return y - product(x, product(x, y, true));
 }

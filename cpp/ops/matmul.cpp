@@ -137,7 +137,7 @@ Expr examples_first(Expr x) {
   return call("transpose", x, TransposeAttrs{.perm = std::move(perm)});
 }
 
-// Whether the last axes of a, not transposed, and of ct alone are not rows of examples.
+// True if a, not transposed, and ct have the same example axis, and it is not the last one.
 bool has_rows_of_examples(const ValueType& a, const ValueType& ct) {
   const int last = a.shape.rank() - 1;
   return a.batch == ct.batch && a.batch.axis != last && ct.batch.axis != last;

@@ -5,7 +5,7 @@
 
 namespace samegrad {
 
-// Which axes of an operand are contracted and which stay.
+// The contracted and the remaining axis of an operand.
 struct MatrixAxes {
   int contracted;
   int kept;

@@ -131,7 +131,7 @@ void join_halves(const TreeProduct& p, const LeafArgs& args, const Block& block,
               });
 }
 
-// Of all matrices of the result that the block has a part of.
+// Multiplies all matrices of the result that intersect the block.
 template <auto kMultiply>
 void multiply_matrices(const LeafArgs& args) {
   const TreeProduct& p = *static_cast<const TreeProduct*>(args.operands);
@@ -150,8 +150,8 @@ void multiply_matrices(const LeafArgs& args) {
   }
 }
 
-// Whether there are blocks that would each pack the same rows, which are few enough to be there
-// twice. Leaves are multiplied as they are.
+// True if several blocks would each pack the same rows, and a packed copy of these rows is small.
+// Leaves are multiplied without packing.
 bool packs_once(const TreeProduct& p, std::int64_t examples) {
   const Multiplication& c = p.c;
   const auto item = std::int64_t(c.item);
@@ -239,7 +239,7 @@ void product_subtree(const LeafArgs& args) {
   multiply_matrices<multiply_subtree>(args);
 }
 
-// Of the operands that are packed at a time, and of the right half on each level above them.
+// The scratch of a fold: operands packed at a time, and a right half on each level above them.
 std::size_t product_fold_bytes(const FoldArgs& args) {
   const DType dtype = args.result.dtype;
   const Block& block = args.block;

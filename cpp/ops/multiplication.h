@@ -1,4 +1,4 @@
-// The matrices of one product.
+// The matrices and sizes of one matrix product.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,7 @@ struct Multiplication {
 };
 
 Multiplication multiplication(std::span<const View> in, bool transpose_a, bool transpose_b);
-// As MatmulAttrs say.
+// The multiplication that MatmulAttrs describe.
 Multiplication multiplication_of(std::span<const View> in, const Attrs& attrs);
 
 // Calls f(matrix of a, matrix of b, matrix of y) for every matrix of the result.

@@ -1,4 +1,4 @@
-// Attributes of the rows of order.cpp.
+// Attributes of the ops in order.cpp.
 #pragma once
 
 #include "tensor/attrs.h"

@@ -89,7 +89,7 @@ constexpr auto sorted = [](auto* entries, auto* spare, std::int64_t n) {
   return entries;
 };
 
-// Of the values, [begin, end).
+// Searches for the values [begin, end).
 template <class T>
 void search(const KernelArgs& args, bool right, std::int64_t begin, std::int64_t end) {
   const View &s = args.in[0], &v = args.in[1];

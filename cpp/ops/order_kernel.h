@@ -5,8 +5,8 @@
 
 namespace samegrad {
 
-// Positions (int32) along the lines [begin, end), in ascending or descending order. Of equal
-// elements the first one comes first, and NaN comes last in both.
+// Positions (int32) along the lines [begin, end), in ascending or descending order. Equal elements
+// keep their order, and NaN is last in both.
 std::int64_t lines_to_sort(const CostArgs& args);
 void run_arg_sort(const KernelArgs& args, std::int64_t begin, std::int64_t end);
 // The first k of the descending order of each line.

@@ -89,8 +89,8 @@ struct Lines {
   }
 };
 
-// Where lines that are reduced are too few, or columns too narrow, to be shared, their length is:
-// in 2^levels pieces.
+// The number of levels by which the length of lines is divided, into 2^levels pieces. Zero where
+// the lines, or their columns, are enough to partition.
 int levels_of(const Lines& lines, std::int64_t blocks);
 
 }  // namespace samegrad

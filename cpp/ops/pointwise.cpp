@@ -66,8 +66,8 @@ OpDef special_row(const char* name, const char* doc, std::vector<std::string> op
   return op;
 }
 
-// Of rows with operands that have no derivative, though they change the result: without examples
-// there is nothing to differ, and tests of tiles take some.
+// Empties the samples of an op whose operand changes the result but has no derivative. Finite
+// differences then have nothing to compare, and tests of tiles use other samples.
 OpDef without_differences(OpDef op) {
   for (Sample& sample : op.samples) {
     for (std::vector<std::int64_t>& shape : sample.shapes) shape[0] = 0;
@@ -75,7 +75,7 @@ OpDef without_differences(OpDef op) {
   return op;
 }
 
-// Of rows that have no second derivative: of a type that no differences are taken of.
+// Gives an op without a second derivative samples of a dtype that finite differences skip.
 OpDef without_second(OpDef op) {
   for (Sample& sample : op.samples) sample.dtypes.assign(sample.shapes.size(), DType::kFloat16);
   return op;

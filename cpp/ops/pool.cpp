@@ -23,8 +23,8 @@ ValueType pooled(const InferArgs& args, int operand) {
   return y;
 }
 
-// Whether each window has a tap on the image along an axis: taps that are far apart can be all in
-// the padding, before and behind it. Padding is smaller than the window.
+// True if each window has a tap on the image along an axis. Dilated taps can all be in the padding
+// on both sides. Padding is smaller than the window.
 bool sees_image(std::int64_t size, std::int64_t stride, std::int64_t before, std::int64_t dilation,
                 std::int64_t outputs) {
   for (std::int64_t o = 0; o < outputs && o * stride < before; ++o) {

@@ -29,7 +29,7 @@ struct SharedPass {
   std::int64_t count() const {
     return levels > 0 ? pass.lines.outer << levels : pass.lines.count();
   }
-  // What is left for the end.
+  // The elements of the state that the units leave for the end.
   std::int64_t state_elements() const {
     if (levels > 0) return count() * pass.lines.columns;
     return pass.rest.any_reduced() ? count() : 0;
@@ -65,8 +65,7 @@ void reduce_subtrees(ReduceFn fn, const SharedPass& shared, const View& x, std::
   }
 }
 
-// Joins neighbours, level by level; the results come to be where a state without subtrees has
-// them.
+// Joins neighbours, level by level. The results are then where a state without subtrees has them.
 void join_subtrees(ReduceFn fn, const SharedPass& shared, DType dtype, std::byte* state) {
   const Lines& lines = shared.pass.lines;
   const std::int64_t bytes = lines.columns * std::int64_t(size_of(dtype));

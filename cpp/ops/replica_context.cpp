@@ -70,7 +70,7 @@ void global_size_kernel(const KernelArgs& args) {
   }
 }
 
-// Where sizes are each replica's own.
+// The vjp for sizes that are each replica's own.
 Values add_up_sizes(const VjpArgs& args) {
   return {call("all_reduce", call("size_of", Expr(args.b, args.in[0]), args.attrs)).value()};
 }
@@ -148,7 +148,7 @@ OpDef dimensions_row() {
   return op;
 }
 
-// Which of the replicas a trace was made for: see passes/join_counts.h.
+// True on the replicas that a trace was made for: see passes/join_counts.h.
 OpDef trace_row() {
   OpDef op;
   op.name = "trace_of_count";

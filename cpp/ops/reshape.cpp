@@ -43,7 +43,7 @@ class ReshapeRule {
     return all;
   }
 
-  // What is wanted without -1 and -2.
+  // Finds the requested sizes, with -1 and -2 resolved.
   void find_sizes() {
     const Size elements = product(x_, 0, x_.shape.rank());
     int missing = -1;
@@ -68,7 +68,7 @@ class ReshapeRule {
     }
   }
 
-  // The size that -2 stands for beside one to be inferred.
+  // The size of a -2 next to an axis that is inferred.
   Size examples_at(int axis) const {
     const int own = x_.batched() ? x_.batch.axis : axis;
     if (own >= x_.shape.rank()) fail_two();
@@ -130,7 +130,7 @@ class ReshapeRule {
     return *number > 0 ? std::optional<Size>(*number / *traced) : std::nullopt;
   }
 
-  // Whether so many rows, with the axes after them, are one example.
+  // True if so many rows, with the axes after them, are one example.
   bool cuts(int axis, const Size& rows) const {
     Size all = rows;
     for (std::size_t i = std::size_t(axis) + 1; i < sizes_.size(); ++i) all = all * sizes_[i];
@@ -182,7 +182,7 @@ Size elements_of(const InferArgs& args, const ValueType& type) {
   return product;
 }
 
-// Whether examples of x are examples of y, with the same elements before them.
+// True if examples of x are examples of y, with the same number of elements before them.
 bool same_examples(const InferArgs& args, const ValueType& x, const ValueType& y) {
   if (x.batched() != y.batched()) return false;
   if (!x.batched()) return true;

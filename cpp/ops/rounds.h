@@ -1,4 +1,4 @@
-// The attributes of what goes into histories of rounds and comes out of them.
+// Attributes of the ops that stack values of iterations into histories, and unstack them.
 #pragma once
 
 #include "ir/graph.h"
@@ -40,7 +40,7 @@ struct StackRoundsAttrs {
   }
 };
 
-// Of a row of an array, which has other axes than the first one.
+// The type of one element of an array along its first axis.
 inline ValueType entry_type(const ValueType& array) {
   ValueType type{array.dtype, {}, array.batch};
   for (int axis = 1; axis < array.shape.rank(); ++axis) type.shape.push_back(array.shape[axis]);

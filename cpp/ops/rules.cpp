@@ -22,7 +22,7 @@ std::string role_of(const OpDef& op, int operand) {
   return named ? text("'", op.operands[std::size_t(operand)], "'") : "the operand";
 }
 
-// What the operands seen so far make of one axis of a broadcast result.
+// One axis of a broadcast result, merged from the operands seen so far.
 struct MergedAxis {
   std::int64_t size = 1;  // kRows: examples
   ExampleAxis batch = {};
@@ -106,7 +106,7 @@ class Broadcast {
     }
   }
 
-  // Whether one of them is one row, which the other repeats; that is what is merged then.
+  // True if one axis is a single row that the other repeats; `merged` becomes the other axis.
   bool repeats(MergedAxis& merged, const MergedAxis& next,
                bool (Broadcast::*is_row)(const MergedAxis&) const) const {
     if ((this->*is_row)(next)) return true;

@@ -18,7 +18,7 @@ void check_same_dtype(const InferArgs& args, int first, int last);
 void check_min_rank(const InferArgs& args, int operand, int rank);
 
 Size size_along(const InferArgs& args, const ValueType& type, int axis);
-// Whether two sizes are equal. Where that depends on the counts, those of the trace decide, and the
+// True if two sizes are equal. Where that depends on the counts, those of the trace decide, and the
 // program is bound to them; ValueError if they decide differently on different replicas.
 bool same_size(const InferArgs& args, const Size& a, const Size& b);
 // The same for all axes.
@@ -34,7 +34,7 @@ ValueType ordinary_type(const InferArgs& args, const ValueType& type);
 // The locality where each example of the results is a function of the same example of the operands:
 // kExample or kInnerExample, by the axes; kWhole if a result has no examples.
 Locality per_example(std::span<const ValueType> in, std::span<const ValueType> out);
-// True if all operands have the same examples on one axis, which comes before `end`.
+// True if all operands have the same examples on one axis, which is before `end`.
 bool has_aligned_examples(const InferArgs& args, int end);
 // One result, computed example by example.
 Inferred one_result(const InferArgs& args, const ValueType& type);

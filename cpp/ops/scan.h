@@ -1,4 +1,4 @@
-// Attributes of the rows of scan.cpp.
+// Attributes of the ops in scan.cpp.
 #pragma once
 
 #include "tensor/attrs.h"

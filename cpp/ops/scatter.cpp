@@ -82,7 +82,7 @@ int batch_dims_of(const InferArgs& args, const ValueType& x, const ValueType& in
   return int(dims);
 }
 
-// What batch_gather makes of x and indices.
+// The type of batch_gather of x and indices.
 ValueType batch_gathered(const InferArgs& args, const ValueType& x, const ValueType& indices) {
   const int dims = batch_dims_of(args, x, indices);
   ValueType y = ordinary_type(args, indices);
@@ -281,8 +281,8 @@ std::vector<OpDef> scatter_ops() {
           batch_segment_sum_row(),
           segment_extreme_row(
               "segment_max",
-              "The largest of the values at each index along axis 0; the least number where there "
-              "are none.",
+              "The largest of the values at each index along axis 0; the least number where "
+              "there are none.",
               segment_max_kernel),
           segment_extreme_row(
               "segment_min",

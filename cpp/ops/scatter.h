@@ -1,4 +1,4 @@
-// Attributes of the rows of scatter.cpp.
+// Attributes of the ops in scatter.cpp.
 #pragma once
 
 #include "tensor/attrs.h"

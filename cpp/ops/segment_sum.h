@@ -1,4 +1,4 @@
-// Sums of values that go to the same row of a result, in the order of the tree over examples.
+// Sums of values with the same row index, in the order of the tree over examples.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ class Places {
   // Those of the first example begin at `first`.
   Places(std::int64_t per_example, std::int64_t first) : per_example_(per_example), first_(first) {}
 
-  // Of one row, in order.
+  // The places of one row, in order.
   struct Range {
     const std::int64_t *begin, *end;
     bool empty() const { return begin == end; }
@@ -30,7 +30,7 @@ class Places {
     const std::int64_t* first = split(range, begin);
     return {first, split({first, range.end}, end)};
   }
-  // Where the values of a place are among all.
+  // The position of a place's values among all values.
   std::int64_t position(std::int64_t k) const { return position_ ? position_[k] : k - first_; }
   std::int64_t per_example() const { return per_example_; }
 

@@ -61,7 +61,7 @@ Symbol part_of(int symbol, const Slices& s, int axis) {
   if (is_absent(part.begin)) part.begin = 0;
   if (is_absent(part.end)) part.end = INT64_MAX;
   if (part.step == 1 && part.begin >= 0 && (part.end < 0 || part.end == INT64_MAX)) {
-    // How many are left out is what counts: x[1:] has as many as x[:-1].
+    // Only the number of elements left out matters: x[1:] has as many as x[:-1].
     if (part.end < 0) part.begin -= part.end;
     part.end = INT64_MAX;
   } else if (part.step == 1 && part.begin < 0 && part.end == INT64_MAX) {
@@ -86,7 +86,7 @@ std::int64_t part_of_size(const InferArgs& args, std::int64_t dim, const Slices&
   return kSymbols + derived_symbol(args.symbols, std::move(part));
 }
 
-// Whether a bound follows from lengths.
+// True if a bound follows from lengths.
 bool has_length(const InferArgs& args, const Slices& s, int axis) {
   const auto a = std::size_t(axis);
   return follows_lengths(args.symbols, s.begin[a]) || follows_lengths(args.symbols, s.end[a]);
@@ -184,11 +184,11 @@ Move slicing(const CostArgs& args) {
   return move;
 }
 
-// Which of a slice's elements along axis 0, counted in its order, are in the rows [begin, end) of
-// the whole.
+// The range of a slice's elements along axis 0, in its order, within rows [begin, end) of the
+// whole.
 SliceRange part_in_rows(const SliceRange& all, std::int64_t begin, std::int64_t end) {
   const bool forwards = all.step > 0;
-  // How many come before those that are from the row on (in the slice's direction).
+  // The number of elements before those from the row on (in the slice's direction).
   const auto before = [&](std::int64_t row) {
     const std::int64_t distance = forwards ? row - 1 - all.begin : all.begin - row;
     return distance < 0 ? 0 : std::min(all.count, distance / std::abs(all.step) + 1);

@@ -1,4 +1,4 @@
-// Copies between memory that is walked with any steps.
+// Copies between strided arrays.
 #pragma once
 
 #include <array>

@@ -38,7 +38,7 @@ Cut cut_into(const WideProduct& whole, std::int64_t wanted) {
   return {height, columns, across, across * divide_up(rows, height)};
 }
 
-// What the busiest thread computes.
+// The work of the busiest thread.
 std::int64_t longest(const Cut& by, int threads) {
   return divide_up(by.blocks, threads) * by.rows * by.columns;
 }

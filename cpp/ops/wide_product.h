@@ -1,4 +1,4 @@
-// A product of many rows with one matrix, cut for the threads.
+// Grouped GEMM: a product of many rows with one matrix, divided among the threads.
 #pragma once
 
 #include "kernels/table.h"

@@ -1,8 +1,8 @@
 // all_reduce(f(sums)) becomes f(all_reduce(sums)) for a linear f whose coefficients are equal on
-// all replicas. On the right stands, to the bit, what one device computes of its sums; on the left
-// f rounds each replica's part, and the sum of two trees is not a tree. The shares of a replicated
-// value (a regulariser's) add up to the value itself, which is therefore added once, behind the
-// all-reduce. A replicated value that is not a share is taken as often as there are replicas.
+// all replicas. The right side is, to the bit, what one device computes of its sums. On the left, f
+// rounds each replica's part, and the sum of two trees is not a tree. The parts of a replicated
+// value (a regularizer's) sum to the value itself, which is therefore added once, behind the
+// all-reduce. A replicated value that is not divided into parts is added once per replica.
 #include "passes/commute_all_reduce.h"
 
 #include <algorithm>
@@ -80,7 +80,7 @@ void replicate_argument(Graph& graph, std::size_t index) {
   graph.values[value].placement = Placement::kReplicated;
 }
 
-// How the operands and results of a control node are the arguments and results of its bodies.
+// The correspondence of a control node's operands and results to those of its bodies.
 struct Layout {
   std::size_t carried = 0;                    // results that are arguments again in the next round
   std::size_t argument = 0, operand = 0;      // of the first of them
@@ -106,14 +106,14 @@ struct Layout {
   }
 };
 
-// Which results of a control node are to be sums over the replicas, and which operands are.
+// The results of a control node that are to be sums over the replicas, and the operands that are.
 struct Request {
   Flags results, operands;
   bool beside = false;  // the node stays as it is, and another one gives the sums
   bool operator==(const Request&) const = default;
 };
 
-// Of a body: the arguments whose operands are sums.
+// The arguments of a body whose operands are sums.
 Values given_arguments(const Graph& body, const Layout& layout, const Request& request) {
   const Values arguments = arguments_of(body);
   Values given;
@@ -125,7 +125,7 @@ Values given_arguments(const Graph& body, const Layout& layout, const Request& r
   return given;
 }
 
-// Of a body: the results that are to be sums.
+// The results of a body that are to be sums.
 Flags wanted_results(const Node& node, std::size_t region, const Layout& layout,
                      const Request& request) {
   Flags wanted(node.regions[region]->outputs.size(), false);
@@ -149,8 +149,8 @@ class Commute {
         given_(graph.values.size(), false),
         sum_(graph.values.size(), kNoValue) {}
 
-  // What is needed of which values, for results that are to be sums over the replicas where asked
-  // for, out of arguments that are given as such.
+  // Marks which values are needed as sums and which as parts. Results are sums over the replicas
+  // where `results` says so; the arguments in `given` are sums already.
   void trace(const Flags& results, const Values& given) {
     for (Value value : given) given_[value] = true;
     for (std::size_t i = 0; i < graph_.outputs.size(); ++i) {
@@ -235,7 +235,7 @@ class Commute {
     return node.op->scaling == Scaling::kSum && node.op->scales(k);
   }
 
-  // Whether branches or rounds can give sums over the replicas in place of parts.
+  // True if branches or iterations can give sums over the replicas in place of parts.
   bool request(NodeId index) {
     const Node& node = graph_.nodes[index];
     const Layout layout(node);
@@ -267,7 +267,7 @@ class Commute {
     return true;
   }
 
-  // What the bodies ask for where the request is met.
+  // Adds to the request what the bodies need to meet it.
   void extend(const Node& node, const Layout& layout, Request& request, Flags& kept) const {
     const Request met = request;
     for (std::size_t r = 0; r < node.regions.size(); ++r) {
@@ -289,7 +289,7 @@ class Commute {
     }
   }
 
-  // Whether the derivative of a loop reads what the variable was before each round.
+  // True if the derivative of a loop reads the variable's value before each iteration.
   bool is_remembered(const Node& node, std::size_t variable) const {
     const Layout layout(node);
     if (layout.carried == 0) return false;
@@ -297,7 +297,7 @@ class Commute {
       for (std::size_t h = 0; h < reader.inputs.size(); ++h) {
         if (reader.inputs[h] != node.outputs[layout.carried]) continue;
         if (!reader.attrs.get_if<ReplayAttrs>()) return true;
-        // Of the round as it was, only what its derivative needs.
+        // Only nodes that the derivative's iteration needs count as readers.
         const Graph round = eliminate_dead(body(reader.regions));
         if (is_read(round, arguments_of(round)[first_entry(reader, h) + variable])) return true;
       }

@@ -1,4 +1,5 @@
-// The rewrite that the bits of replicas depend on: no option switches it off.
+// Commutes all-reduces with linear functions. The results of replicas are bitwise identical to one
+// device's only with this rewrite, so no option switches it off.
 #pragma once
 
 #include "ir/graph.h"

@@ -1,4 +1,4 @@
-// The core rows of a program, as saved models hold it.
+// Lowers a program to core ops, the form that saved models hold.
 #pragma once
 
 #include "ir/graph.h"

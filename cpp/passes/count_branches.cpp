@@ -68,7 +68,7 @@ class Branch {
     return numbers_.is_constant(number) && !shared;
   }
 
-  // What a loop keeps of its rounds stays in the graph of the loop.
+  // The stacked residuals of a loop stay in the graph of the loop.
   bool is_history(int number) const {
     const ValueInfo& info = numbers_.info(number);
     if (info.source != Source::kNode) return false;

@@ -28,7 +28,7 @@ ValueType type_of_choice(const ValueNumbers& numbers, const std::vector<std::str
 std::int64_t own_size(const ValueNumbers& numbers, const std::vector<Size>& sizes,
                       Symbols& symbols);
 
-// What branches are made of.
+// The inputs of the branches.
 struct CountBranches {
   const ValueNumbers& numbers;
   std::string line;  // the user's, at which the traces part

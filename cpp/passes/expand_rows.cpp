@@ -1,6 +1,6 @@
-// A row of several functions becomes the plain rows that it stands for, where a fused loop does
-// these as well: its own kernel would stand between what they are fused with, and the gradient,
-// which is that of the plain rows, would compute them once more.
+// Decomposes composite ops where a fused loop can include the parts. The op's own kernel would
+// separate the nodes that are fused with it. The gradient, which is that of the decomposition,
+// would compute the parts once more.
 #include <algorithm>
 
 #include "passes/passes.h"

@@ -8,7 +8,7 @@
 namespace samegrad {
 namespace {
 
-// Whether `shown` is the shape with axes of size 1 before it.
+// True if `shown` is the shape with axes of size 1 before it.
 bool adds_leading_ones(const Shape& shape, const Shape& shown) {
   const int added = shown.rank() - shape.rank();
   for (int axis = 0; axis < shown.rank(); ++axis) {

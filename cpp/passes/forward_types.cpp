@@ -41,9 +41,8 @@ class TypeSources {
   }
 
  private:
-  // Of operands alike the one that the fewest nodes are before: a loop that the asking node's
-  // readers are in could not take in the others, as the way from one to the other leads through
-  // that node.
+  // Follows the operand of equal type that has the fewest nodes before it. A loop with the asking
+  // node's readers could not include the other operands: their path leads through that node.
   Value first_of_elementwise(Value value) const {
     for (;;) {
       const Node* node = graph_.producer(value);
@@ -62,7 +61,8 @@ class TypeSources {
     return graph_.type(a) == graph_.type(b) && graph_.placement(a) == graph_.placement(b);
   }
 
-  // One that comes from outside or earlier, and that no fused loop would store for this.
+  // A value that is an argument or computed earlier, and that no fused loop would store only for
+  // this.
   Value made_anyway(Value value) {
     std::optional<Value>& known = known_[value];
     if (!known) known = find_made_anyway(value);

@@ -88,7 +88,7 @@ class Fusion {
     const Value input = node.inputs[k];
     const int made_by = step_of(input);
     const BlockFn::Kind kind = node.op->block.kind;
-    // These walk along operands that are repeated, so that nobody needs to repeat them.
+    // These kernels step along repeated operands, so that no repeated copy is needed.
     const bool walks = kind == BlockFn::kBinary || kind == BlockFn::kSelect;
     if (made_by != kNowhere && walks &&
         node_of(std::size_t(made_by)).op->block.kind == BlockFn::kRepeat) {
@@ -122,7 +122,7 @@ class Fusion {
     }
   }
 
-  // What is at the index and elsewhere, as operands.
+  // Adds the on and off values as operands.
   void add_numbers_of_one_hot(std::size_t step) {
     const auto& attrs = node_of(step).attrs.as<OneHotAttrs>();
     for (const Number& number : {attrs.on, attrs.off}) {
@@ -139,7 +139,7 @@ class Fusion {
 
   FusedRole role_of(std::size_t step) const { return *role_of_node(graph_, space_, node_of(step)); }
 
-  // Whether somebody outside the group reads what the node makes.
+  // True if a reader outside the group reads the node's result.
   bool leaves(NodeId node) const {
     const auto& readers = groups_.readers(node);
     const auto inside = std::count_if(readers.begin(), readers.end(), [&](NodeId reader) {
@@ -247,7 +247,7 @@ void emit_group(Rewriter& rewrite, const FusionGroups& groups, const PerValue<in
   }
 }
 
-// How many nodes read a value, each counted once; outputs and writes.
+// Counts the nodes that read each value, each node once; outputs and writes count as well.
 PerValue<int> count_readers(const Graph& graph) {
   PerValue<int> readers(graph.values.size(), 0);
   for (const Node& node : graph.nodes) {

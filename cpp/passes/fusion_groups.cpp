@@ -104,8 +104,8 @@ void FusionGroups::try_merge(NodeId p, NodeId n) {
   space_[a] = space;
 }
 
-// Whether all nodes of both groups are made row by row there, and read what others of them make as
-// what it is.
+// True if all nodes of both groups are computed row by row in the space. Results that they read of
+// each other must have the roles in which they are read.
 bool FusionGroups::fits(GroupId group, GroupId other, const RowSpace& space) const {
   const auto inside = [&](const Node* node) {
     if (!node) return false;
@@ -160,8 +160,8 @@ std::optional<bool> FusionGroups::has_detour_before(GroupId from, GroupId to) {
   return false;
 }
 
-// Whether a path leads from one group to the other through a third. Nodes after `last` are in no
-// group yet, so no path comes back from there.
+// True if a path leads from one group to the other through a third. Nodes after `last` are in no
+// group yet, so no path returns from there.
 bool FusionGroups::would_create_cycle(GroupId from, GroupId to, NodeId last) {
   // Long ways, as through the layers of a deep network, are found in the forest.
   for (NodeId node : members_[from]) {

@@ -18,7 +18,7 @@ class FusionGroups {
 
   const IndexedVector<GroupId, std::vector<NodeId>>& members() const { return members_; }
   GroupId group_of(NodeId node) const { return group_[node]; }
-  // What the group of a node goes through, if nodes are fused there.
+  // The iteration space of the node's group, if nodes are fused there.
   const std::optional<RowSpace>& space_of_group(NodeId node) const { return space_[group_[node]]; }
   // Per value: one number in a full shape.
   const PerValue<bool>& spread() const { return spread_; }
@@ -34,7 +34,7 @@ class FusionGroups {
   bool would_create_cycle(GroupId from, GroupId to, NodeId last);
   std::optional<bool> has_detour_before(GroupId from, GroupId to);
   void number_forest();
-  // Whether one node hangs below the other in the forest; a node that does not may be reached.
+  // True if one node is below the other in the forest; a node that is not may still be reached.
   bool is_below(NodeId node, NodeId above) const {
     return place_[above] <= place_[node] && place_[node] < place_[above] + below_[above];
   }

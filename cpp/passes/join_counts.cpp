@@ -146,7 +146,7 @@ class Join {
     return draws;
   }
 
-  // How many rows are drawn where their number is plain.
+  // The number of rows drawn, where it is an integer and not a symbol.
   static std::optional<std::int64_t> plain_rows(const Graph& graph, const Node& node) {
     const ValueType& type = graph.type(node.outputs[0]);
     if (type.shape.rank() == 0) return std::nullopt;
@@ -159,7 +159,7 @@ class Join {
     return size_of(graph.symbols, type, 0).number();
   }
 
-  // Of draws whose rows are a replica's own, and which have another number of them in each trace.
+  // The numbers of rows of draws that are each replica's own and differ between the traces.
   std::vector<std::map<NodeId, std::int64_t>> rows_of_draws() {
     std::vector<std::map<NodeId, std::int64_t>> rows(traces_.size());
     std::vector<std::vector<NodeId>> draws;
@@ -264,7 +264,7 @@ class Join {
 
   // ---- the joined graph ----
 
-  // What all traces have, in the joined graph.
+  // The value of the joined graph for a number that all traces have.
   Value given(int number) {
     const auto at = values_.find(number);
     if (at != values_.end()) return at->second;
@@ -317,7 +317,7 @@ class Join {
     return choice ? choice->value : given(numbers[0]);
   }
 
-  // Of a branch or loop, without those that its bodies read from outside.
+  // The number of operands without those that the bodies of a branch or loop capture.
   static std::size_t own_operands(const Node& node) {
     if (!node.op->has(kControl)) return node.inputs.size();
     return node.attrs.get_if<RoundsAttrs>() ? carried_values(node) : 1;
@@ -370,7 +370,7 @@ class Join {
       for (std::size_t r = 0; r < node.regions.size(); ++r) {
         Graph region = join_regions(place, r, own, captured, placements);
         adopt_symbols(joined_, region);
-        // What starts equal on all replicas may differ after a round.
+        // Values that start replicated may differ after an iteration.
         const bool round = loop && !is_condition(node, r);
         for (std::size_t i = 0; round && i < own; ++i) {
           const Placement after = joined(placements[i], region.placement(region.outputs[i]));

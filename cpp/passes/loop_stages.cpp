@@ -62,13 +62,13 @@ class Recompute {
  private:
   using Place = std::pair<Value, int>;  // a value in a stage
 
-  // What making a value again in a stage brings there: operations, and what they read.
+  // The cost of rematerializing a value in a stage: the operations and the values that they read.
   struct Cone {
     std::set<Place> made, read;
   };
 
   double bytes(Value value) const { return double(example_bytes(graph_.type(value))); }
-  // One of the arrays that count; what is a number in the shape of one is none.
+  // True for an array large enough to matter; a splat of one number is not.
   bool is_large(Value value) const {
     const Node* producer = graph_.producer(value);
     if (producer && producer->op->has(kSplat)) return false;
@@ -116,7 +116,7 @@ class Recompute {
     for (Value input : graph_.producer(value)->inputs) grow(input, stage, cone, again);
   }
 
-  // Whether what is in memory is made faster, of what the stage reads anyway, than it is read.
+  // True if computing a value from operands that the stage reads anyway is faster than reading it.
   bool pays_to_make(Value value, int stage, const Cone& so_far) const {
     const auto is_read = [&](const Place& place) {
       return read_.count(place) || so_far.read.count(place);

@@ -1,5 +1,4 @@
-// In which of the loops over the examples a node is to run, and what is made once more for a later
-// one.
+// Assigns nodes to loops over the examples, and rematerializes values for a later loop.
 #pragma once
 
 #include "ir/graph.h"
@@ -18,8 +17,8 @@ struct StagedGraph {
 // of what it reads anyway (x - mean of x, say) by a few cheap operations, it does.
 StagedGraph recompute_for_later_loops(Graph graph);
 
-// Who reads nothing but the type of a value gets it of another one that has it, too: of an operand,
-// where the value is elementwise, or of what is made anyway, where nobody else reads it.
+// Makes shape-only operands read another value of the same type: an operand, where the value is
+// elementwise, or a value that is computed anyway, where it has no other reader.
 Graph forward_types(Graph graph);
 
 // A reduction over the examples and the axes behind them that follows elementwise nodes is cut in

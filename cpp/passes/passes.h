@@ -36,12 +36,12 @@ Graph commute_masks(Graph graph);
 Graph fuse_epilogue(Graph graph);
 // Chains of elementwise nodes become one loop.
 Graph fuse_elementwise(Graph graph);
-// Who reads an identity (stop_gradient, too: there is nothing left to derive) reads its operand, so
-// that it does not stand between what could be fused.
+// Copy propagation: readers of an identity read its operand, so that the identity does not prevent
+// fusion. This includes stop_gradient, as gradients are already taken.
 Graph forward_identities(Graph graph);
-// Who broadcasts a value along leading axes of size 1 that a reshape added reads it without them.
+// Makes a broadcast read its operand without the leading axes of size 1 that a reshape added.
 Graph forward_broadcasts(Graph graph);
-// What no output and no variable needs goes.
+// Dead code elimination: removes nodes that no output and no variable needs.
 Graph eliminate_dead(Graph graph);
 
 // Graphs are verified after each pass, and plans after each planning function: with

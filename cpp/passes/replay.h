@@ -1,5 +1,5 @@
-// Replay: adds the nodes of a program to another one, each as its row's rule makes it of operands
-// and sizes that may be others.
+// Replay: adds the nodes of a program to another one. The rules of the ops infer each node again,
+// as operands and sizes may differ.
 #pragma once
 
 #include <optional>

@@ -10,7 +10,7 @@ namespace samegrad {
 class Rewriter {
  public:
   explicit Rewriter(const Graph& from);
-  // Without the constants that nobody needs.
+  // Leaves out the constants that are not needed.
   Rewriter(const Graph& from, const PerValue<bool>& needed);
 
   const Graph& from() const { return from_; }
@@ -42,9 +42,9 @@ class Rewriter {
 Graph without_effects(const Graph& graph);
 Node without_effects(const Node& node);
 
-// How often each value is read by nodes, outputs and writes.
+// The number of reads of each value by nodes, outputs and writes.
 PerValue<int> count_uses(const Graph& graph);
-// Whether a node needs more than the type of the value, or it is a result; writes do not count.
+// True if the value is a result, or a node reads more than its type; writes do not count.
 bool is_read(const Graph& graph, Value value);
 
 }  // namespace samegrad

@@ -24,7 +24,7 @@ std::optional<RowSpace> rows_of(const ValueType& type, int axes) {
   return makes_rows(space) ? std::optional(space) : std::nullopt;
 }
 
-// How many last axes are reduced, if no others are; 0: others are.
+// The number of reduced axes if they are the last ones; 0 otherwise.
 int reduced_axes(const Graph& graph, const Node& node) {
   const int rank = graph.type(node.inputs[0]).shape.rank();
   const std::uint32_t mask = axes_mask("reduce", node.attrs.as<ReduceAttrs>().axes, rank);
@@ -34,7 +34,7 @@ int reduced_axes(const Graph& graph, const Node& node) {
   return 0;
 }
 
-// How many last axes make the rows that a reduction goes through.
+// The number of last axes in the rows that a reduction iterates over.
 int axes_of_reduction(const Graph& graph, const Node& node) {
   if (const int axes = reduced_axes(graph, node)) return axes;
   const bool keeps = node.attrs.as<ReduceAttrs>().keepdims;
@@ -61,7 +61,7 @@ bool is_one_row(const ValueType& x, const ValueType& type, int axes) {
   return true;
 }
 
-// How many last axes make the rows along which x is repeated; 0: it is repeated in another way.
+// The number of last axes in the rows along which x is broadcast; 0: it is broadcast differently.
 int repeated_axes(const ValueType& x, const ValueType& type) {
   for (int axes = 1; axes <= type.shape.rank(); ++axes) {
     if (has_one_per_row(x, type, axes) || is_one_row(x, type, axes)) return axes;

@@ -16,7 +16,7 @@ struct RowSpace {
   int axes = 0;
 };
 
-// Whether the value is one number, equal for all examples.
+// True if the value is one number, equal for all examples.
 bool is_scalar(const Graph& graph, Value value);
 
 // The space that a node asks for; none if it is not made row by row. Values that are `spread` count
@@ -26,14 +26,14 @@ std::optional<RowSpace> space_of(const Graph& graph, const PerValue<bool>& sprea
 // The space of both, as far as shapes tell.
 std::optional<RowSpace> joined(const RowSpace& a, const RowSpace& b);
 
-// What results of the type are in the space: full, or one for each row.
+// The role of a result of this type in the space: full, or one for each row.
 std::optional<FusedRole> role_of_result(const RowSpace& space, const ValueType& type);
-// What the node makes there: that, or a row for each example.
+// The role of the node's result in the space: as above, or a row for each example.
 std::optional<FusedRole> role_of_node(const Graph& graph, const RowSpace& space, const Node& node);
-// How many last axes are left of a reduction of all others but the examples' axis, of several
-// rows in an example; 0: it is another one.
+// The number of last axes that remain if a reduction reduces all others but the examples' axis, for
+// examples of several rows; 0 otherwise.
 int kept_axes(const ValueType& x, const Node& reduction);
-// What operand k is to a node whose result has a role.
+// The role of operand k for a node whose result has a role.
 std::optional<FusedRole> role_of_operand(const Graph& graph, const PerValue<bool>& spread,
                                          const RowSpace& space, const Node& node, std::size_t k);
 

@@ -1,4 +1,4 @@
-// From a trace with symbols for lengths to the program of some lengths.
+// Specializes a trace with symbols for lengths to the program of given lengths.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace samegrad {
 
-// Whether sizes of arguments are lengths (Symbol::Kind::kLength).
+// True if sizes of arguments are lengths (Symbol::Kind::kLength).
 bool has_lengths(const Graph& graph);
 
 // The program that a trace with these lengths would have been: numbers replace them in types and

@@ -105,8 +105,7 @@ class Split {
     return std::size_t(std::ranges::upper_bound(begins_, info.argument()) - begins_.begin() - 1);
   }
 
-  // What the rounds make is kept for the sums: one history more for each operand that is not in
-  // any.
+  // Stacks the operands of the sums: one history more for each operand that no history has.
   void keep_operands(const Sum& sum) {
     if (groups_.empty()) {
       auto next = body_.outputs.begin() + std::ptrdiff_t(carried_);
@@ -128,7 +127,7 @@ class Split {
     return rewrite_(node_.inputs[place - first_ + attrs_.entries.size()]);
   }
 
-  // The loop without the sums: what they were at first becomes an operand that nobody reads.
+  // The loop without the sums: their initial values become an operand without readers.
   Values emit_rest() {
     Graph rest = body_;
     rest.outputs.clear();

@@ -1,4 +1,4 @@
-// A pass that is not an option: it only says what the runtime carries out faster.
+// Loop fission without an option: it only states what the runtime executes faster.
 #pragma once
 
 #include <optional>
@@ -7,10 +7,10 @@
 
 namespace samegrad {
 
-// What the rounds of a loop add up of products over their examples (the gradients of the weights of
-// a recurrent layer) becomes a loop of its own behind it, which has the operands of the products
-// from histories and adds in the same order. The runtime goes through the sum of such a loop once
-// for many rounds (runtime/round_sum.h).
+// Loop fission of a loop's sums of products over the examples (the gradients of the weights of a
+// recurrent layer). The sums become a loop of their own behind it. It takes the operands of the
+// products from histories and adds in the same order. The runtime passes over the sum of such a
+// loop once for many iterations (runtime/round_sum.h).
 Graph split_round_sums(Graph graph);
 
 // A round that adds to a variable: before + product, a matrix product over the examples on the

@@ -64,13 +64,13 @@ class Stages {
     }
   }
 
-  // What the producer makes of an example is there for the reader in the same loop.
+  // True if the producer's examples are available to the reader in the same loop.
   bool flows(NodeId producer, NodeId reader) const {
     return in_loop_[producer] && in_loop_[reader] && key_[producer] == key_[reader] &&
            graph_.nodes[producer].locality == Locality::kExample;
   }
 
-  // How many stages are between a producer and its reader at least.
+  // The least number of stages between a producer and its reader.
   int distance(NodeId producer, NodeId reader) const {
     if (!in_loop_[producer]) return in_loop_[reader] ? 1 : 0;
     if (!in_loop_[reader]) return 1;
@@ -141,8 +141,8 @@ class Stages {
     return above == loops.begin() ? stage : *std::prev(above);
   }
 
-  // Whether more rows no longer go through memory than do so in their place. What others read as
-  // well stays in memory, and one loop has more of that at a time than two.
+  // True if more rows stop passing through memory than start to. Values with other readers stay in
+  // memory, and one loop has more of them at a time than two.
   bool pays(const std::vector<NodeId>& members, int stage, int target) const {
     const int own = component_[members[0]];
     std::int64_t saved = 0, kept = 0;
@@ -163,7 +163,7 @@ class Stages {
 
   bool is_view(NodeId n) const { return graph_.nodes[n].op->has(kAliases); }
 
-  // Who makes the bytes that the value shows; none: they are an argument's, say.
+  // The node that computes the bytes of a view; none if they are an argument's, for instance.
   NodeId maker_of(Value value) const {
     while (graph_.values[value].source == Source::kNode) {
       const NodeId n = graph_.values[value].node();
@@ -173,7 +173,7 @@ class Stages {
     return {};
   }
 
-  // Whether others than the loops of these stages read the rows that the node makes.
+  // True if a node outside the loops of these stages reads the rows that the node computes.
   bool passes_on(NodeId n, std::initializer_list<int> stages) const {
     if (graph_.nodes[n].locality != Locality::kExample || is_view(n)) return false;
     return is_read_outside(n, stages);

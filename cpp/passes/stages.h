@@ -19,9 +19,9 @@ PerNode<int> stages_of(const Graph& graph, const PerNode<bool>& in_loop);
 // The symbol of the examples that a node of a loop goes through; -1: none.
 int symbol_of_examples(const Graph& graph, const Node& node);
 
-// Which loop of a stage a node is in: that of a symbol, and of each replica for itself, as what it
-// makes varies or what it reads, or of all alike; of the replicas' rows as one list where the node
-// is joint (passes/joint_rows.h).
+// The loop of a stage that a node belongs to. Its examples are those of a symbol. It runs on each
+// replica if its results or operands vary, and once otherwise. Joint nodes (passes/joint_rows.h)
+// run over the replicas' rows as one list.
 struct LoopKey {
   int symbol;
   bool varies;

@@ -31,7 +31,7 @@ GraphPtr as_everywhere(const GraphPtr& graph) {
   return wide;
 }
 
-// Of a number of elements on all replicas, the sizes that it takes to be the same on each.
+// The sizes in a global number of elements that are assumed to be equal on every replica.
 std::vector<std::int64_t> plain_sizes(const Graph& graph, const Node& node) {
   std::vector<std::int64_t> sizes;
   if (!node.op->has(kReplicaInvariant) || node.inputs.empty()) return sizes;
@@ -153,7 +153,7 @@ int ValueNumbers::number_of_source(std::size_t g, Value value) {
   return at->second;
 }
 
-// Whether its rule gives the same on all replicas together.
+// True if the node's rule infers the same types for all replicas together.
 bool ValueNumbers::infers_alike(std::size_t g, const Node& node) const {
   std::vector<ValueType> in;
   for (Value input : node.inputs) in.push_back(type(of(g, input)));

@@ -1,4 +1,4 @@
-// Values of several graphs under one numbering: what computes alike has one number.
+// Value numbering over several graphs: values that are computed alike have one number.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ class ValueNumbers {
   int of(std::size_t g, Value value) const { return numbers_[g][value]; }
   // The value of a graph that has the number; kNoValue if none has.
   Value at(std::size_t g, int number) const;
-  // Of the value with the number in the first graph that knows it.
+  // The info of the value with the number, in the first graph that has it.
   const ValueInfo& info(int number) const;
   std::size_t home(int number) const { return std::size_t(all_[std::size_t(number)].graph); }
   // In terms of the common symbols.
@@ -33,7 +33,7 @@ class ValueNumbers {
   bool common(int number) const;
   // A number that each branch has of its own.
   bool is_constant(int number) const;
-  // How many anchors come before it at least.
+  // The least number of anchors before it.
   int after(int number) const { return all_[std::size_t(number)].after; }
   // Nodes that run on all replicas together: collectives, what shows or checks values, and numbers
   // of elements on all replicas where traces took them to be others. Those with one place in the

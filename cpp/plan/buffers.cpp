@@ -44,12 +44,12 @@ class Decider {
  private:
   Value root_of(Value value) const { return plan_.root[value]; }
 
-  // The value that the variable has when the program starts, or kNoValue if nobody reads it.
+  // The variable's value when the program starts, or kNoValue if it has no reader.
   Value old_value_of(SlotId variable) const { return old_values_[variable]; }
 
-  // The producer may store into the variable's memory: the new value has no other home, everyone
-  // who reads the old one does so in an earlier step or is the producer itself, which is done with
-  // an element before it writes that element, and no later step raises.
+  // True if the producer may store into the variable's memory. The new value then has no other
+  // home, and no later step raises. Readers of the old value are earlier steps, or the producer
+  // itself if it reads each element before it writes it.
   bool may_store_directly(Value root, Value old) const {
     const Node* producer = plan_.graph.producer(root);
     const StepId at = writer_[root];
@@ -63,7 +63,7 @@ class Decider {
     return rule == StoreRule::kWhenDone || overwrites(*producer, root, old);
   }
 
-  // Whether the node may write the value into the memory of the old one, which it may read.
+  // True if the node may write the value into the memory of the old one, which it may read.
   bool overwrites(const Node& node, Value root, Value old) const {
     if (!node.op->may_overwrite) return true;
     const auto result = std::size_t(std::ranges::find(node.outputs, root) - node.outputs.begin());
@@ -74,7 +74,7 @@ class Decider {
     return true;
   }
 
-  // Whether another variable gets the old value: it must still be there when all have been stored.
+  // True if another variable gets the old value, which must then exist until all are stored.
   bool is_stored_elsewhere(Value old, const StateWrite& write) const {
     const auto at = written_.find(old);
     return at != written_.end() && std::ranges::any_of(at->second, [&](SlotId variable) {

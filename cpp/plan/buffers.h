@@ -10,7 +10,8 @@ namespace samegrad {
 // PlanDraft::sums_due, once stores are known.
 IndexedVector<StepId, StepId> find_sums_due(const PlanDraft& plan);
 
-// How each write of the graph reaches its variable, once steps, storage and roots are known.
+// Decides how each write of the graph reaches its variable, from the steps, storage and alias
+// roots.
 std::vector<Store> decide_stores(const PlanDraft& plan, bool in_place);
 
 }  // namespace samegrad

@@ -47,7 +47,7 @@ PerNode<StepId> loops_of_nodes(const PlanDraft& plan) {
   return owner;
 }
 
-// What a step of reductions and an update makes and uses up block by block.
+// The values that a step of reductions and an update produces and consumes block by block.
 PerValue<bool> values_inside_updates(const PlanDraft& plan) {
   PerValue<bool> inside(plan.graph.values.size(), false);
   for (const PlanStep& step : plan.steps) {
@@ -92,7 +92,7 @@ void set_storage(PlanDraft& plan) {
                                                      : Storage::kShared;
     }
   }
-  // What is read outside its loop must exist as a whole.
+  // A value that is read outside its loop must exist as a whole.
   const auto keep_whole = [&](Value value) {
     const Value root = plan.root[value];
     if (plan.storage[root] != Storage::kTile) return;
@@ -155,7 +155,7 @@ void compile_bodies(PlanDraft& plan, const PlanOptions& options) {
   }
 }
 
-// What only shows bytes in another shape is not a step: who reads it reads its root.
+// Removes steps that only show bytes in another shape: their readers read the alias root.
 void leave_out_views(PlanDraft& plan) {
   IndexedVector<StepId, PlanStep> steps;
   for (PlanStep& step : plan.steps) {

@@ -29,7 +29,7 @@ std::int64_t row_bytes(const Graph& graph, const Node& node) {
   return bytes;
 }
 
-// Whether the run has memory for the value: it is not an argument, variable or constant.
+// True if the run has memory for the value: it is not an argument, variable or constant.
 bool is_made(const Graph& graph, Value value) {
   const Node* node = graph.producer(value);
   while (node && node->op->has(kAliases)) node = graph.producer(node->inputs[0]);
@@ -72,7 +72,7 @@ Cost cost_with(const Graph& graph, const Node& node, const ShapeOf& shape_of) {
   return cost;
 }
 
-// As many examples as bring so many bytes.
+// The number of examples whose data has so many bytes.
 std::int64_t examples_in(std::int64_t bytes, const LoopStep& loop) {
   const std::int64_t fitting = bytes / (loop.example_bytes + 1);
   return std::max(std::min(fitting, thresholds().tile_examples), kLeafExamples);

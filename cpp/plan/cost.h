@@ -15,14 +15,13 @@ namespace samegrad {
 // its weights once, but its operand and its result go through memory.
 PerNode<bool> products_to_cut(const Graph& graph, const PerNode<bool>& in_loop);
 
-// Whether a reduction over the examples is cheaper after the loop that it could be in, block by
-// block of its result: inside, all of the result passes through the cache with every leaf; outside,
-// what is reduced goes through memory.
+// True if a reduction over the examples is cheaper after its loop, block by block of its result.
+// Inside, all of the result passes through the cache with every leaf. Outside, the operands pass
+// through memory.
 bool is_cheaper_after_loop(const Graph& graph, const Node& node);
 
-// Whether a sum over the examples, or over what the replicas are given, may be one step with the
-// update that reads it. Updates are the last steps, so what the sum is made of stays alive until
-// then, in place of the sum itself.
+// True if a sum over the examples or replicas may be one step with the update that reads it.
+// Updates are the last steps: the operands of the sum stay alive until then, in place of the sum.
 bool pays_to_join(const Graph& graph, const Node& reduction);
 
 // Bytes of the weights that the products of these nodes stream in each tile.
@@ -32,30 +31,30 @@ std::int64_t streamed_weights(const Graph& graph, const PerNode<bool>& in_loop);
 // however few examples it has; 0: it has neither.
 std::int64_t bytes_per_call(const Graph& graph, const Node& node);
 
-// Whether the weights of a loop come from beyond L2 for each tile.
+// True if a loop reads its weights from beyond L2 for each tile.
 bool streams_weights(const LoopStep& loop);
 
-// How many examples each loop takes at a time: what they bring stays in cache, unless passing
-// through the weights for so few costs more.
+// Chooses the examples of a tile for each loop: their data stays in cache, unless passing over the
+// weights for so few examples costs more.
 void choose_tiles(PlanDraft& plan);
 
-// What a call of a node computes, and the bytes of its operands and results.
+// The operations of a call of a node, and the bytes of its operands and results.
 struct Cost {
   double flops = 0, bytes = 0;
 };
 Cost cost_of(const Graph& graph, const Node& node, const std::vector<std::int64_t>& counts);
-// Whether a call that has everything is shared by threads, where its row says how.
+// True if threads share a whole call, where its op defines parts.
 bool is_worth_threads(const OpDef& op, const CostArgs& call);
-// Whether threads share the node, as far as is known without counts of examples.
+// True if threads share the node, as far as this is known without counts of examples.
 bool is_shared(const Graph& graph, const Node& node);
-// Whether the memory that the node takes is there before a run: it says how much that is beside its
-// results, sees no examples, and needs no more than each task has anyway.
+// True if the node's memory is reserved before a run: the op declares its scratch, the node sees no
+// examples, and it needs no more than each task has anyway.
 bool has_its_memory(const Graph& graph, const Node& node);
 // The same of one example, in operations: what decides whether a loop is worth several threads.
 double work_of_example(const Graph& graph, const Node& node);
 
-// What all threads of a machine do in a second. Such numbers are measured, so they feed predictions
-// and nothing else: no plan depends on them.
+// The throughput of all threads of a machine per second. It is measured, so it feeds predictions
+// only: no plan depends on it.
 struct Rates {
   double flops = 0, double_flops = 0;  // of products of floats and of doubles
   double cache_bytes = 0;              // what stays in L2

@@ -1,4 +1,4 @@
-// Plans for people.
+// Printed explanations of plans.
 #pragma once
 
 #include <optional>
@@ -10,12 +10,12 @@
 
 namespace samegrad {
 
-// What a step took in some runs.
+// The time of a step in some runs.
 struct StepTime {
   double mean = 0, least = 0;  // seconds
 };
 
-// What is known of runs with certain counts of examples.
+// Measurements and predictions for runs with certain counts of examples.
 struct RunStatistics {
   std::int64_t arena_bytes = 0;     // at once, and …
   std::int64_t unshared_bytes = 0;  // … if each value had memory of its own

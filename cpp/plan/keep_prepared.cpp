@@ -11,8 +11,8 @@ bool is_pure(const Node& node) {
   return !node.op->has(Trait(kOther));
 }
 
-// What has the same value in each round: constants, what the body reads from outside, and what is
-// computed of them alone.
+// The values that are equal in each iteration: constants, captured values, and those computed from
+// them alone.
 PerValue<bool> values_of_all_rounds(const Graph& body, std::size_t first_operand) {
   PerValue<bool> same(body.values.size(), false);
   for (Value v : body.values.ids()) {
@@ -28,7 +28,7 @@ PerValue<bool> values_of_all_rounds(const Graph& body, std::size_t first_operand
   return same;
 }
 
-// Whether a product outside of loops over examples has a packed form of its own.
+// True if a product outside of loops over examples has a packed form of its own.
 bool can_be_prepared(const Graph& graph, const Node& node) {
   if (node.op->prepared_operand < 0 || node.locality == Locality::kTree) return false;
   const ValueType& operand = graph.type(node.inputs[std::size_t(node.op->prepared_operand)]);

@@ -39,7 +39,7 @@ class LifeFinder {
       for (Value root : plan_.steps[s].reads_with_sums(plan_)) use(root, plan_.sums_due[s]);
       for (Value root : uses[s].writes) use(root, plan_.sums_due[s]);  // though nobody may read it
     }
-    // What is copied into variables when all steps are over.
+    // Values that are copied into variables live until all steps are over.
     for (const StateWrite& write : plan_.graph.writes)
       use(root_of(write.value), plan_.steps.next_id());
     for (StepId s : plan_.steps.ids()) {
@@ -82,14 +82,14 @@ class LifeFinder {
     }
   }
 
-  // Whether a result has the elements of the operand and may be on it, however often it is read.
+  // True if a result has the elements of the operand and may overwrite it at every read.
   bool fits(const Node& node, std::size_t operand, std::size_t result) const {
     const Value from = node.inputs[operand], to = node.outputs[result];
     const ValueType &a = plan_.graph.type(from), &b = plan_.graph.type(to);
     if (a.shape != b.shape || size_of(a.dtype) != size_of(b.dtype)) return false;
     const Storage storage = plan_.storage[to];
     if (a.batch != b.batch || plan_.storage[root_of(from)] != storage) return false;
-    // Where replicas run the node by turns, the second would read what the first has written.
+    // If replicas run the node by turns, the second would read what the first has written.
     const bool by_turns = std::ranges::any_of(
         node.outputs, [&](Value output) { return plan_.graph.varying(output); });
     if (by_turns && storage == Storage::kShared) return false;

@@ -9,9 +9,9 @@
 
 namespace samegrad {
 
-// Of every value that is in a run's arena, by the buffers that the steps declare; those of others
-// are empty. A whole elementwise operation may give its result the memory of an operand that
-// nobody reads afterwards.
+// Computes the live range of every value in a run's arena, from the buffers that the steps declare;
+// other values have empty ones. A whole elementwise operation may give its result the memory of an
+// operand without later readers.
 PerValue<Life> find_lives(const PlanDraft& plan);
 
 // Memory from the first to the last of some steps.

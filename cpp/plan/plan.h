@@ -17,7 +17,7 @@
 
 namespace samegrad {
 
-// Where the bytes of a value live while a plan runs.
+// The storage class of a value while a plan runs.
 enum class Storage : std::uint8_t {
   kUnused,
   kExternal,  // an argument, variable or constant
@@ -26,11 +26,11 @@ enum class Storage : std::uint8_t {
   kShared     // one copy
 };
 
-// Gradients that are zeros but for the rows that the examples name, and all that works on them row
-// by row. No array of the variable's size holds one: a pass adds up some rows at a time and runs
-// its nodes on them, rows that nobody names being +0. Where these change nothing, an update whose
-// variables stay as they are or a reduction, the pass goes through named rows alone; else through
-// all. First a step finds out which rows are named, which may fail; an update cannot.
+// Sparse gradients (zeros but for the rows that examples name), with nodes that work row by row. No
+// array of the variable's size holds one. A pass sums some rows at a time and runs its nodes on
+// them; rows without a name are +0. If rows of +0 change neither a variable nor a reduction, a pass
+// visits named rows only. A step of its own finds the named rows first: it may fail, an update
+// cannot.
 struct RowPass {
   std::vector<std::int32_t> sums;  // of RowUpdate::sums: what it reads
   std::vector<NodeId> nodes;       // in order
@@ -51,7 +51,7 @@ struct RowUpdate {
   std::vector<Reduction> reductions;
   bool leaves_rows_alone = false;  // the update, as far as can be told before a run
 
-  // Of a step that reduces to a number.
+  // The reduction of a step that has the node.
   const Reduction& reduction_of(NodeId node) const {
     return *std::ranges::find(reductions, node, &Reduction::node);
   }
@@ -63,7 +63,7 @@ struct Life {
   Value home;  // whose memory it is; kNoValue: it is elsewhere, or is used by nobody
 };
 
-// How a write of the graph reaches its variable.
+// The input/output aliasing of a write: how its value reaches the variable.
 enum class Store : std::uint8_t {
   kNothing,  // the variable gets the value that it has
   kInPlace,  // the producer stores into the variable's memory
@@ -103,11 +103,12 @@ struct PlanDraft {
   // Where replicas are spread over processes, the sums of a step are on their way while later ones
   // run: up to this one, which has to wait for them, or the end. Of other steps the end.
   IndexedVector<StepId, StepId> sums_due;
-  // Of the products in loops: the weights that one pass streams, before and after some left.
+  // The weights that products in loops stream in one pass: all, and those left after cutting some
+  // out.
   std::int64_t loop_weights = 0, kept_weights = 0;
-  // Of control nodes: the plans of the graphs among their attributes, in that order.
+  // The plans of a control node's graphs, in the order of its regions.
   std::map<NodeId, std::vector<std::shared_ptr<const Plan>>> bodies;
-  // Of loops: what their rounds write where it is.
+  // The element writes that a loop's iterations do in place.
   std::map<NodeId, std::vector<RowWrite>> row_writes;
   bool has_random = false;
 };

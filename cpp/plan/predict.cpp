@@ -83,7 +83,7 @@ class Predictor {
       for (NodeId n : loop.nodes) {
         const Node& node = plan_.graph.nodes[n];
         Cost cost = cost_of(plan_.graph, node, counts_[r]);
-        // What has no examples passes by with every tile: weights, and sums over the examples.
+        // Operands without examples (weights, and sums over the examples) are moved once per tile.
         cost.bytes += (tiles - 1) * unbatched_bytes(node);
         add(node, cost, load);
         load.calls += node.op->has(kAliases) ? 0 : tiles;

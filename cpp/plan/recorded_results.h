@@ -1,5 +1,5 @@
-// The results of a step that its records have: what variables become, and the sums over the
-// examples of all replicas that these are made of.
+// The results of a step that its records contain: new values of variables, and the sums over the
+// examples of all replicas that these are computed from.
 #pragma once
 
 #include <vector>

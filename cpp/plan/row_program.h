@@ -1,4 +1,4 @@
-// A pass of a RowUpdate as what is known of it in rows without gradient.
+// Constant propagation through a pass of a RowUpdate, for rows without gradient.
 #pragma once
 
 #include <algorithm>
@@ -48,7 +48,7 @@ struct RowProgram {
   }
   // The register of what is known of a value in rows without gradient.
   std::size_t register_of(Value value) const { return std::size_t(at_.at(value)); }
-  // Whether each variable stays as it is where the gradient is +0, once operands are set.
+  // True if each variable stays as it is where the gradient is +0, once operands are set.
   bool leaves_rows_alone(const RowUpdate& update, std::span<KnownValue> registers) const {
     known.run(registers);
     return std::ranges::all_of(update.results, [&](const RowUpdate::Result& result) {

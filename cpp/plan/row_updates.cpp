@@ -103,7 +103,7 @@ class RowUpdateFinder {
     return step.exists() && plan_.steps[step].is<Kind>();
   }
 
-  // Whether a result of the program or a variable gets the value.
+  // True if a result of the program or a variable gets the value.
   bool is_kept(Value value) const { return shown_[value] || writes_.contains(value); }
 
   // Takes all nodes that work on the sum row by row, the sums that they join it with, and the
@@ -157,8 +157,8 @@ class RowUpdateFinder {
     return true;
   }
 
-  // What works row by row for these nodes alone, as the decay of a moment does: by itself it would
-  // go through all rows first, and store them.
+  // Includes row-by-row nodes that serve these nodes alone, like the decay of a moment. By
+  // themselves they would pass over all rows first, and store them.
   void take_feeders(const Shape& shape, PerNode<bool>& taken) const {
     const auto feeds = [&](Value output) {
       const std::vector<NodeId>& readers = readers_[output];
@@ -202,7 +202,7 @@ class RowUpdateFinder {
            type.shape.size() == 1;
   }
 
-  // What is read outside leaves, when the last node has run.
+  // Lists the results that are read outside the update; false if one is read before its last node.
   bool find_results(RowUpdate& update, const PerNode<bool>& taken) const {
     StepId last;
     for (NodeId n : taken.ids()) {
@@ -268,7 +268,8 @@ class RowUpdateFinder {
     return {{sums.begin(), sums.end()}, {nodes.begin(), nodes.end()}};
   }
 
-  // As far as can be told before all numbers are known; a run tries with those that it has.
+  // True if constants alone prove it, before all numbers are known; a run tries with those that it
+  // has.
   bool leaves_rows_alone(const RowUpdate& update) const {
     const RowProgram program(graph_, update, update.update);
     std::vector<KnownValue> registers(std::size_t(program.known.registers()));

@@ -24,7 +24,7 @@ Value argument_of(const Graph& graph, std::size_t place) {
   return kNoValue;
 }
 
-// Where the values of a loop's entries of histories end and its variables begin.
+// The number of body arguments that entries of the first `histories` histories take.
 std::size_t entries_before(const Node& node, std::size_t histories) {
   const auto* replay = node.attrs.get_if<ReplayAttrs>();
   if (!replay) return 0;
@@ -37,7 +37,7 @@ std::size_t first_variable(const Node& node) {
   return entries_before(node, replay ? replay->entries.size() : 0);
 }
 
-// Whether somebody asks what the variable was before each round.
+// True if a reader needs the variable's value before each iteration.
 bool is_remembered(const Graph& graph, const Node& loop, std::size_t variable) {
   const Value history = loop.outputs[carried_values(loop)];
   if (std::ranges::find(graph.outputs, history) != graph.outputs.end()) return true;
@@ -85,7 +85,7 @@ class Chain {
   }
 
  private:
-  // Which operand of an addition is a row among nothing; 2: none.
+  // The operand of an addition that is a row placed in zeros; 2: neither.
   std::size_t placed_row(const Node& node) const {
     if (!is_op<"add">(node) || body_.type(node.inputs[0]) != body_.type(node.inputs[1])) return 2;
     for (std::size_t k : {1, 0}) {

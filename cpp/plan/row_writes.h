@@ -14,9 +14,9 @@ struct RowWrite {
   bool adds = false;  // to the row, instead of replacing it
 };
 
-// The writes of a loop's round, in order. The body then returns, behind its other results, the
-// index and the row of each; in place of such a variable it returns an index, which nobody reads.
-// Not where a history is read that must tell what the variable was before each round.
+// The writes of a loop's iteration, in order. The body then returns, behind its other results, the
+// index and the row of each. In place of such a variable it returns an index without readers. Empty
+// where a history must tell the variable before each iteration.
 std::vector<RowWrite> take_row_writes(const Graph& graph, const Node& loop, Graph& body);
 
 }  // namespace samegrad

@@ -1,4 +1,4 @@
-// Cuts a graph into steps.
+// Schedules a graph: divides its nodes into steps.
 #pragma once
 
 #include "plan/plan.h"

@@ -49,7 +49,7 @@ class SmallNodes {
  private:
   using Steps = IndexedVector<StepId, PlanStep>;
 
-  // Of a node that sees no examples.
+  // The bytes that a node without examples moves.
   std::int64_t bytes_of(const PlanStep& step) const {
     return std::int64_t(cost_of(plan_.graph, plan_.graph.nodes[step.nodes()[0]], {}).bytes);
   }
@@ -75,8 +75,8 @@ class SmallNodes {
     return bytes_of(step) <= thresholds().parallel_operation_bytes;
   }
 
-  // Whether a step reads what one of the round has written, or writes what one of it has touched,
-  // the memory of variables included.
+  // True if a step reads what the group has written, or writes what the group has touched. The
+  // memory of variables counts as well.
   bool waits_for(std::int32_t round, const BufferUses& uses) const {
     bool waits =
         std::ranges::any_of(uses.reads, [&](Value root) { return written_[root] == round; });

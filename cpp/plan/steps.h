@@ -31,7 +31,7 @@ struct BufferUses {
   std::vector<Value> reads, writes;
 };
 
-// How a step may store results into the memory of variables.
+// The rule by which a step may store results into the memory of variables.
 enum class StoreRule : std::uint8_t {
   kNever,
   kByElement,  // each element as soon as the old value of that element was read

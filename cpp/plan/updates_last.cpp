@@ -1,5 +1,5 @@
-// Steps that write variables come after all that may fail, so that they write into their memory;
-// with them those that read what they write and cannot fail either.
+// Sinks stores: steps that write variables run after all that may fail, so that they write into the
+// variables' memory. Steps that read their results and cannot fail follow them.
 #include <algorithm>
 
 #include "plan/buffers.h"

@@ -1,4 +1,4 @@
-// A block of a matrix as pieces of memory: where its elements are in the whole, and in the block.
+// Divides a block of a matrix into contiguous pieces of elements of the matrix and of the block.
 #pragma once
 
 #include <algorithm>

@@ -23,18 +23,18 @@ using Counts = std::vector<std::vector<std::int64_t>>;
 class StateCell {
  public:
   virtual ~StateCell() = default;
-  // One array, or one per replica. A step replaces an array that somebody else still holds instead
-  // of writing into it.
+  // One array, or one per replica. A step replaces an array that has other owners instead of
+  // writing into it.
   virtual std::vector<Array>& components() = 0;
-  // It changes whenever somebody, a step or a program's assignment, writes into the components.
+  // Changes with every write into the components, by a step or an assignment of user code.
   std::uint64_t version = 0;
   // Among those that the processes have compared, from 1; 0: not yet.
   std::int64_t compared = 0;
-  // Where all ranks have it together; null: nowhere. All ranks say the same.
+  // The value's position in memory that all ranks map; null: not shared. All ranks agree on this.
   std::unique_ptr<CommonPlace> common;
 };
 
-// What the rounds of a loop share: operands that one of them prepared for all.
+// Operands that one iteration of a loop has packed for all iterations.
 struct RoundMemory {
   Leased memory;
   std::vector<char> made;  // per slot and replica: whether it is there
@@ -42,15 +42,15 @@ struct RoundMemory {
 
 class Hashes;
 
-// What one step is given.
+// The parameters of one run of a plan.
 struct Call {
   std::span<const std::vector<Array>> arguments;  // each with one array, or one per replica
   std::span<const std::shared_ptr<StateCell>> variables = {};  // per slot of the graph
   Counts counts;                                               // of this process's replicas
   // The processes that the program's replicas are spread over; null: there is one.
   Communicator* communicator = nullptr;
-  // Of all replicas, where there are several processes: run() asks the others for theirs, unless
-  // the caller knows them.
+  // The counts of all replicas in a job of several processes. If empty, run() gathers them from the
+  // other processes.
   Counts world_counts = {};
   bool in_world = false;  // a part of a step that goes on in several processes
   // Counts of the halo: a last replica, none of the program's, whose examples are those of the
@@ -62,13 +62,13 @@ struct Call {
   bool check_finite = false;  // look at every result, name the op that made the first NaN or inf
   const Locations* locations = nullptr;
   Messages* messages = nullptr;
-  // Of a branch or round: the replicas that go this way; empty: all. What differs between replicas
-  // is not computed for the others: it might be an error there.
+  // The replicas that take a branch or iteration; empty: all. Values that differ between replicas
+  // are not computed for the others, where they might raise an error.
   std::vector<bool> active = {};
   // Nothing is written: variables keep their values, and the memory that they are in.
   bool dry = false;
   std::vector<double>* seconds = nullptr;  // where each step adds what it took; null: no clock
-  // The caller sees to it that nobody else uses the variables.
+  // The caller ensures that no other thread uses the variables.
   bool alone = false;
   RoundMemory* rounds = nullptr;  // of a round
   Hashes* hashes = nullptr;       // of some values of the run, if they are asked for
@@ -77,7 +77,7 @@ struct Call {
   // Without counts of the world, as of a plan that is only looked at, there is this process alone.
   bool has_world() const { return communicator && !world_counts.empty(); }
   int first_replica() const { return has_world() ? communicator->own().begin : 0; }
-  // Of the world: this process's are among them.
+  // Sets the counts of the world, and from them this process's counts.
   void set_counts(Counts of_world);
   bool is_halo(int replica) const {
     return !halo.empty() && std::size_t(replica) + 1 == counts.size();

@@ -1,4 +1,4 @@
-// Looking for NaN and infinities in results.
+// Checks results for NaN and infinities.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// Checks that kernels keep their contract: pure functions of their operands, which give the same
-// bits however a call is cut. Builds with assertions do so under SAMEGRAD_CHECK_KERNELS=1.
+// Checks the contract of kernels: pure functions of their operands, with the same bits for every
+// partition of a call. Builds with assertions do so under SAMEGRAD_CHECK_KERNELS=1.
 #pragma once
 
 #include "ir/located_error.h"

@@ -44,7 +44,7 @@ std::size_t whole_pages(std::size_t bytes) {
   return std::max((bytes + kGrain - 1) / kGrain * kGrain, kGrain);
 }
 
-// Whether pages of a file have memory from now on.
+// Allocates memory for pages of a file; false if there is not enough.
 bool take_pages(int file, std::int64_t begin, std::int64_t bytes) {
   for (;;) {
     if (::fallocate(file, 0, begin, bytes) == 0) return true;
@@ -52,8 +52,9 @@ bool take_pages(int file, std::int64_t begin, std::int64_t bytes) {
   }
 }
 
-// What this process has mapped, for its forked children: who holds an array keeps its values there.
-// The parent waits until a child has them, as nobody writes before the next step.
+// The buffers that this process has mapped. A forked child copies those that hold an array, so that
+// its values do not change. The parent waits for these copies, as nobody writes before the next
+// step.
 class MappedHere {
  public:
   static MappedHere& instance() {

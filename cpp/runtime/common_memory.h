@@ -1,5 +1,5 @@
-// Memory that all ranks of a job on one machine map, for what is equal on all of them: a variable
-// that is there is in memory once, and each rank updates its share of it.
+// Shared memory of all ranks on one machine, for values that are equal on all of them. A variable
+// in it exists once, and each rank updates a part of it.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ class CommonMemory {
   // Pages of zeros, which take memory once they are reserved or written; null where the system
   // gives none.
   static std::shared_ptr<CommonMemory> create(std::int64_t bytes);
-  // That of another process of this machine, by its name; null where it is not to be had.
+  // Opens the memory of another process of this machine by name; null where this is impossible.
   static std::shared_ptr<CommonMemory> open(const std::string& name, std::int64_t bytes);
   ~CommonMemory();
   CommonMemory(const CommonMemory&) = delete;
@@ -27,15 +27,18 @@ class CommonMemory {
   // A part of it as an array, at an address of its own; offset is a multiple of kGrain.
   std::shared_ptr<Buffer> map(const std::shared_ptr<CommonMemory>& self, std::int64_t offset,
                               std::size_t bytes) const;
-  // What the memory of map() holds stays there for this process alone, whoever goes on writing.
+  // Replaces memory of map() by a private copy of its present contents, which no other process
+  // changes.
   static void keep_for_itself(const Buffer& mapped);
   // Takes the memory of one of `count` shares, in large pages where the system has them, before
-  // anything is written; whether it is there: who writes what the system cannot give is killed.
+  // Takes the memory of one of `count` shares before anything is written, in large pages where the
+  // system has them. False if there is not enough: a process that writes to memory that the system
+  // cannot supply is killed.
   bool reserve(std::int64_t share, std::int64_t count) const;
 
   // Pages have 4, 16 or 64 KiB, as the system was built.
   static constexpr std::int64_t kGrain = 64 << 10, kLargePage = 2 << 20;
-  // Where an array of so many bytes may begin after another one.
+  // The first offset at which an array of so many bytes may begin after another one.
   static std::int64_t next_offset(std::int64_t end, std::int64_t bytes);
 
  private:
@@ -45,7 +48,7 @@ class CommonMemory {
   const std::int64_t bytes_;
 };
 
-// Where all ranks have the value of a variable together.
+// The position of a variable's value in memory that all ranks map.
 class CommonPlace {
  public:
   CommonPlace(std::shared_ptr<CommonMemory> memory, std::int64_t offset)
@@ -61,7 +64,7 @@ class CommonPlace {
   std::weak_ptr<Buffer> mapped_;
 };
 
-// Whether this process has ever mapped some: its forked children would see it change.
+// True if this process has ever mapped common memory, which its forked children would see change.
 bool has_common_memory();
 
 }  // namespace samegrad

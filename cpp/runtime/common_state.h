@@ -1,4 +1,4 @@
-// Variables that a step writes into memory that all ranks of a machine see.
+// Variables that a step writes into memory that all ranks of a machine map.
 #pragma once
 
 #include <vector>
@@ -11,11 +11,11 @@ namespace samegrad {
 // array: each writes its own. All ranks ask for it at the same time, before anything is summed;
 // updates block by block are told (UpdateBinding::in_common).
 //
-// A variable comes there with the first update that ranks can share, each writing what it reads of
-// the old value in its own memory. Whatever else writes a variable gives it memory of its own
-// again, as its array is borrowed; the next update by shares leads back. While no sum of a step
-// has all its parts nobody writes, and what is written is the same for all ranks: so a rank may
-// read a variable between steps, whatever others do.
+// A variable moves there with the first update that ranks can divide. Each rank then writes what it
+// reads of the old value in its own memory. Any other write gives the variable memory of its own
+// again, as its array is borrowed. The next divided update moves it back. No rank writes while a
+// sum of the step lacks parts, and the new values are equal on all ranks. A rank may therefore read
+// a variable between steps at any time.
 std::vector<Array> common_state(const Plan& plan, const Call& call, Context& context);
 
 }  // namespace samegrad

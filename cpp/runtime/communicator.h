@@ -1,5 +1,5 @@
-// The processes that a program's replicas are spread over. Launching and carrying are theirs who
-// implement this; the reduction order is ours (world_sums.h).
+// Communication between the processes that a program's replicas are spread over. Implementations
+// launch processes and carry messages; the engine defines the reduction order (world_sums.h).
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 
 namespace samegrad {
 
-// What goes to another process, or comes from it.
+// A message to another process, or from it.
 struct Message {
   int rank;
   std::byte* data;
@@ -29,7 +29,7 @@ struct ReplicaRange {
   bool operator==(const ReplicaRange&) const = default;
 };
 
-// Something that has to be equal on all ranks where they come to the same call.
+// A fact that must be equal on all ranks at the same call.
 struct Fact {
   std::string name, value;
 };
@@ -71,17 +71,18 @@ class Communicator {
   void exchange(std::span<const Message> sends, std::span<const Message> receives) {
     start(sends, receives)->wait();
   }
-  // What all ranks see; null: they are on several machines.
+  // The memory that all ranks map; null: they are on several machines.
   virtual SharedMemory* shared() { return nullptr; }
-  // Returns when all ranks have come so far in shared(). Throws where one is gone.
+  // Returns when all ranks have reached this count in shared(). Throws where one is gone.
   virtual void wait_for(SharedMemory::Stage /*stage*/, std::int64_t /*count*/) {}
   // Memory that all ranks map, which all ask for at the same time; null: they cannot.
   virtual std::shared_ptr<CommonMemory> common(std::int64_t /*bytes*/) { return nullptr; }
-  // Every rank comes to a call with the same facts, or all throw Disagreement, which says what
-  // differs: by the end of settle(), which start() begins with.
+  // Compares the facts of a call. By the end of settle(), with which start() begins, all ranks have
+  // equal facts or throw Disagreement, which names the difference.
   virtual void agree(std::vector<Fact> /*facts*/) {}
   virtual void settle() {}
-  // This process goes no further: whoever waits for it, or comes to that, is told why.
+  // Ends the participation of this process. Ranks that wait for it, now or later, receive the
+  // reason.
   virtual void abort(std::string_view why) noexcept = 0;
 
  private:

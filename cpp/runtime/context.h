@@ -18,14 +18,14 @@
 
 namespace samegrad {
 
-// What one task works with, kept from step to step.
+// The memory of one task, cached from step to step.
 struct Task {
   Scratch scratch;
   IndexedVector<StepId, std::vector<View>> loop_views;  // those of its layout
   std::vector<TreeAccumulator> trees;                   // of the chunk it is at
 };
 
-// What the variables of a loop were before each of its rounds.
+// The variables of a loop before each of its iterations (stacked residuals).
 struct History {
   struct Round {
     std::vector<std::vector<Array>> variables;
@@ -45,19 +45,19 @@ class Context {
            call.first_replica() == first_replica_ && call.world_counts == world_counts_;
   }
 
-  // Of this process; they are numbered from 0 here, and in the world from the first one's number.
-  // The last one may be that of examples of other processes (Call::halo).
+  // The number of this process's replicas. They are numbered from 0 here, and in the world from the
+  // first one's number. The last one may be that of examples of other processes (Call::halo).
   int replicas() const { return replicas_; }
   int own_replicas() const { return replicas_ - int(has_halo_); }
   int replicas_of_world() const { return int(counts_of_world().size()); }
   // ValueError if the replica's counts give a value a size below 0: one that runs must not.
   void check_sizes(int replica) const;
-  // Of the loops of this run, for their derivatives.
+  // Histories of the loops of this run, for their derivatives.
   std::vector<std::unique_ptr<History>> histories;
   std::byte*& base(int replica, Value value) {
     return addresses_[address_of(replica, value).index()];
   }
-  // Of all values.
+  // Base addresses of all values.
   std::byte* const* bases(int replica) const {
     return addresses_.data() + std::size_t(replica) * values_;
   }
@@ -101,9 +101,9 @@ class Context {
   void make_list(Value value, const std::vector<Array>& arrays);
   // Sets the seed and what else a run gives to all replicas.
   void set_call(const Call& call);
-  // Of the arena that it takes for a run.
+  // The bytes of the arena that a run takes.
   std::int64_t arena_bytes() const { return packing_.bytes; }
-  // What that would be if nothing shared memory with anything.
+  // The bytes of the arena if no values shared memory.
   std::int64_t unshared_bytes() const;
   // Between runs a context has neither arena nor scratch: they are the pool's.
   void take_memory();
@@ -113,7 +113,7 @@ class Context {
   void reserve_scratch();
   // Gives the addresses of this run to the views of nodes, once all are set.
   void refresh();
-  // Where operands are that stay prepared from round to round.
+  // Sets the memory of operands that stay packed from iteration to iteration.
   void share(RoundMemory* rounds);
   // LoopBinding of a loop, UpdateBinding of a blockwise update.
   template <class Binding>
@@ -131,7 +131,7 @@ class Context {
     return sources_[std::size_t(slot)].views;
   }
 
-  // Of a run in several processes: what travels between them. Open from open_world_sums() on.
+  // The sums between processes in a distributed run, open from open_world_sums() on.
   void open_world_sums(Communicator& communicator);
   WorldSums& world_sums() { return *world_sums_; }
   void close_world_sums() noexcept { world_sums_ = nullptr; }

@@ -1,4 +1,4 @@
-// The end of a process that waits where nobody can wake it, as in a call of MPI.
+// Watchdog: ends a process that waits where no thread can wake it, as in a call of MPI.
 #pragma once
 
 #include <chrono>

@@ -118,7 +118,7 @@ std::vector<std::vector<Array>> Executable::run(const Call& call) {
   return call.communicator && !call.in_world ? run_in_world(call) : run_here(call);
 }
 
-// Where this process fails, the others must not wait for it.
+// On an error in this process, the others must not wait for it.
 std::vector<std::vector<Array>> Executable::run_in_world(const Call& call) {
   try {
     Call own = call;
@@ -257,8 +257,8 @@ void Executable::copy_outputs(std::vector<std::vector<Array>>& outputs, Context&
 }
 
 // The arrays that the variables will have: their own where these may be written into, else new
-// ones; the old ones stay readable until the step is over. Those of one write come after those of
-// another. Nothing is allocated after this.
+// ones. The old ones stay readable until the step is over. Arrays are in the order of the writes.
+// Nothing is allocated after this.
 std::vector<Array> Executable::make_state(const Call& call, Context& context) {
   const Graph& graph = plan_.graph;
   const std::vector<Array> common = common_state(plan_, call, context);
@@ -360,7 +360,7 @@ std::vector<std::vector<Array>> Executable::run(const Call& call, Context& conte
   context.close_world_sums();
   if (call.hashes) call.hashes->add_external(call, context);
   copy_outputs(outputs, context);
-  // What ranks do not agree on changes nothing: they may go on.
+  // A mismatch between ranks raises before any variable changes, so that they may continue.
   if (call.communicator) call.communicator->settle();
   if (!call.dry) commit_state(call, context, fresh);
   return outputs;

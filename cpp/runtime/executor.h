@@ -31,7 +31,7 @@ class Executable {
     std::int64_t planned = 0, unshared = 0;  // unshared: if each value had its own
   };
   ArenaBytes arena_bytes(const Call& call);
-  // Of a run with these counts; where `runs` > 0, with the times of as many dry ones.
+  // The statistics of a run with these counts; with `runs` > 0, the times of that many dry runs.
   RunStatistics statistics_of(const Call& call, int runs);
 
  private:

@@ -10,7 +10,7 @@
 
 namespace samegrad {
 
-// Of ranks and facts, in a message.
+// The most ranks and facts that a message shows.
 inline constexpr std::size_t kMostShown = 8;
 
 std::string joined(const std::vector<Fact>& facts);

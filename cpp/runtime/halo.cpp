@@ -148,7 +148,7 @@ class HaloExchange {
       if (info.source != Source::kArgument || !graph_.varying(v)) continue;
       std::vector<Array>& arrays = extended_[info.argument()];
       arrays = per_replica(arrays);
-      // A replica's own value has no rows there: nobody reads it.
+      // A replica's own value has no rows there, and no reader.
       arrays.push_back(has_rows(v) ? halo_[next++]->array() : arrays.back());
     }
     call_.extended = std::make_shared<std::vector<std::vector<Array>>>(std::move(extended_));

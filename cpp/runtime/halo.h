@@ -1,5 +1,5 @@
-// Halo: the examples of the following processes that a process needs to complete the last leaf of
-// the tree that it begins. They are at most three, and none where shares end with a leaf.
+// Halo: the examples of the following processes that complete the last leaf of this process's tree.
+// They are at most three. Processes whose examples end with a leaf need none of them.
 #pragma once
 
 #include <optional>

@@ -187,7 +187,7 @@ void Hashes::add_whole(Value root, const Call& call, Context& context) {
     return;
   }
   if (context.is_joint_sum(root)) {
-    // Processes cut the examples into subtrees of their own: nobody else has such sums.
+    // Processes divide the examples into subtrees of their own: no other process has such sums.
     if (call.communicator) return;
     const Shape shape = shape_or_empty(type, call.counts[0]);
     const std::int64_t size = shape.size(0, shape.rank());

@@ -1,8 +1,7 @@
-// Hashes of values of a run, each the sum of the hashes of its parts (HashKernel), which are added
-// where they are made: gradients that are summed block by block are never in memory.
-//
-// Each process adds what it alone has, or what it is the first to have: the sum over the processes
-// is the hash of the value over all replicas.
+// Hashes of a run's values. The hash of a value is the sum of the hashes of its parts (HashKernel).
+// Each is added where the part is computed: gradients summed block by block are never whole in
+// memory. A process adds the parts that only it has, or that it is the first to have. The sum over
+// the processes is the hash of the value over all replicas.
 #pragma once
 
 #include <atomic>

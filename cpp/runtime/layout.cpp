@@ -11,7 +11,7 @@
 namespace samegrad {
 namespace {
 
-// Of a value in a tile: the nodes between which it is needed, and its place.
+// The live range of a value in a tile, and its offset.
 struct Lifetime {
   std::int64_t offset = -1;
   std::int32_t first = -1, last = -1;  // positions in the loop
@@ -91,8 +91,8 @@ class Layouter {
         life.last = std::int32_t(p);
       }
     }
-    // What an inner loop touches is alive from its first node on, as its nodes run again for the
-    // next example: so all of it is alive together.
+    // All values that an inner loop touches are alive from its first node on. Its nodes run again
+    // for the next example.
     for (const LoopStep::Inner& inner : loop_.inner) {
       for (Lifetime& life : lifetimes_) {
         if (life.first < 0 || life.last < inner.begin || life.first >= inner.end) continue;

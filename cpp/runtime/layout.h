@@ -1,4 +1,5 @@
-// Memory of a plan: where tiles are in a task's scratch, and everything else in the run's arena.
+// Memory layout of a plan: offsets of tiles in a task's scratch, and of other values in the run's
+// arena.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@
 
 namespace samegrad {
 
-// How a node of a loop finds one operand or result.
+// The position of an operand or result of a loop's node.
 struct Operand {
   Value root = kNoValue;
   std::int64_t tile_offset = -1;  // in the task's scratch, or -1: a base pointer of the run
@@ -32,7 +33,7 @@ struct LoopNode {
 
 struct LoopLayout {
   std::vector<LoopNode> nodes;
-  // Of all operands of all nodes; a task's copy gets its addresses and numbers of rows.
+  // Views of all operands of all nodes; a task's copy gets its addresses and numbers of rows.
   std::vector<View> views;
   std::int64_t tile_examples = 4;  // a tile is a subtree of at most this many examples
   std::int64_t tile_bytes = 0;

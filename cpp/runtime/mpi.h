@@ -1,5 +1,5 @@
-// The few functions of MPI that carry messages. There is no header of MPI: the process has loaded
-// some MPI, and says where its functions are and how large its handles.
+// The few MPI functions that carry messages, without a header of MPI. The process has loaded some
+// MPI, and passes the addresses of its functions and the sizes of its handles.
 #pragma once
 
 #include <cstddef>

@@ -210,7 +210,7 @@ class Waits {
 
 }  // namespace
 
-// From time to time, by who waits.
+// Called from time to time by a waiting thread.
 void MpiWorld::look_around() {
   if (others_changed_) check_others();
   poll_interrupt();
@@ -237,7 +237,7 @@ void MpiWorld::wait_for(SharedMemory::Stage stage, std::int64_t count) {
   while (!shared_->doze(stage, count)) look_around();
 }
 
-// RuntimeError where a rank that this one may wait for does not come.
+// RuntimeError where a rank that this one may wait for fails or does not arrive.
 void MpiWorld::check_others() const {
   const std::lock_guard lock(mutex_);
   for (std::size_t r = 0; r < others_.size(); ++r) {

@@ -1,5 +1,5 @@
-// The job that this process is one rank of: messages, what all ranks have to agree on, and the end
-// of all where one is gone.
+// One rank of an MPI job: its messages, the facts that all ranks must agree on, and the end of all
+// ranks when one fails.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ class MpiWorld {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  // As Communicator's.
+  // Implements Communicator::start().
   std::unique_ptr<Communicator::Transfer> start(std::span<const Message> sends,
                                                 std::span<const Message> receives);
   SharedMemory* shared() const { return shared_.get(); }
@@ -42,12 +42,12 @@ class MpiWorld {
   // Bytes of every rank, in their order, however many each has.
   std::vector<std::string> gather(std::string_view own);
 
-  // How long a rank waits for others.
+  // Sets the time that a rank waits for others.
   void set_patience(std::chrono::milliseconds patience) { patience_ = patience.count(); }
   std::int64_t calls() const { return calls_; }
-  // Why another rank goes no further; empty: none has said so.
+  // The reason that another rank gave for its failure; empty: none has failed.
   std::string failure_elsewhere() const;
-  // This process has come to its end: returns when all have.
+  // Ends this process's part of the job: returns when all ranks have ended theirs.
   void leave() noexcept;
   // Ends all processes.
   [[noreturn]] void abort(int code) noexcept;
@@ -97,7 +97,7 @@ class MpiWorld {
 
   bool maps_common_ = true;  // until a rank cannot
 
-  // Of the call at hand.
+  // The state of the present call.
   std::vector<Fact> facts_;
   std::string text_;
   std::unique_ptr<Mpi::Pending> agreement_;  // where no memory is shared

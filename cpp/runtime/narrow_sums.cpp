@@ -20,7 +20,7 @@ void WorldSums::put_as_bfloat16(std::byte* to, const std::byte* from, std::int64
   }
 }
 
-// As the caller sees them large sums are float32, as they travel bfloat16.
+// Fills and takes large sums as float32, and sends them as bfloat16.
 void WorldSums::start_as_bfloat16(const WorldPiece& piece, const Fill& fill, Take take) {
   WorldPiece narrow;
   for (const Packed& packed : piece.numbers) {

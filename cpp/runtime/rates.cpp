@@ -31,7 +31,7 @@ double least_seconds(const F& f) {
   return std::max(least, 1e-9);
 }
 
-// Of the engine's own product, which is what it could reach at best.
+// Measures the engine's own product, which is the most that it can reach.
 double product_flops(DType dtype) {
   const OpDef& op = OpRegistry::instance().get("matmul");
   const ValueType type{dtype, {kSide, kSide}, {}};

@@ -5,7 +5,7 @@
 
 namespace samegrad {
 
-// Of as many threads as are in use; measured when first asked for, in some hundredths of a second.
+// Rates of the threads in use; measured at the first request, in some hundredths of a second.
 Rates measured_rates();
 
 }  // namespace samegrad

@@ -15,7 +15,7 @@ namespace {
 // Rows of the operands between two looks for an interrupt.
 constexpr std::int64_t kRowsAtATime = 4096;
 
-// Of the rounds [begin, end).
+// The iterations [begin, end).
 struct Range {
   std::size_t begin, end;
 };

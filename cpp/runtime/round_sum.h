@@ -1,4 +1,4 @@
-// Sums over the rounds of a loop of products over the examples.
+// Sums, over the iterations of a loop, of products over the examples.
 #pragma once
 
 #include "passes/split_round_sums.h"
@@ -7,7 +7,7 @@
 
 namespace samegrad {
 
-// Of a round: its entries of histories, each once or once per replica.
+// The entries of histories in an iteration, each once or once per replica.
 using RoundEntries = std::vector<std::vector<Array>>;
 
 // Adds the products of the rounds, whose graph is `round`, to the sums, which are one array or one

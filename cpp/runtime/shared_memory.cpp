@@ -13,7 +13,7 @@
 namespace samegrad {
 namespace {
 
-// Sleeping and waking takes some microseconds: who has a core of its own waits as long for others.
+// Sleeping and waking takes some microseconds: a rank with a core of its own spins that long.
 constexpr int kSpins = 4000, kSpinsOfMany = 40;
 constexpr long kDozeNanoseconds = 5'000'000;
 
@@ -62,7 +62,7 @@ void SharedMemory::publish(Stage stage, std::int64_t count) {
   for (int other = 0; other < size(); ++other) {
     Header& of = header(other);
     if (other == rank_ || !of.sleeps.load()) continue;
-    // Who is the last one wakes it: where many ranks share a core, it would sleep again at once.
+    // Only the last rank wakes it: where many ranks share a core, it would sleep again at once.
     if (all_at(of.stage.load(), of.count.load())) ring(of.bell);
   }
 }
@@ -87,7 +87,7 @@ bool SharedMemory::doze(Stage stage, std::int64_t count) {
   own.stage.store(stage);
   own.count.store(count);
   own.sleeps.store(1);
-  // Read before the counters: who comes so far after they were read rings it.
+  // Read before the counters: a rank that reaches the count after they were read rings it.
   const std::uint32_t seen = own.bell.load();
   if (!all_at(stage, count)) sleep_unless_rung(own.bell, seen);
   own.sleeps.store(0);

@@ -1,5 +1,5 @@
-// Memory that all ranks of a job on one machine see: a segment of each rank, which it writes and
-// all read, and how far each of them has come.
+// Shared-memory transport between the ranks of a job on one machine. Each rank writes its segment,
+// which all read, and counts its progress.
 #pragma once
 
 #include <array>
@@ -12,9 +12,9 @@ namespace samegrad {
 
 class SharedMemory {
  public:
-  // What ranks wait for each other with; each counts up.
+  // Counters by which ranks wait for each other.
   enum class Stage { kAgreed, kFilled, kSummed, kTaken };
-  // What a rank says of a call (Communicator::agree).
+  // A rank's fingerprint of a call (Communicator::agree).
   struct Record {
     std::uint64_t hash;
     std::int64_t bytes;
@@ -25,19 +25,20 @@ class SharedMemory {
 
   int rank() const { return rank_; }
   int size() const { return int(segments_.size()); }
-  // Of each rank's segment, for data.
+  // The bytes of each rank's segment that are for data.
   std::int64_t bytes() const { return bytes_ - kHeaderBytes; }
   std::byte* data(int rank) const { return segments_[std::size_t(rank)] + kHeaderBytes; }
 
-  // Of calls; the last two are there, as no rank is more than one call ahead.
+  // Records of calls. The last two are available, as no rank is more than one call ahead.
   void write_record(std::int64_t call, Record record);
   Record record(int rank, std::int64_t call) const;
 
-  // This rank has come so far: what it wrote before is seen by those who wait for it.
+  // Publishes this rank's progress: its earlier writes are visible to ranks that wait for the
+  // count.
   void publish(Stage stage, std::int64_t count);
   bool all_at(Stage stage, std::int64_t count) const;
-  // Waits for all ranks to come so far, a moment without sleeping and then some milliseconds at
-  // most; returns whether they have.
+  // Waits for all ranks to reach the count: a moment without sleeping, then some milliseconds at
+  // most. Returns true if they have.
   bool spin(Stage stage, std::int64_t count) const;
   bool doze(Stage stage, std::int64_t count);
 

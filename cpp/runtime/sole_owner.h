@@ -1,4 +1,4 @@
-// Writing into memory that others have read until a moment ago.
+// Unique-ownership fence: orders writes into memory after the reads of its previous owners.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,8 @@
 
 namespace samegrad {
 
-// The count of owners alone does not order our writes after the reads of who dropped the buffer.
+// The count of owners alone does not order our writes after the reads of an owner that released the
+// buffer.
 inline void write_after_dropped_reads([[maybe_unused]] const std::shared_ptr<Buffer>& buffer) {
 #ifdef __SANITIZE_THREAD__
   (void)std::shared_ptr<Buffer>(buffer);  // ThreadSanitizer knows counts, no fences

@@ -28,7 +28,7 @@ StateLock::State& StateLock::state() {
   static std::atomic<State*> current{new State(State::Values::kKnown)};
   State* known = current.load();
   while (known->generation != process_generation()) {
-    // Who held the parent's mutex does not exist here.
+    // The thread that held the parent's mutex does not exist in this process.
     State::Values values = known->values;
     if (has_common_memory()) values = State::Values::kOfTheJob;
     if (known->writing) values = State::Values::kHalfWritten;

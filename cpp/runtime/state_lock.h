@@ -7,8 +7,8 @@ class StateLock {
  public:
   enum class Use { kRead, kWrite };  // readers share it
   enum class Blocking { kWait, kTry };
-  // RuntimeError where a child was forked while its parent wrote, and where a writer comes in the
-  // middle of another use by the same thread (a signal handler that runs a step); a reader may.
+  // RuntimeError where a child was forked while its parent wrote. RuntimeError as well for a writer
+  // inside another use by the same thread (a signal handler that runs a step); a reader is allowed.
   explicit StateLock(Use use, Blocking blocking = Blocking::kWait);
   ~StateLock();
   StateLock(const StateLock&) = delete;

@@ -82,7 +82,7 @@ struct UpdateBinding {
   std::vector<Sum> sums;
   // Scratch that opening the operands takes at most, and that a task takes.
   std::size_t open_bytes = 0, task_bytes = 0;
-  // Of this run: what is updated is in memory that all ranks see (common_state.h).
+  // True if this run updates values in memory that all ranks map (common_state.h).
   bool in_common = false;
 };
 
@@ -126,7 +126,7 @@ struct RowBinding {
   struct Named {
     std::byte *row = nullptr, *begin = nullptr, *place = nullptr;
     std::int64_t count = 0;
-    // Where several passes read them, the sums of these rows, one sum after the other.
+    // If several passes read them: the sums of these rows, one sum after the other.
     std::byte* summed = nullptr;
     std::vector<std::int64_t> summed_at;  // per sum, in bytes; none: passes add up for themselves
   };
@@ -137,7 +137,7 @@ struct RowBinding {
   } reserved;
   Named own;  // by this process, in the arena
   std::int64_t summed_bytes = 0;
-  // What passes go through: own ones, or those of all processes, which have memory of their own.
+  // The rows of the passes: own ones, or those of all processes, which have memory of their own.
   Named named;
   Leased of_world = {};
 

@@ -41,8 +41,8 @@ class SerialLoops final : public ParallelFor {
   }
 };
 
-// What the first failing piece threw: of several pieces the one that a loop in one thread would
-// have come to first, so that a message does not depend on the threads.
+// The error of the first failing piece, in the order of a loop in one thread. A message thus does
+// not depend on the number of threads.
 class FirstError {
  public:
   bool comes_before(std::int64_t piece) const {
@@ -64,8 +64,8 @@ class FirstError {
   std::exception_ptr error_;
 };
 
-// What TBB guarantees, told to ThreadSanitizer, which does not see into the library: all before the
-// loop comes before its pieces, all pieces before what follows.
+// Declares TBB's guarantees to ThreadSanitizer, which does not instrument the library: the caller's
+// past happens before the pieces, and all pieces happen before what follows.
 class LoopOrder {
  public:
 #if defined(__SANITIZE_THREAD__)
@@ -131,7 +131,7 @@ class ArenaLoops final : public ParallelFor {
 };
 
 struct ThreadState {
-  // Of the process that may have started threads.
+  // The generation of the process that may have started threads.
   const std::uint64_t generation = process_generation();
   std::mutex mutex;
   int requested = 0, core_share = 0;

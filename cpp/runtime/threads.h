@@ -1,4 +1,4 @@
-// The one TBB arena in which replicas, tiles and kernels share the threads.
+// The single TBB arena whose threads the replicas, tiles and kernels share.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace samegrad {
 int thread_count();
 // 0 stands for the default; ValueError if negative.
 void set_thread_count(int threads);
-// Of the cores of the process, which it shares with others of its job.
+// Sets this process's number of cores, which it shares with others of its job.
 void set_core_share(int cores);
 
 // "2022.3"

@@ -13,7 +13,7 @@
 namespace samegrad {
 namespace {
 
-// What the states of subtrees may take together.
+// The most bytes that the states of subtrees take together.
 constexpr std::int64_t kMostStateBytes = 64 << 20;
 
 struct Subtree {

@@ -1,5 +1,5 @@
-// Reductions over a whole list of examples: blocks of the result and subtrees of the
-// examples, in parallel where there is enough to do.
+// Reductions over a whole list of examples: blocks of the result and subtrees of the examples, in
+// parallel where the work is large enough.
 #pragma once
 
 #include "ir/graph.h"
@@ -19,7 +19,7 @@ struct WholeReduction {
   std::span<const OpenExamples> parts;  // of one list of examples, in order
   std::int64_t begin, end;              // of them
   State target;
-  // Whether subtrees may have states of their own: no where most of them would be zeros.
+  // True if subtrees may have states of their own: false where most of these would be zeros.
   bool splits_examples = true;
   std::int64_t work = 0;  // a rough count of operations
 };
@@ -34,7 +34,7 @@ struct ReducedBlock {
 void reduce_block(const TreeReduction& reduction, std::span<const OpenExamples> parts,
                   const ReducedBlock& at, Scratch& scratch);
 
-// Of n elements that each replica has, in the order of the tree over the replicas; `out` is none of
+// Sums n elements of each replica in the order of the tree over the replicas; `out` is none of
 // them. Takes tree_levels(x.size(), 1) times as many bytes of scratch.
 void sum_of_replicas(std::span<const std::byte* const> x, DType dtype, std::int64_t n,
                      std::byte* out, Scratch& scratch);
@@ -42,7 +42,7 @@ void sum_of_replicas(std::span<const std::byte* const> x, DType dtype, std::int6
 const std::byte* sum_of_replicas(std::span<const std::byte* const> x, DType dtype, std::int64_t n,
                                  Scratch& scratch);
 
-// Whether the sums of an all-reduce are divided by the number of replicas, and that.
+// True if the sums of an all-reduce are divided by the number of replicas; divide() does that.
 bool is_mean(const Node& all_reduce);
 void divide(std::byte* sums, std::int64_t n, const Array& divisor);
 

@@ -22,7 +22,7 @@ constexpr std::int64_t kLine = 64;
 constexpr std::int64_t kGrain = 64;  // elements: shares begin with a line, of any type
 // Of messages: each rank gets so many bytes of a piece from each other, within bounds.
 constexpr std::int64_t kMessageBytes = 64 << 10, kLeastPiece = 1 << 20, kMostPiece = 64 << 20;
-// Pieces that are on their way: one is made, one summed, one used, and one for who is ahead.
+// Pieces in flight: one is made, one summed, one used, and one is for a rank that is ahead.
 constexpr std::size_t kSlots = 4;
 
 std::atomic<bool> as_bfloat16{false};
@@ -66,7 +66,7 @@ std::int64_t WorldPiece::add_shared(DType dtype, std::int64_t elements, std::int
 WorldSums::WorldSums(Communicator& communicator, std::int64_t most_subtrees)
     : communicator_(communicator), most_subtrees_(most_subtrees) {}
 
-// Of all strategies alike: the next one's sums may begin while others still take the last ones.
+// Equal for all strategies: the next one's sums may begin while others still take the last ones.
 std::int64_t WorldSums::shared_slot_bytes() const {
   return communicator_.shared()->bytes() / std::int64_t(kSlots) / kLine * kLine;
 }
@@ -85,7 +85,7 @@ std::int64_t WorldSums::piece_bytes() const {
   return std::clamp(kMessageBytes * communicator_.size(), kLeastPiece, kMostPiece);
 }
 
-// What a rank adds up for all.
+// The part of a piece that a rank sums for all.
 WorldSums::Part WorldSums::part_of(const WorldPiece& piece, int rank) const {
   if (piece.bytes <= kOneRoundBytes) return {0, piece.bytes};
   const std::int64_t lines = piece.bytes / kLine, ranks = communicator_.size();
@@ -106,7 +106,7 @@ class WorldSums::Way {
  public:
   virtual ~Way() = default;
   virtual void fill(Flight& flight, const Fill& fill) = 0;
-  // Whether all have filled it.
+  // True if all ranks have filled it.
   virtual bool is_filled(const Flight& /*flight*/) const { return false; }
   // Once all have filled it: adds up the part that this rank has to.
   virtual void add(Flight& flight) = 0;
@@ -189,7 +189,7 @@ class WorldSums::InSharedMemory final : public Way {
     const auto rank = int(slot(flight) % std::size_t(shared_.size()));
     return state(flight, rank, std::size_t(world_.most_subtrees_));
   }
-  // What this rank has summed alone.
+  // The sum that this rank has made by itself.
   std::byte* own_sum(const Flight& flight) const {
     // There is one at a time where all are taken at once.
     return sums_.data() + (all_alone() ? 0 : std::int64_t(slot(flight)) * kOneRoundBytes);
@@ -295,7 +295,7 @@ class WorldSums::InMessages final : public Way {
     slot.collected = communicator().start(sends_, receives_);
   }
 
-  // The sum's parts from those who added them up.
+  // Receives the parts of the sum from the ranks that summed them.
   void distribute(const Flight& flight) {
     Slot& slot = this->slot(flight);
     const Part own = own_part(flight);
@@ -377,7 +377,8 @@ void WorldSums::put(std::byte* to, const std::byte* from, std::int64_t bytes) co
   }
 }
 
-// What this rank reads itself stays in its cache.
+// Copies a state like put(), but with ordinary stores for the elements that this rank reads itself.
+// These stay in its cache.
 void WorldSums::put_shared(std::byte* state, const Packed& numbers, Share own,
                            const std::byte* from) const {
   std::byte* const to = state + numbers.offset;
@@ -399,7 +400,7 @@ void WorldSums::Summands::add_up(const Packed& numbers, Share of, std::byte* out
   kernels().cast(DType::kBFloat16, DType::kFloat32)(sums.get(), out, of.size());
 }
 
-// Of the one whose turn it is.
+// Sums the next piece in order.
 void WorldSums::add_next() {
   Flight& flight = *std::ranges::find(flights_, false, &Flight::is_summed);
   way_->add(flight);

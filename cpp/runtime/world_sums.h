@@ -1,8 +1,7 @@
-// Sums over the examples or the replicas of all processes, in the order of the tree over them. A
-// process makes its subtrees by itself (world_tree.h), and only these travel.
-//
-// They travel in pieces, some of which are on their way at a time: a piece is made while earlier
-// ones are summed, and is used for the update while it is still in a cache.
+// Sums over the examples or the replicas of all processes, in the order of the tree over them. Each
+// process sums its subtrees by itself (world_tree.h), and sends only these sums. They are sent in
+// buckets, several of which are in flight: one is computed while earlier ones are summed. The
+// update uses a bucket while it is still in a cache.
 #pragma once
 
 #include <deque>
@@ -31,12 +30,12 @@ struct Share {
   std::int64_t size() const { return end - begin; }
 };
 
-// What is summed at a time; of equal sizes on all ranks.
+// A bucket: numbers that are summed at a time, of equal sizes on all ranks.
 struct WorldPiece {
   std::vector<Packed> numbers;
   std::int64_t bytes = 0;
 
-  // Where they will be; of a sum of so many bytes in all.
+  // Adds numbers and returns their offset; they belong to a sum of `sum_bytes` in all.
   std::int64_t add(DType dtype, std::int64_t elements, std::int64_t sum_bytes,
                    const WorldTree& tree);
   // The same as it travels in start_shared().
@@ -46,10 +45,10 @@ struct WorldPiece {
   std::int64_t states_of(int rank) const;
 };
 
-// Whether large sums of float32 travel as bfloat16, half as many bytes: each part of a sum is
-// rounded before it is added, so bits depend on which replicas each process has. Losses and counts
-// that travel beside them stay as they are. Of this process; all have to say the same. No, unless
-// somebody says so.
+// Compressed all-reduce: large float32 sums are sent as bfloat16, half as many bytes. Each part of
+// a sum is rounded before it is added, so bits depend on which replicas each process has. Losses
+// and counts that are sent with them stay as they are. The setting belongs to the process, must be
+// equal on all ranks, and is off by default.
 void set_sums_as_bfloat16(bool yes);
 bool sums_as_bfloat16();
 
@@ -64,7 +63,7 @@ class WorldSums {
   WorldSums(const WorldSums&) = delete;
   WorldSums& operator=(const WorldSums&) = delete;
 
-  // What a piece should have at most.
+  // The most bytes that a piece should have.
   std::int64_t piece_bytes() const;
 
   // Puts the sums over this process's subtrees, each where its state is expected: of each number
@@ -72,13 +71,13 @@ class WorldSums {
   using Fill = std::function<void(std::span<std::byte* const> states)>;
   // Uses the sum over all replicas, which is gone afterwards.
   using Take = std::function<void(const std::byte* sum)>;
-  // Calls `fill` at once; `take` comes after those of earlier sums, in a later start() or finish().
+  // Calls `fill` at once. `take` runs after those of earlier sums, in a later start() or finish().
   void start(const WorldPiece& piece, const Fill& fill, Take take);
   // In `fill`: writes a part of a state. Several threads may, each its own parts.
   void put(std::byte* to, const std::byte* from, std::int64_t bytes) const;
 
-  // Where ranks share the work that follows, as what it writes is memory that all see, they share
-  // the sum, too: each adds up what it uses, when it does, and nobody writes it down.
+  // Ranks that divide the following work, because it writes memory that all map, divide the sum as
+  // well. Each rank adds the elements that it uses, when it uses them, and no rank stores the sum.
   using States = std::vector<std::vector<std::byte*>>;  // per rank
   class Summands {
    public:
@@ -90,11 +89,11 @@ class WorldSums {
     const States& states_;  // where the piece begins
   };
   using TakeShare = std::function<void(const Summands& summands)>;
-  // How many bytes a piece may have for it: 0 if ranks share no memory.
+  // The most bytes of such a piece; 0 if ranks share no memory.
   std::int64_t shared_bytes() const;
-  // Of so many elements.
+  // This rank's part of so many elements.
   Share own_share(std::int64_t elements) const;
-  // As start(), where each rank uses its shares. What all have written is there after finish().
+  // Like start(), but each rank uses its part. All ranks' writes are visible after finish().
   void start_shared(const WorldPiece& piece, const Fill& fill, TakeShare take);
   // In `fill` of that, as put(): all numbers of a state at once, of which this rank will use some.
   void put_shared(std::byte* state, const Packed& numbers, Share own, const std::byte* from) const;

@@ -1,5 +1,5 @@
-// The top of the tree over what all processes have, examples or replicas: the subtrees that each of
-// them makes by itself, and how they are joined.
+// The top of the tree over the examples or replicas of all processes: the subtrees that each
+// process reduces by itself, and the order in which these are summed.
 #pragma once
 
 #include <span>

@@ -41,7 +41,7 @@ class Buffer {
   std::size_t size() const { return size_; }
   bool owns_memory() const { return release_ == nullptr; }
 
-  // What all buffers of the process hold, borrowed memory aside.
+  // The bytes of all buffers of the process, without borrowed memory.
   static std::int64_t live_bytes();
 
  private:
@@ -54,8 +54,8 @@ class Buffer {
 // axes of size 0 left out: products of some axes are computed in many places.
 std::int64_t size_in_bytes(DType dtype, const Shape& shape);
 
-// Which axis counts examples, and how many rows each example has there (32 sentences of 40 tokens
-// reshaped to 1,280 rows have 40). axis < 0: none.
+// The axis that counts examples, and the number of rows of each example on it. After a reshape of
+// 32 sentences of 40 tokens to 1,280 rows, each has 40. axis < 0: no axis.
 struct ExampleAxis {
   int axis = -1;
   std::int64_t rows_per_example = 1;
@@ -70,7 +70,7 @@ class Array;
 // Examples of an argument: one count, or one per replica.
 using ExampleCounts = std::vector<std::int64_t>;
 ExampleCounts counts_of(const std::vector<Array>& parts, const ExampleAxis& batch);
-// Whether every replica has as many of both.
+// True if both have the same count on every replica.
 bool same_counts(const ExampleCounts& a, const ExampleCounts& b);
 
 class Array {

@@ -34,7 +34,7 @@ namespace samegrad {
 
 using Ints = std::vector<std::int64_t>;
 
-// What Python gives for a field; an enumeration is a string there.
+// The kind of value that Python passes for a field; an enumeration is a string there.
 enum class AttrKind : std::uint8_t { kFlag, kInteger, kNumber, kString, kIntegers, kDType };
 
 // A field of a struct; its default is what the struct starts with.
@@ -95,7 +95,7 @@ struct AttrSchema {
   bool (*equal)(const void* a, const void* b);
   std::uint64_t (*hash)(const void* object);
   AttrView (*field)(const void* object, std::size_t index);
-  // Of null: of a struct as it starts.
+  // Copies the object; null: the struct with its defaults.
   std::shared_ptr<void> (*copy)(const void* object);
 };
 
@@ -196,7 +196,7 @@ constexpr const AttrSchema* detail::Schema<T>::base() {
   return nullptr;
 }
 
-// What a row of the op table says of its attributes.
+// The attribute schema of an op definition.
 template <AttrStruct T>
 constexpr const AttrSchema* schema_of() {
   return &kAttrSchema<T>;

@@ -14,7 +14,7 @@ namespace samegrad {
 
 class Attrs {
  public:
-  // Of an operation that has none, or as its struct starts.
+  // The attributes of an operation without any, or a struct with its defaults.
   Attrs() = default;
   template <AttrStruct T>
   Attrs(T value) : schema_(&kAttrSchema<T>), object_(std::make_shared<const T>(std::move(value))) {}
@@ -58,11 +58,11 @@ class Attrs {
   const std::string* owner_ = nullptr;
 };
 
-// Attributes while they are set by name. TypeError for unknown names and wrong kinds, ValueError
-// for what is not a name of an enumeration; `who` is the operation.
+// Attributes that are set by name. TypeError for unknown names and wrong kinds, ValueError for an
+// unknown name of an enumeration; `who` is the operation.
 class AttrDraft {
  public:
-  // As the struct starts.
+  // Starts from the struct's defaults.
   AttrDraft(std::string_view who, const AttrSchema* schema);
 
   // A bool, int64, Number, string (names of enumerations, too), Ints or DType.

@@ -26,7 +26,7 @@ BufferPool& BufferPool::instance() {
 
 std::unique_ptr<Buffer> BufferPool::State::find(std::size_t bytes) {
   std::size_t best = idle.size();
-  // Of equal ones the one that was used last, which is still in cache.
+  // Among buffers of equal size, the last one used is still in cache.
   for (std::size_t i = 0; i < idle.size(); ++i) {
     if (!suits(*idle[i], bytes)) continue;
     if (best == idle.size() || idle[i]->size() <= idle[best]->size()) best = i;

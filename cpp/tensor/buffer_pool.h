@@ -13,7 +13,7 @@ namespace samegrad {
 
 class BufferPool {
  public:
-  // Of the process; never destroyed, as threads may outlive static destruction.
+  // The pool of the process; never destroyed, as threads may outlive static destruction.
   static BufferPool& instance();
 
   // A buffer of at least so many bytes, its contents whatever they were.

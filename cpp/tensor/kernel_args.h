@@ -145,20 +145,20 @@ struct KernelArgs {
   std::int64_t first_example = 0;
   int symbol = 0;
   const ReplicaContext& replica_context;
-  // What OpDef::prepare made of an operand, or null.
+  // The packed operand made by OpDef::prepare, or null.
   const void* prepared = nullptr;
   Scratch& scratch;
   const ParallelFor* parallel = nullptr;
-  // What the parts of a call leave for its end (Parts in ir/op_def.h).
+  // The state that the units of a call leave for its finish (Parts in ir/op_def.h).
   std::byte* state = nullptr;
-  // The operands come from memory or L3: what is read next is worth fetching beside the work.
+  // The operands are read from memory or L3: prefetching the next ones pays off.
   bool far_operands = false;
 };
 
 // The replica that has an example, which is counted from the first one of the context.
 int replica_of(const ReplicaContext& context, int symbol, std::int64_t example);
 
-// Where an element of an operand is, for messages: "position (3, 1) of the batch, on replica 2".
+// The position of an operand's element, for messages: "position (3, 1) of the batch, on replica 2".
 std::string place_of(const KernelArgs& args, const View& operand, std::int64_t flat);
 
 // A product of the rows of all replicas with one matrix, which is read once.
@@ -173,7 +173,7 @@ struct RowsArgs {
 // A pure function of a tile: reads `in`, writes `out` and nothing else.
 using Kernel = void (*)(const KernelArgs& args);
 
-// What a collective receives: operands and results of every replica.
+// The operands and results of every replica, for a collective.
 struct ExchangeArgs {
   const Attrs& attrs;
   std::span<const std::vector<View>> in;

@@ -22,7 +22,7 @@ struct RowSum {
 };
 
 struct RowTree {
-  // Whether it can be had for operands of these shapes (the examples of one replica, or one).
+  // True if operands of these shapes (the examples of one replica, or a single one) are supported.
   bool (*applies)(std::span<const View> in, const Attrs& attrs) = nullptr;
   std::int64_t (*places)(std::span<const View> in) = nullptr;
   // Writes which row each place names, numbered from `first`; raises where it names none.

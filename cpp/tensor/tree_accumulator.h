@@ -1,4 +1,4 @@
-// Folds examples into a state in the order of the tree, in whatever pieces they come.
+// Folds examples into an accumulator in the order of the tree, in pieces of any size.
 #pragma once
 
 #include "tensor/tree_kernel.h"
@@ -62,7 +62,7 @@ struct TreeReduction {
 
 class TreeAccumulator {
  public:
-  // Of the examples [begin, end), for a block of the state: the result goes to target.
+  // Reduces the examples [begin, end) for a block of the state; the result is written to target.
   TreeAccumulator(const TreeReduction& reduction, const Extent& extent, std::int64_t begin,
                   std::int64_t end, const State& target, std::byte* partials)
       : reduction_(reduction),

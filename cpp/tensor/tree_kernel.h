@@ -12,12 +12,12 @@ namespace samegrad {
 
 inline constexpr int kMostStateBuffers = 4;
 
-// What some examples have been folded into: a matrix of elements in each of its buffers.
+// The shape of an accumulator of examples: a matrix of elements in each of its buffers.
 struct StateShape {
   std::int64_t rows = 1, columns = 1;
   // It may be cut into blocks at multiples of these; 0: not along this axis.
   std::int64_t row_grain = 0, column_grain = 0;
-  // Of a block, at most, and its columns, if there are so many; 0: the engine chooses.
+  // The most bytes of a block, and its columns if the state has that many; 0: the engine chooses.
   std::int64_t block_bytes = 0;
   std::int64_t block_columns = 0;
   int buffers = 1;
@@ -40,7 +40,7 @@ struct Block {
   bool operator==(const Block&) const = default;
 };
 
-// Where a block is in memory: its first element in each buffer.
+// The memory of a block: its first element in each buffer.
 struct State {
   std::array<std::byte*, kMostStateBuffers> data = {};
   std::int64_t stride = 0;  // elements from a row to the next

@@ -1,4 +1,4 @@
-// Operations outside of any trace: their kernels run, and no graph is built.
+// Eager dispatch: runs the kernels of operations outside of any trace, without a graph.
 #pragma once
 
 #include <optional>

@@ -16,7 +16,7 @@ class Carry {
   Carry(const char* op_name, std::shared_ptr<Trace> outer, const std::vector<Tensor>& variables);
 
   std::size_t size() const { return initial_.size(); }
-  // How many of them are loop variables.
+  // The number of values that are loop variables.
   std::size_t given() const { return given_; }
   const Values& initial() const { return initial_; }
 

@@ -1,11 +1,11 @@
-// Looking for NaN and infinities.
+// The switch that checks every result for NaN and infinities.
 #pragma once
 
 #include <atomic>
 
 namespace samegrad {
 
-// Whether every result is looked at, in steps and at once; the first that is not finite raises.
+// True if every result is checked, in steps and eagerly; the first that is not finite raises.
 inline std::atomic<bool> check_numerics{false};
 
 }  // namespace samegrad

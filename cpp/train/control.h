@@ -1,4 +1,4 @@
-// Branches and loops while a step is traced.
+// Traced control flow: the branches and loops of a step.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,7 @@
 
 namespace samegrad {
 
-// What the user gives: tensors in, tensors out, called once or more while tracing.
+// A user function from tensors to tensors, called once or more while tracing.
 using TensorFunction = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 
 // The results of one of two functions without arguments, whichever the condition chooses in each

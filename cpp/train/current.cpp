@@ -49,7 +49,8 @@ Scope::Scope(Current next) {
 }
 
 Scope::~Scope() {
-  // One by one: what goes may be the last owner of objects of Python, whose end may come back here.
+  // One by one: a released state may be the last owner of Python objects, whose destructors may
+  // return here.
   while (is_entered(number_)) {
     const bool last = entered.back().number == number_;
     const Current gone = std::exchange(now, std::move(entered.back().before));

@@ -21,11 +21,11 @@ const Current& current();
 std::shared_ptr<Trace> current_trace();
 // The present state, with another trace.
 Current with_trace(std::shared_ptr<Trace> trace);
-// Wherever the one trace is current, or will be again, the other one is.
+// Replaces one trace by the other wherever it is current, or will be again.
 void replace_current(const std::shared_ptr<Trace>& old, const std::shared_ptr<Trace>& fresh);
 
-// Something else is current while a Scope lives. Its end makes current again what was before it,
-// whatever was entered since and not left: an exception can come between any two instructions of
+// Makes another state current during its lifetime. Its end makes the former state current again,
+// whatever was entered since and not left. An exception can arrive between any two instructions of
 // Python, so that nothing may depend on the second one. In another thread the end does nothing.
 class Scope {
  public:

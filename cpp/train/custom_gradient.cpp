@@ -48,7 +48,7 @@ void Trace::add_rule(const Values& results, const Values& operands,
   const auto body = std::make_shared<Trace>(shared_from_this());
   std::vector<Tensor> cts;
   for (Value result : results) {
-    // Of a result that is equal on all replicas it is a part of a sum.
+    // The cotangent of a replicated result is a part of a sum.
     Placement placement = graph_.placement(result);
     const bool part = placement == Placement::kReplicated && graph_.replicas > 1;
     cts.push_back(body->tensor(

@@ -1,4 +1,4 @@
-// A traced function of a dataset: functions of the host, and programs for what they give.
+// A traced function of a dataset: host functions, and compiled programs for their results.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class ElementProgram {
     std::size_t from = 0, to = 0;
   };
   using Types = std::vector<std::pair<DType, Shape>>;
-  // What a step is for: the types of its arguments.
+  // A step and the types of its arguments.
   struct Program {
     Types types;
     std::shared_ptr<Step> step;
@@ -47,8 +47,8 @@ class ElementProgram {
   std::vector<Program> programs_;
 };
 
-// Whatever the process draws meanwhile, and whatever this thread traces, an element's draws depend
-// on the seed and its position alone.
+// An element's random samples depend on the seed and its position alone. Other random ops of the
+// process and other traces of this thread do not change them.
 Current for_data_function(std::uint64_t seed, std::uint64_t position);
 
 }  // namespace samegrad

@@ -57,7 +57,7 @@ Graph Trace::part_for(Value value, std::vector<std::vector<Array>>& arguments) c
   Known usable;
   for (const auto& [known, arrays] : looked_) {
     if (graph_.values[known].source != Source::kNode) continue;
-    // How the all-reduce of a part adds depends on what it is made of.
+    // The reduction order of a part's all-reduce depends on the nodes that compute the part.
     if (graph_.placement(known) == Placement::kPartial) continue;
     usable[known] = arrays;
     arguments.push_back(arrays);
@@ -90,7 +90,7 @@ std::vector<Array> Trace::evaluate(Value value, bool anywhere) {
   std::vector<std::vector<Array>> arguments = *actual_;
   Graph program = part_for(value, arguments);
   std::vector<Array> arrays;
-  // Not one of the kept steps: somebody may look at many values, and each has memory of its own.
+  // Not cached as a step: user code may evaluate many values, and each step has memory of its own.
   const auto run = [&] {
     Step step({std::move(program), cells()}, PlanOptions());
     arrays = step.evaluate(arguments)[0];

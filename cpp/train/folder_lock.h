@@ -1,4 +1,4 @@
-// The lock of a folder, among all threads and processes that know it.
+// A lock of a folder, among all threads and processes that use it.
 #pragma once
 
 #include <sys/types.h>
@@ -19,8 +19,8 @@ class FolderLock {
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
 
-  // Whether nobody else holds it; true as well where the file system has no locks. Throws
-  // std::system_error where it fails.
+  // Takes the lock; false if another process holds it. True as well where the file system has no
+  // locks. Throws std::system_error on an error.
   bool take(LockUse use);
 
  private:

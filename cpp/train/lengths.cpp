@@ -29,7 +29,7 @@ void each_length(const Graph& graph, const Visit& visit) {
   }
 }
 
-// What the symbols of a trace are for the arguments, by replica.
+// The values of a trace's symbols for the arguments, by replica.
 Counts counts_for(const Graph& graph, const Arguments& arguments) {
   Counts counts(std::size_t(graph.replicas));
   for (std::size_t r = 0; r < counts.size(); ++r) {
@@ -48,7 +48,7 @@ Counts counts_for(const Graph& graph, const Arguments& arguments) {
   return counts;
 }
 
-// Whether the counts are those that the trace is bound to, on the replicas whose trace it is.
+// True if the counts are those that the trace is bound to, on the replicas whose trace it is.
 bool has_bound_counts(const Symbols& symbols, const Counts& counts) {
   const Counts traced = counts_of_all(symbols);
   for (std::size_t r = 0; r < counts.size(); ++r) {

@@ -1,4 +1,5 @@
-// The traces of a function whose arguments have lengths, and the programs of the lengths that come.
+// The traces of a function whose arguments have lengths, and the programs specialized to the
+// lengths of a call.
 #pragma once
 
 #include <optional>
@@ -15,7 +16,7 @@ class TracedPrograms {
   TracedPrograms(std::vector<Program> programs, std::vector<std::string> split_at)
       : programs_(std::move(programs)), split_at_(std::move(split_at)) {}
 
-  // Whether sizes of arguments are lengths, so that there is a program for each.
+  // True if sizes of arguments are lengths, so that each length has its own program.
   bool has_lengths() const;
   // The program of the arguments; absent where the traces took other lengths, or counts of
   // examples, for granted. ValueError where an operation is not possible with these lengths.
@@ -24,7 +25,7 @@ class TracedPrograms {
   Program take();
   // The only one. ValueError where replicas have one each.
   const Program& only() const;
-  // What was taken for granted of lengths, and at which line: one text for each.
+  // The guards of the traces on lengths and their lines: one string for each.
   std::vector<std::string> granted() const;
 
  private:

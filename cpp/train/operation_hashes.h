@@ -1,4 +1,4 @@
-// The hashes of all operations of a run, for people: by source line.
+// Hashes of all operations of a run, listed by source line.
 #pragma once
 
 #include <vector>

@@ -12,7 +12,7 @@ namespace samegrad {
 struct Program {
   Graph graph;
   std::vector<std::shared_ptr<StateCell>> variables;
-  // Which replicas each process has (communicator_of); empty: this one has all.
+  // The replicas of each process (communicator_of); empty: this one has all.
   std::vector<int> processes = {};
 };
 
@@ -20,8 +20,8 @@ struct Program {
 // compiled would hold them for as long as it is kept.
 inline constexpr std::size_t kLargeConstant = std::size_t(64) << 10;
 
-// What equal programs share. It knows neither variables nor lines of source and holds no memory
-// between runs.
+// The compiled form that equal programs share. It has neither variables nor lines of source, and
+// holds no memory between runs.
 class CompiledProgram {
  public:
   CompiledProgram(GraphPtr graph, const PlanOptions& options);
@@ -29,7 +29,8 @@ class CompiledProgram {
   const Graph& graph() const { return *graph_; }
   const Plan& plan() const { return executable_.plan(); }
   const std::vector<ValueType>& argument_types() const { return argument_types_; }
-  // What runs it; to check every number, with every operation by itself (the bits are the same).
+  // The executable of the program. To check every number, it runs every operation by itself (the
+  // bits are the same).
   Executable& executable(bool check_finite);
 
  private:

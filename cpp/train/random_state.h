@@ -1,4 +1,4 @@
-// The process's random state: everything that decides the next draw.
+// The process's random state: everything that determines the next sample.
 #pragma once
 
 #include <atomic>

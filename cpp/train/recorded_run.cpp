@@ -216,7 +216,7 @@ void Trace::copy_nodes(const Graph& from, NodeId begin, PerValue<Value>& map,
   }
 }
 
-// Of the caller, or a constant of the program that its compiled form takes as an argument.
+// The caller's argument, or a constant of the program that its compiled form takes as an argument.
 Value Trace::argument_of(const Step& step, const RunOperands& operands, std::size_t index) {
   if (index < operands.arguments.size()) return operands.arguments[index][0];
   const std::size_t own = index - operands.arguments.size();

@@ -1,4 +1,4 @@
-// Programs that were saved, as a part of what is being traced.
+// Replays saved programs as parts of the program that is being traced.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ std::vector<Tensor> replay_program(Trace& trace, const Graph& program,
                                    const std::vector<Tensor>& arguments,
                                    const std::vector<std::shared_ptr<Variable>>& variables);
 
-// How many ordinals of draws the program takes.
+// The number of ordinals that the program's random ops take.
 std::int64_t count_draws(const Graph& program);
 
 }  // namespace samegrad

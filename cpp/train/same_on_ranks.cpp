@@ -52,7 +52,7 @@ std::uint64_t hash_of_all(const Counts& counts) {
   return hasher.state();
 }
 
-// How many variables have been compared, and whether builds have, which is once.
+// The number of variables that have been compared, and whether builds have, which is once.
 std::atomic<std::int64_t> variables_told{0};
 std::atomic<bool> build_told{false};
 
@@ -65,7 +65,7 @@ std::string which_variables(const Call& call) {
   return hexadecimal(hasher.state());
 }
 
-// Who has one there waits for shares of its update.
+// A rank with a variable in common memory waits for the other ranks' parts of its update.
 std::string variables_in_common(const Call& call) {
   Hasher hasher;
   for (const std::shared_ptr<StateCell>& variable : call.variables) {
@@ -74,8 +74,8 @@ std::string variables_in_common(const Call& call) {
   return hexadecimal(hasher.state());
 }
 
-// What the engine cuts the sums by that travel: bits do not depend on it, but who cuts otherwise
-// would wait for other messages.
+// The settings by which the engine divides sums into messages. Bits do not depend on them, but a
+// rank with others would wait for messages of other sizes.
 void add_machine(std::vector<Fact>& facts) {
   const Machine& own = machine();
   facts.push_back({"caches (SAMEGRAD_MACHINE)", text("l1=", own.l1, ",l2=", own.l2)});

@@ -13,12 +13,12 @@ namespace samegrad {
 
 // Hash of a program and its constants.
 std::uint64_t fingerprint_of(const Graph& program);
-// Of what a plan does, and in which order.
+// Hash of a plan's steps and their order.
 std::uint64_t fingerprint_of(const Plan& plan);
 // The step, its number, the examples of all replicas, and the values of variables that have not
 // been compared before.
 std::vector<Fact> facts_of(const Step& step, const Call& call, std::uint64_t fingerprint);
-// What ranks have told each other so far, to be told again where they did not agree.
+// The facts that ranks have compared so far, to be compared again after a mismatch.
 class Told {
  public:
   Told();
@@ -28,7 +28,7 @@ class Told {
   std::int64_t variables_;
   bool build_;
 };
-// Of the process, once: set by the bindings.
+// Sets the facts about this build, once per process; called by the bindings.
 void set_build(std::vector<Fact> facts);
 
 }  // namespace samegrad

@@ -1,4 +1,4 @@
-// A compiled step: a traced program with the plan that runs it, and the variables that it is about.
+// A compiled function: a traced program, the plan that runs it, and the variables that it uses.
 #pragma once
 
 #include <memory>
@@ -28,10 +28,10 @@ class Step {
   bool fixed() const { return fixed_; }
   // For people, with the lines of this program and the names of its variables.
   std::string program_text() const;
-  // Of a run with these arguments (null: with the traced counts of examples); the times of so many
-  // are measured, which change nothing.
-  // Why its bits depend on the replicas; none: they do not.
+  // The reasons that its bits depend on the replicas; empty: they do not.
   std::vector<BitsReason> bits_reasons() const;
+  // Explains a run with these arguments (null: with the traced counts of examples). Measures the
+  // times of `runs` dry runs, which change nothing.
   Explanation explanation(const std::vector<std::vector<Array>>* arguments, int runs);
 
   // Arguments: one array each, or one per replica. ValueError where arrays and program do not fit.
@@ -49,8 +49,8 @@ class Step {
                       Messages* messages = nullptr, StepHashes* hashes = nullptr);
   std::vector<std::vector<Array>> repeat(const std::vector<std::vector<Array>>& arguments,
                                          bool check_finite, std::uint64_t number);
-  // What run() would return next; nothing moves on, neither variables (there are no writes) nor the
-  // random numbers.
+  // The results of the next run(), which changes nothing: neither variables (there are no writes)
+  // nor the random state.
   std::vector<std::vector<Array>> evaluate(const std::vector<std::vector<Array>>& arguments);
   // Counts of examples of the arguments, per replica and symbol.
   std::vector<std::vector<std::int64_t>> counts_of(
@@ -58,11 +58,11 @@ class Step {
 
  private:
   using Arguments = std::vector<std::vector<Array>>;
-  // ValueError where arrays and program do not fit. `storage` is for the constants that come along,
-  // and for the parts of this process's replicas.
+  // ValueError where arrays and program do not fit. `storage` holds the constants of the call and
+  // the arrays of this process's replicas.
   Call call_of(const Arguments& arguments, Arguments& storage) const;
   void keep_own(Call& call, Arguments& storage) const;
-  // What this process's replicas give, as values of all of them.
+  // Returns the results of this process's replicas as values of all replicas.
   Arguments run_call(const Call& call, bool check_finite);
   Arguments run_agreed(const Call& call, bool check_finite);
   // ValueError if the program is bound to other counts.

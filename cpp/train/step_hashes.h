@@ -1,5 +1,5 @@
-// Records of steps: hashes of what a step is given and of what it makes, which two runs can compare
-// without having each other's arrays.
+// Records of steps: hashes of a step's inputs and results, which two runs can compare without each
+// other's arrays.
 #pragma once
 
 #include <map>

@@ -145,7 +145,7 @@ void Trace::adopt(const Identity& identity, Value value) {
 }
 
 Value Trace::constant(const Tensor& tensor) {
-  // Numbers come from outside into branches and rounds, where they can be arguments of a program.
+  // Branches and iterations capture numbers, which can be arguments of a program outside.
   if (outer_ && tensor.array.shape().rank() == 0) return capture(outer_->lift(tensor));
   if (tensor.array.bytes() <= kLargeConstant) {
     const Value value = graph_.add_constant(tensor.array);

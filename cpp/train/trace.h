@@ -23,7 +23,7 @@ class Step;
 class Trace;
 class TraceScope;
 
-// What users hold: an array, or a value of a trace, or (under an eager tape) both.
+// The tensor of users: an array, a value of a trace, or (under an eager tape) both.
 struct Tensor {
   ValueType type;  // of an array: the concrete shape
   Array array;
@@ -54,8 +54,8 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   const std::vector<int>& processes() const { return outer_ ? outer_->processes() : processes_; }
   // It is the program of these replicas alone (Symbols::replicas).
   void belong_to(std::vector<int> replicas) { graph_.symbols.replicas = std::move(replicas); }
-  // Where it came to be the program of fewer replicas, and where it took something for granted of
-  // lengths: called when that may have happened.
+  // Records the line where the trace became the program of fewer replicas, or where it bound
+  // lengths. Called when that may have happened.
   void note_split();
   const std::string& split_at() const { return outer_ ? outer_->split_at() : split_at_; }
 
@@ -119,7 +119,7 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   }
   // Variables are operands of their own where they are read next.
   void forget_reads() { state_.clear(); }
-  // Eager: it is current as long as somebody has this.
+  // Eager: current as long as this object has an owner.
   std::shared_ptr<TraceScope> scope();
 
   // Values whose derivative is what `gradient` makes, of the cotangents of the results, for the
@@ -139,7 +139,7 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
 
   // Notes what the program does with a value, for check_loss_normalization().
   void use(ValueUse::Kind kind, const Tensor& tensor);
-  // What is wrong with the counts that the program divides by; `outputs` are its results.
+  // The mistakes in the counts that the program divides by; `outputs` are its results.
   NormalizationReport check_loss_normalization(const std::vector<Value>& outputs) const;
   LossNormalization loss_normalization(Value value) const {
     return samegrad::loss_normalization(graph_, value);
@@ -156,7 +156,7 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   bool is_body() const { return outer_ != nullptr; }
   void set_ordinal(std::int64_t ordinal);
   std::uint64_t step() const { return step_; }
-  // What decides what is drawn next, so that it can be drawn again.
+  // The random state that determines the next samples, so that they can be drawn again.
   struct Draws {
     std::uint64_t step;
     bool drew;
@@ -168,15 +168,15 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   // Lets values be looked at while the program is traced; it is called with these arguments, each
   // with one array, or one per replica.
   void let_evaluate(std::vector<std::vector<Array>> arguments) { actual_ = std::move(arguments); }
-  // Whether they can be: of a body, whether those outside it can.
+  // True if they can be evaluated: for a body, if those outside it can.
   bool evaluates() const;
-  // What the value is in the step at hand, one array or one per replica: whatever makes it runs,
-  // and nothing else (no write, no print). TypeError for values of a body and, unless `anywhere`,
-  // while a body is traced, whose Python does not run when the body does.
+  // Evaluates a value in the present step, as one array or one per replica. It runs only the nodes
+  // that compute the value (no write, no print). TypeError for values of a body, whose Python does
+  // not run when the body does. TypeError as well while a body is traced, unless `anywhere`.
   std::vector<Array> evaluate(Value value, bool anywhere = false);
-  // Return the value of the first replica in the present step, as a variable's initial value. The
+  // Returns the value of the first replica in the present step, as a variable's initial value. The
   // nodes that compute it run as a step of their own. ValueError for values of a body, and for
-  // those that depend on arguments which are not `given` but stand for others.
+  // those that depend on arguments which are not `given` but represent others.
   Array initial_value(const Tensor& tensor, const std::vector<std::vector<Array>>& arguments,
                       bool given);
 
@@ -184,7 +184,7 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   Program finish(std::vector<Value> outputs);
   bool finished() const { return finished_; }
 
-  // Of a body: values of the outer trace and the arguments that stand for them.
+  // The captured values of a body's outer trace, with the arguments that represent them.
   const std::vector<std::pair<Value, Value>>& captures() const { return captures_; }
   std::vector<std::shared_ptr<Variable>> written() const;
   Value add_body_argument(const ValueType& type, Placement placement);
@@ -195,9 +195,9 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   Graph finish_body(std::vector<Value> outputs, const Trace& outer, std::size_t own,
                     const std::vector<Value>& captures);
 
-  // What operations of this thread print that run at once.
+  // Messages printed by eager operations of this thread.
   static Messages& messages();
-  // Where the program is: set by the bindings.
+  // Returns the line of the program; set by the bindings.
   static std::function<std::string()> locate;
   // Runs what takes long and touches no trace, while other threads go on: set by the bindings.
   static std::function<void(const std::function<void()>&)> unlocked;
@@ -244,7 +244,7 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   void import_all();
   void import_from(Followed& followed);
   void adopt_gradient(Node& node, const Trace& other);
-  // Where the program is, as an index of the graph's locations.
+  // The program's line, as an index of the graph's locations.
   std::int32_t location();
   // The rule of the results, traced.
   void add_rule(const Values& results, const Values& operands, const GradientFunction& gradient);

@@ -26,8 +26,8 @@ class Variable final : public StateCell {
   const std::vector<int>& processes() const { return processes_; }
   // Those of all processes, which all ask for at the same time.
   std::vector<Array> components_of_world();
-  // TypeError or ValueError unless dtype and shape fit; the memory is shared, later steps replace
-  // it rather than write into it while somebody else holds it.
+  // TypeError or ValueError unless dtype and shape fit. The memory is shared: later steps replace
+  // an array that has other owners rather than write into it.
   void set(std::vector<Array> components);
 
  private:

@@ -58,7 +58,7 @@ class AllReduce {
   }
 
  private:
-  // What travels together: these slices.
+  // A bucket: slices that are sent together.
   struct Piece {
     WorldPiece of_world;
     std::size_t begin;

@@ -76,7 +76,7 @@ class BlockwiseUpdate {
   }
 
  private:
-  // What travels together: these blocks of all sums.
+  // A bucket: blocks of all sums that are sent together.
   struct Piece {
     WorldPiece of_world;
     std::int64_t begin;
@@ -175,7 +175,7 @@ class BlockwiseUpdate {
     });
   }
 
-  // What this rank updates of a block.
+  // The elements of a block that this rank updates.
   Share share_of(const Piece& piece, std::size_t first, const Block& block,
                  const WorldSums& world) const {
     const std::int64_t before = piece.first[first / step_.sums.size()], size = block.size();
@@ -249,7 +249,7 @@ class BlockwiseUpdate {
     return static_cast<std::byte**>(scratch.take(step_.sums.size() * sizeof(std::byte*)));
   }
 
-  // So that what is taken next comes from one piece of memory.
+  // Reserves the bytes at once, so that the next takes are from one block of memory.
   static void take_at_once(Scratch& scratch, std::size_t bytes) {
     const Scratch::Frame frame(scratch);
     scratch.take(bytes);
@@ -291,7 +291,7 @@ class BlockwiseUpdate {
     }
   }
 
-  // What follows once some elements of a block of each sum are complete.
+  // Finishes some elements of a block of each sum, once these are complete.
   void finish(const Block& block, Share some, std::byte* const* results, Scratch& scratch) const {
     for (std::size_t s = 0; s < step_.sums.size(); ++s) {
       if (is_divided(s)) divide(results[s], some.size(), binding_.sums[s].divisor);
@@ -360,7 +360,7 @@ class BlockwiseUpdate {
     return prefetch;
   }
 
-  // Of what the replicas are given; such a block is a piece of one row.
+  // Adds the values given to the replicas; such a block is within one row.
   static std::byte* add(const UpdateBinding::Sum& sum, const Block& block, TreeRange of,
                         Scratch& scratch) {
     const Extent extent(sum.reduction.state, block);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kGivenGrain = 64;  // elements
 
-// What is given to the replicas: nothing to fold, only blocks of the result.
+// The state of values given to the replicas: nothing to fold, only blocks of the result.
 StateShape given_state(std::span<const View>, const Attrs&, const View& result) {
   StateShape state = state_of_result(result);
   state.column_grain = kGivenGrain;

@@ -166,7 +166,7 @@ class ControlRun {
     }
   }
 
-  // A new history for a result; null if nobody reads it.
+  // A new history for a result; null if it has no reader.
   History* keep(std::size_t output) const {
     const Value value = node_.outputs[output];
     History* history = nullptr;
@@ -187,7 +187,7 @@ class ControlRun {
     const auto handle = *arrays_of(node_.inputs[input])[0].data<std::int64_t>();
     const auto* history = reinterpret_cast<const History*>(std::intptr_t(handle));
     SG_ASSERT(std::ranges::count(context_.histories, history, &std::unique_ptr<History>::get) == 1,
-              "operand ", input, " of ", node_.op->name, " is no history of this run");
+              "operand ", input, " of ", node_.op->name, " is not a history of this run");
     return *history;
   }
 
@@ -198,7 +198,7 @@ class ControlRun {
     }
   }
 
-  // Variables whose rows the rounds write, as arrays that nobody else has.
+  // Copies the variables whose rows the iterations write, so that they have no other owner.
   void own_written(Arrays& state) const {
     for (std::size_t w = 0; w < row_writes_.size(); ++w) {
       const std::size_t i = row_writes_[w].variable;
@@ -309,9 +309,9 @@ class ControlRun {
     for (std::size_t v = 0; v < count; ++v) store(v, state[v]);
   }
 
-  // Whether the rounds only summed products, which went through all of them tile by tile. Other
-  // processes have their parts of each round's product, and what is not finite is looked for in
-  // each round.
+  // True if the iterations only sum products, which were then all added tile by tile. Not done with
+  // several processes, which have their parts of each iteration's product. Not done either if each
+  // iteration is checked for finite values.
   bool add_products(const ReplayAttrs& attrs, const std::vector<const History*>& given,
                     const Arrays& state) const {
     const bool hashed = call_.hashes && call_.hashes->body(bodies_[0]->plan());

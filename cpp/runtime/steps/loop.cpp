@@ -223,8 +223,8 @@ void prepare_operands(const Plan& plan, const PlanStep& step, const Call& call, 
 
 namespace {
 
-// The rows of the replicas that come here, of a list: a branch that some of them take has no sum
-// over all.
+// Runs the loop over a list's rows of the active replicas: a branch that some replicas take has no
+// sum over all.
 void run_active(const LoopStep& loop, const StepRun& run) {
   const Call& call = run.call;
   Context& context = run.context;

@@ -9,7 +9,8 @@
 namespace samegrad {
 namespace {
 
-// How many examples of a loop one thread takes at a time; 0 threads: it has the caller's alone.
+// The number of examples of a loop that one thread takes at a time; with 0 threads all of them, as
+// only the caller runs it.
 std::int64_t chunk_of(const LoopStep& loop, std::int64_t total, int threads) {
   if (threads == 0) return std::max(loop.tile_examples, total);
   const auto part = [&](std::int64_t pieces) { return (total + pieces - 1) / pieces; };

@@ -283,7 +283,7 @@ Array converted(const Array& x, DType to) {
   return y;
 }
 
-// As passes/widen.cpp has it.
+// Runs the node with promoted operands, like passes/widen.cpp.
 std::vector<Array> run_widened(const Node& node, std::vector<ValueType> in_types,
                                std::vector<ValueType> out_types, std::vector<Array> in,
                                const ReplicaContext& replica_context) {

@@ -58,7 +58,7 @@ class RowExchange {
   DType dtype(std::size_t s) const { return plan_.graph.type(step_.sums[s].result).dtype; }
   bool is_own(const Part& part) const { return part.rank == world_.rank(); }
 
-  // What all replicas have alike comes from the first process.
+  // Values that all replicas have alike are sent by the first process.
   void add_parts(std::size_t s) {
     if (!step_.sums[s].all_reduce.exists()) {
       parts_.push_back({s, 0, {0, 1}});
@@ -92,7 +92,7 @@ class RowExchange {
     }
   }
 
-  // How many rows each part has, from all to all.
+  // Exchanges the number of rows of each part, from all to all.
   void tell_counts() {
     std::vector<std::vector<std::int64_t>> counts(static_cast<std::size_t>(world_.size()));
     for (const Part& part : parts_) counts[std::size_t(part.rank)].push_back(part.count);

@@ -1,5 +1,5 @@
-// Gradients that are rows of a table, over several processes: the rows that the examples of any of
-// them name travel, with their sums, and nothing of the size of the table.
+// Sparse gradients over several processes: sends the touched rows of all processes with their sums,
+// and no array of the variable's size.
 #pragma once
 
 #include "runtime/context.h"

@@ -17,7 +17,7 @@ namespace {
 
 using Number = std::array<std::byte, kMostElementBytes>;
 
-// Whether any count of the number, however they are joined, is the number.
+// True if the reduction of any count of the number is the number itself.
 bool joins_to_itself(ReduceFn fn, const KnownValue& known, DType dtype) {
   if (known.kind != KnownValue::kNumber) return false;
   if (fn == ReduceFn::kSum) return known == KnownValue::number_of(0.0, dtype);
@@ -76,7 +76,7 @@ class RowReducer {
  private:
   static constexpr int kMostLevels = 6;
 
-  // Of subtrees that threads take; named rows often are close to each other.
+  // The levels of subtrees that threads take; named rows are often close to each other.
   int levels_of(const Leaves& all) const {
     if (parallel_loops().threads() == 1) return 0;
     if (blocks_.work() < thresholds().parallel_tree_work) return 0;
@@ -91,7 +91,7 @@ class RowReducer {
     return leaves;
   }
 
-  // Where a task is among the rows.
+  // The position of a task in the rows.
   struct Cursor {
     RowBlocks::Rows rows;
     std::int64_t position, end;  // of the row that is next

@@ -19,7 +19,7 @@
 namespace samegrad {
 namespace {
 
-// Of a replica's reduction.
+// The kernel arguments of a replica's reduction.
 KernelArgs args_of(const Plan& plan, NodeId tree, std::size_t replica, Context& context,
                    Scratch& scratch) {
   const Node& node = plan.graph.nodes[tree];
@@ -143,7 +143,7 @@ RowBlocks::Rows RowBlocks::take_rows(Scratch& scratch) const {
           static_cast<std::byte*>(scratch.take(pass_.block_bytes))};
 }
 
-// Of all rows most have no place.
+// In a pass over all rows, most rows have no places.
 void RowBlocks::find(std::int64_t position, std::int64_t end, Rows& rows) const {
   rows.count = std::min(binding_.block_rows, end - position);
   std::int64_t at =
@@ -233,7 +233,7 @@ std::int64_t RowBlocks::row_bytes(std::size_t s) const {
   return binding_.width * std::int64_t(size_of(plan_.graph.type(step_.sums[s].result).dtype));
 }
 
-// Of all rows, from those that are stored.
+// Copies sums to their rows in a pass over all rows; rows without places get zeros.
 void RowBlocks::take_sums(std::size_t s, const Rows& rows, std::byte* to) const {
   const std::int64_t bytes = row_bytes(s);
   const std::byte* from = summed_at(s, rows.named);

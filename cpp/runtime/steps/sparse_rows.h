@@ -1,6 +1,6 @@
-// Some rows at a time of gradients that are zeros but for the rows that examples name: summed,
-// and through the nodes of a pass. What a block needs is a task's scratch; nothing of the size of
-// the variable is read, unless the pass goes through all rows and has operands with all of them.
+// Blocks of touched rows of sparse gradients: sums them, and runs the nodes of a pass on them. A
+// block needs only a task's scratch. Arrays of the variable's size are read only by passes over all
+// rows with operands that have all of them.
 #pragma once
 
 #include "runtime/context.h"
@@ -54,7 +54,7 @@ class RowBlocks {
                  Scratch& scratch) const;
   // True if the operands of a sum are one list of examples: else they are its replicas'.
   bool is_list(std::size_t s) const { return context_.node(step_.sums[s].tree).joint; }
-  // Where a value is afterwards.
+  // The memory of a value after the pass.
   const std::byte* at(Value value, const Rows& rows) const {
     return slot_at(*std::ranges::find(pass_.slots, value, &RowPassBinding::Slot::value), rows);
   }

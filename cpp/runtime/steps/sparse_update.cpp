@@ -49,7 +49,7 @@ class RowUpdater {
  private:
   std::byte* base(Value value) const { return context_.base(0, plan_.root[value]); }
 
-  // Where a result does not go to the variable's memory.
+  // Copies rows that the update leaves as they are, if the result is not in the variable's memory.
   void keep_other_rows() const {
     for (std::size_t k = 0; k < binding_.left.size(); ++k) {
       const RowPassBinding::Slot& slot = binding_.left[k];
