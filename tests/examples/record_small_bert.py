@@ -27,7 +27,10 @@ CONFIG = {
     "type_vocab_size": 2,
     "vocab_size": 16,
 }
-VOCABULARY = "[PAD] [UNK] [CLS] [SEP] [MASK] the film was is not . great awful bor ##ing ,".split()
+VOCABULARY = [
+    "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "film", "was", "is", "not", ".", "great",
+    "awful", "bor", "##ing", ",",
+]  # fmt: skip
 
 
 def weights() -> dict[str, np.ndarray[Any, Any]]:
