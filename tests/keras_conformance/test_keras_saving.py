@@ -155,8 +155,6 @@ def test_text_layers_keep_their_words(tmp_path: Path) -> None:
 SAVES = ("model.keras", "model.h5", "weights.weights.h5", "weights.h5", "folder", "ckpt/cp")
 
 
-
-
 def _content(folder: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(folder)): path.read_bytes()
