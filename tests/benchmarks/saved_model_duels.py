@@ -9,6 +9,7 @@ Times are CPU seconds of the process, the best of three.
 from __future__ import annotations
 
 import argparse
+import importlib
 import pathlib
 import tempfile
 import time
@@ -36,7 +37,7 @@ def measure(tf: Any, name: str, folder: str) -> None:
     model = getattr(tf.keras.applications, name)(weights=None)
     export = best(lambda: model.export(folder, verbose=False))
     files = [path for path in pathlib.Path(folder).rglob("*") if path.is_file()]
-    sizes = {path.suffix: path.stat().st_size / 1e6 for path in files}
+    sizes = [path.stat().st_size / 1e6 for path in files]
     image = tf.constant(np.zeros((1, 224, 224, 3), np.float32))
 
     def call() -> Any:
@@ -44,7 +45,7 @@ def measure(tf: Any, name: str, folder: str) -> None:
         return loaded.serve(image)
 
     load, first = best(lambda: tf.saved_model.load(folder)), best(call)
-    total, weights = sum(sizes.values()), max(sizes.values())
+    total, weights = sum(sizes), max(sizes)
     print(
         f"{name}: {total:.2f} MB, {total - weights:.2f} MB of it without the weights, "
         f"export {export:.2f} s, load {load:.2f} s, with the first call {first:.2f} s"
@@ -55,11 +56,9 @@ def main() -> None:
     """Measure all models."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tensorflow", action="store_true")
-    library: Any
-    if parser.parse_args().tensorflow:
-        import tensorflow as library
-    else:
-        import samegrad as library
+    library: Any = importlib.import_module(
+        "tensorflow" if parser.parse_args().tensorflow else "samegrad"
+    )
     for name in MODELS:
         with tempfile.TemporaryDirectory() as folder:
             measure(library, name, f"{folder}/model")
