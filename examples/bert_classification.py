@@ -1,4 +1,4 @@
-"""Fine-tune BERT to classify sentences, from a checkpoint with the names of Hugging Face.
+"""Fine-tune BERT to classify sentences, from a checkpoint of Hugging Face or TensorFlow.
 
     python bert_pretraining.py --folder small-bert
     python bert_classification.py --bert small-bert --replicas 4
@@ -165,12 +165,28 @@ def read_data(path):
     return [sentence for _, sentence in rows], [int(label) for label, _ in rows]
 
 
+def tensorflow_weights(path):
+    """Return the arrays of a checkpoint of google-research/bert as Hugging Face has them."""
+    reader, weights = tf.train.load_checkpoint(path), {}
+    for name in reader.get_variable_to_shape_map():
+        array = reader.get_tensor(name)
+        name = name.replace("layer_", "layer.").replace("/", ".")
+        array = array.T if name.endswith(".kernel") else array
+        weights[re.sub(r"(_embeddings)$|\.kernel$", r"\1.weight", name)] = array
+    return weights
+
+
 def pretrained(folder):
-    """Return configuration, vocabulary and weights in a folder of Hugging Face."""
-    config = json.loads((folder / "config.json").read_text())
+    """Return configuration, vocabulary and weights in a folder of Hugging Face or TensorFlow."""
+    of_tensorflow = (folder / "bert_config.json").exists()
+    config = json.loads((folder / f"{'bert_' * of_tensorflow}config.json").read_text())
+    config.setdefault("layer_norm_eps", 1e-12)  # TensorFlow's program has it as a constant
     vocabulary = (folder / "vocab.txt").read_text().splitlines()
+    path, load = folder, tf.convert.load
+    if of_tensorflow:
+        path, load = folder / "bert_model.ckpt", tensorflow_weights
     weights = {}
-    for name, array in tf.convert.load(folder).items():
+    for name, array in load(path).items():
         # Published checkpoints have a prefix, and the first names of LayerNorm's parameters.
         name = name.removeprefix("bert.").replace("LayerNorm.gamma", "LayerNorm.weight")
         weights[name.replace("LayerNorm.beta", "LayerNorm.bias")] = array

@@ -307,6 +307,7 @@ void register_trace(py::module_& m) {
       // The replicas whose counts of examples decide alike in this program; empty: all replicas.
       .def_property_readonly("members", [](const Trace& t) { return t.program().symbols.replicas; })
       .def_property("replicas", &Trace::replicas, &Trace::set_replicas)
+      .def("keep_collectives", &Trace::keep_collectives)
       // The first replica of each process, and the number of all; empty: there is one process.
       .def_property("processes", &Trace::processes, &Trace::set_processes)
       .def(

@@ -304,7 +304,7 @@ class GraphReader {
 
   const OpDef& operation(const std::string& name) const {
     const OpDef* op = OpRegistry::instance().find(name);
-    if (!op || op->version == OpDef::kOfPasses || op->has(kCollective)) {
+    if (!op || op->version == OpDef::kOfPasses || is_for_some_replicas(*op)) {
       fail(ErrorKind::kValue, kSavedModel, "the operation '", name.substr(0, 60),
            "' is not known here: load it with the samegrad that saved it.");
     }

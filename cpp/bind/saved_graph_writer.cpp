@@ -17,22 +17,23 @@ namespace samegrad {
 namespace {
 
 // NotImplementedError for an operation that only this process, or this run, can do.
-void check_saveable(const Graph& graph) {
+void check_exportable(const Graph& graph, const std::string& who) {
   if (graph.replicas != 1) {
-    fail(ErrorKind::kNotImplemented, kSavedModel,
-         "a function that is saved runs on one replica: got one on ", graph.replicas,
-         ", as it calls strategy.run or reads an ON_READ variable; save what strategy.run calls.");
+    fail(ErrorKind::kNotImplemented, who,
+         "a function that is exported runs on one replica: got one on ", graph.replicas,
+         ", as it calls strategy.run or reads an ON_READ variable; export what strategy.run "
+         "calls.");
   }
   walk_nodes(graph, [&](const Graph& inside, const Node& node) {
-    const char* why = node.op->has(kCollective)                  ? "it crosses replicas"
+    const char* why = is_for_some_replicas(*node.op)             ? "it crosses replicas"
                       : node.attrs.get_if<CalledGradientAttrs>() ? "its gradient is an error"
                       : node.op->version == OpDef::kOfPasses     ? "it is the engine's own"
                                                                  : nullptr;
     if (!why) return;
     const auto at = std::size_t(node.location);
     const std::string line = at < inside.locations.size() ? " (" + inside.locations[at] + ")" : "";
-    fail(ErrorKind::kNotImplemented, kSavedModel, "the operation '", node.op->name,
-         "' cannot be saved, as ", why, line, "; leave it out of functions that are saved.");
+    fail(ErrorKind::kNotImplemented, who, "the operation '", node.op->name,
+         "' cannot be exported, as ", why, line, "; leave it out of functions that are exported.");
   });
 }
 
@@ -223,8 +224,8 @@ class GraphWriter {
 
 }  // namespace
 
-py::dict data_of_graph(const Graph& graph, std::vector<Array>& constants) {
-  check_saveable(graph);
+py::dict data_of_graph(const Graph& graph, std::vector<Array>& constants, const std::string& who) {
+  check_exportable(graph, who);
   return GraphWriter(core_rows(graph), constants).write_program();
 }
 

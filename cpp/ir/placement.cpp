@@ -83,7 +83,8 @@ Placement placement_of(const Graph& graph, const Node& node, const Inferred& inf
   // An alias has the memory of its operand: one array where all replicas share it.
   if (node.op->has(kAliases) && !graph.varying(node.inputs[0])) return Placement::kReplicated;
   const Operands operands = operands_of(graph, node);
-  if (operands.own || node.op->has(kReplicaDependent) || has_own_sizes(graph, type)) {
+  const bool several = graph.replicas > 1;
+  if (operands.own || (several && node.op->has(kReplicaDependent)) || has_own_sizes(graph, type)) {
     return Placement::kOwn;
   }
   if (operands.partial) {
@@ -91,7 +92,7 @@ Placement placement_of(const Graph& graph, const Node& node, const Inferred& inf
     return linear ? Placement::kPartial : Placement::kOwn;
   }
   if (operands.rows) return of_rows(node, inferred, type);
-  return node.op->has(kReplicaShare) ? Placement::kPartial : Placement::kReplicated;
+  return several && node.op->has(kReplicaShare) ? Placement::kPartial : Placement::kReplicated;
 }
 
 bool takes_parts(const Graph& graph, const Node& node) {

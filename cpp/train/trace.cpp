@@ -185,7 +185,8 @@ Tensor Trace::tensor(Value value) {
 Values Trace::apply(const OpDef& op, std::span<const Value> inputs, Attrs attrs,
                     std::vector<GraphPtr> regions) {
   // One replica has nothing to reduce with.
-  if (op.has(kCollective) && graph_.replicas == 1 && inputs.size() == 1 && op.vjp) {
+  const bool plain = op.has(kCollective) && inputs.size() == 1 && op.vjp;
+  if (plain && graph_.replicas == 1 && !keeps_collectives()) {
     (void)op.infer({op, std::vector<ValueType>{graph_.type(inputs[0])}, complete_attrs(op, attrs),
                     graph_.symbols});
     return Builder::apply(OpRegistry::instance().get("identity"), inputs);

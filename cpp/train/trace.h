@@ -49,6 +49,8 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   int replicas() const { return graph_.replicas; }
   // Until a strategy runs in it, a trace is one of one replica.
   void set_replicas(int replicas);
+  // A trace of one replica has its collectives: any number of replicas may run the program later.
+  void keep_collectives() { keeps_collectives_ = true; }
   // Over which processes they are spread (Program::processes).
   void set_processes(std::vector<int> processes);
   const std::vector<int>& processes() const { return outer_ ? outer_->processes() : processes_; }
@@ -246,6 +248,9 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   void adopt_gradient(Node& node, const Trace& other);
   // The program's line, as an index of the graph's locations.
   std::int32_t location();
+  bool keeps_collectives() const {
+    return outer_ ? outer_->keeps_collectives() : keeps_collectives_;
+  }
   // The rule of the results, traced.
   void add_rule(const Values& results, const Values& operands, const GradientFunction& gradient);
 
@@ -278,6 +283,7 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   std::string split_at_;
   std::vector<GradientFunction> gradients_;  // eager
   bool counts_reads_ = false;
+  bool keeps_collectives_ = false;
   std::vector<std::shared_ptr<Variable>> counted_reads_;
   std::int64_t ordinal_ = 0;
   std::uint64_t step_ = 0;

@@ -47,7 +47,7 @@ def set_seed(seed: int | None) -> None:
 
 
 def _source() -> Tensor:
-    if _core.tracing() and _context.inside_run() and _context.replica_count() > 1:
+    if _core.tracing() and _context.reducing_context() is not None:
         return _ops.replica_id()
     return Tensor(np.zeros((), np.int64)) if _core.tracing() else _FIRST
 

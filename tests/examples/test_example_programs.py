@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import record_small_bert
 
 import samegrad as tf
 
@@ -96,6 +97,34 @@ def test_fine_tuned_bert_is_saved_with_the_names_of_hugging_face(small_bert, who
     assert {name: after[name].shape for name in kept} == {n: before[n].shape for n in kept}
     changed = [name for name in kept if not np.array_equal(before[name], after[name])]
     assert "bert.encoder.layer.0.attention.self.query.weight" in changed
+
+
+def test_bert_of_tensorflow_has_the_arrays_of_its_checkpoint():
+    arrays, bert = record_small_bert.weights(), example("bert_classification")
+    config, vocabulary, weights = bert.pretrained(record_small_bert.FOLDER)
+    model = bert.Bert(config)
+    model(np.zeros((1, 4), np.int64))
+    tf.convert.from_torch(model, weights, bert.NAMES, ignore=["cls"])
+    block, layer = model.blocks[1], "bert/encoder/layer_1"
+    for variable, name in (
+        (model.embeddings.word_embeddings.embeddings, "bert/embeddings/word_embeddings"),
+        (model.embeddings.norm.gamma, "bert/embeddings/LayerNorm/gamma"),
+        (block.attention.query_dense.kernel, f"{layer}/attention/self/query/kernel"),
+        (block.attention.output_dense.kernel, f"{layer}/attention/output/dense/kernel"),
+        (block.inner.kernel, f"{layer}/intermediate/dense/kernel"),
+        (block.outer_norm.beta, f"{layer}/output/LayerNorm/beta"),
+        (model.pooler.kernel, "bert/pooler/dense/kernel"),
+    ):
+        np.testing.assert_array_equal(np.ravel(variable), arrays[name].ravel(), err_msg=name)
+    assert len(model.weights) + 7 == len(arrays) and vocabulary == record_small_bert.VOCABULARY
+
+
+def test_bert_of_tensorflow_is_fine_tuned(tmp_path, capsys):
+    bert = example("bert_classification")
+    bert.main(["--bert", str(record_small_bert.FOLDER), "--folder", str(tmp_path), "--steps", "2"])
+    assert capsys.readouterr().out.splitlines()[-1].startswith("accuracy ")
+    tuned = tf.convert.load(tmp_path)
+    assert tuned["bert.encoder.layer.1.attention.self.query.weight"].shape == (8, 8)
 
 
 def test_fine_tuning_does_not_decay_biases_and_norms(small_bert):

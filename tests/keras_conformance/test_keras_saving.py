@@ -41,11 +41,18 @@ def _fit(model: Any, epochs: int = 1) -> Any:
     return model
 
 
+def _save(model: Any, path: Path) -> None:
+    if path.name.startswith(("weights", "cp")):
+        model.save_weights(path)
+    else:
+        model.save(path, zipped=False if path.name == "folder" else None)
+
+
 @pytest.mark.parametrize("loss", ["mse", "mean_squared_error"])
 @pytest.mark.parametrize("name", ["model.keras", "model.h5", "folder"])
 def test_a_loaded_model_trains_on_with_the_same_bits(tmp_path: Path, name: str, loss: str) -> None:
     model = _fit(_model(loss), 2)
-    model.save(tmp_path / name)
+    _save(model, tmp_path / name)
     loaded = keras.models.load_model(tmp_path / name)
     assert len(loaded.optimizer.variables) == len(model.optimizer.variables) == 14
     assert tf.fingerprint(_fit(loaded).variables) == tf.fingerprint(_fit(model).variables)
@@ -126,7 +133,7 @@ def _subclassed() -> Any:
 @pytest.mark.parametrize("make", [_preprocessing, _half, _subclassed])
 def test_a_model_is_loaded_as_it_was(tmp_path: Path, make: Any, name: str) -> None:
     model = make()
-    model.save(tmp_path / name)
+    _save(model, tmp_path / name)
     loaded = keras.models.load_model(tmp_path / name)
     assert type(loaded) is type(model)
     assert loaded.layers[-1].compute_dtype == model.layers[-1].compute_dtype
@@ -146,11 +153,6 @@ def test_text_layers_keep_their_words(tmp_path: Path) -> None:
 # What fails leaves what was there.
 
 SAVES = ("model.keras", "model.h5", "weights.weights.h5", "weights.h5", "folder", "ckpt/cp")
-
-
-def _save(model: Any, path: Path) -> None:
-    weights = path.name.startswith(("weights", "cp"))
-    (model.save_weights if weights else model.save)(path)
 
 
 def _content(folder: Path) -> dict[str, bytes]:
@@ -265,8 +267,28 @@ def test_weights_in_several_files_are_there_in_full(tmp_path: Path) -> None:
 def test_a_folder_with_other_files_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "notes").write_text("mine")
     with pytest.raises(ValueError, match=r"absent, empty or one of a model: got .*'notes'"):
-        _model().save(tmp_path)
+        _model().save(tmp_path, zipped=False)
     assert _content(tmp_path) == {"notes": b"mine"}
+
+
+@pytest.mark.parametrize("arguments", [{}, {"save_format": None}])
+def test_a_model_in_a_folder_is_exported_as_in_keras_3(
+    tmp_path: Path, arguments: dict[str, Any]
+) -> None:
+    model, folder = _model(), tmp_path / "folder"
+    with pytest.raises(ValueError, match=r"(?s)`\.keras`.*`\.h5`.*`model\.export\(filepath\)`"):
+        model.save(folder, **arguments)
+    assert not folder.exists()
+    model.export(folder, verbose=False)
+    with pytest.raises(ValueError, match=r"`keras\.layers\.TFSMLayer\(.*'serving_default'"):
+        keras.models.load_model(folder)
+    served = keras.layers.TFSMLayer(folder, call_endpoint="serving_default")(INPUTS)
+    np.testing.assert_array_equal(served["output_0"], model(INPUTS))
+
+
+def test_the_save_format_of_keras_2_is_rejected(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"either `\.keras` or `\.h5` extension"):
+        _model().save(tmp_path / "folder", save_format="tf")
 
 
 # Older programs.

@@ -39,10 +39,7 @@ class VariableAggregation(Choice):
 
 def assigning_replicas(variable: Variable) -> ReplicaContext | None:
     """Return the context of several replicas that assign to one copy; None where there is one."""
-    context = _context.current().replica_context
-    if context is None or context.num_replicas_in_sync == 1 or variable._cell.component_count > 1:
-        return None
-    return context
+    return None if variable._cell.component_count > 1 else _context.reducing_context()
 
 
 def aggregated(variable: Variable, value: Tensor) -> Tensor:

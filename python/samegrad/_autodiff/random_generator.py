@@ -253,6 +253,7 @@ class Generator:
                 f"{context.num_replicas_in_sync} replicas; use samegrad.random.normal, or "
                 "stateless_normal with [seed, step], whose rows are those of the global batch."
             )
+        _context.note_one_replica("Generator")
         old = self._state_var.value()
         words = cast(old, "uint64")
         step = cast(convert_to_tensor(delta), "uint64") * np.uint64(_SKIP)

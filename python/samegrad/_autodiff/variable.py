@@ -292,10 +292,11 @@ class Variable:
     def _aggregated(self, value: Any) -> Tensor:
         """Return the value that an assignment inside `run` stores: the aggregated one."""
         tensor = value if type(value) is Tensor else match(value, self._cell)
-        context = _context.current().replica_context
-        if context is None:
+        now = _context.current()
+        if now.replica_context is not None:
+            self._check_strategy(now.replica_context.strategy)
+        elif now.one_replica is None or type(value) is not Tensor:
             return tensor
-        self._check_strategy(context.strategy)
         is_sum = self.aggregation is VariableAggregation.SUM
         if is_sum and not isinstance(value, Tensor) and assigning_replicas(self):
             raise ValueError(

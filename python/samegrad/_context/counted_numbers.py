@@ -12,6 +12,7 @@ import threading
 from typing import Any
 
 from samegrad import _core
+from samegrad._context.state import note_one_replica
 
 
 class Counted:
@@ -102,15 +103,28 @@ class Questions(threading.local):
 
     def ask(self, number: int) -> int:
         """Return the number of replicas, for whoever called the function that calls this one."""
-        if not _core.tracing():
-            return number
-        caller = sys._getframe(2).f_globals.get("__name__", "")
-        if caller.partition(".")[0] == __name__.partition(".")[0]:
+        if not _asked_by_user():
             return number
         self._last += 1
         self.open.add(self._last)
         answer: int = counted(number, replicas=1, asked=frozenset((self._last,)))
         return answer
+
+    def ask_one(self) -> int:
+        """Return 1, the number of replicas of a strategy that never has another one."""
+        _asked_by_user()
+        return 1
+
+
+def _asked_by_user() -> bool:
+    """Tell if user code, which a trace records, asks a strategy for its number of replicas."""
+    if not _core.tracing():
+        return False
+    caller = sys._getframe(3).f_globals.get("__name__", "")
+    if caller.partition(".")[0] == __name__.partition(".")[0]:
+        return False
+    note_one_replica("num_replicas_in_sync")
+    return True
 
 
 questions = Questions()

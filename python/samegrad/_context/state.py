@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from samegrad import _core
 
@@ -16,6 +16,32 @@ if TYPE_CHECKING:
     from samegrad._function.traced_arguments import TracedArguments
     from samegrad.distribute._replica_context import ReplicaContext
     from samegrad.distribute._strategy import Strategy
+
+
+_T = TypeVar("_T")
+
+
+class OneReplica:
+    """Notes of what more replicas would compute in another way than an exported program does.
+
+    Attributes:
+        trace: The trace of the program.
+        values: Names and lines with the values that are concerned.
+        always: Names and lines of what any value may depend on.
+    """
+
+    def __init__(self) -> None:
+        self.trace: _core.Trace | None = None
+        self.values: list[tuple[str, _core.Tensor]] = []
+        self.always: list[str] = []
+
+    def note(self, what: str, value: Any) -> None:
+        """Note the name of a computation, and the value that it makes or None."""
+        text = f"{what} ({_core.user_line()})"
+        if value is None or _core.current_trace() is not self.trace:
+            self.always.append(text)
+        else:
+            self.values.append((text, value))
 
 
 class Context(NamedTuple):
@@ -67,6 +93,8 @@ class Context(NamedTuple):
     open_gradients: int = 0
     # What names of new variables begin with.
     name_scope: str = ""
+    # What the program that is traced for export computes as on one replica; None: no export.
+    one_replica: OneReplica | None = None
     # Modes of checks of traced programs, by the names of their settings, instead of the process's.
     check_modes: Mapping[str, str] = MappingProxyType({})
 
@@ -106,6 +134,7 @@ def has_strategy() -> bool:
         >>> has_strategy()
         False
     """
+    note_one_replica("has_strategy")
     return current().strategy is not None
 
 
@@ -159,6 +188,61 @@ def in_cross_replica_context() -> bool:
     """Return True inside a strategy's scope but outside of its `run`."""
     now = current()
     return now.strategy is not None and now.replica_context is None
+
+
+def exporting() -> bool:
+    """Tell if a program is traced on one replica which any number of them may run later.
+
+    Example:
+        >>> exporting()
+        False
+    """
+    return current().one_replica is not None and _core.tracing()
+
+
+def begin_export(trace: _core.Trace) -> None:
+    """Let a trace that is to be exported keep its collectives; others stay as they are."""
+    notes = current().one_replica
+    if notes is not None:
+        notes.trace = trace
+        trace.keep_collectives()
+
+
+def note_one_replica(what: str, value: _T = None) -> _T:  # type: ignore[assignment]
+    """Return the value, which more replicas would compute in another way than an export does.
+
+    Args:
+        what: Its name for messages.
+        value: A tensor; None where it is not known what depends on it.
+
+    Example:
+        >>> note_one_replica("all_gather", 2.0)
+        2.0
+    """
+    notes = current().one_replica
+    if notes is None or not _core.tracing():
+        return value
+    if value is None:
+        notes.note(what, None)
+        return value
+    tensor: Any = value
+    needed: Any = _core.ops.identity(tensor)  # other uses of the tensor do not count
+    notes.note(what, needed)
+    return needed  # type: ignore[no-any-return]
+
+
+def reducing_context() -> ReplicaContext | None:
+    """Return the context whose collectives count: that of several replicas, or of an export.
+
+    Example:
+        >>> reducing_context() is None
+        True
+    """
+    now = current()
+    if now.one_replica is not None and _core.tracing():
+        return _default.replica_context
+    context = now.replica_context
+    return context if context is not None and context.num_replicas_in_sync > 1 else None
 
 
 def inside_run() -> bool:

@@ -27,6 +27,7 @@ class ExportedProgram(NamedTuple):
         requirements: Those among them that a step must meet.
         result: The structure of the results; each tensor is a value without elements.
         text: The trace as it prints, with the user's lines.
+        one_replica: Name and line of what is right on one replica only; None: there is nothing.
     """
 
     graph: dict[str, Any]
@@ -35,15 +36,19 @@ class ExportedProgram(NamedTuple):
     requirements: list[Requirement]
     result: Any
     text: str
+    one_replica: str | None
 
 
-def export_program(function: Function, args: Any, kwargs: dict[str, Any]) -> ExportedProgram:
+def export_program(
+    function: Function, args: Any, kwargs: dict[str, Any], op_name: str = "export"
+) -> ExportedProgram:
     """Trace a function for arguments of these specs.
 
     Args:
         function: The function.
         args: A `TensorSpec` for each tensor, and values of Python.
         kwargs: The same by name.
+        op_name: The public function that exports it, for messages.
 
     Raises:
         ValueError: A spec has no rank, or the program uses values of a strategy's replicas.
@@ -59,7 +64,7 @@ def export_program(function: Function, args: Any, kwargs: dict[str, Any]) -> Exp
     leaves = [leaf for leaf in flatten((args, kwargs)) if isinstance(leaf, TensorSpec)]
     if None in [leaf.shape.rank for leaf in leaves]:
         raise ValueError(
-            f"[saved_model] a function is saved for tensors of known rank: got {leaves} for "
+            f"[{op_name}] a function is exported for tensors of known rank: got {leaves} for "
             f"{name!r}; give shapes, with None for the sizes that vary."
         )
     lengths = [open_axes(leaf) for leaf in leaves]
@@ -69,7 +74,10 @@ def export_program(function: Function, args: Any, kwargs: dict[str, Any]) -> Exp
     check_not_ragged((args, kwargs), "arguments")
     requirements: dict[tuple[str, str], Requirement] = {}
     captured: list[PerReplica] = []
-    outside = {"strategy": None, "replica_context": None, "arguments_given": False}
+    notes = _context.OneReplica()
+    outside = {
+        "strategy": None, "replica_context": None, "arguments_given": False, "one_replica": notes,
+    }  # fmt: skip
     known = function.experimental_get_tracing_count() > 0
     try:
         with _context.changed(**outside, tracing_function=True, traced_before=known):
@@ -79,23 +87,45 @@ def export_program(function: Function, args: Any, kwargs: dict[str, Any]) -> Exp
             )  # fmt: skip
     except ReadsData:
         raise NotImplementedError(
-            f"[saved_model] Python takes part in each call of {name!r}, which reads data or "
+            f"[{op_name}] Python takes part in each call of {name!r}, which reads data or "
             "strings, calls py_function, or grows a tensor in a loop: got a function without a "
-            "program; save functions of tensors."
+            "program; export functions of tensors."
         ) from None
     if captured:
         raise ValueError(
-            f"[saved_model] {name!r} uses values of a strategy's replicas: got {captured[0]!r:.80}"
-            "; pass them to strategy.run, outside of the function that is saved."
+            f"[{op_name}] {name!r} uses values of a strategy's replicas: got {captured[0]!r:.80}"
+            "; pass them to strategy.run, outside of the function that is exported."
         )
     text = str(one.trace)
-    programs = _core.TracedPrograms([one.trace], [one.outputs])
-    graph, constants, cells = _core.export_program(programs)
+    noted = [value for _, value in notes.values]
+    programs = _core.TracedPrograms([one.trace], [[*one.outputs, *noted]])
+    graph, constants, cells = _core.export_program(programs, op_name)
+    one_replica = _one_replica(notes, graph)
     if any(symbol.get("fixed") for symbol in graph["symbols"]):
         raise ValueError(
-            f"[saved_model] {name!r} asks for the number of examples in Python, or takes a part of "
+            f"[{op_name}] {name!r} asks for the number of examples in Python, or takes a part of "
             "them that depends on it: got a program that is right for one number only; use "
             "tf.shape(x)[0], or give an input_signature with that number."
         )
     met = list(requirements.values())
-    return ExportedProgram(graph, constants, cells, met, one.result, text)
+    return ExportedProgram(graph, constants, cells, met, one.result, text, one_replica)
+
+
+def _one_replica(notes: _context.OneReplica, graph: dict[str, Any]) -> str | None:
+    """Return the first note that concerns a result, and take the noted values from the results."""
+    numbers = [graph["outputs"].pop() for _ in notes.values][::-1]
+    needed = _needed(graph) if numbers else set()
+    live = [what for (what, _), n in zip(notes.values, numbers, strict=True) if n in needed]
+    return next(iter(notes.always + live), None)
+
+
+def _needed(graph: dict[str, Any]) -> set[int]:
+    """Return the numbers of the values that results, variables and messages are made of."""
+    needed = {*graph["outputs"], *(value for _, value in graph["writes"])}
+    end = len(graph["sources"]) + sum(node["results"] for node in graph["nodes"])
+    for node in reversed(graph["nodes"]):
+        begin = end - node["results"]
+        if begin == end or needed.intersection(range(begin, end)):
+            needed.update(node["inputs"])
+        end = begin
+    return needed

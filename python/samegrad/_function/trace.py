@@ -86,6 +86,7 @@ class _Trace:
         captured: list[PerReplica],
     ) -> None:
         trace = self.trace = _core.Trace(replicas, members)
+        _context.begin_export(trace)
         batches: list[Tensor] = []
         shares: list[tuple[int, ...]] = []  # of those, the examples of each replica
         open_axes = itertools.chain(lengths, itertools.repeat(0))

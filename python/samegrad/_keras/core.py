@@ -105,6 +105,7 @@ def _spec(fn: Callable[..., Any], args: Any, kwargs: Any, probe: int) -> Any:
         "batches": [],
         "strategy": None,
         "replica_context": None,
+        "one_replica": None,
     }
     with StatelessScope(), SymbolicScope(), _core.tracing_into(trace, changes):
         entered_args, entered_kwargs = tree.map_structure(enter, (args, kwargs))

@@ -8,6 +8,7 @@ from keras.src import initializers
 from keras.src.utils import tracking
 
 import samegrad as tf
+from samegrad._context import state as _context
 from samegrad._keras.losses import in_replica_of_several
 from samegrad._tensor.tensor import convert_to_tensor
 from samegrad.nn._loss_normalization import all_reduce_sum
@@ -31,7 +32,7 @@ def make_scale(optimizer: Any) -> None:
 def on_all_replicas(finite: Any) -> Any:
     """Tell if gradients are finite on all replicas, so that all skip a step or none."""
     value = convert_to_tensor(finite)
-    if not in_replica_of_several() or not value._varying:
+    if not _context.exporting() and (not in_replica_of_several() or not value._varying):
         return value
     bad = all_reduce_sum(tf.cast(tf.logical_not(value), "float32"))
     return bad == 0.0

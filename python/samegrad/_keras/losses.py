@@ -79,7 +79,7 @@ def reduce_weighted_values(
             losses, weights = _loss.squeeze_or_expand_to_same_rank(losses, weights)
             if mask is None:
                 check_weights(weights, losses, "loss")
-        elif in_replica_of_several() and losses._varying:
+        elif _context.exporting() or (in_replica_of_several() and losses._varying):
             losses = value_of_all(share_of_scalar(losses))
         losses = losses * weights
     return reduce_values(losses, weights, reduction, valid)
@@ -105,6 +105,8 @@ def reduce_values(
     if reduction is None or reduction == "none":
         return convert_to_tensor(values)
     losses = _flat(values)
+    if _context.exporting() and holds_no_examples(losses):
+        losses = _context.note_one_replica("a loss without an axis of examples", losses)
     if in_replica_of_several() and holds_no_examples(losses):
         total = _sum_all(losses)
         if reduction == "sum":
@@ -253,6 +255,8 @@ def share_of_scalar(loss: Any, who: str = "loss", remedy: str = _ROWS) -> Tensor
     """
     value = convert_to_tensor(loss)
     trace = _core.current_trace()
+    if _context.exporting() and not getattr(value, _SHARE, False):
+        value = _context.note_one_replica(f"{who}, a scalar", value)
     if not in_replica_of_several() or trace is None:
         return value
     scale = trace.loss_normalization(value)
@@ -293,7 +297,9 @@ def sum_of_all(values: Any, axis: Any = None) -> Tensor:
     total = tf.reduce_sum(x, axis)
     given = range(x._rank) if axis is None else [axis] if isinstance(axis, int) else axis
     over_examples = examples_axis(x) in [a % x._rank for a in given]
-    return all_reduce_sum(total) if over_examples and in_replica_of_several() else total
+    if _context.exporting() and holds_no_examples(x):
+        total = _context.note_one_replica("a sum without an axis of examples", total)
+    return all_reduce_sum(total) if over_examples else total
 
 
 def all_of_all(x: Any) -> Any:
@@ -302,7 +308,7 @@ def all_of_all(x: Any) -> Any:
     Args:
         x: Bools of the replica's examples.
     """
-    if not in_replica_of_several():
+    if _context.reducing_context() is None:
         return tf.reduce_all(x)
     return sum_of_all(tf.cast(tf.logical_not(x), "float32")) == 0
 

@@ -8,6 +8,7 @@ from keras.src import backend
 from keras.src.metrics import reduction_metrics
 
 import samegrad as tf
+from samegrad._context import state as _context
 from samegrad._keras.conversion import convert_to_tensor
 from samegrad._keras.losses import (
     holds_no_examples,
@@ -36,7 +37,8 @@ def adds_scalar(metric: Any, values: Any, sample_weight: Any = None) -> bool:
     Raises:
         ValueError: The step does not show what the scalar is of all examples.
     """
-    if not in_replica_of_several() or values_are_global():
+    exporting = _context.exporting()
+    if not (exporting or in_replica_of_several()) or values_are_global():
         return False
     mean = isinstance(metric, reduction_metrics.Mean)
     masked = backend.get_keras_mask(values) is not None
@@ -48,6 +50,9 @@ def adds_scalar(metric: Any, values: Any, sample_weight: Any = None) -> bool:
         return False
     scalar = holds_no_examples(value)
     if not scalar and (weight is None or not mean):
+        return False
+    if exporting:
+        _context.note_one_replica(f"{metric.name}.update_state of a scalar")
         return False
     if not mean and not value._varying:
         return False

@@ -28,7 +28,7 @@ def partners(count: Any, seed: Any) -> Tensor:
     """
     draws = random.uniform((count,), dtype="float32", seed=seed)
     if not in_replica_of_several():
-        return tf.argsort(draws)
+        return _context.note_one_replica("a permutation of examples", tf.argsort(draws))
     draws = as_examples(draws)
     place = tf.cumsum(tf.ones_like(draws, "int64"))
     replicas = tf.distribute.get_strategy().num_replicas_in_sync
@@ -45,7 +45,9 @@ def rows_of(rows: Any, numbers: Tensor) -> Tensor:
         numbers: Made by `partners`.
     """
     x = convert_to_tensor(rows)
-    return tf.gather(_gathered(x) if in_replica_of_several() else x, numbers)
+    if not in_replica_of_several():
+        return _context.note_one_replica("examples of the batch", tf.gather(x, numbers))
+    return tf.gather(_gathered(x), numbers)
 
 
 def histogram(numbers: Any, count: int) -> Tensor:
@@ -58,7 +60,8 @@ def histogram(numbers: Any, count: int) -> Tensor:
     flat = tf.reshape(convert_to_tensor(numbers, "int32"), (-1,))
     zeros = tf.zeros((count,), "int32")
     own = tf.tensor_scatter_nd_add(zeros, tf.expand_dims(flat, 1), tf.ones_like(flat))
-    return all_reduce_sum(own) if in_replica_of_several() else own
+    total: Tensor = all_reduce_sum(own)
+    return total
 
 
 def largest(values: Any) -> Tensor:
@@ -70,7 +73,7 @@ def largest(values: Any) -> Tensor:
     """
     own = tf.reduce_max(convert_to_tensor(values))
     if not in_replica_of_several():
-        return own
+        return _context.note_one_replica("the largest value of the batch", own)
     return tf.reduce_max(_of_all(tf.expand_dims(own, 0)))
 
 

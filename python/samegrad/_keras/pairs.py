@@ -24,8 +24,10 @@ def rows_of_all(rows: Any, others: Any, labels: Any) -> tuple[Any, Any]:
         others: The same tensor, or others that the user gave, which stay.
         labels: Of the others, one for each.
     """
-    if others is not rows or not in_replica_of_several():
+    if others is not rows:
         return others, labels
+    if not in_replica_of_several():
+        return _context.note_one_replica("embeddings of all examples", others), labels
     gathered = _gathered(labels)
     setattr(gathered, _OF_ALL, True)
     return _gathered(others), gathered

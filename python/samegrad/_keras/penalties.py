@@ -12,6 +12,7 @@ from typing import Any
 from keras.src import regularizers
 
 import samegrad as tf
+from samegrad._context import state as _context
 from samegrad._keras.conversion import convert_to_tensor
 from samegrad._keras.losses import in_replica_of_several, is_sum, share_of_scalar
 from samegrad._tensor.example_axis import as_examples
@@ -45,7 +46,8 @@ def penalty_of_output(regularizer: Any, loss: Any, output: Any) -> Tensor:
         summed = isinstance(regularizer, _SUMS) or is_sum(value)
         share = value if summed else share_of_scalar(value, "activity_regularizer", _REMEDY)
         return _held(_times_replicas(tf.math.divide_no_nan(share, count)))
-    return tf.math.divide_no_nan(value, count)
+    mean: Tensor = tf.math.divide_no_nan(value, count)
+    return _context.note_one_replica("activity_regularizer", mean)
 
 
 def added_losses(losses: list[Any]) -> list[Any]:
@@ -54,6 +56,8 @@ def added_losses(losses: list[Any]) -> list[Any]:
     Raises:
         ValueError: One of them is not a sum or mean over the examples, nor equal on all replicas.
     """
+    if _context.exporting():
+        return [_context.note_one_replica("add_loss", convert_to_tensor(x)) for x in losses]
     return [_added(loss) for loss in losses] if in_replica_of_several() else losses
 
 

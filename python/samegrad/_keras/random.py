@@ -33,7 +33,7 @@ def _alike(shape: Any = ()) -> Any:
     """
     single = isinstance(shape, list | tuple) and not shape
     if single or global_state.get_global_attribute("current_call_ctx") is not None:
-        return _context.changed(replica_context=None)
+        return _context.changed(replica_context=None, one_replica=None)
     return contextlib.nullcontext()
 
 

@@ -29,14 +29,6 @@ SAVING: dict[str, list[Text | Span]] = {
     # The paths of older programs.
     "keras.src.saving.saving_api": [
         Text(
-            '    save_format = kwargs.pop("save_format", False)\n    if save_format:\n',
-            '    save_format = kwargs.pop("save_format", False)\n'
-            "    from samegrad._keras.older import saving as older\n\n"
-            "    if older.is_folder_to_save(filepath, save_format):\n"
-            "        save_format, zipped = None, False\n"
-            "    if save_format:\n",
-        ),
-        Text(
             "    is_keras_zip = str(filepath).endswith(",
             "    from samegrad._keras.older import saving as older\n\n"
             "    older.check_model_folder(filepath)\n"

@@ -71,7 +71,7 @@ def _numbers(sequences: Tensor) -> Tensor:
     first = tf.reshape(sequences, (*sequences.shape[:1], -1))[:, 0]
     places = tf.cumsum(tf.ones_like(first, "int64")) - 1
     if not in_replica_of_several():
-        return places
+        return _context.note_one_replica("states of the batch", places)
     owners = _of_all(tf.zeros_like(places) + _ops.replica_id())
     before = tf.cast(owners < _ops.replica_id(), "int64")
     return places + tf.reduce_sum(before)
@@ -79,7 +79,7 @@ def _numbers(sequences: Tensor) -> Tensor:
 
 def _of_all(rows: Tensor) -> Tensor:
     if not in_replica_of_several():
-        return rows
+        return _context.note_one_replica("states of the batch", rows)
     context = _context.get_replica_context()
     assert context is not None
     joined: Tensor = context.all_gather(as_examples(rows), axis=0)

@@ -39,12 +39,6 @@ def values_are_global() -> bool:
     return _context.current().values_are_global
 
 
-def _several_replicas() -> Any:
-    """The replica context, where what it says differs from that of one device."""
-    context = _context.current().replica_context
-    return context if context is not None and context.num_replicas_in_sync > 1 else None
-
-
 class Variable(KerasVariable):  # type: ignore[misc]
     """A variable of Keras that holds one of samegrad.
 
@@ -142,7 +136,7 @@ class Variable(KerasVariable):  # type: ignore[misc]
         return self.value.__array__(dtype)
 
     def _direct_assign(self, value: Tensor) -> None:
-        context = _several_replicas()
+        context = _context.reducing_context()
         if context is not None and value._varying and not values_are_global():
             value = self._one_value(context, value)
         self._value.assign(value)
@@ -193,7 +187,7 @@ class Variable(KerasVariable):  # type: ignore[misc]
         return self._change(value, -1)
 
     def _change(self, value: Any, sign: int) -> Any:
-        context = _several_replicas()
+        context = _context.reducing_context()
         summed = self._aggregation == "sum" and not values_are_global()
         if context is not None and summed and not in_stateless_scope():
             # In the value's dtype, as one device adds the examples up.

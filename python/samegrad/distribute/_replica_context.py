@@ -40,6 +40,7 @@ class ReplicaContext:
     def replica_id_in_sync_group(self) -> Tensor | int:
         """The number of the replica, from 0: a tensor if there are several."""
         if self.num_replicas_in_sync == 1:
+            _context.note_one_replica("replica_id_in_sync_group")
             return 0
         return _core.ops.cast(_core.ops.replica_id(), dtype="int32")
 
@@ -68,12 +69,15 @@ class ReplicaContext:
         """
         op = reduce_name(reduce_op)
         several = self.num_replicas_in_sync > 1
+        recorded = several or _context.exporting()
 
         def reduced(leaf: Any) -> Any:
             if isinstance(leaf, IndexedSlices):
+                if not several:
+                    _context.note_one_replica("all_reduce of IndexedSlices")
                 return self._reduced_slices(op, leaf) if several else leaf
             tensor = convert_to_tensor(leaf)
-            return _core.ops.all_reduce(tensor, op=op) if several else tensor
+            return _core.ops.all_reduce(tensor, op=op) if recorded else tensor
 
         return map_structure(reduced, value)
 
@@ -110,7 +114,9 @@ class ReplicaContext:
             [1, 2, 1, 2]
         """
         if self.num_replicas_in_sync == 1:
-            return map_structure(convert_to_tensor, value)
+            return map_structure(
+                lambda v: _context.note_one_replica("all_gather", convert_to_tensor(v)), value
+            )
         count = self.num_replicas_in_sync
         return map_structure(lambda v: all_gather(convert_to_tensor(v), axis, count), value)
 
@@ -136,6 +142,7 @@ class ReplicaContext:
             >>> int(strategy.experimental_local_results(counts)[0])
             2
         """
+        _context.note_one_replica("merge_call")
         strategy = self._strategy
         trace = _core.current_trace()
         split = trace is not None and bool(trace.members)  # others may have another number

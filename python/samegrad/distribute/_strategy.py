@@ -556,7 +556,7 @@ class DefaultStrategy(Strategy):
     @property
     def num_replicas_in_sync(self) -> int:
         """One."""
-        return 1
+        return questions.ask_one()
 
 
 _DEFAULT = DefaultStrategy()

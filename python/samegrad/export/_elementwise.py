@@ -238,7 +238,10 @@ def cast(call: Call) -> Value:
     return call.builder.elementwise(lambda b, x: b.cast(x, str(dtype)), call.inputs)
 
 
-@row("identity", "stop_gradient", "as_examples", "as_rows", "computed_again", "replica_share")
+@row(
+    "identity", "stop_gradient", "as_examples", "as_rows", "computed_again", "replica_share",
+    "all_reduce", "collective_broadcast",
+)  # fmt: skip
 def identity(call: Call) -> Any:
     return call.inputs[0]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from samegrad._base.tree import flatten, map_structure
-from samegrad._function.export import ExportedProgram, export_program
+from samegrad._function.export import ExportedProgram
 from samegrad._tensor.spec import TensorSpec
 from samegrad.saved_model._functions import Saveable
 
@@ -29,7 +29,7 @@ def program_of_any_length(one: Saveable) -> ExportedProgram | None:
     for length in _TRIED:
         args, kwargs = _fixed(one.args, length), _fixed(one.kwargs, length)
         try:
-            found.append(export_program(one.function, (*one._owner, *args), kwargs))
+            found.append(one.program(args, kwargs))
         except (ValueError, TypeError, NotImplementedError):  # too short for a window
             continue
     if len(found) < _LEAST or len({json.dumps(_without_shapes(each)) for each in found}) > 1:

@@ -104,7 +104,7 @@ REFUSED: dict[str, str] = {
     ),
     **_each(
         "one device has no other replicas",
-        "all_reduce all_gather collective_broadcast reduce_scatter",
+        "all_gather reduce_scatter",
     ),
     **_each(
         "the engine's passes make it, and graphs are exported before them",

@@ -13,7 +13,7 @@ from samegrad._autodiff.variable import variable_of
 from samegrad._base.shown import shown
 from samegrad._base.tree import flatten, map_structure
 from samegrad._function.concrete import ConcreteFunction
-from samegrad._function.export import ExportedProgram, export_program
+from samegrad._function.export import ExportedProgram
 from samegrad._function.function import BoundFunction, Function
 from samegrad._tensor.tensor import is_tensor
 from samegrad.distribute._job import on_first_rank
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 DEFAULT_OPSET = 18
 _LEAST_OPSET = 18
+_NAME = "export.to_onnx"
 
 
 def to_onnx(
@@ -72,7 +73,7 @@ def to_onnx(
             "function is traced; export after the step."
         )
     one = _one_call(function, input_signature)
-    traced = export_program(one.function, (*one._owner, *one.args), one.kwargs)
+    traced = one.program(one.args, one.kwargs)
     from samegrad.export._convert import OpenSizeError
     from samegrad.export._write import with_weights, write
 
@@ -137,16 +138,18 @@ def _one_call(function: Any, input_signature: Sequence[Any] | None) -> Saveable:
                 "[export.to_onnx] input_signature must be a list with an entry for each "
                 f"parameter: got {shown(input_signature)}; pass [spec]."
             )
+        plain, owner = function, []
         if isinstance(function, BoundFunction):
-            return Saveable(function._function, [function._owner], tuple(input_signature), {})
-        plain = function if isinstance(function, Function) else Function(function)
-        return Saveable(plain, [], tuple(input_signature), {})
+            plain, owner = function._function, [function._owner]
+        elif not isinstance(function, Function):
+            plain = Function(function)
+        return Saveable(plain, owner, tuple(input_signature), {}, _NAME)
     if not isinstance(function, Function | BoundFunction | ConcreteFunction):
         raise ValueError(
             "[export.to_onnx] a function is exported for specs of its tensors: got "
             f"{shown(function)} without input_signature; pass input_signature=[tf.TensorSpec(...)]."
         )
-    found = saveables(function)
+    found = saveables(function, _NAME)
     if len(found) != 1:
         raise ValueError(
             f"[export.to_onnx] a model is one function of tensors: got {shown(function)}, which "

@@ -141,7 +141,7 @@ def scale_regularization_loss(regularization_loss: TensorLike) -> Tensor:
     """
     _check_not_cross_replica("scale_regularization_loss")
     replicas = _context.replica_count()
-    if replicas == 1:
+    if replicas == 1 and not _context.exporting():
         return _sum_all(convert_to_tensor(regularization_loss))
     total = _sum_all(convert_to_tensor(regularization_loss))
     if total._varying and isinstance(regularization_loss, list | tuple):
@@ -215,7 +215,7 @@ def all_reduce_sum(value: Any) -> Any:
     """
     if _context.in_cross_replica_context():
         return value
-    context = _context.current().replica_context
+    context = _context.reducing_context()
     if context is None:
         return map_structure(convert_to_tensor, value)
     return context.all_reduce("sum", value)

@@ -78,7 +78,7 @@ def write(
         "model": dict(model),
     }  # fmt: skip
     content = encode({**body, "blake2b": _storage._digest(encode(body))})
-    if (items := _items(content)) > _MOST_ITEMS or len(content) > _MOST_BYTES:
+    if (items := _storage.items_of(content)) > _MOST_ITEMS or len(content) > _MOST_BYTES:
         raise ValueError(
             f"[saved_model.save] the functions of a model may take {_MOST_BYTES} bytes and "
             f"{_MOST_ITEMS} items: got {len(content)} and {items}; save fewer of them, or pass "
@@ -91,27 +91,7 @@ def write(
             _files.write_new_file(temporary / DOCUMENT, content)
             _files.sync_folder(temporary)
             with _files.locked(target.parent):
-                _put_in_place(temporary, target, arrays_name)
-
-
-def _put_in_place(temporary: Path, target: Path, arrays_name: str) -> None:
-    """Make the finished temporary folder the target, or move its files over the older ones."""
-    if target.is_symlink():
-        raise NotADirectoryError(20, "it is a symbolic link, which is not followed")
-    if not target.exists():
-        os.rename(temporary, target)
-        _files.sync_folder(target.parent)
-        return
-    # A folder cannot be renamed onto another. The document goes last: until then it is the old
-    # one, whose array file has another name and is still there.
-    os.replace(temporary / arrays_name, target / arrays_name)
-    _files.sync_folder(target)
-    os.replace(temporary / DOCUMENT, target / DOCUMENT)
-    _files.sync_folder(target)
-    with contextlib.suppress(OSError):  # the next save tries again
-        for path in target.iterdir():
-            if _ARRAYS_NAME.fullmatch(path.name) and path.name != arrays_name:
-                os.unlink(path)
+                _files.put_in_place(temporary, target, DOCUMENT, _ARRAYS_NAME, _files.sync_folder)
 
 
 def read(directory: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, Any]]:
@@ -130,50 +110,28 @@ def read(directory: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str,
         explained_errors("saved_model.load", "read", target, _CANNOT_READ),
         contextlib.ExitStack() as opened,
     ):
-        # Both files are opened before a writer may replace one of them.
-        locked = _files.locked(target.parent, shared=True) if target.parent.is_dir() else None
-        with locked or contextlib.nullcontext():
-            document = _read_document(target)
-            path = target / document["arrays_file"]
-            file = opened.enter_context(_open_arrays(path))
+        path = target
         try:
+            # Both files are opened before a writer may replace one of them.
+            with _storage.lock_for_reading(target.parent):
+                document = _read_document(target)
+                path = target / document["arrays_file"]
+                file = opened.enter_context(_storage._open_arrays(path))
             arrays = _storage._read_arrays(path, file, document["arrays"])
         except CorruptCheckpointError as error:
-            raise corrupt(
-                path, str(error).split("] ", 1)[-1].split(". The checkpoint")[0]
-            ) from None
+            raise corrupt(path, error.found) from None
         return arrays, document["model"]
-
-
-def _items(content: bytes) -> int:
-    return sum(content.count(mark) for mark in (b",", b"[", b"{"))
-
-
-def _parse(content: bytes) -> Any:
-    if (items := _items(content)) > _MOST_ITEMS:
-        raise ValueError(f"{items} items, where at most {_MOST_ITEMS} are expected")
-    if _depth(content) > _DEEPEST:
-        raise ValueError("it is nested too deeply")
-    return json.loads(content.decode("ascii"))
-
-
-def _depth(content: bytes) -> int:
-    """Return the most brackets that are open at once, of strings too: never less than the depth."""
-    deepest = depth = 0
-    for mark in re.finditer(rb"[\[\]{}]", content):
-        depth += 1 if mark.group() in b"[{" else -1
-        deepest = max(deepest, depth)
-    return deepest
 
 
 def _read_document(target: Path) -> dict[str, Any]:
     path = target / DOCUMENT
     try:
-        document = _parse(_files.read_file(path, _MOST_BYTES))
+        content = _files.read_file(path, _MOST_BYTES)
+        document = _storage.parse(content, _MOST_ITEMS, _DEEPEST)
         version = document["version"] if document["format"] == FORMAT else None
     except (FileNotFoundError, NotADirectoryError) as error:
         raise FileNotFoundError(_absent(target)) from error
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise corrupt(path, f"it cannot be parsed as JSON: {error!s:.120}") from None
     if version != VERSION or isinstance(version, bool):
         raise CorruptSavedModelError(
@@ -208,18 +166,7 @@ def _check(path: Path, document: dict[str, Any]) -> None:
         raise corrupt(path, f"it names no array file of its folder: {name!r:.80}")
     if not isinstance(entries, dict) or not isinstance(model, dict):
         raise corrupt(path, "it holds no arrays, or no model")
-    for key, entry in entries.items():
-        if not _storage._is_entry(entry):
-            raise corrupt(path, f"it describes the array {key!r:.80} as {entry!r:.80}")
-
-
-def _open_arrays(path: Path) -> Any:
-    try:
-        return _files.open_file(path)
-    except FileNotFoundError:
-        raise corrupt(path, "there is no such file") from None
-    except _files.UnusableFileError as error:
-        raise corrupt(path, f"it is {error}") from None
+    _storage._check_entries(path, entries)
 
 
 def corrupt(path: Path | str, found: str) -> CorruptSavedModelError:

@@ -6,7 +6,8 @@ import contextlib
 import inspect
 import json
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from samegrad import _core
 from samegrad._base.tree import flatten, map_structure
 from samegrad._function.calls import Call
 from samegrad._function.concrete import ConcreteFunction
-from samegrad._function.export import export_program
+from samegrad._function.export import ExportedProgram, export_program
 from samegrad._function.function import BoundFunction, Function
 from samegrad._tensor.complex_tensor import ComplexTensor
 from samegrad._tensor.spec import TensorSpec
@@ -35,6 +36,7 @@ class Program(NamedTuple):
         requirements: Message and error of those cells that a step must meet, by their id.
         inputs: The arguments and the named arguments, as data.
         outputs: The results, as data.
+        one_replica: Name and line of what is right on one replica only, if there is something.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Program(NamedTuple):
     requirements: dict[int, tuple[str, str]]
     inputs: Json
     outputs: Json
+    one_replica: str | None
 
 
 class Saveable:
@@ -54,15 +57,17 @@ class Saveable:
         owner: The object that it is a method of, in a list; or an empty one.
         args: A spec for each tensor, and values of Python.
         kwargs: The same by name.
+        op_name: The public function that exports it, for messages.
 
     Raises:
         TypeError: No other process can pass these arguments.
     """
 
     def __init__(
-        self, function: Function, owner: list[Any], args: Any, kwargs: Mapping[str, Any]
-    ) -> None:
-        self.function, self._owner = function, owner
+        self, function: Function, owner: list[Any], args: Any, kwargs: Mapping[str, Any],
+        op_name: str = "saved_model.save",
+    ) -> None:  # fmt: skip
+        self.function, self._owner, self._op_name = function, owner, op_name
         self._signature = inspect.signature(function.python_function)
         if owner:
             first, *rest = self._signature.parameters.values()
@@ -74,8 +79,8 @@ class Saveable:
         call = self._bound.args, self._bound.kwargs
         self.args, self.kwargs = call
         numbers = iter(range(len(flatten(call))))
-        self._places = map_structure(lambda leaf: _place(leaf, numbers), call)
-        what = f"the arguments of {function._traces.name!r}"
+        self._places = map_structure(lambda leaf: _place(leaf, numbers, op_name), call)
+        what = f"[{op_name}] the arguments of {function._traces.name!r}"
         self.inputs: list[Json] = [_values.encode(part, _tensor, what) for part in self._places]
 
     @property
@@ -95,6 +100,10 @@ class Saveable:
                 entry["optional"] = True
             found.append(entry)
         return found
+
+    def program(self, args: Any, kwargs: Any) -> ExportedProgram:
+        """Return the program for arguments like those of this call."""
+        return export_program(self.function, (*self._owner, *args), kwargs, self._op_name)
 
     def input_names(self) -> list[str]:
         """Return the name of each tensor in a signature: of its spec, or of its parameter."""
@@ -138,11 +147,11 @@ def bound(
     return found
 
 
-def _place(leaf: Any, numbers: Any) -> Any:
+def _place(leaf: Any, numbers: Any, op_name: str) -> Any:
     if isinstance(leaf, TensorSpec):
         if leaf.shape.rank is None:
             raise TypeError(
-                "[saved_model.save] a function is saved for tensors of known rank: got a shape of "
+                f"[{op_name}] a function is exported for tensors of known rank: got a shape of "
                 "None; give the sizes, None for those that vary."
             )
         return _values.Tensor(next(numbers), leaf)
@@ -153,42 +162,47 @@ def _tensor(leaf: Any) -> _values.Tensor | None:
     return leaf if isinstance(leaf, _values.Tensor) else None
 
 
-def saveables(function: Any) -> list[Saveable]:
-    """Return the calls of a function that are saved.
+def saveables(function: Any, op_name: str = "saved_model.save") -> list[Saveable]:
+    """Return the calls of a function that are exported.
+
+    Args:
+        function: A `tf.function`, one of its methods or concrete functions, or a loaded function.
+        op_name: The public function that exports it, for messages.
 
     Raises:
         TypeError: It is not a `tf.function`, or was called with what no other process can pass.
     """
+    made = partial(Saveable, op_name=op_name)
     if isinstance(function, Function):
-        return _calls(function, [])
+        return _calls(function, [], made)
     if isinstance(function, BoundFunction):
-        return _calls(function._function, [function._owner])
+        return _calls(function._function, [function._owner], made)
     if isinstance(function, ConcreteFunction):
         args, kwargs = function.structured_input_signature
         owner = [args[0]] if args and not _is_argument(args[0]) else []
-        return [Saveable(function._function, owner, args[len(owner) :], kwargs)]
+        return [made(function._function, owner, args[len(owner) :], kwargs)]
     if hasattr(function, "_saved_functions"):
-        return [Saveable(one, [], one.input_signature, {}) for one in function._saved_functions()]
-    raise TypeError(f"[saved_model.save] a function is a tf.function: got {function!r:.60}.")
+        return [made(one, [], one.input_signature, {}) for one in function._saved_functions()]
+    raise TypeError(f"[{op_name}] a function is a tf.function: got {function!r:.60}.")
 
 
 def _is_argument(value: Any) -> bool:
     return all(isinstance(leaf, TensorSpec) or _is_plain(leaf) for leaf in flatten(value))
 
 
-def _calls(function: Function, owner: list[Any]) -> list[Saveable]:
+def _calls(function: Function, owner: list[Any], made: Callable[..., Saveable]) -> list[Saveable]:
     if function.input_signature is not None:
-        return [Saveable(function, owner, function.input_signature, {})]
+        return [made(function, owner, function.input_signature, {})]
     calls = function._traces.calls
     found: dict[Any, Saveable] = {}
     for args, kwargs in _of(owner, calls.all):
-        one = Saveable(function, owner, args, kwargs)
+        one = made(function, owner, args, kwargs)
         found.setdefault(one.key, one)
     if found:
         return list(found.values())
     for args, kwargs in _of(owner, calls.inner):
         with contextlib.suppress(TypeError):  # the program that called it contains it
-            one = Saveable(function, owner, args, kwargs)
+            one = made(function, owner, args, kwargs)
             found.setdefault(one.key, one)
     return list(found.values())
 
@@ -205,7 +219,7 @@ def _of(owner: list[Any], calls: list[Call]) -> Iterator[tuple[Any, Any]]:
 def exported(one: Saveable) -> Program:
     """Return the program of a call."""
     name = one.function._traces.name
-    traced = export_program(one.function, (*one._owner, *one.args), one.kwargs)
+    traced = one.program(one.args, one.kwargs)
     numbers = iter(range(len(flatten(traced.result))))
 
     def place(leaf: Any) -> Any:
@@ -222,5 +236,6 @@ def exported(one: Saveable) -> Program:
         traced.cells,
         {id(r._met): (r._message, r._error.__name__) for r in traced.requirements},
         one.inputs,
-        _values.encode(outputs, _tensor, f"the results of {name!r}"),
+        _values.encode(outputs, _tensor, f"[{one._op_name}] the results of {name!r}"),
+        traced.one_replica,
     )

@@ -204,7 +204,8 @@ class _Reader:
     def _program(self, number: int, parts: tuple[_core.SavedProgram, Any, Any]) -> LoadedProgram:
         data = self._programs[number]
         cells = [self._cell(_dict(one)) for one in data["variables"]]
-        return LoadedProgram(_string(data["name"]), parts[0], cells, *parts[1:])
+        only = data["one_replica"] and _string(data["one_replica"])
+        return LoadedProgram(_string(data["name"]), parts[0], cells, *parts[1:], only)
 
     def _cell(self, data: dict[str, Any]) -> Any:
         if "object" in data:

@@ -36,13 +36,15 @@ class LoadedProgram:
         cells: By its slots: a variable, or message and error of what each step must meet.
         inputs: The arguments and the named arguments, a `Tensor` at the place of each tensor.
         outputs: The results in the same way.
+        one_replica: Name and line of what is right on one replica only; None: there is nothing.
     """
 
     def __init__(
-        self, name: str, program: _core.SavedProgram, cells: list[Any], inputs: Any, outputs: Any
-    ) -> None:
+        self, name: str, program: _core.SavedProgram, cells: list[Any], inputs: Any, outputs: Any,
+        one_replica: str | None,
+    ) -> None:  # fmt: skip
         self.name, self.inputs, self.outputs = name, inputs, outputs
-        self._program, self._cells = program, cells
+        self._program, self._cells, self._one_replica = program, cells, one_replica
         tensors = _values.tensors_of(inputs)
         self.specs = [tensor.spec for tensor in sorted(tensors, key=lambda t: t.index)]
         self._requirements: dict[int, Requirement] = {}
@@ -61,10 +63,23 @@ class LoadedProgram:
 
     def _replay(self, *tensors: Any) -> list[Any]:
         """Return the tensors of the results, as nodes of what is being traced."""
+        if self._one_replica is not None:
+            self._check_one_replica(self._one_replica)
         _core.count_reads()  # GradientTape.watched_variables asks for them
         given = [convert_to_tensor(tensor) for tensor in tensors]
         cells = [self._cell(slot) for slot in range(len(self._cells))]
         return self._program.replay(given, cells)
+
+    def _check_one_replica(self, what: str) -> None:
+        """Check that the program, which is that of one replica, is traced for one."""
+        replicas = _core.current_trace().replicas
+        if replicas > 1:
+            raise RuntimeError(
+                f"[{self.name}] the program of a loaded function is that of one replica, as it was "
+                f"saved with {what}: got {replicas} replicas; save a function of single examples, "
+                "and reduce what it returns in the function that strategy.run calls."
+            )
+        _context.note_one_replica(what)
 
     def _cell(self, slot: int) -> Any:
         known = self._cells[slot]

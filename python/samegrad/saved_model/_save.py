@@ -166,6 +166,7 @@ class _Model:
                 "variables": [self._cell(program, cell) for cell in program.cells],
                 "inputs": program.inputs,
                 "outputs": program.outputs,
+                "one_replica": program.one_replica,
             }
         return self._places[id(program)]
 

@@ -32,7 +32,7 @@ def encode(value: Any, tensor: Callable[[Any], Tensor | None], what: str) -> Jso
     Args:
         value: The structure.
         tensor: Returns the place of a leaf that is a tensor; None for others.
-        what: Name for errors.
+        what: Operation and name for errors.
 
     Raises:
         TypeError: A leaf is neither a tensor nor a number, string or None.
@@ -47,8 +47,8 @@ def encode(value: Any, tensor: Callable[[Any], Tensor | None], what: str) -> Jso
     if isinstance(value, Mapping):
         if not all(type(key) in (str, int) for key in value):
             raise TypeError(
-                f"[saved_model.save] keys of dicts must be strings or integers: got "
-                f"{list(value)!r:.80} in {what}; rename them."
+                f"{what} must have strings or integers as keys of dicts: got {list(value)!r:.80}; "
+                "rename them."
             )
         return {"dict": [[key, encode(part, tensor, what)] for key, part in value.items()]}
     if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -59,9 +59,9 @@ def encode(value: Any, tensor: Callable[[Any], Tensor | None], what: str) -> Jso
         return {"list" if isinstance(value, list) else "tuple": parts}
     why = f", which is {value.what}" if hasattr(value, "what") else ""
     raise TypeError(
-        f"[saved_model.save] {what} must be tensors, numbers, strings or None, in lists, tuples "
-        f"and dicts: got {value!r:.80} of the class {type(value).__name__}{why}; leave it out of "
-        "the function that is saved."
+        f"{what} must be tensors, numbers, strings or None, in lists, tuples and dicts: got "
+        f"{value!r:.80} of the class {type(value).__name__}{why}; leave it out of the exported "
+        "function."
     )
 
 

@@ -14,10 +14,11 @@ import contextlib
 import errno
 import io
 import os
+import re
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from samegrad import _core
@@ -179,6 +180,38 @@ def replace_file(path: Path, content: bytes) -> None:
         write_new_file(temporary / path.name, content)
         os.replace(temporary / path.name, path)
         sync_folder(path.parent)
+
+
+def put_in_place(
+    temporary: Path, target: Path, document: str, arrays: re.Pattern[str],
+    sync: Callable[[Path], None],
+) -> None:  # fmt: skip
+    """Make a finished temporary folder the target, or move its two files over the older ones.
+
+    Args:
+        temporary: The folder, with the document and the file of arrays that it names.
+        target: The folder that others know.
+        document: The name of the document.
+        arrays: Matches the names of files of arrays. Other arrays have another name.
+        sync: Flushes the names of a folder once the document is in place.
+    """
+    (name,) = (path.name for path in temporary.iterdir() if path.name != document)
+    if target.is_symlink():
+        raise NotADirectoryError(errno.ENOTDIR, "it is a symbolic link, which is not followed")
+    if not target.exists():
+        os.rename(temporary, target)
+        sync(target.parent)
+        return
+    # A folder cannot be renamed onto another. The document goes last: until then it is the old
+    # one, whose array file has another name and is still there.
+    os.replace(temporary / name, target / name)
+    sync_folder(target)
+    os.replace(temporary / document, target / document)
+    sync(target)
+    with contextlib.suppress(OSError):  # the next save tries again
+        for path in target.iterdir():
+            if path.name != name and arrays.fullmatch(path.name):
+                os.unlink(path)
 
 
 def remove_folder(path: Path) -> None:

@@ -16,6 +16,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -46,6 +47,8 @@ _FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 class CorruptCheckpointError(ValueError):
     """A checkpoint is truncated, altered, or of a format this version cannot read."""
+
+    found = ""  # the rule that a file breaks, and how
 
 
 def save(
@@ -87,7 +90,8 @@ def save(
             _files.write_new_file(temporary / _MANIFEST_NAME, content)
             _files.sync_folder(temporary)
             with _files.locked(target.parent):
-                _put_in_place(temporary, target, arrays_name)
+                sync = partial(_sync_published, target)
+                _files.put_in_place(temporary, target, _MANIFEST_NAME, _ARRAYS_NAME, sync)
                 then()
 
 
@@ -111,7 +115,7 @@ def load(directory: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str,
     target = Path(os.path.abspath(directory))
     with explained_errors("read", target), contextlib.ExitStack() as opened:
         # Both files are opened before a writer may replace one of them.
-        with _lock_for_reading(target.parent):
+        with lock_for_reading(target.parent):
             manifest = _read_manifest(target)
             path = target / manifest["arrays_file"]
             file = opened.enter_context(_open_arrays(path))
@@ -133,7 +137,8 @@ def read_arrays(path: Path, entries: Mapping[str, Any]) -> dict[str, Array]:
         return _read_arrays(path, file, entries)
 
 
-def _lock_for_reading(folder: Path) -> contextlib.AbstractContextManager[None]:
+def lock_for_reading(folder: Path) -> contextlib.AbstractContextManager[None]:
+    """Return a block that holds the lock of a folder, if it exists, with other readers."""
     return _files.locked(folder, shared=True) if folder.is_dir() else contextlib.nullcontext()
 
 
@@ -184,10 +189,10 @@ def _hash_of(value: object) -> str:
     return digest.hexdigest()
 
 
-def _check_depth(value: object) -> None:
+def _check_depth(value: object, deepest: int = _DEEPEST) -> None:
     """ValueError for nesting that would be slow to write, and could not be read."""
     level: list[Any] = [value] if isinstance(value, (list, tuple, dict)) else []
-    for _ in range(_DEEPEST):
+    for _ in range(deepest):
         inside = (
             inner
             for outer in level
@@ -198,28 +203,33 @@ def _check_depth(value: object) -> None:
         if not level:
             return
     raise ValueError(
-        f"[checkpoint] values may be nested {_DEEPEST} levels deep: got more. Store them flat."
+        f"[checkpoint] values may be nested {deepest} levels deep: got more. Store them flat."
     )
 
 
-def parse(content: bytes, most_items: int = _MAX_ITEMS) -> Any:
+def items_of(content: bytes) -> int:
+    """Return the largest number of values that JSON can have."""
+    return sum(content.count(mark) for mark in (b",", b"[", b"{"))
+
+
+def parse(content: bytes, most_items: int = _MAX_ITEMS, deepest: int = _DEEPEST) -> Any:
     """Parse JSON from any source.
 
     Args:
         content: JSON in ASCII.
         most_items: The largest number of values, which bounds the memory.
+        deepest: The largest number of lists and dicts inside one another.
 
     Raises:
         ValueError: It is not JSON, or would need much memory.
     """
-    items = sum(content.count(mark) for mark in (b",", b"[", b"{"))
-    if items > most_items:
+    if (items := items_of(content)) > most_items:
         raise ValueError(f"{items} items, where at most {most_items} are expected")
     try:
         value = json.loads(content.decode("ascii"))
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
-    _check_depth(value)
+    _check_depth(value, deepest)
     return value
 
 
@@ -234,11 +244,11 @@ def _manifest_bytes(
         "values": json.loads(_encode(dict(values))),  # now hashed as it will be read
     }
     content = _encode({**manifest, "blake2b": _hash_of(manifest)})
-    items = sum(content.count(mark) for mark in (b",", b"[", b"{"))
-    if len(content) > MOST_BYTES or items > _MAX_ITEMS:
+    if len(content) > MOST_BYTES or items_of(content) > _MAX_ITEMS:
         raise ValueError(
             f"[checkpoint] the list of names and values may take {MOST_BYTES} bytes and hold "
-            f"{_MAX_ITEMS} items: got {len(content)} and {items}. Store many values as one array."
+            f"{_MAX_ITEMS} items: got {len(content)} and {items_of(content)}. Store many values as "
+            "one array."
         )
     return content
 
@@ -254,27 +264,7 @@ def _write_arrays(
     _files.write_new_file(path, header, *(_bytes_of(arrays[name]) for name in sizes))
 
 
-def _put_in_place(temporary: Path, target: Path, arrays_name: str) -> None:
-    """Make the finished temporary folder the target, or move its files over the older ones."""
-    if target.is_symlink():
-        raise NotADirectoryError(errno.ENOTDIR, "it is a symbolic link, which is not followed")
-    if not target.exists():
-        os.rename(temporary, target)
-        _sync_published(target.parent, target)
-        return
-    # A folder cannot be renamed onto another. The manifest goes last: until then it is the old
-    # one, whose array file has another name and is still there.
-    os.replace(temporary / arrays_name, target / arrays_name)
-    _files.sync_folder(target)
-    os.replace(temporary / _MANIFEST_NAME, target / _MANIFEST_NAME)
-    _sync_published(target, target)
-    with contextlib.suppress(OSError):  # the next save tries again
-        for path in target.iterdir():
-            if _ARRAYS_NAME.fullmatch(path.name) and path.name != arrays_name:
-                os.unlink(path)
-
-
-def _sync_published(folder: Path, target: Path) -> None:
+def _sync_published(target: Path, folder: Path) -> None:
     with explained_errors("flush", target):
         _files.sync_folder(folder)
 
@@ -405,10 +395,12 @@ def _text(error: Exception) -> str:
 
 def corrupt(path: Path, rule: str, found: str) -> CorruptCheckpointError:
     """An error for a file that breaks a rule."""
-    return CorruptCheckpointError(
+    error = CorruptCheckpointError(
         f"[checkpoint] {path} must {rule}: got {found}. The checkpoint is damaged: restore an "
         "older one."
     )
+    error.found = f"it must {rule}: got {found}"
+    return error
 
 
 def explained_errors(

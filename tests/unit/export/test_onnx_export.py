@@ -342,3 +342,28 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'samegrad\[onnx\]'"):
         tf.export.to_onnx(lambda x: x, [SPEC])
+
+
+def test_errors_of_a_trace_name_the_export() -> None:
+    data = tf.data.Dataset.range(3)
+    for function, spec, error, match in (
+        (lambda x: x, tf.TensorSpec(None), TypeError, "tensors of known rank"),
+        (
+            lambda x: x + len(list(data)),
+            SPEC,
+            NotImplementedError,
+            "Python takes part in each call",
+        ),
+        (lambda x: x[: int(x.shape[0] + 0)], SPEC, ValueError, "the number of examples in Python"),
+    ):
+        with pytest.raises(error, match=rf"\[export\.to_onnx\] .*{match}"):
+            tf.export.to_onnx(function, [spec])
+
+
+def test_reductions_over_replicas_are_those_of_one_device() -> None:
+    def loss(x: Any) -> Any:
+        return tf.nn.compute_weighted_mean_loss(tf.reduce_sum(x, 1), x[:, 0] + 1.0)
+
+    model = tf.export.to_onnx(loss, [SPEC])
+    (found,) = session_of(model).run(None, {"x": X})
+    np.testing.assert_allclose(found, loss(tf.constant(X)), rtol=1e-6)

@@ -96,7 +96,7 @@ def test_a_row_of_another_version_is_refused_by_name() -> None:
 
 def test_an_unknown_row_is_refused_by_name() -> None:
     program = export_program(Function(tf.tanh), (tf.TensorSpec([2]),), {})
-    for name in ("tanhh", "all_reduce", *OF_PASSES):
+    for name in ("tanhh", "all_gather", *OF_PASSES):
         program.graph["nodes"][0]["operation"] = name
         with pytest.raises(ValueError, match=f"'{name}' is not known here"):
             reloaded(program)

@@ -1,8 +1,7 @@
-"""Models and weights under the paths that older programs give: folders and checkpoints.
+"""Weights under the paths that older programs give: HDF5 files and checkpoints.
 
-TensorFlow 2.4 to 2.15 wrote a SavedModel for `model.save("folder")` and a checkpoint for
-`model.save_weights("path")`. Here the first is Keras's own format, unzipped in the folder, and the
-second a checkpoint of `tf.train.Checkpoint`, which `tf.train.latest_checkpoint` finds.
+TensorFlow 2.4 to 2.15 wrote a checkpoint for `model.save_weights("path")`. Here it is one of
+`tf.train.Checkpoint`, which `tf.train.latest_checkpoint` finds.
 """
 
 from __future__ import annotations
@@ -20,21 +19,6 @@ from samegrad.train._foreign import tensorflow_prefix
 
 # What names of checkpoints end with, beside nothing.
 _ENDINGS = ("", ".ckpt", ".tf")
-
-
-def is_folder_to_save(path: Any, save_format: Any) -> bool:
-    """Tell if a model is saved into a folder, as in Keras 2.
-
-    Args:
-        path: Where to.
-        save_format: "tf" or nothing; what else is given is for Keras to judge.
-
-    Example:
-        >>> is_folder_to_save("models/first", None), is_folder_to_save("model.keras", None)
-        (True, False)
-    """
-    local = "://" not in str(path)
-    return local and save_format in (None, False, "tf") and Path(str(path)).suffix == ""
 
 
 def check_model_folder(path: Any) -> None:
