@@ -1,13 +1,12 @@
-"""Builder of ONNX graphs: nodes, initializers, scopes and memory layouts."""
+"""Builder of exported graphs: nodes, initializers, scopes and memory layouts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from onnx import TensorProto, helper
 
 from samegrad._base.dtypes import numpy_dtype
 from samegrad.export._values import (
@@ -22,13 +21,10 @@ from samegrad.export._values import (
     to_last,
 )  # fmt: skip
 
-ELEMENT_TYPES = {
-    "float32": TensorProto.FLOAT, "float64": TensorProto.DOUBLE, "float16": TensorProto.FLOAT16,
-    "bfloat16": TensorProto.BFLOAT16, "int8": TensorProto.INT8, "int16": TensorProto.INT16,
-    "int32": TensorProto.INT32, "int64": TensorProto.INT64, "uint8": TensorProto.UINT8,
-    "uint16": TensorProto.UINT16, "uint32": TensorProto.UINT32, "uint64": TensorProto.UINT64,
-    "bool": TensorProto.BOOL,
-}  # fmt: skip
+_DTYPES = frozenset((
+    "float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8",
+    "uint16", "uint32", "uint64", "bool",
+))  # fmt: skip
 _FLOATS = frozenset(("float32", "float64"))
 _NUMBERS = _FLOATS | {"int32", "int64"}
 # Dtypes that onnxruntime computes in; others are cast to a wider one and back.
@@ -42,13 +38,13 @@ _COMPUTED = {
         ("Sqrt", "Exp", "Log", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Tanh",
          "Asinh", "Acosh", "Atanh", "Relu", "Sigmoid", "Softplus", "Erf", "Floor", "Ceil", "Round",
          "Reciprocal", "Softmax", "LogSoftmax", "IsNaN", "IsInf", "Conv", "ConvTranspose",
-         "MaxPool", "AveragePool", "Det"), _FLOATS,
+         "MaxPool", "AveragePool", "Det", "Igamma", "Igammac"), _FLOATS,
     ),
     "Equal": _NUMBERS | {"bool"},
     "Where": _NUMBERS | {"uint8"},
-    "Expand": frozenset(ELEMENT_TYPES) - {"bfloat16"},
+    "Expand": _DTYPES - {"bfloat16"},
     "Pad": _NUMBERS | {"bool", "uint8", "int8", "uint32", "uint64"},
-    "Tile": _NUMBERS | {"bool", "uint8", "int8", "int16", "uint16", "uint32", "uint64"},
+    "Tile": _NUMBERS | {"bool", "uint8", "int8", "int16", "uint32", "uint64"},
 }  # fmt: skip
 # Operators that give the same bits for unsigned integers as for signed ones.
 _OF_BITS = ("Add", "Sub", "Mul", "Equal", "Where", "ReduceSum", "CumSum")
@@ -58,19 +54,40 @@ _WIDER = {
 }  # fmt: skip
 
 
-class Scope(list[Any]):
+class Node(NamedTuple):
+    """Operator of ONNX, or of another format where a row of that format emits it."""
+
+    op: str
+    inputs: list[Ref | None]
+    outputs: list[Ref]
+    name: str
+    attributes: dict[str, Any]
+
+
+class Scope(list[Node]):
     """Nodes of a graph, or of the body of a loop or branch."""
+
+
+class Body(NamedTuple):
+    """Graph inside a loop or branch; its first inputs, so many, are scalars."""
+
+    nodes: Scope
+    name: str
+    inputs: list[Ref]
+    outputs: list[Ref]
+    scalars: int
 
 
 class Builder:
     """Nodes and initializers of one model.
 
     Args:
-        opset: The version of the operator set.
+        format: The name of the format.
+        opset: The version of ONNX's operator set.
     """
 
-    def __init__(self, opset: int) -> None:
-        self.opset = opset
+    def __init__(self, format: str, opset: int) -> None:
+        self.format, self.opset = format, opset
         self.initializers: dict[str, Any] = {}
         self.main = Scope()
         self._scopes = [self.main]
@@ -97,11 +114,11 @@ class Builder:
     # ---- nodes ----
 
     def emit(
-        self, op: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any
+        self, op: str, inputs: Sequence[Ref | None], outputs: Sequence[Ref], **attributes: Any
     ) -> None:
         """Append a node as it is."""
         name = self.name(f"{self.location}/{op}")
-        self._scopes[-1].append(helper.make_node(op, inputs, outputs, name, **attributes))
+        self._scopes[-1].append(Node(op, list(inputs), list(outputs), name, attributes))
 
     def op(self, op: str, *inputs: Ref | None, dtype: str | None = None, **attributes: Any) -> Ref:
         """Append a node of one result, in a dtype that runtimes compute in.
@@ -120,7 +137,7 @@ class Builder:
             return self._append(op, inputs, result, attributes)
         wider = "int64" if own == "uint64" and op in _OF_BITS else _WIDER.get(own)
         if wider is None:
-            raise RefusedError(f"its {own} is not computed by ONNX runtimes")
+            raise RefusedError(f"its {own} is not computed by {self.format} runtimes")
         condition = 0 if op == "Where" else None
         wide = [
             self.cast(ref, wider)
@@ -132,15 +149,14 @@ class Builder:
 
     def _append(self, op: str, inputs: Sequence[Any], dtype: str, attributes: Any) -> Ref:
         ref = Ref(self.name(op.lower()), dtype)
-        names = ["" if one is None else one.name for one in inputs]
-        self.emit(op, names, [ref.name], **attributes)
+        self.emit(op, inputs, [ref], **attributes)
         return ref
 
     def cast(self, ref: Ref, dtype: str) -> Ref:
         """Append a cast unless the dtype is right."""
         if ref.dtype == dtype:
             return ref
-        return self._append("Cast", [ref], dtype, {"to": ELEMENT_TYPES[dtype]})
+        return self._append("Cast", [ref], dtype, {"to": dtype})
 
     # ---- constants ----
 

@@ -1,49 +1,31 @@
-"""Branches and loops as ONNX nodes with bodies."""
+"""Branches and loops as nodes with bodies."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import onnx
-from onnx import helper
-
-from samegrad.export._builder import ELEMENT_TYPES, Builder, Scope
+from samegrad.export._builder import Body, Builder, Scope
 from samegrad.export._elementwise import number
 from samegrad.export._table import Call, row
 from samegrad.export._values import History, Missing, Ref, RefusedError, Value
 
-_LOST = Missing("ONNX loops do not return what all iterations held")
-
-
-def _type_info(name: str, dtype: str, scalar: bool = False) -> Any:
-    """Return a scalar, or a tensor of any shape, which the runtime finds."""
-    if scalar:
-        return helper.make_tensor_value_info(name, ELEMENT_TYPES[dtype], [])
-    info = onnx.ValueInfoProto()
-    info.name = name
-    info.type.tensor_type.elem_type = ELEMENT_TYPES[dtype]
-    return info
+_LOST = Missing("exported loops do not return what all iterations held")
 
 
 def _body(
     b: Builder, scope: Scope, inputs: Sequence[Ref], outputs: Sequence[Ref], scalars: int = 0
-) -> Any:
+) -> Body:
     """Return a graph of the nodes of a scope; results have names of their own."""
     with b.scope(scope):
         own = [b.op("Identity", ref) for ref in outputs]
-    return helper.make_graph(
-        list(scope), b.name("body"),
-        [_type_info(*ref, scalar=at < scalars) for at, ref in enumerate(inputs)],
-        [_type_info(*ref) for ref in own],
-    )  # fmt: skip
+    return Body(scope, b.name("body"), list(inputs), own, scalars)
 
 
 def _made(b: Builder, op: str, inputs: Sequence[Ref | None], like: Sequence[Ref], **attributes: Any
           ) -> list[Ref]:  # fmt: skip
     results = [Ref(b.name(op.lower()), ref.dtype) for ref in like]
-    names = ["" if ref is None else ref.name for ref in inputs]
-    b.emit(op, names, [ref.name for ref in results], **attributes)
+    b.emit(op, inputs, results, **attributes)
     return results
 
 

@@ -1,20 +1,16 @@
-"""From a traced graph as data to an ONNX model."""
+"""From a traced graph as data to the nodes of a format."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from onnx import helper
-
-from samegrad import _core
 from samegrad.export import _control, _elementwise, _indexing, _movement, _reductions, _windows
-from samegrad.export._builder import ELEMENT_TYPES, Builder
+from samegrad.export._builder import Builder, Scope
 from samegrad.export._sizes import Sizes, value_of
-from samegrad.export._table import REFUSED, ROWS, Call
+from samegrad.export._table import REFUSED, Call, Target
 from samegrad.export._values import Dim, Missing, Ref, RefusedError, Value
-from samegrad.version import VERSION
 
 _ROWS_OF = (_control, _elementwise, _indexing, _movement, _reductions, _windows)
 # Counts of examples and lengths for which guards are tried.
@@ -27,8 +23,32 @@ class OpenSizeError(ValueError):
     """Error: an operation of the program needs a size that the signature leaves open."""
 
 
+class Port(NamedTuple):
+    """Input or output of a program; an open size is a name or None."""
+
+    name: str
+    dtype: str
+    shape: list[Dim]
+
+
+class Program(NamedTuple):
+    """Nodes of a whole model.
+
+    Attributes:
+        nodes: They name the inputs, the outputs, the arrays and each other.
+        inputs: In the order of the signature.
+        outputs: In the order of the results.
+        arrays: Elements and dtype of each weight, by its name.
+    """
+
+    nodes: Scope
+    inputs: list[Port]
+    outputs: list[Port]
+    arrays: dict[str, Any]
+
+
 class Converter:
-    """ONNX model of one program.
+    """Model of one program.
 
     Args:
         graph: The graph, as data.
@@ -36,16 +56,16 @@ class Converter:
         variables: The elements of its variables; None: a requirement of the program.
         inputs: The names of its inputs.
         line: The user's line of an operation, by its name.
-        opset: The version of the operator set.
+        target: The format.
     """
 
     def __init__(
         self, graph: Any, arrays: Sequence[Any], variables: Sequence[Any], inputs: Sequence[str],
-        line: Callable[[str], str], opset: int,
+        line: Callable[[str], str], target: Target,
     ) -> None:  # fmt: skip
         self._graph, self._arrays, self._variables = graph, arrays, variables
-        self._inputs, self._line = list(inputs), line
-        self._builder = Builder(opset)
+        self._inputs, self._line, self._target = list(inputs), line, target
+        self._builder = Builder(target.format, target.opset)
         self._shared: dict[Any, Value] = {}
         self._outermost = ""  # operation whose body is converted
         main = graph["sources"]
@@ -53,8 +73,8 @@ class Converter:
         self._given = {one["argument"]: value for one, value in found}
         self._sizes = Sizes(self._builder, graph["symbols"], found)
 
-    def model(self, outputs: dict[str, int]) -> tuple[Any, dict[str, Any]]:
-        """Return the model without its weights, and elements and dtype of these by name.
+    def program(self, outputs: dict[str, int]) -> Program:
+        """Return the nodes, inputs, outputs and weights.
 
         Args:
             outputs: The numbers of the results by their names.
@@ -68,25 +88,16 @@ class Converter:
         for name, index in outputs.items():
             value = results[index]
             ref = self._guarded(b.plain(value), value, checked)
-            b.emit("Identity", [ref.name], [name])
-            named.append(self._info(name, value.dtype, value.shape))
+            b.emit("Identity", [ref], [Ref(name, value.dtype)])
+            named.append(self._port(name, value.dtype, value.shape))
         inputs = [
-            self._info(self._inputs[one["argument"]], one["dtype"], self._dims(one))
+            self._port(self._inputs[one["argument"]], one["dtype"], self._dims(one))
             for one in sorted(
                 (one for one in self._graph["sources"] if "argument" in one),
                 key=lambda one: one["argument"],
             )
         ]
-        graph = helper.make_graph(list(b.main), "samegrad", inputs, named)
-        opset = helper.make_opsetid("", b.opset)
-        model = helper.make_model(
-            graph, opset_imports=[opset], producer_name="samegrad", producer_version=VERSION,
-            ir_version=helper.find_min_ir_version_for([opset]),
-        )  # fmt: skip
-        helper.set_model_props(
-            model, {"samegrad": VERSION, "reduction_order": str(_core.reduction_order())}
-        )
-        return model, b.initializers
+        return Program(b.main, inputs, named, b.initializers)
 
     # ---- sources ----
 
@@ -136,23 +147,25 @@ class Converter:
         outer, self._outermost = self._outermost, self._outermost or name
         self._builder.location = name
         try:
-            if name not in ROWS:
-                raise RefusedError(REFUSED.get(name, "it has no row in the table of ONNX"))
+            if name not in self._target.rows:
+                reason = REFUSED.get(name, "it has no row in the table of {format}")
+                raise RefusedError(reason.format(format=self._target.format))
             regions = [_region(self._run, body) for body in node.get("regions", [])]
             call = Call(
                 self._builder, self._sizes, inputs, node.get("attributes", {}), regions,
                 node["results"],
             )  # fmt: skip
-            found = ROWS[name](call)
+            found = self._target.rows[name](call)
         except RefusedError as error:
             line = self._line(name) or self._line(self._outermost)
             raise NotImplementedError(
-                f"[export.to_onnx] the operation {name!r} cannot be exported, as {error}{line}; "
-                "leave it out of functions that are exported."
+                f"[{self._target.function}] the operation {name!r} cannot be exported, as "
+                f"{error}{line}; leave it out of functions that are exported."
             ) from None
         self._outermost = outer
         results = list(found) if isinstance(found, list) else [found]
-        return results + [Missing("ONNX lacks this result")] * (node["results"] - len(results))
+        missing = Missing(f"{self._target.format} lacks this result")
+        return results + [missing] * (node["results"] - len(results))
 
     def _check_updates(self) -> None:
         """Refuse updates of variables that the results follow from, as a model has no state."""
@@ -162,9 +175,9 @@ class Converter:
         for slot, _ in [*self._graph["writes"], *self._graph["rereads"]]:
             if self._variables[slot] is not None and slot in read:
                 raise NotImplementedError(
-                    "[export.to_onnx] an exported function assigns no variables that it reads: got "
-                    f"an update of {self._graph['variables'][slot]!r}; export the inference of "
-                    "the model."
+                    f"[{self._target.function}] an exported function assigns no variables that it "
+                    f"reads: got an update of {self._graph['variables'][slot]!r}; export the "
+                    "inference of the model."
                 )
 
     # ---- guards ----
@@ -206,8 +219,8 @@ class Converter:
         found = [n for n in range(2000) if value_of(symbols, {**base, ours[0]: n}, size) == 0]
         if len(found) <= 1:
             raise OpenSizeError(
-                "[export.to_onnx] an operation needs the size of an axis when it is traced: got an "
-                f"open size ({guard['line']}); give input_signature with that size."
+                f"[{self._target.function}] an operation needs the size of an axis when it is "
+                f"traced: got an open size ({guard['line']}); give input_signature with that size."
             )
 
     def _guarded(self, ref: Ref, value: Value, checked: list[Ref]) -> Ref:
@@ -219,9 +232,9 @@ class Converter:
 
     # ---- names ----
 
-    def _info(self, name: str, dtype: str, shape: Sequence[Dim]) -> Any:
+    def _port(self, name: str, dtype: str, shape: Sequence[Dim]) -> Port:
         sizes = [self._dim_name(size) if isinstance(size, str) else size for size in shape]
-        return helper.make_tensor_value_info(name, ELEMENT_TYPES[dtype], sizes)
+        return Port(name, dtype, sizes)
 
     def _dim_name(self, symbol: str) -> str:
         symbols = self._graph["symbols"]

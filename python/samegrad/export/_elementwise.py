@@ -28,7 +28,9 @@ _TESTS = {
 _BITS = {"bitwise_and": "BitwiseAnd", "bitwise_or": "BitwiseOr", "bitwise_xor": "BitwiseXor"}
 
 
-def _direct(op: str, dtype: str | None = None) -> Any:
+def direct(op: str, dtype: str | None = None) -> Any:
+    """Return an elementwise operation that is one operator of the format."""
+
     def emit(b: Builder, *operands: Ref) -> Ref:
         result = operands[1].dtype if op == "Where" else dtype
         return b.op(op, *operands, dtype=result)
@@ -37,9 +39,9 @@ def _direct(op: str, dtype: str | None = None) -> Any:
 
 
 for _name, _op in (_SAME | _BITS).items():
-    elementwise(_name)(_direct(_op))
+    elementwise(_name)(direct(_op))
 for _name, _op in _TESTS.items():
-    elementwise(_name)(_direct(_op, "bool"))
+    elementwise(_name)(direct(_op, "bool"))
 
 
 def number(b: Builder, value: float, like: Ref) -> Ref:

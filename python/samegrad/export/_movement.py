@@ -187,7 +187,8 @@ def broadcast_like(call: Call) -> Value:
 
 @row("reverse")
 def reverse(call: Call) -> Value:
-    b, x, axes = call.builder, call.value(0), list(call.attributes["axes"])
+    b, x = call.builder, call.value(0)
+    axes = [axis % x.rank for axis in call.attributes["axes"]]
     starts, ends = [2**63 - 1] * len(axes), [-(2**63)] * len(axes)
     steps = [-1] * len(axes)
     found = b.op("Slice", call.ref(0), *map(b.integers, (starts, ends, axes, steps)))

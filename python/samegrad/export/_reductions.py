@@ -116,10 +116,10 @@ def _top(call: Call, size: Ref, axis: int, largest: bool, shape: list[Dim]) -> V
         x = b.cast(x, "float32")
     elif x.dtype not in ("float32", "float64", "int32", "int64"):
         x = b.cast(x, "int64")
-    values, places = (b.name(part) for part in ("values", "places"))
+    values, places = Ref(b.name("values"), x.dtype), Ref(b.name("places"), "int64")
     attributes = {"axis": axis, "largest": int(largest), "sorted": 1}
-    b.emit("TopK", [x.name, size.name], [values, places], **attributes)
-    return b.value(b.cast(Ref(places, "int64"), "int32"), shape)
+    b.emit("TopK", [x, size], [values, places], **attributes)
+    return b.value(b.cast(places, "int32"), shape)
 
 
 @row("arg_sort")
@@ -186,7 +186,7 @@ def dot_product_attention(call: Call) -> Value:
     """Emit the scores, masks and weights of (batch, length, heads, width)."""
     b, attributes = call.builder, call.attributes
     if attributes.get("rate"):
-        raise RefusedError("ONNX has no draws that repeat ours")
+        raise RefusedError(f"{b.format} has no draws that repeat ours")
     query, key, value = (call.value(index) for index in range(3))
     # Half types are rounded once, at the end.
     wide = "float64" if query.dtype == "float64" else "float32"

@@ -1,8 +1,8 @@
-"""Table of operations: a function that emits ONNX nodes for each, or the reason why none does."""
+"""Table of operations: a function that emits nodes for each, or the reason why none does."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from samegrad.export._builder import Builder
@@ -14,7 +14,7 @@ class Call(NamedTuple):
     """One node of the traced graph.
 
     Attributes:
-        builder: Where ONNX nodes go.
+        builder: Where nodes go.
         sizes: The symbols of the graph.
         inputs: The operands.
         attributes: Those of the node.
@@ -37,7 +37,7 @@ class Call(NamedTuple):
         """Return an operand that has sizes.
 
         Raises:
-            RefusedError: ONNX lacks it.
+            RefusedError: The format lacks it.
         """
         found = self.inputs[index]
         if isinstance(found, Missing):
@@ -46,28 +46,47 @@ class Call(NamedTuple):
 
 
 Row = Callable[[Call], Any]
-ROWS: dict[str, Row] = {}
+ROWS: dict[str, Row] = {}  # with operators of ONNX, for all formats
+TENSORFLOW_ROWS: dict[str, Row] = {}  # with operations of TensorFlow, in place of the above
 
 
-def row(*names: str) -> Callable[[Row], Row]:
-    """Enter a function in the table under the names of operations."""
+class Target(NamedTuple):
+    """Format of exports.
+
+    Attributes:
+        format: Its name.
+        function: The name of the public function that exports to it.
+        rows: The functions by operation.
+        opset: The version of ONNX's operator set.
+    """
+
+    format: str
+    function: str
+    rows: Mapping[str, Row]
+    opset: int = 18
+
+
+def row(*names: str, rows: dict[str, Row] = ROWS) -> Callable[[Row], Row]:
+    """Enter a function in a table under the names of operations."""
 
     def enter(function: Row) -> Row:
         for name in names:
-            ROWS[name] = function
+            rows[name] = function
         return function
 
     return enter
 
 
-def elementwise(*names: str) -> Callable[[Callable[..., Ref]], Callable[..., Ref]]:
+def elementwise(
+    *names: str, rows: dict[str, Row] = ROWS
+) -> Callable[[Callable[..., Ref]], Callable[..., Ref]]:
     """Enter an elementwise operation: a function of a builder and tensors in one layout."""
 
     def enter(function: Callable[..., Ref]) -> Callable[..., Ref]:
         def emit(call: Call) -> Value:
             return call.builder.elementwise(function, call.inputs)
 
-        row(*names)(emit)
+        row(*names, rows=rows)(emit)
         return function
 
     return enter
@@ -84,14 +103,14 @@ _DRAWS = " ".join(
     for suffix in ("", "_like")
 )
 REFUSED: dict[str, str] = {
-    **_each("ONNX has no draws that repeat ours", f"random_key {_DRAWS}"),
+    **_each("{format} has no draws that repeat ours", f"random_key {_DRAWS}"),
     **_each(
-        "ONNX has no matrix decompositions",
+        "{format} has no matrix decompositions that repeat ours",
         "cholesky triangular_solve matrix_solve matrix_inverse slogdet lu matrix_exponential qr "
         "svd singular_values eigh eigvalsh",
     ),
     **_each(
-        "ONNX has no such special function",
+        "{format} has no such special function",
         "igamma_grad_a next_after lgamma digamma polygamma zeta erfc erfinv ndtri bessel_i0e "
         "bessel_i1e igamma igammac betainc",
     ),
@@ -110,6 +129,6 @@ REFUSED: dict[str, str] = {
         "the engine's passes make it, and graphs are exported before them",
         "fused_elementwise fused_rows of_trace trace_of_count run_on_replicas",
     ),
-    **_each("ONNX has no output to a terminal", "print"),
-    **_each("ONNX does not tell the last of several equal indices", "segment_last"),
+    **_each("an exported model has no output to a terminal", "print"),
+    **_each("{format} does not tell the last of several equal indices", "segment_last"),
 }

@@ -1,4 +1,4 @@
-"""Values of an ONNX graph under construction: names, dtypes and sizes."""
+"""Values of an exported graph under construction: names, dtypes and sizes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ Dim = int | str | None
 
 
 class RefusedError(Exception):
-    """Signal that ONNX lacks what an operation needs; the converter adds its name and line."""
+    """Signal that a format lacks what an operation needs; the converter adds its name and line."""
 
 
 class Ref(NamedTuple):
-    """Name of a tensor in the ONNX graph, and its dtype."""
+    """Name of a tensor in the exported graph, and its dtype."""
 
     name: str
     dtype: str
@@ -62,7 +62,7 @@ class History(NamedTuple):
 
 
 class Missing(NamedTuple):
-    """Result that ONNX lacks, and why; an operation that reads it is refused."""
+    """Result that the format lacks, and why; an operation that reads it is refused."""
 
     reason: str
 

@@ -9,7 +9,7 @@ from samegrad.export._table import Call, row
 from samegrad.export._values import Dim, Missing, RefusedError, Value
 
 
-def _window(attributes: Any) -> dict[str, Any]:
+def window_attributes(attributes: Any) -> dict[str, Any]:
     """Return strides, pads (all before, then all after) and dilations as ONNX has them."""
     padding = list(attributes["padding"])
     return {
@@ -19,7 +19,8 @@ def _window(attributes: Any) -> dict[str, Any]:
     }
 
 
-def _spatial(x: Value, window: Sequence[Any], attributes: dict[str, Any]) -> list[Dim]:
+def spatial_sizes(x: Value, window: Sequence[Any], attributes: dict[str, Any]) -> list[Dim]:
+    """Return the sizes of the axes between examples and channels of a result."""
     rank = x.rank - 2
     sizes: list[Dim] = []
     for axis in range(rank):
@@ -39,7 +40,7 @@ def convolution(call: Call) -> Value:
     channels, own = x.shape[-1], weights.shape[-2]
     if not isinstance(channels, int) or not isinstance(own, int) or own == 0:
         raise RefusedError("ONNX asks for a number of channels that is known")
-    attributes = _window(call.attributes)
+    attributes = window_attributes(call.attributes)
     rank = x.rank
     operands = [b.first(x), b.permuted(weights, [rank - 1, rank - 2, *range(rank - 2)])]
     if len(call.inputs) > 2:
@@ -50,7 +51,7 @@ def convolution(call: Call) -> Value:
     found = b.op("Conv", *operands, group=channels // own, **attributes)
     if call.attributes.get("activation") == "relu":
         found = b.op("Relu", found)
-    shape = [x.shape[0], *_spatial(x, window, attributes), weights.shape[-1]]
+    shape = [x.shape[0], *spatial_sizes(x, window, attributes), weights.shape[-1]]
     return b.value(found, shape, first=True)
 
 
@@ -58,7 +59,7 @@ def convolution(call: Call) -> Value:
 def transposed_convolution(call: Call) -> Value:
     b, x, weights = call.builder, call.value(0), call.value(1)
     rank, sizes = x.rank, list(call.attributes["size"])
-    attributes = _window(call.attributes)
+    attributes = window_attributes(call.attributes)
     # As many rows as the stride allows; those that no window made are cut off.
     attributes["output_padding"] = [stride - 1 for stride in attributes["strides"]]
     operands = [b.first(x), b.permuted(weights, [rank - 1, rank - 2, *range(rank - 2)])]
@@ -75,9 +76,9 @@ def transposed_convolution(call: Call) -> Value:
 @row("max_pool2d")
 def max_pool(call: Call) -> list[Any]:
     b, x, window = call.builder, call.value(0), list(call.attributes["window"])
-    attributes = _window(call.attributes)
+    attributes = window_attributes(call.attributes)
     found = b.op("MaxPool", b.first(x), kernel_shape=window, **attributes)
-    shape = [x.shape[0], *_spatial(x, window, attributes), x.shape[-1]]
+    shape = [x.shape[0], *spatial_sizes(x, window, attributes), x.shape[-1]]
     place = Missing("ONNX has another place of the largest element of a window")
     return [b.value(found, shape, first=True), place]
 
@@ -85,8 +86,8 @@ def max_pool(call: Call) -> list[Any]:
 @row("avg_pool2d")
 def average_pool(call: Call) -> Value:
     b, x, window = call.builder, call.value(0), list(call.attributes["window"])
-    attributes = _window(call.attributes)
-    shape = [x.shape[0], *_spatial(x, window, attributes), x.shape[-1]]
+    attributes = window_attributes(call.attributes)
+    shape = [x.shape[0], *spatial_sizes(x, window, attributes), x.shape[-1]]
     rates = attributes.pop("dilations")
     if any(rate != 1 for rate in rates):
         if b.opset < 19:

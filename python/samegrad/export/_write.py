@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 
 from samegrad._base.file_errors import explained_errors
-from samegrad.export._builder import ELEMENT_TYPES
+from samegrad.export._onnx_model import ELEMENT_TYPES
 from samegrad.train import _files
 
 # A protocol buffer holds 2 GiB at most; the graph takes a part of them.

@@ -1,6 +1,6 @@
-"""Reader of protocol buffers' wire format, as far as TensorFlow's checkpoints need it.
+"""Protocol buffers' wire format, as far as files of TensorFlow need it.
 
-The package protobuf is not used: it would be a dependency of every installation for three small
+The package protobuf is not used: it would be a dependency of every installation for a few small
 messages, and needs generated code whose version must fit the package's.
 """
 
@@ -80,4 +80,34 @@ def signed(value: int) -> int:
     return value - (1 << 64) if value >> 63 else value
 
 
-__all__ = ["BYTES", "FIXED32", "VARINT", "fields", "read_varint", "signed"]
+def message(*fields: tuple[int, int | str | bytes]) -> bytes:
+    """Return a message of these fields.
+
+    Args:
+        *fields: Number and value: an integer, a string, or bytes, which may be a message.
+
+    Example:
+        >>> message((1, 150), (2, "a")).hex()
+        '089601120161'
+    """
+    parts = []
+    for number, value in fields:
+        if isinstance(value, int):
+            parts += [_varint(number << 3 | VARINT), _varint(value)]
+        else:
+            content = value.encode() if isinstance(value, str) else value
+            parts += [_varint(number << 3 | BYTES), _varint(len(content)), content]
+    return b"".join(parts)
+
+
+def _varint(value: int) -> bytes:
+    value &= (1 << 64) - 1
+    found = bytearray()
+    while value > 0x7F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    found.append(value)
+    return bytes(found)
+
+
+__all__ = ["BYTES", "FIXED32", "VARINT", "fields", "message", "read_varint", "signed"]
