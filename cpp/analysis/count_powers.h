@@ -8,9 +8,9 @@
 
 namespace samegrad {
 
-// A summand of a value, as a product of counts and of something that knows no counts: a row of an
-// example, a share of a sum over the examples (local power 1), a local mean (0), a number that all
-// replicas share.
+// A summand of a value: a product of counts and of a factor without counts. Such a factor is a row
+// of an example, a part of a sum over the examples (local power 1), or a local mean (0). It may
+// also be a number that all replicas have.
 struct CountTerm {
   CountPowers powers;
   bool data = false;       // made of examples

@@ -164,9 +164,9 @@ std::vector<std::size_t> floating(const Graph& graph, const Values& values, std:
   return places;
 }
 
-// One round of the derivative. Arguments: the entries of the loop's histories, its carried values,
-// the cotangents of `histories` that it made (per result), then the cotangents of its carried
-// values and the sums so far of the operands' gradients, then the operands.
+// One iteration of the derivative. Its arguments, in order: the entries of the loop's histories,
+// its carry, and the cotangents of `histories` that it made (per result). Then the cotangents of
+// its carry, the sums so far of the operands' gradients, and the operands.
 class RoundGradient {
  public:
   RoundGradient(const Loop& loop, const VjpArgs& args, const std::vector<bool>& wanted,

@@ -8,10 +8,10 @@
 
 namespace samegrad {
 
-// For each source the gradient of Σ targets · seeds (no seeds at all stand for ones, so a tensor
-// target is summed), or kNoValue where no recorded node connects them.
-// recorded(i): the tape saw node i of b.graph(); others stop the walk. `sums`: what gradients of
-// the sources are added to one by one (kNoValue: nothing yet); none at all: nothing for any.
+// Returns for each source the gradient of Σ targets · seeds, or kNoValue where no recorded node
+// connects them. Without seeds all are ones, so that a tensor target is summed. recorded(i) is true
+// if the tape saw node i of b.graph(); other nodes stop the backward pass. `sums` are the values to
+// which gradients of the sources are added one by one (kNoValue or empty: nothing yet).
 Values gradient(Builder& b, std::span<const Value> targets, std::span<const Value> seeds,
                 std::span<const Value> sources, const std::function<bool(NodeId)>& recorded,
                 std::span<const Value> sums = {});

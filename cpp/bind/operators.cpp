@@ -1,5 +1,5 @@
-// The operators of tensors at hand: what they do with other operands, and in which words they
-// refuse them, is in Python, and is called wherever the short way is not known to be the same.
+// Fast path of the operators of eager tensors. Python implements the operators for other operands,
+// and their errors. It is called wherever the fast path is not known to give the same result.
 #include "bind/operators.h"
 
 #include <structmember.h>

@@ -15,9 +15,9 @@ struct ImageLimits {
   bool deep = false;  // PNG files of 16 bits, too: they become uint16
 };
 
-// uint8 [rows, columns, channels]. Nothing for all but JPEG files of 8 bits, grey or in colours,
-// and PNG files of 8 bits, not interlaced, without palette and transparent colour; for what does
-// not keep to the limits; and where the library has anything to say of the file.
+// uint8 [rows, columns, channels]. Decodes 8-bit JPEG files, grey or in colours, and 8-bit PNG
+// files without interlacing, palette and transparent colour. Absent for other files, for files
+// beyond the limits, and where the library reports an error or a warning.
 std::optional<Array> decoded_image(std::span<const std::uint8_t> file, const ImageLimits& limits);
 
 // By format; they are given files of their format.

@@ -167,8 +167,8 @@ bool same_program(const Graph& a, const Graph& b, std::vector<ConstantId>& diffe
 // Equality of lists of regions, by what they compute.
 bool same_regions(std::span<const GraphPtr> a, std::span<const GraphPtr> b);
 
-// ValueError if a value is used before it is made, or if a type, a locality or what may differ
-// between replicas is not what the op's rule says, or if attributes or regions are not of its row.
+// ValueError if a value is used before it is computed, or if attributes or regions do not belong to
+// the op. ValueError as well if types, localities or placements differ from the op's rule.
 void verify(const Graph& graph);
 
 // Behind a type: ", rows", nothing for what is replicated.

@@ -1,6 +1,6 @@
-// Attention, whole score rows of a few queries at a time: they stay in L2, and no matrix of all
-// pairs is ever in memory, nor what is dropped of it, which is drawn again in the derivative. Each
-// number is made by the functions that make it in the decomposition.
+// Attention, with whole rows of scores for a few queries at a time, which stay in L2. No matrix of
+// all pairs is ever in memory, nor is the dropout mask, which the derivative draws again. Each
+// number is computed by the functions that compute it in the decomposition.
 #include "ops/attention.h"
 
 #include <algorithm>

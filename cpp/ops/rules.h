@@ -42,9 +42,9 @@ Inferred one_result(const InferArgs& args, const ValueType& type);
 // The result has the type of operand 0.
 Inferred same_as_input(const InferArgs& args);
 
-// The shape and example axis that all operands broadcast to, NumPy's way; ValueError if they do
-// not. Examples meet examples of the same symbol, sizes of 1, their own number and, if the trace
-// saw equal sizes, any other size (the count is then fixed).
+// The shape and example axis to which all operands broadcast, as in NumPy; ValueError if they do
+// not. Examples broadcast with examples of the same symbol, sizes of 1, and their own number. If
+// the trace saw equal sizes, they broadcast with any other size as well (the count is then fixed).
 Inferred broadcast_rule(const InferArgs& args, DType result);
 
 // "float32 and int32", "(2, 3), (4,) and ()": for messages.

@@ -8,9 +8,9 @@
 namespace samegrad {
 namespace {
 
-// The positions of indices, example by example, and which of them follow each other with one value.
-// Rows that no position names stay zero: partial sums start from +0, so adding a zero is exact, and
-// the tree over the dense result is the tree over the rows that are there.
+// The positions of indices, example by example, and the runs of equal indices. Rows without a
+// position stay zero. Partial sums start from +0, so that adding a zero is exact. The tree over the
+// dense result is therefore the tree over the rows that exist.
 class SortedSegments : public Places {
  public:
   // `examples` of them are on an axis of the indices.

@@ -17,8 +17,8 @@ void check_ints(const InferArgs& args, const char* name, const Ints& values, std
 // dimensions of space.
 void check_window_attrs(const InferArgs& args, int dimensions = 2);
 
-// ValueError unless the operand has the axes (images, rows, columns, channels), with a depth before
-// the rows where there are three dimensions, and its examples, if any, are on axis 0.
+// ValueError unless the operand has axes (images, rows, columns, channels), with the depth before
+// the rows in three dimensions. Its examples, if any, must be on axis 0.
 void check_images(const InferArgs& args, int operand, int dimensions = 2);
 // Names of those axes, for messages.
 const char* axes_of_images(int dimensions);

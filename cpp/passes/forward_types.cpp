@@ -1,6 +1,6 @@
-// Type-only operands: a node that uses only the type of an operand reads another value of the same
-// type, so that the original need not be computed or stored: an operand of an elementwise value,
-// or, for values without other readers, one that exists anyway.
+// Shape-only operands: a node that uses only the type of an operand reads another value of the same
+// type. The original need then not be computed or stored. The other value is an operand of an
+// elementwise value, or, for values without other readers, a value that exists anyway.
 #include <algorithm>
 #include <optional>
 #include <unordered_map>

@@ -1,5 +1,5 @@
-// Joint rows: nodes that go through the examples of all replicas of a process as one list, so that
-// a sum over examples is one tree over the global batch, whatever the replicas' shares of it.
+// Joint rows: nodes that process the examples of all replicas of a process as one list. A sum over
+// examples is then one tree over the global batch, however it is divided among replicas.
 #pragma once
 
 #include "ir/graph.h"

@@ -21,8 +21,9 @@ StagedGraph recompute_for_later_loops(Graph graph);
 // elementwise, or a value that is computed anyway, where it has no other reader.
 Graph forward_types(Graph graph);
 
-// A reduction over the examples and the axes behind them that follows elementwise nodes is cut in
-// two, of each example and over the examples, so that the first can be part of their fused loop.
+// Divides a reduction over the examples and the axes behind them, if it follows elementwise nodes.
+// The first part reduces each example and can join their fused loop. The second reduces the
+// examples.
 Graph split_tree_reductions(Graph graph);
 
 }  // namespace samegrad

@@ -7,10 +7,10 @@
 
 namespace samegrad {
 
-// Even stages hold whole nodes, odd ones loops. A node runs as early as its operands are there, but
-// what no loop needs before a later one runs in the later one, where less passes between the two
-// through memory that way: a loss that is divided by the number of all tokens has its forward pass
-// in the loop of its backward pass, and only the tokens are counted before.
+// Even stages hold whole nodes, odd ones loops. A node runs as soon as its operands are available.
+// It runs in a later loop if no earlier one needs it, and less data passes between the loops that
+// way. For instance, a loss divided by the number of all tokens has its forward pass in the loop of
+// its backward pass. Only the tokens are counted before.
 //
 // Args:
 //   in_loop: What runs in loops: one for each symbol of examples, in a stage.

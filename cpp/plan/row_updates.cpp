@@ -1,5 +1,5 @@
-// Gradients that are zeros but for some rows, their all-reduces and what works on them row by row
-// as steps that hold no array of the variable's size.
+// Sparse gradients as steps: their all-reduces and the nodes that work on them row by row, without
+// an array of the variable's size.
 #include <algorithm>
 #include <map>
 #include <set>

@@ -30,7 +30,6 @@ class CommonMemory {
   // Replaces memory of map() by a private copy of its present contents, which no other process
   // changes.
   static void keep_for_itself(const Buffer& mapped);
-  // Takes the memory of one of `count` shares, in large pages where the system has them, before
   // Takes the memory of one of `count` shares before anything is written, in large pages where the
   // system has them. False if there is not enough: a process that writes to memory that the system
   // cannot supply is killed.

@@ -64,8 +64,8 @@ class Communicator {
     virtual void wait() = 0;
   };
   // Messages between two ranks arrive in the order in which they were started, each in one piece.
-  // Every rank starts the same number of transfers in a step, and waits for them in the order in
-  // which it started them, never in a task of the engine's threads.
+  // Every rank starts the same number of transfers in a step. It waits for them in the order of the
+  // starts, never in a task of the engine's threads.
   virtual std::unique_ptr<Transfer> start(std::span<const Message> sends,
                                           std::span<const Message> receives) = 0;
   void exchange(std::span<const Message> sends, std::span<const Message> receives) {

@@ -93,8 +93,8 @@ struct FoldArgs {
   std::int64_t examples;
 };
 
-// A pure fold and a pure join: no matter how a leaf's examples are handed over (at once or one by
-// one) and how the state is cut, the bits are the same.
+// A pure fold and a pure join. The bits do not depend on the number of a leaf's examples that are
+// passed at a time, nor on the tiles of the accumulator.
 struct TreeKernel {
   // `result` tells type and shape; the operands have one example or more.
   StateShape (*state)(std::span<const View> in, const Attrs& attrs, const View& result) = nullptr;

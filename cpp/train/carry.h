@@ -8,9 +8,9 @@
 
 namespace samegrad {
 
-// The loop variables, then the variables that the body writes. What a value is in the first
-// iteration and in later ones may differ (without an example axis and with one, equal on all
-// replicas and not): the body is traced again until its results are what it takes.
+// The loop variables, followed by the variables that the body writes. The first iteration may take
+// another type than later ones (with or without an example axis, replicated or not). The body is
+// then traced again until its results have the types that it takes.
 class Carry {
  public:
   Carry(const char* op_name, std::shared_ptr<Trace> outer, const std::vector<Tensor>& variables);

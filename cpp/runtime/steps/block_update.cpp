@@ -52,8 +52,7 @@ class BlockwiseUpdate {
     });
   }
 
-  // The blocks of all sums go through `world` in pieces. They are cut alike in all processes,
-  // however many threads each has.
+  // Starts the sums of all blocks in buckets, which do not depend on a process's number of threads.
   static void start(const std::shared_ptr<BlockwiseUpdate>& self, WorldSums& world) {
     self->cut(world);
     self->open_all([&] {
@@ -184,8 +183,8 @@ class BlockwiseUpdate {
             std::clamp<std::int64_t>(own.end - before, 0, size)};
   }
 
-  // The variables are in memory that all ranks see: each writes its share of a block, the sums of
-  // which stay in a cache.
+  // With variables in common memory, each rank writes its part of a block, whose sums stay in a
+  // cache.
   void take_share(const Piece& piece, const WorldSums::Summands& summands,
                   const WorldSums& world) const {
     const std::int64_t most = thresholds().fused_piece;
@@ -321,15 +320,14 @@ class BlockwiseUpdate {
     }
   }
 
-  // The block of a sum over all examples of some replicas, row by row; with what else the update
-  // reads of the block, if it comes next.
+  // Sums a block over some replicas' examples; prefetches the update's operands if it is next.
   std::byte* reduce(std::size_t s, const Block& block, TreeRange of, Scratch& scratch,
                     const PrefetchBlocks* prefetch = nullptr) const {
     return step_.sums[s].tree.exists() ? fold(s, block, of, scratch, prefetch)
                                        : add(binding_.sums[s], block, of, scratch);
   }
 
-  // The same, which nobody changes.
+  // Like reduce(), but the result must not be changed.
   const std::byte* part_of(std::size_t s, const Block& block, TreeRange of,
                            Scratch& scratch) const {
     if (step_.sums[s].tree.exists()) return fold(s, block, of, scratch, nullptr);

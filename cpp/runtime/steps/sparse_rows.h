@@ -46,8 +46,8 @@ class RowBlocks {
   void run(const Rows& rows, Scratch& scratch) const;
   // Adds up all named rows, for all passes.
   void store_sums() const;
-  // The named row of this number: which it is, whether one of some examples (of replicas, by
-  // their numbers, unless they are a list) names it for a sum, and its sum over them.
+  // The named row of this number: its index, and its sum over some examples. is_named() is true if
+  // one of these examples names it for a sum. They are given by replica, unless they are a list.
   std::int64_t named_row(std::int64_t named) const { return row_[named]; }
   bool is_named(std::size_t s, TreeRange of, std::int64_t named) const;
   void sum_named(std::size_t s, TreeRange of, std::int64_t named, std::byte* to,
