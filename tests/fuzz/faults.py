@@ -54,12 +54,12 @@ FAULTS = [
     Fault(
         "the context of replica 0 in the loop of every replica",
         "cpp/runtime/steps/loop.cpp",
-        ": context.of_replica(replica_)),",
-        ": context.of_replica(0)),",
+        ": run.context.of_replica(replica_)),",
+        ": run.context.of_replica(0)),",
     ),
     Fault(
         "two chunks are not joined",
-        "cpp/runtime/context.cpp",
+        "cpp/runtime/steps/loop_binding.cpp",
         "if (chunks < 2) continue;",
         "if (chunks < 3) continue;",
     ),
