@@ -71,11 +71,6 @@ def executing_eagerly() -> bool:
     return True
 
 
-def device(name: Any) -> Any:
-    """A context that places nothing."""
-    return contextlib.nullcontext()
-
-
 def control_dependencies(inputs: Any) -> Any:
     """A context: what is checked is checked already."""
     return contextlib.nullcontext()
