@@ -31,7 +31,7 @@ from samegrad._keras.control import (
 )
 from samegrad._keras.conversion import cast, convert_to_numpy, convert_to_tensor, is_tensor, shape
 from samegrad._keras.scopes import keeping_scopes
-from samegrad._keras.text_steps import Probe, TracedText, probe_text, tracing_strings
+from samegrad._keras.text_steps import Probe, TracedText
 from samegrad._tensor.complex_tensor import ComplexTensor
 from samegrad._tensor.conversion import Tensor
 from samegrad._tensor.dim import Dim
@@ -99,7 +99,7 @@ def _spec(fn: Callable[..., Any], args: Any, kwargs: Any, probe: int) -> Any:
 
     def enter(x: Any) -> Any:
         if isinstance(x, Text) or (isinstance(x, KerasTensor) and x.dtype == "string"):
-            return strings.enter(probe_text(x, probe))
+            return strings.enter_strings(x)
         if not isinstance(x, KerasTensor):
             return x
         sizes = [probe if size is None else size for size in x.shape]
@@ -118,9 +118,9 @@ def _spec(fn: Callable[..., Any], args: Any, kwargs: Any, probe: int) -> Any:
         "strategy": None,
         "replica_context": None,
     }
-    with tracing_strings(), StatelessScope(), SymbolicScope(), _core.tracing_into(trace, changes):
+    with StatelessScope(), SymbolicScope(), _core.tracing_into(trace, changes):
         entered_args, entered_kwargs = tree.map_structure(enter, (args, kwargs))
-        result = fn(*entered_args, **entered_kwargs)
+        result = strings.run(fn, entered_args, entered_kwargs)
         return tree.map_structure(
             lambda x: _Spec(x) if isinstance(x, Tensor | ComplexTensor | Text) else x, result
         )

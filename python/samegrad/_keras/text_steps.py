@@ -1,12 +1,14 @@
 """Strings in models: what reads them runs on the host, per batch, before the compiled step.
 
-A step is traced with strings that have shapes and no characters. The innermost layer that reads
-the characters is called outside of the trace, and its results are further arguments of the step.
+A step is traced with strings that have shapes and no characters. The innermost layer without
+weights, or else the function, that reads the characters is called outside of the trace. Its results
+are further arguments of the step. Layers that hash integers are called in the same way.
 """
 
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -14,83 +16,22 @@ import numpy as np
 from keras.src import tree
 
 from samegrad import _core
+from samegrad._base.host_read import HostRead
 from samegrad._context.state import init_scope
 from samegrad._tensor.ragged import RaggedTensor
-from samegrad._tensor.tensor import Tensor, convert_to_tensor
+from samegrad._tensor.tensor import Tensor
 from samegrad._tensor.text import Text, is_text
 
 _KINDS = frozenset("OSU")  # of NumPy's dtypes that hold strings
-
-
-class TextRead(BaseException):
-    """Leaves a layer that reads the characters of traced strings.
-
-    It does not derive from Exception, so that handlers of user code let it pass.
-    """
+_MOST_CALLS = 256  # of one step on the host
 
 
 class NeedsCall(BaseException):
-    """Leaves a trace that needs the result of a call on the host."""
+    """Leaves a trace that needs the result of a call on the host; None: that of any call."""
 
-    def __init__(self, call: Call) -> None:
-        super().__init__(call.function)
+    def __init__(self, call: Call | None = None) -> None:
+        super().__init__()
         self.call = call
-
-
-class TracedText(Text):
-    """Strings of a traced step: their shape is known, their characters are not.
-
-    Args:
-        calls: Answers calls of layers that read the characters.
-        source: Place of the strings among the arguments and results of calls.
-        rows: Tensor of the shape of the strings.
-    """
-
-    __slots__ = ("calls", "rows", "source")
-    _symbolic = True
-
-    def __init__(self, calls: Any, source: Any, rows: Tensor) -> None:
-        self.calls, self.source, self.rows = calls, source, rows
-        self._origin = None
-
-    @property
-    def _bytes(self) -> Any:
-        raise TextRead
-
-    @property
-    def _decoded(self) -> Any:
-        raise TextRead
-
-    @property
-    def shape(self) -> Any:
-        """The sizes of the axes."""
-        return self.rows.shape
-
-    @property
-    def ndim(self) -> int:
-        """The number of axes."""
-        return self.rows._rank
-
-    @property
-    def _shape(self) -> Any:
-        return self.rows._shape
-
-    @property
-    def _rank(self) -> int:
-        return self.rows._rank
-
-    def on_host(self, function: Any, args: Any, kwargs: Any) -> Any:
-        """Return the result of a call with these strings among its arguments.
-
-        Args:
-            function: Layer, or function of strings.
-            args: Positional arguments.
-            kwargs: Keyword arguments.
-        """
-        return self.calls.result(function, args, kwargs)
-
-    def __repr__(self) -> str:
-        return f"<samegrad.Text: shape={tuple(self.shape)}, without values>"
 
 
 class Source(NamedTuple):
@@ -135,26 +76,84 @@ def _equal(a: Any, b: Any) -> bool:
         return a.keys() == b.keys() and all(_equal(a[name], b[name]) for name in a)
     if type(a) in (list, tuple):
         return len(a) == len(b) and all(map(_equal, a, b))
-    return a is b or (isinstance(a, Source | str | int | float | bool) and a == b)
+    if isinstance(a, np.ndarray | Tensor | Text):
+        x, y = np.asarray(a), np.asarray(b)
+        return x.dtype == y.dtype and np.array_equal(x, y)
+    return a is b or (isinstance(a, Source | str | bytes | int | float | bool) and a == b)
 
 
-# How many traces with strings are open, in all threads: calls of layers look for strings then.
-_open_traces = 0
+class _Trace(threading.local):
+    """The trace of this thread that has strings."""
+
+    calls: Calls | None = None
+
+
+_trace = _Trace()
 
 
 @contextlib.contextmanager
-def tracing_strings() -> Iterator[None]:
-    """Return a context in which calls of layers look for traced strings."""
-    global _open_traces
-    _open_traces += 1
+def _answering(calls: Calls | None) -> Iterator[None]:
+    """Return a context in which layers and functions that read strings ask these calls."""
+    before, _trace.calls = _trace.calls, calls
     try:
         yield
     finally:
-        _open_traces -= 1
+        _trace.calls = before
+
+
+class Calls:
+    """Results of calls on the host in one trace; here that of a step without such calls."""
+
+    def __init__(self) -> None:
+        self._layers: list[Any] = []  # those that are being called
+
+    def result(self, function: Any, args: Any, kwargs: Any) -> Any:
+        """Return the result of a call.
+
+        Raises:
+            NeedsCall: It is not among the arguments of the step.
+        """
+        raise NeedsCall
+
+    def call(self, read: HostRead, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """Return the result of a public function that read a string, or raise `read`.
+
+        Inside a layer without weights the whole layer is called on the host.
+        """
+        whole = self._layers and not self._layers[-1].trainable_weights
+        if whole or _trace.calls is not self:
+            raise read
+        return self.result(function, args, kwargs)
+
+    def call_layer(self, layer: Any, call: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """Return the outputs of a layer, in the trace or, if it reads strings, on the host."""
+        self._layers.append(layer)
+        try:
+            return call(*args, **kwargs)
+        except HostRead as read:
+            if read.calls is not self:
+                raise
+        finally:
+            self._layers.pop()
+        return self.outputs(layer, args, kwargs)
+
+    def outputs(self, layer: Any, args: Any, kwargs: Any) -> Any:
+        """Return the outputs of a layer that is called on the host.
+
+        Raises:
+            TypeError: It has weights to train.
+        """
+        if layer.trainable_weights:
+            raise TypeError(
+                f"[{type(layer).__name__}] layers with weights get numbers in a compiled step: "
+                f"got strings that {layer.name!r} reads; read them in a layer of their own, such "
+                "as TextVectorization, or in Dataset.map."
+            )
+        return self.result(layer, args, kwargs)
 
 
 def call_layer(layer: Any, call: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Call a layer; one that reads traced strings is called on the host.
+    """Call a layer; one that reads strings of a trace is called on the host.
 
     Args:
         layer: Layer of Keras.
@@ -162,34 +161,107 @@ def call_layer(layer: Any, call: Callable[..., Any], args: Any, kwargs: Any) -> 
         args: Positional arguments.
         kwargs: Keyword arguments.
     """
-    if not _open_traces:
+    calls = _trace.calls
+    if calls is None:
         return call(*args, **kwargs)
-    texts = [x for x in tree.flatten((args, kwargs)) if isinstance(x, TracedText)]
-    if not texts:
-        return call(*args, **kwargs)
-    with contextlib.suppress(TextRead):
-        return call(*args, **kwargs)
-    if layer.trainable_weights:
-        raise TypeError(
-            f"[{type(layer).__name__}] a layer that reads strings in a compiled step must have no "
-            f"weights to train: got {layer.name!r}; read them in a layer of their own, such as "
-            "TextVectorization, or in Dataset.map."
-        )
-    return texts[0].on_host(layer, args, kwargs)
+    return calls.call_layer(layer, call, args, kwargs)
 
 
-class _Replay:
-    """Results of the calls on the host in the trace of a step for batches."""
+def read_value(what: str) -> None:
+    """Leave a layer or function that reads the values of traced strings or integers.
+
+    Args:
+        what: What is read, for the message.
+
+    Raises:
+        HostRead: The values are read on the host instead.
+        TypeError: The trace is not that of a step of a model.
+    """
+    if _trace.calls is not None:
+        raise HostRead(_trace.calls)
+    raise TypeError(
+        f"[keras.layers] {what} have no values in a trace: got some that are read; call the layer "
+        "on data, in Dataset.map or in a model that fit, evaluate or predict compiles."
+    )
+
+
+class OpenText(Text):
+    """Strings of a batch that stand for batches with any number of examples."""
+
+    __slots__ = ()
+
+
+class TracedText(Text):
+    """Strings of a traced step: their shape is known, their characters are not.
+
+    Args:
+        source: Place of the strings among the arguments of the step; their values in a `Probe`.
+        rows: Tensor of the shape of the strings.
+    """
+
+    __slots__ = ("rows", "source")
+
+    def __init__(self, source: Any, rows: Tensor) -> None:
+        self.source, self.rows = source, rows
+        self._origin = None
+
+    @property
+    def _bytes(self) -> Any:
+        read_value("strings")
+
+    @property
+    def _decoded(self) -> Any:
+        read_value("strings")
+
+    @property
+    def shape(self) -> Any:
+        """The sizes of the axes."""
+        return self.rows.shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self.rows._rank
+
+    @property
+    def _shape(self) -> Any:
+        return self.rows._shape
+
+    @property
+    def _rank(self) -> int:
+        return self.rows._rank
+
+    def __repr__(self) -> str:
+        return f"<samegrad.Text: shape={tuple(self.shape)}, traced>"
+
+
+def _is_traced(value: Any) -> bool:
+    return isinstance(value, TracedText) or (isinstance(value, Tensor) and value._symbolic)
+
+
+class _Replay(Calls):
+    """Results of calls that are arguments of the step.
+
+    Args:
+        calls: The calls, in their order.
+        leaves: Leaves of the batch.
+        results: Result of each call.
+    """
 
     def __init__(self, calls: list[Call], leaves: list[Any], results: list[Any]) -> None:
+        super().__init__()
         self._calls, self._results = calls, results
-        self._sources = {id(x): Source(-1, at) for at, x in enumerate(leaves) if _is_number(x)}
+        self._sources = {id(x): Source(-1, at) for at, x in enumerate(leaves) if _is_traced(x)}
+        for number, result in enumerate(results):
+            for at, x in enumerate(tree.flatten(result)):
+                self._sources[id(x)] = Source(number, at)
 
     def result(self, function: Any, args: Any, kwargs: Any) -> Any:
         """Return the result of a call.
 
         Raises:
             NeedsCall: The call is new.
+            TypeError: It takes a tensor that the step computes.
         """
         call = Call(function, *_mapped(lambda x: self._source_of(function, x), (args, kwargs)))
         for known, result in zip(self._calls, self._results, strict=True):
@@ -198,26 +270,20 @@ class _Replay:
         raise NeedsCall(call)
 
     def _source_of(self, function: Any, value: Any) -> Any:
-        if isinstance(value, TracedText):
-            return value.source
-        if not _is_number(value):
+        if not _is_traced(value):
             return value
         source = self._sources.get(id(value))
         if source is None:
             name = getattr(function, "name", getattr(function, "__name__", "function"))
             raise TypeError(
-                f"[{name}] layers that read strings run before the compiled step: got a tensor "
-                "that the step computes; pass strings and inputs of the model only."
+                f"[{name}] what reads strings or hashes integers runs before the compiled step: "
+                "got a tensor that the step computes; pass inputs of the model alone."
             )
         return source
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Tensor) and value._symbolic
-
-
-class Probe:
-    """Answers calls at once, for the shapes of their results, in a trace of its own.
+class Probe(Calls):
+    """Runs calls at once, for the shapes of their results, in a trace of its own.
 
     Args:
         trace: Gets the results as arguments.
@@ -225,13 +291,39 @@ class Probe:
     """
 
     def __init__(self, trace: _core.Trace, count: int) -> None:
+        super().__init__()
         self._trace, self._count = trace, count
+
+    def run(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """Run the function in the trace, or on the host if it reads strings itself."""
+        with _answering(self):
+            try:
+                return function(*args, **kwargs)
+            except HostRead:
+                return self.result(function, args, kwargs)
 
     def enter(self, value: Any) -> Any:
         """Return an array or strings as an argument of the trace."""
         if isinstance(value, Text):
-            return TracedText(self, value, self._argument(np.zeros(value._shape, np.uint8)))
+            return TracedText(value, self._argument(np.zeros(value._shape, np.uint8)))
         return self._argument(value._numpy()) if isinstance(value, Tensor) else value
+
+    def enter_strings(self, value: Any) -> TracedText:
+        """Return strings as an argument of the trace.
+
+        Args:
+            value: Strings, or a KerasTensor: its strings have as many words as there are examples.
+        """
+        if isinstance(value, OpenText):
+            sizes = (self._count, *value._shape[1:]) if value._rank else ()
+            made = Text(np.resize(value.encoded, sizes))
+        elif isinstance(value, Text):
+            made = value
+        else:
+            sizes = tuple(self._count if size is None else size for size in value.shape)
+            made = Text(np.full(sizes, " ".join(["1"] * self._count), object))
+        entered: TracedText = self.enter(made)
+        return entered
 
     def _argument(self, array: Any) -> Any:
         counted = array.ndim and array.shape[0] == self._count
@@ -239,33 +331,18 @@ class Probe:
 
     def result(self, function: Any, args: Any, kwargs: Any) -> Any:
         """Return the result of a call."""
-        with init_scope():
-            found = Call(function, args, kwargs)
-            made = found.function(*_mapped(_value_of, args), **_mapped(_value_of, kwargs))
-        return tree.map_structure(self.enter, made)
+        args, kwargs = _mapped(self._value_of, (args, kwargs))
+        with init_scope(), _answering(None):
+            found = function(*args, **kwargs)
+        return tree.map_structure(self.enter, found)
 
-
-def _value_of(leaf: Any) -> Any:
-    if isinstance(leaf, TracedText):
-        return leaf.source
-    if isinstance(leaf, Tensor) and leaf._symbolic:
-        return convert_to_tensor(np.zeros(tuple(map(int, leaf._shape)), leaf._dtype))
-    return leaf
-
-
-def probe_text(value: Any, count: int) -> Text:
-    """Return strings whose shapes those of results are found by.
-
-    Args:
-        value: Strings, of which so many examples are taken, or a KerasTensor: its strings have so
-            many words.
-        count: Number that stands for sizes that are None.
-    """
-    if isinstance(value, Text):
-        sizes = (count, *value._shape[1:]) if value._rank else ()
-        return Text(np.resize(value.encoded, sizes))
-    sizes = tuple(count if size is None else size for size in value.shape)
-    return Text(np.full(sizes, " ".join(["1"] * count), object))
+    def _value_of(self, leaf: Any) -> Any:
+        if isinstance(leaf, TracedText):
+            return leaf.source
+        if not _is_traced(leaf):
+            return leaf
+        sizes = [size if type(size) is int else self._count for size in leaf.shape]
+        return Tensor(np.zeros(sizes, leaf.dtype.as_numpy_dtype))
 
 
 def has_strings(batch: Any) -> bool:
@@ -279,8 +356,12 @@ def has_strings(batch: Any) -> bool:
         if type(part) is np.ndarray:
             if part.dtype.kind in _KINDS:
                 return True
-        elif type(part) is not Tensor and part is not None:
-            return any(isinstance(as_text(leaf), Text) for leaf in tree.flatten(part))
+        elif (
+            type(part) is not Tensor
+            and part is not None
+            and any(isinstance(as_text(leaf), Text) for leaf in tree.flatten(part))
+        ):
+            return True
     return False
 
 
@@ -291,54 +372,65 @@ def as_text(leaf: Any) -> Any:
 
 
 class TextSteps:
-    """Compiled steps for batches with strings, one for each structure of batches.
+    """A compiled step for batches of any structure, with strings or without.
 
     Args:
-        compiled: Returns the compiled step whose argument a function turns into a batch.
+        step: Function of a batch.
+        compiled: Returns the compiled step of such a function.
     """
 
-    def __init__(self, compiled: Callable[[Callable[[Any], Any]], Callable[[Any], Any]]) -> None:
-        self._compiled = compiled
-        self._steps: dict[Any, _TextStep] = {}
+    def __init__(self, step: Callable[[Any], Any], compiled: Callable[[Any], Any]) -> None:
+        self._step, self._compiled = step, compiled
+        self._steps: dict[str, _TextStep] = {}
+        self._of_numbers = compiled(self._numbers)
+        self._reads_numbers = False
 
     def __call__(self, batch: Any) -> Any:
         """Run the step on a batch.
 
         Raises:
-            TypeError: The step reads strings elsewhere than in layers.
+            TypeError: The step reads strings that it has computed, or with what has weights.
         """
+        if not self._reads_numbers and not has_strings(batch):
+            try:
+                return self._of_numbers(batch)
+            except NeedsCall:
+                self._reads_numbers = True
         leaves = [as_text(leaf) for leaf in tree.flatten(batch)]
         structure = tree.map_structure(lambda _: 0, batch)
         texts = [isinstance(leaf, Text) for leaf in leaves]
         key = f"{structure} {texts}"
         if key not in self._steps:
-            self._steps[key] = _TextStep(structure, texts, self._compiled)
+            self._steps[key] = _TextStep(structure, texts, self._step, self._compiled)
         return self._steps[key].run(leaves)
+
+    def _numbers(self, batch: Any) -> Any:
+        with _answering(Calls()):
+            return self._step(batch)
 
 
 class _TextStep:
     """A compiled step for batches of one structure, and its calls on the host in their order."""
 
-    def __init__(self, structure: Any, texts: list[bool], compiled: Any) -> None:
-        self._structure, self._texts = structure, texts
+    def __init__(self, structure: Any, texts: list[bool], step: Any, compiled: Any) -> None:
+        self._structure, self._texts, self._step = structure, texts, step
         self._calls: list[Call] = []
         self._text_results: list[Any] = []
-        self._step = compiled(self._entered)
+        self._run = compiled(self._traced)
 
     def run(self, leaves: list[Any]) -> Any:
         """Run the step on the leaves of a batch."""
         while True:
             try:
-                with tracing_strings():
-                    return self._step(self._arguments(leaves))
+                return self._run(self._arguments(leaves))
             except NeedsCall as need:
+                if need.call is None or len(self._calls) == _MOST_CALLS:
+                    raise TypeError(
+                        f"[Model] a step reads strings with at most {_MOST_CALLS} layers and "
+                        f"functions: got more, the last {need.call and need.call.function!r:.80}; "
+                        "read them in Dataset.map."
+                    ) from None
                 self._calls.append(need.call)
-            except TextRead:
-                raise TypeError(
-                    "[Model] a compiled step reads strings in layers alone: got strings that are "
-                    "read elsewhere; read them in a layer such as TextVectorization, or in "
-                    "Dataset.map."
-                ) from None
 
     def _arguments(self, leaves: list[Any]) -> Any:
         """Return the leaves, and the results of the calls; zeros stand for strings."""
@@ -352,26 +444,32 @@ class _TextStep:
             results.append(found)
         return tree.map_structure(_numbers_of, (leaves, results))
 
-    def _entered(self, arguments: Any) -> Any:
-        """Return the batch of a trace."""
+    def _traced(self, arguments: Any) -> Any:
+        """Run the step in a trace."""
         given, found = arguments
-        results: list[Any] = []
-        replay = _Replay(self._calls, given, results)
-
-        def enter(call: int, structure: Any, texts: Any) -> Any:
-            leaves = [
-                TracedText(replay, Source(call, at), x) if text else x
-                for at, (x, text) in enumerate(
-                    zip(tree.flatten(structure), tree.flatten(texts), strict=True)
-                )
-            ]
-            return tree.pack_sequence_as(texts, leaves)
-
-        results += [
-            enter(number, part, texts)
+        leaves = _entered(-1, given, self._texts)
+        results = [
+            _entered(number, part, texts)
             for number, (part, texts) in enumerate(zip(found, self._text_results, strict=True))
         ]
-        return tree.pack_sequence_as(self._structure, enter(-1, given, self._texts))
+        with _answering(_Replay(self._calls, leaves, results)):
+            try:
+                return self._step(tree.pack_sequence_as(self._structure, leaves))
+            except HostRead:
+                raise TypeError(
+                    "[Model] a compiled step reads strings in layers and functions of tf.strings: "
+                    "got strings that are read elsewhere; read them in Dataset.map."
+                ) from None
+
+
+def _entered(call: int, structure: Any, texts: Any) -> Any:
+    """Return arguments of a trace, with strings for those that stand for some."""
+    leaves = zip(tree.flatten(structure), tree.flatten(texts), strict=True)
+    entered = [
+        TracedText(Source(call, at), leaf) if text else leaf
+        for at, (leaf, text) in enumerate(leaves)
+    ]
+    return tree.pack_sequence_as(texts, entered)
 
 
 def _numbers_of(leaf: Any) -> Any:
@@ -379,7 +477,7 @@ def _numbers_of(leaf: Any) -> Any:
         return np.zeros(leaf._shape, np.uint8)
     if isinstance(leaf, RaggedTensor):
         raise TypeError(
-            "[Model] layers that read strings return dense tensors in a compiled step: got a "
-            "RaggedTensor; leave out ragged=True."
+            "[Model] what reads strings gives dense tensors to a compiled step: got a RaggedTensor;"
+            " call to_tensor() in the same layer, or read the strings in Dataset.map."
         )
     return leaf

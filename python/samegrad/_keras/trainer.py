@@ -31,7 +31,7 @@ from samegrad._keras.over_processes import (
 )
 from samegrad._keras.penalties import share_of_held
 from samegrad._keras.resuming import Backups
-from samegrad._keras.text_steps import TextSteps, as_text, has_strings
+from samegrad._keras.text_steps import TextSteps, as_text
 from samegrad._keras.variable import global_values
 from samegrad._tensor.example_axis import as_examples
 from samegrad._tensor.tensor import Tensor
@@ -142,15 +142,8 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
             run = one_step if self.run_eagerly else tf.function(one_step)
             return lambda batch: run(shares(batch, self.distribute_strategy))
 
-        of_numbers = compiled(step)
-        of_strings = TextSteps(lambda entered: compiled(lambda data: step(entered(data))))
-
-        def several_steps(batches: Any) -> Any:
-            return [
-                of_strings(batch) if has_strings(batch) else of_numbers(batch) for batch in batches
-            ]
-
-        return several_steps
+        run = TextSteps(step, compiled)
+        return lambda batches: [run(batch) for batch in batches]
 
     def make_train_function(self, force: bool = False) -> Any:
         """The function that trains on a list of batches."""

@@ -21,7 +21,7 @@ from samegrad._ops import gather as gathers
 from samegrad._tensor.composite import Composite
 from samegrad._tensor.sizes import sizes_of, whole
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
-from samegrad._tensor.text import Text, is_text, of_bytes, text_of
+from samegrad._tensor.text import is_text, of_bytes, text_of
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -47,8 +47,6 @@ def _also_text(
                 raise TypeError(f"[{who}] a list of tensors is needed: got {shown(first)}.")
             if type(first) is Tensor or not is_text(first):
                 return function(*args, **options)
-            if isinstance(first, Text) and first._symbolic:
-                return first.on_host(either, args, options)
             options.pop("name", None)
             options.pop(called, None)
             args = args[1:]

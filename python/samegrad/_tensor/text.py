@@ -80,7 +80,6 @@ class Text:
     """
 
     __slots__ = ("_bytes", "_decoded", "_origin")
-    _symbolic = False  # it has values
     __array_ufunc__ = None  # NumPy leaves == and + to this class
     __hash__: ClassVar[None]  # type: ignore[assignment]
 
