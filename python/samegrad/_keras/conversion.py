@@ -64,7 +64,12 @@ def convert_to_tensor(
                 f"[keras.ops.convert_to_tensor] strings are no numbers: got dtype {wanted!r} for "
                 f"{shown(x)}; use tf.strings.to_number."
             )
-        return x if isinstance(x, Text) else Text(x)
+        return x if isinstance(x, Text) else Text(x)  # type: ignore[return-value]
+    if wanted == "string":
+        raise TypeError(
+            f"[keras.ops.convert_to_tensor] strings are needed: got {shown(x)}; pass strings, or "
+            "use tf.strings.as_string before the model."
+        )
     if is_plain_number(x) and wanted in _PLAIN[type(x)]:
         return number(x, wanted)
     if _is_tensor(x):

@@ -54,7 +54,7 @@ class Layer(OlderLayer):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         # Keras's class of all layers calls it with what it has prepared.
-        return call_layer(self, super().__call__, args, kwargs)
+        return call_layer(self, super().__call__, args, kwargs)  # type: ignore[misc]
 
     @staticmethod
     def _has_values(options: dict[str, Any]) -> bool:

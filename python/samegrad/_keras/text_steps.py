@@ -19,7 +19,7 @@ from samegrad import _core
 from samegrad._base.host_read import HostRead
 from samegrad._context.state import init_scope
 from samegrad._tensor.ragged import RaggedTensor
-from samegrad._tensor.tensor import Tensor
+from samegrad._tensor.tensor import Tensor, convert_to_tensor
 from samegrad._tensor.text import Text, is_text
 
 _KINDS = frozenset("OSU")  # of NumPy's dtypes that hold strings
@@ -55,9 +55,13 @@ class Call(NamedTuple):
     def run(self, values: dict[Source, Any]) -> Any:
         """Return the result for the values of the sources."""
         args, kwargs = _mapped(
-            lambda leaf: values[leaf] if isinstance(leaf, Source) else leaf, self[1:]
+            lambda leaf: _as_tensor(values[leaf]) if isinstance(leaf, Source) else leaf, self[1:]
         )
         return self.function(*args, **kwargs)
+
+
+def _as_tensor(value: Any) -> Any:
+    return convert_to_tensor(value) if isinstance(value, np.ndarray) else value
 
 
 def _mapped(function: Callable[[Any], Any], structure: Any) -> Any:
@@ -206,11 +210,11 @@ class TracedText(Text):
         self._origin = None
 
     @property
-    def _bytes(self) -> Any:
+    def _bytes(self) -> Any:  # type: ignore[override]
         read_value("strings")
 
     @property
-    def _decoded(self) -> Any:
+    def _decoded(self) -> Any:  # type: ignore[override]
         read_value("strings")
 
     @property
