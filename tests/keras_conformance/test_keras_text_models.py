@@ -1,4 +1,4 @@
-"""Models that get strings: the losses of TensorFlow, and the bits of one device on replicas."""
+"""Models that get strings: TensorFlow's losses, and the same weights on any number of replicas."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ REJECTED = {
         lambda layer, x: layer.dense(tf.cast(x == "a", "float32")[:, None]), True,
         "layers with weights get numbers",
     ),
-    "rows of different lengths": (
+    "ragged tensors": (
         lambda layer, x: layer.dense(tf.strings.length(tf.strings.split(x))), True,
         "dense tensors",
     ),

@@ -61,7 +61,7 @@ def convert_to_tensor(
     if isinstance(x, Text) or (isinstance(x, str | np.ndarray | list | tuple) and is_text(x)):
         if wanted not in (None, "string"):
             raise TypeError(
-                f"[keras.ops.convert_to_tensor] strings are no numbers: got dtype {wanted!r} for "
+                f"[keras.ops.convert_to_tensor] numbers are needed for dtype {wanted!r}: got "
                 f"{shown(x)}; use tf.strings.to_number."
             )
         return x if isinstance(x, Text) else Text(x)  # type: ignore[return-value]

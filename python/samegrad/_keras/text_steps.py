@@ -319,8 +319,8 @@ class Probe(Calls):
             value: Strings, or a KerasTensor: its strings have as many words as there are examples.
         """
         if isinstance(value, OpenText):
-            sizes = (self._count, *value._shape[1:]) if value._rank else ()
-            made = Text(np.resize(value.encoded, sizes))
+            rows = value.encoded
+            made = Text(rows[np.arange(self._count) % len(rows)]) if value._rank else value
         elif isinstance(value, Text):
             made = value
         else:
