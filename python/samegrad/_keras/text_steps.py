@@ -17,6 +17,7 @@ from keras.src import tree
 
 from samegrad import _core
 from samegrad._base.host_read import HostRead
+from samegrad._context.python_runs import leave_trace
 from samegrad._context.state import init_scope
 from samegrad._tensor.ragged import RaggedTensor
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
@@ -179,14 +180,17 @@ def read_value(what: str) -> None:
 
     Raises:
         HostRead: The values are read on the host instead.
-        TypeError: The trace is not that of a step of a model.
+        ReadsData: The trace is that of a function, which Python runs then.
+        RuntimeError: The trace is neither that of a model's step nor of a function.
     """
     if _trace.calls is not None:
         raise HostRead(_trace.calls)
-    raise TypeError(
+    refusal = (
         f"[keras.layers] {what} have no values in a trace: got some that are read; call the layer "
         "on data, in Dataset.map or in a model that fit, evaluate or predict compiles."
     )
+    leave_trace(refusal)
+    raise RuntimeError(refusal)
 
 
 class OpenText(Text):
