@@ -117,8 +117,8 @@ def feature_space(tf: Any) -> tuple[Any, Any]:
     return tf.keras.Model(space.get_inputs(), outputs), given
 
 
-def subclassed(reads: bool = False, own_step: bool = False) -> Program:
-    """A subclass of Model; `reads`: its call has functions of strings."""
+def subclassed(reads: Any = None, own_step: bool = False) -> Program:
+    """A subclass of Model, whose call may have functions of strings."""
 
     def program(tf: Any) -> tuple[Any, Any]:
         class Texts(tf.keras.Model):  # type: ignore[misc,name-defined]
@@ -127,9 +127,7 @@ def subclassed(reads: bool = False, own_step: bool = False) -> Program:
                 self.words, self.parts = vectorization(tf), dense_tail(tf)
 
             def call(self, x: Any) -> Any:
-                if reads:
-                    x = tf.strings.lower(tf.strings.regex_replace(x, "b", "C"))
-                x = self.words(x)
+                x = self.words(reads(tf, x) if reads else x)
                 for layer in self.parts:
                     x = layer(x)
                 return x
@@ -210,7 +208,10 @@ PROGRAMS: dict[str, Program] = {
     "nested models": nested_models,
     "feature space": feature_space,
     "subclass": subclassed(),
-    "subclass that reads strings": subclassed(reads=True),
+    "subclass that reads strings": subclassed(
+        lambda tf, x: tf.strings.lower(tf.strings.regex_replace(x, "b", "C"))
+    ),
+    "subclass with operators of strings": subclassed(lambda tf, x: (x + " b")[:]),
     "own train_step": subclassed(own_step=True),
 }
 

@@ -8,9 +8,10 @@ are further arguments of the step. Layers that hash integers are called in the s
 from __future__ import annotations
 
 import contextlib
+import operator
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from keras.src import tree
@@ -84,7 +85,7 @@ def _equal(a: Any, b: Any) -> bool:
     if isinstance(a, np.ndarray | Tensor | Text):
         x, y = np.asarray(a), np.asarray(b)
         return x.dtype == y.dtype and np.array_equal(x, y)
-    return a is b or (isinstance(a, Source | str | bytes | int | float | bool) and a == b)
+    return a is b or (isinstance(a, Source | str | bytes | int | float | bool | slice) and a == b)
 
 
 class _Trace(threading.local):
@@ -172,7 +173,7 @@ def call_layer(layer: Any, call: Callable[..., Any], args: Any, kwargs: Any) -> 
     return calls.call_layer(layer, call, args, kwargs)
 
 
-def read_value(what: str) -> None:
+def read_value(what: str) -> NoReturn:
     """Leave a layer or function that reads the values of traced strings or integers.
 
     Args:
@@ -239,8 +240,31 @@ class TracedText(Text):
     def _rank(self) -> int:
         return self.rows._rank
 
+    def __getitem__(self, key: Any) -> Any:
+        return _operated(operator.getitem, self, key)
+
+    def __eq__(self, other: object) -> Any:
+        return _operated(operator.eq, self, other)
+
+    def __ne__(self, other: object) -> Any:
+        return _operated(operator.ne, self, other)
+
+    def __add__(self, other: Any) -> Any:
+        return _operated(operator.add, self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return _operated(operator.add, other, self)
+
     def __repr__(self) -> str:
         return f"<samegrad.Text: shape={tuple(self.shape)}, traced>"
+
+
+def _operated(function: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+    """Return the result of an operator of strings, which runs on the host."""
+    try:
+        return read_value("strings")
+    except HostRead as read:
+        return read.calls.call(read, function, (left, right), {})
 
 
 def _is_traced(value: Any) -> bool:
