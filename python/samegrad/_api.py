@@ -34,6 +34,7 @@ from samegrad._base.dtypes import any_dtype as as_dtype
 from samegrad._base.dtypes import bool_ as bool
 from samegrad._base.dtypes import float64 as double
 from samegrad._base.logger import get_logger
+from samegrad._context.devices import DeviceSpec
 from samegrad._context.scopes import (
     control_dependencies,
     device,
@@ -216,9 +217,9 @@ _LATER = {
 }  # fmt: skip
 
 __all__ = [  # packages are loaded by samegrad itself
-    "Assert", "DType", "FingerprintInfo", "GradientTape", "IndexedSlices", "Module", "RaggedTensor",
-    "RaggedTensorSpec", "RunDiff", "SparseTensor", "Tensor", "TensorArray", "TensorShape",
-    "TensorSpec", "UnconnectedGradients", "Variable", "VariableAggregation",
+    "Assert", "DType", "DeviceSpec", "FingerprintInfo", "GradientTape", "IndexedSlices", "Module",
+    "RaggedTensor", "RaggedTensorSpec", "RunDiff", "SparseTensor", "Tensor", "TensorArray",
+    "TensorShape", "TensorSpec", "UnconnectedGradients", "Variable", "VariableAggregation",
     "VariableSynchronization", "abs", "acos", "acosh", "add", "add_n", "argmax", "argmin",
     "argsort", "as_dtype", "as_string", "asin", "asinh", "assert_equal", "assert_greater",
     "assert_less", "assert_rank", "atan", "atan2", "atanh", "audio", "autodiff", "autograph",

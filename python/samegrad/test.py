@@ -55,7 +55,34 @@ def is_built_with_gpu_support() -> bool:
     return False
 
 
-__all__ = ["gpu_device_name", "is_built_with_cuda", "is_built_with_gpu_support", "is_gpu_available"]
+def is_built_with_rocm() -> bool:
+    """Return False: replicas run on CPUs.
+
+    Example:
+        >>> is_built_with_rocm()
+        False
+    """
+    return False
+
+
+def is_built_with_xla() -> bool:
+    """Return False: samegrad has a compiler of its own.
+
+    Example:
+        >>> is_built_with_xla()
+        False
+    """
+    return False
+
+
+__all__ = [
+    "gpu_device_name",
+    "is_built_with_cuda",
+    "is_built_with_gpu_support",
+    "is_built_with_rocm",
+    "is_built_with_xla",
+    "is_gpu_available",
+]
 
 if not TYPE_CHECKING:
     __getattr__ = getattr_of(__name__)

@@ -63,10 +63,12 @@ def test_whole_numbers_are_looked_up_in_a_traced_function_as_outside():
     np.testing.assert_array_equal(tf.function(lambda x: layer(x))(numbers), expected)
 
 
-def test_text_in_a_traced_function_is_refused_with_what_to_do():
+def test_integers_are_hashed_by_python_in_a_function_and_refused_in_run():
     layer = keras.layers.Hashing(num_bins=3)
-    with pytest.raises(TypeError, match="Dataset.map or outside"):
-        tf.function(lambda x: layer(x))(tf.constant([1, 2]))
+    numbers = tf.constant([1, 2, 3])
+    np.testing.assert_array_equal(tf.function(lambda x: layer(x))(numbers), layer(numbers))
+    with pytest.raises(RuntimeError, match="Dataset.map or in a model that fit"):
+        tf.distribute.MirroredStrategy(replicas=2).run(layer, args=(numbers,))
 
 
 def test_class_weights_of_a_dataset_need_one_target_and_no_weights():

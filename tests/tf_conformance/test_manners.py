@@ -256,7 +256,7 @@ def test_assertions_of_a_step_come_when_it_is_over():
 
 
 def test_a_device_has_a_name():
-    with pytest.raises(ValueError, match=r"^\[device\] a device of this machine is needed"):
+    with pytest.raises(ValueError, match=r"^\[device\] a device is a CPU, GPU or TPU"):
         tf.device("x")
 
 

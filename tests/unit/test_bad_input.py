@@ -102,8 +102,8 @@ WRONG = {
         lambda: tf.distribute.MirroredStrategy(replicas=1.5), TypeError, r"integer: got float 1\.5",
     ),
     "a device that is not there": (
-        lambda: tf.distribute.MirroredStrategy(["GPU:0"]),
-        ValueError, r"logical CPUs such as 'CPU:0': got 'GPU:0'.*replicas=8",
+        lambda: tf.distribute.MirroredStrategy(["XPU:0"]),
+        ValueError, r"a CPU, GPU or TPU such as '/gpu:0': got 'XPU:0'.*replicas=8",
     ),
     "a device twice": (
         lambda: tf.distribute.MirroredStrategy(["CPU:0", "/cpu:0"]), ValueError, "named once",

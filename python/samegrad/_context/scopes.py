@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Any
 
 from samegrad import _core
 from samegrad._base.shown import shown
 from samegrad._context import state as _context
-
-_DEVICE = re.compile(r"(.*/)?(device:)?[cgt]pu(:(\d+|\*))?", re.IGNORECASE)
+from samegrad._context.devices import device_of
 
 
 class name_scope:  # noqa: N801  # TensorFlow's name
@@ -57,14 +55,16 @@ def device(device_name: Any) -> _core.Guard:
     """Return a scope that names a device; ops run on the CPUs of this machine anyway.
 
     Args:
-        device_name: A name such as "/CPU:0" or "/GPU:1", or None. As in TensorFlow, ops for a
-            device that the machine lacks run on its CPUs.
+        device_name: A name such as "/CPU:0" or "/GPU:1", a `DeviceSpec`, or None. As in
+            TensorFlow, ops for a device that the machine lacks run on its CPUs. The first name of
+            another device than a CPU is warned of.
 
     Returns:
         A context manager.
 
     Raises:
-        ValueError: The name is not that of a device of this machine.
+        ValueError: The name is not that of a device.
+        InvalidArgumentError: The machine lacks the device, and soft placement is off.
 
     Example:
         >>> import samegrad as tf
@@ -72,12 +72,7 @@ def device(device_name: Any) -> _core.Guard:
         ...     float(tf.constant(1.0) + 1.0)
         2.0
     """
-    text = getattr(device_name, "name", device_name)
-    if text is not None and not (isinstance(text, str) and (not text or _DEVICE.fullmatch(text))):
-        raise ValueError(
-            f"[device] a device of this machine is needed: got {shown(device_name)}; leave the "
-            "scope out, or name '/CPU:0'."
-        )
+    device_of("device", device_name)
     return _context.changed()
 
 

@@ -11,10 +11,12 @@ from keras.src.backend.common.variables import is_int_dtype, standardize_dtype
 
 import samegrad as tf
 from samegrad._base.dtypes import is_plain_number
+from samegrad._base.shown import shown
 from samegrad._tensor.complex_tensor import ComplexTensor
 from samegrad._tensor.conversion import Tensor, number
 from samegrad._tensor.conversion import is_tensor as _is_tensor
 from samegrad._tensor.ragged import RaggedTensor
+from samegrad._tensor.text import Text, is_text
 
 # Types that hold plain numbers of Python's types as they are, or rounded once.
 _PLAIN: dict[type, tuple[str, ...]] = {
@@ -56,6 +58,18 @@ def convert_to_tensor(
     if isinstance(x, RaggedTensor):
         rows: Any = x.to_tensor() if ragged is False else x
         return rows if wanted in (None, rows._dtype) else tf.cast(rows, wanted)
+    if isinstance(x, Text) or (isinstance(x, str | np.ndarray | list | tuple) and is_text(x)):
+        if wanted not in (None, "string"):
+            raise TypeError(
+                f"[keras.ops.convert_to_tensor] numbers are needed for dtype {wanted!r}: got "
+                f"{shown(x)}; use tf.strings.to_number."
+            )
+        return x if isinstance(x, Text) else Text(x)  # type: ignore[return-value]
+    if wanted == "string":
+        raise TypeError(
+            f"[keras.ops.convert_to_tensor] strings are needed: got {shown(x)}; pass strings, or "
+            "use tf.strings.as_string before the model."
+        )
     if is_plain_number(x) and wanted in _PLAIN[type(x)]:
         return number(x, wanted)
     if _is_tensor(x):
@@ -82,8 +96,8 @@ def convert_to_numpy(x: Any) -> np.ndarray[Any, Any]:
 
 
 def is_tensor(x: Any) -> bool:
-    """Return whether the value is a dense, complex or ragged tensor."""
-    return isinstance(x, Tensor | ComplexTensor | RaggedTensor)
+    """Return whether the value is a dense, complex, ragged or string tensor."""
+    return isinstance(x, Tensor | ComplexTensor | RaggedTensor | Text)
 
 
 def shape(x: Any) -> tuple[Any, ...]:

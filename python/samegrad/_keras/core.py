@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,9 +31,11 @@ from samegrad._keras.control import (
 )
 from samegrad._keras.conversion import cast, convert_to_numpy, convert_to_tensor, is_tensor, shape
 from samegrad._keras.scopes import keeping_scopes
+from samegrad._keras.text_steps import Probe, TracedText
 from samegrad._tensor.complex_tensor import ComplexTensor
 from samegrad._tensor.conversion import Tensor
 from samegrad._tensor.dim import Dim
+from samegrad._tensor.text import Text
 
 SUPPORTS_SPARSE_TENSORS = False
 SUPPORTS_RAGGED_TENSORS = False
@@ -61,7 +62,11 @@ def compute_output_spec(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> An
     """
     args, kwargs = tree.map_structure(_as_spec, (args, kwargs))
     leaves = tree.flatten((args, kwargs))
-    inner = any(isinstance(x, KerasTensor) and None in x.shape[1:] for x in leaves)
+    inner = any(
+        isinstance(x, Text)
+        or (isinstance(x, KerasTensor) and (None in x.shape[1:] or x.dtype == "string"))
+        for x in leaves
+    )
     first = _spec(fn, args, kwargs, _PROBES[0])
     if not inner:
         return tree.map_structure(_keras_tensor, first)
@@ -71,6 +76,10 @@ def compute_output_spec(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> An
 
 def _as_spec(x: Any) -> Any:
     """Tensors of a function that is traced now are known by their shapes alone."""
+    if isinstance(x, TracedText) and isinstance(x.source, Text):
+        return x.source
+    if isinstance(x, TracedText):
+        return KerasTensor(_as_spec(x.rows).shape, "string")
     if not isinstance(x, Tensor | ComplexTensor) or not tf.math.real(x)._symbolic:
         return x
     return KerasTensor([None if isinstance(size, Dim) else size for size in x.shape], x._dtype)
@@ -79,15 +88,18 @@ def _as_spec(x: Any) -> Any:
 class _Spec:
     """Sizes and dtype of a result."""
 
-    def __init__(self, x: Tensor | ComplexTensor) -> None:
+    def __init__(self, x: Tensor | ComplexTensor | Text) -> None:
         self.shape = [None if isinstance(size, Dim) else size for size in x.shape]
         self.dtype = x._dtype
 
 
 def _spec(fn: Callable[..., Any], args: Any, kwargs: Any, probe: int) -> Any:
     trace = _core.Trace(1, [])
+    strings = Probe(trace, probe)
 
     def enter(x: Any) -> Any:
+        if isinstance(x, Text) or (isinstance(x, KerasTensor) and x.dtype == "string"):
+            return strings.enter_strings(x)
         if not isinstance(x, KerasTensor):
             return x
         sizes = [probe if size is None else size for size in x.shape]
@@ -109,9 +121,9 @@ def _spec(fn: Callable[..., Any], args: Any, kwargs: Any, probe: int) -> Any:
     }
     with StatelessScope(), SymbolicScope(), _core.tracing_into(trace, changes):
         entered_args, entered_kwargs = tree.map_structure(enter, (args, kwargs))
-        result = fn(*entered_args, **entered_kwargs)
+        result = strings.run(fn, entered_args, entered_kwargs)
         return tree.map_structure(
-            lambda x: _Spec(x) if isinstance(x, Tensor | ComplexTensor) else x, result
+            lambda x: _Spec(x) if isinstance(x, Tensor | ComplexTensor | Text) else x, result
         )
 
 
@@ -146,10 +158,9 @@ def random_seed_dtype() -> str:
     return "uint32"
 
 
-@contextlib.contextmanager
-def device_scope(device_name: Any) -> Iterator[None]:
-    """A context that places nothing."""
-    yield
+def device_scope(device_name: Any) -> Any:
+    """Return a context that places nothing; see `samegrad.device`."""
+    return tf.device(device_name)
 
 
 __all__ = [

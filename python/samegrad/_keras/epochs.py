@@ -22,8 +22,10 @@ from samegrad._base.tree import map_structure
 from samegrad._keras.data_pass import Hooks, Pass, goes_on, read_again
 from samegrad._keras.losses import in_replica_of_several, value_of_all
 from samegrad._keras.random_states import StateTable
+from samegrad._keras.text_steps import OpenText
 from samegrad._tensor.per_replica import PerReplica, TracedPerReplica
 from samegrad._tensor.tensor import Tensor
+from samegrad._tensor.text import is_text
 from samegrad.data._fingerprint import content_of, description_of
 from samegrad.distribute._own_data import has_own_data
 from samegrad.distribute._same_data import check_same_data
@@ -255,8 +257,8 @@ def symbolic(batch: Any) -> Any:
     """The shapes and types of a batch, whose number of examples is left open."""
 
     def spec(leaf: Any) -> Any:
-        if leaf is None:
-            return None
+        if leaf is None or is_text(leaf):
+            return leaf if leaf is None else OpenText(leaf)
         part = leaf.values[0] if isinstance(leaf, PerReplica) else leaf
         sizes = tuple(part.shape)
         return KerasTensor((None, *sizes[1:]) if sizes else (), standardize_dtype(part.dtype))

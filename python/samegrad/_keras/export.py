@@ -257,7 +257,13 @@ def _traced(fn: Any) -> Any:
 
 
 def _tensor_spec(given: Any) -> Any:
+    spec = given if isinstance(given, tf.TensorSpec) else make_input_spec(given)
+    if spec.dtype == "string":
+        raise ValueError(
+            f"[Model.export] a saved step takes numbers: got strings for input {spec.name!r}; "
+            "export a model of the layers behind those that read strings, or save all layers with "
+            "model.save('a.keras')."
+        )
     if isinstance(given, tf.TensorSpec):
         return given
-    spec = make_input_spec(given)
     return tf.TensorSpec(spec.shape, spec.dtype, spec.name)

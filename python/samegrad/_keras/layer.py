@@ -17,13 +17,15 @@ from samegrad._keras.leaves import LEAVES
 from samegrad._keras.older.layers import OlderLayer
 from samegrad._keras.plain_calls import NOT_PLAIN, is_graph, plain_call
 from samegrad._keras.signatures import bound
+from samegrad._keras.text_steps import call_layer
 from samegrad._keras.whole import changing
 from samegrad._tensor.conversion import Tensor
 from samegrad._tensor.ragged import RaggedTensor
+from samegrad._tensor.text import Text
 from samegrad.train._process_state import register_policy
 from samegrad.train._trackable import restore_pending
 
-_TENSORS = (Tensor, RaggedTensor, KerasTensor)
+_TENSORS = (Tensor, RaggedTensor, Text, KerasTensor)
 _NUMBERED = re.compile(r"variable(_\d+)?")  # names that Keras makes up
 
 
@@ -49,6 +51,10 @@ class Layer(OlderLayer):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         pass
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        # Keras's class of all layers calls it with what it has prepared.
+        return call_layer(self, super().__call__, args, kwargs)  # type: ignore[misc]
 
     @staticmethod
     def _has_values(options: dict[str, Any]) -> bool:

@@ -56,6 +56,13 @@ _CHANGES: dict[str, list[Text | Span]] = {
     "keras.src.dtype_policies.dtype_policy": [
         Text("        set_dtype_policy(policy)\n    return policy", "    return policy"),
     ],
+    # Strings of a batch stay: what reads them may not take others.
+    "keras.src.trainers.trainer": [
+        Text(
+            "                if v is None:\n                    return None\n",
+            '                if v is None or v.dtype == "string":\n                    return v\n',
+        ),
+    ],
     "keras.src.models.model": [
         branch("trainer", "NumpyTrainer as Trainer", "Trainer"),
         Text(
@@ -328,6 +335,11 @@ _CHANGES: dict[str, list[Text | Span]] = {
         Text(
             "try:\n    import pandas\nexcept ImportError:\n    pandas = None\n",
             'from samegrad._keras.loaded import Loaded\n\npandas = Loaded("pandas")\n',
+        ),
+        Text(  # strings
+            "                dtype is not object\n",
+            '                getattr(dtype, "kind", "") not in ("O", "S", "U")\n'
+            "                and dtype is not object\n",
         ),
         Text(  # tables have __array__
             "if pandas:\n    ARRAY_TYPES = ARRAY_TYPES + (pandas.Series, pandas.DataFrame)\n", ""

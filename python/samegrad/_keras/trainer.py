@@ -31,6 +31,7 @@ from samegrad._keras.over_processes import (
 )
 from samegrad._keras.penalties import share_of_held
 from samegrad._keras.resuming import Backups
+from samegrad._keras.text_steps import TextSteps, as_text
 from samegrad._keras.variable import global_values
 from samegrad._tensor.example_axis import as_examples
 from samegrad._tensor.tensor import Tensor
@@ -38,6 +39,7 @@ from samegrad.nn._loss_normalization import elements_of
 
 
 def _as_batch(x: Any) -> Any:
+    x = as_text(x)
     return as_examples(x) if isinstance(x, Tensor | np.ndarray) else x
 
 
@@ -106,6 +108,7 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
     def _track_loss(self, loss: Any, x: Any) -> None:
         """The mean loss of an epoch weighs each batch by its examples on all replicas."""
         first = next(leaf for leaf in tree.flatten(x) if leaf is not None)
+        first = getattr(first, "rows", first)  # of strings
         count = tf.cast(elements_of(first, (0,), True), self._loss_tracker.dtype)
         if len(loss.shape):  # without reduction: a value for each example
             loss = reduce_values(loss)
@@ -131,16 +134,16 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
         of an AMD EPYC.)
         """
 
-        def one_step(data: Any) -> Any:
-            strategy = self.distribute_strategy
-            return join(strategy, strategy.run(step, args=(data,)))
+        def compiled(step: Any) -> Any:
+            def one_step(data: Any) -> Any:
+                strategy = self.distribute_strategy
+                return join(strategy, strategy.run(step, args=(data,)))
 
-        compiled = one_step if self.run_eagerly else tf.function(one_step)
+            run = one_step if self.run_eagerly else tf.function(one_step)
+            return lambda batch: run(shares(batch, self.distribute_strategy))
 
-        def several_steps(batches: Any) -> Any:
-            return [compiled(shares(batch, self.distribute_strategy)) for batch in batches]
-
-        return several_steps
+        run = TextSteps(step, compiled)
+        return lambda batches: [run(batch) for batch in batches]
 
     def make_train_function(self, force: bool = False) -> Any:
         """The function that trains on a list of batches."""

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from samegrad._base.host_read import HostRead
 from samegrad._base.shown import did_you_mean, shown
 from samegrad._base.tracebacks import is_traceback_filtering_enabled, raising
 from samegrad._base.user_files import PACKAGE, is_user_file
@@ -325,6 +326,8 @@ def _guarded(name: str, function: Callable[..., Any], path: str = "") -> Callabl
             if array in map(type, args) or (options and array in map(type, options.values())):
                 check_large(args, options)
             return function(*args, **options)
+        except HostRead as read:
+            return read.calls.call(read, made, args, options)
         except Exception as error:
             rule = _rule_of_ragged(path, function, args, options, error)
             if rule is None:

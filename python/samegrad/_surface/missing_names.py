@@ -31,6 +31,10 @@ NAMESPACES = (
 _NO_GRAPHS = "there are no graphs to feed: call a samegrad.function"
 _EAGER = "functions always run at once unless samegrad.function traces them: leave it out"
 _ONE_MACHINE = "replicas run on the CPUs of this machine: distribute.MirroredStrategy(replicas=8)"
+_NO_SERVERS = (
+    "there are no parameter servers: train on one machine with distribute.MirroredStrategy("
+    "replicas=8), on several with distribute.MultiWorkerMirroredStrategy under mpirun"
+)
 _NO_GPU = "there is no GPU, and nothing to place: leave it out"
 _NO_PYTHON = "it is samegrad.py_function or samegrad.numpy_function, in Dataset.map"
 _EIGENVALUES = "eigenvalues are those of symmetric matrices: see linalg.eigh"
@@ -110,8 +114,7 @@ REASONS = {
     "SparseTensorSpec": _DENSE,
     "sparse_dense_matmul": _DENSE,
     "lite": f"models are for training; {_WEIGHTS}",
-    "ParameterServerStrategy": _ONE_MACHINE,
-    "CentralStorageStrategy": _ONE_MACHINE,
+    "ParameterServerStrategy": _NO_SERVERS,
     "experimental_connect_to_host": _ONE_MACHINE,
     "linalg.eig": _EIGENVALUES,
     "linalg.eigvals": _EIGENVALUES,

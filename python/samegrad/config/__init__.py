@@ -24,10 +24,12 @@ if TYPE_CHECKING:
         LogicalDeviceConfiguration,
         PhysicalDevice,
         get_logical_device_configuration,
+        get_soft_device_placement,
         get_visible_devices,
         list_logical_devices,
         list_physical_devices,
         set_logical_device_configuration,
+        set_soft_device_placement,
         set_visible_devices,
     )
 
@@ -41,6 +43,7 @@ __all__ = [
     "get_logical_device_configuration",
     "get_loss_normalization_check",
     "get_replica_dependence_check",
+    "get_soft_device_placement",
     "get_visible_devices",
     "list_logical_devices",
     "list_physical_devices",
@@ -51,6 +54,7 @@ __all__ = [
     "set_logical_device_configuration",
     "set_loss_normalization_check",
     "set_replica_dependence_check",
+    "set_soft_device_placement",
     "set_visible_devices",
     "threading",
 ]

@@ -1,4 +1,4 @@
-"""Devices as programs for TensorFlow ask for them: CPUs, and no other kind.
+"""Devices as programs for TensorFlow ask for them: CPUs alone.
 
 Replicas are units of the program here, so that devices are names only: nothing is placed on them.
 """
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from samegrad._base.shown import shown
+from samegrad._context.devices import placement
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
 def set_logical_device_configuration(
     device: PhysicalDevice, logical_devices: Sequence[LogicalDeviceConfiguration]
 ) -> None:
-    """Create several names for the CPU; a strategy of N replicas does not need them.
+    """Create several names for the CPU; `MirroredStrategy()` has one replica for each.
 
     Args:
         device: The CPU, from `list_physical_devices`.
@@ -117,6 +118,7 @@ def set_logical_device_configuration(
             "[set_logical_device_configuration] at least one configuration is needed: got none."
         )
     _configurations[:] = list(logical_devices)
+    placement.logical_cpus = len(_configurations)
 
 
 def get_logical_device_configuration(device: PhysicalDevice) -> list[LogicalDeviceConfiguration]:
@@ -174,6 +176,31 @@ def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
         isinstance(device, PhysicalDevice) and device == _CPU for device in listed
     ):
         raise ValueError(f"[set_visible_devices] the CPU must stay visible: got {shown(devices)}.")
+
+
+def set_soft_device_placement(enabled: bool) -> None:
+    """Set if the name of a device that the machine lacks means a CPU.
+
+    Args:
+        enabled: True, the default: `tf.device` and strategies take names of GPUs. False: they
+            raise InvalidArgumentError for them.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.config.set_soft_device_placement(True)
+    """
+    placement.soft = bool(enabled)
+
+
+def get_soft_device_placement() -> bool:
+    """Return True if the name of a device that the machine lacks means a CPU.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.config.get_soft_device_placement()
+        True
+    """
+    return placement.soft
 
 
 def _check(who: str, device: PhysicalDevice) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from samegrad._base.shown import shown
+from samegrad._context.devices import device_of
 from samegrad._surface.boundary import guard
 from samegrad._tensor.sizes import whole
 from samegrad.data._csv import CsvDataset, make_csv_dataset
@@ -283,11 +284,15 @@ def prefetch_to_device(device: Any, buffer_size: int | None = None) -> Callable[
     """Return `Dataset.prefetch` as a function for `Dataset.apply`; the only devices are CPUs.
 
     Args:
-        device: Ignored.
+        device: Name of a device, such as "/gpu:0".
         buffer_size: Maximum number of prefetched elements. None: left to samegrad.
 
     Returns:
         Function from datasets to datasets.
+
+    Raises:
+        ValueError: The name is not that of a device.
+        InvalidArgumentError: The machine lacks the device, and soft placement is off.
 
     Example:
         >>> import samegrad as tf
@@ -295,6 +300,7 @@ def prefetch_to_device(device: Any, buffer_size: int | None = None) -> Callable[
         >>> [int(n) for n in tf.data.Dataset.range(2).apply(ahead)]
         [0, 1]
     """
+    device_of("prefetch_to_device", device)
     return lambda dataset: dataset.prefetch(buffer_size)
 
 

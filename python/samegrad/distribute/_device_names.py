@@ -1,59 +1,46 @@
-"""Names of devices: logical CPUs, one per replica."""
+"""Numbers of replicas, as names of devices or an integer give them."""
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
 
 from samegrad._base.shown import shown
+from samegrad._context.devices import device_of
 from samegrad._tensor.sizes import whole
 
 _MAX_REPLICAS = 1 << 16
-_DEVICE = re.compile(
-    r"(/job:\w+)?(/replica:\d+)?(/task:\d+)?(/?device:)?/?(?P<kind>[A-Za-z]+):(?P<number>\d+)"
-)
 
 
-def check_device(who: str, name: str) -> int:
-    """The number of a logical CPU.
+def count_replicas(who: str, devices: Any, replicas: Any, default: int = 1) -> int:
+    """Return the number of replicas that names of devices or a number ask for.
 
-    Raises:
-        ValueError: The name of another device.
-    """
-    parts = _DEVICE.fullmatch(str(name))
-    if parts is None or parts["kind"].upper() != "CPU":
-        raise ValueError(
-            f"[{who}] devices are logical CPUs such as 'CPU:0': got {shown(name)}; "
-            f"{_instead_of(who, name)}"
-        )
-    return int(parts["number"])
-
-
-def count_replicas(who: str, devices: Any, replicas: Any) -> int:
-    """Return the number of replicas that names of devices or a number ask for; 1 for neither.
+    Args:
+        who: Name of the strategy, for messages.
+        devices: List of names of devices, one per replica; None or empty: not given.
+        replicas: Number of replicas, or None.
+        default: The number where neither is given.
 
     Raises:
         TypeError: `devices` is not a list of names, or `replicas` is not an integer.
-        ValueError: No replica or too many, a device that is not a CPU or is a duplicate, or
+        ValueError: No replica or too many, a name that is not a device's or is a duplicate, or
             `devices` and `replicas` differ.
+        InvalidArgumentError: The machine lacks a device, and soft placement is off.
     """
     if devices is None:
-        return _checked_count(who, 1 if replicas is None else replicas)
+        return _checked_count(who, default if replicas is None else replicas)
     if not isinstance(devices, list | tuple):
         raise TypeError(
             f"[{who}] devices must be a list of names such as 'CPU:0': got {shown(devices)}; "
-            f"{_instead_of(who, devices)}"
+            f"{instead_of(who, devices)}"
         )
     if not devices:
-        raise ValueError(
-            f"[{who}] devices must name at least one device: got {shown(devices)}; leave it out."
-        )
-    if len({check_device(who, name) for name in devices}) != len(devices):
+        return count_replicas(who, None, replicas, default)
+    if len({device_of(who, name, instead_of(who, devices)) for name in devices}) != len(devices):
         raise ValueError(
             f"[{who}] each device is one replica and may be named once: got {shown(devices)}; "
-            f"{_instead_of(who, len(devices))}"
+            f"{instead_of(who, len(devices))}"
         )
     if replicas is not None and len(devices) != replicas:
         raise ValueError(
@@ -63,7 +50,7 @@ def count_replicas(who: str, devices: Any, replicas: Any) -> int:
     return _checked_count(who, len(devices))
 
 
-def _instead_of(who: str, devices: Any) -> str:
+def instead_of(who: str, devices: Any) -> str:
     """Suggest the number of replicas: the one that was given, if there is one."""
     strategy = who if who.endswith("MirroredStrategy") else "MirroredStrategy"
     if isinstance(devices, int | np.integer) and type(devices) is not bool and devices > 0:

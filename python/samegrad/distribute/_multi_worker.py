@@ -10,6 +10,7 @@ from samegrad._context import state as _context
 from samegrad._context.counted_numbers import counted, questions
 from samegrad.distribute import _job
 from samegrad.distribute._device_names import count_replicas
+from samegrad.distribute._options import CommunicationImplementation, CommunicationOptions
 from samegrad.distribute._strategy import MirroredStrategy, Strategy
 from samegrad.distribute.cluster_resolver import MPIClusterResolver
 
@@ -35,7 +36,7 @@ class MultiWorkerMirroredStrategy(Strategy):
             numbers.
         total_replicas: Alternative to replicas: the number in all processes together, split evenly,
             so that user code does not mention processes.
-        devices: Names of devices, one per replica of this process.
+        devices: Names of devices, one per replica of this process, as for `MirroredStrategy`.
         timeout: Seconds that a process waits for others; None: SAMEGRAD_MPI_TIMEOUT, else 600.
         compression: "bfloat16" halves the bytes of large float32 sums, gradients above all, and
             changes bits: they depend on which replicas each process has, and are no longer those
@@ -126,6 +127,37 @@ class MultiWorkerMirroredStrategy(Strategy):
                 "samegrad.print."
             )
         super().join_trace()
+
+
+class ExperimentalMultiWorkerMirroredStrategy(MultiWorkerMirroredStrategy):
+    """Strategy under its older name, whose first argument is the implementation of collectives.
+
+    Args:
+        communication: Ignored: a `CommunicationImplementation`.
+        cluster_resolver: Ignored.
+        **options: Further arguments of `distribute.MultiWorkerMirroredStrategy`.
+
+    Raises:
+        ImportError: Several processes were started, and there is no mpi4py.
+        RuntimeError: The loaded MPI is not the launcher's.
+        ValueError: As `distribute.MultiWorkerMirroredStrategy`, or an unknown implementation.
+
+    Example:
+        >>> import samegrad as tf
+        >>> experimental = tf.distribute.experimental
+        >>> ring = experimental.CommunicationImplementation.RING
+        >>> experimental.MultiWorkerMirroredStrategy(ring).num_replicas_in_sync
+        1
+    """
+
+    def __init__(
+        self,
+        communication: Any = CommunicationImplementation.AUTO,
+        cluster_resolver: Any = None,
+        **options: Any,
+    ) -> None:
+        CommunicationOptions(implementation=communication)
+        super().__init__(cluster_resolver, **options)
 
 
 def _share(total: int, replicas: int | None, devices: Any, job: _job.Job) -> int:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from samegrad._base.enums import Choice
+from samegrad._base.shown import shown
+
 
 @dataclass(frozen=True)
 class InputOptions:
@@ -50,6 +53,19 @@ class RunOptions:
     experimental_xla_options: Any = None
 
 
+class CommunicationImplementation(Choice):
+    """Implementation of collectives; without effect, as sums always follow one tree.
+
+    Example:
+        >>> CommunicationImplementation("RING")
+        <CommunicationImplementation.RING: 'RING'>
+    """
+
+    AUTO = "AUTO"
+    RING = "RING"
+    NCCL = "NCCL"
+
+
 @dataclass(frozen=True)
 class CommunicationOptions:
     """Options of collectives: replicas of one process share memory, nothing is packed or sent.
@@ -57,12 +73,46 @@ class CommunicationOptions:
     Args:
         bytes_per_pack: Ignored.
         timeout_seconds: Ignored: no replica waits for another one.
-        implementation: Ignored.
+        implementation: Ignored: a `CommunicationImplementation`, or its name.
+
+    Raises:
+        ValueError: `bytes_per_pack` is negative, or `implementation` is unknown.
     """
 
     bytes_per_pack: int = 0
     timeout_seconds: float | None = None
-    implementation: Any = None
+    implementation: Any = CommunicationImplementation.AUTO
+
+    def __post_init__(self) -> None:
+        if self.bytes_per_pack < 0:
+            raise ValueError(
+                "[CommunicationOptions] bytes_per_pack must be >= 0: got "
+                f"{shown(self.bytes_per_pack)}; leave it out."
+            )
+        given = self.implementation
+        implementation = CommunicationImplementation(
+            given.upper() if isinstance(given, str) else given
+        )
+        object.__setattr__(self, "implementation", implementation)
+
+
+class CollectiveHints(CommunicationOptions):
+    """Options of collectives under their older name.
+
+    Args:
+        bytes_per_pack: Ignored.
+        timeout_seconds: Ignored.
+
+    Raises:
+        ValueError: `bytes_per_pack` is negative.
+
+    Example:
+        >>> CollectiveHints(bytes_per_pack=1 << 20).bytes_per_pack
+        1048576
+    """
+
+    def __init__(self, bytes_per_pack: int = 0, timeout_seconds: float | None = None) -> None:
+        super().__init__(bytes_per_pack, timeout_seconds)
 
 
 class CrossDeviceOps:

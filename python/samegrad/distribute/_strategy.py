@@ -13,6 +13,7 @@ from samegrad._base.shown import shown
 from samegrad._base.tree import is_nested, map_structure
 from samegrad._context import state as _context
 from samegrad._context.counted_numbers import counted, questions
+from samegrad._context.devices import placement
 from samegrad._context.user_code import converted
 from samegrad._function.explanation import Explanation
 from samegrad._function.function import Function
@@ -510,9 +511,14 @@ class Strategy(abc.ABC):
 
 
 class ValueContext:
-    """Context of a value function: the replica's index and the number of replicas."""
+    """Context of a value function: the replica's index and the number of replicas.
 
-    def __init__(self, replica_id_in_sync_group: int, num_replicas_in_sync: int) -> None:
+    Args:
+        replica_id_in_sync_group: Index of the replica.
+        num_replicas_in_sync: Number of replicas.
+    """
+
+    def __init__(self, replica_id_in_sync_group: int = 0, num_replicas_in_sync: int = 1) -> None:
         self.replica_id_in_sync_group = replica_id_in_sync_group
         self.num_replicas_in_sync = num_replicas_in_sync
 
@@ -521,12 +527,16 @@ class MirroredStrategy(Strategy):
     """Synchronous training of one model on N replicas, with one copy of each variable.
 
     Args:
-        devices: Names of devices, one per replica, as TensorFlow's users write them.
-        replicas: How many replicas; default one.
+        devices: Names of devices, one per replica, such as "/gpu:0". All replicas run on the CPUs;
+            the first name of another device is warned of. None or an empty list: one replica for
+            each logical CPU, see `tf.config.set_logical_device_configuration`; by default one.
+        cross_device_ops: Ignored: see `CrossDeviceOps`.
+        replicas: How many replicas, instead of devices.
 
     Raises:
         TypeError: `devices` is not a list of names, or `replicas` is not an integer.
         ValueError: No replica or too many, or `devices` and `replicas` differ.
+        InvalidArgumentError: The machine lacks a device, and soft placement is off.
 
     Example:
         >>> MirroredStrategy(replicas=4).num_replicas_in_sync
@@ -540,7 +550,7 @@ class MirroredStrategy(Strategy):
         *,
         replicas: int | None = None,
     ) -> None:
-        count = count_replicas("MirroredStrategy", devices, replicas)
+        count = count_replicas("MirroredStrategy", devices, replicas, placement.logical_cpus)
         self._replicas = counted(count, replicas=1)
         warn_of_processes()
 

@@ -214,6 +214,13 @@ def length(input: Any, unit: str = "BYTE", name: str | None = None) -> Any:
 
 
 @on_host()
+def _integers(who: str, name: str, value: Any) -> Any:
+    found = np.asarray(value)
+    if found.size and found.dtype.kind not in "iu":
+        raise TypeError(f"[{who}] {name} must be integers: got {shown(value)}; pass integers.")
+    return found
+
+
 def substr(input: Any, pos: Any, len: Any, unit: str = "BYTE", name: str | None = None) -> Text:
     """Extract a substring of each string.
 
@@ -229,6 +236,7 @@ def substr(input: Any, pos: Any, len: Any, unit: str = "BYTE", name: str | None 
 
     Raises:
         InvalidArgumentError: The start is outside of a string.
+        TypeError: pos or len are not integers.
 
     Example:
         >>> import samegrad as tf
@@ -238,7 +246,9 @@ def substr(input: Any, pos: Any, len: Any, unit: str = "BYTE", name: str | None 
     who = "tf.strings.substr"
     letters = _unit(unit, who)
     rows = np.broadcast(
-        text_of(input, who, "input must be strings").encoded, np.asarray(pos), np.asarray(len)
+        text_of(input, who, "input must be strings").encoded,
+        _integers(who, "pos", pos),
+        _integers(who, "len", len),
     )
     made = np.empty(rows.shape, object)
     parts = made.ravel()

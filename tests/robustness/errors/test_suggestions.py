@@ -64,17 +64,11 @@ def test_a_number_in_place_of_devices_suggests_replicas(name):
     assert f"[{name}]" in str(error) and "replicas=4" in str(error)
 
 
-@pytest.mark.parametrize("devices", [["GPU:0"], ["CPU:0", "CPU:0"], "CPU:0"], ids=str)
+@pytest.mark.parametrize("devices", [["XPU:0"], ["CPU:0", "CPU:0"], "CPU:0"], ids=str)
 @pytest.mark.parametrize("name", STRATEGIES[:2])
 def test_devices_that_are_rejected_suggest_the_same_strategy(name, devices):
     error = error_of(getattr(tf.distribute, name), devices=devices)
     assert str(error).startswith(f"[{name}] ") and f" {name}(replicas=" in str(error)
-
-
-@pytest.mark.parametrize("name", STRATEGIES[:2])
-def test_an_empty_list_of_devices_is_named(name):
-    message = str(error_of(getattr(tf.distribute, name), devices=[]))
-    assert message.startswith(f"[{name}] devices must name at least one device: got []")
 
 
 @pytest.mark.parametrize("name", STRATEGIES[:2])

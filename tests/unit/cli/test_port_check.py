@@ -14,6 +14,7 @@ import pytest
 
 import samegrad as tf
 from samegrad import cli
+from samegrad._context.devices import placement
 from samegrad._surface import missing_names as _unknown
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -260,6 +261,44 @@ def test_nothing_is_missing_and_nothing_is_used(tmp_path, capsys):
         program.write_text(text)
         assert cli.main(["port-check", str(program)]) == 0
         assert capsys.readouterr().out.startswith(said)
+
+
+DEVICES_AND_STRINGS = """
+import tensorflow as tf
+
+tf.config.set_soft_device_placement(True)
+for gpu in tf.config.list_physical_devices("GPU"):
+    tf.config.experimental.set_memory_growth(gpu, True)
+tf.config.set_visible_devices([], "GPU")
+print(tf.test.is_gpu_available(), tf.test.gpu_device_name(), tf.test.is_built_with_xla())
+communication = tf.distribute.experimental.CommunicationImplementation.NCCL
+options = tf.distribute.experimental.CommunicationOptions(implementation=communication)
+central = tf.distribute.experimental.CentralStorageStrategy(["/gpu:0"], parameter_device="/cpu:0")
+strategy = tf.distribute.MirroredStrategy(
+    devices=["/gpu:0", "/gpu:1"], cross_device_ops=tf.distribute.NcclAllReduce(num_packs=2)
+)
+spec = tf.DeviceSpec(device_type="GPU", device_index=0)
+with tf.device(spec), strategy.scope():
+    words = tf.keras.layers.TextVectorization(max_tokens=20)
+    words.adapt(["a b"])
+    model = tf.keras.Sequential(
+        [tf.keras.Input((1,), dtype="string"), words, tf.keras.layers.Embedding(20, 4),
+         tf.keras.layers.GlobalAveragePooling1D(), tf.keras.layers.Dense(1)]
+    )
+model.compile("sgd", "mse")
+model.fit(tf.constant(["a", "b c"]), tf.constant([[1.0], [2.0]]), verbose=0)
+"""
+
+
+def test_programs_that_name_gpus_or_train_on_strings_lack_nothing(tmp_path, capsys, monkeypatch):
+    program = tmp_path / "a.py"
+    program.write_text(DEVICES_AND_STRINGS)
+    assert cli.main(["port-check", str(program)]) == 0, capsys.readouterr().out
+    monkeypatch.setattr(placement, "_warned", True)
+    exec(compile(DEVICES_AND_STRINGS.replace("tensorflow", "samegrad"), str(program), "exec"), {})
+    program.write_text("import tensorflow as tf\ntf.distribute.ParameterServerStrategy(None)\n")
+    assert cli.main(["port-check", str(program)]) == 1
+    assert "MultiWorkerMirroredStrategy under mpirun" in capsys.readouterr().out
 
 
 def test_the_notebooks_of_the_house_lack_nothing(capsys):

@@ -120,3 +120,9 @@ def test_what_is_no_text_is_refused(call, error, said):
     with pytest.raises(error, match=said) as raised:
         call()
     assert re.match(r"^\[[\w. ]+\] ", str(raised.value))
+
+
+@pytest.mark.parametrize("places", [(0.5, 1), (0, [[0.5]]), ("a", 1)], ids=str)
+def test_substr_takes_integers(places):
+    with pytest.raises(TypeError, match=r"\[tf.strings.substr\] (pos|len) must be integers: got"):
+        tf.strings.substr("abc", *places)

@@ -14,6 +14,7 @@ import numpy as np
 import samegrad
 from samegrad import errors
 from samegrad._base.dtypes import element_type
+from samegrad._base.shown import shown
 from samegrad._keras.tensorflow import tables as lookup
 from samegrad._keras.tensorflow.text import (
     STRING as string,  # noqa: F401, N811
@@ -22,6 +23,7 @@ from samegrad._keras.tensorflow.text import (
     Ragged,
     Text,
     is_text,
+    known,
     strings,
 )
 from samegrad.strings._hashing import fingerprint, joined
@@ -71,11 +73,6 @@ def executing_eagerly() -> bool:
     return True
 
 
-def device(name: Any) -> Any:
-    """A context that places nothing."""
-    return contextlib.nullcontext()
-
-
 def control_dependencies(inputs: Any) -> Any:
     """A context: what is checked is checked already."""
     return contextlib.nullcontext()
@@ -95,6 +92,11 @@ def convert_to_tensor(value: Any, dtype: Any = None, name: Any = None) -> Any:
     """The value as a tensor, or as text."""
     if isinstance(value, Ragged):
         return value
+    if isinstance(value, samegrad.Tensor) and dtype == "string":
+        raise TypeError(
+            f"[keras.layers] a layer of strings takes no numbers: got {shown(value)}; pass strings,"
+            " or use tf.strings.as_string before the model."
+        )
     if is_text(value) or dtype == "string":
         return value if isinstance(value, Text) else Text(value)
     return samegrad.convert_to_tensor(value, dtype)
@@ -230,7 +232,7 @@ def Assert(condition: Any, data: Any) -> None:  # noqa: N802
 
 
 def _cross_hashed(inputs: Any, num_buckets: int) -> Any:
-    columns = [x.strings if isinstance(x, Text) else np.asarray(x).astype(np.int64) for x in inputs]
+    columns = [x.strings if isinstance(x, Text) else known(x).astype(np.int64) for x in inputs]
     found = np.empty(columns[0].shape, np.int64)
     for place in np.ndindex(found.shape):
         value = 0xDECAFCAFFE

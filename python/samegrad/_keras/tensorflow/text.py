@@ -8,17 +8,15 @@ import numpy as np
 
 from samegrad import strings as _strings
 from samegrad._base.dtypes import string as STRING  # noqa: N812
+from samegrad._keras.text_steps import read_value
 from samegrad._tensor.ragged import RaggedTensor as Ragged
 from samegrad._tensor.tensor import Tensor
 from samegrad._tensor.text import Text, is_text
 
 
-def _known(value: Any, what: str) -> Any:
+def known(value: Any) -> Any:
     if isinstance(value, Tensor) and value._symbolic:
-        raise TypeError(
-            f"[keras.layers] strings are made of known values ({what}): call the layer on data, in "
-            "Dataset.map or outside of a model that is compiled."
-        )
+        read_value("integers that become strings")
     return np.asarray(value)
 
 
@@ -36,7 +34,7 @@ class strings:  # noqa: N801
     @staticmethod
     def as_string(input: Any) -> Text:
         """Numbers as text."""
-        made: Text = _strings.as_string(_known(input, "as_string"))
+        made: Text = _strings.as_string(known(input))
         return made
 
     @staticmethod
