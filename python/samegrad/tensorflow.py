@@ -13,7 +13,6 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-import samegrad
 from samegrad import version
 from samegrad._base import keras_finder
 from samegrad._base.launchers import launched
@@ -23,6 +22,7 @@ from samegrad._surface.missing_names import explain
 # The release whose recorded results the tests compare with.
 VERSION = "2.21.0"
 _NAME = "tensorflow"
+_SAMEGRAD = sys.modules["samegrad"]
 
 
 def install_as_tensorflow() -> None:
@@ -80,7 +80,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if root != _NAME:
             return None
         if not below:
-            return ModuleSpec(fullname, self, origin=samegrad.__file__, is_package=True)
+            return ModuleSpec(fullname, self, origin=_SAMEGRAD.__file__, is_package=True)
         module = _module(below)
         if module is None:
             hint = explain(below)
@@ -135,7 +135,7 @@ def _fill(root: ModuleType) -> None:
 
     @user_frames_only
     def attribute(name: str) -> Any:
-        value = getattr(samegrad, name)
+        value = getattr(_SAMEGRAD, name)
         if not name.startswith("_"):
             vars(root)[name] = value
         return value
@@ -145,10 +145,10 @@ def _fill(root: ModuleType) -> None:
     vars(root).update(
         __version__=VERSION,
         version=of_version,
-        __doc__=samegrad.__doc__,
-        __file__=samegrad.__file__,
+        __doc__=_SAMEGRAD.__doc__,
+        __file__=_SAMEGRAD.__file__,
         __getattr__=attribute,
-        __dir__=samegrad.__dir__,
+        __dir__=_SAMEGRAD.__dir__,
     )
 
 

@@ -41,7 +41,8 @@ def _execute(program: str, source: bytes | None, arguments: Sequence[str]) -> in
     """Run a program as the process's own: its errors reach Python itself."""
     try:
         if source is None:
-            _run_module(program, arguments)
+            _prepare_for_module(arguments)
+            runpy._run_module_as_main(program)  # type: ignore[attr-defined]  # as `python -m` does
         else:
             main = become_main(program, arguments)
             path = os.path.abspath(program)
@@ -52,13 +53,13 @@ def _execute(program: str, source: bytes | None, arguments: Sequence[str]) -> in
     return 0
 
 
-def _run_module(name: str, arguments: Sequence[str]) -> None:
-    sys.modules["__main__"] = ModuleType("__main__")
-    vars(sys.modules["__main__"])["__builtins__"] = __builtins__
+def _prepare_for_module(arguments: Sequence[str]) -> None:
+    """Set `__main__`, `sys.argv` and `sys.path` as `python -m` does before it finds the module."""
+    main = sys.modules["__main__"] = ModuleType("__main__")
+    main.__dict__.update(__annotations__={}, __builtins__=__builtins__)
     sys.argv = ["-m", *arguments]
     if not sys.flags.safe_path:
         sys.path[0] = os.getcwd()
-    runpy._run_module_as_main(name)  # type: ignore[attr-defined]  # what `python -m` calls
 
 
 def _show(

@@ -20,7 +20,8 @@ import helper
 atexit.register(print, "at exit")
 class Own: pass
 pickle.loads(pickle.dumps(Own()))
-print(sys.argv, __name__, __file__, __spec__ and __spec__.name, sorted(globals()), os.getcwd())
+names = sorted({*globals(), '__annotations__'})
+print(sys.argv, __name__, __file__, __spec__ and __spec__.name, names, os.getcwd())
 print(sys.path[0] == os.path.dirname(__file__), sys.modules["__main__"].Own is Own)
 word = sys.argv[1]
 if word == "hook": sys.excepthook = lambda kind, error, trace: print(kind, trace.tb_lineno)
