@@ -23,6 +23,8 @@ from samegrad._surface.missing_names import explain
 VERSION = "2.21.0"
 _NAME = "tensorflow"
 _SAMEGRAD = sys.modules["samegrad"]
+# TensorBoard imports this module to learn that it must use its own part of TensorFlow's functions.
+_WITHOUT_TENSORFLOW = "tensorboard.compat.notf"
 
 
 def install_as_tensorflow() -> None:
@@ -37,9 +39,9 @@ def install_as_tensorflow() -> None:
 
     Example:
         >>> import samegrad as tf
-        >>> tf.install_as_tensorflow()
-        >>> import tensorflow
-        >>> tensorflow.add is tf.add, tensorflow.__version__
+        >>> tf.install_as_tensorflow()  # doctest: +SKIP
+        >>> import tensorflow  # doctest: +SKIP
+        >>> tensorflow.add is tf.add, tensorflow.__version__  # doctest: +SKIP
         (True, '2.21.0')
     """
     if _install() and launched().rank == 0:
@@ -61,7 +63,7 @@ def load_ipython_extension(shell: Any) -> None:
         RuntimeError: TensorFlow is loaded already.
 
     Example:
-        >>> load_ipython_extension(None)
+        >>> load_ipython_extension(None)  # doctest: +SKIP
     """
     install_as_tensorflow()
 
@@ -77,6 +79,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             ModuleNotFoundError: samegrad lacks the module.
         """
         root, _, below = fullname.partition(".")
+        if fullname == _WITHOUT_TENSORFLOW:
+            return ModuleSpec(fullname, self)
         if root != _NAME:
             return None
         if not below:
@@ -97,7 +101,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         spec = module.__spec__
         if spec is not None and spec.loader_state:
             module.__spec__ = spec.loader_state[1]
-        else:
+        elif module.__name__ == _NAME:
             _fill(module)
 
 

@@ -89,6 +89,7 @@ TENSORFLOW = """
 import json, multiprocessing, sys
 import keras, helper
 import tensorflow as tf
+import tensorboard.compat.notf  # TensorBoard's own sign that there is no TensorFlow
 import tensorflow.keras as K
 import tensorflow.keras.layers as L
 from tensorflow.keras.layers import Dense
@@ -132,6 +133,8 @@ if __name__ == "__main__":
 def test_run_command_puts_samegrad_in_the_place_of_tensorflow(tmp_path: Path) -> None:
     """In the program, in what it imports, and in a spawned process."""
     (tmp_path / "helper.py").write_text("import tensorflow\n")
+    (tmp_path / "tensorboard/compat").mkdir(parents=True)
+    (tmp_path / "tensorboard/compat/__init__.py").touch()
     (tmp_path / "program.py").write_text(TENSORFLOW)
     done = _run([*RUN, "program.py"], tmp_path)
     assert done.returncode == 0 and _without_line(done.stderr) == "", done.stderr
