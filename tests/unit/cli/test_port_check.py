@@ -142,6 +142,7 @@ def test_arguments_that_are_not_taken(check, call, expected):
         ("distribute.ParameterServerStrategy", "MirroredStrategy(replicas=8)"),
         ("compat.v1.Session", "no graphs to feed"),
         ("compat.v1.reduce_sum", "it is samegrad.reduce_sum"),
+        ("python.keras.layers.Dense", "it is samegrad.keras.layers.Dense"),
         ("compat.v1.train.AdamOptimizer", "it is samegrad.keras.optimizers.Adam"),
         ("compat.v1.get_collection", "ask the model: trainable_variables"),
         ("compat.v1.variable_scope", "call a layer again"),
