@@ -6,6 +6,7 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
+from samegrad._base import keras_finder as _keras_finder
 from samegrad._base import launchers as _launchers
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ if not TYPE_CHECKING:  # a type checker knows the names
             importlib.import_module("samegrad._base.tracebacks").keep_user_frames(error)
             raise
 
+
+_keras_finder.install()
 
 if _launchers.launched().size > 1:
     # A rank that fails before its first strategy would leave the others waiting for it in MPI.

@@ -191,6 +191,7 @@ from samegrad.math import divide as realdiv
 from samegrad.math._binary import truncatediv, truncatemod
 from samegrad.math._more import histogram_fixed_width, histogram_fixed_width_bins
 from samegrad.math._order import argsort, searchsorted, sort
+from samegrad.tensorflow import install_as_tensorflow
 from samegrad.train._fingerprint import FingerprintInfo, fingerprint, fingerprint_info
 from samegrad.train._record import record_run
 from samegrad.train.module import Module
@@ -233,7 +234,8 @@ __all__ = [  # packages are loaded by samegrad itself
     "fingerprint_info", "float16", "float32", "float64", "floor", "foldl", "foldr", "function",
     "gather", "gather_nd", "get_logger", "get_static_value", "greater", "greater_equal", "group",
     "half", "histogram_fixed_width", "histogram_fixed_width_bins", "identity", "identity_n",
-    "image", "init_scope", "initializers", "inside_function", "int16", "int32", "int64", "int8",
+    "image", "init_scope", "initializers", "inside_function", "install_as_tensorflow",
+    "int16", "int32", "int64", "int8",
     "io", "is_tensor", "keras", "less", "less_equal", "linalg", "linspace", "logical_and",
     "logical_not", "logical_or", "lookup", "losses", "map_fn", "math", "matmul", "maximum",
     "meshgrid", "metrics", "minimum", "multiply", "name_scope", "negative", "nest", "newaxis", "nn",

@@ -14,9 +14,10 @@ from samegrad._keras import patches, patching
 
 
 def _run(code: str, home: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith("KERAS_")}
     return subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False,
-        env={**os.environ, "HOME": str(home), **environment}, cwd=home,
+        env={**inherited, "HOME": str(home), **environment}, cwd=home,
     )  # fmt: skip
 
 
@@ -51,15 +52,78 @@ def test_no_tensorflow_is_imported(tmp_path: Path) -> None:
     assert done.stdout.split() == ["False"], done.stderr
 
 
-def test_keras_imported_before_on_another_backend_is_an_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("environment", "settings", "remedy"),
+    [
+        ({}, "", "import samegrad before keras, or set KERAS_BACKEND=samegrad."),
+        ({}, "torch", "keras.json, or set KERAS_BACKEND=samegrad."),
+        ({"KERAS_BACKEND": "numpy"}, "torch", "; unset KERAS_BACKEND, or set KERAS_BACKEND=sameg"),
+    ],
+)
+def test_keras_imported_before_on_another_backend_is_an_error(
+    tmp_path: Path, environment: dict[str, str], settings: str, remedy: str
+) -> None:
     imported = (
         "import sys, types; config = types.ModuleType('keras.src.backend.config');"
         "config.backend = lambda: 'numpy'; sys.modules['keras.src.backend.config'] = config; "
         "sys.modules['keras'] = types.ModuleType('keras'); "
     )
-    done = _run(imported + LOAD, tmp_path)
+    _set_backend(tmp_path, settings)
+    done = _run(imported + "import samegrad as tf; tf.keras", tmp_path, **environment)
     assert "RuntimeError: [samegrad.keras] Keras runs on one backend per process" in done.stderr
-    assert "'numpy'" in done.stderr
+    assert "'numpy'" in done.stderr and remedy in done.stderr
+
+
+def _set_backend(home: Path, backend: str) -> None:
+    if backend:
+        (home / ".keras").mkdir()
+        (home / ".keras/keras.json").write_text(json.dumps({"backend": backend}))
+
+
+@pytest.mark.parametrize(
+    ("program", "environment", "settings", "ours"),
+    [
+        ("import samegrad as tf", {}, "", True),
+        ("import samegrad", {}, "", True),
+        ("from samegrad import nn", {}, "", True),
+        ("import helper", {}, "", True),
+        ("import samegrad._pytest_plugin, helper", {}, "", True),
+        ("import samegrad.testing, samegrad as tf", {}, "", True),
+        ("def f():\n    import samegrad as tf\n    import keras\nf()", {}, "", True),
+        ("import samegrad as tf", {}, "tensorflow", True),  # Keras writes this name itself
+        ("import samegrad as tf", {"KERAS_BACKEND": ""}, "", True),
+        ("import samegrad.testing", {"KERAS_BACKEND": "samegrad"}, "jax", True),
+        ("import samegrad as tf", {}, "jax", False),
+        ("import samegrad as tf", {"KERAS_BACKEND": "torch"}, "", False),
+        ("import samegrad as tf", {"KERAS_BACKEND": "tensorflow"}, "", False),
+        ("import samegrad.testing", {}, "", False),
+        ("from samegrad import testing; testing.CATALOGUE", {}, "", False),
+        ("__import__('samegrad._pytest_plugin')", {}, "", False),  # as pytest does
+        ("__import__('samegrad.cli.doctor')", {}, "", False),
+        ("pass", {"KERAS_BACKEND": "samegrad"}, "", False),
+    ],
+)  # fmt: skip
+def test_first_import_of_keras_takes_samegrad_where_a_program_imported_it(
+    tmp_path: Path, program: str, environment: dict[str, str], settings: str, ours: bool
+) -> None:
+    _set_backend(tmp_path, settings)
+    (tmp_path / "helper.py").write_text("import samegrad as tf\n")
+    (tmp_path / "keras").mkdir()  # a package that only tells how it was imported
+    (tmp_path / "keras/__init__.py").write_text(
+        "import sys\nprint('samegrad._keras.register' in sys.modules)\n"
+    )
+    done = _run(f"{program}\nimport keras", tmp_path, **environment)
+    assert done.stdout.split() == [str(ours)], done.stderr
+
+
+def test_import_of_keras_gives_the_keras_of_samegrad(tmp_path: Path) -> None:
+    done = _run(
+        "import samegrad as tf\nimport keras\nfrom keras import layers\n"
+        "print(keras.backend.backend(), layers.Dense is tf.keras.layers.Dense)\n"
+        "print(keras.Sequential([layers.Dense(2)])(tf.ones([2, 3])).shape)",
+        tmp_path,
+    )
+    assert done.stdout.splitlines() == ["samegrad True", "(2, 2)"], done.stderr
 
 
 def test_an_import_of_keras_that_failed_before_leaves_nothing(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
+from samegrad._base.keras_finder import chosen_backend
 from samegrad._base.user_files import add_library
 from samegrad._keras.line_tables import LineNumbers
 from samegrad._keras.patches import PATCHES
@@ -26,7 +27,6 @@ from samegrad._keras.patching import patched
 
 # Patches name the lines of one minor version.
 VERSION = "3.15"
-NAME = "samegrad"
 _SERVED = {
     "keras.src.backend": "backend.py",
     "keras.src.backend.tensorflow": "tensorflow.py",
@@ -36,6 +36,7 @@ _SERVED = {
 }
 _HERE = Path(__file__).parent
 _lock = threading.RLock()
+_FIRST = "import samegrad before keras"
 
 
 class _PatchedLoader(importlib.machinery.SourceFileLoader):
@@ -104,16 +105,27 @@ def load() -> ModuleType:
         >>> load().config.backend()
         'samegrad'
     """
+    prepare()
+    return importlib.import_module("keras")
+
+
+def prepare() -> None:
+    """Let the next import of Keras take samegrad as its backend.
+
+    Raises:
+        ImportError: Keras is not installed, or is another minor version.
+        RuntimeError: Keras was imported before, with another backend.
+    """
     with _lock:
-        if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-            _check_free()
-            _check_version()
-            # Of patched functions the file has other lines: none may be rewritten from its source.
-            found = importlib.util.find_spec("keras")
-            if found is not None and found.origin is not None:
-                add_library(os.path.dirname(found.origin))
-            sys.meta_path.insert(0, _Finder())
-        return importlib.import_module("keras")
+        if any(isinstance(finder, _Finder) for finder in sys.meta_path):
+            return
+        _check_free()
+        _check_version()
+        # Of patched functions the file has other lines: none may be rewritten from its source.
+        found = importlib.machinery.PathFinder.find_spec("keras")
+        if found is not None and found.origin is not None:
+            add_library(os.path.dirname(found.origin))
+        sys.meta_path.insert(0, _Finder())
 
 
 def _check_free() -> None:
@@ -122,8 +134,10 @@ def _check_free() -> None:
             del sys.modules[name]
         return
     config = sys.modules.get("keras.src.backend.config")
-    backend = "another backend" if config is None else repr(config.backend())
+    used = "another backend" if config is None else repr(config.backend())
+    backend, place = chosen_backend()
+    remedy = f"{'unset' if place.isupper() else 'change'} {place}" if backend else _FIRST
     raise RuntimeError(
-        f"[samegrad.keras] Keras runs on one backend per process: got it imported with {backend} "
-        "before; import samegrad.keras first."
+        f"[samegrad.keras] Keras runs on one backend per process: got it imported with {used} "
+        f"before; {remedy}, or set KERAS_BACKEND=samegrad."
     )

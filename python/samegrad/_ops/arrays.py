@@ -483,6 +483,13 @@ def _one_hot_dtype(on: TensorLike | None, off: TensorLike | None, dtype: DTypeLi
     return kinds.pop() if kinds else "float32"
 
 
+def _as_integers(labels: np.ndarray) -> np.ndarray:
+    """Return labels as int64; other floats are left for the op to reject."""
+    with np.errstate(invalid="ignore"):
+        integers = labels.astype(np.int64)
+    return integers if np.array_equal(integers, labels) else labels
+
+
 def one_hot(indices: TensorLike, depth: Any, on_value: TensorLike | None = None,
             off_value: TensorLike | None = None, axis: int | None = None,
             dtype: DTypeLike | None = None, name: str | None = None) -> Tensor:  # fmt: skip
@@ -491,7 +498,7 @@ def one_hot(indices: TensorLike, depth: Any, on_value: TensorLike | None = None,
     An index outside of [0, depth) gives `off_value` everywhere, as in TensorFlow.
 
     Args:
-        indices: A tensor of integers of any shape.
+        indices: A tensor of integers of any shape, or a NumPy array of floats that are integers.
         depth: The size of the new axis.
         on_value: A scalar; default 1.
         off_value: A scalar; default 0.
@@ -510,6 +517,8 @@ def one_hot(indices: TensorLike, depth: Any, on_value: TensorLike | None = None,
         array([[0., 0., 1.],
                [1., 0., 0.]], dtype=float32)
     """
+    if type(indices) is np.ndarray and indices.dtype.kind == "f":
+        indices = _as_integers(indices)
     classes, numbers = _sizes.size_of(depth), convert_to_tensor(indices)
     on = 1 if on_value is None else _python_number(on_value)
     off = 0 if off_value is None else _python_number(off_value)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import re
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -289,7 +290,7 @@ def explain(path: str) -> str:
     """
     parent, rest = look_up(path)
     name = path.rpartition(".")[2]
-    modern = path.removeprefix("compat.v1.").removeprefix("compat.v2.")
+    modern = re.sub(r"^(compat\.v[12]|python)\.", "", path)
     if modern != path and not look_up(modern)[1]:
         return f"it is samegrad.{modern}"
     known = reason(path)

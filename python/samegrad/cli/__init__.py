@@ -7,7 +7,7 @@ import contextlib
 import importlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from samegrad._base.launchers import launched
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns:
         The exit code: 0 done, 1 missing names (port-check) or a wrong step (doctor), 2 bad input,
-        130 stopped by Ctrl-C, 143 stopped by SIGTERM.
+        130 stopped by Ctrl-C, 143 stopped by SIGTERM. A program of `run` exits as it does alone.
 
     Raises:
         SystemExit: After `--help` and `--version`, and with code 2 after a wrong argument.
@@ -60,12 +60,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     command, options, flags = _parse(given)
     try:
-        return _run(command, options, flags, given)
+        done = _run(command, options, flags, given)
     except KeyboardInterrupt:
         return _EXIT_INTERRUPTED
+    return done() if callable(done) else done
 
 
-def _run(command: str, options: dict[str, Any], flags: dict[str, str], given: Sequence[str]) -> int:
+def _run(
+    command: str, options: dict[str, Any], flags: dict[str, str], given: Sequence[str]
+) -> int | Callable[[], int]:
+    """Run a command; return its exit code, or a program that runs outside of it."""
     # Imported only now: help and wrong arguments answer at once, and the doctor needs no engine.
     from samegrad.cli._errors import CommandError
 
@@ -74,8 +78,8 @@ def _run(command: str, options: dict[str, Any], flags: dict[str, str], given: Se
     asked = {"options": _OPTIONS[command](**options, arguments=tuple(given))} if trains else options
     try:
         with contextlib.nullcontext() if runs_program else _rank_0_prints():
-            code: int = module.run(**asked)
-        return code
+            done: int | Callable[[], int] = module.run(**asked)
+        return done
     except (CommandError, OSError, *getattr(module, "BAD_INPUT", ())) as error:
         message = with_option(_in_one_line(error), flags, options)
         if trains or runs_program:  # the other ranks of an MPI job would wait for this one
@@ -177,6 +181,7 @@ def _add_commands(commands: Any) -> None:
         "missing, 1 something is, 2 a file cannot be read.",
     )
     port_check.add_argument("paths", nargs="+", metavar="FILE", help="a .py or .ipynb file")
+    _add_run(commands)
     for add in (_add_doctor, _add_verify, _add_fingerprint, _add_record, _add_diff, _add_example):
         add(commands)
     info = commands.add_parser(
@@ -187,6 +192,22 @@ def _add_commands(commands: Any) -> None:
         "CPU and the instruction set in use, threads, and the MPI library.",
     )
     info.add_argument("--json", action="store_true", help="print a JSON object")
+
+
+def _add_run(commands: Any) -> None:
+    """Add the options of `samegrad run`."""
+    run = commands.add_parser(
+        "run",
+        help="run a TensorFlow program as it is",
+        description="Runs a program as Python does. Where it or a package that it imports says "
+        "`import tensorflow`, it gets samegrad, and Keras runs on samegrad. Exit status: that of "
+        "the program, 2 if it cannot be read.",
+    )
+    run.add_argument(
+        "-m", dest="module", action="store_true", help="the program is the name of a module"
+    )
+    run.add_argument("program", metavar="PROGRAM.py", help="the program")
+    run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARG", help="its arguments")
 
 
 def _add_verify(commands: Any) -> None:

@@ -23,6 +23,8 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _ONE_CLASS = {"get_concrete_function": "ConcreteFunction()"}
 # The function that programs with towers define, and a method of their optimizers.
 AVERAGE, COMPUTE = "average_gradients", "compute_gradients"
+# An import of Keras above that of samegrad, and the choice of another backend.
+KERAS_FIRST, BACKEND = "import keras", "KERAS_BACKEND"
 _CAUGHT = {"ValueError", "Exception", "BaseException"}
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
@@ -100,6 +102,11 @@ class _Scanner(ast.NodeVisitor):
             for node in ast.walk(tree)
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
         }
+        # The program is ported; otherwise its `tensorflow` is samegrad's under `samegrad run`.
+        self._is_ported = any(
+            "samegrad" in _imported_roots(node) for tree in trees for node in ast.walk(tree)
+        )
+        self._keras_is_first = self._is_ported  # until samegrad is imported
         self._bound = set(dir(builtins)).union(*(_stored(ast.walk(tree)) for tree in trees))
         for self._piece in pieces:
             self._visit_all(self._piece.tree.body)
@@ -156,11 +163,14 @@ class _Scanner(ast.NodeVisitor):
         self.visit(target)
 
     def _use(self, path: str, line: int, keyword: str | None = None) -> None:
+        if path.startswith("__version__.") and not self._is_ported:
+            return
         self.uses.append(Use(self._piece, line, path, keyword, self._falls_back))
 
     # Uses.
 
     def visit_Import(self, node: ast.Import) -> None:
+        self._note_order(node)
         for alias in node.names:
             root = alias.name.partition(".")[0]
             path = _module_path(alias.name)
@@ -170,6 +180,7 @@ class _Scanner(ast.NodeVisitor):
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         module = None if node.level or not node.module else _module_path(node.module)
+        self._note_order(node)
         for alias in node.names:
             path = None if module is None else _join(module, alias.name)
             if alias.name != "*":
@@ -182,6 +193,13 @@ class _Scanner(ast.NodeVisitor):
                 self._stars.append(module)
                 if module:
                     self._use(module, alias.lineno)
+
+    def _note_order(self, node: ast.Import | ast.ImportFrom) -> None:
+        """Note an import of Keras above the first one of samegrad."""
+        for root in _imported_roots(node):
+            if root == "keras" and self._keras_is_first:
+                self._use(KERAS_FIRST, node.lineno)
+            self._keras_is_first &= root != "samegrad"
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         path = self._path(node) if isinstance(node.ctx, ast.Load) else None
@@ -206,6 +224,8 @@ class _Scanner(ast.NodeVisitor):
         self.generic_visit(node)
         if path is None:
             self._use_of_towers(node)
+            if getattr(node.func, "attr", "") == "setdefault" and len(node.args) == 2:
+                self._note_backend(node.args[0], node.args[1], node.lineno)
         if path is None or path.endswith("()"):  # what an object takes when it is called
             return
         for keyword in node.keywords:
@@ -228,6 +248,13 @@ class _Scanner(ast.NodeVisitor):
         if name == AVERAGE or (name == COMPUTE and AVERAGE in self._bound):
             self._use(name, node.lineno)
 
+    def _note_backend(self, name: ast.AST, value: ast.AST, line: int) -> None:
+        """Note a choice of another backend of Keras in the environment."""
+        if getattr(name, "value", None) != BACKEND or not isinstance(value, ast.Constant):
+            return
+        if value.value != "samegrad" and (self._is_ported or value.value != "tensorflow"):
+            self._use(BACKEND, line)
+
     def visit_Compare(self, node: ast.Compare) -> None:
         self.generic_visit(node)
         for part in (node.left, *node.comparators):
@@ -248,6 +275,8 @@ class _Scanner(ast.NodeVisitor):
     def visit_Assign(self, node: ast.Assign) -> None:
         self.visit(node.value)
         for target in node.targets:
+            if isinstance(target, ast.Subscript):
+                self._note_backend(target.slice, node.value, node.lineno)
             self._bind_target(target, node.value)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
@@ -385,6 +414,14 @@ class _Scanner(ast.NodeVisitor):
             self._visit_all(body)
             self._finish_functions()
         self._names = at_end
+
+
+def _imported_roots(node: ast.AST) -> list[str]:
+    """Return the top names of the modules that a statement imports."""
+    modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+    if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+        modules = [node.module]
+    return [module.partition(".")[0] for module in modules]
 
 
 def _catches_value_errors(handler: ast.ExceptHandler) -> bool:

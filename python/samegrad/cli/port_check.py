@@ -10,7 +10,7 @@ from typing import Any
 from samegrad._base.shown import did_you_mean
 from samegrad._surface.missing_names import explain, look_up
 from samegrad.cli._errors import CommandError
-from samegrad.cli._port_scan import AVERAGE, COMPUTE, Use, scan
+from samegrad.cli._port_scan import AVERAGE, BACKEND, COMPUTE, KERAS_FIRST, Use, scan
 from samegrad.cli._port_sources import read
 
 _RESOLVER = "distribute.cluster_resolver.TPUClusterResolver"
@@ -19,6 +19,10 @@ _NO_TPU = (
     "catch the error"
 )
 _VERSION = "samegrad counts its versions on its own: leave the comparison out"
+_OF_KERAS = {
+    KERAS_FIRST: "Keras chooses its backend there: import samegrad above it",
+    BACKEND: "Keras runs on samegrad where nothing else is chosen: leave it out",
+}
 EXIT_COMPLETE = 0
 EXIT_MISSING = 1
 
@@ -103,6 +107,8 @@ def missing_names(uses: Iterable[Use]) -> list[Missing]:
         there, rest = look_up(use.path)
         if use.path.startswith("__version__."):
             found.append(Missing(place, "tf.__version__", _VERSION))
+        elif use.path in _OF_KERAS:
+            found.append(Missing(place, use.path, _OF_KERAS[use.path]))
         elif use.path in (AVERAGE, COMPUTE):
             found.append(Missing(place, use.path, explain(use.path)))
         elif use.path in (_RESOLVER, f"{_RESOLVER}.connect") and not use.falls_back:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -11,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import samegrad as tf
-from samegrad.cli._errors import CommandError
+from samegrad.cli._program import become_main, read_program
 
 RUNS_IN_JOBS = True  # all ranks print, and the others wait for one that fails
 BAD_INPUT = (ValueError, tf.errors.FailedPreconditionError)
@@ -41,19 +40,12 @@ def run(
         OSError: The file cannot be written.
         SystemExit: The program raised it.
     """
-    path = os.path.abspath(program)
-    try:
-        with io.open_code(path) as file:
-            source = file.read()
-    except OSError as error:
-        raise CommandError(
-            f"[record] a Python program is needed: got {program} ({error.strerror})."
-        ) from error
+    path, source = os.path.abspath(program), read_program(program, "record")
     raised: BaseException | None = None
     try:
         with (
             tf.record_run(output or f"{Path(program).stem}.sgrec", detail, overwrite=overwrite),
-            _as_main(program, path, arguments) as main,
+            _as_main(program, arguments) as main,
         ):
             try:
                 exec(compile(source, path, "exec", dont_inherit=True), vars(main))
@@ -69,16 +61,11 @@ def run(
 
 
 @contextlib.contextmanager
-def _as_main(program: str, path: str, arguments: Sequence[str]) -> Iterator[ModuleType]:
-    """Set `__main__`, `sys.argv` and `sys.path` as Python does for a program."""
-    main = ModuleType("__main__")
-    main.__dict__.update(__file__=path, __builtins__=__builtins__)
+def _as_main(program: str, arguments: Sequence[str]) -> Iterator[ModuleType]:
+    """Run a program inside as the main one."""
     before = sys.modules["__main__"], sys.argv, sys.path[0]
-    sys.modules["__main__"] = main
-    sys.argv = [program, *arguments]
-    sys.path[0] = os.path.dirname(os.path.realpath(path))
     try:
-        yield main
+        yield become_main(program, arguments)
     finally:
         sys.modules["__main__"], sys.argv, sys.path[0] = before
 

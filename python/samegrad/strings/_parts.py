@@ -236,6 +236,10 @@ def unicode_encode(
     if isinstance(input, RaggedTensor):
         return Text(np.array([encoded(row.numpy().tolist()) for row in input], object))
     numbers = convert_to_tensor(input)._numpy()
+    if numbers.size and numbers.dtype.kind not in "iu":
+        raise TypeError(
+            f"[{who}] input must be integers: got {numbers.dtype}; convert it with samegrad.cast."
+        )
     if numbers.ndim < 2:
         return of_bytes(encoded(numbers.tolist()))
     made = np.empty(numbers.shape[:-1], object)

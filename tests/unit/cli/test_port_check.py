@@ -143,6 +143,7 @@ def test_arguments_that_are_not_taken(check, call, expected):
         ("distribute.ParameterServerStrategy", "MirroredStrategy(replicas=8)"),
         ("compat.v1.Session", "no graphs to feed"),
         ("compat.v1.reduce_sum", "it is samegrad.reduce_sum"),
+        ("python.keras.layers.Dense", "it is samegrad.keras.layers.Dense"),
         ("compat.v1.train.AdamOptimizer", "it is samegrad.keras.optimizers.Adam"),
         ("compat.v1.get_collection", "ask the model: trainable_variables"),
         ("compat.v1.variable_scope", "call a layer again"),
@@ -452,5 +453,29 @@ def test_what_is_said_to_refuse_ragged_tensors_does_so(path):
     ],
 )
 def test_a_version_may_be_shown_and_not_compared(check, source, there):
-    found = missing(check, f"import tensorflow as tf\n{source}")
+    found = missing(check, f"import samegrad as tf\n{source}")
     assert found == ([] if there else ["2 tf.__version__"])
+    # `samegrad run` answers with TensorFlow's.
+    assert missing(check, f"import tensorflow as tf\n{source}") == []
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("import keras\nimport samegrad as tf", ["1 import keras"]),
+        ("from keras import layers\nimport samegrad.nn", ["1 import keras"]),
+        ("import samegrad, keras", []),
+        ("import samegrad as tf\nfrom keras.layers import Dense", []),
+        ("def f():\n  import keras\nimport samegrad as tf", []),
+        ("from samegrad import keras", []),
+        ("import keras\nimport tensorflow as tf", []),
+        ("import os\nos.environ['KERAS_BACKEND'] = 'jax'\nimport keras", ["2 KERAS_BACKEND"]),
+        ("os.environ.setdefault('KERAS_BACKEND', 'jax')", ["1 KERAS_BACKEND"]),
+        ("os.environ['KERAS_BACKEND'] = 'samegrad'", []),
+        ("os.environ['KERAS_BACKEND'] = 'tensorflow'\nimport tensorflow, keras", []),
+        ("os.environ['KERAS_BACKEND'] = 'tensorflow'\nimport samegrad", ["1 KERAS_BACKEND"]),
+        ("x['KERAS'] = 'jax'; x.setdefault('KERAS_BACKEND'); x[0] = 1", []),
+    ],
+)
+def test_the_backend_of_keras_is_looked_at(check, source, expected):
+    assert missing(check, source) == expected

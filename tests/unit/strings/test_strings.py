@@ -107,6 +107,7 @@ def test_no_text_at_all_is_no_text(shape):
         (lambda: tf.strings.format("{} {}", [1]), ValueError, "1 inputs and 2 places"),
         (lambda: tf.strings.reduce_join(["a"], axis=1), ValueError, r"axis must lie in \[-1, 1\)"),
         (lambda: tf.strings.split([["a"]]), ValueError, "row by row"),
+        (lambda: tf.strings.unicode_encode([1.5]), TypeError, "integers: got float32"),
         (lambda: tf.constant(["a", 1]), TypeError, "strings are needed"),
         (lambda: tf.constant(["a", ["b"]]), ValueError, "must have one shape"),
         (lambda: tf.cast(1, tf.string), TypeError, "strings"),
