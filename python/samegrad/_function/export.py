@@ -10,7 +10,7 @@ from samegrad._base.tree import flatten, map_structure
 from samegrad._context import state as _context
 from samegrad._control.requirements import Requirement
 from samegrad._function.function import Function
-from samegrad._function.reads_data import ReadsData
+from samegrad._function.reads_data import NeedsPython
 from samegrad._function.signature import open_axes, stand_in
 from samegrad._function.trace import _Trace, check_not_ragged
 from samegrad._tensor.per_replica import PerReplica
@@ -77,7 +77,7 @@ def export_program(function: Function, args: Any, kwargs: dict[str, Any]) -> Exp
                 function._traced, args, kwargs, 1, False, [], lengths, requirements, Agreement(),
                 captured,
             )  # fmt: skip
-    except ReadsData:
+    except NeedsPython:
         raise NotImplementedError(
             f"[saved_model] Python takes part in each call of {name!r}, which reads data or "
             "strings, calls py_function, or grows a tensor in a loop: got a function without a "

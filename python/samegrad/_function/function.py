@@ -21,7 +21,7 @@ from samegrad._context.user_code import call_converted
 from samegrad._function.concrete import ConcreteFunction
 from samegrad._function.explanation import Explanation, explain_python
 from samegrad._function.lengths import LengthTraces, RelaxedShapes
-from samegrad._function.reads_data import CompiledRuns, ReadsData
+from samegrad._function.reads_data import CompiledRuns, NeedsPython
 from samegrad._function.signature import InputSignature
 from samegrad._function.trace import TracedProgram, check_not_ragged
 from samegrad._function.traces import Traces
@@ -150,8 +150,8 @@ class Function:
         self._relaxed = RelaxedShapes() if reduce_retracing else None
         self._lengths = LengthTraces()
         self._traces = Traces(name)
-        self._programs: dict[Any, TracedProgram | ReadsData] = {}
-        self._bound: dict[Any, TracedProgram | ReadsData] = {}
+        self._programs: dict[Any, TracedProgram | NeedsPython] = {}
+        self._bound: dict[Any, TracedProgram | NeedsPython] = {}
         self._runs = CompiledRuns()
         self._tracing = threading.RLock()
         # Attributes of a callable object (a layer) are none of a function's.
@@ -205,7 +205,7 @@ class Function:
             return None
         with _context.changed(arguments_given=False):
             program = self._program(_core.Arguments(args, kwargs, lengths), args, kwargs, lengths)
-        return None if program is None else program.result
+        return program.result if isinstance(program, TracedProgram) else None
 
     def _open_axes(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[int]:
         if self._signature is not None:
@@ -241,13 +241,13 @@ class Function:
             args, kwargs = found
             return self._called(args, kwargs, lengths)
         program = self._program(arguments, args, kwargs, lengths)
-        if program is None:
-            return self._read_data(args, kwargs)
+        if not isinstance(program, TracedProgram):
+            return self._run_python(args, kwargs)
         tick()
         return program.run(arguments)
 
-    def _read_data(self, args: Any, kwargs: dict[str, Any]) -> Any:
-        """Run a function that reads data: its loop is Python's, its steps are compiled."""
+    def _run_python(self, args: Any, kwargs: dict[str, Any]) -> Any:
+        """Run the function as Python; what it gives to `Strategy.run` is compiled."""
         with _context.changed(compiled_runs=self._runs, converting=self._autograph):
             try:
                 return self._results(self._python(*args, **kwargs))
@@ -274,14 +274,13 @@ class Function:
 
     def _program(
         self, arguments: Any, args: Any, kwargs: dict[str, Any], lengths: list[int]
-    ) -> TracedProgram | None:
-        """Return the program for these arguments; None if the function reads data, for Python."""
+    ) -> TracedProgram | NeedsPython:
+        """Return the program for these arguments, or why Python runs the function."""
         strategy = _context.current().strategy
         replicas = 1 if strategy is None else strategy.num_replicas_in_sync
         if _context.settings.functions_run_eagerly:  # to explain it; it may depend on values
             most = max(replicas, arguments.replicas)
-            fresh = self._trace(args, kwargs, most, look=True)
-            return fresh if isinstance(fresh, TracedProgram) else None
+            return self._trace(args, kwargs, most, look=True)
         processes = () if strategy is None else strategy.processes
         key = (arguments.key, replicas, processes, arguments.lengths)
         known = self._known(key, arguments)
@@ -300,11 +299,11 @@ class Function:
                             self._bound.pop(next(iter(self._bound)))
                     if len(self._programs) > (_KEPT if self._numbers_change else _KEPT_BOUND):
                         self._programs.pop(next(iter(self._programs)))
-        return known if isinstance(known, TracedProgram) else None
+        return known
 
     def _trace_counted(
         self, args: Any, kwargs: dict[str, Any], key: Any, arguments: Any, lengths: list[int]
-    ) -> TracedProgram | ReadsData:
+    ) -> TracedProgram | NeedsPython:
         most = max(key[1], arguments.replicas)
         traced = self._trace(args, kwargs, most, lengths=lengths)
         if isinstance(traced, TracedProgram) and traced.has_lengths:
@@ -313,7 +312,7 @@ class Function:
             self._traces.add(args, kwargs, getattr(traced, "granted", []), lengths)
         return traced
 
-    def _known(self, key: Any, arguments: Any) -> TracedProgram | ReadsData | None:
+    def _known(self, key: Any, arguments: Any) -> TracedProgram | NeedsPython | None:
         program = self._programs.get(key)
         return self._bound.get((key, arguments.sizes)) if program and program.fixed else program
 
@@ -324,10 +323,10 @@ class Function:
         replicas: int,
         look: bool = False,
         lengths: Sequence[int] = (),
-    ) -> TracedProgram | ReadsData:
+    ) -> TracedProgram | NeedsPython:
         if any(hasattr(leaf, "element_spec") for leaf in flatten((args, kwargs))):
             # A dataset or its iterator: a trace would use up what else the function iterates over.
-            return ReadsData()
+            return NeedsPython("its arguments hold a dataset or an iterator")
         check_not_ragged((args, kwargs), "arguments")
         try:
             before = self._traced_before(args, kwargs)
@@ -337,8 +336,8 @@ class Function:
                 )
             program.check_variables()
             return program
-        except ReadsData as reads:
-            return reads.with_traceback(None)
+        except NeedsPython as reason:
+            return reason.without_frames()
 
     def _traced_before(self, args: Any, kwargs: dict[str, Any]) -> bool:
         """Return whether these objects have a program: a method has calls of each object."""
@@ -379,11 +378,8 @@ class Function:
         lengths = self._open_axes(args, kwargs)
         arguments = _core.Arguments(args, kwargs, lengths)
         program = self._program(arguments, args, kwargs, lengths)
-        if program is None:
-            return explain_python(
-                "Python runs the function, as it reads data or strings, or a tensor of a loop "
-                "grows; see Strategy.explain for its steps\n"
-            )
+        if isinstance(program, NeedsPython):
+            return explain_python(program.why, program.line)
         return program.explain(arguments, measure)
 
 

@@ -20,6 +20,7 @@ from samegrad._base.shown import shown
 from samegrad._base.tree import flatten, map_structure
 from samegrad._context import state as _context
 from samegrad._context.counted_numbers import questions
+from samegrad._context.python_runs import NeedsPython
 from samegrad._control.requirements import Requirement, check_all
 from samegrad._function.explanation import Explanation, explain_plan
 from samegrad._function.traced_arguments import TracedArguments, with_captured
@@ -406,7 +407,10 @@ def _tensor_of(value: Any) -> Tensor:
 
 
 def trace_and_run(fn: Callable[..., Any], args: Any, kwargs: dict[str, Any], replicas: int) -> Any:
-    """Traces, compiles (or finds the equal program) and runs once."""
+    """Trace, compile (or find the equal program) and run once; Python runs what needs it."""
     look = _context.settings.functions_run_eagerly
-    program = TracedProgram(fn, args, kwargs, replicas, look, numbers_change=True)
+    try:
+        program = TracedProgram(fn, args, kwargs, replicas, look, numbers_change=True)
+    except NeedsPython:
+        return fn(*args, **kwargs)
     return program.run(_core.Arguments(args, kwargs))

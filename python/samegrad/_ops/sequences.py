@@ -9,6 +9,7 @@ import numpy as np
 from samegrad import _core
 from samegrad._base.dtypes import DTypeLike, as_dtype
 from samegrad._base.shown import shown
+from samegrad._context.python_runs import need_python
 from samegrad._ops.creation import range_
 from samegrad._ops.gather import gather
 from samegrad._tensor.axes import axes_of, axis_of
@@ -62,9 +63,10 @@ def sequence_mask(
     if counts._dtype not in ("int32", "int64", "uint8"):
         raise TypeError(f"[{who}] lengths must be integers: got {counts._dtype}.")
     if maxlen is None and counts._symbolic:
-        raise TypeError(
+        need_python(
             f"[{who}] the largest length depends on the values, which a traced function does not "
-            "know: pass maxlen."
+            "know: pass maxlen.",
+            TypeError,
         )
     if maxlen is None:
         most: Any = int(counts.numpy().max(initial=0))
@@ -234,9 +236,10 @@ def _distinct(who: str, x: TensorLike, out_idx: DTypeLike) -> tuple[Tensor, Tens
     if values._rank != 1:
         raise ValueError(f"[{who}] x must be a vector: got shape {values._shape}.")
     if values._symbolic:
-        raise TypeError(
+        need_python(
             f"[{who}] how many elements differ depends on the values, which a traced function does "
-            "not know: find them while preparing the data, or count with samegrad.math.bincount."
+            "not know: find them while preparing the data, or count with samegrad.math.bincount.",
+            TypeError,
         )
     array = values.numpy()
     _, first, which, counts = np.unique(

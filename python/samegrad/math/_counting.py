@@ -6,6 +6,7 @@ from typing import Any
 
 from samegrad import _core
 from samegrad._base.dtypes import DTypeLike, as_dtype
+from samegrad._context.python_runs import need_python
 from samegrad._ops.gather import zeros_of
 from samegrad._tensor import sizes as _sizes
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, pair
@@ -16,9 +17,10 @@ _ops = _core.ops
 def _largest(who: str, remedy: str, *tensors: Tensor) -> int:
     """Return the largest of all elements; -1 of none."""
     if any(tensor._symbolic for tensor in tensors):
-        raise TypeError(
+        need_python(
             f"[{who}] the number of classes depends on the values, which a traced function does "
-            f"not know: {remedy}."
+            f"not know: {remedy}.",
+            TypeError,
         )
     return max((int(x.numpy().max()) for x in tensors if x.numpy().size), default=-1)
 

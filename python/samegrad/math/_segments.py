@@ -8,6 +8,7 @@ import numpy as np
 
 from samegrad import _core
 from samegrad._base.dtypes import as_dtype
+from samegrad._context.python_runs import need_python
 from samegrad._ops.gather import zeros_of
 from samegrad._tensor import sizes as _sizes
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, pair
@@ -110,9 +111,10 @@ def _sorted_segments(who: str, data: TensorLike, segment_ids: TensorLike) -> _Se
     """Return ascending segments, whose last id gives their number."""
     ids = convert_to_tensor(segment_ids)
     if ids._symbolic:
-        raise TypeError(
+        need_python(
             f"[{who}] the number of segments depends on the values, which a traced function does "
-            f"not know: use unsorted_{who} with num_segments."
+            f"not know: use unsorted_{who} with num_segments.",
+            TypeError,
         )
     numbers = ids.numpy()
     if numbers.ndim != 1 or numbers.dtype.kind not in "iu":

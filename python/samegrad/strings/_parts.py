@@ -235,7 +235,7 @@ def unicode_encode(
 
     if isinstance(input, RaggedTensor):
         return Text(np.array([encoded(row.numpy().tolist()) for row in input], object))
-    numbers = convert_to_tensor(input)._numpy()
+    numbers = np.asarray(convert_to_tensor(input))
     if numbers.ndim < 2:
         return of_bytes(encoded(numbers.tolist()))
     made = np.empty(numbers.shape[:-1], object)
