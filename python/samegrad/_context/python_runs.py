@@ -15,16 +15,14 @@ class NeedsPython(BaseException):
 
     Args:
         why: The reason, for `explain`.
-
-    Attributes:
-        line: The line of user code that needs it, as "train.py:31".
+        line: The line of user code, as "train.py:31"; empty if no line is the reason.
     """
 
     fixed = False  # whatever the numbers of examples are
 
-    def __init__(self, why: str) -> None:
+    def __init__(self, why: str, line: str = "") -> None:
         super().__init__(why)
-        self.why, self.line = why, _core.user_line()
+        self.why, self.line = why, line
 
     def without_frames(self) -> NeedsPython:
         """Return the reason alone, which keeps no frame of the trace alive."""
@@ -64,5 +62,5 @@ def need_python(refusal: str, kind: type[Exception]) -> NoReturn:
         TypeError: [where] the number of indices is unknown
     """
     if may_leave():
-        raise NeedsPython(refusal)
+        raise NeedsPython(refusal, _core.user_line())
     raise kind(refusal)

@@ -138,7 +138,7 @@ def _leave_if_needed(self: Tensor, error: TypeError) -> None:
     while frame.f_code.co_filename in _ASKED:
         frame = frame.f_back
     if self._symbolic and frame.f_code.co_filename.startswith(PACKAGE) and may_leave():
-        raise NeedsPython(str(error))
+        raise NeedsPython(str(error), _core.user_line())
 
 
 def _shape(self: Tensor) -> TensorShape:
