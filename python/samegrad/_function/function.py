@@ -24,7 +24,7 @@ from samegrad._function.lengths import LengthTraces, RelaxedShapes
 from samegrad._function.reads_data import CompiledRuns, NeedsPython
 from samegrad._function.signature import InputSignature
 from samegrad._function.trace import TracedProgram, check_not_ragged
-from samegrad._function.traces import Traces
+from samegrad._function.traces import Traces, python_values
 from samegrad._tensor.complex_tensor import to_complex, without_complex_arrays
 from samegrad._tensor.given import convert_to_tensor
 from samegrad._tensor.shape import TensorShape
@@ -126,6 +126,8 @@ _RESULTS = Walk(lambda value: is_nested(value) and not isinstance(value, TensorS
 _KEPT = 64
 # Of one that is bound to numbers of examples, or has other shapes, each with a trace of its own.
 _KEPT_BOUND = 256
+# Traces that ended in Python, for other shapes, before the function is traced no more.
+_TRIED = 2
 
 
 class Function:
@@ -152,6 +154,7 @@ class Function:
         self._traces = Traces(name)
         self._programs: dict[Any, TracedProgram | NeedsPython] = {}
         self._bound: dict[Any, TracedProgram | NeedsPython] = {}
+        self._reasons: list[tuple[Any, NeedsPython]] = []
         self._runs = CompiledRuns()
         self._tracing = threading.RLock()
         # Attributes of a callable object (a layer) are none of a function's.
@@ -328,6 +331,10 @@ class Function:
             # A dataset or its iterator: a trace would use up what else the function iterates over.
             return NeedsPython("its arguments hold a dataset or an iterator")
         check_not_ragged((args, kwargs), "arguments")
+        given = python_values(args, kwargs)
+        known = [reason for values, reason in self._reasons if values == given]
+        if len(known) >= _TRIED:
+            return known[0]
         try:
             before = self._traced_before(args, kwargs)
             with _context.changed(tracing_function=True, traced_before=before):
@@ -337,6 +344,7 @@ class Function:
             program.check_variables()
             return program
         except NeedsPython as reason:
+            self._reasons = [*self._reasons[1 - _KEPT :], (given, reason)]
             return reason.without_frames()
 
     def _traced_before(self, args: Any, kwargs: dict[str, Any]) -> bool:

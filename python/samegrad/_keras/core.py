@@ -14,6 +14,7 @@ from keras.src.backend.common.symbolic_scope import SymbolicScope
 
 import samegrad as tf
 from samegrad import _core
+from samegrad._context.python_runs import NeedsPython
 from samegrad._keras.control import (
     associative_scan,
     custom_gradient,
@@ -62,10 +63,13 @@ def compute_output_spec(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> An
     args, kwargs = tree.map_structure(_as_spec, (args, kwargs))
     leaves = tree.flatten((args, kwargs))
     inner = any(isinstance(x, KerasTensor) and None in x.shape[1:] for x in leaves)
-    first = _spec(fn, args, kwargs, _PROBES[0])
-    if not inner:
-        return tree.map_structure(_keras_tensor, first)
-    second = _spec(fn, args, kwargs, _PROBES[1])
+    try:
+        first = _spec(fn, args, kwargs, _PROBES[0])
+        if not inner:
+            return tree.map_structure(_keras_tensor, first)
+        second = _spec(fn, args, kwargs, _PROBES[1])
+    except NeedsPython:
+        first, second = (_spec_of_values(fn, args, kwargs, probe) for probe in _PROBES)
     return tree.map_structure(_joined, first, second)
 
 
@@ -85,8 +89,40 @@ class _Spec:
 
 
 def _spec(fn: Callable[..., Any], args: Any, kwargs: Any, probe: int) -> Any:
+    """Sizes of the results of a trace."""
     trace = _core.Trace(1, [])
 
+    def made(zeros: np.ndarray[Any, Any], counted: bool) -> Tensor:
+        return trace.argument([Tensor(zeros, example_axis=0 if counted else None)])
+
+    changes: dict[str, Any] = {
+        "requirements": {},
+        "batches": [],
+        "strategy": None,
+        "replica_context": None,
+        "tracing_function": True,
+    }
+    with _core.tracing_into(trace, changes):
+        return _result_spec(fn, args, kwargs, probe, made)
+
+
+def _spec_of_values(fn: Callable[..., Any], args: Any, kwargs: Any, probe: int) -> Any:
+    """Sizes of the results for zeros or ones, where they follow from values."""
+
+    def made(zeros: np.ndarray[Any, Any], counted: bool) -> Tensor:
+        return Tensor(zeros + zeros.dtype.type(probe == _PROBES[1]))
+
+    with _core.data_function(0, probe):  # eager, and without draws of the program's generator
+        return _result_spec(fn, args, kwargs, probe, made)
+
+
+def _result_spec(
+    fn: Callable[..., Any],
+    args: Any,
+    kwargs: Any,
+    probe: int,
+    made: Callable[[np.ndarray[Any, Any], bool], Tensor],
+) -> Any:
     def enter(x: Any) -> Any:
         if not isinstance(x, KerasTensor):
             return x
@@ -94,19 +130,10 @@ def _spec(fn: Callable[..., Any], args: Any, kwargs: Any, probe: int) -> Any:
         counted = bool(x.shape) and x.shape[0] is None
         kind = tf.as_dtype(x.dtype)
         zeros = np.zeros(sizes, kind.real_dtype.as_numpy_dtype)
-        parts = [
-            trace.argument([Tensor(zeros, example_axis=0 if counted else None)])
-            for _ in range(2 if kind.is_complex else 1)
-        ]
+        parts = [made(zeros, counted) for _ in range(2 if kind.is_complex else 1)]
         return ComplexTensor(*parts) if kind.is_complex else parts[0]
 
-    changes: dict[str, Any] = {
-        "requirements": {},
-        "batches": [],
-        "strategy": None,
-        "replica_context": None,
-    }
-    with StatelessScope(), SymbolicScope(), _core.tracing_into(trace, changes):
+    with StatelessScope(), SymbolicScope():
         entered_args, entered_kwargs = tree.map_structure(enter, (args, kwargs))
         result = fn(*entered_args, **entered_kwargs)
         return tree.map_structure(

@@ -69,7 +69,8 @@ class Range(Sequence):
             steps = _core.ops.floor(-(distance / self._delta))
             return cast(maximum(-steps, 0.0), "int32")
         least = where(self._delta > 0, one, -one)
-        return maximum((distance + self._delta - least) // self._delta, 0)
+        count = maximum((distance + self._delta - least) // self._delta, 0)
+        return count if count._dtype == "int32" else cast(count, "int32")
 
     def item(self, index: Tensor) -> Any:
         """The number."""
