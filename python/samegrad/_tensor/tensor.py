@@ -229,12 +229,14 @@ def _index(self: Tensor) -> int:
 
 def _truth(self: Tensor) -> bool:
     if self._symbolic and not self._looks:
-        raise TypeError(
+        error = TypeError(
             "[Tensor] this tensor has no value yet: it belongs to a function that is being traced, "
             f"and Python cannot decide by it; {why_unchanged()}. Decide with samegrad.cond, "
             "samegrad.while_loop, or samegrad.where for each element; return it to look at it, or "
             "let Python decide by values under samegrad.config.run_functions_eagerly(True)."
         )
+        _leave_if_needed(self, error)
+        raise error
     return bool(self._item())
 
 
