@@ -28,7 +28,7 @@ from samegrad._function.traces import Traces, python_values
 from samegrad._tensor.complex_tensor import to_complex, without_complex_arrays
 from samegrad._tensor.given import convert_to_tensor
 from samegrad._tensor.shape import TensorShape
-from samegrad.errors import OutOfRangeError
+from samegrad.errors import InvalidArgumentError, OutOfRangeError
 
 
 def run_functions_eagerly(run_eagerly: bool) -> None:
@@ -247,7 +247,12 @@ class Function:
         if not isinstance(program, TracedProgram):
             return self._run_python(args, kwargs)
         tick()
-        return program.run(arguments)
+        try:
+            return program.run(arguments)
+        except InvalidArgumentError:
+            if not program.may_leave_axis:
+                raise
+        return self._run_python(args, kwargs)  # the step has changed nothing
 
     def _run_python(self, args: Any, kwargs: dict[str, Any]) -> Any:
         """Run the function as Python; what it gives to `Strategy.run` is compiled."""

@@ -192,6 +192,9 @@ class TracedProgram:
             [one.trace for one in traces], [one.outputs for one in traces]
         )
         self._numbers_change = numbers_change
+        # Parts of known sizes whose places follow from values: Python makes those that end early.
+        takes_parts = any(one.arguments.takes_parts for one in traces)
+        self.may_leave_axis = takes_parts and traces[0].trace.replicas == 1
         self.has_lengths = bool(self._programs.has_lengths)
         arguments = _core.Arguments(args, kwargs) if self.has_lengths else None
         self._compile(arguments)
@@ -411,6 +414,10 @@ def trace_and_run(fn: Callable[..., Any], args: Any, kwargs: dict[str, Any], rep
     look = _context.settings.functions_run_eagerly
     try:
         program = TracedProgram(fn, args, kwargs, replicas, look, numbers_change=True)
+        return program.run(_core.Arguments(args, kwargs))
     except NeedsPython:
-        return fn(*args, **kwargs)
-    return program.run(_core.Arguments(args, kwargs))
+        pass
+    except _core.InvalidArgumentError:
+        if not program.may_leave_axis:
+            raise
+    return fn(*args, **kwargs)

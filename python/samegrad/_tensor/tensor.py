@@ -20,7 +20,7 @@ from samegrad._context import state as _context
 from samegrad._context.python_runs import NeedsPython, may_leave
 from samegrad._context.user_code import why_unchanged
 from samegrad._surface import boundary
-from samegrad._tensor import copies, dlpack
+from samegrad._tensor import copies, dlpack, linear
 from samegrad._tensor.conversion import (
     Tensor,
     TensorLike,
@@ -79,6 +79,9 @@ def _size_operator(name: str, operation: Callable[[Any, Any], Any]) -> None:
             return result
         if not as_dtype(result._dtype).is_integer:
             return result
+        if name.removeprefix("r") in ("add", "sub", "mul"):
+            operands = (other, self) if name.startswith("r") else (self, other)
+            linear.note(result, name.removeprefix("r"), *operands)
         own, more = (dims_of(x) if isinstance(x, Tensor) else (x,) for x in (self, other))
         if own is None or more is None or len(own) != 1 or len(more) != 1:
             return result
@@ -106,6 +109,13 @@ def _as_floats(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
 
 def _truediv(a: Tensor, b: Tensor) -> Tensor:
     return _ops.div(*_as_floats(a, b))
+
+
+def _negative(self: Tensor) -> Tensor:
+    result = _ops.neg(self)
+    if result._symbolic:
+        linear.note(result, "sub", 0, self)
+    return result
 
 
 def _power(self: Tensor, exponent: Any) -> Any:
@@ -373,7 +383,7 @@ def _install() -> None:
         setattr(cls, f"__{symbol}__", _operator(name))
     cls.__rmatmul__ = _operator("matmul", swapped=True)
     cls.__truediv__, cls.__rtruediv__ = _operator("div"), _operator("div", swapped=True)
-    cls.__neg__ = lambda self: _ops.neg(self)
+    cls.__neg__ = _negative
     cls.__abs__ = lambda self: _ops.abs(self)
     cls.__invert__ = lambda self: _ops.logical_not(self)
     cls.__hash__ = object.__hash__

@@ -36,7 +36,7 @@ def _number(python: Callable[..., Any], dtype: str) -> Callable[..., Any]:
     """Return `int` or `float`, which cast a tensor without a value, as in TensorFlow."""
 
     def made(*args: Any, **kwargs: Any) -> Any:
-        value = getattr(args[0], "_as_tensor", lambda: args[0])() if args else None
+        value: Any = getattr(args[0], "_as_tensor", lambda: args[0])() if args else None
         # Python asks for sizes as numbers, and for values where it may look at them.
         if is_traced(value) and not value._looks and dims_of(value) is None:
             return cast(value, dtype)

@@ -79,6 +79,9 @@ class Range(Sequence):
     def _as_tensor(self) -> Tensor:
         return range_(*self._given)  # says why this cannot be, unless sizes of the trace are given
 
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:  # by which Keras knows what it converts
+        return self._as_tensor().__array__(*args, **kwargs)
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
