@@ -77,11 +77,10 @@ def export_program(function: Function, args: Any, kwargs: dict[str, Any]) -> Exp
                 function._traced, args, kwargs, 1, False, [], lengths, requirements, Agreement(),
                 captured,
             )  # fmt: skip
-    except NeedsPython:
+    except NeedsPython as reason:
         raise NotImplementedError(
-            f"[saved_model] Python takes part in each call of {name!r}, which reads data or "
-            "strings, calls py_function, or grows a tensor in a loop: got a function without a "
-            "program; save functions of tensors."
+            f"[saved_model] Python takes part in each call of {name!r}: got a function without "
+            f"a program ({reason.why.rstrip('.')}); save functions of tensors of known sizes."
         ) from None
     if captured:
         raise ValueError(

@@ -24,7 +24,7 @@ from samegrad._function.lengths import LengthTraces, RelaxedShapes
 from samegrad._function.reads_data import CompiledRuns, NeedsPython
 from samegrad._function.signature import InputSignature
 from samegrad._function.trace import TracedProgram, check_not_ragged
-from samegrad._function.traces import Traces, python_values
+from samegrad._function.traces import Traces, objects_of, python_values
 from samegrad._tensor.complex_tensor import to_complex, without_complex_arrays
 from samegrad._tensor.given import convert_to_tensor
 from samegrad._tensor.shape import TensorShape
@@ -354,9 +354,9 @@ class Function:
 
     def _traced_before(self, args: Any, kwargs: dict[str, Any]) -> bool:
         """Return whether these objects have a program: a method has calls of each object."""
-        objects = _objects_of(_core.Arguments(args, kwargs).key)
+        objects = objects_of(_core.Arguments(args, kwargs).key)
         return any(
-            isinstance(known, TracedProgram) and _objects_of(key[0]) == objects
+            isinstance(known, TracedProgram) and objects_of(key[0]) == objects
             for key, known in self._programs.items()
         )
 
@@ -396,11 +396,6 @@ class Function:
         return program.explain(arguments, measure)
 
 
-def _objects_of(key: Any) -> Any:
-    """Return the objects in a key of arguments: neither tensors nor numbers."""
-    return key[1] if isinstance(key, tuple) else ()
-
-
 @overload
 def function(
     func: Callable[..., Any],
@@ -431,8 +426,9 @@ def function(
 
     Python's control flow becomes part of the step where it depends on tensors (see
     `samegrad.autograph`). To a tape outside, a call is one node: its gradient is a compiled program
-    as well, to any order. A function that reads data (a loop over a dataset, `next(iterator)`) runs
-    in Python, and the function that it gives to `Strategy.run` is compiled once per signature.
+    as well, to any order. A function that reads data (a loop over a dataset, `next(iterator)`)
+    falls back to Python, and what it gives to `Strategy.run` is compiled once per signature. So
+    does one that needs a size from a value (`boolean_mask`, `range(n)`); `explain` names the line.
     Variables are created in the first call, and kept: `if self.w is None: self.w =
     tf.Variable(...)`.
 

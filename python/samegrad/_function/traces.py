@@ -99,3 +99,8 @@ def python_values(args: Any, kwargs: dict[str, Any]) -> list[Any]:
     """Return the values among arguments that are no tensors; objects by their identity."""
     leaves = [x for x in flatten((args, kwargs)) if not (is_tensor(x) or isinstance(x, np.ndarray))]
     return [(type(x), x) if isinstance(x, bool | int | float | str) else id(x) for x in leaves]
+
+
+def objects_of(key: Any) -> Any:
+    """Return the objects in a key of arguments: neither tensors nor numbers."""
+    return key[1] if isinstance(key, tuple) else ()

@@ -429,7 +429,8 @@ def where(condition: TensorLike, x: TensorLike | None = None, y: TensorLike | No
 
     Raises:
         ValueError: One of x and y is missing.
-        TypeError: In a traced function without x and y: the number of indices is unknown there.
+        TypeError: In `Strategy.run` on several replicas without x and y: the number of indices is
+            unknown there. A `function` falls back to Python.
 
     Example:
         >>> where([True, False], 1.0, 2.0).numpy()

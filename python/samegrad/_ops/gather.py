@@ -188,7 +188,8 @@ def boolean_mask(tensor: TensorLike, mask: TensorLike, axis: int | None = None,
 
     Raises:
         ValueError: The shapes do not fit.
-        TypeError: In a traced function: the number of true elements is unknown there.
+        TypeError: In `Strategy.run` on several replicas: the number of true elements is unknown
+            there. A `function` falls back to Python.
 
     Example:
         >>> boolean_mask([[1.0, 2.0], [3.0, 4.0]], [True, False]).numpy()

@@ -261,7 +261,8 @@ def dynamic_partition(data: TensorLike, partitions: TensorLike, num_partitions: 
                       name: str | None = None) -> list[Tensor]:  # fmt: skip
     """Split a tensor into partitions by the number of each element.
 
-    It needs values, so it runs in eager code only.
+    It needs values: a `function` falls back to Python, and `Strategy.run` rejects it on several
+    replicas.
 
     Args:
         data: A tensor whose shape begins with that of `partitions`.

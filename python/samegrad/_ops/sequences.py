@@ -50,7 +50,8 @@ def sequence_mask(
         A tensor of shape [*lengths.shape, maxlen].
 
     Raises:
-        TypeError: The lengths are not integers, or maxlen is missing in a traced function.
+        TypeError: The lengths are not integers, or maxlen is missing in `Strategy.run` on several
+            replicas; a `function` falls back to Python.
         ValueError: `maxlen` is negative.
 
     Example:
@@ -184,7 +185,8 @@ def _rolled(x: Tensor, step: Any, axis: int) -> Tensor:
 def unique(x: TensorLike, out_idx: DTypeLike = "int32", name: str | None = None) -> Unique:
     """Find the distinct elements of a vector, in the order of their first occurrence.
 
-    It needs values, so it runs in eager code only.
+    It needs values: a `function` falls back to Python, and `Strategy.run` rejects it on several
+    replicas.
 
     Args:
         x: A vector of any dtype.
@@ -196,7 +198,7 @@ def unique(x: TensorLike, out_idx: DTypeLike = "int32", name: str | None = None)
 
     Raises:
         ValueError: x is not a vector.
-        TypeError: In a traced function.
+        TypeError: In `Strategy.run` on several replicas.
 
     Example:
         >>> y, idx = unique([7, 5, 7, 7])
@@ -222,7 +224,7 @@ def unique_with_counts(
 
     Raises:
         ValueError: x is not a vector.
-        TypeError: In a traced function.
+        TypeError: In `Strategy.run` on several replicas.
 
     Example:
         >>> unique_with_counts([7, 5, 7, 7]).count.numpy()

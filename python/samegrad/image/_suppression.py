@@ -39,7 +39,8 @@ def non_max_suppression_padded(
         pad_to_max_output_size: Return `max_output_size` indices, zeros behind the selected ones.
         name: Ignored.
         sorted_input: True if the scores descend.
-        canonicalized_coordinates: Ignored: each box may have its own order, where TensorFlow takes that of the first box.
+        canonicalized_coordinates: Ignored: each box may have its own order of corners, where
+            TensorFlow takes that of the first box.
         tile_size: Ignored.
 
     Returns:

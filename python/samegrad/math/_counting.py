@@ -51,8 +51,8 @@ def bincount(arr: TensorLike, weights: TensorLike | None = None, minlength: Any 
         within the limits.
 
     Raises:
-        TypeError: In a traced function, unless minlength and maxlength are equal: the number of
-            counts is unknown there.
+        TypeError: In `Strategy.run` on several replicas, unless minlength and maxlength are equal:
+            the number of counts is unknown there. A `function` falls back to Python.
         ValueError: Weights and binary_output are both given, or the shapes differ.
         InvalidArgumentError: An integer is negative.
 
@@ -115,7 +115,8 @@ def confusion_matrix(labels: TensorLike, predictions: TensorLike, num_classes: A
         A tensor of shape [num_classes, num_classes].
 
     Raises:
-        TypeError: In a traced function without num_classes.
+        TypeError: In `Strategy.run` on several replicas without num_classes; a `function` falls
+            back to Python.
         ValueError: The shapes differ.
         InvalidArgumentError: A class is negative, or not below `num_classes`.
 

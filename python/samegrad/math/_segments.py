@@ -143,7 +143,8 @@ def segment_sum(data: TensorLike, segment_ids: TensorLike, name: str | None = No
         A tensor of shape [last segment + 1, ...].
 
     Raises:
-        TypeError: In a traced function, which does not know the number of segments.
+        TypeError: In `Strategy.run` on several replicas, where the number of segments is unknown;
+            a `function` falls back to Python.
         InvalidArgumentError: The segment ids do not ascend, or are negative.
 
     Example:
@@ -165,7 +166,8 @@ def segment_mean(data: TensorLike, segment_ids: TensorLike, name: str | None = N
         A tensor of shape [last segment + 1, ...].
 
     Raises:
-        TypeError: In a traced function, which does not know the number of segments.
+        TypeError: In `Strategy.run` on several replicas, where the number of segments is unknown;
+            a `function` falls back to Python.
         InvalidArgumentError: The segment ids do not ascend, or are negative.
 
     Example:
@@ -189,7 +191,8 @@ def segment_max(data: TensorLike, segment_ids: TensorLike, name: str | None = No
         A tensor of shape [last segment + 1, ...].
 
     Raises:
-        TypeError: In a traced function, which does not know the number of segments.
+        TypeError: In `Strategy.run` on several replicas, where the number of segments is unknown;
+            a `function` falls back to Python.
         InvalidArgumentError: The segment ids do not ascend, or are negative.
 
     Example:
@@ -213,7 +216,8 @@ def segment_min(data: TensorLike, segment_ids: TensorLike, name: str | None = No
         A tensor of shape [last segment + 1, ...].
 
     Raises:
-        TypeError: In a traced function, which does not know the number of segments.
+        TypeError: In `Strategy.run` on several replicas, where the number of segments is unknown;
+            a `function` falls back to Python.
         InvalidArgumentError: The segment ids do not ascend, or are negative.
 
     Example:
@@ -237,7 +241,8 @@ def segment_prod(data: TensorLike, segment_ids: TensorLike, name: str | None = N
         A tensor of shape [last segment + 1, ...].
 
     Raises:
-        TypeError: In a traced function, which does not know the number of segments.
+        TypeError: In `Strategy.run` on several replicas, where the number of segments is unknown;
+            a `function` falls back to Python.
         InvalidArgumentError: The segment ids do not ascend, or are negative.
 
     Example:
