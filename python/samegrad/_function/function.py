@@ -316,7 +316,7 @@ class Function:
         traced = self._trace(args, kwargs, most, lengths=lengths)
         if isinstance(traced, TracedProgram) and traced.has_lengths:
             self._lengths.add(key[:-1], traced)
-        if not self._numbers_change:
+        if not (self._numbers_change or isinstance(traced, NeedsPython)):
             self._traces.add(args, kwargs, getattr(traced, "granted", []), lengths)
         return traced
 

@@ -412,12 +412,13 @@ def _tensor_of(value: Any) -> Tensor:
 def trace_and_run(fn: Callable[..., Any], args: Any, kwargs: dict[str, Any], replicas: int) -> Any:
     """Trace, compile (or find the equal program) and run once; Python runs what needs it."""
     look = _context.settings.functions_run_eagerly
+    program: TracedProgram | None = None
     try:
         program = TracedProgram(fn, args, kwargs, replicas, look, numbers_change=True)
         return program.run(_core.Arguments(args, kwargs))
     except NeedsPython:
         pass
     except _core.InvalidArgumentError:
-        if not program.may_leave_axis:
+        if program is None or not program.may_leave_axis:
             raise
     return fn(*args, **kwargs)

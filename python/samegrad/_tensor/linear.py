@@ -10,6 +10,8 @@ import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from samegrad._base.dtypes import as_dtype
 from samegrad._tensor.conversion import Tensor
 from samegrad._tensor.dim import dims_of
@@ -34,8 +36,8 @@ def linear_of(value: Any) -> Linear | None:
     """Return a traced integer as a function of itself or of others; numbers are constants."""
     if isinstance(value, int):
         return Linear({}, value)
-    if isinstance(value, list | tuple) and all(isinstance(number, int) for number in value):
-        return Linear({}, tuple(value))
+    if isinstance(value, list | tuple | np.ndarray) and np.ndim(value) == 1:
+        return Linear({}, tuple(map(int, value))) if np.asarray(value).dtype.kind in "iu" else None
     if not isinstance(value, Tensor) or value._rank > 1 or not as_dtype(value._dtype).is_integer:
         return None
     if not value._symbolic:

@@ -7,11 +7,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from samegrad import _core
+from samegrad._base.shown import shown
+from samegrad._context.python_runs import need_python
 from samegrad._control.control_flow import is_traced
 from samegrad._ops.arrays import cast, where
 from samegrad._ops.arrays import shape as shape_of
 from samegrad._ops.creation import range_
 from samegrad._ops.gather import gather
+from samegrad._surface.argument_rules import NO_VALUE
+from samegrad._tensor.sizes import has_no_value
 from samegrad._tensor.tensor import Tensor, convert_to_tensor, match
 from samegrad.math import maximum, minimum
 
@@ -77,7 +81,11 @@ class Range(Sequence):
         return self._start + cast(index, self._start._dtype) * self._delta
 
     def _as_tensor(self) -> Tensor:
-        return range_(*self._given)  # says why this cannot be, unless sizes of the trace are given
+        for bound in filter(has_no_value, self._given):
+            if not bound._looks:
+                rule = f"[range] its bounds must have values: got {shown(bound)}"
+                need_python(f"{rule}; {NO_VALUE}.", TypeError)
+        return range_(*self._given)
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:  # by which Keras knows what it converts
         return self._as_tensor().__array__(*args, **kwargs)
