@@ -36,8 +36,10 @@ def linear_of(value: Any) -> Linear | None:
     """Return a traced integer as a function of itself or of others; numbers are constants."""
     if isinstance(value, int):
         return Linear({}, value)
-    if isinstance(value, list | tuple | np.ndarray) and np.ndim(value) == 1:
-        return Linear({}, tuple(map(int, value))) if np.asarray(value).dtype.kind in "iu" else None
+    if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "iu":
+        value = value.tolist()
+    if isinstance(value, list | tuple) and all(isinstance(number, int) for number in value):
+        return Linear({}, tuple(value))
     if not isinstance(value, Tensor) or value._rank > 1 or not as_dtype(value._dtype).is_integer:
         return None
     if not value._symbolic:
