@@ -91,9 +91,7 @@ def test_layers_of_drawn_sizes_are_refused_on_several_replicas(name: str) -> Non
 
 @pytest.mark.parametrize("name", FIXED)
 def test_layers_of_drawn_places_train_on_any_replicas(name: str) -> None:
-    assert trained(FIXED[name]) == trained(
-        FIXED[name], tf.distribute.MirroredStrategy(replicas=2)
-    )
+    assert trained(FIXED[name]) == trained(FIXED[name], tf.distribute.MirroredStrategy(replicas=2))
 
 
 def test_functional_models_leave_sizes_that_follow_from_values_open() -> None:

@@ -73,7 +73,10 @@ CASES = {
         ORDERED, SCORES, 9, 0.3, 0.2, pad_to_max_output_size=True
     )[0],
     "suppressed in images": lambda i: i.non_max_suppression_padded(
-        np.stack([ORDERED, ORDERED[::-1]]), np.stack([SCORES, SCORES]), 9, 0.3,
+        np.stack([ORDERED, ORDERED[::-1]]),
+        np.stack([SCORES, SCORES]),
+        9,
+        0.3,
         pad_to_max_output_size=True,
     )[0],
     **{
