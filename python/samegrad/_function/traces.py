@@ -96,7 +96,7 @@ def _described(leaf: Any) -> tuple[str, Any]:
 
 
 def python_values(args: Any, kwargs: dict[str, Any]) -> list[Any]:
-    """Return the values among arguments that are no tensors; objects by their identity."""
+    """Return the values of Python among arguments; objects by their identity."""
     leaves = [x for x in flatten((args, kwargs)) if not (is_tensor(x) or isinstance(x, np.ndarray))]
     return [(type(x), x) if isinstance(x, bool | int | float | str) else id(x) for x in leaves]
 

@@ -59,7 +59,7 @@ def places_of(places: Any) -> Sizes:
 
 
 def has_no_value(value: Any) -> bool:
-    """Tell whether a value is a tensor of a trace that is no size."""
+    """Tell whether a value is a traced tensor other than a size."""
     return isinstance(value, Tensor) and value._symbolic and dims_of(value) is None
 
 
