@@ -316,8 +316,10 @@ class Function:
         traced = self._trace(args, kwargs, most, lengths=lengths)
         if isinstance(traced, TracedProgram) and traced.has_lengths:
             self._lengths.add(key[:-1], traced)
-        if not (self._numbers_change or isinstance(traced, NeedsPython)):
-            self._traces.add(args, kwargs, getattr(traced, "granted", []), lengths)
+        if isinstance(traced, NeedsPython):
+            self._traces.calls.add(args, kwargs, lengths)
+        elif not self._numbers_change:
+            self._traces.add(args, kwargs, traced.granted, lengths)
         return traced
 
     def _known(self, key: Any, arguments: Any) -> TracedProgram | NeedsPython | None:

@@ -29,7 +29,7 @@ def get_item(tensor: Tensor, key: Any) -> Tensor:
         return with_dims(_part(tensor, key), chosen if isinstance(key, slice) else (chosen,))
     if type(key) is int and tensor._rank:
         row = _row(tensor, key)
-        if tensor._rank == 1 and row._symbolic:
+        if tensor._symbolic and tensor._rank == 1:
             note_element(row, tensor, key)
         return row
     return _masked(tensor, key) if _is_mask(key) else _part(tensor, key)

@@ -15,6 +15,7 @@ from samegrad._ops.arrays import cast
 from samegrad._ops.creation import range_
 from samegrad._ops.printing import is_standard, print_
 from samegrad._tensor.dim import dims_of
+from samegrad._tensor.tensor import convert_to_tensor
 from samegrad.autograph._sequences import Enumerated, Range, Zipped, sequence_of
 
 
@@ -36,7 +37,9 @@ def _number(python: Callable[..., Any], dtype: str) -> Callable[..., Any]:
     """Return `int` or `float`, which cast a tensor without a value, as in TensorFlow."""
 
     def made(*args: Any, **kwargs: Any) -> Any:
-        value: Any = getattr(args[0], "_as_tensor", lambda: args[0])() if args else None
+        value: Any = args[0] if args else None
+        if getattr(value, "_is_variable", False):
+            value = convert_to_tensor(value)
         # Python asks for sizes as numbers, and for values where it may look at them.
         if is_traced(value) and not value._looks and dims_of(value) is None:
             return cast(value, dtype)
