@@ -14,7 +14,7 @@ from samegrad._control.control_flow import is_traced
 from samegrad._ops.arrays import cast
 from samegrad._ops.creation import range_
 from samegrad._ops.printing import is_standard, print_
-from samegrad._tensor.dim import dims_of
+from samegrad._tensor.sizes import has_no_value
 from samegrad._tensor.tensor import convert_to_tensor
 from samegrad.autograph._sequences import Enumerated, Range, Zipped, sequence_of
 
@@ -41,7 +41,7 @@ def _number(python: Callable[..., Any], dtype: str) -> Callable[..., Any]:
         if getattr(value, "_is_variable", False):
             value = convert_to_tensor(value)
         # Python asks for sizes as numbers, and for values where it may look at them.
-        if is_traced(value) and not value._looks and dims_of(value) is None:
+        if has_no_value(value) and not value._looks:
             return cast(value, dtype)
         return python(*args, **kwargs)
 
