@@ -28,10 +28,7 @@ def get_item(tensor: Tensor, key: Any) -> Tensor:
             return convert_to_tensor(chosen, tensor._dtype)
         return with_dims(_part(tensor, key), chosen if isinstance(key, slice) else (chosen,))
     if type(key) is int and tensor._rank:
-        row = _row(tensor, key)
-        if tensor._symbolic and tensor._rank == 1:
-            note_element(row, tensor, key)
-        return row
+        return _row(tensor, key)
     return _masked(tensor, key) if _is_mask(key) else _part(tensor, key)
 
 
@@ -63,7 +60,10 @@ def _row(tensor: Tensor, index: int) -> Tensor:
     part = _core.ops.slice(
         tensor, begin=[index, *[0] * rest], end=[end, *[_LAST] * rest], strides=[1] * (rest + 1)
     )
-    return _dropped(tensor, part, {0: index})
+    row = _dropped(tensor, part, {0: index})
+    if not rest and row._symbolic:
+        note_element(row, tensor, index)
+    return row
 
 
 def _dropped(tensor: Tensor, part: Tensor, indices: dict[int, Any]) -> Tensor:
