@@ -185,7 +185,7 @@ def _places(who: str, value: Any, in_order: bool) -> tuple[NDArray[Any], NDArray
     if isinstance(value, SparseTensor):
         if in_order:
             return value.checked(who)
-        return value.indices._numpy(), array_of(value.values)
+        return value.indices.numpy(), array_of(value.values)
     array = array_of(value)
     return np.indices(array.shape).reshape(array.ndim, -1).T, array.ravel()
 

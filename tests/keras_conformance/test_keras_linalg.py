@@ -158,9 +158,9 @@ def test_whole_numbers_become_floats() -> None:
 
 
 def test_what_has_no_value_or_no_gradient_says_so() -> None:
-    traced = tf.function(linalg.eig)
+    two = tf.distribute.MirroredStrategy(replicas=2)
     with pytest.raises(ValueError, match=r"\[keras.ops.eig\] is computed from values"):
-        traced(POSITIVE)
+        two.run(linalg.eig, args=(tf.constant(POSITIVE),))
     with pytest.raises(ValueError, match="must be real"):
         linalg.eig(np.array([[0.0, 1.0], [-1.0, 0.0]]))
     with pytest.raises(ValueError, match="must have an inverse"):

@@ -104,9 +104,10 @@ def test_segments_are_reduced_sorted_or_not(name: str) -> None:
     np.testing.assert_allclose(function(data, ids, num_segments=3), wanted)
     order = np.argsort(ids)
     np.testing.assert_allclose(function(data[order], ids[order], sorted=True), wanted)
-    traced = tf.function(lambda d, i: function(d, i))
+    np.testing.assert_allclose(tf.function(function)(data, ids), wanted)  # falls back to Python
+    two = tf.distribute.MirroredStrategy(replicas=2)
     with pytest.raises(ValueError, match="pass num_segments"):
-        traced(data, ids)
+        two.run(function, args=(tf.constant(data), tf.constant(ids)))
 
 
 def test_distances_have_gradients_where_there_is_no_distance() -> None:

@@ -96,8 +96,9 @@ def test_half_of_two_choices_is_refused():
 
 
 def test_positions_are_refused_where_nobody_can_know_how_many_there_are():
+    two = tf.distribute.MirroredStrategy(replicas=2)
     with pytest.raises(TypeError, match=r"\[where\] .* use where\(condition, x, y\)"):
-        tf.function(lambda x: tf.where(x > 1.0))(tf.constant(V))
+        two.run(lambda x: tf.where(x > 1.0), args=(tf.constant(V),))
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,7 @@ WRONG = {
         FileNotFoundError, r"no-such-folder/ckpt-1.*latest_checkpoint",
     ),
     "a traced value as a number": (
-        lambda: tf.function(lambda x: float(x))(np.float32(1)), TypeError, NEITHER,
+        lambda: tf.function(lambda x: float(x), autograph=False)(np.float32(1)), TypeError, NEITHER,
     ),
     "a traced value as an array": (
         lambda: tf.function(lambda x: x.numpy())(np.float32(1)), TypeError, NEITHER,

@@ -149,8 +149,9 @@ def test_normalized_vectors_have_length_1():
     (lambda: tf.boolean_mask([1.0], [True, False]), ValueError, "the mask must have"),
     (lambda: tf.boolean_mask([1.0], True), ValueError, "the mask must have"),
     (lambda: tf.boolean_mask([1.0], [True], axis=1), ValueError, "axis must lie in"),
-    (lambda: tf.function(lambda m: tf.boolean_mask([1.0], m))(tf.constant([True])), TypeError,
-     "use the mask as weights"),
+    (lambda: tf.distribute.MirroredStrategy(replicas=2).run(
+        lambda m: tf.boolean_mask([1.0], m), args=(tf.constant([True]),)
+    ), TypeError, "use the mask as weights"),
     (lambda: tf.meshgrid([1.0], indexing="yx"), ValueError, "'xy' or 'ij': got"),
 ])  # fmt: skip
 def test_what_does_not_fit_is_refused(call, kind, words):

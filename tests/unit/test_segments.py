@@ -217,7 +217,7 @@ def test_a_confusion_matrix_counts_pairs(traced):
 
 
 def traced(fn: Any) -> Any:
-    return tf.function(fn)(tf.constant([0, 1]))
+    return tf.distribute.MirroredStrategy(replicas=2).run(fn, args=(tf.constant([0, 1]),))
 
 
 @pytest.mark.parametrize(("call", "kind", "words"), [

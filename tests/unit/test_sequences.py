@@ -28,8 +28,9 @@ def test_wrong_masks():
         tf.sequence_mask([1.0])
     with pytest.raises(ValueError, match="not be negative"):
         tf.sequence_mask([1], -1)
+    two = tf.distribute.MirroredStrategy(replicas=2)
     with pytest.raises(TypeError, match="pass maxlen"):
-        tf.function(tf.sequence_mask)(tf.constant([1]))
+        two.run(tf.sequence_mask, args=(tf.constant([1]),))
 
 
 @pytest.mark.parametrize(("seq", "batch"), [(1, 0), (0, 2), (-1, 1), (2, 0)])
@@ -107,8 +108,9 @@ def test_distinct_elements_in_the_order_in_which_they_come():
     assert tf.unique(np.zeros((0,))).y.shape == (0,)
     with pytest.raises(ValueError, match="vector"):
         tf.unique([[1]])
+    two = tf.distribute.MirroredStrategy(replicas=2)
     with pytest.raises(TypeError, match="depends on the values"):
-        tf.function(tf.unique)(tf.constant([1]))
+        two.run(tf.unique, args=(tf.constant([1]),))
 
 
 @pytest.mark.parametrize("reverse", [False, True])

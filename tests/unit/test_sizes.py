@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -106,9 +108,14 @@ def test_random_rows_of_replicas_are_those_of_one_device(replicas: int) -> None:
         np.testing.assert_array_equal(one, other)
 
 
-def test_a_shape_computed_from_values_is_refused_with_the_reason() -> None:
+def test_shape_computed_from_values_is_refused_on_several_replicas() -> None:
+    def zeros(x: Any) -> Any:
+        return tf.zeros((tf.cast(tf.reduce_sum(tf.abs(x)), "int32"), 2))
+
+    _, (found,) = on_batches(zeros, 8)
+    assert found.shape == zeros(X[:8]).shape
     with pytest.raises(TypeError, match="traced"):
-        on_batches(lambda x: tf.zeros((tf.cast(tf.reduce_sum(x), "int32"), 2)), 8)
+        tf.distribute.MirroredStrategy(replicas=2).run(zeros, args=(tf.constant(X[:8]),))
 
 
 def test_sizes_that_do_not_fit_an_example_are_named() -> None:

@@ -203,7 +203,7 @@ def graph_loop(
         shapes: The shapes that values may take from round to round; the others keep theirs.
 
     Raises:
-        ReadsData: A value takes another shape that it may have; Python runs the function then.
+        NeedsPython: A value takes another shape that it may have; Python runs the function then.
         ValueError: A value changes its structure, dtype or shape in a round.
     """
     state = _LoopState(who, names, initial, shapes or {})

@@ -94,7 +94,7 @@ def leave_if_it_may(who: str, name: str, before: Any, after: Any, allowed: Any) 
     """Fall back to Python if an iteration grows a tensor to a shape that its invariant allows.
 
     Raises:
-        ReadsData: The function falls back to Python.
+        NeedsPython: The function falls back to Python.
         RuntimeError: The loop is in a step of replicas, which cannot.
     """
     if allowed is None or not allowed.is_compatible_with(TensorShape(after)):

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from samegrad import _core
 from samegrad._base.dtypes import DType, DTypeLike, as_dtype
 from samegrad._base.shown import shown
+from samegrad._context.python_runs import need_python
 from samegrad._control.carried_values import FormLearntError, Stacked
 from samegrad._control.element_form import ElementForm
 from samegrad._ops.arrays import concat, split, stack, unstack
@@ -85,8 +86,9 @@ class TensorArray(Stacked):
             raise ValueError(f"[{_WHO}] an array needs a size: got None; pass size, or 0.")
         count = _known(size)
         if count is None:
-            raise ValueError(
-                f"[{_WHO}] the size must be known in a trace: got {shown(size)}; pass x.shape[0]."
+            need_python(
+                f"[{_WHO}] the size must be known in a trace: got {shown(size)}; pass x.shape[0].",
+                ValueError,
             )
         if count < 0:
             raise ValueError(f"[{_WHO}] the size must not be negative: got {count}.")

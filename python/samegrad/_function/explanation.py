@@ -227,6 +227,7 @@ def _operation(fields: dict[str, Any]) -> PlanOperation:
     return PlanOperation(**fields | {"fused": fused, "file": file, "line": line})
 
 
-def explain_python(text: str) -> Explanation:
-    """Return the explanation of a function that Python runs."""
-    return Explanation(text, False, (Reason(text.rstrip("\n")),))
+def explain_python(why: str, line: str) -> Explanation:
+    """Return the explanation of a function that Python runs, with the line that needs it."""
+    reason = Reason(f"Python runs the function: {why}", *_place(line))
+    return Explanation(f"{reason}\n", False, (reason,))

@@ -10,7 +10,7 @@ from samegrad._base.tree import flatten, map_structure
 from samegrad._context import state as _context
 from samegrad._control.requirements import Requirement
 from samegrad._function.function import Function
-from samegrad._function.reads_data import ReadsData
+from samegrad._function.reads_data import NeedsPython
 from samegrad._function.signature import open_axes, stand_in
 from samegrad._function.trace import _Trace, check_not_ragged
 from samegrad._tensor.per_replica import PerReplica
@@ -85,11 +85,10 @@ def export_program(
                 function._traced, args, kwargs, 1, False, [], lengths, requirements, Agreement(),
                 captured,
             )  # fmt: skip
-    except ReadsData:
+    except NeedsPython as reason:
         raise NotImplementedError(
-            f"[{op_name}] Python takes part in each call of {name!r}, which reads data or "
-            "strings, calls py_function, or grows a tensor in a loop: got a function without a "
-            "program; export functions of tensors."
+            f"[{op_name}] Python takes part in each call of {name!r}: got a function without "
+            f"a program ({reason.why.rstrip('.')}); export functions of tensors of known sizes."
         ) from None
     if captured:
         raise ValueError(

@@ -21,14 +21,14 @@ from samegrad._context.user_code import call_converted
 from samegrad._function.concrete import ConcreteFunction
 from samegrad._function.explanation import Explanation, explain_python
 from samegrad._function.lengths import LengthTraces, RelaxedShapes
-from samegrad._function.reads_data import CompiledRuns, ReadsData
+from samegrad._function.reads_data import CompiledRuns, NeedsPython
 from samegrad._function.signature import InputSignature
 from samegrad._function.trace import TracedProgram, check_not_ragged
-from samegrad._function.traces import Traces
+from samegrad._function.traces import Traces, objects_of, python_values
 from samegrad._tensor.complex_tensor import to_complex, without_complex_arrays
 from samegrad._tensor.given import convert_to_tensor
 from samegrad._tensor.shape import TensorShape
-from samegrad.errors import OutOfRangeError
+from samegrad.errors import InvalidArgumentError, OutOfRangeError
 
 
 def run_functions_eagerly(run_eagerly: bool) -> None:
@@ -126,6 +126,8 @@ _RESULTS = Walk(lambda value: is_nested(value) and not isinstance(value, TensorS
 _KEPT = 64
 # Of one that is bound to numbers of examples, or has other shapes, each with a trace of its own.
 _KEPT_BOUND = 256
+# Traces that ended in Python, for other shapes, before the function is traced no more.
+_TRIED = 2
 
 
 class Function:
@@ -150,8 +152,9 @@ class Function:
         self._relaxed = RelaxedShapes() if reduce_retracing else None
         self._lengths = LengthTraces()
         self._traces = Traces(name)
-        self._programs: dict[Any, TracedProgram | ReadsData] = {}
-        self._bound: dict[Any, TracedProgram | ReadsData] = {}
+        self._programs: dict[Any, TracedProgram | NeedsPython] = {}
+        self._bound: dict[Any, TracedProgram | NeedsPython] = {}
+        self._reasons: list[tuple[Any, NeedsPython]] = []
         self._runs = CompiledRuns()
         self._tracing = threading.RLock()
         # Attributes of a callable object (a layer) are none of a function's.
@@ -205,7 +208,7 @@ class Function:
             return None
         with _context.changed(arguments_given=False):
             program = self._program(_core.Arguments(args, kwargs, lengths), args, kwargs, lengths)
-        return None if program is None else program.result
+        return program.result if isinstance(program, TracedProgram) else None
 
     def _open_axes(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[int]:
         if self._signature is not None:
@@ -241,13 +244,18 @@ class Function:
             args, kwargs = found
             return self._called(args, kwargs, lengths)
         program = self._program(arguments, args, kwargs, lengths)
-        if program is None:
-            return self._read_data(args, kwargs)
+        if not isinstance(program, TracedProgram):
+            return self._run_python(args, kwargs)
         tick()
-        return program.run(arguments)
+        try:
+            return program.run(arguments)
+        except InvalidArgumentError:
+            if not program.may_leave_axis:
+                raise
+        return self._run_python(args, kwargs)  # the step has changed nothing
 
-    def _read_data(self, args: Any, kwargs: dict[str, Any]) -> Any:
-        """Run a function that reads data: its loop is Python's, its steps are compiled."""
+    def _run_python(self, args: Any, kwargs: dict[str, Any]) -> Any:
+        """Run the function as Python; what it gives to `Strategy.run` is compiled."""
         with _context.changed(compiled_runs=self._runs, converting=self._autograph):
             try:
                 return self._results(self._python(*args, **kwargs))
@@ -274,14 +282,13 @@ class Function:
 
     def _program(
         self, arguments: Any, args: Any, kwargs: dict[str, Any], lengths: list[int]
-    ) -> TracedProgram | None:
-        """Return the program for these arguments; None if the function reads data, for Python."""
+    ) -> TracedProgram | NeedsPython:
+        """Return the program for these arguments, or why Python runs the function."""
         strategy = _context.current().strategy
         replicas = 1 if strategy is None else strategy.num_replicas_in_sync
         if _context.settings.functions_run_eagerly:  # to explain it; it may depend on values
             most = max(replicas, arguments.replicas)
-            fresh = self._trace(args, kwargs, most, look=True)
-            return fresh if isinstance(fresh, TracedProgram) else None
+            return self._trace(args, kwargs, most, look=True)
         processes = () if strategy is None else strategy.processes
         key = (arguments.key, replicas, processes, arguments.lengths)
         known = self._known(key, arguments)
@@ -300,20 +307,22 @@ class Function:
                             self._bound.pop(next(iter(self._bound)))
                     if len(self._programs) > (_KEPT if self._numbers_change else _KEPT_BOUND):
                         self._programs.pop(next(iter(self._programs)))
-        return known if isinstance(known, TracedProgram) else None
+        return known
 
     def _trace_counted(
         self, args: Any, kwargs: dict[str, Any], key: Any, arguments: Any, lengths: list[int]
-    ) -> TracedProgram | ReadsData:
+    ) -> TracedProgram | NeedsPython:
         most = max(key[1], arguments.replicas)
         traced = self._trace(args, kwargs, most, lengths=lengths)
         if isinstance(traced, TracedProgram) and traced.has_lengths:
             self._lengths.add(key[:-1], traced)
-        if not self._numbers_change:
-            self._traces.add(args, kwargs, getattr(traced, "granted", []), lengths)
+        if isinstance(traced, NeedsPython):
+            self._traces.calls.add(args, kwargs, lengths)
+        elif not self._numbers_change:
+            self._traces.add(args, kwargs, traced.granted, lengths)
         return traced
 
-    def _known(self, key: Any, arguments: Any) -> TracedProgram | ReadsData | None:
+    def _known(self, key: Any, arguments: Any) -> TracedProgram | NeedsPython | None:
         program = self._programs.get(key)
         return self._bound.get((key, arguments.sizes)) if program and program.fixed else program
 
@@ -324,11 +333,15 @@ class Function:
         replicas: int,
         look: bool = False,
         lengths: Sequence[int] = (),
-    ) -> TracedProgram | ReadsData:
+    ) -> TracedProgram | NeedsPython:
         if any(hasattr(leaf, "element_spec") for leaf in flatten((args, kwargs))):
             # A dataset or its iterator: a trace would use up what else the function iterates over.
-            return ReadsData()
+            return NeedsPython("its arguments hold a dataset or an iterator")
         check_not_ragged((args, kwargs), "arguments")
+        given = python_values(args, kwargs)
+        known = [reason for values, reason in self._reasons if values == given]
+        if len(known) >= _TRIED:
+            return known[0]
         try:
             before = self._traced_before(args, kwargs)
             with _context.changed(tracing_function=True, traced_before=before):
@@ -337,14 +350,15 @@ class Function:
                 )
             program.check_variables()
             return program
-        except ReadsData as reads:
-            return reads.with_traceback(None)
+        except NeedsPython as reason:
+            self._reasons = [*self._reasons[1 - _KEPT :], (given, reason)]
+            return reason.without_frames()
 
     def _traced_before(self, args: Any, kwargs: dict[str, Any]) -> bool:
         """Return whether these objects have a program: a method has calls of each object."""
-        objects = _objects_of(_core.Arguments(args, kwargs).key)
+        objects = objects_of(_core.Arguments(args, kwargs).key)
         return any(
-            isinstance(known, TracedProgram) and _objects_of(key[0]) == objects
+            isinstance(known, TracedProgram) and objects_of(key[0]) == objects
             for key, known in self._programs.items()
         )
 
@@ -379,17 +393,9 @@ class Function:
         lengths = self._open_axes(args, kwargs)
         arguments = _core.Arguments(args, kwargs, lengths)
         program = self._program(arguments, args, kwargs, lengths)
-        if program is None:
-            return explain_python(
-                "Python runs the function, as it reads data or strings, or a tensor of a loop "
-                "grows; see Strategy.explain for its steps\n"
-            )
+        if isinstance(program, NeedsPython):
+            return explain_python(program.why, program.line)
         return program.explain(arguments, measure)
-
-
-def _objects_of(key: Any) -> Any:
-    """Return the objects in a key of arguments: neither tensors nor numbers."""
-    return key[1] if isinstance(key, tuple) else ()
 
 
 @overload
@@ -422,8 +428,9 @@ def function(
 
     Python's control flow becomes part of the step where it depends on tensors (see
     `samegrad.autograph`). To a tape outside, a call is one node: its gradient is a compiled program
-    as well, to any order. A function that reads data (a loop over a dataset, `next(iterator)`) runs
-    in Python, and the function that it gives to `Strategy.run` is compiled once per signature.
+    as well, to any order. A function that reads data (a loop over a dataset, `next(iterator)`)
+    falls back to Python, and what it gives to `Strategy.run` is compiled once per signature. So
+    does one that needs a size from a value (`boolean_mask`, `range(n)`); `explain` names the line.
     Variables are created in the first call, and kept: `if self.w is None: self.w =
     tf.Variable(...)`.
 

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from samegrad._context.python_runs import ReadsData, leave_trace
+from samegrad._context.python_runs import NeedsPython, leave_trace
 
 _KEPT = 32
 
@@ -15,7 +15,7 @@ def note_read(who: str) -> None:
     """Called wherever data is read: a trace would hold its first batch forever.
 
     Raises:
-        ReadsData: A function is being traced; it is run by Python then.
+        NeedsPython: A function is being traced; it is run by Python then.
         RuntimeError: Data is read inside `Strategy.run`.
     """
     leave_trace(
@@ -71,4 +71,4 @@ def _filled(cell: Any) -> bool:
     return True
 
 
-__all__ = ["CompiledRuns", "ReadsData", "note_read"]
+__all__ = ["CompiledRuns", "NeedsPython", "note_read"]

@@ -20,6 +20,7 @@ from samegrad._base.shown import shown
 from samegrad._base.tree import flatten, map_structure
 from samegrad._context import state as _context
 from samegrad._context.counted_numbers import questions
+from samegrad._context.python_runs import NeedsPython
 from samegrad._control.requirements import Requirement, check_all
 from samegrad._function.explanation import Explanation, explain_plan
 from samegrad._function.traced_arguments import TracedArguments, with_captured
@@ -192,6 +193,9 @@ class TracedProgram:
             [one.trace for one in traces], [one.outputs for one in traces]
         )
         self._numbers_change = numbers_change
+        # Parts of known sizes whose places follow from values: Python makes those that end early.
+        takes_parts = any(one.arguments.takes_parts for one in traces)
+        self.may_leave_axis = takes_parts and traces[0].trace.replicas == 1
         self.has_lengths = bool(self._programs.has_lengths)
         arguments = _core.Arguments(args, kwargs) if self.has_lengths else None
         self._compile(arguments)
@@ -407,7 +411,15 @@ def _tensor_of(value: Any) -> Tensor:
 
 
 def trace_and_run(fn: Callable[..., Any], args: Any, kwargs: dict[str, Any], replicas: int) -> Any:
-    """Traces, compiles (or finds the equal program) and runs once."""
+    """Trace, compile (or find the equal program) and run once; Python runs what needs it."""
     look = _context.settings.functions_run_eagerly
-    program = TracedProgram(fn, args, kwargs, replicas, look, numbers_change=True)
-    return program.run(_core.Arguments(args, kwargs))
+    program: TracedProgram | None = None
+    try:
+        program = TracedProgram(fn, args, kwargs, replicas, look, numbers_change=True)
+        return program.run(_core.Arguments(args, kwargs))
+    except NeedsPython:
+        pass
+    except _core.InvalidArgumentError:
+        if program is None or not program.may_leave_axis:
+            raise
+    return fn(*args, **kwargs)

@@ -40,6 +40,8 @@ class TracedArguments:
         self._trace, self._args, self._kwargs = trace, args, kwargs
         self._captured, self._note, self._look = captured, note, look
         self._entered: list[TracedPerReplica] = []
+        # True if the program takes parts of known sizes at places that follow from values.
+        self.takes_parts = False
         # Variables that were created while the program was traced, by name.
         self.made: list[tuple[str, weakref.ref[Variable]]] = []
         if look:

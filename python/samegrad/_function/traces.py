@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from samegrad._base.location import warn
 from samegrad._base.shown import shown
 from samegrad._base.tree import flatten
@@ -91,3 +93,14 @@ def _described(leaf: Any) -> tuple[str, Any]:
     if is_tensor(leaf) and not getattr(leaf, "_is_per_replica", False):
         return "shape", tuple(leaf.shape)
     return "other", None
+
+
+def python_values(args: Any, kwargs: dict[str, Any]) -> list[Any]:
+    """Return the values of Python among arguments; objects by their identity."""
+    leaves = [x for x in flatten((args, kwargs)) if not (is_tensor(x) or isinstance(x, np.ndarray))]
+    return [(type(x), x) if isinstance(x, bool | int | float | str) else id(x) for x in leaves]
+
+
+def objects_of(key: Any) -> Any:
+    """Return the objects in a key of arguments: neither tensors nor numbers."""
+    return key[1] if isinstance(key, tuple) else ()

@@ -13,6 +13,7 @@ from keras.src.backend.common.symbolic_scope import SymbolicScope
 
 import samegrad as tf
 from samegrad import _core
+from samegrad._context.python_runs import NeedsPython
 from samegrad._keras.control import (
     associative_scan,
     custom_gradient,
@@ -67,10 +68,13 @@ def compute_output_spec(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> An
         or (isinstance(x, KerasTensor) and (None in x.shape[1:] or x.dtype == "string"))
         for x in leaves
     )
-    first = _spec(fn, args, kwargs, _PROBES[0])
-    if not inner:
-        return tree.map_structure(_keras_tensor, first)
-    second = _spec(fn, args, kwargs, _PROBES[1])
+    try:
+        first = _spec(fn, args, kwargs, _PROBES[0])
+        if not inner:
+            return tree.map_structure(_keras_tensor, first)
+        second = _spec(fn, args, kwargs, _PROBES[1])
+    except NeedsPython:
+        first, second = (_spec_of_values(fn, args, kwargs, probe) for probe in _PROBES)
     return tree.map_structure(_joined, first, second)
 
 
@@ -94,9 +98,42 @@ class _Spec:
 
 
 def _spec(fn: Callable[..., Any], args: Any, kwargs: Any, probe: int) -> Any:
+    """Sizes of the results of a trace."""
     trace = _core.Trace(1, [])
-    strings = Probe(trace, probe)
 
+    def made(zeros: np.ndarray[Any, Any], counted: bool) -> Tensor:
+        return trace.argument([Tensor(zeros, example_axis=0 if counted else None)])
+
+    changes: dict[str, Any] = {
+        "requirements": {},
+        "batches": [],
+        "strategy": None,
+        "replica_context": None,
+        "tracing_function": True,
+        "one_replica": None,
+    }
+    with _core.tracing_into(trace, changes):
+        return _result_spec(fn, args, kwargs, Probe(trace, probe), probe, made)
+
+
+def _spec_of_values(fn: Callable[..., Any], args: Any, kwargs: Any, probe: int) -> Any:
+    """Sizes of the results for zeros or ones, where they follow from values."""
+
+    def made(zeros: np.ndarray[Any, Any], counted: bool) -> Tensor:
+        return Tensor(zeros + zeros.dtype.type(probe == _PROBES[1]))
+
+    with _core.data_function(0, probe):  # eager, and without draws of the program's generator
+        return _result_spec(fn, args, kwargs, Probe(None, probe), probe, made)
+
+
+def _result_spec(
+    fn: Callable[..., Any],
+    args: Any,
+    kwargs: Any,
+    strings: Probe,
+    probe: int,
+    made: Callable[[np.ndarray[Any, Any], bool], Tensor],
+) -> Any:
     def enter(x: Any) -> Any:
         if isinstance(x, Text) or (isinstance(x, KerasTensor) and x.dtype == "string"):
             return strings.enter_strings(x)
@@ -106,20 +143,10 @@ def _spec(fn: Callable[..., Any], args: Any, kwargs: Any, probe: int) -> Any:
         counted = bool(x.shape) and x.shape[0] is None
         kind = tf.as_dtype(x.dtype)
         zeros = np.zeros(sizes, kind.real_dtype.as_numpy_dtype)
-        parts = [
-            trace.argument([Tensor(zeros, example_axis=0 if counted else None)])
-            for _ in range(2 if kind.is_complex else 1)
-        ]
+        parts = [made(zeros, counted) for _ in range(2 if kind.is_complex else 1)]
         return ComplexTensor(*parts) if kind.is_complex else parts[0]
 
-    changes: dict[str, Any] = {
-        "requirements": {},
-        "batches": [],
-        "strategy": None,
-        "replica_context": None,
-        "one_replica": None,
-    }
-    with StatelessScope(), SymbolicScope(), _core.tracing_into(trace, changes):
+    with StatelessScope(), SymbolicScope():
         entered_args, entered_kwargs = tree.map_structure(enter, (args, kwargs))
         result = strings.run(fn, entered_args, entered_kwargs)
         return tree.map_structure(

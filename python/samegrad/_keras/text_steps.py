@@ -181,7 +181,7 @@ def read_value(what: str) -> NoReturn:
 
     Raises:
         HostRead: The values are read on the host instead.
-        ReadsData: The trace is that of a function, which Python runs then.
+        NeedsPython: The trace is that of a function, which Python runs then.
         RuntimeError: The trace is neither that of a model's step nor of a function.
     """
     if _trace.calls is not None:
@@ -318,11 +318,11 @@ class Probe(Calls):
     """Runs calls at once, for the shapes of their results, in a trace of its own.
 
     Args:
-        trace: Gets the results as arguments.
+        trace: Gets the results as arguments. None: they are eager tensors and strings.
         count: Number of examples.
     """
 
-    def __init__(self, trace: _core.Trace, count: int) -> None:
+    def __init__(self, trace: _core.Trace | None, count: int) -> None:
         super().__init__()
         self._trace, self._count = trace, count
 
@@ -336,11 +336,11 @@ class Probe(Calls):
 
     def enter(self, value: Any) -> Any:
         """Return an array or strings as an argument of the trace."""
-        if isinstance(value, Text):
+        if isinstance(value, Text) and self._trace is not None:
             return TracedText(value, self._argument(np.zeros(value._shape, np.uint8)))
         return self._argument(value._numpy()) if isinstance(value, Tensor) else value
 
-    def enter_strings(self, value: Any) -> TracedText:
+    def enter_strings(self, value: Any) -> TracedText | Text:
         """Return strings as an argument of the trace.
 
         Args:
@@ -354,11 +354,13 @@ class Probe(Calls):
         else:
             sizes = tuple(self._count if size is None else size for size in value.shape)
             made = Text(np.full(sizes, " ".join(["1"] * self._count), object))
-        entered: TracedText = self.enter(made)
+        entered: TracedText | Text = self.enter(made)
         return entered
 
     def _argument(self, array: Any) -> Any:
         counted = array.ndim and array.shape[0] == self._count
+        if self._trace is None:
+            return Tensor(array)
         return self._trace.argument([Tensor(array, example_axis=0 if counted else None)])
 
     def result(self, function: Any, args: Any, kwargs: Any) -> Any:

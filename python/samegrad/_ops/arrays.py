@@ -11,6 +11,7 @@ import numpy as np
 from samegrad import _core
 from samegrad._base.dtypes import DTypeLike, as_dtype
 from samegrad._base.shown import shown
+from samegrad._context.python_runs import need_python
 from samegrad._ops.repeats import counts_of_slices, repeated_each
 from samegrad._tensor import sizes as _sizes
 from samegrad._tensor.axes import axes_of, axis_of
@@ -428,7 +429,8 @@ def where(condition: TensorLike, x: TensorLike | None = None, y: TensorLike | No
 
     Raises:
         ValueError: One of x and y is missing.
-        TypeError: In a traced function without x and y: the number of indices is unknown there.
+        TypeError: In `Strategy.run` on several replicas without x and y: the number of indices is
+            unknown there. A `function` falls back to Python.
 
     Example:
         >>> where([True, False], 1.0, 2.0).numpy()
@@ -445,9 +447,10 @@ def where(condition: TensorLike, x: TensorLike | None = None, y: TensorLike | No
         missing = "y" if y is None else "x"
         raise ValueError(f"[where] x and y belong together: got no {missing}; give both, or none.")
     if holds._symbolic:
-        raise TypeError(
+        need_python(
             "[where] the number of places depends on the values, which a traced function does not "
-            "know: got a condition alone; use where(condition, x, y), or a mask as weights."
+            "know: got a condition alone; use where(condition, x, y), or a mask as weights.",
+            TypeError,
         )
     return Tensor(np.argwhere(holds.numpy()).astype(np.int64))
 

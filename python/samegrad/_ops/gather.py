@@ -9,6 +9,7 @@ import numpy as np
 
 from samegrad import _core
 from samegrad._base.shown import shown
+from samegrad._context.python_runs import need_python
 from samegrad._tensor import sizes as _sizes
 from samegrad._tensor.axes import axis_of, counts_examples
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
@@ -187,7 +188,8 @@ def boolean_mask(tensor: TensorLike, mask: TensorLike, axis: int | None = None,
 
     Raises:
         ValueError: The shapes do not fit.
-        TypeError: In a traced function: the number of true elements is unknown there.
+        TypeError: In `Strategy.run` on several replicas: the number of true elements is unknown
+            there. A `function` falls back to Python.
 
     Example:
         >>> boolean_mask([[1.0, 2.0], [3.0, 4.0]], [True, False]).numpy()
@@ -195,9 +197,10 @@ def boolean_mask(tensor: TensorLike, mask: TensorLike, axis: int | None = None,
     """
     x, holds = convert_to_tensor(tensor), convert_to_tensor(mask)
     if holds._symbolic:
-        raise TypeError(
+        need_python(
             "[boolean_mask] the number of true elements depends on the values, which a traced "
-            "function does not know: use the mask as weights, or where(mask, x, y)."
+            "function does not know: use the mask as weights, or where(mask, x, y).",
+            TypeError,
         )
     first = 0 if axis is None or x._rank == 0 else axis_of(x, axis)
     sizes = list(x.shape)

@@ -195,7 +195,7 @@ def slice_(input_: TensorLike, begin: Any, size: Any, name: str | None = None) -
         array([2., 3.], dtype=float32)
     """
     x = convert_to_tensor(input_)
-    first, count = _sizes.sizes_of(begin), _sizes.sizes_of(size)
+    first, count = _sizes.places_of(begin), _sizes.sizes_of(size)
     fits = len(first) == len(count) == x._rank
     if not fits or not all(map(_lies_inside, first, count, x.shape)):
         raise InvalidArgumentError(
@@ -241,7 +241,7 @@ def strided_slice(
         >>> strided_slice([1, 2, 3, 4], [3], [0], [-2]).numpy()
         array([4, 2], dtype=int32)
     """
-    first, behind = _sizes.sizes_of(begin), _sizes.sizes_of(end)
+    first, behind = _sizes.places_of(begin), _sizes.places_of(end)
     steps = [1] * len(first) if strides is None else _sizes.sizes_of(strides)
     key: list[Any] = []
     for i, (b, e, s) in enumerate(zip(first, behind, steps, strict=True)):
@@ -261,7 +261,8 @@ def dynamic_partition(data: TensorLike, partitions: TensorLike, num_partitions: 
                       name: str | None = None) -> list[Tensor]:  # fmt: skip
     """Split a tensor into partitions by the number of each element.
 
-    It needs values, so it runs in eager code only.
+    It needs values: a `function` falls back to Python, and `Strategy.run` rejects it on several
+    replicas.
 
     Args:
         data: A tensor whose shape begins with that of `partitions`.

@@ -80,10 +80,10 @@ def pad(tensor: TensorLike, paddings: Any, mode: str = "CONSTANT", constant_valu
 def _mirrored(x: Tensor, paddings: Any, mode: str) -> Tensor:
     """Mirror the elements at both ends of each axis."""
     pairs = convert_to_tensor(paddings)
-    if pairs._symbolic or tuple(pairs._shape) != (x._rank, 2):
+    if tuple(pairs._shape) != (x._rank, 2):
         raise ValueError(
-            f"[pad] paddings of mode {mode} must be two numbers for each axis, known before the "
-            f"step: got shape {tuple(pairs._shape)} for {tuple(x._shape)}."
+            f"[pad] paddings of mode {mode} must be two numbers for each axis: "
+            f"got shape {tuple(pairs._shape)} for {tuple(x._shape)}."
         )
     spans = np.asarray(pairs.numpy()).tolist()
     for axis, (before, after) in enumerate(spans):

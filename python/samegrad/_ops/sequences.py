@@ -9,6 +9,7 @@ import numpy as np
 from samegrad import _core
 from samegrad._base.dtypes import DTypeLike, as_dtype
 from samegrad._base.shown import shown
+from samegrad._context.python_runs import need_python
 from samegrad._ops.creation import range_
 from samegrad._ops.gather import gather
 from samegrad._tensor.axes import axes_of, axis_of
@@ -49,7 +50,8 @@ def sequence_mask(
         A tensor of shape [*lengths.shape, maxlen].
 
     Raises:
-        TypeError: The lengths are not integers, or maxlen is missing in a traced function.
+        TypeError: The lengths are not integers, or maxlen is missing in `Strategy.run` on several
+            replicas; a `function` falls back to Python.
         ValueError: `maxlen` is negative.
 
     Example:
@@ -62,9 +64,10 @@ def sequence_mask(
     if counts._dtype not in ("int32", "int64", "uint8"):
         raise TypeError(f"[{who}] lengths must be integers: got {counts._dtype}.")
     if maxlen is None and counts._symbolic:
-        raise TypeError(
+        need_python(
             f"[{who}] the largest length depends on the values, which a traced function does not "
-            "know: pass maxlen."
+            "know: pass maxlen.",
+            TypeError,
         )
     if maxlen is None:
         most: Any = int(counts.numpy().max(initial=0))
@@ -182,7 +185,8 @@ def _rolled(x: Tensor, step: Any, axis: int) -> Tensor:
 def unique(x: TensorLike, out_idx: DTypeLike = "int32", name: str | None = None) -> Unique:
     """Find the distinct elements of a vector, in the order of their first occurrence.
 
-    It needs values, so it runs in eager code only.
+    It needs values: a `function` falls back to Python, and `Strategy.run` rejects it on several
+    replicas.
 
     Args:
         x: A vector of any dtype.
@@ -194,7 +198,7 @@ def unique(x: TensorLike, out_idx: DTypeLike = "int32", name: str | None = None)
 
     Raises:
         ValueError: x is not a vector.
-        TypeError: In a traced function.
+        TypeError: In `Strategy.run` on several replicas.
 
     Example:
         >>> y, idx = unique([7, 5, 7, 7])
@@ -220,7 +224,7 @@ def unique_with_counts(
 
     Raises:
         ValueError: x is not a vector.
-        TypeError: In a traced function.
+        TypeError: In `Strategy.run` on several replicas.
 
     Example:
         >>> unique_with_counts([7, 5, 7, 7]).count.numpy()
@@ -234,9 +238,10 @@ def _distinct(who: str, x: TensorLike, out_idx: DTypeLike) -> tuple[Tensor, Tens
     if values._rank != 1:
         raise ValueError(f"[{who}] x must be a vector: got shape {values._shape}.")
     if values._symbolic:
-        raise TypeError(
+        need_python(
             f"[{who}] how many elements differ depends on the values, which a traced function does "
-            "not know: find them while preparing the data, or count with samegrad.math.bincount."
+            "not know: find them while preparing the data, or count with samegrad.math.bincount.",
+            TypeError,
         )
     array = values.numpy()
     _, first, which, counts = np.unique(

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from samegrad import _core
+from samegrad._context import state as _context
 from samegrad._tensor.conversion import Tensor, convert_to_tensor
 from samegrad._tensor.dim import Dim, code_of, dim_of, dims_of, with_dims
+from samegrad._tensor.linear import difference, note_element
 from samegrad._tensor.sizes import iota, whole
 
 _INDEX = "an index is an integer, a slice, ... or None"
@@ -58,7 +60,10 @@ def _row(tensor: Tensor, index: int) -> Tensor:
     part = _core.ops.slice(
         tensor, begin=[index, *[0] * rest], end=[end, *[_LAST] * rest], strides=[1] * (rest + 1)
     )
-    return _dropped(tensor, part, {0: index})
+    row = _dropped(tensor, part, {0: index})
+    if not rest and row._symbolic:
+        note_element(row, tensor, index)
+    return row
 
 
 def _dropped(tensor: Tensor, part: Tensor, indices: dict[int, Any]) -> Tensor:
@@ -143,6 +148,37 @@ def _gathered(tensor: Tensor, parts: list[Any], place: int) -> Tensor:
     return _part(taken, tuple(rest))
 
 
+def _size_at_place(part: Any) -> int | None:
+    """Return the size of a slice whose bounds have no values, where their distance is known."""
+    if not isinstance(part, slice) or not any(map(_is_traced, (part.start, part.stop))):
+        return None
+    step = 1 if part.step is None else part.step
+    if part.start is None or part.stop is None or type(step) is not int or step < 1:
+        return None
+    size = difference(part.stop, part.start)
+    return None if size is None else max(0, -(-size // step))
+
+
+def _is_traced(bound: Any) -> bool:
+    return isinstance(bound, Tensor) and bound._symbolic and not bound._looks
+
+
+def _at_place(tensor: Tensor, parts: list[Any], place: int, size: int) -> Tensor:
+    """Return a part of known size that begins where a value says.
+
+    The step fails if the part leaves the axis, which would make it smaller: Python runs it then.
+    """
+    arguments = _context.current().arguments
+    if arguments is not None:
+        arguments.takes_parts = True
+    part, axis = parts[place], place - sum(p is None for p in parts[:place])
+    start = _core.ops.cast(convert_to_tensor(part.start), dtype="int64")
+    at = iota(size) * (part.step or 1) + start
+    rest = list(parts)
+    rest[place] = slice(None)
+    return _part(_core.ops.gather(tensor, at, axis=axis), tuple(rest))
+
+
 def _positive(bound: Any, size: Any, default: Any) -> Any:
     if bound is None:
         return default
@@ -173,6 +209,8 @@ def _part(tensor: Tensor, key: Any) -> Tensor:
     for i, part in enumerate(parts):
         if _counted(part):
             return _gathered(tensor, parts, i)
+        if (size := _size_at_place(part)) is not None:
+            return _at_place(tensor, parts, i, size)
     axis = position = 0
     for part in parts:
         if part is None:

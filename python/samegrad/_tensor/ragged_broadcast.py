@@ -10,6 +10,7 @@ import numpy as np
 from samegrad import _core
 from samegrad._base.dtypes import is_plain_number
 from samegrad._base.shown import shown
+from samegrad._context.python_runs import need_python
 from samegrad._core import InvalidArgumentError
 from samegrad._tensor.conversion import Tensor, match
 from samegrad._tensor.ragged_nested import OfDivisions
@@ -106,10 +107,11 @@ def _reshaped(given: Any, sizes: Sequence[int]) -> Any:
 def _check_known(given: Any, who: str) -> None:
     """Raise a TypeError for a tensor of a traced function."""
     if isinstance(given, Tensor) and not all(isinstance(size, int) for size in given._shape[:2]):
-        raise TypeError(
+        need_python(
             f"[{who}] the lengths of rows are not part of a traced function: got shape "
             f"{given.shape} with a ragged tensor; join them before the function, and "
-            "pass to_tensor() and row_lengths()."
+            "pass to_tensor() and row_lengths().",
+            TypeError,
         )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from samegrad import _core
 from samegrad._base.shown import shown
+from samegrad._context.python_runs import need_python
 from samegrad._core import InvalidArgumentError
 from samegrad._tensor.conversion import Tensor, convert_to_tensor
 from samegrad._tensor.sparse import SparseTensor
@@ -35,10 +36,11 @@ def known(values: Any, what: str) -> Array:
         TypeError: The values are those of a function that is being traced.
     """
     if isinstance(values, Tensor) and values._symbolic:
-        raise TypeError(
+        need_python(
             f"[RaggedTensor] the lengths of rows are not part of a traced function: got {what} "
             "that follow from its arguments or variables; make rows in Dataset.map or before the "
-            "function, and pass to_tensor() and row_lengths()."
+            "function, and pass to_tensor() and row_lengths().",
+            TypeError,
         )
     return array_of(values)
 

@@ -49,6 +49,20 @@ def size_of(entry: Any) -> Any:
     return entry if isinstance(entry, Dim) else whole(entry)
 
 
+def places_of(places: Any) -> Sizes:
+    """Return the indices where a slice begins or ends: sizes, and tensors without values."""
+    if isinstance(places, Tensor) and places._rank == 1 and has_no_value(places):
+        return [places[i] for i in range(len(places))]
+    if not isinstance(places, list | tuple):
+        return sizes_of(places)
+    return [place if has_no_value(place) else size_of(place) for place in places]
+
+
+def has_no_value(value: Any) -> bool:
+    """Tell whether a value is a traced tensor other than a size."""
+    return isinstance(value, Tensor) and value._symbolic and dims_of(value) is None
+
+
 _SIZE_RULE = "a size is an integer"
 
 

@@ -66,7 +66,7 @@ class SparseTensor(Composite):
     @property
     def shape(self) -> TensorShape:
         """The sizes of the axes."""
-        return TensorShape(tuple(self.dense_shape._numpy().tolist()))
+        return TensorShape(tuple(self.dense_shape.numpy().tolist()))
 
     def checked(self, who: str) -> tuple[Array, Array]:
         """Return the indices and the values as arrays, after a check of the indices.
@@ -80,7 +80,7 @@ class SparseTensor(Composite):
         Raises:
             InvalidArgumentError: Indices are outside of the shape, out of order, or equal.
         """
-        places, sizes = self.indices._numpy(), self.dense_shape._numpy()
+        places, sizes = self.indices.numpy(), self.dense_shape.numpy()
         outside = ((places < 0) | (places >= sizes)).any(axis=1)
         if outside.any():
             first = int(outside.argmax())
@@ -170,7 +170,7 @@ def stacked(column: tuple[SparseTensor, ...]) -> SparseTensor:
         )
     sizes = np.max([each._shape for each in column], axis=0).astype(np.int64)
     rows = np.repeat(np.arange(len(column)), [each.indices._shape[0] for each in column])
-    places = np.concatenate([each.indices._numpy() for each in column])
+    places = np.concatenate([each.indices.numpy() for each in column])
     parts = [each.checked("Dataset.batch")[1] for each in column]
     values = leaf_of(np.concatenate(parts))
     return SparseTensor(np.column_stack([rows, places]), values, [len(column), *sizes])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copyreg
 import operator
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,9 +15,12 @@ from samegrad import _core
 from samegrad._base.dtypes import DType, as_dtype, is_plain_number
 from samegrad._base.reference import Reference
 from samegrad._base.shown import shown
+from samegrad._base.user_files import PACKAGE
 from samegrad._context import state as _context
+from samegrad._context.python_runs import NeedsPython, may_leave
 from samegrad._context.user_code import why_unchanged
-from samegrad._tensor import copies, dlpack
+from samegrad._surface import boundary
+from samegrad._tensor import copies, dlpack, linear
 from samegrad._tensor.conversion import (
     Tensor,
     TensorLike,
@@ -36,6 +40,8 @@ from samegrad._tensor.ragged_nested import OfDivisions
 from samegrad._tensor.shape import TensorShape, as_shape
 
 _ops = _core.ops
+# Files between a value and the function that asks for it.
+_ASKED = (__file__, boundary.__file__)
 
 
 def _has_operators(other: Any) -> bool:
@@ -73,6 +79,9 @@ def _size_operator(name: str, operation: Callable[[Any, Any], Any]) -> None:
             return result
         if not as_dtype(result._dtype).is_integer:
             return result
+        if name.removeprefix("r") in ("add", "sub", "mul"):
+            operands = (other, self) if name.startswith("r") else (self, other)
+            linear.note(result, name.removeprefix("r"), *operands)
         own, more = (dims_of(x) if isinstance(x, Tensor) else (x,) for x in (self, other))
         if own is None or more is None or len(own) != 1 or len(more) != 1:
             return result
@@ -102,6 +111,13 @@ def _truediv(a: Tensor, b: Tensor) -> Tensor:
     return _ops.div(*_as_floats(a, b))
 
 
+def _negative(self: Tensor) -> Tensor:
+    result = _ops.neg(self)
+    if result._symbolic:
+        linear.note(result, "sub", 0, self)
+    return result
+
+
 def _power(self: Tensor, exponent: Any) -> Any:
     if isinstance(exponent, int | float) and exponent == 2:
         return _ops.square(self)  # no logarithm, and a derivative without one
@@ -115,8 +131,24 @@ def _numpy(self: Tensor) -> np.ndarray[Any, Any]:
         TypeError: The tensor belongs to a traced function, where it has no value (see
             `config.run_functions_eagerly`), or its values differ between replicas.
     """
-    array = self._numpy()
+    try:
+        array = self._numpy()
+    except TypeError as error:
+        _leave_if_needed(self, error)
+        raise
     return array if array.ndim else array[()]
+
+
+def _leave_if_needed(self: Tensor, error: TypeError) -> None:
+    """Leave the trace for Python if a function of samegrad needs the value, such as a size.
+
+    User code that asks for it is told that there is none.
+    """
+    frame: Any = sys._getframe(2)
+    while frame.f_code.co_filename in _ASKED:
+        frame = frame.f_back
+    if self._symbolic and frame.f_code.co_filename.startswith(PACKAGE) and may_leave():
+        raise NeedsPython(str(error), _core.user_line())
 
 
 def _shape(self: Tensor) -> TensorShape:
@@ -188,7 +220,13 @@ def _format(self: Tensor, spec: str) -> str:
 def _number(self: Tensor) -> Any:
     """Return the element; of a size (`tf.shape(x)[0]`) while tracing, what it is for Python."""
     dims = getattr(self, "_dims", None) if self._symbolic and not self._looks else None
-    return dims[0] if dims and self._rank == 0 else self._item()
+    if dims and self._rank == 0:
+        return dims[0]
+    try:
+        return self._item()
+    except TypeError as error:
+        _leave_if_needed(self, error)
+        raise
 
 
 def _index(self: Tensor) -> int:
@@ -201,12 +239,14 @@ def _index(self: Tensor) -> int:
 
 def _truth(self: Tensor) -> bool:
     if self._symbolic and not self._looks:
-        raise TypeError(
+        error = TypeError(
             "[Tensor] this tensor has no value yet: it belongs to a function that is being traced, "
             f"and Python cannot decide by it; {why_unchanged()}. Decide with samegrad.cond, "
             "samegrad.while_loop, or samegrad.where for each element; return it to look at it, or "
             "let Python decide by values under samegrad.config.run_functions_eagerly(True)."
         )
+        _leave_if_needed(self, error)
+        raise error
     return bool(self._item())
 
 
@@ -225,7 +265,11 @@ def _iterate(self: Tensor) -> Iterator[Tensor]:
 
 
 def _as_array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
-    array = self._numpy()
+    try:
+        array = self._numpy()
+    except TypeError as error:
+        _leave_if_needed(self, error)
+        raise
     if dtype is None:
         return array
     return array.astype(dtype.as_numpy_dtype if isinstance(dtype, DType) else dtype)
@@ -339,7 +383,7 @@ def _install() -> None:
         setattr(cls, f"__{symbol}__", _operator(name))
     cls.__rmatmul__ = _operator("matmul", swapped=True)
     cls.__truediv__, cls.__rtruediv__ = _operator("div"), _operator("div", swapped=True)
-    cls.__neg__ = lambda self: _ops.neg(self)
+    cls.__neg__ = _negative
     cls.__abs__ = lambda self: _ops.abs(self)
     cls.__invert__ = lambda self: _ops.logical_not(self)
     cls.__hash__ = object.__hash__

@@ -243,7 +243,7 @@ def array_of(leaf: Any) -> Array:
         >>> array_of(Text(["a"])).tolist()
         [b'a']
     """
-    return leaf.encoded if isinstance(leaf, Text) else leaf._numpy()
+    return leaf.encoded if isinstance(leaf, Text) else np.asarray(leaf)
 
 
 def leaf_of(array: Any, copy: bool = True) -> Any:

@@ -153,7 +153,7 @@ def encode_wav(audio: Any, sample_rate: Any, name: str | None = None) -> Text:
         b'\x00\x00\x00@'
     """
     who = "tf.audio.encode_wav"
-    array = convert_to_tensor(audio)._numpy()
+    array = np.asarray(convert_to_tensor(audio))
     if array.ndim != 2 or not 0 < array.shape[1] < 1 << 16 or array.dtype.kind != "f":
         raise ValueError(
             f"[{who}] audio must be floats of shape [samples, channels]: got {array.dtype.name} of "

@@ -11,8 +11,11 @@ from samegrad import math
 from samegrad._base.tree import flatten
 from samegrad._context.user_code import converted
 from samegrad._control.control_flow import is_traced
+from samegrad._ops.arrays import cast
 from samegrad._ops.creation import range_
 from samegrad._ops.printing import is_standard, print_
+from samegrad._tensor.sizes import has_no_value
+from samegrad._tensor.tensor import convert_to_tensor
 from samegrad.autograph._sequences import Enumerated, Range, Zipped, sequence_of
 
 
@@ -28,6 +31,21 @@ def _tensor_range(start: Any, limit: Any = None, delta: Any = 1, *args: Any, **k
     if _any_traced(start, limit, delta) and not args and not kwargs:
         return Range(start, limit, delta)
     return range_(start, limit, delta, *args, **kwargs)
+
+
+def _number(python: Callable[..., Any], dtype: str) -> Callable[..., Any]:
+    """Return `int` or `float`, which cast a tensor without a value, as in TensorFlow."""
+
+    def made(*args: Any, **kwargs: Any) -> Any:
+        value: Any = args[0] if args else None
+        if getattr(value, "_is_variable", False):
+            value = convert_to_tensor(value)
+        # Python asks for sizes as numbers, and for values where it may look at them.
+        if has_no_value(value) and not value._looks:
+            return cast(value, dtype)
+        return python(*args, **kwargs)
+
+    return made
 
 
 def _enumerate(iterable: Any, start: Any = 0) -> Any:
@@ -86,6 +104,8 @@ def _reduced(python: Callable[..., Any], reduce: Callable[..., Any]) -> Callable
 
 REPLACED: dict[Any, Callable[..., Any]] = {
     builtins.range: _range,
+    builtins.int: _number(int, "int32"),
+    builtins.float: _number(float, "float32"),
     range_: _tensor_range,
     builtins.enumerate: _enumerate,
     builtins.zip: _zip,

@@ -7,11 +7,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from samegrad import _core
+from samegrad._base.shown import shown
+from samegrad._context.python_runs import need_python
 from samegrad._control.control_flow import is_traced
 from samegrad._ops.arrays import cast, where
 from samegrad._ops.arrays import shape as shape_of
 from samegrad._ops.creation import range_
 from samegrad._ops.gather import gather
+from samegrad._surface.argument_rules import NO_VALUE
+from samegrad._tensor.sizes import has_no_value
 from samegrad._tensor.tensor import Tensor, convert_to_tensor, match
 from samegrad.math import maximum, minimum
 
@@ -69,14 +73,22 @@ class Range(Sequence):
             steps = _core.ops.floor(-(distance / self._delta))
             return cast(maximum(-steps, 0.0), "int32")
         least = where(self._delta > 0, one, -one)
-        return maximum((distance + self._delta - least) // self._delta, 0)
+        count = maximum((distance + self._delta - least) // self._delta, 0)
+        return count if count._dtype == "int32" else cast(count, "int32")
 
     def item(self, index: Tensor) -> Any:
         """The number."""
         return self._start + cast(index, self._start._dtype) * self._delta
 
     def _as_tensor(self) -> Tensor:
-        return range_(*self._given)  # says why this cannot be, unless sizes of the trace are given
+        for bound in filter(has_no_value, self._given):
+            if not bound._looks:
+                rule = f"[range] its bounds must have values: got {shown(bound)}"
+                need_python(f"{rule}; {NO_VALUE}.", TypeError)
+        return range_(*self._given)
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:  # by which Keras knows what it converts
+        return self._as_tensor().__array__(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):

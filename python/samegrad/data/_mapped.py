@@ -9,6 +9,7 @@ from typing import Any
 from samegrad import _core
 from samegrad._context import state as _context
 from samegrad._control.requirements import check_all
+from samegrad._function.function import BoundFunction, Function
 from samegrad._function.trace import TracedProgram
 from samegrad._tensor.complex_tensor import is_complex, to_complex
 from samegrad._tensor.host_values import HostCall, HostCalls, HostTensor, HostText, NotRecordedError
@@ -94,7 +95,8 @@ class MappedFunction:
     belongs to it.
 
     Args:
-        function: The user's.
+        function: The user's. Of a `tf.function`, whose steps would sample by themselves, the
+            function that it decorates.
         by_python: Whether Python makes all elements: those that are batches.
 
     Attributes:
@@ -103,7 +105,7 @@ class MappedFunction:
     """
 
     def __init__(self, function: Callable[..., Any], by_python: bool = False) -> None:
-        self.python = function
+        self.python = _undecorated(function)
         self._reads: Reads | None = None
         self._changes = 0
         self._kinds: dict[Any, _Kind] = {}
@@ -221,6 +223,11 @@ class MappedFunction:
                 kind.why = f"{type(reason).__name__}: {reason}"
             finally:
                 self._making.release()
+
+
+def _undecorated(function: Any) -> Any:
+    decorated = isinstance(function, Function | BoundFunction)
+    return function.python_function if decorated and not function.input_signature else function
 
 
 def _programs_run() -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import abc
+import contextlib
+import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +16,9 @@ from samegrad._base.tree import is_nested, map_structure
 from samegrad._context import state as _context
 from samegrad._context.counted_numbers import counted, questions
 from samegrad._context.devices import placement
+from samegrad._context.python_runs import NeedsPython
 from samegrad._context.user_code import converted
-from samegrad._function.explanation import Explanation
+from samegrad._function.explanation import Explanation, explain_python
 from samegrad._function.function import Function
 from samegrad._function.trace import TracedProgram, trace_and_run
 from samegrad._surface.missing_names import missing_attribute
@@ -36,6 +39,8 @@ from samegrad.distribute._reduce_op import ReduceOp, reduce_name
 from samegrad.distribute._replica_context import ReplicaContext
 
 _ops = _core.ops
+# Functions that left a trace of `Strategy.run` on one replica: later calls begin in Python.
+_by_python: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 class Strategy(abc.ABC):
@@ -154,7 +159,7 @@ class Strategy(abc.ABC):
                 "cross-replica context."
             )
         kwargs = kwargs or {}
-        if _core.tracing():
+        if _core.tracing() or (_by_python and _plain(fn) in _by_python):
             return self._run_in_trace(fn, tuple(args), kwargs)
         compiled = _context.current().compiled_runs
         if compiled is not None and not _context.settings.functions_run_eagerly:
@@ -250,10 +255,13 @@ class Strategy(abc.ABC):
             bitwise identical to one replica: no:
         """
         args, kwargs = tuple(args), kwargs or {}
-        program = TracedProgram(
-            lambda *a, **k: self._run_in_trace(fn, a, k), args, kwargs,
-            self.num_replicas_in_sync, _context.settings.functions_run_eagerly,
-        )  # fmt: skip
+        try:
+            program = TracedProgram(
+                lambda *a, **k: self._run_in_trace(fn, a, k), args, kwargs,
+                self.num_replicas_in_sync, _context.settings.functions_run_eagerly,
+            )  # fmt: skip
+        except NeedsPython as reason:
+            return explain_python(reason.why, reason.line)
         return program.explain(_core.Arguments(args, kwargs), measure)
 
     def join_trace(self) -> None:
@@ -276,10 +284,13 @@ class Strategy(abc.ABC):
             )
 
     def _run_in_trace(self, fn: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
-        self.join_trace()
+        """Call fn as the replicas' step; without a trace, Python runs it on the only replica."""
+        if _core.tracing():
+            self.join_trace()
 
         def unwrap(value: Any) -> Any:
-            value = captured(value) if isinstance(value, PerReplica) else value
+            if isinstance(value, PerReplica):
+                value = captured(value) if _core.tracing() else value._all_parts[0]
             return value.tensor if isinstance(value, TracedPerReplica) else value
 
         def wrap(value: Any) -> Any:
@@ -289,7 +300,13 @@ class Strategy(abc.ABC):
             return TracedPerReplica(value) if several and isinstance(value, Tensor) else value
 
         with _context.entered(self, ReplicaContext(self)), _core.one_call():
-            result = converted(fn)(*map_structure(unwrap, args), **map_structure(unwrap, kwargs))
+            args, kwargs = map_structure(unwrap, (args, kwargs))
+            try:
+                result = converted(fn)(*args, **kwargs)
+            except NeedsPython:
+                with contextlib.suppress(TypeError):  # a callable without weak references
+                    _by_python.add(_plain(fn))
+                raise
             return map_structure(wrap, result)
 
     def reduce(self, reduce_op: ReduceOp | str, value: Any, axis: Any) -> Any:
@@ -573,3 +590,8 @@ _DEFAULT = DefaultStrategy()
 _context.set_default(_DEFAULT, ReplicaContext(_DEFAULT))
 
 __all__ = ["DefaultStrategy", "MirroredStrategy", "Strategy", "ValueContext"]
+
+
+def _plain(fn: Any) -> Any:
+    """Return the function behind a bound method, which is made anew in each access."""
+    return getattr(fn, "__func__", fn)

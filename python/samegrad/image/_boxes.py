@@ -175,7 +175,8 @@ def non_max_suppression(
 ) -> Tensor:  # fmt: skip
     """Select the best boxes that do not overlap with a better one.
 
-    It needs values, so it runs in eager code only.
+    It needs values: a `function` falls back to Python, and `Strategy.run` rejects it on several
+    replicas.
 
     Args:
         boxes: Floats [boxes, 4]: two opposite corners, [y, x, y, x].
@@ -283,7 +284,8 @@ def _overlaps(low: np.ndarray, high: np.ndarray, one: int) -> np.ndarray:
 def draw_bounding_boxes(images: Any, boxes: Any, colors: Any, name: str | None = None) -> Tensor:
     """Draw frames of one pixel around boxes.
 
-    It needs values, so it runs in eager code only.
+    It needs values: a `function` falls back to Python, and `Strategy.run` rejects it on several
+    replicas.
 
     Args:
         images: Floats in [0, 1] of shape [n, height, width, channels], with 1, 3 or 4 channels.

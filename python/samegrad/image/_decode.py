@@ -362,7 +362,7 @@ def decode_image(
 
 
 def _written(image: Any, who: str, kinds: tuple[str, ...], **options: Any) -> Text:
-    array = convert_to_tensor(image)._numpy()
+    array = np.asarray(convert_to_tensor(image))
     if array.ndim != 3 or array.shape[-1] not in _MODES or array.dtype.name not in kinds:
         raise ValueError(
             f"[{who}] an image must be [rows, columns, channels] of {' or '.join(kinds)}: got "

@@ -13,7 +13,7 @@ from samegrad._ops.arrays import cast, reshape, reverse, where
 from samegrad._ops.arrays import transpose as permuted
 from samegrad._ops.gather import gather
 from samegrad._ops.padding import pad
-from samegrad._tensor.sizes import sizes_of, whole
+from samegrad._tensor.sizes import has_no_value, sizes_of, whole
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
 from samegrad.image._resize import resize
 from samegrad.image._shape import image_of, size_of
@@ -165,12 +165,13 @@ def crop_to_bounding_box(
     who = "crop_to_bounding_box"
     x = image_of(image, who)
     top, left = (
-        size_of(offset_height, who, "offset_height"),
-        size_of(offset_width, who, "offset_width"),
+        offset if has_no_value(offset) else size_of(offset, who, name)
+        for offset, name in ((offset_height, "offset_height"), (offset_width, "offset_width"))
     )
     rows = size_of(target_height, who, "target_height", 1)
     columns = size_of(target_width, who, "target_width", 1)
-    if top + rows > x.shape[-3] or left + columns > x.shape[-2]:
+    within = ((top, rows, x.shape[-3]), (left, columns, x.shape[-2]))
+    if any(not has_no_value(first) and first + count > most for first, count, most in within):
         raise ValueError(
             f"[{who}] the part must lie in the image: got rows {top} to {top + rows} and columns "
             f"{left} to {left + columns} of {x.shape[-3]} x {x.shape[-2]}."

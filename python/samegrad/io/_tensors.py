@@ -56,7 +56,7 @@ def serialize_tensor(tensor: Any, name: str | None = None) -> Text:
         content, kind = b"".join(_field(_TEXTS, text) for text in array.ravel()), "string"
     else:
         made = convert_to_tensor(tensor)
-        array, kind = made._numpy(), made._dtype
+        array, kind = np.asarray(made), made._dtype
         content = _field(4, array.tobytes()) if array.size else b""
     sizes = [_field(2, b"\x08" + _varint(size) if size else b"") for size in array.shape]
     shape = _field(2, b"".join(sizes))

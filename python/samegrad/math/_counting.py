@@ -6,6 +6,7 @@ from typing import Any
 
 from samegrad import _core
 from samegrad._base.dtypes import DTypeLike, as_dtype
+from samegrad._context.python_runs import need_python
 from samegrad._ops.gather import zeros_of
 from samegrad._tensor import sizes as _sizes
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, pair
@@ -16,9 +17,10 @@ _ops = _core.ops
 def _largest(who: str, remedy: str, *tensors: Tensor) -> int:
     """Return the largest of all elements; -1 of none."""
     if any(tensor._symbolic for tensor in tensors):
-        raise TypeError(
+        need_python(
             f"[{who}] the number of classes depends on the values, which a traced function does "
-            f"not know: {remedy}."
+            f"not know: {remedy}.",
+            TypeError,
         )
     return max((int(x.numpy().max()) for x in tensors if x.numpy().size), default=-1)
 
@@ -49,8 +51,8 @@ def bincount(arr: TensorLike, weights: TensorLike | None = None, minlength: Any 
         within the limits.
 
     Raises:
-        TypeError: In a traced function, unless minlength and maxlength are equal: the number of
-            counts is unknown there.
+        TypeError: In `Strategy.run` on several replicas, unless minlength and maxlength are equal:
+            the number of counts is unknown there. A `function` falls back to Python.
         ValueError: Weights and binary_output are both given, or the shapes differ.
         InvalidArgumentError: An integer is negative.
 
@@ -113,7 +115,8 @@ def confusion_matrix(labels: TensorLike, predictions: TensorLike, num_classes: A
         A tensor of shape [num_classes, num_classes].
 
     Raises:
-        TypeError: In a traced function without num_classes.
+        TypeError: In `Strategy.run` on several replicas without num_classes; a `function` falls
+            back to Python.
         ValueError: The shapes differ.
         InvalidArgumentError: A class is negative, or not below `num_classes`.
 

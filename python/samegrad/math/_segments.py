@@ -8,6 +8,7 @@ import numpy as np
 
 from samegrad import _core
 from samegrad._base.dtypes import as_dtype
+from samegrad._context.python_runs import need_python
 from samegrad._ops.gather import zeros_of
 from samegrad._tensor import sizes as _sizes
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, pair
@@ -110,9 +111,10 @@ def _sorted_segments(who: str, data: TensorLike, segment_ids: TensorLike) -> _Se
     """Return ascending segments, whose last id gives their number."""
     ids = convert_to_tensor(segment_ids)
     if ids._symbolic:
-        raise TypeError(
+        need_python(
             f"[{who}] the number of segments depends on the values, which a traced function does "
-            f"not know: use unsorted_{who} with num_segments."
+            f"not know: use unsorted_{who} with num_segments.",
+            TypeError,
         )
     numbers = ids.numpy()
     if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
@@ -141,7 +143,8 @@ def segment_sum(data: TensorLike, segment_ids: TensorLike, name: str | None = No
         A tensor of shape [last segment + 1, ...].
 
     Raises:
-        TypeError: In a traced function, which does not know the number of segments.
+        TypeError: In `Strategy.run` on several replicas, where the number of segments is unknown;
+            a `function` falls back to Python.
         InvalidArgumentError: The segment ids do not ascend, or are negative.
 
     Example:
@@ -163,7 +166,8 @@ def segment_mean(data: TensorLike, segment_ids: TensorLike, name: str | None = N
         A tensor of shape [last segment + 1, ...].
 
     Raises:
-        TypeError: In a traced function, which does not know the number of segments.
+        TypeError: In `Strategy.run` on several replicas, where the number of segments is unknown;
+            a `function` falls back to Python.
         InvalidArgumentError: The segment ids do not ascend, or are negative.
 
     Example:
@@ -187,7 +191,8 @@ def segment_max(data: TensorLike, segment_ids: TensorLike, name: str | None = No
         A tensor of shape [last segment + 1, ...].
 
     Raises:
-        TypeError: In a traced function, which does not know the number of segments.
+        TypeError: In `Strategy.run` on several replicas, where the number of segments is unknown;
+            a `function` falls back to Python.
         InvalidArgumentError: The segment ids do not ascend, or are negative.
 
     Example:
@@ -211,7 +216,8 @@ def segment_min(data: TensorLike, segment_ids: TensorLike, name: str | None = No
         A tensor of shape [last segment + 1, ...].
 
     Raises:
-        TypeError: In a traced function, which does not know the number of segments.
+        TypeError: In `Strategy.run` on several replicas, where the number of segments is unknown;
+            a `function` falls back to Python.
         InvalidArgumentError: The segment ids do not ascend, or are negative.
 
     Example:
@@ -235,7 +241,8 @@ def segment_prod(data: TensorLike, segment_ids: TensorLike, name: str | None = N
         A tensor of shape [last segment + 1, ...].
 
     Raises:
-        TypeError: In a traced function, which does not know the number of segments.
+        TypeError: In `Strategy.run` on several replicas, where the number of segments is unknown;
+            a `function` falls back to Python.
         InvalidArgumentError: The segment ids do not ascend, or are negative.
 
     Example:

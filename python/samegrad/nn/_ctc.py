@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from samegrad import math
 from samegrad._base.dtypes import as_dtype
 from samegrad._base.shown import shown
+from samegrad._context.python_runs import need_python
 from samegrad._control.row_loop import RowLoop
 from samegrad._core import InvalidArgumentError
 from samegrad._ops.arrays import cast, expand_dims, reshape, stack, transpose, where
@@ -227,9 +228,10 @@ def _dense_labels(who: str, labels: Any, lengths: Any, blank: Any) -> tuple[Tens
 
 def _known(who: str, x: Tensor) -> Tensor:
     if x._symbolic:
-        raise TypeError(
+        need_python(
             f"[{who}] labels are made of values: got a tensor of a step, {shown(x)}; call it "
-            "outside of functions, on what they give."
+            "outside of functions, on what they give.",
+            TypeError,
         )
     return x
 
@@ -322,9 +324,10 @@ def likely_labels(
         ValueError: There are no values to search: the logits are those of a trace.
     """
     if logits._symbolic or lengths._symbolic or isinstance(logits.shape[0], Dim):
-        raise ValueError(
+        need_python(
             "[ctc_decode] a beam search is made of values: got traced inputs; call it outside of "
-            "the traced function, or use the greedy strategy."
+            "the traced function, or use the greedy strategy.",
+            ValueError,
         )
     rows = math.log_softmax(logits)._numpy()
     count, steps = rows.shape[:2]

@@ -75,7 +75,7 @@ def from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
         >>> tf.sparse.from_dense([[0, 7], [0, 0]]).indices.numpy()
         array([[0, 1]])
     """
-    dense = Text(tensor).encoded if is_text(tensor) else convert_to_tensor(tensor)._numpy()
+    dense = Text(tensor).encoded if is_text(tensor) else convert_to_tensor(tensor).numpy()
     there = dense != b"" if dense.dtype == object else dense != 0
     values = dense[there]
     made: Any = of_bytes(values) if values.dtype == object else values
@@ -99,10 +99,10 @@ def reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
         array([6, 5], dtype=int32)
     """
     found = sparse(sp_input, "tf.sparse.reorder")
-    places = found.indices._numpy()
+    places = found.indices.numpy()
     order = np.lexsort(places.T[::-1]) if places.size else np.arange(len(places))
     values = found.values
-    taken: Any = values[order] if isinstance(values, Text) else values._numpy()[order]
+    taken: Any = values[order] if isinstance(values, Text) else values.numpy()[order]
     return SparseTensor(places[order], taken, found.dense_shape)
 
 

@@ -65,7 +65,7 @@ def concat(
     sizes = np.max([part._shape for part in parts], axis=0)
     starts = np.cumsum([0, *(part._shape[at] for part in parts)])
     sizes[at] = starts[-1]
-    moved = [part.indices._numpy().copy() for part in parts]
+    moved = [part.indices.numpy().copy() for part in parts]
     for places, start in zip(moved, starts[:-1], strict=True):
         places[:, at] += start
     places = np.concatenate(moved)
@@ -153,7 +153,7 @@ def slice(sp_input: SparseTensor, start: Any, size: Any, name: str | None = None
             f"{len(shape)} axes: got {shown(start)} and {shown(size)}."
         )
     end = np.minimum(begin + most, shape)
-    places = found.indices._numpy()
+    places = found.indices.numpy()
     inside = np.flatnonzero(((places >= begin) & (places < end)).all(axis=1))
     sizes = np.maximum(end - begin, 0)
     return SparseTensor(places[inside] - begin, taken(found.values, inside), sizes)
@@ -187,7 +187,7 @@ def map_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> SparseTenso
         raise ValueError(f"[{who}] one argument or more must be a SparseTensor: got {shown(args)}.")
     first = parts[0]
     for part in parts[1:]:
-        same = np.array_equal(part.indices._numpy(), first.indices._numpy())
+        same = np.array_equal(part.indices.numpy(), first.indices.numpy())
         if not same or part._shape != first._shape:
             raise InvalidArgumentError(
                 f"[{who}] sparse tensors must have their values in the same places of one shape: "

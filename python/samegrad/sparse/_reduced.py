@@ -54,7 +54,7 @@ def transpose(sp_input: SparseTensor, perm: Any = None, name: str | None = None)
             f"[{who}] perm must name each of {rank} axes once: got {shown(perm)}."
         )
     sizes = [found._shape[axis] for axis in order]
-    return reorder(SparseTensor(found.indices._numpy()[:, order], found.values, sizes))
+    return reorder(SparseTensor(found.indices.numpy()[:, order], found.values, sizes))
 
 
 def reshape(sp_input: SparseTensor, shape: Any, name: str | None = None) -> SparseTensor:
@@ -88,7 +88,7 @@ def reshape(sp_input: SparseTensor, shape: Any, name: str | None = None) -> Spar
         raise InvalidArgumentError(
             f"[{who}] shape must have as many elements as {found._shape}: got {shown(shape)}."
         )
-    flat = np.ravel_multi_index(tuple(found.indices._numpy().T), found._shape)
+    flat = np.ravel_multi_index(tuple(found.indices.numpy().T), found._shape)
     places = np.column_stack(np.unravel_index(flat, tuple(wanted)))
     return SparseTensor(places, found.values, wanted)
 
@@ -117,7 +117,7 @@ def expand_dims(sp_input: SparseTensor, axis: Any = None, name: str | None = Non
     found = sparse(sp_input, who)
     rank = len(found._shape)
     at = _inside(who, rank + 1, -1 if axis is None else whole(axis))
-    places = np.insert(found.indices._numpy(), at, 0, axis=1)
+    places = np.insert(found.indices.numpy(), at, 0, axis=1)
     return SparseTensor(places, found.values, np.insert(found._shape, at, 1))
 
 
@@ -147,8 +147,8 @@ def retain(sp_input: SparseTensor, to_retain: Any) -> SparseTensor:
             f"[tf.sparse.retain] to_retain must have a bool for each of {found.values._shape[0]} "
             f"values: got {shown(to_retain)}."
         )
-    at = np.flatnonzero(kept._numpy())
-    return SparseTensor(found.indices._numpy()[at], taken(found.values, at), found.dense_shape)
+    at = np.flatnonzero(kept.numpy())
+    return SparseTensor(found.indices.numpy()[at], taken(found.values, at), found.dense_shape)
 
 
 def reduce_sum(
@@ -227,7 +227,7 @@ def _reduced(
     result = SparseTensor(np.column_stack(np.unravel_index(rows, tuple(sizes))), made, sizes)
     if not keep:
         left = np.delete(np.arange(len(shape)), over)
-        result = SparseTensor(result.indices._numpy()[:, left], made, sizes[left])
+        result = SparseTensor(result.indices.numpy()[:, left], made, sizes[left])
     return result if few else _dense(result, made)
 
 

@@ -235,7 +235,7 @@ def unicode_encode(
 
     if isinstance(input, RaggedTensor):
         return Text(np.array([encoded(row.numpy().tolist()) for row in input], object))
-    numbers = convert_to_tensor(input)._numpy()
+    numbers = np.asarray(convert_to_tensor(input))
     if numbers.size and numbers.dtype.kind not in "iu":
         raise TypeError(
             f"[{who}] input must be integers: got {numbers.dtype}; convert it with samegrad.cast."

@@ -335,7 +335,7 @@ WRONG: dict[str, Callable[[], Any]] = {
     "a dataset": lambda: tf.data.Dataset.range(3).batch("x"),
     "a file": lambda: list(tf.data.TextLineDataset("/no/such/file")),
     "a checkpoint": lambda: tf.train.Checkpoint(v=tf.Variable(1.0)).restore("/no/such/file"),
-    "a value in a step": lambda: tf.function(lambda x: float(x))(tf.constant(1.0)),
+    "a value in a step": lambda: tf.function(lambda x: x.numpy())(tf.constant(1.0)),
     "gradients": lambda: tf.keras.optimizers.SGD(0.1).apply_gradients([(None, tf.Variable(1.0))]),
     "a loss": lambda: tf.keras.losses.MeanSquaredError()(callers.ROWS, np.ones((4, 2))),
     "a metric": lambda: tf.keras.metrics.MeanSquaredError().update_state(

@@ -1,5 +1,6 @@
-"""A traced tensor where a size or an axis should be: the message names the argument and the way."""
+"""A traced tensor where a size or an axis should be: Python runs it, and replicas refuse it."""
 
+import numpy as np
 import pytest
 
 import samegrad as tf
@@ -39,15 +40,35 @@ CALLS = {
     "band_part": (lambda n, x: tf.linalg.band_part(tf.ones((4, 4)), n, 0), "num_lower"),
     "TensorArray": (lambda n, x: tf.TensorArray(tf.float32, n).stack(), "size"),
 }  # fmt: skip
+OF_AN_AXIS = ("reduce_sum", "argmax", "expand_dims", "concat", "gather")
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_traced_size_is_named(name):
+def test_traced_size_in_run_is_refused_by_the_name_of_its_argument(name):
     call, argument = CALLS[name]
-    step = tf.function(call, autograph=False)
+    two = tf.distribute.MirroredStrategy(replicas=2)
     with pytest.raises((TypeError, ValueError)) as error:
-        step(tf.constant(2), tf.ones(4))
+        two.run(call, args=(tf.constant(2), tf.ones(4)))
     text = str(error.value)
     rule, _, rest = text.partition(": got ")
     assert f" {argument} must " in rule and "traced>" in rest and "x.shape[0]" in rest, text
     assert "has no value yet" not in text
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_traced_size_in_a_function_falls_back_to_python(name):
+    call, _ = CALLS[name]
+    n = tf.constant(0 if name in OF_AN_AXIS else 2)
+    x = tf.range(4.0)
+
+    def outcome(function):
+        tf.random.set_seed(1)
+        try:
+            return [np.asarray(part).tolist() for part in tf.nest.flatten(function(n, x))]
+        except ValueError as error:
+            return type(error), str(error)
+
+    step = tf.function(call, autograph=False)
+    assert outcome(step) == outcome(call)
+    (reason,) = step.explain(n, x).reasons
+    assert reason.text.startswith("Python runs the function: [") and reason.file

@@ -102,6 +102,19 @@ def test_names_are_followed_as_python_binds_them(check, source, expected):
     assert missing(check, "import tensorflow as tf\n" + source) == expected
 
 
+def test_sizes_and_places_that_follow_from_values_are_not_reported(check):
+    source = """import tensorflow as tf
+model = tf.keras.Sequential([tf.keras.layers.RandomWidth(0.2), tf.keras.layers.RandomHeight(0.2)])
+@tf.function
+def step(x, n):
+    kept, places, numbers = tf.boolean_mask(x, x > 0), tf.where(x > 1), tf.range(n)
+    found = tf.image.non_max_suppression_padded(x, x, 4, pad_to_max_output_size=True)
+    window = tf.image.extract_glimpse(x, [3, 3], x)
+    return tf.image.crop_to_bounding_box(x, n, n, 2, 2), tf.slice(x, [n], [3]), tf.unique(x).y
+"""
+    assert missing(check, source) == []
+
+
 def test_a_long_sum_is_read(check):
     assert missing(check, "import tensorflow as tf\n" + "tf.nope + " * 2000 + "tf.gone") == [
         "2 tf.nope",

@@ -145,6 +145,25 @@ def test_a_program_makes_the_elements_of_python(name, calls, monkeypatch):
     check(make, monkeypatch, 1)
 
 
+@pytest.mark.parametrize("name", ["brighter", "crop"])
+def test_decorated_function_makes_the_elements_of_the_plain_one(name, monkeypatch):
+    class Owner:
+        @tf.function
+        def method(self, image, label):
+            return PROGRAMS[name](image, label)
+
+    def elements(function: Any) -> Any:
+        def make() -> Any:
+            tf.random.set_seed(4)
+            return Dataset.from_tensor_slices((IMAGES, LABELS)).map(function)
+
+        return run(make, monkeypatch, 0)[0]
+
+    plain = elements(PROGRAMS[name])
+    assert elements(tf.function(PROGRAMS[name])) == plain
+    assert elements(Owner().method) == plain
+
+
 def test_maps_in_a_row_and_batches(monkeypatch):
     def make() -> Any:
         data = Dataset.from_tensor_slices((IMAGES, LABELS)).map(crop).map(brighter).map(hot)
@@ -248,7 +267,9 @@ BY_PYTHON = {
     ),
     "text of a number": lambda: lambda x: tf.strings.as_string(x),
     "a name of a tensor": lambda: lambda x: tf.constant(len(f"{x}")),
-    "a compiled function": lambda: tf.function(lambda x: x * tf.random.uniform([])),
+    "a compiled function with a signature": lambda: tf.function(
+        lambda x: x * tf.random.uniform([]), input_signature=[tf.TensorSpec([])]
+    ),
     "a draw in a branch": lambda: (
         lambda x: tf.cond(x > 3, lambda: x + tf.random.uniform([]), lambda: x)
     ),

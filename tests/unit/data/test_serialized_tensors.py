@@ -66,8 +66,10 @@ def test_wrong_calls_are_refused():
         tf.io.parse_tensor([data.numpy()], tf.float32)
     with pytest.raises(TypeError, match="must be the bytes of a tensor"):
         tf.io.parse_tensor(3, tf.float32)
+    assert tf.function(tf.io.serialize_tensor)(tf.constant([1.5])) == data  # falls back to Python
+    two = tf.distribute.MirroredStrategy(replicas=2)
     with pytest.raises(TypeError, match="being traced"):
-        tf.function(tf.io.serialize_tensor)(tf.constant(1.0))
+        two.run(tf.io.serialize_tensor, args=(tf.constant(1.0),))
 
 
 def test_numbers_beyond_their_kind_and_shapes_beyond_memory():

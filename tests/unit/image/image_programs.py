@@ -25,6 +25,9 @@ LIKE = np.clip(LARGE + 0.1 * np.sin(np.arange(LARGE.size).reshape(LARGE.shape)),
 LIKE = LIKE.astype(np.float32)
 BOXES = np.float32([[0.1, 0.2, 0.7, 0.8], [0, 0, 1, 1], [0.9, 0.1, 0.2, 1.3], [-0.2, 0, 0.5, 0.5]])
 MANY = ((np.arange(80) * 37 % 101) / 100).astype(np.float32).reshape(20, 4)
+ORDERED = np.concatenate(
+    [np.minimum(MANY[:, :2], MANY[:, 2:]), np.maximum(MANY[:, :2], MANY[:, 2:])], axis=1
+)
 SCORES = ((np.arange(20) * 7 % 20) / 20).astype(np.float32)
 FRAMES = np.float32([[[0.1, 0.1, 0.5, 0.6], [-0.1, 0.2, 0.3, 1.2]]] * 2)
 NO_COLORS = None
@@ -66,6 +69,23 @@ CASES = {
     "suppressed softly": lambda i: i.non_max_suppression_with_scores(
         MANY, SCORES, 12, 0.5, 0.2, 0.5
     )[1],
+    "suppressed to a size": lambda i: i.non_max_suppression_padded(
+        ORDERED, SCORES, 9, 0.3, 0.2, pad_to_max_output_size=True
+    )[0],
+    "suppressed in images": lambda i: i.non_max_suppression_padded(
+        np.stack([ORDERED, ORDERED[::-1]]),
+        np.stack([SCORES, SCORES]),
+        9,
+        0.3,
+        pad_to_max_output_size=True,
+    )[0],
+    **{
+        f"glimpse {centered} {normalized}": lambda i, c=centered, n=normalized: i.extract_glimpse(
+            LARGE, [3, 4], [[0.4, -0.3], [1.2, 0.7]], centered=c, normalized=n, noise="zero"
+        )
+        for centered in (False, True)
+        for normalized in (False, True)
+    },
     "frames": lambda i: i.draw_bounding_boxes(LARGE, FRAMES, NO_COLORS),
     "frames coloured": lambda i: i.draw_bounding_boxes(LARGE, FRAMES, [[1.0, 0, 0], [0, 1.0, 0.5]]),
     "flip_left_right": lambda i: i.flip_left_right(IMAGE),

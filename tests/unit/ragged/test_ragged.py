@@ -183,13 +183,14 @@ def test_numbers_beside_a_tensor_take_its_dtype():
     assert tf.convert_to_tensor([3, tf.constant(1.5, tf.float64)]).dtype == tf.float64
 
 
-def test_lengths_do_not_follow_from_what_is_traced():
-    @tf.function
+def test_row_lengths_that_follow_from_an_argument_fall_back_to_python_outside_run():
     def rows_of(x):
-        return tf.RaggedTensor.from_row_lengths([1, 2, 3], x).flat_values
+        return tf.RaggedTensor.from_row_lengths([1, 2, 3], x).to_tensor()
 
+    assert tf.function(rows_of)(tf.constant([1, 2])).numpy().tolist() == [[1, 0], [2, 3]]
+    two = tf.distribute.MirroredStrategy(replicas=2)
     with pytest.raises(TypeError, match="lengths of rows are not part of a traced function"):
-        rows_of(tf.constant([1, 2]))
+        two.run(rows_of, args=(tf.constant([1, 2]),))
 
 
 def test_rows_of_two_values_are_no_pairs():

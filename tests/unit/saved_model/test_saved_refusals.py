@@ -59,6 +59,10 @@ def test_a_function_that_reads_data_is_refused(tmp_path: Path) -> None:
         return x
 
     refused(tmp_path, module_of(total), NotImplementedError, "Python takes part in each call")
+    kept = module_of(lambda x: tf.boolean_mask(x, x > 0.0))
+    refused(
+        tmp_path, kept, NotImplementedError, r"Python takes part .* \(\[boolean_mask\] the number"
+    )
 
 
 def test_an_argument_of_another_class_is_named(tmp_path: Path) -> None:

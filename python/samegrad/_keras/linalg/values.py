@@ -10,6 +10,7 @@ from keras.src.backend.config import floatx
 from numpy.typing import NDArray
 
 import samegrad as tf
+from samegrad._context.python_runs import need_python
 from samegrad._keras.conversion import convert_to_tensor
 from samegrad._tensor.tensor import Tensor
 
@@ -37,9 +38,10 @@ def array_of(who: str, x: Tensor) -> NDArray[Any]:
         array([[1.]], dtype=float32)
     """
     if x._symbolic:
-        raise ValueError(
+        need_python(
             f"[keras.ops.{who}] is computed from values: got a traced tensor; call it outside of "
-            "the traced function (samegrad.function, strategy.run, or a compiled fit)."
+            "the traced function (samegrad.function, strategy.run, or a compiled fit).",
+            ValueError,
         )
     values: NDArray[Any] = x.numpy()
     return values if values.dtype in (np.float32, np.float64) else values.astype(np.float32)

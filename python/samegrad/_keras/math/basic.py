@@ -8,6 +8,7 @@ from keras.src.backend.common.dtypes import result_type
 
 import samegrad as tf
 from samegrad import math
+from samegrad._context.python_runs import need_python
 from samegrad._keras.conversion import convert_to_tensor
 from samegrad._keras.linalg.decompositions import cholesky
 from samegrad._tensor.tensor import Tensor
@@ -22,9 +23,10 @@ def _segments(name: str, data: Any, segment_ids: Any, count: Any, sorted: bool) 
         return of_sorted
     if count is None:
         if ids._symbolic:
-            raise ValueError(
+            need_python(
                 f"[keras.ops.segment_{name}] the number of segments depends on values: got traced "
-                "segment_ids; pass num_segments."
+                "segment_ids; pass num_segments.",
+                ValueError,
             )
         count = int(ids.numpy().max(initial=-1)) + 1
     found: Tensor = getattr(math, f"unsorted_segment_{name}")(values, ids, count)

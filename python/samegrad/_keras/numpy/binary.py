@@ -195,7 +195,7 @@ def nextafter(x1: Any, x2: Any) -> Tensor:
     """The next number of the dtype after x1, towards x2.
 
     Raises:
-        TypeError: In a traced function.
+        TypeError: On several replicas.
     """
     x1, x2 = pair(x1, x2, float)
     return made(np.nextafter(known("nextafter", x1), known("nextafter", x2)), x1._dtype)

@@ -11,6 +11,7 @@ from keras.src.backend.common.dtypes import result_type
 
 import samegrad as tf
 from samegrad._base.dtypes import is_plain_number
+from samegrad._context.python_runs import need_python
 from samegrad._keras.conversion import convert_to_tensor
 from samegrad._tensor.conversion import Tensor, number
 from samegrad._tensor.dim import Dim
@@ -151,9 +152,10 @@ def known(name: str, x: Any) -> np.ndarray[Any, Any]:
     """
     tensor = tf.convert_to_tensor(convert_to_tensor(x))
     if tensor._symbolic:
-        raise TypeError(
+        need_python(
             f"[keras.ops.{name}] the result depends on values in a way that a traced function does "
-            "not know: call it with eager tensors, outside of tf.function and compiled steps."
+            "not know: call it with eager tensors, outside of tf.function and compiled steps.",
+            TypeError,
         )
     return np.asarray(tensor.numpy())
 

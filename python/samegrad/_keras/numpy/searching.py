@@ -117,7 +117,7 @@ def nonzero(x: Any) -> tuple[Tensor, ...]:
     """Return the indices of elements that are not 0, int32, for each axis.
 
     Raises:
-        TypeError: In a traced function: the result's size depends on values.
+        TypeError: On several replicas: the result's size depends on values.
     """
     return tuple(made(places, "int32") for places in np.nonzero(known("nonzero", x)))
 
@@ -133,7 +133,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, sparse: bool = Fal
 
     Raises:
         ValueError: `sparse`.
-        TypeError: In a traced function: the result's size depends on values.
+        TypeError: On several replicas: the result's size depends on values.
     """
     if sparse:
         raise ValueError("[keras.ops.bincount] there are no sparse tensors: got sparse=True.")
@@ -205,7 +205,7 @@ def unique(
         fill_value: Value in place of those that lack (default 0).
 
     Raises:
-        TypeError: In a traced function: the result's size depends on values.
+        TypeError: On several replicas: the result's size depends on values.
     """
     x = convert_to_tensor(x)
     values = known("unique", x)
