@@ -181,8 +181,8 @@ def saveables(function: Any, op_name: str = "saved_model.save") -> list[Saveable
         args, kwargs = function.structured_input_signature
         owner = [args[0]] if args and not _is_argument(args[0]) else []
         return [made(function._function, owner, args[len(owner) :], kwargs)]
-    if hasattr(function, "_saved_functions"):
-        return [made(one, [], one.input_signature, {}) for one in function._saved_functions()]
+    if hasattr(function, "_saved_calls"):
+        return [made(one, [], args, kwargs) for one, args, kwargs in function._saved_calls()]
     raise TypeError(f"[{op_name}] a function is a tf.function: got {function!r:.60}.")
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -48,8 +49,8 @@ class LoadedProgram:
         tensors = _values.tensors_of(inputs)
         self.specs = [tensor.spec for tensor in sorted(tensors, key=lambda t: t.index)]
         self._requirements: dict[int, Requirement] = {}
-        replay = self._replay
-        self.function = Function(_named(replay, name), autograph=False, input_signature=self.specs)
+        replay = _function_of(self._replay, name)
+        self.function = Function(replay, autograph=False, input_signature=self.specs)
 
     @property
     def variables(self) -> list[Variable]:
@@ -118,12 +119,18 @@ class LoadedProgram:
         return _values.fill(self.outputs, values)
 
 
-def _named(function: Any, name: str) -> Any:
-    def replay(*tensors: Any) -> Any:
-        return function(*tensors)
+def _function_of(
+    call: Callable[..., Any], name: str, signature: inspect.Signature | None = None
+) -> Any:
+    """Return a Python function that makes a call, with a name and parameters."""
 
-    replay.__name__ = replay.__qualname__ = name
-    return replay
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return call(*args, **kwargs)
+
+    function.__name__ = function.__qualname__ = name
+    if signature is not None:
+        function.__signature__ = signature  # type: ignore[attr-defined]
+    return function
 
 
 class LoadedFunction:
@@ -178,8 +185,14 @@ class LoadedFunction:
         """The programs, one for each kind of arguments."""
         return list(self._programs)
 
-    def _saved_functions(self) -> list[Function]:
-        return [program.function for program in self._programs]
+    @functools.cached_property
+    def _whole(self) -> Function:
+        return Function(_function_of(self, self.__name__, self.__signature__), autograph=False)
+
+    def _saved_calls(self) -> list[tuple[Function, Any, Any]]:
+        """Return the function with the arguments of each program, to be saved again."""
+        calls = (_values.fill(program.inputs, program.specs) for program in self._programs)
+        return [(self._whole, args, kwargs) for args, kwargs in calls]
 
     def __repr__(self) -> str:
         return f"<samegrad.saved_model function {self.__name__}>"
@@ -312,8 +325,13 @@ class SignatureFunction:
         """Those that are trained."""
         return self._program.trainable_variables
 
-    def _saved_functions(self) -> list[Function]:
-        return [self._program.function]
+    @functools.cached_property
+    def _whole(self) -> Function:
+        return Function(_function_of(self, self.name), autograph=False)
+
+    def _saved_calls(self) -> list[tuple[Function, Any, Any]]:
+        """Return the function with its arguments, to be saved again."""
+        return [(self._whole, *self.structured_input_signature)]
 
     def __repr__(self) -> str:
         return f"<samegrad.saved_model signature {self.name}({', '.join(self._inputs)})>"

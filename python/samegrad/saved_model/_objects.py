@@ -112,7 +112,7 @@ def _identity(value: Any) -> Any:
 def _kind_of(value: Any) -> str | None:
     if isinstance(value, Variable):
         return "variable"
-    if isinstance(value, _FUNCTIONS) or hasattr(value, "_saved_functions"):
+    if isinstance(value, _FUNCTIONS) or hasattr(value, "_saved_calls"):
         return "function"
     if isinstance(value, Mapping):
         return None if isinstance(value, Signatures) else "dict"

@@ -231,9 +231,17 @@ def test_large_and_small_constants_are_kept(tmp_path: Path) -> None:
 def test_a_loaded_model_is_saved_again(tmp_path: Path) -> None:
     line = Line()
     line.norm(X)
-    again = round_trip(round_trip(line, tmp_path / "a"), tmp_path / "b")
-    assert bits(again(X)) == bits(line(X))
+    line.norm(X, scale=tf.constant(2.0))
+    loaded = round_trip(line, tmp_path / "a")
+    signatures = {"twice": loaded.signatures["serving_default"]}
+    again = round_trip(loaded, tmp_path / "b", signatures=signatures)
+    assert bits(again(X)) == bits(line(X)) and again(X).shape == (2, 1)
     assert bits(again.norm(X)) == bits(line.norm(X))
+    scaled = again.norm(X, scale=tf.constant(2.0))
+    assert scaled["order"] == 2 and float(scaled["norm"]) == 2 * float(line.norm(X))
+    assert again.norm.__signature__ == loaded.norm.__signature__
+    assert again.signatures["twice"].structured_outputs.keys() == {"output_0"}
+    assert bits(again.signatures["twice"](x=X)["output_0"]) == bits(line(X))
 
 
 def test_a_second_save_replaces_the_first(tmp_path: Path) -> None:
