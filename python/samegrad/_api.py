@@ -53,6 +53,7 @@ from samegrad._control.shape_assertions import assert_rank
 from samegrad._control.tensor_array import TensorArray
 from samegrad._function.function import function
 from samegrad._function.row_loops import foldl, foldr, map_fn, scan, vectorized_map
+from samegrad._ops.bits import bitcast
 from samegrad._ops.complex_arrays import (
     boolean_mask,
     broadcast_to,
@@ -190,6 +191,12 @@ from samegrad.math import divide as realdiv
 from samegrad.math._binary import truncatediv, truncatemod
 from samegrad.math._more import histogram_fixed_width, histogram_fixed_width_bins
 from samegrad.math._order import argsort, searchsorted, sort
+from samegrad.nn._space_to_batch import (
+    batch_to_space,
+    required_space_to_batch_paddings,
+    space_to_batch,
+)
+from samegrad.nn._space_to_batch import space_to_batch as space_to_batch_nd
 from samegrad.train._fingerprint import FingerprintInfo, fingerprint, fingerprint_info
 from samegrad.train._record import record_run
 from samegrad.train.module import Module
@@ -213,6 +220,7 @@ _LATER = {
     ),
     **dict.fromkeys(("RunDiff", "diff_runs"), "samegrad.testing._run_diff"),
     "as_string": "samegrad.strings",
+    "edit_distance": "samegrad.strings._distance",
 }  # fmt: skip
 
 __all__ = [  # packages are loaded by samegrad itself
@@ -222,28 +230,30 @@ __all__ = [  # packages are loaded by samegrad itself
     "VariableSynchronization", "abs", "acos", "acosh", "add", "add_n", "argmax", "argmin",
     "argsort", "as_dtype", "as_string", "asin", "asinh", "assert_equal", "assert_greater",
     "assert_less", "assert_rank", "atan", "atan2", "atanh", "audio", "autodiff", "autograph",
-    "bfloat16", "bitwise", "bool", "boolean_mask", "broadcast_static_shape", "broadcast_to", "case",
-    "cast", "clip_by_global_norm", "clip_by_norm", "clip_by_value", "complex", "complex128",
-    "complex64", "concat", "cond", "config", "constant", "constant_initializer",
-    "control_dependencies", "convert", "convert_to_tensor", "cos", "cosh", "cumsum",
-    "custom_gradient", "data", "debugging", "device", "diff_runs", "distribute", "divide", "double",
-    "dtypes", "dynamic_partition", "dynamic_stitch", "einsum", "ensure_shape", "equal", "errors",
-    "executing_eagerly", "exp", "expand_dims", "experimental", "eye", "fill", "fingerprint",
-    "fingerprint_info", "float16", "float32", "float64", "floor", "foldl", "foldr", "function",
-    "gather", "gather_nd", "get_logger", "get_static_value", "greater", "greater_equal", "group",
-    "half", "histogram_fixed_width", "histogram_fixed_width_bins", "identity", "identity_n",
-    "image", "init_scope", "initializers", "inside_function", "int16", "int32", "int64", "int8",
-    "io", "is_tensor", "keras", "less", "less_equal", "linalg", "linspace", "logical_and",
-    "logical_not", "logical_or", "lookup", "losses", "map_fn", "math", "matmul", "maximum",
-    "meshgrid", "metrics", "minimum", "multiply", "name_scope", "negative", "nest", "newaxis", "nn",
-    "no_op", "norm", "not_equal", "numpy_function", "one_hot", "ones", "ones_initializer",
-    "ones_like", "optimizers", "pad", "parallel_stack", "pow", "print", "py_function", "ragged",
-    "random", "random_normal_initializer", "random_uniform_initializer", "range", "rank", "realdiv",
+    "batch_to_space", "bfloat16", "bitcast", "bitwise", "bool", "boolean_mask",
+    "broadcast_static_shape", "broadcast_to", "case", "cast", "clip_by_global_norm", "clip_by_norm",
+    "clip_by_value", "complex", "complex128", "complex64", "concat", "cond", "config", "constant",
+    "constant_initializer", "control_dependencies", "convert", "convert_to_tensor", "cos", "cosh",
+    "cumsum", "custom_gradient", "data", "debugging", "device", "diff_runs", "distribute", "divide",
+    "double", "dtypes", "dynamic_partition", "dynamic_stitch", "edit_distance", "einsum",
+    "ensure_shape", "equal", "errors", "executing_eagerly", "exp", "expand_dims", "experimental",
+    "eye", "fill", "fingerprint", "fingerprint_info", "float16", "float32", "float64", "floor",
+    "foldl", "foldr", "function", "gather", "gather_nd", "get_logger", "get_static_value",
+    "greater", "greater_equal", "group", "half", "histogram_fixed_width",
+    "histogram_fixed_width_bins", "identity", "identity_n", "image", "init_scope", "initializers",
+    "inside_function", "int16", "int32", "int64", "int8", "io", "is_tensor", "keras", "less",
+    "less_equal", "linalg", "linspace", "logical_and", "logical_not", "logical_or", "lookup",
+    "losses", "map_fn", "math", "matmul", "maximum", "meshgrid", "metrics", "minimum", "multiply",
+    "name_scope", "negative", "nest", "newaxis", "nn", "no_op", "norm", "not_equal",
+    "numpy_function", "one_hot", "ones", "ones_initializer", "ones_like", "optimizers", "pad",
+    "parallel_stack", "pow", "print", "py_function", "ragged", "random",
+    "random_normal_initializer", "random_uniform_initializer", "range", "rank", "realdiv",
     "recompute_grad", "record_run", "reduce_all", "reduce_any", "reduce_logsumexp", "reduce_max",
-    "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum", "repeat", "reshape", "reverse",
-    "reverse_sequence", "roll", "round", "saturate_cast", "scalar_mul", "scan", "scatter_nd",
-    "searchsorted", "sequence_mask", "sets", "shape", "shape_n", "sigmoid", "sign", "signal", "sin",
-    "sinh", "size", "slice", "sort", "sparse", "split", "sqrt", "square", "squeeze", "stack",
+    "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum", "repeat",
+    "required_space_to_batch_paddings", "reshape", "reverse", "reverse_sequence", "roll", "round",
+    "saturate_cast", "scalar_mul", "scan", "scatter_nd", "searchsorted", "sequence_mask", "sets",
+    "shape", "shape_n", "sigmoid", "sign", "signal", "sin", "sinh", "size", "slice", "sort",
+    "space_to_batch", "space_to_batch_nd", "sparse", "split", "sqrt", "square", "squeeze", "stack",
     "stop_gradient", "strided_slice", "string", "strings", "subtract", "summary", "switch_case",
     "sysconfig", "tan", "tanh", "tensor_scatter_nd_add", "tensor_scatter_nd_max",
     "tensor_scatter_nd_min", "tensor_scatter_nd_sub", "tensor_scatter_nd_update", "tensordot",
