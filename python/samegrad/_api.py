@@ -8,6 +8,7 @@ from samegrad import _core, config, debugging, distribute, errors, math, nest, r
 from samegrad._autodiff.aggregation import VariableAggregation, VariableSynchronization
 from samegrad._autodiff.clock import timestamp
 from samegrad._autodiff.custom_gradient import custom_gradient, recompute_grad
+from samegrad._autodiff.graph_gradients import gradients, hessians
 from samegrad._autodiff.tape import GradientTape, UnconnectedGradients
 from samegrad._autodiff.variable import Variable
 from samegrad._autodiff.variable_parts import install as _install_parts
@@ -239,7 +240,7 @@ __all__ = [  # packages are loaded by samegrad itself
     "ensure_shape", "equal", "errors", "executing_eagerly", "exp", "expand_dims", "experimental",
     "eye", "fill", "fingerprint", "fingerprint_info", "float16", "float32", "float64", "floor",
     "foldl", "foldr", "function", "gather", "gather_nd", "get_logger", "get_static_value",
-    "greater", "greater_equal", "group", "half", "histogram_fixed_width",
+    "gradients", "greater", "greater_equal", "group", "half", "hessians", "histogram_fixed_width",
     "histogram_fixed_width_bins", "identity", "identity_n", "image", "init_scope", "initializers",
     "inside_function", "int16", "int32", "int64", "int8", "io", "is_tensor", "keras", "less",
     "less_equal", "linalg", "linspace", "logical_and", "logical_not", "logical_or", "lookup",

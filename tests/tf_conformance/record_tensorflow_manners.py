@@ -5,6 +5,7 @@ Run it where TensorFlow is installed; test_manners.py compares with the recorded
 
 import json
 
+import manners_of_checkpoints  # noqa: F401
 import manners_of_errors  # noqa: F401
 import manners_of_functions  # noqa: F401
 import manners_of_generators  # noqa: F401

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import decided
+import manners_of_checkpoints  # noqa: F401
 import manners_of_errors  # noqa: F401
 import manners_of_functions  # noqa: F401
 import manners_of_generators  # noqa: F401

@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
+import weakref
+from typing import Any
+
 from samegrad import _core
 from samegrad._context import state as _context
+
+_forget: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def forgets_programs(function: Any) -> None:
+    """Register a function that keeps programs, and forgets them by `forget_programs()`."""
+    _forget.add(function)
+
+
+def forget_programs() -> None:
+    """Let all functions forget their programs, which are traced anew."""
+    for function in list(_forget):
+        function._forget_programs()
 
 
 class ReadsData(BaseException):

@@ -128,8 +128,6 @@ REASONS = {
     "py_func": _NO_PYTHON,
     "experimental_run_v2": "it is Strategy.run",
     "experimental_make_numpy_dataset": "make a data.Dataset with from_tensor_slices",
-    "experimental_distribute_datasets_from_function": "it is "
-    "Strategy.distribute_datasets_from_function",
     "make_dataset_iterator": "write iter(strategy.experimental_distribute_dataset(dataset))",
     "make_input_fn_iterator": "write iter(strategy.distribute_datasets_from_function(dataset_fn))",
     "unwrap": "it is Strategy.experimental_local_results",

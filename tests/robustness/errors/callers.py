@@ -139,6 +139,11 @@ CALLERS: dict[str, Callable[[Step], Any]] = {
         _strategy().experimental_distribute_values_from_function(f)
     ),
     "distribute.Strategy.distribute_datasets_from_function": _from_function,
+    "distribute.Strategy.experimental_distribute_datasets_from_function": lambda f: list(
+        _strategy().experimental_distribute_datasets_from_function(
+            lambda _: _range().map(f).batch(2)
+        )
+    ),
     "distribute.Strategy.experimental_distribute_dataset": _distributed,
     "distribute.ReplicaContext.merge_call": _merge,
     "distribute.StrategyExtended.call_for_each_replica": lambda f: (
