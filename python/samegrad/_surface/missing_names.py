@@ -61,7 +61,9 @@ PARTS = {"image": _IMAGES, "io": _RECORDS, "tpu": _ONE_MACHINE, "tpu.experimenta
 # the end of a dotted name. It also covers all names below it.
 REASONS = {
     "Session": _NO_GRAPHS,
+    "Session().run": _NO_GRAPHS,
     "InteractiveSession": _NO_GRAPHS,
+    "InteractiveSession().run": _NO_GRAPHS,
     "ConfigProto": "there are no sessions to configure: see config.threading",
     "GPUOptions": _NO_GPU,
     "Graph": "there are no graphs to feed: write a samegrad.function",
@@ -101,8 +103,6 @@ REASONS = {
     "app": "read the command's arguments with argparse",
     "flags": "read the command's arguments with argparse",
     "logging": "use Python's logging",
-    "compat": "there is no first version to be compatible with",
-    "v1": "there is no first version to be compatible with",
     "python": _PRIVATE,
     "raw_ops": "operations have one name each: see samegrad.math and samegrad.nn",
     "ragged.cross": "combine features with keras.layers.HashedCrossing",
@@ -259,7 +259,7 @@ def reason(path: str) -> str | None:
     """Return the reason for a missing dotted name, by its end or by its parent, or None.
 
     Example:
-        >>> reason("compat.v1.Session") == REASONS["Session"]
+        >>> reason("compat.v1.placeholder") == REASONS["placeholder"]
         True
     """
     parts = path.split(".")
@@ -330,7 +330,8 @@ def missing_attribute(thing: object, name: str) -> NoReturn:
         AttributeError: 'MirroredStrategy' object ... 'experimental_run_v2': it is Strategy.run.
     """
     kind = type(thing).__name__
-    hint = _hint(f"{kind}().{name}") if name in REASONS else ""
+    path = f"{kind}().{name}"
+    hint = _hint(path) if name in REASONS or path in REASONS else ""
     text = f"{kind!r} object has no attribute {name!r}{hint}"
     raise AttributeError(text, name=None if hint else name, obj=thing)
 

@@ -23,7 +23,7 @@ def space_to_batch(
 
     Args:
         input: A tensor [n, *space, ...].
-        block_shape: The size of a block along each axis of space: integers [axes].
+        block_shape: The size of a block along each axis of space: integers [axes], or one for all.
         paddings: The zeros before and after each axis of space: integers [axes, 2].
         name: Ignored.
 
@@ -63,7 +63,7 @@ def batch_to_space(
 
     Args:
         input: A tensor [n * prod(block_shape), *space, ...].
-        block_shape: The size of a block along each axis of space: integers [axes].
+        block_shape: The size of a block along each axis of space: integers [axes], or one for all.
         crops: The elements that are cut off before and after each axis: integers [axes, 2].
         name: Ignored.
 
@@ -149,6 +149,7 @@ def _checked(
     who: str, input: TensorLike, block_shape: Any, what: str, given: Any
 ) -> tuple[Tensor, list[int], Sequence[Sequence[int]]]:
     x, blocks, pairs = convert_to_tensor(input), _integers(block_shape), _pairs(given)
+    blocks = blocks * len(pairs) if len(blocks) == 1 else blocks
     fits = len(pairs) == len(blocks) < x._rank and all(len(pair) == 2 for pair in pairs)
     if not fits or min(blocks, default=1) < 1 or min(map(min, pairs), default=0) < 0:
         raise ValueError(
