@@ -6,14 +6,16 @@ from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
 from samegrad.data import experimental
 from samegrad.data._dataset import Dataset
-from samegrad.data._files import TextLineDataset, TFRecordDataset
+from samegrad.data._files import FixedLengthRecordDataset, TextLineDataset, TFRecordDataset
 from samegrad.data._iterator import DatasetIterator as Iterator
 from samegrad.data._options import Options
+from samegrad.data._structure import DatasetSpec
 from samegrad.data.experimental import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 
 __all__ = [
-    "AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "Dataset", "Iterator", "Options",
-    "TFRecordDataset", "TextLineDataset", "experimental",
+    "AUTOTUNE", "Dataset", "DatasetSpec", "FixedLengthRecordDataset", "INFINITE_CARDINALITY",
+    "Iterator", "Options", "TFRecordDataset", "TextLineDataset", "UNKNOWN_CARDINALITY",
+    "experimental",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:

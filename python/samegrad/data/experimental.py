@@ -20,6 +20,7 @@ from samegrad.data._options import AutoShardPolicy, DistributeOptions
 from samegrad.data._python_cursors import stack_elements
 from samegrad.data._sql import SqlDataset
 from samegrad.data._structure import Structure
+from samegrad.errors import OutOfRangeError
 
 AUTOTUNE = -1
 INFINITE_CARDINALITY = INFINITE
@@ -463,6 +464,54 @@ def get_single_element(dataset: Any) -> Structure:
     return dataset.get_single_element()
 
 
+def snapshot(
+    path: Any,
+    compression: str = "AUTO",
+    reader_func: Callable[..., Any] | None = None,
+    shard_func: Callable[..., Any] | None = None,
+) -> Callable[[Any], Any]:
+    """Return `Dataset.snapshot` as a function for `Dataset.apply`.
+
+    Args:
+        path: The folder.
+        compression: Ignored.
+        reader_func: None: a snapshot is one file.
+        shard_func: None: a snapshot is one file.
+
+    Returns:
+        Function from datasets to datasets; it raises what the method raises.
+    """
+    return lambda dataset: dataset.snapshot(path, compression, reader_func, shard_func)
+
+
+def at(dataset: Any, index: Any) -> Structure:
+    """Return the element at an index, without those before it where they can be skipped.
+
+    Args:
+        dataset: Dataset.
+        index: The index, from 0.
+
+    Returns:
+        The element.
+
+    Raises:
+        TypeError: dataset is not a dataset, or the index is not an integer.
+        OutOfRangeError: There is no such element.
+
+    Example:
+        >>> import samegrad as tf
+        >>> int(tf.data.experimental.at(tf.data.Dataset.range(5), 3))
+        3
+    """
+    if not isinstance(dataset, Dataset):
+        raise TypeError(f"[at] a Dataset is needed: got {shown(dataset)}.")
+    place = whole(index, "an index is an integer")
+    found = list(dataset.skip(place).take(1)) if place >= 0 else []
+    if not found:
+        raise OutOfRangeError(f"[at] the index must be that of an element: got {place}.")
+    return found[0]
+
+
 def from_list(elements: Sequence[Any], name: str | None = None) -> Dataset:
     """Create a dataset of the elements of a list.
 
@@ -489,12 +538,12 @@ def from_list(elements: Sequence[Any], name: str | None = None) -> Dataset:
 
 __all__ = [
     "AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "AutoShardPolicy", "Counter",
-    "CsvDataset", "DistributeOptions", "Optional", "RandomDataset", "assert_cardinality",
+    "CsvDataset", "DistributeOptions", "Optional", "RandomDataset", "assert_cardinality", "at",
     "bucket_by_sequence_length", "cardinality", "choose_from_datasets", "dense_to_ragged_batch",
     "from_list", "get_single_element", "group_by_window", "ignore_errors", "load",
     "make_csv_dataset", "map_and_batch", "parallel_interleave", "prefetch_to_device",
     "SqlDataset", "rejection_resample", "sample_from_datasets", "save", "scan",
-    "shuffle_and_repeat",
+    "shuffle_and_repeat", "snapshot",
     "take_while", "unbatch", "unique",
 ]  # fmt: skip
 

@@ -26,15 +26,15 @@ from samegrad.io._parsing import (
     parse_single_example,
 )
 from samegrad.io._records import TFRecordOptions, TFRecordWriter
+from samegrad.io._sequence_parsing import parse_sequence_example, parse_single_sequence_example
 from samegrad.io._tensors import parse_tensor, serialize_tensor
 
 __all__ = [
     "FixedLenFeature", "FixedLenSequenceFeature", "RaggedFeature", "SparseFeature",
-    "VarLenFeature", "parse_example", "parse_single_example",
-    "TFRecordOptions", "TFRecordWriter",
-    "decode_bmp", "decode_csv", "decode_gif", "decode_image", "decode_jpeg", "decode_png",
-    "decode_raw", "encode_jpeg", "encode_png", "gfile", "matching_files", "parse_tensor",
-    "read_file", "serialize_tensor", "write_file",
+    "TFRecordOptions", "TFRecordWriter", "VarLenFeature", "decode_bmp", "decode_csv", "decode_gif",
+    "decode_image", "decode_jpeg", "decode_png", "decode_raw", "encode_jpeg", "encode_png", "gfile",
+    "matching_files", "parse_example", "parse_sequence_example", "parse_single_example",
+    "parse_single_sequence_example", "parse_tensor", "read_file", "serialize_tensor", "write_file",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:

@@ -8,9 +8,12 @@ from samegrad.io._example import (
     BytesList,
     Example,
     Feature,
+    FeatureList,
+    FeatureLists,
     Features,
     FloatList,
     Int64List,
+    SequenceExample,
 )
 from samegrad.train import _process_state as _process_state
 from samegrad.train._checkpoint_options import CheckpointOptions
@@ -28,9 +31,9 @@ from samegrad.train.checkpoint_manager import CheckpointManager
 
 __all__ = [
     "BytesList", "Checkpoint", "CheckpointManager", "CheckpointOptions", "CheckpointReader",
-    "CorruptCheckpointError", "Example", "ExponentialMovingAverage", "Feature", "Features",
-    "FloatList", "Int64List", "latest_checkpoint", "list_variables", "load_checkpoint",
-    "load_variable",
+    "CorruptCheckpointError", "Example", "ExponentialMovingAverage", "Feature", "FeatureList",
+    "FeatureLists", "Features", "FloatList", "Int64List", "SequenceExample", "latest_checkpoint",
+    "list_variables", "load_checkpoint", "load_variable",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:

@@ -233,6 +233,13 @@ CALLERS: dict[str, Callable[[Step], Any]] = {
     "data.experimental.rejection_resample": lambda f: list(
         _range().apply(tf.data.experimental.rejection_resample(f, [0.5, 0.5]))
     ),
+    "nn.experimental.general_dropout": lambda f: tf.nn.experimental.general_dropout(
+        tf.ones([2]), 0.5, lambda shape, dtype: f(1.0)
+    ),
+    "train.CheckpointOptions": lambda f: tf.train.Checkpoint(v=tf.Variable(1.0)).write(
+        tempfile.mkdtemp() + "/ckpt",
+        tf.train.CheckpointOptions(experimental_write_callbacks=[lambda path: f(1.0)]),
+    ),
     "data.experimental.save": lambda f: tf.data.experimental.save(
         _range(), tempfile.mkdtemp(), shard_func=f
     ),
@@ -252,7 +259,7 @@ DOCTOR: dict[str, Callable[[Step], Any]] = {
 }
 # They do not call a function, or refuse to do so; walk calls it while it handles an OSError.
 NOT_CALLERS = {
-    "autograph.to_code", "data.Dataset.snapshot", "Variable", "random.set_global_generator",
+    "autograph.to_code", "data.Dataset.snapshot", "data.experimental.snapshot", "Variable", "random.set_global_generator",
     "data.Dataset.counter", "data.experimental.Counter", "io.gfile.walk",
 }  # fmt: skip
 
