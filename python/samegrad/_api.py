@@ -9,6 +9,7 @@ from samegrad._autodiff.aggregation import VariableAggregation, VariableSynchron
 from samegrad._autodiff.clock import timestamp
 from samegrad._autodiff.custom_gradient import custom_gradient, recompute_grad
 from samegrad._autodiff.graph_gradients import gradients, hessians
+from samegrad._autodiff.open_variable import install as _install_open_variables
 from samegrad._autodiff.tape import GradientTape, UnconnectedGradients
 from samegrad._autodiff.variable import Variable
 from samegrad._autodiff.variable_parts import install as _install_parts
@@ -208,6 +209,7 @@ if TYPE_CHECKING:
 __version__ = _core.__version__
 
 _install_parts(Variable)
+_install_open_variables()
 
 # As an index: a new axis of size 1.
 newaxis = None

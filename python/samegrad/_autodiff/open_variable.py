@@ -8,7 +8,7 @@ from samegrad._context.python_runs import forget_programs, leave_trace
 from samegrad._tensor.shape import TensorShape
 from samegrad._tensor.tensor import Tensor
 
-__all__ = ["Variable"]
+__all__ = ["Variable", "install"]
 
 
 class Variable(variable.Variable):
@@ -58,3 +58,8 @@ class Variable(variable.Variable):
             f"[{self._cell.name}] a step of replicas has fixed sizes: got a variable of shape "
             f"{self._declared}, which has changed its size; assign values of one shape."
         )
+
+
+def install() -> None:
+    """Let variables with open sizes have this class."""
+    variable.set_open_kind(Variable)

@@ -160,6 +160,15 @@ def unwrapped(value: Any) -> Any:
     return value._as_variable() if hasattr(value, "_as_variable") else value
 
 
+# The class of variables whose sizes are open, which derives from Variable.
+_open_kind: list[type[Variable]] = []
+
+
+def set_open_kind(kind: type[Variable]) -> None:
+    """Set the class of variables whose sizes are open."""
+    _open_kind[:] = [kind]
+
+
 class Variable:
     """A mutable tensor: one copy per process, shared by all replicas.
 
@@ -235,9 +244,7 @@ class Variable:
             )
             owners.add(self)
         if shape is not None and not as_shape(shape).is_fully_defined():
-            from samegrad._autodiff import open_variable  # derives from this class
-
-            self.__class__ = open_variable.Variable
+            self.__class__ = _open_kind[0]
             self._declared = as_shape(shape)
         arguments = _context.current().arguments
         if arguments is not None and _core.tracing():
@@ -267,8 +274,8 @@ class Variable:
         """
         if self._strategy is None:
             raise AttributeError(
-                f"[{self.name}] the variable has no distribute_strategy: it was made outside of "
-                "strategy.scope()."
+                f"[{self.name}] a distribute_strategy is that of variables made in its scope: got "
+                "one made outside of strategy.scope()."
             )
         return self._strategy
 

@@ -56,6 +56,16 @@ def _runs(measure: Any) -> int:
     return runs
 
 
+def _watched(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    """Call a traced function whose tape watches the arguments, for `samegrad.gradients`."""
+    tape = _context.current().program_tape
+    for leaf in flatten((args, kwargs)):
+        tensor = getattr(leaf, "tensor", leaf)
+        if isinstance(tensor, Tensor) and tape is not None and "float" in tensor._dtype:
+            tape._watch(tensor)
+    return fn(*args, **kwargs)
+
+
 class _Trace:
     """A function traced once, for the replicas whose numbers of examples decide alike.
 
@@ -87,13 +97,10 @@ class _Trace:
     ) -> None:
         trace = self.trace = _core.Trace(replicas, members)
         batches: list[Tensor] = []
-        floats: list[Tensor] = []
         shares: list[tuple[int, ...]] = []  # of those, the examples of each replica
         open_axes = itertools.chain(lengths, itertools.repeat(0))
 
         def note(tensor: Any, value: Any) -> None:
-            if isinstance(tensor, Tensor) and "float" in tensor._dtype:
-                floats.append(tensor)
             place = tensor._example_axis if isinstance(tensor, Tensor) else None
             if place is None:
                 return
@@ -115,11 +122,6 @@ class _Trace:
                 return trace.argument([value], next(open_axes))
             return value
 
-        def watching(*args: Any, **kwargs: Any) -> Any:
-            for tensor in floats:  # samegrad.gradients asks for them
-                _context.current().program_tape._watch(tensor)  # type: ignore[union-attr]
-            return fn(*args, **kwargs)
-
         questions.begin()
         entered_with = {"requirements": requirements, "batches": batches, "scaled_uses": []}
         with _core.tracing_into(trace, entered_with):
@@ -129,7 +131,7 @@ class _Trace:
             self.arguments = TracedArguments(trace, args, kwargs, captured, note, look)
             agreed = agreement if trace.uneven else None
             with _context.changed(agreement=agreed, arguments=self.arguments):
-                found = _context.recorded(watching, *traced_args, **traced_kwargs)
+                found = _context.recorded(_watched, fn, *traced_args, **traced_kwargs)
                 check_not_ragged(found, "results")
                 self.result = map_structure(_as_output, found)
             leaves = [leaf for leaf in flatten(self.result) if _is_output(leaf)]

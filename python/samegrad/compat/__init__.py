@@ -31,7 +31,7 @@ def as_bytes(bytes_or_text: Any, encoding: str = "utf-8") -> bytes:
         The bytes.
 
     Raises:
-        TypeError: The value is no string.
+        TypeError: The value is not a string.
 
     Example:
         >>> as_bytes("a"), as_bytes(b"b")
@@ -55,7 +55,7 @@ def as_text(bytes_or_text: Any, encoding: str = "utf-8") -> str:
         The str.
 
     Raises:
-        TypeError: The value is no string.
+        TypeError: The value is not a string.
 
     Example:
         >>> as_text("a"), as_text(b"b")
@@ -102,7 +102,7 @@ def path_to_str(path: Any) -> Any:
     """Convert a path to a str.
 
     Args:
-        path: A path; what is none stays what it is.
+        path: A path; other objects are returned unchanged.
 
     Returns:
         The str.

@@ -1,4 +1,4 @@
-"""What `tf.compat.v1` has itself."""
+"""Functions of `tf.compat.v1` that version 2 lacks."""
 
 from __future__ import annotations
 

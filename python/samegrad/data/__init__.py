@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
-from samegrad.data import experimental
+from samegrad.data import _fingerprint, _keeping, experimental
 from samegrad.data._dataset import Dataset
 from samegrad.data._files import FixedLengthRecordDataset, TextLineDataset, TFRecordDataset
 from samegrad.data._iterator import DatasetIterator as Iterator
@@ -18,6 +18,7 @@ __all__ = [
     "experimental",
 ]  # fmt: skip
 
+_keeping.set_description(_fingerprint.description_of)
 if not TYPE_CHECKING:
     __getattr__ = getattr_of(__name__)
 guard(__name__)

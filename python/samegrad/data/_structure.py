@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 from samegrad._base.dtypes import element_type
+from samegrad._base.shown import shown
 from samegrad._base.tree import Walk, elements, is_element, is_one_value
 from samegrad._tensor.complex_tensor import ComplexTensor, is_complex, to_complex
 from samegrad._tensor.ragged import RaggedTensor
@@ -148,6 +149,8 @@ class DatasetSpec:
             >>> tf.data.DatasetSpec.from_value(tf.data.Dataset.range(3))
             DatasetSpec(TensorSpec(shape=(), dtype=samegrad.int64))
         """
+        if not hasattr(value, "element_spec"):
+            raise TypeError(f"[DatasetSpec.from_value] a Dataset is needed: got {shown(value)}.")
         return cls(value.element_spec)
 
     def is_compatible_with(self, spec_or_value: Any) -> bool:

@@ -107,7 +107,7 @@ def parse_sequence_example(
 
     Raises:
         InvalidArgumentError: As `parse_single_sequence_example`; the message says which record.
-        ValueError: `serialized` is no vector, or a feature of steps is ragged.
+        ValueError: `serialized` is not a vector, or a feature of steps is ragged.
 
     Example:
         >>> import samegrad as tf

@@ -24,7 +24,7 @@ class CheckpointOptions:
         experimental_sharding_callback: None: a checkpoint is one folder.
 
     Raises:
-        TypeError: A callback is no function.
+        TypeError: A callback is not a function.
         ValueError: There is a sharding callback.
 
     Example:

@@ -105,6 +105,9 @@ class ExponentialMovingAverage:
 
         Args:
             var: The variable.
+
+        Returns:
+            The average, or None if the variable is not averaged.
         """
         return self._averages.get(unwrapped(var).ref())
 
@@ -113,6 +116,9 @@ class ExponentialMovingAverage:
 
         Args:
             var: The variable.
+
+        Returns:
+            The name.
         """
         return self._plain_name(unwrapped(var))
 

@@ -259,8 +259,9 @@ DOCTOR: dict[str, Callable[[Step], Any]] = {
 }
 # They do not call a function, or refuse to do so; walk calls it while it handles an OSError.
 NOT_CALLERS = {
-    "autograph.to_code", "data.Dataset.snapshot", "data.experimental.snapshot", "Variable", "random.set_global_generator",
-    "data.Dataset.counter", "data.experimental.Counter", "io.gfile.walk",
+    "autograph.to_code", "data.Dataset.snapshot", "data.experimental.snapshot", "Variable",
+    "random.set_global_generator", "data.Dataset.counter", "data.experimental.Counter",
+    "io.gfile.walk",
 }  # fmt: skip
 
 
