@@ -14,6 +14,7 @@ import manners_of_lengths  # noqa: F401
 import manners_of_loops  # noqa: F401
 import manners_of_losses  # noqa: F401
 import manners_of_nn  # noqa: F401
+import manners_of_numpy  # noqa: F401
 import manners_of_records  # noqa: F401
 import manners_of_shapes  # noqa: F401
 import manners_of_sparse  # noqa: F401

@@ -89,7 +89,7 @@ def combined_non_max_suppression(
             for box in _suppressed(_WHO, mine, points[:, kind], options)[0]:
                 rows.append([*mine[box], points[box, kind], kind])
         rows = sorted(rows, key=lambda row: -row[4])[:size]
-        made[image, : len(rows)] = np.reshape(rows, (-1, 6))
+        made[image, : len(rows)] = np.array(rows).reshape(-1, 6)
         counts[image] = len(rows)
     chosen = np.clip(made[..., :4], 0.0, 1.0) if clip_boxes else made[..., :4]
     parts = (chosen, made[..., 4], made[..., 5], counts)

@@ -52,7 +52,7 @@ def isotonic_regression(
     numbers = numbers.reshape(rows.shape)
     counts = numbers.max(axis=1, initial=-1, keepdims=True) + 1
     each = (numbers + np.cumsum(counts).reshape(-1, 1) - counts).reshape(-1)
-    means = unsorted_segment_mean(reshape(moved, [-1]), each, int(counts.sum()))
+    means = unsorted_segment_mean(reshape(moved, [-1]), each, sum(counts.ravel().tolist()))
     found = reshape(gather(means, each), values.shape)
     segments = convert_to_tensor(numbers.reshape(values.shape))
     if swap is None:

@@ -125,7 +125,8 @@ def safe_embedding_lookup_sparse(
     if weights is not None and combiner != "sum":
         keep = keep & (host_arrays(who, weights)[0] > 0)
     count = int(np.prod(sizes, dtype=np.int64))
-    empty = np.setdiff1d(np.arange(count), rows[keep])
+    every = np.arange(count)
+    empty = every[np.isin(every, rows[keep], invert=True)]
     order = np.argsort(np.concatenate([rows[keep], empty]), kind="stable")
     rows = np.concatenate([rows[keep], empty])[order]
     filled = np.full(len(empty), 0 if default_id is None else default_id, numbers.dtype)
@@ -138,7 +139,7 @@ def safe_embedding_lookup_sparse(
     sparse = SparseTensor(places, made, [count, len(rows)])
     found = embedding_lookup_sparse(embedding_weights, sparse, of_made, combiner, max_norm)
     if default_id is None and len(empty):
-        known = np.isin(np.arange(count), empty, invert=True)
+        known = np.isin(every, empty, invert=True)
         factor = known.reshape(-1, *[1] * (found._rank - 1))
         found = _ops.select(convert_to_tensor(factor), found, _ops.full_like(found, value=0.0))
     return reshape(found, [*sizes, *found.shape[1:]])
