@@ -102,7 +102,6 @@ from samegrad._ops.creation import linspace, meshgrid
 from samegrad._ops.creation import range_ as range
 from samegrad._ops.indexed_slices import IndexedSlices
 from samegrad._ops.more_arrays import (
-    dynamic_partition,
     dynamic_stitch,
     get_static_value,
     group,
@@ -123,10 +122,14 @@ from samegrad._ops.scatter import (
     tensor_scatter_nd_max,
     tensor_scatter_nd_min,
     tensor_scatter_nd_sub,
-    tensor_scatter_nd_update,
 )
 from samegrad._ops.sequences import reverse_sequence, sequence_mask, unique_with_counts
-from samegrad._ops.text_arrays import one_hot, unique
+from samegrad._ops.text_arrays import (
+    dynamic_partition,
+    one_hot,
+    tensor_scatter_nd_update,
+    unique,
+)
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
 from samegrad._tensor.ragged import RaggedTensor

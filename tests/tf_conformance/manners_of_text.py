@@ -173,3 +173,26 @@ def letters_by_other_names_of_encodings(tf: Any) -> Any:
     pairs = ("café", "UTF8"), (b"\xe9", "latin-1")
     found = [tf.strings.unicode_decode(text, encoding) for text, encoding in pairs]
     return [value.numpy().tolist() for value in found]
+
+
+@manner
+def strings_are_partitioned_joined_and_replaced(tf: Any) -> Any:
+    words = tf.constant([["a", "b"], ["c", "d"], ["e", "f"]])
+
+    def texts(value: Any) -> Any:
+        return np.vectorize(bytes.decode, otypes=[object])(value.numpy()).tolist()
+
+    return [
+        [texts(part) for part in tf.dynamic_partition(words, [1, 0, 1], 2)],
+        texts(tf.tensor_scatter_nd_update(words, [[2]], [["x", "y"]])),
+        texts(tf.tensor_scatter_nd_update(words, [[0, 1], [1, 0]], ["x", "y"])),
+        texts(tf.strings.unsorted_segment_join(words, [1, 0, 1], 2, "-")),
+        texts(tf.strings.unsorted_segment_join(words, [[0, 1], [1, 1], [0, 0]], 2)),
+        [
+            refused(
+                lambda ids=ids: tf.strings.unsorted_segment_join(words, ids, 2),
+                tf.errors.InvalidArgumentError, ValueError,
+            )
+            for ids in ([0, 1, 5], [0, -1, 0], [0])
+        ],
+    ]  # fmt: skip
