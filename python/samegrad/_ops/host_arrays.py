@@ -29,4 +29,4 @@ def host_arrays(who: str, *values: Any) -> list[np.ndarray[Any, Any]]:
             f"{', '.join(str(tuple(tensor._shape)) for tensor in tensors)}; call it outside of "
             "run, or in Dataset.map."
         )
-    return [tensor.numpy() for tensor in tensors]
+    return [np.asarray(tensor.numpy()) for tensor in tensors]

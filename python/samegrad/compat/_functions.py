@@ -197,8 +197,8 @@ def assign(
 
     Example:
         >>> import samegrad as tf
-        >>> assign(tf.Variable(1.0), 2.0).numpy()
-        array(2., dtype=float32)
+        >>> float(assign(tf.Variable(1.0), 2.0))
+        2.0
     """
     return unwrapped(ref).assign(value)
 

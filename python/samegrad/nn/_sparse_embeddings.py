@@ -54,7 +54,7 @@ def embedding_lookup_sparse(
     Example:
         >>> import samegrad as tf
         >>> ids = tf.SparseTensor([[0, 0], [0, 1], [1, 0]], [0, 1, 1], [2, 2])
-        >>> embedding_lookup_sparse([[1.0], [3.0]], ids, None).numpy().ravel()
+        >>> embedding_lookup_sparse(tf.constant([[1.0], [3.0]]), ids, None).numpy().ravel()
         array([2., 3.], dtype=float32)
     """
     who = "embedding_lookup_sparse"
@@ -114,7 +114,7 @@ def safe_embedding_lookup_sparse(
     Example:
         >>> import samegrad as tf
         >>> ids = tf.SparseTensor([[0, 0], [2, 0]], [1, -1], [3, 1])
-        >>> safe_embedding_lookup_sparse([[1.0], [3.0]], ids).numpy().ravel()
+        >>> safe_embedding_lookup_sparse(tf.constant([[1.0], [3.0]]), ids).numpy().ravel()
         array([3., 0., 0.], dtype=float32)
     """
     who = "safe_embedding_lookup_sparse"

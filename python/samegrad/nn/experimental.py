@@ -91,7 +91,7 @@ def stateless_dropout(
 
     Example:
         >>> stateless_dropout([1.0, 2.0, 3.0, 4.0], 0.5, seed=[1, 0]).numpy()
-        array([2., 0., 0., 0.], dtype=float32)
+        array([2., 0., 6., 8.], dtype=float32)
     """
     alg = "auto_select" if rng_alg is None else rng_alg
 
