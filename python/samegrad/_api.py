@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from samegrad import _core, config, debugging, distribute, errors, math, nest, random
 from samegrad._autodiff.aggregation import VariableAggregation, VariableSynchronization
 from samegrad._autodiff.clock import timestamp
-from samegrad._autodiff.custom_gradient import custom_gradient, recompute_grad
+from samegrad._autodiff.custom_gradient import custom_gradient, grad_pass_through, recompute_grad
 from samegrad._autodiff.graph_gradients import gradients, hessians
 from samegrad._autodiff.open_variable import install as _install_open_variables
 from samegrad._autodiff.tape import GradientTape, UnconnectedGradients
@@ -40,6 +40,7 @@ from samegrad._context.scopes import (
     control_dependencies,
     device,
     executing_eagerly,
+    get_current_name_scope,
     inside_function,
     name_scope,
 )
@@ -102,10 +103,13 @@ from samegrad._ops.creation import linspace, meshgrid
 from samegrad._ops.creation import range_ as range
 from samegrad._ops.indexed_slices import IndexedSlices
 from samegrad._ops.more_arrays import (
+    broadcast_dynamic_shape,
     dynamic_stitch,
     get_static_value,
     group,
+    guarantee_const,
     identity_n,
+    is_symbolic_tensor,
     no_op,
     parallel_stack,
     saturate_cast,
@@ -113,6 +117,7 @@ from samegrad._ops.more_arrays import (
     shape_n,
     unravel_index,
 )
+from samegrad._ops.more_arrays import tuple_ as tuple
 from samegrad._ops.norms import clip_by_global_norm, clip_by_norm, clip_by_value, norm
 from samegrad._ops.printing import print_ as print
 from samegrad._ops.python_calls import numpy_function, py_function
@@ -237,34 +242,35 @@ __all__ = [  # packages are loaded by samegrad itself
     "argsort", "as_dtype", "as_string", "asin", "asinh", "assert_equal", "assert_greater",
     "assert_less", "assert_rank", "atan", "atan2", "atanh", "audio", "autodiff", "autograph",
     "batch_to_space", "bfloat16", "bitcast", "bitwise", "bool", "boolean_mask",
-    "broadcast_static_shape", "broadcast_to", "case", "cast", "clip_by_global_norm", "clip_by_norm",
-    "clip_by_value", "complex", "complex128", "complex64", "concat", "cond", "config", "constant",
-    "constant_initializer", "control_dependencies", "convert", "convert_to_tensor", "cos", "cosh",
-    "cumsum", "custom_gradient", "data", "debugging", "device", "diff_runs", "distribute", "divide",
-    "double", "dtypes", "dynamic_partition", "dynamic_stitch", "edit_distance", "einsum",
-    "ensure_shape", "equal", "errors", "executing_eagerly", "exp", "expand_dims", "experimental",
-    "eye", "fill", "fingerprint", "fingerprint_info", "float16", "float32", "float64", "floor",
-    "foldl", "foldr", "function", "gather", "gather_nd", "get_logger", "get_static_value",
-    "gradients", "greater", "greater_equal", "group", "half", "hessians", "histogram_fixed_width",
-    "histogram_fixed_width_bins", "identity", "identity_n", "image", "init_scope", "initializers",
-    "inside_function", "int16", "int32", "int64", "int8", "io", "is_tensor", "keras", "less",
-    "less_equal", "linalg", "linspace", "logical_and", "logical_not", "logical_or", "lookup",
-    "losses", "map_fn", "math", "matmul", "maximum", "meshgrid", "metrics", "minimum", "multiply",
-    "name_scope", "negative", "nest", "newaxis", "nn", "no_op", "norm", "not_equal",
-    "numpy_function", "one_hot", "ones", "ones_initializer", "ones_like", "optimizers", "pad",
-    "parallel_stack", "pow", "print", "py_function", "ragged", "random",
-    "random_normal_initializer", "random_uniform_initializer", "range", "rank", "realdiv",
-    "recompute_grad", "record_run", "reduce_all", "reduce_any", "reduce_logsumexp", "reduce_max",
-    "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum", "repeat",
-    "required_space_to_batch_paddings", "reshape", "reverse", "reverse_sequence", "roll", "round",
-    "saturate_cast", "scalar_mul", "scan", "scatter_nd", "searchsorted", "sequence_mask", "sets",
-    "shape", "shape_n", "sigmoid", "sign", "signal", "sin", "sinh", "size", "slice", "sort",
+    "broadcast_dynamic_shape", "broadcast_static_shape", "broadcast_to", "case", "cast",
+    "clip_by_global_norm", "clip_by_norm", "clip_by_value", "complex", "complex128", "complex64",
+    "concat", "cond", "config", "constant", "constant_initializer", "control_dependencies",
+    "convert", "convert_to_tensor", "cos", "cosh", "cumsum", "custom_gradient", "data", "debugging",
+    "device", "diff_runs", "distribute", "divide", "double", "dtypes", "dynamic_partition",
+    "dynamic_stitch", "edit_distance", "einsum", "ensure_shape", "equal", "errors",
+    "executing_eagerly", "exp", "expand_dims", "experimental", "eye", "fill", "fingerprint",
+    "fingerprint_info", "float16", "float32", "float64", "floor", "foldl", "foldr", "function",
+    "gather", "gather_nd", "get_current_name_scope", "get_logger", "get_static_value",
+    "grad_pass_through", "gradients", "greater", "greater_equal", "group", "guarantee_const",
+    "half", "hessians", "histogram_fixed_width", "histogram_fixed_width_bins", "identity",
+    "identity_n", "image", "init_scope", "initializers", "inside_function", "int16", "int32",
+    "int64", "int8", "io", "is_symbolic_tensor", "is_tensor", "keras", "less", "less_equal",
+    "linalg", "linspace", "logical_and", "logical_not", "logical_or", "lookup", "losses", "map_fn",
+    "math", "matmul", "maximum", "meshgrid", "metrics", "minimum", "multiply", "name_scope",
+    "negative", "nest", "newaxis", "nn", "no_op", "norm", "not_equal", "numpy_function", "one_hot",
+    "ones", "ones_initializer", "ones_like", "optimizers", "pad", "parallel_stack", "pow", "print",
+    "py_function", "ragged", "random", "random_normal_initializer", "random_uniform_initializer",
+    "range", "rank", "realdiv", "recompute_grad", "record_run", "reduce_all", "reduce_any",
+    "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum",
+    "repeat", "required_space_to_batch_paddings", "reshape", "reverse", "reverse_sequence", "roll",
+    "round", "saturate_cast", "scalar_mul", "scan", "scatter_nd", "searchsorted", "sequence_mask",
+    "sets", "shape", "shape_n", "sigmoid", "sign", "signal", "sin", "sinh", "size", "slice", "sort",
     "space_to_batch", "space_to_batch_nd", "sparse", "split", "sqrt", "square", "squeeze", "stack",
     "stop_gradient", "strided_slice", "string", "strings", "subtract", "summary", "switch_case",
     "sysconfig", "tan", "tanh", "tensor_scatter_nd_add", "tensor_scatter_nd_max",
     "tensor_scatter_nd_min", "tensor_scatter_nd_sub", "tensor_scatter_nd_update", "tensordot",
     "test", "testing", "tile", "timestamp", "tpu", "train", "transpose", "truediv", "truncatediv",
-    "truncatemod", "uint16", "uint32", "uint64", "uint8", "unique", "unique_with_counts",
+    "truncatemod", "tuple", "uint16", "uint32", "uint64", "uint8", "unique", "unique_with_counts",
     "unravel_index", "unstack", "vectorized_map", "version", "where", "while_loop", "zeros",
     "zeros_initializer", "zeros_like",
 ]  # fmt: skip

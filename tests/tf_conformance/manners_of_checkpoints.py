@@ -63,3 +63,22 @@ def options_of_checkpoints_call_back(tf: Any) -> Any:
         options.experimental_skip_slot_variables,
         refused(lambda: tf.train.CheckpointOptions(experimental_write_callbacks=[1]), TypeError),
     ]
+
+
+@manner
+def folders_say_which_checkpoints_they_hold(tf: Any) -> Any:
+    with tempfile.TemporaryDirectory() as folder:
+        none = tf.train.get_checkpoint_state(folder)
+        checkpoint = tf.train.Checkpoint(v=tf.Variable(1.0))
+        manager = tf.train.CheckpointManager(checkpoint, folder, 2)
+        for _ in range(3):
+            manager.save()
+        state = tf.train.get_checkpoint_state(folder)
+        seen = list(tf.train.checkpoints_iterator(folder, timeout=0))
+        name = os.path.basename
+        return [
+            none is None,
+            name(state.model_checkpoint_path),
+            [name(path) for path in state.all_model_checkpoint_paths],
+            [name(path) for path in seen],
+        ]

@@ -221,3 +221,20 @@ def distances_between_sequences(tf: Any) -> Any:
         tf.edit_distance(others, words),
         tf.edit_distance(numbers, numbers),
     ]
+
+
+@manner
+def moments_from_sums(tf: Any) -> Any:
+    x = tf.constant([[1.0, 2.0], [3.0, 7.0]])
+    plain = tf.nn.sufficient_statistics(x, [0])
+    shifted = tf.nn.sufficient_statistics(x, [0, -1], shift=2.0, keepdims=True)
+    given = [tf.constant(v) for v in ([1.0, 2.0], [4.0, 1.0], [0.5, 0.0], [2.0, 3.0])]
+    normalized = tf.nn.batch_norm_with_global_normalization
+    return [
+        list(plain),
+        list(shifted),
+        list(tf.nn.normalize_moments(*plain)),
+        list(tf.nn.normalize_moments(*shifted)),
+        normalized(x[None, None], *given, 0.1, True),
+        normalized(x[None, None], *given, 0.1, False),
+    ]

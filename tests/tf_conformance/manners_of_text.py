@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from typing import Any
 
 import numpy as np
@@ -196,3 +198,26 @@ def strings_are_partitioned_joined_and_replaced(tf: Any) -> Any:
             for ids in ([0, 1, 5], [0, -1, 0], [0])
         ],
     ]  # fmt: skip
+
+
+@manner
+def strings_in_base_64_and_compressed(tf: Any) -> Any:
+    def texts(value: Any) -> Any:
+        return np.vectorize(bytes.decode, otypes=[object])(value.numpy()).tolist()
+
+    io = tf.io
+    encoded = io.encode_base64(["a?>b", "a", ""])
+    packed = [gzip.compress(b"text"), gzip.compress(b"")]
+    error = tf.errors.InvalidArgumentError
+    return [
+        texts(encoded),
+        texts(io.encode_base64([["a?>b", "a"]], pad=True)),
+        texts(io.decode_base64(encoded)),
+        texts(io.decode_base64(["YQ", "YQ=="])),
+        texts(io.decode_compressed(packed, "GZIP")),
+        texts(io.decode_compressed([zlib.compress(b"text")], compression_type="ZLIB")),
+        texts(io.decode_compressed(["text"])),
+        refused(lambda: io.decode_base64("?"), error),
+        refused(lambda: io.decode_compressed("text", "ZLIB"), tf.errors.DataLossError),
+        refused(lambda: io.decode_compressed("text", "zip"), error, ValueError),
+    ]

@@ -81,6 +81,11 @@ from samegrad.nn._regularization import dropout, l2_loss
 from samegrad.nn._sampled_losses import nce_loss, sampled_softmax_loss
 from samegrad.nn._space_to_batch import space_to_batch
 from samegrad.nn._sparse_embeddings import embedding_lookup_sparse, safe_embedding_lookup_sparse
+from samegrad.nn._statistics import (
+    batch_norm_with_global_normalization,
+    normalize_moments,
+    sufficient_statistics,
+)
 from samegrad.nn._transposed_convolution import (
     conv1d_transpose,
     conv2d_transpose,
@@ -99,6 +104,7 @@ __all__ = [
     "avg_pool1d",
     "avg_pool2d",
     "avg_pool3d",
+    "batch_norm_with_global_normalization",
     "batch_normalization",
     "bias_add",
     "compute_average_loss",
@@ -144,6 +150,7 @@ __all__ = [
     "mean_over_tokens",
     "moments",
     "nce_loss",
+    "normalize_moments",
     "padded_accuracy",
     "padded_cross_entropy_loss",
     "pool",
@@ -164,6 +171,7 @@ __all__ = [
     "space_to_batch",
     "space_to_depth",
     "sparse_softmax_cross_entropy_with_logits",
+    "sufficient_statistics",
     "swish",
     "tanh",
     "top_k",

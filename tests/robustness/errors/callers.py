@@ -233,6 +233,7 @@ CALLERS: dict[str, Callable[[Step], Any]] = {
     "data.experimental.rejection_resample": lambda f: list(
         _range().apply(tf.data.experimental.rejection_resample(f, [0.5, 0.5]))
     ),
+    "grad_pass_through": lambda f: tf.grad_pass_through(f)(tf.constant(1.0)),
     "nn.experimental.general_dropout": lambda f: tf.nn.experimental.general_dropout(
         tf.ones([2]), 0.5, lambda shape, dtype: f(1.0)
     ),
