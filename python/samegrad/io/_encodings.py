@@ -21,7 +21,8 @@ __all__ = ["decode_base64", "decode_compressed", "encode_base64"]
 def _each(who: str, values: Any, function: Callable[[bytes], bytes]) -> Any:
     array = text_of(values, who, "strings are needed").encoded
     made = np.empty(array.shape, object)
-    for place, value in np.ndenumerate(array):
+    for place in np.ndindex(array.shape):
+        value = array[place]
         try:
             made[place] = function(value)
         except (ValueError, binascii.Error, zlib.error) as error:

@@ -1,4 +1,4 @@
-"""What a folder of checkpoints holds, now and while another program trains."""
+"""Checkpoints of a folder, now and while another program trains."""
 
 from __future__ import annotations
 
