@@ -153,3 +153,24 @@ def the_best_boxes_of_several_classes(tf: Any) -> Any:
             combined(*of_classes, 3, 3, iou_threshold=0.95),
         )
     ]
+
+
+@manner
+def datasets_of_experimental_names(tf: Any) -> Any:
+    experimental, train = tf.data.experimental, tf.train
+    feature = train.Feature(int64_list=train.Int64List(value=[3]))
+    example = train.Example(features=train.Features(feature={"x": feature})).SerializeToString()
+    data = tf.data.Dataset.from_tensor_slices([5, 6])
+    parsed = tf.data.Dataset.from_tensor_slices([example] * 3).batch(2)
+    features = {"x": tf.io.FixedLenFeature([], tf.int64)}
+    return [
+        list(data.apply(experimental.enumerate_dataset(start=1))),
+        list(parsed.apply(experimental.parse_example_dataset(features))),
+        experimental.get_structure(data) == data.element_spec,
+        list(data.apply(experimental.copy_to_device("/cpu:0"))),
+        tf.ragged.row_splits_to_segment_ids([0, 3, 3, 5]),
+        tf.ragged.row_splits_to_segment_ids(tf.constant([0, 1]), out_type=tf.int64),
+        tf.ragged.segment_ids_to_row_splits([0, 0, 2], 4),
+        tf.ragged.segment_ids_to_row_splits(tf.constant([0, 0, 2])),
+        tf.math.special.bessel_i0e([0.5]),
+    ]

@@ -21,6 +21,7 @@ from samegrad.data._python_cursors import stack_elements
 from samegrad.data._sql import SqlDataset
 from samegrad.data._structure import Structure
 from samegrad.errors import OutOfRangeError
+from samegrad.io._parsing import parse_example
 
 AUTOTUNE = -1
 INFINITE_CARDINALITY = INFINITE
@@ -464,6 +465,71 @@ def get_single_element(dataset: Any) -> Structure:
     return dataset.get_single_element()
 
 
+def enumerate_dataset(start: int = 0) -> Callable[[Any], Any]:
+    """Return `Dataset.enumerate` as a function for `Dataset.apply`.
+
+    Args:
+        start: The number of the first element.
+
+    Returns:
+        Function from datasets to datasets.
+    """
+    return lambda dataset: dataset.enumerate(start)
+
+
+def copy_to_device(target_device: str, source_device: str = "/cpu:0") -> Callable[[Any], Any]:
+    """Return a function for `Dataset.apply` that changes nothing: replicas run on CPUs.
+
+    Args:
+        target_device: Ignored.
+        source_device: Ignored.
+
+    Returns:
+        Function from datasets to datasets.
+    """
+    return lambda dataset: dataset
+
+
+def get_structure(dataset_or_iterator: Any) -> Structure:
+    """Return the specs of the elements of a dataset or iterator: `element_spec`.
+
+    Args:
+        dataset_or_iterator: Dataset or iterator.
+
+    Returns:
+        TensorSpec, or structure of them.
+
+    Raises:
+        TypeError: The argument is something else.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.data.experimental.get_structure(tf.data.Dataset.range(3))
+        TensorSpec(shape=(), dtype=samegrad.int64)
+    """
+    if not hasattr(dataset_or_iterator, "element_spec"):
+        raise TypeError(
+            f"[get_structure] a dataset or iterator is needed: got {shown(dataset_or_iterator)}."
+        )
+    return dataset_or_iterator.element_spec
+
+
+def parse_example_dataset(
+    features: Any, num_parallel_calls: int = 1, deterministic: bool | None = None
+) -> Callable[[Any], Any]:
+    """Return a function for `Dataset.apply` that parses batches of serialized examples.
+
+    Args:
+        features: As in `tf.io.parse_example`.
+        num_parallel_calls: Ignored.
+        deterministic: Ignored: the order stays.
+
+    Returns:
+        Function from datasets of string vectors to datasets of dicts.
+    """
+    return lambda dataset: dataset.map(lambda batch: parse_example(batch, features))
+
+
 def snapshot(
     path: Any,
     compression: str = "AUTO",
@@ -539,7 +605,8 @@ def from_list(elements: Sequence[Any], name: str | None = None) -> Dataset:
 __all__ = [
     "AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "AutoShardPolicy", "Counter",
     "CsvDataset", "DistributeOptions", "Optional", "RandomDataset", "assert_cardinality", "at",
-    "bucket_by_sequence_length", "cardinality", "choose_from_datasets", "dense_to_ragged_batch",
+    "bucket_by_sequence_length", "cardinality", "choose_from_datasets", "copy_to_device",
+    "dense_to_ragged_batch", "enumerate_dataset", "get_structure", "parse_example_dataset",
     "from_list", "get_single_element", "group_by_window", "ignore_errors", "load",
     "make_csv_dataset", "map_and_batch", "parallel_interleave", "prefetch_to_device",
     "SqlDataset", "rejection_resample", "sample_from_datasets", "save", "scan",

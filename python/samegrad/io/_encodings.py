@@ -22,7 +22,7 @@ def _each(who: str, values: Any, function: Callable[[bytes], bytes]) -> Any:
     array = text_of(values, who, "strings are needed").encoded
     made = np.empty(array.shape, object)
     for place in np.ndindex(array.shape):
-        value = array[place]
+        value: Any = array[place]
         try:
             made[place] = function(value)
         except (ValueError, binascii.Error, zlib.error) as error:
