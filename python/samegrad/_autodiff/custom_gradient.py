@@ -99,6 +99,9 @@ def grad_pass_through(f: Callable[..., Any]) -> Callable[..., Any]:
     Returns:
         A function with the results of `f`; gradients pass through it unchanged.
 
+    Raises:
+        TypeError: `f` is not a function.
+
     Example:
         >>> import samegrad as tf
         >>> x, rounded = tf.Variable(2.6), grad_pass_through(tf.round)
@@ -107,6 +110,8 @@ def grad_pass_through(f: Callable[..., Any]) -> Callable[..., Any]:
         >>> float(y), float(tape.gradient(y, x))
         (3.0, 1.0)
     """
+    if not callable(f):
+        raise TypeError(f"[grad_pass_through] a function is needed: got {shown(f)}.")
 
     @custom_gradient
     def passing(*args: Any, **kwargs: Any) -> Any:

@@ -258,22 +258,22 @@ def strided_slice(
     return convert_to_tensor(input_)[tuple(key)]
 
 
-def tuple_(tensors: Any, control_inputs: Any = None, name: str | None = None) -> list[Any]:
-    """Return tensors that are computed together: the same ones.
+def tuple_(tensors: Any, control_inputs: Any = None, name: str | None = None) -> Any:
+    """Return tensors that are computed together: the same list.
 
     Args:
-        tensors: A list of tensors; None in it stays.
+        tensors: A list of tensors.
         control_inputs: Ignored: a step computes all of its effects.
         name: Ignored.
 
     Returns:
-        A list of the tensors.
+        The list.
 
     Example:
-        >>> tuple_([1.0, None])[1] is None
-        True
+        >>> tuple_([1.0, None])
+        [1.0, None]
     """
-    return [None if part is None else on_values(identity, part) for part in tensors]
+    return tensors
 
 
 def guarantee_const(input: TensorLike, name: str | None = None) -> Tensor:

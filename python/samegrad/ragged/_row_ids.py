@@ -37,6 +37,8 @@ def row_splits_to_segment_ids(
     """
     who = "row_splits_to_segment_ids"
     (ends,) = host_arrays(who, splits)
+    if ends.dtype.kind not in "iu":
+        raise TypeError(f"[{who}] splits must be integers: got {ends.dtype}; use samegrad.cast.")
     counts = np.diff(ends)
     if ends.ndim != 1 or not ends.size or ends[0] != 0 or (counts < 0).any():
         raise InvalidArgumentError(
@@ -72,6 +74,8 @@ def segment_ids_to_row_splits(
     who = "segment_ids_to_row_splits"
     (ids,) = host_arrays(who, segment_ids)
     last = int(ids.max()) if ids.size else -1
+    if ids.dtype.kind not in "iu":
+        raise TypeError(f"[{who}] ids must be integers: got {ids.dtype}; use samegrad.cast.")
     count = last + 1 if num_segments is None else whole(num_segments)
     if ids.ndim != 1 or (np.diff(ids) < 0).any() or last >= count or (ids < 0).any():
         raise InvalidArgumentError(
