@@ -85,7 +85,7 @@ def decode_base64(input: Any, name: str | None = None) -> Any:
 
 @on_host()
 def decode_compressed(bytes: Any, compression_type: str = "", name: str | None = None) -> Any:
-    """Decompress strings.
+    """Decode compressed strings.
 
     Args:
         bytes: Strings of any shape.

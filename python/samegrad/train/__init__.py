@@ -17,7 +17,7 @@ from samegrad.io._example import (
 )
 from samegrad.train import _process_state as _process_state
 from samegrad.train._checkpoint_options import CheckpointOptions
-from samegrad.train._checkpoint_state import checkpoints_iterator, get_checkpoint_state
+from samegrad.train._checkpoint_state import get_checkpoint_state
 from samegrad.train._moving_average import ExponentialMovingAverage
 from samegrad.train._reader import (
     CheckpointReader,
@@ -33,7 +33,7 @@ from samegrad.train.checkpoint_manager import CheckpointManager
 __all__ = [
     "BytesList", "Checkpoint", "CheckpointManager", "CheckpointOptions", "CheckpointReader",
     "CorruptCheckpointError", "Example", "ExponentialMovingAverage", "Feature", "FeatureList",
-    "FeatureLists", "Features", "FloatList", "Int64List", "SequenceExample", "checkpoints_iterator",
+    "FeatureLists", "Features", "FloatList", "Int64List", "SequenceExample",
     "get_checkpoint_state", "latest_checkpoint", "list_variables", "load_checkpoint",
     "load_variable",
 ]  # fmt: skip
