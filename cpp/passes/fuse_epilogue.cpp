@@ -45,12 +45,12 @@ EpilogueNodes find(const Graph& graph, const PerValue<NodeId>& reader, const Nod
   fusion.add = reader[product];
   if (!fusion.add.exists()) return {};
   const Node& add = graph.nodes[fusion.add];
-  if (add.op->name != "add") return {};
+  if (!is_op<"add">(add)) return {};
   fusion.bias = add.inputs[0] == product ? add.inputs[1] : add.inputs[0];
   const bool made = graph.values[fusion.bias].source == Source::kNode;
   if (made || !is_bias(graph, fusion.bias, product)) return {};
   fusion.relu = reader[add.outputs[0]];
-  if (fusion.relu.exists() && graph.nodes[fusion.relu].op->name != "relu") fusion.relu = kNoNode;
+  if (fusion.relu.exists() && !is_op<"relu">(graph.nodes[fusion.relu])) fusion.relu = kNoNode;
   return fusion;
 }
 

@@ -246,7 +246,7 @@ std::optional<RoundSum> find_round_sum(const Graph& round, Value before, Value a
     return uses[value] == 1 ? round.producer(value) : nullptr;
   };
   const Node* add = maker(after);
-  if (!add || add->op->name != "add" || uses[before] != 1) return {};
+  if (!is_op<"add">(add) || uses[before] != 1) return {};
   const auto place = std::ranges::find(add->inputs, before);
   if (place == add->inputs.end()) return {};
   const Value term = add->inputs[place == add->inputs.begin() ? 1 : 0];

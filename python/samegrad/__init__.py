@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from samegrad import autodiff as autodiff
     from samegrad import autograph as autograph
     from samegrad import bitwise as bitwise
+    from samegrad import compat as compat
     from samegrad import config as config
     from samegrad import convert as convert
     from samegrad import data as data
@@ -47,10 +48,10 @@ if TYPE_CHECKING:
     from samegrad._api import *  # noqa: F403
 
 _PACKAGES = frozenset({
-    "audio", "autodiff", "autograph", "bitwise", "cli", "config", "convert", "data", "debugging",
-    "distribute", "dtypes", "errors", "experimental", "export", "image", "io", "keras", "linalg",
-    "lookup", "math", "nest", "nn", "ragged", "random", "saved_model", "sets", "signal", "sparse",
-    "strings", "summary", "test", "testing", "tpu", "train", "version",
+    "audio", "autodiff", "autograph", "bitwise", "cli", "compat", "config", "convert", "data",
+    "debugging", "distribute", "dtypes", "errors", "experimental", "export", "image", "io", "keras",
+    "linalg", "lookup", "math", "nest", "nn", "ragged", "random", "saved_model", "sets", "signal",
+    "sparse", "strings", "summary", "test", "testing", "tpu", "train", "version",
 })  # fmt: skip
 
 
@@ -86,4 +87,4 @@ if _launchers.launched().size > 1:
 
 def __dir__() -> list[str]:
     names = importlib.import_module("samegrad._api").__all__
-    return sorted({*names, *_PACKAGES, "__version__"} - {"cli"})
+    return sorted({*names, *_PACKAGES, "__version__"} - {"cli", "compat"})

@@ -317,3 +317,9 @@ def test_a_gradient_that_is_missing_is_left_out():
         optimizer.apply_gradients([(None, w), (optimizer.loss_scale, b)])
     assert caught[0].filename == __file__
     assert (float(w.numpy()), float(b.numpy())) == (1.0, 0.5)
+
+
+def test_policies_with_a_loss_scale_name_the_optimizer():
+    for module in (tf.keras.mixed_precision, tf.keras.mixed_precision.experimental):
+        with pytest.raises(ValueError, match=r"got 'dynamic'.*LossScaleOptimizer\(optimizer\)"):
+            module.Policy("mixed_float16", loss_scale="dynamic")

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from manner_programs import manner, refused
+from manners_of_strategies import mirrored
 
 
 @manner
@@ -290,3 +291,44 @@ def modules_have_scopes_of_their_names(tf: Any) -> Any:
 @manner
 def graphics_processors_are_asked_for(tf: Any) -> Any:
     return [bool(tf.test.is_gpu_available()), tf.test.gpu_device_name()]
+
+
+def of_replicas(tf: Any, values: Any) -> Any:
+    """The rounded local values."""
+    strategy = mirrored(tf)
+    return [
+        np.round(np.asarray(part, np.float64), 4)
+        for part in strategy.experimental_local_results(values)
+    ]
+
+
+@manner
+def a_generator_of_a_strategy_differs_by_replica(tf: Any) -> Any:
+    strategy = mirrored(tf)
+    with strategy.scope():
+        g = tf.random.Generator.from_seed(1)
+    found = [of_replicas(tf, strategy.run(lambda: g.normal([3]))) for _ in range(2)]
+    whole = strategy.run(lambda: g.uniform([2], 0, 100, tf.int32))
+    wide = strategy.run(lambda: g.truncated_normal([2], dtype=tf.float64))
+    return [*found, of_replicas(tf, whole), of_replicas(tf, wide), g.state.numpy(), g.uniform([2])]
+
+
+@manner
+def a_generator_of_a_strategy_in_a_function(tf: Any) -> Any:
+    strategy = mirrored(tf)
+    with strategy.scope():
+        g = tf.random.Generator.from_state([3, 0, 11], "philox")
+
+    @tf.function
+    def step() -> Any:
+        return strategy.run(lambda: g.uniform([2]) + g.uniform([2], 5.0, 6.0))
+
+    return [of_replicas(tf, step()), of_replicas(tf, step()), g.state.numpy()]
+
+
+@manner
+def a_generator_made_in_run_differs_by_replica(tf: Any) -> Any:
+    def step() -> Any:
+        return tf.random.Generator.from_seed(5).uniform([3])
+
+    return of_replicas(tf, mirrored(tf).run(step))

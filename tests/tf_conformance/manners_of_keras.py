@@ -113,3 +113,17 @@ def losses_by_name(tf: Any) -> Any:
 def no_gradients_at_all(tf: Any) -> Any:
     optimizer = tf.keras.optimizers.SGD(0.1)
     return refused(lambda: optimizer.apply_gradients([]), ValueError, IndexError)
+
+
+@manner
+def weights_have_shapes_with_methods(tf: Any) -> Any:
+    layer = tf.keras.layers.Dense(2)
+    layer.build((None, 3))
+    kernel = layer.trainable_variables[0]
+    return [
+        kernel.shape.as_list(),
+        kernel.shape.num_elements(),
+        kernel.shape.rank,
+        kernel.shape == (3, 2),
+        sum(w.shape.num_elements() for w in layer.weights),
+    ]

@@ -163,3 +163,27 @@ def a_number_that_a_loop_makes_another_dtype(tf: Any) -> Any:
         return n
 
     return [f(tf.constant(2)), f(tf.constant(0))]
+
+
+@manner
+def arrays_of_tensors_grow_in_loops_of_a_function(tf: Any) -> Any:
+    v = tf.Variable(3.0)
+
+    @tf.function
+    def doubled(n: Any) -> Any:
+        array = tf.TensorArray(tf.float32, size=0, dynamic_size=True)
+        for i in tf.range(n):
+            array = array.write(i, tf.cast(i, tf.float32) * 2.0)
+        return array.stack()
+
+    @tf.function
+    def powers(limit: Any) -> Any:
+        array, i, power = tf.TensorArray(tf.float32, 0, True), 0, v * 1.0
+        while power < limit:
+            array = array.write(i, power)
+            power, i = power * v, i + 1
+        return tf.reduce_sum(array.stack())
+
+    with tf.GradientTape() as tape:
+        total = powers(tf.constant(100.0))
+    return [doubled(tf.constant(3)), doubled(tf.constant(5)), total, tape.gradient(total, v)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from manner_programs import manner
+from manner_programs import manner, refused
 
 
 def names(tape: Any) -> list[str]:
@@ -83,3 +83,27 @@ def a_tape_watches_the_weights_of_a_model(tf: Any) -> Any:
         y = frozen(model(tf.ones([3, 2])))
     gradients = tape.gradient(y, tape.watched_variables())
     return [[tuple(v.shape.as_list()) for v in tape.watched_variables()], len(gradients)]
+
+
+@manner
+def gradients_in_a_function_without_a_tape(tf: Any) -> Any:
+    v = tf.Variable([2.0, 3.0])
+
+    @tf.function
+    def f(x: Any) -> Any:
+        y = x * x * v
+        z = tf.exp(-y)
+        (first,) = tf.gradients(tf.reduce_sum(x**3), x)
+        weights = [tf.ones_like(y) * 2.0, tf.zeros_like(z)]
+        return [
+            tf.gradients(y, [x, v]),
+            tf.gradients(z, y),
+            tf.gradients([y, z], x, grad_ys=weights),
+            tf.gradients(first, x),
+            tf.gradients(x, [v])[0] is None,
+            tf.gradients(x, v, unconnected_gradients=tf.UnconnectedGradients.ZERO),
+            tf.hessians(tf.reduce_sum(x**3 * x[0]), x),
+        ]
+
+    x = tf.constant([1.0, 2.0])
+    return [*f(x), refused(lambda: tf.gradients(x * x, x), RuntimeError)]

@@ -380,3 +380,24 @@ class Column:
 def columns_of_tables_keep_their_dtype(tf: Any) -> Any:
     columns = [Column([1, 2]), Column([0.5]), Column(np.array([3], np.uint8))]
     return [*map(tf.constant, columns), *map(tf.convert_to_tensor, columns)]
+
+
+@manner
+def tensors_that_stay_what_they_are(tf: Any) -> Any:
+    x = tf.constant([1.5, 2.5])
+    rounded = tf.grad_pass_through(tf.round)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = rounded(x) * 3.0
+    with tf.name_scope("a"), tf.name_scope("b"):
+        path = tf.get_current_name_scope()
+    return [
+        tf.tuple([x, None]),
+        tf.guarantee_const(x),
+        y,
+        tape.gradient(y, x),
+        [path, tf.get_current_name_scope()],
+        tf.broadcast_dynamic_shape([2, 1], [3]),
+        refused(lambda: tf.broadcast_dynamic_shape([2], [3]), tf.errors.InvalidArgumentError),
+        tf.is_symbolic_tensor(x),
+    ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from typing import Any
 
 import numpy as np
@@ -173,3 +175,49 @@ def letters_by_other_names_of_encodings(tf: Any) -> Any:
     pairs = ("café", "UTF8"), (b"\xe9", "latin-1")
     found = [tf.strings.unicode_decode(text, encoding) for text, encoding in pairs]
     return [value.numpy().tolist() for value in found]
+
+
+@manner
+def strings_are_partitioned_joined_and_replaced(tf: Any) -> Any:
+    words = tf.constant([["a", "b"], ["c", "d"], ["e", "f"]])
+
+    def texts(value: Any) -> Any:
+        return np.vectorize(bytes.decode, otypes=[object])(value.numpy()).tolist()
+
+    return [
+        [texts(part) for part in tf.dynamic_partition(words, [1, 0, 1], 2)],
+        texts(tf.tensor_scatter_nd_update(words, [[2]], [["x", "y"]])),
+        texts(tf.tensor_scatter_nd_update(words, [[0, 1], [1, 0]], ["x", "y"])),
+        texts(tf.strings.unsorted_segment_join(words, [1, 0, 1], 2, "-")),
+        texts(tf.strings.unsorted_segment_join(words, [[0, 1], [1, 1], [0, 0]], 2)),
+        [
+            refused(
+                lambda ids=ids: tf.strings.unsorted_segment_join(words, ids, 2),
+                tf.errors.InvalidArgumentError, ValueError,
+            )
+            for ids in ([0, 1, 5], [0, -1, 0], [0])
+        ],
+    ]  # fmt: skip
+
+
+@manner
+def strings_in_base_64_and_compressed(tf: Any) -> Any:
+    def texts(value: Any) -> Any:
+        return np.vectorize(bytes.decode, otypes=[object])(value.numpy()).tolist()
+
+    io = tf.io
+    encoded = io.encode_base64(["a?>b", "a", ""])
+    packed = [gzip.compress(b"text"), gzip.compress(b"")]
+    error = tf.errors.InvalidArgumentError
+    return [
+        texts(encoded),
+        texts(io.encode_base64([["a?>b", "a"]], pad=True)),
+        texts(io.decode_base64(encoded)),
+        texts(io.decode_base64(["YQ", "YQ=="])),
+        texts(io.decode_compressed(packed, "GZIP")),
+        texts(io.decode_compressed([zlib.compress(b"text")], compression_type="ZLIB")),
+        texts(io.decode_compressed(["text"])),
+        refused(lambda: io.decode_base64("?"), error),
+        refused(lambda: io.decode_compressed("text", "ZLIB"), tf.errors.DataLossError),
+        refused(lambda: io.decode_compressed("text", "zip"), error, ValueError),
+    ]

@@ -311,3 +311,72 @@ def numpy_on_the_left_in_a_function(tf: Any) -> Any:
 def variables_are_compared_by_element(tf: Any) -> Any:
     v = tf.Variable([0.0, 1.0])
     return [tf.where(v == 0.0, [9.0, 9.0], v), v != 1.0, v == tf.Variable([0.0, 2.0])]
+
+
+@manner
+def variables_whose_sizes_are_open(tf: Any) -> Any:
+    v = tf.Variable([1.0], shape=[None])
+    begins = [v.shape.as_list(), tf.shape(v)]
+    v.assign([1.0, 2.0])
+    v.assign_add([1.0, 1.0])
+    v.assign_sub([0.5, 0.25])
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(v * v)
+    return [
+        *begins,
+        v.shape.as_list(),
+        v.read_value(),
+        tape.gradient(loss, v),
+        refused(lambda: v.assign([[1.0]]), ValueError),
+        refused(lambda: tf.Variable([1.0], shape=[2, None]), ValueError),
+    ]
+
+
+@manner
+def functions_of_variables_whose_sizes_change(tf: Any) -> Any:
+    v = tf.Variable([[1.0]], shape=tf.TensorShape(None))
+    double = tf.function(lambda: v * 2.0)
+    store = tf.function(lambda x: v.assign(x))
+    found = [double()]
+    v.assign([1.0, 2.0])
+    found.append(double())
+    store(tf.constant([[3.0], [4.0]]))
+    return [*found, double(), v.shape.rank, v.numpy()]
+
+
+@manner
+def averages_of_variables(tf: Any) -> Any:
+    v, w, step = tf.Variable([1.0, -2.0], name="v"), tf.Variable(1.0, name="w"), tf.Variable(0)
+    plain = tf.train.ExponentialMovingAverage(0.9)
+    counted = tf.train.ExponentialMovingAverage(0.9, num_updates=step, name="slow")
+    found = []
+    for _ in range(3):
+        plain.apply([v])
+        counted.apply([v, w])
+        v.assign(v * 2.0)
+        w.assign_add(1.0)
+        step.assign_add(1)
+        found += [plain.average(v).numpy(), counted.average(v).numpy(), counted.average(w).numpy()]
+    return [
+        *found,
+        plain.average(w),
+        plain.name,
+        [plain.average_name(v), counted.average_name(w), counted.average(w).name],
+        sorted(counted.variables_to_restore([v, w])),
+        plain.average(v).trainable,
+        refused(lambda: plain.apply([step]), TypeError),
+    ]
+
+
+@manner
+def averages_of_variables_in_a_function(tf: Any) -> Any:
+    v, averages = tf.Variable([1.0, -2.0]), tf.train.ExponentialMovingAverage(0.5)
+
+    @tf.function
+    def step(x: Any) -> None:
+        v.assign_add(x)
+        averages.apply([v])
+
+    for x in (1.0, 2.0, 4.0):
+        step(tf.constant([x, 0.0]))
+    return averages.average(v).numpy()

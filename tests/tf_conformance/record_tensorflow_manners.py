@@ -5,6 +5,7 @@ Run it where TensorFlow is installed; test_manners.py compares with the recorded
 
 import json
 
+import manners_of_checkpoints  # noqa: F401
 import manners_of_errors  # noqa: F401
 import manners_of_functions  # noqa: F401
 import manners_of_generators  # noqa: F401
@@ -12,6 +13,9 @@ import manners_of_keras  # noqa: F401
 import manners_of_lengths  # noqa: F401
 import manners_of_loops  # noqa: F401
 import manners_of_losses  # noqa: F401
+import manners_of_nn  # noqa: F401
+import manners_of_numpy  # noqa: F401
+import manners_of_records  # noqa: F401
 import manners_of_shapes  # noqa: F401
 import manners_of_sparse  # noqa: F401
 import manners_of_strategies  # noqa: F401
@@ -20,6 +24,7 @@ import manners_of_tapes  # noqa: F401
 import manners_of_tensors  # noqa: F401
 import manners_of_text  # noqa: F401
 import manners_of_variables  # noqa: F401
+import manners_of_version_1  # noqa: F401
 from manner_programs import PROGRAMS, answer
 
 

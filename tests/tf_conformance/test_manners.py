@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import decided
+import manners_of_checkpoints  # noqa: F401
 import manners_of_errors  # noqa: F401
 import manners_of_functions  # noqa: F401
 import manners_of_generators  # noqa: F401
@@ -19,6 +20,9 @@ import manners_of_keras  # noqa: F401
 import manners_of_lengths  # noqa: F401
 import manners_of_loops  # noqa: F401
 import manners_of_losses  # noqa: F401
+import manners_of_nn  # noqa: F401
+import manners_of_numpy  # noqa: F401
+import manners_of_records  # noqa: F401
 import manners_of_shapes  # noqa: F401
 import manners_of_sparse  # noqa: F401
 import manners_of_strategies  # noqa: F401
@@ -27,6 +31,7 @@ import manners_of_tapes  # noqa: F401
 import manners_of_tensors  # noqa: F401
 import manners_of_text  # noqa: F401
 import manners_of_variables  # noqa: F401
+import manners_of_version_1  # noqa: F401
 import numpy as np
 import pytest
 from manner_programs import PROGRAMS, answer

@@ -58,10 +58,6 @@ REFUSED = {
     "initializer": (lambda: tf.constant_initializer(0, support_partition=True), "unexpected"),
     "policy": (lambda: tf.gather_nd([1.0], [[9]], 0, None, "IGNORE"), r"must be 'ERROR'"),
     "ragged rank": (lambda: tf.RaggedTensor.from_tensor([[[1]]], ragged_rank=2), "must be 1"),
-    "hours": (
-        lambda: tf.train.CheckpointManager(tf.train.Checkpoint(), "x", 1, 2.0),
-        r"^\[CheckpointManager\] keep_checkpoint_every_n_hours must be None: got 2.0",
-    ),
     "variable": (lambda: tf.Variable(1.0, variable_def=1), r"^\[Variable\] variable_def must be"),
 }
 OF_INTEGERS = "integers and bools become the type that NumPy gives them"

@@ -297,13 +297,13 @@ def test_an_index_of_the_step_is_checked_when_it_runs():
     np.testing.assert_array_equal(write_in_a_loop(tf.constant(2)).numpy(), [1, 1, 0])
 
 
-def test_an_array_in_a_loop_of_the_step_does_not_grow():
-    @tf.function
+def test_an_array_in_a_loop_of_a_step_of_replicas_does_not_grow():
     def run(n: Any) -> Any:
         made = tf.TensorArray(tf.float32, size=0, dynamic_size=True)
         for i in tf.range(n):
             made = made.write(i, 1.0)
         return made.stack()
 
-    with pytest.raises(ValueError, match="does not grow by an index that the step computes"):
-        run(tf.constant(3))
+    step = tf.function(tf.distribute.MirroredStrategy(replicas=2).run)
+    with pytest.raises(RuntimeError, match="does not grow by an index that a step of replicas"):
+        step(run, (tf.constant(3),))

@@ -90,6 +90,39 @@ def custom_gradient(f: Callable[..., Any] | None = None) -> Any:
     return _Decorated(f, _call_with_gradient)
 
 
+def grad_pass_through(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function whose gradient is that of the identity.
+
+    Args:
+        f: A function of tensors, which returns tensors of their shapes.
+
+    Returns:
+        A function with the results of `f`; gradients pass through it unchanged.
+
+    Raises:
+        TypeError: `f` is not a function.
+
+    Example:
+        >>> import samegrad as tf
+        >>> x, rounded = tf.Variable(2.6), grad_pass_through(tf.round)
+        >>> with tf.GradientTape() as tape:
+        ...     y = rounded(x)
+        >>> float(y), float(tape.gradient(y, x))
+        (3.0, 1.0)
+    """
+    if not callable(f):
+        raise TypeError(f"[grad_pass_through] a function is needed: got {shown(f)}.")
+
+    @custom_gradient
+    def passing(*args: Any, **kwargs: Any) -> Any:
+        def gradient(*upstream: Any) -> Any:
+            return upstream[0] if len(upstream) == 1 else upstream
+
+        return f(*args, **kwargs), gradient
+
+    return functools.wraps(f)(passing) if hasattr(f, "__name__") else passing
+
+
 def recompute_grad(f: Callable[..., Any]) -> Any:
     """Decorate a function so that its intermediate values are recomputed for its gradient.
 
@@ -330,4 +363,4 @@ def _name(f: Callable[..., Any]) -> str:
     return str(getattr(f, "__name__", type(f).__name__))
 
 
-__all__ = ["custom_gradient", "recompute_grad"]
+__all__ = ["custom_gradient", "grad_pass_through", "recompute_grad"]

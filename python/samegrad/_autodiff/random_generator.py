@@ -105,8 +105,8 @@ class Generator:
 
     The numbers are TensorFlow's for the same state. Integers and uniform numbers are bitwise equal,
     normal ones up to the last bits of sine, cosine and logarithm. Eager and traced samples are the
-    same. Inside `Strategy.run` of several replicas it raises, because all would sample the same
-    numbers.
+    same. A generator that is made in the scope of a strategy gives each replica inside
+    `Strategy.run` other numbers: a hash of the key and the number of the replica is their key.
 
     Args:
         copy_from: Another generator, whose state is copied.
@@ -128,6 +128,7 @@ class Generator:
     def __init__(self, copy_from: Generator | None = None, state: Any = None,
                  alg: Any = None) -> None:  # fmt: skip
         _check_algorithm(alg)
+        self._strategy = _context.current().strategy
         if copy_from is None and state is None:
             raise ValueError(
                 "[Generator] a state is needed: got None; use Generator.from_seed(1) or "
@@ -244,14 +245,16 @@ class Generator:
             The state before, int64 [3].
 
         Raises:
-            RuntimeError: Called inside `Strategy.run` of several replicas.
+            RuntimeError: The generator was made outside of the strategy's scope, and is called
+                inside `Strategy.run` of several replicas.
         """
         context = _context.current().replica_context
-        if context is not None and context.num_replicas_in_sync > 1:
+        if context is not None and context.num_replicas_in_sync > 1 and self._strategy is None:
             raise RuntimeError(
                 "[Generator] replicas would all draw the same numbers: got a draw inside run of "
-                f"{context.num_replicas_in_sync} replicas; use samegrad.random.normal, or "
-                "stateless_normal with [seed, step], whose rows are those of the global batch."
+                f"{context.num_replicas_in_sync} replicas; make the generator in strategy.scope(), "
+                "or use samegrad.random.normal, or stateless_normal with [seed, step], whose rows "
+                "are those of the global batch."
             )
         _context.note_one_replica("Generator")
         old = self._state_var.value()
@@ -270,7 +273,18 @@ class Generator:
                 "samegrad.random.normal, whose sizes may follow from the examples."
             )
         count = math.prod(sizes)
-        return blocks(self.skip(count), np.asarray(places(count), np.uint64).reshape(-1))
+        return blocks(self._of_replica(self.skip(count)),
+                      np.asarray(places(count), np.uint64).reshape(-1))  # fmt: skip
+
+    def _of_replica(self, state: Tensor) -> Tensor:
+        """Return the state with the key of the replica that runs, as TensorFlow hashes it."""
+        context = _context.current().replica_context
+        if context is None or self._strategy is None:
+            return state
+        replica = reshape(cast(context.replica_id_in_sync_group, "int64"), [1])
+        zero = convert_to_tensor(np.zeros(1, np.int64))
+        words = blocks(concat([replica, zero, state[2:]], 0), np.zeros(1, np.uint64))
+        return concat([state[:2], cast(_pairs(words)[0, :1], "int64")], 0)
 
     def _draw(self, shape: Any, dtype: DType, make: Callable[[Tensor], Tensor],
               wide: bool) -> Tensor:  # fmt: skip
@@ -405,11 +419,21 @@ class Generator:
         Returns:
             A list of `Generator`s.
 
+        Raises:
+            RuntimeError: Called inside `Strategy.run` of several replicas.
+
         Example:
             >>> one, two = Generator.from_seed(1).split(2)
             >>> bool((one.normal((2,)).numpy() != two.normal((2,)).numpy()).all())
             True
         """
+        context = _context.current().replica_context
+        if context is not None and context.num_replicas_in_sync > 1:
+            raise RuntimeError(
+                f"[Generator.split] replicas share the variables that they make: got {count} "
+                f"generators inside run of {context.num_replicas_in_sync} replicas; split before "
+                "run, in strategy.scope()."
+            )
         keys = self.uniform_full_int([count], "int64")
         zero = convert_to_tensor(np.zeros(2, np.int64))
         return [type(self)(state=concat([zero, keys[i : i + 1]], 0)) for i in range(count)]

@@ -23,6 +23,7 @@ from samegrad._base.dtypes import DType, DTypeLike, as_dtype
 from samegrad._base.reference import Reference
 from samegrad._base.shown import shown
 from samegrad._context import state as _context
+from samegrad._tensor.shape import as_shape
 from samegrad._tensor.tensor import Tensor, TensorShape, array_text, convert_to_tensor, match
 from samegrad._tensor.text import is_text
 
@@ -30,16 +31,10 @@ _ops = _core.ops
 
 
 def _check_shape(value: Tensor, shape: Any) -> None:
-    if shape is None:
-        return
-    sizes = [None if n is None or int(n) < 0 else int(n) for n in np.atleast_1d(np.asarray(shape))]
-    fits = len(sizes) == value._rank and all(
-        a is None or a == b for a, b in zip(sizes, value._shape, strict=True)
-    )
-    if not fits:
+    if shape is not None and not as_shape(shape).is_compatible_with(TensorShape(value._shape)):
         raise ValueError(
             f"[Variable] the initial value must have the shape asked for: got "
-            f"{tuple(value._shape)} and shape={tuple(sizes)}."
+            f"{tuple(value._shape)} and shape={as_shape(shape)}."
         )
 
 
@@ -118,7 +113,7 @@ class _Owners:
         return [variable for variable in known if variable is not None and variable.trainable]
 
 
-_owners = _Owners()
+owners = _Owners()
 
 
 def variable_of(cell: Any) -> Variable | None:
@@ -129,7 +124,7 @@ def variable_of(cell: Any) -> Variable | None:
         >>> variable_of(v._cell) is v
         True
     """
-    return _owners.of(cell)
+    return owners.of(cell)
 
 
 def in_order_of_creation(variables: Iterable[Variable]) -> list[Variable]:
@@ -140,7 +135,7 @@ def in_order_of_creation(variables: Iterable[Variable]) -> list[Variable]:
         >>> in_order_of_creation([w, v]) == [v, w]
         True
     """
-    return _owners.in_order(variables)
+    return owners.in_order(variables)
 
 
 def trainable_paths() -> list[str]:
@@ -151,7 +146,7 @@ def trainable_paths() -> list[str]:
         >>> "slope" in trainable_paths()
         True
     """
-    paths = (v.__dict__.get("_path") or v.name.removesuffix(":0") for v in _owners.trainable())
+    paths = (v.__dict__.get("_path") or v.name.removesuffix(":0") for v in owners.trainable())
     return list(dict.fromkeys(paths))
 
 
@@ -163,6 +158,15 @@ def unwrapped(value: Any) -> Any:
         1
     """
     return value._as_variable() if hasattr(value, "_as_variable") else value
+
+
+# The class of variables whose sizes are open, which derives from Variable.
+_open_kind: list[type[Variable]] = []
+
+
+def set_open_kind(kind: type[Variable]) -> None:
+    """Set the class of variables whose sizes are open."""
+    _open_kind[:] = [kind]
 
 
 class Variable:
@@ -178,7 +182,8 @@ class Variable:
             variable: `variable.assign(variable.constraint(variable))`.
         synchronization: ON_READ gives every replica a copy of its own.
         aggregation: The reduction of the replicas' values in an assignment inside `Strategy.run`.
-        shape: The shape of `initial_value`, which is checked; None in it: any size.
+        shape: The shape of `initial_value`, which is checked. Where it has None, `assign` may
+            change the size. Functions that use the variable fall back to Python then.
 
     Raises:
         ValueError: A function creates it in another call than its first, or in a branch or loop.
@@ -237,7 +242,10 @@ class Variable:
                 first,
                 self._strategy.processes if self._strategy else (),
             )
-            _owners.add(self)
+            owners.add(self)
+        if shape is not None and not as_shape(shape).is_fully_defined():
+            self.__class__ = _open_kind[0]
+            self._declared = as_shape(shape)
         arguments = _context.current().arguments
         if arguments is not None and _core.tracing():
             arguments.made.append((self._cell.name, weakref.ref(self)))
@@ -256,6 +264,20 @@ class Variable:
     def shape(self) -> TensorShape:
         """The sizes of the axes."""
         return TensorShape(self._cell._shape)
+
+    @property
+    def distribute_strategy(self) -> Any:
+        """The strategy in whose scope the variable was made.
+
+        Raises:
+            AttributeError: It was made outside of a scope.
+        """
+        if self._strategy is None:
+            raise AttributeError(
+                f"[{self.name}] a distribute_strategy is that of variables made in its scope: got "
+                "one made outside of strategy.scope()."
+            )
+        return self._strategy
 
     def _as_tensor(self) -> Tensor:
         context = _context.current().replica_context
@@ -427,7 +449,7 @@ class Variable:
 
     def __repr__(self) -> str:
         value = self._shown()
-        kind = f"shape={tuple(self.shape)} dtype={self.dtype}"
+        kind = f"shape={self.shape} dtype={self.dtype}"
         return f"<samegrad.Variable {self.name!r} {kind}, {value}>"
 
     def _shown(self) -> str:
@@ -461,7 +483,7 @@ class Variable:
             twin._cell = _core.StateVariable(
                 self._cell.name, self._cell.components(), self._cell.processes
             )
-            _owners.add(twin)
+            owners.add(twin)
         return twin
 
     def __copy__(self) -> Variable:
@@ -474,6 +496,7 @@ class Variable:
         settings = {
             "trainable": self.trainable, "name": self._cell.name, "aggregation": self.aggregation,
             "synchronization": self.synchronization, "constraint": self.constraint,
+            "shape": self.shape,
         }  # fmt: skip
         return _unpickled, (np.asarray(of_copies(self).numpy()), settings)
 

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+import weakref
+from typing import Any, NoReturn
 
 from samegrad import _core
 from samegrad._context import state as _context
+
+_forget: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def forgets_programs(function: Any) -> None:
+    """Register a function that keeps programs, and forgets them by `forget_programs()`."""
+    _forget.add(function)
+
+
+def forget_programs() -> None:
+    """Let all functions forget their programs, which are traced anew."""
+    for function in list(_forget):
+        function._forget_programs()
 
 
 class NeedsPython(BaseException):

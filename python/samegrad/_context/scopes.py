@@ -11,6 +11,17 @@ from samegrad._context import state as _context
 from samegrad._context.devices import device_of
 
 
+def get_current_name_scope() -> str:
+    """Return the path of the name scopes that are entered, without the last "/".
+
+    Example:
+        >>> with name_scope("a"), name_scope("b"):
+        ...     get_current_name_scope()
+        'a/b'
+    """
+    return _context.current().name_scope.rstrip("/")
+
+
 class name_scope:  # noqa: N801  # TensorFlow's name
     """Scope in which the names of new variables begin with `name/`; scopes nest.
 
@@ -117,4 +128,7 @@ def inside_function() -> bool:
     return not executing_eagerly()
 
 
-__all__ = ["control_dependencies", "device", "executing_eagerly", "inside_function", "name_scope"]
+__all__ = [
+    "control_dependencies", "device", "executing_eagerly", "get_current_name_scope",
+    "inside_function", "name_scope",
+]  # fmt: skip

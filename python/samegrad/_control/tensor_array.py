@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from samegrad import _core
 from samegrad._base.dtypes import DType, DTypeLike, as_dtype
 from samegrad._base.shown import shown
-from samegrad._context.python_runs import need_python
+from samegrad._context.python_runs import leave_trace, need_python
 from samegrad._control.carried_values import FormLearntError, Stacked
 from samegrad._control.element_form import ElementForm
 from samegrad._ops.arrays import concat, split, stack, unstack
@@ -220,9 +220,9 @@ class TensorArray(Stacked):
 
     def _put_row(self, index: Tensor, row: Tensor) -> None:
         if self._dynamic and not self._count():
-            raise ValueError(
-                f"[{_WHO}] an array does not grow by an index that the step computes: got size=0 "
-                "and dynamic_size=True; pass the most elements that it may have, as in "
+            leave_trace(
+                f"[{_WHO}] an array does not grow by an index that a step of replicas computes: "
+                "got size=0 and dynamic_size=True; pass the most elements that it may have, as in "
                 "TensorArray(dtype, size=max_length), and cut off those that were not written."
             )
         if not self._form.whole:

@@ -17,6 +17,7 @@ from samegrad._autodiff.clock import tick
 from samegrad._base.tracebacks import keep_user_frames, user_frames_only
 from samegrad._base.tree import Walk, flatten, is_nested
 from samegrad._context import state as _context
+from samegrad._context.python_runs import forgets_programs
 from samegrad._context.user_code import call_converted
 from samegrad._function.concrete import ConcreteFunction
 from samegrad._function.explanation import Explanation, explain_python
@@ -157,11 +158,18 @@ class Function:
         self._reasons: list[tuple[Any, NeedsPython]] = []
         self._runs = CompiledRuns()
         self._tracing = threading.RLock()
+        forgets_programs(self)
         # Attributes of a callable object (a layer) are none of a function's.
         plain = inspect.isroutine(python_function)
         functools.update_wrapper(
             self, python_function, updated=functools.WRAPPER_UPDATES if plain else ()
         )
+
+    def _forget_programs(self) -> None:
+        """Forget all programs, as a variable that they use has another shape."""
+        with _core.holding(self._tracing):
+            self._lengths, self._runs = LengthTraces(), CompiledRuns()
+            self._programs, self._bound, self._reasons = {}, {}, []
 
     def __get__(self, owner: Any, kind: Any = None) -> Any:
         return self if owner is None else BoundFunction(self, owner)

@@ -57,6 +57,16 @@ def _runs(measure: Any) -> int:
     return runs
 
 
+def _watched(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    """Call a traced function whose tape watches the arguments, for `samegrad.gradients`."""
+    tape = _context.current().program_tape
+    for leaf in flatten((args, kwargs)):
+        tensor = getattr(leaf, "tensor", leaf)
+        if isinstance(tensor, Tensor) and tape is not None and "float" in tensor._dtype:
+            tape._watch(tensor)
+    return fn(*args, **kwargs)
+
+
 class _Trace:
     """A function traced once, for the replicas whose numbers of examples decide alike.
 
@@ -123,7 +133,7 @@ class _Trace:
             self.arguments = TracedArguments(trace, args, kwargs, captured, note, look)
             agreed = agreement if trace.uneven else None
             with _context.changed(agreement=agreed, arguments=self.arguments):
-                found = _context.recorded(fn, *traced_args, **traced_kwargs)
+                found = _context.recorded(_watched, fn, *traced_args, **traced_kwargs)
                 check_not_ragged(found, "results")
                 self.result = map_structure(_as_output, found)
             leaves = [leaf for leaf in flatten(self.result) if _is_output(leaf)]

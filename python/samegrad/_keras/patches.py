@@ -55,6 +55,14 @@ _CHANGES: dict[str, list[Text | Span]] = {
     # floatx decides until a policy is set.
     "keras.src.dtype_policies.dtype_policy": [
         Text("        set_dtype_policy(policy)\n    return policy", "    return policy"),
+        # Policies of version 2.3 held the scale of the losses.
+        Text(
+            "    def __init__(self, name=None):\n",
+            "    def __init__(self, name=None, loss_scale=None):\n"
+            "        if loss_scale is not None:\n"
+            "            from samegrad._keras.older.policies import refuse_loss_scale\n\n"
+            "            refuse_loss_scale(name, loss_scale)\n",
+        ),
     ],
     # Strings of a batch stay: what reads them may not take others.
     "keras.src.trainers.trainer": [

@@ -66,6 +66,11 @@ class Variable(KerasVariable):  # type: ignore[misc]
         self._initialize(value)
 
     @property
+    def shape(self) -> tf.TensorShape:
+        """The sizes of the axes, as Keras on TensorFlow has them."""
+        return tf.TensorShape(super().shape)
+
+    @property
     def trainable(self) -> bool:
         """Tell if tapes watch it and optimizers receive it."""
         return bool(self._trainable)

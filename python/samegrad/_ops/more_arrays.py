@@ -12,6 +12,7 @@ from samegrad._base.dtypes import DType, DTypeLike, as_dtype
 from samegrad._core import InvalidArgumentError
 from samegrad._ops.arrays import cast, identity, reshape, shape, stack
 from samegrad._ops.gather import boolean_mask
+from samegrad._ops.host_arrays import host_arrays
 from samegrad._ops.indexed_slices import on_values
 from samegrad._ops.norms import clip_by_value
 from samegrad._ops.scatter import scatter_nd, tensor_scatter_nd_update
@@ -255,6 +256,82 @@ def strided_slice(
         else:
             key.append(slice(None if bit & begin_mask else b, None if bit & end_mask else e, s))
     return convert_to_tensor(input_)[tuple(key)]
+
+
+def tuple_(tensors: Any, control_inputs: Any = None, name: str | None = None) -> Any:
+    """Return tensors that are computed together: the same list.
+
+    Args:
+        tensors: A list of tensors.
+        control_inputs: Ignored: a step computes all of its effects.
+        name: Ignored.
+
+    Returns:
+        The list.
+
+    Example:
+        >>> tuple_([1.0, None])
+        [1.0, None]
+    """
+    return tensors
+
+
+def guarantee_const(input: TensorLike, name: str | None = None) -> Tensor:
+    """Return a tensor that never changes: the same one.
+
+    Args:
+        input: A tensor.
+        name: Ignored.
+
+    Returns:
+        The tensor.
+    """
+    return identity(input)
+
+
+def broadcast_dynamic_shape(shape_x: TensorLike, shape_y: TensorLike) -> Tensor:
+    """Compute the shape of two tensors that are broadcast with each other.
+
+    Args:
+        shape_x: The sizes of one: a vector of integers.
+        shape_y: Those of the other.
+
+    Returns:
+        A vector of integers.
+
+    Raises:
+        InvalidArgumentError: The shapes cannot be broadcast.
+
+    Example:
+        >>> broadcast_dynamic_shape([2, 1], [3]).numpy()
+        array([2, 3], dtype=int32)
+    """
+    first, second = (convert_to_tensor(value) for value in (shape_x, shape_y))
+    one, other = host_arrays("broadcast_dynamic_shape", first, second)
+    try:
+        sizes = np.broadcast_shapes(one.tolist(), other.tolist())
+    except ValueError:
+        raise InvalidArgumentError(
+            "[broadcast_dynamic_shape] sizes must be equal or 1: got "
+            f"{one.tolist()} and {other.tolist()}."
+        ) from None
+    return convert_to_tensor(sizes, as_dtype(first._dtype).name)
+
+
+def is_symbolic_tensor(tensor: Any) -> bool:
+    """Tell whether a tensor belongs to a function that is traced, and has no value yet.
+
+    Args:
+        tensor: Any object.
+
+    Returns:
+        A bool.
+
+    Example:
+        >>> is_symbolic_tensor(convert_to_tensor(1.0))
+        False
+    """
+    return isinstance(tensor, Tensor) and bool(tensor._symbolic)
 
 
 def dynamic_partition(data: TensorLike, partitions: TensorLike, num_partitions: int,

@@ -16,7 +16,7 @@ import numpy as np
 from samegrad import _core
 from samegrad._base.dtypes import as_dtype, element_type, string
 from samegrad._base.shown import shown
-from samegrad._ops import arrays, creation, padding, sequences
+from samegrad._ops import arrays, creation, more_arrays, padding, scatter, sequences
 from samegrad._ops import gather as gathers
 from samegrad._tensor.composite import Composite
 from samegrad._tensor.sizes import sizes_of, whole
@@ -169,6 +169,23 @@ def _count(x: Any, out_type: Any = "int32") -> Tensor:
     return convert_to_tensor(np.array(x.size, as_dtype(out_type).name))
 
 
+def _dynamic_partition(x: Any, partitions: Any, num_partitions: Any) -> Any:
+    numbers, count = _whole_array(partitions), whole(num_partitions)
+    if x.shape[: numbers.ndim] != numbers.shape:
+        raise ValueError(f"partitions must be numbers of the first axes, got {numbers.shape}")
+    if numbers.size and (numbers.min() < 0 or numbers.max() >= count):
+        raise ValueError(f"partitions must lie in [0, {count})")
+    return [x[numbers == number] for number in range(count)]
+
+
+def _updated(x: Any, indices: Any, updates: Any) -> Any:
+    places, made = _whole_array(indices), x.copy()
+    if places.size and (places < 0).any():
+        raise ValueError("indices must not be negative")
+    made[tuple(np.moveaxis(places, -1, 0))] = text_of(updates, "tensor_scatter_nd_update").encoded
+    return made
+
+
 reshape = _also_text(_reshape)(arrays.reshape)
 expand_dims = _also_text(_expand_dims)(arrays.expand_dims)
 squeeze = _also_text(_squeeze)(arrays.squeeze)
@@ -191,6 +208,10 @@ gather_nd = _also_text(_gather_nd)(gathers.gather_nd)
 boolean_mask = _also_text(_boolean_mask)(gathers.boolean_mask)
 concat = _also_text(lambda x, axis: np.concatenate(x, whole(axis)), True)(arrays.concat)
 stack = _also_text(lambda x, axis=0: np.stack(x, whole(axis)), True)(arrays.stack)
+
+
+dynamic_partition = _also_text(_dynamic_partition)(more_arrays.dynamic_partition)
+tensor_scatter_nd_update = _also_text(_updated)(scatter.tensor_scatter_nd_update)
 
 
 def _in_place_of(function: _Function) -> Callable[[Callable[..., Any]], _Function]:

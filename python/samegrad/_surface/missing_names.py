@@ -66,7 +66,9 @@ PARTS = {"image": _IMAGES, "io": _RECORDS, "tpu": _ONE_MACHINE, "tpu.experimenta
 # the end of a dotted name. It also covers all names below it.
 REASONS = {
     "Session": _NO_GRAPHS,
+    "Session().run": _NO_GRAPHS,
     "InteractiveSession": _NO_GRAPHS,
+    "InteractiveSession().run": _NO_GRAPHS,
     "ConfigProto": "there are no sessions to configure: see config.threading",
     "GPUOptions": _NO_GPU,
     "Graph": "there are no graphs to feed: write a samegrad.function",
@@ -106,8 +108,6 @@ REASONS = {
     "app": "read the command's arguments with argparse",
     "flags": "read the command's arguments with argparse",
     "logging": "use Python's logging",
-    "compat": "there is no first version to be compatible with",
-    "v1": "there is no first version to be compatible with",
     "python": _PRIVATE,
     "raw_ops": "operations have one name each: see samegrad.math and samegrad.nn",
     "ragged.cross": "combine features with keras.layers.HashedCrossing",
@@ -128,12 +128,13 @@ REASONS = {
     "TensorArray.RaggedTensorSpec": _RAGGED,
     "Variable.string": "variables hold numbers: keep strings in Python, or use tf.lookup",
     "Variable.complex128": "variables hold real numbers: keep two, and complex(real, imag)",
+    "fractional_avg_pool": "its windows have drawn sizes: use nn.avg_pool, or "
+    "nn.adaptive_average_pool",
+    "fractional_max_pool": "its windows have drawn sizes: use nn.max_pool, or nn.adaptive_max_pool",
     "profiler": "see explain() of a function or strategy",
     "py_func": _NO_PYTHON,
     "experimental_run_v2": "it is Strategy.run",
     "experimental_make_numpy_dataset": "make a data.Dataset with from_tensor_slices",
-    "experimental_distribute_datasets_from_function": "it is "
-    "Strategy.distribute_datasets_from_function",
     "make_dataset_iterator": "write iter(strategy.experimental_distribute_dataset(dataset))",
     "make_input_fn_iterator": "write iter(strategy.distribute_datasets_from_function(dataset_fn))",
     "unwrap": "it is Strategy.experimental_local_results",
@@ -265,7 +266,7 @@ def reason(path: str) -> str | None:
     """Return the reason for a missing dotted name, by its end or by its parent, or None.
 
     Example:
-        >>> reason("compat.v1.Session") == REASONS["Session"]
+        >>> reason("compat.v1.placeholder") == REASONS["placeholder"]
         True
     """
     parts = path.split(".")
@@ -336,7 +337,8 @@ def missing_attribute(thing: object, name: str) -> NoReturn:
         AttributeError: 'MirroredStrategy' object ... 'experimental_run_v2': it is Strategy.run.
     """
     kind = type(thing).__name__
-    hint = _hint(f"{kind}().{name}") if name in REASONS else ""
+    path = f"{kind}().{name}"
+    hint = _hint(path) if name in REASONS or path in REASONS else ""
     text = f"{kind!r} object has no attribute {name!r}{hint}"
     raise AttributeError(text, name=None if hint else name, obj=thing)
 

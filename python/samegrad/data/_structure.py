@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 from samegrad._base.dtypes import element_type
+from samegrad._base.shown import shown
 from samegrad._base.tree import Walk, elements, is_element, is_one_value
 from samegrad._tensor.complex_tensor import ComplexTensor, is_complex, to_complex
 from samegrad._tensor.ragged import RaggedTensor
@@ -113,10 +114,11 @@ def common_spec(a: Any, b: Any) -> Any:
 
 
 class DatasetSpec:
-    """Spec of a dataset that is an element of another one.
+    """Spec of a dataset, such as one that is an element of another one.
 
     Args:
         element_spec: The TensorSpecs of its elements.
+        dataset_shape: (): one dataset.
 
     Example:
         >>> import samegrad as tf
@@ -124,9 +126,49 @@ class DatasetSpec:
         DatasetSpec(TensorSpec(shape=(), dtype=samegrad.int64))
     """
 
-    def __init__(self, element_spec: Structure) -> None:
+    def __init__(self, element_spec: Structure, dataset_shape: Any = ()) -> None:
+        if len(dataset_shape):
+            raise ValueError(
+                f"[DatasetSpec] dataset_shape must be (), a single dataset: got {dataset_shape}."
+            )
         self.element_spec = element_spec
         self.shape: tuple[int, ...] = ()
+
+    @classmethod
+    def from_value(cls, value: Any) -> DatasetSpec:
+        """Return the spec of a dataset.
+
+        Args:
+            value: The dataset.
+
+        Returns:
+            The spec.
+
+        Example:
+            >>> import samegrad as tf
+            >>> tf.data.DatasetSpec.from_value(tf.data.Dataset.range(3))
+            DatasetSpec(TensorSpec(shape=(), dtype=samegrad.int64))
+        """
+        if not hasattr(value, "element_spec"):
+            raise TypeError(f"[DatasetSpec.from_value] a Dataset is needed: got {shown(value)}.")
+        return cls(value.element_spec)
+
+    def is_compatible_with(self, spec_or_value: Any) -> bool:
+        """Return True if a dataset, or every one of another spec, fits this spec.
+
+        Args:
+            spec_or_value: A dataset or a spec.
+
+        Returns:
+            A bool.
+        """
+        found = getattr(spec_or_value, "element_spec", None)
+        if found is None:
+            return False
+        mine, theirs = leaves_of(self.element_spec), leaves_of(found)
+        return len(mine) == len(theirs) and all(
+            one.is_compatible_with(other) for one, other in zip(mine, theirs, strict=True)
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DatasetSpec) and self.element_spec == other.element_spec

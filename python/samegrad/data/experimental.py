@@ -21,6 +21,8 @@ from samegrad.data._options import AutoShardPolicy, DistributeOptions
 from samegrad.data._python_cursors import stack_elements
 from samegrad.data._sql import SqlDataset
 from samegrad.data._structure import Structure
+from samegrad.errors import OutOfRangeError
+from samegrad.io._parsing import parse_example
 
 AUTOTUNE = -1
 INFINITE_CARDINALITY = INFINITE
@@ -469,6 +471,119 @@ def get_single_element(dataset: Any) -> Structure:
     return dataset.get_single_element()
 
 
+def enumerate_dataset(start: int = 0) -> Callable[[Any], Any]:
+    """Return `Dataset.enumerate` as a function for `Dataset.apply`.
+
+    Args:
+        start: The number of the first element.
+
+    Returns:
+        Function from datasets to datasets.
+    """
+    return lambda dataset: dataset.enumerate(start)
+
+
+def copy_to_device(target_device: str, source_device: str = "/cpu:0") -> Callable[[Any], Any]:
+    """Return a function for `Dataset.apply` that changes nothing: replicas run on CPUs.
+
+    Args:
+        target_device: Ignored.
+        source_device: Ignored.
+
+    Returns:
+        Function from datasets to datasets.
+    """
+    return lambda dataset: dataset
+
+
+def get_structure(dataset_or_iterator: Any) -> Structure:
+    """Return the specs of the elements of a dataset or iterator: `element_spec`.
+
+    Args:
+        dataset_or_iterator: Dataset or iterator.
+
+    Returns:
+        TensorSpec, or structure of them.
+
+    Raises:
+        TypeError: The argument is something else.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.data.experimental.get_structure(tf.data.Dataset.range(3))
+        TensorSpec(shape=(), dtype=samegrad.int64)
+    """
+    if not hasattr(dataset_or_iterator, "element_spec"):
+        raise TypeError(
+            f"[get_structure] a dataset or iterator is needed: got {shown(dataset_or_iterator)}."
+        )
+    return dataset_or_iterator.element_spec
+
+
+def parse_example_dataset(
+    features: Any, num_parallel_calls: int = 1, deterministic: bool | None = None
+) -> Callable[[Any], Any]:
+    """Return a function for `Dataset.apply` that parses batches of serialized examples.
+
+    Args:
+        features: As in `tf.io.parse_example`.
+        num_parallel_calls: Ignored.
+        deterministic: Ignored: the order stays.
+
+    Returns:
+        Function from datasets of string vectors to datasets of dicts.
+    """
+    return lambda dataset: dataset.map(lambda batch: parse_example(batch, features))
+
+
+def snapshot(
+    path: Any,
+    compression: str = "AUTO",
+    reader_func: Callable[..., Any] | None = None,
+    shard_func: Callable[..., Any] | None = None,
+) -> Callable[[Any], Any]:
+    """Return `Dataset.snapshot` as a function for `Dataset.apply`.
+
+    Args:
+        path: The folder.
+        compression: Ignored.
+        reader_func: None: a snapshot is one file.
+        shard_func: None: a snapshot is one file.
+
+    Returns:
+        Function from datasets to datasets; it raises what the method raises.
+    """
+    return lambda dataset: dataset.snapshot(path, compression, reader_func, shard_func)
+
+
+def at(dataset: Any, index: Any) -> Structure:
+    """Return the element at an index, without those before it where they can be skipped.
+
+    Args:
+        dataset: Dataset.
+        index: The index, from 0.
+
+    Returns:
+        The element.
+
+    Raises:
+        TypeError: dataset is not a dataset, or the index is not an integer.
+        OutOfRangeError: There is no such element.
+
+    Example:
+        >>> import samegrad as tf
+        >>> int(tf.data.experimental.at(tf.data.Dataset.range(5), 3))
+        3
+    """
+    if not isinstance(dataset, Dataset):
+        raise TypeError(f"[at] a Dataset is needed: got {shown(dataset)}.")
+    place = whole(index, "an index is an integer")
+    found = list(dataset.skip(place).take(1)) if place >= 0 else []
+    if not found:
+        raise OutOfRangeError(f"[at] the index must be that of an element: got {place}.")
+    return found[0]
+
+
 def from_list(elements: Sequence[Any], name: str | None = None) -> Dataset:
     """Create a dataset of the elements of a list.
 
@@ -495,12 +610,13 @@ def from_list(elements: Sequence[Any], name: str | None = None) -> Dataset:
 
 __all__ = [
     "AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "AutoShardPolicy", "Counter",
-    "CsvDataset", "DistributeOptions", "Optional", "RandomDataset", "assert_cardinality",
-    "bucket_by_sequence_length", "cardinality", "choose_from_datasets", "dense_to_ragged_batch",
+    "CsvDataset", "DistributeOptions", "Optional", "RandomDataset", "assert_cardinality", "at",
+    "bucket_by_sequence_length", "cardinality", "choose_from_datasets", "copy_to_device",
+    "dense_to_ragged_batch", "enumerate_dataset", "get_structure", "parse_example_dataset",
     "from_list", "get_single_element", "group_by_window", "ignore_errors", "load",
     "make_csv_dataset", "map_and_batch", "parallel_interleave", "prefetch_to_device",
     "SqlDataset", "rejection_resample", "sample_from_datasets", "save", "scan",
-    "shuffle_and_repeat",
+    "shuffle_and_repeat", "snapshot",
     "take_while", "unbatch", "unique",
 ]  # fmt: skip
 

@@ -493,6 +493,20 @@ class Strategy(abc.ABC):
 
         return distribute_from_function(dataset_fn, self)
 
+    def experimental_distribute_datasets_from_function(
+        self, dataset_fn: Callable[..., Any], options: Any = None
+    ) -> Any:
+        """Distribute a dataset: the older name of `distribute_datasets_from_function`.
+
+        Args:
+            dataset_fn: Function of an `InputContext` that returns a dataset of per-replica batches.
+            options: Ignored.
+
+        Returns:
+            `DistributedDataset`, whose elements are `PerReplica`.
+        """
+        return self.distribute_datasets_from_function(dataset_fn, options)
+
     def experimental_distribute_values_from_function(self, value_fn: Callable[..., Any]) -> Any:
         """Build a `PerReplica` of value_fn's results for each replica.
 

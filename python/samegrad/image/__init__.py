@@ -29,6 +29,7 @@ from samegrad.image._colours import (
     rgb_to_hsv,
     total_variation,
 )
+from samegrad.image._combined_boxes import combined_non_max_suppression
 from samegrad.image._convert import convert_image_dtype
 from samegrad.image._decode import (
     decode_bmp,
@@ -79,11 +80,12 @@ from samegrad.image._yuv import rgb_to_yiq, rgb_to_yuv, yiq_to_rgb, yuv_to_rgb
 
 __all__ = [
     "ResizeMethod", "adjust_brightness", "adjust_contrast", "adjust_gamma", "adjust_hue",
-    "adjust_saturation", "central_crop", "convert_image_dtype", "crop_and_resize",
-    "crop_to_bounding_box", "decode_bmp", "decode_gif", "decode_image", "decode_jpeg", "decode_png",
-    "draw_bounding_boxes", "encode_jpeg", "encode_png", "extract_glimpse", "extract_patches",
-    "flip_left_right", "flip_up_down", "grayscale_to_rgb", "hsv_to_rgb", "image_gradients",
-    "non_max_suppression", "non_max_suppression_padded", "non_max_suppression_with_scores",
+    "adjust_saturation", "central_crop", "combined_non_max_suppression", "convert_image_dtype",
+    "crop_and_resize", "crop_to_bounding_box", "decode_bmp", "decode_gif", "decode_image",
+    "decode_jpeg", "decode_png", "draw_bounding_boxes", "encode_jpeg", "encode_png",
+    "extract_glimpse", "extract_patches", "flip_left_right", "flip_up_down", "grayscale_to_rgb",
+    "hsv_to_rgb", "image_gradients", "non_max_suppression", "non_max_suppression_padded",
+    "non_max_suppression_with_scores",
     "pad_to_bounding_box", "per_image_standardization", "psnr", "random_brightness",
     "random_contrast", "random_crop", "random_flip_left_right", "random_flip_up_down", "random_hue",
     "random_saturation", "resize", "resize_with_crop_or_pad", "resize_with_pad", "rgb_to_grayscale",

@@ -411,3 +411,152 @@ class Example:
 
     def __repr__(self) -> str:
         return f"Example({self.features!r})"
+
+
+class FeatureList:
+    """A list of features: the steps of a sequence.
+
+    Args:
+        feature: The features.
+
+    Example:
+        >>> FeatureList(feature=[Feature()]).feature
+        [Feature(None)]
+    """
+
+    def __init__(self, feature: Iterable[Feature] = ()) -> None:
+        self.feature = list(feature)
+        for value in self.feature:
+            if not isinstance(value, Feature):
+                raise TypeError(f"[FeatureList] features are needed: got {shown(value)}.")
+
+    def SerializeToString(self) -> bytes:  # noqa: N802
+        """Serialize the list to bytes."""
+        return b"".join(_field(1, feature.SerializeToString()) for feature in self.feature)
+
+    @classmethod
+    def FromString(cls, serialized: bytes) -> FeatureList:  # noqa: N802
+        """Parse a list from bytes.
+
+        Args:
+            serialized: Serialized list.
+
+        Returns:
+            The list.
+        """
+        fields = _fields_of(_bytes_of(serialized, "FeatureList"))
+        return cls(Feature.FromString(part) for n, kind, part in fields if (n, kind) == (1, 2))
+
+    def __repr__(self) -> str:
+        return f"FeatureList({self.feature!r})"
+
+
+class FeatureLists:
+    """Lists of features by their names.
+
+    Args:
+        feature_list: A dict of `FeatureList`.
+
+    Example:
+        >>> FeatureLists(feature_list={"a": FeatureList()}).feature_list["a"]
+        FeatureList([])
+    """
+
+    def __init__(self, feature_list: Mapping[str, FeatureList] | None = None) -> None:
+        self.feature_list: dict[str, FeatureList] = dict(feature_list or {})
+        for name, value in self.feature_list.items():
+            if not isinstance(name, str) or not isinstance(value, FeatureList):
+                raise TypeError(
+                    "[FeatureLists] feature_list must be a dict of names and FeatureLists: got "
+                    f"{shown(name)}: {shown(value)}."
+                )
+
+    def SerializeToString(self) -> bytes:  # noqa: N802
+        """Serialize the lists to bytes, sorted by name."""
+        entries = [
+            _field(1, name.encode()) + _field(2, self.feature_list[name].SerializeToString())
+            for name in sorted(self.feature_list)
+        ]
+        return b"".join(_field(1, entry) for entry in entries)
+
+    @classmethod
+    def FromString(cls, serialized: bytes) -> FeatureLists:  # noqa: N802
+        """Parse lists from bytes.
+
+        Args:
+            serialized: Serialized lists.
+
+        Returns:
+            The lists.
+        """
+        found: dict[str, FeatureList] = {}
+        for number, kind, entry in _fields_of(_bytes_of(serialized, "FeatureLists")):
+            if (number, kind) == (1, 2):
+                parts = {n: part for n, each, part in _fields_of(entry) if each == 2}
+                found[parts.get(1, b"").decode("utf-8")] = FeatureList.FromString(parts.get(2, b""))
+        return cls(found)
+
+    def __repr__(self) -> str:
+        return f"FeatureLists({self.feature_list!r})"
+
+
+class SequenceExample:
+    """A record of sequences: features of all of it, and lists of features by step.
+
+    Args:
+        context: The `Features` of the whole record.
+        feature_lists: The `FeatureLists`.
+
+    Example:
+        >>> import samegrad as tf
+        >>> step = tf.train.Feature(int64_list=tf.train.Int64List(value=[3]))
+        >>> steps = tf.train.FeatureLists(feature_list={"x": tf.train.FeatureList(feature=[step])})
+        >>> data = tf.train.SequenceExample(feature_lists=steps).SerializeToString()
+        >>> tf.train.SequenceExample.FromString(data).feature_lists.feature_list["x"]
+        FeatureList([Feature(Int64List(value=[3]))])
+    """
+
+    def __init__(
+        self, context: Features | None = None, feature_lists: FeatureLists | None = None
+    ) -> None:
+        self.context = Features() if context is None else context
+        self.feature_lists = FeatureLists() if feature_lists is None else feature_lists
+
+    def SerializeToString(self, deterministic: bool = True) -> bytes:  # noqa: N802
+        """Serialize the record to bytes, with names in sorted order.
+
+        Args:
+            deterministic: Ignored: the order is always the same.
+
+        Returns:
+            Serialized record.
+        """
+        lists = self.feature_lists.SerializeToString()
+        return _field(1, self.context.SerializeToString()) + _field(2, lists)
+
+    @classmethod
+    def FromString(cls, serialized: Any) -> SequenceExample:  # noqa: N802
+        """Parse a record from bytes.
+
+        Args:
+            serialized: Serialized record: bytes, or a string tensor of shape [].
+
+        Returns:
+            The record.
+
+        Raises:
+            ValueError: The bytes are not a record; the message tells where.
+        """
+        data = _bytes_of(serialized, "SequenceExample")
+        try:
+            parts = [(number, part) for number, kind, part in _fields_of(data) if kind == 2]
+            context, lists = (b"".join(p for n, p in parts if n == field) for field in (1, 2))
+            return cls(Features.FromString(context), FeatureLists.FromString(lists))
+        except (ValueError, struct.error) as error:
+            raise ValueError(
+                f"[SequenceExample.FromString] a SequenceExample is needed: got {len(data)} bytes, "
+                f"in which {error}."
+            ) from None
+
+    def __repr__(self) -> str:
+        return f"SequenceExample({self.context!r}, {self.feature_lists!r})"

@@ -10,6 +10,7 @@ from samegrad._base.enums import TextChoice
 from samegrad._tensor.axes import axis_of, counts_examples
 from samegrad._tensor.sizes import whole
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, pair
+from samegrad.math._softmax import move_axis_last
 from samegrad.math._unary import is_finite
 
 _ops = _core.ops
@@ -126,6 +127,71 @@ def top_k(input: TensorLike, k: int = 1, sorted: bool = True, index_type: DTypeL
     places = _ops.top_k(x, k=whole(k, "k is an integer"))
     values = _ops.take_along_axis(x, places, axis=-1)
     return TopK(values, _ops.cast(places, dtype=as_dtype(index_type).name))
+
+
+def approx_max_k(
+    operand: TensorLike, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
+    reduction_input_size_override: int = -1, aggregate_to_topk: bool = True,
+    name: str | None = None,
+) -> TopK:  # fmt: skip
+    """Find the k largest elements along an axis; the result is exact.
+
+    Args:
+        operand: A tensor of real numbers.
+        k: The number of elements.
+        reduction_dimension: The axis.
+        recall_target: Ignored: all elements are found.
+        reduction_input_size_override: Ignored.
+        aggregate_to_topk: Ignored: there are k elements.
+        name: Ignored.
+
+    Returns:
+        A named tuple (values, indices), in the shape of `operand` with k elements along the axis.
+
+    Raises:
+        ValueError: There is no such axis, or k is larger than it.
+
+    Example:
+        >>> values, indices = approx_max_k([1.0, 5.0, 3.0], k=2)
+        >>> values.numpy(), indices.numpy()
+        (array([5., 3.], dtype=float32), array([1, 2], dtype=int32))
+    """
+    moved, swap = move_axis_last("approx_max_k", convert_to_tensor(operand), reduction_dimension)
+    found = top_k(moved, k)
+    if swap is None:
+        return found
+    return TopK(*(_ops.transpose(part, perm=swap) for part in found))
+
+
+def approx_min_k(
+    operand: TensorLike, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
+    reduction_input_size_override: int = -1, aggregate_to_topk: bool = True,
+    name: str | None = None,
+) -> TopK:  # fmt: skip
+    """Find the k smallest elements along an axis; the result is exact.
+
+    Args:
+        operand: A tensor of floats.
+        k: The number of elements.
+        reduction_dimension: The axis.
+        recall_target: Ignored: all elements are found.
+        reduction_input_size_override: Ignored.
+        aggregate_to_topk: Ignored: there are k elements.
+        name: Ignored.
+
+    Returns:
+        A named tuple (values, indices), in the shape of `operand` with k elements along the axis.
+
+    Raises:
+        ValueError: There is no such axis, or k is larger than it.
+
+    Example:
+        >>> values, indices = approx_min_k([1.0, 5.0, 3.0], k=2)
+        >>> values.numpy(), indices.numpy()
+        (array([1., 3.], dtype=float32), array([0, 2], dtype=int32))
+    """
+    found = approx_max_k(-convert_to_tensor(operand), k, reduction_dimension)
+    return TopK(-found.values, found.indices)
 
 
 def in_top_k(targets: TensorLike, predictions: TensorLike, k: int,

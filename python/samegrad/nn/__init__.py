@@ -14,8 +14,12 @@ from samegrad.math import (
     softsign,
     tanh,
     top_k,
+    zero_fraction,
 )
+from samegrad.math._order import approx_max_k, approx_min_k
+from samegrad.nn import experimental
 from samegrad.nn._activations import (
+    crelu,
     elu,
     gelu,
     leaky_relu,
@@ -38,17 +42,21 @@ from samegrad.nn._convolution import (
     separable_conv2d,
 )
 from samegrad.nn._cross_entropy import (
+    log_poisson_loss,
     sigmoid_cross_entropy_with_logits,
     softmax_cross_entropy_with_logits,
     sparse_softmax_cross_entropy_with_logits,
+    weighted_cross_entropy_with_logits,
 )
 from samegrad.nn._ctc import ctc_beam_search_decoder, ctc_greedy_decoder, ctc_loss
 from samegrad.nn._depth import depth_to_space, space_to_depth
+from samegrad.nn._isotonic import isotonic_regression
 from samegrad.nn._loss_normalization import (
     compute_average_loss,
     compute_weighted_mean_loss,
     scale_regularization_loss,
 )
+from samegrad.nn._morphology import dilation2d, erosion2d, max_pool_with_argmax
 from samegrad.nn._normalization import (
     batch_normalization,
     embedding_lookup,
@@ -56,6 +64,7 @@ from samegrad.nn._normalization import (
     moments,
     weighted_moments,
 )
+from samegrad.nn._normalization import local_response_normalization as lrn
 from samegrad.nn._padded import mean_over_tokens, padded_accuracy, padded_cross_entropy_loss
 from samegrad.nn._pooling import (
     avg_pool,
@@ -70,6 +79,13 @@ from samegrad.nn._pooling import (
 )
 from samegrad.nn._regularization import dropout, l2_loss
 from samegrad.nn._sampled_losses import nce_loss, sampled_softmax_loss
+from samegrad.nn._space_to_batch import space_to_batch
+from samegrad.nn._sparse_embeddings import embedding_lookup_sparse, safe_embedding_lookup_sparse
+from samegrad.nn._statistics import (
+    batch_norm_with_global_normalization,
+    normalize_moments,
+    sufficient_statistics,
+)
 from samegrad.nn._transposed_convolution import (
     conv1d_transpose,
     conv2d_transpose,
@@ -81,11 +97,14 @@ from samegrad.nn._transposed_convolution import (
 __all__ = [
     "adaptive_average_pool",
     "adaptive_max_pool",
+    "approx_max_k",
+    "approx_min_k",
     "atrous_conv2d",
     "avg_pool",
     "avg_pool1d",
     "avg_pool2d",
     "avg_pool3d",
+    "batch_norm_with_global_normalization",
     "batch_normalization",
     "bias_add",
     "compute_average_loss",
@@ -98,35 +117,46 @@ __all__ = [
     "conv3d_transpose",
     "conv_transpose",
     "convolution",
+    "crelu",
     "ctc_beam_search_decoder",
     "ctc_greedy_decoder",
     "ctc_loss",
     "depth_to_space",
     "depthwise_conv2d",
     "depthwise_conv2d_backprop_input",
+    "dilation2d",
     "dot_product_attention",
     "dropout",
     "elu",
     "embedding_lookup",
+    "embedding_lookup_sparse",
+    "erosion2d",
+    "experimental",
     "gelu",
     "in_top_k",
+    "isotonic_regression",
     "l2_loss",
     "l2_normalize",
     "leaky_relu",
     "local_response_normalization",
+    "log_poisson_loss",
     "log_softmax",
+    "lrn",
     "max_pool",
     "max_pool1d",
     "max_pool2d",
     "max_pool3d",
+    "max_pool_with_argmax",
     "mean_over_tokens",
     "moments",
     "nce_loss",
+    "normalize_moments",
     "padded_accuracy",
     "padded_cross_entropy_loss",
     "pool",
     "relu",
     "relu6",
+    "safe_embedding_lookup_sparse",
     "sampled_softmax_loss",
     "scale_regularization_loss",
     "selu",
@@ -138,12 +168,16 @@ __all__ = [
     "softmax_cross_entropy_with_logits",
     "softplus",
     "softsign",
+    "space_to_batch",
     "space_to_depth",
     "sparse_softmax_cross_entropy_with_logits",
+    "sufficient_statistics",
     "swish",
     "tanh",
     "top_k",
+    "weighted_cross_entropy_with_logits",
     "weighted_moments",
+    "zero_fraction",
 ]
 
 if not TYPE_CHECKING:

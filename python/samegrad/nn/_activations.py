@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from samegrad import _core
+from samegrad._ops.arrays import concat
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
 
 _ops = _core.ops
@@ -29,6 +30,25 @@ def relu(features: TensorLike, name: str | None = None) -> Tensor:
         array([0., 2.], dtype=float32)
     """
     return _ops.relu(convert_to_tensor(features))
+
+
+def crelu(features: TensorLike, axis: int = -1, name: str | None = None) -> Tensor:
+    """Concatenate relu(x) and relu(-x) along an axis (Shang et al., 2016).
+
+    Args:
+        features: A tensor of real numbers with at least one axis.
+        axis: The axis along which both are concatenated.
+        name: Ignored.
+
+    Returns:
+        A tensor of the dtype of `features`; the size of the axis is doubled.
+
+    Example:
+        >>> crelu([-1.0, 2.0]).numpy()
+        array([0., 2., 1., 0.], dtype=float32)
+    """
+    x = convert_to_tensor(features)
+    return _ops.relu(concat([x, -x], axis))
 
 
 def relu6(features: TensorLike, name: str | None = None) -> Tensor:

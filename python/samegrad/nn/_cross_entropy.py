@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from samegrad import _core
 from samegrad._base.dtypes import as_dtype
 from samegrad._base.shown import shown
@@ -118,13 +120,82 @@ def sigmoid_cross_entropy_with_logits(
         )
     x = convert_to_tensor(logits)
     z = _as_dtype_of(labels, x)
-    pairs = zip(z._shape, x._shape, strict=z._rank == x._rank)
-    if z._rank != x._rank or any(None not in pair and pair[0] != pair[1] for pair in pairs):
-        raise ValueError(
-            "[sigmoid_cross_entropy_with_logits] labels and logits must have the same shape: got "
-            f"labels {z.shape} and logits {x.shape}, which would broadcast; use tf.reshape."
-        )
+    _check_same_shape("sigmoid_cross_entropy_with_logits", z, x)
     return _ops.relu(x) - x * z + _ops.log1p(_ops.exp(-_ops.abs(x)))
+
+
+def weighted_cross_entropy_with_logits(
+    labels: TensorLike, logits: TensorLike, pos_weight: TensorLike, name: str | None = None
+) -> Tensor:
+    """Compute -w * z * log(sigmoid(x)) - (1 - z) * log(1 - sigmoid(x)) of labels z and logits x.
+
+    A weight w above 1 lowers the number of false negatives, one below 1 that of false positives.
+
+    Args:
+        labels: Probabilities, in the shape of the logits.
+        logits: Floats of any shape.
+        pos_weight: The weight w of positive labels, which broadcasts to the logits.
+        name: Ignored.
+
+    Returns:
+        The losses, in the logits' shape and dtype.
+
+    Raises:
+        ValueError: The shapes of labels and logits differ.
+
+    Example:
+        >>> weighted_cross_entropy_with_logits([1.0, 0.0], [0.0, 0.0], 2.0).numpy().round(4)
+        array([1.3863, 0.6931], dtype=float32)
+    """
+    x = convert_to_tensor(logits)
+    z = _as_dtype_of(labels, x)
+    _check_same_shape("weighted_cross_entropy_with_logits", z, x)
+    weight = (_as_dtype_of(pos_weight, x) - 1.0) * z + 1.0
+    return (1.0 - z) * x + weight * (_ops.log1p(_ops.exp(-_ops.abs(x))) + _ops.relu(-x))
+
+
+def log_poisson_loss(
+    targets: TensorLike,
+    log_input: TensorLike,
+    compute_full_loss: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """Compute exp(c) - c * z, the negative log-likelihood of counts z, given the log c of the mean.
+
+    Args:
+        targets: The counts, in the shape of `log_input`.
+        log_input: Floats of any shape.
+        compute_full_loss: Add Stirling's approximation of log(z!) for z > 1.
+        name: Ignored.
+
+    Returns:
+        The losses, in the shape and dtype of `log_input`.
+
+    Raises:
+        ValueError: The shapes differ.
+
+    Example:
+        >>> log_poisson_loss([2.0], [0.0]).numpy()
+        array([1.], dtype=float32)
+    """
+    c = convert_to_tensor(log_input)
+    z = _as_dtype_of(targets, c)
+    _check_same_shape("log_poisson_loss", z, c)
+    loss = _ops.exp(c) - c * z
+    if not compute_full_loss:
+        return loss
+    stirling = z * _ops.log(z) - z + _ops.log(z * (2.0 * math.pi)) * 0.5
+    small = _ops.logical_and(z >= 0.0, z <= 1.0)
+    return loss + _ops.select(small, _ops.full_like(stirling, value=0.0), stirling)
+
+
+def _check_same_shape(who: str, labels: Tensor, logits: Tensor) -> None:
+    pairs = zip(labels._shape, logits._shape, strict=labels._rank == logits._rank)
+    if labels._rank != logits._rank or any(None not in p and p[0] != p[1] for p in pairs):
+        raise ValueError(
+            f"[{who}] labels and logits must have the same shape: got labels {labels.shape} and "
+            f"logits {logits.shape}, which would broadcast; use tf.reshape."
+        )
 
 
 def _as_dtype_of(labels: TensorLike, logits: Tensor) -> Tensor:

@@ -12,12 +12,14 @@ import numpy as np
 
 from samegrad._base.shown import shown
 from samegrad._core import InvalidArgumentError
+from samegrad._ops.host_arrays import host_arrays
 from samegrad._tensor import text as texts
 from samegrad._tensor.axes import axes_of
 from samegrad._tensor.conversion import Tensor, convert_to_tensor
 from samegrad._tensor.host_values import on_host
 from samegrad._tensor.ragged import RaggedTensor
 from samegrad._tensor.ragged_rows import rows_of
+from samegrad._tensor.sizes import whole
 from samegrad._tensor.text import Text, of_bytes, text_of
 from samegrad.strings import _hashing as hashing
 
@@ -317,6 +319,47 @@ def reduce_join(
     if keepdims:
         made = made.reshape([1 if number in axes else n for number, n in enumerate(array.shape)])
     return of_bytes(made)
+
+
+@on_host()
+def unsorted_segment_join(
+    inputs: Any, segment_ids: Any, num_segments: Any, separator: str = "", name: str | None = None
+) -> Text:
+    """Concatenate the strings of each segment.
+
+    Args:
+        inputs: Strings of any shape.
+        segment_ids: The segment of each string: integers in the shape of the first axes.
+        num_segments: The number of segments.
+        separator: The string between them.
+        name: Ignored.
+
+    Returns:
+        Strings [num_segments, ...]; empty segments have empty strings.
+
+    Raises:
+        InvalidArgumentError: The shapes do not fit, or an id is not in [0, num_segments).
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.strings.unsorted_segment_join(["a", "b", "c"], [0, 1, 0], 2, "-").numpy()
+        array([b'a-c', b'b'], dtype=object)
+    """
+    who = "tf.strings.unsorted_segment_join"
+    mark, array = text_of(separator, who).numpy(), text_of(inputs, who).encoded
+    (ids,), count = host_arrays(who, segment_ids), whole(num_segments)
+    rest = array.shape[ids.ndim :]
+    if array.shape[: ids.ndim] != ids.shape or (ids.size and (ids.min() < 0 or ids.max() >= count)):
+        raise InvalidArgumentError(
+            f"[{who}] segment_ids must be those of the first axes, in [0, num_segments): got shape "
+            f"{ids.shape} for {array.shape}, and {count} segments."
+        )
+    rows = array.reshape(ids.size, -1)
+    made = np.empty((count, rows.shape[1]), object)
+    for number in range(count):
+        chosen = rows[ids.ravel() == number]
+        made[number] = [mark.join(column) for column in chosen.T]
+    return of_bytes(made.reshape(count, *rest))
 
 
 def _joined_rows(rows: RaggedTensor, axis: Any, keepdims: bool, mark: bytes) -> Text:

@@ -8,11 +8,17 @@ from samegrad.io._example import (
     BytesList,
     Example,
     Feature,
+    FeatureList,
+    FeatureLists,
     Features,
     FloatList,
     Int64List,
+    SequenceExample,
 )
 from samegrad.train import _process_state as _process_state
+from samegrad.train._checkpoint_options import CheckpointOptions
+from samegrad.train._checkpoint_state import get_checkpoint_state
+from samegrad.train._moving_average import ExponentialMovingAverage
 from samegrad.train._reader import (
     CheckpointReader,
     list_variables,
@@ -25,9 +31,11 @@ from samegrad.train.checkpoint import Checkpoint
 from samegrad.train.checkpoint_manager import CheckpointManager
 
 __all__ = [
-    "BytesList", "Checkpoint", "CheckpointManager", "CheckpointReader", "CorruptCheckpointError",
-    "Example", "Feature", "Features", "FloatList", "Int64List", "latest_checkpoint",
-    "list_variables", "load_checkpoint", "load_variable",
+    "BytesList", "Checkpoint", "CheckpointManager", "CheckpointOptions", "CheckpointReader",
+    "CorruptCheckpointError", "Example", "ExponentialMovingAverage", "Feature", "FeatureList",
+    "FeatureLists", "Features", "FloatList", "Int64List", "SequenceExample",
+    "get_checkpoint_state", "latest_checkpoint", "list_variables", "load_checkpoint",
+    "load_variable",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from pathlib import Path
 
 from samegrad._base.shown import shown
@@ -61,12 +62,18 @@ def all_checkpoints(folder: str | os.PathLike[str]) -> list[str]:
     return [os.path.join(folder, name) for name in kept]
 
 
-def record_save(path: str | os.PathLike[str], max_to_keep: int | None = None) -> None:
+def record_save(
+    path: str | os.PathLike[str],
+    max_to_keep: int | None = None,
+    every_n_hours: float | None = None,
+) -> None:
     """Make a checkpoint just saved the latest of its folder, whose lock is held.
 
     Args:
         path: The checkpoint.
         max_to_keep: How many to keep; None keeps all. The others are only listed as obsolete.
+        every_n_hours: Of the others, those are neither listed nor deleted that are so much younger
+            than the last one of them. None: no one.
 
     Raises:
         CorruptCheckpointError: The state file of the folder is damaged.
@@ -76,14 +83,35 @@ def record_save(path: str | os.PathLike[str], max_to_keep: int | None = None) ->
     folder = Path(os.path.abspath(path.parent))
     with explained_errors("list", path):
         kept, obsolete = _read_state(folder)
+        preserved_at = _preserved_at(folder)
+        if every_n_hours and preserved_at is None:
+            preserved_at = time.time() - 1.0
         kept = [name for name in kept if name != path.name and (folder / name).exists()]
         kept.append(path.name)
         surplus = len(kept) - max_to_keep if max_to_keep is not None else 0
         if surplus > 0:
-            obsolete, kept = obsolete + kept[:surplus], kept[surplus:]
+            old, kept = kept[:surplus], kept[surplus:]
+            preserved_at, obsolete_now = _preserve(folder, old, every_n_hours, preserved_at)
+            obsolete = obsolete + obsolete_now
         # What a kill left undeleted stays in the list of the obsolete until it is gone.
         obsolete = [n for n in obsolete if n not in kept and _may_be_checkpoint(folder / n)]
-        _write_state(folder, kept, obsolete)
+        _write_state(folder, kept, obsolete, preserved_at)
+
+
+def _preserve(
+    folder: Path, old: list[str], hours: float | None, preserved_at: float | None
+) -> tuple[float | None, list[str]]:
+    """Return when the last preserved checkpoint was saved, and the checkpoints to delete."""
+    if not hours or preserved_at is None:
+        return preserved_at, old
+    obsolete = []
+    for name in old:
+        saved_at = (folder / name).stat().st_mtime
+        if saved_at - hours * 3600.0 >= preserved_at:
+            preserved_at = saved_at
+        else:
+            obsolete.append(name)
+    return preserved_at, obsolete
 
 
 def remove_obsolete(folder: str | os.PathLike[str]) -> None:
@@ -179,6 +207,15 @@ def _read_state(folder: Path) -> tuple[list[str], list[str]]:
         ) from error
 
 
+def _preserved_at(folder: Path) -> float | None:
+    """Return when the last checkpoint was saved that stays for ever, or None."""
+    try:
+        found = parse(_files.read_file(folder / _STATE_NAME, MOST_BYTES)).get("preserved_at")
+    except FileNotFoundError:
+        return None
+    return float(found) if isinstance(found, int | float) else None
+
+
 def _names(values: object) -> list[str]:
     """Names inside the folder; ValueError for paths, which lead out of it."""
     if not isinstance(values, list):
@@ -189,7 +226,12 @@ def _names(values: object) -> list[str]:
     return list(dict.fromkeys(values))
 
 
-def _write_state(folder: Path, kept: list[str], obsolete: list[str]) -> None:
+def _write_state(
+    folder: Path, kept: list[str], obsolete: list[str], preserved_at: float | None = None
+) -> None:
     # Names, not paths: the folder may be moved.
-    state = {"latest": kept[-1] if kept else None, "checkpoints": kept, "obsolete": obsolete}
+    latest = kept[-1] if kept else None
+    state: dict[str, object] = {"latest": latest, "checkpoints": kept, "obsolete": obsolete}
+    if preserved_at is not None:
+        state["preserved_at"] = preserved_at
     _files.replace_file(folder / _STATE_NAME, json.dumps(state, indent=1).encode())

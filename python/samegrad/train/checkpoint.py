@@ -16,6 +16,7 @@ from samegrad._base.shown import shown
 from samegrad._function.function import BoundFunction, Function
 from samegrad.distribute._job import on_first_rank
 from samegrad.train import _state_file, _storage
+from samegrad.train._checkpoint_options import call_back
 from samegrad.train._node import Leaf, Node
 from samegrad.train._storage import Json, corrupt
 from samegrad.train._stored_tree import read_tree
@@ -141,7 +142,7 @@ class Checkpoint:
 
         Args:
             file_prefix: Path of the folder.
-            options: Ignored.
+            options: `CheckpointOptions`.
 
         Returns:
             Path of the folder.
@@ -157,6 +158,7 @@ class Checkpoint:
         """
         path = os.fspath(file_prefix)
         self._write(path)
+        call_back(options, path)
         return path
 
     def _write(self, path: str, then: Callable[[], None] = lambda: None) -> None:
@@ -189,7 +191,7 @@ class Checkpoint:
 
         Args:
             file_prefix: Path of the folder without the number, e.g. `training/ckpt`.
-            options: Ignored.
+            options: `CheckpointOptions`.
 
         Returns:
             The path with the number, e.g. `training/ckpt-3`.
@@ -203,21 +205,23 @@ class Checkpoint:
             >>> checkpoint.save("saved/ckpt")
             'saved/ckpt-1'
         """
-        return self._save_numbered(file_prefix, self._save_count + 1, max_to_keep=None)
+        return self._save_numbered(file_prefix, self._save_count + 1, options=options)
 
     def _save_numbered(
-        self, file_prefix: str | os.PathLike[str], number: int, max_to_keep: int | None
-    ) -> str:
+        self, file_prefix: str | os.PathLike[str], number: int, max_to_keep: int | None = None,
+        every_n_hours: float | None = None, options: Any = None,
+    ) -> str:  # fmt: skip
         before = self._save_count
         object.__setattr__(self, "_save_count", before + 1)
         try:
             path = f"{os.fspath(file_prefix)}-{number}"
-            self._write(path, partial(_state_file.record_save, path, max_to_keep))
+            self._write(path, partial(_state_file.record_save, path, max_to_keep, every_n_hours))
         except BaseException:
             object.__setattr__(self, "_save_count", before)
             raise
         folder = os.path.dirname(path) or "."
         on_first_rank("a checkpoint's end", lambda: _state_file.remove_obsolete(folder))
+        call_back(options, path)
         return path
 
     def read(self, save_path: str | os.PathLike[str], options: Any = None) -> CheckpointLoadStatus:

@@ -19,7 +19,8 @@ class CheckpointManager:
         checkpoint: What to save.
         directory: The folder. Checkpoints that an earlier manager listed there are taken over.
         max_to_keep: How many checkpoints to keep, at least 1; None keeps all.
-        keep_checkpoint_every_n_hours: None.
+        keep_checkpoint_every_n_hours: Of the checkpoints that `max_to_keep` would delete, keep one
+            every so many hours. `checkpoints` does not list them.
         checkpoint_name: Name of the checkpoints before the number.
         step_counter: An integer variable, for `checkpoint_interval`.
         checkpoint_interval: Smallest number of steps between two checkpoints.
@@ -51,11 +52,6 @@ class CheckpointManager:
         init_fn: Callable[[], object] | None = None,
         last_checkpoint_step: int | None = None,
     ) -> None:
-        if keep_checkpoint_every_n_hours is not None:
-            raise NotImplementedError(
-                "[CheckpointManager] keep_checkpoint_every_n_hours must be None: got "
-                f"{keep_checkpoint_every_n_hours}; keep some with a second manager."
-            )
         if max_to_keep is not None and max_to_keep < 1:
             raise ValueError(
                 f"[checkpoint] max_to_keep must be at least 1 or None: got {max_to_keep}. Pass "
@@ -74,6 +70,7 @@ class CheckpointManager:
         self._checkpoint = checkpoint
         self._directory = os.fspath(directory)
         self._max_to_keep = max_to_keep
+        self._every_n_hours = keep_checkpoint_every_n_hours
         self._prefix = os.path.join(self._directory, checkpoint_name)
         self._step_counter = step_counter
         self._interval = checkpoint_interval
@@ -108,7 +105,7 @@ class CheckpointManager:
         Args:
             checkpoint_number: Number of the checkpoint. None: the next one.
             check_interval: If True, skip the save when too few steps have passed.
-            options: Ignored.
+            options: `CheckpointOptions`.
 
         Returns:
             Path of the checkpoint, or None when skipped.
@@ -130,7 +127,9 @@ class CheckpointManager:
         number = checkpoint_number
         if number is None:
             number = int(self._checkpoint.save_counter) + 1
-        path = self._checkpoint._save_numbered(self._prefix, int(number), self._max_to_keep)
+        path = self._checkpoint._save_numbered(
+            self._prefix, int(number), self._max_to_keep, self._every_n_hours, options
+        )
         self._last_step = step
         return path
 

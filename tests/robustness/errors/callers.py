@@ -139,6 +139,11 @@ CALLERS: dict[str, Callable[[Step], Any]] = {
         _strategy().experimental_distribute_values_from_function(f)
     ),
     "distribute.Strategy.distribute_datasets_from_function": _from_function,
+    "distribute.Strategy.experimental_distribute_datasets_from_function": lambda f: list(
+        _strategy().experimental_distribute_datasets_from_function(
+            lambda _: _range().map(f).batch(2)
+        )
+    ),
     "distribute.Strategy.experimental_distribute_dataset": _distributed,
     "distribute.ReplicaContext.merge_call": _merge,
     "distribute.StrategyExtended.call_for_each_replica": lambda f: (
@@ -228,6 +233,14 @@ CALLERS: dict[str, Callable[[Step], Any]] = {
     "data.experimental.rejection_resample": lambda f: list(
         _range().apply(tf.data.experimental.rejection_resample(f, [0.5, 0.5]))
     ),
+    "grad_pass_through": lambda f: tf.grad_pass_through(f)(tf.constant(1.0)),
+    "nn.experimental.general_dropout": lambda f: tf.nn.experimental.general_dropout(
+        tf.ones([2]), 0.5, lambda shape, dtype: f(1.0)
+    ),
+    "train.CheckpointOptions": lambda f: tf.train.Checkpoint(v=tf.Variable(1.0)).write(
+        tempfile.mkdtemp() + "/ckpt",
+        tf.train.CheckpointOptions(experimental_write_callbacks=[lambda path: f(1.0)]),
+    ),
     "data.experimental.save": lambda f: tf.data.experimental.save(
         _range(), tempfile.mkdtemp(), shard_func=f
     ),
@@ -247,8 +260,9 @@ DOCTOR: dict[str, Callable[[Step], Any]] = {
 }
 # They do not call a function, or refuse to do so; walk calls it while it handles an OSError.
 NOT_CALLERS = {
-    "autograph.to_code", "data.Dataset.snapshot", "Variable", "random.set_global_generator",
-    "data.Dataset.counter", "data.experimental.Counter", "io.gfile.walk",
+    "autograph.to_code", "data.Dataset.snapshot", "data.experimental.snapshot", "Variable",
+    "random.set_global_generator", "data.Dataset.counter", "data.experimental.Counter",
+    "io.gfile.walk",
 }  # fmt: skip
 
 

@@ -51,7 +51,7 @@ def fault_of(error: BaseException) -> str | None:
     return None
 
 
-VALUES = re.compile(r"got |\d|'[^']*'|: /\S+|cannot [a-z]+( into| for)? \S*[/.]\S+")
+VALUES = re.compile(r"got |\d|'[^']*'|: /\S+|cannot [a-z]+( into| for)? \S*[/.:]\S*")
 # Refusals of a moment, not of an argument: no value is wrong.
 NOTHING_GIVEN = re.compile(
     r"call (it|the layer|the model|this)|define |compute the target|compile it|has no value yet|"

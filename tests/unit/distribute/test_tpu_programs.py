@@ -120,8 +120,6 @@ def test_names_of_tpus_that_are_missing_name_the_strategy_of_this_machine() -> N
     [
         ("experimental_run_v2", "it is Strategy.run"),
         ("experimental_make_numpy_dataset", "make a data.Dataset with from_tensor_slices"),
-        ("experimental_distribute_datasets_from_function",
-         "it is Strategy.distribute_datasets_from_function"),
         ("make_dataset_iterator", "write iter(strategy.experimental_distribute_dataset(dataset))"),
         ("make_input_fn_iterator",
          "write iter(strategy.distribute_datasets_from_function(dataset_fn))"),
