@@ -294,21 +294,18 @@ void Context::bind_steps() {
 }
 
 void Context::refresh() {
-  for (const NodeId n : bound_) {
-    NodeBinding& node = nodes_[n];
-    for (std::size_t r = 0; r < node.views.size(); ++r) {
-      for (std::size_t k = 0; k < node.roots.size(); ++k) {
-        if (node.roots[k] != kNoValue) node.views[r][k].data = base(int(r), node.roots[k]);
+  const auto set = [&](std::vector<std::vector<View>>& copies, const std::vector<Value>& roots) {
+    for (std::size_t r = 0; r < copies.size(); ++r) {
+      std::byte* const* const addresses = bases(int(r));
+      View* view = copies[r].data();
+      for (const Value root : roots) {
+        if (root.exists()) view->data = addresses[root.index()];
+        ++view;
       }
     }
-  }
-  for (Sources& sources : sources_) {
-    for (std::size_t r = 0; r < sources.views.size(); ++r) {
-      for (std::size_t k = 0; k < sources.roots.size(); ++k) {
-        sources.views[r][k].data = base(int(r), sources.roots[k]);
-      }
-    }
-  }
+  };
+  for (const NodeId n : bound_) set(nodes_[n].views, nodes_[n].roots);
+  for (Sources& sources : sources_) set(sources.views, sources.roots);
 }
 
 Task Context::make_task() const {

@@ -308,10 +308,12 @@ void Executable::commit_state(const Call& call, Context& context, std::vector<Ar
 }
 
 void Executable::run_step(StepId s, const Call& call, Context& context) {
-  const PlanStep& step = plan_.steps[s];
-  prepare_operands(plan_, step, call, context);
   const StepRun run{plan_, s, call, context, bodies_};
-  std::visit([&](const auto& kind) { samegrad::run_step(kind, run); }, step.kind());
+  const auto run_kind = [&](const auto& step) {
+    if (!step.prepare.empty()) prepare_operands(step, run);
+    samegrad::run_step(step, run);
+  };
+  std::visit(run_kind, plan_.steps[s].kind());
 }
 
 void Executable::run_steps(const Call& call, Context& context) {

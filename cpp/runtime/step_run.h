@@ -41,7 +41,7 @@ void run_step(const SparseUpdateStep& step, const StepRun& run);
 void run_step(const ControlStep& step, const StepRun& run);
 
 // Prepares the operands of the step's nodes.
-void prepare_operands(const Plan& plan, const PlanStep& step, const Call& call, Context& context);
+void prepare_operands(const StepBase& step, const StepRun& run);
 // Runs a collective that is not a sum: each replica's results are made of the values of all.
 void exchange(const Plan& plan, const Node& node, const Call& call, Context& context);
 

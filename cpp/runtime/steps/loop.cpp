@@ -193,22 +193,23 @@ void finish_trees(const Plan& plan, const LoopStep& loop, const LoopLayout& layo
 
 }  // namespace
 
-void prepare_operands(const Plan& plan, const PlanStep& step, const Call& call, Context& context) {
-  if (step.prepare().empty()) return;
+void prepare_operands(const StepBase& step, const StepRun& run) {
+  const Call& call = run.call;
+  Context& context = run.context;
   std::int64_t items = 0, bytes = 0;
-  for (const Prepared& prepared : step.prepare()) {
+  for (const Prepared& prepared : step.prepare) {
     const std::vector<std::vector<View>>& sources = context.sources(prepared.slot);
-    const Node& node = plan.graph.nodes[prepared.node];
+    const Node& node = run.plan.graph.nodes[prepared.node];
     const View& operand = sources[0][std::size_t(node.op->prepared_operand)];
     items += std::int64_t(sources.size());
     bytes += std::int64_t(sources.size()) * operand.size() * std::int64_t(size_of(operand.dtype));
   }
   const auto prepare = [&](std::int64_t i) {
-    auto prepared = step.prepare().begin();
+    auto prepared = step.prepare.begin();
     for (; i >= std::int64_t(context.sources(prepared->slot).size()); ++prepared) {
       i -= std::int64_t(context.sources(prepared->slot).size());
     }
-    const Node& node = plan.graph.nodes[prepared->node];
+    const Node& node = run.plan.graph.nodes[prepared->node];
     const std::vector<std::vector<View>>& sources = context.sources(prepared->slot);
     if (sources.size() > 1 && !call.runs(int(i))) return;
     if (prepared->kept) {
