@@ -34,5 +34,6 @@ def test_a_wrong_name_is_an_error_of_the_type_checker(tmp_path: Path) -> None:
     assert lines[:3] == [
         'note: Revealed type is "samegrad._function.function.Function"',
         'error: Module has no attribute "Dens"; maybe "Dense"?  [attr-defined]',
-        'error: Module has no attribute "relux"; maybe "relu" or "relu6"?  [attr-defined]',
+        'error: Module has no attribute "relux"; maybe "relu", "crelu", or "relu6"?  '
+        "[attr-defined]",
     ]

@@ -330,3 +330,26 @@ def test_part_that_leaves_its_axis_is_made_by_python(place: int) -> None:
     two = tf.distribute.MirroredStrategy(replicas=2)
     with pytest.raises(tf.errors.InvalidArgumentError, match="indices must lie in"):
         two.run(lambda n: V[n : n + 4], args=(tf.constant(place),))
+
+
+def test_methods_of_other_objects_and_several_replicas_stay_compiled():
+    class Step:
+        def __init__(self, drops):
+            self.drops, self.traced = drops, []
+
+        def run(self, x):
+            self.traced.append(tf.inside_function())
+            return tf.reduce_sum(tf.boolean_mask(x, x > 0) if self.drops else x)
+
+    def called(step, replicas):
+        strategy = tf.distribute.MirroredStrategy(replicas=replicas)
+        batch = next(iter(strategy.experimental_distribute_dataset(data)))
+        return float(strategy.reduce("SUM", strategy.run(step.run, args=(batch,)), axis=None))
+
+    data = tf.data.Dataset.from_tensor_slices([1.0, -2.0, 4.0]).batch(3)
+    drops, keeps = Step(True), Step(False)
+    assert [called(drops, 1) for _ in range(2)] == [5.0, 5.0]
+    assert drops.traced[-1] is False
+    assert called(keeps, 1) == 3.0 and keeps.traced == [True]
+    with pytest.raises(TypeError, match="boolean_mask"):
+        called(drops, 3)

@@ -270,7 +270,7 @@ def tuple_(tensors: Any, control_inputs: Any = None, name: str | None = None) ->
         The list.
 
     Example:
-        >>> tuple_([1.0, None])
+        >>> tf.tuple([1.0, None])
         [1.0, None]
     """
     return tensors

@@ -76,6 +76,7 @@ class CommunicationOptions:
         implementation: Ignored: a `CommunicationImplementation`, or its name.
 
     Raises:
+        TypeError: `bytes_per_pack` is not an integer.
         ValueError: `bytes_per_pack` is negative, or `implementation` is unknown.
     """
 
@@ -84,6 +85,11 @@ class CommunicationOptions:
     implementation: Any = CommunicationImplementation.AUTO
 
     def __post_init__(self) -> None:
+        if not isinstance(self.bytes_per_pack, int):
+            raise TypeError(
+                "[CommunicationOptions] bytes_per_pack must be an integer: got "
+                f"{shown(self.bytes_per_pack)}; leave it out."
+            )
         if self.bytes_per_pack < 0:
             raise ValueError(
                 "[CommunicationOptions] bytes_per_pack must be >= 0: got "

@@ -39,8 +39,9 @@ from samegrad.distribute._reduce_op import ReduceOp, reduce_name
 from samegrad.distribute._replica_context import ReplicaContext
 
 _ops = _core.ops
-# Functions that left a trace of `Strategy.run` on one replica: later calls begin in Python.
-_by_python: weakref.WeakSet[Any] = weakref.WeakSet()
+# Functions that left a trace of `Strategy.run` on one replica, whose later calls begin in Python:
+# methods by the object that they are bound to, other callables as the object of the method None.
+_by_python: weakref.WeakKeyDictionary[Any, set[Any]] = weakref.WeakKeyDictionary()
 
 
 class Strategy(abc.ABC):
@@ -159,7 +160,7 @@ class Strategy(abc.ABC):
                 "cross-replica context."
             )
         kwargs = kwargs or {}
-        if _core.tracing() or (_by_python and _plain(fn) in _by_python):
+        if _core.tracing() or (_by_python and self._is_by_python(fn)):
             return self._run_in_trace(fn, tuple(args), kwargs)
         compiled = _context.current().compiled_runs
         if compiled is not None and not _context.settings.functions_run_eagerly:
@@ -305,9 +306,17 @@ class Strategy(abc.ABC):
                 result = converted(fn)(*args, **kwargs)
             except NeedsPython:
                 with contextlib.suppress(TypeError):  # a callable without weak references
-                    _by_python.add(_plain(fn))
+                    owner, method = _bound(fn)
+                    _by_python.setdefault(owner, set()).add(method)
                 raise
             return map_structure(wrap, result)
+
+    def _is_by_python(self, fn: Any) -> bool:
+        """Tell whether the function left its trace before, and this strategy has one replica."""
+        owner, method = _bound(fn)
+        with contextlib.suppress(TypeError):
+            return method in _by_python.get(owner, ()) and self.num_replicas_in_sync == 1
+        return False
 
     def reduce(self, reduce_op: ReduceOp | str, value: Any, axis: Any) -> Any:
         """Reduce over replicas and, unless `axis` is None, over that axis of each local value.
@@ -606,6 +615,7 @@ _context.set_default(_DEFAULT, ReplicaContext(_DEFAULT))
 __all__ = ["DefaultStrategy", "MirroredStrategy", "Strategy", "ValueContext"]
 
 
-def _plain(fn: Any) -> Any:
-    """Return the function behind a bound method, which is made anew in each access."""
-    return getattr(fn, "__func__", fn)
+def _bound(fn: Any) -> tuple[Any, Any]:
+    """Return the object and the function of a bound method, which is made anew in each access."""
+    method = getattr(fn, "__func__", None)
+    return (fn, None) if method is None else (fn.__self__, method)

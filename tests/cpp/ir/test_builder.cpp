@@ -80,6 +80,7 @@ TEST("what differs between replicas follows from operands and traits") {
                {kReplicaDependent, true, true}};
   for (const auto& c : cases) {
     Graph graph;
+    graph.replicas = 2;
     Builder b(graph);
     const OpDef op = fake_row("row", 1, c.traits);
     const Value x =
