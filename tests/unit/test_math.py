@@ -139,8 +139,9 @@ def compared_elsewhere() -> set[str]:
     }  # fmt: skip
     small = {
         "accumulate_n", "approx_max_k", "approx_min_k", "invert_permutation", "is_non_decreasing",
-        "is_strictly_increasing", "log_softmax", "multiply_no_nan", "nextafter", "polyval", "reciprocal_no_nan", "rint",
-        "scalar_mul", "softmax", "softsign", "xdivy", "xlog1py", "zero_fraction",
+        "is_strictly_increasing", "log_softmax", "multiply_no_nan", "nextafter", "polyval",
+        "reciprocal_no_nan", "rint", "scalar_mul", "softmax", "softsign", "xdivy", "xlog1py",
+        "zero_fraction",
     }  # fmt: skip
     return special | small | {"angle", "conj", "imag", "real"}  # of complex numbers: signals/
 
