@@ -268,7 +268,10 @@ def _import_mpi(started: int, launcher: str) -> Any:
             f"need mpi4py and an MPI: got {type(error).__name__}: {error}; pip install "
             "'samegrad[mpi]', on a cluster mpi4py and the site's MPI."
         ) from None
-    if ours:
+    begins = not MPI.Is_initialized()  # imported for its version, by `samegrad info`
+    if begins:
+        MPI.Init_thread(MPI.THREAD_MULTIPLE)
+    if ours or begins:
         atexit.register(_finalize, MPI, os.getpid())
     return MPI
 

@@ -1,6 +1,8 @@
 """What launchers' variables say, and that all who ask are told the same."""
 
 import os
+import subprocess
+import sys
 import types
 
 import pytest
@@ -63,3 +65,16 @@ def test_signs_without_a_number(say):
     assert not may_be_launched()
     say(PMIX_RANK="0")
     assert may_be_launched() and launched() == Launch()
+
+
+def test_a_job_begins_mpi_that_samegrad_info_has_imported():
+    program = (
+        "import samegrad as tf\n"
+        "from samegrad.cli import info\n"
+        "info.run(json=False)\n"
+        "print(tf.distribute.MultiWorkerMirroredStrategy(replicas=2).num_replicas_in_sync)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0 and done.stdout.endswith("\n2\n"), done.stderr
