@@ -63,7 +63,7 @@ class CommonPlace {
   std::weak_ptr<Buffer> mapped_;
 };
 
-// True if this process has ever mapped common memory, which its forked children would see change.
+// True if this process has ever mapped common memory. Its forked children would see it change.
 bool has_common_memory();
 
 }  // namespace samegrad

@@ -33,7 +33,7 @@ struct Chunk {
   int list = 0;  // -1: examples that are in none, another process's leaf having them
   std::int64_t begin = 0, end = 0;
   std::vector<Place> trees;  // of its tree results, per LoopStep::trees
-  // Where the states of unfinished subtrees are in the task's scratch, per LoopStep::trees.
+  // Offsets of the states of unfinished subtrees in the task's scratch, per LoopStep::trees.
   std::vector<std::int64_t> partials;
   std::int64_t partial_bytes = 0;
 };

@@ -183,7 +183,7 @@ def test_what_moves_elements_moves_these(dtype, traced):
 
 
 def test_one_hot_takes_numpy_floats_that_are_integers():
-    """As TensorFlow does: programs read labels from files of floats."""
+    """Programs read labels from files of floats, and TensorFlow takes them."""
     assert tf.one_hot(np.array([0.0, 2.0]), 3).numpy().tolist() == [[1, 0, 0], [0, 0, 1]]
     for wrong in (np.array([0.5]), np.array([np.nan]), [1.0], tf.constant([1.0])):
         with pytest.raises(TypeError, match=r"^\[one_hot\] the operand must be int8"):

@@ -142,7 +142,7 @@ def _numpy(self: Tensor) -> np.ndarray[Any, Any]:
 def _leave_if_needed(self: Tensor, error: TypeError) -> None:
     """Leave the trace for Python if a function of samegrad needs the value, such as a size.
 
-    User code that asks for it is told that there is none.
+    User code that asks for it gets an error.
     """
     frame: Any = sys._getframe(2)
     while frame.f_code.co_filename in _ASKED:
