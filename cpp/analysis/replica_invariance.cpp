@@ -181,7 +181,7 @@ class Search {
     const Graph& graph = scope.graph;
     const auto* all_reduce = node.attrs.get_if<AllReduceAttrs>();
     const bool mean = all_reduce && all_reduce->op == ReduceOp::kMean;
-    if (node.op->exchanges_first) {
+    if (node.op->exchange.first_only) {
       if (graph.varying(node.inputs[0])) {
         note(named(graph, node, "takes the first replica's value"));
       }

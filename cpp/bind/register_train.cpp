@@ -373,23 +373,13 @@ void register_step(py::module_& m) {
       .def_readwrite("fuse_updates", &PlanOptions::fuse_updates)
       .def_readwrite("sparse_rows", &PlanOptions::sparse_rows)
       .def_readwrite("write_in_place", &PlanOptions::write_in_place)
-#define SAMEGRAD_PASS(name)                                      \
+#define SAMEGRAD_PASS(name, doc)                                 \
   .def_property(                                                 \
       #name, [](const PlanOptions& o) { return o.passes.name; }, \
-      [](PlanOptions& o, bool wanted) { o.passes.name = wanted; })
-      // clang-format off
-      SAMEGRAD_PASS(fold_constants)
-      SAMEGRAD_PASS(eliminate_common)
-      SAMEGRAD_PASS(commute_masks)
-      SAMEGRAD_PASS(fuse_epilogue)
-      SAMEGRAD_PASS(fuse_elementwise)
-      SAMEGRAD_PASS(eliminate_dead)
-      SAMEGRAD_PASS(forward_identities)
-      SAMEGRAD_PASS(forward_broadcasts)
-      SAMEGRAD_PASS(expand_rows)
-      // clang-format on
-      ;
+      [](PlanOptions& o, bool wanted) { o.passes.name = wanted; }, doc)
+#include "passes/passes.def"
 #undef SAMEGRAD_PASS
+      ;
   py::class_<Step, std::shared_ptr<Step>>(m, "Step")
       .def_property_readonly("fixed", &Step::fixed)
       .def("run", &run_step, py::arg("arguments"), py::arg("constants"))

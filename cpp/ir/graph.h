@@ -105,6 +105,9 @@ struct Node {
   // The user's line, "train.py:31", for messages.
   std::int32_t location = -1;
   bool derivative = false;  // made by the gradient walk
+  // The stage of loops (passes/stages.h), which rematerialization tells elementwise fusion.
+  static constexpr std::int32_t kNoStage = -1;
+  std::int32_t stage = kNoStage;
 };
 
 struct Argument {

@@ -1,10 +1,42 @@
 #include "ir/op_def.h"
 
 #include <algorithm>
+#include <initializer_list>
 
 #include "base/error.h"
 
 namespace samegrad {
+namespace {
+
+// Members of a group are all given or all absent.
+void check_group(const OpDef& op, std::string_view group, std::initializer_list<bool> members) {
+  const bool first = *members.begin();
+  const bool whole = std::ranges::all_of(members, [&](bool given) { return given == first; });
+  check_value(whole, "op table", "'", op.name, "' has some members of '", group,
+              "' without the others.");
+}
+
+void check_groups(const OpDef& op) {
+  check_group(op, "parts", {op.parts.count != nullptr, op.parts.run != nullptr});
+  check_group(op, "parts' state", {op.parts.state_bytes != nullptr, op.parts.finish != nullptr});
+  const TreeKernel& tree = op.tree;
+  check_group(op, "tree",
+              {tree.state != nullptr, tree.open != nullptr, tree.leaf != nullptr,
+               tree.combine != nullptr, tree.neutral != nullptr});
+  const RowTree& rows = op.rows;
+  check_group(op, "rows",
+              {rows.applies != nullptr, rows.places != nullptr, rows.name != nullptr,
+               rows.sum != nullptr, rows.sum_bytes != nullptr});
+  const Prepacking& packs = op.prepacking;
+  check_group(op, "prepacking", {packs.operand >= 0, packs.bytes != nullptr, packs.run != nullptr});
+  check_group(op, "grouped", {op.grouped.run != nullptr, op.grouped.allows != nullptr});
+  check_value(op.prepacking || !op.grouped, "op table", "'", op.name,
+              "' has a grouped product, but no prepacked operand.");
+  check_value(op.exchange || !op.exchange.first_only, "op table", "'", op.name,
+              "' says which replicas an exchange reads, but has no exchange.");
+}
+
+}  // namespace
 
 std::string InferArgs::shape_of(int operand) const {
   const ValueType& type = in[std::size_t(operand)];
@@ -17,6 +49,7 @@ OpRegistry& OpRegistry::instance() {
 }
 
 void OpRegistry::add(OpDef def) {
+  check_groups(def);
   ops_.push_back(std::make_unique<OpDef>(std::move(def)));
 }
 

@@ -139,6 +139,33 @@ struct Parts {
   void (*finish)(const KernelArgs& args) = nullptr;
 };
 
+// Groups of an op's row are whole or absent: OpRegistry::add refuses half of one.
+
+// Prepacking: one operand (a filter, say) is worth packing once per step if it has no examples.
+struct Prepacking {
+  int operand = -1;  // -1: none
+  std::size_t (*bytes)(std::span<const View> in, const Attrs& attrs) = nullptr;
+  void (*run)(std::span<const View> in, const Attrs& attrs, void* packed) = nullptr;
+
+  explicit operator bool() const { return operand >= 0; }
+};
+
+// The grouped product of all replicas' rows with one matrix, which is the prepacked operand.
+struct GroupedProduct {
+  void (*run)(const RowsArgs& args) = nullptr;
+  bool (*allows)(const Attrs& attrs) = nullptr;  // true if these attributes have one
+
+  explicit operator bool() const { return run != nullptr; }
+};
+
+// Collectives other than the all-reduce compute with the values of all replicas at hand.
+struct Exchange {
+  void (*run)(const ExchangeArgs& args) = nullptr;
+  bool first_only = false;  // reads the operands of the first replica alone
+
+  explicit operator bool() const { return run != nullptr; }
+};
+
 struct OpDef {
   std::string name;
   std::string doc;
@@ -166,23 +193,13 @@ struct OpDef {
   Values (*vjp)(const VjpArgs& args) = nullptr;
   // Rewrites the node into plain rows, so that its derivative is the derivative of those.
   Values (*decompose)(const VjpArgs& args) = nullptr;
-  // Collectives other than the all-reduce: with the values of all replicas at hand.
-  void (*exchange)(const ExchangeArgs& args) = nullptr;
-  // True if the exchange reads the operands of the first replica alone.
-  bool exchanges_first = false;
+  Exchange exchange = {};
   Scaling scaling = Scaling::kNone;
   std::uint32_t scaled = ~0u;  // operands (bit mask) that it is about, all others being parameters
   // Operands (bit mask) whose values are not read, only their types.
   std::uint32_t type_only = 0;
-  // The operand that is worth preparing once per step when it has no examples (a packed filter),
-  // the bytes and the function; -1: none.
-  int prepared_operand = -1;
-  std::size_t (*prepared_bytes)(std::span<const View> in, const Attrs& attrs) = nullptr;
-  void (*prepare)(std::span<const View> in, const Attrs& attrs, void* prepared) = nullptr;
-  // The grouped product of all replicas' rows with one matrix (the prepared operand). The second
-  // function is true if these attributes allow it. Null: the op has neither.
-  void (*all_rows)(const RowsArgs& args) = nullptr;
-  bool (*is_of_rows)(const Attrs& attrs) = nullptr;
+  Prepacking prepacking = {};
+  GroupedProduct grouped = {};
   // Products: the row that adds a bias to the result as well, and takes its relu if asked to; its
   // attributes are the same but for those that it leaves out. Empty: none.
   std::string with_bias = {};
@@ -226,6 +243,7 @@ bool contains(const Graph& graph, std::uint32_t traits);
 class OpRegistry {
  public:
   static OpRegistry& instance();
+  // ValueError for a row with half of a group.
   void add(OpDef def);
   // Null if there is no such op.
   const OpDef* find(std::string_view name) const;

@@ -151,8 +151,7 @@ OpDef collective_broadcast_row() {
   op.operands = {"x"};
   op.traits = kCollective | kAnyType;
   op.infer = collective_broadcast_rule;
-  op.exchange = collective_broadcast_exchange;
-  op.exchanges_first = true;
+  op.exchange = {.run = collective_broadcast_exchange, .first_only = true};
   op.vjp = collective_broadcast_vjp;
   return op;
 }
@@ -166,7 +165,7 @@ OpDef all_gather_row() {
   op.attrs = schema_of<AllGatherAttrs>();
   op.traits = kCollective;
   op.infer = all_gather_rule;
-  op.exchange = all_gather_exchange;
+  op.exchange = {.run = all_gather_exchange};
   op.vjp = [](const VjpArgs& v) -> Values {
     return cotangents(call("reduce_scatter", Expr(v.b, v.ct[0]), Expr(v.b, v.in[0]), v.attrs));
   };
@@ -183,7 +182,7 @@ OpDef reduce_scatter_row() {
   op.attrs = schema_of<AllGatherAttrs>();
   op.traits = kCollective | kBackward;
   op.infer = reduce_scatter_rule;
-  op.exchange = reduce_scatter_exchange;
+  op.exchange = {.run = reduce_scatter_exchange};
   op.type_only = 1u << 1;
   op.vjp = [](const VjpArgs& v) -> Values {
     return cotangents(call("all_gather", Expr(v.b, v.ct[0]), v.attrs), none());

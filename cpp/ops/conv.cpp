@@ -138,9 +138,7 @@ OpDef conv_row() {
   op.kernel = conv_kernel;
   op.vjp = conv_vjp;
   op.with_bias = name_of(kDimensions, "_bias");
-  op.prepared_operand = 1;
-  op.prepared_bytes = conv_packed_bytes;
-  op.prepare = conv_pack;
+  op.prepacking = {1, conv_packed_bytes, conv_pack};
   op.flops = [](const CostArgs& args) { return conv_flops(args.out[0], args.in[1]); };
   return op;
 }
@@ -154,9 +152,7 @@ OpDef input_grad_row() {
   op.kernel = conv_input_grad_kernel;
   op.vjp = input_grad_vjp;
   op.type_only = 1u << 2;
-  op.prepared_operand = 1;
-  op.prepared_bytes = conv_input_grad_packed_bytes;
-  op.prepare = conv_input_grad_pack;
+  op.prepacking = {1, conv_input_grad_packed_bytes, conv_input_grad_pack};
   op.flops = [](const CostArgs& args) { return conv_flops(args.in[0], args.in[1]); };
   return op;
 }
@@ -171,9 +167,7 @@ OpDef transpose_row() {
   op.infer = conv_transpose_rule<kDimensions>;
   op.kernel = conv_transpose_kernel;
   op.vjp = conv_transpose_vjp;
-  op.prepared_operand = 1;
-  op.prepared_bytes = conv_transpose_packed_bytes;
-  op.prepare = conv_transpose_pack;
+  op.prepacking = {1, conv_transpose_packed_bytes, conv_transpose_pack};
   op.flops = [](const CostArgs& args) { return conv_flops(args.in[0], args.in[1]); };
   const std::vector<Example> examples = examples_of(kDimensions);
   for (std::size_t i = 0; i < examples.size(); ++i) {

@@ -223,11 +223,8 @@ OpDef matmul_row() {
              .fold_bytes = product_fold_bytes};
   op.vjp = matmul_vjp;
   op.with_bias = "matmul_bias";
-  op.all_rows = matmul_all_rows;
-  op.is_of_rows = is_product_of_rows;
-  op.prepared_operand = 1;
-  op.prepared_bytes = matmul_packed_bytes;
-  op.prepare = matmul_pack;
+  op.grouped = {matmul_all_rows, is_product_of_rows};
+  op.prepacking = {1, matmul_packed_bytes, matmul_pack};
   op.flops = [](const CostArgs& args) {
     return product_flops(args, args.attrs.as<MatmulAttrs>().transpose_a);
   };
@@ -265,11 +262,8 @@ OpDef matmul_bias_row() {
   op.infer = matmul_bias_rule;
   op.kernel = matmul_bias_kernel;
   op.decompose = matmul_bias_parts;
-  op.all_rows = matmul_all_rows;
-  op.is_of_rows = is_product_of_rows;
-  op.prepared_operand = 1;
-  op.prepared_bytes = matmul_packed_bytes;
-  op.prepare = matmul_pack;
+  op.grouped = {matmul_all_rows, is_product_of_rows};
+  op.prepacking = {1, matmul_packed_bytes, matmul_pack};
   op.flops = [](const CostArgs& args) { return product_flops(args, false); };
   const Attrs relu = MatmulBiasAttrs{{}, Activation::kRelu};
   const Attrs turned = MatmulBiasAttrs{{.transpose_b = true}, Activation::kNone};

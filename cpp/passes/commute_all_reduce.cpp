@@ -12,6 +12,7 @@
 #include "ir/placement.h"
 #include "ops/control.h"
 #include "passes/passes.h"
+#include "passes/pattern.h"
 #include "passes/rewrite.h"
 
 namespace samegrad {
@@ -24,43 +25,37 @@ bool is_sum_over_replicas(const Node& node) {
   return all_reduce && all_reduce->op == ReduceOp::kSum;
 }
 
-bool is_number(const Graph& graph, Value value, double number) {
-  if (graph.values[value].source != Source::kConstant) return false;
-  const Array& array = graph.constants[graph.values[value].constant()];
-  if (array.size() != 1 || !is_floating(array.dtype())) return false;
-  return element(array, 0) == element(Array::number(array.dtype(), number), 0);
-}
-
 // True if a node gives each replica its share of a replicated value.
 bool is_share_of_replicated(const Graph& graph, const Node& node, int replicas) {
+  using namespace pattern;  // NOLINT(google-build-using-namespace)
   if (node.inputs.empty() || graph.varying(node.inputs[0])) return false;
   if (node.op->has(kReplicaShare)) return true;
-  if (node.inputs.size() != 2) return false;
-  const Value by = node.inputs[1];
-  return (is_op<"div">(node) && is_number(graph, by, replicas)) ||
-         (is_op<"mul">(node) && is_number(graph, by, 1.0 / replicas));
+  const bool floating = is_floating(graph.type(node.outputs[0]).dtype);
+  const auto divided =
+      either(op<"div">(any(), constant(replicas)), op<"mul">(any(), constant(1.0 / replicas)));
+  return floating && matches(graph, node.outputs[0], divided);
 }
 
-// The operand that a node multiplies by the number of replicas, or none.
-Value times_replicas(const Graph& graph, const Node* node) {
-  if (!is_op<"mul">(node)) return kNoValue;
-  for (std::size_t k = 0; k < 2; ++k) {
-    const Value other = node->inputs[1 - k];
-    const bool same = graph.type(other) == graph.type(node->outputs[0]);
-    if (same && is_number(graph, node->inputs[k], graph.replicas)) return other;
-  }
-  return kNoValue;
+// The operand of a value that is multiplied by the number of replicas, or none.
+Value times_replicas(const Graph& graph, Value value) {
+  using namespace pattern;  // NOLINT(google-build-using-namespace)
+  Value operand;
+  const auto typed = [&](const Graph&, Value other) {
+    return graph.type(other) == graph.type(value) && is_floating(graph.type(other).dtype);
+  };
+  const auto times = commuted<"mul">(constant(graph.replicas), where(any(operand), typed));
+  return matches(graph, value, times) ? operand : kNoValue;
 }
 
 // The result of a node without its pair of factors, the number of replicas and a share; or none.
 Value whole_of_share(const Graph& graph, const Node& node) {
-  if (node.op->has(kReplicaShare)) return times_replicas(graph, graph.producer(node.inputs[0]));
+  if (node.op->has(kReplicaShare)) return times_replicas(graph, node.inputs[0]);
   const auto* all_reduce = node.attrs.get_if<AllReduceAttrs>();
   if (all_reduce && all_reduce->op == ReduceOp::kMean && !graph.varying(node.inputs[0]) &&
       graph.type(node.inputs[0]) == graph.type(node.outputs[0])) {
     return node.inputs[0];
   }
-  const Value times = times_replicas(graph, &node);
+  const Value times = node.outputs.empty() ? kNoValue : times_replicas(graph, node.outputs[0]);
   const Node* share = times == kNoValue ? nullptr : graph.producer(times);
   return share && share->op->has(kReplicaShare) ? share->inputs[0] : kNoValue;
 }

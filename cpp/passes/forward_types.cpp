@@ -5,7 +5,7 @@
 #include <optional>
 #include <unordered_map>
 
-#include "passes/loop_stages.h"
+#include "passes/passes.h"
 #include "passes/rewrite.h"
 
 namespace samegrad {

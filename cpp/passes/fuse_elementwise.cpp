@@ -8,7 +8,7 @@
 
 #include "ops/fused.h"
 #include "passes/fusion_groups.h"
-#include "passes/loop_stages.h"
+#include "passes/loop_assignment.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
@@ -308,12 +308,18 @@ class Order {
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready_;
 };
 
+// The stages that rematerialization left in the nodes, or those of the graph as it is.
+PerNode<int> take_stages(Graph& graph) {
+  PerNode<int> stages;
+  for (Node& node : graph.nodes) stages.push_back(std::exchange(node.stage, Node::kNoStage));
+  const bool all = std::ranges::count(stages, Node::kNoStage) == 0;
+  return all ? stages : assign_loops(graph, {}).stage;
+}
+
 }  // namespace
 
-Graph fuse_elementwise(Graph before) {
-  Graph split = split_tree_reductions(forward_types(std::move(before)));
-  const auto [graph, stage] = recompute_for_later_loops(std::move(split));
-  const FusionGroups groups(graph, stage);
+Graph fuse_elementwise(Graph graph) {
+  const FusionGroups groups(graph, take_stages(graph));
   const PerValue<int> readers = count_readers(graph);
   Rewriter rewrite(graph);
   Order(groups).walk(

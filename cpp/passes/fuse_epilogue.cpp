@@ -1,16 +1,20 @@
 // Convolution or matmul + bias (+ relu) as one node: the product's epilogue adds the bias and takes
 // the maximum while the result is in registers.
-#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
 
 #include "passes/passes.h"
+#include "passes/pattern.h"
 #include "passes/rewrite.h"
 
 namespace samegrad {
 namespace {
 
-struct EpilogueNodes {
-  NodeId add, relu;  // nodes taken in
-  Value bias = kNoValue;
+// A product, the addition that reads it, and the relu that reads the sum.
+struct EpilogueMatch {
+  const Node *product = nullptr, *add = nullptr, *relu = nullptr;  // relu may be null
+  Value bias;
 };
 
 const OpDef* fused_op(const Node& node) {
@@ -27,62 +31,64 @@ bool is_bias(const Graph& graph, Value bias, Value product) {
          type.shape[0] == shape[shape.rank() - 1] && type.dtype == graph.type(product).dtype;
 }
 
-// The only reader of a value, or -1.
-PerValue<NodeId> only_readers(const Graph& graph) {
+std::optional<EpilogueMatch> match(const Graph& graph, const PerValue<int>& uses, Value value) {
+  using namespace pattern;  // NOLINT(google-build-using-namespace)
+  EpilogueMatch found;
+  const auto product = once(uses, node(fused_op).as(found.product));
+  const auto bias = where(any(found.bias), [&](const Graph&, Value bias) {
+    return !graph.producer(bias) && is_bias(graph, bias, found.product->outputs[0]);
+  });
+  const auto biased = commuted<"add">(product, bias).as(found.add);
+  const auto activated = op<"relu">(once(uses, biased)).as(found.relu);
+  if (!matches(graph, value, either(activated, biased))) return {};
+  return found;
+}
+
+// Epilogues by the product that takes them; the longer one wins.
+std::map<const Node*, EpilogueMatch> find_epilogues(const Graph& graph) {
   const PerValue<int> uses = count_uses(graph);
-  PerValue<NodeId> reader(graph.values.size());
-  for (NodeId n : graph.nodes.ids()) {
-    for (Value input : graph.nodes[n].inputs) {
-      if (uses[input] == 1) reader[input] = n;
+  std::map<const Node*, EpilogueMatch> found;
+  for (const Node& node : graph.nodes) {
+    for (Value output : node.outputs) {
+      if (const auto epilogue = match(graph, uses, output)) {
+        found.insert_or_assign(epilogue->product, *epilogue);
+      }
     }
   }
-  return reader;
+  return found;
 }
 
-EpilogueNodes find(const Graph& graph, const PerValue<NodeId>& reader, const Node& node) {
-  EpilogueNodes fusion;
-  const Value product = node.outputs[0];
-  fusion.add = reader[product];
-  if (!fusion.add.exists()) return {};
-  const Node& add = graph.nodes[fusion.add];
-  if (!is_op<"add">(add)) return {};
-  fusion.bias = add.inputs[0] == product ? add.inputs[1] : add.inputs[0];
-  const bool made = graph.values[fusion.bias].source == Source::kNode;
-  if (made || !is_bias(graph, fusion.bias, product)) return {};
-  fusion.relu = reader[add.outputs[0]];
-  if (fusion.relu.exists() && !is_op<"relu">(graph.nodes[fusion.relu])) fusion.relu = kNoNode;
-  return fusion;
-}
-
-Value build(Rewriter& rewrite, const Node& node, const EpilogueNodes& fusion) {
-  const OpDef& op = *fused_op(node);
+Value build(Rewriter& rewrite, const EpilogueMatch& epilogue) {
+  const Node& product = *epilogue.product;
+  const OpDef& op = *fused_op(product);
   AttrDraft attrs(op.name, op.attrs);
-  attrs.take(node.attrs);
-  if (fusion.relu.exists()) attrs.set("activation", std::string("relu"));
-  const Value inputs[] = {rewrite(node.inputs[0]), rewrite(node.inputs[1]), rewrite(fusion.bias)};
+  attrs.take(product.attrs);
+  if (epilogue.relu) attrs.set("activation", std::string("relu"));
+  const Value inputs[] = {rewrite(product.inputs[0]), rewrite(product.inputs[1]),
+                          rewrite(epilogue.bias)};
   return rewrite.builder().apply(op, inputs, attrs.finish())[0];
 }
 
 }  // namespace
 
 Graph fuse_epilogue(Graph graph) {
-  const PerValue<NodeId> reader = only_readers(graph);
-  PerNode<bool> taken(graph.nodes.size(), false);
+  const std::map<const Node*, EpilogueMatch> epilogues = find_epilogues(graph);
+  if (epilogues.empty()) return graph;
+  std::set<const Node*> taken;
   Rewriter rewrite(graph);
-  for (NodeId n : graph.nodes.ids()) {
-    const Node& node = graph.nodes[n];
-    if (taken[n]) continue;
-    const EpilogueNodes fusion = fused_op(node) ? find(graph, reader, node) : EpilogueNodes{};
-    if (!fusion.add.exists()) {
+  for (const Node& node : graph.nodes) {
+    if (taken.contains(&node)) continue;
+    const auto at = epilogues.find(&node);
+    if (at == epilogues.end()) {
       rewrite.copy(node);
       continue;
     }
-    const Value result = build(rewrite, node, fusion);
-    taken[fusion.add] = true;
-    rewrite.replace(graph.nodes[fusion.add].outputs[0], result);
-    if (!fusion.relu.exists()) continue;
-    taken[fusion.relu] = true;
-    rewrite.replace(graph.nodes[fusion.relu].outputs[0], result);
+    const Value result = build(rewrite, at->second);
+    for (const Node* part : {at->second.add, at->second.relu}) {
+      if (!part) continue;
+      taken.insert(part);
+      rewrite.replace(part->outputs[0], result);
+    }
   }
   return rewrite.finish();
 }

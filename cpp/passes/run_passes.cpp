@@ -5,7 +5,6 @@
 #include "passes/commute_all_reduce.h"
 #include "passes/joint_rows.h"
 #include "passes/passes.h"
-#include "passes/split_round_sums.h"
 
 namespace samegrad {
 namespace {
@@ -22,6 +21,40 @@ bool verifies() {
 #endif
 }
 
+struct Pass {
+  bool PassOptions::*option;  // null: a lowering
+  Graph (*run)(Graph);
+};
+
+#define SAMEGRAD_PASS(name, doc) constexpr Pass name##_pass{&PassOptions::name, name};
+#include "passes/passes.def"
+#undef SAMEGRAD_PASS
+
+constexpr Pass kPipeline[] = {
+    {nullptr, without_gradient_rules},
+    {nullptr, widen},
+    {nullptr, commute_all_reduce},
+    {nullptr, widen},  // the operand of an all-reduce may be a part in 16 bits now
+    split_round_sums_pass,
+    expand_rows_pass,
+    forward_identities_pass,
+    forward_broadcasts_pass,
+    eliminate_dead_pass,
+    fold_constants_pass,
+    eliminate_common_pass,
+    commute_masks_pass,
+    eliminate_dead_pass,
+    fuse_epilogue_pass,
+    forward_types_pass,
+    split_tree_reductions_pass,
+    recompute_for_later_loops_pass,
+    fuse_elementwise_pass,
+    fold_constants_pass,
+    eliminate_common_pass,
+    eliminate_dead_pass,
+    {nullptr, separate_partials},
+};
+
 }  // namespace
 
 bool verifies_programs() {
@@ -30,40 +63,13 @@ bool verifies_programs() {
 }
 
 Graph run_passes(Graph graph, const PassOptions& options) {
-  const struct {
-    bool wanted;
-    Graph (*pass)(Graph);
-  } passes[] = {
-      {options.expand_rows, expand_rows},
-      {options.forward_identities, forward_identities},
-      {options.forward_broadcasts, forward_broadcasts},
-      {options.eliminate_dead, eliminate_dead},
-      {options.fold_constants, fold_constants},
-      {options.eliminate_common, eliminate_common},
-      {options.commute_masks, commute_masks},
-      {options.eliminate_dead, eliminate_dead},
-      {options.fuse_epilogue, fuse_epilogue},
-      {options.fuse_elementwise, fuse_elementwise},
-      {options.fold_constants, fold_constants},
-      {options.eliminate_common, eliminate_common},
-      {options.eliminate_dead, eliminate_dead},
-  };
   const bool verifying = verifies_programs();
   if (verifying) verify(graph);
-  graph = widen(without_gradient_rules(std::move(graph)));
-  if (verifying) verify(graph);
-  // Before and after: what an all-reduce is taken of instead may be a part in 16 bits.
-  graph = widen(commute_all_reduce(std::move(graph)));
-  if (verifying) verify(graph);
-  graph = split_round_sums(std::move(graph));
-  if (verifying) verify(graph);
-  for (const auto& [wanted, pass] : passes) {
-    if (!wanted) continue;
-    graph = pass(std::move(graph));
+  for (const Pass& pass : kPipeline) {
+    if (pass.option && !(options.*pass.option)) continue;
+    graph = pass.run(std::move(graph));
     if (verifying) verify(graph);
   }
-  graph = separate_partials(std::move(graph));
-  if (verifying) verify(graph);
   return graph;
 }
 

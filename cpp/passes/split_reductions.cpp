@@ -5,7 +5,7 @@
 
 #include "base/thresholds.h"
 #include "ops/attributes.h"
-#include "passes/loop_stages.h"
+#include "passes/passes.h"
 #include "passes/rewrite.h"
 #include "passes/row_space.h"
 

@@ -8,6 +8,7 @@
 #include "ops/attributes.h"
 #include "ops/control.h"
 #include "passes/passes.h"
+#include "passes/pattern.h"
 #include "passes/rewrite.h"
 
 namespace samegrad {
@@ -241,23 +242,22 @@ bool can_split(const Node& node, const PerValue<int>& uses) {
 }  // namespace
 
 std::optional<RoundSum> find_round_sum(const Graph& round, Value before, Value after) {
+  using namespace pattern;  // NOLINT(google-build-using-namespace)
   const PerValue<int> uses = count_uses(round);
-  const auto maker = [&](Value value) {
-    return uses[value] == 1 ? round.producer(value) : nullptr;
+  RoundSum found{};
+  const auto product = once(uses, node([&](const Node& node) {
+                                    return is_product_over_examples(round, node);
+                                  }).as(found.product));
+  const auto all_reduced = once(uses, node(is_sum_over_replicas, product).as(found.all_reduce));
+  const auto typed = [&](const Graph&, Value term) {
+    return round.type(term) == round.type(after) && round.type(before) == round.type(after);
   };
-  const Node* add = maker(after);
-  if (!is_op<"add">(add) || uses[before] != 1) return {};
-  const auto place = std::ranges::find(add->inputs, before);
-  if (place == add->inputs.end()) return {};
-  const Value term = add->inputs[place == add->inputs.begin() ? 1 : 0];
-  const ValueType& type = round.type(after);
-  if (type != round.type(before) || type != round.type(term)) return {};
-  if (type.dtype != DType::kFloat32 && type.dtype != DType::kFloat64) return {};
-  const Node* product = maker(term);
-  const Node* all_reduce = product && is_sum_over_replicas(*product) ? product : nullptr;
-  if (all_reduce) product = maker(all_reduce->inputs[0]);
-  if (!product || !is_product_over_examples(round, *product)) return {};
-  return RoundSum{product, all_reduce, add};
+  const auto sum =
+      commuted<"add">(once(uses, same(before)), where(either(all_reduced, product), typed));
+  if (!matches(round, after, once(uses, sum.as(found.add)))) return {};
+  const DType dtype = round.type(after).dtype;
+  if (dtype != DType::kFloat32 && dtype != DType::kFloat64) return {};
+  return found;
 }
 
 Graph split_round_sums(Graph graph) {

@@ -8,20 +8,18 @@
 #include <utility>
 
 #include "ir/op_def.h"
-#include "passes/joint_rows.h"
 
 namespace samegrad {
 namespace {
 
 class Stages {
  public:
-  Stages(const Graph& graph, const PerNode<bool>& in_loop)
+  Stages(const Graph& graph, const PerNode<bool>& in_loop, const PerNode<bool>& joint)
       : graph_(graph),
         in_loop_(in_loop),
         readers_(graph.nodes.size()),
         floor_(graph.nodes.size(), 0),
         component_(graph.nodes.size(), 0) {
-    const PerNode<bool> joint = joint_nodes(graph);
     for (NodeId n : graph.nodes.ids()) {
       key_.push_back(loop_key(graph, graph.nodes[n], joint[n]));
       for_each_operand(n, [&](NodeId producer, Value) {
@@ -208,8 +206,9 @@ class Stages {
 
 }  // namespace
 
-PerNode<int> stages_of(const Graph& graph, const PerNode<bool>& in_loop) {
-  return Stages(graph, in_loop).run();
+PerNode<int> stages_of(const Graph& graph, const PerNode<bool>& in_loop,
+                       const PerNode<bool>& joint) {
+  return Stages(graph, in_loop, joint).run();
 }
 
 int symbol_of_examples(const Graph& graph, const Node& node) {

@@ -14,7 +14,9 @@ namespace samegrad {
 //
 // Args:
 //   in_loop: What runs in loops: one for each symbol of examples, in a stage.
-PerNode<int> stages_of(const Graph& graph, const PerNode<bool>& in_loop);
+//   joint: Nodes that process the rows of all replicas as one list (passes/joint_rows.h).
+PerNode<int> stages_of(const Graph& graph, const PerNode<bool>& in_loop,
+                       const PerNode<bool>& joint);
 
 // The symbol of the examples that a node of a loop goes through; -1: none.
 int symbol_of_examples(const Graph& graph, const Node& node);

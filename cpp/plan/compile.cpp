@@ -122,8 +122,8 @@ void set_prepared(PlanDraft& plan) {
     if (!step.is<LoopStep>()) continue;
     for (NodeId n : step.nodes()) {
       const Node& node = graph.nodes[n];
-      if (node.op->prepared_operand < 0) continue;
-      const Value operand = node.inputs[std::size_t(node.op->prepared_operand)];
+      if (!node.op->prepacking) continue;
+      const Value operand = node.inputs[std::size_t(node.op->prepacking.operand)];
       if (graph.type(operand).batched()) continue;
       plan.prepared_slot[n] = plan.prepared_slots;
       step.base().prepare.push_back({n, operand, plan.prepared_slots++});

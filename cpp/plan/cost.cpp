@@ -5,48 +5,16 @@
 #include "base/order.h"
 #include "base/thresholds.h"
 #include "ir/op_def.h"
+#include "passes/loop_costs.h"
 
 namespace samegrad {
 namespace {
-
-// The weights that a product in a loop streams, or 0.
-std::int64_t weight_bytes(const Graph& graph, const Node& node) {
-  if (node.op->prepared_operand < 0) return 0;
-  const ValueType& type = graph.type(node.inputs[std::size_t(node.op->prepared_operand)]);
-  return type.batched() ? 0 : example_bytes(type);
-}
-
-// Bytes of an example that a node outside of a loop reads and writes in memory.
-std::int64_t row_bytes(const Graph& graph, const Node& node) {
-  std::int64_t bytes = 0;
-  for (const auto* values : {&node.inputs, &node.outputs}) {
-    for (std::size_t k = 0; k < values->size(); ++k) {
-      const bool moves = values == &node.outputs || node.op->reads(k);
-      const ValueType& type = graph.type((*values)[k]);
-      if (moves && type.batched()) bytes += example_bytes(type);
-    }
-  }
-  return bytes;
-}
 
 // True if the run has memory for the value: it is not an argument, variable or constant.
 bool is_made(const Graph& graph, Value value) {
   const Node* node = graph.producer(value);
   while (node && node->op->has(kAliases)) node = graph.producer(node->inputs[0]);
   return node != nullptr;
-}
-
-bool pays(const Graph& graph, const Node& node, std::int64_t weights) {
-  if (weights < thresholds().cut_weight_bytes) return false;
-  return weights > row_bytes(graph, node) * thresholds().loop_tile_examples;
-}
-
-bool can_be_cut(const Graph& graph, const Node& node) {
-  if (node.locality != Locality::kExample) return false;
-  if (!node.op->all_rows || !node.op->is_of_rows(node.attrs)) return false;
-  const Value weights = node.inputs[std::size_t(node.op->prepared_operand)];
-  return graph.type(weights).shape.rank() == 2 && !graph.type(weights).batched() &&
-         !graph.varying(weights) && graph.type(node.inputs[0]).batched();
 }
 
 View view_without_memory(const ValueType& type, const Shape& shape) {
@@ -116,34 +84,6 @@ bool takes_no_memory(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-PerNode<bool> products_to_cut(const Graph& graph, const PerNode<bool>& in_loop) {
-  struct Product {
-    NodeId node;
-    std::int64_t weights;
-  };
-  std::vector<Product> products;
-  std::int64_t streamed = streamed_weights(graph, in_loop);
-  for (NodeId n : graph.nodes.ids()) {
-    const std::int64_t weights = in_loop[n] ? weight_bytes(graph, graph.nodes[n]) : 0;
-    if (weights > 0 && can_be_cut(graph, graph.nodes[n])) products.push_back({n, weights});
-  }
-  std::ranges::stable_sort(products, std::ranges::greater(), &Product::weights);
-  PerNode<bool> cut(graph.nodes.size(), false);
-  for (const Product& product : products) {
-    if (streamed <= thresholds().loop_weight_bytes) break;
-    if (!pays(graph, graph.nodes[product.node], product.weights)) continue;
-    cut[product.node] = true;
-    streamed -= product.weights;
-  }
-  return cut;
-}
-
-bool is_cheaper_after_loop(const Graph& graph, const Node& node) {
-  const std::int64_t bytes = example_bytes(graph.type(node.outputs[0]));
-  if (bytes <= thresholds().deferred_bytes) return false;
-  return node.op->has(kScatters) || bytes > row_bytes(graph, node) * thresholds().deferred_examples;
-}
-
 bool pays_to_join(const Graph& graph, const Node& reduction) {
   std::int64_t bytes = 0;
   for (std::size_t k = 0; k < reduction.inputs.size(); ++k) {
@@ -154,14 +94,6 @@ bool pays_to_join(const Graph& graph, const Node& reduction) {
   }
   const std::int64_t sum = example_bytes(graph.type(reduction.outputs[0]));
   return sum > bytes * thresholds().joined_examples && takes_no_memory(graph, reduction);
-}
-
-std::int64_t streamed_weights(const Graph& graph, const PerNode<bool>& in_loop) {
-  std::int64_t bytes = 0;
-  for (NodeId n : graph.nodes.ids()) {
-    if (in_loop[n]) bytes += weight_bytes(graph, graph.nodes[n]);
-  }
-  return bytes;
 }
 
 std::int64_t bytes_per_call(const Graph& graph, const Node& node) {

@@ -9,23 +9,9 @@
 
 namespace samegrad {
 
-// Per node, of those that a loop over examples could run: a product that is cheaper outside, with
-// all rows of all replicas at once. A loop passes through all its weights for every tile of
-// examples, which is for nothing while they stay in L2; where they do not, a product outside reads
-// its weights once, but its operand and its result go through memory.
-PerNode<bool> products_to_cut(const Graph& graph, const PerNode<bool>& in_loop);
-
-// True if a reduction over the examples is cheaper after its loop, block by block of its result.
-// Inside, all of the result passes through the cache with every leaf. Outside, the operands pass
-// through memory.
-bool is_cheaper_after_loop(const Graph& graph, const Node& node);
-
 // True if a sum over the examples or replicas may be one step with the update that reads it.
 // Updates are the last steps: the operands of the sum stay alive until then, in place of the sum.
 bool pays_to_join(const Graph& graph, const Node& reduction);
-
-// Bytes of the weights that the products of these nodes stream in each tile.
-std::int64_t streamed_weights(const Graph& graph, const PerNode<bool>& in_loop);
 
 // The weights of a product, or the sums of a reduction, that each call of the node passes through
 // however few examples it has; 0: it has neither.

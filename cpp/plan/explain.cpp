@@ -29,7 +29,7 @@ std::string note_of_loop(const LoopStep& loop) {
 
 std::string note_of_product(const Plan& plan, const ProductStep& step) {
   const Node& node = plan.graph.nodes[step.nodes[0]];
-  const Value weights = node.inputs[std::size_t(node.op->prepared_operand)];
+  const Value weights = node.inputs[std::size_t(node.op->prepacking.operand)];
   return text("out of its loop: ", text_of_bytes(example_bytes(plan.graph.type(weights))), " of ",
               text_of_bytes(plan.loop_weights), " of weights, where L2 keeps ",
               text_of_bytes(thresholds().loop_weight_bytes));

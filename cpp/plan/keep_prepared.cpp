@@ -30,8 +30,8 @@ PerValue<bool> values_of_all_rounds(const Graph& body, std::size_t first_operand
 
 // True if a product outside of loops over examples has a packed form of its own.
 bool can_be_prepared(const Graph& graph, const Node& node) {
-  if (node.op->prepared_operand < 0 || node.locality == Locality::kTree) return false;
-  const ValueType& operand = graph.type(node.inputs[std::size_t(node.op->prepared_operand)]);
+  if (!node.op->prepacking || node.locality == Locality::kTree) return false;
+  const ValueType& operand = graph.type(node.inputs[std::size_t(node.op->prepacking.operand)]);
   for (Value input : node.inputs) {
     if (graph.type(input).shape.symbolic()) return false;
   }
@@ -49,7 +49,7 @@ void keep_prepared(PlanDraft& body, std::size_t first_operand) {
     const NodeId n = step.nodes()[0];
     const Node& node = graph.nodes[n];
     if (!can_be_prepared(graph, node)) continue;
-    const Value operand = node.inputs[std::size_t(node.op->prepared_operand)];
+    const Value operand = node.inputs[std::size_t(node.op->prepacking.operand)];
     if (!same[operand]) continue;
     body.prepared_slot[n] = body.prepared_slots;
     step.base().prepare.push_back({n, operand, body.prepared_slots++, true});

@@ -2,43 +2,27 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 
 #include "passes/joint_rows.h"
+#include "passes/loop_assignment.h"
 #include "passes/stages.h"
-#include "plan/cost.h"
 
 namespace samegrad {
 namespace {
 
-// Tiles are rows of axis 0; a size that differs between replicas is none of a tile's.
-bool examples_come_first(const Graph& graph, const Node& node) {
-  const auto first = [&](Value value) {
-    const ValueType& type = graph.type(value);
-    return (!type.batched() || type.batch.axis == 0) && !type.shape.symbolic();
-  };
-  return std::all_of(node.inputs.begin(), node.inputs.end(), first) &&
-         std::all_of(node.outputs.begin(), node.outputs.end(), first);
-}
-
 class Scheduler {
  public:
-  Scheduler(PlanDraft& plan, const PlanOptions& options) : plan_(plan), options_(options) {}
+  Scheduler(PlanDraft& plan, const PlanOptions& options)
+      : plan_(plan),
+        loops_(assign_loops(plan.graph, {options.defer_products, options.cut_products})) {}
 
   void run() {
-    const Graph& graph = plan_.graph;
-    for (const Node& node : graph.nodes) in_loop_.push_back(belongs_to_loop(node));
-    cut_.resize(graph.nodes.size());
-    plan_.joint = joint_nodes(graph);
-    plan_.joint_sum = joint_sums(graph, plan_.joint);
-    if (options_.cut_products) cut_ = products_to_cut(graph, in_loop_);
-    plan_.loop_weights = streamed_weights(graph, in_loop_);
-    for (NodeId n : graph.nodes.ids()) {
-      if (cut_[n]) in_loop_[n] = false;
-    }
-    plan_.kept_weights = streamed_weights(graph, in_loop_);
-    stage_ = stages_of(graph, in_loop_);
-    const int last = stage_.empty() ? -1 : *std::ranges::max_element(stage_);
+    plan_.joint = loops_.joint;
+    plan_.joint_sum = joint_sums(plan_.graph, plan_.joint);
+    plan_.loop_weights = loops_.loop_weights;
+    plan_.kept_weights = loops_.kept_weights;
+    const PerNode<int>& stages = loops_.stage;
+    const int last = stages.empty() ? -1 : *std::ranges::max_element(stages);
     for (int stage = 0; stage <= last; ++stage) {
       if (stage % 2) {
         emit_loops(stage);
@@ -49,19 +33,11 @@ class Scheduler {
   }
 
  private:
-  bool belongs_to_loop(const Node& node) const {
-    const Graph& graph = plan_.graph;
-    if (!has_tiles(node.locality) || node.op->has(kCollective)) return false;
-    if (symbol_of_examples(graph, node) < 0 || !examples_come_first(graph, node)) return false;
-    if (node.locality == Locality::kExample) return true;
-    return !options_.defer_products || !is_cheaper_after_loop(graph, node);
-  }
-
   void emit_loops(int stage) {
     const Graph& graph = plan_.graph;
     std::map<LoopKey, StepId> loops;
     for (NodeId n : graph.nodes.ids()) {
-      if (!in_loop_[n] || stage_[n] != stage) continue;
+      if (!loops_.in_loop[n] || loops_.stage[n] != stage) continue;
       const Node& node = graph.nodes[n];
       const LoopKey key = loop_key(graph, node, plan_.joint[n]);
       if (!loops.count(key)) {
@@ -81,7 +57,7 @@ class Scheduler {
 
   PlanStep whole_step(NodeId n) const {
     if (plan_.graph.nodes[n].op->has(kControl)) return ControlStep{{{n}}};
-    if (cut_[n]) return ProductStep{{{n}}};
+    if (loops_.cut[n]) return ProductStep{{{n}}};
     return NodeStep{{{n}}};
   }
 
@@ -90,7 +66,7 @@ class Scheduler {
     const Graph& graph = plan_.graph;
     std::vector<NodeId> pending;
     for (NodeId n : graph.nodes.ids()) {
-      if (!in_loop_[n] && stage_[n] == stage) pending.push_back(n);
+      if (!loops_.in_loop[n] && loops_.stage[n] == stage) pending.push_back(n);
     }
     while (!pending.empty()) {
       PerNode<bool> waiting(graph.nodes.size(), false);
@@ -119,10 +95,7 @@ class Scheduler {
   }
 
   PlanDraft& plan_;
-  const PlanOptions& options_;
-  PerNode<int> stage_;
-  PerNode<bool> in_loop_;
-  PerNode<bool> cut_;  // out of the loop that it could be in
+  const LoopAssignment loops_;
 };
 
 }  // namespace

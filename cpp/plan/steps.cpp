@@ -12,7 +12,7 @@ namespace samegrad {
 namespace {
 
 bool is_exchange(const PlanDraft& plan, NodeId node) {
-  return plan.graph.nodes[node].op->exchange != nullptr;
+  return bool(plan.graph.nodes[node].op->exchange);
 }
 
 // Sorted, each once.

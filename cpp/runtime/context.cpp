@@ -193,7 +193,7 @@ void Context::place_prepared(const Prepared& prepared, StepId step) {
     in.push_back(view_of_example(graph.type(value)));
     sources.roots.push_back(plan_.root[value]);
   }
-  const auto bytes = aligned(std::int64_t(node.op->prepared_bytes(in, node.attrs)));
+  const auto bytes = aligned(std::int64_t(node.op->prepacking.bytes(in, node.attrs)));
   const int copies = graph.varying(prepared.operand) ? replicas_ : 1;
   sources.views.assign(std::size_t(copies), in);
   std::int64_t kept = 0;

@@ -12,25 +12,9 @@ from fuzz.processes import Workers
 from fuzz.program import Program
 from fuzz.values import Known, against_interpreter
 from fuzz.worker import Mode
+from samegrad import _core
 
-PASSES = [
-    "inner_loops",
-    "defer_products",
-    "cut_products",
-    "join_small_nodes",
-    "fuse_updates",
-    "sparse_rows",
-    "eliminate_common",
-    "fold_constants",
-    "commute_masks",
-    "fuse_epilogue",
-    "fuse_elementwise",
-    "eliminate_dead",
-    "forward_identities",
-    "forward_broadcasts",
-    "expand_rows",
-    "write_in_place",
-]
+PASSES = [name for name, option in vars(_core.PlanOptions).items() if isinstance(option, property)]
 
 
 def plan_modes(program: Program, rng: random.Random) -> dict[str, list[Mode]]:

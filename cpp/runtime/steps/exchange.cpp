@@ -7,9 +7,9 @@
 namespace samegrad {
 namespace {
 
-class Exchange {
+class ExchangeRun {
  public:
-  Exchange(const Plan& plan, const Node& node, const Call& call, Context& context)
+  ExchangeRun(const Plan& plan, const Node& node, const Call& call, Context& context)
       : plan_(plan), node_(node), call_(call), context_(context) {}
 
   void run() {
@@ -26,7 +26,7 @@ class Exchange {
       out.push_back(views_of(node_.outputs, w));
     }
     if (!differs) out.push_back(views_of(node_.outputs, std::size_t(call_.first_replica())));
-    node_.op->exchange({node_.attrs, in, out});
+    node_.op->exchange.run({node_.attrs, in, out});
     if (differs && !call_.halo.empty()) give_halo(in, std::move(out));
   }
 
@@ -65,7 +65,7 @@ class Exchange {
     for (Value value : node_.outputs) {
       out.back().push_back(view_on(value, call_.halo, context_.own_replicas()));
     }
-    node_.op->exchange({node_.attrs, in, out});
+    node_.op->exchange.run({node_.attrs, in, out});
   }
 
   // Sums the first operand over all replicas.
@@ -151,7 +151,7 @@ class Exchange {
   // Those of a replica that are read and not empty.
   template <class F>
   void for_operands(std::vector<std::vector<View>>& in, int replica, const F& f) const {
-    if (node_.op->exchanges_first && replica > 0) return;
+    if (node_.op->exchange.first_only && replica > 0) return;
     std::vector<View>& views = in[std::size_t(replica)];
     for (std::size_t k = 0; k < views.size(); ++k) {
       if (node_.op->reads(k) && views[k].size() > 0) f(views[k]);
@@ -168,7 +168,7 @@ class Exchange {
 }  // namespace
 
 void exchange(const Plan& plan, const Node& node, const Call& call, Context& context) {
-  Exchange(plan, node, call, context).run();
+  ExchangeRun(plan, node, call, context).run();
 }
 
 }  // namespace samegrad

@@ -200,7 +200,7 @@ void prepare_operands(const StepBase& step, const StepRun& run) {
   for (const Prepared& prepared : step.prepare) {
     const std::vector<std::vector<View>>& sources = context.sources(prepared.slot);
     const Node& node = run.plan.graph.nodes[prepared.node];
-    const View& operand = sources[0][std::size_t(node.op->prepared_operand)];
+    const View& operand = sources[0][std::size_t(node.op->prepacking.operand)];
     items += std::int64_t(sources.size());
     bytes += std::int64_t(sources.size()) * operand.size() * std::int64_t(size_of(operand.dtype));
   }
@@ -216,7 +216,8 @@ void prepare_operands(const StepBase& step, const StepRun& run) {
       const auto at = std::size_t(prepared->slot) * std::size_t(context.replicas());
       if (std::exchange(call.rounds->made[at + std::size_t(i)], 1)) return;
     }
-    node.op->prepare(sources[std::size_t(i)], node.attrs, context.prepared(prepared->slot, int(i)));
+    node.op->prepacking.run(sources[std::size_t(i)], node.attrs,
+                            context.prepared(prepared->slot, int(i)));
   };
   if (bytes > thresholds().parallel_operation_bytes) return parallel_loops().run(items, prepare);
   for (std::int64_t i = 0; i < items; ++i) prepare(i);

@@ -24,7 +24,7 @@ void run_step(const ProductStep& step, const StepRun& run) {
   const std::int32_t slot = plan.prepared_slot[index];
   const void* prepared = slot < 0 ? nullptr : context.prepared(slot, 0);
   const ParallelFor& loops = big ? parallel_loops() : serial_loops();
-  node.op->all_rows({node.attrs, replicas, scratch, loops, prepared});
+  node.op->grouped.run({node.attrs, replicas, scratch, loops, prepared});
   if (!call.check_finite) return;
   for (std::size_t r = 0; r < binding.views.size(); ++r) {
     if (binding.views.size() > 1 && !call.runs(int(r))) continue;

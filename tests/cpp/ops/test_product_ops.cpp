@@ -147,10 +147,10 @@ TEST("a prepared operand gives the same bits") {
   register_all_ops();
   int checked = 0;
   for (const OpDef* op : OpRegistry::instance().all()) {
-    if (op->prepared_operand < 0) continue;
+    if (op->prepacking.operand < 0) continue;
     for (const Sample& sample : op->samples) {
-      if (std::size_t(op->prepared_operand) < sample.batched.size() &&
-          sample.batched[std::size_t(op->prepared_operand)]) {
+      if (std::size_t(op->prepacking.operand) < sample.batched.size() &&
+          sample.batched[std::size_t(op->prepacking.operand)]) {
         continue;
       }
       std::vector<Array> arrays;
@@ -165,8 +165,8 @@ TEST("a prepared operand gives the same bits") {
       const OpRun run(op->name, operands, sample.attrs);
       const Array expected = run.run()[0];
       const Attrs attrs = complete_attrs(*op, sample.attrs);
-      const Array prepared(DType::kUInt8, {std::int64_t(op->prepared_bytes(in, attrs))});
-      op->prepare(in, attrs, prepared.raw());
+      const Array prepared(DType::kUInt8, {std::int64_t(op->prepacking.bytes(in, attrs))});
+      op->prepacking.run(in, attrs, prepared.raw());
       const Array y(expected.dtype(), expected.shape());
       const std::vector<View> out{{y.raw(), y.shape(), y.dtype()}};
       Scratch scratch;

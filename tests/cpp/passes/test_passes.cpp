@@ -8,7 +8,6 @@
 #include "ops/function_flops.h"
 #include "ops/interpreter.h"
 #include "ops/scan.h"
-#include "passes/loop_stages.h"
 
 namespace samegrad::testing {
 namespace {
@@ -57,6 +56,12 @@ class Program {
     return found;
   }
 };
+
+// Fusion, after the passes that prepare a graph for it.
+Graph fused(Graph graph) {
+  return fuse_elementwise(
+      recompute_for_later_loops(split_tree_reductions(forward_types(std::move(graph)))));
+}
 
 std::ptrdiff_t count(const Graph& graph, std::string_view op) {
   return std::ranges::count_if(graph.nodes, [&](const Node& n) { return n.op->name == op; });
@@ -239,7 +244,7 @@ TEST("a chain of elementwise nodes becomes one") {
   Value z = p.b("tanh", {p.b("mul", {x, y})});
   z = p.b("sub", {p.b("mul", {z, p.number(0.37)}), x});
   p.graph.outputs = {p.b("exp", {z}), z};
-  const Graph after = p.after(fuse_elementwise);
+  const Graph after = p.after(fused);
   CHECK_EQ(count(after, "fused_elementwise"), 1);
   CHECK_EQ(after.nodes.size(), std::size_t(1));
 }
@@ -251,7 +256,7 @@ TEST("a fused node does not go round what is between its parts") {
   const Value a = p.b("tanh", {x});
   const Value sums = p.b("cumsum", {a}, ScanAttrs{.axis = 1});
   p.graph.outputs = {p.b("sub", {p.b("exp", {a}), p.b("mul", {sums, sums})})};
-  const Graph after = p.after(fuse_elementwise);
+  const Graph after = p.after(fused);
   CHECK_EQ(count(after, "cumsum"), 1);
   CHECK(count(after, "fused_elementwise") >= 1);
 }
@@ -270,7 +275,7 @@ TEST("what rows are reduced to goes back to their elements in one loop") {
     } else {
       p.graph.outputs = {total};
     }
-    const Graph after = p.after(fuse_elementwise);
+    const Graph after = p.after(fused);
     CHECK_EQ(count(after, "fused_rows"), 1);
     CHECK_EQ(after.nodes.size(), std::size_t(1));
   }
@@ -292,7 +297,7 @@ TEST("the rows of each example are reduced in the loop that makes them") {
         const Value y = p.b("mul", {p.b("tanh", {x}), scale});
         p.graph.outputs = {p.b(op, {y}, ReduceAttrs{{0, 1}, keepdims}),
                            p.b(op, {p.b("square", {y})}, ReduceAttrs{{1}, true})};
-        const Graph after = p.after(fuse_elementwise);
+        const Graph after = p.after(fused);
         CHECK_EQ(count(after, "fused_rows"), 1);
         CHECK_EQ(count(after, op), 1);
         CHECK_EQ(find(after, "fused_rows", "tanh").outputs.size(), std::size_t(2));
@@ -306,12 +311,12 @@ TEST("reductions of other axes, to one number and of one row of each example sta
     Program p;
     const Value x = p.batched({4, 5, 6});
     p.graph.outputs = {p.b("reduce_sum", {p.b("exp", {x})}, ReduceAttrs{axes, false})};
-    CHECK_EQ(count(p.after(fuse_elementwise), "reduce_sum"), 1);
+    CHECK_EQ(count(p.after(fused), "reduce_sum"), 1);
   }
   Program p;
   const Value x = p.batched({1, 1, 6});
   p.graph.outputs = {p.b("reduce_sum", {p.b("exp", {x})}, ReduceAttrs{{0, 1, 2}, true})};
-  CHECK_EQ(p.after(fuse_elementwise).nodes.size(), std::size_t(2));
+  CHECK_EQ(p.after(fused).nodes.size(), std::size_t(2));
 }
 
 TEST("a later loop makes again what costs it less than memory") {
@@ -321,7 +326,7 @@ TEST("a later loop makes again what costs it less than memory") {
   const Value distance = p.b("sub", {x, centre});
   const Value squares = p.b("reduce_sum", {p.b("square", {distance})}, ReduceAttrs{{0, 1, 2}});
   p.graph.outputs = {p.b("exp", {p.b("mul", {distance, squares})})};
-  const Graph after = p.after(fuse_elementwise);
+  const Graph after = p.after(fused);
   CHECK_EQ(count(after, "fused_rows"), 2);
   CHECK_EQ(find(after, "fused_rows", "reduce_sum").outputs.size(), std::size_t(1));
   CHECK_EQ(std::ranges::count(find(after, "fused_rows", "exp").inputs, x), 1);
@@ -343,7 +348,7 @@ TEST("a later loop makes again whatever is one operation for each element") {
     const Value made = p.b("cast", {y}, CastAttrs{.dtype = DType::kFloat32});
     const Value sums = p.b("reduce_sum", {made}, ReduceAttrs{{0, 1, 2}});
     p.graph.outputs = {p.b("exp", {p.b("mul", {made, sums})})};
-    const Graph after = p.after(fuse_elementwise);
+    const Graph after = p.after(fused);
     CHECK_EQ(std::ranges::count(find(after, "fused_rows", "exp").inputs, x), 1);
     ++tried;
   }
@@ -357,7 +362,7 @@ TEST("a later loop reads what is dear to make, leaves the graph or is read there
   const Value dear = p.b("tanh", {x}), shown = p.b("neg", {x});
   const Value sums = p.b("reduce_sum", {p.b("mul", {dear, shown})}, ReduceAttrs{{0, 1, 2}});
   p.graph.outputs = {p.b("mul", {p.b("mul", {dear, shown}), sums}), shown};
-  const Graph after = p.after(fuse_elementwise);
+  const Graph after = p.after(fused);
   const auto steps = [&](std::string_view name) {
     std::ptrdiff_t found = 0;
     for (const Node& node : after.nodes) {
@@ -400,7 +405,7 @@ TEST("what there is one of for each row is not taken for a row") {
   const Value sums = p.b("reduce_sum", {p.b("exp", {x})}, ReduceAttrs{{1}, false});
   const Value y = p.b("mul", {x, sums});  // by columns
   p.graph.outputs = {p.b("mul", {p.b("reduce_sum", {y}, ReduceAttrs{{1}, false}), sums}), y};
-  CHECK(count(p.after(fuse_elementwise), "fused_rows") >= 1);
+  CHECK(count(p.after(fused), "fused_rows") >= 1);
 }
 
 TEST("rows that only what there is one of for each could tell stay apart") {
@@ -408,7 +413,7 @@ TEST("rows that only what there is one of for each could tell stay apart") {
   const Value x = p.batched({3, 1}), like = p.batched({3, 5});
   const Value y = p.b("broadcast_like", {p.b("exp", {x}), like});
   p.graph.outputs = {p.b("softmax", {p.b("tanh", {y})})};
-  CHECK_EQ(count(p.after(fuse_elementwise), "fused_rows"), 0);
+  CHECK_EQ(count(p.after(fused), "fused_rows"), 0);
 }
 
 TEST("reductions over the examples, over other axes and of long rows stay apart") {
@@ -420,7 +425,7 @@ TEST("reductions over the examples, over other axes and of long rows stay apart"
   };
   const Value dropped = p.b("reduce_sum", {y}, ReduceAttrs{{1}, false});
   p.graph.outputs = {sum(y, {0}), dropped, sum(y, {0, 1, 2}), sum(z, {1})};
-  const Graph after = p.after(fuse_elementwise);
+  const Graph after = p.after(fused);
   CHECK_EQ(count(after, "reduce_sum"), 4);
   CHECK_EQ(count(after, "fused_rows"), 0);
 }

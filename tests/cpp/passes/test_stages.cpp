@@ -1,5 +1,5 @@
 // In which loop a node runs: as early as it can, or with its readers where less is stored that way.
-#include "passes/stages.h"
+#include "passes/loop_assignment.h"
 
 #include "ops/attributes.h"
 #include "ops/interpreter.h"
@@ -21,9 +21,7 @@ struct Program {
 
   // By the value that the node makes.
   int stage(Value value) const {
-    PerNode<bool> in_loop;
-    for (const Node& node : graph.nodes) in_loop.push_back(has_tiles(node.locality));
-    return stages_of(graph, in_loop)[graph.nodes.id_of(*graph.producer(value))];
+    return assign_loops(graph, {}).stage[graph.nodes.id_of(*graph.producer(value))];
   }
 
   Graph graph;

@@ -9,6 +9,7 @@
 #include "check.h"
 #include "ops/attributes.h"
 #include "ops/registry.h"
+#include "passes/loop_costs.h"
 #include "plan/cost.h"
 #include "plan/explain.h"
 #include "programs.h"

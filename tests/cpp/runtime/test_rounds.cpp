@@ -24,11 +24,11 @@ const OpDef& shifted() {
   op.infer = [](const InferArgs& args) {
     return Inferred{{args.in[0]}, args.in[0].batched() ? Locality::kExample : Locality::kWhole};
   };
-  op.prepared_operand = 1;
-  op.prepared_bytes = [](std::span<const View> in, const Attrs&) {
+  op.prepacking.operand = 1;
+  op.prepacking.bytes = [](std::span<const View> in, const Attrs&) {
     return std::size_t(in[1].size()) * sizeof(double);
   };
-  op.prepare = [](std::span<const View> in, const Attrs&, void* prepared) {
+  op.prepacking.run = [](std::span<const View> in, const Attrs&, void* prepared) {
     ++preparations;
     std::copy_n(in[1].as<double>(), in[1].size(), static_cast<double*>(prepared));
   };

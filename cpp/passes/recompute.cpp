@@ -1,5 +1,6 @@
-#include "passes/loop_stages.h"
-
+// Rematerialization: a loop writes what a later one reads, both through memory. The later loop
+// computes a value itself if a few cheap operations make it from what the loop reads anyway (x
+// minus the mean of x, for instance).
 #include <algorithm>
 #include <map>
 #include <set>
@@ -7,9 +8,10 @@
 
 #include "base/thresholds.h"
 #include "ops/function_flops.h"
+#include "passes/loop_assignment.h"
+#include "passes/passes.h"
 #include "passes/rewrite.h"
 #include "passes/row_space.h"
-#include "passes/stages.h"
 
 namespace samegrad {
 namespace {
@@ -38,7 +40,7 @@ class Recompute {
  public:
   explicit Recompute(Graph graph)
       : graph_(std::move(graph)),
-        stage_(loop_stages(graph_)),
+        stage_(assign_loops(graph_, {}).stage),
         later_(graph_.values.size()),
         kept_(graph_.values.size(), false),
         in_memory_(graph_.values.size(), false) {
@@ -48,15 +50,14 @@ class Recompute {
     for (const StateWrite& write : graph_.writes) keep(write.value);
   }
 
-  StagedGraph run() {
+  Graph run() {
     bool any = false;
     for (const Node& node : graph_.nodes) {
       const Value value = node.outputs[0];
       if (later_[value].empty() || kept_[value]) continue;
       any |= decide(value);
     }
-    if (!any) return {std::move(graph_), std::move(stage_)};
-    return rewritten();
+    return any ? rewritten() : staged(std::move(graph_), stage_);
   }
 
  private:
@@ -158,7 +159,13 @@ class Recompute {
     return true;
   }
 
-  StagedGraph rewritten() {
+  // The graph with the stages in its nodes.
+  static Graph staged(Graph graph, const PerNode<int>& stage) {
+    for (NodeId n : graph.nodes.ids()) graph.nodes[n].stage = stage[n];
+    return graph;
+  }
+
+  Graph rewritten() {
     Rewriter rewrite(graph_);
     PerNode<int> stage;
     for (NodeId n : graph_.nodes.ids()) {
@@ -170,7 +177,7 @@ class Recompute {
       rewrite.copy(graph_.nodes[n], std::move(inputs));
       stage.push_back(stage_[n]);
     }
-    return {rewrite.finish(), std::move(stage)};
+    return staged(rewrite.finish(), stage);
   }
 
   Value made_again(Value value, int in_stage, Rewriter& rewrite, PerNode<int>& stage) {
@@ -203,14 +210,7 @@ class Recompute {
 
 }  // namespace
 
-// A fused node must not wait for a later loop than its parts did.
-PerNode<int> loop_stages(const Graph& graph) {
-  PerNode<bool> in_loop;
-  for (const Node& node : graph.nodes) in_loop.push_back(has_tiles(node.locality));
-  return stages_of(graph, in_loop);
-}
-
-StagedGraph recompute_for_later_loops(Graph graph) {
+Graph recompute_for_later_loops(Graph graph) {
   return Recompute(std::move(graph)).run();
 }
 
