@@ -313,7 +313,7 @@ PerNode<int> take_stages(Graph& graph) {
   PerNode<int> stages;
   for (Node& node : graph.nodes) stages.push_back(std::exchange(node.stage, Node::kNoStage));
   const bool all = std::ranges::count(stages, Node::kNoStage) == 0;
-  return all ? stages : assign_loops(graph, {}).stage;
+  return all ? stages : assign_loops(graph).stage;
 }
 
 }  // namespace

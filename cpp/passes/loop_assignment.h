@@ -6,11 +6,10 @@
 
 namespace samegrad {
 
-// The nodes that may leave the loop that could run them. Fusion lets none leave: a fused node must
-// not wait for a later loop than its parts did.
+// The nodes that leave the loop that could run them, unless an option of the plan forbids it.
 struct LeaveLoops {
-  bool large_reductions = false;  // of which each leaf would pass through the whole result
-  bool large_products = false;    // all rows at once, where a loop streams too many weights
+  bool large_reductions = true;  // of which each leaf would pass through the whole result
+  bool large_products = true;    // all rows at once, where a loop streams too many weights
 };
 
 struct LoopAssignment {
@@ -22,6 +21,6 @@ struct LoopAssignment {
   std::int64_t loop_weights = 0, kept_weights = 0;
 };
 
-LoopAssignment assign_loops(const Graph& graph, const LeaveLoops& leave);
+LoopAssignment assign_loops(const Graph& graph, const LeaveLoops& leave = {});
 
 }  // namespace samegrad

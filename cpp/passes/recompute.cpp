@@ -40,7 +40,7 @@ class Recompute {
  public:
   explicit Recompute(Graph graph)
       : graph_(std::move(graph)),
-        stage_(assign_loops(graph_, {}).stage),
+        stage_(assign_loops(graph_).stage),
         later_(graph_.values.size()),
         kept_(graph_.values.size(), false),
         in_memory_(graph_.values.size(), false) {
