@@ -183,14 +183,6 @@ WindowGeometry any_narrow_geometry() {
   return g;
 }
 
-// To and from one channel without dilation, where the gradient of the image has its own kernel:
-// windows of all heights that it knows, lines of several registers, results beyond the image.
-WindowGeometry any_one_channel_geometry() {
-  const AnyAxis rows = any_axis(13, false), columns = any_axis(70, false);
-  return {rows.in,     columns.in,     1,           rows.out,       columns.out, any_of(8, 40),
-          rows.window, columns.window, rows.stride, columns.stride, rows.pad,    columns.pad};
-}
-
 std::string text_of(const WindowGeometry& g) {
   std::ostringstream out;
   out << "in " << g.in_height << 'x' << g.in_width << 'x' << g.in_channels << " window "
@@ -213,7 +205,6 @@ std::vector<WindowGeometry> all_geometries() {
   for (int i = 0; i < 300; ++i) all.push_back(any_geometry(false));
   for (int i = 0; i < 400; ++i) all.push_back(any_geometry(true));
   for (int i = 0; i < 200; ++i) all.push_back(any_narrow_geometry());
-  for (int i = 0; i < 200; ++i) all.push_back(any_one_channel_geometry());
   return all;
 }
 
