@@ -14,8 +14,7 @@ namespace samegrad {
 void register_runtime(py::module_& m) {
   m.attr("__version__") = SAMEGRAD_VERSION;
   m.def(
-      "isa", [] { return std::string(kernels().table().isa); },
-      "The instruction-set variant in use.");
+      "isa", [] { return std::string(kernels().isa); }, "The instruction-set variant in use.");
   m.def(
       "reduction_order", [] { return kReductionOrder; }, "Version of the reduction order.");
   m.def(

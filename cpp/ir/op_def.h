@@ -124,6 +124,7 @@ struct BlockFn {
   };
   Kind kind = kNone;
   int fn = 0;  // UnaryFn, BinaryFn or ReduceFn; of kSoftmax: 1 for the logarithm
+  bool operator==(const BlockFn&) const = default;
 };
 
 // The parallel partition of one call. The units (elements, rows or lines, mostly of results) are

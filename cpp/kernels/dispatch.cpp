@@ -115,13 +115,13 @@ const KernelTable& load_kernels(const std::string& name) {
   return *table;
 }
 
-void Kernels::refuse(const char* family, DType dtype) {
-  fail(ErrorKind::kType, "kernels", "there are no ", family, " kernels for ", name_of(dtype),
-       " in the table of ", kernels().table().isa, "; cast the tensor to another dtype first.");
+void refuse_kernel(const char* title, DType dtype) {
+  fail(ErrorKind::kType, "kernels", "there are no ", title, " kernels for ", name_of(dtype),
+       " in the table of ", kernels().isa, "; cast the tensor to another dtype first.");
 }
 
-const Kernels& kernels() {
-  static const Kernels chosen([]() -> const KernelTable& {
+const KernelTable& kernels() {
+  static const KernelTable& chosen = []() -> const KernelTable& {
     const char* pinned = std::getenv("SAMEGRAD_ISA");
     if (pinned != nullptr && *pinned != '\0') return load_kernels(pinned);
     const std::vector<std::string> supported = isa_variants_supported();
@@ -130,7 +130,7 @@ const Kernels& kernels() {
            kVariants[0].name, ", needs SSE4.2 and POPCNT.");
     }
     return load_kernels(supported.back());
-  }());
+  }();
   return chosen;
 }
 

@@ -195,7 +195,7 @@ constexpr PoolKernels kKernels = {.max_pool = max_pool<T>,
 
 }  // namespace
 
-const PoolKernels* pool_kernels(DType dtype) {
+const PoolKernels* pool_kernel(DType dtype) {
   return kernel_for<samegrad::kFloats & kComputed>(dtype, []<class T>() { return &kKernels<T>; });
 }
 

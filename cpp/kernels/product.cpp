@@ -32,7 +32,7 @@ constexpr ProductKernels kProducts = {
 
 }  // namespace
 
-const ProductKernels* product_kernels(DType dtype) {
+const ProductKernels* product_kernel(DType dtype) {
   const auto* floats = kernel_for<samegrad::kFloats & kComputed>(dtype, []<class T>() {
     static_assert(kSumsInPlace<T>, "a chain goes on from what is in the result");
     return &kProducts<T>;

@@ -1,7 +1,6 @@
 #include "kernels/product_depthwise.h"
 #include "kernels/product_functions.h"
 #include "kernels/product_lines.h"
-#include "kernels/product_one_channel.h"
 #include "kernels/product_pack.h"
 #include "kernels/window_taps.h"
 
@@ -13,7 +12,6 @@ template <class T>
 std::size_t conv2d_input_grad_packed_bytes(const WindowGeometry& g) {
   const std::int64_t k = g.taps() * g.group_out();
   if (input_grad_by_channel(g)) return channel_bytes<T>(k, g.in_channels);
-  if (input_grad_of_one_channel(g)) return one_channel_packed_bytes<T>(g);
   return static_cast<std::size_t>(g.groups) * packed_size_bytes<T>(k, g.group_in());
 }
 
@@ -22,7 +20,6 @@ void conv2d_input_grad_pack(const WindowGeometry& g, const void* filter, void* p
   const auto* from = static_cast<const T*>(filter);
   auto* to = static_cast<T*>(packed);
   const std::int64_t taps = g.taps(), in = g.group_in(), out = g.group_out();
-  if (input_grad_of_one_channel(g)) return pack_one_channel(g, from, to);
   if (input_grad_by_channel(g)) {
     return cut_groups(from, taps, g.in_channels, out, out * g.in_channels, g.in_channels, to);
   }
@@ -41,7 +38,6 @@ std::size_t conv2d_input_grad_scratch_bytes(const WindowGeometry& g) {
   if (input_grad_by_channel(g)) {
     return out > 1 ? channel_bytes<T>(g.out_pixels(), g.out_channels) : 0;
   }
-  if (input_grad_of_one_channel(g)) return one_channel_scratch_bytes<T>(g);
   return pays_by_line(g, g.group_in(), out) ? planes_bytes<T>(out, g.out_pixels()) : 0;
 }
 
@@ -150,9 +146,6 @@ void conv2d_input_grad(const WindowGeometry& g, const void* dy, const void* pack
   const auto* filter = static_cast<const T*>(packed);
   auto* result = static_cast<T*>(dx);
   const std::int64_t in = g.group_in(), out = g.group_out();
-  if (input_grad_of_one_channel(g)) {
-    return multiply_one_channel(g, cotangent, filter, result, scratch);
-  }
   Product<T> product;
   if (input_grad_by_channel(g)) {
     const std::int64_t part = g.out_pixels() * g.in_channels;

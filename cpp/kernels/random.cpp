@@ -228,7 +228,7 @@ constexpr RandomKernels kKernels = {
 
 }  // namespace
 
-const RandomKernels* random_kernels(DType dtype) {
+const RandomKernels* random_kernel(DType dtype) {
   return kernel_for<samegrad::kFloats & kComputed>(dtype, []<class T>() { return &kKernels<T>; });
 }
 

@@ -24,25 +24,6 @@ SAMEGRAD_INLINE bool any(Mask<T> mask) {
                                 reinterpret_cast<__m512i>(mask.raw)) != 0;
 }
 
-SAMEGRAD_INLINE Vec<float> larger_or_second(Vec<float> a, Vec<float> b) {
-  return _mm512_maskz_max_ps(-1, a.raw, b.raw);
-}
-SAMEGRAD_INLINE Vec<double> larger_or_second(Vec<double> a, Vec<double> b) {
-  return _mm512_maskz_max_pd(-1, a.raw, b.raw);
-}
-SAMEGRAD_INLINE Vec<float> smaller_or_second(Vec<float> a, Vec<float> b) {
-  return _mm512_maskz_min_ps(-1, a.raw, b.raw);
-}
-SAMEGRAD_INLINE Vec<double> smaller_or_second(Vec<double> a, Vec<double> b) {
-  return _mm512_maskz_min_pd(-1, a.raw, b.raw);
-}
-
-SAMEGRAD_INLINE Vec<float> sqrt(Vec<float> x) {
-  return _mm512_maskz_sqrt_ps(-1, x.raw);
-}
-SAMEGRAD_INLINE Vec<double> sqrt(Vec<double> x) {
-  return _mm512_maskz_sqrt_pd(-1, x.raw);
-}
 template <int mode>
 SAMEGRAD_INLINE Vec<float> round_to(Vec<float> x) {
   return _mm512_maskz_roundscale_ps(-1, x.raw, mode | _MM_FROUND_NO_EXC);
@@ -115,4 +96,5 @@ SAMEGRAD_INLINE void narrow_to_halves(Vec<float> x, Float16* to) {
 
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE
 
+#define SAMEGRAD_X86(name, ...) _mm512_maskz_##name(-1, __VA_ARGS__)
 #include "kernels/simd_x86.h"

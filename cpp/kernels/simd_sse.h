@@ -22,25 +22,6 @@ SAMEGRAD_INLINE bool any(Mask<T> mask) {
   return _mm_movemask_epi8(reinterpret_cast<__m128i>(mask.raw)) != 0;
 }
 
-SAMEGRAD_INLINE Vec<float> larger_or_second(Vec<float> a, Vec<float> b) {
-  return _mm_max_ps(a.raw, b.raw);
-}
-SAMEGRAD_INLINE Vec<double> larger_or_second(Vec<double> a, Vec<double> b) {
-  return _mm_max_pd(a.raw, b.raw);
-}
-SAMEGRAD_INLINE Vec<float> smaller_or_second(Vec<float> a, Vec<float> b) {
-  return _mm_min_ps(a.raw, b.raw);
-}
-SAMEGRAD_INLINE Vec<double> smaller_or_second(Vec<double> a, Vec<double> b) {
-  return _mm_min_pd(a.raw, b.raw);
-}
-
-SAMEGRAD_INLINE Vec<float> sqrt(Vec<float> x) {
-  return _mm_sqrt_ps(x.raw);
-}
-SAMEGRAD_INLINE Vec<double> sqrt(Vec<double> x) {
-  return _mm_sqrt_pd(x.raw);
-}
 template <int mode>
 SAMEGRAD_INLINE Vec<float> round_to(Vec<float> x) {
   return _mm_round_ps(x.raw, mode | _MM_FROUND_NO_EXC);
@@ -72,4 +53,5 @@ SAMEGRAD_INLINE __m128i widen_bytes(__m128i bytes) {
 
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE
 
+#define SAMEGRAD_X86(name, ...) _mm_##name(__VA_ARGS__)
 #include "kernels/simd_x86.h"

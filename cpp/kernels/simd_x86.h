@@ -1,7 +1,28 @@
 // Operations that the x86-64 variants share, included after their own instructions.
+// SAMEGRAD_X86(name, arguments...) is the intrinsic of the name for registers of the variant.
 #pragma once
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
+
+SAMEGRAD_INLINE Vec<float> larger_or_second(Vec<float> a, Vec<float> b) {
+  return SAMEGRAD_X86(max_ps, a.raw, b.raw);
+}
+SAMEGRAD_INLINE Vec<double> larger_or_second(Vec<double> a, Vec<double> b) {
+  return SAMEGRAD_X86(max_pd, a.raw, b.raw);
+}
+SAMEGRAD_INLINE Vec<float> smaller_or_second(Vec<float> a, Vec<float> b) {
+  return SAMEGRAD_X86(min_ps, a.raw, b.raw);
+}
+SAMEGRAD_INLINE Vec<double> smaller_or_second(Vec<double> a, Vec<double> b) {
+  return SAMEGRAD_X86(min_pd, a.raw, b.raw);
+}
+
+SAMEGRAD_INLINE Vec<float> sqrt(Vec<float> x) {
+  return SAMEGRAD_X86(sqrt_ps, x.raw);
+}
+SAMEGRAD_INLINE Vec<double> sqrt(Vec<double> x) {
+  return SAMEGRAD_X86(sqrt_pd, x.raw);
+}
 
 template <class T>
 SAMEGRAD_INLINE Vec<T> floor(Vec<T> x) {

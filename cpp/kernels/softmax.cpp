@@ -169,7 +169,7 @@ constexpr SoftmaxKernels kKernels = {.softmax = softmax<T>,
 
 }  // namespace
 
-const SoftmaxKernels* softmax_kernels(DType dtype) {
+const SoftmaxKernels* softmax_kernel(DType dtype) {
   return kernel_for<samegrad::kFloats & kComputed>(dtype, []<class T>() { return &kKernels<T>; });
 }
 

@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <tuple>
+#include <type_traits>
 
 #include "base/dtype.h"
 #include "base/functions.h"
@@ -21,46 +23,13 @@ enum class ReduceFn : std::uint8_t { kSum, kProd, kMax, kMin, kAny, kAll };
 enum class ScanFn : std::uint8_t { kSum, kProd };
 enum class Activation : std::uint8_t { kNone, kRelu };
 
-// y[i] = f(x[i]); y may be x.
-using UnaryKernel = void (*)(const void* x, void* y, std::int64_t n);
-// y[i] = f(a[i * a_step], b[i * b_step]); a step is 0 (one value for all) or 1. y may be a or b.
-using BinaryKernel = void (*)(const void* a, const void* b, void* y, std::int64_t n, int a_step,
-                              int b_step);
-// y[i] = condition[i * c_step] ? a[i * a_step] : b[i * b_step]
-using SelectKernel = void (*)(const void* condition, const void* a, const void* b, void* y,
-                              std::int64_t n, int c_step, int a_step, int b_step);
-using CastKernel = void (*)(const void* x, void* y, std::int64_t n);
-// y[r] = reduction of x[r][0 … n): in a block of kRowBlock elements, element j goes to lane j % L
-// (L: the elements in kLaneBytes, in every variant), each lane is reduced in order, then the lanes
-// pairwise (L/2 apart, L/4, … 1); blocks are joined by halving their number at tree_split. n = 0
-// gives the neutral element. kAny and kAll take bool.
-using RowReduceKernel = void (*)(const void* x, void* y, std::int64_t rows, std::int64_t n);
-// y[r] = index of the first largest (smallest) element of x[r][0 … n), as int64. NaN counts as
-// largest (smallest), as in NumPy.
-using ArgReduceKernel = void (*)(const void* x, std::int64_t* y, std::int64_t rows, std::int64_t n);
-// y[c] = x[0][c] then x[1][c], … folded in, row by row, in order, in blocks of kColumnBlock rows,
-// which are joined by halving; with accumulate, what y[c] held comes before the result. rows = 0
-// without accumulate gives the neutral element. n columns of rows that are `stride` elements apart.
-using ColumnReduceKernel = void (*)(const void* x, void* y, std::int64_t rows, std::int64_t n,
-                                    std::int64_t stride, bool accumulate);
-// y[c] goes on as if x[0][c], x[1][c], … were further rows of its block.
-using ColumnFoldKernel = void (*)(const void* x, void* y, std::int64_t rows, std::int64_t n);
-
 // Lines of n elements of x[outer][n][stride], from the first to the last or the other way round:
 // the first `width` of each `stride`.
 struct ScanLines {
   std::int64_t outer, n, width, stride;
   bool exclusive, reverse;
 };
-// Element k of a line becomes the sum (product) of elements 0 … k, exclusive: of those before it.
-// Products go on from element to element. Of sums, an element is counted in its block of
-// kColumnBlock, blocks in a block of blocks, …: what is before each of these is summed first,
-// so that the error stays bounded. What is behind an element changes nothing. x is not y.
-using ScanKernel = void (*)(const ScanLines& lines, const void* x, void* y, void* scratch);
-inline constexpr int kScanRows = 8;  // of `width` elements: what the scratch holds
-// y[0] = 0, y[k + 1] = b[k] + a[k] * y[k] along each line; where a[k] is 0, y[k] is left out, even
-// if it is infinite or NaN. y is neither a nor b.
-using AffineScanKernel = void (*)(const ScanLines& lines, const void* a, const void* b, void* y);
+inline constexpr int kScanRows = 8;  // the scratch of a scan holds so many of `width` elements
 
 // After a product is accumulated: y = activation(y + bias[column]). Both parts may be absent.
 struct Epilogue {
@@ -234,103 +203,42 @@ struct RandomKernels {
                        void* y);
 };
 
-// Uniform integers in [low, high).
-using RandomIntegersKernel = void (*)(RandomKey key, std::int64_t first_row, std::int64_t rows,
-                                      std::int64_t n, std::int64_t low, std::int64_t high, void* y);
+// The types of the kernels that are single functions.
+#define SAMEGRAD_KERNEL(name, Kernel, title, key, function) \
+  using Kernel = std::add_pointer_t<function>;
+#define SAMEGRAD_KERNEL_GROUP(name, Group, title, key)
+#include "kernels/kernels.def"
 
-// The sum mod 2^64 of a number for each element, a function of its index `first + i` and its bits
-// (hash.cpp). So the hash of an array is the sum of those of its parts, in any order. All NaN of a
-// dtype count as equal.
-using HashKernel = std::uint64_t (*)(const void* x, std::int64_t n, std::int64_t first);
+[[noreturn]] void refuse_kernel(const char* title, DType dtype);
 
-// Null where a function is not defined for the dtype.
+// One kernel of a table by its key, the last of which is a dtype.
+template <class Found>
+struct KernelFamily;
+template <class Kernel, class... Key>
+struct KernelFamily<Kernel*(Key...)> {
+  const char* title;
+  // Null where the kernel is not defined for the key.
+  Kernel* (*find)(Key... key);
+
+  // TypeError where it is not defined.
+  Kernel& operator()(Key... key) const {
+    Kernel* const found = find(key...);
+    if (found == nullptr) [[unlikely]]
+      refuse_kernel(title, std::get<sizeof...(Key) - 1>(std::tuple(key...)));
+    return *found;
+  }
+};
+
 struct KernelTable {
   std::uint64_t interface;  // what engine and kernels must have in common; always the first
   const char* isa;          // "x86-64-v3"
   bool fused;               // whether fma() rounds once
-  UnaryKernel (*unary)(UnaryFn fn, DType dtype);
-  BinaryKernel (*binary)(BinaryFn fn, DType dtype);
-  SelectKernel (*select)(DType dtype);
-  CastKernel (*cast)(DType from, DType to);
-  RowReduceKernel (*row_reduce)(ReduceFn fn, DType dtype);
-  ColumnReduceKernel (*column_reduce)(ReduceFn fn, DType dtype);
-  ColumnFoldKernel (*column_fold)(ReduceFn fn, DType dtype);
-  ArgReduceKernel (*arg_max)(DType dtype);
-  ArgReduceKernel (*arg_min)(DType dtype);
-  ScanKernel (*scan)(ScanFn fn, DType dtype);
-  AffineScanKernel (*affine_scan)(DType dtype);
-  const ProductKernels* (*product)(DType dtype);  // floats; int32 and int64: the matmul part only
-  const PoolKernels* (*pool)(DType dtype);
-  const SoftmaxKernels* (*softmax)(DType dtype);
-  const RandomKernels* (*random)(DType dtype);
-  RandomIntegersKernel (*random_integers)(DType dtype);
-  HashKernel (*hash)(DType dtype);  // all dtypes
-};
-
-// A table whose functions are there: TypeError where one is not defined for the dtype.
-class Kernels {
- public:
-  explicit Kernels(const KernelTable& table) : table_(table) {}
-
-  const KernelTable& table() const { return table_; }
-  UnaryKernel unary(UnaryFn fn, DType dtype) const {
-    return there("elementwise", dtype, table_.unary(fn, dtype));
-  }
-  BinaryKernel binary(BinaryFn fn, DType dtype) const {
-    return there("elementwise", dtype, table_.binary(fn, dtype));
-  }
-  SelectKernel select(DType dtype) const { return there("select", dtype, table_.select(dtype)); }
-  CastKernel cast(DType from, DType to) const { return there("cast", from, table_.cast(from, to)); }
-  RowReduceKernel row_reduce(ReduceFn fn, DType dtype) const {
-    return there("reduction", dtype, table_.row_reduce(fn, dtype));
-  }
-  ColumnReduceKernel column_reduce(ReduceFn fn, DType dtype) const {
-    return there("reduction", dtype, table_.column_reduce(fn, dtype));
-  }
-  ColumnFoldKernel column_fold(ReduceFn fn, DType dtype) const {
-    return there("reduction", dtype, table_.column_fold(fn, dtype));
-  }
-  ArgReduceKernel arg_max(DType dtype) const {
-    return there("arg_max", dtype, table_.arg_max(dtype));
-  }
-  ArgReduceKernel arg_min(DType dtype) const {
-    return there("arg_min", dtype, table_.arg_min(dtype));
-  }
-  ScanKernel scan(ScanFn fn, DType dtype) const {
-    return there("scan", dtype, table_.scan(fn, dtype));
-  }
-  AffineScanKernel affine_scan(DType dtype) const {
-    return there("scan", dtype, table_.affine_scan(dtype));
-  }
-  const ProductKernels& product(DType dtype) const {
-    return *there("product", dtype, table_.product(dtype));
-  }
-  const PoolKernels& pool(DType dtype) const { return *there("pool", dtype, table_.pool(dtype)); }
-  const SoftmaxKernels& softmax(DType dtype) const {
-    return *there("softmax", dtype, table_.softmax(dtype));
-  }
-  const RandomKernels& random(DType dtype) const {
-    return *there("random", dtype, table_.random(dtype));
-  }
-  RandomIntegersKernel random_integers(DType dtype) const {
-    return there("random_integers", dtype, table_.random_integers(dtype));
-  }
-  HashKernel hash(DType dtype) const { return there("hash", dtype, table_.hash(dtype)); }
-
- private:
-  template <class Pointer>
-  static Pointer there(const char* family, DType dtype, Pointer kernel) {
-    if (kernel == nullptr) [[unlikely]]
-      refuse(family, dtype);
-    return kernel;
-  }
-  [[noreturn]] static void refuse(const char* family, DType dtype);
-
-  const KernelTable& table_;
+#define SAMEGRAD_KERNEL(name, Kernel, title, key, function) KernelFamily<Kernel key> name;
+#include "kernels/kernels.def"
 };
 
 // Those in use: the best the machine runs, or those that SAMEGRAD_ISA names; loaded once.
 // RuntimeError if the named variant is unknown or does not run here.
-const Kernels& kernels();
+const KernelTable& kernels();
 
 }  // namespace samegrad

@@ -19,23 +19,8 @@ constexpr KernelTable kTable = {
     .interface = SAMEGRAD_KERNEL_INTERFACE,
     .isa = rows::SAMEGRAD_ISA_NAMESPACE.name,
     .fused = rows::SAMEGRAD_ISA_NAMESPACE.fused,
-    .unary = unary_kernel,
-    .binary = binary_kernel,
-    .select = select_kernel,
-    .cast = cast_kernel,
-    .row_reduce = row_reduce_kernel,
-    .column_reduce = column_reduce_kernel,
-    .column_fold = column_fold_kernel,
-    .arg_max = arg_max_kernel,
-    .arg_min = arg_min_kernel,
-    .scan = scan_kernel,
-    .affine_scan = affine_scan_kernel,
-    .product = product_kernels,
-    .pool = pool_kernels,
-    .softmax = softmax_kernels,
-    .random = random_kernels,
-    .random_integers = random_integers_kernel,
-    .hash = hash_kernel,
+#define SAMEGRAD_KERNEL(name, Kernel, title, key, function) .name = {title, name##_kernel},
+#include "kernels/kernels.def"
 };
 
 }  // namespace

@@ -35,23 +35,7 @@ inline auto kernel_for(DType dtype, F&& f) {
   return visit_or(dtype, find, null);
 }
 
-// Each returns null where the function is not defined for the dtype.
-UnaryKernel unary_kernel(UnaryFn fn, DType dtype);
-BinaryKernel binary_kernel(BinaryFn fn, DType dtype);
-SelectKernel select_kernel(DType dtype);
-CastKernel cast_kernel(DType from, DType to);
-RowReduceKernel row_reduce_kernel(ReduceFn fn, DType dtype);
-ColumnReduceKernel column_reduce_kernel(ReduceFn fn, DType dtype);
-ColumnFoldKernel column_fold_kernel(ReduceFn fn, DType dtype);
-ArgReduceKernel arg_max_kernel(DType dtype);
-ArgReduceKernel arg_min_kernel(DType dtype);
-ScanKernel scan_kernel(ScanFn fn, DType dtype);
-AffineScanKernel affine_scan_kernel(DType dtype);
-const ProductKernels* product_kernels(DType dtype);
-const PoolKernels* pool_kernels(DType dtype);
-const SoftmaxKernels* softmax_kernels(DType dtype);
-const RandomKernels* random_kernels(DType dtype);
-RandomIntegersKernel random_integers_kernel(DType dtype);
-HashKernel hash_kernel(DType dtype);
+#define SAMEGRAD_KERNEL(name, Kernel, title, key, function) Kernel name##_kernel key;
+#include "kernels/kernels.def"
 
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

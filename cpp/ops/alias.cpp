@@ -1,7 +1,6 @@
 // Results that have the bytes of their operand.
 #include "ops/as_type.h"
 #include "ops/attributes.h"
-#include "ops/families.h"
 #include "ops/movement.h"
 #include "ops/rules.h"
 

@@ -4,7 +4,6 @@
 
 #include "kernels/table.h"
 #include "ops/attributes.h"
-#include "ops/families.h"
 #include "ops/parts.h"
 #include "ops/rules.h"
 #include "ops/strided.h"

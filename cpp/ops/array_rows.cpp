@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "ops/as_type.h"
 #include "ops/expr.h"
-#include "ops/families.h"
 #include "ops/rounds.h"
 #include "ops/rules.h"
 

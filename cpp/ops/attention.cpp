@@ -5,7 +5,6 @@
 
 #include "ops/draws.h"
 #include "ops/expr.h"
-#include "ops/families.h"
 #include "ops/rules.h"
 
 namespace samegrad {

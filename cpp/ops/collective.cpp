@@ -5,7 +5,6 @@
 #include "kernels/table.h"
 #include "ops/attributes.h"
 #include "ops/expr.h"
-#include "ops/families.h"
 #include "ops/movement.h"
 #include "ops/rules.h"
 #include "tensor/tree.h"

@@ -3,7 +3,6 @@
 
 #include "ir/placement.h"
 #include "ops/control.h"
-#include "ops/families.h"
 #include "ops/rules.h"
 
 namespace samegrad {

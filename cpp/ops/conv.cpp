@@ -3,7 +3,6 @@
 
 #include "ops/conv.h"
 #include "ops/expr.h"
-#include "ops/families.h"
 
 namespace samegrad {
 namespace {

@@ -6,7 +6,6 @@
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
 #include "ops/expr.h"
-#include "ops/families.h"
 #include "ops/rules.h"
 
 namespace samegrad {

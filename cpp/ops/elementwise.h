@@ -2,7 +2,6 @@
 #pragma once
 
 #include "ops/expr.h"
-#include "ops/families.h"
 #include "ops/parts.h"
 #include "ops/rules.h"
 

@@ -10,7 +10,6 @@
 #include "base/prefetch.h"
 #include "base/thresholds.h"
 #include "kernels/table.h"
-#include "ops/families.h"
 #include "ops/function_flops.h"
 #include "ops/rules.h"
 
@@ -23,22 +22,22 @@ struct Register {
   int step;
 };
 
-void run_step(const std::int64_t* word, const Register* in, const Register& out, std::int64_t n) {
-  const auto dtype = DType(word[Word::kDType]);
-  const auto at = [&](int k) -> const Register& { return in[word[Word::kIn0 + std::size_t(k)]]; };
-  switch (BlockFn::Kind(word[Word::kKind])) {
+void run_step(const FusedStep& step, const Register* in, const Register& out, std::int64_t n) {
+  const DType dtype = step.dtype;
+  const auto at = [&](std::size_t k) -> const Register& { return in[step.in[k]]; };
+  switch (step.block.kind) {
     default:
       return;
     case BlockFn::kUnary:
-      return kernels().unary(UnaryFn(word[Word::kFn]), dtype)(at(0).data, out.data, n);
+      return kernels().unary(UnaryFn(step.block.fn), dtype)(at(0).data, out.data, n);
     case BlockFn::kBinary:
-      return kernels().binary(BinaryFn(word[Word::kFn]), dtype)(at(0).data, at(1).data, out.data, n,
-                                                                at(0).step, at(1).step);
+      return kernels().binary(BinaryFn(step.block.fn), dtype)(at(0).data, at(1).data, out.data, n,
+                                                              at(0).step, at(1).step);
     case BlockFn::kSelect:
       return kernels().select(dtype)(at(0).data, at(1).data, at(2).data, out.data, n, at(0).step,
                                      at(1).step, at(2).step);
     case BlockFn::kCast:
-      return kernels().cast(dtype, DType(word[Word::kResult]))(at(0).data, out.data, n);
+      return kernels().cast(dtype, step.result)(at(0).data, out.data, n);
   }
 }
 
@@ -56,15 +55,15 @@ void fetch_share(std::span<const Register> operands, std::int64_t block, std::in
 }
 
 void run_range(const KernelArgs& args, std::int64_t begin, std::int64_t end, Scratch& scratch) {
-  const FusedCode code(args.attrs.as<FusedAttrs>().code);
+  const FusedProgram& program = args.attrs.as<FusedAttrs>().program;
   const std::int64_t size = args.out[0].size(), block = thresholds().fused_block;
   const std::size_t block_bytes = std::size_t(block) * kMostElementBytes;
   const Scratch::Frame frame(scratch);
   const std::size_t fixed = args.in.size() + args.out.size();
-  const std::size_t count = fixed + std::size_t(code.temporaries());
+  const std::size_t count = fixed + std::size_t(program.temporaries);
   auto* registers = static_cast<Register*>(scratch.take(count * sizeof(Register)));
   auto* memory =
-      static_cast<std::byte*>(scratch.take(std::size_t(code.temporaries()) * block_bytes));
+      static_cast<std::byte*>(scratch.take(std::size_t(program.temporaries) * block_bytes));
   for (std::size_t k = 0; k < fixed; ++k) {
     const View& view = k < args.in.size() ? args.in[k] : args.out[k - args.in.size()];
     const auto width = std::int64_t(size_of(view.dtype));
@@ -74,13 +73,14 @@ void run_range(const KernelArgs& args, std::int64_t begin, std::int64_t end, Scr
   for (std::size_t k = fixed; k < count; ++k) {
     registers[k] = {memory + (k - fixed) * block_bytes, 0, 1};
   }
+  const auto steps = std::int64_t(program.steps.size());
   for (std::int64_t at = begin; at < end; at += block) {
     const std::int64_t n = std::min(block, end - at);
     const std::int64_t next = args.far_operands ? std::min(block, end - at - n) : 0;
-    for (std::int64_t s = 0; s < code.steps; ++s) {
-      if (next > 0) fetch_share({registers, args.in.size()}, block, next, s, code.steps);
-      const std::int64_t* word = code.step(s);
-      run_step(word, registers, registers[word[Word::kOut]], n);
+    for (std::int64_t s = 0; s < steps; ++s) {
+      if (next > 0) fetch_share({registers, args.in.size()}, block, next, s, steps);
+      const FusedStep& step = program.steps[std::size_t(s)];
+      run_step(step, registers, registers[step.out], n);
     }
     for (std::size_t k = 0; k < fixed; ++k) {
       registers[k].data += registers[k].step * registers[k].width * n;
@@ -105,8 +105,8 @@ Inferred fused_rule(const InferArgs& args) {
   Inferred inferred = broadcast_rule(args, DType::kFloat32);
   const ValueType type = inferred.types[0];
   inferred.types.clear();
-  for (std::int64_t dtype : args.attrs.as<FusedAttrs>().dtypes) {
-    inferred.types.push_back({DType(dtype), type.shape, type.batch});
+  for (const DType dtype : program_of(args).results) {
+    inferred.types.push_back({dtype, type.shape, type.batch});
   }
   return inferred;
 }
@@ -125,41 +125,20 @@ OpDef fused_row() {
   op.kernel = fused_kernel;
   op.may_overwrite = fused_may_overwrite;
   op.flops = [](const CostArgs& args) {
-    return double(args.out[0].size()) * flops_of_steps(args.attrs.as<FusedAttrs>());
+    return double(args.out[0].size()) * flops_of_steps(args.attrs.as<FusedAttrs>().program);
   };
   return op;
-}
-
-constexpr std::int64_t kNoRegister = -1;
-
-FusedAttrs attributes(const FusedProgram& program, const std::string& names) {
-  Ints code = {program.temporaries, program.row_temporaries};
-  for (const FusedStep& step : program.steps) {
-    Ints words(Word::kCount, kNoRegister);
-    words[Word::kKind] = step.block.kind;
-    words[Word::kFn] = step.block.fn;
-    words[Word::kDType] = std::int64_t(step.dtype);
-    words[Word::kResult] = std::int64_t(step.result);
-    for (std::size_t k = 0; k < step.in.size(); ++k) words[Word::kIn0 + k] = step.in[k];
-    words[Word::kOut] = step.out;
-    code.insert(code.end(), words.begin(), words.end());
-  }
-  Ints dtypes;
-  for (const DType dtype : program.results) dtypes.push_back(std::int64_t(dtype));
-  return {{names}, std::move(code), std::move(dtypes)};
 }
 
 }  // namespace
 
 std::vector<std::size_t> operands_of_result(const Node& node, std::size_t result) {
   const auto* attrs = node.attrs.get_if<FusedAttrs>();
-  if (!attrs) attrs = node.attrs.get_if<FusedRowsAttrs>();
   std::vector<std::size_t> operands(node.inputs.size());
   std::iota(operands.begin(), operands.end(), std::size_t(0));
   if (!attrs) return operands;
-  const FusedProgram program = fused_program(*attrs);
   std::set<int> needed = {int(node.inputs.size() + result)};
-  for (const FusedStep& step : std::views::reverse(program.steps)) {
+  for (const FusedStep& step : std::views::reverse(attrs->program.steps)) {
     if (needed.erase(step.out)) needed.insert(step.in.begin(), step.in.end());
   }
   std::erase_if(operands, [&](std::size_t operand) { return !needed.contains(int(operand)); });
@@ -167,63 +146,46 @@ std::vector<std::size_t> operands_of_result(const Node& node, std::size_t result
 }
 
 bool fused_may_overwrite(const Node& node, std::size_t operand, std::size_t result) {
-  const FusedCode code(node.attrs.as<FusedAttrs>().code);
   const std::size_t place = node.inputs.size() + result;
   bool written = false;
-  for (std::int64_t s = 0; s < code.steps; ++s) {
-    const std::int64_t* word = code.step(s);
-    const auto reads = [&](std::size_t k) { return word[Word::kIn0 + k] == std::int64_t(operand); };
-    if (written && (reads(0) || reads(1) || reads(2))) return false;
-    if (word[Word::kOut] == std::int64_t(place)) written = true;
+  for (const FusedStep& step : node.attrs.as<FusedAttrs>().program.steps) {
+    if (written && std::ranges::count(step.in, int(operand)) > 0) return false;
+    if (step.out == int(place)) written = true;
   }
   return true;
 }
 
-double flops_of_steps(const FusedAttrs& attrs) {
-  const FusedCode code(attrs.code);
+double flops_of_steps(const FusedProgram& program) {
   double flops = 0;
-  for (std::int64_t s = 0; s < code.steps; ++s) {
-    const std::int64_t* word = code.step(s);
-    flops += flops_of_function(BlockFn{BlockFn::Kind(word[Word::kKind]), int(word[Word::kFn])});
-  }
+  for (const FusedStep& step : program.steps) flops += flops_of_function(step.block);
   return flops;
 }
 
 bool is_worth_threads(const KernelArgs& args, std::int64_t elements) {
   if (!args.parallel || args.parallel->threads() == 1) return false;
   const double moved = double(args.in.size() + args.out.size());
-  const double work = moved + flops_of_steps(args.attrs.as<FusedAttrs>()) / 2;
+  const double work = moved + flops_of_steps(args.attrs.as<FusedAttrs>().program) / 2;
   return work * double(elements) > double(thresholds().parallel_loop_work);
 }
 
-Attrs fused_attrs(const FusedProgram& program, const std::string& names) {
-  return attributes(program, names);
-}
-
-Attrs fused_rows_attrs(const FusedProgram& program, const std::string& names) {
-  Ints roles;
-  for (const FusedRole role : program.roles) roles.push_back(std::int64_t(role));
-  return FusedRowsAttrs{attributes(program, names), std::move(roles), program.axes,
-                        program.columns};
-}
-
-FusedProgram fused_program(const FusedAttrs& attrs) {
-  const FusedCode code(attrs.code);
-  FusedProgram program{int(code.temporaries()), {}, {}};
-  for (std::int64_t s = 0; s < code.steps; ++s) {
-    const std::int64_t* word = code.step(s);
-    FusedStep step{{BlockFn::Kind(word[Word::kKind]), int(word[Word::kFn])},
-                   DType(word[Word::kDType]),
-                   DType(word[Word::kResult]),
-                   {},
-                   int(word[Word::kOut])};
-    for (std::size_t k = Word::kIn0; k <= Word::kIn2; ++k) {
-      if (word[k] != kNoRegister) step.in.push_back(int(word[k]));
-    }
-    program.steps.push_back(std::move(step));
-  }
-  for (const std::int64_t dtype : attrs.dtypes) program.results.push_back(DType(dtype));
+const FusedProgram& program_of(const InferArgs& args) {
+  const FusedProgram& program = args.attrs.as<FusedAttrs>().program;
+  check_type(
+      !program.results.empty(), args.op.name,
+      "passes create the operation: got a call without a program; call what it consists of.");
   return program;
+}
+
+void FusedProgram::add_to(Hasher& hash) const {
+  for (const FusedStep& step : steps) {
+    for (const int number : {int(step.block.kind), step.block.fn, int(step.dtype), int(step.result),
+                             step.in[0], step.in[1], step.in[2], step.out}) {
+      hash.number(number);
+    }
+  }
+  hash.bytes(results.data(), results.size() * sizeof(DType));
+  hash.bytes(roles.data(), roles.size() * sizeof(FusedRole));
+  hash.number(columns);
 }
 
 std::vector<OpDef> fused_ops() {

@@ -1,8 +1,8 @@
 // The op that a chain of elementwise ops becomes: its steps as data.
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "ir/op_def.h"
@@ -14,10 +14,11 @@ namespace samegrad {
 // ones.
 struct FusedStep {
   BlockFn block;
-  DType dtype;          // of the node's (last) operand, which chooses the function
-  DType result;         // of what it makes
-  std::vector<int> in;  // of kOneHot: the indices, then the numbers at them and elsewhere
+  DType dtype;            // of the node's (last) operand, which chooses the function
+  DType result;           // of what it makes
+  std::array<int, 3> in;  // -1: none; of kOneHot: the indices, the numbers at them and elsewhere
   int out;
+  bool operator==(const FusedStep&) const = default;
 };
 
 // The broadcast kind of a value in a fused loop over rows. kFull has an element for each element of
@@ -40,66 +41,28 @@ struct FusedProgram {
   int axes = 0;
   std::int64_t columns = 0;
   int row_temporaries = 0;
+
+  bool operator==(const FusedProgram&) const = default;
+  void add_to(Hasher& hash) const;
 };
 
 struct FusedAttrs : NamedAttrs {
   using Base = NamedAttrs;
-  Ints code = {};
-  Ints dtypes = {};
+  FusedProgram program = {};
 
   static constexpr auto fields() {
-    return std::tuple(required("code", &FusedAttrs::code, "The steps."),
-                      required("dtypes", &FusedAttrs::dtypes, "Dtypes of the results."),
-                      required("names", &FusedAttrs::names, "The operations it was made of."));
+    return std::tuple(required("names", &FusedAttrs::names, "The operations it was made of."));
   }
-};
-
-struct FusedRowsAttrs : FusedAttrs {
-  using Base = FusedAttrs;
-  Ints roles = {};           // FusedRole of each operand, then of each result
-  std::int64_t axes = 0;     // how many last axes make a row
-  std::int64_t columns = 0;  // elements of a row
-
-  static constexpr auto fields() {
-    return std::tuple(
-        required("code", &FusedRowsAttrs::code, "The steps."),
-        required("dtypes", &FusedRowsAttrs::dtypes, "Dtypes of the results."),
-        required("names", &FusedRowsAttrs::names, "The operations it was made of."),
-        required("roles", &FusedRowsAttrs::roles, "What operands, then results are to a row."),
-        required("axes", &FusedRowsAttrs::axes, "How many last axes make a row."),
-        required("columns", &FusedRowsAttrs::columns, "Elements of a row."));
-  }
+  static constexpr auto internal() { return std::tuple(&FusedAttrs::program); }
 };
 
 // The cost of the steps for each element, in operations.
-double flops_of_steps(const FusedAttrs& attrs);
+double flops_of_steps(const FusedProgram& program);
 // True if a call for so many elements is worth several threads.
 bool is_worth_threads(const KernelArgs& args, std::int64_t elements);
 
-// The attributes of a fused node; `names` of the rows it was made of are for people.
-Attrs fused_attrs(const FusedProgram& program, const std::string& names);
-// The same of one that goes through rows.
-Attrs fused_rows_attrs(const FusedProgram& program, const std::string& names);
-
-// ---- the steps as numbers, which both kinds of node have ----
-
-struct Word {
-  enum : std::size_t { kKind, kFn, kDType, kResult, kIn0, kIn1, kIn2, kOut, kCount };
-};
-
-// The attribute `code`: the numbers of temporary registers (of whole blocks, of rows), then the
-// steps.
-struct FusedCode {
-  static constexpr std::int64_t kHeader = 2;
-  explicit FusedCode(const std::vector<std::int64_t>& code)
-      : words(code.data()), steps((std::int64_t(code.size()) - kHeader) / Word::kCount) {}
-  std::int64_t temporaries() const { return words[0]; }
-  std::int64_t row_temporaries() const { return words[1]; }
-  const std::int64_t* step(std::int64_t i) const { return words + kHeader + i * Word::kCount; }
-
-  const std::int64_t* words;
-  std::int64_t steps;
-};
+// The program of a call, whose attributes a pass made.
+const FusedProgram& program_of(const InferArgs& args);
 
 // True if the result may overwrite the operand: a single step writes the result, and no later step
 // reads the operand.
@@ -109,8 +72,5 @@ bool fused_may_overwrite(const Node& node, std::size_t operand, std::size_t resu
 std::vector<std::size_t> operands_of_result(const Node& node, std::size_t result);
 
 OpDef fused_rows_row();
-
-// Decodes the program of a fused node.
-FusedProgram fused_program(const FusedAttrs& attrs);
 
 }  // namespace samegrad

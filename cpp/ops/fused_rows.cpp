@@ -29,20 +29,19 @@ struct Line {
 class Step {
  public:
   // With what adds up the rows of examples, if this is to.
-  Step(const std::int64_t* word, const RowRegister* registers, std::int64_t columns,
+  Step(const FusedStep& step, const RowRegister* registers, std::int64_t columns,
        const ExampleRows* examples)
       : examples_(examples),
-        kind_(BlockFn::Kind(word[Word::kKind])),
-        dtype_(DType(word[Word::kDType])),
-        out_(registers + word[Word::kOut]),
+        kind_(step.block.kind),
+        dtype_(step.dtype),
+        out_(registers + step.out),
         columns_(columns),
-        result_(DType(word[Word::kResult])),
+        result_(step.result),
         width_(std::int64_t(size_of(result_))) {
-    const auto fn = int(word[Word::kFn]);
-    for (std::size_t k = 0; k < 3; ++k) {
-      if (const std::int64_t at = word[Word::kIn0 + k]; at >= 0) in_[k] = registers + at;
+    for (std::size_t k = 0; k < step.in.size(); ++k) {
+      if (step.in[k] >= 0) in_[k] = registers + step.in[k];
     }
-    find(fn);
+    find(step.block.fn);
     const bool walks = kind_ == BlockFn::kBinary || kind_ == BlockFn::kSelect;
     at_once_ = !walks || is_per_row(out_->role);
     if (!at_once_) at_once_ = !goes_with_rows(0) && !goes_with_rows(1) && !goes_with_rows(2);
@@ -181,26 +180,23 @@ std::int64_t bytes_per_row(const View& view, FusedRole role, std::int64_t column
   return is_per_row(role) ? width : 0;
 }
 
-std::int64_t rows_of(const KernelArgs& args, const FusedRowsAttrs& attrs) {
-  for (std::size_t k = 0; k < attrs.roles.size(); ++k) {
-    const auto role = FusedRole(attrs.roles[k]);
+std::int64_t rows_of(const KernelArgs& args, const FusedProgram& program) {
+  for (std::size_t k = 0; k < program.roles.size(); ++k) {
+    const FusedRole role = program.roles[k];
     const Shape& shape = view_at(args, k).shape;
-    if (role == FusedRole::kFull) return shape.size(0, shape.rank() - int(attrs.axes));
+    if (role == FusedRole::kFull) return shape.size(0, shape.rank() - int(program.axes));
     if (is_per_row(role)) return shape.size();
   }
   return 0;
 }
 
 // The rows of an example, where examples are reduced to one row; else 0.
-std::int64_t rows_of_example(const KernelArgs& args, const FusedRowsAttrs& attrs) {
-  const auto is = [](FusedRole role) {
-    return [=](std::int64_t r) { return FusedRole(r) == role; };
-  };
-  if (std::ranges::none_of(attrs.roles, is(FusedRole::kExampleRow))) return 0;
-  for (std::size_t k = 0; k < attrs.roles.size(); ++k) {
-    const auto role = FusedRole(attrs.roles[k]);
+std::int64_t rows_of_example(const KernelArgs& args, const FusedProgram& program) {
+  if (std::ranges::count(program.roles, FusedRole::kExampleRow) == 0) return 0;
+  for (std::size_t k = 0; k < program.roles.size(); ++k) {
+    const FusedRole role = program.roles[k];
     const Shape& shape = view_at(args, k).shape;
-    if (role == FusedRole::kFull) return shape.size(1, shape.rank() - int(attrs.axes));
+    if (role == FusedRole::kFull) return shape.size(1, shape.rank() - int(program.axes));
     if (is_per_row(role)) return shape.size(1, shape.rank());
   }
   return 0;
@@ -211,66 +207,66 @@ class RowsRun {
  public:
   RowsRun(const KernelArgs& args, std::int64_t begin, std::int64_t end, Scratch& scratch)
       : args_(args),
-        attrs_(args.attrs.as<FusedRowsAttrs>()),
+        program_(args.attrs.as<FusedAttrs>().program),
         begin_(begin),
         end_(end),
         most_(std::clamp<std::int64_t>(
-            thresholds().fused_block / std::max<std::int64_t>(attrs_.columns, 1), 1,
+            thresholds().fused_block / std::max<std::int64_t>(program_.columns, 1), 1,
             std::max<std::int64_t>(end - begin, 1))),
-        of_example_(rows_of_example(args, attrs_)),
+        of_example_(rows_of_example(args, program_)),
         scratch_(scratch) {}
 
   void run() {
     const Scratch::Frame frame(scratch_);
     open_registers();
-    const FusedCode code(attrs_.code);
-    auto* steps = static_cast<Step*>(scratch_.take(std::size_t(code.steps) * sizeof(Step)));
-    for (std::int64_t s = 0; s < code.steps; ++s) {
-      new (steps + s) Step(code.step(s), registers_, attrs_.columns, examples(code.step(s)));
+    const std::size_t count = program_.steps.size();
+    auto* steps = static_cast<Step*>(scratch_.take(count * sizeof(Step)));
+    for (std::size_t s = 0; s < count; ++s) {
+      const FusedStep& step = program_.steps[s];
+      new (steps + s) Step(step, registers_, program_.columns, examples(step));
     }
     for (std::int64_t at = begin_; at < end_;) {
       const std::int64_t first = of_example_ > 0 ? at % of_example_ : 0;
       std::int64_t rows = std::min(most_, end_ - at);
       if (of_example_ > 0) rows = ExampleRows::rows_at_once(of_example_, first, rows);
-      for (std::int64_t s = 0; s < code.steps; ++s) steps[s].run(rows, first);
+      for (std::size_t s = 0; s < count; ++s) steps[s].run(rows, first);
       at += rows;
-      for (std::size_t k = 0; k < attrs_.roles.size(); ++k) {
+      for (std::size_t k = 0; k < program_.roles.size(); ++k) {
         const bool begins = role(k) == FusedRole::kExampleRow && at % of_example_ == 0;
-        const std::int64_t width = bytes_per_row(view_at(args_, k), role(k), attrs_.columns);
+        const std::int64_t width = bytes_per_row(view_at(args_, k), role(k), program_.columns);
         registers_[k].data += begins ? example_row_bytes(k) : rows * width;
       }
     }
   }
 
  private:
-  FusedRole role(std::size_t k) const { return FusedRole(attrs_.roles[k]); }
+  FusedRole role(std::size_t k) const { return program_.roles[k]; }
 
   std::int64_t example_row_bytes(std::size_t k) const {
-    return attrs_.columns * std::int64_t(size_of(view_at(args_, k).dtype));
+    return program_.columns * std::int64_t(size_of(view_at(args_, k).dtype));
   }
 
-  const ExampleRows* examples(const std::int64_t* word) {
-    if (registers_[word[Word::kOut]].role != FusedRole::kExampleRow) return nullptr;
+  const ExampleRows* examples(const FusedStep& step) {
+    if (registers_[step.out].role != FusedRole::kExampleRow) return nullptr;
     void* memory = scratch_.take(sizeof(ExampleRows));
-    return new (memory) ExampleRows(ReduceFn(word[Word::kFn]), DType(word[Word::kDType]),
-                                    of_example_, attrs_.columns, scratch_);
+    return new (memory)
+        ExampleRows(ReduceFn(step.block.fn), step.dtype, of_example_, program_.columns, scratch_);
   }
 
   void open_registers() {
-    const FusedCode code(attrs_.code);
-    const std::size_t fixed = attrs_.roles.size();
-    const std::size_t full = fixed + std::size_t(code.temporaries());
-    const std::size_t count = full + std::size_t(code.row_temporaries());
+    const std::size_t fixed = program_.roles.size();
+    const std::size_t full = fixed + std::size_t(program_.temporaries);
+    const std::size_t count = full + std::size_t(program_.row_temporaries);
     registers_ = static_cast<RowRegister*>(scratch_.take(count * sizeof(RowRegister)));
     for (std::size_t k = 0; k < fixed; ++k) {
       const View& view = view_at(args_, k);
-      auto* data = view.as<std::byte>() + begin_ * bytes_per_row(view, role(k), attrs_.columns);
+      auto* data = view.as<std::byte>() + begin_ * bytes_per_row(view, role(k), program_.columns);
       if (role(k) == FusedRole::kExampleRow) data += begin_ / of_example_ * example_row_bytes(k);
       const bool column = role(k) == FusedRole::kColumn;
       registers_[k] = column ? repeated(view) : RowRegister{data, role(k)};
     }
     for (std::size_t k = fixed; k < count; ++k) {
-      const std::int64_t elements = k < full ? most_ * attrs_.columns : most_;
+      const std::int64_t elements = k < full ? most_ * program_.columns : most_;
       auto* memory = scratch_.take(std::size_t(elements) * kMostElementBytes);
       const FusedRole role = k < full ? FusedRole::kFull : FusedRole::kRow;
       registers_[k] = {static_cast<std::byte*>(memory), role};
@@ -280,7 +276,7 @@ class RowsRun {
   // A row that is there once, as often as a block has rows: one call for all of them then.
   RowRegister repeated(const View& view) const {
     if (most_ == 1) return {view.as<std::byte>(), FusedRole::kFull};
-    const std::size_t bytes = std::size_t(attrs_.columns) * size_of(view.dtype);
+    const std::size_t bytes = std::size_t(program_.columns) * size_of(view.dtype);
     auto* memory = static_cast<std::byte*>(scratch_.take(std::size_t(most_) * bytes));
     for (std::int64_t r = 0; bytes > 0 && r < most_; ++r) {
       std::memcpy(memory + std::size_t(r) * bytes, view.data, bytes);
@@ -289,7 +285,7 @@ class RowsRun {
   }
 
   const KernelArgs& args_;
-  const FusedRowsAttrs& attrs_;
+  const FusedProgram& program_;
   std::int64_t begin_, end_;
   std::int64_t most_;        // rows at a time
   std::int64_t of_example_;  // rows
@@ -298,14 +294,14 @@ class RowsRun {
 };
 
 void fused_rows_kernel(const KernelArgs& args) {
-  const auto& attrs = args.attrs.as<FusedRowsAttrs>();
-  const std::int64_t rows = rows_of(args, attrs);
-  const std::int64_t columns = std::max<std::int64_t>(attrs.columns, 1);
+  const FusedProgram& program = args.attrs.as<FusedAttrs>().program;
+  const std::int64_t rows = rows_of(args, program);
+  const std::int64_t columns = std::max<std::int64_t>(program.columns, 1);
   if (!is_worth_threads(args, rows * columns)) {
     return RowsRun(args, 0, rows, args.scratch).run();
   }
   std::int64_t piece = std::max<std::int64_t>(thresholds().fused_piece / columns, 1);
-  if (const std::int64_t example = rows_of_example(args, attrs)) {
+  if (const std::int64_t example = rows_of_example(args, program)) {
     piece = (piece + example - 1) / example * example;
   }
   args.parallel->run((rows + piece - 1) / piece, [&](std::int64_t i) {
@@ -316,18 +312,18 @@ void fused_rows_kernel(const KernelArgs& args) {
 
 // The type that all operands broadcast to, those apart whose axes tell nothing of it.
 Inferred fused_rows_rule(const InferArgs& args) {
-  const auto& attrs = args.attrs.as<FusedRowsAttrs>();
+  const FusedProgram& program = program_of(args);
   std::vector<ValueType> in;
   for (std::size_t k = 0; k < args.in.size(); ++k) {
-    if (FusedRole(attrs.roles[k]) != FusedRole::kDroppedRow) in.push_back(args.in[k]);
+    if (program.roles[k] != FusedRole::kDroppedRow) in.push_back(args.in[k]);
   }
   Inferred inferred = broadcast_rule({args.op, in, args.attrs, args.symbols}, DType::kFloat32);
   const ValueType full = inferred.types[0];
-  const int kept = full.shape.rank() - int(attrs.axes);
+  const int kept = full.shape.rank() - int(program.axes);
   inferred.types.clear();
-  for (std::size_t r = 0; r < attrs.dtypes.size(); ++r) {
-    ValueType type{DType(attrs.dtypes[r]), full.shape, full.batch};
-    const auto role = FusedRole(attrs.roles[args.in.size() + r]);
+  for (std::size_t r = 0; r < program.results.size(); ++r) {
+    ValueType type{program.results[r], full.shape, full.batch};
+    const FusedRole role = program.roles[args.in.size() + r];
     for (int axis = full.shape.rank() - 1; axis >= kept; --axis) {
       if (role == FusedRole::kRow) type.shape[axis] = 1;
       if (role == FusedRole::kDroppedRow) type.shape.erase(axis);
@@ -339,8 +335,8 @@ Inferred fused_rows_rule(const InferArgs& args) {
 }
 
 bool rows_may_overwrite(const Node& node, std::size_t operand, std::size_t result) {
-  const auto& roles = node.attrs.as<FusedRowsAttrs>().roles;
-  const auto role = FusedRole(roles[operand]), made = FusedRole(roles[node.inputs.size() + result]);
+  const std::vector<FusedRole>& roles = node.attrs.as<FusedAttrs>().program.roles;
+  const FusedRole role = roles[operand], made = roles[node.inputs.size() + result];
   const bool moves_alike = role == made || (is_per_row(role) && is_per_row(made));
   return moves_alike && fused_may_overwrite(node, operand, result);
 }
@@ -355,13 +351,13 @@ OpDef fused_rows_row() {
   op.min_arity = 1;
   op.max_arity = -1;
   op.operands = {"x"};
-  op.attrs = schema_of<FusedRowsAttrs>();
+  op.attrs = schema_of<FusedAttrs>();
   op.traits = kElementwise | kWholeRows | kNoGradient | kBackward;
   op.infer = fused_rows_rule;
   op.kernel = fused_rows_kernel;
   op.may_overwrite = rows_may_overwrite;
   op.flops = [](const CostArgs& args) {
-    return double(args.in[0].size()) * flops_of_steps(args.attrs.as<FusedAttrs>());
+    return double(args.in[0].size()) * flops_of_steps(args.attrs.as<FusedAttrs>().program);
   };
   return op;
 }

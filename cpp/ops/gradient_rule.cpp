@@ -2,7 +2,6 @@
 // drop the rules, as gradients have been taken before.
 #include "ops/gradient_rule.h"
 
-#include "ops/families.h"
 #include "ops/movement.h"
 #include "ops/rules.h"
 

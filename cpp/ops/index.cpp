@@ -3,8 +3,8 @@
 
 #include "ops/attributes.h"
 #include "ops/expr.h"
-#include "ops/families.h"
 #include "ops/index_kernel.h"
+#include "ops/indexed_samples.h"
 #include "ops/parts.h"
 #include "ops/rules.h"
 #include "ops/tree_rows.h"
@@ -70,17 +70,11 @@ OpDef gather_row() {
   op.traits = kMayRaise | kAnyType;
   set_parts<rows_of_gather, run_gather>(op);
   op.vjp = gather_vjp;
-  const std::vector<DType> dtypes{DType::kFloat32, DType::kInt64};
-  const auto sample = [&](std::vector<std::vector<std::int64_t>> shapes, std::int64_t a,
-                          std::vector<std::uint8_t> batched) {
-    Sample s{.shapes = std::move(shapes), .attrs = axis(a), .dtypes = dtypes};
-    s.batched = std::move(batched);
-    s.integer_high = 3;
-    return s;
-  };
-  op.samples = {sample({{3, 2}, {4}}, 0, {}), sample({{2, 4, 3}, {2, 2}}, 1, {}),
-                sample({{4, 2}, {9}}, 0, {0, 1}), sample({{4, 2}, {5, 3}}, 0, {0, 1}),
-                sample({{5, 3, 2}, {4}}, 1, {1, 0})};
+  op.samples = {indexed_sample({{3, 2}, {4}}, axis(0), kIndexed),
+                indexed_sample({{2, 4, 3}, {2, 2}}, axis(1), kIndexed),
+                indexed_sample({{4, 2}, {9}}, axis(0), kIndexed, {0, 1}),
+                indexed_sample({{4, 2}, {5, 3}}, axis(0), kIndexed, {0, 1}),
+                indexed_sample({{5, 3, 2}, {4}}, axis(1), kIndexed, {1, 0})};
   return op;
 }
 
@@ -130,19 +124,11 @@ OpDef segment_sum_row() {
                       none());
   };
   op.type_only = 1u << 2;
-  const std::vector<DType> dtypes{DType::kFloat32, DType::kInt64, DType::kFloat32};
-  const auto sample = [&](std::vector<std::vector<std::int64_t>> shapes, std::int64_t a,
-                          std::vector<std::uint8_t> batched) {
-    Sample s{.shapes = std::move(shapes), .attrs = axis(a), .dtypes = dtypes};
-    s.batched = std::move(batched);
-    s.integer_high = 3;
-    return s;
-  };
-  op.samples = {sample({{4, 2}, {4}, {3, 2}}, 0, {}),
-                sample({{2, 2, 2, 3}, {2, 2}, {2, 4, 3}}, 1, {}),
-                sample({{9, 2}, {9}, {4, 2}}, 0, {1, 1, 0}),
-                sample({{9, 3, 2}, {9, 3}, {4, 2}}, 0, {1, 1, 0}),
-                sample({{5, 4, 2}, {4}, {5, 3, 2}}, 1, {1, 0, 1})};
+  op.samples = {indexed_sample({{4, 2}, {4}, {3, 2}}, axis(0), kSegments),
+                indexed_sample({{2, 2, 2, 3}, {2, 2}, {2, 4, 3}}, axis(1), kSegments),
+                indexed_sample({{9, 2}, {9}, {4, 2}}, axis(0), kSegments, {1, 1, 0}),
+                indexed_sample({{9, 3, 2}, {9, 3}, {4, 2}}, axis(0), kSegments, {1, 1, 0}),
+                indexed_sample({{5, 4, 2}, {4}, {5, 3, 2}}, axis(1), kSegments, {1, 0, 1})};
   return op;
 }
 
@@ -268,14 +254,8 @@ OpDef take_along_row() {
     const Expr ct(v.b, v.ct[0]), x(v.b, v.in[0]), indices(v.b, v.in[1]);
     return cotangents(call("take_along_axis_grad", ct, indices, x, v.attrs), none());
   };
-  const std::vector<DType> dtypes{DType::kFloat32, DType::kInt64};
-  op.samples = {
-      {.shapes = {{2, 3}, {2, 2}}, .attrs = axis(-1), .dtypes = dtypes, .integer_high = 3},
-      {.shapes = {{5, 4, 2}, {5, 3, 2}},
-       .attrs = axis(1),
-       .dtypes = dtypes,
-       .batched = {1, 1},
-       .integer_high = 4}};
+  op.samples = {indexed_sample({{2, 3}, {2, 2}}, axis(-1), kIndexed),
+                indexed_sample({{5, 4, 2}, {5, 3, 2}}, axis(1), kIndexed, {1, 1}, 4)};
   return op;
 }
 
@@ -296,14 +276,9 @@ OpDef take_along_grad_row() {
     return cotangents(call("take_along_axis", ct, indices, v.attrs), none(), none());
   };
   op.type_only = 1u << 2;
-  const std::vector<DType> dtypes{DType::kFloat32, DType::kInt64, DType::kFloat32};
   op.samples = {
-      {.shapes = {{2, 2}, {2, 2}, {2, 3}}, .attrs = axis(-1), .dtypes = dtypes, .integer_high = 3},
-      {.shapes = {{5, 3, 2}, {5, 3, 2}, {5, 4, 2}},
-       .attrs = axis(1),
-       .dtypes = dtypes,
-       .batched = {1, 1, 1},
-       .integer_high = 4}};
+      indexed_sample({{2, 2}, {2, 2}, {2, 3}}, axis(-1), kSegments),
+      indexed_sample({{5, 3, 2}, {5, 3, 2}, {5, 4, 2}}, axis(1), kSegments, {1, 1, 1}, 4)};
   return op;
 }
 

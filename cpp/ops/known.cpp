@@ -72,7 +72,7 @@ std::vector<int> KnownProgram::add(const Graph& graph, const Node& node,
                                    std::span<const int> operands) {
   const DType result = graph.type(node.outputs[0]).dtype;
   if (const auto* fused = node.attrs.get_if<FusedAttrs>()) {
-    const FusedProgram program = fused_program(*fused);
+    const FusedProgram& program = fused->program;
     // Its registers: the operands, then ours.
     std::vector<int> at(operands.begin(), operands.end());
     const int own = int(node.outputs.size()) + program.temporaries;
@@ -80,7 +80,9 @@ std::vector<int> KnownProgram::add(const Graph& graph, const Node& node,
     for (const FusedStep& step : program.steps) {
       Step made{nullptr,     step.block,   step.dtype,
                 step.result, {-1, -1, -1}, at[std::size_t(step.out)]};
-      for (std::size_t k = 0; k < step.in.size(); ++k) made.in[k] = at[std::size_t(step.in[k])];
+      for (std::size_t k = 0; k < step.in.size(); ++k) {
+        if (step.in[k] >= 0) made.in[k] = at[std::size_t(step.in[k])];
+      }
       steps_.push_back(made);
     }
     const auto first = at.begin() + std::ptrdiff_t(operands.size());

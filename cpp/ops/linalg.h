@@ -46,12 +46,6 @@ struct OrthogonalAttrs {
   }
 };
 
-// ---- families: rows of matrices, and special functions (pointwise.cpp) ----
-
-std::vector<OpDef> linalg_solve_ops();
-std::vector<OpDef> linalg_spectral_ops();
-std::vector<OpDef> pointwise_ops();
-
 // ---- kernels: matrices [begin, end) of the call ----
 
 std::int64_t matrices_of(const CostArgs& args);

@@ -1,5 +1,4 @@
 // Triangular decompositions, linear equations, inverses and determinants.
-#include "ops/families.h"
 #include "ops/linalg.h"
 #include "ops/parts.h"
 #include "ops/rules.h"

@@ -1,5 +1,4 @@
 // QR, singular values, eigenvalues of symmetric matrices.
-#include "ops/families.h"
 #include "ops/linalg.h"
 #include "ops/parts.h"
 #include "ops/rules.h"

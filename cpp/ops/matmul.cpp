@@ -3,7 +3,6 @@
 
 #include "ops/attributes.h"
 #include "ops/expr.h"
-#include "ops/families.h"
 #include "ops/linalg.h"
 #include "ops/matmul_kernel.h"
 #include "ops/rules.h"

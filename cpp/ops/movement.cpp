@@ -4,8 +4,6 @@
 #include <cstring>
 #include <iterator>
 
-#include "ops/families.h"
-
 namespace samegrad {
 
 void copy_bytes(const KernelArgs& args) {

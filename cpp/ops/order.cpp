@@ -5,7 +5,6 @@
 #include <bit>
 #include <limits>
 
-#include "ops/families.h"
 #include "ops/order_kernel.h"
 #include "ops/parts.h"
 #include "ops/rules.h"

@@ -3,7 +3,6 @@
 #include "kernels/table.h"
 #include "ops/attributes.h"
 #include "ops/expr.h"
-#include "ops/families.h"
 #include "ops/window.h"
 
 namespace samegrad {
@@ -114,51 +113,41 @@ WindowGeometry geometry_of_pool(const Attrs& attrs, const Shape& x, const Shape&
   return geometry_of(attrs.as<PoolAttrs>(), x, y, {window[0], window[1]});
 }
 
-void max_pool_kernel(const KernelArgs& args) {
-  const View& x = args.in[0];
-  const View& y = args.out[0];
-  const std::int64_t item = std::int64_t(size_of(x.dtype));
+// run(geometry, pixels of x, pixels of y, elements of y before them) for each image of x and y.
+template <class Run>
+void for_each_pooled(const KernelArgs& args, const View& x, const View& y, const Run& run) {
+  const auto item = std::int64_t(size_of(x.dtype));
   const WindowGeometry g = geometry_of_pool(args.attrs, x.shape, y.shape);
-  const auto pool = kernels().pool(x.dtype).max_pool;
   for_each_image(args, x.shape[0], 0, [&](std::int64_t i, void*) {
-    pool(g, x.as<char>() + i * g.in_size() * item, y.as<char>() + i * g.out_size() * item,
-         args.out[1].as<std::uint8_t>() + i * g.out_size());
+    const std::int64_t in = i * g.in_size(), out = i * g.out_size();
+    run(g, x.as<char>() + in * item, y.as<char>() + out * item, out);
   });
+}
+
+void max_pool_kernel(const KernelArgs& args) {
+  const auto pool = kernels().pool(args.in[0].dtype).max_pool;
+  auto* const index = args.out[1].as<std::uint8_t>();
+  for_each_pooled(args, args.in[0], args.out[0],
+                  [&](auto& g, void* x, void* y, std::int64_t at) { pool(g, x, y, index + at); });
 }
 
 void max_pool_grad_kernel(const KernelArgs& args) {
-  const View& dy = args.in[0];
-  const View& dx = args.out[0];
-  const std::int64_t item = std::int64_t(size_of(dy.dtype));
-  const WindowGeometry g = geometry_of_pool(args.attrs, dx.shape, dy.shape);
-  const auto spread = kernels().pool(dy.dtype).max_pool_grad;
-  for_each_image(args, dx.shape[0], 0, [&](std::int64_t i, void*) {
-    spread(g, dy.as<char>() + i * g.out_size() * item,
-           args.in[1].as<std::uint8_t>() + i * g.out_size(),
-           dx.as<char>() + i * g.in_size() * item);
-  });
+  const auto spread = kernels().pool(args.in[0].dtype).max_pool_grad;
+  const auto* const index = args.in[1].as<std::uint8_t>();
+  for_each_pooled(args, args.out[0], args.in[0],
+                  [&](auto& g, void* x, void* y, std::int64_t at) { spread(g, y, index + at, x); });
 }
 
 void avg_pool_kernel(const KernelArgs& args) {
-  const View& x = args.in[0];
-  const View& y = args.out[0];
-  const std::int64_t item = std::int64_t(size_of(x.dtype));
-  const WindowGeometry g = geometry_of_pool(args.attrs, x.shape, y.shape);
-  const auto pool = kernels().pool(x.dtype).avg_pool;
-  for_each_image(args, x.shape[0], 0, [&](std::int64_t i, void*) {
-    pool(g, x.as<char>() + i * g.in_size() * item, y.as<char>() + i * g.out_size() * item);
-  });
+  const auto pool = kernels().pool(args.in[0].dtype).avg_pool;
+  for_each_pooled(args, args.in[0], args.out[0],
+                  [&](auto& g, void* x, void* y, std::int64_t) { pool(g, x, y); });
 }
 
 void avg_pool_grad_kernel(const KernelArgs& args) {
-  const View& dy = args.in[0];
-  const View& dx = args.out[0];
-  const std::int64_t item = std::int64_t(size_of(dy.dtype));
-  const WindowGeometry g = geometry_of_pool(args.attrs, dx.shape, dy.shape);
-  const auto spread = kernels().pool(dy.dtype).avg_pool_grad;
-  for_each_image(args, dx.shape[0], 0, [&](std::int64_t i, void*) {
-    spread(g, dy.as<char>() + i * g.out_size() * item, dx.as<char>() + i * g.in_size() * item);
-  });
+  const auto spread = kernels().pool(args.in[0].dtype).avg_pool_grad;
+  for_each_pooled(args, args.out[0], args.in[0],
+                  [&](auto& g, void* x, void* y, std::int64_t) { spread(g, y, x); });
 }
 
 template <class T>
@@ -176,20 +165,13 @@ void take(const WindowGeometry& g, const T* x, const std::uint8_t* index, T* y) 
   }
 }
 
-template <class T>
-void take_images(const KernelArgs& args) {
-  const View& x = args.in[0];
-  const View& y = args.out[0];
-  const WindowGeometry g = geometry_of_pool(args.attrs, x.shape, y.shape);
-  for_each_image(args, x.shape[0], 0, [&](std::int64_t i, void*) {
-    take(g, x.as<T>() + i * g.in_size(), args.in[1].as<std::uint8_t>() + i * g.out_size(),
-         y.as<T>() + i * g.out_size());
-  });
-}
-
 void take_kernel(const KernelArgs& args) {
-  visit<kFloats & kComputed>("max_pool2d_take", args.in[0].dtype,
-                             [&]<class T>() { take_images<T>(args); });
+  const auto* const index = args.in[1].as<std::uint8_t>();
+  visit<kFloats & kComputed>("max_pool2d_take", args.in[0].dtype, [&]<class T>() {
+    for_each_pooled(args, args.in[0], args.out[0], [&](auto& g, void* x, void* y, std::int64_t at) {
+      take(g, static_cast<const T*>(x), index + at, static_cast<T*>(y));
+    });
+  });
 }
 
 // ---- gradients ----

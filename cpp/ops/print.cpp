@@ -4,7 +4,6 @@
 #include <sstream>
 
 #include "ops/attributes.h"
-#include "ops/families.h"
 #include "ops/rules.h"
 
 namespace samegrad {

@@ -7,7 +7,6 @@
 #include "kernels/random_key.h"
 #include "kernels/table.h"
 #include "ops/draws.h"
-#include "ops/families.h"
 #include "ops/parts.h"
 #include "ops/rules.h"
 #include "ops/transpose.h"

@@ -2,7 +2,6 @@
 #include "kernels/elementwise_fn.h"
 #include "ops/attributes.h"
 #include "ops/expr.h"
-#include "ops/families.h"
 #include "ops/reduce_kernel.h"
 #include "ops/rules.h"
 #include "ops/scan.h"

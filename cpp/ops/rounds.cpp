@@ -2,7 +2,6 @@
 #include "ops/rounds.h"
 
 #include "base/error.h"
-#include "ops/families.h"
 #include "ops/rules.h"
 
 namespace samegrad {

@@ -3,7 +3,6 @@
 
 #include "kernels/table.h"
 #include "ops/expr.h"
-#include "ops/families.h"
 #include "ops/parts.h"
 #include "ops/rules.h"
 

@@ -6,16 +6,13 @@
 
 #include "ops/attributes.h"
 #include "ops/expr.h"
-#include "ops/families.h"
+#include "ops/indexed_samples.h"
 #include "ops/parts.h"
 #include "ops/rules.h"
 #include "ops/scatter_kernel.h"
 
 namespace samegrad {
 namespace {
-
-const std::vector<DType> kIndexed{DType::kFloat32, DType::kInt64};
-const std::vector<DType> kSegments{DType::kFloat32, DType::kInt64, DType::kFloat32};
 
 // ---- ravel_index ----
 
@@ -55,17 +52,12 @@ OpDef ravel_index_row() {
   op.infer = ravel_index_rule;
   op.kernel = ravel_index_kernel;
   op.type_only = 1u << 1;
-  const auto sample = [](std::vector<std::vector<std::int64_t>> shapes, RavelAttrs attrs,
-                         std::vector<std::uint8_t> batched) {
-    return Sample{.shapes = std::move(shapes),
-                  .attrs = attrs,
-                  .dtypes = {DType::kInt64, DType::kFloat32},
-                  .batched = std::move(batched),
-                  .integer_high = 3};
-  };
-  op.samples = {sample({{4, 2}, {3, 4}}, {}, {}), sample({{5, 2, 1}, {4, 3}}, {}, {1, 0}),
-                sample({{5, 2, 2}, {5, 3, 3, 2}}, {.batch_dims = 1}, {1, 1}),
-                sample({{5, 1}, {3}}, {.absent = true}, {1, 0})};
+  const std::vector<DType> dtypes{DType::kInt64, DType::kFloat32};
+  op.samples = {
+      indexed_sample({{4, 2}, {3, 4}}, RavelAttrs{}, dtypes),
+      indexed_sample({{5, 2, 1}, {4, 3}}, RavelAttrs{}, dtypes, {1, 0}),
+      indexed_sample({{5, 2, 2}, {5, 3, 3, 2}}, RavelAttrs{.batch_dims = 1}, dtypes, {1, 1}),
+      indexed_sample({{5, 1}, {3}}, RavelAttrs{.absent = true}, dtypes, {1, 0})};
   return op;
 }
 
@@ -116,13 +108,8 @@ Inferred batch_gather_rule(const InferArgs& args) {
   return by_example ? one_result(args, y) : Inferred{{y}, Locality::kWhole};
 }
 
-Sample batch_sample(std::vector<std::vector<std::int64_t>> shapes, std::vector<DType> dtypes,
-                    std::int64_t batch_dims, std::vector<std::uint8_t> batched) {
-  Sample s{.shapes = std::move(shapes), .attrs = BatchIndexAttrs{batch_dims}};
-  s.dtypes = std::move(dtypes);
-  s.batched = std::move(batched);
-  s.integer_high = 3;
-  return s;
+Attrs batch_dims(std::int64_t count) {
+  return BatchIndexAttrs{count};
 }
 
 OpDef batch_gather_row() {
@@ -141,10 +128,10 @@ OpDef batch_gather_row() {
     const Expr ct(v.b, v.ct[0]), params(v.b, v.in[0]), indices(v.b, v.in[1]);
     return cotangents(call("batch_segment_sum", ct, indices, params, v.attrs), none());
   };
-  op.samples = {batch_sample({{2, 3, 2}, {2, 4}}, kIndexed, 1, {}),
-                batch_sample({{2, 2, 3}, {2, 2, 2, 2}}, kIndexed, 2, {}),
-                batch_sample({{5, 3}, {5}}, kIndexed, 1, {1, 1}),
-                batch_sample({{5, 4, 2}, {5, 3}}, kIndexed, 1, {1, 1})};
+  op.samples = {indexed_sample({{2, 3, 2}, {2, 4}}, batch_dims(1), kIndexed),
+                indexed_sample({{2, 2, 3}, {2, 2, 2, 2}}, batch_dims(2), kIndexed),
+                indexed_sample({{5, 3}, {5}}, batch_dims(1), kIndexed, {1, 1}),
+                indexed_sample({{5, 4, 2}, {5, 3}}, batch_dims(1), kIndexed, {1, 1})};
   return op;
 }
 
@@ -182,8 +169,8 @@ OpDef batch_segment_sum_row() {
                       none());
   };
   op.type_only = 1u << 2;
-  op.samples = {batch_sample({{2, 4, 2}, {2, 4}, {2, 3, 2}}, kSegments, 1, {}),
-                batch_sample({{5, 6}, {5, 6}, {5, 4}}, kSegments, 1, {1, 1, 1})};
+  op.samples = {indexed_sample({{2, 4, 2}, {2, 4}, {2, 3, 2}}, batch_dims(1), kSegments),
+                indexed_sample({{5, 6}, {5, 6}, {5, 4}}, batch_dims(1), kSegments, {1, 1, 1})};
   return op;
 }
 
@@ -237,15 +224,9 @@ OpDef segment_extreme_row(const char* name, const char* doc, Kernel kernel) {
   op.kernel = kernel;
   op.vjp = segment_extreme_vjp;
   op.type_only = 1u << 2;
-  const auto sample = [](std::vector<std::vector<std::int64_t>> shapes,
-                         std::vector<std::uint8_t> batched) {
-    Sample s{.shapes = std::move(shapes), .attrs = {}, .dtypes = kSegments};
-    s.batched = std::move(batched);
-    s.integer_high = 2;
-    return s;
-  };
-  op.samples = {sample({{6}, {6}, {2}}, {}), sample({{2, 3, 2}, {2, 3}, {2, 2}}, {}),
-                sample({{5, 2}, {5}, {2, 2}}, {1, 1, 0})};
+  op.samples = {indexed_sample({{6}, {6}, {2}}, {}, kSegments, {}, 2),
+                indexed_sample({{2, 3, 2}, {2, 3}, {2, 2}}, {}, kSegments, {}, 2),
+                indexed_sample({{5, 2}, {5}, {2, 2}}, {}, kSegments, {1, 1, 0}, 2)};
   return op;
 }
 
@@ -267,9 +248,7 @@ OpDef segment_last_row() {
   op.infer = segment_last_rule;
   op.kernel = segment_last_kernel;
   op.type_only = 1u << 1;
-  Sample sample{.shapes = {{6}, {4, 2}}, .attrs = {}, .dtypes = {DType::kInt64, DType::kFloat32}};
-  sample.integer_high = 3;
-  op.samples = {sample};
+  op.samples = {indexed_sample({{6}, {4, 2}}, {}, {DType::kInt64, DType::kFloat32})};
   return op;
 }
 

@@ -1,7 +1,6 @@
 // Softmax and its logarithm over the last axis.
 #include "kernels/table.h"
 #include "ops/expr.h"
-#include "ops/families.h"
 #include "ops/function_flops.h"
 #include "ops/parts.h"
 #include "ops/rules.h"

@@ -191,20 +191,21 @@ class Fusion {
       FusedStep step{node.op->block,
                      graph_.type(node.inputs[last]).dtype,
                      graph_.type(node.outputs[0]).dtype,
-                     {},
+                     {-1, -1, -1},
                      place_[s]};
-      for (const Source& source : sources_[s]) {
-        step.in.push_back(source.step >= 0 ? place_[std::size_t(source.step)] : source.operand);
+      for (std::size_t k = 0; k < sources_[s].size(); ++k) {
+        const Source& source = sources_[s][k];
+        step.in[k] = source.step >= 0 ? place_[std::size_t(source.step)] : source.operand;
       }
-      program_.steps.push_back(std::move(step));
+      program_.steps.push_back(step);
       names += (names.empty() ? "" : " ") + node.op->name;
     }
     for (const int s : results_) {
       program_.results.push_back(graph_.type(node_of(std::size_t(s)).outputs[0]).dtype);
       program_.roles.push_back(role_of(std::size_t(s)));
     }
-    const Values made = space_.axes > 0 ? make("fused_rows", fused_rows_attrs(program_, names))
-                                        : make("fused_elementwise", fused_attrs(program_, names));
+    const char* const op = space_.axes > 0 ? "fused_rows" : "fused_elementwise";
+    const Values made = make(op, FusedAttrs{{std::move(names)}, std::move(program_)});
     rewrite_.to().nodes.back().location = graph_.nodes[members_.back()].location;
     for (std::size_t r = 0; r < results_.size(); ++r) {
       const Value old = node_of(std::size_t(results_[r])).outputs[0];

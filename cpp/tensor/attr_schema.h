@@ -56,7 +56,8 @@ constexpr AttrField<Owner, T> defaulted(const char* name, T Owner::*member, cons
 }
 
 // A struct that lists its fields. One that is derived from another may be read as that
-// (`using Base`), and lists the fields of it that it has.
+// (`using Base`), and lists the fields of it that it has. Members that passes make and nobody sets
+// by name are in the tuple internal(): they are compared and, by add_to(Hasher&), hashed.
 template <class T>
 concept AttrStruct = requires {
   T::fields();
@@ -125,6 +126,8 @@ void add_to(Hasher& hash, const T& value) {
   if constexpr (std::same_as<T, Number>) {
     hash.number(value.is_whole());
     hash.number(value.bits());
+  } else if constexpr (requires { value.add_to(hash); }) {
+    value.add_to(hash);
   } else if constexpr (std::same_as<T, std::string> || std::same_as<T, Ints>) {
     hash.number(value.size());
     hash.bytes(value.data(), value.size() * sizeof value[0]);
@@ -155,13 +158,23 @@ struct Schema {
 
   static const T& of(const void* object) { return *static_cast<const T*>(object); }
 
+  // The members of all fields, then the internal ones.
+  static constexpr auto members() {
+    const auto visible =
+        std::apply([](const auto&... f) { return std::tuple(f.member...); }, kFields);
+    if constexpr (requires { T::internal(); }) {
+      return std::tuple_cat(visible, T::internal());
+    } else {
+      return visible;
+    }
+  }
   static bool equal(const void* a, const void* b) {
-    return std::apply(
-        [&](const auto&... f) { return ((of(a).*f.member == of(b).*f.member) && ...); }, kFields);
+    return std::apply([&](auto... member) { return ((of(a).*member == of(b).*member) && ...); },
+                      members());
   }
   static std::uint64_t hash(const void* object) {
     Hasher hash;
-    std::apply([&](const auto&... f) { (add_to(hash, of(object).*f.member), ...); }, kFields);
+    std::apply([&](auto... member) { (add_to(hash, of(object).*member), ...); }, members());
     return hash.state();
   }
   static AttrView field(const void* object, std::size_t index) {

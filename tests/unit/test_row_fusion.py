@@ -12,6 +12,7 @@ from derivatives import check_derivatives
 from replica_values import examples, local, shares, strategy
 
 import samegrad as tf
+from samegrad import _core
 from samegrad._function import trace as _trace
 
 LENGTHS = [1, 7, 8, 15, 16, 17, 1000, 8192]
@@ -342,3 +343,9 @@ def test_a_loss_per_token_goes_forward_and_back_in_one_pass_over_its_rows() -> N
     alone = [local(v)[0] for v in strategy(1).run(step, args=(shares(x), shares(labels)))]
     np.testing.assert_array_equal(loss[0], alone[0])
     np.testing.assert_array_equal(np.concatenate(dx), alone[1])
+
+
+@pytest.mark.parametrize("name", ["fused_elementwise", "fused_rows"])
+def test_a_call_of_a_fused_operation_is_an_error(name: str) -> None:
+    with pytest.raises(TypeError, match=rf"\[{name}\] passes create the operation"):
+        getattr(_core.ops, name)(tf.ones([2]), names="exp")

@@ -68,7 +68,7 @@ void time_reductions(const KernelTable& table) {
   const RowReduceKernel rows = table.row_reduce(ReduceFn::kSum, DType::kFloat32);
   const ColumnReduceKernel columns = table.column_reduce(ReduceFn::kSum, DType::kFloat32);
   const ArgReduceKernel arg_max = table.arg_max(DType::kFloat32);
-  const SoftmaxKernels& softmax = *table.softmax(DType::kFloat32);
+  const SoftmaxKernels& softmax = table.softmax(DType::kFloat32);
   time("row_sum 64x10", 640, [&] { rows(x.data(), y.data(), 64, 10); });
   time("row_sum 64x128", 8192, [&] { rows(x.data(), y.data(), 64, 128); });
   time("column_sum 676x32", 21632, [&] { columns(x.data(), y.data(), 676, 32, 32, false); });
@@ -102,7 +102,7 @@ void time_pools(const KernelTable& table) {
   const std::vector<float> x = ramp(static_cast<std::size_t>(g.in_size()));
   std::vector<float> y(x.size()), dx(x.size());
   std::vector<std::uint8_t> index(y.size());
-  const PoolKernels& pool = *table.pool(DType::kFloat32);
+  const PoolKernels& pool = table.pool(DType::kFloat32);
   const double n = static_cast<double>(g.in_size());
   time("max_pool 26x26x32", n, [&] { pool.max_pool(g, x.data(), y.data(), index.data()); });
   time("max_pool_grad 26x26x32", n,
@@ -113,7 +113,7 @@ void time_pools(const KernelTable& table) {
 
 void time_random(const KernelTable& table) {
   std::vector<float> y(8192);
-  const RandomKernels& random = *table.random(DType::kFloat32);
+  const RandomKernels& random = table.random(DType::kFloat32);
   time("uniform 64x128", 8192, [&] { random.uniform({1, 2}, 0, 64, 128, y.data()); });
   time("normal 64x128", 8192, [&] { random.normal({1, 2}, 0, 64, 128, y.data()); });
   time("truncated_normal 64x128", 8192, [&] {
@@ -141,7 +141,7 @@ void time_others(const KernelTable& table) {
 
 int main(int argc, char** argv) {
   if (argc > 1) samegrad::filter = argv[1];
-  const samegrad::KernelTable& table = samegrad::kernels().table();
+  const samegrad::KernelTable& table = samegrad::kernels();
   std::printf("%s\n", table.isa);
   samegrad::time_elementwise(table);
   samegrad::time_reductions(table);

@@ -263,7 +263,7 @@ void run(const Bench& bench, const ProductKernels& p) {
 }  // namespace samegrad
 
 int main(int argc, char** argv) {
-  const samegrad::KernelTable& table = samegrad::kernels().table();
+  const samegrad::KernelTable& table = samegrad::kernels();
   std::printf("%s, float32, one thread; share of the peak of fused multiply-adds\n", table.isa);
-  samegrad::run({argc > 1 ? argv[1] : ""}, *table.product(samegrad::DType::kFloat32));
+  samegrad::run({argc > 1 ? argv[1] : ""}, table.product(samegrad::DType::kFloat32));
 }

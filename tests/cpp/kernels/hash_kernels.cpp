@@ -177,7 +177,7 @@ void make_divisors(Memory& b) {
 void elementwise(const KernelTable& t) {
   for_each_dtype([&](DType dtype, const char* type, Range range) {
     for (std::size_t fn = 0; fn < std::size(kUnary); ++fn) {
-      const UnaryKernel run = t.unary(static_cast<UnaryFn>(fn), dtype);
+      const UnaryKernel run = t.unary.find(static_cast<UnaryFn>(fn), dtype);
       if (run == nullptr) continue;
       Line line(kUnary[fn].name, type, name_of(range));
       for (const std::int64_t n : kCounts) {
@@ -187,7 +187,7 @@ void elementwise(const KernelTable& t) {
       }
     }
     for (std::size_t fn = 0; fn < std::size(kBinary); ++fn) {
-      const BinaryKernel run = t.binary(static_cast<BinaryFn>(fn), dtype);
+      const BinaryKernel run = t.binary.find(static_cast<BinaryFn>(fn), dtype);
       if (run == nullptr) continue;
       Line line(kBinary[fn].name, type, name_of(range));
       for (const std::int64_t n : kCounts) {
@@ -206,7 +206,7 @@ void elementwise(const KernelTable& t) {
 void moves(const KernelTable& t) {
   for_each_dtype([&](DType from, const char* type, Range range) {
     for (const DTypeRow& to : kDTypes) {
-      const CastKernel run = t.cast(from, to.dtype);
+      const CastKernel run = t.cast.find(from, to.dtype);
       if (run == nullptr) continue;
       Line line("cast", type, to.name, name_of(range));
       for (const std::int64_t n : kCounts) {
@@ -215,12 +215,12 @@ void moves(const KernelTable& t) {
         line.add(y);
       }
     }
-    if (t.select(from) == nullptr) return;
+    if (t.select.find(from) == nullptr) return;
     Line line("select", type, name_of(range));
     for (const std::int64_t n : kCounts) {
       Memory c = numbers(DType::kBool, n, range), a = numbers(from, n, range);
       Memory b = numbers(from, n, range), y(from, n);
-      t.select(from)(c.data(), a.data(), b.data(), y.data(), n, 1, 1, 1);
+      t.select.find(from)(c.data(), a.data(), b.data(), y.data(), n, 1, 1, 1);
       line.add(y);
     }
   });
@@ -232,26 +232,26 @@ void reductions(const KernelTable& t) {
   for_each_dtype([&](DType dtype, const char* type, Range range) {
     for (int k = 0; k < 6; ++k) {
       const auto fn = static_cast<ReduceFn>(k);
-      if (t.row_reduce(fn, dtype) == nullptr) continue;
+      if (t.row_reduce.find(fn, dtype) == nullptr) continue;
       Line rows("row_reduce", kReductions[k], type, name_of(range));
       Line columns("column_reduce", kReductions[k], type, name_of(range));
       for (const std::int64_t n : {0, 1, 7, 16, 17, 33, 100, 1025, 2500}) {
         Memory x = numbers(dtype, 3 * n, range), y(dtype, 3);
-        t.row_reduce(fn, dtype)(x.data(), y.data(), 3, n);
+        t.row_reduce.find(fn, dtype)(x.data(), y.data(), 3, n);
         rows.add(y);
         const std::int64_t count = n < 200 ? 150 : 3;
         Memory z = numbers(dtype, count * n, range), w(dtype, n);
-        t.column_reduce(fn, dtype)(z.data(), w.data(), count - 1, n, n, false);
-        t.column_reduce(fn, dtype)(z.at(n), w.data(), count - 1, n, n, true);
-        t.column_fold(fn, dtype)(z.data(), w.data(), count - 1, n);
+        t.column_reduce.find(fn, dtype)(z.data(), w.data(), count - 1, n, n, false);
+        t.column_reduce.find(fn, dtype)(z.at(n), w.data(), count - 1, n, n, true);
+        t.column_fold.find(fn, dtype)(z.data(), w.data(), count - 1, n);
         columns.add(w);
       }
     }
-    if (t.arg_max(dtype) == nullptr) return;
+    if (t.arg_max.find(dtype) == nullptr) return;
     Line line("arg_max, arg_min", type, name_of(range));
     for (const std::int64_t n : {1, 7, 16, 17, 33, 100, 1025}) {
       Memory x = numbers(dtype, 3 * n, range), y(DType::kInt64, 3);
-      for (const ArgReduceKernel run : {t.arg_max(dtype), t.arg_min(dtype)}) {
+      for (const ArgReduceKernel run : {t.arg_max.find(dtype), t.arg_min.find(dtype)}) {
         run(x.data(), static_cast<std::int64_t*>(y.data()), 3, n);
         line.add(y);
       }
@@ -261,7 +261,7 @@ void reductions(const KernelTable& t) {
 
 void scans(const KernelTable& t) {
   for_each_dtype([&](DType dtype, const char* type, Range range) {
-    if (t.scan(ScanFn::kSum, dtype) == nullptr) return;
+    if (t.scan.find(ScanFn::kSum, dtype) == nullptr) return;
     Line line("scans", type, name_of(range));
     for (const std::int64_t n : {1, 127, 129, 1000}) {
       for (const std::int64_t width : {1, 3, 17}) {
@@ -270,11 +270,11 @@ void scans(const KernelTable& t) {
         Memory scratch(dtype, kScanRows * width);
         const ScanLines lines{2, n, width, width, n % 2 == 0, width == 3};
         for (const ScanFn fn : {ScanFn::kSum, ScanFn::kProd}) {
-          t.scan(fn, dtype)(lines, b.data(), y.data(), scratch.data());
+          t.scan.find(fn, dtype)(lines, b.data(), y.data(), scratch.data());
           line.add(y);
         }
-        if (t.affine_scan(dtype) == nullptr) continue;
-        t.affine_scan(dtype)(lines, a.data(), b.data(), y.data());
+        if (t.affine_scan.find(dtype) == nullptr) continue;
+        t.affine_scan.find(dtype)(lines, a.data(), b.data(), y.data());
         line.add(y);
       }
     }
@@ -288,7 +288,7 @@ constexpr Sizes kSizes[] = {{1, 1, 1},     {3, 17, 5},    {8, 64, 32}, {13, 400,
                             {40, 385, 33}, {5, 9001, 19}, {2, 0, 3},   {97, 30, 150}};
 
 void matrix_products(const KernelTable& t, DType dtype, const char* type, Range range) {
-  const ProductKernels& p = *t.product(dtype);
+  const ProductKernels& p = *t.product.find(dtype);
   Line line("matmul", type, name_of(range));
   for (const Sizes s : kSizes) {
     Memory a = numbers(dtype, s.m * s.k, range), b = numbers(dtype, s.k * s.n, range);
@@ -311,7 +311,7 @@ void matrix_products(const KernelTable& t, DType dtype, const char* type, Range 
 }
 
 void tree_products(const KernelTable& t, DType dtype, const char* type, Range range) {
-  const ProductKernels& p = *t.product(dtype);
+  const ProductKernels& p = *t.product.find(dtype);
   if (p.matmul_tree == nullptr) return;
   Line line("matmul_tree", type, name_of(range));
   for (const std::int64_t examples : {1, 4, 5, 37}) {
@@ -394,18 +394,18 @@ void pool(const PoolKernels& p, DType dtype, WindowGeometry g, Range range, Line
 
 void products(const KernelTable& t) {
   for_each_dtype([&](DType dtype, const char* type, Range range) {
-    if (t.product(dtype) == nullptr) return;
+    if (t.product.find(dtype) == nullptr) return;
     matrix_products(t, dtype, type, range);
     if (!is_floating(dtype)) return;
     tree_products(t, dtype, type, range);
     Line convolutions("convolutions", type, name_of(range));
     Line pools("pools", type, name_of(range));
     for (const WindowGeometry& g : kPlain) {
-      convolve(*t.product(dtype), dtype, g, range, convolutions);
-      pool(*t.pool(dtype), dtype, g, range, pools);
+      convolve(*t.product.find(dtype), dtype, g, range, convolutions);
+      pool(*t.pool.find(dtype), dtype, g, range, pools);
     }
     for (const WindowGeometry& g : kGeneral) {
-      convolve(*t.product(dtype), dtype, g, range, convolutions);
+      convolve(*t.product.find(dtype), dtype, g, range, convolutions);
     }
   });
 }
@@ -414,7 +414,7 @@ void classification(const KernelTable& t) {
   for (const DType dtype : kFloatTypes) {
     for (const Range range : kRanges) {
       Line line("softmax", row_of(dtype).name, name_of(range));
-      const SoftmaxKernels& s = *t.softmax(dtype);
+      const SoftmaxKernels& s = *t.softmax.find(dtype);
       for (const std::int64_t n : {1, 2, 10, 16, 33, 129, 1025}) {
         Memory x = numbers(dtype, 4 * n, range), y(dtype, 4 * n), loss(dtype, 4);
         const std::int64_t labels[] = {0, n - 1, n / 2, 0};
@@ -433,7 +433,7 @@ void classification(const KernelTable& t) {
 void random_numbers(const KernelTable& t) {
   const RandomKey key{123, 45};
   for (const DType dtype : kFloatTypes) {
-    const RandomKernels& r = *t.random(dtype);
+    const RandomKernels& r = *t.random.find(dtype);
     for (const auto& [name, run] : {std::pair{"uniform", r.uniform},
                                     {"normal", r.normal},
                                     {"truncated_normal", r.truncated_normal}}) {
@@ -446,10 +446,10 @@ void random_numbers(const KernelTable& t) {
     }
   }
   for (const DTypeRow& row : kDTypes) {
-    if (t.random_integers(row.dtype) == nullptr) continue;
+    if (t.random_integers.find(row.dtype) == nullptr) continue;
     Line line("random_integers", row.name);
     Memory y(row.dtype, 7 * 1001);
-    t.random_integers(row.dtype)(key, 3, 7, 1001, 17, 1000003, y.data());
+    t.random_integers.find(row.dtype)(key, 3, 7, 1001, 17, 1000003, y.data());
     line.add(y);
   }
 }
@@ -459,7 +459,7 @@ void hashes(const KernelTable& t) {
     Line line("hash", type, name_of(range));
     for (const std::int64_t n : kCounts) {
       Memory x = numbers(dtype, n, range), y(DType::kUInt64, 1);
-      const std::uint64_t hash = t.hash(dtype)(x.data(), n, 3 * n);
+      const std::uint64_t hash = t.hash.find(dtype)(x.data(), n, 3 * n);
       std::memcpy(y.data(), &hash, sizeof hash);
       line.add(y);
     }

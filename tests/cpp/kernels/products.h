@@ -114,8 +114,8 @@ void for_each_variant(F&& f) {
 template <class F>
 void for_each_kernel(F&& f) {
   for_each_variant([&](const KernelTable& table) {
-    f(table, *table.product(DType::kFloat32), float());
-    f(table, *table.product(DType::kFloat64), double());
+    f(table, table.product(DType::kFloat32), float());
+    f(table, table.product(DType::kFloat64), double());
   });
 }
 

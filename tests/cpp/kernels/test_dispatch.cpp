@@ -13,7 +13,7 @@ TEST("the table in use is the best the machine runs, or the pinned one") {
   CHECK(!names.empty());
   const char* pinned = std::getenv("SAMEGRAD_ISA");
   const std::string expected = pinned == nullptr ? names.back() : load_kernels(pinned).isa;
-  CHECK_EQ(std::string(kernels().table().isa), expected);
+  CHECK_EQ(std::string(kernels().isa), expected);
 }
 
 TEST("a variant is loaded once, under its long and its short name") {
@@ -40,6 +40,27 @@ TEST("an unknown variant, or one the machine lacks, is an error that names the c
   if (std::find(names.begin(), names.end(), "x86-64-v2") == names.end()) return;
   if (std::find(names.begin(), names.end(), "x86-64-v4") != names.end()) return;
   CHECK(message_of("v4").find("does not run x86-64-v4") != std::string::npos);
+}
+
+// True if some dtype has a kernel of the family; the first function where the key has one.
+template <class Kernel, class... Key>
+bool is_found(const KernelFamily<Kernel*(Key...)>& family) {
+  const auto key = []<class T>(T, DType dtype) {
+    if constexpr (std::is_same_v<T, DType>)
+      return dtype;
+    else
+      return T{};
+  };
+  return std::any_of(std::begin(kAllDTypes), std::end(kAllDTypes),
+                     [&](DType dtype) { return family.find(key(Key{}, dtype)...) != nullptr; });
+}
+
+TEST("each variant has a kernel for each row") {
+  for_each_variant([](const KernelTable& table) {
+#define SAMEGRAD_KERNEL(name, Kernel, title, key, function) \
+  CHECK(is_found(table.name), table.isa, " ", #name);
+#include "kernels/kernels.def"
+  });
 }
 
 TEST("kernels that a dtype does not have are an error that names both, not a null pointer") {

@@ -40,7 +40,7 @@ void close(const Matrix<T>& ours, const Matrix<T>& theirs, std::int64_t terms) {
 
 template <class T>
 Matrix<T> multiply(const KernelTable& table, const Matrix<T>& a, const Matrix<T>& b) {
-  const ProductKernels& product = *table.product(kType<T>);
+  const ProductKernels& product = table.product(kType<T>);
   std::vector<std::byte> packed(product.packed_bytes(b.rows(), b.cols()) + 64);
   void* aligned =
       reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(packed.data()) + 63) / 64 * 64);
@@ -60,8 +60,8 @@ void compare_products(const KernelTable& table) {
         close<T>(multiply(table, a, b), a * b, k);
         const Matrix<T> c = random_matrix<T>(m, n);
         Matrix<T> y(k, n);
-        table.product(kType<T>)->matmul_transposed(a.data(), k, c.data(), n, m, k, n, y.data(), n,
-                                                   false);
+        table.product(kType<T>).matmul_transposed(a.data(), k, c.data(), n, m, k, n, y.data(), n,
+                                                  false);
         close<T>(y, a.transpose() * c, m);
       }
     }

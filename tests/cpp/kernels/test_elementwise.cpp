@@ -28,7 +28,7 @@ void for_each_unary(F f) {
     for (int k = 0; k < static_cast<int>(UnaryFn::kCount); ++k) {
       for (const DType dtype : kAllDTypes) {
         const auto fn = static_cast<UnaryFn>(k);
-        const UnaryKernel kernel = table.unary(fn, dtype);
+        const UnaryKernel kernel = table.unary.find(fn, dtype);
         if (kernel != nullptr) f(kernel, fn, dtype);
       }
     }
@@ -40,7 +40,7 @@ void for_each_binary(F f) {
     for (int k = 0; k < static_cast<int>(BinaryFn::kCount); ++k) {
       for (const DType dtype : kAllDTypes) {
         const auto fn = static_cast<BinaryFn>(k);
-        const BinaryKernel kernel = table.binary(fn, dtype);
+        const BinaryKernel kernel = table.binary.find(fn, dtype);
         if (kernel != nullptr) f(kernel, fn, dtype);
       }
     }

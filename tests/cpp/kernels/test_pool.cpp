@@ -109,12 +109,12 @@ TEST("pooling and its gradients follow the windows in order, for every shape") {
   for_each_variant([&](const KernelTable& table) {
     for (const Shape& shape : kShapes) {
       const WindowGeometry g = geometry(shape);
-      check_max<float>(*table.pool(DType::kFloat32), g, generator);
-      check_max<double>(*table.pool(DType::kFloat64), g, generator);
-      check_average<float>(*table.pool(DType::kFloat32), g, generator);
-      check_average<double>(*table.pool(DType::kFloat64), g, generator);
+      check_max<float>(table.pool(DType::kFloat32), g, generator);
+      check_max<double>(table.pool(DType::kFloat64), g, generator);
+      check_average<float>(table.pool(DType::kFloat32), g, generator);
+      check_average<double>(table.pool(DType::kFloat64), g, generator);
     }
-    CHECK(table.pool(DType::kInt32) == nullptr);
+    CHECK(table.pool.find(DType::kInt32) == nullptr);
   });
 }
 
@@ -124,7 +124,7 @@ TEST("the first NaN of a window is its maximum") {
     const float x[] = {1, nan, nan, 5};
     float y;
     std::uint8_t index;
-    table.pool(DType::kFloat32)->max_pool(geometry({2, 2, 1, 2, 2, false}), x, &y, &index);
+    table.pool(DType::kFloat32).max_pool(geometry({2, 2, 1, 2, 2, false}), x, &y, &index);
     CHECK(std::isnan(y));
     CHECK_EQ(int{index}, 1);
   });

@@ -130,7 +130,7 @@ TEST("matmul_tree is the same in all variants with fused multiply-add") {
     for_each_variant([&](const KernelTable& table) {
       if (!Chain(table).fused) return;
       results.push_back(c.y);
-      c.run(*table.product(DType::kFloat32), results.back());
+      c.run(table.product(DType::kFloat32), results.back());
       CHECK(same_bits(results.front(), results.back()), table.isa);
     });
   });

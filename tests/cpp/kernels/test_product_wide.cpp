@@ -131,8 +131,8 @@ TEST("integer wide products wrap around as matmul does") {
   for_each_variant([](const KernelTable& table) {
     for (const bool transposed : {false, true}) {
       const Sizes s{13, 33, 200};
-      check(table, *table.product(DType::kInt32), Operands<std::int32_t>(s, transposed));
-      check(table, *table.product(DType::kInt64), Operands<std::int64_t>(s, transposed));
+      check(table, table.product(DType::kInt32), Operands<std::int32_t>(s, transposed));
+      check(table, table.product(DType::kInt64), Operands<std::int64_t>(s, transposed));
     }
   });
 }
@@ -143,7 +143,7 @@ void check_fused_variants(const Operands<T>& o) {
   std::vector<Block<T>> results;
   for_each_variant([&](const KernelTable& table) {
     if (!Chain(table).fused) return;
-    const ProductKernels& p = *table.product(sizeof(T) == 4 ? DType::kFloat32 : DType::kFloat64);
+    const ProductKernels& p = table.product(sizeof(T) == 4 ? DType::kFloat32 : DType::kFloat64);
     results.push_back(o.by_pieces(p, &relu, any_division(o.sizes.m), any_edges(o.sizes.n)));
     CHECK(same_bits(results.front(), results.back()), table.isa, " ", sizeof(T));
   });

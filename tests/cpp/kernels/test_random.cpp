@@ -35,15 +35,15 @@ struct Draw {
 const Draw kDraws[] = {
     {"uniform",
      [](const KernelTable& t, DType d, RandomKey k, std::int64_t first, std::int64_t rows,
-        std::int64_t n, void* y) { t.random(d)->uniform(k, first, rows, n, y); },
+        std::int64_t n, void* y) { t.random(d).uniform(k, first, rows, n, y); },
      false},
     {"normal",
      [](const KernelTable& t, DType d, RandomKey k, std::int64_t first, std::int64_t rows,
-        std::int64_t n, void* y) { t.random(d)->normal(k, first, rows, n, y); },
+        std::int64_t n, void* y) { t.random(d).normal(k, first, rows, n, y); },
      false},
     {"truncated_normal",
      [](const KernelTable& t, DType d, RandomKey k, std::int64_t first, std::int64_t rows,
-        std::int64_t n, void* y) { t.random(d)->truncated_normal(k, first, rows, n, y); },
+        std::int64_t n, void* y) { t.random(d).truncated_normal(k, first, rows, n, y); },
      false},
     {"integers",
      [](const KernelTable& t, DType d, RandomKey k, std::int64_t first, std::int64_t rows,
@@ -119,11 +119,11 @@ TEST("a part of a row has the elements that the whole row has") {
     for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
       for (const std::int64_t size : {1, 5, 16, 17, 64, 65, 300}) {
         Sample whole(dtype, size);
-        table.random(dtype)->uniform(key, 41, 1, size, whole.data());
+        table.random(dtype).uniform(key, 41, 1, size, whole.data());
         for (std::int64_t first = 0; first < size; first += 7) {
           for (const std::int64_t n : {std::int64_t{0}, std::int64_t{1}, size - first}) {
             Sample part(dtype, n, 1);
-            table.random(dtype)->uniform_part(key, 41, first, n, part.data());
+            table.random(dtype).uniform_part(key, 41, first, n, part.data());
             for (std::int64_t i = 0; i < n; ++i) {
               CHECK(part.same_bits(i, whole, first + i), name_of(dtype), " first=", first, " n=", n,
                     " i=", i);
@@ -137,15 +137,15 @@ TEST("a part of a row has the elements that the whole row has") {
 
 TEST("draws have the moments and bounds of their distribution") {
   for_each_variant([](const KernelTable& table) {
-    check_distributions<float>(*table.random(DType::kFloat32));
-    check_distributions<double>(*table.random(DType::kFloat64));
+    check_distributions<float>(table.random(DType::kFloat32));
+    check_distributions<double>(table.random(DType::kFloat64));
   });
 }
 
 TEST("neighbouring rows, streams and seeds are unlike") {
   for_each_variant([](const KernelTable& table) {
     double x[5];
-    const RandomKernels& random = *table.random(DType::kFloat64);
+    const RandomKernels& random = table.random(DType::kFloat64);
     random.uniform({1, 1}, 0, 2, 1, x);
     random.uniform({1, 2}, 0, 1, 1, x + 2);
     random.uniform({2, 1}, 0, 1, 1, x + 3);
@@ -167,7 +167,7 @@ TEST("a given key is that of Philox, row and place are its counter") {
   for_each_variant([&](const KernelTable& table) {
     const RandomKey key = given_key(0x11111111, 0x22222222);
     std::vector<float> x(200);
-    table.random(DType::kFloat32)->uniform(key, row, 1, 200, x.data());
+    table.random(DType::kFloat32).uniform(key, row, 1, 200, x.data());
     CHECK_EQ(x[100], static_cast<float>(block.word[2][0] >> 8) * 0x1p-24f);
     std::vector<std::uint64_t> all(64);  // of 32 to a block: element 32 + 16 + 4
     table.random_integers(DType::kUInt64)(key, row, 1, 64, 0, 0, all.data());

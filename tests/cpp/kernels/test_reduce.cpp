@@ -198,8 +198,8 @@ TEST("any and all are defined for truth values and for nothing else") {
     CHECK(columns[0] && columns[1] && columns[2]);
     table.column_reduce(ReduceFn::kAll, DType::kBool)(x, columns, 2, 3, 3, false);
     CHECK(!columns[0] && !columns[1] && !columns[2]);
-    CHECK(table.row_reduce(ReduceFn::kAny, DType::kFloat32) == nullptr);
-    CHECK(table.row_reduce(ReduceFn::kSum, DType::kBool) == nullptr);
+    CHECK(table.row_reduce.find(ReduceFn::kAny, DType::kFloat32) == nullptr);
+    CHECK(table.row_reduce.find(ReduceFn::kSum, DType::kBool) == nullptr);
   });
 }
 

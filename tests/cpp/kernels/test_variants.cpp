@@ -84,7 +84,7 @@ TEST("elementwise functions are the same in all variants with fused multiply-add
   std::mt19937 generator(21);
   int functions = 0;
   for_each_fn<UnaryFn>([&](UnaryFn fn, DType dtype) {
-    if (kernels().table().unary(fn, dtype) == nullptr) return;
+    if (kernels().unary.find(fn, dtype) == nullptr) return;
     ++functions;
     for (const std::int64_t n : kCounts) {
       const Sample x = wide(dtype, n, generator);
@@ -93,7 +93,7 @@ TEST("elementwise functions are the same in all variants with fused multiply-add
     }
   });
   for_each_fn<BinaryFn>([&](BinaryFn fn, DType dtype) {
-    if (kernels().table().binary(fn, dtype) == nullptr) return;
+    if (kernels().binary.find(fn, dtype) == nullptr) return;
     ++functions;
     for (const std::int64_t n : kCounts) {
       const Sample a = wide(dtype, n + 1, generator), b = wide(dtype, n + 1, generator);
@@ -130,7 +130,7 @@ TEST("reductions are the same in all variants with fused multiply-add") {
   for (const ReduceFn fn : {ReduceFn::kSum, ReduceFn::kProd, ReduceFn::kMax, ReduceFn::kMin,
                             ReduceFn::kAny, ReduceFn::kAll}) {
     for (const DType dtype : kAllDTypes) {
-      if (kernels().table().row_reduce(fn, dtype) == nullptr) continue;
+      if (kernels().row_reduce.find(fn, dtype) == nullptr) continue;
       for (const std::int64_t n : {0, 1, 7, 15, 16, 17, 33, 100, 1024, 1500, 70001}) {
         const Sample x = wide(dtype, 3 * n, generator);
         check_variants("row_reduce", dtype, 3, [&](const KernelTable& t, void* y) {
@@ -166,15 +166,15 @@ TEST("products are the same in all variants with fused multiply-add") {
       const Sample a = wide(dtype, s.m * s.k, generator), b = wide(dtype, s.k * s.n, generator);
       const Sample bias = wide(dtype, s.n, generator);
       check_variants("matmul", dtype, s.m * s.n, [&](const KernelTable& t, void* y) {
-        const ProductKernels& p = *t.product(dtype);
+        const ProductKernels& p = t.product(dtype);
         std::vector<std::byte> form(p.packed_bytes(s.k, s.n));
         p.pack(b.data(), s.k, s.n, s.n, false, form.data());
         const Epilogue epilogue{bias.data(), Activation::kRelu};
         p.matmul(a.data(), s.m, s.k, s.k, form.data(), s.n, y, s.n, &epilogue);
       });
       check_variants("matmul_transposed", dtype, s.m * s.n, [&](const KernelTable& t, void* y) {
-        t.product(dtype)->matmul_transposed(a.data(), s.m, b.data(), s.n, s.k, s.m, s.n, y, s.n,
-                                            false);
+        t.product(dtype).matmul_transposed(a.data(), s.m, b.data(), s.n, s.k, s.m, s.n, y, s.n,
+                                           false);
       });
     }
   }
@@ -200,20 +200,20 @@ void check_convolutions(DType dtype, const WindowGeometry& g, std::mt19937& gene
   const Sample dy = wide(dtype, g.out_size(), generator);
   const Sample filter = wide(dtype, weights, generator);
   check_variants("conv2d", dtype, g.out_size(), [&](const KernelTable& t, void* y) {
-    const ProductKernels& p = *t.product(dtype);
+    const ProductKernels& p = t.product(dtype);
     std::vector<std::byte> form(p.conv2d_packed_bytes(g)), scratch(p.conv2d_scratch_bytes(g));
     p.conv2d_pack(g, filter.data(), form.data());
     p.conv2d(g, x.data(), form.data(), y, nullptr, scratch.data());
   });
   check_variants("conv2d_input_grad", dtype, g.in_size(), [&](const KernelTable& t, void* y) {
-    const ProductKernels& p = *t.product(dtype);
+    const ProductKernels& p = t.product(dtype);
     std::vector<std::byte> form(p.conv2d_input_grad_packed_bytes(g));
     std::vector<std::byte> scratch(p.conv2d_input_grad_scratch_bytes(g));
     p.conv2d_input_grad_pack(g, filter.data(), form.data());
     p.conv2d_input_grad(g, dy.data(), form.data(), y, scratch.data());
   });
   check_variants("conv2d_filter_grad", dtype, weights, [&](const KernelTable& t, void* y) {
-    const ProductKernels& p = *t.product(dtype);
+    const ProductKernels& p = t.product(dtype);
     std::vector<std::byte> scratch(p.conv2d_filter_grad_scratch_bytes(g, whole_filter(g)));
     p.conv2d_filter_grad(g, x.data(), dy.data(), whole_filter(g), y, false, scratch.data());
     p.conv2d_filter_grad(g, x.data(), dy.data(), whole_filter(g), y, true, scratch.data());
@@ -261,24 +261,24 @@ TEST("pooling is the same in all variants") {
       const auto size = static_cast<std::size_t>(g.out_size());
       check_variants("max_pool", dtype, g.out_size(), [&](const KernelTable& t, void* y) {
         std::vector<std::uint8_t> index(size);
-        t.pool(dtype)->max_pool(g, x.data(), y, index.data());
+        t.pool(dtype).max_pool(g, x.data(), y, index.data());
       });
       check_variants(
           "max_pool's places", DType::kUInt8, g.out_size(), [&](const KernelTable& t, void* y) {
             Sample best(dtype, g.out_size());
-            t.pool(dtype)->max_pool(g, x.data(), best.data(), static_cast<std::uint8_t*>(y));
+            t.pool(dtype).max_pool(g, x.data(), best.data(), static_cast<std::uint8_t*>(y));
           });
       check_variants("max_pool_grad", dtype, g.in_size(), [&](const KernelTable& t, void* y) {
         std::vector<std::uint8_t> index(size);
         Sample best(dtype, g.out_size());
-        t.pool(dtype)->max_pool(g, x.data(), best.data(), index.data());
-        t.pool(dtype)->max_pool_grad(g, dy.data(), index.data(), y);
+        t.pool(dtype).max_pool(g, x.data(), best.data(), index.data());
+        t.pool(dtype).max_pool_grad(g, dy.data(), index.data(), y);
       });
       check_variants("avg_pool", dtype, g.out_size(), [&](const KernelTable& t, void* y) {
-        t.pool(dtype)->avg_pool(g, x.data(), y);
+        t.pool(dtype).avg_pool(g, x.data(), y);
       });
       check_variants("avg_pool_grad", dtype, g.in_size(), [&](const KernelTable& t, void* y) {
-        t.pool(dtype)->avg_pool_grad(g, dy.data(), y);
+        t.pool(dtype).avg_pool_grad(g, dy.data(), y);
       });
     }
   }
@@ -293,14 +293,14 @@ TEST("softmax and cross-entropy are the same in all variants with fused multiply
           n % 2 ? wide(dtype, rows * n, generator) : Sample::random(dtype, rows * n, generator);
       const std::int64_t labels[] = {0, n - 1, n / 2, 0};
       check_variants("softmax", dtype, rows * n, [&](const KernelTable& t, void* y) {
-        t.softmax(dtype)->softmax(x.data(), y, rows, n);
+        t.softmax(dtype).softmax(x.data(), y, rows, n);
       });
       check_variants("log_softmax", dtype, rows * n, [&](const KernelTable& t, void* y) {
-        t.softmax(dtype)->log_softmax(x.data(), y, rows, n);
+        t.softmax(dtype).log_softmax(x.data(), y, rows, n);
       });
       check_variants("cross_entropy", dtype, rows, [&](const KernelTable& t, void* y) {
         Sample probabilities(dtype, rows * n);
-        t.softmax(dtype)->sparse_cross_entropy(x.data(), labels, y, probabilities.data(), rows, n);
+        t.softmax(dtype).sparse_cross_entropy(x.data(), labels, y, probabilities.data(), rows, n);
       });
     }
   }
@@ -312,13 +312,13 @@ TEST("random numbers are the same in all variants with fused multiply-add") {
     const std::int64_t rows = 7;
     for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
       check_variants("uniform", dtype, rows * n, [&](const KernelTable& t, void* y) {
-        t.random(dtype)->uniform(key, 3, rows, n, y);
+        t.random(dtype).uniform(key, 3, rows, n, y);
       });
       check_variants("normal", dtype, rows * n, [&](const KernelTable& t, void* y) {
-        t.random(dtype)->normal(key, 3, rows, n, y);
+        t.random(dtype).normal(key, 3, rows, n, y);
       });
       check_variants("truncated_normal", dtype, rows * n, [&](const KernelTable& t, void* y) {
-        t.random(dtype)->truncated_normal(key, 3, rows, n, y);
+        t.random(dtype).truncated_normal(key, 3, rows, n, y);
       });
     }
     for (const DType dtype : {DType::kInt32, DType::kInt64, DType::kUInt32, DType::kUInt64}) {
