@@ -234,7 +234,7 @@ def test_the_text_on_the_architecture_has_the_layers():
     with (ROOT / "pyproject.toml").open("rb") as file:
         contract = tomllib.load(file)["tool"]["importlinter"]["contracts"][0]
     layers = [sorted(layer.split(" | ")) for layer in reversed(contract["layers"])]
-    text = (ROOT / "docs" / "architecture.md").read_text()
+    text = (ROOT / "docs" / "architecture" / "python.md").read_text()
     rows = re.findall(r"^\| (`.+?`) \|", text.partition("\n## ")[0], re.MULTILINE)
     named = [
         [name.removesuffix(".py") for name in re.findall(r"`(\w+(?:\.py)?)/?`", row)]
