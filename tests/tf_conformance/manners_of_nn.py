@@ -157,6 +157,29 @@ def monotonic_sequences_nearest_to_others(tf: Any) -> Any:
 
 
 @manner
+def fractional_pooling_with_equal_windows(tf: Any) -> Any:
+    x = images(tf, 2, 6, 9, 2)
+    found = []
+    for function in (tf.nn.fractional_max_pool, tf.nn.fractional_avg_pool):
+        for pseudo_random, overlapping in ((False, False), (True, False), (False, True)):
+
+            def call(x: Any, f: Any = function, p: bool = pseudo_random,
+                     o: bool = overlapping) -> Any:  # fmt: skip
+                return f(x, [1.0, 2.0, 3.0, 1.0], p, o, seed=1)
+
+            found += [*call(x)[1:], *with_gradient(tf, lambda x, c=call: c(x).output, x)]
+    return found
+
+
+@manner
+def fractional_pooling_refuses_ratios(tf: Any) -> Any:
+    x, pool = tf.ones([1, 4, 4, 1]), tf.nn.fractional_max_pool
+    ratios = ([2.0, 1.0, 1.0, 1.0], [1.0, 0.5, 1.0, 1.0], [1.0, 2.0, 1.0], [1.0, 5.0, 1.0, 1.0])
+    errors = (ValueError, tf.errors.InvalidArgumentError)
+    return [refused(lambda r=r: pool(x, r), *errors) for r in ratios]
+
+
+@manner
 def dropout_with_a_sampler(tf: Any) -> Any:
     x = tf.constant([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     shapes = []

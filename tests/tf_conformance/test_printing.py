@@ -111,3 +111,47 @@ def test_plots_see_tensors_as_arrays() -> None:
             and len(axes.scatter(values, values).get_offsets()) == 4
         )
     plt.close(figure)
+
+
+def test_keras_trains_with_functions_that_print_their_tensors() -> None:
+    """TensorFlow 2.21 formats each of these tensors as a symbolic one, such as Tensor("Mean:0")."""
+    keras = tf.keras
+    printed: dict[str, str] = {}
+
+    def show(where: str, x: Any) -> Any:
+        printed[where] = f"{x} {x!s} {[x]}"
+        return x
+
+    def showing(base: Any, method: str) -> Any:
+        """Return a subclass whose method prints its first argument."""
+
+        def call(self: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+            show(f"{base.__name__}.{method}", x)
+            return getattr(base, method)(self, x, *args, **kwargs)
+
+        return type(f"Printing{base.__name__}", (base,), {method: call})
+
+    class Model(keras.Sequential):  # type: ignore[misc,name-defined]
+        def train_step(self, data: Any) -> Any:
+            show("train_step", data[0])
+            return {k: show(f"train_step {k}", v) for k, v in super().train_step(data).items()}
+
+        def test_step(self, data: Any) -> Any:
+            show("test_step", tf.shape(data[0])[0])
+            return super().test_step(data)
+
+        def compute_loss(self, x: Any = None, *args: Any, **kwargs: Any) -> Any:
+            show("compute_loss x", x)
+            return show("compute_loss", super().compute_loss(x, *args, **kwargs))
+
+    dense = keras.layers.Dense(2, kernel_regularizer=lambda w: show("regularizer", tf.norm(w)))
+    model = Model([dense])
+    model.compile(
+        showing(keras.optimizers.SGD, "update_step")(0.1),
+        "mse",
+        metrics=[showing(keras.metrics.MeanAbsoluteError, "update_state")()],
+    )
+    x = np.ones((4, 3), "float32")
+    model.fit(x, x[:, :2], batch_size=2, validation_data=(x, x[:, :2]), verbose=0)
+    assert len(printed) == 9
+    assert {k: text for k, text in printed.items() if text.count("traced") != 3} == {}

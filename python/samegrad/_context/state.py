@@ -75,8 +75,6 @@ class Context(NamedTuple):
     arguments: TracedArguments | None = None
     # Whether these have values: get_concrete_function passes stand-ins.
     arguments_given: bool = True
-    # Whether text is made that is shown later: what has no value yet is named by its type.
-    describing: bool = False
     # Inside a function that reads data: the compiled forms of what it runs.
     compiled_runs: CompiledRuns | None = None
     # Whether Keras's objects track what is assigned to their attributes.
@@ -263,9 +261,3 @@ def init_scope() -> _core.Guard:
         ...     pass
     """
     return _core.no_trace()
-
-
-def printing_needs_values() -> bool:
-    """Tell whether a tensor that is printed now must have a value: inside `run`."""
-    now = current()
-    return now.replica_context is not None and not now.describing

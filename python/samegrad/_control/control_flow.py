@@ -14,7 +14,6 @@ from samegrad import _core
 from samegrad._base.dtypes import as_dtype
 from samegrad._base.shown import shown
 from samegrad._base.tree import map_structure
-from samegrad._context import state as _context
 from samegrad._context.user_code import converted
 from samegrad._control.carried_values import Stacked, describe, holds, same_structure
 from samegrad._control.graph_flow import graph_branch, graph_loop
@@ -275,9 +274,7 @@ def require(
         error: Its class; default `InvalidArgumentError`.
     """
     if is_traced(condition):
-        with _context.changed(describing=True):
-            text = str(message())
-        add_requirement(condition, text, error or InvalidArgumentError)
+        add_requirement(condition, str(message()), error or InvalidArgumentError)
     elif not condition:
         raise (error or InvalidArgumentError)(message())
 

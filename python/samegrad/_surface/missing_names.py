@@ -128,9 +128,6 @@ REASONS = {
     "TensorArray.RaggedTensorSpec": _RAGGED,
     "Variable.string": "variables hold numbers: keep strings in Python, or use tf.lookup",
     "Variable.complex128": "variables hold real numbers: keep two, and complex(real, imag)",
-    "fractional_avg_pool": "its windows have drawn sizes: use nn.avg_pool, or "
-    "nn.adaptive_average_pool",
-    "fractional_max_pool": "its windows have drawn sizes: use nn.max_pool, or nn.adaptive_max_pool",
     "profiler": "see explain() of a function or strategy",
     "py_func": _NO_PYTHON,
     "experimental_run_v2": "it is Strategy.run",

@@ -16,7 +16,6 @@ from samegrad._base.dtypes import DType, as_dtype, is_plain_number
 from samegrad._base.reference import Reference
 from samegrad._base.shown import shown
 from samegrad._base.user_files import PACKAGE
-from samegrad._context import state as _context
 from samegrad._context.python_runs import NeedsPython, may_leave
 from samegrad._context.user_code import why_unchanged
 from samegrad._surface import boundary
@@ -196,16 +195,11 @@ def _shown(parts: list[Tensor]) -> str:
 
 
 def _str(self: Tensor) -> str:
-    """Return the values; inside `run` raise a TypeError if it has no value.
-
-    print() would never show them there.
-    """
+    """Return the values; without them the shape and dtype, as a printed symbolic tensor has."""
     if not self._made:
-        return repr(self)
-    if self._symbolic and _context.printing_needs_values():
-        return _shown(self._look())
-    if self._symbolic:
         return _repr(self)
+    if self._symbolic:
+        return _shown(self._look()) if self._looks else _repr(self)
     shape = tuple(self._shape)
     return f"samegrad.Tensor({_text(str(self._view()))}, shape={shape}, dtype={self._dtype})"
 

@@ -50,6 +50,7 @@ from samegrad.nn._cross_entropy import (
 )
 from samegrad.nn._ctc import ctc_beam_search_decoder, ctc_greedy_decoder, ctc_loss
 from samegrad.nn._depth import depth_to_space, space_to_depth
+from samegrad.nn._fractional_pooling import fractional_avg_pool, fractional_max_pool
 from samegrad.nn._isotonic import isotonic_regression
 from samegrad.nn._loss_normalization import (
     compute_average_loss,
@@ -132,6 +133,8 @@ __all__ = [
     "embedding_lookup_sparse",
     "erosion2d",
     "experimental",
+    "fractional_avg_pool",
+    "fractional_max_pool",
     "gelu",
     "in_top_k",
     "isotonic_regression",
