@@ -401,3 +401,12 @@ def tensors_that_stay_what_they_are(tf: Any) -> Any:
         refused(lambda: tf.broadcast_dynamic_shape([2], [3]), tf.errors.InvalidArgumentError),
         tf.is_symbolic_tensor(x),
     ]
+
+
+@manner
+def kinds_of_dtypes(tf: Any) -> Any:
+    kinds = [tf.float32, tf.uint8, tf.bool, tf.complex64, tf.string]
+    return [
+        [[d.is_numeric, d.base_dtype == d, d.is_compatible_with("float32")] for d in kinds],
+        refused(lambda: tf.float32.is_compatible_with("nonsense"), TypeError),
+    ]
