@@ -132,7 +132,9 @@ def reset_shape(sp_input: SparseTensor, new_shape: Any = None) -> SparseTensor:
         sizes = (places.max(axis=0) + 1 if len(places) else np.zeros(len(found._shape))).tolist()
         return SparseTensor(places, found.values, [int(size) for size in sizes])
     wanted = [int(size) for size in sizes_of(new_shape)]
-    if len(wanted) != len(found._shape) or any(np.less(wanted, found._shape)):
+    if len(wanted) != len(found._shape) or any(
+        a < b for a, b in zip(wanted, found._shape, strict=True)
+    ):
         raise InvalidArgumentError(
             f"[{who}] new_shape must have the axes of {found._shape}, none smaller: got "
             f"{shown(new_shape)}; see tf.sparse.slice."

@@ -45,6 +45,8 @@ _NOT_ASKED = (
     "_benchmark", "parallel_for", "/structured/", "sharding", "/integration_test/", "xla",
 )  # fmt: skip
 _SECONDS_PER_FILE = 150
+# What the control is not asked for.
+_SETTLED = ("passed", "skipped", "internal")
 
 
 def files(checkout: Path, only: Iterable[str]) -> list[str]:
@@ -128,11 +130,8 @@ def table(ours: dict[str, Any], theirs: dict[str, Any]) -> str:
 def judged(line: dict[str, Any], control: dict[str, Any] | None) -> str:
     """Return the outcome of a test; internal where the control did not pass it."""
     outcome: str = line["outcome"]
-    if outcome in ("passed", "skipped"):
-        return outcome
-    if control is None or control["outcome"] != "passed":
-        return "internal"
-    return "lacks" if outcome == "internal" else outcome
+    passes = control is not None and control["outcome"] == "passed"
+    return outcome if passes or outcome in _SETTLED else "internal"
 
 
 def main() -> None:
@@ -153,7 +152,7 @@ def main() -> None:
     only = None
     if options.failed:
         lines = read(options.failed)
-        only = {x for x, y in lines.items() if y["outcome"] not in ("passed", "skipped")}
+        only = {x for x, y in lines.items() if y["outcome"] not in _SETTLED}
     options.results.write_text("")
     paths = files(options.checkout, options.only)
     run(options.checkout, paths, options.results, options.module, only)
