@@ -1,6 +1,51 @@
 """Exceptions that are samegrad's own."""
 
+from typing import Any
+
 from samegrad._core import InvalidArgumentError, NonFiniteError
+
+
+class OpError(Exception):
+    """An operation fails: the base of the errors that have TensorFlow's names.
+
+    They take a message, or the arguments of TensorFlow: node_def, op and message.
+
+    Attributes:
+        message: The words of the error.
+        op: None: eager operations have no names.
+        node_def: None.
+
+    Example:
+        >>> import samegrad as tf
+        >>> try:
+        ...     tf.constant([1, 2]) + tf.constant([1, 2, 3])
+        ... except tf.errors.OpError as error:
+        ...     print(type(error).__name__, error.message[:5])
+        InvalidArgumentError [add]
+    """
+
+    __slots__ = ()
+    op = None
+    node_def = None
+
+    @property
+    def message(self) -> str:
+        """The words of the error."""
+        return str(self)
+
+    def __str__(self) -> str:
+        """Return the message, which TensorFlow's constructors take in third place."""
+        args: tuple[Any, ...] = (*self.args, getattr(self, "filename", None))  # of an OSError
+        return str(args[2]) if args[:2] == (None, None) else super().__str__()
+
+
+# The engine makes this class before Python code runs.
+InvalidArgumentError.__bases__ = (OpError, ValueError)
+# The errors of Python that are raised where TensorFlow raises its own.
+DeadlineExceededError = TimeoutError
+PermissionDeniedError = PermissionError
+ResourceExhaustedError = MemoryError
+UnimplementedError = NotImplementedError
 
 
 class WrongTypeError(InvalidArgumentError, TypeError):
@@ -14,23 +59,23 @@ class WrongIndexError(InvalidArgumentError, IndexError):
     """There is no such element: TensorFlow's InvalidArgumentError, and Python's IndexError."""
 
 
-class OutOfRangeError(Exception):
+class OutOfRangeError(OpError):
     """An iterator has no further element."""
 
 
-class NotFoundError(FileNotFoundError):
+class NotFoundError(OpError, FileNotFoundError):
     """There is no such file or folder."""
 
 
-class AlreadyExistsError(FileExistsError):
+class AlreadyExistsError(OpError, FileExistsError):
     """There is such a file or folder already."""
 
 
-class DataLossError(ValueError):
+class DataLossError(OpError, ValueError):
     """A file is damaged, or ends too early."""
 
 
-class FailedPreconditionError(RuntimeError):
+class FailedPreconditionError(OpError, RuntimeError):
     """Error: a precondition of the call does not hold."""
 
 
@@ -53,15 +98,20 @@ class ReplicaDependenceError(ValueError):
 __all__ = [
     "AlreadyExistsError",
     "DataLossError",
+    "DeadlineExceededError",
     "FailedPreconditionError",
     "InvalidArgumentError",
     "LossNormalizationError",
     "LossNormalizationWarning",
     "NonFiniteError",
     "NotFoundError",
+    "OpError",
     "OutOfRangeError",
+    "PermissionDeniedError",
     "ReplicaDependenceError",
     "ReplicaDependenceWarning",
+    "ResourceExhaustedError",
+    "UnimplementedError",
     "WrongIndexError",
     "WrongTypeError",
 ]

@@ -170,3 +170,66 @@ def shapes_that_do_not_fit_in_functions(tf: Any) -> Any:
 def elements_that_are_not_there(tf: Any) -> Any:
     x = tf.constant([1.0, 2.0])
     return [[float(n) for n in x], list(zip(x, [1, 2], strict=True)), tuple(x), 2.0 in x]
+
+
+@manner
+def errors_have_one_base_and_a_message(tf: Any) -> Any:
+    names = ("AlreadyExistsError", "DataLossError", "FailedPreconditionError",
+             "InvalidArgumentError", "NotFoundError", "OutOfRangeError")  # fmt: skip
+    made = [getattr(tf.errors, name)(None, None, "words") for name in names]
+    try:
+        tf.constant([1, 2]) + tf.constant([1, 2, 3])
+    except tf.errors.OpError as error:
+        caught = [len(error.message) > 9, error.op is None, error.node_def is None]
+    return [
+        caught,
+        *[[str(e), e.message, e.op is None, isinstance(e, tf.errors.OpError)] for e in made],
+        refused(lambda: tf.io.read_file("nowhere/at/all"), tf.errors.OpError),
+    ]
+
+
+@manner
+def cases_of_tests_compare_tensors(tf: Any) -> Any:
+    class Case(tf.test.TestCase):
+        def runTest(self) -> None:
+            self.assertAllClose(
+                {"a": tf.ones([2]), "b": (1.0, [2.0])}, {"a": [1, 1], "b": (1, [2])}
+            )
+            self.assertAllClose([tf.ones([2]), tf.ones([3])], [np.ones(2), np.ones(3)])
+            self.assertAllClose(tf.complex(1.0, 2.0), 1 + 2j)
+            self.assertAllEqual(tf.ragged.constant([[1], [2, 3]]), [[1], [2, 3]])
+            self.assertAllEqual(tf.constant(["a"]), ["a"])
+            self.assertAllCloseAccordingToType(tf.cast([1.0], tf.float16), [1.0005])
+            with self.cached_session() as session:
+                self.assertAllEqual(session.run([tf.constant(1)]), [1])
+            with self.assertRaisesIncompatibleShapesError():
+                tf.ones([2]) + tf.ones([3])
+
+    case = Case()
+    result = case.run()
+    failing: list[Callable[[], Any]] = [
+        lambda: case.assertAllClose([1.0], [1.1]),
+        lambda: case.assertAllClose([1.0], [[1.0]]),
+        lambda: case.assertAllEqual([1, 2], [1, 3]),
+        lambda: case.assertNotAllClose([1.0], [1.0]),
+        lambda: case.assertNotAllEqual([1.0], [1.0]),
+        lambda: case.assertAllGreater([1.0, 2.0], 1.0),
+        lambda: case.assertAllLessEqual([1.0, 2.0], 1.0),
+        lambda: case.assertAllInRange([1.0, 2.0], 1.0, 2.0, open_upper_bound=True),
+        lambda: case.assertAllInSet([1, 2], [1]),
+        lambda: case.assertNear(1.0, 2.0, 0.5),
+        lambda: case.assertDTypeEqual(tf.constant(1), np.float32),
+        lambda: case.assertShapeEqual(np.ones(2), tf.ones([3])),
+    ]
+    return [result.testsRun, result.wasSuccessful(), [refused(f, AssertionError) for f in failing]]
+
+
+@manner
+def gradients_are_compared_with_differences(tf: Any) -> Any:
+    x, y = [[1.0, 3.0]], [[2.0], [4.0]]
+    by_tape, by_differences = tf.test.compute_gradient(tf.matmul, [x, y])
+    constant = tf.test.compute_gradient(lambda z: tf.zeros([2]) + 0.0 * z[0], [[1.0, 2.0]])
+    pairs = zip(by_tape, by_differences, strict=True)
+    close = [bool(np.allclose(*pair, atol=1e-2)) for pair in pairs]
+    return [list(by_tape), close, constant[0][0], refused(lambda: tf.test.compute_gradient(
+        tf.square, 1.0), ValueError)]  # fmt: skip

@@ -24,3 +24,45 @@ def wrong_dtypes_in_a_function_are_type_errors(tf: Any) -> Any:
 def one_number_is_shown_without_more(tf: Any) -> Any:
     values = tf.constant(1.5), tf.constant(True), tf.constant(3), tf.Variable(2.5)
     return [repr(value).partition("numpy=")[2] for value in values]
+
+
+@manner
+def rows_of_sparse_tensors(tf: Any) -> Any:
+    few = tf.SparseTensor([[0, 1], [2, 0], [2, 3]], [1.0, 2.0, 3.0], [4, 5])
+    other = tf.SparseTensor([[0, 1], [1, 1], [2, 3]], [-1.0, -2.0, 7.0], [4, 5])
+    words = tf.SparseTensor([[1, 0]], ["1"], [2, 2])
+    filled, was_empty = tf.sparse.fill_empty_rows(few, 9.0)
+    both = [tf.sparse.maximum(few, other), tf.sparse.minimum(few, other)]
+    numbers = tf.SparseTensor([[0, 0], [1, 1]], [2, 0], [2, 2])
+    return [
+        *[part for each in (filled, *both) for part in (each.indices, each.values)],
+        was_empty,
+        tf.sparse.fill_empty_rows(words, "2")[0].values.numpy().astype("int64"),
+        tf.sparse.to_dense(tf.sparse.softmax(few)),
+        tf.sparse.reset_shape(few).dense_shape,
+        tf.sparse.reset_shape(few, [5, 5]).dense_shape,
+        [part.dense_shape for part in tf.sparse.split(few, 2, 1)],
+        [part.values for part in tf.sparse.split(few, num_split=3, axis=0)],
+        tf.sparse.to_indicator(numbers, 3),
+        tf.sparse.to_dense(tf.sparse.eye(2, 3)),
+        refused(lambda: tf.sparse.reset_shape(few, [1, 1]), ValueError, tf.errors.OpError),
+        refused(lambda: tf.sparse.to_indicator(numbers, 1), tf.errors.OpError),
+        refused(lambda: tf.sparse.maximum(few, tf.sparse.eye(2)), tf.errors.OpError),
+        refused(lambda: tf.sparse.split(few, 9, 1), tf.errors.OpError),
+        refused(lambda: tf.sparse.softmax(tf.SparseTensor([[0]], [1.0], [2])), tf.errors.OpError),
+    ]
+
+
+@manner
+def segments_of_chosen_rows(tf: Any) -> Any:
+    rows = tf.constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    with tf.GradientTape() as tape:
+        tape.watch(rows)
+        sums = tf.sparse.segment_sqrt_n(rows, [2, 0, 2], [0, 0, 2])
+    return [
+        tf.sparse.segment_sum(rows, [2, 0, 2], [0, 0, 2]),
+        tf.sparse.segment_mean(rows, [2, 0, 2], [0, 0, 1], num_segments=3),
+        sums,
+        tape.gradient(sums, rows),
+        refused(lambda: tf.sparse.segment_sum(rows, [9], [0]), tf.errors.OpError),
+    ]

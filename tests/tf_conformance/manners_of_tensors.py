@@ -401,3 +401,36 @@ def tensors_that_stay_what_they_are(tf: Any) -> Any:
         refused(lambda: tf.broadcast_dynamic_shape([2], [3]), tf.errors.InvalidArgumentError),
         tf.is_symbolic_tensor(x),
     ]
+
+
+@manner
+def kinds_of_dtypes(tf: Any) -> Any:
+    kinds = [tf.float32, tf.uint8, tf.bool, tf.complex64, tf.string]
+    return [
+        [[d.is_numeric, d.base_dtype == d, d.is_compatible_with("float32")] for d in kinds],
+        refused(lambda: tf.float32.is_compatible_with("nonsense"), TypeError),
+    ]
+
+
+@manner
+def complex_numbers_by_segments_and_diagonals(tf: Any) -> Any:
+    z = tf.complex([[1.0, 2.0], [3.0, 0.0], [-1.0, 0.5]], [[0.0, 1.0], [-2.0, 0.0], [4.0, 2.0]])
+    zero = tf.complex([[0.0, 1.0]], [[0.0, 0.0]])
+    ids = tf.constant([0, 0, 1])
+    found = [
+        tf.math.divide_no_nan(z, zero),
+        tf.math.divide_no_nan(zero, z),
+        tf.math.segment_sum(z, ids),
+        tf.math.segment_mean(z, ids),
+        tf.math.unsorted_segment_sum(z, ids, 3),
+        tf.linalg.diag(z[0]),
+        tf.linalg.diag_part(z),
+        tf.linalg.band_part(z, 0, 1),
+    ]
+    return [
+        *[part for each in found for part in (tf.math.real(each), tf.math.imag(each))],
+        tf.math.reduce_variance(z, 0),
+        tf.math.reduce_std(z),
+        refused(lambda: tf.divide(z, tf.constant([1, 2])), TypeError),
+        tf.round([3, -4]),
+    ]

@@ -162,3 +162,43 @@ def strings_of_programs_for_both_versions(tf: Any) -> Any:
         compat.v2.reduce_sum([1, 2]),
         refused(lambda: compat.as_bytes(1), TypeError),
     ]
+
+
+@manner
+def rows_of_variables_of_version_1(tf: Any) -> Any:
+    v1, v = tf.compat.v1, tf.Variable([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    answers = []
+    for how in ("add", "sub", "mul", "div", "min", "max", "update"):
+        change = getattr(v1, f"scatter_{how}")
+        answers += [
+            change(v, [0, 2], [[2.0, 3.0], [4.0, 5.0]]).numpy(),
+            change(v, [1], 2.0).numpy(),
+            change(ref=v, indices=1, updates=[2.0, 1.0]).numpy(),
+        ]
+    for how in ("add", "sub", "update"):
+        answers.append(getattr(v1, f"scatter_nd_{how}")(v, [[0, 1], [2, 0]], [7.0, 8.0]).numpy())
+    batches = tf.Variable([[1, 2], [3, 4]])
+    return [
+        *answers,
+        v1.batch_scatter_update(batches, [[0], [1]], [[8], [9]]).numpy(),
+        v1.batch_gather([[1, 2], [3, 4]], [[1], [0]]),
+        refused(lambda: v1.scatter_add(v, [9], 1.0), tf.errors.OpError),
+    ]
+
+
+@manner
+def values_of_version_1(tf: Any) -> Any:
+    v1 = tf.compat.v1
+    return [
+        v1.sparse_to_dense([[0, 1], [1, 0]], [2, 3], [5, 6], -1),
+        v1.sparse_to_dense(2, [4], 1.5),
+        refused(lambda: v1.sparse_to_dense([5], [4], 1), tf.errors.OpError),
+        v1.clip_by_average_norm([[3.0, 4.0], [1.0, 0.0]], 1.0),
+        v1.clip_by_average_norm([3.0, 4.0], 9.0),
+        v1.multinomial([[0.0, -99.0]], 3, output_dtype=tf.int32),
+        v1.random.multinomial([[0.0, 0.0]], 3).shape.as_list(),
+        list(v1.SparseTensorValue([[0]], [1], [2])),
+        v1.Print(tf.constant(1.0), [tf.constant([1, 2])], "message"),
+        v1.sparse_segment_sum([[1, 2], [3, 4]], [0, 1], [0, 0]),
+        v1.sparse.segment_mean([[1.0, 2.0], [3.0, 4.0]], [0, 1], [0, 2], None, 4),
+    ]

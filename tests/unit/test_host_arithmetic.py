@@ -53,6 +53,7 @@ EXACT = {
     ),
 }
 DISPLAYED = "is shown, and nothing is computed with it"
+COMPARED = "is compared within the tolerances of a test"
 INTEGERS = "integers"
 SQUARE = "NumPy multiplies"
 TENSORS = "tensors: the engine's"
@@ -88,6 +89,9 @@ REVIEWED = {
     ("signal/_windows.py", "((np.arange(size) - half) / half) ** 2"): SQUARE,
     ("signal/_windows.py", "inner ** 2"): SQUARE,
     ("sparse/_reduced.py", "moved[:, :0].sum"): INTEGERS,
+    ("test/_case.py", "numpy.random.seed"): INTEGERS,
+    ("test/_case.py", "numpy.testing.assert_allclose"): COMPARED,
+    ("test/_case.py", "numpy.testing.assert_array_equal"): COMPARED,
 }
 # Sums of arrays: NumPy adds several elements at a time.
 _SUMS = {"dot", "mean", "std", "sum", "var"}

@@ -126,6 +126,29 @@ class DType:
         return {"complex64": float32, "complex128": float64}.get(self.name, self)
 
     @property
+    def base_dtype(self) -> DType:
+        """The type itself: variables have the type of their values."""
+        return self
+
+    @property
+    def is_numeric(self) -> bool:
+        """True for floats, integers and complex numbers."""
+        return self.is_floating or self.is_integer or self.is_complex
+
+    def is_compatible_with(self, other: Any) -> bool:
+        """Tell whether another dtype is the same.
+
+        Args:
+            other: A dtype, or its name.
+
+        Example:
+            >>> import samegrad as tf
+            >>> tf.float32.is_compatible_with("float32"), tf.float32.is_compatible_with(tf.int32)
+            (True, False)
+        """
+        return bool(self == any_dtype(other))
+
+    @property
     def min(self) -> Any:
         """The smallest number of the dtype."""
         return self._limits.min

@@ -17,6 +17,7 @@ from samegrad._core import InvalidArgumentError
 from samegrad._tensor import complex_rules as rules
 from samegrad._tensor.shape import TensorShape
 from samegrad._tensor.tensor import Tensor, convert_to_tensor, is_tensor, pair
+from samegrad.errors import WrongTypeError
 
 _ops = _core.ops
 _OF_PARTS = {"float32": complex64, "float64": complex128}
@@ -260,7 +261,7 @@ def to_complex(value: Any, who: str, dtype: DType | None = None) -> ComplexTenso
     if is_tensor(value):
         tensor = convert_to_tensor(value)
         wanted = "complex128" if tensor._dtype == "float64" else "complex64"
-        raise InvalidArgumentError(
+        raise WrongTypeError(
             f"[{who}] complex numbers are needed: got {tensor._dtype} of shape {tensor._shape}; "
             f"use samegrad.cast(x, samegrad.{wanted})."
         )

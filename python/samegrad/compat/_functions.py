@@ -14,6 +14,7 @@ from samegrad._base.tree import map_structure
 from samegrad._ops.arrays import cast, reshape, stop_gradient
 from samegrad._ops.text_arrays import where as _where
 from samegrad._surface.missing_names import missing_attribute
+from samegrad._tensor.complex_tensor import is_complex
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
 from samegrad.compat._namespace import add_own
 from samegrad.math import floordiv, truediv
@@ -149,6 +150,8 @@ def div(x: Any, y: Any, name: str | None = None) -> Tensor:
         >>> div([7, -7], 2).numpy(), div([7.0], 2.0).numpy()
         (array([ 3, -4], dtype=int32), array([3.5], dtype=float32))
     """
+    if is_complex(x) or is_complex(y):
+        return truediv(x, y)
     dividend = convert_to_tensor(x)
     divide = floordiv if as_dtype(dividend._dtype).is_integer else truediv
     return divide(dividend, y)

@@ -59,7 +59,8 @@ def add_own(path: str, found: Mapping[str, Any]) -> None:
         found: The functions and values by their names.
     """
     home = ".".join([_ROOT, path]).rstrip(".")
-    _own[path] = {name: guarded(home, name, value) for name, value in found.items()}
+    own = _own.setdefault(path, {})
+    own.update({name: guarded(home, name, value) for name, value in found.items()})
 
 
 def _submodule(path: str) -> Namespace:

@@ -9,6 +9,7 @@ _REDUCTION = "input_tensor axis keepdims name reduction_indices:axis keep_dims:k
 _BINARY_CHECK = "x y -data summarize message name"
 _UNARY_CHECK = "x -data summarize message name"
 _POOLING = "value:input ksize strides padding data_format name input"
+_SEGMENTS = "data indices segment_ids name num_segments -sparse_gradient"
 _SOFTMAX = "logits axis name dim:axis"
 _TRANSPOSED = (
     "value:input filter:filters output_shape strides padding data_format name input filters "
@@ -45,6 +46,7 @@ ORDERS = {
     "hessians": "ys xs name -colocate_gradients_with_ops gate_gradients aggregation_method",
     "in_top_k": "predictions targets k name",
     "log_softmax": _SOFTMAX,
+    "multinomial": "logits num_samples seed name output_dtype:dtype",
     "norm": "tensor ord axis keepdims name keep_dims:keepdims",
     "ones_like": "tensor:input dtype name -optimize",
     "pad": "tensor paddings mode name constant_values",
@@ -94,6 +96,7 @@ ORDERS = {
     "nn.space_to_depth": "input block_size name data_format",
     "nn.weighted_cross_entropy_with_logits": "labels logits pos_weight name targets:labels",
     "nn.weighted_moments": "x axes frequency_weights name keep_dims:keepdims keepdims",
+    "random.multinomial": "logits num_samples seed name output_dtype:dtype",
     "random.poisson": "lam shape dtype seed name",
     "space_to_batch": "input paddings block_size:block_shape name block_shape",
     "sparse.add": "a b threshold thresh:threshold",
@@ -101,6 +104,9 @@ ORDERS = {
     "concat_dim:axis expand_nonconcat_dims",
     "sparse.reduce_max": "sp_input axis keepdims reduction_axes:axis keep_dims:keepdims",
     "sparse.reduce_sum": "sp_input axis keepdims reduction_axes:axis keep_dims:keepdims",
+    "sparse.segment_mean": _SEGMENTS,
+    "sparse.segment_sqrt_n": _SEGMENTS,
+    "sparse.segment_sum": _SEGMENTS,
     "strings.length": "input name unit",
     "strings.reduce_join": "inputs axis keep_dims:keepdims separator name reduction_indices:axis "
     "keepdims",
@@ -149,6 +155,12 @@ MOVED = {
     "matrix_inverse": "linalg.inv", "matrix_set_diag": "linalg.set_diag",
     "matrix_solve": "linalg.solve", "matrix_transpose": "linalg.matrix_transpose",
     "matrix_triangular_solve": "linalg.triangular_solve",
+    "multinomial": "random.categorical", "random.multinomial": "random.categorical",
+    "sparse_segment_mean": "sparse.segment_mean", "sparse_segment_sum": "sparse.segment_sum",
+    "sparse_segment_sqrt_n": "sparse.segment_sqrt_n", "sparse_fill_empty_rows":
+    "sparse.fill_empty_rows", "sparse_reset_shape": "sparse.reset_shape", "sparse_split":
+    "sparse.split", "sparse_to_indicator": "sparse.to_indicator", "sparse_softmax":
+    "sparse.softmax", "sparse_maximum": "sparse.maximum", "sparse_minimum": "sparse.minimum",
     "random_gamma": "random.gamma", "random_normal": "random.normal",
     "random_poisson": "random.poisson", "random_shuffle": "random.shuffle",
     "random_uniform": "random.uniform", "random.set_random_seed": "random.set_seed",

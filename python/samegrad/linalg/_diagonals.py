@@ -7,6 +7,7 @@ from typing import Any
 from samegrad import _core
 from samegrad._base.shown import shown
 from samegrad._tensor import sizes as _sizes
+from samegrad._tensor.complex_calls import linear
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
 
 _ops = _core.ops
@@ -41,6 +42,7 @@ def _left_out(size: Any) -> bool:
     return isinstance(size, int) and size == -1
 
 
+@linear
 def diag(diagonal: TensorLike, name: str | None = None, k: int = 0, num_rows: Any = -1,
          num_cols: Any = -1, padding_value: TensorLike = 0,
          align: str = "RIGHT_LEFT") -> Tensor:  # fmt: skip
@@ -98,6 +100,7 @@ def diag(diagonal: TensorLike, name: str | None = None, k: int = 0, num_rows: An
     return _ops.select(_on_diagonal(rows, columns, k), _ops.expand_dims(x, axes=[axis]), other)
 
 
+@linear
 def diag_part(input: TensorLike, name: str | None = None, k: int = 0,
               padding_value: TensorLike = 0, align: str = "RIGHT_LEFT") -> Tensor:  # fmt: skip
     """Extract a diagonal of matrices.
@@ -154,6 +157,7 @@ def trace(x: TensorLike, name: str | None = None) -> Tensor:
     return _ops.reduce_sum(diag_part(_matrix("trace", x)), axes=[-1], keepdims=False)
 
 
+@linear
 def band_part(input: TensorLike, num_lower: int, num_upper: int,
               name: str | None = None) -> Tensor:  # fmt: skip
     """Set the elements outside of a band around the main diagonal to 0.

@@ -12,7 +12,6 @@ from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
 from samegrad.math._binary import (
     atan2,
-    divide_no_nan,
     floordiv,
     floormod,
     greater,
@@ -36,6 +35,7 @@ from samegrad.math._complex import (
     cos,
     cumsum,
     divide,
+    divide_no_nan,
     equal,
     exp,
     imag,
@@ -47,7 +47,11 @@ from samegrad.math._complex import (
     real,
     reciprocal,
     reduce_mean,
+    reduce_std,
     reduce_sum,
+    reduce_variance,
+    segment_mean,
+    segment_sum,
     sign,
     sin,
     sqrt,
@@ -56,6 +60,7 @@ from samegrad.math._complex import (
     subtract,
     tanh,
     truediv,
+    unsorted_segment_sum,
 )
 from samegrad.math._counting import bincount, confusion_matrix
 from samegrad.math._log_scans import cumulative_logsumexp
@@ -80,22 +85,17 @@ from samegrad.math._reductions import (
     reduce_max,
     reduce_min,
     reduce_prod,
-    reduce_std,
-    reduce_variance,
 )
 from samegrad.math._scans import cumprod
 from samegrad.math._segments import (
     segment_max,
-    segment_mean,
     segment_min,
     segment_prod,
-    segment_sum,
     unsorted_segment_max,
     unsorted_segment_mean,
     unsorted_segment_min,
     unsorted_segment_prod,
     unsorted_segment_sqrt_n,
-    unsorted_segment_sum,
 )
 from samegrad.math._softmax import log_softmax, softmax, softsign
 from samegrad.math._special import (

@@ -27,7 +27,7 @@ from samegrad._tensor.complex_tensor import (
     equal as _equal,
 )
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
-from samegrad.math import _binary, _reductions, _scans, _unary
+from samegrad.math import _binary, _reductions, _scans, _segments, _unary
 
 _ops = _core.ops
 
@@ -40,6 +40,8 @@ tanh = elementwise(_unary.tanh, rules.hyperbolic_tangent)
 negative = elementwise(_unary.negative, lambda x: (_ops.neg(x[0]), _ops.neg(x[1])))
 reduce_sum, reduce_mean = linear(_reductions.reduce_sum), linear(_reductions.reduce_mean)
 cumsum = linear(_scans.cumsum)
+segment_sum, segment_mean = linear(_segments.segment_sum), linear(_segments.segment_mean)
+unsorted_segment_sum = linear(_segments.unsorted_segment_sum)
 add = elementwise_of_two(_binary.add, BINARY["add"])
 subtract = elementwise_of_two(_binary.subtract, BINARY["sub"])
 multiply = elementwise_of_two(_binary.multiply, BINARY["mul"])
@@ -65,6 +67,28 @@ def _squared_difference(x: rules.Pair, y: rules.Pair) -> rules.Pair:
 
 
 squared_difference = elementwise_of_two(_binary.squared_difference, _squared_difference)
+
+
+def _divided_or_zero(x: rules.Pair, y: rules.Pair) -> rules.Pair:
+    zero, one = (_ops.full_like(y[0], value=value) for value in (0.0, 1.0))
+    absent = _ops.logical_and(*(_ops.equal(part, zero) for part in y))
+    real, imag = rules.divide(x, (_ops.select(absent, one, y[0]), y[1]))
+    return _ops.select(absent, zero, real), _ops.select(absent, zero, imag)
+
+
+divide_no_nan = elementwise_of_two(_binary.divide_no_nan, _divided_or_zero)
+
+
+def _variance(input_tensor: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    values = to_complex(input_tensor, "reduce_variance")
+    distances = abs(values - reduce_mean(values, axis, True))
+    return reduce_mean(_ops.square(distances), axis, keepdims)
+
+
+reduce_variance = also_complex(_reductions.reduce_variance, _variance)
+reduce_std = also_complex(
+    _reductions.reduce_std, lambda *args, **options: _ops.sqrt(_variance(*args, **options))
+)
 
 
 def _add_n(inputs: Any) -> Any:
@@ -173,8 +197,9 @@ def angle(input: TensorLike, name: str | None = None) -> Tensor:
 
 
 __all__ = [
-    "abs", "add", "add_n", "angle", "conj", "cos", "cumsum", "divide", "equal", "exp", "imag",
-    "log", "multiply", "negative", "not_equal", "pow", "real", "reciprocal", "reduce_mean",
-    "reduce_sum", "sign", "sin", "sqrt", "square", "squared_difference", "subtract", "tanh",
-    "truediv",
+    "abs", "add", "add_n", "angle", "conj", "cos", "cumsum", "divide", "divide_no_nan", "equal",
+    "exp", "imag", "log", "multiply", "negative", "not_equal", "pow", "real", "reciprocal",
+    "reduce_mean", "reduce_std", "reduce_sum", "reduce_variance", "segment_mean", "segment_sum",
+    "sign", "sin", "sqrt", "square", "squared_difference", "subtract", "tanh", "truediv",
+    "unsorted_segment_sum",
 ]  # fmt: skip

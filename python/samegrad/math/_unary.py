@@ -452,20 +452,21 @@ def round(x: TensorLike, name: str | None = None) -> Tensor:
     """Round each element to the nearest integer, halves to the even one.
 
     Args:
-        x: A tensor of floats of any shape.
+        x: A tensor of numbers of any shape.
         name: Ignored.
 
     Returns:
-        Integers as floats, in the shape and dtype of `x`.
+        Integers in the shape and dtype of `x`; a tensor of integers is returned as it is.
 
     Raises:
-        TypeError: The tensor does not hold floats.
+        TypeError: The tensor holds bools.
 
     Example:
         >>> round([2.5]).numpy()
         array([2.], dtype=float32)
     """
-    return _ops.round(convert_to_tensor(x))
+    values = convert_to_tensor(x)
+    return values if "int" in values._dtype else _ops.round(values)
 
 
 def rsqrt(x: TensorLike, name: str | None = None) -> Tensor:

@@ -16,22 +16,44 @@ from samegrad.sparse._reduced import (
     retain,
     transpose,
 )
+from samegrad.sparse._rows import (
+    eye,
+    fill_empty_rows,
+    maximum,
+    minimum,
+    reset_shape,
+    softmax,
+    split,
+    to_indicator,
+)
+from samegrad.sparse._segments import segment_mean, segment_sqrt_n, segment_sum
 
 __all__ = [
     "SparseTensor",
     "add",
     "concat",
     "expand_dims",
+    "eye",
+    "fill_empty_rows",
     "from_dense",
     "map_values",
+    "maximum",
+    "minimum",
     "reduce_max",
     "reduce_sum",
     "reorder",
+    "reset_shape",
     "reshape",
     "retain",
+    "segment_mean",
+    "segment_sqrt_n",
+    "segment_sum",
     "slice",
+    "softmax",
     "sparse_dense_matmul",
+    "split",
     "to_dense",
+    "to_indicator",
     "transpose",
 ]
 

@@ -1,9 +1,11 @@
-"""Queries for GPUs, under the names of tf.test: replicas run on CPUs."""
+"""Tests of programs, under the names of tf.test; queries for GPUs say that there are none."""
 
 from typing import TYPE_CHECKING
 
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
+from samegrad.test._case import TestCase, main
+from samegrad.test._gradients import compute_gradient
 
 
 def is_gpu_available(
@@ -76,12 +78,15 @@ def is_built_with_xla() -> bool:
 
 
 __all__ = [
+    "TestCase",
+    "compute_gradient",
     "gpu_device_name",
     "is_built_with_cuda",
     "is_built_with_gpu_support",
     "is_built_with_rocm",
     "is_built_with_xla",
     "is_gpu_available",
+    "main",
 ]
 
 if not TYPE_CHECKING:
