@@ -40,7 +40,7 @@ class OpError(Exception):
 
 
 # The engine makes this class before Python code runs.
-InvalidArgumentError.__bases__ = (OpError, ValueError)
+InvalidArgumentError.__bases__ = (ValueError, OpError)
 # The errors of Python that are raised where TensorFlow raises its own.
 DeadlineExceededError = TimeoutError
 PermissionDeniedError = PermissionError

@@ -288,7 +288,7 @@ def to_indicator(sp_input: SparseTensor, vocab_size: Any, name: str | None = Non
 
 
 def split(
-    sp_input: SparseTensor, num_split: Any, axis: Any, name: str | None = None
+    sp_input: Any = None, num_split: Any = None, axis: Any = None, name: str | None = None
 ) -> list[SparseTensor]:
     """Split a sparse tensor along an axis; the first parts are larger by 1 where sizes differ.
 

@@ -187,6 +187,7 @@ CALLERS: dict[str, Callable[[Step], Any]] = {
     "sparse.map_values": lambda f: tf.sparse.map_values(
         f, tf.SparseTensor([[0, 1]], [2.0], [2, 3])
     ),
+    "test.compute_gradient": lambda f: tf.test.compute_gradient(f, [[1.0, 2.0]]),
     "train.CheckpointManager": _manager,
     "data.Dataset.apply": lambda f: _range().apply(f),
     "data.Dataset.bucket_by_sequence_length": lambda f: list(
