@@ -131,7 +131,7 @@ def test_keras_trains_with_functions_that_print_their_tensors() -> None:
 
         return type(f"Printing{base.__name__}", (base,), {method: call})
 
-    class Model(keras.Sequential):  # type: ignore[misc,name-defined]
+    class Model(keras.Sequential):  # type: ignore[misc]
         def train_step(self, data: Any) -> Any:
             show("train_step", data[0])
             return {k: show(f"train_step {k}", v) for k, v in super().train_step(data).items()}

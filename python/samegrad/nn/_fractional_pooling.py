@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from samegrad import _core
-from samegrad._base.dtypes import as_dtype
+from samegrad._base.dtypes import as_dtype, is_plain_number
 from samegrad._base.shown import shown
 from samegrad._ops.arrays import concat, reshape
 from samegrad._ops.gather import gather
@@ -121,13 +123,16 @@ def _windows(
 ) -> tuple[Tensor, _Places, _Places]:
     x = images_of(who, value)
     ratios = list(ratio) if isinstance(ratio, list | tuple) else [1.0, ratio, ratio, 1.0]
-    if len(ratios) != 4 or ratios[0] != 1 or ratios[3] != 1 or min(ratios) < 1:
+    ratios = [r.item() if isinstance(r, np.generic) else r for r in ratios]
+    fits = len(ratios) == 4 and all(is_plain_number(r) and r >= 1 for r in ratios)
+    if not fits or ratios[0] != 1 or ratios[3] != 1:
         raise ValueError(
             f"[{who}] pooling_ratio must be a number from 1 on, or [1, height, width, 1]: got "
             f"{shown(ratio)}."
         )
+    drawn = None if is_plain_number(seed) and not seed else seed
     rows, columns = (
-        _places(_starts(who, size, ratio, pseudo_random, seed or None), size, ratio, overlapping)
+        _places(_starts(who, size, ratio, pseudo_random, drawn), size, ratio, overlapping)
         for size, ratio in zip(space_of(x), ratios[1:3], strict=True)
     )
     return x, rows, columns
@@ -149,8 +154,7 @@ def _starts(who: str, size: int, ratio: float, pseudo_random: bool, seed: int | 
     else:
         sizes = convert_to_tensor([small + 1] * larger + [small] * (count - larger), "int64")
         inner = cumsum(shuffle(sizes, seed), axis=0)[:-1]
-    ends = (convert_to_tensor([end], "int64") for end in (0, size))
-    first, last = ends
+    first, last = (convert_to_tensor([end], "int64") for end in (0, size))
     return concat([first, _ops.cast(inner, dtype="int64"), last], 0)
 
 
