@@ -32,7 +32,7 @@ using SelectKernel = void (*)(const void* condition, const void* a, const void* 
 using CastKernel = void (*)(const void* x, void* y, std::int64_t n);
 // y[r] = reduction of x[r][0 … n): in a block of kRowBlock elements, element j goes to lane j % L
 // (L: the elements in kLaneBytes, in every variant), each lane is reduced in order, then the lanes
-// pairwise (L/2 apart, L/4, … 1); blocks are joined by halving their number at tree_split. n = 0
+// pairwise (L/2 apart, L/4, … 1); blocks are joined by halving (base/reduction_order.h). n = 0
 // gives the neutral element. kAny and kAll take bool.
 using RowReduceKernel = void (*)(const void* x, void* y, std::int64_t rows, std::int64_t n);
 // y[r] = index of the first largest (smallest) element of x[r][0 … n), as int64. NaN counts as
@@ -125,8 +125,8 @@ struct PackedTree {
 // Products. Each output element is one chain c = fma(a, b, c) from c = +0 over the contraction
 // index in ascending order (a multiplication and an addition where the variant has no FMA), so
 // tiling and blocking are free and bits are not. A contraction of more than kContractionBlock
-// products in one call is cut into chains of as many, which are joined by halving their number at
-// tree_split; "the chain goes on" then means that the joined sum is added.
+// products in one call is cut into chains of as many, which are joined by halving. "The chain goes
+// on" then means that the joined sum is added.
 struct ProductKernels {
   // The right operand b[k][n] (row stride ldb; transposed: b is stored [n][k] with row stride ldb)
   // in the order the micro kernel reads it. The packed form depends on k, n and values only.

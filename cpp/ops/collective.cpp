@@ -8,7 +8,6 @@
 #include "ops/families.h"
 #include "ops/movement.h"
 #include "ops/rules.h"
-#include "tensor/tree.h"
 
 namespace samegrad {
 namespace {

@@ -271,8 +271,8 @@ struct CallHash {
     # Last, as everything is compiled anew.
     Fault(
         "the tree is split off by one",
-        "cpp/base/order.h",
-        "return (n + 1) / 2;",
-        "return (n + 1) / 2 + (n > 8 ? 1 : 0);",
+        "cpp/base/reduction_order.h",
+        "return (units(n) + 1) / 2 * kUnit;",
+        "return (units(n) + 1) / 2 * kUnit + (n > 8 ? 1 : 0);",
     ),
 ]
