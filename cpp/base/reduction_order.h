@@ -109,10 +109,10 @@ constexpr bool leaf_is_one_chain(std::int64_t rows_per_example) {
 // The reduction of a range: leaf(range), or join(left, right) of the reductions of its halves.
 //
 // A rule has is_leaf(range) and halves(range), as Halving. If it has is_empty(range), an empty half
-// is left out, and the other one is the whole.
+// is left out, and the other one is the whole. Inlined into itself, it would be many leaves long.
 template <class Rule, class Range, class Leaf, class Join>
-constexpr auto reduce_tree(const Rule& rule, Range range, const Leaf& leaf, const Join& join)
-    -> decltype(leaf(range)) {
+[[gnu::noinline]] constexpr auto reduce_tree(const Rule& rule, Range range, const Leaf& leaf,
+                                             const Join& join) -> decltype(leaf(range)) {
   if (rule.is_leaf(range)) return leaf(range);
   const auto [left, right] = rule.halves(range);
   if constexpr (requires { rule.is_empty(range); }) {

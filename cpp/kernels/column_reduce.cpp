@@ -65,7 +65,7 @@ struct Columns {
     return a;
   }
   // The blocks of rows, two at once where the registers suffice.
-  [[gnu::noinline]] static Columns of_rows(const T* x, std::int64_t rows, std::int64_t n, std::int64_t count) {
+  static Columns of_rows(const T* x, std::int64_t rows, std::int64_t n, std::int64_t count) {
     constexpr bool kTwo = kVecs <= 4;
     constexpr Halving<kColumnBlock> kTree{(kTwo ? 2 : 1) * kColumnBlock};
     return reduce_tree(

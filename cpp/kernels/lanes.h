@@ -66,9 +66,9 @@ SAMEGRAD_INLINE void for_each_register(std::int64_t n, F f) {
   }
 }
 
-// A row of several blocks; block(range) reduces one. Its code stays out of that of short rows.
+// A row of several blocks; block(range) reduces one.
 template <class T, class Op, class Block>
-[[gnu::noinline]] T join_blocks(std::int64_t n, const Block& block) {
+T join_blocks(std::int64_t n, const Block& block) {
   return reduce_tree(kRowTree, TreeRange{0, n}, block, [](T left, T right) -> T {
     return Op::fold(Vec<T>(left), Vec<T>(right)).raw[0];
   });

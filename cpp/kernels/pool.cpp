@@ -131,7 +131,7 @@ void max_pool_grad(const WindowGeometry& g, const void* dy, const std::uint8_t* 
 
 // The taps of a window, counted along its rows, in blocks.
 template <class T>
-[[gnu::noinline]] Vec<T> sum_of_taps(const WindowGeometry& g, const WindowRange& w, const T* x, std::int64_t count) {
+Vec<T> sum_of_taps(const WindowGeometry& g, const WindowRange& w, const T* x, std::int64_t count) {
   const std::int64_t width = w.end_column - w.first_column;
   const auto block = [&](TreeRange taps) {
     Vec<T> sum = T(0);

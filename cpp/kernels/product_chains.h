@@ -92,7 +92,7 @@ void join_chains(T* const* y, std::int64_t rows, std::int64_t columns, std::int6
       ChainLevels<T> levels(results, block, accumulate);
       walk_tree(
           kContractionTree, TreeRange{0, products},
-          [&](TreeRange of, int level) __attribute__((noinline)) {
+          [&](TreeRange of, int level) {
             T* to[kMostRows];
             levels.rows_of(level, to);
             chain(block, of.begin, of.size(), to);

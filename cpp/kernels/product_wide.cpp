@@ -61,9 +61,7 @@ class WideBlock {
     if (wide_.k <= kContractionBlock) return multiply_chain(0, wide_.k, 0, epilogue());
     walk_tree(
         kContractionTree, TreeRange{0, wide_.k},
-        [&](TreeRange of, int level) __attribute__((noinline)) {
-          multiply_chain(of.begin, of.size(), level, {});
-        },
+        [&](TreeRange of, int level) { multiply_chain(of.begin, of.size(), level, {}); },
         [&](int level) { add(level); });
     const Epilogue last = epilogue();
     for_rows([&](std::int64_t i, const T*, T* y) {

@@ -17,14 +17,14 @@ struct Numbers {
   std::int64_t n;
 };
 
-// The tree down to one number. Three are added in order, as that is their tree.
+// The tree down to one number, whose last halvings are a leaf.
 template <class T>
 struct NumberTree {
   struct Halves {
     Numbers<T> left, right;
   };
 
-  static bool is_leaf(Numbers<T> of) { return of.n <= 3; }
+  static bool is_leaf(Numbers<T> of) { return of.n <= 4; }
   static Halves halves(Numbers<T> of) {
     const std::int64_t left = kReplicaTree.left(of.n);
     return {{of.x, left}, {of.x + left, of.n - left}};
@@ -36,8 +36,9 @@ template <class T>
 T sum_numbers(const T* x, std::int64_t n) {
   const auto leaf = [](Numbers<T> of) {
     if (of.n == 1) return of.x[0];
-    const T two = T(of.x[0] + of.x[1]);
-    return of.n == 2 ? two : T(two + of.x[2]);
+    const T left = T(of.x[0] + of.x[1]);
+    if (of.n == 2) return left;
+    return T(left + (of.n == 3 ? of.x[2] : T(of.x[2] + of.x[3])));
   };
   return reduce_tree(NumberTree<T>{}, Numbers<T>{x, n}, leaf,
                      [](T left, T right) { return T(left + right); });

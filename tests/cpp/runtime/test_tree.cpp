@@ -170,7 +170,7 @@ TEST("blocks and subtrees in parallel give the bits of one thread") {
           reduce_whole({reduction, {&all, 1}, 0, n, state, splits, std::int64_t(1) << 40}, loops,
                        scratch);
           CHECK(folded(reduction, state) == expected, columns, " ", n, " ", splits);
-          const bool many = blocks > 1 || (splits && n > reduction.leaf);
+          const bool many = blocks > 1 || (splits && n > reduction.tree.leaf);
           CHECK_EQ(loops.tasks > 1, many);
         }
       }
