@@ -1,5 +1,5 @@
 // The machine that plans are made for. It chooses among plans of equal bits: what a reduction
-// order depends on is in base/order.h, once for all machines.
+// order depends on is in base/reduction_order.h, once for all machines.
 //
 // SAMEGRAD_MACHINE="l2=256k,threads=4" describes another one: l1, l2, l3 (bytes; k, m and g
 // multiply) and threads.

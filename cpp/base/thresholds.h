@@ -1,5 +1,5 @@
 // The thresholds that choose among plans of equal bits; what a reduction order depends on is
-// in base/order.h and cannot be forced.
+// in base/reduction_order.h and cannot be forced.
 //
 // Those that are facts of the machine follow from its description (base/machine.h): they are given
 // as shares of its caches. The others have the same value everywhere, for the reason beside them.

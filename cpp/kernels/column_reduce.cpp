@@ -64,14 +64,23 @@ struct Columns {
     a.fold(b);
     return a;
   }
-  // The blocks of rows, joined by halving.
+  // The blocks of rows, two at once where the registers suffice.
   static Columns of_rows(const T* x, std::int64_t rows, std::int64_t n, std::int64_t count) {
-    if (rows <= kColumnBlock) return of_block(x, rows, n, count);
-    if (kVecs <= 4 && rows <= 2 * kColumnBlock) return of_two_blocks(x, rows, n, count);
-    const std::int64_t half = tree_split((rows + kColumnBlock - 1) / kColumnBlock) * kColumnBlock;
-    Columns c = of_rows(x, half, n, count);
-    c.fold(of_rows(x + half * n, rows - half, n, count));
-    return c;
+    constexpr bool kTwo = kVecs <= 4;
+    constexpr Halving<kColumnBlock> kTree{(kTwo ? 2 : 1) * kColumnBlock};
+    return reduce_tree(
+        kTree, TreeRange{0, rows},
+        [=](TreeRange of) {
+          const T* const first = x + of.begin * n;
+          if constexpr (kTwo) {
+            if (of.size() > kColumnBlock) return of_two_blocks(first, of.size(), n, count);
+          }
+          return of_block(first, of.size(), n, count);
+        },
+        [](Columns left, const Columns& right) {
+          left.fold(right);
+          return left;
+        });
   }
 };
 

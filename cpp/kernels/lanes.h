@@ -4,13 +4,10 @@
 
 #include <cstdint>
 
-#include "base/order.h"
+#include "base/reduction_order.h"
 #include "kernels/reduce_ops.h"
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
-
-template <class T>
-inline constexpr std::int64_t kRowLanes = kLaneBytes / static_cast<std::int64_t>(sizeof(T));
 
 // Each lane j < distance becomes fold(lane j, lane j + distance); the others no longer matter.
 template <class T, class Op>
@@ -69,13 +66,12 @@ SAMEGRAD_INLINE void for_each_register(std::int64_t n, F f) {
   }
 }
 
-// The blocks of elements first … first + n, joined by halving; block(first, n) reduces one.
+// A row of several blocks; block(range) reduces one.
 template <class T, class Op, class Block>
-T join_blocks(std::int64_t first, std::int64_t n, const Block& block) {
-  if (n <= kRowBlock) return block(first, n);
-  const std::int64_t half = tree_split((n + kRowBlock - 1) / kRowBlock) * kRowBlock;
-  const Vec<T> left = join_blocks<T, Op>(first, half, block);
-  return Op::fold(left, Vec<T>(join_blocks<T, Op>(first + half, n - half, block))).raw[0];
+T join_blocks(std::int64_t n, const Block& block) {
+  return reduce_tree(kRowTree, TreeRange{0, n}, block, [](T left, T right) -> T {
+    return Op::fold(Vec<T>(left), Vec<T>(right)).raw[0];
+  });
 }
 
 template <class T, class Op>
@@ -90,9 +86,8 @@ template <class T, class Op>
 SAMEGRAD_INLINE T reduce_row(const T* x, std::int64_t n) {
   if (n <= kRowBlock) [[likely]]
     return reduce_block<T, Op>(x, n);
-  return join_blocks<T, Op>(0, n, [x](std::int64_t first, std::int64_t count) {
-    return reduce_block<T, Op>(x + first, count);
-  });
+  return join_blocks<T, Op>(
+      n, [x](TreeRange of) { return reduce_block<T, Op>(x + of.begin, of.size()); });
 }
 
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

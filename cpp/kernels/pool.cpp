@@ -129,23 +129,21 @@ void max_pool_grad(const WindowGeometry& g, const void* dy, const std::uint8_t* 
   });
 }
 
-// Taps `first` … `first + taps` of a window, counted along its rows, in blocks joined by halving.
+// The taps of a window, counted along its rows, in blocks.
 template <class T>
-Vec<T> sum_of_taps(const WindowGeometry& g, const WindowRange& w, const T* x, std::int64_t count,
-                   std::int64_t first, std::int64_t taps) {
-  if (taps > kColumnBlock) {
-    const std::int64_t half = tree_split((taps + kColumnBlock - 1) / kColumnBlock) * kColumnBlock;
-    const Vec<T> left = sum_of_taps(g, w, x, count, first, half);
-    return left + sum_of_taps(g, w, x, count, first + half, taps - half);
-  }
+Vec<T> sum_of_taps(const WindowGeometry& g, const WindowRange& w, const T* x, std::int64_t count) {
   const std::int64_t width = w.end_column - w.first_column;
-  Vec<T> sum = T(0);
-  for (std::int64_t tap = first; tap < first + taps; ++tap) {
-    const std::int64_t row = w.first_row + tap / width, column = w.first_column + tap % width;
-    const std::int64_t pixel = pixel_of_tap(g, w.first_pixel, row, column);
-    sum = sum + load_some(x + pixel * g.in_channels, count, T(0));
-  }
-  return sum;
+  const auto block = [&](TreeRange taps) {
+    Vec<T> sum = T(0);
+    for (std::int64_t tap = taps.begin; tap < taps.end; ++tap) {
+      const std::int64_t row = w.first_row + tap / width, column = w.first_column + tap % width;
+      const std::int64_t pixel = pixel_of_tap(g, w.first_pixel, row, column);
+      sum = sum + load_some(x + pixel * g.in_channels, count, T(0));
+    }
+    return sum;
+  };
+  return reduce_tree(kColumnTree, TreeRange{0, w.size()}, block,
+                     [](Vec<T> left, Vec<T> right) { return left + right; });
 }
 
 template <class T>
@@ -157,7 +155,7 @@ void avg_pool(const WindowGeometry& g, const void* x, void* y) {
     for_each_channel<T>(channels, [&](std::int64_t c, std::int64_t count) {
       Vec<T> sum = T(0);
       if (w.size() > kColumnBlock) [[unlikely]] {
-        sum = sum_of_taps(g, w, image + c, count, 0, w.size());
+        sum = sum_of_taps(g, w, image + c, count);
       } else {
         for_each_tap(g, w, [&](std::int64_t pixel, std::int64_t) {
           sum = sum + load_some(image + pixel * channels + c, count, T(0));

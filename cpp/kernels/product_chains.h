@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "base/order.h"
+#include "base/reduction_order.h"
 #include "kernels/product_multiply.h"
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
@@ -74,37 +74,15 @@ class ChainLevels {
   alignas(64) T memory_[kElements];
 };
 
-// The sums of a contraction, from chains of its products: chain(first, count, level) makes the sums
-// of some at a level, levels.add(level) adds those of the next level to them.
-template <class Levels, class Chain>
-void join_some(Levels& levels, int level, std::int64_t first, std::int64_t products,
-               const Chain& chain) {
-  if (products <= kContractionBlock) return chain(first, products, level);
-  const std::int64_t blocks = (products + kContractionBlock - 1) / kContractionBlock;
-  const std::int64_t half = tree_split(blocks) * kContractionBlock;
-  join_some(levels, level, first, half, chain);
-  join_some(levels, level + 1, first + half, products - half, chain);
-  levels.add(level);
-}
-
-// The number of levels that join_some needs, including the first one.
-inline int chain_levels(std::int64_t products) {
-  int levels = 1;
-  for (std::int64_t n = products; n > kContractionBlock; ++levels) {
-    n = tree_split((n + kContractionBlock - 1) / kContractionBlock) * kContractionBlock;
-  }
-  return levels;
-}
-
 // At most kMostRows rows of y from chains of their products, block by block: chain(block, first,
 // count, to) writes one.
 template <class T, class Chain>
 void join_chains(T* const* y, std::int64_t rows, std::int64_t columns, std::int64_t products,
                  bool accumulate, const Chain& chain) {
   constexpr std::int64_t kWide = kPanelColumns<T>;
-  const std::int64_t each = ChainLevels<T>::kElements / chain_levels(products);  // of a level
-  const std::int64_t most_rows = std::min(rows, each / kWide);
-  const std::int64_t most_columns = each / most_rows / kWide * kWide;
+  const std::int64_t of_level = ChainLevels<T>::kElements / kContractionTree.levels(products);
+  const std::int64_t most_rows = std::min(rows, of_level / kWide);
+  const std::int64_t most_columns = of_level / most_rows / kWide * kWide;
   for (std::int64_t r = 0; r < rows; r += most_rows) {
     for (std::int64_t c = 0; c < columns; c += most_columns) {
       const ChainBlock block{r, c, std::min(most_rows, rows - r),
@@ -112,11 +90,14 @@ void join_chains(T* const* y, std::int64_t rows, std::int64_t columns, std::int6
       T* results[kMostRows];
       for (std::int64_t i = 0; i < block.rows; ++i) results[i] = y[r + i] + c;
       ChainLevels<T> levels(results, block, accumulate);
-      join_some(levels, 0, 0, products, [&](std::int64_t first, std::int64_t count, int level) {
-        T* to[kMostRows];
-        levels.rows_of(level, to);
-        chain(block, first, count, to);
-      });
+      walk_tree(
+          kContractionTree, TreeRange{0, products},
+          [&](TreeRange of, int level) {
+            T* to[kMostRows];
+            levels.rows_of(level, to);
+            chain(block, of.begin, of.size(), to);
+          },
+          [&](int level) { levels.add(level); });
       levels.add_to_result();
     }
   }

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "base/order.h"
+#include "base/reduction_order.h"
 #include "kernels/product_narrow.h"
 #include "kernels/product_pack.h"
 #include "kernels/window_taps.h"

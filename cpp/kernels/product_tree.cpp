@@ -1,5 +1,4 @@
-// Products whose contraction is the tree over examples (tensor/tree.h): its lower levels stay in
-// registers.
+// Products whose contraction is the tree over examples: its lower levels stay in registers.
 //
 // A tile of the result takes a piece of at most kMostExamples examples at a time: the chain of a
 // leaf, and below it the halves that wait for it, are registers. Sums of pieces wait on a stack
@@ -12,7 +11,6 @@
 #include "kernels/product_pack.h"
 #include "kernels/product_tree_tile.h"
 #include "kernels/window_taps.h"
-#include "tensor/tree.h"
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 namespace {
@@ -44,7 +42,7 @@ struct PieceCounts {
 
 // A range of more than kMostExamples is halved, so no piece is smaller than half of that.
 PieceCounts most_pieces(std::int64_t examples) {
-  return {2 * examples / kMostExamples + 1, tree_levels(examples, kMostExamples)};
+  return {2 * examples / kMostExamples + 1, kPieceTree.levels(examples)};
 }
 
 PieceCounts most_pieces(const TreeSum& sum) {
@@ -53,7 +51,7 @@ PieceCounts most_pieces(const TreeSum& sum) {
     const PieceCounts of = most_pieces(share.examples);
     most = {most.pieces + of.pieces, std::max(most.levels, of.levels)};
   }
-  most.levels += 1 + tree_levels(std::int64_t(sum.shares.size()), 1);
+  most.levels += 1 + kReplicaTree.levels(std::int64_t(sum.shares.size()));
   return most;
 }
 
@@ -139,14 +137,11 @@ void prefetch_rows(const T* y, std::int64_t ldy, std::int64_t row, std::int64_t 
 template <class T>
 std::int64_t list_pieces(std::int64_t examples, bool single, Piece<T>* pieces) {
   std::int64_t count = 0;
-  walk_tree(
-      0, examples, kMostExamples, 0,
-      [&](std::int64_t begin, std::int64_t end, int) {
-        const auto of = std::size_t(end - begin);
-        pieces[count++] = {single ? kPieceFunctions<T, true>[of] : kPieceFunctions<T, false>[of],
-                           0};
-      },
-      [&](int) { ++pieces[count - 1].joins; });
+  for_each_leaf(kPieceTree, {0, examples}, [&](const TreeStep& step) {
+    const auto of = std::size_t(step.range.size());
+    pieces[count++] = {single ? kPieceFunctions<T, true>[of] : kPieceFunctions<T, false>[of],
+                       step.joins};
+  });
   return count;
 }
 

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "base/reduction_order.h"
 #include "kernels/product_pack.h"
-#include "tensor/tree.h"
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 namespace {
@@ -12,6 +12,7 @@ namespace {
 template <class T>
 inline constexpr std::int64_t kTreeColumns = kTreeVectors* Vec<T>::kLanes;
 constexpr int kMostExamples = kLeafExamples << (kTreeLevels - 1);
+constexpr Halving<> kPieceTree{kMostExamples};
 
 // The sums of kTreeRows rows by kTreeColumns columns, a panel.
 template <class T>
@@ -96,7 +97,7 @@ struct TreeCursor {
 // one row each, so that the length of a leaf is known.
 template <class T, int kExamples, bool kSingle>
 SAMEGRAD_INLINE TreeTile<T> sum_examples(TreeCursor<T>& at, std::int64_t rows_per_example) {
-  if constexpr (kExamples <= kLeafExamples) {
+  if constexpr (kExampleTree.is_leaf({0, kExamples})) {
     TreeTile<T> sum;
     sum.clear();
     if constexpr (kSingle) {
@@ -107,7 +108,7 @@ SAMEGRAD_INLINE TreeTile<T> sum_examples(TreeCursor<T>& at, std::int64_t rows_pe
     }
     return sum;
   } else {
-    constexpr int kLeft = int(tree_split(kExamples));
+    constexpr int kLeft = int(kExampleTree.left(kExamples));
     TreeTile<T> sum = sum_examples<T, kLeft, kSingle>(at, rows_per_example);
     sum.add_right(sum_examples<T, kExamples - kLeft, kSingle>(at, rows_per_example));
     return sum;

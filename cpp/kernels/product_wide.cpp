@@ -41,7 +41,7 @@ struct WideBlocks {
   WideBlocks(std::int64_t k, std::int64_t all_columns)
       : depth(even_block(std::min(k, kContractionBlock), kBlockDepth, Vec<T>::kLanes)),
         columns(even_block(all_columns, kBlockColumns<T>, kPanelColumns<T>)),
-        levels(chain_levels(k) - 1) {}
+        levels(kContractionTree.levels(k) - 1) {}
   // A step of whole pages would put all rows of a tile into the same few cache lines.
   std::int64_t a_step() const { return depth + kLineElements<T>; }
   std::int64_t a_start() const { return depth * columns; }
@@ -59,21 +59,14 @@ class WideBlock {
 
   void run() const {
     if (wide_.k <= kContractionBlock) return multiply_chain(0, wide_.k, 0, epilogue());
-    join_some(*this, 0, 0, wide_.k, [&](std::int64_t first, std::int64_t count, int level) {
-      multiply_chain(first, count, level, {});
-    });
+    walk_tree(
+        kContractionTree, TreeRange{0, wide_.k},
+        [&](TreeRange of, int level) { multiply_chain(of.begin, of.size(), level, {}); },
+        [&](int level) { add(level); });
     const Epilogue last = epilogue();
     for_rows([&](std::int64_t i, const T*, T* y) {
       finish_row(at_level(0, i, y), columns_.count, static_cast<const T*>(last.bias),
                  last.activation);
-    });
-  }
-
-  void add(int level) const {
-    for_rows([&](std::int64_t i, const T*, T* y) {
-      T* const to = at_level(level, i, y);
-      const T* const from = at_level(level + 1, i, y);
-      add_rows(&to, &from, 1, columns_.count);
     });
   }
 
@@ -90,6 +83,14 @@ class WideBlock {
       }
       skip = std::max<std::int64_t>(0, skip - piece.rows);
     }
+  }
+
+  void add(int level) const {
+    for_rows([&](std::int64_t i, const T*, T* y) {
+      T* const to = at_level(level, i, y);
+      const T* const from = at_level(level + 1, i, y);
+      add_rows(&to, &from, 1, columns_.count);
+    });
   }
 
   T* at_level(int level, std::int64_t i, T* y) const {

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "base/order.h"
+#include "base/reduction_order.h"
 #include "kernels/variant.h"
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
@@ -13,7 +13,7 @@ constexpr int kLevels = kScanRows - kLevelRow;
 struct Sum {
   template <class T>
   static constexpr T neutral = T(0);
-  static constexpr std::int64_t kBlock = kColumnBlock;
+  static constexpr std::int64_t kBlock = kScanBlock;
   template <class T>
   static T fold(T a, T b) {
     return T(a + b);

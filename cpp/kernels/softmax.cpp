@@ -21,9 +21,8 @@ SAMEGRAD_INLINE T exp_block(const T* x, T largest, std::int64_t first, std::int6
 template <class T, class F>
 SAMEGRAD_INLINE T exp_row(const T* x, T largest, std::int64_t n, F f) {
   if (n <= kRowBlock) return exp_block(x, largest, 0, n, f);
-  return join_blocks<T, SumOp>(0, n, [&](std::int64_t first, std::int64_t count) {
-    return exp_block(x, largest, first, count, f);
-  });
+  return join_blocks<T, SumOp>(
+      n, [&](TreeRange of) { return exp_block(x, largest, of.begin, of.size(), f); });
 }
 
 // One element, by the same code as a whole register.

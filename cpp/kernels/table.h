@@ -94,8 +94,8 @@ struct PackedTree {
 // Products. Each output element is one chain c = fma(a, b, c) from c = +0 over the contraction
 // index in ascending order (a multiplication and an addition where the variant has no FMA), so
 // tiling and blocking are free and bits are not. A contraction of more than kContractionBlock
-// products in one call is cut into chains of as many, which are joined by halving their number at
-// tree_split; "the chain goes on" then means that the joined sum is added.
+// products in one call is cut into chains of as many, which are joined by halving. "The chain goes
+// on" then means that the joined sum is added.
 struct ProductKernels {
   // The right operand b[k][n] (row stride ldb; transposed: b is stored [n][k] with row stride ldb)
   // in the order the micro kernel reads it. The packed form depends on k, n and values only.

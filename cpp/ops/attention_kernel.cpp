@@ -7,7 +7,7 @@
 #include <cstring>
 #include <limits>
 
-#include "base/order.h"
+#include "base/reduction_order.h"
 #include "base/thresholds.h"
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
@@ -319,40 +319,53 @@ void for_each_head(const KernelArgs& args, std::int64_t heads, const Body& body)
   });
 }
 
-// The gradients of keys and values are contractions over the queries: one chain over each
-// kContractionBlock of them, chains joined by halving.
+// The gradients of keys and values are contractions over the queries.
 class Backward {
  public:
   Backward(const Attention& attention, Attention::Packed& packed, const Attention::Gradients& to,
            std::int64_t batch, std::int64_t head, Scratch& scratch)
       : a_(attention), p_(packed), to_(to), batch_(batch), head_(head), scratch_(scratch) {}
 
-  void run() { chains(0, a_.queries().length, to_.k.at(batch_, head_), to_.v.at(batch_, head_)); }
+  void run() const {
+    const Scratch::Frame frame(scratch_);
+    const TreeRange queries{0, a_.queries().length};
+    const Levels keys(a_.key_heads(), to_.k.at(batch_, head_), queries, scratch_);
+    const Levels values(a_.value_heads(), to_.v.at(batch_, head_), queries, scratch_);
+    walk_tree(
+        kContractionTree, queries,
+        [&](TreeRange of, int level) { chain(of, keys[level], values[level]); },
+        [&](int level) {
+          join(a_.key_heads(), keys[level], keys[level + 1]);
+          join(a_.value_heads(), values[level], values[level + 1]);
+        });
+  }
 
  private:
-  void chains(std::int64_t begin, std::int64_t end, std::byte* keys, std::byte* values) {
-    if (end - begin <= kContractionBlock) {
-      bool accumulate = false;
-      for (std::int64_t at = begin; at < end || at == begin; at += a_.most()) {
-        const std::int64_t stop = std::min(at + a_.most(), end);
-        a_.backward(p_, a_.block(p_, batch_, head_, at, stop), to_, keys, values, accumulate);
-        accumulate = true;
-        if (a_.most() == 0) break;
-      }
-      return;
+  // The sums of a head at the levels of the tree: the first one is the result.
+  class Levels {
+   public:
+    Levels(const Heads& x, std::byte* result, TreeRange queries, Scratch& scratch)
+        : result_(result), bytes_(x.length * x.stride() * x.item) {
+      const std::int64_t others = kContractionTree.levels(queries.size()) - 1;
+      others_ = static_cast<std::byte*>(scratch.take(std::size_t(others * bytes_)));
     }
-    const std::int64_t blocks = (end - begin + kContractionBlock - 1) / kContractionBlock;
-    const std::int64_t middle = begin + tree_split(blocks) * kContractionBlock;
-    chains(begin, middle, keys, values);
-    const Scratch::Frame frame(scratch_);
-    const auto take = [&](const Heads& x) {
-      return static_cast<std::byte*>(scratch_.take(std::size_t(x.length * x.stride() * x.item)));
-    };
-    std::byte* right_keys = take(a_.key_heads());
-    std::byte* right_values = take(a_.value_heads());
-    chains(middle, end, right_keys, right_values);
-    join(a_.key_heads(), keys, right_keys);
-    join(a_.value_heads(), values, right_values);
+    std::byte* operator[](int level) const {
+      return level == 0 ? result_ : others_ + (level - 1) * bytes_;
+    }
+
+   private:
+    std::byte *result_, *others_;
+    std::int64_t bytes_;
+  };
+
+  void chain(TreeRange of, std::byte* keys, std::byte* values) const {
+    bool accumulate = false;
+    for (std::int64_t at = of.begin; at < of.end || at == of.begin; at += a_.most()) {
+      const std::int64_t stop = std::min(at + a_.most(), of.end);
+      a_.backward(p_, a_.block(p_, batch_, head_, at, stop), to_, keys, values, accumulate);
+      accumulate = true;
+      if (a_.most() == 0) break;
+    }
   }
 
   void join(const Heads& x, std::byte* left, std::byte* right) const {

@@ -7,7 +7,6 @@
 #include "ops/expr.h"
 #include "ops/movement.h"
 #include "ops/rules.h"
-#include "tensor/tree.h"
 
 namespace samegrad {
 namespace {

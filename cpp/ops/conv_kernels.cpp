@@ -159,7 +159,7 @@ struct FilterGradient {
 };
 
 bool is_long(const WindowGeometry& g, std::int64_t images_per_example) {
-  return kLeafExamples * images_per_example * g.out_pixels() > kContractionBlock;
+  return !leaf_is_one_chain(images_per_example * g.out_pixels());
 }
 
 FilterBlock part_of_filter(const Block& block, std::int64_t stride) {
@@ -231,19 +231,19 @@ void filter_grad_leaf(const LeafArgs& args) {
   }
 }
 
-// Leaves and joins of a whole subtree, if few enough examples for their pixels to stay in cache.
-void filter_grad_subtree(const LeafArgs& args) {
+// The examples whose pixels stay in cache.
+std::int64_t most_examples(const WindowGeometry& g, std::int64_t images_per_example) {
+  const std::int64_t pixels = std::max<std::int64_t>(1, images_per_example * g.out_pixels());
+  return std::max<std::int64_t>(1, thresholds().product_subtree_rows / pixels);
+}
+
+// Leaves and joins of a subtree of few enough examples for their pixels to stay in cache.
+void multiply_subtree(const LeafArgs& args) {
   const FilterGradient& gradient = *static_cast<const FilterGradient*>(args.operands);
   const std::int64_t examples = args.end - args.begin;
   if (examples <= kLeafExamples) return filter_grad_leaf(args);
   const std::int64_t images = gradient.images_per_example;
   const WindowGeometry& g = gradient.geometry;
-  if (examples * images * g.out_pixels() > thresholds().product_subtree_rows) {
-    const auto fold = [&](std::int64_t begin, std::int64_t end, const State& state) {
-      filter_grad_subtree({args.operands, begin, end, args.block, state, true, args.scratch});
-    };
-    return fold_halves(args, args.block, args.state, gradient.dtype, fold);
-  }
   const FilterBlock block = part_of_filter(args.block, args.state.stride);
   const std::int64_t first = args.begin * images;
   const Scratch::Frame frame(args.scratch);
@@ -252,6 +252,16 @@ void filter_grad_subtree(const LeafArgs& args) {
   gradient.product.conv2d_filter_tree(g, gradient.x + first * g.in_size() * gradient.item,
                                       gradient.dy + first * g.out_size() * gradient.item, examples,
                                       images, block, args.state.data[0], scratch);
+}
+
+void filter_grad_subtree(const LeafArgs& args) {
+  const FilterGradient& gradient = *static_cast<const FilterGradient*>(args.operands);
+  const std::int64_t most = most_examples(gradient.geometry, gradient.images_per_example);
+  fold_subtrees(args, most, args.block, args.state, gradient.dtype,
+                [&](TreeRange of, const State& state) {
+                  multiply_subtree(
+                      {args.operands, of.begin, of.end, args.block, state, true, args.scratch});
+                });
 }
 
 // The packed pixels of a leaf or of a subtree, and a block of the state on each level above them.
@@ -265,14 +275,12 @@ std::size_t filter_fold_bytes(const FoldArgs& args) {
   const WindowGeometry leaf = together ? as_planes(g, kLeafExamples * images) : g;
   std::size_t bytes = product.conv2d_filter_grad_scratch_bytes(leaf, block);
   if (!is_long(g, images)) {
-    const std::int64_t pixels = std::max<std::int64_t>(1, images * g.out_pixels());
-    const std::int64_t examples =
-        std::max<std::int64_t>(1, thresholds().product_subtree_rows / pixels);
+    const std::int64_t examples = most_examples(g, images);
     bytes = std::max(bytes, product.conv2d_filter_tree_scratch_bytes(g, examples, images, block));
   }
   const std::size_t state =
       std::size_t(args.block.size()) * size_of(args.result.dtype) + kAlignment;
-  return bytes + kAlignment + std::size_t(tree_levels(args.examples, 1) + 1) * state;
+  return bytes + kAlignment + std::size_t(kReplicaTree.levels(args.examples) + 1) * state;
 }
 
 constexpr TreeKernel kFilterTree{.state = filter_state,

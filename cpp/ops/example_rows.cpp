@@ -2,9 +2,6 @@
 
 #include <algorithm>
 
-#include "base/order.h"
-#include "tensor/tree.h"
-
 namespace samegrad {
 
 ExampleRows::ExampleRows(ReduceFn fn, DType dtype, std::int64_t rows, std::int64_t columns,
@@ -14,17 +11,13 @@ ExampleRows::ExampleRows(ReduceFn fn, DType dtype, std::int64_t rows, std::int64
       rows_(rows),
       columns_(columns),
       row_bytes_(columns * std::int64_t(size_of(dtype))) {
-  const std::int64_t blocks = (rows + kColumnBlock - 1) / kColumnBlock;
-  blocks_ = static_cast<Block*>(scratch.take(std::size_t(blocks) * sizeof(Block)));
-  const int levels = tree_levels(blocks, 1);
+  const auto blocks = std::size_t(kColumnTree.units(rows));
+  blocks_ = static_cast<TreeStep*>(scratch.take(blocks * sizeof(TreeStep)));
+  const int levels = kColumnTree.levels(rows);
   levels_ = static_cast<std::byte*>(scratch.take(std::size_t((levels - 1) * row_bytes_)));
-  Block* last = nullptr;
-  walk_tree(
-      0, blocks, 1, 0,
-      [&](std::int64_t block, std::int64_t, int level) {
-        last = new (blocks_ + block) Block{level, 0};
-      },
-      [&](int) { ++last->joins; });
+  TreeStep* block = blocks_;
+  for_each_leaf(kColumnTree, {0, rows},
+                [&](const TreeStep& step) { new (block++) TreeStep(step); });
 }
 
 std::int64_t ExampleRows::rows_at_once(std::int64_t rows, std::int64_t first, std::int64_t most) {
@@ -34,15 +27,14 @@ std::int64_t ExampleRows::rows_at_once(std::int64_t rows, std::int64_t first, st
 
 void ExampleRows::fold(const std::byte* x, std::int64_t first, std::int64_t rows,
                        std::byte* y) const {
-  const Block& block = blocks_[first / kColumnBlock];
+  const TreeStep& block = blocks_[first / kColumnBlock];
   std::byte* sum = level(block.level, y);
-  if (first % kColumnBlock == 0) {
+  if (first == block.range.begin) {
     reduce_(x, sum, rows, columns_, columns_, false);
   } else {
     fold_(x, sum, rows, columns_);
   }
-  const std::int64_t end = first + rows;
-  if (end % kColumnBlock != 0 && end != rows_) return;
+  if (first + rows != block.range.end) return;
   for (int k = 0; k < block.joins; ++k) {
     fold_(level(block.level - k, y), level(block.level - k - 1, y), 1, columns_);
   }

@@ -1,6 +1,7 @@
 // Reduction of each example's rows to one row, while a fused loop has them in cache.
 #pragma once
 
+#include "base/reduction_order.h"
 #include "kernels/table.h"
 #include "tensor/kernel_args.h"
 
@@ -18,11 +19,6 @@ class ExampleRows {
   void fold(const std::byte* x, std::int64_t first, std::int64_t rows, std::byte* y) const;
 
  private:
-  struct Block {
-    int level;  // where it is in the tree over the blocks of an example
-    int joins;  // right halves that are complete with it
-  };
-
   std::byte* level(int at, std::byte* y) const {
     return at == 0 ? y : levels_ + (at - 1) * row_bytes_;
   }
@@ -30,7 +26,7 @@ class ExampleRows {
   ColumnReduceKernel reduce_;
   ColumnFoldKernel fold_;
   std::int64_t rows_, columns_, row_bytes_;
-  Block* blocks_;
+  TreeStep* blocks_;
   std::byte* levels_;
 };
 

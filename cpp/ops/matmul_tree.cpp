@@ -8,7 +8,6 @@
 #include "ops/multiplication.h"
 #include "ops/transpose.h"
 #include "ops/tree_rows.h"
-#include "tensor/tree.h"
 
 namespace samegrad {
 namespace {
@@ -26,11 +25,6 @@ struct TreeProduct {
   // blocks.
   const char *packed_a = nullptr, *packed_b = nullptr;
 };
-
-// A leaf is one chain over its rows unless that gets too long: then it is one for each example.
-bool is_long(std::int64_t rows_per_example) {
-  return kLeafExamples * rows_per_example > kContractionBlock;
-}
 
 // The operand with its contraction as the first axis of every matrix.
 const char* turned(const char* x, std::int64_t matrices, std::int64_t rows, std::int64_t columns,
@@ -71,9 +65,6 @@ void multiply_leaf(const TreeProduct& p, const LeafArgs& args, const Block& bloc
   }
 }
 
-void join_halves(const TreeProduct& p, const LeafArgs& args, const Block& block,
-                 std::int64_t matrix, std::byte* y);
-
 PackedTree part_of_packed(const TreeProduct& p, const LeafArgs& args, const Block& block) {
   const auto item = std::int64_t(p.c.item);
   return {p.packed_a + block.row * p.c.k * item,
@@ -105,14 +96,11 @@ PackedTree packed_subtree(const TreeProduct& p, const LeafArgs& args, const Bloc
           block.rows, block.columns, args.prefetch};
 }
 
-// Leaves and joins of a whole subtree, if few enough examples for their operands to stay in cache.
-void multiply_subtree(const TreeProduct& p, const LeafArgs& args, const Block& block,
-                      std::int64_t matrix, std::byte* y) {
+// Leaves and joins of a subtree of few enough examples for their operands to stay in cache.
+void multiply_packed(const TreeProduct& p, const LeafArgs& args, const Block& block,
+                     std::int64_t matrix, std::byte* y) {
   const std::int64_t examples = args.end - args.begin;
   if (examples <= kLeafExamples) return multiply_leaf(p, args, block, matrix, y);
-  if (examples * p.rows_per_example > thresholds().product_subtree_rows) {
-    return join_halves(p, args, block, matrix, y);
-  }
   const Scratch::Frame frame(args.scratch);
   const PackedTree packed =
       p.packed_a ? part_of_packed(p, args, block) : packed_subtree(p, args, block, matrix);
@@ -120,15 +108,18 @@ void multiply_subtree(const TreeProduct& p, const LeafArgs& args, const Block& b
   p.c.product.matmul_tree(packed, y, args.state.stride, scratch);
 }
 
-void join_halves(const TreeProduct& p, const LeafArgs& args, const Block& block,
-                 std::int64_t matrix, std::byte* y) {
-  fold_halves(args, block, {{y}, args.state.stride}, p.dtype,
-              [&](std::int64_t begin, std::int64_t end, const State& state) {
-                const PrefetchBlocks* prefetch = end == args.end ? args.prefetch : nullptr;
-                multiply_subtree(
-                    p, {args.operands, begin, end, block, state, true, args.scratch, prefetch},
-                    block, matrix, state.data[0]);
-              });
+void multiply_subtree(const TreeProduct& p, const LeafArgs& args, const Block& block,
+                      std::int64_t matrix, std::byte* y) {
+  const std::int64_t most =
+      thresholds().product_subtree_rows / std::max<std::int64_t>(1, p.rows_per_example);
+  fold_subtrees(
+      args, most, block, {{y}, args.state.stride}, p.dtype,
+      [&](TreeRange of, const State& state) {
+        const PrefetchBlocks* prefetch = of.end == args.end ? args.prefetch : nullptr;
+        multiply_packed(
+            p, {args.operands, of.begin, of.end, block, state, true, args.scratch, prefetch},
+            block, matrix, state.data[0]);
+      });
 }
 
 // Multiplies all matrices of the result that intersect the block.
@@ -198,8 +189,8 @@ StateShape product_state(std::span<const View> in, const Attrs&, const View& res
   const bool one_matrix = y.rank() == 2;
   state.row_grain = one_matrix ? kProductRowGrain : y[y.rank() - 2];
   state.column_grain = kProductColumnGrain;
-  state.subtrees =
-      kernels().product(result.dtype).matmul_tree != nullptr && !is_long(in[0].rows_per_example);
+  state.subtrees = kernels().product(result.dtype).matmul_tree != nullptr &&
+                   leaf_is_one_chain(in[0].rows_per_example);
   if (state.subtrees) {
     state.block_bytes = thresholds().product_block_bytes;
     state.block_columns = thresholds().product_block_columns;
@@ -224,7 +215,7 @@ const void* open_product(const KernelArgs& args) {
                     of[2 * r + 1] = j;
                   });
   p->rows_per_example = c.k / args.examples;
-  p->by_example = is_long(p->rows_per_example);
+  p->by_example = !leaf_is_one_chain(p->rows_per_example);
   p->count = matrices(y);
   p->matrices = of;
   if (packs_once(*p, args.examples)) pack_once(*p, args);
@@ -246,7 +237,7 @@ std::size_t product_fold_bytes(const FoldArgs& args) {
   const auto half = std::size_t(block.size()) * size_of(dtype) + kAlignment;
   const std::int64_t rows = std::max(thresholds().product_subtree_rows, kLeafExamples);
   const ProductKernels& product = kernels().product(dtype);
-  const auto levels = std::size_t(tree_levels(args.examples, 1));
+  const auto levels = std::size_t(kReplicaTree.levels(args.examples));
   // Without packed subtrees, an example of a long leaf takes a state.
   if (product.matmul_tree == nullptr) return (levels + 1) * half;
   return product.tree_packed_bytes(rows, block.rows, false) +

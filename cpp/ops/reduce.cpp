@@ -6,7 +6,6 @@
 #include "ops/rules.h"
 #include "ops/scan.h"
 #include "ops/transpose.h"
-#include "tensor/tree.h"
 
 namespace samegrad {
 namespace {

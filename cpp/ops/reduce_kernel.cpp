@@ -7,27 +7,52 @@
 #include "kernels/elementwise_fn.h"
 #include "ops/attributes.h"
 #include "ops/transpose.h"
-#include "tensor/tree.h"
 
 namespace samegrad {
 namespace {
 
-// The single numbers x[0 … n) by the tree down to one; n > 0.
+template <class T>
+struct Numbers {
+  const T* x;
+  std::int64_t n;
+};
+
+// The tree down to one number, whose last halvings are a leaf.
+template <class T>
+struct NumberTree {
+  struct Halves {
+    Numbers<T> left, right;
+  };
+
+  static bool is_leaf(Numbers<T> of) { return of.n <= 4; }
+  static Halves halves(Numbers<T> of) {
+    const std::int64_t left = kReplicaTree.left(of.n);
+    return {{of.x, left}, {of.x + left, of.n - left}};
+  }
+};
+
+// The single numbers x[0 … n); n > 0.
 template <class T>
 T sum_numbers(const T* x, std::int64_t n) {
-  if (n == 1) return x[0];
-  const std::int64_t half = tree_split(n);
-  return T(sum_numbers(x, half) + sum_numbers(x + half, n - half));
+  const auto leaf = [](Numbers<T> of) {
+    if (of.n == 1) return of.x[0];
+    const T left = T(of.x[0] + of.x[1]);
+    if (of.n == 2) return left;
+    return T(left + (of.n == 3 ? of.x[2] : T(of.x[2] + of.x[3])));
+  };
+  return reduce_tree(NumberTree<T>{}, Numbers<T>{x, n}, leaf,
+                     [](T left, T right) { return T(left + right); });
 }
 
 void join_numbers(BinaryKernel join, std::size_t item, const char* x, std::int64_t n, char* y,
                   Scratch& scratch) {
-  char* levels = static_cast<char*>(scratch.take(item * std::size_t(tree_levels(n, 1))));
+  const auto bytes = item * std::size_t(kReplicaTree.levels(n));
+  char* levels = static_cast<char*>(scratch.take(bytes));
   const auto at = [&](int level) { return levels + item * std::size_t(level); };
   walk_tree(
-      0, n, 1, 0,
-      [&](std::int64_t i, std::int64_t, int level) {
-        std::memcpy(at(level), x + item * std::size_t(i), item);
+      kReplicaTree, TreeRange{0, n},
+      [&](TreeRange of, int level) {
+        std::memcpy(at(level), x + item * std::size_t(of.begin), item);
       },
       [&](int level) { join(at(level), at(level + 1), at(level), 1, 1, 1); });
   std::memcpy(y, levels, item);

@@ -2,7 +2,7 @@
 // reduction order of a result.
 #include <cstring>
 
-#include "base/order.h"
+#include "base/reduction_order.h"
 #include "ops/attributes.h"
 #include "ops/reduce_kernel.h"
 
@@ -12,8 +12,7 @@ namespace {
 // The innermost pass, which reads the operand, as it is shared.
 struct SharedPass {
   ReducePass pass;
-  std::int64_t block = 1;  // elements of a line that are never divided
-  int levels = 0;          // of subtrees; 0: by results
+  int levels = 0;  // of subtrees; 0: by results
 
   explicit SharedPass(const CostArgs& args) {
     const View& x = args.in[0];
@@ -21,11 +20,10 @@ struct SharedPass {
         axes_mask("reduce", args.attrs.as<ReduceAttrs>().axes, x.shape.rank());
     pass = innermost_pass(AxisGroups(x.shape, mask));
     if (!pass.reduces) return;
-    block = pass.by_lanes ? kRowBlock : kColumnBlock;
-    levels = levels_of(pass.lines, blocks());
+    const std::int64_t n = pass.lines.n;
+    levels = levels_of(pass.lines, pass.by_lanes ? kRowTree.units(n) : kColumnTree.units(n));
   }
 
-  std::int64_t blocks() const { return (pass.lines.n + block - 1) / block; }
   std::int64_t count() const {
     return levels > 0 ? pass.lines.outer << levels : pass.lines.count();
   }
@@ -36,15 +34,9 @@ struct SharedPass {
   }
 
   // The elements of a line that a subtree has.
-  std::int64_t begin_of(std::int64_t subtree) const {
-    std::int64_t first = 0, size = blocks();
-    for (int level = levels - 1; level >= 0; --level) {
-      const std::int64_t half = tree_split(size);
-      const bool right = subtree >> level & 1;
-      first += right ? half : 0;
-      size = right ? size - half : half;
-    }
-    return std::min(first * block, pass.lines.n);
+  TreeRange subtree(std::int64_t i) const {
+    const TreeRange all{0, pass.lines.n};
+    return pass.by_lanes ? kRowTree.subtree(all, levels, i) : kColumnTree.subtree(all, levels, i);
   }
 };
 
@@ -54,13 +46,13 @@ void reduce_subtrees(ReduceFn fn, const SharedPass& shared, const View& x, std::
   const auto item = std::int64_t(size_of(x.dtype));
   const std::int64_t subtrees = std::int64_t(1) << shared.levels;
   for (std::int64_t unit = begin; unit < end; ++unit) {
-    const std::int64_t o = unit / subtrees, s = unit % subtrees;
-    const std::int64_t first = shared.begin_of(s);
+    const std::int64_t o = unit / subtrees;
+    const TreeRange subtree = shared.subtree(unit % subtrees);
     Lines part = lines;
     part.outer = 1;
-    part.n = (s + 1 < subtrees ? shared.begin_of(s + 1) : lines.n) - first;
+    part.n = subtree.size();
     reduce_lines(fn, x.dtype, shared.pass.by_lanes, part, 0, lines.columns,
-                 x.as<std::byte>() + (o * lines.n + first) * lines.columns * item,
+                 x.as<std::byte>() + (o * lines.n + subtree.begin) * lines.columns * item,
                  y + unit * lines.columns * item);
   }
 }
@@ -70,13 +62,9 @@ void join_subtrees(ReduceFn fn, const SharedPass& shared, DType dtype, std::byte
   const Lines& lines = shared.pass.lines;
   const std::int64_t bytes = lines.columns * std::int64_t(size_of(dtype));
   const ColumnReduceKernel join = kernels().column_reduce(fn, dtype);
-  for (int level = 0; level < shared.levels; ++level) {
-    const std::int64_t width = std::int64_t(1) << level;
-    for (std::int64_t left = 0; left < shared.count(); left += 2 * width) {
-      join(state + (left + width) * bytes, state + left * bytes, 1, lines.columns, lines.columns,
-           true);
-    }
-  }
+  join_levels(shared.count(), shared.levels, [&](std::int64_t left, std::int64_t right) {
+    join(state + right * bytes, state + left * bytes, 1, lines.columns, lines.columns, true);
+  });
   for (std::int64_t o = 1; bytes > 0 && o < lines.outer; ++o) {
     std::memmove(state + o * bytes, state + (o << shared.levels) * bytes, std::size_t(bytes));
   }

@@ -1,6 +1,5 @@
 // The rows of a segment_sum that its examples name, each by itself.
 #include "base/dtype.h"
-#include "base/order.h"
 #include "ops/index_kernel.h"
 #include "ops/segment_sum.h"
 
@@ -52,7 +51,7 @@ std::size_t sum_bytes(const KernelArgs& args) {
   const std::size_t width = std::size_t(shape.size(1, shape.rank())) * size_of(args.out[0].dtype);
   const std::int64_t examples = examples_of(args);
   const std::int64_t places = examples ? args.in[1].size() / examples : 0;
-  const int rows = tree_levels(examples, kLeafExamples) + tree_levels(places, kColumnBlock) + 1;
+  const int rows = kExampleTree.levels(examples) + kIndexTree.levels(places) + 1;
   return std::size_t(rows) * (width + kAlignment);
 }
 

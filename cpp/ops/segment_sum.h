@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "base/reduction_order.h"
 #include "tensor/kernel_args.h"
-#include "tensor/tree.h"
 
 namespace samegrad {
 
@@ -48,9 +48,6 @@ struct SegmentSum {
   const T* values;
   std::int64_t count, size, width;
 
-  // A leaf is one chain unless that may get too long: then it is one for each example.
-  bool by_example() const { return kLeafExamples * places.per_example() > kContractionBlock; }
-
   void add_rows(const T* row, T* y) const {
     for (std::int64_t j = 0; j < width; ++j) y[j] = T(y[j] + row[j]);
   }
@@ -69,23 +66,36 @@ struct SegmentSum {
     return sum;
   }
 
-  // The places of one example, in blocks that are joined by halving.
+  // Rows of sums, one for each level: y, and the next ones in scratch.
+  struct Levels {
+    T *y, *others;
+    std::int64_t width;
+
+    T* operator[](int level) const { return level == 0 ? y : others + (level - 1) * width; }
+  };
+  Levels take_levels(T* y, int levels, Scratch& scratch) const {
+    return {y, take_rows(levels - 1, scratch), width};
+  }
+
+  // The places of one example, in blocks.
   void example(const Range& range, T* y, Scratch& scratch) const {
-    std::fill_n(y, width, T(0));
-    if (range.end - range.begin <= kColumnBlock) return chain(range, y);
+    const TreeRange all{0, range.end - range.begin};
     const Scratch::Frame frame(scratch);
-    T* right = take_row(scratch);
-    const std::int64_t* middle = range.begin + tree_split(range.end - range.begin);
-    example({range.begin, middle}, y, scratch);
-    example({middle, range.end}, right, scratch);
-    add_rows(right, y);
+    const Levels level = take_levels(y, kIndexTree.levels(all.size()), scratch);
+    walk_tree(
+        kIndexTree, all,
+        [&](TreeRange block, int at) {
+          std::fill_n(level[at], width, T(0));
+          chain({range.begin + block.begin, range.begin + block.end}, level[at]);
+        },
+        [&](int at) { add_rows(level[at + 1], level[at]); });
   }
 
   // The places of at most a leaf's examples; y holds zeros or the sum so far.
   void leaf(std::int64_t begin, std::int64_t end, Range range, T* y, Scratch& scratch) const {
-    if (!by_example()) return chain(range, y);
+    if (leaf_is_one_chain(places.per_example())) return chain(range, y);
     const Scratch::Frame frame(scratch);
-    T* own = take_row(scratch);
+    T* own = take_rows(1, scratch);
     for (std::int64_t i = begin; i < end; ++i) {
       const Range of_one = places.of_examples(range, i, i + 1);
       if (of_one.empty()) continue;
@@ -94,30 +104,44 @@ struct SegmentSum {
     }
   }
 
+  // The tree over the examples that have a place of the row. Two numbers have one sum, wherever
+  // their paths part, and integers have one in any order.
+  struct Split {
+    const Places& places;
+
+    const std::int64_t* operator()(const NamedRange& named, std::int64_t example) const {
+      return places.split({named.begin, named.end}, example);
+    }
+  };
+  struct Tree : NamedHalving<Split> {
+    static bool is_chain(const NamedRange& named) {
+      return !is_floating(kDTypeOf<T>) || named.end - named.begin <= 2;
+    }
+    bool is_leaf(const NamedRange& named) const {
+      return is_chain(named) || NamedHalving<Split>::is_leaf(named);
+    }
+  };
+
   // The node of the tree over the examples [begin, end), which the places belong to: at least one.
   void sum(std::int64_t begin, std::int64_t end, const Range& range, T* y, Scratch& scratch) const {
-    // Two numbers have one sum, wherever their paths part, and integers have one in any order.
-    if (!is_floating(kDTypeOf<T>) || range.end - range.begin <= 2) {
-      std::fill_n(y, width, T(0));
-      return chain(range, y);
-    }
-    if (end - begin <= kLeafExamples) {
-      std::fill_n(y, width, T(0));
-      return leaf(begin, end, range, y, scratch);
-    }
-    const std::int64_t middle = begin + tree_split(end - begin);
-    const std::int64_t* split = places.split(range, middle);
-    if (split == range.end) return sum(begin, middle, range, y, scratch);
-    if (split == range.begin) return sum(middle, end, range, y, scratch);
+    const Tree tree{{kExampleTree, {places}}};
+    const NamedRange all{{begin, end}, range.begin, range.end};
+    const auto sum_leaf = [&](const NamedRange& named, T* to) {
+      const Range of{named.begin, named.end};
+      std::fill_n(to, width, T(0));
+      if (tree.is_chain(named)) return chain(of, to);
+      leaf(named.range.begin, named.range.end, of, to, scratch);
+    };
+    if (tree.is_leaf(all)) return sum_leaf(all, y);
     const Scratch::Frame frame(scratch);
-    T* right = take_row(scratch);
-    sum(begin, middle, {range.begin, split}, y, scratch);
-    sum(middle, end, {split, range.end}, right, scratch);
-    add_rows(right, y);
+    const Levels level = take_levels(y, kExampleTree.levels(end - begin), scratch);
+    walk_tree(
+        tree, all, [&](const NamedRange& named, int at) { sum_leaf(named, level[at]); },
+        [&](int at) { add_rows(level[at + 1], level[at]); });
   }
 
-  T* take_row(Scratch& scratch) const {
-    return static_cast<T*>(scratch.take(std::size_t(width) * sizeof(T)));
+  T* take_rows(int rows, Scratch& scratch) const {
+    return static_cast<T*>(scratch.take(std::size_t(rows * width) * sizeof(T)));
   }
 };
 

@@ -1,9 +1,10 @@
 // Helpers of the ops that are tree reductions.
 #pragma once
 
+#include <algorithm>
+
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
-#include "tensor/tree.h"
 #include "tensor/tree_kernel.h"
 
 namespace samegrad {
@@ -33,17 +34,26 @@ void combine_elements(const CombineArgs& args) {
   join_elements(kFn, args.dtype, args.block, args.left, args.right);
 }
 
-// A range of examples from its halves: fold(begin, end, state) makes the state of one.
+// The examples of a call by subtrees of at most `most` (or of a leaf): fold(range, state) makes the
+// state of one.
 template <class Fold>
-void fold_halves(const LeafArgs& args, const Block& block, const State& left, DType dtype,
-                 const Fold& fold) {
+void fold_subtrees(const LeafArgs& args, std::int64_t most, const Block& block, const State& state,
+                   DType dtype, const Fold& fold) {
+  const Halving<> tree{std::max(most, kLeafExamples)};
+  const TreeRange all{args.begin, args.end};
+  if (tree.is_leaf(all)) return fold(all, state);
   const Scratch::Frame frame(args.scratch);
-  const std::size_t bytes = std::size_t(block.size()) * size_of(dtype);
-  const State right{{static_cast<std::byte*>(args.scratch.take(bytes))}, block.columns};
-  const std::int64_t middle = args.begin + tree_split(args.end - args.begin);
-  fold(args.begin, middle, left);
-  fold(middle, args.end, right);
-  join_elements(BinaryFn::k_add, dtype, block, left, right);
+  const std::int64_t bytes = aligned(block.size() * std::int64_t(size_of(dtype)));
+  const std::int64_t others = tree.levels(all.size()) - 1;
+  auto* memory = static_cast<std::byte*>(args.scratch.take(std::size_t(others * bytes)));
+  const auto at = [&](int level) {
+    return level == 0 ? state : State{{memory + (level - 1) * bytes}, block.columns};
+  };
+  walk_tree(
+      tree, all, [&](TreeRange range, int level) { fold(range, at(level)); },
+      [&](int level) {
+        join_elements(BinaryFn::k_add, dtype, block, at(level), at(level + 1));
+      });
 }
 
 void neutral_zeros(const NeutralArgs& args);

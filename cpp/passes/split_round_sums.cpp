@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/order.h"
+#include "base/reduction_order.h"
 #include "base/thresholds.h"
 #include "ops/attributes.h"
 #include "ops/control.h"
@@ -51,7 +51,7 @@ bool is_product_over_examples(const Graph& round, const Node& node) {
   }
   const ValueType &a = round.type(node.inputs[0]), &b = round.type(node.inputs[1]);
   // Longer leaves are summed example by example.
-  const bool short_leaves = kLeafExamples * a.batch.rows_per_example <= kContractionBlock;
+  const bool short_leaves = leaf_is_one_chain(a.batch.rows_per_example);
   return has_rows_of_examples(a) && has_rows_of_examples(b) && short_leaves;
 }
 

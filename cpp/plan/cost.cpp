@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/order.h"
+#include "base/reduction_order.h"
 #include "base/thresholds.h"
 #include "ir/op_def.h"
 #include "passes/loop_costs.h"

@@ -9,8 +9,6 @@
 #include "plan/cost.h"
 #include "runtime/step_binding.h"
 
-#include "tensor/tree.h"
-
 namespace samegrad {
 
 Context::Context(const Plan& plan, const IndexedVector<StepId, LoopLayout>& layouts)

@@ -51,7 +51,7 @@ void Context::find_trees(const Call& call) {
     std::vector<std::int64_t> firsts;
     for (int rank = 0; rank < world.size(); ++rank) firsts.push_back(world.replicas_of(rank).begin);
     firsts.push_back(world.replicas());
-    replica_tree_.emplace(std::move(firsts), 1, world.rank());
+    replica_tree_.emplace(std::move(firsts), kReplicaTree, world.rank());
   }
   for (std::size_t s = 0; s < symbols.size(); ++s) {
     if (!call.has_world()) {

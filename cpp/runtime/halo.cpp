@@ -4,8 +4,6 @@
 #include <memory>
 #include <utility>
 
-#include "base/order.h"
-
 namespace samegrad {
 namespace {
 
@@ -182,7 +180,7 @@ ExampleTrees example_trees(const std::vector<Symbol>& symbols, const Counts& of_
       }
       firsts.push_back(firsts.back() + examples);
     }
-    trees.back().emplace(std::move(firsts), kLeafExamples, world.rank());
+    trees.back().emplace(std::move(firsts), kExampleTree, world.rank());
   }
   return trees;
 }

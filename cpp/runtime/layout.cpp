@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "plan/cost.h"
 #include "plan/memory.h"
-#include "tensor/tree.h"
 
 namespace samegrad {
 namespace {

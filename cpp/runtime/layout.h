@@ -50,8 +50,4 @@ View view_of(const ValueType& type, const Shape& shape, void* data = nullptr);
 // The same as if there were one example.
 View view_of_example(ValueType type, void* data = nullptr);
 
-constexpr std::int64_t aligned(std::int64_t bytes) {
-  return (bytes + 63) / 64 * 64;
-}
-
 }  // namespace samegrad

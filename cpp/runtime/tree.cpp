@@ -1,6 +1,7 @@
 #include "runtime/tree.h"
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "base/thresholds.h"
@@ -8,7 +9,6 @@
 #include "kernels/table.h"
 #include "ops/attributes.h"
 #include "runtime/layout.h"
-#include "tensor/tree.h"
 
 namespace samegrad {
 namespace {
@@ -17,7 +17,7 @@ namespace {
 constexpr std::int64_t kMostStateBytes = 64 << 20;
 
 struct Subtree {
-  std::int64_t begin, end;
+  TreeRange range;
   State state;  // of the whole result
 };
 
@@ -34,13 +34,13 @@ std::int64_t subtree_examples(const WholeReduction& whole, std::int64_t blocks,
   const std::int64_t most = std::max<std::int64_t>(1, kMostStateBytes / bytes);
   const std::int64_t parts =
       std::min((tasks + blocks - 1) / std::max<std::int64_t>(blocks, 1), most);
-  return std::max(whole.reduction.leaf, (examples + parts - 1) / parts);
+  return std::max(whole.reduction.tree.leaf, (examples + parts - 1) / parts);
 }
 
 void run_block(const WholeReduction& whole, const Subtree& subtree, const Block& block,
                Scratch& scratch) {
   const TreeReduction& reduction = whole.reduction;
-  const ReducedBlock at{subtree.begin, subtree.end, block,
+  const ReducedBlock at{subtree.range.begin, subtree.range.end, block,
                         reduction.whole.part(subtree.state, block)};
   reduce_block(reduction, whole.parts, at, scratch);
 }
@@ -95,12 +95,20 @@ void sum_of_replicas(std::span<const std::byte* const> x, DType dtype, std::int6
                      std::byte* out, Scratch& scratch) {
   const Scratch::Frame frame(scratch);
   const std::int64_t bytes = n * std::int64_t(size_of(dtype)), stride = aligned(bytes);
-  const int levels = tree_levels(std::int64_t(x.size()), 1);
+  const TreeRange replicas{0, std::int64_t(x.size())};
+  const int levels = kReplicaTree.levels(replicas.size());
   auto* partials = static_cast<std::byte*>(scratch.take(std::size_t(levels * stride)));
   const BinaryKernel add = kernels().binary(BinaryFn::k_add, dtype);
-  sum_along_tree(
-      x, out, bytes, partials, stride,
-      [&](const std::byte* a, const std::byte* b, std::byte* sum) { add(a, b, sum, n, 1, 1); });
+  std::array<const std::byte*, kMostTreeLevels> at{};
+  walk_tree(
+      kReplicaTree, replicas,
+      [&](TreeRange of, int level) { at[std::size_t(level)] = x[std::size_t(of.begin)]; },
+      [&](int level) {
+        std::byte* sum = level == 0 ? out : partials + level * stride;
+        add(at[std::size_t(level)], at[std::size_t(level) + 1], sum, n, 1, 1);
+        at[std::size_t(level)] = sum;
+      });
+  if (at[0] != out) std::copy_n(at[0], bytes, out);
 }
 
 const std::byte* sum_of_replicas(std::span<const std::byte* const> x, DType dtype, std::int64_t n,
@@ -125,20 +133,18 @@ void reduce_whole(const WholeReduction& whole, const ParallelFor& loops, Scratch
   const Extent blocks = reduction.blocks(tasks);
   const std::int64_t block_count = blocks.cuts();
   if (block_count == 0) return;  // a result without elements
-  const std::int64_t most = subtree_examples(whole, block_count, tasks);
+  const Halving<> tree{subtree_examples(whole, block_count, tasks)};
+  const TreeRange all{whole.begin, whole.end};
   const Scratch::Frame frame(scratch);
   std::vector<Subtree> subtrees;
-  walk_tree(
-      whole.begin, whole.end, most, 0,
-      [&](std::int64_t begin, std::int64_t end, int) {
-        State state = whole.target;
-        if (begin > whole.begin) {
-          const auto bytes = std::size_t(reduction.whole.bytes);
-          state = reduction.whole.at(static_cast<std::byte*>(scratch.take(bytes)));
-        }
-        subtrees.push_back({begin, end, state});
-      },
-      [](int) {});
+  for_each_leaf(tree, all, [&](const TreeStep& step) {
+    State state = whole.target;
+    if (!subtrees.empty()) {
+      const auto bytes = std::size_t(reduction.whole.bytes);
+      state = reduction.whole.at(static_cast<std::byte*>(scratch.take(bytes)));
+    }
+    subtrees.push_back({step.range, state});
+  });
   const bool parallel = tasks > 1;
   for_tasks(block_count * std::int64_t(subtrees.size()), parallel, loops, scratch,
             [&](std::int64_t i, Scratch& own) {
@@ -151,8 +157,8 @@ void reduce_whole(const WholeReduction& whole, const ParallelFor& loops, Scratch
     std::vector<State> at(subtrees.size());
     std::size_t next = 0;
     walk_tree(
-        whole.begin, whole.end, most, 0,
-        [&](std::int64_t, std::int64_t, int level) {
+        tree, all,
+        [&](TreeRange, int level) {
           at[std::size_t(level)] = reduction.whole.part(subtrees[next++].state, block);
         },
         [&](int level) {

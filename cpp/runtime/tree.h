@@ -35,7 +35,7 @@ void reduce_block(const TreeReduction& reduction, std::span<const OpenExamples> 
                   const ReducedBlock& at, Scratch& scratch);
 
 // Sums n elements of each replica in the order of the tree over the replicas; `out` is none of
-// them. Takes tree_levels(x.size(), 1) times as many bytes of scratch.
+// them. Takes kReplicaTree.levels(x.size()) times as many bytes of scratch.
 void sum_of_replicas(std::span<const std::byte* const> x, DType dtype, std::int64_t n,
                      std::byte* out, Scratch& scratch);
 // The same in scratch, or where it is: of one replica.

@@ -11,9 +11,20 @@
 
 namespace samegrad {
 
-WorldTree::WorldTree(std::vector<std::int64_t> firsts, std::int64_t leaf, int rank)
-    : firsts_(std::move(firsts)), leaf_(leaf), counts_(firsts_.size() - 1, 0) {
-  find_subtrees({0, size()});
+WorldTree::WorldTree(std::vector<std::int64_t> firsts, const Halving<>& tree, int rank)
+    : firsts_(std::move(firsts)), counts_(firsts_.size() - 1, 0) {
+  // Subtrees of one rank: the first and the last leaf begin there.
+  struct Owned : Halving<> {
+    const WorldTree& world;
+
+    bool is_leaf(TreeRange range) const {
+      return Halving::is_leaf(range) ||
+             world.owner_of(range.begin) == world.owner_of(last_leaf(range).begin);
+    }
+  };
+  for_each_leaf(Owned{tree, *this}, {0, size()}, [&](const TreeStep& subtree) {
+    all_.push_back({size() == 0 ? 0 : owner_of(subtree.range.begin), subtree.range});
+  });
   const std::int64_t first = firsts_[std::size_t(rank)];
   for (const Subtree& subtree : all_) {
     ++counts_[std::size_t(subtree.rank)];
@@ -37,23 +48,6 @@ TreeRange WorldTree::after(int rank) const {
 
 int WorldTree::owner_of(std::int64_t first) const {
   return int(std::ranges::upper_bound(firsts_, first) - firsts_.begin()) - 1;
-}
-
-// The owner of the last leaf of a subtree.
-int WorldTree::last_owner_of(TreeRange tree) const {
-  while (tree.size() > leaf_) tree.begin += tree_split(tree.size());
-  return owner_of(tree.begin);
-}
-
-void WorldTree::find_subtrees(TreeRange tree) {
-  const int owner = size() == 0 ? 0 : owner_of(tree.begin);
-  if (tree.size() <= leaf_ || owner == last_owner_of(tree)) {
-    all_.push_back({owner, tree});
-    return;
-  }
-  const std::int64_t middle = tree.begin + tree_split(tree.size());
-  find_subtrees({tree.begin, middle});
-  find_subtrees({middle, tree.end});
 }
 
 void WorldTree::add(DType dtype, std::span<const std::byte* const> x, std::int64_t n,
@@ -94,12 +88,11 @@ void WorldTree::add_block(DType dtype, std::span<const std::byte* const> x, std:
                           std::byte* out) const {
   const std::int64_t bytes = n * std::int64_t(size_of(dtype));
   const BinaryKernel kernel = kernels().binary(BinaryFn::k_add, dtype);
-  const int levels = tree_levels(size(), 1) - 1;  // but for the root's
+  const int levels = kReplicaTree.levels(size()) - 1;  // but for the root's
   const auto partials = std::make_unique_for_overwrite<std::byte[]>(std::size_t(bytes * levels));
-  std::array<const std::byte*, 64> at{};
-  std::size_t next = 0;
+  std::array<const std::byte*, kMostTreeLevels> at{};
   join_subtrees(
-      {0, size()}, 0, all_, next, [&](std::size_t i, int level) { at[std::size_t(level)] = x[i]; },
+      {0, size()}, all_, [&](std::size_t i, int level) { at[std::size_t(level)] = x[i]; },
       [&](int level) {
         std::byte* sum = level == 0 ? out : partials.get() + (level - 1) * bytes;
         kernel(at[std::size_t(level)], at[std::size_t(level) + 1], sum, n, 1, 1);

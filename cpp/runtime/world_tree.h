@@ -6,16 +6,9 @@
 #include <vector>
 
 #include "base/dtype.h"
-#include "tensor/tree.h"
+#include "base/reduction_order.h"
 
 namespace samegrad {
-
-// Leaves of a tree that are next to each other: examples or replicas.
-struct TreeRange {
-  std::int64_t begin, end;
-  std::int64_t size() const { return end - begin; }
-  bool operator==(const TreeRange&) const = default;
-};
 
 class WorldTree {
  public:
@@ -26,7 +19,7 @@ class WorldTree {
 
   // Rank r has [firsts[r], firsts[r + 1]). A leaf of the tree (so many, added in order) is made by
   // the rank that has its first one.
-  WorldTree(std::vector<std::int64_t> firsts, std::int64_t leaf, int rank);
+  WorldTree(std::vector<std::int64_t> firsts, const Halving<>& tree, int rank);
 
   // The largest subtrees that each rank makes, from left to right.
   std::span<const Subtree> all() const { return all_; }
@@ -48,32 +41,27 @@ class WorldTree {
 
  private:
   int owner_of(std::int64_t first) const;
-  int last_owner_of(TreeRange tree) const;
-  void find_subtrees(TreeRange tree);
   void add_block(DType dtype, std::span<const std::byte* const> x, std::int64_t n,
                  std::byte* out) const;
   void add_narrow_block(std::span<const std::byte* const> x, std::int64_t n, std::byte* out) const;
 
   std::vector<std::int64_t> firsts_;
-  std::int64_t leaf_;
   std::vector<Subtree> all_;
   std::vector<TreeRange> own_;
   std::vector<std::int64_t> counts_;  // of subtrees, per rank
 };
 
-// Calls leaf(i, level) for the subtrees from left to right and add(level), as walk_tree does, where
-// `next` is the first one that has not been visited.
+// Calls leaf(i, level) for the subtrees from left to right and add(level), as walk_tree.
 template <class Leaf, class Add>
-void join_subtrees(TreeRange tree, int level, std::span<const WorldTree::Subtree> subtrees,
-                   std::size_t& next, const Leaf& leaf, const Add& add) {
-  if (subtrees[next].range == tree) {
-    leaf(next++, level);
-    return;
-  }
-  const std::int64_t middle = tree.begin + tree_split(tree.size());
-  join_subtrees({tree.begin, middle}, level, subtrees, next, leaf, add);
-  join_subtrees({middle, tree.end}, level + 1, subtrees, next, leaf, add);
-  add(level);
+void join_subtrees(TreeRange tree, std::span<const WorldTree::Subtree> subtrees, const Leaf& leaf,
+                   const Add& add) {
+  struct Listed : Halving<> {
+    std::span<const WorldTree::Subtree> subtrees;
+    std::size_t next = 0;  // that has not been visited
+
+    bool is_leaf(TreeRange range) const { return subtrees[next].range == range; }
+  } listed{{}, subtrees};
+  walk_tree(listed, tree, [&](TreeRange, int level) { leaf(listed.next++, level); }, add);
 }
 
 }  // namespace samegrad

@@ -14,6 +14,10 @@
 namespace samegrad {
 
 inline constexpr std::size_t kAlignment = 64;
+constexpr std::int64_t aligned(std::int64_t bytes) {
+  return (bytes + std::int64_t(kAlignment) - 1) / std::int64_t(kAlignment) *
+         std::int64_t(kAlignment);
+}
 
 // Elements of the dtype may be accessed as T: as their own type (of either sign), or as bytes.
 template <class T>

@@ -3,14 +3,9 @@
 #include <algorithm>
 
 #include "base/thresholds.h"
-#include "tensor/tree.h"
 
 namespace samegrad {
 namespace {
-
-constexpr std::int64_t aligned(std::int64_t bytes) {
-  return (bytes + 63) / 64 * 64;
-}
 
 // The largest multiple of the grain that fits, at least the grain and at most everything.
 std::int64_t cut_at(std::int64_t all, std::int64_t grain, std::int64_t fitting) {
@@ -66,7 +61,7 @@ TreeReduction::TreeReduction(const TreeKernel& of, const Attrs& its_attrs, std::
       state(of.state(in, its_attrs, result)),
       whole(state, {0, 0, state.rows, state.columns}),
       dtype(result.dtype) {
-  if (of.leaf_examples) leaf = of.leaf_examples(result.shape);
+  if (of.leaf_examples) tree.leaf = of.leaf_examples(result.shape);
 }
 
 Extent TreeReduction::blocks(std::int64_t tasks) const {
@@ -78,76 +73,56 @@ Extent TreeReduction::blocks(std::int64_t tasks) const {
 
 std::int64_t TreeAccumulator::partial_bytes(const TreeReduction& reduction, const Extent& extent,
                                             std::int64_t examples) {
-  return (tree_levels(examples, reduction.leaf) - 1) * extent.bytes;
+  return (reduction.tree.levels(examples) - 1) * extent.bytes;
 }
 
 void TreeAccumulator::feed(const void* operands, std::int64_t first, std::int64_t begin,
                            std::int64_t end, Scratch& scratch) {
   if (begin == end) return;
   // One leaf goes through the whole state in any case.
-  if (!cuts_ || end - begin <= reduction_.leaf) {
+  if (!cuts_ || reduction_.tree.is_leaf({begin, end})) {
     feed_block({operands, first, begin, end, extent_.block, scratch});
     return;
   }
-  const Cursor start = cursor_;
+  const Position start = position_;
   for (std::int64_t i = 0; i < extent_.cuts(); ++i) {
-    cursor_ = start;
+    position_ = start;
     feed_block({operands, first, begin, end, extent_.cut(i), scratch});
   }
 }
 
 void TreeAccumulator::feed_block(const Piece& piece) {
   for (std::int64_t at = piece.begin; at < piece.end;) {
-    if (!cursor_.inside) enter(piece.end);
-    const Range range = cursor_.range;
+    if (!position_.inside) position_.step = position_.cursor.next(reduction_.tree, piece.end);
+    const auto [range, own_level, joins] = position_.step;
     const std::int64_t stop = std::min(range.end, piece.end);
-    const State state = level(cursor_.depth, piece.block);
     if (at == range.begin && range.end <= piece.end) {
-      fold_subtree(piece, range.begin, range.end, cursor_.depth, state);
+      fold_subtree(piece);
     } else {
       reduction_.kernel->leaf({piece.operands, at - piece.first, stop - piece.first, piece.block,
-                               state, at == range.begin, piece.scratch});
+                               level(own_level, piece.block), at == range.begin, piece.scratch});
     }
     at = stop;
-    if (at == range.end) complete(piece.block, range.joins);
+    position_.inside = at < range.end;
+    if (position_.inside) return;
+    for (int join_at = own_level - 1; join_at >= own_level - joins; --join_at) {
+      join(join_at, piece.block);
+    }
   }
 }
 
 // Examples that the piece holds all of.
-void TreeAccumulator::fold_subtree(const Piece& piece, std::int64_t begin, std::int64_t end,
-                                   int depth, const State& state) const {
+void TreeAccumulator::fold_subtree(const Piece& piece) const {
   const bool at_once = reduction_.state.subtrees;
-  if (at_once || end - begin <= reduction_.leaf) {
-    const auto fold = at_once ? reduction_.kernel->subtree : reduction_.kernel->leaf;
-    return fold({piece.operands, begin - piece.first, end - piece.first, piece.block, state, true,
-                 piece.scratch});
-  }
-  const std::int64_t middle = begin + tree_split(end - begin);
-  fold_subtree(piece, begin, middle, depth, state);
-  const State right = level(depth + 1, piece.block);
-  fold_subtree(piece, middle, end, depth + 1, right);
-  reduction_.combine(piece.block, state, right);
-}
-
-// Goes to the largest subtree that begins here and ends at `end` or before, else to the next leaf.
-void TreeAccumulator::enter(std::int64_t end) {
-  Range range = cursor_.pending[std::size_t(--cursor_.count)];
-  while (range.end - range.begin > reduction_.leaf && range.end > end) {
-    const std::int64_t middle = range.begin + tree_split(range.end - range.begin);
-    cursor_.pending[std::size_t(cursor_.count++)] = {middle, range.end, range.joins + 1};
-    range = {range.begin, middle, 0};
-  }
-  cursor_.range = range;
-  cursor_.inside = true;
-}
-
-void TreeAccumulator::complete(const Block& block, int joins) {
-  cursor_.inside = false;
-  ++cursor_.depth;
-  for (; joins > 0; --joins) {
-    --cursor_.depth;
-    reduction_.combine(block, level(cursor_.depth - 1, block), level(cursor_.depth, block));
-  }
+  const auto fold = at_once ? reduction_.kernel->subtree : reduction_.kernel->leaf;
+  const int root = position_.step.level;
+  const auto fold_at = [&](TreeRange range, int at) {
+    fold({piece.operands, range.begin - piece.first, range.end - piece.first, piece.block,
+          level(root + at, piece.block), true, piece.scratch});
+  };
+  if (at_once) return fold_at(position_.step.range, 0);
+  walk_tree(reduction_.tree, position_.step.range, fold_at,
+            [&](int at) { join(root + at, piece.block); });
 }
 
 }  // namespace samegrad

@@ -44,7 +44,7 @@ struct TreeReduction {
   const Attrs* attrs;
   StateShape state;
   Extent whole;
-  std::int64_t leaf = kLeafExamples;
+  Halving<> tree = kExampleTree;
   DType dtype;
 
   TreeReduction(const TreeKernel& kernel, const Attrs& attrs, std::span<const View> in,
@@ -69,9 +69,8 @@ class TreeAccumulator {
         extent_(extent),
         target_(target),
         partials_(partials),
-        cuts_(end - begin > reduction.leaf && extent.cuts() > 1) {
-    cursor_.pending[0] = {begin, end, 0};
-    cursor_.count = 1;
+        cuts_(!reduction.tree.is_leaf({begin, end}) && extent.cuts() > 1),
+        position_({begin, end}) {
     if (begin == end) reduction.neutral(extent.block, target);
   }
   // Memory for the states of unfinished subtrees.
@@ -84,16 +83,12 @@ class TreeAccumulator {
             Scratch& scratch);
 
  private:
-  struct Range {
-    std::int64_t begin, end;
-    int joins;  // right halves that are complete when this one is
-  };
-  struct Cursor {
-    std::array<Range, 64> pending;  // the next one last
-    int count = 0;
-    int depth = 0;  // complete states that wait for their right halves
+  struct Position {
+    explicit Position(TreeRange range) : cursor(range) {}
+
+    ReductionCursor cursor;
     bool inside = false;
-    Range range = {};  // where it is inside: a leaf, or a subtree that one piece holds
+    TreeStep step = {};  // where it is inside: a leaf, or a subtree that one piece holds
   };
   struct Piece {
     const void* operands;
@@ -103,14 +98,14 @@ class TreeAccumulator {
   };
 
   void feed_block(const Piece& piece);
-  void enter(std::int64_t end);
-  void fold_subtree(const Piece& piece, std::int64_t begin, std::int64_t end, int depth,
-                    const State& state) const;
-  void complete(const Block& block, int joins);
+  void fold_subtree(const Piece& piece) const;
   // The state at a level of the tree, of a block of the extent.
-  State level(int depth, const Block& block) const {
-    const State state = depth == 0 ? target_ : extent_.at(partials_ + (depth - 1) * extent_.bytes);
+  State level(int at, const Block& block) const {
+    const State state = at == 0 ? target_ : extent_.at(partials_ + (at - 1) * extent_.bytes);
     return extent_.part(state, block);
+  }
+  void join(int at, const Block& block) const {
+    reduction_.combine(block, level(at, block), level(at + 1, block));
   }
 
   const TreeReduction& reduction_;
@@ -118,7 +113,7 @@ class TreeAccumulator {
   State target_;
   std::byte* partials_;
   bool cuts_;  // pieces longer than a leaf are folded block by block
-  Cursor cursor_;
+  Position position_;
 };
 
 }  // namespace samegrad

@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "base/order.h"
+#include "base/reduction_order.h"
 #include "base/prefetch.h"
 #include "tensor/kernel_args.h"
 

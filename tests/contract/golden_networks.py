@@ -1,7 +1,7 @@
 """Twelve small training programs with integer-made data, for fingerprints that must not change.
 
-The sizes pass the constants of `cpp/base/order.h`: leaves of fewer than 4 examples, rows of more
-than 1,024 elements, columns of more than 128 and contractions of more than 4,096.
+The sizes pass the constants of `cpp/base/reduction_order.h`: leaves of fewer than 4 examples,
+rows of more than 1,024 elements, columns of more than 128 and contractions of more than 4,096.
 """
 
 from __future__ import annotations

@@ -21,9 +21,9 @@ def test_a_program_has_its_recorded_fingerprint(isa: str, program: str) -> None:
     found = {setting: {program: values[program]} for setting, values in found_with(isa).items()}
     departed = golden_programs.departures(found, isa)
     assert not departed, (
-        f"on {isa}: {'; '.join(departed)}. Undo the change of bits, or raise a version in "
-        "cpp/base/numerics_version.h, run tests/contract/golden_programs.py --write CAUSE, and "
-        "state the cause in the commit"
+        f"on {isa}: {'; '.join(departed)}. Undo the change of bits, or raise kReductionOrder "
+        "or kFunctionVersion in cpp/base, run tests/contract/golden_programs.py --write CAUSE, "
+        "and state the cause in the commit"
     )
 
 

@@ -270,9 +270,9 @@ struct CallHash {
     ),
     # Last, as everything is compiled anew.
     Fault(
-        "the tree is split off by one",
-        "cpp/base/order.h",
-        "return (n + 1) / 2;",
-        "return (n + 1) / 2 + (n > 8 ? 1 : 0);",
+        "the smaller half of the tree is on the left",
+        "cpp/base/reduction_order.h",
+        "return (units(n) + 1) / 2 * kUnit;",
+        "return units(n) / 2 * kUnit;",
     ),
 ]

@@ -16,7 +16,6 @@
 #include "runtime/threads.h"
 #include "runtime/tree.h"
 #include "runtime/world_sums.h"
-#include "tensor/tree.h"
 
 namespace samegrad {
 namespace {
@@ -391,15 +390,15 @@ class BlockwiseUpdate {
       return memory;
     }
     const DType dtype = sum.reduction.dtype;
-    const std::int64_t bytes = tree_levels(of.size(), 1) * extent.bytes;
+    const std::int64_t bytes = kReplicaTree.levels(of.size()) * extent.bytes;
     auto* memory = static_cast<std::byte*>(scratch.take(std::size_t(bytes)));
     const BinaryKernel add = kernels().binary(BinaryFn::k_add, dtype);
     walk_tree(
-        of.begin, of.end, 1, 0,
-        [&](std::int64_t r, std::int64_t, int level) {
-          const OpenExamples& part = sum.parts[std::size_t(r)];
+        kReplicaTree, of,
+        [&](TreeRange replica, int level) {
+          const OpenExamples& part = sum.parts[std::size_t(replica.begin)];
           const ReducedBlock at{0, part.examples, block, extent.at(memory + level * extent.bytes),
-                                r + 1 == of.end ? prefetch : nullptr};
+                                replica.end == of.end ? prefetch : nullptr};
           reduce_block(sum.reduction, {&part, 1}, at, scratch);
         },
         [&](int level) {

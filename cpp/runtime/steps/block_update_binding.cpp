@@ -6,7 +6,6 @@
 #include "ops/tree_rows.h"
 #include "runtime/steps/block_update.h"
 #include "runtime/tree.h"
-#include "tensor/tree.h"
 
 namespace samegrad {
 namespace {
@@ -85,7 +84,7 @@ UpdateBinding bind_update(const Plan& plan, const BlockUpdateStep& step, const C
     if (reduction.whole.cuts() == 0) continue;
     const Block block = binding.sums[0].reduction.blocks(1).cut(0);
     const std::int64_t state = Extent(reduction.state, block).bytes;
-    const auto levels = std::size_t(tree_levels(std::int64_t(replicas), 1) * state);
+    const auto levels = std::size_t(kReplicaTree.levels(std::int64_t(replicas)) * state);
     if (!of) {
       binding.task_bytes += std::size_t(state);
       most = std::max(most, levels);

@@ -12,7 +12,6 @@
 #include "runtime/executor.h"
 #include "runtime/hashes.h"
 #include "runtime/threads.h"
-#include "tensor/tree.h"
 
 namespace samegrad {
 namespace {
@@ -49,9 +48,8 @@ class ChunkRun {
 
   // Tiles are subtrees: many a tree is folded a whole tile at a time.
   void run() {
-    walk_tree(
-        chunk_.begin, chunk_.end, layout_.tile_examples, 0,
-        [&](std::int64_t begin, std::int64_t end, int) { run_tile(begin, end); }, [](int) {});
+    for_each_leaf(Halving<>{layout_.tile_examples}, {chunk_.begin, chunk_.end},
+                  [&](const TreeStep& tile) { run_tile(tile.range.begin, tile.range.end); });
 #ifdef SAMEGRAD_ASSERTIONS
     for (const auto& [t, check] : checks_) {
       check->compare(
@@ -157,15 +155,16 @@ void join_chunks(const LoopLayout& layout, const LoopBinding& binding, const Joi
   const TreeReduction& tree = layout.trees[join.tree];
   const auto first = std::size_t(binding.first_chunk[std::size_t(join.list)]);
   const auto last = std::size_t(binding.first_chunk[std::size_t(join.list) + 1]);
-  std::array<std::size_t, 64> at;
+  std::array<std::size_t, kMostTreeLevels> at;
   std::size_t next = first;
   const auto state = [&](std::size_t chunk) {
     return tree.whole.part(tree.whole.at(context.at(binding.chunks[chunk].trees[join.tree])),
                            join.block);
   };
   walk_tree(
-      binding.chunks[first].begin, binding.chunks[last - 1].end, binding.chunk_examples, 0,
-      [&](std::int64_t, std::int64_t, int level) { at[std::size_t(level)] = next++; },
+      Halving<>{binding.chunk_examples},
+      TreeRange{binding.chunks[first].begin, binding.chunks[last - 1].end},
+      [&](TreeRange, int level) { at[std::size_t(level)] = next++; },
       [&](int level) {
         tree.combine(join.block, state(at[std::size_t(level)]), state(at[std::size_t(level) + 1]));
       });

@@ -4,7 +4,6 @@
 #include "base/thresholds.h"
 #include "plan/cost.h"
 #include "runtime/context.h"
-#include "tensor/tree.h"
 
 namespace samegrad {
 namespace {
@@ -56,9 +55,9 @@ void make_chunks(const Plan& plan, const LoopStep& loop, const LoopLayout& layou
   };
   for (std::size_t i = 0; i < lists.size(); ++i) {
     binding.first_chunk.push_back(std::int32_t(binding.chunks.size()));
-    walk_tree(
-        lists[i].begin, lists[i].end, binding.chunk_examples, 0,
-        [&](std::int64_t begin, std::int64_t end, int) { add(int(i), begin, end); }, [](int) {});
+    for_each_leaf(Halving<>{binding.chunk_examples}, lists[i], [&](const TreeStep& chunk) {
+      add(int(i), chunk.range.begin, chunk.range.end);
+    });
   }
   binding.first_chunk.push_back(std::int32_t(binding.chunks.size()));
   // Rows of a leaf that begins in another process, which makes it.

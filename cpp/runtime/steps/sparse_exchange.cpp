@@ -223,7 +223,7 @@ class RowExchange {
     const std::int64_t bytes = row_bytes(s);
     for_chunks(std::ssize(rows), s, [&](std::int64_t begin, std::int64_t end, Scratch& scratch) {
       const Scratch::Frame frame(scratch);
-      const auto levels = std::size_t(tree_levels(size_of_tree(s), 1));
+      const auto levels = std::size_t(kReplicaTree.levels(size_of_tree(s)));
       auto* const memory = static_cast<std::byte*>(scratch.take(levels * std::size_t(bytes)));
       std::vector<const std::byte*> of_part(parts.size());
       std::vector<WorldTree::Subtree> subtrees;
@@ -256,10 +256,9 @@ class RowExchange {
                               std::span<const std::byte* const> of_part, std::byte* levels) const {
     const std::int64_t bytes = row_bytes(s);
     const DType dtype = this->dtype(s);
-    std::array<const std::byte*, 64> at{};
-    std::size_t next = 0;
+    std::array<const std::byte*, kMostTreeLevels> at{};
     join_subtrees(
-        {0, size_of_tree(s)}, 0, subtrees, next,
+        {0, size_of_tree(s)}, subtrees,
         [&](std::size_t part, int level) { at[std::size_t(level)] = of_part[part]; },
         [&](int level) {
           const std::byte*& left = at[std::size_t(level)];

@@ -5,7 +5,6 @@
 #include <array>
 #include <cstring>
 
-#include "base/order.h"
 #include "base/thresholds.h"
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
@@ -24,14 +23,6 @@ bool joins_to_itself(ReduceFn fn, const KnownValue& known, DType dtype) {
   if (fn == ReduceFn::kProd) return known == KnownValue::number_of(1.0, dtype);
   return true;
 }
-
-// kRowBlock elements each, the last one fewer.
-struct Leaves {
-  std::int64_t first, count;
-
-  Leaves left() const { return {first, tree_split(count)}; }
-  Leaves right() const { return {first + tree_split(count), count - tree_split(count)}; }
-};
 
 class RowReducer {
  public:
@@ -52,8 +43,8 @@ class RowReducer {
   }
 
   void run() const {
-    const Leaves all{0, (elements_ + kRowBlock - 1) / kRowBlock};
-    const int levels = levels_of(all);
+    const TreeRange all{0, elements_};
+    const int levels = subtree_levels();
     if (levels == 0) {
       const Number number = reduce(all, context_.main_task().scratch);
       std::memcpy(result_, number.data(), std::size_t(item_));
@@ -63,13 +54,11 @@ class RowReducer {
     const std::int64_t count = std::int64_t(1) << levels;
     parallel_loops().run(count, [&](std::int64_t i) {
       const Context::Lease lease(context_);
-      parts[std::size_t(i)] = reduce(subtree(all, levels, i), (*lease).scratch);
+      parts[std::size_t(i)] = reduce(kRowTree.subtree(all, levels, i), (*lease).scratch);
     });
-    for (std::int64_t width = 1; width < count; width *= 2) {
-      for (std::int64_t left = 0; left < count; left += 2 * width) {
-        join(parts[std::size_t(left)], parts[std::size_t(left + width)]);
-      }
-    }
+    join_levels(count, levels, [&](std::int64_t left, std::int64_t right) {
+      join(parts[std::size_t(left)], parts[std::size_t(right)]);
+    });
     std::memcpy(result_, parts[0].data(), std::size_t(item_));
   }
 
@@ -77,18 +66,12 @@ class RowReducer {
   static constexpr int kMostLevels = 6;
 
   // The levels of subtrees that threads take; named rows are often close to each other.
-  int levels_of(const Leaves& all) const {
+  int subtree_levels() const {
     if (parallel_loops().threads() == 1) return 0;
     if (blocks_.work() < thresholds().parallel_tree_work) return 0;
     int levels = 0;
-    while (levels < kMostLevels && all.count >> (levels + 1) > 0) ++levels;
+    while (levels < kMostLevels && kRowTree.units(elements_) >> (levels + 1) > 0) ++levels;
     return levels;
-  }
-  static Leaves subtree(Leaves leaves, int levels, std::int64_t number) {
-    for (int level = levels - 1; level >= 0; --level) {
-      leaves = number >> level & 1 ? leaves.right() : leaves.left();
-    }
-    return leaves;
   }
 
   // The position of a task in the rows.
@@ -100,35 +83,37 @@ class RowReducer {
     Scratch& scratch;
   };
 
-  Number reduce(const Leaves& leaves, Scratch& scratch) const {
+  Number reduce(TreeRange elements, Scratch& scratch) const {
     const Scratch::Frame frame(scratch);
     blocks_.take_at_once(scratch);
-    const std::int64_t begin = leaves.first * kRowBlock;
-    const std::int64_t end = std::min(begin + leaves.count * kRowBlock, elements_);
     Cursor cursor{blocks_.take_rows(scratch),
-                  blocks_.position_of(begin / binding_.width),
-                  blocks_.position_of((end + binding_.width - 1) / binding_.width),
+                  blocks_.position_of(elements.begin / binding_.width),
+                  blocks_.position_of((elements.end + binding_.width - 1) / binding_.width),
                   0,
                   nullptr,
                   scratch};
     cursor.rows.count = 0;
     cursor.leaf = static_cast<std::byte*>(scratch.take(std::size_t(kRowBlock * item_)));
-    return reduce(leaves, cursor);
+    // A range without a named row has a number without a leaf.
+    const auto is_other = [&](TreeRange of) {
+      return cursor.position == cursor.end ||
+             blocks_.row_at(cursor.position) * binding_.width >= of.end;
+    };
+    struct NamedTree : Halving<kRowBlock> {
+      const decltype(is_other)& is_named_by_none;
+      bool is_leaf(TreeRange of) const { return is_named_by_none(of) || Halving::is_leaf(of); }
+    };
+    return reduce_tree(
+        NamedTree{{}, is_other}, elements,
+        [&](TreeRange of) { return is_other(of) ? other_ : reduce_leaf(of, cursor); },
+        [&](Number left, const Number& right) {
+          join(left, right);
+          return left;
+        });
   }
 
-  Number reduce(const Leaves& leaves, Cursor& cursor) const {
-    const std::int64_t end = (leaves.first + leaves.count) * kRowBlock;
-    const bool none =
-        cursor.position == cursor.end || blocks_.row_at(cursor.position) * binding_.width >= end;
-    if (none) return other_;
-    if (leaves.count == 1) return reduce_leaf(leaves.first * kRowBlock, cursor);
-    Number left = reduce(leaves.left(), cursor);
-    join(left, reduce(leaves.right(), cursor));
-    return left;
-  }
-
-  Number reduce_leaf(std::int64_t begin, Cursor& cursor) const {
-    const std::int64_t end = std::min(begin + kRowBlock, elements_);
+  Number reduce_leaf(TreeRange of, Cursor& cursor) const {
+    const auto [begin, end] = of;
     if (blocks_.sparse) fill(cursor.leaf, end - begin);
     while (cursor.position < cursor.end) {
       const std::int64_t row = blocks_.row_at(cursor.position) * binding_.width;

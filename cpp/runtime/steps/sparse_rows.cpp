@@ -14,7 +14,6 @@
 #include "runtime/steps/sparse_exchange.h"
 #include "runtime/threads.h"
 #include "runtime/tree.h"
-#include "tensor/tree.h"
 
 namespace samegrad {
 namespace {
@@ -88,7 +87,7 @@ void lay_out_block(const Plan& plan, const RowUpdate& update, Context& context,
     const ExampleSum& sum = update.sums[std::size_t(pass.pass.sums[k])];
     const OpDef& op = *plan.graph.nodes[sum.tree].op;
     const std::size_t copies = copies_of(sum, context);
-    const std::int64_t levels = tree_levels(std::int64_t(copies), 1);
+    const std::int64_t levels = kReplicaTree.levels(std::int64_t(copies));
     for (std::size_t r = 0; r < copies; ++r) {
       const std::size_t bytes = op.rows.sum_bytes(args_of(plan, sum.tree, r, context, none));
       most = std::max(most, bytes + std::size_t(levels * aligned(pass.slots[k].row_bytes)));
@@ -274,25 +273,29 @@ void RowBlocks::sum(std::size_t s, const Rows& rows, std::byte* to, Scratch& scr
 }
 
 // Replicas without a place have +0, and no sum is -0: they change nothing.
-void RowBlocks::sum_replicas(const Replicas& of, const std::int64_t* begin, const std::int64_t* end,
-                             std::byte* to, Scratch& scratch) const {
-  const std::int64_t* first = binding_.first.data() + first_of(step_, of.sum, context_);
-  if (of.end - of.begin == 1) {
-    const NodeId tree = step_.sums[of.sum].tree;
-    const KernelArgs args = args_of(plan_, tree, of.begin, context_, scratch);
-    const OpDef& op = *plan_.graph.nodes[tree].op;
-    return op.rows.sum({args, first[of.begin], begin, end, to});
-  }
-  const std::size_t middle = of.begin + std::size_t(tree_split(std::int64_t(of.end - of.begin)));
-  const std::int64_t* split = std::lower_bound(begin, end, first[middle]);
-  if (split == end) return sum_replicas({of.sum, of.begin, middle}, begin, end, to, scratch);
-  if (split == begin) return sum_replicas({of.sum, middle, of.end}, begin, end, to, scratch);
+void RowBlocks::sum_replicas(std::size_t s, const NamedRange& replicas, std::byte* to,
+                             Scratch& scratch) const {
   const Scratch::Frame frame(scratch);
-  const DType dtype = plan_.graph.type(step_.sums[of.sum].result).dtype;
-  auto* right = static_cast<std::byte*>(scratch.take(std::size_t(binding_.width) * size_of(dtype)));
-  sum_replicas({of.sum, of.begin, middle}, begin, split, to, scratch);
-  sum_replicas({of.sum, middle, of.end}, split, end, right, scratch);
-  kernels().binary(BinaryFn::k_add, dtype)(to, right, to, binding_.width, 1, 1);
+  const std::int64_t* first = binding_.first.data() + first_of(step_, s, context_);
+  const NodeId tree = step_.sums[s].tree;
+  const std::int64_t bytes = aligned(row_bytes(s));
+  const std::int64_t others = kReplicaTree.levels(replicas.range.size()) - 1;
+  auto* memory = static_cast<std::byte*>(scratch.take(std::size_t(others * bytes)));
+  const auto at = [&](int level) { return level == 0 ? to : memory + (level - 1) * bytes; };
+  const auto split = [first](const NamedRange& of, std::int64_t replica) {
+    return std::lower_bound(of.begin, of.end, first[replica]);
+  };
+  const BinaryKernel add =
+      kernels().binary(BinaryFn::k_add, plan_.graph.type(step_.sums[s].result).dtype);
+  walk_tree(
+      NamedHalving<decltype(split)>{kReplicaTree, split}, replicas,
+      [&](const NamedRange& of, int level) {
+        const auto replica = std::size_t(of.range.begin);
+        const KernelArgs args = args_of(plan_, tree, replica, context_, scratch);
+        plan_.graph.nodes[tree].op->rows.sum(
+            {args, first[replica], of.begin, of.end, at(level)});
+      },
+      [&](int level) { add(at(level), at(level + 1), at(level), binding_.width, 1, 1); });
 }
 
 // Each example of a list has as many places.
@@ -323,10 +326,7 @@ void RowBlocks::sum_named(std::size_t s, TreeRange of, std::int64_t named, std::
 
 void RowBlocks::sum_places(std::size_t s, TreeRange of, const Places& places, std::byte* to,
                            Scratch& scratch) const {
-  if (!is_list(s)) {
-    const Replicas replicas{s, std::size_t(of.begin), std::size_t(of.end)};
-    return sum_replicas(replicas, places.begin, places.end, to, scratch);
-  }
+  if (!is_list(s)) return sum_replicas(s, {of, places.begin, places.end}, to, scratch);
   const NodeId tree = step_.sums[s].tree;
   const KernelArgs args = args_of(plan_, tree, 0, context_, scratch);
   const std::int64_t first = binding_.first[first_of(step_, s, context_)];

@@ -60,9 +60,6 @@ class RowBlocks {
   }
 
  private:
-  struct Replicas {
-    std::size_t sum, begin, end;
-  };
   struct Places {
     const std::int64_t *begin, *end;
   };
@@ -85,8 +82,8 @@ class RowBlocks {
   }
   void take_sums(std::size_t s, const Rows& rows, std::byte* to) const;
   void sum(std::size_t s, const Rows& rows, std::byte* to, Scratch& scratch) const;
-  void sum_replicas(const Replicas& of, const std::int64_t* begin, const std::int64_t* end,
-                    std::byte* to, Scratch& scratch) const;
+  void sum_replicas(std::size_t s, const NamedRange& replicas, std::byte* to,
+                    Scratch& scratch) const;
   void run_node(NodeId index, const Rows& rows, Scratch& scratch) const;
 
   const Plan& plan_;

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/hasher.h"
-#include "base/order.h"
+#include "base/reduction_order.h"
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
 

@@ -8,10 +8,11 @@
 #include <string_view>
 #include <utility>
 
-#include "base/order.h"
+#include "base/reduction_order.h"
 #include "check.h"
 #include "kernels/dispatch.h"
 #include "kernels/tested_variants.h"
+#include "reduction_spec.h"
 
 namespace samegrad {
 
@@ -62,29 +63,22 @@ struct Chain {
   // on.
   template <class T, class Factors>
   T contract(std::int64_t count, const Factors& factors, T sum = 0) const {
-    if (count > kContractionBlock) {
-      const T joined = join<T>(0, count, factors);
-      return goes_on(sum) ? sum + joined : joined;
-    }
-    for (std::int64_t i = 0; i < count; ++i) add(factors(i).first, factors(i).second, sum);
-    return sum;
+    const auto chain = [&](std::int64_t first, std::int64_t products, T from) {
+      for (std::int64_t i = first; i < first + products; ++i) {
+        add(factors(i).first, factors(i).second, from);
+      }
+      return from;
+    };
+    if (count <= 4096) return chain(0, count, sum);
+    const T joined = testing::by_specification(
+        0, count, 4096, 4096,
+        [&](std::int64_t first, std::int64_t products) { return chain(first, products, T(0)); },
+        [](T left, T right) { return left + right; });
+    return goes_on(sum) ? sum + joined : joined;
   }
   template <class T>
   static bool goes_on(T sum) {
     return sum != T(0);
-  }
-  template <class T, class Factors>
-  T join(std::int64_t first, std::int64_t count, const Factors& factors) const {
-    if (count <= kContractionBlock) {
-      T sum = 0;
-      for (std::int64_t i = first; i < first + count; ++i) {
-        add(factors(i).first, factors(i).second, sum);
-      }
-      return sum;
-    }
-    const std::int64_t blocks = (count + kContractionBlock - 1) / kContractionBlock;
-    const std::int64_t half = tree_split(blocks) * kContractionBlock;
-    return join<T>(first, half, factors) + join<T>(first + half, count - half, factors);
   }
 
   template <class T>

@@ -328,20 +328,21 @@ template <class T>
 Block<T> sum_of_examples(const ProductKernels& p, const WindowGeometry& g, const Block<T>& x,
                          const Block<T>& dy, std::int64_t images, std::int64_t begin,
                          std::int64_t end) {
-  Block<T> sum(g.patch_size() * g.out_channels);
-  if (end - begin <= kLeafExamples) {
-    Scratch scratch(p.conv2d_filter_grad_scratch_bytes(g, whole_filter(g)));
-    for (std::int64_t i = begin * images; i < end * images; ++i) {
-      p.conv2d_filter_grad(g, x.data() + i * g.in_size(), dy.data() + i * g.out_size(),
-                           whole_filter(g), sum.data(), i > begin * images, scratch.data());
-    }
-    return sum;
-  }
-  const std::int64_t middle = begin + tree_split(end - begin);
-  sum = sum_of_examples(p, g, x, dy, images, begin, middle);
-  const Block<T> right = sum_of_examples(p, g, x, dy, images, middle, end);
-  for (std::int64_t i = 0; i < sum.size(); ++i) sum[i] = sum[i] + right[i];
-  return sum;
+  return testing::by_specification(
+      begin, end - begin, 4, 1,
+      [&](std::int64_t first, std::int64_t count) {
+        Block<T> leaf(g.patch_size() * g.out_channels);
+        Scratch scratch(p.conv2d_filter_grad_scratch_bytes(g, whole_filter(g)));
+        for (std::int64_t i = first * images; i < (first + count) * images; ++i) {
+          p.conv2d_filter_grad(g, x.data() + i * g.in_size(), dy.data() + i * g.out_size(),
+                               whole_filter(g), leaf.data(), i > first * images, scratch.data());
+        }
+        return leaf;
+      },
+      [](Block<T> left, const Block<T>& right) {
+        for (std::int64_t i = 0; i < left.size(); ++i) left[i] = left[i] + right[i];
+        return left;
+      });
 }
 
 // Calls f(block) for blocks that cover the filter; rows are as in the whole one.

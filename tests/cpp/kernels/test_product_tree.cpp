@@ -2,7 +2,6 @@
 #include <limits>
 
 #include "kernels/products.h"
-#include "tensor/tree.h"
 
 namespace samegrad {
 namespace {
@@ -42,20 +41,21 @@ struct TreeCase {
   }
 
   Block<T> sum(const ProductKernels& p, std::int64_t begin, std::int64_t end) const {
-    Block<T> left = y;
-    if (end - begin <= kLeafExamples) {
-      p.matmul_transposed(a.data() + begin * s.rows * lda, lda, b.data() + begin * s.rows * ldb,
-                          ldb, (end - begin) * s.rows, s.m, s.n, left.data(), ldy, false);
-      return left;
-    }
-    const std::int64_t middle = begin + tree_split(end - begin);
-    left = sum(p, begin, middle);
-    const Block<T> right = sum(p, middle, end);
-    for (std::int64_t i = 0; i < s.m * s.n; ++i) {
-      const std::int64_t at = i / s.n * ldy + i % s.n;
-      left[at] = left[at] + right[at];
-    }
-    return left;
+    return testing::by_specification(
+        begin, end - begin, 4, 1,
+        [&](std::int64_t first, std::int64_t count) {
+          Block<T> leaf = y;
+          p.matmul_transposed(a.data() + first * s.rows * lda, lda, b.data() + first * s.rows * ldb,
+                              ldb, count * s.rows, s.m, s.n, leaf.data(), ldy, false);
+          return leaf;
+        },
+        [&](Block<T> left, const Block<T>& right) {
+          for (std::int64_t i = 0; i < s.m * s.n; ++i) {
+            const std::int64_t at = i / s.n * ldy + i % s.n;
+            left[at] = left[at] + right[at];
+          }
+          return left;
+        });
   }
 };
 
@@ -202,18 +202,19 @@ struct RoundsCase {
 
   // The products of a round, summed over the replicas.
   Block<T> sum(const ProductKernels& p, std::size_t first, std::int64_t count) const {
-    if (count > 1) {
-      const std::int64_t left = tree_split(count);
-      return added(sum(p, first, left), sum(p, first + std::size_t(left), count - left));
-    }
-    const TreeCase<T>& c = shares[first];
-    Block<T> product(y.size());
-    if (c.s.examples > 0) {
-      c.run(p, product);
-    } else {
-      std::fill_n(product.data(), product.size(), T(0));
-    }
-    return product;
+    return testing::by_specification(
+        std::int64_t(first), count, 1, 1,
+        [&](std::int64_t at, std::int64_t) {
+          const TreeCase<T>& c = shares[std::size_t(at)];
+          Block<T> product(y.size());
+          if (c.s.examples > 0) {
+            c.run(p, product);
+          } else {
+            std::fill_n(product.data(), product.size(), T(0));
+          }
+          return product;
+        },
+        added);
   }
 
   static Block<T> added(Block<T> x, const Block<T>& other) {
@@ -224,13 +225,10 @@ struct RoundsCase {
   std::vector<TreeShare> list() const {
     std::vector<TreeShare> listed;
     for (std::size_t first = 0; first < shares.size(); first += std::size_t(replicas)) {
-      walk_tree(
-          0, replicas, 1, 0,
-          [&](std::int64_t r, std::int64_t, int) {
-            const TreeCase<T>& c = shares[first + std::size_t(r)];
-            listed.push_back({c.a.data(), c.b.data(), c.s.examples, 0});
-          },
-          [&](int) { ++listed.back().joins; });
+      for_each_leaf(kReplicaTree, {0, replicas}, [&](const TreeStep& replica) {
+        const TreeCase<T>& c = shares[first + std::size_t(replica.range.begin)];
+        listed.push_back({c.a.data(), c.b.data(), c.s.examples, replica.joins});
+      });
       ++listed.back().joins;
     }
     return listed;

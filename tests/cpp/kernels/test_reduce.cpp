@@ -2,8 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/order.h"
+#include "base/reduction_order.h"
 #include "kernels/variants.h"
+#include "reduction_spec.h"
 
 namespace samegrad {
 namespace {
@@ -34,16 +35,8 @@ T neutral(ReduceFn fn) {
   const T most = Limits::has_infinity ? Limits::infinity() : Limits::max();
   return fn == ReduceFn::kMax ? least : most;
 }
-// The half of n that is in whole blocks and comes first.
-std::int64_t first_half(std::int64_t n, std::int64_t block) {
-  return tree_split((n + block - 1) / block) * block;
-}
 template <class T>
-T by_lanes(ReduceFn fn, const T* x, std::int64_t n) {
-  if (n > kRowBlock && sizeof(T) > 1) {
-    const std::int64_t half = first_half(n, kRowBlock);
-    return fold(fn, by_lanes(fn, x, half), by_lanes(fn, x + half, n - half));
-  }
+T block_by_lanes(ReduceFn fn, const T* x, std::int64_t n) {
   constexpr std::size_t kLanes = std::size_t(kLaneBytes) / sizeof(T);
   std::vector<T> lane(kLanes, neutral<T>(fn));
   for (std::int64_t i = 0; i < n; ++i) {
@@ -56,16 +49,26 @@ T by_lanes(ReduceFn fn, const T* x, std::int64_t n) {
   return lane[0];
 }
 
+template <class T>
+T by_lanes(ReduceFn fn, const T* x, std::int64_t n) {
+  if (sizeof(T) == 1) return block_by_lanes(fn, x, n);
+  return testing::by_specification(
+      0, n, 1024, 1024,
+      [&](std::int64_t first, std::int64_t count) { return block_by_lanes(fn, x + first, count); },
+      [&](T left, T right) { return fold(fn, left, right); });
+}
+
 // Column c of n, in the order of the contract.
 template <class T>
 T by_blocks(ReduceFn fn, const T* x, std::int64_t rows, std::int64_t n) {
-  if (rows > kColumnBlock) {
-    const std::int64_t half = first_half(rows, kColumnBlock);
-    return fold(fn, by_blocks(fn, x, half, n), by_blocks(fn, x + half * n, rows - half, n));
-  }
-  T result = x[0];
-  for (std::int64_t r = 1; r < rows; ++r) result = fold(fn, result, x[r * n]);
-  return result;
+  return testing::by_specification(
+      0, rows, 128, 128,
+      [&](std::int64_t first, std::int64_t count) {
+        T result = x[first * n];
+        for (std::int64_t r = 1; r < count; ++r) result = fold(fn, result, x[(first + r) * n]);
+        return result;
+      },
+      [&](T left, T right) { return fold(fn, left, right); });
 }
 
 template <class T>

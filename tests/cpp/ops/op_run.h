@@ -52,7 +52,7 @@ inline std::vector<Block> smallest_blocks(const StateShape& state) {
 inline void fold_examples(const TreeKernel& tree, const KernelArgs& args, Folding how = {}) {
   TreeReduction reduction(tree, args.attrs, args.in, args.out[0]);
   if (!how.subtrees) reduction.state.subtrees = false;
-  if (how.leaf) reduction.leaf = how.leaf;
+  if (how.leaf) reduction.tree.leaf = how.leaf;
   const Extent& whole = reduction.whole;
   auto* memory = args.out[0].as<std::byte>();
   if (tree.finish) {

@@ -3,7 +3,7 @@
 
 #include "kernels/table.h"
 #include "ops/op_run.h"
-#include "tensor/tree.h"
+#include "reduction_spec.h"
 
 namespace samegrad::testing {
 namespace {
@@ -75,6 +75,11 @@ TEST("matmul knows where the examples go") {
   CHECK(heads.inferred().locality == Locality::kExample && !heads.symbol_fixed());
 }
 
+// x + y for the elements of two results.
+void add_to(const Array& x, const Array& y) {
+  for (std::int64_t i = 0; i < x.size(); ++i) x.data<double>()[i] += y.data<double>()[i];
+}
+
 TEST("a contraction over examples on any axis is the same tree") {
   const Array a = filled(DType::kFloat64, {37, 150}), b = filled(DType::kFloat64, {37, 131});
   const Array tree = OpRun("matmul", {{a, 0}, {b, 0}}, turns(true, false)).run()[0];
@@ -82,20 +87,18 @@ TEST("a contraction over examples on any axis is the same tree") {
       OpRun("matmul", {{transposed(a), 1}, {transposed(b), 1}}, turns(false, true)).run()[0];
   CHECK(same_bits(tree, turned));
   // By the definition: leaves of four, halves added.
-  std::vector<Array> level(8);
-  walk_tree(
-      0, 37, kLeafExamples, 0,
-      [&](std::int64_t begin, std::int64_t end, int at) {
-        level[std::size_t(at)] =
-            OpRun("matmul", {{a.rows(begin, end)}, {b.rows(begin, end)}}, turns(true, false))
-                .run()[0];
+  const Array expected = testing::by_specification(
+      0, 37, 4, 1,
+      [&](std::int64_t first, std::int64_t count) {
+        const std::int64_t end = first + count;
+        return OpRun("matmul", {{a.rows(first, end)}, {b.rows(first, end)}}, turns(true, false))
+            .run()[0];
       },
-      [&](int at) {
-        for (std::int64_t i = 0; i < tree.size(); ++i) {
-          level[std::size_t(at)].data<double>()[i] += level[std::size_t(at + 1)].data<double>()[i];
-        }
+      [](const Array& left, const Array& right) {
+        add_to(left, right);
+        return left;
       });
-  CHECK(same_bits(level[0], tree));
+  CHECK(same_bits(expected, tree));
 }
 
 TEST("a contraction over no examples gives zeros") {
@@ -111,11 +114,6 @@ TEST("a contraction over no examples gives zeros") {
     const Array none = run.run({0, 0})[0];
     for (std::int64_t i = 0; i < none.size(); ++i) CHECK_EQ(element(none, i), 0.0);
   }
-}
-
-// x + y for the elements of two results.
-void add_to(const Array& x, const Array& y) {
-  for (std::int64_t i = 0; i < x.size(); ++i) x.data<double>()[i] += y.data<double>()[i];
 }
 
 TEST("a leaf too long for one chain adds products of single examples") {

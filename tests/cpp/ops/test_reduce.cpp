@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "ops/op_run.h"
-#include "tensor/tree.h"
+#include "reduction_spec.h"
 
 namespace samegrad::testing {
 namespace {
@@ -57,16 +57,17 @@ TEST("a sum over examples is the tree over leaves of four") {
     const Array x = filled(DType::kFloat32, {n, 3});
     const Array y = OpRun("reduce_sum", {{x, 0}}, over({0})).run()[0];
     for (int column = 0; column < 3; ++column) {
-      std::vector<float> level(16);
-      walk_tree(
-          0, n, kLeafExamples, 0,
-          [&](std::int64_t begin, std::int64_t end, int at) {
-            float sum = x.data<float>()[begin * 3 + column];
-            for (std::int64_t i = begin + 1; i < end; ++i) sum += x.data<float>()[i * 3 + column];
-            level[std::size_t(at)] = sum;
+      const float expected = testing::by_specification(
+          0, n, 4, 1,
+          [&](std::int64_t first, std::int64_t count) {
+            float sum = x.data<float>()[first * 3 + column];
+            for (std::int64_t i = 1; i < count; ++i) {
+              sum += x.data<float>()[(first + i) * 3 + column];
+            }
+            return sum;
           },
-          [&](int at) { level[std::size_t(at)] += level[std::size_t(at) + 1]; });
-      CHECK(y.data<float>()[column] == level[0], n, " ", column);
+          [](float left, float right) { return left + right; });
+      CHECK(y.data<float>()[column] == expected, n, " ", column);
     }
   }
 }

@@ -3,7 +3,7 @@
 
 #include "kernels/table.h"
 #include "ops/op_run.h"
-#include "tensor/tree.h"
+#include "reduction_spec.h"
 
 namespace samegrad::testing {
 namespace {
@@ -51,24 +51,22 @@ void check_example_tiles(const OpRun& run) {
 
 // By the definition: leaves handed over at once, joined from left to right.
 Array by_definition(const OpRun& run, std::int64_t leaf) {
-  std::vector<Array> level(8);
   const TreeKernel& tree = run.op().tree;
   const Attrs attrs = run.attrs();
-  walk_tree(
-      0, kExamples, leaf, 0,
-      [&](std::int64_t begin, std::int64_t end, int at) {
-        level[std::size_t(at)] = run.run({begin, end - begin}, {.subtrees = false})[0];
+  return testing::by_specification(
+      0, kExamples, leaf, 1,
+      [&](std::int64_t first, std::int64_t count) {
+        return run.run({first, count}, {.subtrees = false})[0];
       },
-      [&](int at) {
-        const Array &left = level[std::size_t(at)], &right = level[std::size_t(at) + 1];
+      [&](const Array& left, const Array& right) {
         const Block block{0, 0, 1, left.size()};
         tree.combine({attrs,
                       left.dtype(),
                       block,
                       {{left.raw()}, left.size()},
                       {{right.raw()}, right.size()}});
+        return left;
       });
-  return level[0];
 }
 
 void check_tree(const OpRun& run) {

@@ -1,7 +1,7 @@
 // What operations cost, the tiles that are chosen by it, and how long steps are predicted to take.
 #include "plan/cost.h"
 
-#include "base/order.h"
+#include "base/reduction_order.h"
 #include "base/thresholds.h"
 #include "check.h"
 #include "ops/attributes.h"

@@ -10,6 +10,7 @@
 #include "ir/builder.h"
 #include "ops/attributes.h"
 #include "ops/registry.h"
+#include "reduction_spec.h"
 #include "runtime/executor.h"
 #include "runtime/threads.h"
 #include "runtime/world_sums.h"
@@ -147,13 +148,14 @@ class Places {
     return (left * 0x9E3779B97F4A7C15ull ^ right) * 0xD6E8FEB86659FD93ull + 1;
   }
   std::uint64_t of(TreeRange tree) const {
-    if (tree.size() <= leaf_) {
-      std::uint64_t sum = 0;
-      for (std::int64_t i = tree.begin; i < tree.end; ++i) sum = joined(sum, std::uint64_t(i));
-      return sum;
-    }
-    const std::int64_t middle = tree.begin + tree_split(tree.size());
-    return joined(of({tree.begin, middle}), of({middle, tree.end}));
+    return by_specification(
+        tree.begin, tree.size(), leaf_, 1,
+        [](std::int64_t first, std::int64_t count) {
+          std::uint64_t sum = 0;
+          for (std::int64_t i = 0; i < count; ++i) sum = joined(sum, std::uint64_t(first + i));
+          return sum;
+        },
+        joined);
   }
 
  private:
@@ -163,7 +165,7 @@ class Places {
 // Each subtree once, from left to right, of whoever has its first leaf; joined they are the tree.
 void check_tree(const std::vector<std::int64_t>& firsts, std::int64_t leaf) {
   const Places places(leaf);
-  const WorldTree tree(firsts, leaf, 0);
+  const WorldTree tree(firsts, Halving<>{leaf}, 0);
   std::vector<std::uint64_t> values;
   std::int64_t next_leaf = 0;
   for (const WorldTree::Subtree& subtree : tree.all()) {
@@ -177,22 +179,25 @@ void check_tree(const std::vector<std::int64_t>& firsts, std::int64_t leaf) {
     values.push_back(places.of(subtree.range));
   }
   CHECK_EQ(next_leaf, firsts.back());
-  std::vector<std::uint64_t> at(64);
-  std::size_t next = 0;
+  std::vector<std::uint64_t> at(kMostTreeLevels);
+  std::size_t visited = 0;
   join_subtrees(
-      {0, tree.size()}, 0, tree.all(), next,
-      [&](std::size_t i, int level) { at[std::size_t(level)] = values[i]; },
+      {0, tree.size()}, tree.all(),
+      [&](std::size_t i, int level) {
+        at[std::size_t(level)] = values[i];
+        CHECK_EQ(i, visited++);
+      },
       [&](int level) {
         const auto left = std::size_t(level);
         at[left] = Places::joined(at[left], at[left + 1]);
       });
-  CHECK_EQ(next, tree.all().size());
+  CHECK_EQ(visited, tree.all().size());
   CHECK_EQ(at[0], places.of({0, tree.size()}));
 }
 
 TEST("a process makes few subtrees: one where what it has is one, two logarithms at most") {
   const auto own = [](std::vector<std::int64_t> firsts, int rank) {
-    const WorldTree tree(std::move(firsts), 1, rank);
+    const WorldTree tree(std::move(firsts), kReplicaTree, rank);
     return std::vector<TreeRange>(tree.own().begin(), tree.own().end());
   };
   CHECK(own({0, 4, 8}, 1) == (std::vector<TreeRange>{{0, 4}}));
@@ -205,7 +210,7 @@ TEST("a process makes few subtrees: one where what it has is one, two logarithms
       while ((std::int64_t(1) << log) < n) ++log;
       for (std::int64_t begin = 0; begin < n; begin += 1 + n / 40) {
         for (std::int64_t end = begin + 1; end <= n; end += 1 + n / 40) {
-          const WorldTree tree({0, begin, end, n}, leaf, 1);
+          const WorldTree tree({0, begin, end, n}, Halving<>{leaf}, 1);
           CHECK(tree.most() <= std::max<std::int64_t>(1, 2 * log), n, begin, end);
           check_tree({0, begin, end, n}, leaf);
         }
@@ -280,7 +285,7 @@ TEST("of a large sum only owned subtrees travel, and each part is summed by one 
     for (int rank = 0; rank < 2; ++rank) {
       threads.emplace_back([&, rank, firsts = firsts] {
         ThreadCommunicator communicator(wire, rank, firsts);
-        const WorldTree tree({0, firsts[1], 8}, 1, rank);
+        const WorldTree tree({0, firsts[1], 8}, kReplicaTree, rank);
         WorldSums sums(communicator, tree.most());
         WorldPiece piece;
         piece.add(DType::kFloat32, kNumbers, kNumbers * 4, tree);

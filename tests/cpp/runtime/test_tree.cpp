@@ -1,5 +1,5 @@
 // The engine's side of tree reductions.
-#include "tensor/tree.h"
+#include "runtime/tree.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,8 +8,8 @@
 
 #include "check.h"
 #include "fake_rows.h"
+#include "reduction_spec.h"
 #include "runtime/threads.h"
-#include "runtime/tree.h"
 
 namespace samegrad::testing {
 namespace {
@@ -76,23 +76,20 @@ Folded in_pieces(const TreeReduction& reduction, const void* operands, std::int6
 // The definition: a leaf at once, then the tree over the leaves.
 Folded by_definition(const TreeReduction& reduction, const Table& table, std::int64_t examples) {
   const Extent& whole = reduction.whole;
-  std::vector<std::unique_ptr<Memory>> memory;
-  std::vector<State> level;
-  for (int i = 0; i < 16; ++i) {
-    memory.push_back(std::make_unique<Memory>(whole.bytes));
-    level.push_back(whole.at(memory.back()->data()));
-  }
   Scratch scratch;
-  walk_tree(
-      0, examples, reduction.leaf, 0,
-      [&](std::int64_t begin, std::int64_t end, int at) {
-        reduction.kernel->leaf(
-            {&table, begin, end, whole.block, level[std::size_t(at)], true, scratch});
+  const auto sum = by_specification(
+      0, examples, reduction.tree.leaf, 1,
+      [&](std::int64_t first, std::int64_t count) {
+        auto memory = std::make_shared<Memory>(whole.bytes);
+        const State state = whole.at(memory->data());
+        reduction.kernel->leaf({&table, first, first + count, whole.block, state, true, scratch});
+        return memory;
       },
-      [&](int at) {
-        reduction.combine(whole.block, level[std::size_t(at)], level[std::size_t(at) + 1]);
+      [&](const std::shared_ptr<Memory>& left, const std::shared_ptr<Memory>& right) {
+        reduction.combine(whole.block, whole.at(left->data()), whole.at(right->data()));
+        return left;
       });
-  return folded(reduction, level[0]);
+  return folded(reduction, whole.at(sum->data()));
 }
 
 TEST("a state of several buffers has the same bits in any pieces and blocks") {
@@ -173,7 +170,7 @@ TEST("blocks and subtrees in parallel give the bits of one thread") {
           reduce_whole({reduction, {&all, 1}, 0, n, state, splits, std::int64_t(1) << 40}, loops,
                        scratch);
           CHECK(folded(reduction, state) == expected, columns, " ", n, " ", splits);
-          const bool many = blocks > 1 || (splits && n > reduction.leaf);
+          const bool many = blocks > 1 || (splits && n > reduction.tree.leaf);
           CHECK_EQ(loops.tasks > 1, many);
         }
       }

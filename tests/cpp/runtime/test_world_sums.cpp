@@ -19,7 +19,7 @@ WorldTree tree_of_replicas(const Communicator& world) {
   std::vector<std::int64_t> firsts;
   for (int rank = 0; rank < world.size(); ++rank) firsts.push_back(world.replicas_of(rank).begin);
   firsts.push_back(world.replicas());
-  return {std::move(firsts), 1, world.rank()};
+  return {std::move(firsts), kReplicaTree, world.rank()};
 }
 
 // Starts a sum of so many numbers, all of them `value`, and writes down what happens when.

@@ -5,7 +5,8 @@
 Each folder is a small model and its optimizer after three steps. Builds of reduction orders 1 and 2
 no longer exist: a build of order 4 wrote their folders, with the provider values of the older ones.
 
-If you raise a version in `cpp/base/numerics_version.h`, run this command and commit the new folder.
+If you raise `kReductionOrder` or `kFunctionVersion` in `cpp/base`, run this command and commit the
+new folder.
 """
 
 from __future__ import annotations
