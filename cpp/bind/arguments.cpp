@@ -126,15 +126,15 @@ class Reader {
   }
 
   // Appends which arguments have the counts of an earlier one; that pattern belongs to the program.
-  void append_pattern(const std::vector<Array>& arrays, const ExampleAxis& batch) {
-    ExampleCounts counts = counts_of(arrays, batch);
+  void append_pattern(const PerReplica<Array>& arrays, const ExampleAxis& batch) {
+    ExampleCounts counts = counts_of(arrays.values(), batch);
     const auto same = std::ranges::find_if(
         counts_, [&](const ExampleCounts& known) { return same_counts(known, counts); });
     append('=', same - counts_.begin());
     if (same == counts_.end()) counts_.push_back(std::move(counts));
   }
 
-  void add(std::vector<Array> arrays, const ExampleAxis& batch) {
+  void add(PerReplica<Array> arrays, const ExampleAxis& batch) {
     append_type(arrays[0], batch);
     if (batch.exists()) append_pattern(arrays, batch);
     for (const Array& array : arrays) append_sizes(array);
@@ -142,7 +142,7 @@ class Reader {
   }
 
   // Caches the tensors of the argument being added for an eager tape that records.
-  void keep(std::vector<Tensor> tensors) { result_.tensors.push_back(std::move(tensors)); }
+  void keep(PerReplica<Tensor> tensors) { result_.tensors.push_back(std::move(tensors)); }
 
   // A copy that the trace knows as the tensor itself.
   static const Tensor& named(const Tensor& tensor) {
@@ -164,8 +164,8 @@ class Reader {
   }
 
   void read_parts(const py::object& parts) {
-    std::vector<Array> arrays;
-    std::vector<Tensor> tensors;
+    PerReplica<Array> arrays;
+    PerReplica<Tensor> tensors;
     ExampleAxis batch;
     if (py::isinstance<RowParts>(parts)) {
       const auto& rows = py::cast<const RowParts&>(parts);

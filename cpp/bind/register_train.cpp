@@ -53,6 +53,14 @@ Step::Result run_unlocked(Step& step, const Arguments& arguments) {
   return result;
 }
 
+// A tensor, or a list with one per replica.
+py::object object_of(const PerReplica<Tensor>& output) {
+  if (output.is_shared()) return py::cast(output[0]);
+  py::list parts;
+  for (const Tensor& tensor : output) parts.append(tensor);
+  return parts;
+}
+
 // Under an eager tape.
 py::list run_recorded(Trace& trace, Step& step, const Arguments& arguments,
                       const py::list& constants) {
@@ -62,8 +70,8 @@ py::list run_recorded(Trace& trace, Step& step, const Arguments& arguments,
       StateLock::Use::kRead, [&] { return trace.hold(step, arguments.tensors, arrays); });
   const Step::Result result = run_unlocked(step, arguments);
   py::list results;
-  for (const auto& parts : trace.record(step, operands, result.outputs, result.number)) {
-    results.append(parts.size() == 1 ? py::cast(parts[0]) : py::cast(parts));
+  for (const auto& output : trace.record(step, operands, result.outputs, result.number)) {
+    results.append(object_of(output));
   }
   return results;
 }
@@ -73,13 +81,13 @@ py::list run_step(Step& step, const Arguments& arguments, const py::list& consta
   if (trace && trace->mode() == Trace::Mode::kEager) {
     return run_recorded(*trace, step, arguments, constants);
   }
-  const std::vector<std::vector<Array>> outputs = run_unlocked(step, arguments).outputs;
+  const std::vector<PerReplica<Array>> outputs = run_unlocked(step, arguments).outputs;
   py::list results;
   const Graph& program = step.program();
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     ExampleAxis batch = program.type(program.outputs[i]).batch;
     batch.symbol = 0;
-    if (outputs[i].size() == 1) {
+    if (outputs[i].is_shared()) {
       results.append(make_tensor(outputs[i][0], batch));
       continue;
     }
@@ -118,7 +126,7 @@ void register_variable(py::module_& m) {
   py::class_<Variable, std::shared_ptr<Variable>>(m, "StateVariable")
       .def(py::init([](std::string name, const std::vector<Tensor>& components,
                        std::vector<int> processes) {
-             std::vector<Array> arrays;
+             PerReplica<Array> arrays;
              for (const Tensor& t : components) arrays.push_back(concrete(t, "Variable").copy());
              return std::make_shared<Variable>(std::move(name), std::move(arrays),
                                                std::move(processes));
@@ -133,7 +141,7 @@ void register_variable(py::module_& m) {
            [](Variable& v) {
              // In a job of several processes, all processes must call it.
              const auto copy = [&] { return v.components_of_world(); };
-             std::vector<Array> arrays;
+             PerReplica<Array> arrays;
              if (v.processes().empty()) {
                arrays = with_state(StateLock::Use::kRead, copy);
              } else {
@@ -148,7 +156,7 @@ void register_variable(py::module_& m) {
              return parts;
            })
       .def("set", [](Variable& v, const std::vector<Tensor>& components) {
-        std::vector<Array> arrays;
+        PerReplica<Array> arrays;
         for (const Tensor& t : components) arrays.push_back(concrete(t, "Variable").copy());
         with_state(StateLock::Use::kWrite, [&] { v.set(std::move(arrays)); });
       });
@@ -313,7 +321,7 @@ void register_trace(py::module_& m) {
       .def(
           "argument",
           [](Trace& t, const std::vector<Tensor>& parts, std::uint32_t lengths, bool own_symbol) {
-            std::vector<Array> arrays;
+            PerReplica<Array> arrays;
             for (const Tensor& part : parts) arrays.push_back(wherever(part, "argument"));
             return t.tensor(t.argument(arrays, parts.at(0).type.batch, lengths, own_symbol));
           },

@@ -26,11 +26,11 @@ bool ElementProgram::make(std::uint64_t seed, std::uint64_t position, Made& elem
   }
   Step* step = step_for(element.values);
   if (!step) return false;
-  std::vector<std::vector<Array>> arguments;
+  std::vector<PerReplica<Array>> arguments;
   for (const std::size_t n : arguments_) arguments.push_back({std::get<Array>(element.values[n])});
   const Scope scope(for_data_function(seed, position));
-  for (std::vector<Array>& output : step->run(arguments, check_numerics)) {
-    element.outputs.push_back(std::move(output.at(0)));
+  for (PerReplica<Array>& output : step->run(arguments, check_numerics)) {
+    element.outputs.push_back(std::move(output[0]));
   }
   return true;
 }

@@ -10,7 +10,7 @@
 namespace samegrad {
 namespace {
 
-using Known = std::map<Value, std::vector<Array>>;
+using Known = std::map<Value, PerReplica<Array>>;
 
 // Numbers of the steps that compute initial values: they draw what no other step does.
 constexpr std::uint64_t kOfVariables = std::uint64_t(1) << 62;
@@ -52,7 +52,7 @@ bool Trace::evaluates() const {
   return outer_ ? outer_->evaluates() : actual_.has_value() && !finished_;
 }
 
-Graph Trace::part_for(Value value, std::vector<std::vector<Array>>& arguments) const {
+Graph Trace::part_for(Value value, std::vector<PerReplica<Array>>& arguments) const {
   Rewriter rewrite(graph_);
   Known usable;
   for (const auto& [known, arrays] : looked_) {
@@ -68,7 +68,7 @@ Graph Trace::part_for(Value value, std::vector<std::vector<Array>>& arguments) c
   return std::move(rewrite.to());
 }
 
-std::vector<Array> Trace::evaluate(Value value, bool anywhere) {
+PerReplica<Array> Trace::evaluate(Value value, bool anywhere) {
   const std::shared_ptr<Trace> current = current_trace();
   if (outer_ || (!anywhere && current && current->outer_)) {
     fail(ErrorKind::kType, "Tensor",
@@ -87,9 +87,9 @@ std::vector<Array> Trace::evaluate(Value value, bool anywhere) {
   if (info.source == Source::kArgument) return (*actual_)[info.argument()];
   const auto known = looked_.find(value);
   if (known != looked_.end()) return known->second;
-  std::vector<std::vector<Array>> arguments = *actual_;
+  std::vector<PerReplica<Array>> arguments = *actual_;
   Graph program = part_for(value, arguments);
-  std::vector<Array> arrays;
+  PerReplica<Array> arrays;
   // Not cached as a step: user code may evaluate many values, and each step has memory of its own.
   const auto run = [&] {
     Step step({std::move(program), cells()}, PlanOptions());
@@ -106,12 +106,12 @@ std::vector<std::shared_ptr<StateCell>> Trace::cells() const {
 }
 
 Array Trace::initial_value(const Tensor& tensor,
-                           const std::vector<std::vector<Array>>& given_arguments, bool given) {
+                           const std::vector<PerReplica<Array>>& given_arguments, bool given) {
   check_value(tensor.trace.get() == this && !outer_, "Variable",
               "an initial value is computed once, when a function is traced: got a value of a "
               "branch or loop, which may run never or many times; create the variable outside of "
               "it.");
-  std::vector<std::vector<Array>> arguments = given_arguments;
+  std::vector<PerReplica<Array>> arguments = given_arguments;
   Graph program = part_for(tensor.value, arguments);
   const char* const unknown =
       given ? "whose numbers of examples differ between the replicas where Python needs them"
@@ -122,7 +122,7 @@ Array Trace::initial_value(const Tensor& tensor,
               unknown,
               "; create the variable outside of the function, or call the function first.");
   program.symbols.replicas.clear();
-  std::vector<Array> arrays;
+  PerReplica<Array> arrays;
   const auto run = [&] {
     Step step({std::move(program), cells(), processes_}, PlanOptions());
     const bool draws = step.plan().has_random;

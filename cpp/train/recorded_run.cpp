@@ -43,7 +43,7 @@ class Part {
     return std::move(program_);
   }
 
-  std::vector<std::vector<Array>> arguments;
+  std::vector<PerReplica<Array>> arguments;
   NodeId first_node;
 
  private:
@@ -148,16 +148,16 @@ void Trace::materialize(const Values& values) {
     if (inside && call.run >= 0) number = runs_[std::size_t(call.run)];
   }
   Step step({std::move(program), {}}, PlanOptions(), Sharing::kNumbers);
-  std::vector<std::vector<Array>> outputs;
+  std::vector<PerReplica<Array>> outputs;
   const auto run = [&] { outputs = step.repeat(part.arguments, check_numerics, number); };
   unlocked ? unlocked(run) : run();
   for (std::size_t i = 0; i < values.size(); ++i) arrays_[values[i]] = outputs[i][0];
 }
 
-Trace::RunOperands Trace::hold(const Step& step, const std::vector<std::vector<Tensor>>& arguments,
+Trace::RunOperands Trace::hold(const Step& step, const std::vector<PerReplica<Tensor>>& arguments,
                                const std::vector<Array>& constants) {
   RunOperands operands;
-  for (const std::vector<Tensor>& parts : arguments) {
+  for (const PerReplica<Tensor>& parts : arguments) {
     Values values;
     for (const Tensor& part : parts) values.push_back(lift(part));
     operands.arguments.push_back(std::move(values));
@@ -224,9 +224,9 @@ Value Trace::argument_of(const Step& step, const RunOperands& operands, std::siz
   return known != kNoValue ? known : graph_.add_constant(step.binding().constants[own]);
 }
 
-std::vector<std::vector<Tensor>> Trace::record(Step& step, const RunOperands& operands,
-                                               const std::vector<std::vector<Array>>& outputs,
-                                               std::uint64_t number) {
+std::vector<PerReplica<Tensor>> Trace::record(Step& step, const RunOperands& operands,
+                                              const std::vector<PerReplica<Array>>& outputs,
+                                              std::uint64_t number) {
   if (step.program().replicas > 1) return record_replicas(operands, step.program(), outputs);
   const Graph& from = step.pure();
   PerValue<Value> map(from.values.size(), kNoValue);
@@ -252,7 +252,7 @@ std::vector<std::vector<Tensor>> Trace::record(Step& step, const RunOperands& op
     const StateCell* variable = step.binding().variables[read.variable.index()].get();
     reads_[variable].push_back(map[read.value]);
   }
-  std::vector<std::vector<Tensor>> results;
+  std::vector<PerReplica<Tensor>> results;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Value value = map[from.outputs[i]];
     if (!array_of(value)) arrays_[value] = outputs[i][0];
@@ -262,9 +262,9 @@ std::vector<std::vector<Tensor>> Trace::record(Step& step, const RunOperands& op
 }
 
 // Gradients do not flow through a run on several replicas: its node says so if they should.
-std::vector<std::vector<Tensor>> Trace::record_replicas(
+std::vector<PerReplica<Tensor>> Trace::record_replicas(
     const RunOperands& operands, const Graph& program,
-    const std::vector<std::vector<Array>>& outputs) {
+    const std::vector<PerReplica<Array>>& outputs) {
   Node node;
   node.op = &OpRegistry::instance().get("run_on_replicas");
   for (const Values& parts : operands.arguments) {
@@ -275,7 +275,7 @@ std::vector<std::vector<Tensor>> Trace::record_replicas(
       if (value != kNoValue) node.inputs.push_back(value);
     }
   }
-  std::vector<std::vector<Tensor>> results;
+  std::vector<PerReplica<Tensor>> results;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const ExampleAxis batch = program.type(program.outputs[i]).batch;
     for (const Array& array : outputs[i]) {
@@ -293,9 +293,9 @@ std::vector<std::vector<Tensor>> Trace::record_replicas(
   }
   graph_.nodes.push_back(node);
   auto value = node.outputs.begin();
-  for (const std::vector<Array>& parts : outputs) {
+  for (const PerReplica<Array>& arrays : outputs) {
     results.emplace_back();
-    for (std::size_t r = 0; r < parts.size(); ++r) results.back().push_back(tensor(*value++));
+    for (std::size_t r = 0; r < arrays.size(); ++r) results.back().push_back(tensor(*value++));
   }
   return results;
 }

@@ -65,14 +65,14 @@ int Trace::symbol_for(const ExampleCounts& counts, bool own) {
   return index;
 }
 
-Value Trace::argument(const std::vector<Array>& parts, const ExampleAxis& batch,
+Value Trace::argument(const PerReplica<Array>& arrays, const ExampleAxis& batch,
                       std::uint32_t lengths, bool own_symbol) {
-  const int symbol = batch.exists() ? symbol_for(counts_of(parts, batch), own_symbol) : 0;
-  const bool differs = parts.size() > 1 && graph_.replicas > 1;
+  const int symbol = batch.exists() ? symbol_for(counts_of(arrays.values(), batch), own_symbol) : 0;
+  const bool differs = !arrays.is_shared() && graph_.replicas > 1;
   const Placement placement = !differs         ? Placement::kReplicated
                               : batch.exists() ? Placement::kRows
                                                : Placement::kOwn;
-  ValueType type = type_in_trace(parts[0], batch, symbol);
+  ValueType type = type_in_trace(arrays[0], batch, symbol);
   for (int axis = 0; axis < type.shape.rank(); ++axis) {
     if (axis == batch.axis || !(lengths >> axis & 1u)) continue;
     Symbol length;
@@ -261,7 +261,7 @@ Value Trace::read(const std::shared_ptr<Variable>& variable) {
     reads_[variable.get()].push_back(value);
     return state_[variable.get()] = value;
   }
-  const std::vector<Array>& components = variable->components();
+  const PerReplica<Array>& components = variable->components();
   Value value;
   if (mode_ == Mode::kEager) {
     value = argument({components[0]}, {});

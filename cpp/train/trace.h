@@ -81,7 +81,7 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   // An argument of a step: one array, or one per replica. Its example axis gets the symbol of
   // earlier arguments that have as many examples on every replica, or `own_symbol`. `lengths`: bits
   // of the other axes whose sizes get symbols, too, each its own.
-  Value argument(const std::vector<Array>& parts, const ExampleAxis& batch,
+  Value argument(const PerReplica<Array>& arrays, const ExampleAxis& batch,
                  std::uint32_t lengths = 0, bool own_symbol = false);
 
   Value read(const std::shared_ptr<Variable>& variable);
@@ -104,13 +104,13 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
     std::vector<Values> arguments;
     Values variables, constants;  // kNoValue: none of this trace
   };
-  RunOperands hold(const Step& step, const std::vector<std::vector<Tensor>>& arguments,
+  RunOperands hold(const Step& step, const std::vector<PerReplica<Tensor>>& arguments,
                    const std::vector<Array>& constants);
   // Eager: makes the run one call of this trace. Its nodes are there for gradients and have no
   // arrays; its gradients are programs that compute again what they need, by the step's number.
-  std::vector<std::vector<Tensor>> record(Step& step, const RunOperands& operands,
-                                          const std::vector<std::vector<Array>>& outputs,
-                                          std::uint64_t number);
+  std::vector<PerReplica<Tensor>> record(Step& step, const RunOperands& operands,
+                                         const std::vector<PerReplica<Array>>& outputs,
+                                         std::uint64_t number);
 
   // Eager: while another eager trace is current on top of this one, whose tapes are recording.
   // import_followed() makes nodes of this trace from what the other one records.
@@ -169,17 +169,17 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
 
   // Lets values be looked at while the program is traced; it is called with these arguments, each
   // with one array, or one per replica.
-  void let_evaluate(std::vector<std::vector<Array>> arguments) { actual_ = std::move(arguments); }
+  void let_evaluate(std::vector<PerReplica<Array>> arguments) { actual_ = std::move(arguments); }
   // True if they can be evaluated: for a body, if those outside it can.
   bool evaluates() const;
   // Evaluates a value in the present step, as one array or one per replica. It runs only the nodes
   // that compute the value (no write, no print). TypeError for values of a body, whose Python does
   // not run when the body does. TypeError as well while a body is traced, unless `anywhere`.
-  std::vector<Array> evaluate(Value value, bool anywhere = false);
+  PerReplica<Array> evaluate(Value value, bool anywhere = false);
   // Returns the value of the first replica in the present step, as a variable's initial value. The
   // nodes that compute it run as a step of their own. ValueError for values of a body, and for
   // those that depend on arguments which are not `given` but represent others.
-  Array initial_value(const Tensor& tensor, const std::vector<std::vector<Array>>& arguments,
+  Array initial_value(const Tensor& tensor, const std::vector<PerReplica<Array>>& arguments,
                       bool given);
 
   // The program with these results; the trace is over.
@@ -214,7 +214,7 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   Value capture(Value outer);
   // The program that makes one value, out of the arguments and of what was looked at before, which
   // are appended to `arguments`.
-  Graph part_for(Value value, std::vector<std::vector<Array>>& arguments) const;
+  Graph part_for(Value value, std::vector<PerReplica<Array>>& arguments) const;
   std::vector<std::shared_ptr<StateCell>> cells() const;
   void execute(const Node& node);
   bool is_current(Variable& variable, Value value) const;
@@ -223,9 +223,8 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   // The same for values of several runs.
   void compute(const Values& values);
   std::optional<Array> array_of(Value value) const;
-  std::vector<std::vector<Tensor>> record_replicas(const RunOperands& operands,
-                                                   const Graph& program,
-                                                   const std::vector<std::vector<Array>>& outputs);
+  std::vector<PerReplica<Tensor>> record_replicas(const RunOperands& operands, const Graph& program,
+                                                  const std::vector<PerReplica<Array>>& outputs);
   Value argument_of(const Step& step, const RunOperands& operands, std::size_t index);
   // Nodes [begin, end of the graph) of another graph, but for those whose results `map` knows;
   // run_of(run): the run of a call here.
@@ -276,8 +275,8 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   std::vector<std::int32_t> open_runs_;
   int deferred_ = 0;                            // how many of those are not -1
   std::map<std::string, std::int32_t> places_;  // location -> index
-  std::optional<std::vector<std::vector<Array>>> actual_;
-  std::map<Value, std::vector<Array>> looked_;
+  std::optional<std::vector<PerReplica<Array>>> actual_;
+  std::map<Value, PerReplica<Array>> looked_;
   std::vector<int> processes_;
   std::size_t members_ = 0;  // graph_.symbols.replicas, when that was last looked at
   std::string split_at_;

@@ -48,7 +48,7 @@ TEST("replicas see the rows of all, whatever each one has, and send gradients ba
   for (const int threads : {1, 4}) {
     set_thread_count(threads);
     for (const auto& split : splits) {
-      std::vector<std::vector<Array>> arguments(1);
+      std::vector<PerReplica<Array>> arguments(1);
       std::int64_t first = 0;
       for (const std::int64_t count : split) {
         arguments[0].push_back(rows_from(first, count));

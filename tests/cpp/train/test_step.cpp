@@ -73,7 +73,7 @@ class Network {
   float train(std::int64_t rows, unsigned seed, std::int64_t last_label = 0) {
     const Array x = random_array({rows, 10, 10, 1}, seed, 1), y = labels_of(rows);
     y.data<std::int64_t>()[rows - 1] = last_label;
-    std::vector<std::vector<Array>> arguments(2);
+    std::vector<PerReplica<Array>> arguments(2);
     for (int r = 0; r < replicas_; ++r) {
       const std::int64_t chunk = (rows + replicas_ - 1) / replicas_;
       const std::int64_t begin = std::min(rows, r * chunk), end = std::min(rows, begin + chunk);
