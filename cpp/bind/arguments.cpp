@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "bind/convert.h"
 #include "bind/row_parts.h"
+#include "train/eager_trace.h"
 
 namespace py = pybind11;
 
@@ -241,10 +242,7 @@ class Reader {
     objects_.append(py::cast(ByIdentity{py::reinterpret_borrow<py::object>(value)}));
   }
 
-  static bool has_eager_trace() {
-    const std::shared_ptr<Trace> trace = current_trace();
-    return trace && trace->mode() == Trace::Mode::kEager;
-  }
+  static bool has_eager_trace() { return current_eager_trace() != nullptr; }
 
   const std::vector<std::uint32_t>& lengths_;
   const bool recorded_ = has_eager_trace();

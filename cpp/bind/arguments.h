@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "train/trace.h"
+#include "base/per_replica.h"
+#include "train/tensor.h"
 
 namespace samegrad {
 

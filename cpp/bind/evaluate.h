@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "train/trace.h"
+#include "train/graph_trace.h"
 
 namespace samegrad {
 

@@ -79,7 +79,7 @@ std::vector<Array> run(const std::vector<Array>& parts, bool check_finite = fals
   call.arguments = arguments;
   call.check_finite = check_finite;
   for (const Array& part : parts) call.counts.push_back({part.shape()[0]});
-  return executable.run(call)[0];
+  return executable.run(call)[0].values();
 }
 
 Array at_once(const Array& x) {

@@ -142,7 +142,7 @@ std::vector<Array> train(const Plan& plan, Communicator* communicator) {
   for (call.step = 0; call.step < 3; ++call.step) outputs = executable.run(call);
   std::vector<Array> found;
   for (const auto& cell : cells) found.push_back(cell->components()[0]);
-  for (const std::vector<Array>& output : outputs) found.push_back(output[0]);
+  for (const PerReplica<Array>& output : outputs) found.push_back(output[0]);
   return found;
 }
 
