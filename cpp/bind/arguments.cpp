@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "bind/convert.h"
 #include "bind/row_parts.h"
+#include "train/eager_trace.h"
 
 namespace py = pybind11;
 
@@ -126,15 +127,15 @@ class Reader {
   }
 
   // Appends which arguments have the counts of an earlier one; that pattern belongs to the program.
-  void append_pattern(const std::vector<Array>& arrays, const ExampleAxis& batch) {
-    ExampleCounts counts = counts_of(arrays, batch);
+  void append_pattern(const PerReplica<Array>& arrays, const ExampleAxis& batch) {
+    ExampleCounts counts = counts_of(arrays.values(), batch);
     const auto same = std::ranges::find_if(
         counts_, [&](const ExampleCounts& known) { return same_counts(known, counts); });
     append('=', same - counts_.begin());
     if (same == counts_.end()) counts_.push_back(std::move(counts));
   }
 
-  void add(std::vector<Array> arrays, const ExampleAxis& batch) {
+  void add(PerReplica<Array> arrays, const ExampleAxis& batch) {
     append_type(arrays[0], batch);
     if (batch.exists()) append_pattern(arrays, batch);
     for (const Array& array : arrays) append_sizes(array);
@@ -142,7 +143,7 @@ class Reader {
   }
 
   // Caches the tensors of the argument being added for an eager tape that records.
-  void keep(std::vector<Tensor> tensors) { result_.tensors.push_back(std::move(tensors)); }
+  void keep(PerReplica<Tensor> tensors) { result_.tensors.push_back(std::move(tensors)); }
 
   // A copy that the trace knows as the tensor itself.
   static const Tensor& named(const Tensor& tensor) {
@@ -164,8 +165,8 @@ class Reader {
   }
 
   void read_parts(const py::object& parts) {
-    std::vector<Array> arrays;
-    std::vector<Tensor> tensors;
+    PerReplica<Array> arrays;
+    PerReplica<Tensor> tensors;
     ExampleAxis batch;
     if (py::isinstance<RowParts>(parts)) {
       const auto& rows = py::cast<const RowParts&>(parts);
@@ -241,10 +242,7 @@ class Reader {
     objects_.append(py::cast(ByIdentity{py::reinterpret_borrow<py::object>(value)}));
   }
 
-  static bool has_eager_trace() {
-    const std::shared_ptr<Trace> trace = current_trace();
-    return trace && trace->mode() == Trace::Mode::kEager;
-  }
+  static bool has_eager_trace() { return current_eager_trace() != nullptr; }
 
   const std::vector<std::uint32_t>& lengths_;
   const bool recorded_ = has_eager_trace();

@@ -6,16 +6,17 @@
 #include <string>
 #include <vector>
 
-#include "train/trace.h"
+#include "base/per_replica.h"
+#include "train/tensor.h"
 
 namespace samegrad {
 
 // The tensors of a call's nested arguments (tuples, lists, dicts), in order of the leaves. The key
 // identifies the traced program that fits them.
 struct Arguments {
-  std::vector<std::vector<Array>> arrays;  // each with one array, or one per replica
+  std::vector<PerReplica<Array>> arrays;  // each with one array, or one per replica
   // The same as tensors, where an eager tape records.
-  std::vector<std::vector<Tensor>> tensors;
+  std::vector<PerReplica<Tensor>> tensors;
   int replicas = 1;  // of the PerReplica values
   // Hashable and equal where the same program fits, whatever the number of examples.
   pybind11::object key;

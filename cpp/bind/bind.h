@@ -14,6 +14,7 @@ void register_control(pybind11::module_& m);
 void register_custom_gradient(pybind11::module_& m);
 void register_arguments(pybind11::module_& m);
 void register_train(pybind11::module_& m);
+void register_trace(pybind11::module_& m);
 void register_record(pybind11::module_& m);
 void register_saved(pybind11::module_& m);
 void register_feed(pybind11::module_& m);

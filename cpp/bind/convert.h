@@ -7,7 +7,7 @@
 
 #include "bind/tensor_caster.h"
 #include "ir/op_def.h"
-#include "train/trace.h"
+#include "train/graph_trace.h"
 
 namespace samegrad {
 

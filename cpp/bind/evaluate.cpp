@@ -18,7 +18,7 @@ bool equal(const Array& a, const Array& b) {
 }
 
 // "0: 1.5, 1: 2.0"
-std::string listed(const std::vector<Array>& arrays) {
+std::string listed(const PerReplica<Array>& arrays) {
   std::string text;
   for (std::size_t r = 0; r < std::min(arrays.size(), kShown); ++r) {
     std::string value = py::str(numpy_view(arrays[r]));
@@ -31,18 +31,18 @@ std::string listed(const std::vector<Array>& arrays) {
 
 }  // namespace
 
-std::vector<Array> evaluate(const Tensor& tensor, const char* who, bool anywhere) {
+PerReplica<Array> evaluate(const Tensor& tensor, const char* who, bool anywhere) {
   if (!tensor.symbolic() || !tensor.trace->evaluates()) return {concrete(tensor, who)};
-  std::vector<Array> arrays = tensor.trace->evaluate(tensor.value, anywhere);
+  PerReplica<Array> arrays = tensor.trace->evaluate(tensor.value, anywhere);
   const auto same = [&](const Array& array) { return equal(array, arrays[0]); };
-  if (std::ranges::all_of(arrays, same)) arrays.resize(1);
+  if (std::ranges::all_of(arrays, same)) return {arrays[0]};
   return arrays;
 }
 
 Array known(const Tensor& tensor, const char* who) {
   if (!tensor.symbolic()) return tensor.array;
-  const std::vector<Array> arrays = evaluate(tensor, who);
-  if (arrays.size() == 1) return arrays[0];
+  const PerReplica<Array> arrays = evaluate(tensor, who);
+  if (arrays.is_shared()) return arrays[0];
   fail(ErrorKind::kType, who, "replicas have different values: got ", listed(arrays),
        "; print the tensor to see them all, make one of them with "
        "replica_context.all_reduce(...), or decide with samegrad.cond.");

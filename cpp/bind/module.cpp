@@ -9,6 +9,7 @@ PYBIND11_MODULE(_core, m) {
   samegrad::register_ops(m);
   samegrad::register_arguments(m);
   samegrad::register_train(m);
+  samegrad::register_trace(m);
   samegrad::register_record(m);
   samegrad::register_saved(m);
   samegrad::register_scopes(m);

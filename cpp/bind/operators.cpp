@@ -10,8 +10,9 @@
 #include <vector>
 
 #include "bind/calls.h"
+#include "bind/python_host.h"
 #include "ops/attributes.h"
-#include "train/current.h"
+#include "train/trace.h"
 
 namespace py = pybind11;
 
@@ -163,7 +164,7 @@ PyObject* call_binary(PyObject* self, PyObject* const* args, std::size_t flagged
     if (!right) return {};
     if (row.swapped) std::swap(left, right);
     const Tensor* const operands[] = {left, right};
-    return python_results(apply(*row.op, operands, {}));
+    return python_results(apply(python_host, *row.op, operands, {}));
   });
 }
 
@@ -243,7 +244,7 @@ std::optional<Part> part_of(PyObject* key, const Shape& shape) {
 
 Tensor apply_one(const OpDef& op, const Tensor& x, Attrs attrs) {
   const Tensor* const operands[] = {&x};
-  return std::move(apply(op, operands, std::move(attrs))[0]);
+  return std::move(apply(python_host, op, operands, std::move(attrs))[0]);
 }
 
 Tensor taken(const Tensor& x, Part part) {

@@ -11,7 +11,7 @@ namespace samegrad {
 // it.
 bool is_recorded(const Step& step);
 // Runs the step with its record, and gives that to the observer. The caller has Python's lock.
-Step::Result run_observed(Step& step, const std::vector<std::vector<Array>>& arguments,
+Step::Result run_observed(Step& step, const std::vector<PerReplica<Array>>& arguments,
                           bool check_finite, Messages* messages);
 
 }  // namespace samegrad

@@ -80,7 +80,7 @@ class KeptValues {
 
  private:
   std::vector<std::shared_ptr<Variable>> variables_;
-  std::vector<std::vector<Array>> arrays_;
+  std::vector<PerReplica<Array>> arrays_;
 };
 
 // Without an exit (an interrupt came in between) nothing has happened either.

@@ -47,7 +47,7 @@ void register_custom_gradient(py::module_& m) {
         py::arg("gradient"));
   m.def("count_reads", [] {
     const std::shared_ptr<Trace> trace = current_trace();
-    return trace ? trace->count_reads() : 0;
+    return trace ? trace->variables().count_reads() : 0;
   });
   m.def(
       "reads_since",
@@ -55,7 +55,7 @@ void register_custom_gradient(py::module_& m) {
         const std::shared_ptr<Trace> trace = current_trace();
         py::list reads;
         if (!trace) return reads;
-        const auto& counted = trace->counted_reads();
+        const auto& counted = trace->variables().counted();
         for (std::size_t i = first; i < counted.size(); ++i) reads.append(py::cast(counted[i]));
         return reads;
       },
@@ -63,14 +63,14 @@ void register_custom_gradient(py::module_& m) {
   m.def("draws", []() -> std::optional<std::tuple<std::uint64_t, bool, std::int64_t>> {
     const std::shared_ptr<Trace> trace = current_trace();
     if (!trace) return std::nullopt;
-    const Trace::Draws draws = trace->draws();
+    const DrawState& draws = trace->draws();
     return std::tuple(draws.step, draws.drew, draws.ordinal);
   });
   m.def(
       "set_draws",
       [](const std::tuple<std::uint64_t, bool, std::int64_t>& draws) {
         const auto& [step, drew, ordinal] = draws;
-        if (const auto trace = current_trace()) trace->set_draws({step, drew, ordinal});
+        if (const auto trace = current_trace()) trace->draws() = {step, drew, ordinal};
       },
       py::arg("draws"));
 }

@@ -11,6 +11,7 @@
 #include "bind/bind.h"
 #include "bind/bytes.h"
 #include "bind/convert.h"
+#include "bind/python_host.h"
 #include "data/decoded_image.h"
 #include "data/host_function.h"
 #include "data/resize.h"
@@ -52,7 +53,7 @@ class ElementMaker {
       : values_(values),
         calls_(calls_of(calls)),
         arguments_(arguments),
-        program_(calls_, std::move(arguments), programs_of(programs)) {
+        program_(python_host, calls_, std::move(arguments), programs_of(programs)) {
     for (const py::handle leaf : leaves) {
       leaves_.push_back(leaf.is_none() ? std::nullopt : std::optional(type_of(leaf)));
     }

@@ -8,6 +8,7 @@
 #include "bind/bind.h"
 #include "bind/calls.h"
 #include "bind/convert.h"
+#include "bind/python_host.h"
 
 namespace py = pybind11;
 
@@ -72,7 +73,7 @@ PyObject* call(PyObject* row, PyObject* const* args, Py_ssize_t count, PyObject*
     std::vector<const Tensor*> inputs;
     inputs.reserve(std::size_t(count));
     for (Py_ssize_t i = 0; i < count; ++i) inputs.push_back(operand(op, args[i]));
-    return python_results(apply(op, inputs, attrs_from(op, names, args + count)));
+    return python_results(apply(python_host, op, inputs, attrs_from(op, names, args + count)));
   });
 }
 

@@ -63,9 +63,9 @@ py::list fields_of(const std::vector<StoredHash>& stored) {
 }
 
 // Parts that this process has.
-py::list arrays_of(const std::vector<std::vector<Array>>& values) {
+py::list arrays_of(const std::vector<PerReplica<Array>>& values) {
   py::list list;
-  for (const std::vector<Array>& parts : values) {
+  for (const PerReplica<Array>& parts : values) {
     py::list of_parts;
     for (const Array& part : parts) {
       if (!is_elsewhere(part)) of_parts.append(make_tensor(part));
@@ -110,7 +110,7 @@ bool is_recorded(const Step& step) {
   return recording() && !in_recorded_step && !step.program().variables.empty();
 }
 
-Step::Result run_observed(Step& step, const std::vector<std::vector<Array>>& arguments,
+Step::Result run_observed(Step& step, const std::vector<PerReplica<Array>>& arguments,
                           bool check_finite, Messages* messages) {
   const std::shared_ptr<Recording> own = recording();  // until the step is over
   StepHashes hashes(own->recorder);

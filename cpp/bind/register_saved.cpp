@@ -35,11 +35,7 @@ std::vector<Array> arrays_of(const std::vector<Tensor>& tensors) {
 std::vector<Tensor> replay(const std::shared_ptr<const Graph>& program,
                            const std::vector<Tensor>& arguments,
                            const std::vector<std::shared_ptr<Variable>>& variables) {
-  const std::shared_ptr<Trace> trace = current_trace();
-  if (!trace || trace->mode() != Trace::Mode::kGraph) {
-    fail(ErrorKind::kRuntime, kSavedModel, "no function is being traced here.");
-  }
-  return replay_program(*trace, *program, arguments, variables);
+  return replay_program(*traced_graph(kSavedModel), *program, arguments, variables);
 }
 
 // One function of a saved model.

@@ -11,7 +11,7 @@
 #include "runtime/deadline.h"
 #include "train/element_program.h"
 #include "train/folder_lock.h"
-#include "train/trace.h"
+#include "train/tape.h"
 
 namespace py = pybind11;
 

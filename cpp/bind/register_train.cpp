@@ -7,16 +7,16 @@
 #include "bind/arguments.h"
 #include "bind/bind.h"
 #include "bind/convert.h"
+#include "bind/python_host.h"
 #include "bind/record.h"
 #include "bind/state.h"
 #include "bind/user_line.h"
-#include "ops/draws.h"
 #include "ops/print.h"
-#include "train/check_numerics.h"
-#include "train/lengths.h"
+#include "train/eager_trace.h"
+#include "train/graph_trace.h"
 #include "train/random_state.h"
 #include "train/step.h"
-#include "train/trace.h"
+#include "train/tape.h"
 
 namespace py = pybind11;
 
@@ -39,12 +39,12 @@ Step::Result run_unlocked(Step& step, const Arguments& arguments) {
   Messages messages;
   try {
     if (is_recorded(step)) [[unlikely]] {
-      result = run_observed(step, arguments.arrays, check_numerics, &messages);
+      result = run_observed(step, arguments.arrays, python_host.check_numerics, &messages);
       show(messages);
       return result;
     }
     const py::gil_scoped_release release;
-    result = step.run_numbered(arguments.arrays, check_numerics, &messages);
+    result = step.run_numbered(arguments.arrays, python_host.check_numerics, &messages);
   } catch (...) {
     show(messages);
     throw;
@@ -53,33 +53,40 @@ Step::Result run_unlocked(Step& step, const Arguments& arguments) {
   return result;
 }
 
+// A tensor, or a list with one per replica.
+py::object object_of(const PerReplica<Tensor>& output) {
+  if (output.is_shared()) return py::cast(output[0]);
+  py::list parts;
+  for (const Tensor& tensor : output) parts.append(tensor);
+  return parts;
+}
+
 // Under an eager tape.
-py::list run_recorded(Trace& trace, Step& step, const Arguments& arguments,
+py::list run_recorded(EagerTrace& trace, Step& step, const Arguments& arguments,
                       const py::list& constants) {
   std::vector<Array> arrays;
   for (const py::handle tensor : constants) arrays.push_back(py::cast<const Tensor&>(tensor).array);
-  const Trace::RunOperands operands = with_state(
+  const EagerTrace::RunOperands operands = with_state(
       StateLock::Use::kRead, [&] { return trace.hold(step, arguments.tensors, arrays); });
   const Step::Result result = run_unlocked(step, arguments);
   py::list results;
-  for (const auto& parts : trace.record(step, operands, result.outputs, result.number)) {
-    results.append(parts.size() == 1 ? py::cast(parts[0]) : py::cast(parts));
+  for (const auto& output : trace.record(step, operands, result.outputs, result.number)) {
+    results.append(object_of(output));
   }
   return results;
 }
 
 py::list run_step(Step& step, const Arguments& arguments, const py::list& constants) {
-  const std::shared_ptr<Trace> trace = current_trace();
-  if (trace && trace->mode() == Trace::Mode::kEager) {
+  if (const auto trace = current_eager_trace()) {
     return run_recorded(*trace, step, arguments, constants);
   }
-  const std::vector<std::vector<Array>> outputs = run_unlocked(step, arguments).outputs;
+  const std::vector<PerReplica<Array>> outputs = run_unlocked(step, arguments).outputs;
   py::list results;
   const Graph& program = step.program();
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     ExampleAxis batch = program.type(program.outputs[i]).batch;
     batch.symbol = 0;
-    if (outputs[i].size() == 1) {
+    if (outputs[i].is_shared()) {
       results.append(make_tensor(outputs[i][0], batch));
       continue;
     }
@@ -118,7 +125,7 @@ void register_variable(py::module_& m) {
   py::class_<Variable, std::shared_ptr<Variable>>(m, "StateVariable")
       .def(py::init([](std::string name, const std::vector<Tensor>& components,
                        std::vector<int> processes) {
-             std::vector<Array> arrays;
+             PerReplica<Array> arrays;
              for (const Tensor& t : components) arrays.push_back(concrete(t, "Variable").copy());
              return std::make_shared<Variable>(std::move(name), std::move(arrays),
                                                std::move(processes));
@@ -133,7 +140,7 @@ void register_variable(py::module_& m) {
            [](Variable& v) {
              // In a job of several processes, all processes must call it.
              const auto copy = [&] { return v.components_of_world(); };
-             std::vector<Array> arrays;
+             PerReplica<Array> arrays;
              if (v.processes().empty()) {
                arrays = with_state(StateLock::Use::kRead, copy);
              } else {
@@ -148,7 +155,7 @@ void register_variable(py::module_& m) {
              return parts;
            })
       .def("set", [](Variable& v, const std::vector<Tensor>& components) {
-        std::vector<Array> arrays;
+        PerReplica<Array> arrays;
         for (const Tensor& t : components) arrays.push_back(concrete(t, "Variable").copy());
         with_state(StateLock::Use::kWrite, [&] { v.set(std::move(arrays)); });
       });
@@ -159,8 +166,7 @@ void register_variable(py::module_& m) {
     });
   });
   m.def("write_variable", [](const std::shared_ptr<Variable>& v, const Tensor& value) {
-    const auto trace = current_trace();
-    if (trace && trace->mode() == Trace::Mode::kGraph) return trace->write(v, trace->lift(value));
+    if (const auto trace = current_graph_trace()) return trace->write(v, trace->lift(value));
     Array array = concrete(value, "Variable.assign");
     // The caller may write into memory that is its own.
     if (!array.buffer()->owns_memory()) array = array.copy();
@@ -205,164 +211,6 @@ py::dict fields_of(const Explanation& explanation) {
       "threads"_a = statistics.threads, "machine"_a = explanation.machine);
 }
 
-// By their keys in samegrad/_autodiff/loss_normalization_check.py.
-const char* name_of(NormalizationMistake::Kind kind) {
-  constexpr const char* kNames[] = {"mean_then_sum",  "share_then_mean", "times_replicas",
-                                    "regularization", "penalty",         "nonlinear_share"};
-  return kNames[int(kind)];
-}
-
-py::tuple check_loss_normalization(Trace& trace, const std::vector<Tensor>& outputs) {
-  Values values;
-  for (const Tensor& output : outputs) values.push_back(trace.lift(output));
-  const NormalizationReport report = trace.check_loss_normalization(values);
-  py::list mistakes;
-  for (const NormalizationMistake& mistake : report.mistakes) {
-    mistakes.append(py::make_tuple(name_of(mistake.kind), mistake.location));
-  }
-  return py::make_tuple(mistakes, report.shares);
-}
-
-// By their keys in samegrad/_autodiff/replica_dependence_check.py.
-py::list replica_dependences(const Trace& trace) {
-  py::list found;
-  for (const ReplicaDependence& one : trace.replica_dependences()) {
-    constexpr const char* kNames[] = {"count", "mean", "other"};
-    found.append(py::make_tuple(kNames[int(one.statistic)], one.op, one.location, one.averaged));
-  }
-  return found;
-}
-
-std::string loss_normalization(Trace& trace, const Tensor& tensor) {
-  static constexpr const char* kNames[] = {"unknown", "common", "share", "times_replicas", "mean"};
-  return kNames[int(trace.loss_normalization(trace.lift(tensor)))];
-}
-
-py::object over_all_replicas(Trace& trace, const Tensor& tensor) {
-  const Value whole = trace.over_all_replicas(trace.lift(tensor));
-  return whole.exists() ? py::cast(trace.tensor(whole)) : py::none();
-}
-
-py::object made_of(Trace& trace, const Tensor& value, const Tensor& old) {
-  const auto found = trace.made_of(trace.lift(value), trace.lift(old));
-  if (!found) return py::none();
-  return py::make_tuple(found->first, trace.tensor(found->second));
-}
-
-ValueUse::Kind use_of(const std::string& name) {
-  if (name == "gradient") return ValueUse::Kind::kGradient;
-  check_value(name == "assignment", "note_use", "unknown use '", name, "'.");
-  return ValueUse::Kind::kAssignment;
-}
-
-// Ends traces of one function with their results. Several are those for replicas with different
-// counts of examples.
-TracedPrograms finish_traces(const std::vector<std::shared_ptr<Trace>>& traces,
-                             const std::vector<std::vector<Tensor>>& outputs) {
-  std::vector<Program> programs;
-  std::vector<std::string> split_at;
-  for (std::size_t i = 0; i < traces.size(); ++i) {
-    Values values;
-    for (const Tensor& output : outputs.at(i)) values.push_back(traces[i]->lift(output));
-    programs.push_back(traces[i]->finish(std::move(values)));
-    split_at.push_back(traces[i]->split_at());
-  }
-  return {std::move(programs), std::move(split_at)};
-}
-
-// The step of the arguments, and the arrays that the program found outside; None where the traces
-// took other lengths for granted.
-py::object compile_programs(TracedPrograms& traced, const Arguments* arguments,
-                            const PlanOptions& given, bool numbers_change) {
-  check_value(arguments || !traced.has_lengths(), "TracedPrograms",
-              "a trace with lengths needs arguments that have them: got none.");
-  std::optional<Program> made =
-      traced.has_lengths() ? traced.program_of(arguments->arrays) : traced.take();
-  if (!made) return py::none();
-  Program program = *std::move(made);
-  py::list constants;
-  for (const Array& array : program.graph.constants) constants.append(make_tensor(array));
-  const Sharing sharing = numbers_change ? Sharing::kNumbers : Sharing::kEqual;
-  auto step = std::make_shared<Step>(std::move(program), given, sharing);
-  return py::make_tuple(std::move(step), constants);
-}
-
-void register_trace(py::module_& m) {
-  py::class_<Trace, std::shared_ptr<Trace>>(m, "Trace")
-      .def(py::init([](int replicas, std::vector<int> members) {
-             check_value(replicas >= 1, "Trace", "at least one replica is needed: got ", replicas,
-                         ".");
-             auto trace = std::make_shared<Trace>(Trace::Mode::kGraph, replicas);
-             trace->belong_to(std::move(members));
-             return trace;
-           }),
-           py::arg("replicas") = 1, py::arg("members") = std::vector<int>())
-      // True if replicas have different numbers of examples.
-      .def_property_readonly("uneven",
-                             [](const Trace& t) {
-                               return std::ranges::any_of(t.program().symbols, [](const Symbol& s) {
-                                 return !s.traced_counts.empty();
-                               });
-                             })
-      // The replicas whose counts of examples decide alike in this program; empty: all replicas.
-      .def_property_readonly("members", [](const Trace& t) { return t.program().symbols.replicas; })
-      .def_property("replicas", &Trace::replicas, &Trace::set_replicas)
-      .def("keep_collectives", &Trace::keep_collectives)
-      // The first replica of each process, and the number of all; empty: there is one process.
-      .def_property("processes", &Trace::processes, &Trace::set_processes)
-      .def(
-          "argument",
-          [](Trace& t, const std::vector<Tensor>& parts, std::uint32_t lengths, bool own_symbol) {
-            std::vector<Array> arrays;
-            for (const Tensor& part : parts) arrays.push_back(wherever(part, "argument"));
-            return t.tensor(t.argument(arrays, parts.at(0).type.batch, lengths, own_symbol));
-          },
-          py::arg("parts"), py::arg("lengths") = 0, py::arg("own_symbol") = false)
-      .def(
-          "initial_value",
-          [](Trace& t, const Tensor& value, const Arguments& arguments, bool given) {
-            return make_tensor(t.initial_value(value, arguments.arrays, given));
-          },
-          py::arg("value"), py::arg("arguments"), py::arg("given"))
-      .def(
-          "let_evaluate",
-          [](Trace& t, const Arguments& arguments) { t.let_evaluate(arguments.arrays); },
-          py::arg("arguments"))
-      // From now on it draws as outside of steps: the numbers of a function that prepares data.
-      .def("draw_as_data", [](Trace& t) { t.set_ordinal(kOfDataFunction); })
-      .def_property_readonly("data_draws",
-                             [](const Trace& t) { return t.ordinal() - kOfDataFunction; })
-      .def("__str__", [](const Trace& t) { return to_string(t.program()); })
-      .def("check_loss_normalization", &check_loss_normalization, py::arg("outputs"))
-      .def("loss_normalization", &loss_normalization, py::arg("scalar"))
-      .def("replica_dependences", &replica_dependences)
-      .def("over_all_replicas", &over_all_replicas, py::arg("scalar"))
-      .def("made_of", &made_of, py::arg("value"), py::arg("old"));
-  py::class_<TracedPrograms>(m, "TracedPrograms")
-      .def(py::init(&finish_traces), py::arg("traces"), py::arg("outputs"))
-      .def_property_readonly("has_lengths", &TracedPrograms::has_lengths)
-      .def_property_readonly("granted", &TracedPrograms::granted)
-      .def("compile", &compile_programs, py::arg("arguments"), py::arg("options"),
-           py::arg("numbers_change") = false);
-  m.def("note_use", [](const std::string& use, const Tensor& tensor) {
-    if (const auto trace = current_trace()) trace->use(use_of(use), tensor);
-  });
-  m.def("take_messages", [] { return Trace::messages().take(); });
-  m.def("tracing", [] {
-    const auto trace = current_trace();
-    return trace && trace->mode() == Trace::Mode::kGraph;
-  });
-  m.def("current_trace", [] { return current_trace(); });
-  m.def("next_ordinal", [] {
-    const auto trace = current_trace();
-    // Draws outside any step have ordinals of their own.
-    if (!trace) return kOutsideSteps + std::int64_t(random_state().ordinal++);
-    check_value(!trace->is_body() || trace->ordinal() < kOfDataFunction, "map",
-                "a branch or loop of a traced data function cannot draw random values.");
-    return trace->next_ordinal();
-  });
-}
-
 void register_step(py::module_& m) {
   py::class_<PlanOptions>(m, "PlanOptions")
       .def(py::init<>())
@@ -402,7 +250,10 @@ void register_step(py::module_& m) {
 
 void register_tape(py::module_& m) {
   py::class_<Tape>(m, "Tape")
-      .def(py::init<bool, bool>(), py::arg("persistent"), py::arg("watch_variables"))
+      .def(py::init([](bool persistent, bool watch_variables) {
+             return std::make_unique<Tape>(python_host, persistent, watch_variables);
+           }),
+           py::arg("persistent"), py::arg("watch_variables"))
       // Both methods are native code, so that an interrupt cannot arrive between a call and its
       // effect.
       .def("__enter__",
@@ -458,21 +309,16 @@ void register_train(py::module_& m) {
   register_held_state(m);
   register_variable(m);
   register_step(m);
-  register_trace(m);
   register_tape(m);
-  Trace::locate = user_line;
   m.def("user_line", &user_line,
         "The innermost line outside this package and NumPy, e.g. 'train.py:31'.");
   m.def("in_user_code", &in_user_code, py::arg("line"),
         "Return what an error says about such a line, behind its message.");
-  Trace::unlocked = [](const std::function<void()>& run) {
-    const py::gil_scoped_release release;
-    run();
-  };
   register_random_state(m);
-  m.def("checks_numerics", [] { return check_numerics.load(); });
+  m.def("checks_numerics", [] { return python_host.check_numerics.load(); });
   m.def(
-      "set_check_numerics", [](bool wanted) { check_numerics = wanted; }, py::arg("wanted"));
+      "set_check_numerics", [](bool wanted) { python_host.check_numerics = wanted; },
+      py::arg("wanted"));
   m.def("random_state", &random_state, py::return_value_policy::reference);
 }
 

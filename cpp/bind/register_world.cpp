@@ -10,7 +10,6 @@
 #include "bind/bind.h"
 #include "runtime/world.h"
 #include "runtime/world_sums.h"
-#include "train/same_on_ranks.h"
 
 namespace py = pybind11;
 
@@ -68,10 +67,11 @@ void register_world(py::module_& m) {
       "join_world",
       [](const py::dict& library, const std::vector<std::uintptr_t>& segments,
          std::int64_t segment_bytes, double patience, int stack_signal, const Facts& build) {
-        set_build(facts_of(build));
         const MpiLibrary mpi = library_of(library);
-        (void)join_world(mpi, shared_of(mpi.rank, segments, segment_bytes), milliseconds(patience),
-                         [stack_signal] { (void)::kill(::getpid(), stack_signal); });
+        MpiWorld& job =
+            join_world(mpi, shared_of(mpi.rank, segments, segment_bytes), milliseconds(patience),
+                       [stack_signal] { (void)::kill(::getpid(), stack_signal); });
+        job.compared().build = facts_of(build);
       },
       py::arg("library"), py::arg("segments"), py::arg("segment_bytes"), py::arg("patience"),
       py::arg("stack_signal"), py::arg("build"), "Makes this process a rank of its MPI job: once.");

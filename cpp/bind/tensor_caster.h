@@ -3,7 +3,7 @@
 
 #include <pybind11/pybind11.h>
 
-#include "train/trace.h"
+#include "train/tensor.h"
 
 namespace samegrad {
 

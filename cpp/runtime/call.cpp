@@ -9,7 +9,7 @@ namespace samegrad {
 void Call::set_counts(Counts of_world) {
   world_counts = std::move(of_world);
   const auto own = communicator->own();
-  counts.assign(world_counts.begin() + own.begin, world_counts.begin() + own.end);
+  counts = {world_counts.begin() + own.begin, world_counts.begin() + own.end};
   if (!halo.empty()) counts.push_back(halo);
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/messages.h"
+#include "base/per_replica.h"
 #include "ir/graph.h"
 #include "ir/located_error.h"
 #include "runtime/communicator.h"
@@ -25,7 +26,7 @@ class StateCell {
   virtual ~StateCell() = default;
   // One array, or one per replica. A step replaces an array that has other owners instead of
   // writing into it.
-  virtual std::vector<Array>& components() = 0;
+  virtual PerReplica<Array>& components() = 0;
   // Changes with every write into the components, by a step or an assignment of user code.
   std::uint64_t version = 0;
   // Among those that the processes have compared, from 1; 0: not yet.
@@ -44,7 +45,7 @@ class Hashes;
 
 // The parameters of one run of a plan.
 struct Call {
-  std::span<const std::vector<Array>> arguments;  // each with one array, or one per replica
+  std::span<const PerReplica<Array>> arguments;
   std::span<const std::shared_ptr<StateCell>> variables = {};  // per slot of the graph
   Counts counts;                                               // of this process's replicas
   // The processes that the program's replicas are spread over; null: there is one.
@@ -56,7 +57,7 @@ struct Call {
   // Counts of the halo: a last replica, none of the program's, whose examples are those of the
   // following processes (halo.h). Empty without one. `extended` has the arguments with its rows.
   std::vector<std::int64_t> halo = {};
-  std::shared_ptr<std::vector<std::vector<Array>>> extended = {};
+  std::shared_ptr<std::vector<PerReplica<Array>>> extended = {};
   std::uint64_t seed = 0;
   std::uint64_t step = 0;
   bool check_finite = false;  // look at every result, name the op that made the first NaN or inf

@@ -18,7 +18,7 @@ Writes large_writes_in_place(const Plan& plan, const Call& call) {
   for (std::size_t w = 0; w < plan.graph.writes.size(); ++w) {
     const StateWrite& write = plan.graph.writes[w];
     if (plan.stores[w] != Store::kInPlace) continue;
-    const std::vector<Array>& components = call.variables[write.variable.index()]->components();
+    const PerReplica<Array>& components = call.variables[write.variable.index()]->components();
     if (components.size() == 1 && components[0].bytes() >= least) found[plan.root[write.value]] = w;
   }
   return found;

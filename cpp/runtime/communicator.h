@@ -2,6 +2,7 @@
 // launch processes and carry messages; the engine defines the reduction order (world_sums.h).
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -32,6 +33,13 @@ struct ReplicaRange {
 // A fact that must be equal on all ranks at the same call.
 struct Fact {
   std::string name, value;
+};
+
+// The facts that the ranks of a job have compared once, and need not compare again.
+struct ComparedFacts {
+  std::vector<Fact> build;                 // of this process, to be compared at the first step
+  std::atomic<bool> has_build{false};      // the build has been compared
+  std::atomic<std::int64_t> variables{0};  // the number of variables whose values have been
 };
 
 // All ranks throw it, and may go on together.
@@ -81,6 +89,8 @@ class Communicator {
   // equal facts or throw Disagreement, which names the difference.
   virtual void agree(std::vector<Fact> /*facts*/) {}
   virtual void settle() {}
+  // Returns the facts that need no further comparison, for all communicators of the job.
+  virtual ComparedFacts& compared() = 0;
   // Ends the participation of this process. Ranks that wait for it, now or later, receive the
   // reason.
   virtual void abort(std::string_view why) noexcept = 0;

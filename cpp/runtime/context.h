@@ -28,7 +28,7 @@ struct Task {
 // The variables of a loop before each of its iterations (stacked residuals).
 struct History {
   struct Round {
-    std::vector<std::vector<Array>> variables;
+    std::vector<PerReplica<Array>> variables;
     std::vector<bool> active;  // the replicas that went through it
   };
   std::vector<Round> rounds;
@@ -98,7 +98,7 @@ class Context {
   // The tree that a sum is a part of, over examples or replicas, in a run of several processes.
   const WorldTree& tree_of(Value sum) const;
   // Makes the rows of an argument, per replica, one list for a run if they are not.
-  void make_list(Value value, const std::vector<Array>& arrays);
+  void make_list(Value value, const PerReplica<Array>& arrays);
   // Sets the seed and what else a run gives to all replicas.
   void set_call(const Call& call);
   // The bytes of the arena that a run takes.

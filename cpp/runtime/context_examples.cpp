@@ -83,7 +83,7 @@ void Context::set_call(const Call& call) {
   set(joint_context_);
 }
 
-void Context::make_list(Value value, const std::vector<Array>& arrays) {
+void Context::make_list(Value value, const PerReplica<Array>& arrays) {
   if (!plan_.graph.varying(value)) return;
   const auto array_of = [&](int r) -> const Array& {
     return arrays[std::min(std::size_t(r), arrays.size() - 1)];

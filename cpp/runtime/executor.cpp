@@ -51,9 +51,9 @@ std::set<Value> find_joint_rows(const Plan& plan) {
 }
 
 // Arrays of a value, one per replica, or in one buffer as one list.
-std::vector<Array> arrays_for(const ValueType& type, const Counts& counts, int copies,
-                              bool as_list) {
-  std::vector<Array> arrays;
+PerReplica<Array> arrays_for(const ValueType& type, const Counts& counts, int copies,
+                             bool as_list) {
+  PerReplica<Array> arrays;
   std::shared_ptr<Buffer> buffer;
   if (as_list && copies > 1) {
     std::int64_t bytes = 0;
@@ -113,20 +113,20 @@ Executable::Executable(std::shared_ptr<const Plan> plan)
   }
 }
 
-std::vector<std::vector<Array>> Executable::run(const Call& call) {
+std::vector<PerReplica<Array>> Executable::run(const Call& call) {
   // A branch or round is in it already.
   return call.communicator && !call.in_world ? run_in_world(call) : run_here(call);
 }
 
 // On an error in this process, the others must not wait for it.
-std::vector<std::vector<Array>> Executable::run_in_world(const Call& call) {
+std::vector<PerReplica<Array>> Executable::run_in_world(const Call& call) {
   try {
     Call own = call;
     check_world(plan_.graph, call);
     own.in_world = true;
     if (call.world_counts.empty()) own.set_counts(gather_counts(plan_.graph, call));
     add_halo(plan_.graph, own);
-    std::vector<std::vector<Array>> outputs = run_here(own);
+    std::vector<PerReplica<Array>> outputs = run_here(own);
     if (own.halo.empty()) return outputs;
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       if (plan_.graph.varying(plan_.graph.outputs[i])) outputs[i].pop_back();
@@ -143,7 +143,7 @@ std::vector<std::vector<Array>> Executable::run_in_world(const Call& call) {
   }
 }
 
-std::vector<std::vector<Array>> Executable::run_here(const Call& call) {
+std::vector<PerReplica<Array>> Executable::run_here(const Call& call) {
   std::optional<StateLock> turn;
   const bool writes = !plan_.graph.writes.empty() && !call.dry;
   if (!call.alone && (writes || !plan_.graph.variables.empty())) {
@@ -152,7 +152,7 @@ std::vector<std::vector<Array>> Executable::run_here(const Call& call) {
   Lease context(*this, call);
   const FloatEnvironment environment;
   try {
-    std::vector<std::vector<Array>> outputs = run(call, *context);
+    std::vector<PerReplica<Array>> outputs = run(call, *context);
     context.finish();
     return outputs;
   } catch (LocatedError& error) {
@@ -197,23 +197,22 @@ void Executable::set_arguments(const Call& call, Context& context) {
   const Graph& graph = plan_.graph;
   for (const Value value : external_) {
     const ValueInfo& info = graph.values[value];
-    const std::vector<Array>* arrays = nullptr;
+    const PerReplica<Array>* arrays = nullptr;
     if (info.source == Source::kArgument) arrays = &call.arguments[info.argument()];
     if (info.source == Source::kVariable) {
       arrays = &call.variables[info.slot().index()]->components();
     }
     for (int r = 0; r < context.replicas(); ++r) {
-      const auto at = std::size_t(r);
-      context.base(r, value) = !arrays ? graph.constants[info.constant()].raw()
-                                       : (*arrays)[std::min(at, arrays->size() - 1)].raw();
+      context.base(r, value) =
+          arrays ? arrays->at(std::size_t(r)).raw() : graph.constants[info.constant()].raw();
     }
     if (!joint_rows_.empty() && joint_rows_.contains(value)) context.make_list(value, *arrays);
   }
 }
 
-std::vector<std::vector<Array>> Executable::make_outputs(const Call& call, Context& context) {
+std::vector<PerReplica<Array>> Executable::make_outputs(const Call& call, Context& context) {
   const Graph& graph = plan_.graph;
-  std::vector<std::vector<Array>> outputs;
+  std::vector<PerReplica<Array>> outputs;
   for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
     const Value output = graph.outputs[i];
     const Value root = plan_.root[output];
@@ -224,7 +223,7 @@ std::vector<std::vector<Array>> Executable::make_outputs(const Call& call, Conte
                      [&](Value v) { return plan_.root[v] == root; });
     const ValueType& type = graph.type(output);
     const auto first = std::size_t(earlier - graph.outputs.begin());
-    std::vector<Array> arrays;
+    PerReplica<Array> arrays;
     if (first == i) arrays = arrays_for(type, call.counts, copies, plan_.has_rows[root]);
     for (int r = 0; r < copies; ++r) {
       if (first < i) {
@@ -244,7 +243,7 @@ std::vector<std::vector<Array>> Executable::make_outputs(const Call& call, Conte
   return outputs;
 }
 
-void Executable::copy_outputs(std::vector<std::vector<Array>>& outputs, Context& context) {
+void Executable::copy_outputs(std::vector<PerReplica<Array>>& outputs, Context& context) {
   const Graph& graph = plan_.graph;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Value root = plan_.root[graph.outputs[i]];
@@ -287,7 +286,7 @@ std::vector<Array> Executable::make_state(const Call& call, Context& context) {
 
 void Executable::commit_state(const Call& call, Context& context, std::vector<Array>& fresh) {
   const Graph& graph = plan_.graph;
-  const auto components = [&](std::size_t w) -> std::vector<Array>& {
+  const auto components = [&](std::size_t w) -> PerReplica<Array>& {
     return call.variables[graph.writes[w].variable.index()]->components();
   };
   auto next = fresh.begin();
@@ -346,14 +345,14 @@ void Executable::run_steps(const Call& call, Context& context) {
   }
 }
 
-std::vector<std::vector<Array>> Executable::run(const Call& call, Context& context) {
+std::vector<PerReplica<Array>> Executable::run(const Call& call, Context& context) {
   context.set_call(call);
   for (int r = 0; r < context.own_replicas(); ++r) {
     if (call.runs(r)) context.check_sizes(r);
   }
   const Memory memory(context);
   set_arguments(call, context);
-  std::vector<std::vector<Array>> outputs = make_outputs(call, context);
+  std::vector<PerReplica<Array>> outputs = make_outputs(call, context);
   if (call.communicator) context.open_world_sums(*call.communicator);
   std::vector<Array> fresh = make_state(call, context);
   context.refresh();

@@ -25,7 +25,7 @@ class Executable {
   const Plan& plan() const { return plan_; }
   // One array per output, or one per replica where replicas differ. May run in several threads at
   // once; steps that write variables take turns.
-  std::vector<std::vector<Array>> run(const Call& call);
+  std::vector<PerReplica<Array>> run(const Call& call);
   // Memory between the steps of such a run.
   struct ArenaBytes {
     std::int64_t planned = 0, unshared = 0;  // unshared: if each value had its own
@@ -53,12 +53,12 @@ class Executable {
     std::unique_ptr<Context> context_;
   };
 
-  std::vector<std::vector<Array>> run_in_world(const Call& call);
-  std::vector<std::vector<Array>> run_here(const Call& call);
-  std::vector<std::vector<Array>> run(const Call& call, Context& context);
+  std::vector<PerReplica<Array>> run_in_world(const Call& call);
+  std::vector<PerReplica<Array>> run_here(const Call& call);
+  std::vector<PerReplica<Array>> run(const Call& call, Context& context);
   void set_arguments(const Call& call, Context& context);
-  std::vector<std::vector<Array>> make_outputs(const Call& call, Context& context);
-  void copy_outputs(std::vector<std::vector<Array>>& outputs, Context& context);
+  std::vector<PerReplica<Array>> make_outputs(const Call& call, Context& context);
+  void copy_outputs(std::vector<PerReplica<Array>>& outputs, Context& context);
   std::vector<Array> make_state(const Call& call, Context& context);
   void commit_state(const Call& call, Context& context, std::vector<Array>& fresh);
   void run_step(StepId s, const Call& call, Context& context);

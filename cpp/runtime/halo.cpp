@@ -90,12 +90,12 @@ class HaloExchange {
   }
 
   // One array for each, though all may share it.
-  std::vector<Array> per_replica(const std::vector<Array>& arrays) const {
+  PerReplica<Array> per_replica(const PerReplica<Array>& arrays) const {
     const auto own = std::size_t(world_.own().end - world_.own().begin);
-    return arrays.size() == own ? arrays : std::vector<Array>(own, arrays[0]);
+    return arrays.size() == own ? arrays : PerReplica<Array>(own, arrays[0]);
   }
 
-  void trade(const ValueType& type, const std::vector<Array>& arrays) {
+  void trade(const ValueType& type, const PerReplica<Array>& arrays) {
     const WorldTree& tree = *trees_[std::size_t(type.batch.symbol)];
     for (int rank = 0; rank < world_.rank(); ++rank) send(type, arrays, tree, rank);
     const TreeRange needed = tree.after(world_.rank());
@@ -110,7 +110,7 @@ class HaloExchange {
     }
   }
 
-  void send(const ValueType& type, const std::vector<Array>& arrays, const WorldTree& tree,
+  void send(const ValueType& type, const PerReplica<Array>& arrays, const WorldTree& tree,
             int rank) {
     const TreeRange range = common(tree.after(rank), tree.range_of(world_.rank()));
     if (range.size() == 0) return;
@@ -144,12 +144,12 @@ class HaloExchange {
     for (Value v : graph_.values.ids()) {
       const ValueInfo& info = graph_.values[v];
       if (info.source != Source::kArgument || !graph_.varying(v)) continue;
-      std::vector<Array>& arrays = extended_[info.argument()];
+      PerReplica<Array>& arrays = extended_[info.argument()];
       arrays = per_replica(arrays);
       // A replica's own value has no rows there, and no reader.
       arrays.push_back(has_rows(v) ? halo_[next++]->array() : arrays.back());
     }
-    call_.extended = std::make_shared<std::vector<std::vector<Array>>>(std::move(extended_));
+    call_.extended = std::make_shared<std::vector<PerReplica<Array>>>(std::move(extended_));
     call_.arguments = *call_.extended;
   }
 
@@ -160,7 +160,7 @@ class HaloExchange {
   std::vector<std::unique_ptr<Rows>> halo_, sent_;
   std::vector<Piece> pieces_;
   std::vector<Message> sends_, receives_;
-  std::vector<std::vector<Array>> extended_;
+  std::vector<PerReplica<Array>> extended_;
 };
 
 }  // namespace

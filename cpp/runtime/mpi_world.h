@@ -38,6 +38,7 @@ class MpiWorld {
   std::shared_ptr<CommonMemory> common(std::int64_t bytes);
   void agree(std::vector<Fact> facts);
   void settle();
+  ComparedFacts& compared() { return compared_; }
   void fail_with(std::string_view why) noexcept;
   // Bytes of every rank, in their order, however many each has.
   std::vector<std::string> gather(std::string_view own);
@@ -104,6 +105,7 @@ class MpiWorld {
   bool agrees_ = false;
   Record record_{};
   std::vector<Record> records_;
+  ComparedFacts compared_;
 
   mutable std::mutex mutex_;  // guards the rest
   std::condition_variable wake_;

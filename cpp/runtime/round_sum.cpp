@@ -23,7 +23,7 @@ struct Range {
 class RoundProducts {
  public:
   RoundProducts(const Graph& round, const RoundSum& sum, const std::vector<RoundEntries>& rounds,
-                const std::vector<Array>& sums, Context& context)
+                const PerReplica<Array>& sums, Context& context)
       : rounds_(rounds),
         sums_(sums),
         context_(context),
@@ -65,8 +65,8 @@ class RoundProducts {
     std::int64_t rows;
   };
   // The rows of a replica, or of all, one's after the other's.
-  Operand operand(const std::vector<Array>& replicas, std::size_t s) {
-    if (!all_) return {of(replicas, s).raw(), of(replicas, s).shape()[0]};
+  Operand operand(const PerReplica<Array>& replicas, std::size_t s) {
+    if (!all_) return {replicas.at(s).raw(), replicas.at(s).shape()[0]};
     std::int64_t rows = 0;
     std::size_t bytes = 0;
     bool is_list = true;
@@ -82,10 +82,6 @@ class RoundProducts {
       list = std::copy_n(array.raw(), array.bytes(), list);
     }
     return whole;
-  }
-
-  static const Array& of(const std::vector<Array>& replicas, std::size_t r) {
-    return replicas[replicas.size() == 1 ? 0 : r];
   }
 
   // A block of the sum and the rows that are packed for it stay in the second cache.
@@ -135,7 +131,7 @@ class RoundProducts {
   }
 
   const std::vector<RoundEntries>& rounds_;
-  const std::vector<Array>& sums_;
+  const PerReplica<Array>& sums_;
   Context& context_;
   std::size_t a_, b_;  // places of the operands among the entries of a round
   std::int64_t rows_per_example_, m_, n_;
@@ -152,7 +148,7 @@ class RoundProducts {
 }  // namespace
 
 bool add_round_products(const Graph& round, const RoundSum& sum,
-                        const std::vector<RoundEntries>& rounds, const std::vector<Array>& sums,
+                        const std::vector<RoundEntries>& rounds, const PerReplica<Array>& sums,
                         Context& context) {
   return RoundProducts(round, sum, rounds, sums, context).run();
 }

@@ -26,6 +26,7 @@ class MpiCommunicator final : public Communicator {
   std::shared_ptr<CommonMemory> common(std::int64_t bytes) override { return world_.common(bytes); }
   void agree(std::vector<Fact> facts) override { world_.agree(std::move(facts)); }
   void settle() override { world_.settle(); }
+  ComparedFacts& compared() override { return world_.compared(); }
   void abort(std::string_view why) noexcept override { world_.fail_with(why); }
 
  private:

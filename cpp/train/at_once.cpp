@@ -4,7 +4,6 @@
 
 #include "runtime/executor.h"
 #include "tensor/elsewhere.h"
-#include "train/check_numerics.h"
 
 namespace samegrad {
 namespace {
@@ -22,10 +21,11 @@ bool has_numbers(const ValueType& type) {
 
 }  // namespace
 
-std::optional<std::vector<Tensor>> apply_at_once(const OpDef& op,
+std::optional<std::vector<Tensor>> apply_at_once(const Host& host, const OpDef& op,
                                                  std::span<const Tensor* const> inputs,
                                                  const Attrs& attrs) {
-  if ((op.traits & kNeedTrace) != 0 || !op.regions.empty() || check_numerics) return std::nullopt;
+  if ((op.traits & kNeedTrace) != 0 || !op.regions.empty()) return std::nullopt;
+  if (host.check_numerics) return std::nullopt;
   if (!op.kernel && !op.has(kAliases)) return std::nullopt;
   if (!std::ranges::all_of(inputs, is_plain)) return std::nullopt;
   check_arity(op, inputs.size());

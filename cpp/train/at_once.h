@@ -10,8 +10,8 @@
 namespace samegrad {
 
 // The results, or nothing where only a trace knows how: where examples are counted, numbers are
-// drawn, replicas meet, or results are looked at.
-std::optional<std::vector<Tensor>> apply_at_once(const OpDef& op,
+// drawn, replicas meet, or results are checked.
+std::optional<std::vector<Tensor>> apply_at_once(const Host& host, const OpDef& op,
                                                  std::span<const Tensor* const> inputs,
                                                  const Attrs& attrs);
 

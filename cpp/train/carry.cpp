@@ -8,7 +8,7 @@
 
 namespace samegrad {
 
-Carry::Carry(const char* op_name, std::shared_ptr<Trace> outer,
+Carry::Carry(const char* op_name, std::shared_ptr<GraphTrace> outer,
              const std::vector<Tensor>& variables)
     : op_name_(op_name), outer_(std::move(outer)), given_(variables.size()) {
   for (const Tensor& tensor : variables) add(outer_->lift(tensor));
@@ -19,20 +19,20 @@ void Carry::add(Value value) {
   placements_.push_back(outer_->program().placement(value));
 }
 
-std::vector<Tensor> Carry::add_to(Trace& body) const {
+std::vector<Tensor> Carry::add_to(BodyTrace& body) const {
   std::vector<Tensor> arguments;
   for (std::size_t i = 0; i < initial_.size(); ++i) {
-    const Value value = body.add_body_argument(outer_->type(initial_[i]), placements_[i]);
+    const Value value = body.add_argument(outer_->type(initial_[i]), placements_[i]);
     if (i < given_) {
       arguments.push_back(body.tensor(value));
     } else {
-      body.preset(written_[i - given_], value);
+      body.variables().set_read(*written_[i - given_], value);
     }
   }
   return arguments;
 }
 
-bool Carry::join(Trace& body, Values& returned, bool differs) {
+bool Carry::join(BodyTrace& body, Values& returned, bool differs) {
   const std::size_t known = written_.size();
   for (const auto& variable : body.written()) {
     if (std::ranges::find(written_, variable) != written_.end()) continue;
@@ -52,7 +52,7 @@ bool Carry::join(Trace& body, Values& returned, bool differs) {
   return again;
 }
 
-bool Carry::join_types(Trace& body, Values& returned) {
+bool Carry::join_types(BodyTrace& body, Values& returned) {
   bool again = false;
   for (std::size_t i = 0; i < given_; ++i) {
     const ValueType before = outer_->type(initial_[i]), after = body.type(returned[i]);

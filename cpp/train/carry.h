@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "train/trace.h"
+#include "train/graph_trace.h"
 
 namespace samegrad {
 
@@ -13,7 +13,8 @@ namespace samegrad {
 // then traced again until its results have the types that it takes.
 class Carry {
  public:
-  Carry(const char* op_name, std::shared_ptr<Trace> outer, const std::vector<Tensor>& variables);
+  Carry(const char* op_name, std::shared_ptr<GraphTrace> outer,
+        const std::vector<Tensor>& variables);
 
   std::size_t size() const { return initial_.size(); }
   // The number of values that are loop variables.
@@ -21,20 +22,20 @@ class Carry {
   const Values& initial() const { return initial_; }
 
   // The loop variables as arguments of a body, which has the written variables.
-  std::vector<Tensor> add_to(Trace& body) const;
+  std::vector<Tensor> add_to(BodyTrace& body) const;
   // Joins the loop variables that the traced body returns to those that it took, and appends the
   // written variables to them. Returns whether the body must be traced again. `differs`: replicas
   // make different numbers of iterations.
-  bool join(Trace& body, Values& returned, bool differs);
+  bool join(BodyTrace& body, Values& returned, bool differs);
   // Assigns the written variables what they are after the loop.
   void write(const Values& results) const;
 
  private:
   void add(Value value);
-  bool join_types(Trace& body, Values& returned);
+  bool join_types(BodyTrace& body, Values& returned);
 
   const char* op_name_;
-  std::shared_ptr<Trace> outer_;
+  std::shared_ptr<GraphTrace> outer_;
   std::size_t given_;
   Values initial_;
   std::vector<Placement> placements_;

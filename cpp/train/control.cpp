@@ -11,19 +11,11 @@ namespace {
 
 // The graph of a branch or round while it is traced.
 struct Body {
-  std::shared_ptr<Trace> trace;
+  std::shared_ptr<BodyTrace> trace;
   std::vector<Value> outputs;
 };
 
-std::shared_ptr<Trace> current_graph(const char* who) {
-  std::shared_ptr<Trace> trace = current_trace();
-  if (!trace || trace->mode() != Trace::Mode::kGraph) {
-    fail(ErrorKind::kRuntime, who, "no function is being traced here.");
-  }
-  return trace;
-}
-
-void call(Trace& outer, Body& body, const TensorFunction& function,
+void call(GraphTrace& outer, Body& body, const TensorFunction& function,
           const std::vector<Tensor>& arguments) {
   const Scope scope(with_trace(body.trace));
   for (const Tensor& result : function(arguments)) {
@@ -48,13 +40,12 @@ std::vector<Value> captures_of(std::initializer_list<const Body*> bodies) {
   return all;
 }
 
-GraphPtr finish(Body& body, const Trace& outer, std::size_t own,
-                const std::vector<Value>& captures) {
-  return std::make_shared<Graph>(body.trace->finish_body(body.outputs, outer, own, captures));
+GraphPtr finish(Body& body, std::size_t own, const std::vector<Value>& captures) {
+  return std::make_shared<Graph>(body.trace->finish(body.outputs, own, captures));
 }
 
 // Gives the results of two branches one type, where they can have one.
-void join_types(Trace& outer, Body& a, Body& b) {
+void join_types(GraphTrace& outer, Body& a, Body& b) {
   for (std::size_t i = 0; i < a.outputs.size(); ++i) {
     const auto joined = outer.joined_type(a.trace->type(a.outputs[i]), b.trace->type(b.outputs[i]));
     if (!joined) continue;
@@ -64,7 +55,7 @@ void join_types(Trace& outer, Body& a, Body& b) {
   }
 }
 
-std::vector<Tensor> results_of(Trace& trace, const Values& values, std::size_t count) {
+std::vector<Tensor> results_of(GraphTrace& trace, const Values& values, std::size_t count) {
   std::vector<Tensor> results;
   for (std::size_t i = 0; i < count; ++i) results.push_back(trace.tensor(values[i]));
   return results;
@@ -72,7 +63,7 @@ std::vector<Tensor> results_of(Trace& trace, const Values& values, std::size_t c
 
 class TracedLoop {
  public:
-  TracedLoop(std::shared_ptr<Trace> outer, const TensorFunction& condition,
+  TracedLoop(std::shared_ptr<GraphTrace> outer, const TensorFunction& condition,
              const TensorFunction& body, const std::vector<Tensor>& variables)
       : outer_(std::move(outer)),
         condition_fn_(condition),
@@ -80,9 +71,9 @@ class TracedLoop {
         carry_("while_loop", outer_, variables) {}
 
   std::vector<Tensor> run(std::int64_t maximum) {
-    const std::int64_t ordinal = outer_->ordinal();
+    const std::int64_t ordinal = outer_->draws().ordinal;
     do {
-      outer_->set_ordinal(ordinal);
+      outer_->draws().ordinal = ordinal;
       condition_ = trace(condition_fn_);
       body_ = trace(body_fn_);
       check_traced();
@@ -93,7 +84,7 @@ class TracedLoop {
 
  private:
   Body trace(const TensorFunction& function) {
-    Body body{std::make_shared<Trace>(outer_), {}};
+    Body body{std::make_shared<BodyTrace>(outer_), {}};
     call(*outer_, body, function, carry_.add_to(*body.trace));
     return body;
   }
@@ -116,14 +107,14 @@ class TracedLoop {
     attrs.variables = std::int64_t(own);
     attrs.maximum = maximum;
     attrs.varying = differs_;
-    const Values results = outer_->apply(
-        OpRegistry::instance().get("while_loop"), inputs, attrs,
-        {finish(condition_, *outer_, own, captures), finish(body_, *outer_, own, captures)});
+    const Values results =
+        outer_->apply(OpRegistry::instance().get("while_loop"), inputs, attrs,
+                      {finish(condition_, own, captures), finish(body_, own, captures)});
     carry_.write(results);
     return results_of(*outer_, results, carry_.given());
   }
 
-  std::shared_ptr<Trace> outer_;
+  std::shared_ptr<GraphTrace> outer_;
   const TensorFunction& condition_fn_;
   const TensorFunction& body_fn_;
   Carry carry_;
@@ -135,11 +126,11 @@ class TracedLoop {
 
 std::vector<Tensor> traced_cond(const Tensor& condition, const TensorFunction& true_fn,
                                 const TensorFunction& false_fn) {
-  const std::shared_ptr<Trace> outer = current_graph("cond");
+  const std::shared_ptr<GraphTrace> outer = traced_graph("cond");
   const Value predicate = outer->lift(condition);
-  Body yes{std::make_shared<Trace>(outer), {}};
+  Body yes{std::make_shared<BodyTrace>(outer), {}};
   call(*outer, yes, true_fn, {});
-  Body no{std::make_shared<Trace>(outer), {}};  // it knows the sizes that the other one made
+  Body no{std::make_shared<BodyTrace>(outer), {}};  // it knows the sizes that the other one made
   call(*outer, no, false_fn, {});
   check_value(yes.outputs.size() == no.outputs.size(), "cond",
               "both functions must return as many tensors: got ", yes.outputs.size(), " and ",
@@ -158,16 +149,16 @@ std::vector<Tensor> traced_cond(const Tensor& condition, const TensorFunction& t
   const std::vector<Value> captures = captures_of({&yes, &no});
   Values inputs = {predicate};
   inputs.insert(inputs.end(), captures.begin(), captures.end());
-  const Values results = outer->apply(
-      OpRegistry::instance().get("cond"), inputs, CondAttrs{{outer->program().varying(predicate)}},
-      {finish(yes, *outer, 0, captures), finish(no, *outer, 0, captures)});
+  const Values results = outer->apply(OpRegistry::instance().get("cond"), inputs,
+                                      CondAttrs{{outer->program().varying(predicate)}},
+                                      {finish(yes, 0, captures), finish(no, 0, captures)});
   for (std::size_t i = 0; i < written.size(); ++i) outer->write(written[i], results[given + i]);
   return results_of(*outer, results, given);
 }
 
 std::vector<Tensor> traced_while(const TensorFunction& condition, const TensorFunction& body,
                                  const std::vector<Tensor>& variables, std::int64_t maximum) {
-  return TracedLoop(current_graph("while_loop"), condition, body, variables).run(maximum);
+  return TracedLoop(traced_graph("while_loop"), condition, body, variables).run(maximum);
 }
 
 }  // namespace samegrad

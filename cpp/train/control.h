@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "train/trace.h"
+#include "train/graph_trace.h"
 
 namespace samegrad {
 

@@ -2,7 +2,8 @@
 #include <numeric>
 
 #include "ops/gradient_rule.h"
-#include "train/trace.h"
+#include "train/eager_trace.h"
+#include "train/graph_trace.h"
 
 namespace samegrad {
 namespace {
@@ -25,34 +26,17 @@ Attrs failing_rule(std::size_t results, std::size_t operands, const Error& error
 
 }  // namespace
 
-Values Trace::with_gradient(const Values& values, const Values& operands,
-                            const GradientFunction& gradient) {
-  Values results;
-  for (Value value : values) results.push_back((*this)("stop_gradient", {value}));
-  if (mode_ == Mode::kGraph) {
-    add_rule(results, operands, gradient);
-    return results;
-  }
-  CalledGradientAttrs attrs;
-  static_cast<GradientRuleAttrs&>(attrs) = rule_of(results.size(), operands.size());
-  attrs.callback = std::int64_t(gradients_.size());
-  gradients_.push_back(gradient);
-  Values inputs = results;
-  inputs.insert(inputs.end(), operands.begin(), operands.end());
-  (void)apply(OpRegistry::instance().get("gradient_by_call"), inputs, attrs);
-  return results;
-}
-
-void Trace::add_rule(const Values& results, const Values& operands,
-                     const GradientFunction& gradient) {
-  const auto body = std::make_shared<Trace>(shared_from_this());
+void GraphTrace::add_gradient(const Values& results, const Values& operands,
+                              const GradientFunction& gradient) {
+  const auto body =
+      std::make_shared<BodyTrace>(std::static_pointer_cast<GraphTrace>(shared_from_this()));
   std::vector<Tensor> cts;
   for (Value result : results) {
     // The cotangent of a replicated result is a part of a sum.
     Placement placement = graph_.placement(result);
     const bool part = placement == Placement::kReplicated && graph_.replicas > 1;
-    cts.push_back(body->tensor(
-        body->add_body_argument(type(result), part ? Placement::kPartial : placement)));
+    cts.push_back(
+        body->tensor(body->add_argument(type(result), part ? Placement::kPartial : placement)));
   }
   Gradients made;
   {
@@ -82,13 +66,24 @@ void Trace::add_rule(const Values& results, const Values& operands,
   }
   for (const auto& [outer, inner] : body->captures()) captures.push_back(outer);
   inputs.insert(inputs.end(), captures.begin(), captures.end());
-  auto graph = std::make_shared<const Graph>(
-      body->finish_body(std::move(outputs), *this, results.size(), captures));
+  auto graph =
+      std::make_shared<const Graph>(body->finish(std::move(outputs), results.size(), captures));
   (void)apply(OpRegistry::instance().get("gradient_by_graph"), inputs, std::move(attrs),
               {std::move(graph)});
 }
 
-Values Trace::called_gradient(std::int64_t callback, const Values& cts) {
+void EagerTrace::add_gradient(const Values& results, const Values& operands,
+                              const GradientFunction& gradient) {
+  CalledGradientAttrs attrs;
+  static_cast<GradientRuleAttrs&>(attrs) = rule_of(results.size(), operands.size());
+  attrs.callback = std::int64_t(gradients_.size());
+  gradients_.push_back(gradient);
+  Values inputs = results;
+  inputs.insert(inputs.end(), operands.begin(), operands.end());
+  (void)apply(OpRegistry::instance().get("gradient_by_call"), inputs, attrs);
+}
+
+Values EagerTrace::called_gradient(std::int64_t callback, const Values& cts) {
   check_value(callback >= 0 && std::size_t(callback) < gradients_.size(), "custom_gradient",
               "function ", callback, " is none of this trace's ", gradients_.size(), ".");
   std::vector<Tensor> tensors;
@@ -99,18 +94,6 @@ Values Trace::called_gradient(std::int64_t callback, const Values& cts) {
   Values values;
   for (const auto& one : made.of_operands) values.push_back(one ? lift(*one) : kNoValue);
   return values;
-}
-
-void Trace::set_draws(const Draws& draws) {
-  if (outer_) return outer_->set_draws(draws);
-  step_ = draws.step;
-  drew_ = draws.drew;
-  ordinal_ = draws.ordinal;
-}
-
-std::size_t Trace::count_reads() {
-  counts_reads_ = true;
-  return counted_reads_.size();
 }
 
 }  // namespace samegrad

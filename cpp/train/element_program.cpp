@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <memory>
 
-#include "train/check_numerics.h"
 #include "train/current.h"
 #include "train/random_state.h"
 
@@ -14,9 +13,12 @@ constexpr int kDrawsPerElement = 20;  // bits of the draws of one element
 
 }  // namespace
 
-ElementProgram::ElementProgram(std::vector<HostCall> calls, std::vector<std::size_t> arguments,
-                               std::vector<Program> programs)
-    : calls_(std::move(calls)), arguments_(std::move(arguments)), programs_(std::move(programs)) {}
+ElementProgram::ElementProgram(const Host& host, std::vector<HostCall> calls,
+                               std::vector<std::size_t> arguments, std::vector<Program> programs)
+    : host_(host),
+      calls_(std::move(calls)),
+      arguments_(std::move(arguments)),
+      programs_(std::move(programs)) {}
 
 bool ElementProgram::make(std::uint64_t seed, std::uint64_t position, Made& element) const {
   for (const HostCall& call : calls_) {
@@ -26,11 +28,11 @@ bool ElementProgram::make(std::uint64_t seed, std::uint64_t position, Made& elem
   }
   Step* step = step_for(element.values);
   if (!step) return false;
-  std::vector<std::vector<Array>> arguments;
+  std::vector<PerReplica<Array>> arguments;
   for (const std::size_t n : arguments_) arguments.push_back({std::get<Array>(element.values[n])});
   const Scope scope(for_data_function(seed, position));
-  for (std::vector<Array>& output : step->run(arguments, check_numerics)) {
-    element.outputs.push_back(std::move(output.at(0)));
+  for (PerReplica<Array>& output : step->run(arguments, host_.check_numerics)) {
+    element.outputs.push_back(std::move(output[0]));
   }
   return true;
 }

@@ -8,6 +8,7 @@
 
 #include "data/host_function.h"
 #include "train/current.h"
+#include "train/host.h"
 #include "train/step.h"
 
 namespace samegrad {
@@ -31,7 +32,7 @@ class ElementProgram {
   };
 
   // `arguments`: the numbers of the values that a step takes.
-  ElementProgram(std::vector<HostCall> calls, std::vector<std::size_t> arguments,
+  ElementProgram(const Host& host, std::vector<HostCall> calls, std::vector<std::size_t> arguments,
                  std::vector<Program> programs);
 
   // Makes one element of its values, with the draws that belong to seed and position; false where
@@ -42,6 +43,7 @@ class ElementProgram {
  private:
   Step* step_for(const std::vector<HostValue>& values) const;
 
+  const Host& host_;
   std::vector<HostCall> calls_;
   std::vector<std::size_t> arguments_;
   std::vector<Program> programs_;

@@ -9,8 +9,7 @@
 namespace samegrad {
 namespace {
 
-using Arguments = std::vector<std::vector<Array>>;
-using Counts = std::vector<std::vector<std::int64_t>>;
+using Arguments = std::vector<PerReplica<Array>>;
 
 bool is_length(const Graph& graph, std::int64_t dim) {
   return is_symbolic(dim) &&
@@ -40,8 +39,9 @@ Counts counts_for(const Graph& graph, const Arguments& arguments) {
     for (const ValueInfo& info : graph.values) {
       const ExampleAxis& batch = info.type.batch;
       if (info.source != Source::kArgument || !batch.exists()) continue;
-      const ExampleCounts examples = counts_of(arguments[info.argument()], batch);
-      counts[r][std::size_t(batch.symbol)] = examples[examples.size() == 1 ? 0 : r];
+      const PerReplica<std::int64_t> examples =
+          counts_of(arguments[info.argument()].values(), batch);
+      counts[r][std::size_t(batch.symbol)] = examples.at(r);
     }
   }
   complete_counts(graph.symbols, counts);
@@ -50,11 +50,11 @@ Counts counts_for(const Graph& graph, const Arguments& arguments) {
 
 // True if the counts are those that the trace is bound to, on the replicas whose trace it is.
 bool has_bound_counts(const Symbols& symbols, const Counts& counts) {
-  const Counts traced = counts_of_all(symbols);
+  const PerReplica<std::vector<std::int64_t>> traced = counts_of_all(symbols);
   for (std::size_t r = 0; r < counts.size(); ++r) {
     const auto own = std::ranges::find(symbols.replicas, int(r));
     if (!symbols.replicas.empty() && own == symbols.replicas.end()) continue;
-    const auto& known = traced[traced.size() == 1 ? 0 : r];
+    const auto& known = traced.at(r);
     for (std::size_t s = 0; s < symbols.size(); ++s) {
       if (symbols[s].fixed && counts[r][s] != known[s]) return false;
     }

@@ -20,7 +20,7 @@ class TracedPrograms {
   bool has_lengths() const;
   // The program of the arguments; absent where the traces took other lengths, or counts of
   // examples, for granted. ValueError where an operation is not possible with these lengths.
-  std::optional<Program> program_of(const std::vector<std::vector<Array>>& arguments) const;
+  std::optional<Program> program_of(const std::vector<PerReplica<Array>>& arguments) const;
   // The program of all arguments, where there are no lengths; it can be taken once.
   Program take();
   // The only one. ValueError where replicas have one each.

@@ -1,14 +1,14 @@
 // Runs of compiled steps under an eager tape.
-#include <algorithm>
+#include <map>
 #include <set>
 #include <unordered_map>
 
 #include "base/error.h"
 #include "ir/symbols.h"
 #include "ops/as_type.h"
-#include "train/check_numerics.h"
+#include "train/copy_nodes.h"
+#include "train/eager_trace.h"
 #include "train/step.h"
-#include "train/trace.h"
 
 namespace samegrad {
 namespace {
@@ -43,7 +43,7 @@ class Part {
     return std::move(program_);
   }
 
-  std::vector<std::vector<Array>> arguments;
+  std::vector<PerReplica<Array>> arguments;
   NodeId first_node;
 
  private:
@@ -111,17 +111,38 @@ class Part {
 
 }  // namespace
 
-void Trace::begin_call(std::int32_t run) {
-  Builder::begin_call(run);
-  open_runs_.push_back(run);
+std::int32_t RecordedRuns::add(std::uint64_t number) {
+  numbers_.push_back(number);
+  return std::int32_t(numbers_.size()) - 1;
+}
+
+std::int32_t RecordedRuns::run_of(const Graph& graph, NodeId node) {
+  std::int32_t run = -1;
+  for (const CallRange& call : graph.calls) {
+    if (call.run >= 0 && call.begin <= node && node < call.end) run = call.run;
+  }
+  return run;
+}
+
+void RecordedRuns::open_call(std::int32_t run) {
+  open_calls_.push_back(run);
   if (run >= 0) ++deferred_;
 }
 
-void Trace::end_call(std::span<const Value> leaving) {
-  Builder::end_call(leaving);
-  const bool was_deferred = open_runs_.back() >= 0;
-  open_runs_.pop_back();
-  if (!was_deferred || --deferred_ > 0) return;
+bool RecordedRuns::close_call() {
+  const bool was_deferred = open_calls_.back() >= 0;
+  open_calls_.pop_back();
+  return was_deferred && --deferred_ == 0;
+}
+
+void EagerTrace::begin_call(std::int32_t run) {
+  Trace::begin_call(run);
+  runs_.open_call(run);
+}
+
+void EagerTrace::end_call(std::span<const Value> leaving) {
+  Trace::end_call(leaving);
+  if (!runs_.close_call()) return;
   Values values;
   for (Value value : leaving) {
     const Node* node = graph_.producer(value);
@@ -130,34 +151,33 @@ void Trace::end_call(std::span<const Value> leaving) {
   if (!values.empty()) materialize(values);
 }
 
-std::optional<Array> Trace::array_of(Value value) const {
-  const auto known = arrays_.find(value);
-  if (known != arrays_.end()) return known->second;
-  const ValueInfo& info = graph_.values[value];
-  if (info.source != Source::kConstant) return std::nullopt;
-  return graph_.constants[info.constant()];
-}
-
-void Trace::materialize(const Values& values) {
+void EagerTrace::materialize(const Values& values) {
   const std::function<std::optional<Array>(Value)> known = [this](Value v) { return array_of(v); };
   Part part(graph_, known);
   Graph program = part.make(values);
-  std::uint64_t number = 0;
-  for (const CallRange& call : graph_.calls) {
-    const bool inside = call.begin <= part.first_node && part.first_node < call.end;
-    if (inside && call.run >= 0) number = runs_[std::size_t(call.run)];
-  }
+  const std::int32_t run = RecordedRuns::run_of(graph_, part.first_node);
+  const std::uint64_t number = run < 0 ? 0 : runs_.number(run);
   Step step({std::move(program), {}}, PlanOptions(), Sharing::kNumbers);
-  std::vector<std::vector<Array>> outputs;
-  const auto run = [&] { outputs = step.repeat(part.arguments, check_numerics, number); };
-  unlocked ? unlocked(run) : run();
+  std::vector<PerReplica<Array>> outputs;
+  host().run_unlocked(
+      [&] { outputs = step.repeat(part.arguments, host().check_numerics, number); });
   for (std::size_t i = 0; i < values.size(); ++i) arrays_[values[i]] = outputs[i][0];
 }
 
-Trace::RunOperands Trace::hold(const Step& step, const std::vector<std::vector<Tensor>>& arguments,
-                               const std::vector<Array>& constants) {
+void EagerTrace::compute(const Values& values) {
+  std::map<std::int32_t, Values> by_run;
+  for (Value value : values) {
+    if (array_of(value)) continue;
+    by_run[RecordedRuns::run_of(graph_, graph_.values[value].node())].push_back(value);
+  }
+  for (const auto& [run, of_run] : by_run) materialize(of_run);
+}
+
+EagerTrace::RunOperands EagerTrace::hold(const Step& step,
+                                         const std::vector<PerReplica<Tensor>>& arguments,
+                                         const std::vector<Array>& constants) {
   RunOperands operands;
-  for (const std::vector<Tensor>& parts : arguments) {
+  for (const PerReplica<Tensor>& parts : arguments) {
     Values values;
     for (const Tensor& part : parts) values.push_back(lift(part));
     operands.arguments.push_back(std::move(values));
@@ -178,55 +198,17 @@ Trace::RunOperands Trace::hold(const Step& step, const std::vector<std::vector<T
   return operands;
 }
 
-void Trace::copy_nodes(const Graph& from, NodeId begin, PerValue<Value>& map,
-                       const std::function<std::int32_t(std::int32_t)>& run_of) {
-  SymbolMap symbols(from.symbols, graph_.symbols);
-  for (Value v : from.values.ids()) {
-    const ValueType& type = from.values[v].type;
-    if (map[v] == kNoValue || !type.batched() || !graph_.type(map[v]).batched()) continue;
-    symbols.bind(type.batch.symbol, graph_.type(map[v]).batch.symbol);
-  }
-  PerNode<NodeId> copies(from.nodes.size(), kNoNode);
-  for (NodeId n : IdRange<NodeId>(begin, from.nodes.next_id())) {
-    const Node& original = from.nodes[n];
-    if (!original.outputs.empty() && map[original.outputs[0]] != kNoValue) continue;
-    Node node = symbols(original);
-    for (Value& input : node.inputs) input = map[input];
-    for (Value& output : node.outputs) {
-      ValueInfo info = from.values[output];
-      info.type = symbols(info.type);
-      info.index = graph_.nodes.next_id().number();
-      map[output] = graph_.values.push_back(std::move(info));
-      output = map[output];
-    }
-    if (node.location >= 0) {
-      const std::string& line = from.locations[std::size_t(node.location)];
-      const auto [at, fresh] = places_.try_emplace(line, std::int32_t(graph_.locations.size()));
-      if (fresh) graph_.locations.push_back(line);
-      node.location = at->second;
-    }
-    copies[n] = graph_.nodes.push_back(std::move(node));
-  }
-  for (const CallRange& call : from.calls) {
-    if (!call.end.exists() || call.begin < begin || call.begin == call.end) continue;
-    const NodeId first = copies[call.begin], last = copies[call.end - 1];
-    if (first.exists() && last.exists()) {
-      graph_.calls.push_back({first, last + 1, run_of(call.run)});
-    }
-  }
-}
-
 // The caller's argument, or a constant of the program that its compiled form takes as an argument.
-Value Trace::argument_of(const Step& step, const RunOperands& operands, std::size_t index) {
+Value EagerTrace::argument_of(const Step& step, const RunOperands& operands, std::size_t index) {
   if (index < operands.arguments.size()) return operands.arguments[index][0];
   const std::size_t own = index - operands.arguments.size();
   const Value known = operands.constants[step.binding().taken[own].index()];
   return known != kNoValue ? known : graph_.add_constant(step.binding().constants[own]);
 }
 
-std::vector<std::vector<Tensor>> Trace::record(Step& step, const RunOperands& operands,
-                                               const std::vector<std::vector<Array>>& outputs,
-                                               std::uint64_t number) {
+std::vector<PerReplica<Tensor>> EagerTrace::record(Step& step, const RunOperands& operands,
+                                                   const std::vector<PerReplica<Array>>& outputs,
+                                                   std::uint64_t number) {
   if (step.program().replicas > 1) return record_replicas(operands, step.program(), outputs);
   const Graph& from = step.pure();
   PerValue<Value> map(from.values.size(), kNoValue);
@@ -243,16 +225,15 @@ std::vector<std::vector<Tensor>> Trace::record(Step& step, const RunOperands& op
     map[v] = operands.constants[index];
     if (map[v] == kNoValue) map[v] = graph_.add_constant(from.constants[info.constant()]);
   }
-  const auto run = std::int32_t(runs_.size());
-  runs_.push_back(number);
+  const std::int32_t run = runs_.add(number);
   Builder::begin_call(run);
-  copy_nodes(from, NodeId(0), map, [run](std::int32_t) { return run; });
+  copy_nodes(from, NodeId(0), graph_, lines_, map, [run](std::int32_t) { return run; });
   Builder::end_call();
   for (const StateWrite& read : from.rereads) {
     const StateCell* variable = step.binding().variables[read.variable.index()].get();
-    reads_[variable].push_back(map[read.value]);
+    variables_.add_read(*variable, map[read.value]);
   }
-  std::vector<std::vector<Tensor>> results;
+  std::vector<PerReplica<Tensor>> results;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Value value = map[from.outputs[i]];
     if (!array_of(value)) arrays_[value] = outputs[i][0];
@@ -262,9 +243,9 @@ std::vector<std::vector<Tensor>> Trace::record(Step& step, const RunOperands& op
 }
 
 // Gradients do not flow through a run on several replicas: its node says so if they should.
-std::vector<std::vector<Tensor>> Trace::record_replicas(
+std::vector<PerReplica<Tensor>> EagerTrace::record_replicas(
     const RunOperands& operands, const Graph& program,
-    const std::vector<std::vector<Array>>& outputs) {
+    const std::vector<PerReplica<Array>>& outputs) {
   Node node;
   node.op = &OpRegistry::instance().get("run_on_replicas");
   for (const Values& parts : operands.arguments) {
@@ -275,14 +256,10 @@ std::vector<std::vector<Tensor>> Trace::record_replicas(
       if (value != kNoValue) node.inputs.push_back(value);
     }
   }
-  std::vector<std::vector<Tensor>> results;
+  std::vector<PerReplica<Tensor>> results;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const ExampleAxis batch = program.type(program.outputs[i]).batch;
-    for (const Array& array : outputs[i]) {
-      const Value value = argument({array}, batch);
-      arrays_[value] = array;
-      node.outputs.push_back(value);
-    }
+    for (const Array& array : outputs[i]) node.outputs.push_back(operand(array, batch));
   }
   const std::int32_t index = graph_.nodes.next_id().number();
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
@@ -293,9 +270,9 @@ std::vector<std::vector<Tensor>> Trace::record_replicas(
   }
   graph_.nodes.push_back(node);
   auto value = node.outputs.begin();
-  for (const std::vector<Array>& parts : outputs) {
+  for (const PerReplica<Array>& arrays : outputs) {
     results.emplace_back();
-    for (std::size_t r = 0; r < parts.size(); ++r) results.back().push_back(tensor(*value++));
+    for (std::size_t r = 0; r < arrays.size(); ++r) results.back().push_back(tensor(*value++));
   }
   return results;
 }

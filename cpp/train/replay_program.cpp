@@ -14,7 +14,7 @@ constexpr const char* kWho = "saved_model";
 
 class ProgramReplay {
  public:
-  ProgramReplay(Trace& trace, const Graph& program,
+  ProgramReplay(GraphTrace& trace, const Graph& program,
                 const std::vector<std::shared_ptr<Variable>>& variables)
       : trace_(trace),
         program_(program),
@@ -34,10 +34,10 @@ class ProgramReplay {
     }
     check_sizes();
     enter(given);
-    const std::int64_t first = trace_.ordinal();
+    const std::int64_t first = trace_.draws().ordinal;
     replay_.set_first_draw(first);
     replay_.run();
-    trace_.set_ordinal(first + count_draws(program_));
+    trace_.draws().ordinal = first + count_draws(program_);
     write();
     std::vector<Tensor> results;
     for (Value output : program_.outputs) results.push_back(trace_.tensor(replay_(output)));
@@ -137,11 +137,11 @@ class ProgramReplay {
       trace_.write(variables_[write.variable.index()], replay_(write.value));
     }
     for (const StateWrite& read : program_.rereads) {
-      trace_.note_read(*variables_[read.variable.index()], replay_(read.value));
+      trace_.variables().add_read(*variables_[read.variable.index()], replay_(read.value));
     }
   }
 
-  Trace& trace_;
+  GraphTrace& trace_;
   const Graph& program_;
   const std::vector<std::shared_ptr<Variable>>& variables_;
   Replay replay_;
@@ -150,7 +150,7 @@ class ProgramReplay {
 
 }  // namespace
 
-std::vector<Tensor> replay_program(Trace& trace, const Graph& program,
+std::vector<Tensor> replay_program(GraphTrace& trace, const Graph& program,
                                    const std::vector<Tensor>& arguments,
                                    const std::vector<std::shared_ptr<Variable>>& variables) {
   return ProgramReplay(trace, program, variables).run(arguments);

@@ -1,7 +1,6 @@
 #include "train/same_on_ranks.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 
@@ -13,11 +12,6 @@ namespace samegrad {
 namespace {
 
 constexpr std::size_t kShownReplicas = 64;
-
-std::vector<Fact>& build() {
-  static std::vector<Fact> facts;
-  return facts;
-}
 
 std::string hexadecimal(std::uint64_t number) {
   char digits[17];
@@ -51,10 +45,6 @@ std::uint64_t hash_of_all(const Counts& counts) {
   }
   return hasher.state();
 }
-
-// The number of variables that have been compared, and whether builds have, which is once.
-std::atomic<std::int64_t> variables_told{0};
-std::atomic<bool> build_told{false};
 
 // Equal programs may have been given other variables, or in another order.
 std::string which_variables(const Call& call) {
@@ -104,10 +94,6 @@ std::uint64_t fingerprint_of(const Plan& plan) {
   return hasher.state();
 }
 
-void set_build(std::vector<Fact> facts) {
-  build() = std::move(facts);
-}
-
 std::vector<Fact> facts_of(const Step& step, const Call& call, std::uint64_t fingerprint) {
   const Counts& counts = call.world_counts;
   std::vector<Fact> facts = {{"call", where(step.binding().locations)},
@@ -120,11 +106,12 @@ std::vector<Fact> facts_of(const Step& step, const Call& call, std::uint64_t fin
                              {"is recorded", call.hashes ? "yes" : "no"},
                              {"sums travel as", sums_as_bfloat16() ? "bfloat16" : "they are"}};
   facts.push_back({"variables in common memory", variables_in_common(call)});
+  ComparedFacts& compared = call.communicator->compared();
   bool first = false;
   for (std::size_t v = 0; v < call.variables.size(); ++v) {
     StateCell& variable = *call.variables[v];
     if (variable.compared) continue;
-    variable.compared = ++variables_told;
+    variable.compared = ++compared.variables;
     first = true;
     // One that has a component per replica differs.
     if (step.program().variables[SlotId(v)].components > 1) continue;
@@ -134,20 +121,25 @@ std::vector<Fact> facts_of(const Step& step, const Call& call, std::uint64_t fin
     facts.push_back({"variable " + step.binding().names[v], hexadecimal(hasher.state())});
   }
   facts.push_back({"which variables, in which order", which_variables(call)});
-  if (build_told.exchange(true) && !first) return facts;  // also where no step has variables
-  facts.insert(facts.end(), build().begin(), build().end());
+  // Also where no step has variables.
+  if (compared.has_build.exchange(true) && !first) return facts;
+  facts.insert(facts.end(), compared.build.begin(), compared.build.end());
   add_machine(facts);
   return facts;
 }
 
-Told::Told() : variables_(variables_told), build_(build_told) {}
+Told::Told(const Call& call)
+    : call_(call),
+      variables_(call.communicator->compared().variables),
+      build_(call.communicator->compared().has_build) {}
 
-void Told::take_back(const Call& call) const {
-  for (const std::shared_ptr<StateCell>& variable : call.variables) {
+void Told::take_back() const {
+  for (const std::shared_ptr<StateCell>& variable : call_.variables) {
     if (variable->compared > variables_) variable->compared = 0;
   }
-  variables_told = variables_;
-  build_told = build_;
+  ComparedFacts& compared = call_.communicator->compared();
+  compared.variables = variables_;
+  compared.has_build = build_;
 }
 
 }  // namespace samegrad

@@ -18,17 +18,16 @@ std::uint64_t fingerprint_of(const Plan& plan);
 // The step, its number, the examples of all replicas, and the values of variables that have not
 // been compared before.
 std::vector<Fact> facts_of(const Step& step, const Call& call, std::uint64_t fingerprint);
-// The facts that ranks have compared so far, to be compared again after a mismatch.
+// The facts that ranks have compared before a call, to be compared again after a mismatch.
 class Told {
  public:
-  Told();
-  void take_back(const Call& call) const;
+  explicit Told(const Call& call);
+  void take_back() const;
 
  private:
+  const Call& call_;
   std::int64_t variables_;
   bool build_;
 };
-// Sets the facts about this build, once per process; called by the bindings.
-void set_build(std::vector<Fact> facts);
 
 }  // namespace samegrad

@@ -1,5 +1,4 @@
 // Loops over the rows of arrays while a step is traced.
-#include "base/error.h"
 #include "ops/rounds.h"
 #include "train/carry.h"
 #include "train/control.h"
@@ -9,7 +8,7 @@ namespace {
 
 class TracedScan {
  public:
-  TracedScan(std::shared_ptr<Trace> outer, const TensorFunction& body,
+  TracedScan(std::shared_ptr<GraphTrace> outer, const TensorFunction& body,
              const std::vector<Tensor>& rows, const std::vector<Tensor>& variables)
       : outer_(std::move(outer)),
         function_(body),
@@ -25,9 +24,9 @@ class TracedScan {
   }
 
   std::vector<Tensor> run(bool reverse) {
-    const std::int64_t ordinal = outer_->ordinal();
+    const std::int64_t ordinal = outer_->draws().ordinal;
     do {
-      outer_->set_ordinal(ordinal);
+      outer_->draws().ordinal = ordinal;
       trace();
     } while (carry_.join(*body_, outputs_, varying_));
     return build(reverse);
@@ -43,13 +42,13 @@ class TracedScan {
   }
 
   void trace() {
-    body_ = std::make_shared<Trace>(outer_);
+    body_ = std::make_shared<BodyTrace>(outer_);
     std::vector<Tensor> arguments(rows_.size());
     for (const std::vector<std::size_t>& group : order_) {
       for (std::size_t i : group) {
         const ValueType& type = outer_->type(rows_[i]);
         const Placement placement = entry_placement(type, outer_->program().placement(rows_[i]));
-        arguments[i] = body_->tensor(body_->add_body_argument(entry_type(type), placement));
+        arguments[i] = body_->tensor(body_->add_argument(entry_type(type), placement));
       }
     }
     const std::vector<Tensor> carried = carry_.add_to(*body_);
@@ -92,7 +91,7 @@ class TracedScan {
     for (const auto& [outer, inner] : body_->captures()) captures.push_back(outer);
     inputs.insert(inputs.end(), captures.begin(), captures.end());
     auto graph = std::make_shared<const Graph>(
-        body_->finish_body(outputs_, *outer_, rows_.size() + carry_.size(), captures));
+        body_->finish(outputs_, rows_.size() + carry_.size(), captures));
     const Values results = outer_->apply(rows.get("replay"), inputs, attrs, {std::move(graph)});
     return results_of(results, made, stacks);
   }
@@ -129,7 +128,8 @@ class TracedScan {
     return all;
   }
 
-  std::shared_ptr<Trace> outer_, body_;
+  std::shared_ptr<GraphTrace> outer_;
+  std::shared_ptr<BodyTrace> body_;
   const TensorFunction& function_;
   Values rows_;
   Carry carry_;
@@ -142,11 +142,7 @@ class TracedScan {
 
 std::vector<Tensor> traced_scan(const TensorFunction& body, const std::vector<Tensor>& rows,
                                 const std::vector<Tensor>& variables, bool reverse) {
-  std::shared_ptr<Trace> trace = current_trace();
-  if (!trace || trace->mode() != Trace::Mode::kGraph) {
-    fail(ErrorKind::kRuntime, "scan", "no function is being traced here.");
-  }
-  return TracedScan(std::move(trace), body, rows, variables).run(reverse);
+  return TracedScan(traced_graph("scan"), body, rows, variables).run(reverse);
 }
 
 }  // namespace samegrad

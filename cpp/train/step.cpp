@@ -84,7 +84,7 @@ std::vector<BitsReason> Step::bits_reasons() const {
   return replica_dependences(labelled(program()), plan().graph);
 }
 
-void Step::check_argument(std::size_t index, const std::vector<Array>& arrays) const {
+void Step::check_argument(std::size_t index, const PerReplica<Array>& arrays) const {
   const auto replicas = std::size_t(program().replicas);
   check_value(arrays.size() == 1 || arrays.size() == replicas, "step", "argument ", index,
               " has values for ", arrays.size(), " replicas: the step runs on ", replicas, ".");
@@ -96,11 +96,11 @@ void Step::check_argument(std::size_t index, const std::vector<Array>& arrays) c
   }
 }
 
-void Step::check_bound(const std::vector<std::vector<std::int64_t>>& counts) const {
+void Step::check_bound(const Counts& counts) const {
   if (!fixed_) return;
-  const auto traced = counts_of_all(program().symbols);
+  const PerReplica<std::vector<std::int64_t>> traced = counts_of_all(program().symbols);
   for (std::size_t r = 0; r < counts.size(); ++r) {
-    const auto& known = traced[traced.size() == 1 ? 0 : r];
+    const auto& known = traced.at(r);
     for (std::size_t s = 0; s < known.size(); ++s) {
       check_value(!program().symbols[s].fixed || counts[r][s] == known[s], "step",
                   "the program is bound to ", known[s], " examples on replica ", r,
@@ -110,18 +110,16 @@ void Step::check_bound(const std::vector<std::vector<std::int64_t>>& counts) con
   }
 }
 
-std::vector<std::vector<std::int64_t>> Step::counts_of(
-    const std::vector<std::vector<Array>>& arguments) const {
+Counts Step::counts_of(const std::vector<PerReplica<Array>>& arguments) const {
   const auto replicas = std::size_t(program().replicas);
   const std::vector<Symbol>& symbols = program().symbols;
-  std::vector<std::vector<std::int64_t>> counts(replicas,
-                                                std::vector<std::int64_t>(symbols.size(), -1));
+  Counts counts(replicas, std::vector<std::int64_t>(symbols.size(), -1));
   for (std::size_t a = 0; a < arguments.size(); ++a) {
     const ExampleAxis& batch = compiled_->argument_types()[a].batch;
     if (!batch.exists()) continue;
-    const ExampleCounts examples = samegrad::counts_of(arguments[a], batch);
+    const PerReplica<std::int64_t> examples = samegrad::counts_of(arguments[a].values(), batch);
     for (std::size_t r = 0; r < replicas; ++r) {
-      const std::int64_t n = examples[examples.size() == 1 ? 0 : r];
+      const std::int64_t n = examples.at(r);
       std::int64_t& known = counts[r][std::size_t(batch.symbol)];
       check_value(known < 0 || known == n, "step",
                   "arguments that had equal numbers of examples "
@@ -163,7 +161,7 @@ Call Step::call_of(const Arguments& arguments, Arguments& storage) const {
 
 void Step::keep_own(Call& call, Arguments& storage) const {
   if (processes_.empty()) {
-    for (const std::vector<Array>& argument : call.arguments) {
+    for (const PerReplica<Array>& argument : call.arguments) {
       check_value(
           !std::ranges::any_of(argument, is_elsewhere), "step",
           "other processes have a part of an argument, and no strategy runs in the "
@@ -174,7 +172,7 @@ void Step::keep_own(Call& call, Arguments& storage) const {
   call.communicator = &communicator_of(processes_);
   const ReplicaRange own = call.communicator->own();
   if (storage.empty()) storage.assign(call.arguments.begin(), call.arguments.end());
-  for (std::vector<Array>& argument : storage) {
+  for (PerReplica<Array>& argument : storage) {
     if (argument.size() > 1) {
       argument = {argument.begin() + own.begin, argument.begin() + own.end};
     }
@@ -185,25 +183,25 @@ void Step::keep_own(Call& call, Arguments& storage) const {
 }
 
 // On all ranks, or on none: what they have been told before they differed is told again.
-std::vector<std::vector<Array>> Step::run_agreed(const Call& call, bool check_finite) {
-  const Told told;
+std::vector<PerReplica<Array>> Step::run_agreed(const Call& call, bool check_finite) {
+  const Told told(call);
   try {
     call.communicator->agree(facts_of(*this, call, fingerprint_));
     return compiled_->executable(check_finite).run(call);
   } catch (...) {
-    told.take_back(call);
+    told.take_back();
     throw;
   }
 }
 
-std::vector<std::vector<Array>> Step::run_call(const Call& call, bool check_finite) {
+std::vector<PerReplica<Array>> Step::run_call(const Call& call, bool check_finite) {
   if (!call.communicator) return compiled_->executable(check_finite).run(call);
   Arguments outputs = run_agreed(call, check_finite);
   const ReplicaRange own = call.communicator->own();
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Value output = program().outputs[i];
     if (!program().varying(output)) continue;
-    std::vector<Array> parts;
+    PerReplica<Array> parts;
     for (int r = 0; r < program().replicas; ++r) {
       const bool here = own.begin <= r && r < own.end;
       const ValueType& type = program().type(output);
@@ -217,15 +215,15 @@ std::vector<std::vector<Array>> Step::run_call(const Call& call, bool check_fini
   return outputs;
 }
 
-std::vector<std::vector<Array>> Step::evaluate(const Arguments& arguments) {
+std::vector<PerReplica<Array>> Step::evaluate(const Arguments& arguments) {
   Arguments storage;
   Call call = call_of(arguments, storage);
   call.step = random_state().step;
   return run_call(call, false);
 }
 
-std::vector<std::vector<Array>> Step::repeat(const Arguments& arguments, bool check_finite,
-                                             std::uint64_t number) {
+std::vector<PerReplica<Array>> Step::repeat(const Arguments& arguments, bool check_finite,
+                                            std::uint64_t number) {
   Arguments storage;
   Call call = call_of(arguments, storage);
   call.check_finite = check_finite;

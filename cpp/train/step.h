@@ -32,32 +32,31 @@ class Step {
   std::vector<BitsReason> bits_reasons() const;
   // Explains a run with these arguments (null: with the traced counts of examples). Measures the
   // times of `runs` dry runs, which change nothing.
-  Explanation explanation(const std::vector<std::vector<Array>>* arguments, int runs);
+  Explanation explanation(const std::vector<PerReplica<Array>>* arguments, int runs);
 
   // Arguments: one array each, or one per replica. ValueError where arrays and program do not fit.
   // What the step prints goes to `messages`, when it fails.
-  std::vector<std::vector<Array>> run(const std::vector<std::vector<Array>>& arguments,
-                                      bool check_finite, Messages* messages = nullptr) {
+  std::vector<PerReplica<Array>> run(const std::vector<PerReplica<Array>>& arguments,
+                                     bool check_finite, Messages* messages = nullptr) {
     return run_numbered(arguments, check_finite, messages).outputs;
   }
   // A step draws by its number; one that is repeated draws the same.
   struct Result {
-    std::vector<std::vector<Array>> outputs;
+    std::vector<PerReplica<Array>> outputs;
     std::uint64_t number = 0;
   };
-  Result run_numbered(const std::vector<std::vector<Array>>& arguments, bool check_finite,
+  Result run_numbered(const std::vector<PerReplica<Array>>& arguments, bool check_finite,
                       Messages* messages = nullptr, StepHashes* hashes = nullptr);
-  std::vector<std::vector<Array>> repeat(const std::vector<std::vector<Array>>& arguments,
-                                         bool check_finite, std::uint64_t number);
+  std::vector<PerReplica<Array>> repeat(const std::vector<PerReplica<Array>>& arguments,
+                                        bool check_finite, std::uint64_t number);
   // The results of the next run(), which changes nothing: neither variables (there are no writes)
   // nor the random state.
-  std::vector<std::vector<Array>> evaluate(const std::vector<std::vector<Array>>& arguments);
+  std::vector<PerReplica<Array>> evaluate(const std::vector<PerReplica<Array>>& arguments);
   // Counts of examples of the arguments, per replica and symbol.
-  std::vector<std::vector<std::int64_t>> counts_of(
-      const std::vector<std::vector<Array>>& arguments) const;
+  Counts counts_of(const std::vector<PerReplica<Array>>& arguments) const;
 
  private:
-  using Arguments = std::vector<std::vector<Array>>;
+  using Arguments = std::vector<PerReplica<Array>>;
   // ValueError where arrays and program do not fit. `storage` holds the constants of the call and
   // the arrays of this process's replicas.
   Call call_of(const Arguments& arguments, Arguments& storage) const;
@@ -66,8 +65,8 @@ class Step {
   Arguments run_call(const Call& call, bool check_finite);
   Arguments run_agreed(const Call& call, bool check_finite);
   // ValueError if the program is bound to other counts.
-  void check_bound(const std::vector<std::vector<std::int64_t>>& counts) const;
-  void check_argument(std::size_t index, const std::vector<Array>& arrays) const;
+  void check_bound(const Counts& counts) const;
+  void check_argument(std::size_t index, const PerReplica<Array>& arrays) const;
   Graph labelled(Graph graph) const;
 
   std::shared_ptr<CompiledProgram> compiled_;

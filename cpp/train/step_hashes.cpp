@@ -180,7 +180,7 @@ void StepHashes::hash_variables(const Call& call) {
   is_before_.assign(call.variables.size(), 0);
   for (std::size_t v = 0; v < call.variables.size(); ++v) {
     StateCell& variable = *call.variables[v];
-    const std::vector<Array>& components = variable.components();
+    const PerReplica<Array>& components = variable.components();
     if (detailed_) record_.variables.push_back({});
     for (const Array& array : components) {
       if (detailed_) record_.variables.back().push_back(array.copy());
@@ -211,7 +211,7 @@ void StepHashes::hash_operations(Step& step, Call call) {
 }
 
 void StepHashes::hash_outputs(Step& step, const Call& call,
-                              const std::vector<std::vector<Array>>& outputs) {
+                              const std::vector<PerReplica<Array>>& outputs) {
   const Graph& program = step.program();
   for (std::size_t e = 0; e < entries().size(); ++e) {
     if (entries()[e].kind != StepEntry::Kind::kOutput) continue;
@@ -275,7 +275,7 @@ void StepHashes::remember(const Call& call) {
   std::erase_if(recorder_.known_, [](const auto& one) { return one.first.expired(); });
 }
 
-void StepHashes::end(Step& step, const Call& call, const std::vector<std::vector<Array>>& outputs) {
+void StepHashes::end(Step& step, const Call& call, const std::vector<PerReplica<Array>>& outputs) {
   hash_outputs(step, call, outputs);
   hash_results(step, *call.hashes);
   add_up(call);

@@ -53,7 +53,7 @@ struct StepRecord {
   // Only there for the step that is looked at in detail.
   std::vector<OperationHash> operations;
   std::vector<StoredHash> stored;
-  std::vector<std::vector<Array>> variables;  // components of this process, before the step
+  std::vector<PerReplica<Array>> variables;  // components of this process, before the step
 };
 
 // State that the records of a run have in common.
@@ -89,7 +89,7 @@ class StepHashes {
   explicit StepHashes(StepRecorder& recorder) : recorder_(recorder) {}
 
   void begin(Step& step, Call& call);
-  void end(Step& step, const Call& call, const std::vector<std::vector<Array>>& outputs);
+  void end(Step& step, const Call& call, const std::vector<PerReplica<Array>>& outputs);
   StepRecord& record() { return record_; }
 
  private:
@@ -97,7 +97,7 @@ class StepHashes {
   void hash_arguments(Step& step, const Call& call);
   void hash_variables(const Call& call);
   void hash_operations(Step& step, Call call);
-  void hash_outputs(Step& step, const Call& call, const std::vector<std::vector<Array>>& outputs);
+  void hash_outputs(Step& step, const Call& call, const std::vector<PerReplica<Array>>& outputs);
   void hash_results(const Step& step, const Hashes& hashes);
   void add_up(const Call& call);
   void remember(const Call& call);

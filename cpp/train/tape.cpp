@@ -1,3 +1,5 @@
+#include "train/tape.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -5,7 +7,7 @@
 #include "autodiff/gradient_rule.h"
 #include "base/error.h"
 #include "ops/attributes.h"
-#include "train/trace.h"
+#include "train/eager_trace.h"
 
 namespace samegrad {
 
@@ -47,15 +49,15 @@ void Tape::start() {
   check_alive();
   const std::shared_ptr<Trace> found = current_trace();
   const bool again = trace_ != nullptr;
-  if (!again) trace_ = found ? found : std::make_shared<Trace>(Trace::Mode::kEager, 1);
-  const bool eager = trace_->mode() == Trace::Mode::kEager;
-  if (found && found != trace_ && !(eager && found->mode() == Trace::Mode::kEager)) {
+  if (!again) trace_ = found ? found : std::make_shared<EagerTrace>(host_, 1);
+  const auto eager = std::dynamic_pointer_cast<EagerTrace>(trace_);
+  if (found && found != trace_ && !(eager && current_eager_trace())) {
     fail(ErrorKind::kRuntime, "GradientTape",
          "a tape records within one step or function; make a new one here.");
   }
   trace_->import_followed();
-  std::shared_ptr<TraceScope> scope = eager ? trace_->scope() : nullptr;
-  if (again && scope && scope->has_follower()) trace_->forget_reads();
+  std::shared_ptr<TraceScope> scope = eager ? eager->scope() : nullptr;
+  if (again && scope && scope->has_follower()) trace_->variables().forget();
   open_window();
   scope_ = std::move(scope);
 }
@@ -75,8 +77,9 @@ void Tape::reset() {
     return;
   }
   if (scope_ && scope_.use_count() == 1) {
-    trace_ = std::make_shared<Trace>(Trace::Mode::kEager, 1);
-    scope_->replace(trace_);
+    const auto fresh = std::make_shared<EagerTrace>(host_, 1);
+    trace_ = fresh;
+    scope_->replace(fresh);
   }
   open_window();
 }
@@ -109,7 +112,7 @@ std::vector<std::shared_ptr<Variable>> Tape::reads_since(std::size_t count) {
   if (!trace_) return {};
   check_alive();
   trace_->import_followed();
-  const auto& reads = trace_->counted_reads();
+  const auto& reads = trace_->variables().counted();
   return {reads.begin() + std::ptrdiff_t(std::min(count, reads.size())), reads.end()};
 }
 
@@ -119,7 +122,7 @@ Tensor Tape::target(const std::shared_ptr<Variable>& variable) {
 }
 
 Values Tape::values_of(const Origin& source, const Values& targets, const PerValue<bool>& tracked) {
-  if (source.variable) return trace_->reads(*source.variable);
+  if (source.variable) return trace_->variables().reads(*source.variable);
   const Value value = trace_->lift(*source.tensor);
   const bool known = tracked.contains(value) && tracked[value];
   const bool itself = std::ranges::find(targets, value) != targets.end();
@@ -129,7 +132,7 @@ Values Tape::values_of(const Origin& source, const Values& targets, const PerVal
 PerValue<bool> Tape::tracked(PerNode<bool>& missed) const {
   const Graph& graph = trace_->program();
   PerValue<bool> tracked(graph.values.size(), false), late(graph.values.size(), false);
-  for (const auto& [variable, reads] : trace_->reads()) {
+  for (const auto& [variable, reads] : trace_->variables().reads()) {
     for (Value read : reads) tracked[read] = true;
   }
   for (const auto& [when, value] : watched_) late[value] = true;

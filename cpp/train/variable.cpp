@@ -6,7 +6,7 @@
 namespace samegrad {
 namespace {
 
-std::vector<Array> own_ones(std::vector<Array> components, const std::vector<int>& processes) {
+PerReplica<Array> own_ones(PerReplica<Array> components, const std::vector<int>& processes) {
   if (processes.empty() || components.size() == 1) return components;
   const ReplicaRange own = communicator_of(processes).own();
   return {components.begin() + own.begin, components.begin() + own.end};
@@ -14,7 +14,7 @@ std::vector<Array> own_ones(std::vector<Array> components, const std::vector<int
 
 }  // namespace
 
-Variable::Variable(std::string name, std::vector<Array> components, std::vector<int> processes)
+Variable::Variable(std::string name, PerReplica<Array> components, std::vector<int> processes)
     : name_(std::move(name)),
       dtype_(components[0].dtype()),
       shape_(components[0].shape()),
@@ -22,7 +22,7 @@ Variable::Variable(std::string name, std::vector<Array> components, std::vector<
       processes_(component_count_ > 1 ? std::move(processes) : std::vector<int>()),
       components_(own_ones(std::move(components), processes_)) {}
 
-void Variable::set(std::vector<Array> components) {
+void Variable::set(PerReplica<Array> components) {
   check_value(components.size() == component_count_, name_, "has ", component_count_,
               " component(s): got ", components.size(), ".");
   for (const Array& array : components) {
@@ -35,11 +35,11 @@ void Variable::set(std::vector<Array> components) {
   ++version;
 }
 
-std::vector<Array> Variable::components_of_world() {
+PerReplica<Array> Variable::components_of_world() {
   if (processes_.empty()) return components_;
   Communicator& world = communicator_of(processes_);
   world.agree({{"call", "a read of the variable " + name_}});
-  std::vector<Array> all;
+  PerReplica<Array> all;
   std::vector<Message> sends, receives;
   const auto message = [](int rank, const Array& array) {
     return Message{rank, array.raw(), std::int64_t(array.bytes())};

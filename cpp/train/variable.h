@@ -13,11 +13,11 @@ namespace samegrad {
 class Variable final : public StateCell {
  public:
   // `processes`: which components each process keeps (Program::processes); empty: this one all.
-  Variable(std::string name, std::vector<Array> components, std::vector<int> processes = {});
+  Variable(std::string name, PerReplica<Array> components, std::vector<int> processes = {});
 
   const std::string& name() const { return name_; }
   // To be used under a StateLock.
-  std::vector<Array>& components() override { return components_; }
+  PerReplica<Array>& components() override { return components_; }
 
   // These never change.
   DType dtype() const { return dtype_; }
@@ -25,10 +25,10 @@ class Variable final : public StateCell {
   std::size_t component_count() const { return component_count_; }
   const std::vector<int>& processes() const { return processes_; }
   // Those of all processes, which all ask for at the same time.
-  std::vector<Array> components_of_world();
+  PerReplica<Array> components_of_world();
   // TypeError or ValueError unless dtype and shape fit. The memory is shared: later steps replace
   // an array that has other owners rather than write into it.
-  void set(std::vector<Array> components);
+  void set(PerReplica<Array> components);
 
  private:
   std::string name_;
@@ -36,7 +36,7 @@ class Variable final : public StateCell {
   Shape shape_;
   std::size_t component_count_;  // of all processes
   std::vector<int> processes_;
-  std::vector<Array> components_;  // of this one
+  PerReplica<Array> components_;  // of this one
 };
 
 }  // namespace samegrad

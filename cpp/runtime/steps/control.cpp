@@ -17,7 +17,7 @@
 namespace samegrad {
 namespace {
 
-using Arrays = std::vector<std::vector<Array>>;
+using Arrays = std::vector<PerReplica<Array>>;
 
 // The draws of a round are its own, the same when the derivative computes it again.
 std::uint64_t step_of_round(std::uint64_t step, std::int64_t round) {
@@ -57,9 +57,9 @@ class ControlRun {
   std::size_t replicas() const { return std::size_t(context_.replicas()); }
 
   // A view of the value's memory, one per replica if it may differ.
-  std::vector<Array> arrays_of(Value value) const {
+  PerReplica<Array> arrays_of(Value value) const {
     const ValueType& type = plan_.graph.type(value);
-    std::vector<Array> arrays;
+    PerReplica<Array> arrays;
     for (std::size_t r = 0; r < (plan_.graph.varying(value) ? replicas() : 1); ++r) {
       const Shape shape = shape_or_empty(type, call_.counts[r]);
       const std::size_t bytes = std::size_t(shape.size()) * size_of(type.dtype);
@@ -75,11 +75,11 @@ class ControlRun {
     return arrays;
   }
 
-  void store(std::size_t output, const std::vector<Array>& arrays) const {
+  void store(std::size_t output, const PerReplica<Array>& arrays) const {
     const Value value = node_.outputs[output];
     const std::size_t copies = plan_.graph.varying(value) ? replicas() : 1;
     for (std::size_t r = 0; r < copies; ++r) {
-      const Array& from = arrays[arrays.size() == 1 ? 0 : r];
+      const Array& from = arrays.at(r);
       if (from.bytes()) std::memcpy(context_.base(int(r), value), from.raw(), from.bytes());
     }
   }
@@ -126,10 +126,10 @@ class ControlRun {
   static bool any(const std::vector<bool>& of) { return std::ranges::find(of, true) != of.end(); }
 
   // Those of them for which the condition is as wanted; the others have none.
-  std::vector<bool> choose(std::vector<bool> active, const std::vector<Array>& arrays,
+  std::vector<bool> choose(std::vector<bool> active, const PerReplica<Array>& arrays,
                            bool wanted = true) const {
     for (std::size_t r = 0; r < replicas(); ++r) {
-      const Array& condition = arrays[arrays.size() == 1 ? 0 : r];
+      const Array& condition = arrays.at(r);
       if (active[r] && arrays.size() > 1 && call_.is_halo(int(r))) active[r] = false;
       if (active[r]) active[r] = *condition.data<bool>() == wanted;
     }
@@ -137,24 +137,24 @@ class ControlRun {
   }
 
   // a where chosen, b elsewhere.
-  std::vector<Array> mix(const std::vector<bool>& chosen, const std::vector<Array>& a,
-                         const std::vector<Array>& b) const {
-    std::vector<Array> mixed;
+  PerReplica<Array> mix(const std::vector<bool>& chosen, const PerReplica<Array>& a,
+                        const PerReplica<Array>& b) const {
+    PerReplica<Array> mixed;
     for (std::size_t r = 0; r < replicas(); ++r) {
-      const std::vector<Array>& from = chosen[r] ? a : b;
-      mixed.push_back(from[from.size() == 1 ? 0 : r]);
+      const PerReplica<Array>& from = chosen[r] ? a : b;
+      mixed.push_back(from.at(r));
     }
     return mixed;
   }
 
   // A loop variable after a round: what it became where the round ran.
-  std::vector<Array> after(const std::vector<bool>& active, const std::vector<Array>& next,
-                           const std::vector<Array>& state) const {
+  PerReplica<Array> after(const std::vector<bool>& active, const PerReplica<Array>& next,
+                          const PerReplica<Array>& state) const {
     return active == here() ? next : mix(active, next, state);
   }
 
   void run_cond() {
-    const std::vector<Array> condition = arrays_of(node_.inputs[0]);
+    const PerReplica<Array> condition = arrays_of(node_.inputs[0]);
     const std::vector<bool> holds = choose(here(), condition);
     const std::vector<bool> fails = choose(here(), condition, false);
     const Arrays arguments = operands(1, node_.inputs.size());
@@ -203,11 +203,10 @@ class ControlRun {
     for (std::size_t w = 0; w < row_writes_.size(); ++w) {
       const std::size_t i = row_writes_[w].variable;
       if (w > 0 && row_writes_[w - 1].variable == i) continue;
-      const std::vector<Array> from = std::move(state[i]);
+      const PerReplica<Array> from = std::move(state[i]);
       state[i].clear();
       const std::size_t copies = plan_.graph.varying(node_.outputs[i]) ? replicas() : 1;
-      for (std::size_t r = 0; r < copies; ++r)
-        state[i].push_back(from[from.size() == 1 ? 0 : r].copy());
+      for (std::size_t r = 0; r < copies; ++r) state[i].push_back(from.at(r).copy());
     }
   }
 
@@ -223,12 +222,11 @@ class ControlRun {
     }
     auto row = next.end() - std::ptrdiff_t(2 * row_writes_.size());
     for (const RowWrite& write : row_writes_) {
-      const std::vector<Array>&index = *row++, &value = *row++;
-      const std::vector<Array>& to = state[write.variable];
+      const PerReplica<Array>&index = *row++, &value = *row++;
+      const PerReplica<Array>& to = state[write.variable];
       for (std::size_t r = 0; r < to.size(); ++r) {
         if (to.size() > 1 && !active[r]) continue;
-        put_row(to[r], index[index.size() == 1 ? 0 : r], value[value.size() == 1 ? 0 : r],
-                write.adds);
+        put_row(to[r], index.at(r), value.at(r), write.adds);
       }
     }
   }
@@ -337,9 +335,9 @@ class ControlRun {
         rounds[i].insert(rounds[i].end(), entry.begin(), entry.end());
       }
     }
-    std::vector<Array> sums;
+    PerReplica<Array> sums;
     for (std::size_t r = 0; r < (plan_.graph.varying(node_.outputs[0]) ? replicas() : 1); ++r) {
-      sums.push_back(state[0][state[0].size() == 1 ? 0 : r].copy());
+      sums.push_back(state[0].at(r).copy());
     }
     if (!add_round_products(round, *sum, rounds, sums, context_)) return false;
     store(0, sums);
@@ -354,7 +352,7 @@ class ControlRun {
     own(arrays);
     std::vector<std::int64_t> counts;
     for (std::size_t r = 0; r < replicas(); ++r) {
-      counts.push_back(arrays[0][arrays[0].size() == 1 ? 0 : r].shape()[0]);
+      counts.push_back(arrays[0].at(r).shape()[0]);
     }
     history->rounds.resize(std::size_t(*std::ranges::max_element(counts)));
     for (std::int64_t k = 0; k < std::int64_t(history->rounds.size()); ++k) {
@@ -363,7 +361,7 @@ class ControlRun {
       for (std::size_t r = 0; r < replicas(); ++r) {
         if (k >= counts[r]) round.active[r] = false;
       }
-      for (const std::vector<Array>& of_replicas : arrays) {
+      for (const PerReplica<Array>& of_replicas : arrays) {
         round.variables.emplace_back();
         for (const Array& rows : of_replicas) round.variables.back().push_back(row_of(rows, k));
       }
@@ -381,26 +379,25 @@ class ControlRun {
     const History& history = history_of(0);
     for (std::size_t i = 0; i < attrs.dtypes.size(); ++i) {
       const Value value = node_.outputs[i];
-      const std::vector<Array> targets = arrays_of(value);
+      const PerReplica<Array> targets = arrays_of(value);
       for (std::size_t r = 0; r < targets.size(); ++r) {
         const std::int64_t rows = targets[r].shape()[0];
         if (rows == 0) continue;
         const std::size_t bytes = targets[r].bytes() / std::size_t(rows);
         for (std::int64_t k = 0; k < rows && bytes > 0; ++k) {
-          const std::vector<Array>& entry = history.rounds[std::size_t(k)].variables[i];
-          std::memcpy(targets[r].raw() + std::size_t(k) * bytes,
-                      entry[entry.size() == 1 ? 0 : r].raw(), bytes);
+          const PerReplica<Array>& entry = history.rounds[std::size_t(k)].variables[i];
+          std::memcpy(targets[r].raw() + std::size_t(k) * bytes, entry.at(r).raw(), bytes);
         }
       }
     }
   }
 
   // a + b, each once for all replicas or once per replica.
-  static std::vector<Array> sum(const std::vector<Array>& a, const std::vector<Array>& b) {
-    std::vector<Array> sums;
+  static PerReplica<Array> sum(const PerReplica<Array>& a, const PerReplica<Array>& b) {
+    PerReplica<Array> sums;
     for (std::size_t r = 0; r < std::max(a.size(), b.size()); ++r) {
-      const Array& x = a[a.size() == 1 ? 0 : r];
-      const Array& y = b[b.size() == 1 ? 0 : r];
+      const Array& x = a.at(r);
+      const Array& y = b.at(r);
       sums.emplace_back(x.dtype(), x.shape());
       visit<kFloats>("while_loop", x.dtype(), [&]<class T>() {
         T* sum = sums.back().data<T>();

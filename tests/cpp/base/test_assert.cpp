@@ -2,6 +2,7 @@
 #include "base/assert.h"
 
 #include "base/ids.h"
+#include "base/per_replica.h"
 #include "check.h"
 #include "death.h"
 
@@ -41,6 +42,15 @@ TEST("an id that is not in a list does not index it") {
   CHECK_EQ(at(2), "");
   CHECK(has(at(3), "id 3 of a list of 3"), at(3));
   CHECK(has(at(-1), "id -1 of a list of 3"), at(-1));
+}
+
+TEST("a replica without a value is not looked up") {
+  const PerReplica<int> values = {1, 2};
+  const auto at = [&](std::size_t r) {
+    return said_before_abort([&] { static_cast<void>(values.at(r)); });
+  };
+  CHECK_EQ(at(1), "");
+  CHECK(has(at(2), "value 2 of 2"), at(2));
 }
 
 TEST("an element of another list has no id") {

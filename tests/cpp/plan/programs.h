@@ -70,11 +70,11 @@ class Cell final : public StateCell {
   explicit Cell(float first) : components_{Array(DType::kFloat32, {5})} {
     for (int i = 0; i < 5; ++i) components_[0].data<float>()[i] = first + float(i);
   }
-  std::vector<Array>& components() override { return components_; }
+  PerReplica<Array>& components() override { return components_; }
   const float* data() { return components_[0].data<float>(); }
 
  private:
-  std::vector<Array> components_;
+  PerReplica<Array> components_;
 };
 
 // A graph over variables of five floats, v0 = {0, 1, 2, 3, 4}, v1 = {10, 11, ...}, ...
@@ -101,17 +101,17 @@ class Fake {
     return compile(graph_, options);
   }
   // Runs once; the outputs.
-  std::vector<std::vector<Array>> run(bool in_place = true) {
+  std::vector<PerReplica<Array>> run(bool in_place = true) {
     Executable executable(plan(in_place));
     return run(executable);
   }
-  std::vector<std::vector<Array>> run(Executable& executable) {
+  std::vector<PerReplica<Array>> run(Executable& executable) {
     Call call;
     call.variables = cells_;
     call.counts = {{}};
     return executable.run(call);
   }
-  std::vector<std::vector<Array>> run_dry(Executable& executable, std::vector<double>& seconds) {
+  std::vector<PerReplica<Array>> run_dry(Executable& executable, std::vector<double>& seconds) {
     Call call;
     call.variables = cells_;
     call.counts = {{}};

@@ -25,10 +25,10 @@ class Table final : public StateCell {
     float* numbers = components_[0].data<float>();
     for (std::int64_t i = 0; i < shape.size(); ++i) numbers[i] = i % 5 ? float(i % 7) - 3 : -0.f;
   }
-  std::vector<Array>& components() override { return components_; }
+  PerReplica<Array>& components() override { return components_; }
 
  private:
-  std::vector<Array> components_;
+  PerReplica<Array> components_;
 };
 
 // table -= rate * (the gradient of the sum of table[ids])
@@ -68,7 +68,7 @@ struct Lookup {
 
   void run(Executable& executable, const std::vector<std::int64_t>& named, float by = 1) {
     cells[0]->components()[0].data<float>()[0] = by;
-    std::vector<std::vector<Array>> arguments(1);
+    std::vector<PerReplica<Array>> arguments(1);
     for (int r = 0; r < graph.replicas; ++r) {
       arguments[0].emplace_back(DType::kInt64, Shape{kExamples});
       std::ranges::copy(named, arguments[0].back().data<std::int64_t>());
@@ -274,7 +274,7 @@ TEST("a row that is not there leaves the table as it was") {
     std::fill_n(good.data<std::int64_t>(), kExamples, 1);
     std::fill_n(bad.data<std::int64_t>(), kExamples, 1);
     bad.data<std::int64_t>()[kExamples - 1] = wrong;
-    const std::vector<std::vector<Array>> arguments{{good, bad}, {good, good}};
+    const std::vector<PerReplica<Array>> arguments{{good, bad}, {good, good}};
     Call call;
     call.arguments = arguments;
     call.variables = lookup.cells;

@@ -24,10 +24,10 @@ class Weight final : public StateCell {
     float* numbers = components_[0].data<float>();
     for (std::int64_t i = 0; i < shape.size(); ++i) numbers[i] = float(i % 7) - 3;
   }
-  std::vector<Array>& components() override { return components_; }
+  PerReplica<Array>& components() override { return components_; }
 
  private:
-  std::vector<Array> components_;
+  PerReplica<Array> components_;
 };
 
 // Layers y = x · w over examples of `rows` rows each.
@@ -56,8 +56,8 @@ struct Layers {
     const PerNode<bool> cut = products_to_cut(graph, PerNode<bool>(graph.nodes.size(), true));
     return {cut.begin(), cut.end()};
   }
-  std::vector<std::vector<Array>> run(Executable& executable, const Array& rows) {
-    const std::vector<std::vector<Array>> arguments{{rows}};
+  std::vector<PerReplica<Array>> run(Executable& executable, const Array& rows) {
+    const std::vector<PerReplica<Array>> arguments{{rows}};
     Call call;
     call.arguments = arguments;
     call.variables = cells;
@@ -176,7 +176,7 @@ std::vector<float> updated(const std::vector<std::int64_t>& shares) {
   for (std::int64_t i = 0; i < rows.size(); ++i) {
     rows.data<float>()[i] = float(i * 7919 % 1013) / 1024 - 0.5f;
   }
-  std::vector<std::vector<Array>> arguments(1);
+  std::vector<PerReplica<Array>> arguments(1);
   Call call;
   std::int64_t first = 0;
   for (const std::int64_t n : shares) {
@@ -245,7 +245,7 @@ TEST("where memory runs out, a weight with given gradients is as before, whereve
     const Array rows(DType::kFloat32, {Layers::kExamples, 300});
     const Array ones(DType::kFloat32, {300, 200});
     std::fill_n(ones.data<float>(), ones.size(), 1.f);
-    const std::vector<std::vector<Array>> arguments{{rows, rows}, {ones, ones}};
+    const std::vector<PerReplica<Array>> arguments{{rows, rows}, {ones, ones}};
     Call call;
     call.arguments = arguments;
     call.variables = net.cells;
@@ -273,9 +273,9 @@ struct Filters : Layers {
         b("conv2d_filter_grad", {images, y, filter}, WindowAttrs{.padding = {1, 1, 1, 1}});
     graph.writes.push_back({SlotId(0), b("sub", {filter, gradient})});
   }
-  std::vector<std::vector<Array>> run(Executable& executable, const Array& pixels) {
-    const std::vector<std::vector<Array>> arguments{{Array(DType::kFloat32, {kExamples, 1})},
-                                                    {pixels}};
+  std::vector<PerReplica<Array>> run(Executable& executable, const Array& pixels) {
+    const std::vector<PerReplica<Array>> arguments{{Array(DType::kFloat32, {kExamples, 1})},
+                                                   {pixels}};
     Call call;
     call.arguments = arguments;
     call.variables = cells;

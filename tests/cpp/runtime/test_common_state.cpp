@@ -80,7 +80,7 @@ class Trainer {
   ReplicaRange range_;
   std::vector<std::shared_ptr<StateCell>> cells_ = {std::make_shared<Weight>(Shape{kIn, kOut}, 0),
                                                     std::make_shared<Weight>(Shape{kIn, kOut}, 5)};
-  std::vector<std::vector<Array>> arguments_{1};
+  std::vector<PerReplica<Array>> arguments_{1};
   Call call_;
 };
 

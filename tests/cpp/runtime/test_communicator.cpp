@@ -53,7 +53,7 @@ Graph program(int replicas) {
 }
 
 struct Result {
-  std::vector<std::vector<Array>> outputs;
+  std::vector<PerReplica<Array>> outputs;
   std::vector<std::shared_ptr<StateCell>> weights;
 };
 
@@ -72,7 +72,7 @@ Result train(const Plan& plan, const std::vector<std::int64_t>& examples, Replic
   Result result;
   result.weights = {std::make_shared<Weight>(Shape{kIn, kOut}),
                     std::make_shared<Weight>(Shape{kOut})};
-  std::vector<std::vector<Array>> arguments(1);
+  std::vector<PerReplica<Array>> arguments(1);
   Call call;
   call.communicator = communicator;
   call.alone = communicator != nullptr;

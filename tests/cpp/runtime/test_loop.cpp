@@ -74,12 +74,12 @@ std::vector<Array> run(const std::vector<Array>& parts, bool check_finite = fals
   const auto loops = steps_of<LoopStep>(plan);
   CHECK(loops.size() == 1 && loops[0]->trees.size() == 1);
   Executable executable(std::move(plan));
-  const std::vector<std::vector<Array>> arguments{parts};
+  const std::vector<PerReplica<Array>> arguments{parts};
   Call call;
   call.arguments = arguments;
   call.check_finite = check_finite;
   for (const Array& part : parts) call.counts.push_back({part.shape()[0]});
-  return executable.run(call)[0];
+  return executable.run(call)[0].values();
 }
 
 Array at_once(const Array& x) {
@@ -135,7 +135,7 @@ TEST("few examples with much work are shared among the threads, however many a t
   Executable executable(std::move(plan));
   Array x(DType::kFloat64, Shape({64, 10'000}));
   std::fill_n(x.data<double>(), x.size(), 2.0);
-  const std::vector<std::vector<Array>> arguments{{x}};
+  const std::vector<PerReplica<Array>> arguments{{x}};
   Call call;
   call.arguments = arguments;
   call.counts = {{64}};

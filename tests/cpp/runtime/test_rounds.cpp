@@ -91,7 +91,7 @@ Array filled(Shape shape, double value) {
 }
 
 double run(Executable& executable, const Case& of, double weight) {
-  std::vector<std::vector<Array>> arguments(2);
+  std::vector<PerReplica<Array>> arguments(2);
   Call call;
   for (int r = 0; r < of.replicas; ++r) {
     const std::int64_t rows = of.x.batched() ? 3 + r : 4;

@@ -119,7 +119,7 @@ std::vector<std::shared_ptr<StateCell>> weights() {
 // Three steps of two replicas, all here or one of them; variables and the last output follow.
 std::vector<Array> train(const Plan& plan, Communicator* communicator) {
   Executable executable(plan);
-  std::vector<std::vector<Array>> arguments(1);
+  std::vector<PerReplica<Array>> arguments(1);
   Call call;
   call.communicator = communicator;
   call.alone = communicator != nullptr;
@@ -138,11 +138,11 @@ std::vector<Array> train(const Plan& plan, Communicator* communicator) {
   }
   if (!communicator) complete_counts(plan.graph.symbols, call.counts);
   call.arguments = arguments;
-  std::vector<std::vector<Array>> outputs;
+  std::vector<PerReplica<Array>> outputs;
   for (call.step = 0; call.step < 3; ++call.step) outputs = executable.run(call);
   std::vector<Array> found;
   for (const auto& cell : cells) found.push_back(cell->components()[0]);
-  for (const std::vector<Array>& output : outputs) found.push_back(output[0]);
+  for (const PerReplica<Array>& output : outputs) found.push_back(output[0]);
   return found;
 }
 

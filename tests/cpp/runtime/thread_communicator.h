@@ -73,6 +73,7 @@ class ThreadCommunicator final : public Communicator {
     return std::make_unique<Receives>(*this, receives);
   }
   SharedMemory* shared() override { return shared_; }
+  ComparedFacts& compared() override { return compared_; }
   void wait_for(SharedMemory::Stage stage, std::int64_t count) override {
     while (!shared_->doze(stage, count)) wire_.check();
   }
@@ -113,6 +114,7 @@ class ThreadCommunicator final : public Communicator {
 
   Wire& wire_;
   SharedMemory* shared_;
+  ComparedFacts compared_;
   std::vector<std::shared_ptr<CommonMemory>> kept_;
 };
 

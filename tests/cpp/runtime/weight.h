@@ -15,12 +15,12 @@ class Weight final : public StateCell {
       numbers[i] = float((i + seed) * 37 % 101) / 64 - 0.7f;
     }
   }
-  std::vector<Array>& components() override { return components_; }
+  PerReplica<Array>& components() override { return components_; }
   Array& array() { return components_[0]; }
   bool is_in_common() const { return common && !components_[0].buffer()->owns_memory(); }
 
  private:
-  std::vector<Array> components_;
+  PerReplica<Array> components_;
 };
 
 }  // namespace samegrad::testing

@@ -23,11 +23,11 @@ Array rows_from(std::int64_t first, std::int64_t count) {
 // everything = all_gather(x); the gradient of the sum of its squares for x.
 std::unique_ptr<Step> gather_step(int replicas) {
   register_all_ops();
-  auto trace = std::make_shared<Trace>(Trace::Mode::kGraph, replicas);
+  auto trace = std::make_shared<FunctionTrace>(host, replicas);
   const Scope scope(with_trace(trace));
   Tensor x = trace->tensor(
-      trace->argument(std::vector<Array>(std::size_t(replicas), rows_from(0, 2)), {0, 1, 0}));
-  Tape tape(false, true);
+      trace->argument(PerReplica<Array>(std::size_t(replicas), rows_from(0, 2)), {0, 1, 0}));
+  Tape tape(host, false, true);
   tape.start();
   tape.watch(x);
   const Tensor everything =
@@ -48,7 +48,7 @@ TEST("replicas see the rows of all, whatever each one has, and send gradients ba
   for (const int threads : {1, 4}) {
     set_thread_count(threads);
     for (const auto& split : splits) {
-      std::vector<std::vector<Array>> arguments(1);
+      std::vector<PerReplica<Array>> arguments(1);
       std::int64_t first = 0;
       for (const std::int64_t count : split) {
         arguments[0].push_back(rows_from(first, count));

@@ -15,11 +15,11 @@ namespace {
 // 1e8 v - 1e8 v + v in float32: the middle two cancel if they are summed by themselves.
 float gradient_of_three_uses(bool call) {
   register_all_ops();
-  const auto trace = std::make_shared<Trace>(Trace::Mode::kGraph, 1);
+  const auto trace = std::make_shared<FunctionTrace>(host, 1);
   const Scope scope(with_trace(trace));
   const auto v =
       std::make_shared<Variable>("v", std::vector<Array>{Array::number(DType::kFloat32, 1)});
-  Tape tape(false, true);
+  Tape tape(host, false, true);
   tape.start();
   const Tensor x = trace->tensor(trace->read(v));
   const Tensor large = trace->tensor(trace->number(DType::kFloat32, 1e8));
@@ -43,9 +43,9 @@ TEST("the gradient of a call is summed inside, then added to the uses outside") 
 
 TEST("the nodes of a call's derivative are a call, and empty calls are not") {
   register_all_ops();
-  const auto trace = std::make_shared<Trace>(Trace::Mode::kGraph, 1);
+  const auto trace = std::make_shared<FunctionTrace>(host, 1);
   const Scope scope(with_trace(trace));
-  Tape tape(false, true);
+  Tape tape(host, false, true);
   tape.start();
   const Tensor x = make_tensor(Array::scalar(2.0));
   tape.watch(x);
@@ -66,7 +66,7 @@ TEST("the nodes of a call's derivative are a call, and empty calls are not") {
 TEST("programs that differ in their calls are not the same") {
   register_all_ops();
   const auto make = [](bool call) {
-    const auto trace = std::make_shared<Trace>(Trace::Mode::kGraph, 1);
+    const auto trace = std::make_shared<FunctionTrace>(host, 1);
     const Scope scope(with_trace(trace));
     const Tensor x = trace->tensor(trace->argument({Array::scalar(2.0)}, {}));
     if (call) trace->begin_call();
@@ -82,7 +82,7 @@ TEST("programs that differ in their calls are not the same") {
 TEST("a run under an eager tape is differentiated by a program that reads what the run read") {
   register_all_ops();
   const auto v = std::make_shared<Variable>("v", std::vector<Array>{Array::scalar(3.0)});
-  const auto graph = std::make_shared<Trace>(Trace::Mode::kGraph, 1);
+  const auto graph = std::make_shared<FunctionTrace>(host, 1);
   std::optional<Scope> scope(with_trace(graph));
   const Tensor inside = graph->tensor(graph->argument({Array::scalar(5.0)}, {}));
   const Tensor old = graph->tensor(graph->read(v));
@@ -91,12 +91,12 @@ TEST("a run under an eager tape is differentiated by a program that reads what t
   scope.reset();
   Step step(graph->finish({product.value}), PlanOptions());
 
-  Tape tape(true, true);
+  Tape tape(host, true, true);
   tape.start();
-  const auto eager = current_trace();
+  const auto eager = current_eager_trace();
   const Tensor x = make_tensor(Array::scalar(5.0));
   tape.watch(x);
-  const Trace::RunOperands operands = eager->hold(step, {{x}}, {});
+  const EagerTrace::RunOperands operands = eager->hold(step, {{x}}, {});
   const Step::Result result = step.run_numbered({{x.array}}, false);
   const Tensor y = eager->record(step, operands, result.outputs, result.number)[0][0];
   tape.stop();
@@ -110,7 +110,7 @@ TEST("a run under an eager tape is differentiated by a program that reads what t
 
 TEST("a graph without effects keeps its values, calls and order") {
   register_all_ops();
-  const auto trace = std::make_shared<Trace>(Trace::Mode::kGraph, 1);
+  const auto trace = std::make_shared<FunctionTrace>(host, 1);
   const Scope scope(with_trace(trace));
   const auto v = std::make_shared<Variable>("v", std::vector<Array>{Array::scalar(3.0)});
   const Tensor x = trace->tensor(trace->argument({Array::scalar(2.0)}, {}));

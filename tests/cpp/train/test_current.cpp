@@ -10,7 +10,7 @@ using namespace samegrad;
 
 namespace {
 std::shared_ptr<Trace> new_trace() {
-  return std::make_shared<Trace>(Trace::Mode::kGraph, 1);
+  return std::make_shared<FunctionTrace>(host, 1);
 }
 }  // namespace
 

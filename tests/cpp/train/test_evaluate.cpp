@@ -26,7 +26,7 @@ struct Traced {
     x = trace->tensor(trace->argument({one, three}, {}));
     trace->let_evaluate({{one, three}});
   }
-  std::shared_ptr<Trace> trace = std::make_shared<Trace>(Trace::Mode::kGraph, 2);
+  std::shared_ptr<FunctionTrace> trace = std::make_shared<FunctionTrace>(host, 2);
   Scope scope{with_trace(trace)};
   Tensor x;
 };
@@ -37,7 +37,7 @@ TEST("a value that is looked at is there for each replica, or once if it is equa
   Traced t;
   const Tensor square = op("mul", {t.x, t.x}), sum = op("all_reduce", {square});
   CHECK(t.trace->evaluates());
-  const std::vector<Array> squares = t.trace->evaluate(square.value);
+  const PerReplica<Array> squares = t.trace->evaluate(square.value);
   CHECK_EQ(squares.size(), 2u);
   CHECK_EQ(number(squares[0]) + 10 * number(squares[1]), 91.0);
   CHECK_EQ(t.trace->evaluate(sum.value).size(), 1u);
@@ -55,7 +55,7 @@ TEST("looking leaves the program, the variables and the random numbers alone") {
   const Tensor fresh = t.trace->tensor(t.trace->read(v));
   const Tensor drawn =
       op("random_normal", {zero},
-         RandomAttrs({.dtype = DType::kFloat64, .ordinal = t.trace->next_ordinal()}));
+         RandomAttrs({.dtype = DType::kFloat64, .ordinal = t.trace->draws().ordinal++}));
   const std::string program = to_string(t.trace->program());
   const std::uint64_t step_number = random_state().step;
   const double seen = number(t.trace->evaluate(drawn.value)[0]);
@@ -99,4 +99,14 @@ TEST("while a branch is traced there is nothing to look at, except for debuggers
     return std::vector{inside};
   };
   (void)traced_cond(yes, looks, looks);
+}
+
+TEST("a host that checks numbers finds the first one that is not finite, and others do not") {
+  register_all_ops();
+  Host checking;
+  checking.check_numerics = true;
+  const OpDef& log = OpRegistry::instance().get("log");
+  const Tensor zero = make_tensor(Array::scalar(0.0));
+  CHECK_THROWS(apply(checking, log, std::vector{zero}, {}), Error);
+  CHECK(number(apply(host, log, std::vector{zero}, {})[0].array) < 0);
 }

@@ -45,15 +45,15 @@ class Network {
  public:
   explicit Network(int replicas) : replicas_(replicas) {
     register_all_ops();
-    auto trace = std::make_shared<Trace>(Trace::Mode::kGraph, replicas);
+    auto trace = std::make_shared<FunctionTrace>(host, replicas);
     const Scope scope(with_trace(trace));
     const auto of_each = [replicas](const Array& array) {
-      return std::vector<Array>(std::size_t(replicas), array);
+      return PerReplica<Array>(std::size_t(replicas), array);
     };
     const Tensor x =
         trace->tensor(trace->argument(of_each(random_array({8, 10, 10, 1}, 1, 1)), kRows0));
     const Tensor y = trace->tensor(trace->argument(of_each(labels_of(8)), kRows0));
-    Tape tape(false, true);
+    Tape tape(host, false, true);
     tape.start();
     const Tensor loss = share_of_loss(*trace, x, y);
     tape.stop();
@@ -73,7 +73,7 @@ class Network {
   float train(std::int64_t rows, unsigned seed, std::int64_t last_label = 0) {
     const Array x = random_array({rows, 10, 10, 1}, seed, 1), y = labels_of(rows);
     y.data<std::int64_t>()[rows - 1] = last_label;
-    std::vector<std::vector<Array>> arguments(2);
+    std::vector<PerReplica<Array>> arguments(2);
     for (int r = 0; r < replicas_; ++r) {
       const std::int64_t chunk = (rows + replicas_ - 1) / replicas_;
       const std::int64_t begin = std::min(rows, r * chunk), end = std::min(rows, begin + chunk);
@@ -93,7 +93,7 @@ class Network {
   }
 
  private:
-  Tensor share_of_loss(Trace& trace, const Tensor& x, const Tensor& y) {
+  Tensor share_of_loss(FunctionTrace& trace, const Tensor& x, const Tensor& y) {
     const auto read = [&](std::size_t i) { return trace.tensor(trace.read(variables_[i])); };
     Tensor h = op("conv2d", {x, read(0)}, WindowAttrs{.strides = {1, 1}});
     h = op("relu", {op("add", {h, read(1)})});
@@ -154,7 +154,7 @@ TEST("a step that fails leaves the variables as they were") {
 
 TEST("a loop in the graph runs until its condition is false") {
   register_all_ops();
-  auto trace = std::make_shared<Trace>(Trace::Mode::kGraph, 1);
+  auto trace = std::make_shared<FunctionTrace>(host, 1);
   const Scope scope(with_trace(trace));
   const Tensor limit = trace->tensor(trace->argument({Array::scalar<std::int64_t>(3)}, {}));
   const auto one = make_tensor(Array::scalar<std::int64_t>(1));

@@ -2,10 +2,14 @@
 #pragma once
 
 #include "ops/registry.h"
-#include "train/trace.h"
+#include "train/eager_trace.h"
+#include "train/graph_trace.h"
+#include "train/tape.h"
+
+inline samegrad::Host host;  // without lines and locks
 
 // An operation with one result.
 inline samegrad::Tensor op(const char* name, const std::vector<samegrad::Tensor>& inputs,
                            samegrad::Attrs attrs = {}) {
-  return apply(samegrad::OpRegistry::instance().get(name), inputs, std::move(attrs))[0];
+  return apply(host, samegrad::OpRegistry::instance().get(name), inputs, std::move(attrs))[0];
 }

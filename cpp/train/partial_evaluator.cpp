@@ -1,21 +1,21 @@
-// Looking at a value while its program is traced: the part that makes it, as a program of its own.
+#include "train/partial_evaluator.h"
+
 #include <algorithm>
 
 #include "base/error.h"
 #include "passes/rewrite.h"
 #include "train/random_state.h"
 #include "train/step.h"
-#include "train/trace.h"
 
 namespace samegrad {
 namespace {
 
-using Known = std::map<Value, std::vector<Array>>;
+using Evaluated = std::map<Value, PerReplica<Array>>;
 
 // Numbers of the steps that compute initial values: they draw what no other step does.
 constexpr std::uint64_t kOfVariables = std::uint64_t(1) << 62;
 
-PerNode<bool> needed_nodes(const Graph& graph, const Values& outputs, const Known& known) {
+PerNode<bool> needed_nodes(const Graph& graph, const Values& outputs, const Evaluated& known) {
   PerValue<bool> wanted(graph.values.size(), false);
   PerNode<bool> needed(graph.nodes.size(), false);
   for (Value output : outputs) wanted[output] = true;
@@ -48,14 +48,15 @@ bool reads_arguments(const Graph& graph) {
 
 }  // namespace
 
-bool Trace::evaluates() const {
-  return outer_ ? outer_->evaluates() : actual_.has_value() && !finished_;
+void PartialEvaluator::stop() {
+  arguments_.reset();
+  evaluated_.clear();
 }
 
-Graph Trace::part_for(Value value, std::vector<std::vector<Array>>& arguments) const {
+Graph PartialEvaluator::program_for(Value value, std::vector<PerReplica<Array>>& arguments) const {
   Rewriter rewrite(graph_);
-  Known usable;
-  for (const auto& [known, arrays] : looked_) {
+  Evaluated usable;
+  for (const auto& [known, arrays] : evaluated_) {
     if (graph_.values[known].source != Source::kNode) continue;
     // The reduction order of a part's all-reduce depends on the nodes that compute the part.
     if (graph_.placement(known) == Placement::kPartial) continue;
@@ -68,51 +69,32 @@ Graph Trace::part_for(Value value, std::vector<std::vector<Array>>& arguments) c
   return std::move(rewrite.to());
 }
 
-std::vector<Array> Trace::evaluate(Value value, bool anywhere) {
-  const std::shared_ptr<Trace> current = current_trace();
-  if (outer_ || (!anywhere && current && current->outer_)) {
-    fail(ErrorKind::kType, "Tensor",
-         "a branch or loop runs with the whole step, perhaps not at all or many times, so there is "
-         "no value while Python describes it: look at what comes out of it, show values with "
-         "samegrad.print, or let Python decide (samegrad.function(autograph=False)).");
-  }
+PerReplica<Array> PartialEvaluator::evaluate(Value value) {
   check_value(
       graph_.symbols.replicas.empty(), "Tensor",
       "values cannot be looked at where the replicas' numbers of examples differ and Python "
       "needs one (",
-      split_at_,
+      function_.split_at,
       "), as the function is traced for each number; give all "
       "replicas equally many examples, or run functions compiled.");
   const ValueInfo& info = graph_.values[value];
-  if (info.source == Source::kArgument) return (*actual_)[info.argument()];
-  const auto known = looked_.find(value);
-  if (known != looked_.end()) return known->second;
-  std::vector<std::vector<Array>> arguments = *actual_;
-  Graph program = part_for(value, arguments);
-  std::vector<Array> arrays;
+  if (info.source == Source::kArgument) return (*arguments_)[info.argument()];
+  const auto known = evaluated_.find(value);
+  if (known != evaluated_.end()) return known->second;
+  std::vector<PerReplica<Array>> arguments = *arguments_;
+  Graph program = program_for(value, arguments);
+  PerReplica<Array> arrays;
   // Not cached as a step: user code may evaluate many values, and each step has memory of its own.
-  const auto run = [&] {
-    Step step({std::move(program), cells()}, PlanOptions());
+  function_.host.run_unlocked([&] {
+    Step step({std::move(program), slots_.cells()}, PlanOptions());
     arrays = step.evaluate(arguments)[0];
-  };
-  unlocked ? unlocked(run) : run();
-  return looked_[value] = std::move(arrays);
+  });
+  return evaluated_[value] = std::move(arrays);
 }
 
-std::vector<std::shared_ptr<StateCell>> Trace::cells() const {
-  std::vector<std::shared_ptr<StateCell>> cells;
-  for (const auto& [variable, written] : touched_) cells.push_back(variable);
-  return cells;
-}
-
-Array Trace::initial_value(const Tensor& tensor,
-                           const std::vector<std::vector<Array>>& given_arguments, bool given) {
-  check_value(tensor.trace.get() == this && !outer_, "Variable",
-              "an initial value is computed once, when a function is traced: got a value of a "
-              "branch or loop, which may run never or many times; create the variable outside of "
-              "it.");
-  std::vector<std::vector<Array>> arguments = given_arguments;
-  Graph program = part_for(tensor.value, arguments);
+Array PartialEvaluator::initial_value(Value value, std::vector<PerReplica<Array>> arguments,
+                                      bool given) const {
+  Graph program = program_for(value, arguments);
   const char* const unknown =
       given ? "whose numbers of examples differ between the replicas where Python needs them"
             : "of which only the signature is known";
@@ -122,13 +104,12 @@ Array Trace::initial_value(const Tensor& tensor,
               unknown,
               "; create the variable outside of the function, or call the function first.");
   program.symbols.replicas.clear();
-  std::vector<Array> arrays;
-  const auto run = [&] {
-    Step step({std::move(program), cells(), processes_}, PlanOptions());
+  PerReplica<Array> arrays;
+  function_.host.run_unlocked([&] {
+    Step step({std::move(program), slots_.cells(), function_.processes}, PlanOptions());
     const bool draws = step.plan().has_random;
     arrays = step.repeat(arguments, false, draws ? kOfVariables + random_state().created++ : 0)[0];
-  };
-  unlocked ? unlocked(run) : run();
+  });
   return arrays[0];
 }
 

@@ -1,0 +1,19 @@
+#include "bind/python_host.h"
+
+#include <pybind11/pybind11.h>
+
+#include "bind/user_line.h"
+
+namespace samegrad {
+namespace {
+
+void run_without_gil(const Host::Work& work) {
+  const pybind11::gil_scoped_release release;
+  work();
+}
+
+}  // namespace
+
+constinit Host python_host{&user_line, &run_without_gil};
+
+}  // namespace samegrad
