@@ -8,15 +8,17 @@ from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
-from samegrad_doctor._diagnosis import Diagnosis
+from samegrad_doctor._diagnosis import Diagnosis, on_one_device
 from samegrad_doctor._gather import AloneError, gather, whole_batches
 from samegrad_doctor._judge import judge, judge_empty
-from samegrad_doctor._layouts import Settings, StepError
+from samegrad_doctor._layouts import Settings, StepError, StepFailedError
 from samegrad_doctor._over_processes import Processes, check_batch, of_all, spread
 from samegrad_doctor._tracebacks import user_frames_only
 from samegrad_doctor._updates import Step
 from samegrad_doctor._words import FRAMEWORKS
 
+_COMPARED = "with them, the updates of the whole batch are those of one device on all splits"
+_NOT_COMPARED = "with them, whole updates cannot be compared: use a batch without such examples"
 # The framework of fixes, by the module that the step's function imports.
 _MODULES = {"samegrad": "samegrad", "torch": "pytorch", "jax": "jax", "tensorflow": "tensorflow"}
 
@@ -112,6 +114,8 @@ def diagnose(
         step = of_all(step, processes)
     settings = Settings(weights, replicas, micro_batches, max_examples, equal_shards, seed)
     found = _judged(step, batch, settings, empty_shard)
+    if max(replicas) == 1:
+        found = on_one_device(found)
     return replace(found, framework=words, notes=(*found.notes, note) if note else found.notes)
 
 
@@ -138,11 +142,30 @@ def _judged(step: Step, batch: Any, settings: Settings, empty_shard: bool | None
         if (found := judge(whole_batches(step, batch, settings))) is None:
             raise reason
         return found
+    if found.correct and evidence.recorder.still:
+        found = _with_those_left_out(step, batch, settings, found)
     if empty_shard is None and (
         settings.equal_shards or not getattr(step, "takes_empty_shards", True)
     ):
         return found
     return found if empty_shard is False else judge_empty(evidence, found, bool(empty_shard))
+
+
+def _with_those_left_out(step: Step, batch: Any, settings: Settings, found: Diagnosis) -> Diagnosis:
+    """Return the diagnosis by whole updates if they contradict that of a few examples.
+
+    An example without gradient alone may have one beside others: pairs, hard negatives.
+
+    Raises:
+        StepError: Whole updates cannot be judged.
+    """
+    try:
+        whole = judge(whole_batches(step, batch, settings))
+    except StepFailedError:  # as where it refuses other sizes
+        whole = None
+    if whole is None:
+        return replace(found, notes=(*found.notes, _NOT_COMPARED))
+    return whole if not whole.correct else replace(found, notes=(*found.notes, _COMPARED))
 
 
 @user_frames_only

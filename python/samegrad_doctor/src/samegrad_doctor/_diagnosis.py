@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from samegrad_doctor._catalogue import FailureMode
 from samegrad_doctor._layouts import Layout
 from samegrad_doctor._updates import Vector
+from samegrad_doctor._words import ONE_DEVICE, remedy
 
 _SHOWN = 4  # lines of a table
 
@@ -150,6 +151,21 @@ class Diagnosis:
             f"maths: {mode.formula}",
             f"fix:   {mode.fix_for(self.framework)}.",
         ]
+
+
+def on_one_device(found: Diagnosis) -> Diagnosis:
+    """Return a diagnosis whose fixes name one device only."""
+
+    def fixed(mode: FailureMode) -> FailureMode:
+        if mode.remedy not in ONE_DEVICE:
+            return mode
+        return replace(mode, remedy="window", fix=remedy("window"))
+
+    return replace(
+        found, cause=found.cause and fixed(found.cause),
+        alternatives=tuple(map(fixed, found.alternatives)),
+        warnings=tuple(map(fixed, found.warnings)),
+    )  # fmt: skip
 
 
 def weights_per_replica(

@@ -68,6 +68,7 @@ def gather(step: Step, batch: Any, settings: Settings) -> Sums:
         recorder.use(take(batch, chosen))
 
     recorder.notes = tuple(_left_out(singles))
+    recorder.still = any(not single.norm for single in singles)
     # The weight of an example without gradient is any; those of dependent ones cannot be told.
     keep([i for i, single in enumerate(singles) if single.sketch.any()], _FEWEST)
     keep(independent(singles, ENOUGH), ENOUGH)

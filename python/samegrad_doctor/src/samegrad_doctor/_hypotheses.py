@@ -271,7 +271,8 @@ def explain_parameters(evidence: Sums) -> FailureMode | None:
     updates = np.stack([run.samples for run in evidence.runs])
     alone = np.stack([single.samples for single in evidence.singles])
     most = np.abs(alone).sum(axis=0) + 1e-300
-    limit, rows = max(_ELEMENT, 10 * evidence.noise.limit(1)), evidence.said
+    limit = max(_ELEMENT, 10 * evidence.noise.limit(1))
+    rows = [*evidence.said, *evidence.unreduced]
     errors = np.stack(
         [np.abs(updates - own @ alone).max(axis=0) / most / np.abs(own).max() for _, own in rows]
     )
@@ -368,5 +369,24 @@ def explain_own_numbers(evidence: Sums) -> FailureMode | None:
         [[next(r for r, own in enumerate(of_shares(item)) if i in own)
           for i in range(right.shape[1])] for item in layouts]
     )  # fmt: skip
-    own = np.hstack([right * (owner == r) for r in range(replicas)])
-    return probe.first([Hypothesis(lambda: OWN_NUMBERS, 0.0, own)])
+    shares = [right * (owner == r) for r in range(replicas)]
+    found = probe.first([Hypothesis(lambda: OWN_NUMBERS, 0.0, np.hstack(shares))])
+    return None if found and _scales_parameters(evidence, layouts, shares) else found
+
+
+def _scales_parameters(evidence: Sums, layouts: list[Layout], shares: list[Vector]) -> bool:
+    """Return True if each replica multiplies the gradient of each parameter by a number.
+
+    A random number in the loss changes what an example does. One that multiplies the whole loss is
+    the same for all parameters.
+    """
+    updates = np.stack([evidence.run(item).samples for item in layouts])
+    alone = np.stack([single.samples for single in evidence.singles[: shares[0].shape[1]]])
+    made = np.stack([own @ alone for own in shares], axis=-1).transpose(1, 0, 2)
+    factors = np.einsum("erl,le->er", np.linalg.pinv(made), updates)
+    left = np.abs(updates.T - np.einsum("elr,er->el", made, factors)).max(axis=1)
+    size = np.abs(made).max(axis=(1, 2))
+    moved = size > _ELEMENT * size.max()
+    near = max(_ELEMENT, 10 * evidence.noise.limit(1))
+    spread = np.ptp(factors[moved], axis=0).max()
+    return bool((left[moved] <= near * size[moved]).all() and spread > near)

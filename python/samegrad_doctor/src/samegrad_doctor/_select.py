@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from samegrad_doctor._catalogue import CATALOGUE, FailureMode, unnamed
-from samegrad_doctor._grammar import POWERS, Point, Powers, phrase, points
+from samegrad_doctor._grammar import ALL, POWERS, Point, Powers, phrase, points
 from samegrad_doctor._layouts import Layout
 from samegrad_doctor._situation import Situation
 from samegrad_doctor._updates import Vector
@@ -95,6 +95,20 @@ class Frame:
         return [(row, self.table(row.predict)) for row in made
                 if row.name not in known and (self.several or not row.micro)
                 and (self.replicas > 1 or row.micro)]  # fmt: skip
+
+    @property
+    def unreduced(self) -> list[tuple[FailureMode, Vector]]:
+        """Parameters whose gradients one replica keeps, by each power of the replicas."""
+        if self.replicas < 2:
+            return []
+        known = {row.point for row, _ in self.said if row is not None}
+        bottoms = [(ALL,)] if self.fixed else [(ALL,), (("weight", "replica"),)]
+        grid = [
+            with_powers(Point(over, who=f"only {end} replica"), (power, 0))
+            for end in ("first", "last") for over in bottoms for power in (0, -1, 1)
+        ]  # fmt: skip
+        made = [called(point) for point in grid]
+        return [(row, self.table(row.predict)) for row in made if row.point not in known]
 
     @property
     def replicas(self) -> int:

@@ -129,6 +129,7 @@ class Recorder:
         self._random = np.random.default_rng(seed)
         self.parameters = self.power = 0
         self.notes: tuple[str, ...] = ()  # on examples that are left out
+        self.still = False  # True if some examples change nothing alone
 
     def use(self, batch: Any) -> None:
         """Goes on with other examples."""

@@ -67,6 +67,14 @@ REMEDIES: dict[str, tuple[str, str, str, str]] = {
         "accumulate sums and counts in jax.lax.scan, and divide once after it",
         "accumulate sums and counts over the window, and divide once before apply_gradients",
     ),
+    "window": (  # for "count" and others on one device
+        "accumulate sums and counts, and divide once: "
+        "keras.optimizers.Adam(gradient_accumulation_steps=N)",
+        "count the whole window first (all micro-batches); then in each micro-batch: "
+        "(loss_sum / count).backward()",
+        "accumulate sums and counts in jax.lax.scan, and divide once after it",
+        "accumulate sums and counts over the window, and divide once before apply_gradients",
+    ),
     "keep": (
         "accumulate the gradients, and reset them only after the update",
         "call optimizer.zero_grad() after optimizer.step() only",
@@ -172,6 +180,9 @@ REMEDIES: dict[str, tuple[str, str, str, str]] = {
         "take tf.distribute.get_strategy().num_replicas_in_sync and the count of this step",
     ),
 }  # fmt: skip
+
+
+ONE_DEVICE = ("count", "weights", "sum", "accumulate", "size")  # keys that name all ranks
 
 
 def remedy(key: str, framework: str = "samegrad") -> str:
