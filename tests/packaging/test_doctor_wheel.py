@@ -153,7 +153,7 @@ def test_no_module_imports_samegrad_at_its_top(installed: pathlib.Path) -> None:
 
 
 def test_two_wheels_share_no_file() -> None:
-    """Where both are installed from wheels, as the README's commands do."""
+    """Compare the files of both, where they are installed from wheels."""
     files = {}
     for name in ("samegrad", "samegrad-doctor"):
         try:

@@ -19,13 +19,14 @@ from pathlib import Path
 from typing import Any
 
 TESTS = Path(__file__).resolve().parents[2]
+PACKAGE = TESTS.parent / "python" / "samegrad_doctor"
 TRIALS = ("blind_trial", "second_trial", "third_trial", "fourth_trial", "fifth_trial")
 NEEDS = {"torch": "torch", "processes": "torch", "jax": "jax", "samegrad": "samegrad"}
 
 
 def verdict(step: Any, batch: Any, options: dict[str, Any]) -> dict[str, Any]:
     """Return the doctor's verdict of a step, by names."""
-    from samegrad.testing import StepError, diagnose
+    from samegrad_doctor import StepError, diagnose
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -48,7 +49,7 @@ def trial_cases(trial: str, wanted: list[str]) -> Iterator[tuple[str, dict[str, 
     """Yield the name and the verdict of each case of a trial."""
     from blind_trial.truth import cases, modules_of
 
-    from samegrad.testing.adapters import ddp_workers
+    from samegrad_doctor.adapters import ddp_workers
 
     for part in modules_of(trial):
         if importlib.util.find_spec(NEEDS[part]) is None or not asked(f"{trial}/{part}", wanted):
@@ -121,7 +122,7 @@ def diff(old_path: str, new_path: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.path[:0] = [str(TESTS), str(TESTS / "doctor"), str(TESTS / "unit")]
+    sys.path[:0] = [str(TESTS), str(TESTS / "doctor"), str(PACKAGE / "tests")]
     if sys.argv[1:2] == ["record"]:
         record(sys.argv[2], sys.argv[3:])
     elif sys.argv[1:2] == ["diff"]:
