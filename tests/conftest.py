@@ -7,6 +7,7 @@ group is a folder below `tests/`, of two levels where the second one is a folder
 from __future__ import annotations
 
 import collections
+import importlib.util
 import os
 import pathlib
 import signal
@@ -22,6 +23,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 os.environ.setdefault("SAMEGRAD_MACHINE", "l1=32k,l2=1m,l3=32m")
 
 _HERE = pathlib.Path(__file__).parent
+_DOCTOR = _HERE.parent / "python" / "samegrad_doctor"
+_spec = importlib.util.find_spec("samegrad_doctor")
+if _spec is None or _spec.origin is None:  # a tree in which only samegrad is installed
+    sys.path.insert(0, str(_DOCTOR / "src"))
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        filter(None, [sys.path[0], os.environ.get("PYTHONPATH", "")])
+    )
 # `-m "not slow"` leaves these folders and files out: the others take two minutes on two cores.
 _SLOW = (
     "benchmarks",
@@ -39,22 +47,16 @@ _SLOW = (
     "docs",
     "doctor/test_combined_mistakes.py",
     "doctor/test_correct_steps.py",
-    "doctor/test_diagnose.py",
     "doctor/test_gan_steps.py",
     "doctor/test_grammar.py",
     "doctor/test_held_out.py",
     "doctor/test_later_trials.py",
     "doctor/test_noise.py",
-    "doctor/test_places_and_windows.py",
     "doctor/test_pytest_under_launchers.py",
     "doctor/test_random_steps.py",
     "doctor/test_real_bugs.py",
-    "doctor/test_realistic_size.py",
-    "doctor/test_reports_of_shares.py",
     "doctor/test_right_scripts.py",
     "doctor/test_testing_package.py",
-    "doctor/test_two_parts.py",
-    "doctor/test_unusual_batches.py",
     "examples",
     "fuzz",
     "keras_conformance/suite",
@@ -94,6 +96,14 @@ _SLOW = (
     "unit/train",
     "unit/transformer",
 )
+_SLOW_OF_DOCTOR = (
+    "test_diagnose.py",
+    "test_places_and_windows.py",
+    "test_realistic_size.py",
+    "test_reports_of_shares.py",
+    "test_two_parts.py",
+    "test_unusual_batches.py",
+)
 _SLOWEST = 20  # files in the table
 _seconds: collections.Counter[str] = collections.Counter()  # by file
 _tests: collections.Counter[str] = collections.Counter()
@@ -110,6 +120,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the slow tests."""
     slow = [_HERE / name for name in _SLOW]
+    slow += [_DOCTOR / "tests" / name for name in _SLOW_OF_DOCTOR]
     gone = [str(path) for path in slow if not path.exists()]
     if gone:
         raise pytest.UsageError(f"tests/conftest.py lists as slow what does not exist: {gone}")

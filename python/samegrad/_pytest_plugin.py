@@ -61,8 +61,7 @@ def samegrad_replica_split() -> Callable[..., list[Any]]:
     """
 
     def split(batch: Any, sizes: int | Sequence[int]) -> list[Any]:
-        from samegrad.testing import layout, unequal_sizes
-        from samegrad.testing._layouts import rows_of, take
+        from samegrad.testing._doctor import layout, rows_of, take, unequal_sizes
 
         examples = rows_of(batch)
         parts = unequal_sizes(examples, sizes) if isinstance(sizes, int) else list(sizes)

@@ -25,8 +25,8 @@ from vocabulary import REFUSED, REPORTED, is_clause, is_verb
 CEILING = pathlib.Path(__file__).with_name("style_ceiling.json")
 LONGEST = 30  # words of a sentence
 AREAS = {
-    "python": ("python",),
-    "tests": ("tests", ".ci"),
+    "python": ("python/samegrad", "python/samegrad_doctor/src"),
+    "tests": ("tests", ".ci", "python/samegrad_doctor/tests"),
     "cpp": ("cpp",),
     "markdown": ("README.md", "CHANGELOG.md", "docs", "cpp", "python", "tests"),
     "notebooks": ("notebooks",),

@@ -14,8 +14,8 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from samegrad.testing import StepError, diagnose
-from samegrad.testing.adapters import jax_devices_step
+from samegrad_doctor import StepError, diagnose
+from samegrad_doctor.adapters import jax_devices_step
 
 jax.config.update("jax_enable_x64", True)
 RNG = np.random.default_rng(9)

@@ -12,7 +12,7 @@ import pytest
 from blind_trial.truth import MODULES, cases, judged
 from blind_trial.verdicts import accused_or_refused, check_mistakes, installed, tabled, verdicts
 
-from samegrad.testing import Diagnosis
+from samegrad_doctor import Diagnosis
 
 TRIAL = "blind_trial"
 # Mistakes of each part, and how many of them the first run named rightly in first place.

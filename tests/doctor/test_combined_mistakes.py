@@ -11,7 +11,7 @@ from real_bugs import statistics as bn
 from real_bugs.model import clip, flat, mean, windows
 from steps import W1, W2
 
-from samegrad.testing import CATALOGUE, Layout, Outcome, Situation, diagnose
+from samegrad_doctor import CATALOGUE, Layout, Outcome, Situation, diagnose
 
 RNG = np.random.default_rng(0)
 GRADIENTS, PENALTY = RNG.normal(size=(2, 30, 60))

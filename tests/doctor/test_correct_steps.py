@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from test_noise import are_too_few, bfloat16, thousandth
 
-from samegrad.testing import StepError, diagnose
+from samegrad_doctor import StepError, diagnose
 
 ROUGH = {
     "exact": lambda values, rng: values,

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 import samegrad
-from samegrad.testing import StepError, diagnose, layout
-from samegrad.testing._layouts import take
-from samegrad.testing.adapters import ddp_step, ddp_workers
+from samegrad_doctor import StepError, diagnose, layout
+from samegrad_doctor._layouts import take
+from samegrad_doctor.adapters import ddp_step, ddp_workers
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
@@ -144,7 +144,7 @@ def test_a_function_that_no_process_can_import_is_named() -> None:
 
 PROGRAM = """
 import numpy as np, torch
-from samegrad.testing.adapters import ddp_step
+from samegrad_doctor.adapters import ddp_step
 
 def build():
     torch.manual_seed(0)
@@ -168,7 +168,7 @@ def test_the_command_takes_a_file_with_such_a_step(tmp_path: Path, capsys) -> No
 def test_processes_end_with_the_program_even_if_it_is_killed(tmp_path: Path) -> None:
     code = (
         "import numpy as np, multiprocessing, os, ddp_models, sys\n"
-        "from samegrad.testing.adapters import ddp_step\n"
+        "from samegrad_doctor.adapters import ddp_step\n"
         "if __name__ == '__main__':\n"
         "    batch = (np.ones((2, 6)), np.ones((2, 2)))\n"
         "    ddp_step(ddp_models.build_mean)([batch])\n"

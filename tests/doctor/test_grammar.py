@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from test_combined_mistakes import GRADIENTS, WEIGHTS, layout_of
 
-from samegrad.testing import CATALOGUE, Layout, Outcome, Situation, StepError, diagnose
-from samegrad.testing._grammar import Point, points
-from samegrad.testing._select import with_powers
+from samegrad_doctor import CATALOGUE, Layout, Outcome, Situation, StepError, diagnose
+from samegrad_doctor._grammar import Point, points
+from samegrad_doctor._select import with_powers
 
 RNG = np.random.default_rng(12)
 SOFT = RNG.uniform(0.03, 0.3, 30)  # sums below and above 1

@@ -17,8 +17,8 @@ import pytest
 from held_out import Case, Deal, all_cases
 from held_out import toy as toy
 
-from samegrad.testing import CATALOGUE, Diagnosis, Layout, Outcome, Situation, StepError, diagnose
-from samegrad.testing._layouts import take
+from samegrad_doctor import CATALOGUE, Diagnosis, Layout, Outcome, Situation, StepError, diagnose
+from samegrad_doctor._layouts import take
 
 FOLDER = Path(__file__).parent / "held_out"
 MANIFEST = FOLDER / "manifest.json"

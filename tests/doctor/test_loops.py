@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from samegrad.testing import StepError, diagnose
-from samegrad.testing.adapters import accelerate_step, ddp_workers, lightning_step, loop_step
+from samegrad_doctor import StepError, diagnose
+from samegrad_doctor.adapters import accelerate_step, ddp_workers, lightning_step, loop_step
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 

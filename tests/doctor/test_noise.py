@@ -16,7 +16,7 @@ from test_loss_normalization_catalogue import MICRO, PLAIN, WEIGHTED, cases, win
 from test_real_bugs import is_named
 
 from samegrad._base.tree import map_structure
-from samegrad.testing import Outcome, StepError, diagnose
+from samegrad_doctor import Outcome, StepError, diagnose
 
 
 def bfloat16(values: Any) -> np.ndarray:

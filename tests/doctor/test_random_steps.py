@@ -14,7 +14,7 @@ import numpy as np
 from test_correct_steps import ROUGH, a_step
 from test_noise import a_correct_step, are_too_few
 
-from samegrad.testing import StepError, diagnose
+from samegrad_doctor import StepError, diagnose
 
 KINDS = ("mean", "sum", "fixed", "weighted")
 MICRO_BATCHES = ((1,), (1, 2), (2, 3))

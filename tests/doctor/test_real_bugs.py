@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from real_bugs import Bug, all_bugs
 
-from samegrad.testing import Diagnosis, diagnose
+from samegrad_doctor import Diagnosis, diagnose
 
 BUGS = all_bugs()
 

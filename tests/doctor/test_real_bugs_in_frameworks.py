@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from real_bugs.model import SEQUENCES, X, Y
 
-from samegrad.testing import diagnose
-from samegrad.testing.adapters import jax_step, torch_step
+from samegrad_doctor import diagnose
+from samegrad_doctor.adapters import jax_step, torch_step
 
 X32, Y32 = X.astype(np.float32), Y.astype(np.float32)
 TOKENS = SEQUENCES[0].astype(np.float32)

@@ -37,7 +37,7 @@ from held_out.toy import (
 )
 from test_noise import bfloat16
 
-from samegrad.testing import StepError, diagnose
+from samegrad_doctor import StepError, diagnose
 
 Round = Callable[[Any], Any]
 EVEN = {**PLAIN, "equal_shards": True}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 import samegrad as tf
-from samegrad.testing.strategies import masks, shard_sizes, splits
+from samegrad_doctor.strategies import masks, shard_sizes, splits
 
 X = np.arange(24.0).reshape(8, 3)
 

@@ -13,8 +13,8 @@ import samegrad as tf
 from samegrad.cli import doctor
 from samegrad.errors import LossNormalizationWarning
 from samegrad.testing import diagnose
-from samegrad.testing._catalogue import OTHER
 from samegrad.testing.adapters import samegrad_step
+from samegrad_doctor._catalogue import OTHER
 
 V, WIDTH, LENGTH = 7, 5, 9
 CONSTANT = 64.0

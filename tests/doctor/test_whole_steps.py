@@ -10,7 +10,7 @@ from real_bugs import statistics as bn
 from real_bugs.model import EXAMPLES, Outcome, clip, count, ddp, mean, total
 from steps import REGULARISATION, X, Y
 
-from samegrad.testing import StepError, assert_replica_equivalent, diagnose
+from samegrad_doctor import StepError, assert_replica_equivalent, diagnose
 
 
 def gradient(share, slope, limit):

@@ -11,9 +11,9 @@ import pytest
 from steps import X, Y, mean
 
 import samegrad
-from samegrad.testing import CATALOGUE, StepError, diagnose
-from samegrad.testing._catalogue import OTHER
-from samegrad.testing._words import FRAMEWORKS, REMEDIES, remedy
+from samegrad_doctor import CATALOGUE, StepError, diagnose
+from samegrad_doctor._catalogue import OTHER
+from samegrad_doctor._words import FRAMEWORKS, REMEDIES, remedy
 
 DOTTED = re.compile(r"\b(?:torch|jax|tf|keras|nn|random|optimizer|scaler)(?:\.[A-Za-z_]\w*)+")
 

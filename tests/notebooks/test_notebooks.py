@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from samegrad.testing._catalogue import CATALOGUE, OTHER
+from samegrad_doctor._catalogue import CATALOGUE, OTHER
 
 nbformat = pytest.importorskip("nbformat", reason="comes with nbclient")
 nbclient = pytest.importorskip("nbclient", reason="runs the notebooks")

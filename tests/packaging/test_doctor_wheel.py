@@ -1,15 +1,18 @@
-"""The doctor's own wheel: NumPy only, and the verdicts of samegrad.testing."""
+"""The package samegrad-doctor: NumPy only, and without samegrad."""
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
-import zipfile
 
 import pytest
+
+import samegrad_doctor
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = """
@@ -31,20 +34,18 @@ def even(shares):
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    """The wheel, built and unpacked."""
-    folder = tmp_path_factory.mktemp("doctor")
-    build = [sys.executable, str(ROOT / "python" / "doctor" / "build_doctor.py"), str(folder)]
-    name = subprocess.run(build, capture_output=True, text=True, check=True).stdout.strip()
-    place = folder / "site"
-    with zipfile.ZipFile(folder / name) as archive:
-        archive.extractall(place)
+    """A folder with the package alone, and with a user's program."""
+    place = tmp_path_factory.mktemp("doctor") / "site"
+    ignored = shutil.ignore_patterns("__pycache__")
+    source = pathlib.Path(samegrad_doctor.__file__).parent
+    shutil.copytree(source, place / "samegrad_doctor", ignore=ignored)
     (place / "program.py").write_text(PROGRAM)
     return place
 
 
 def read_me(number: int) -> str:
     """One of the Python programs that the README shows."""
-    text = (ROOT / "python" / "doctor" / "README.md").read_text()
+    text = (ROOT / "python" / "samegrad_doctor" / "README.md").read_text()
     return re.findall(r"```python\n(.*?)```", text, re.DOTALL)[number]
 
 
@@ -52,8 +53,8 @@ def read_me(number: int) -> str:
 def user(tmp_path: pathlib.Path) -> pathlib.Path:
     """A folder with the README's script, and with what asks about it."""
     pytest.importorskip("torch", reason="PyTorch is not installed")
-    (tmp_path / "train.py").write_text(read_me(0))
-    (tmp_path / "ask.py").write_text(read_me(1))
+    (tmp_path / "train.py").write_text(read_me(1))
+    (tmp_path / "ask.py").write_text(read_me(2))
     return tmp_path
 
 
@@ -93,21 +94,22 @@ def test_its_command_has_the_options_of_the_function(installed: pathlib.Path) ->
 def test_the_readmes_lines_ask_about_a_ddp_script(
     installed: pathlib.Path, user: pathlib.Path
 ) -> None:
-    assert len([line for line in read_me(1).splitlines() if line.strip()]) <= 8
+    assert len([line for line in read_me(2).splitlines() if line.strip()]) <= 8
     said = run(installed, "ask.py", folder=user)
     assert "cause: mean of the replicas' means" in said.stdout, said
     assert "torch.distributed.get_world_size() / count" in said.stdout
-    (user / "even.py").write_text(read_me(1).replace("[:12]))", "[:12], equal_shards=True))"))
+    (user / "even.py").write_text(read_me(2).replace("[:12]))", "[:12], equal_shards=True))"))
     said = run(installed, "even.py", folder=user)
     assert said.stdout.startswith("correct"), said
     assert "correct while all shards are equal" in said.stdout
 
 
-def test_first_page_shows_the_diagnosis_of_its_step(
-    installed: pathlib.Path, tmp_path: pathlib.Path
+@pytest.mark.parametrize("page", ["README.md", "python/samegrad_doctor/README.md"])
+def test_page_shows_the_diagnosis_of_its_step(
+    installed: pathlib.Path, tmp_path: pathlib.Path, page: str
 ) -> None:
     pytest.importorskip("torch", reason="PyTorch is not installed")
-    text = (ROOT / "README.md").read_text()
+    text = (ROOT / page).read_text()
     blocks = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", text, re.DOTALL)
     ((code, output),) = [block for block in blocks if "samegrad_doctor" in block[0]]
     assert len([line for line in code.splitlines() if line.strip()]) <= 8
@@ -115,20 +117,25 @@ def test_first_page_shows_the_diagnosis_of_its_step(
     assert run(installed, "step.py", folder=tmp_path).stdout == output
 
 
-def test_the_readmes_ranks_one_after_the_other_are_judged(
+def test_fix_of_the_readme_makes_the_step_correct(
     installed: pathlib.Path, user: pathlib.Path
 ) -> None:
-    (user / "simulated.py").write_text(read_me(2))
-    said = run(installed, "simulated.py", folder=user)
-    assert "cause: mean of the replicas' means" in said.stdout, said
-    assert "reported loss" not in said.stdout  # a loss for backward is not a report
+    text = (ROOT / "python" / "samegrad_doctor" / "README.md").read_text()
+    (diff,) = re.findall(r"```diff\n(.*?)```", text, re.DOTALL)
+    lines = [line[1:] for line in diff.splitlines() if line[0] == "+"]
+    script = (user / "train.py").read_text().partition("def train_loss")[0] + "\n".join(
+        ["from torch.nn.functional import cross_entropy", "def train_loss(model, batch):",
+         "    x, y = batch", *(f"    {line}" for line in lines), "    return loss"]
+    )  # fmt: skip
+    (user / "train.py").write_text(script)
+    assert run(installed, "ask.py", folder=user).stdout.startswith("correct")
 
 
 def test_processes_of_a_step_in_a_file_import_what_stands_beside_it(
     installed: pathlib.Path, user: pathlib.Path
 ) -> None:
     line = "step, batch = ddp_step(build), load_train_objs()[0][:12]\n"
-    (user / "steps.py").write_text(read_me(1).partition("if __name__")[0] + line)
+    (user / "steps.py").write_text(read_me(2).partition("if __name__")[0] + line)
     elsewhere = user / "elsewhere"
     elsewhere.mkdir()
     code = "import sys; from samegrad_doctor.cli import main; sys.exit(main(sys.argv[1:]))"
@@ -145,13 +152,52 @@ def test_no_module_imports_samegrad_at_its_top(installed: pathlib.Path) -> None:
     assert not found
 
 
-def test_the_record_tells_every_file(installed: pathlib.Path) -> None:
-    (record,) = installed.glob("*.dist-info/RECORD")
-    told = {line.split(",")[0] for line in record.read_text().splitlines()}
-    files = {str(p.relative_to(installed)) for p in installed.rglob("*") if p.is_file()}
-    assert told == {f for f in files if f != "program.py" and "__pycache__" not in f}
-    (metadata,) = installed.glob("*.dist-info/METADATA")
-    assert "Requires-Dist: numpy" in metadata.read_text()
+def test_two_wheels_share_no_file() -> None:
+    """Compare the files of both, where they are installed from wheels."""
+    files = {}
+    for name in ("samegrad", "samegrad-doctor"):
+        try:
+            distribution = importlib.metadata.distribution(name)
+        except importlib.metadata.PackageNotFoundError:
+            pytest.skip(f"{name} was not installed from a wheel")
+        files[name] = {str(file) for file in distribution.files or () if ".." not in file.parts}
+    if not all(files.values()):
+        pytest.skip("samegrad was not installed from a wheel")
+    assert not files["samegrad"] & files["samegrad-doctor"]
+    own = {name.partition("/")[0] for name in files["samegrad-doctor"]}
+    assert own == {"samegrad_doctor", f"samegrad_doctor-{samegrad_doctor.__version__}.dist-info"}
+    source = pathlib.Path(samegrad_doctor.__file__).parent
+    modules = {f"samegrad_doctor/{path.relative_to(source)}" for path in source.rglob("*.py")}
+    assert modules <= files["samegrad-doctor"] and "samegrad_doctor/py.typed" in files[name]
+    assert importlib.metadata.requires("samegrad-doctor")[0] == "numpy>=1.24"
+
+
+WITHOUT = """
+import sys
+sys.modules["samegrad_doctor"] = None
+from samegrad.cli import main
+import samegrad as tf
+import samegrad.testing as testing
+import numpy as np
+tf.testing.assert_same_bits({"a": np.ones(2)}, {"a": np.ones(2)})
+for name in ("diagnose", "adapters", "strategies"):
+    try:
+        getattr(tf.testing, name)
+    except ImportError as error:
+        assert "pip install ./python/samegrad_doctor" in str(error), error
+        continue
+    raise AssertionError(name)
+assert main(["fingerprint", "/nowhere"]) == main(["doctor", "a.py::b"]) == 2
+"""
+
+
+def test_samegrad_alone_names_the_command_that_installs_the_doctor() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    (_, said) = done.stderr.splitlines()
+    assert said.startswith("samegrad: error: ") and "python/samegrad_doctor" in said
 
 
 def test_error_of_a_step_shows_user_frames_alone(installed: pathlib.Path) -> None:

@@ -11,10 +11,12 @@ from collections.abc import Iterator
 import pytest
 
 import samegrad as tf
+import samegrad_doctor
 
 MODULES = sorted(
     module.name
-    for module in pkgutil.walk_packages(tf.__path__, "samegrad.")
+    for package in (tf, samegrad_doctor)
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     if not module.name.endswith("__main__") and "libsamegrad" not in module.name
 )
 

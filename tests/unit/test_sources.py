@@ -38,7 +38,13 @@ def program(name):
 
 
 def test_python_is_typed():
-    run(program("mypy"), "python/samegrad", "--python-executable", sys.executable)
+    run(
+        program("mypy"),
+        "python/samegrad",
+        "python/samegrad_doctor/src",
+        "--python-executable",
+        sys.executable,
+    )
 
 
 def test_python_keeps_the_rules():

@@ -114,12 +114,12 @@ class _Folders:
     """Folders of internal code.
 
     Attributes:
-        own: Folders of samegrad and Keras.
+        own: Folders of samegrad, its doctor and Keras.
         called: Those of libraries that they call.
     """
 
     def __init__(self) -> None:
-        self.own = (PACKAGE, *_folders_of("keras"))
+        self.own = (PACKAGE, *_folders_of("keras", "samegrad_doctor"))
         self.called = (*_folders_of(*_CALLED), "<frozen")
 
     def is_called(self, file: str) -> bool:

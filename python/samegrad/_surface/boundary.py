@@ -53,6 +53,7 @@ _INNER_NAMES = {"__init__": "the constructor", "<lambda>": "the function"}
 _MAX_LETTERS = 1000
 _REFUSALS = (TypeError, ValueError, NotImplementedError)
 _MOST_PARTS = 64  # of a list, in which ragged tensors are looked for
+_PACKAGES = ("samegrad", "samegrad_doctor")
 _OUTSIDE = "__samegrad_outside__"
 _WRAPPED = "__samegrad_boundary__"
 # Methods that Python calls, of which users meet mistakes.
@@ -373,7 +374,7 @@ def _guard_class(cls: type) -> None:
     if issubclass(cls, enum.Enum):  # Python makes its members
         return
     for part in cls.__mro__:
-        if part.__module__.partition(".")[0] == "samegrad":
+        if part.__module__.partition(".")[0] in _PACKAGES:
             _guard_own(part, cls.__name__ if part.__name__.startswith("_") else part.__name__)
 
 
@@ -405,7 +406,7 @@ def guarded(module: str, name: str, thing: Any) -> Any:
     The module's own functions call each other without the wrapper.
     """
     home: str = getattr(thing, "__module__", None) or ""
-    if home.partition(".")[0] != "samegrad":
+    if home.partition(".")[0] not in _PACKAGES:
         return thing
     if isinstance(thing, type):
         _guard_class(thing)

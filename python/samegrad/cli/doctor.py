@@ -1,168 +1,45 @@
-"""`samegrad doctor FILE.py::step`: check a step from the shell."""
+"""`samegrad doctor FILE.py::step`: the command of samegrad-doctor, on all processes of a job."""
 
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from samegrad.cli._errors import CommandError
-from samegrad.testing import Diagnosis, StepError, diagnose
-from samegrad.testing._over_processes import Processes, join
-from samegrad.testing._program_file import load_module, named_in, value_in
+from samegrad.testing._joined import join
 
-EXIT_CORRECT, EXIT_WRONG, EXIT_UNJUDGED = 0, 1, 2
-ABOUT = (
-    "Imports a file and checks a step in it: a function that takes a list with the batch of each "
-    "replica and returns the update (see samegrad.testing.diagnose). Exit status: 0 the step is "
-    "correct, 1 it is wrong, 2 it cannot be judged."
-)
+ABOUT = "Checks a step in a file. Exit status: 0 it is correct, 1 it is wrong, 2 it is not decided."
 
 
 def add_options(doctor: argparse.ArgumentParser) -> None:
-    """Add the arguments of `run` as options of a command."""
-    doctor.add_argument("step", metavar="FILE.py::STEP", help="the file and the function")
-    doctor.add_argument("--batch", default="batch", metavar="NAME", help="the batch [batch]")
-    doctor.add_argument("--weights", metavar="NAME", help="what each example counts [1]")
-    for name, default in (("--replicas", (2, 3)), ("--micro-batches", (1,))):
-        shown = " ".join(map(str, default))
-        doctor.add_argument(
-            name, type=int, nargs="+", default=default, metavar="N", help=f"to try [{shown}]"
-        )
-    for name, number, what in (
-        ("--max-examples", 12, "largest number of examples that are used"),
-        ("--seed", 0, "of the projection of the updates"),
-    ):
-        shown = f"{what} [{number}]"
-        doctor.add_argument(name, type=int, default=number, metavar="N", help=shown)
-    doctor.add_argument(
-        "--equal-shards", action="store_true", help="use equal per-replica batches only"
-    )
-    doctor.add_argument(
-        "--empty-shard", action=argparse.BooleanOptionalAction, default=None,
-        help="also judge a replica without examples; --no-empty-shard never does",
-    )  # fmt: skip
-    doctor.add_argument(
-        "--framework", choices=("samegrad", "pytorch", "jax", "tensorflow"),
-        help="framework whose API the fix names [that of the step]",
-    )  # fmt: skip
-    doctor.add_argument("--json", action="store_true", help="print JSON")
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command `samegrad-doctor check FILE.py::STEP`, of the doctor's own distribution.
-
-    Args:
-        arguments: What follows the command's name; by default what the shell gave.
-
-    Returns:
-        The exit code of `run`, or 2 where the step cannot be judged.
-
-    Raises:
-        SystemExit: After `--help`, and with code 2 after a wrong argument.
-    """
-    parser = argparse.ArgumentParser("samegrad-doctor")
-    commands = parser.add_subparsers(dest="command", required=True)
-    add_options(commands.add_parser("check", help="judge a step in a file", description=ABOUT))
-    options = vars(parser.parse_args(arguments))
-    del options["command"]
+    """Add the arguments of `run`, which the package has, as options of a command."""
     try:
-        return run(**options)
-    except CommandError as error:
-        print(error, file=sys.stderr)
-        return EXIT_UNJUDGED
+        from samegrad_doctor import cli
+    except ImportError:
+        doctor.add_argument("arguments", nargs=argparse.REMAINDER)
+        return
+    doctor.description = cli.ABOUT
+    cli.add_options(doctor)
 
 
-def run(
-    step: str,
-    batch: str,
-    weights: str | None,
-    replicas: Sequence[int],
-    micro_batches: Sequence[int],
-    json: bool,
-    max_examples: int = 12,
-    empty_shard: bool | None = None,
-    equal_shards: bool = False,
-    seed: int = 0,
-    framework: str | None = None,
-) -> int:
-    """Prints the diagnosis of a step.
+def run(**options: Any) -> int:
+    """Print the diagnosis of a step.
 
     Args:
-        step: "FILE.py::name" of a function that takes the replicas' batches and returns the update.
-        batch: The name of the batch in the file, or of a function that returns it.
-        weights: The name of the examples' weights in the file.
-        replicas: Numbers of replicas to try.
-        micro_batches: Numbers of micro-batches to try.
-        json: Whether to print JSON.
-        max_examples: The largest number of examples that are used.
-        empty_shard: Whether a replica without examples is tried as well; None tries it without
-            blame.
-        equal_shards: Use per-replica batches of equal size only.
-        seed: Of the projection of the updates.
-        framework: In whose words the remedy is told.
-
-    In an MPI job all processes judge the step together, and the first one speaks.
+        **options: The options of `samegrad_doctor.cli.run`.
 
     Returns:
-        0 the step is right, 1 it is not; in a job of several processes 2 it cannot be judged.
+        0 the step is right, 1 it is wrong; in a job of several processes 2 it is not decided.
 
     Raises:
-        CommandError: The file, or something in it, cannot be used.
+        CommandError: The step cannot be judged, or samegrad-doctor is not installed.
     """
     try:
         join()
+        from samegrad.testing._doctor import StepError, command
     except (ImportError, RuntimeError) as error:
         raise CommandError(str(error)) from error
-    processes, code = Processes(), EXIT_UNJUDGED
     try:
-        found = _judged(
-            processes, step, batch, weights, replicas=replicas, micro_batches=micro_batches,
-            max_examples=max_examples, empty_shard=empty_shard, equal_shards=equal_shards,
-            seed=seed, framework=framework,
-        )  # fmt: skip
-        if processes.rank == 0:
-            print(found.to_json() if json else found, flush=True)
-        code = EXIT_CORRECT if found.correct and not found.reported_loss_issue else EXIT_WRONG
-    except CommandError as error:
-        if processes.size == 1:
-            raise
-        if processes.rank == 0:
-            print(f"samegrad: error: {error}", file=sys.stderr, flush=True)
-    # A launcher kills the others as soon as one has ended with another status than 0.
-    processes.met(_SPOKEN, None)
-    return code
-
-
-_SPOKEN = "the doctor's verdict"
-
-
-def _judged(
-    processes: Processes, step: str, batch: str, weights: str | None, **options: Any
-) -> Diagnosis:
-    """The diagnosis.
-
-    Raises:
-        CommandError: There is none.
-    """
-    path, _, name = step.partition("::")
-    if not name:
-        raise CommandError(f"[doctor] the step must be FILE.py::NAME: got {step!r}.")
-
-    def read() -> tuple[Any, Any, Any]:
-        module = load_module(Path(path), "doctor")
-        own = None if weights is None else value_in(module, weights, "doctor")
-        return named_in(module, name, "doctor"), value_in(module, batch, "doctor"), own
-
-    try:
-        function, data, own_weights = processes.all_of("reading the step's file", read)
-        return diagnose(function, data, weights=own_weights, **options)
+        return command(**options)
     except StepError as error:
         raise CommandError(str(error)) from error
-    except SystemExit as error:  # with 0, it would say that the step is right
-        raise CommandError(
-            f"[doctor] {step} must return or raise: it called sys.exit({error.code!r}); leave that "
-            "to the program."
-        ) from error

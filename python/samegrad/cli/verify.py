@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from samegrad.cli._errors import CommandError
-from samegrad.testing import StepError
 from samegrad.testing._invariance import check
-from samegrad.testing._over_processes import Processes, join
+from samegrad.testing._joined import join, met
 from samegrad.testing._program_file import load_module, named_in, value_in
 
 EXIT_INVARIANT, EXIT_DIFFERENT = 0, 1
@@ -19,7 +18,7 @@ ABOUT = (
     "samegrad.testing.assert_replica_invariant). Exit status: 0 all are identical, 1 some differ "
     "or fail, 2 the program cannot be trained."
 )
-BAD_INPUT = (StepError, ValueError)
+BAD_INPUT = (ValueError,)
 
 
 def add_options(verify: argparse.ArgumentParser) -> None:
@@ -70,8 +69,7 @@ def run(
 
     Raises:
         CommandError: The program raises.
-        StepError: The file, or an object in it, cannot be used.
-        ValueError: A number is below 1.
+        ValueError: The file, or an object in it, cannot be used, or a number is below 1.
     """
     path, _, name = make.partition("::")
     if not name:
@@ -90,5 +88,5 @@ def run(
         ) from error
     print(found.to_json() if json else found, flush=True)
     # A launcher kills the others as soon as one has ended with another status than 0.
-    Processes().met("the report of verify", None)
+    met("the report of verify", None)
     return EXIT_INVARIANT if found.invariant else EXIT_DIFFERENT

@@ -1,30 +1,40 @@
-"""Checks of training steps: their loss normalization, for any framework, and their bits.
+"""Checks of training steps: their bits, and their loss normalization.
 
     from samegrad.testing import assert_replica_equivalent
 
     def test_my_step():
         assert_replica_equivalent(step, batch)
 
-It needs only NumPy: neither the engine nor a framework is imported. The comparisons of bits load
-the engine when they are called.
+The checks of loss normalization are those of the package samegrad-doctor, for any framework. The
+engine is loaded when a comparison of bits is called.
 """
 
 from typing import TYPE_CHECKING
 
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
-from samegrad.testing._catalogue import CATALOGUE, FailureMode
-from samegrad.testing._diagnose import assert_replica_equivalent, diagnose
-from samegrad.testing._diagnosis import Diagnosis, ReplicaWeights
 from samegrad.testing._invariance import (
     DivisionOutcome,
     ReplicaInvariance,
     assert_replica_invariant,
 )
-from samegrad.testing._layouts import Layout, StepError, layout, unequal_sizes
 from samegrad.testing._same_bits import assert_same_bits
-from samegrad.testing._situation import Situation
-from samegrad.testing._updates import Outcome
+
+if TYPE_CHECKING:
+    from samegrad.testing._doctor import (
+        CATALOGUE,
+        Diagnosis,
+        FailureMode,
+        Layout,
+        Outcome,
+        ReplicaWeights,
+        Situation,
+        StepError,
+        assert_replica_equivalent,
+        diagnose,
+        layout,
+        unequal_sizes,
+    )
 
 __all__ = [
     "CATALOGUE",
@@ -46,5 +56,8 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__ = getattr_of(__name__)
+    _OWN = {name for name in __all__ if name in globals()}
+    __getattr__ = getattr_of(
+        __name__, {name: "samegrad.testing._doctor" for name in __all__ if name not in _OWN}
+    )
 guard(__name__)

@@ -10,9 +10,8 @@ from typing import Any
 from samegrad._base.launchers import launched
 from samegrad._base.shown import shown
 from samegrad.testing._jobs import States, run_job, why_no_job
-from samegrad.testing._layouts import StepError
 from samegrad.testing._same_bits import compare
-from samegrad.testing._training import OP, Division, Program, batches_of
+from samegrad.testing._training import OP, Division, Program, TrainingError, batches_of
 
 _SAME, _DIFFERENT, _SKIPPED, _FAILED = "identical", "different", "skipped", "failed"
 _REFERENCE = Division(1, 1, 1)
@@ -153,8 +152,7 @@ def assert_replica_invariant(
     Raises:
         AssertionError: A combination differs, or fails. The message names the first variable and
             element that differs, and the operations that `explain` blames.
-        StepError: `make` returns something else, or there are no data.
-        ValueError: A number is below 1.
+        ValueError: `make` returns something else, the data are empty, or a number is below 1.
 
     Example:
         >>> import numpy as np, samegrad as tf
@@ -185,8 +183,7 @@ def check(
     """Return the report of `assert_replica_invariant`, whatever it says.
 
     Raises:
-        StepError: `make` returns something else, or there are no data.
-        ValueError: A number is below 1.
+        ValueError: `make` returns something else, the data are empty, or a number is below 1.
     """
     for name, numbers in (("replicas", replicas), ("threads", threads), ("processes", processes)):
         _check_numbers(name, numbers)
@@ -194,7 +191,7 @@ def check(
     if batch_size is not None:
         _check_numbers("batch_size", [batch_size])
     if not callable(make):
-        raise StepError(f"[{OP}] make must be a function: got {shown(make)}; pass one.")
+        raise TrainingError(f"[{OP}] make must be a function: got {shown(make)}; pass one.")
     if min(processes) > max(replicas):
         raise ValueError(
             f"[{OP}] each process must have a replica: got at most {max(replicas)} for at least "
@@ -260,7 +257,7 @@ def _results_of_job(
         return
     try:
         yield from zip(divisions, run_job(program, divisions), strict=True)
-    except StepError as error:
+    except TrainingError as error:
         yield from ((one, _outcome(one, _FAILED, str(error))) for one in divisions)
 
 

@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from samegrad._base.launchers import launched
-from samegrad.testing._layouts import StepError
 from samegrad.testing._program_file import load_module, named_in
-from samegrad.testing._training import OP, Array, Division, Program
+from samegrad.testing._training import OP, Array, Division, Program, TrainingError
 
 _LIMIT = 600.0  # seconds of a job
 _LINES = 8  # of a failed job's errors
@@ -38,7 +37,7 @@ def why_no_job(program: Program) -> str:
         return "there is no mpiexec: pip install 'samegrad[mpi]', or load the site's MPI"
     try:
         _portable(program)
-    except StepError as error:
+    except TrainingError as error:
         return str(error)
     return ""
 
@@ -47,7 +46,7 @@ def run_job(program: Program, divisions: Sequence[Division]) -> list[States]:
     """Train a program on the processes of one job; return the states of each division.
 
     Raises:
-        StepError: The job failed.
+        TrainingError: The job failed.
     """
     with tempfile.TemporaryDirectory() as folder:
         request, answer = Path(folder, "request"), Path(folder, "answer")
@@ -59,7 +58,7 @@ def run_job(program: Program, divisions: Sequence[Division]) -> list[States]:
         code, errors = _run(command)
         if code or not answer.exists():
             last = "\n".join(f"  {line}" for line in errors.splitlines()[-_LINES:])
-            raise StepError(f"the job ended with status {code}:\n{last}")
+            raise TrainingError(f"the job ended with status {code}:\n{last}")
         found: list[States] = pickle.loads(answer.read_bytes())
         return found
 
@@ -109,12 +108,12 @@ def _portable(program: Program) -> bytes:
     """Return the program for other processes, with the name of its function in place of it.
 
     Raises:
-        StepError: The function is not at the top level of a file, or the data cannot be sent.
+        TrainingError: The function is not at the top level of a file, or the data cannot be sent.
     """
     try:
         return pickle.dumps(replace(program, make=_name_of(program.make)))
     except (TypeError, AttributeError, pickle.PicklingError) as error:
-        raise StepError(f"the data cannot be sent to other processes: {error}") from error
+        raise TrainingError(f"the data cannot be sent to other processes: {error}") from error
 
 
 class _Named:
@@ -139,7 +138,7 @@ def _name_of(function: Any) -> Any:
     except TypeError:
         path = None
     if not name or "<" in name or path is None or not Path(path).is_file():
-        raise StepError(
+        raise TrainingError(
             "make must be a function at the top level of a file, which other processes can import"
         )
     return _Named(str(Path(path).resolve()), name)

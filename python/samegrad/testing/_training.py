@@ -11,11 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from samegrad._base.shown import shown
-from samegrad._base.tree import map_structure
-from samegrad.testing._layouts import StepError, rows_of, take
+from samegrad._base.tree import flatten, map_structure
 
 Array = npt.NDArray[Any]
 OP = "assert_replica_invariant"
+
+
+class TrainingError(ValueError):
+    """Raised if a program cannot be trained; it names a remedy."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +121,7 @@ def batches_of(data: Any, steps: int, batch_size: int | None) -> list[Any]:
         batch_size: Examples of a batch of arrays; None: two fifths of all.
 
     Raises:
-        StepError: There is no example.
+        TrainingError: The data have no example, or arrays of different sizes.
     """
     import samegrad as tf
 
@@ -127,12 +130,19 @@ def batches_of(data: Any, steps: int, batch_size: int | None) -> list[Any]:
     if isinstance(data, tf.data.Dataset):
         return _elements(data, steps)
     arrays = map_structure(np.asarray, data)
-    examples = rows_of(arrays)
+    counts = {len(leaf) if leaf.ndim else -1 for leaf in flatten(arrays)}
+    if len(counts) != 1 or -1 in counts:
+        shapes = [leaf.shape for leaf in flatten(arrays)]
+        raise TrainingError(
+            f"[{OP}] data must have the same number of examples along axis 0: got shapes {shapes}."
+        )
+    examples = counts.pop()
     if not examples:
-        raise StepError(f"[{OP}] data must have at least one example: got none; add some.")
+        raise TrainingError(f"[{OP}] data must have at least one example: got none; add some.")
     size = batch_size or max(1, 2 * examples // 5)
-    cuts = [range(i, min(i + size, examples)) for i in range(0, examples, size)]
-    return [take(arrays, cuts[step % len(cuts)]) for step in range(steps)]
+    cuts = [slice(i, i + size) for i in range(0, examples, size)]
+    batches = [map_structure(lambda leaf, cut=cut: leaf[cut], arrays) for cut in cuts]
+    return [batches[step % len(cuts)] for step in range(steps)]
 
 
 def _warnings_of_divisions() -> tuple[type[Warning], ...]:
@@ -150,7 +160,7 @@ def _elements(dataset: Any, steps: int) -> list[Any]:
             if len(found) == steps:
                 break
         if len(found) == before:
-            raise StepError(f"[{OP}] data must have at least one batch: got an empty dataset.")
+            raise TrainingError(f"[{OP}] data must have at least one batch: got an empty dataset.")
     return found
 
 
@@ -172,7 +182,7 @@ def _checked(made: Any) -> Any:
         return made
     if hasattr(made, "train_step") and getattr(made, "compiled", False):
         return made
-    raise StepError(
+    raise TrainingError(
         f"[{OP}] make must return a compiled Keras model, or a pair of the function of a replica "
         f"and the state that it changes: got {shown(made)}; compile the model, or return the pair."
     )
@@ -211,4 +221,4 @@ def _snapshot(state: Any) -> dict[str, Array]:
     return {path: np.array(array) for path, array in arrays.items()}
 
 
-__all__ = ["OP", "Division", "Program", "batches_of"]
+__all__ = ["OP", "Division", "Program", "TrainingError", "batches_of"]

@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from samegrad.testing.adapters import jax_devices_step, jax_step
+from samegrad_doctor.adapters import jax_devices_step, jax_step
 
 from .case import Case
 

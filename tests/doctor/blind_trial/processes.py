@@ -10,7 +10,7 @@ from torch import distributed as dist
 from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
-from samegrad.testing.adapters import ddp_step
+from samegrad_doctor.adapters import ddp_step
 
 from .case import Case
 from .ranks import LENGTHS, PAD, convolutions, images, micros, mlp, tagger, targets, text, vectors

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
-from samegrad.testing import Outcome
+from samegrad_doctor import Outcome
 
 from .case import Case
 

@@ -7,7 +7,7 @@ import sys
 import time
 from typing import Any
 
-from samegrad.testing import StepError, diagnose
+from samegrad_doctor import StepError, diagnose
 
 from .case import Case
 from .truth import asked, cases

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from samegrad.testing import Outcome
+from samegrad_doctor import Outcome
 
 from .case import Case
 

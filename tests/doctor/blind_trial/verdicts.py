@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from samegrad.testing import Diagnosis, StepError, diagnose
-from samegrad.testing.adapters import ddp_workers
+from samegrad_doctor import Diagnosis, StepError, diagnose
+from samegrad_doctor.adapters import ddp_workers
 
 from .case import Case
 from .truth import cases

@@ -20,7 +20,7 @@ from blind_trial.jax_programs import (
 )
 from jax import lax
 
-from samegrad.testing.adapters import jax_devices_step
+from samegrad_doctor.adapters import jax_devices_step
 
 CASES: list[Case] = []
 ALONE: dict[str, Any] = {"micro_batches": (1, 2), "replicas": (1,)}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from steps import REGULARISATION, W1, W2, X, Y, count, flat, losses, mean, total
 
-from samegrad.testing import Outcome
+from samegrad_doctor import Outcome
 
 RNG = np.random.default_rng(23)
 LENGTHS = RNG.integers(1, 8, size=30)

@@ -25,8 +25,8 @@ from blind_trial.jax_programs import (
 from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from samegrad.testing import Outcome
-from samegrad.testing.adapters import jax_devices_step, jax_step
+from samegrad_doctor import Outcome
+from samegrad_doctor.adapters import jax_devices_step, jax_step
 
 CASES: list[Case] = []
 WORDS: dict[str, Any] = {"weights": LENGTHS}

@@ -24,7 +24,7 @@ from blind_trial.jax_programs import (
 from jax import lax
 from jax.sharding import Mesh, PartitionSpec
 
-from samegrad.testing.adapters import jax_devices_step, jax_step
+from samegrad_doctor.adapters import jax_devices_step, jax_step
 
 CASES: list[Case] = []
 

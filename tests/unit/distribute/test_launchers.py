@@ -9,7 +9,7 @@ import pytest
 
 from samegrad import _pytest_plugin
 from samegrad._base.launchers import Launch, launched, may_be_launched
-from samegrad.testing import _over_processes
+from samegrad.testing import _joined
 
 NAMES = ("OMPI_COMM_WORLD", "PMI", "SLURM", "PMIX_RANK")
 
@@ -48,8 +48,8 @@ def test_the_innermost_launcher_is_asked(say, monkeypatch, variables, expected):
     assert launched() == expected
     joins = []
     engine = types.SimpleNamespace(join=lambda: joins.append(1))
-    monkeypatch.setattr(_over_processes.importlib, "import_module", lambda name: engine)
-    _over_processes.join()
+    monkeypatch.setattr(_joined.importlib, "import_module", lambda name: engine)
+    _joined.join()
     assert len(joins) == (expected.size > 1)
     manager = types.SimpleNamespace(
         register=lambda plugin, name: joins.append(2), get_plugin=lambda name: None

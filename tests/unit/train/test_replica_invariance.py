@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import samegrad as tf
-from samegrad.testing import ReplicaInvariance, StepError, _jobs, assert_replica_invariant
+from samegrad.testing import ReplicaInvariance, _jobs, assert_replica_invariant
 
 FILE = Path(programs.__file__)
 needs_mpi = pytest.mark.skipif(
@@ -145,14 +145,14 @@ def test_program_that_is_not_repeatable_is_told() -> None:
     ("make", "options", "error", "words"),
     [
         (programs.raises, {}, KeyError, "no such layer"),
-        (programs.uncompiled, {}, StepError, "make must return a compiled Keras model"),
-        (programs.nothing, {}, StepError, "got None"),
-        (3, {}, StepError, "make must be a function"),
+        (programs.uncompiled, {}, ValueError, "make must return a compiled Keras model"),
+        (programs.nothing, {}, ValueError, "got None"),
+        (3, {}, ValueError, "make must be a function"),
         (programs.without_state, {}, ValueError, "at least one array"),
-        (programs.loop, {"data": programs.no_rows}, StepError, "at least one example"),
-        (programs.loop, {"data": programs.as_dataset().take(0)}, StepError, "an empty dataset"),
-        (programs.loop, {"data": (np.ones(3), np.ones(4))}, StepError, "same number of examples"),
-        (programs.loop, {"data": 1.0}, StepError, "same number of examples"),
+        (programs.loop, {"data": programs.no_rows}, ValueError, "at least one example"),
+        (programs.loop, {"data": programs.as_dataset().take(0)}, ValueError, "an empty dataset"),
+        (programs.loop, {"data": (np.ones(3), np.ones(4))}, ValueError, "same number of examples"),
+        (programs.loop, {"data": 1.0}, ValueError, "same number of examples"),
         (programs.loop, {"replicas": ()}, ValueError, "replicas must be a sequence"),
         (programs.loop, {"replicas": 2}, ValueError, "replicas must be a sequence"),
         (programs.loop, {"threads": (0,)}, ValueError, "threads must be integers >= 1"),

@@ -4,12 +4,18 @@ from typing import TYPE_CHECKING
 
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
-from samegrad.testing.adapters._ddp import ddp_step, ddp_workers
-from samegrad.testing.adapters._jax import jax_devices_step, jax_step
-from samegrad.testing.adapters._loops import accelerate_step, lightning_step, loop_step
 from samegrad.testing.adapters._samegrad import samegrad_step
-from samegrad.testing.adapters._tensorflow import tensorflow_step
-from samegrad.testing.adapters._torch import torch_step
+from samegrad_doctor.adapters import (
+    accelerate_step,
+    ddp_step,
+    ddp_workers,
+    jax_devices_step,
+    jax_step,
+    lightning_step,
+    loop_step,
+    tensorflow_step,
+    torch_step,
+)
 
 __all__ = [
     "accelerate_step",

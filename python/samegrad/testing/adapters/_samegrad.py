@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from samegrad._base.tree import flatten, map_structure
-from samegrad.testing._over_processes import Processes, join
-from samegrad.testing._updates import Outcome, Step
+from samegrad.testing._doctor import Outcome
+from samegrad.testing._joined import current, join
 
 
 def samegrad_step(
     build: Callable[[], tuple[Callable[..., Any], Sequence[Any]]], seed: int = 0
-) -> Step:
+) -> Callable[[list[Any]], Outcome]:
     """Create a step of `samegrad.distribute.MirroredStrategy`; in an MPI job, of all processes.
 
     Args:
@@ -69,7 +69,8 @@ def _strategy_of(replicas: int) -> Any:
     """Return a strategy over all processes; with fewer replicas, one of this process alone."""
     import samegrad as tf
 
-    if Processes().size > 1 and replicas >= Processes().size:
+    job = current()
+    if job is not None and 1 < job.size <= replicas:
         return tf.distribute.MultiWorkerMirroredStrategy(total_replicas=replicas)
     return tf.distribute.MirroredStrategy(replicas=replicas)
 

@@ -1,0 +1,191 @@
+"""`diagnose` and `assert_replica_equivalent`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import replace
+from types import ModuleType
+from typing import Any
+
+from samegrad_doctor._diagnosis import Diagnosis, on_one_device
+from samegrad_doctor._gather import AloneError, gather, whole_batches
+from samegrad_doctor._judge import judge, judge_empty
+from samegrad_doctor._layouts import Settings, StepError, StepFailedError
+from samegrad_doctor._over_processes import Processes, check_batch, of_all, spread
+from samegrad_doctor._tracebacks import user_frames_only
+from samegrad_doctor._updates import Step
+from samegrad_doctor._words import FRAMEWORKS
+
+_COMPARED = "with them, the updates of the whole batch are those of one device on all splits"
+_NOT_COMPARED = "with them, whole updates cannot be compared: use a batch without such examples"
+# The framework of fixes, by the module that the step's function imports.
+_MODULES = {"samegrad": "samegrad", "torch": "pytorch", "jax": "jax", "tensorflow": "tensorflow"}
+
+
+@user_frames_only
+def diagnose(
+    step: Step,
+    batch: Any,
+    *,
+    weights: Sequence[float] | None = None,
+    replicas: Sequence[int] = (2, 3),
+    micro_batches: Sequence[int] = (1,),
+    max_examples: int = 12,
+    empty_shard: bool | None = None,
+    equal_shards: bool = False,
+    seed: int = 0,
+    framework: str | None = None,
+) -> Diagnosis:
+    """Diagnose a training step: find the weight of every example in its update, and judge them.
+
+    The step runs on single examples, on the whole batch on one device, and on several splits over
+    replicas (and micro-batches). Least squares in float64 express every update in those of the
+    single examples. This gives the weight of each example, which is compared with its weight in
+    single-device training.
+
+    The step must start from the same parameters in each call, and return a linear function of the
+    gradients: the gradients, or the change that plain SGD makes. Random ops must draw the same
+    samples in each call.
+
+    A step that is not a sum over examples (batch normalization, gradient clipping, a loss over
+    pairs, dropout) is judged by whole updates: those of the batch and of each shard on one device.
+
+    These cannot be distinguished, and are reported as alternatives or notes: a term that each
+    replica adds, and one that a factor for the data multiplies; moments and negatives that a
+    replica computes by itself; which of two parts of a loss has the wrong count. Factors before
+    gradient clipping are invisible. Samples that are independent on each replica hide the weights,
+    and raise StepError.
+
+    In an MPI job (`mpirun -n 2 samegrad doctor ...`, or a program with a
+    `MultiWorkerMirroredStrategy` or `samegrad_step`), all processes call `diagnose` with the same
+    batch, and get the same diagnosis. Layouts with fewer replicas than processes are left out, and
+    a note says so.
+
+    Args:
+        step: A function of a list with one batch per replica (a list of micro-batches for each, if
+            there are several). It returns the update, or an `Outcome`.
+        batch: Arrays of shape [examples, ...] in any structure.
+        weights: The weight of each example: sample weights, or numbers of tokens. Default: those
+            of one device.
+        replicas: The numbers of replicas to try.
+        micro_batches: The numbers of micro-batches to try.
+        max_examples: The largest number of examples taken from the batch. Slightly fewer are
+            taken where the replicas divide their number.
+        empty_shard: Also try a replica without examples. None (default) tries it, but a step that
+            cannot run without examples stays correct. A step with the attribute
+            `takes_empty_shards = False` is not tried.
+        equal_shards: Split the batch into per-replica batches of equal size only, for steps that
+            accept no others. A note lists what such splits cannot distinguish.
+        seed: The seed of the random projection of the updates.
+        framework: The framework whose API the fixes name: "samegrad", "pytorch", "jax" or
+            "tensorflow". Default: the attribute `framework` of the step, which adapters set; else
+            the framework that the step's module imports; else samegrad.
+
+    Returns:
+        The diagnosis. It prints as a short table, the cause, the maths and the fix.
+
+    Raises:
+        StepError: The step cannot be judged; the message has the reason and a remedy.
+
+    Example:
+        >>> import numpy as np
+        >>> x = np.random.default_rng(0).normal(size=(10, 20))
+        >>> def mean_then_sum(shares):
+        ...     return sum(share.mean(axis=0) for share in shares)
+        >>> diagnose(mean_then_sum, x).cause.name
+        'mean per replica, then sum'
+        >>> diagnose(lambda shares: sum(s.sum(axis=0) for s in shares) / 10, x).correct
+        True
+    """
+    processes, note = Processes(), ""
+    words = framework or getattr(step, "framework", None) or _framework_of(step)
+    if words not in FRAMEWORKS:
+        raise StepError(
+            f"[diagnose] framework must be one of {', '.join(FRAMEWORKS)}: got {words!r}."
+        )
+    if empty_shard is not None and not isinstance(empty_shard, bool):
+        raise StepError(
+            f"[diagnose] empty_shard must be True, False or None: got {empty_shard!r:.80}."
+        )
+    if processes.size > 1:
+        check_batch(batch, processes)
+        replicas, note = spread(replicas, processes.size)
+        step = of_all(step, processes)
+    settings = Settings(weights, replicas, micro_batches, max_examples, equal_shards, seed)
+    found = _judged(step, batch, settings, empty_shard)
+    if max(replicas) == 1:
+        found = on_one_device(found)
+    return replace(found, framework=words, notes=(*found.notes, note) if note else found.notes)
+
+
+def _framework_of(step: Step) -> str:
+    """Return the framework that the step's module imports; samegrad if none."""
+    names = getattr(inspect.unwrap(step), "__globals__", {}).values()
+    modules = {value.__name__ for value in names if isinstance(value, ModuleType)}
+    return next((words for module, words in _MODULES.items() if module in modules), "samegrad")
+
+
+def _judged(step: Step, batch: Any, settings: Settings, empty_shard: bool | None) -> Diagnosis:
+    """Return the diagnosis by single examples, or else by whole updates."""
+    reason: StepError = StepError("[step] the update of the batch is 0 or NaN.")
+    evidence, found = None, None
+    try:
+        evidence = gather(step, batch, settings)
+        found = judge(evidence)
+        if (found is None or not (found.correct or found.cause)) and evidence.power:
+            evidence = evidence.per_mean()
+            found = judge(evidence)
+    except AloneError as error:
+        reason = error.reason
+    if found is None or evidence is None:
+        if (found := judge(whole_batches(step, batch, settings))) is None:
+            raise reason
+        return found
+    if found.correct and evidence.recorder.still:
+        found = _with_those_left_out(step, batch, settings, found)
+    if empty_shard is None and (
+        settings.equal_shards or not getattr(step, "takes_empty_shards", True)
+    ):
+        return found
+    return found if empty_shard is False else judge_empty(evidence, found, bool(empty_shard))
+
+
+def _with_those_left_out(step: Step, batch: Any, settings: Settings, found: Diagnosis) -> Diagnosis:
+    """Return the diagnosis by whole updates if they contradict that of a few examples.
+
+    An example without gradient alone may have one beside others: pairs, hard negatives.
+
+    Raises:
+        StepError: Whole updates cannot be judged.
+    """
+    try:
+        whole = judge(whole_batches(step, batch, settings))
+    except StepFailedError:  # as where it refuses other sizes
+        whole = None
+    if whole is None:
+        return replace(found, notes=(*found.notes, _NOT_COMPARED))
+    return whole if not whole.correct else replace(found, notes=(*found.notes, _COMPARED))
+
+
+@user_frames_only
+def assert_replica_equivalent(step: Step, batch: Any, **options: Any) -> None:
+    """Assert that R replicas (times K micro-batches) make the update of one device.
+
+    Args:
+        step: The step, as for `diagnose`.
+        batch: The batch, as for `diagnose`.
+        **options: The options of `diagnose`.
+
+    Raises:
+        AssertionError: They do not; the message is the diagnosis.
+        StepError: The step cannot be judged.
+
+    Example:
+        >>> import numpy as np
+        >>> x = np.random.default_rng(0).normal(size=(10, 20))
+        >>> assert_replica_equivalent(lambda shares: np.concatenate(shares).mean(axis=0), x)
+    """
+    found = diagnose(step, batch, **options)
+    if not found.correct or found.reported_loss_issue:
+        raise AssertionError(str(found))

@@ -1,0 +1,392 @@
+"""Hypotheses with unknowns: what no row explains by itself, a row and a term or two rows may.
+
+An update is a sum of updates that were seen (of single examples, of shares), as often as a row
+says, and of unknown vectors (a term, each example's part of another loss), as often as a row or a
+count says. With more layouts than unknowns that can be refuted: whatever is in no combination of
+the unknown vectors must be noise.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from samegrad_doctor._basis import Noise
+from samegrad_doctor._catalogue import (
+    CLIPPED_PARTS,
+    CLIPPED_REPLICAS,
+    LOCAL_STATISTICS,
+    OWN_NUMBERS,
+    STATISTICS_OF_PARTS,
+    FailureMode,
+)
+from samegrad_doctor._failure_modes import counted_regularization
+from samegrad_doctor._failure_modes import part_with as part_words
+from samegrad_doctor._layouts import (
+    Groups,
+    Layout,
+    layout,
+    layouts_for,
+    of_parts,
+    of_shares,
+    of_windows,
+    unequal_sizes,
+)
+from samegrad_doctor._measure import Runs, Sums
+from samegrad_doctor._select import EQUAL, Frame, Hypothesis, outside, simplest
+from samegrad_doctor._updates import Recorded, Vector
+
+
+def _by(groups: Groups, a: int = 0, b: int = 0) -> Callable[[Layout], float]:
+    """Return the factor of a term that each group divides by its examples, times R^a K^b."""
+
+    def count(item: Layout) -> float:
+        each = sum(1 / len(group) for group in groups(item) if group)
+        return float(each * item.replicas**a * item.micro_batches**b)
+
+    return count
+
+
+# How often a term may count that examples divide, on one device as well; the first is right.
+DIVIDED: dict[str, Callable[[Layout], float]] = {
+    "once, divided by all examples": lambda item: 1 / len(item.examples),
+    "divided by the examples of each replica, then averaged": _by(of_shares, -1),
+    "divided by the examples of each replica, then added": _by(of_shares),
+    "divided by the examples of each micro-batch, then averaged": _by(of_parts, -1, -1),
+    "divided by the examples of each micro-batch, then added": _by(of_parts, -1),
+    "divided by the examples of each micro-batch of every replica, then added": _by(of_parts),
+}
+RIGHT_COUNTS = ("once", next(iter(DIVIDED)))
+# How often a term may count in a layout.
+COUNTS: dict[str, Callable[[Layout], float]] = {
+    "once": lambda item: 1.0,
+    "once on every replica": lambda item: item.replicas,
+    "divided by the replicas": lambda item: 1 / item.replicas,
+    "once in every micro-batch": lambda item: item.micro_batches,
+    "once in every micro-batch of every replica": lambda item: item.replicas * item.micro_batches,
+    "divided by the micro-batches": lambda item: 1 / item.micro_batches,
+    **DIVIDED,
+}
+_ELEMENT = 1e-3  # of what the examples make of an element, which the format may round away
+PROBED = 7  # examples; no multiple of 2 or 3, as even shares hide mistakes
+SPARE = 6  # layouts beyond the examples, so that a wrong row is refuted
+
+
+@dataclass(frozen=True)
+class Alone:
+    """A kind of group that may compute a value from its own examples only.
+
+    Args:
+        groups: The examples of each of them.
+        name: Of one of them.
+        limit: The mistake where each limits its own gradient.
+        statistics: The mistake where each makes a function of its own examples.
+    """
+
+    groups: Groups
+    name: str
+    limit: FailureMode
+    statistics: FailureMode
+
+
+_SHARES = Alone(of_shares, "replica", CLIPPED_REPLICAS, LOCAL_STATISTICS)
+_PARTS = (
+    Alone(of_parts, "micro-batch", CLIPPED_PARTS, STATISTICS_OF_PARTS),
+    Alone(of_windows, "step's micro-batch", CLIPPED_PARTS, STATISTICS_OF_PARTS),
+)
+
+
+def alone_in(seen: Runs) -> list[Alone]:
+    """Those that are not the whole batch."""
+    return [*([_SHARES] if seen.replicas > 1 else []), *(_PARTS if seen.several else ())]
+
+
+def with_term(count: str, row: FailureMode | None) -> FailureMode | None:
+    """The mistake of a term that counts so, and of a row for the data; None if both are right."""
+    if row is None and count in RIGHT_COUNTS:
+        return None
+    if row is not None and count in RIGHT_COUNTS:
+        more = "a regularisation or auxiliary term counts once, as it should"
+        return replace(row, sentence=f"{row.sentence} ({more})")
+    data, fix = ("", "") if row is None else (f"; and the data: {row.name}", row.fix)
+    words = counted_regularization(count, data, fix, count in DIVIDED)
+    return FailureMode(*words, remedy="term")
+
+
+def part_with(
+    first: FailureMode | None, second: FailureMode | None, parameters: bool = False
+) -> FailureMode | None:
+    """The mistake of a part of the loss, or of the parameters, with `second` as a row of its own.
+
+    `first` is that of the rest; either may be right (None).
+    """
+    if (row := second or first) is None:
+        return None
+    other = first.name if first is not None and second is not None else None
+    return replace(row, **part_words(row.words, other, parameters)._asdict())
+
+
+def terms(
+    layouts: Sequence[Layout],
+    row: FailureMode | None,
+    known: Vector,
+    held: Vector,
+    start: int = 0,
+    made: Callable[[str, FailureMode | None], FailureMode | None] = with_term,
+) -> Iterator[Hypothesis]:
+    """One unknown term, as often as each count says.
+
+    Args:
+        layouts: Of the updates.
+        row: What is wrong with the data; None if nothing is.
+        known: What the data make.
+        held: How often the term comes along with that.
+        start: The first of the layouts among which the term must not be as strong everywhere.
+        made: Makes the mistake of a term that counts so, and of the row.
+    """
+    tried: list[Vector] = []
+    for name, count in COUNTS.items():
+        left = np.array([count(item) for item in layouts]) - held
+        if np.ptp(left[start:]) > EQUAL and not any(np.array_equal(left, own) for own in tried):
+            tried.append(left)
+            yield Hypothesis(partial(made, name, row), known, left[:, None])
+
+
+@dataclass
+class Probe(Frame):
+    """Splits of some examples, and what the step makes of them.
+
+    Args:
+        updates: A row per layout.
+        limit: How much of them noise leaves unexplained.
+    """
+
+    updates: Vector
+    limit: float
+
+    @property
+    def is_right(self) -> bool:
+        """Return True if examples with their correct weights explain the updates."""
+        return outside(self.updates, self.right)[0] <= self.limit
+
+    def first(self, *classes: Iterable[Hypothesis]) -> FailureMode | None:
+        """The mistake of the simplest hypothesis of the first class that has any, if it stands."""
+        for alike in classes:
+            if found := simplest(self.updates, alike, self.limit):
+                return None if found[0].refuted() else found[0].made()
+        return None
+
+
+def probe_of(seen: Runs, layouts: list[Layout], noise: Noise | None = None) -> Probe:
+    """The step on splits of the first examples; some may be of fewer."""
+    updates = np.stack([seen.run(item).sketch for item in layouts])
+    count = max(len(item.examples) for item in layouts)
+    limit = (noise or seen.noise).limit(seen.alive) * float(np.linalg.norm(updates))
+    return Probe(layouts, seen.weights[:count], seen.fixed, updates, limit)
+
+
+def few_of(seen: Runs, counts: Sequence[int] = (PROBED,)) -> list[Layout]:
+    """One device, and uneven splits of a few examples in turning orders."""
+    settings, found = seen.settings, []
+    for count in counts:
+        own = min(count, seen.examples)
+        found.append(Layout(((tuple(range(own)),),)))
+        found += turning(own, settings.replicas, settings.micro_batches, own + SPARE)
+    return found
+
+
+def turning(
+    examples: int, replicas: Sequence[int], micro_batches: Sequence[int], count: int
+) -> list[Layout]:
+    """Return unequal splits of the examples in rotated orders."""
+    rng = np.random.default_rng(0)
+    more = {k + 1 for k in micro_batches if k > 1} - set(micro_batches)
+    pairs = [
+        (r, k)
+        for r in replicas
+        for k in (*micro_batches, *more)  # another K tells a factor K from 1 / K
+        if (r > 1 or k > 1) and r * k <= examples
+    ]
+    found = []
+    for place, (r, k) in zip(range(count), itertools.cycle(pairs)):
+        sizes = unequal_sizes(examples, r, turn=place)
+        if min(sizes) < k:
+            sizes = [examples - k * (r - 1)] + [k] * (r - 1)
+        found.append(layout(sizes, k).renumbered(rng.permutation(examples).tolist()))
+    return found
+
+
+def explain_term(evidence: Sums, noise: Noise | None = None) -> list[FailureMode] | None:
+    """A term that no examples explain, as often as a count says.
+
+    The update of a single example holds the term once, so that weights c bring it along Σc times
+    (once where it is known and taken away). Layouts of a part of the batch are among those tried:
+    a sum over all examples would be one vector too, as long as the batch is the same.
+
+    Args:
+        evidence: The runs.
+        noise: Another one than that of the runs, in which a small term drowns.
+
+    Returns:
+        Mistakes that cannot be told apart, none if nothing is wrong; None if it is not a term.
+    """
+    probe = probe_of(evidence, [*evidence.layouts, *_of_a_part(evidence)], noise)
+    tried = (
+        terms(probe.layouts, row, evidence.made(own), np.array([*map(evidence.held, own)]))
+        for row, own in (*probe.said, *probe.scaled)
+    )
+    found = simplest(probe.updates, itertools.chain.from_iterable(tried), probe.limit)
+    if not found:
+        return None
+    made = [one.made() for one in found]
+    alike = not evidence.given and any(_is_of_one_device(one, evidence) for one in found)
+    if alike or None in made:
+        return []
+    return list({row.name: row for row in made if row is not None}.values())
+
+
+def _is_of_one_device(one: Hypothesis, evidence: Sums) -> bool:
+    """Return True if it agrees on all layouts of the batch, and is correct in its weights."""
+    count, known = len(evidence.layouts), np.asarray(one.known)
+    differ = np.ptp(known[:count], axis=0).max() > EQUAL * np.abs(known).max()
+    return not differ and not np.ptp(one.free[:count]) > EQUAL
+
+
+def _of_a_part(evidence: Sums) -> list[Layout]:
+    """Layouts of the first examples, as those of all are; none if there are too few."""
+    settings = evidence.settings
+    most = max(settings.replicas) * max(settings.micro_batches)
+    count = max(1, max(evidence.examples // 2, most) // settings.multiple) * settings.multiple
+    if count >= evidence.examples:
+        return []
+    return layouts_for(count, settings.replicas, settings.micro_batches, settings.equal_shards)
+
+
+def explain_parameters(evidence: Sums) -> FailureMode | None:
+    """Two rows, one for each part of the parameters: every element of an update follows one."""
+    updates = np.stack([run.samples for run in evidence.runs])
+    alone = np.stack([single.samples for single in evidence.singles])
+    most = np.abs(alone).sum(axis=0) + 1e-300
+    limit = max(_ELEMENT, 10 * evidence.noise.limit(1))
+    rows = [*evidence.said, *evidence.unreduced]
+    errors = np.stack(
+        [np.abs(updates - own @ alone).max(axis=0) / most / np.abs(own).max() for _, own in rows]
+    )
+    fits = errors <= limit
+    # A row that explains all is none for a part.
+    useful = [place for place, own in enumerate(fits) if own.any() and not own.all()]
+    pairs = [
+        ((rows[a][0] is not None) + (rows[b][0] is not None), a, b)
+        for a, b in itertools.combinations(useful, 2)
+        if (fits[a] | fits[b]).all()
+    ]
+    if not pairs:
+        return None
+    _, a, b = min(pairs, key=lambda pair: (pair[0], np.minimum(*errors[[*pair[1:]]]).max()))
+    return part_with(rows[a][0], rows[b][0], parameters=True)
+
+
+def explain_parts(evidence: Sums) -> FailureMode | None:
+    """Two rows, one for each part of the loss.
+
+    Single examples give g_i + p_i, the sum of both parts. If row A holds for one and row B for the
+    other, an update is Σ A_i (g_i + p_i) + Σ (B_i - A_i) p_i with unknown p_i.
+    """
+    layouts = few_of(evidence)
+    if len(layouts) < 2 or evidence.settings.equal_shards:
+        return None
+    probe = probe_of(evidence, layouts)
+    sketches = evidence.sketches[: len(probe.weights)]
+
+    def with_row(a: FailureMode | None, first: Vector) -> list[Hypothesis]:
+        return [
+            Hypothesis(partial(part_with, a, b), first @ sketches, second - first)
+            for b, second in probe.said
+            if b is not a
+        ]
+
+    return probe.first(*(with_row(a, first) for a, first in probe.said))
+
+
+def of_groups(
+    seen: Runs,
+    layouts: Sequence[Layout],
+    table: Vector,
+    groups: Groups,
+    fixed: bool = False,
+    own: Callable[[Recorded], Vector] = lambda run: run.sketch,
+) -> tuple[Vector, Vector]:
+    """Return the sums of the groups' updates, weighted by a table of example weights.
+
+    Args:
+        seen: The runs.
+        layouts: Some of their layouts.
+        table: Weights of the examples, a row per layout.
+        groups: Of a layout.
+        fixed: Whether a fixed number divides a group's own update.
+        own: What is taken of its run.
+
+    Returns:
+        A row per layout, and how often groups count in it together.
+    """
+    made, held = [], []
+    for item, weights in zip(layouts, table, strict=True):
+        parts = [group for group in groups(item) if group]
+        own_weights = [weights[list(group)] for group in parts]
+        times = np.array([seen.examples * w.mean() if fixed else w.sum() for w in own_weights])
+        made.append(times @ np.stack([own(seen.alone(group)) for group in parts]))
+        held.append(times.sum())
+    return np.stack(made), np.array(held)
+
+
+def explain_own_numbers(evidence: Sums) -> FailureMode | None:
+    """A number that a replica has for itself, and all its examples share: a random factor, say.
+
+    The weights of the examples may be right then, but what an example does depends on which replica
+    has it: with x_i = 1 where the first of two replicas has example i, an update is
+    Σ w_i (x_i g_i + (1 - x_i) h_i) with unknown g_i and h_i.
+    """
+    settings = evidence.settings
+    replicas = min((count for count in settings.replicas if count > 1), default=0)
+    count = min(PROBED, evidence.examples)
+    if not replicas or 1 not in settings.micro_batches or count <= replicas:
+        return None
+    number = replicas * count + SPARE  # more of them than there are unknowns
+    layouts = turning(count, (replicas,), (1,), number)
+    if settings.equal_shards:
+        size, rng = count // replicas, np.random.default_rng(0)
+        orders = [rng.permutation(size * replicas).tolist() for _ in range(number)]
+        layouts = [layout([size] * replicas).renumbered(order) for order in orders]
+    probe = probe_of(evidence, layouts)
+    if probe.is_right:
+        return None
+    right = probe.right
+    owner = np.array(
+        [[next(r for r, own in enumerate(of_shares(item)) if i in own)
+          for i in range(right.shape[1])] for item in layouts]
+    )  # fmt: skip
+    shares = [right * (owner == r) for r in range(replicas)]
+    found = probe.first([Hypothesis(lambda: OWN_NUMBERS, 0.0, np.hstack(shares))])
+    return None if found and _scales_parameters(evidence, layouts, shares) else found
+
+
+def _scales_parameters(evidence: Sums, layouts: list[Layout], shares: list[Vector]) -> bool:
+    """Return True if each replica multiplies the gradient of each parameter by a number.
+
+    A random number in the loss changes what an example does. One that multiplies the whole loss is
+    the same for all parameters.
+    """
+    updates = np.stack([evidence.run(item).samples for item in layouts])
+    alone = np.stack([single.samples for single in evidence.singles[: shares[0].shape[1]]])
+    made = np.stack([own @ alone for own in shares], axis=-1).transpose(1, 0, 2)
+    factors = np.einsum("erl,le->er", np.linalg.pinv(made), updates)
+    left = np.abs(updates.T - np.einsum("elr,er->el", made, factors)).max(axis=1)
+    size = np.abs(made).max(axis=(1, 2))
+    moved = size > _ELEMENT * size.max()
+    near = max(_ELEMENT, 10 * evidence.noise.limit(1))
+    spread = np.ptp(factors[moved], axis=0).max()
+    return bool((left[moved] <= near * size[moved]).all() and spread > near)

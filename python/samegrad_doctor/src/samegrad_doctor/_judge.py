@@ -1,0 +1,232 @@
+"""The verdict on a step: what explains it, in the layout that shows it best, and what is noted."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+
+from samegrad_doctor import _catalogue as rows
+from samegrad_doctor._diagnosis import (
+    Diagnosis,
+    Found,
+    ReplicaWeights,
+    factors_of_examples,
+    weights_per_replica,
+)
+from samegrad_doctor._layouts import Layout, StepError, StepFailedError, layout, unequal_sizes
+from samegrad_doctor._measure import DRIFT, Runs, Sums
+from samegrad_doctor._reports import explain_loss
+from samegrad_doctor._select import Frame
+from samegrad_doctor._statistics import explain_statistics
+from samegrad_doctor._updates import check_finite
+from samegrad_doctor._verdict import WRONG, explain, rows_or_points
+
+_TOLD = 2  # rows that a note names of those that would be right as well
+_MEANS = "mean of the replicas' means"  # is refined by who divides where a replica is empty
+_JOIN = "replicas without examples count in the divisor too: join with the initial world size"
+_UNTRIED = "a replica without examples was not judged: its update is not finite"
+_FIXED = (
+    "one device divides by a fixed number (or by nothing): a convention; a short last batch then "
+    "counts less"
+)
+_AGREE_BUT = "all layouts agree, but "
+_NOT_AS_GIVEN = "the examples do not count as the given weights say"
+_NOT_A_FEW = "splits of a few examples are not the update of one device"
+_POWER = (
+    "one device makes N^{} times the mean of N examples; what replicas make of that is compared "
+    "without the power"
+)
+_UNKNOWN = "no point of the grammar explains it: look at the table"
+_JUDGED_WHOLE = (
+    "the update does not decompose into a sum over examples (batch statistics, a limit on the "
+    "gradient, a loss over pairs), so that updates are compared as a whole"
+)
+
+
+def judge(seen: Runs) -> Diagnosis | None:
+    """Return the diagnosis, or None if these runs allow none: they are not sums, or all zero.
+
+    Raises:
+        StepError: Noise hides what is to be judged.
+    """
+    try:
+        one = seen.one
+    except StepFailedError:
+        return None
+    if not np.isfinite(one).all() or not one.any():
+        return None
+    for run, item in zip(seen.runs, seen.layouts, strict=True):
+        check_finite(run, item)
+    if max(run.drift for run in seen.runs) > DRIFT:
+        return verdict_on(seen, Found("the replicas' copies differ", (rows.COPIES_DIFFER,)))
+    found = explain(seen)
+    return None if found is None else verdict_on(seen, _with_statistics(seen, found))
+
+
+def _with_statistics(seen: Runs, found: Found) -> Found:
+    """The verdict on the statistics where the update is right; else a note beside its own."""
+    try:
+        statistics = explain_statistics(seen)
+    except StepError:  # a step may refuse shares that only they need
+        return found
+    if statistics is None:
+        return found
+    if found.right:
+        return replace(statistics, notes=found.notes)
+    known = {row.name for row in found.causes}
+    named = [row.name for row in statistics.causes if row.name not in known]
+    note = f"besides, {statistics.what}" + "".join(f": {name}" for name in named)
+    return replace(found, notes=(*found.notes, note))
+
+
+def verdict_on(seen: Runs, found: Found) -> Diagnosis:
+    """The diagnosis with the layout that shows the mistake best; likely causes come first."""
+    sums = seen if isinstance(seen, Sums) else None
+    notes = [*(_of_fixed_numbers(seen) if sums else [_JUDGED_WHOLE]), *found.notes]
+    notes += seen.recorder.notes
+    notes += [_POWER.format(seen.recorder.power)] if seen.recorder.power else []
+    worst, shares = seen.layouts[-1], tuple[ReplicaWeights, ...]()
+    if found.right:
+        notes += [rows.HIDDEN] if seen.limited else []
+        notes += [alike] if sums and (alike := _alike(sums)) else []
+    elif sums and not found.beside:
+        place, shares = _worst(sums)
+        worst = seen.layouts[place]
+        more = factors_of_examples(worst, seen.right[place], sums.fits[place].weights)
+        if more and (not found.causes or found.causes[0].point is not None):
+            notes.append(more)
+        notes += [] if found.causes else [_UNKNOWN]
+    what = found.what
+    if what == WRONG and seen.agree:
+        what = _AGREE_BUT + (_NOT_AS_GIVEN if seen.given else _NOT_A_FEW)
+    elif what == WRONG and seen.right_when_equal:
+        what += ", unless all shards are equal"
+    (reported, mistake), shown = explain_loss(seen) or (None, None), None if found.right else worst
+    return Diagnosis(
+        found.right, next(iter(found.causes), None), (*found.causes[1:], *found.candidates), shares,
+        shown, tuple(notes), reported, seen.exact,
+        _summary(seen, what, shown), _warnings(seen), mistake,
+    )  # fmt: skip
+
+
+def _summary(seen: Runs, what: str, worst: Layout | None) -> str:
+    """The first line of a diagnosis."""
+    where = f" ({worst})" if worst is not None else ""
+    sums = isinstance(seen, Sums)
+    how = f"weights exact to {seen.exact:.1g}" if sums else "compared as a whole"
+    return f"{what}{where}; {seen.examples} examples on {len(seen.layouts)} layouts, {how}"
+
+
+def _worst(seen: Sums) -> tuple[int, tuple[ReplicaWeights, ...]]:
+    """The layout that is wrong most, and its table."""
+    tables = [
+        weights_per_replica(item, right, fit.weights)
+        for item, right, fit in zip(seen.layouts, seen.right, seen.fits, strict=True)
+    ]
+    places = range(1, len(tables)) or [0]
+    place = max(places, key=lambda p: max(abs(row.found - row.expected) for row in tables[p]))
+    return place, tables[place]
+
+
+def _of_fixed_numbers(seen: Runs) -> list[str]:
+    """Return notes on a fixed divisor of one device."""
+    if not seen.fixed:
+        return []
+    if not _warnings(seen):
+        return [_FIXED]
+    least, most = float(seen.weights.min()), float(seen.weights.max())
+    times = f", by itself up to {most / least:.4g} times" if least > 0 else ""
+    return [
+        f"{_FIXED}, as does one of few tokens: an example here{times} (weights from {least:.4g} to "
+        f"{most:.4g})"
+    ]
+
+
+def _warnings(seen: Runs) -> tuple[rows.FailureMode, ...]:
+    """Return failure modes that one device shares, judged by the weights that the user gave.
+
+    A limit of a round number by a power of two looks like one of scaled gradients: loss scales are
+    powers of two; limits and learning rates are round in decimals.
+    """
+    differ = seen.fixed and seen.given and float(np.ptp(seen.weights)) > 0
+    scaled = any(
+        not _is_round(limit) and any(_is_round(limit * 2.0**j) for j in range(8, 25))
+        for limit in seen.limits
+        if 0 < limit < 5e-3
+    )
+    found = ((differ, rows.CONSTANT_FOR_WEIGHTS), (scaled, rows.CLIPPED_SCALED))
+    return tuple(row for holds, row in found if holds)
+
+
+def _is_round(value: float) -> bool:
+    """Return True for a number of one digit, or 1.5 or 2.5 times a power of ten."""
+    digits = value / 10.0 ** np.floor(np.log10(value) + 1e-9)
+    return bool(min(abs(digits - d) for d in (1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9, 10)) < 2e-4)
+
+
+def _alike(seen: Sums) -> str | None:
+    """Rows that give about the right weights on all layouts tried, and how wrong they can be."""
+    alike = [
+        row
+        for row, said in seen.said
+        if row is not None and seen.nearly_right(said) and not seen.tells(said)
+    ]
+    if not alike:
+        return None
+    alike.sort(key=lambda row: row.point.cost if row.point else np.inf)
+    names, more = ", ".join(row.name for row in alike[:_TOLD]), len(alike) - _TOLD
+    names += f" (and {more} more)" if more > 0 else ""
+    item = max(seen.layouts, key=lambda item: (item.micro_batches == 1, item.replicas))
+    short = layout([max(item.sizes)] * (item.replicas - 1) + [1])
+    frame = Frame([short], np.ones(len(short.examples)), seen.fixed)
+    worst = max(float(np.abs(frame.table(row.predict) / frame.right).max()) for row in alike)
+    told = "correct while all shards are equal; " if seen.settings.equal_shards else ""
+    wrong_by = f"; if it is one, an example counts up to {worst:.3g} times in {short}"
+    return f"{told}these splits cannot tell it from: {names}{wrong_by if worst > 1 else ''}"
+
+
+def judge_empty(evidence: Sums, verdict: Diagnosis, asked: bool) -> Diagnosis:
+    """The verdict with one more replica that has no examples.
+
+    Args:
+        evidence: The runs so far.
+        verdict: On shares that all have examples.
+        asked: Whether a step that fails without examples is wrong.
+    """
+    several = [r for r in evidence.settings.replicas[:2] if r > 1]
+    refined = verdict.cause is not None and verdict.cause.name == _MEANS
+    if not several or not (verdict.correct or refined):
+        return verdict
+    sizes = [unequal_sizes(len(evidence.weights), r - 1) for r in several]
+    layouts = [layout([first, 0, *others]) for first, *others in sizes]
+    longer = replace(evidence, layouts=[*evidence.layouts, *layouts])
+    taken = all(_takes(evidence, item) for item in layouts)
+    if taken and verdict.correct and longer.sound:
+        return verdict
+    near = rows_or_points(longer) if taken else []
+    if not verdict.correct and not (near and asked):
+        refined = bool(near) and near[0].empty
+        return replace(verdict, notes=(*verdict.notes, _JOIN)) if refined else verdict
+    if near:
+        what = "not the update of one device, where a replica is empty"
+        return verdict_on(longer, Found(what, tuple(near)))
+    if not taken and not asked:
+        return replace(verdict, notes=(*verdict.notes, _UNTRIED))
+    said = _summary(evidence, "an empty shard is not ignored", layouts[0])
+    return Diagnosis(
+        False, rows.EMPTY_SHARE, notes=verdict.notes, tolerance=evidence.exact,
+        warnings=verdict.warnings, summary=said, layout=layouts[0],
+    )  # fmt: skip
+
+
+def _takes(evidence: Sums, item: Layout) -> bool:
+    """Return True if the step makes a finite update of a layout."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # means of nothing
+            evidence.run(item)
+    except StepError:  # whatever a step does about no examples
+        return False
+    return True

@@ -1,0 +1,335 @@
+"""Layouts: the examples of each replica and micro-batch."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from samegrad_doctor._tree import flatten, map_structure
+
+
+class StepError(ValueError):
+    """Raised if a step, or the arguments of `diagnose`, cannot be judged; it names a remedy."""
+
+
+class StepFailedError(StepError):
+    """Raised if the step raises."""
+
+
+def rows_of(batch: Any) -> int:
+    """Return the number of examples in a batch.
+
+    Raises:
+        StepError: It has no arrays, or their axes 0 have different sizes.
+    """
+    counts = {len(leaf) if np.ndim(leaf) else -1 for leaf in flatten(batch)}
+    if len(counts) != 1 or -1 in counts:
+        shapes = [np.shape(leaf) for leaf in flatten(batch)]
+        raise StepError(
+            "[batch] arrays must have the same number of examples along axis 0: got shapes "
+            f"{shapes}."
+        )
+    return counts.pop()
+
+
+def take(batch: Any, indices: npt.ArrayLike) -> Any:
+    """Return the examples with these indices, in the structure of the batch."""
+    chosen = np.asarray(indices, dtype=np.intp)
+    return map_structure(lambda leaf: np.asarray(leaf)[chosen], batch)
+
+
+def described(structure: Any) -> str:
+    """Describe a structure by the dtype and shape of each array.
+
+    Example:
+        >>> described([(np.ones((2, 3)), np.ones(2))])
+        '[(float64[2, 3], float64[2])]'
+    """
+    named = map_structure(lambda leaf: f"{np.asarray(leaf).dtype}{list(np.shape(leaf))}", structure)
+    return repr(named).replace("'", "")
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _check_counts(name: str, counts: Any) -> None:
+    if not isinstance(counts, Sequence | np.ndarray) or isinstance(counts, str):
+        raise StepError(
+            f"[diagnose] {name} must be a sequence of counts, such as (2, 3): got {counts!r:.80}."
+        )
+    if not len(counts) or not all(_is_whole(n) and n >= 1 for n in counts):
+        raise StepError(f"[diagnose] {name} must be integers >= 1: got {tuple(counts)}.")
+
+
+def _check_weights(given: Any, rows: int) -> None:
+    wanted = f"[diagnose] weights must be one positive number for each of the {rows} examples: got"
+    try:
+        weights = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise StepError(f"{wanted} {given!r:.80}.") from error
+    if weights.shape != (rows,) or not (np.isfinite(weights) & (weights > 0)).all():
+        raise StepError(
+            f"{wanted} shape {weights.shape}, from {np.min(weights, initial=np.inf):g}; leave out "
+            "examples without weight."
+        )
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Arguments of `diagnose`."""
+
+    weights: Sequence[float] | None
+    replicas: Sequence[int]
+    micro_batches: Sequence[int]
+    max_examples: int
+    equal_shards: bool
+    seed: int
+
+    @property
+    def divisible(self) -> int:
+        """The least number of examples that all splits can deal out evenly."""
+        return math.lcm(*(r * k for r in self.replicas for k in self.micro_batches))
+
+    @property
+    def multiple(self) -> int:
+        """Return the divisor of all numbers of examples that are tried; 1 for unequal shards."""
+        return self.divisible if self.equal_shards else 1
+
+    def check(self, rows: int) -> None:
+        """Check the settings for a number of examples.
+
+        Raises:
+            StepError: It cannot.
+        """
+        for name in ("replicas", "micro_batches"):
+            _check_counts(name, getattr(self, name))
+        for name, least in (("max_examples", 1), ("seed", 0)):
+            if not _is_whole(value := getattr(self, name)) or value < least:
+                raise StepError(
+                    f"[diagnose] {name} must be an integer >= {least}: got {value!r:.80}."
+                )
+        if not isinstance(self.equal_shards, bool | np.bool_):
+            raise StepError(
+                f"[diagnose] equal_shards must be True or False: got {self.equal_shards!r:.80}."
+            )
+        if min(rows, self.max_examples) < 3:
+            raise StepError(
+                f"[diagnose] at least 3 examples are needed: got a batch of {rows}, and "
+                f"max_examples={self.max_examples}."
+            )
+        if self.weights is not None:
+            _check_weights(self.weights, rows)
+
+    def usable(self, chosen: npt.NDArray[np.intp]) -> int:
+        """Return the number of these examples, from the first, that the layouts can take.
+
+        Unequal shards take slightly fewer, so that neither the examples nor their weights can be
+        distributed equally: that would hide failure modes.
+
+        Raises:
+            StepError: They are too few for even shares.
+        """
+        count = len(chosen)
+        if self.equal_shards:
+            whole = self.multiple
+            if count < max(whole, 3):
+                raise StepError(
+                    f"[diagnose] equal shards for replicas={tuple(self.replicas)} and "
+                    f"micro_batches={tuple(self.micro_batches)} take a multiple of {whole} "
+                    f"independent examples: got {count}; use more examples, or fewer replicas."
+                )
+            return count // whole * whole
+        ones = np.ones(count)
+        weights = ones if self.weights is None else np.asarray(self.weights)[chosen] * 1.0
+        several = [r for r in self.replicas if r > 1] or [k for k in self.micro_batches if k > 1]
+        for own in (weights, ones):
+            for fewer in range(count, max(ENOUGH, count - 5) - 1, -1):
+                if all(fewer % r and own[:fewer].sum() % r for r in several):
+                    return fewer
+        return count
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The examples of each replica in each of its micro-batches.
+
+    Args:
+        parts: The indices of the examples, parts[replica][micro-batch].
+    """
+
+    parts: tuple[tuple[tuple[int, ...], ...], ...]
+
+    @property
+    def replicas(self) -> int:
+        """Return the number of replicas."""
+        return len(self.parts)
+
+    @property
+    def micro_batches(self) -> int:
+        """Return the number of micro-batches of each replica."""
+        return len(self.parts[0])
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Return the number of examples of each replica."""
+        return tuple(sum(map(len, share)) for share in self.parts)
+
+    @property
+    def examples(self) -> tuple[int, ...]:
+        """Return the indices of all examples, replica by replica."""
+        return tuple(i for share in self.parts for part in share for i in part)
+
+    def renumbered(self, order: Sequence[int]) -> Layout:
+        """Return the same layout of examples in another order.
+
+        Args:
+            order: The new index of each example.
+
+        Returns:
+            A layout.
+        """
+        return Layout(tuple(tuple(tuple(order[i] for i in p) for p in s) for s in self.parts))
+
+    def __str__(self) -> str:
+        sizes = "+".join(map(str, self.sizes))
+        more = f" in {self.micro_batches} micro-batches" if self.micro_batches > 1 else ""
+        return f"{self.replicas} replicas of {sizes}{more}"
+
+
+def one_device(examples: Sequence[int]) -> Layout:
+    """These examples on one device."""
+    return Layout(((tuple(examples),),))
+
+
+ENOUGH = 6  # independent examples tell shares of different sizes apart
+_MAX_REPLICAS = 1 << 16  # and micro-batches
+
+
+def layout(sizes: Sequence[int], micro_batches: int = 1) -> Layout:
+    """Split consecutive examples over replicas, and each shard over micro-batches.
+
+    Args:
+        sizes: The number of examples of each replica.
+        micro_batches: The number of micro-batches, of nearly equal sizes, of each replica.
+
+    Returns:
+        The layout.
+
+    Raises:
+        ValueError: `micro_batches` is below 1 or too large.
+
+    Example:
+        >>> layout([2, 3]).parts
+        (((0, 1),), ((2, 3, 4),))
+    """
+    if not 1 <= micro_batches <= _MAX_REPLICAS:
+        raise ValueError(
+            f"[layout] micro_batches must be from 1 to {_MAX_REPLICAS}: got {micro_batches}; pass "
+            "the number of micro-batches of a shard."
+        )
+    parts, first = [], 0
+    for size in sizes:
+        cuts = [first + size * k // micro_batches for k in range(micro_batches + 1)]
+        parts.append(tuple(tuple(range(a, b)) for a, b in itertools.pairwise(cuts)))
+        first += size
+    return Layout(tuple(parts))
+
+
+def unequal_sizes(examples: int, replicas: int, turn: int = 0) -> list[int]:
+    """Return per-replica batch sizes that differ as far as the examples allow.
+
+    Args:
+        examples: The number of examples.
+        replicas: The number of replicas.
+        turn: The number of positions by which the sizes are rotated.
+
+    Returns:
+        A list with the size of each per-replica batch.
+
+    Raises:
+        TypeError: An argument is not an integer.
+        ValueError: `examples` is negative, or `replicas` is below 1 or too large.
+
+    Example:
+        >>> unequal_sizes(10, 3), unequal_sizes(10, 3, turn=1)
+        ([2, 3, 5], [3, 5, 2])
+    """
+    for name, value in (("examples", examples), ("replicas", replicas), ("turn", turn)):
+        if not isinstance(value, int | np.integer):
+            raise TypeError(f"[unequal_sizes] {name} must be an integer: got {value!r:.80}.")
+    if examples < 0 or not 1 <= replicas <= _MAX_REPLICAS:
+        raise ValueError(
+            f"[unequal_sizes] examples must be >= 0 and replicas from 1 to {_MAX_REPLICAS}: "
+            f"got {examples} and {replicas}."
+        )
+    weights = np.array([2, 3, 5, 7, 11, 13, 17, 19][:replicas], dtype=float)
+    if replicas > len(weights):
+        weights = 2.0 + np.arange(replicas)
+    sizes = np.maximum(1, np.floor(examples * weights / weights.sum())).astype(int)
+    sizes[-1] += max(0, examples - sizes.sum())
+    while sizes.sum() > examples:
+        sizes[np.argmax(sizes / weights)] -= 1
+    return [int(n) for n in np.roll(sizes, -turn)]
+
+
+def layouts_for(
+    examples: int, replicas: Sequence[int], micro_batches: Sequence[int], even: bool = False
+) -> list[Layout]:
+    """Even and uneven splits for each number of replicas; even ones alone if wished.
+
+    Two splits of the same batch tell apart what one number cannot: sizes 2, 3 and 5 have no common
+    divisor, so that a factor belongs to one of them only.
+    """
+    found: list[Layout] = []
+    for count, k in itertools.product(replicas, micro_batches):
+        if count * k == 1:
+            continue
+        size = examples // count
+        splits = [[size] * count if even else unequal_sizes(examples, count)]
+        if count > 1 and not even:
+            splits.append(unequal_sizes(examples, count, turn=1))
+            splits.append([examples - size * (count - 1)] + [size] * (count - 1))
+        found += [layout(sizes, k) for sizes in splits if min(sizes) >= k]
+    several = {k for k in micro_batches if k > 1}
+    more = max(several, default=0) + 1
+    if len(several) == 1 and more <= examples and not (even and examples % more):
+        found.append(layout([examples], more))  # tells a factor K from 1 / K
+    return list(dict.fromkeys(found))
+
+
+def splits_of(examples: int, settings: Settings) -> list[Layout]:
+    """The layouts that a diagnosis compares with one device; StepError if there can be none."""
+    replicas, micro_batches = tuple(settings.replicas), tuple(settings.micro_batches)
+    found = layouts_for(examples, replicas, micro_batches, settings.equal_shards)
+    if not found and max(replicas) * max(micro_batches) > 1:
+        raise StepError(
+            f"[diagnose] there is no split to compare with one device: got {examples} examples "
+            f"that can be told apart for replicas={replicas} and micro_batches={micro_batches}, "
+            "each of which needs one; use more examples, or fewer replicas."
+        )
+    return found
+
+
+Groups = Callable[[Layout], list[tuple[int, ...]]]
+
+
+def of_shares(item: Layout) -> list[tuple[int, ...]]:
+    """The examples of each replica."""
+    return [tuple(i for part in share for i in part) for share in item.parts]
+
+
+def of_parts(item: Layout) -> list[tuple[int, ...]]:
+    """The examples of each micro-batch of each replica."""
+    return [part for share in item.parts for part in share]
+
+
+def of_windows(item: Layout) -> list[tuple[int, ...]]:
+    """The examples of each micro-batch, of all replicas together."""
+    return [tuple(i for part in parts for i in part) for parts in zip(*item.parts, strict=True)]

@@ -1,0 +1,284 @@
+"""Hypotheses with unknowns for steps whose examples depend on the batch, or have two counts."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from samegrad_doctor._basis import FLOOR
+from samegrad_doctor._catalogue import NO_GRADIENT_OF_EXCHANGE, FailureMode
+from samegrad_doctor._hypotheses import (
+    COUNTS,
+    PROBED,
+    RIGHT_COUNTS,
+    SPARE,
+    Probe,
+    alone_in,
+    few_of,
+    of_groups,
+    part_with,
+    probe_of,
+    turning,
+    with_term,
+)
+from samegrad_doctor._layouts import Layout, StepError, layout, of_shares
+from samegrad_doctor._measure import Runs
+from samegrad_doctor._select import EQUAL, Hypothesis, outside
+from samegrad_doctor._updates import Vector
+
+_NEAR = 1e-4  # of the strongest pair, by which three pairs may miss a plane
+_PAIRED = 5  # examples, in ten pairs
+_TOLD_BY = 3  # layouts, of which one is that of one device
+_LEAST = 0.2  # of what a part explains, at which noise is too much to tell its factor
+_SEVERAL = 4  # times the noise of one run, where sums of several runs are compared
+
+
+def explain_shared_batch(seen: Runs) -> FailureMode | None:
+    """A row for a step whose examples depend on the whole batch, which the replicas share.
+
+    Each example's update is unknown. A term that belongs to no example is one more unknown vector;
+    two counts in one loss are two unknown vectors for each example. What explains splits of a few
+    must not be refuted by those of all, in which the examples may do something else.
+    """
+    if seen.settings.equal_shards:  # splits of a few cannot be
+        return None
+    probe, whole = probe_of(seen, few_of(seen)), probe_of(seen, seen.layouts)
+    if probe.is_right:
+        return None
+    if (two := _of_two_counts(seen)) is not None:
+        return two
+
+    classes: list[list[Hypothesis]] = []
+    for name in (None, *COUNTS):
+        each: tuple[list[Hypothesis], list[Hypothesis]] = ([], [])  # with a row, and without
+        for (row, few), (_, own) in zip(probe.said, whole.said, strict=True):
+            if row is not None or name not in (None, *RIGHT_COUNTS):
+                free = _with_count(probe.layouts, few, name)
+                refuted = partial(_refuted, (probe, whole), (few, own), name)
+                made = partial(with_term, name or "once", row)
+                each[row is None].append(Hypothesis(made, 0.0, free, refuted))
+        classes += each
+    return probe.first(*classes)
+
+
+def _with_count(layouts: Sequence[Layout], own: Vector, name: str | None) -> Vector:
+    """Return a matrix of example counts, with a term."""
+    return np.hstack([own, [[COUNTS[name](item)] for item in layouts]]) if name else own
+
+
+def _refuted(probes: Sequence[Probe], tables: Sequence[Vector], name: str | None) -> bool:
+    """Return True if two batches are refuted: each example is free, and a term is one vector."""
+    wide = sum(table.shape[1] for table in tables)
+    rows, place = [], 0
+    for probe, table in zip(probes, tables, strict=True):
+        own = np.pad(table, ((0, 0), (place, wide - place - table.shape[1])))
+        rows.append(_with_count(probe.layouts, own, name))
+        place += table.shape[1]
+    updates = np.concatenate([probe.updates for probe in probes])
+    if outside(updates, np.concatenate(rows))[0] > max(probe.limit for probe in probes):
+        return True
+    # A term that is all of the update leaves the examples to explain what is little.
+    made = np.linalg.lstsq(_with_count(probes[0].layouts, tables[0], name), probes[0].updates)[0]
+    data = tables[0] @ made[: tables[0].shape[1]]
+    return bool(np.linalg.norm(data) < _LEAST * np.linalg.norm(probes[0].updates))
+
+
+def _of_two_counts(seen: Runs) -> FailureMode | None:
+    """Two counts, with the weights that the user gave or that pairs of examples tell."""
+    if seen.uneven:
+        return _two_counts(seen)
+    if seen.given or (tangents := _tangents(seen)) is None:
+        return None
+    for sign in (1, -1):  # which of both parts has the weights is seen in more than pairs
+        own = (1 - sign * tangents) / (1 + sign * tangents)
+        weights = np.concatenate([own, np.ones(seen.examples - len(own))])
+        if (found := _two_counts(replace(seen, weights=weights))) is not None:
+            return found
+    return None
+
+
+def _tangents(seen: Runs) -> Vector | None:
+    """x_j = ±(w_0 - w_j) / (w_0 + w_j), where one part counts weights and the other examples.
+
+    Two examples with g_i + p_i by themselves make their mean and x_ij (g_i - g_j) / 2 together, so
+    that three pairs of three examples span a plane and tell x, but for one scale; that follows
+    from x_jk = (x_k - x_j) / (1 - x_j x_k).
+    """
+    try:
+        one = [seen.alone([i]).sketch for i in range(PROBED)]
+        alone = {pair: seen.alone(pair).sketch - (one[pair[0]] + one[pair[1]]) / 2
+                 for pair in itertools.combinations(range(PROBED), 2)}  # fmt: skip
+    except StepError:  # a step may refuse single examples
+        return None
+    size = max(map(np.linalg.norm, alone.values()))
+    if not np.isfinite(size) or size <= FLOOR * max(map(np.linalg.norm, one)):
+        return None
+    ref = max(range(1, PROBED), key=lambda j: float(np.linalg.norm(alone[0, j])))
+    ratios, squares = np.zeros(PROBED), []
+    ratios[ref] = 1.0
+    for k in set(range(1, PROBED)) - {ref}:
+        both = np.stack([alone[0, k], alone[0, ref]], axis=1)
+        pair = alone[min(ref, k), max(ref, k)]
+        (ahead, back), *_ = np.linalg.lstsq(both, pair, rcond=1e-6)
+        # Equal weights of two leave nothing of their pair.
+        flat, alike = (np.linalg.norm(own) <= _NEAR * size for own in (alone[0, k], pair))
+        if not flat and np.linalg.norm(both @ (ahead, back) - pair) > _NEAR * size:
+            return None
+        ratios[k] = 0.0 if flat else 1.0 if alike else -back / ahead
+        if not flat and not alike:
+            squares.append((1 - (ratios[k] - 1) / (ahead * ratios[k])) / ratios[k])
+    square = float(np.median(squares)) if squares else -1.0
+    tangents = np.sqrt(max(square, 0.0)) * ratios
+    return tangents if square > 0 and np.abs(tangents).max() < 1 else None
+
+
+def explain_two_parts(seen: Runs) -> FailureMode | None:
+    """Two parts of the loss with a count each, which shares make by themselves or together."""
+    return _mean_and_sum(seen) or (None if seen.settings.equal_shards else _of_two_counts(seen))
+
+
+def explain_even_parts(seen: Runs) -> FailureMode | None:
+    """Two parts of the loss in even shares, or a term, with a factor each.
+
+    Examples count alike then, so that with u of one device, and factors a and b of the parts, an
+    update is a u + (b - a) P, of which P is unknown: two layouts tell whether it is one vector.
+    """
+    if not seen.settings.equal_shards or len(seen.layouts) < _TOLD_BY:
+        return None
+    order = np.random.default_rng(0).permutation(seen.examples).tolist()
+    others = [item.renumbered(order) for item in seen.layouts[1:]]  # refute functions of a share
+    probe = probe_of(seen, [*seen.layouts, *others])
+    factors: dict[tuple[float, ...], FailureMode | None] = {}
+    for row, table in (*probe.said, *probe.scaled):
+        ratios = table / probe.right
+        if (np.ptp(ratios, axis=1) <= EQUAL * np.abs(ratios).max()).all():
+            factors.setdefault(tuple(np.round(ratios[:, 0], 9).tolist()), row)
+    classes: list[list[Hypothesis]] = [[], []]
+    for (a, first), (b, second) in itertools.permutations(factors.items(), 2):
+        known = np.array(a)[:, None] * seen.one
+        if probe.limit < _LEAST * np.linalg.norm(probe.updates - known):
+            free = np.subtract(b, a)[:, None]
+            made = partial(part_with, first, second)
+            classes[first is not None].append(Hypothesis(made, known, free))
+    return probe.first(*classes)
+
+
+def _two_counts(seen: Runs) -> FailureMode | None:
+    """Explain a loss of two parts: one counts weights and the other examples.
+
+    Layouts of a part of the batch are among them: what is the same in all layouts of a batch could
+    also be in each of its examples.
+    """
+    probe = probe_of(seen, few_of(seen, (PROBED, PROBED - 2)))
+    classes: list[list[Hypothesis]] = [[], [], []]
+    for a, first in probe.said:
+        for b, second in replace(probe, weights=np.ones(len(probe.weights))).said:
+            classes[(a is not None) + (b is not None)].append(
+                Hypothesis(partial(part_with, a, b), 0.0, np.hstack([first, second]))
+            )
+    return probe.first(*classes)
+
+
+def _mean_and_sum(seen: Runs) -> FailureMode | None:
+    """A mean over the examples beside a sum over them: a row for each part, or None.
+
+    With g_i + p_i of one example, two make (g_i + g_j) / 2 + p_i + p_j, so that pairs tell all p_i;
+    what three together leave over is noise.
+    """
+    even = seen.settings.equal_shards
+    count = seen.examples if even else min(PROBED, seen.examples)
+    one = np.stack([seen.alone([i]).sketch for i in range(count)])
+
+    def together(i: int, j: int) -> Vector:  # p_i + p_j
+        return np.asarray(2 * seen.alone([i, j]).sketch - one[i] - one[j])
+
+    first = (together(0, 1) + together(0, 2) - together(1, 2)) / 2
+    sums = np.stack([first, *(together(0, j) - first for j in range(1, count))])
+    means = one - sums
+    probe = probe_of(seen, seen.layouts if even else few_of(seen))
+    scale = float(np.linalg.norm(one) + np.linalg.norm(sums))
+    small = min(float(np.linalg.norm(part)) for part in (means, sums))
+    left = 0.0
+    for three in ([0, 1, j] for j in range(2, count)):
+        made = means[three].mean(axis=0) + sums[three].sum(axis=0)
+        left = max(left, float(np.linalg.norm(seen.alone(three).sketch - made)))
+    if left > _SEVERAL * seen.noise.limit(seen.alive) * scale:
+        return None
+    limit = FLOOR * scale + _SEVERAL * left
+    if limit > _LEAST * small:
+        return None
+    rows = [(row, table @ means) for row, table in probe.said]
+    others = [(row, table @ sums) for row, table in replace(probe, fixed=True).said]
+    found = [
+        ((a is not None) + (b is not None), a, b)
+        for (a, first), (b, second) in itertools.product(rows, others)
+        if np.linalg.norm(probe.updates - first - second) <= limit
+    ]
+    return part_with(*min(found, key=lambda one: one[0])[1:]) if found else None
+
+
+def _in_a_part(row: FailureMode, rest: FailureMode | None) -> FailureMode:
+    """The mistake of a part of the loss that each share makes by itself."""
+    others = "the rest is correct" if rest is None else f"and for the rest: {rest.name}"
+    return replace(
+        row,
+        name=f"in a part of the loss, {row.name}",
+        sentence=f"in a part of the loss, {row.sentence}; {others}",
+    )
+
+
+def explain_shares_and_examples(seen: Runs) -> FailureMode | None:
+    """A part of the loss that depends on the share (or micro-batch) as a whole, beside a sum.
+
+    The shares' own updates hold both parts; with row A for them and row B for the sum, an update is
+    Σ A_g u(g) + Σ (B_i - A_i) p_i with unknown p_i.
+    """
+    if seen.settings.equal_shards:  # splits of a few cannot be
+        return None
+    probe = probe_of(seen, few_of(seen))
+    for own in alone_in(seen):
+        classes: list[list[Hypothesis]] = [[], []]
+        for _, first in probe.said:
+            if any(
+                np.ptp(weights[list(group)]) > EQUAL
+                for weights, item in zip(first, probe.layouts, strict=True)
+                for group in own.groups(item)
+            ):
+                continue
+            known, _ = of_groups(seen, probe.layouts, first, own.groups)
+            for b, second in probe.said:
+                one = Hypothesis(partial(_in_a_part, own.statistics, b), known, second - first)
+                classes[b is not None].append(one)
+        if found := probe.first(*classes):
+            return found
+    return None
+
+
+def explain_pairs(seen: Runs) -> FailureMode | None:
+    """No gradient passes between replicas: what an example does to another needs one replica.
+
+    The values that are exchanged are right, so that an update is Σ a_i, and b_ij for each pair of
+    examples that a replica has together, with unknown vectors for a few examples.
+    """
+    settings = seen.settings
+    replicas = [count for count in settings.replicas if count > 1]
+    if not replicas or 1 not in settings.micro_batches:
+        return None
+    count = math.lcm(*replicas) if settings.equal_shards else _PAIRED
+    pairs = list(itertools.combinations(range(count), 2))
+    if settings.equal_shards:
+        rng = np.random.default_rng(0)
+        layouts = [layout([count // r] * r).renumbered(rng.permutation(count).tolist())
+                   for r in replicas for _ in pairs]  # fmt: skip
+    else:
+        layouts = turning(count, replicas, (1,), 2 * len(pairs) + SPARE)
+    probe = probe_of(seen, [layout([count]), *layouts])
+    owner = [{i: r for r, share in enumerate(of_shares(item)) for i in share}
+             for item in probe.layouts]  # fmt: skip
+    together = [[1.0, *(float(own[i] == own[j]) for i, j in pairs)] for own in owner]
+    return probe.first([Hypothesis(lambda: NO_GRADIENT_OF_EXCHANGE, 0.0, np.array(together))])

@@ -1,0 +1,190 @@
+"""A diagnosis by all processes of a job together: each makes the same runs, one speaks.
+
+The package that has joined a job registers it; the doctor alone knows of none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from samegrad_doctor._layouts import StepError, StepFailedError
+from samegrad_doctor._tree import flatten
+from samegrad_doctor._updates import Outcome, Step, digest
+
+T = TypeVar("T")
+
+
+class Job(NamedTuple):
+    """A job of several processes.
+
+    Args:
+        rank: The rank of this process, from 0.
+        size: The number of processes.
+        met: met(name, value) returns the values of all processes, and waits for them.
+    """
+
+    rank: int
+    size: int
+    met: Callable[[str, Any], list[Any]]
+
+
+_finders: list[Callable[[], Job | None]] = []
+
+
+def register_job(find: Callable[[], Job | None]) -> None:
+    """Let `diagnose` run on all processes of the jobs of a package.
+
+    Args:
+        find: Returns the job that this process has joined, or None.
+    """
+    _finders.append(find)
+
+
+class Processes:
+    """Ranks of the job that this process has joined; one without a job."""
+
+    def __init__(self) -> None:
+        jobs = (job for find in _finders if (job := find()) is not None)
+        job = next(jobs, Job(0, 1, lambda name, value: [value]))
+        self.rank, self.size, self._met = job
+
+    def met(self, what: str, value: Any) -> list[Any]:
+        """Return the values of all processes."""
+        return self._met(what, value)
+
+    def all_of(self, what: str, work: Callable[[], T]) -> T:
+        """work(), by each process; where it raises on one, it does so on all.
+
+        Raises:
+            StepError: Another process has raised it.
+        """
+        found: Any = None
+        error: Exception | None = None
+        try:
+            found = work()
+        except Exception as raised:
+            error = raised
+        told = self.met(what, None if error is None else f"{type(error).__name__}: {error}")
+        if error is not None and all(one is not None for one in told):
+            raise error  # as in one process
+        _check_done(told)
+        result: T = found
+        return result
+
+
+def _check_done(told: Sequence[str | None]) -> None:
+    """StepFailedError where some of the processes have raised."""
+    raised = [
+        f"rank {rank} raised {one.rstrip('.')}" for rank, one in enumerate(told) if one is not None
+    ]
+    if not raised:
+        return
+    others = ", ".join(str(rank) for rank, one in enumerate(told) if one is None)
+    rest = f"; rank {others} did not" if others else ""
+    raise StepFailedError(
+        "[step] all processes must make the same calls, also the same collectives: got "
+        f"{'; '.join(raised)}{rest}."
+    )
+
+
+def check_batch(batch: Any, processes: Processes) -> None:
+    """StepError where processes have other batches."""
+    everything = hashlib.sha256()
+    for leaf in flatten(batch):
+        array = np.asarray(leaf)
+        everything.update(f"{array.dtype}{array.shape}".encode())
+        everything.update(np.ascontiguousarray(array).tobytes())
+    found = processes.met("the doctor's batch", everything.hexdigest()[:16])
+    if len(set(found)) > 1:
+        told = ", ".join(f"{one} on rank {rank}" for rank, one in enumerate(found))
+        raise StepError(
+            f"[batch] all processes must have the same batch: got hashes {told}; draw it with a "
+            "seed that is given."
+        )
+
+
+class StepOfAll:
+    """A step that all processes run; each is told what came out of it on all.
+
+    The update is that of rank 0, and those of the others are its copies.
+
+    Args:
+        step: Of the user.
+        processes: Of the job.
+    """
+
+    def __init__(self, step: Step, processes: Processes) -> None:
+        self._step, self._processes, self._runs = step, processes, 0
+
+    def __call__(self, shares: list[Any]) -> Outcome:
+        self._runs += 1
+        what = f"the end of the step (run {self._runs} of the doctor)"
+        own: Outcome | None = None
+
+        def run() -> None:
+            nonlocal own
+            result = self._step(shares)
+            own = result if isinstance(result, Outcome) else Outcome(result)
+            flatten(own.update)
+
+        self._processes.all_of(what, run)
+        assert own is not None, "it has not raised"
+        return self._joined(own)
+
+    def _joined(self, own: Outcome) -> Outcome:
+        arrays = [np.asarray(leaf) for leaf in flatten(own.update)]
+        numbers = all(array.dtype.kind in "fiub" for array in arrays)
+        first = self._processes.rank == 0
+        brought = (
+            own._replace(update=arrays, replicas=own.replicas and list(map(_plain, own.replicas)),
+                         statistics=_plain(own.statistics)) if first else None,
+            digest(arrays) if numbers and arrays else None,
+            None if own.loss is None else np.asarray(own.loss),
+        )  # fmt: skip
+        found = self._processes.met("what the step returned", brought)
+        outcome: Outcome = found[0][0]
+        known = [loss for _, _, loss in found if loss is not None]  # of one rank, often
+        if any(not np.array_equal(loss, known[0], equal_nan=True) for loss in known):
+            outcome = outcome._replace(loss=float(np.mean([loss.reshape(()) for loss in known])))
+        elif known:
+            outcome = outcome._replace(loss=known[0])
+        if outcome.replicas is None:
+            copies = [one for _, one, _ in found if one is not None]
+            outcome = outcome._replace(replicas=copies if len(copies) == len(found) else None)
+        return outcome
+
+
+def of_all(step: Step, processes: Processes) -> Step:
+    """The step as `StepOfAll`, with what it says of itself."""
+    together = StepOfAll(step, processes)
+    vars(together).update(getattr(step, "__dict__", {}))
+    return together
+
+
+def _plain(structure: Any) -> Any:
+    return None if structure is None else [np.asarray(leaf) for leaf in flatten(structure)]
+
+
+def spread(counts: Sequence[int], size: int) -> tuple[tuple[int, ...], str]:
+    """The numbers of replicas that can be spread over processes, and what is to be said of it.
+
+    Args:
+        counts: Those that were asked for.
+        size: How many processes there are.
+    """
+    kept = tuple(count for count in counts if count >= size) or (size, size + 1)
+    fewer = [count for count in counts if count < size]
+    note = f"{' and '.join(map(str, kept))} replicas were spread over {size} processes"
+    if fewer:
+        note += (
+            f"; of layouts with fewer replicas than processes, {' and '.join(map(str, fewer))}, "
+            "none was run"
+        )
+    return kept, note + "; each process ran those of one device by itself"
+
+
+__all__ = ["Job", "Processes", "StepOfAll", "check_batch", "of_all", "register_job", "spread"]

@@ -1,0 +1,104 @@
+"""The mistakes of the loss that a step reports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from samegrad_doctor._catalogue import FailureMode
+from samegrad_doctor._hypotheses import alone_in, terms
+from samegrad_doctor._layouts import Layout
+from samegrad_doctor._measure import Runs, Sums
+from samegrad_doctor._select import UNNAMED, Bench, Frame, factors_alike, simplest
+from samegrad_doctor._updates import Vector
+
+_EXACT = 1e-4  # relative; losses are often float32, printed, or both
+
+
+# What is wrong with a reported loss: in words, and as a mistake if one explains it.
+Report = tuple[str, FailureMode | None]
+
+
+def explain_loss(seen: Runs) -> Report | None:
+    """Return the issue of the reported loss, or None.
+
+    Right is what one device reports for the whole batch, on which the layouts must agree; whether
+    it is a mean or a sum is seen from the losses of single examples, not from the update.
+    """
+    if any(run.loss is None for run in seen.runs):
+        return None
+    found = np.array([run.loss for run in seen.runs], dtype=np.float64)
+    if (what := _difference(found, float(found[0]), seen.layouts, _EXACT)) is None:
+        return None
+    losses = [run.loss for run in seen.singles] if isinstance(seen, Sums) else [None]
+    if any(loss is None for loss in losses):  # one device's loss against the others
+        frame = Frame(seen.layouts, np.ones(seen.examples), False)
+        return _of_groups(seen, what, found, _EXACT) or _by_factor(what, found, frame, _EXACT)
+    each = np.array(losses, dtype=np.float64)
+    tolerance = max(min(seen.tolerance, 1e-2), _EXACT)
+    limit = tolerance * max(abs(float(found[0])), 1e-300)
+    judge = replace(seen, fixed=bool(abs(found[0] - each.sum()) <= limit))
+    right = float(judge.right[0] @ each)
+    if abs(right - found[0]) > limit:
+        # Another function of the losses: agreement is all that is asked, but for a factor.
+        each, right = each * (found[0] / right if right else 1.0), float(found[0])
+    if (what := _difference(found, right, seen.layouts, tolerance)) is None:
+        return None
+    bench = Bench(judge, [np.array([x]) for x in found], [each[None, :]] * len(found), tolerance)
+    rows = bench.named() or _of_a_term(judge, found, each, limit)
+    if not rows:
+        bench.tolerance = _EXACT  # one number for each layout is little to tell many points by
+        rows = bench.explained()
+    if rows:
+        return _named(what, rows[0])
+    return _of_groups(seen, what, found, _EXACT) or _by_factor(what, found, judge, tolerance)
+
+
+def _of_a_term(judge: Runs, found: Vector, each: Vector, limit: float) -> list[FailureMode]:
+    """A term of the loss that belongs to no example, as often as a count says."""
+    for row, said in judge.said:
+        # Among several replicas it must differ: one number for all of them fits anything.
+        one = terms(judge.layouts, row, (said @ each)[:, None], said.sum(axis=1), start=1)
+        made = [near.made() for near in simplest(found[:, None], one, limit)]
+        if rows := [mistake for mistake in made if mistake is not None]:
+            return rows
+    return []
+
+
+def _of_groups(seen: Runs, what: str, found: Vector, tolerance: float) -> Report | None:
+    """Shares or micro-batches make a root, a power or a ratio each, and these are averaged."""
+    for one in alone_in(seen):
+        for by_size in (True, False):
+            said = []
+            for item in seen.layouts:
+                own = one.groups(item)
+                sizes = np.array([len(group) if by_size else 1.0 for group in own])
+                losses = [seen.alone(group).loss for group in own]
+                said.append(sizes @ np.array(losses, dtype=np.float64) / sizes.sum())
+            if (np.abs(np.array(said) - found) <= tolerance * np.abs(found)).all():
+                more = f"each {one.name} makes it by itself, and they are averaged"
+                return _named(what, replace(one.statistics, report=more))
+    return None
+
+
+def _by_factor(what: str, found: Vector, frame: Frame, tolerance: float) -> Report:
+    """One factor on all of it."""
+    row = factors_alike(frame, found / found[0], tolerance)[0] if found[0] else None
+    return _named(what, row) if row and row.name != UNNAMED else (what, None)
+
+
+def _difference(
+    found: Vector, right: float, layouts: Sequence[Layout], tolerance: float
+) -> str | None:
+    errors = np.abs(found - right)
+    if errors.max() <= tolerance * max(abs(right), 1e-300):
+        return None
+    worst = int(np.argmax(errors))
+    return f"it reads {found[worst]:.6g} where one device has {right:.6g} ({layouts[worst]})"
+
+
+def _named(what: str, row: FailureMode) -> Report:
+    more = f" ({row.report})" if row.report else ""
+    return f"{what}: {row.name}{more}", row

@@ -1,0 +1,323 @@
+"""The simplest hypothesis that explains what is seen, within the noise.
+
+What is seen of a layout (updates, weights of whole shares, one factor, a reported loss) is a linear
+function of the weights of the examples: a bench has both, and every search of rows and points is on
+one. What has unknown vectors is a `Hypothesis`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from samegrad_doctor._catalogue import CATALOGUE, FailureMode, unnamed
+from samegrad_doctor._grammar import ALL, POWERS, Point, Powers, phrase, points
+from samegrad_doctor._layouts import Layout
+from samegrad_doctor._situation import Situation
+from samegrad_doctor._updates import Vector
+
+UNNAMED = "a factor on the whole update"
+EQUAL = 1e-9  # relative; numbers that are equal but for float64
+_TIE = 0.1  # of the tolerance, by which the better of two hypotheses must be better
+_MAX_ALIKE = 4  # hypotheses that are told as one of
+_CONSTANT = 4.0  # cost of a factor that only this step has
+_REFUTABLE = 4  # layouts beyond the unknowns
+
+
+@dataclass
+class Frame:
+    """Layouts of examples, and what the examples count.
+
+    Args:
+        layouts: Of all examples or of the first ones.
+        weights: Of the examples, as one device has them.
+        fixed: Whether a fixed number divides.
+    """
+
+    layouts: list[Layout]
+    weights: Vector
+    fixed: bool
+    _known: dict[int, Situation] = field(default_factory=dict, init=False, repr=False)
+
+    def situation(self, place: int, single: bool = False) -> Situation:
+        """Return the situation of a layout, or of each example by itself."""
+        key = -1 if single else place
+        if key not in self._known:
+            item = self.layouts[place]
+            own = self.weights if single else self.weights[: len(item.examples)]
+            self._known[key] = Situation(item, own, single)
+        return self._known[key]
+
+    def table(self, predict: Callable[[Situation], Vector]) -> Vector:
+        """Weights in terms of the updates of single examples, which the mistake made as well.
+
+        Returns:
+            A row per layout; 0 for absent examples.
+        """
+        found = np.zeros((len(self.layouts), len(self.weights)))
+        for place, row in enumerate(found):
+            own = self.situation(place)
+            row[: len(own.weights)] = predict(own) / (own.right if self.fixed else 1.0)
+        if self.fixed:
+            return found
+        alone = predict(self.situation(0, single=True))
+        return np.asarray(found / np.where(alone == 0, 1.0, alone), dtype=np.float64)
+
+    @cached_property
+    def right(self) -> Vector:
+        """The weights that the layouts should have, in terms of the single updates."""
+        return self.table(lambda own: own.right if not own.single else own.ones)
+
+    @cached_property
+    def said(self) -> list[tuple[FailureMode | None, Vector]]:
+        """Return the correct weights, and those of each entry that is possible here."""
+        empty = any(0 in item.sizes for item in self.layouts)
+        rows = [
+            row
+            for row in CATALOGUE
+            if (row.fixed or not self.fixed)
+            and (self.several or not row.micro)
+            and (self.uneven or not row.weighted)
+            and (empty or not row.empty)
+            and (self.replicas > 1 or row.micro or row.weighted)
+        ]
+        with np.errstate(all="ignore"):
+            return [(None, self.right), *((row, self.table(row.predict)) for row in rows)]
+
+    @property
+    def scaled(self) -> list[tuple[FailureMode, Vector]]:
+        """Whole updates by powers of the replicas and micro-batches that no row has."""
+        known = {row.name for row, _ in self.said if row is not None}
+        made = [called(with_powers(Point(), powers)) for powers in POWERS[1:]]
+        return [(row, self.table(row.predict)) for row in made
+                if row.name not in known and (self.several or not row.micro)
+                and (self.replicas > 1 or row.micro)]  # fmt: skip
+
+    @property
+    def unreduced(self) -> list[tuple[FailureMode, Vector]]:
+        """Parameters whose gradients one replica keeps, by each power of the replicas."""
+        if self.replicas < 2:
+            return []
+        known = {row.point for row, _ in self.said if row is not None}
+        bottoms = [(ALL,)] if self.fixed else [(ALL,), (("weight", "replica"),)]
+        grid = [
+            with_powers(Point(over, who=f"only {end} replica"), (power, 0))
+            for end in ("first", "last") for over in bottoms for power in (0, -1, 1)
+        ]  # fmt: skip
+        made = [called(point) for point in grid]
+        return [(row, self.table(row.predict)) for row in made if row.point not in known]
+
+    @property
+    def replicas(self) -> int:
+        """The largest number of replicas."""
+        return max(item.replicas for item in self.layouts)
+
+    @property
+    def several(self) -> bool:
+        """Return True if there are micro-batches."""
+        return any(item.micro_batches > 1 for item in self.layouts)
+
+    @property
+    def uneven(self) -> bool:
+        """Return True if examples have different weights."""
+        return bool(np.ptp(self.weights) > EQUAL)
+
+
+@dataclass
+class Bench:
+    """Observations on the layouts of a frame.
+
+    Args:
+        frame: The layouts.
+        seen: Some numbers for each layout.
+        images: For each layout, the matrix that makes them of weights.
+        tolerance: How far numbers may be off, relative to what they are made of.
+    """
+
+    frame: Frame
+    seen: list[Vector]
+    images: list[Vector]
+    tolerance: float
+
+    def fitted(self, tables: Vector, free: bool = False) -> tuple[Vector, Vector]:
+        """Fit tables of weights (one per entry) to the observations.
+
+        Returns:
+            One factor per layout on each table, the best if it is free or else 1, and the error
+            left.
+        """
+        factors, errors = [], []
+        for p, (seen, image) in enumerate(zip(self.seen, self.images, strict=True)):
+            said = tables[:, p] @ image.T
+            squares = np.einsum("bq,bq->b", said, said)
+            factor = said @ seen / np.where(squares > 0, squares, 1.0) if free else 1 + 0 * squares
+            parts = tables[:, p] ** 2 @ (image**2).sum(axis=0)  # as independent noise adds up
+            amount = np.sqrt(squares + parts) * np.abs(factor)
+            left = np.linalg.norm(seen - factor[:, None] * said, axis=1)
+            factors.append(factor)
+            errors.append(left / np.maximum(amount, 1e-300))
+        return np.stack(factors), np.nan_to_num(np.max(errors, axis=0), nan=np.inf)
+
+    def fits(self, table: Vector, free: bool = False) -> bool:
+        """Return True if a table of weights explains the observations."""
+        return bool(self.fitted(table[None], free)[1][0] <= self.tolerance)
+
+    def named(self, free: bool = False) -> list[FailureMode]:
+        """The rows that explain what is seen, of equal ones the simpler first.
+
+        `free` is for one factor on each layout, which a limit hides; means go before sums then.
+        """
+        said = self.frame.said
+        if free:
+            said = sorted(said, key=lambda own: bool(np.ptp([*own[1].sum(axis=1), 1.0]) > EQUAL))
+        _, errors = self.fitted(np.stack([table for _, table in said]), free)
+        near = [(error, row) for error, (row, _) in zip(errors, said, strict=True)
+                if row and error <= self.tolerance]  # fmt: skip
+        best = min((error for error, _ in near), default=0.0)
+        return [row for error, row in near if error <= best + _TIE * self.tolerance]
+
+    def explained(self) -> list[FailureMode]:
+        """Rows, or else points of the grammar, the simplest first; those behind it are ties."""
+        return self.named() or self._points()
+
+    def _points(self) -> list[FailureMode]:
+        """Points of the grammar with powers of R and K, or with a constant."""
+        frame = self.frame
+        grid = points(frame.several, frame.uneven, frame.replicas, frame.fixed)
+        said = np.array([[_factor(one, item) for item in frame.layouts] for one in POWERS])
+        accepted: list[tuple[float, float, FailureMode]] = []
+        with np.errstate(all="ignore"):
+            factors, errors = self.fitted(np.stack([frame.table(point) for point in grid]), True)
+            for b in np.flatnonzero(errors <= self.tolerance):
+                off = np.abs(factors[:, b] / said - 1).max(axis=1)
+                first = int(np.argmax(off <= self.tolerance))  # the simplest powers
+                if off[first] <= self.tolerance:
+                    point = with_powers(grid[b], POWERS[first])
+                    accepted.append((point.cost, max(off[first], errors[b]), called(point)))
+                elif (constant := self._constant(factors[:, b])) is not None:
+                    row = _times(called(grid[b]), constant)
+                    accepted.append((grid[b].cost + _CONSTANT, errors[b], row))
+        best = min((error for _, error, _ in accepted), default=0.0)
+        near = [item for item in accepted if item[1] <= best + _TIE * self.tolerance]
+        near.sort(key=lambda item: item[0])
+        rows = {row.name: row for cost, _, row in near if cost <= near[0][0] + 1.0}
+        return list(rows.values())[:_MAX_ALIKE]
+
+    def _constant(self, factors: Vector) -> float | None:
+        """A factor that all layouts of several replicas have, and one device has not."""
+        several = np.array([item.replicas * item.micro_batches > 1 for item in self.frame.layouts])
+        own, one = factors[several], factors[~several]
+        if len(own) < 2 or abs(one - 1).max(initial=0.0) > self.tolerance:
+            return None
+        same = np.ptp(own) <= 2 * self.tolerance * np.abs(own).max()
+        return float(own.mean()) if same else None
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A hypothesis on the updates of each layout.
+
+    Args:
+        made: Creates the failure mode of the hypothesis; None if there is none.
+        known: What is made of updates that were seen.
+        free: How often each unknown vector counts: a row per layout.
+        refuted: Asked of the simplest one alone: whether other layouts refute it.
+    """
+
+    made: Callable[[], FailureMode | None]
+    known: Vector | float
+    free: Vector
+    refuted: Callable[[], bool] = lambda: False
+
+
+def outside(values: Vector, columns: Vector) -> tuple[float, int]:
+    """The norm of what no combination of the columns makes (a row per layout), and their rank."""
+    left, strengths, _ = np.linalg.svd(columns, full_matrices=False)
+    rank = int((strengths > EQUAL * max(strengths[0], 1e-300)).sum()) if strengths.size else 0
+    kept = left[:, :rank]
+    return float(np.linalg.norm(values - kept @ (kept.T @ values))), rank
+
+
+def simplest(updates: Vector, alike: Iterable[Hypothesis], limit: float) -> list[Hypothesis]:
+    """Those that leave no more than noise: of them the fewest unknowns, then the least left."""
+    found = []
+    for one in alike:
+        error, rank = outside(updates - one.known, one.free)
+        if 0 < rank <= len(updates) - min(_REFUTABLE, len(updates) - 1) and error <= limit:
+            found.append((rank, error, one))
+    least, best = min((item[:2] for item in found), default=(0, 0.0))
+    return [one for rank, error, one in found if rank == least and error <= best + _TIE * limit]
+
+
+def _factor(powers: Powers, item: Layout) -> float:
+    """R^a K^b."""
+    return float(item.replicas ** powers[0] * item.micro_batches ** powers[1])
+
+
+def with_powers(point: Point, powers: Powers) -> Point:
+    """The point, and all of it times R^a K^b; a mean over replicas is one over active ones."""
+    a, b = powers
+    r, active, k = point.powers
+    mean = -1 if a < 0 and point.over and point.over[-1][1] in ("replica", "part") else 0
+    return replace(point, powers=(r + a - mean, active + mean, k + b))
+
+
+def called(point: Point) -> FailureMode:
+    """The row of a point, or the nearest row with factors, or the point by its formula."""
+    base, (r, active, k) = replace(point, powers=(0, 0, 0)), point.powers
+    if base == Point() and not {abs(r + active), abs(k)} <= {0, 1}:
+        said = phrase((r + active, k))
+        return _whole(f"the whole update is {said}", f"all examples are {said}", point)
+    found: list[tuple[FailureMode, Powers]] = []
+    for row in CATALOGUE:
+        if row.point is not None and not row.empty and replace(row.point, powers=(0, 0, 0)) == base:
+            own = row.point.powers
+            found.append((row, (r + active - own[0] - own[1], k - own[2])))
+    if not found:
+        return unnamed(point)
+    row, left = min(found, key=lambda item: abs(item[1][0]) + abs(item[1][1]))
+    if left == (0, 0):
+        return row
+    if left not in POWERS:
+        return unnamed(point)
+    name = sentence = f"all is {phrase(left)}"
+    if base == Point():
+        name, sentence, *_ = called(Point(powers=(left[0], 0, left[1]))).words
+    return _joined(replace(row, point=point, formula=""), f"{row.name}; and {name}", sentence)
+
+
+def _whole(name: str, sentence: str, point: Point | None = None, times: float = 1.0) -> FailureMode:
+    """A mistake that scales all examples alike."""
+    formula = "" if point is not None and times == 1.0 else "f w_i / W  instead of  w_i / W"
+    return FailureMode(name, sentence, formula, point=point, remedy="size", factor=times)
+
+
+def _times(row: FailureMode, value: float) -> FailureMode:
+    if row.point is None or row.point == Point():
+        return _whole(
+            f"a constant divides instead of the count: a factor of {value:.4g}",
+            f"wherever several replicas run, all is multiplied by {value:.4g}, as a batch size or "
+            "a world size does that is not that of this step (a short batch)", Point(), value,
+        )  # fmt: skip
+    more = f"all is multiplied by {value:.4g}, such as by a size of another run"
+    return replace(_joined(row, f"{row.name}, and a factor of {value:.4g}", more), factor=value)
+
+
+def _joined(row: FailureMode, name: str, more: str) -> FailureMode:
+    return replace(row, name=name, sentence=f"{row.sentence}; besides, {more}")
+
+
+def factors_alike(frame: Frame, factors: Vector, tolerance: float) -> list[FailureMode]:
+    """Return explanations of one factor per layout on all examples, or else the factors."""
+    count = len(frame.weights)
+    image = np.full((1, count), 1.0 / count if frame.fixed else 1.0)
+    bench = Bench(frame, [np.array([f]) for f in factors], [image] * len(factors), tolerance)
+    ratios = [(row, frame.table(row.predict) / frame.right) for row in bench.explained()]
+    if flat := [row for row, own in ratios if (np.ptp(own, 1) <= EQUAL * abs(own).max(1)).all()]:
+        return flat
+    listed = list(zip(factors, frame.layouts, strict=True))[:4]
+    names = ", ".join(f"{value:.4g} for {item}" for value, item in listed)
+    return [_whole(UNNAMED, f"all examples are scaled alike: {names}")]

@@ -1,0 +1,165 @@
+"""`samegrad-doctor check FILE.py::STEP`: check a step from the shell."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from samegrad_doctor import __version__
+from samegrad_doctor._diagnose import diagnose
+from samegrad_doctor._diagnosis import Diagnosis
+from samegrad_doctor._layouts import StepError
+from samegrad_doctor._over_processes import Processes
+from samegrad_doctor._program_file import load_module, named_in, value_in
+
+EXIT_CORRECT, EXIT_WRONG, EXIT_UNJUDGED = 0, 1, 2
+ABOUT = (
+    "Imports a file and checks a step in it: a function that takes a list with the batch of each "
+    "replica and returns the update (see samegrad_doctor.diagnose). Exit status: 0 the step is "
+    "correct, 1 it is wrong, 2 it cannot be judged."
+)
+
+
+def add_options(doctor: argparse.ArgumentParser) -> None:
+    """Add the arguments of `run` as options of a command."""
+    doctor.add_argument("step", metavar="FILE.py::STEP", help="the file and the function")
+    doctor.add_argument("--batch", default="batch", metavar="NAME", help="the batch [batch]")
+    doctor.add_argument("--weights", metavar="NAME", help="what each example counts [1]")
+    for name, default in (("--replicas", (2, 3)), ("--micro-batches", (1,))):
+        shown = " ".join(map(str, default))
+        doctor.add_argument(
+            name, type=int, nargs="+", default=default, metavar="N", help=f"to try [{shown}]"
+        )
+    for name, number, what in (
+        ("--max-examples", 12, "largest number of examples that are used"),
+        ("--seed", 0, "of the projection of the updates"),
+    ):
+        shown = f"{what} [{number}]"
+        doctor.add_argument(name, type=int, default=number, metavar="N", help=shown)
+    doctor.add_argument(
+        "--equal-shards", action="store_true", help="use equal per-replica batches only"
+    )
+    doctor.add_argument(
+        "--empty-shard", action=argparse.BooleanOptionalAction, default=None,
+        help="also judge a replica without examples; --no-empty-shard never does",
+    )  # fmt: skip
+    doctor.add_argument(
+        "--framework", choices=("samegrad", "pytorch", "jax", "tensorflow"),
+        help="framework whose API the fix names [that of the step]",
+    )  # fmt: skip
+    doctor.add_argument("--json", action="store_true", help="print JSON")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command `samegrad-doctor`.
+
+    Args:
+        arguments: The arguments after the command's name; None takes those of the shell.
+
+    Returns:
+        The exit code of `run`, or 2 where the step cannot be judged.
+
+    Raises:
+        SystemExit: After `--help`, and with code 2 after a wrong argument.
+    """
+    parser = argparse.ArgumentParser("samegrad-doctor", description="Check a training step.")
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True)
+    add_options(commands.add_parser("check", help="judge a step in a file", description=ABOUT))
+    options = vars(parser.parse_args(arguments))
+    del options["command"]
+    try:
+        return run(**options)
+    except StepError as error:
+        print(error, file=sys.stderr)
+        return EXIT_UNJUDGED
+
+
+def run(
+    step: str,
+    batch: str,
+    weights: str | None,
+    replicas: Sequence[int],
+    micro_batches: Sequence[int],
+    json: bool,
+    max_examples: int = 12,
+    empty_shard: bool | None = None,
+    equal_shards: bool = False,
+    seed: int = 0,
+    framework: str | None = None,
+) -> int:
+    """Prints the diagnosis of a step.
+
+    Args:
+        step: "FILE.py::name" of a function that takes the replicas' batches and returns the update.
+        batch: The name of the batch in the file, or of a function that returns it.
+        weights: The name of the examples' weights in the file.
+        replicas: Numbers of replicas to try.
+        micro_batches: Numbers of micro-batches to try.
+        json: Whether to print JSON.
+        max_examples: The largest number of examples that are used.
+        empty_shard: Whether a replica without examples is tried as well; None tries it without
+            blame.
+        equal_shards: Use per-replica batches of equal size only.
+        seed: Of the projection of the updates.
+        framework: In whose words the remedy is told.
+
+    In an MPI job all processes judge the step together, and the first one speaks.
+
+    Returns:
+        0 the step is right, 1 it is not; in a job of several processes 2 it cannot be judged.
+
+    Raises:
+        StepError: The file, or something in it, cannot be used; or the step cannot be judged.
+    """
+    processes, code = Processes(), EXIT_UNJUDGED
+    try:
+        found = _judged(
+            processes, step, batch, weights, replicas=replicas, micro_batches=micro_batches,
+            max_examples=max_examples, empty_shard=empty_shard, equal_shards=equal_shards,
+            seed=seed, framework=framework,
+        )  # fmt: skip
+        if processes.rank == 0:
+            print(found.to_json() if json else found, flush=True)
+        code = EXIT_CORRECT if found.correct and not found.reported_loss_issue else EXIT_WRONG
+    except StepError as error:
+        if processes.size == 1:
+            raise
+        if processes.rank == 0:
+            print(f"samegrad: error: {error}", file=sys.stderr, flush=True)
+    # A launcher kills the others as soon as one has ended with another status than 0.
+    processes.met(_SPOKEN, None)
+    return code
+
+
+_SPOKEN = "the doctor's verdict"
+
+
+def _judged(
+    processes: Processes, step: str, batch: str, weights: str | None, **options: Any
+) -> Diagnosis:
+    """Return the diagnosis.
+
+    Raises:
+        StepError: The step cannot be judged.
+    """
+    path, _, name = step.partition("::")
+    if not name:
+        raise StepError(f"[doctor] the step must be FILE.py::NAME: got {step!r}.")
+
+    def read() -> tuple[Any, Any, Any]:
+        module = load_module(Path(path), "doctor")
+        own = None if weights is None else value_in(module, weights, "doctor")
+        return named_in(module, name, "doctor"), value_in(module, batch, "doctor"), own
+
+    try:
+        function, data, own_weights = processes.all_of("reading the step's file", read)
+        return diagnose(function, data, weights=own_weights, **options)
+    except SystemExit as error:  # with 0, it would say that the step is right
+        raise StepError(
+            f"[doctor] {step} must return or raise: it called sys.exit({error.code!r}); leave that "
+            "to the program."
+        ) from error
