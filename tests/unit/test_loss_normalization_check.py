@@ -11,6 +11,7 @@ import samegrad as tf
 from samegrad._base.failure_modes import PROGRAM_FAILURE_MODES
 from samegrad._context.counted_numbers import questions
 from samegrad.errors import LossNormalizationError, LossNormalizationWarning
+from samegrad_doctor import _failure_modes as doctor
 
 average = tf.nn.compute_average_loss
 NAMES = {row.name for row in PROGRAM_FAILURE_MODES.values()}
@@ -467,3 +468,17 @@ def test_the_number_of_replicas_is_an_int():
     assert isinstance(count, int) and count == 4 and repr(count) == "4"
     assert list(range(count)) == [0, 1, 2, 3]
     assert (32 * count, 128 // count, 2 / count, 0.5 * count) == (128, 32, 0.5, 2.0)
+
+
+def test_texts_of_the_check_are_those_of_the_doctor():
+    own = {
+        "mean_then_sum": doctor.MEAN_THEN_SUM,
+        "share_then_mean": doctor.SHARE_THEN_MEAN,
+        "regularization": doctor.counted_regularization("once on every replica"),
+        "times_replicas": doctor.TIMES_REPLICAS,
+        "penalty": doctor.part_with(doctor.MEAN_THEN_SUM),
+        "mean_of_means": doctor.MEAN_OF_MEANS,
+    }
+    shown = {key: tuple(PROGRAM_FAILURE_MODES[key]) for key in own}
+    assert shown == {key: tuple(words) for key, words in own.items()}
+    assert PROGRAM_FAILURE_MODES.keys() - own.keys() == {"nonlinear_share"}

@@ -9,7 +9,7 @@ from typing import Any
 from samegrad import math
 from samegrad._autodiff.variable import unwrapped
 from samegrad._ops.arrays import cast, reshape
-from samegrad._ops.gather import gather
+from samegrad._ops.complex_arrays import gather
 from samegrad._ops.indexed_slices import IndexedSlices
 from samegrad._ops.printing import print_
 from samegrad._ops.scatter import tensor_scatter_nd_update
