@@ -118,12 +118,18 @@ void make_joins(const LoopLayout& layout, int threads, LoopBinding& binding) {
   binding.parallel_joins = binding.parallel && bytes > thresholds().parallel_replica_bytes;
 }
 
+// True if half of the threads or more would have no chunk.
+bool has_few_chunks(const LoopBinding& binding, int threads) {
+  return binding.parallel && 2 * std::int64_t(binding.chunks.size()) <= threads;
+}
+
 }  // namespace
 
 LoopBinding bind_loop(const Plan& plan, const LoopStep& loop, StepId step, Context& context) {
   const LoopLayout& layout = context.layout(step);
   LoopBinding binding;
   make_chunks(plan, loop, layout, context, binding);
+  binding.wide = has_few_chunks(binding, context.threads());
   make_joins(layout, context.threads(), binding);
   place_trees(loop, layout, step, context, binding);
   return binding;
