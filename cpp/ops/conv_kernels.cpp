@@ -1,6 +1,7 @@
 #include "kernels/table.h"
 #include "ops/attributes.h"
 #include "ops/conv.h"
+#include "ops/conv_bands.h"
 #include "ops/tree_rows.h"
 #include "ops/window.h"
 #include "tensor/tree_accumulator.h"
@@ -81,6 +82,30 @@ const void* prepared_filter(const KernelArgs& args, PackedBytes bytes, Pack pack
   return packed;
 }
 
+// The bands of each image that all threads have enough of.
+std::int64_t bands_per_image(const KernelArgs& args, std::int64_t images) {
+  if (!args.parallel || images == 0) return 1;
+  return (thresholds().parts_per_thread * args.parallel->threads() + images - 1) / images;
+}
+
+// The scratch of the band that takes most.
+std::size_t most_bytes(const ConvBands& bands,
+                       std::size_t (*scratch_bytes)(const WindowGeometry&)) {
+  std::size_t bytes = 0;
+  for (std::int64_t i = 0; i < bands.count(); ++i) {
+    bytes = std::max(bytes, scratch_bytes(bands[i].geometry));
+  }
+  return bytes;
+}
+
+// Elements of a row of the images and of the result.
+std::int64_t in_line(const WindowGeometry& g) {
+  return g.in_width * g.in_channels;
+}
+std::int64_t out_line(const WindowGeometry& g) {
+  return g.out_width * g.out_channels;
+}
+
 void convolve(const KernelArgs& args, const Epilogue* epilogue) {
   const View& x = args.in[0];
   const View& y = args.out[0];
@@ -89,11 +114,16 @@ void convolve(const KernelArgs& args, const Epilogue* epilogue) {
   const WindowGeometry g = geometry_of_conv(args.attrs, x.shape, args.in[1].shape, y.shape);
   const Scratch::Frame frame(args.scratch);
   const void* filter = prepared_filter(args, conv_packed_bytes, conv_pack);
-  for_each_image(args, x.shape[0], product.conv2d_scratch_bytes(g),
-                 [&](std::int64_t i, void* scratch) {
-                   product.conv2d(g, x.as<char>() + i * g.in_size() * item, filter,
-                                  y.as<char>() + i * g.out_size() * item, epilogue, scratch);
-                 });
+  const ConvBands bands = ConvBands::of_result(g, bands_per_image(args, x.shape[0]));
+  const std::int64_t per_image = bands.count();
+  const std::size_t bytes = most_bytes(bands, product.conv2d_scratch_bytes);
+  for_each_image(args, x.shape[0] * per_image, bytes, [&](std::int64_t i, void* scratch) {
+    const auto& [part, in_row, out_row] = bands[i % per_image];
+    const std::int64_t image = i / per_image;
+    product.conv2d(part, x.as<char>() + (image * g.in_size() + in_row * in_line(g)) * item, filter,
+                   y.as<char>() + (image * g.out_size() + out_row * out_line(g)) * item, epilogue,
+                   scratch);
+  });
 }
 
 }  // namespace
@@ -117,11 +147,16 @@ void spread(const KernelArgs& args, PackedBytes bytes, Pack pack) {
   const WindowGeometry g = geometry_of_conv(args.attrs, dx.shape, args.in[1].shape, dy.shape);
   const Scratch::Frame frame(args.scratch);
   const void* filter = prepared_filter(args, bytes, pack);
-  for_each_image(args, dy.shape[0], product.conv2d_input_grad_scratch_bytes(g),
-                 [&](std::int64_t i, void* scratch) {
-                   product.conv2d_input_grad(g, dy.as<char>() + i * g.out_size() * item, filter,
-                                             dx.as<char>() + i * g.in_size() * item, scratch);
-                 });
+  const ConvBands bands = ConvBands::of_images(g, bands_per_image(args, dy.shape[0]));
+  const std::int64_t per_image = bands.count();
+  const std::size_t scratch_bytes = most_bytes(bands, product.conv2d_input_grad_scratch_bytes);
+  for_each_image(args, dy.shape[0] * per_image, scratch_bytes, [&](std::int64_t i, void* scratch) {
+    const auto& [part, in_row, out_row] = bands[i % per_image];
+    const std::int64_t image = i / per_image;
+    product.conv2d_input_grad(
+        part, dy.as<char>() + (image * g.out_size() + out_row * out_line(g)) * item, filter,
+        dx.as<char>() + (image * g.in_size() + in_row * in_line(g)) * item, scratch);
+  });
 }
 
 }  // namespace

@@ -53,6 +53,8 @@ struct LoopBinding {
   bool parallel_joins = false;
   std::int64_t chunk_examples = 0;  // subtrees up to this size are chunks
   bool parallel = false;
+  // Threads share each node, as there is one chunk.
+  bool wide = false;
 };
 
 // A node that runs on whole replicas: once, or once per replica if its results differ. The copies

@@ -8,10 +8,13 @@
 
 #include "base/error.h"
 #include "base/thresholds.h"
+#include "plan/cost.h"
 #include "runtime/check_kernel.h"
 #include "runtime/executor.h"
 #include "runtime/hashes.h"
+#include "runtime/shared_call.h"
 #include "runtime/threads.h"
+#include "runtime/tree.h"
 
 namespace samegrad {
 namespace {
@@ -19,7 +22,9 @@ namespace {
 // One task: a chunk of a list of examples.
 class ChunkRun {
  public:
-  ChunkRun(const LoopStep& loop, const StepRun& run, const Chunk& chunk, Task& task)
+  // With loops, their threads share each node.
+  ChunkRun(const LoopStep& loop, const StepRun& run, const Chunk& chunk, Task& task,
+           const ParallelFor* loops = nullptr)
       : plan_(run.plan),
         loop_(loop),
         layout_(run.context.layout(run.step)),
@@ -29,6 +34,7 @@ class ChunkRun {
         replica_context_(loop.joint ? run.context.of_joint() : run.context.of_replica(replica_)),
         bases_(run.context.bases(replica_)),
         chunk_(chunk),
+        loops_(loops),
         scratch_(task.scratch),
         views_(task.loop_views[run.step]),
         trees_(task.trees) {
@@ -109,17 +115,20 @@ class ChunkRun {
                           .symbol = loop_.symbol,
                           .replica_context = replica_context_,
                           .prepared = prepared,
-                          .scratch = scratch_};
+                          .scratch = scratch_,
+                          .parallel = loops_of(*code.node, {views, inputs}, out)};
     if (code.tree >= 0) {
       return run_located(*code.node, [&] {
         const void* operands = code.node->op->tree.open(args);
-        trees_[std::size_t(code.tree)].feed(operands, begin, begin, end, scratch_);
+        fold(code.tree, args, operands, begin, end);
 #ifdef SAMEGRAD_ASSERTIONS
         if (checks_kernels()) checks_[code.tree]->feed(operands, begin, begin, end, scratch_);
 #endif
       });
     }
-    call_kernel(*code.node, args, [&] { code.node->op->kernel(args); });
+    call_kernel(*code.node, args, [&] {
+      args.parallel ? run_shared(*code.node, args) : code.node->op->kernel(args);
+    });
     if (call_.check_finite) {
       const auto replica = [&](std::int64_t example) {
         return replica_of(replica_context_, loop_.symbol, begin + example);
@@ -131,6 +140,27 @@ class ChunkRun {
     }
   }
 
+  // The threads that share a call, if it is worth them.
+  const ParallelFor* loops_of(const Node& node, std::span<const View> in,
+                              std::span<const View> out) const {
+    return loops_ && is_worth_threads(*node.op, {node.attrs, in, out}) ? loops_ : nullptr;
+  }
+
+  // Adds examples to a tree. A tile that has all of the chunk is reduced block by block.
+  void fold(int tree, const KernelArgs& args, const void* operands, std::int64_t begin,
+            std::int64_t end) {
+    if (!loops_ || begin != chunk_.begin || end != chunk_.end) {
+      return trees_[std::size_t(tree)].feed(operands, begin, begin, end, scratch_);
+    }
+    const TreeReduction& reduction = layout_.trees[std::size_t(tree)];
+    const OpenExamples part{operands, end - begin};
+    std::int64_t bytes = 0;
+    for (const View& view : args.in) bytes += view.size() * std::int64_t(size_of(view.dtype));
+    const std::int64_t work = bytes / 4 + reduction.whole.block.size() * part.examples;
+    const State state = reduction.whole.at(context_.at(chunk_.trees[std::size_t(tree)]));
+    reduce_whole({reduction, {&part, 1}, 0, part.examples, state, false, work}, *loops_, scratch_);
+  }
+
   const Plan& plan_;
   const LoopStep& loop_;
   const LoopLayout& layout_;
@@ -140,6 +170,7 @@ class ChunkRun {
   const ReplicaContext& replica_context_;
   std::byte* const* const bases_;
   const Chunk& chunk_;
+  const ParallelFor* const loops_;
   Scratch& scratch_;
   std::vector<View>& views_;
   std::byte* tile_;
@@ -253,7 +284,7 @@ void run_step(const LoopStep& loop, const StepRun& run) {
     const Chunk& chunk = binding.chunks[std::size_t(i)];
     if (!runs(chunk.list)) return;
     const Scratch::Frame frame(task.scratch);
-    ChunkRun(loop, run, chunk, task).run();
+    ChunkRun(loop, run, chunk, task, binding.wide ? &parallel_loops() : nullptr).run();
   };
   const auto chunks = std::int64_t(binding.chunks.size());
   const auto finish = [&](std::int64_t r) {
@@ -266,16 +297,19 @@ void run_step(const LoopStep& loop, const StepRun& run) {
     if (runs(piece.list)) join_chunks(layout, binding, piece, context);
   };
   const auto lists = std::int64_t(binding.first_chunk.size()) - 1;
-  if (!binding.parallel) {
+  if (!binding.parallel || binding.wide) {
     for (std::int64_t i = 0; i < chunks; ++i) run_chunk(i, context.main_task());
+  } else {
+    parallel_loops().run(chunks, [&](std::int64_t i) {
+      const Context::Lease lease(context);
+      run_chunk(i, *lease);
+    });
+  }
+  if (!binding.parallel) {
     for (std::int64_t i = 0; i < std::int64_t(binding.joins.size()); ++i) join(i);
     for (std::int64_t r = 0; r < lists; ++r) finish(r);
     return;
   }
-  parallel_loops().run(chunks, [&](std::int64_t i) {
-    const Context::Lease lease(context);
-    run_chunk(i, *lease);
-  });
   (binding.parallel_joins ? parallel_loops() : serial_loops())
       .run(std::int64_t(binding.joins.size()), join);
   parallel_loops().run(lists, finish);

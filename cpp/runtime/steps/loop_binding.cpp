@@ -123,6 +123,7 @@ LoopBinding bind_loop(const Plan& plan, const LoopStep& loop, StepId step, Conte
   const LoopLayout& layout = context.layout(step);
   LoopBinding binding;
   make_chunks(plan, loop, layout, context, binding);
+  binding.wide = binding.parallel && binding.chunks.size() == 1;
   make_joins(layout, context.threads(), binding);
   place_trees(loop, layout, step, context, binding);
   return binding;

@@ -7,6 +7,7 @@
 #include "plan/cost.h"
 #include "runtime/check_kernel.h"
 #include "runtime/executor.h"
+#include "runtime/shared_call.h"
 #include "runtime/threads.h"
 #include "runtime/tree.h"
 
@@ -66,32 +67,6 @@ struct Whole {
     node.op->kernel(args(v, count, first, scratch));
   }
 
-  // Everything at once, by all threads where the row says how (Parts).
-  void run_all(Scratch& scratch) const {
-    const std::size_t inputs = node.inputs.size();
-    const CostArgs shapes{node.attrs, views.first(inputs), views.subspan(inputs)};
-    const Parts& parts = node.op->parts;
-    const bool shared = parts.run && loops.threads() > 1 && is_worth_threads(*node.op, shapes);
-    const std::int64_t units = shared ? parts.count(shapes) : 1;
-    const std::int64_t tasks = std::min(units, thresholds().parts_per_thread * loops.threads());
-    if (tasks < 2) return call(views, examples, 0, scratch);
-    const Scratch::Frame frame(scratch);
-    const std::size_t bytes = parts.state_bytes ? parts.state_bytes(shapes) : 0;
-    auto* state = bytes > 0 ? static_cast<std::byte*>(scratch.take(bytes)) : nullptr;
-    const auto with_state = [&](Scratch& own) {
-      KernelArgs all = args(views, examples, 0, own);
-      all.parallel = nullptr;
-      all.state = state;
-      return all;
-    };
-    const auto run_part = [&](std::int64_t i) {
-      Scratch own;
-      parts.run(with_state(own), units * i / tasks, units * (i + 1) / tasks);
-    };
-    loops.run(tasks, [&run_part](std::int64_t i) { run_part(i); });  // small: nothing is allocated
-    if (parts.finish) parts.finish(with_state(scratch));
-  }
-
   void run(Scratch& scratch) const {
     SG_ASSERT(node.locality != Locality::kTree, node.op->name, " is a reduction");
     call_kernel(node, args(views, examples, 0, scratch), [&] { run_in_parts(scratch); });
@@ -101,7 +76,7 @@ struct Whole {
   void run_in_parts(Scratch& scratch) const {
     const bool split = can_split(node, types) && loops.threads() > 1 && examples > 1 &&
                        bytes() > thresholds().parallel_operation_bytes;
-    if (!split) return run_all(scratch);
+    if (!split) return run_shared(node, args(views, examples, 0, scratch));
     const std::int64_t parts =
         std::min<std::int64_t>(examples, loops.threads() * thresholds().parts_per_thread);
     loops.run(parts, [&](std::int64_t i) {

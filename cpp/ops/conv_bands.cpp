@@ -1,0 +1,88 @@
+#include "ops/conv_bands.h"
+
+#include <algorithm>
+
+namespace samegrad {
+namespace {
+
+// Narrower bands would read most of their rows twice.
+constexpr std::int64_t kFewestRows = 4;
+
+bool has_planes(const WindowGeometry& g) {
+  return g.in_depth > 1 || g.out_depth > 1 || g.window_depth > 1;
+}
+
+// Rows from the first to the last tap of a window.
+std::int64_t reach(const WindowGeometry& g) {
+  return (g.window_height - 1) * g.dilation_height;
+}
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return a >= 0 ? (a + b - 1) / b : -(-a / b);
+}
+std::int64_t floor_div(std::int64_t a, std::int64_t b) {
+  return a >= 0 ? a / b : -((-a + b - 1) / b);
+}
+
+// Rows [begin, end) of the result.
+std::optional<ConvBand> band_of_result(const WindowGeometry& g, std::int64_t begin,
+                                       std::int64_t end) {
+  const std::int64_t first = begin * g.stride_height - g.pad_top;
+  const std::int64_t last = (end - 1) * g.stride_height - g.pad_top + reach(g);
+  const std::int64_t from = std::max<std::int64_t>(first, 0);
+  const std::int64_t to = std::min(last + 1, g.in_height);
+  if (from >= to) return {};
+  ConvBand band{g, from, begin};
+  band.geometry.in_height = to - from;
+  band.geometry.out_height = end - begin;
+  band.geometry.pad_top = from - first;
+  return band;
+}
+
+// Rows [begin, end) of the images.
+std::optional<ConvBand> band_of_images(const WindowGeometry& g, std::int64_t begin,
+                                       std::int64_t end) {
+  const std::int64_t first = ceil_div(begin + g.pad_top - reach(g), g.stride_height);
+  const std::int64_t last = floor_div(end - 1 + g.pad_top, g.stride_height);
+  const std::int64_t from = std::max<std::int64_t>(first, 0);
+  const std::int64_t to = std::min(last + 1, g.out_height);
+  const std::int64_t pad = g.pad_top + begin - from * g.stride_height;
+  if (from >= to || pad < 0) return {};
+  ConvBand band{g, begin, from};
+  band.geometry.in_height = end - begin;
+  band.geometry.out_height = to - from;
+  band.geometry.pad_top = pad;
+  return band;
+}
+
+}  // namespace
+
+// Bands begin at multiples of the grain.
+ConvBands::ConvBands(const WindowGeometry& g, BandOf band_of, std::int64_t rows, std::int64_t grain,
+                     std::int64_t count)
+    : whole_(g), band_of_(band_of), rows_(rows) {
+  const std::int64_t most = std::min(count, rows / std::max(kFewestRows, grain));
+  if (most < 2 || has_planes(g)) return;
+  height_ = ceil_div(ceil_div(rows, most), grain) * grain;
+  for (std::int64_t i = 0; height_ > 0 && i < this->count(); ++i) {
+    if (!band(i)) height_ = 0;
+  }
+}
+
+ConvBands ConvBands::of_result(const WindowGeometry& g, std::int64_t count) {
+  return {g, band_of_result, g.out_height, 1, count};
+}
+
+ConvBands ConvBands::of_images(const WindowGeometry& g, std::int64_t count) {
+  return {g, band_of_images, g.in_height, g.stride_height, count};
+}
+
+std::optional<ConvBand> ConvBands::band(std::int64_t i) const {
+  return band_of_(whole_, i * height_, std::min((i + 1) * height_, rows_));
+}
+
+ConvBand ConvBands::operator[](std::int64_t i) const {
+  return height_ == 0 ? ConvBand{whole_} : *band(i);
+}
+
+}  // namespace samegrad

@@ -1,0 +1,52 @@
+"""A loop over few examples is one chunk, whose nodes the threads share with equal bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import samegrad as tf
+
+# Examples, height, width, channels in and out, filter, stride, dilation, padding.
+CASES = [
+    (1, 40, 33, 3, 16, (3, 3), 1, 1, "SAME"),
+    (1, 37, 9, 8, 33, (5, 1), 3, 1, "VALID"),
+    (2, 24, 24, 17, 4, (1, 1), 2, 1, "SAME"),
+    (3, 30, 12, 32, 64, (2, 4), 2, 1, "SAME"),
+    (1, 29, 20, 1, 64, (5, 5), 1, 2, "VALID"),
+    (4, 16, 16, 8, 16, (4, 4), 3, 1, "VALID"),
+    (1, 8, 50, 8, 16, (5, 3), 1, 2, "SAME"),
+]
+
+
+def gradients(case: tuple, threads: int) -> list[bytes]:
+    """Result and gradients of a convolution with what follows it, on so many threads."""
+    n, height, width, channels, filters, window, stride, dilation, padding = case
+    rng = np.random.default_rng(n + height)
+    images = rng.normal(size=(n, height, width, channels)).astype(np.float32)
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    strategy = tf.distribute.MirroredStrategy(replicas=1)
+    with strategy.scope():
+        kernel = tf.Variable(rng.normal(size=(*window, channels, filters)).astype(np.float32))
+        bias = tf.Variable(np.zeros(filters, np.float32))
+
+    def step(x: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.nn.conv2d(x, kernel, strides=stride, padding=padding, dilations=dilation)
+            y = tf.nn.softmax(tf.nn.relu(y + bias)) * y
+            loss = tf.reduce_sum(tf.reduce_sum(y * y, axis=[1, 2, 3]))
+        return (y, *tape.gradient(loss, [x, kernel, bias]))
+
+    (batch,) = strategy.experimental_distribute_dataset(
+        tf.data.Dataset.from_tensor_slices(images).batch(n)
+    )
+    return [result.numpy().tobytes() for result in strategy.run(step, args=(batch,))]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_threads_that_share_a_loop_change_no_bit(case: tuple) -> None:
+    try:
+        assert gradients(case, 4) == gradients(case, 1)
+    finally:
+        tf.config.threading.set_intra_op_parallelism_threads(0)
