@@ -8,7 +8,7 @@
 namespace samegrad {
 namespace {
 
-constexpr std::size_t kMostTerms = 8;
+constexpr std::size_t kMaxTerms = 8;
 
 CountTerms unknown(NodeId nonlinear = kNoNode) {
   CountTerms result;
@@ -77,7 +77,7 @@ void CountTerms::add(const CountTerm& term) {
     return;
   }
   terms.push_back(term);
-  if (terms.size() > kMostTerms) *this = unknown(nonlinear);
+  if (terms.size() > kMaxTerms) *this = unknown(nonlinear);
 }
 
 CountWalk::CountWalk(const Graph& graph) : graph_(graph), found_(graph.values.size()) {
@@ -97,9 +97,9 @@ CountTerms CountWalk::of_source(const ValueInfo& info) const {
   term.powers = info.counts.value_or(CountPowers{});
   term.data = info.source == Source::kArgument;
   term.variable = info.source == Source::kVariable;
-  term.varying = info.placement == Placement::kRows;
+  term.varying = info.placement == Placement::kSharded;
   // No rule covers values that are each replica's own, or that have examples of all replicas.
-  const bool follows = info.placement == Placement::kRows ||
+  const bool follows = info.placement == Placement::kSharded ||
                        (info.placement == Placement::kReplicated && !info.type.batched());
   return follows ? one(term) : unknown();
 }
@@ -107,7 +107,7 @@ CountTerms CountWalk::of_source(const ValueInfo& info) const {
 CountTerms CountWalk::of_node(NodeId index) {
   const Node& node = graph_.nodes[index];
   const ValueInfo& output = graph_.values[node.outputs[0]];
-  if (node.op->scaling == Scaling::kCount) return count(node);
+  if (node.op->linearity == Linearity::kCount) return count(node);
   std::vector<std::size_t> scaled;
   NodeId nonlinear;
   bool known = !node.op->exchange && !node.op->has(kControl), rows = false;
@@ -131,7 +131,7 @@ CountTerms CountWalk::of_node(NodeId index) {
     if (!parameter) scaled.push_back(k);
   }
   if (!known) return unknown(nonlinear);
-  if (rows && node.locality == Locality::kWhole) return unknown(nonlinear);
+  if (rows && node.locality == Locality::kFullBatch) return unknown(nonlinear);
   if (node.op->has(kCollective)) return all_reduced(index);
   if (scaled.empty() &&
       graph_.varying(node.outputs[0])) {  // random numbers, or which replica it is
@@ -143,7 +143,7 @@ CountTerms CountWalk::of_node(NodeId index) {
   }
   CountTerms result = by_rule(index, scaled);
   result.nonlinear = nonlinear_of(result, nonlinear);
-  if (result.known && node.locality == Locality::kTree) sum_examples(node, result);
+  if (result.known && node.locality == Locality::kBatchReduction) sum_examples(node, result);
   return result;
 }
 
@@ -164,19 +164,19 @@ CountTerms CountWalk::by_rule(NodeId index, const std::vector<std::size_t>& scal
   const std::int8_t axis = node.inputs.empty() ? CountTerms::kNo : of(node.inputs[0]).sizes_of_axis;
   if (axis != CountTerms::kNo) return picked_size(node, axis);
   if (node.op->has(kReplicaShare)) return share(index);
-  switch (node.op->scaling) {
-    case Scaling::kSum:
+  switch (node.op->linearity) {
+    case Linearity::kSum:
       return with_parameters(index, sum(index, scaled));
-    case Scaling::kChoice:
+    case Linearity::kChoice:
       return choice(index, scaled);
-    case Scaling::kProduct:
+    case Linearity::kProduct:
       return product(index, scaled);
-    case Scaling::kQuotient:
+    case Linearity::kQuotient:
       return quotient(index, operand(index, 0), 1);
-    case Scaling::kInverse:
+    case Linearity::kInverse:
       return quotient(index, one({}), 0);
-    case Scaling::kNone:
-    case Scaling::kCount:
+    case Linearity::kNone:
+    case Linearity::kCount:
       break;
   }
   return opaque(index);
@@ -325,7 +325,7 @@ CountTerms CountWalk::count(const Node& node) const {
 // One element of the sizes, as shape(x)[0] takes.
 CountTerms CountWalk::picked_size(const Node& node, std::int8_t axis) const {
   const auto* slice = node.attrs.get_if<SliceAttrs>();
-  if (!slice) return node.op->scaling == Scaling::kSum ? of(node.inputs[0]) : unknown();
+  if (!slice) return node.op->linearity == Linearity::kSum ? of(node.inputs[0]) : unknown();
   const Ints &from = slice->begin, &to = slice->end;
   if (from.size() != 1 || to.size() != 1 || to[0] != from[0] + 1) return unknown();
   CountTerm term;
@@ -361,8 +361,8 @@ CountTerms CountWalk::all_reduced(NodeId index) const {
 }
 
 void CountWalk::sum_examples(const Node& node, CountTerms& result) const {
-  const Scaling scaling = node.op->scaling;
-  const bool added = scaling == Scaling::kSum || scaling == Scaling::kProduct;
+  const Linearity linearity = node.op->linearity;
+  const bool added = linearity == Linearity::kSum || linearity == Linearity::kProduct;
   CountTerms summed;
   for (CountTerm term : result.terms) {
     if (added) term.powers.local = std::int8_t(term.powers.local + 1);

@@ -15,9 +15,9 @@ bool is_share_of_mean(const CountTerm& term) {
   return term.data && term.varying && !term.ambiguous && term.powers == kShareOfMean;
 }
 
-class Judge {
+class NormalizationCheck {
  public:
-  explicit Judge(const Graph& graph) : graph_(graph), walk_(graph) {}
+  explicit NormalizationCheck(const Graph& graph) : graph_(graph), walk_(graph) {}
 
   void judge(const ValueUse& use, bool optimized) {
     const CountTerms& terms = walk_.of(use.value);
@@ -134,12 +134,12 @@ bool is_divided_by_data(const Graph& graph, const CountWalk& walk, Value value) 
     if (info.source != Source::kNode || seen[next]) continue;
     seen[next] = true;
     const Node& node = graph.nodes[info.node()];
-    const Scaling rule = node.op->scaling;
+    const Linearity rule = node.op->linearity;
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       if (!node.op->scales(k)) continue;
       const Value part = node.inputs[k];
-      const bool factor = rule == Scaling::kProduct || rule == Scaling::kQuotient;
-      const bool divisor = rule == Scaling::kQuotient && k == 1;
+      const bool factor = rule == Linearity::kProduct || rule == Linearity::kQuotient;
+      const bool divisor = rule == Linearity::kQuotient && k == 1;
       if (factor && !graph.values[part].type.batched() && divides_by_data(walk.of(part), divisor)) {
         return true;
       }
@@ -155,8 +155,8 @@ bool is_linear_in_mean(const Graph& graph, const CountWalk& walk, Value value) {
   const ValueInfo& info = graph.values[value];
   if (info.source != Source::kNode || info.type.batched()) return false;
   const Node& node = graph.nodes[info.node()];
-  const Scaling rule = node.op->scaling;
-  if (rule != Scaling::kSum && rule != Scaling::kProduct && rule != Scaling::kQuotient) {
+  const Linearity rule = node.op->linearity;
+  if (rule != Linearity::kSum && rule != Linearity::kProduct && rule != Linearity::kQuotient) {
     return false;
   }
   Values parts;
@@ -166,7 +166,7 @@ bool is_linear_in_mean(const Graph& graph, const CountWalk& walk, Value value) {
     if (counts_examples(walk.of(part))) return true;
     if (graph.varying(part)) parts.push_back(part);
   }
-  if (parts.empty() || (rule != Scaling::kSum && parts.size() > 1)) return false;
+  if (parts.empty() || (rule != Linearity::kSum && parts.size() > 1)) return false;
   return std::all_of(parts.begin(), parts.end(),
                      [&](Value part) { return is_linear_in_mean(graph, walk, part); });
 }
@@ -199,7 +199,7 @@ NormalizationReport check_loss_normalization(const Graph& graph, const std::vect
   NormalizationReport report;
   report.shares.assign(results.size(), false);
   if (graph.replicas == 1) return report;
-  Judge judge(graph);
+  NormalizationCheck judge(graph);
   const bool optimized = std::any_of(uses.begin(), uses.end(), [](const ValueUse& use) {
     return use.kind == ValueUse::Kind::kGradient;
   });

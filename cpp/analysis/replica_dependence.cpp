@@ -106,9 +106,10 @@ struct Operands {
   bool statistic() const { return all.kind == Dependence::kStatistic; }
 };
 
-class Walk {
+class DependenceAnalysis {
  public:
-  Walk(const Graph& graph, Findings& findings, const std::vector<Fact>& arguments, bool is_body)
+  DependenceAnalysis(const Graph& graph, Findings& findings, const std::vector<Fact>& arguments,
+                     bool is_body)
       : graph_(graph), findings_(findings), facts_(graph.values.size()), is_body_(is_body) {
     for (Value v : graph.values.ids()) {
       const ValueInfo& info = graph.values[v];
@@ -170,7 +171,7 @@ class Walk {
         found.position |= uniform;
         found.examples |= batched && !uniform;
         found.sum |= !batched && graph_.placement(input) == Placement::kPartial;
-        found.stated |= graph_.placement(input) == Placement::kOwn;
+        found.stated |= graph_.placement(input) == Placement::kVarying;
         found.ordinary |= !batched && has_own_sizes(type);
       } else if (batched) {
         found.scaled = true;
@@ -188,14 +189,14 @@ class Walk {
     if (states_replica(node, in, output)) return {};
     if (in.statistic()) return in.all;
     const Placement placement = graph_.placement(output);
-    if (node.op->scaling == Scaling::kCount && placement != Placement::kReplicated) {
+    if (node.op->linearity == Linearity::kCount && placement != Placement::kReplicated) {
       return made(Dependence::kDivisor, node, ReplicaDependence::Statistic::kCount);
     }
     if (placement == Placement::kPartial) {
       // Numbers of examples alone stay what they are, and a sum with others is a sum.
       return in.sum || in.per_example() ? of_replicated(node) : in.all;
     }
-    if (placement != Placement::kOwn) return in.all;
+    if (placement != Placement::kVarying) return in.all;
     if (node.op->has(Trait(kRandomOp | kReplicaDependent))) return in.all;
     const std::optional<Dependence> kind = kind_of(node, in, output);
     return kind ? fact_of(*kind, node, in) : statistic(node, in);
@@ -213,8 +214,8 @@ class Walk {
 
   // True if the program chooses by the replica: a statistic times (replica_id == 0), say.
   bool states_replica(const Node& node, const Operands& in, Value output) const {
-    const Scaling rule = node.op->scaling;
-    const bool chooses = rule == Scaling::kProduct || rule == Scaling::kChoice;
+    const Linearity rule = node.op->linearity;
+    const bool chooses = rule == Linearity::kProduct || rule == Linearity::kChoice;
     return chooses && in.stated && !in.per_example() && !graph_.type(output).batched();
   }
 
@@ -241,8 +242,8 @@ class Walk {
   // Return the kind of a value that is the replica's own, or nothing for a statistic.
   std::optional<Dependence> kind_of(const Node& node, const Operands& in, Value output) const {
     if (needs_examples(node, in, output)) return std::nullopt;
-    const Scaling rule = node.op->scaling;
-    if (in.position && rule == Scaling::kSum && in.per_example() && !scales_position(node)) {
+    const Linearity rule = node.op->linearity;
+    if (in.position && rule == Linearity::kSum && in.per_example() && !scales_position(node)) {
       return in.means ? Dependence::kMean : Dependence::kSame;
     }
     const bool divided = in.sum || in.mean || in.divisor || in.scaled;
@@ -260,18 +261,18 @@ class Walk {
       return in.gathered || as_they_are ? std::optional(Dependence::kSame) : std::nullopt;
     }
     const bool batched = graph_.type(output).batched();
-    if (batched && in.mean && rule != Scaling::kQuotient) return std::nullopt;
+    if (batched && in.mean && rule != Linearity::kQuotient) return std::nullopt;
     if (graph_.type(output).dtype == DType::kBool) return condition(in);
     switch (rule) {
-      case Scaling::kSum:
+      case Linearity::kSum:
         return sum(in);
-      case Scaling::kChoice:
+      case Linearity::kChoice:
         return choice(in);
-      case Scaling::kProduct:
+      case Linearity::kProduct:
         return product(in);
-      case Scaling::kQuotient:
+      case Linearity::kQuotient:
         return quotient(node, in);
-      case Scaling::kInverse:
+      case Linearity::kInverse:
         return in.per_example() ? std::nullopt : std::optional(Dependence::kDivisor);
       default:
         return in.sum || in.mean || in.per_example() ? std::nullopt
@@ -283,26 +284,28 @@ class Walk {
   bool needs_examples(const Node& node, const Operands& in, Value output) const {
     if (!in.per_example()) return false;
     if (has_own_sizes(graph_.type(output))) return !node.op->has(kAliases);
-    const Scaling rule = node.op->scaling;
-    if (node.locality == Locality::kTree) return !linear(rule);
-    const bool whole = node.locality == Locality::kWhole && !node.op->has(kAliases);
+    const Linearity rule = node.op->linearity;
+    if (node.locality == Locality::kBatchReduction) return !linear(rule);
+    const bool whole = node.locality == Locality::kFullBatch && !node.op->has(kAliases);
     if (picks_each(node, in) || joins_batches(node, output)) return false;
     return whole && !in.position && !in.stated && !in.gathered;
   }
 
   // True if examples are taken out where Python knows their number, and so takes each of them.
   static bool picks_each(const Node& node, const Operands& in) {
-    return in.counted && node.op->scaling == Scaling::kSum;
+    return in.counted && node.op->linearity == Linearity::kSum;
   }
 
   // True if the batches of a replica are concatenated: another order of the examples.
   bool joins_batches(const Node& node, Value output) const {
     const ValueType& type = graph_.type(output);
-    return node.op->scaling == Scaling::kSum && type.batched() &&
+    return node.op->linearity == Linearity::kSum && type.batched() &&
            graph_.symbols[std::size_t(type.batch.symbol)].kind == Symbol::Kind::kSum;
   }
 
-  static bool linear(Scaling rule) { return rule == Scaling::kSum || rule == Scaling::kProduct; }
+  static bool linear(Linearity rule) {
+    return rule == Linearity::kSum || rule == Linearity::kProduct;
+  }
 
   // n by n for the replica's n examples.
   bool has_own_sizes(const ValueType& type) const {
@@ -400,7 +403,8 @@ class Walk {
     for (bool changed = true; std::exchange(changed, false);) {
       for (std::size_t r = 0; r < node.regions.size(); ++r) {
         const Graph& region = *node.regions[r];
-        const Walk body(region, findings_, arguments_of(node, region, carried, all), true);
+        const DependenceAnalysis body(region, findings_, arguments_of(node, region, carried, all),
+                                      true);
         const std::vector<Fact> outputs = body.outputs();
         if (is_condition(node, r)) {
           chosen = joined(std::move(chosen), predicate(node, outputs[0]));
@@ -422,7 +426,7 @@ class Walk {
   }
 
   // A condition that differs makes statistics of the results: the number of iterations differs.
-  // A loop over the replica's examples goes on for as many rounds.
+  // A loop over the replica's examples goes on for as many iterations.
   Fact predicate(const Node& node, Fact fact) const {
     const auto* control = node.attrs.get_if<ControlAttrs>();
     if (!control || !control->varying || fact.kind == Dependence::kSame) return fact;
@@ -458,7 +462,7 @@ class Walk {
 
 bool has_own_values(const Graph& graph) {
   for (Value v : graph.values.ids()) {
-    if (graph.placement(v) == Placement::kOwn) return true;
+    if (graph.placement(v) == Placement::kVarying) return true;
   }
   return std::ranges::any_of(graph.nodes, [](const Node& node) {
     return std::ranges::any_of(node.regions,
@@ -472,7 +476,7 @@ std::vector<ReplicaDependence> replica_dependences_of(const Graph& graph,
                                                       const std::vector<Value>& sinks) {
   if (graph.replicas == 1 || sinks.empty() || !has_own_values(graph)) return {};
   Findings findings;
-  const Walk walk(graph, findings, {}, false);
+  const DependenceAnalysis walk(graph, findings, {}, false);
   std::vector<Fact> facts;
   for (Value sink : sinks) facts.push_back(walk.of(sink));
   return findings.that_reach(facts);

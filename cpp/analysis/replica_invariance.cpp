@@ -16,15 +16,15 @@ namespace {
 using Reason = std::optional<BitsReason>;
 
 // A graph and, of a body, the node it belongs to.
-struct Scope {
+struct GraphScope {
   const Graph& graph;
   const Node* owner = nullptr;
-  const Scope* outer = nullptr;
+  const GraphScope* outer = nullptr;
 };
 
 template <class Visit>
-void each_body(const Node& node, const Scope& scope, Visit visit) {
-  for (const GraphPtr& region : node.regions) visit(Scope{*region, &node, &scope});
+void each_body(const Node& node, const GraphScope& scope, Visit visit) {
+  for (const GraphPtr& region : node.regions) visit(GraphScope{*region, &node, &scope});
 }
 
 bool reads_placed(const Graph& graph, const Node& node, Placement placement) {
@@ -45,10 +45,10 @@ BitsReason named(const Graph& graph, const Node& node, const char* what) {
   return reason;
 }
 
-// Finds the node that makes a value kOwn.
-class Origin {
+// Finds the node that makes a value kVarying.
+class VaryingOrigin {
  public:
-  static BitsReason of(const Scope& scope, Value value) {
+  static BitsReason of(const GraphScope& scope, Value value) {
     const Graph& graph = scope.graph;
     const ValueInfo& info = graph.values[value];
     if (info.source != Source::kNode) return of_source(scope, info);
@@ -60,13 +60,13 @@ class Origin {
  private:
   static Value own_operand(const Graph& graph, const Node& node) {
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-      const bool own = graph.placement(node.inputs[k]) == Placement::kOwn;
+      const bool own = graph.placement(node.inputs[k]) == Placement::kVarying;
       if (own && (node.op->reads(k) || node.op->has(kRandomOp))) return node.inputs[k];
     }
     return kNoValue;
   }
 
-  static BitsReason of_source(const Scope& scope, const ValueInfo& info) {
+  static BitsReason of_source(const GraphScope& scope, const ValueInfo& info) {
     if (info.source == Source::kVariable) {
       const std::string& name = scope.graph.variables[info.slot()].name;
       return {{}, text("variable '", name, "' has a value per replica")};
@@ -78,23 +78,23 @@ class Origin {
         named(scope.outer->graph, *scope.owner, "has a value per replica"));
   }
 
-  // A value that an iteration makes kOwn has its origin in the body.
-  static BitsReason of_control(const Scope& scope, const Node& node) {
+  // A value that an iteration makes kVarying has its origin in the body.
+  static BitsReason of_control(const GraphScope& scope, const Node& node) {
     const auto* control = node.attrs.get_if<ControlAttrs>();
     if (control && control->varying) {
       return named(scope.graph, node, "has a condition that differs between replicas");
     }
     Reason reason;
-    each_body(node, scope, [&](const Scope& body) {
+    each_body(node, scope, [&](const GraphScope& body) {
       if (!reason) reason = first_in(body);
     });
     return reason.value_or(named(scope.graph, node, "merges values that differ between replicas"));
   }
 
-  static Reason first_in(const Scope& scope) {
+  static Reason first_in(const GraphScope& scope) {
     for (const Node& node : scope.graph.nodes) {
       const bool own = std::ranges::any_of(node.outputs, [&](Value output) {
-        return scope.graph.placement(output) == Placement::kOwn;
+        return scope.graph.placement(output) == Placement::kVarying;
       });
       if (!own || own_operand(scope.graph, node) != kNoValue) continue;
       return node.op->has(kControl) ? of_control(scope, node) : of_node(scope.graph, node);
@@ -106,7 +106,7 @@ class Origin {
     if (reads_placed(graph, node, Placement::kPartial)) {
       return named(graph, node, "changes a per-replica sum before the all-reduce");
     }
-    if (reads_placed(graph, node, Placement::kRows)) {
+    if (reads_placed(graph, node, Placement::kSharded)) {
       return named(graph, node, "is computed from one replica's batch");
     }
     return named(
@@ -117,7 +117,7 @@ class Origin {
 
 // Returns the operation that changes a partial value between its reduction tree and its collective.
 // Floating-point addition does not commute with such an operation.
-Reason change_of(const Scope& scope, Value value) {
+Reason change_of(const GraphScope& scope, Value value) {
   const Graph& graph = scope.graph;
   const Node* node = graph.producer(value);
   if (!node) {
@@ -128,7 +128,7 @@ Reason change_of(const Scope& scope, Value value) {
     Reason reason;
     if (node->attrs.get_if<CondAttrs>()) {
       const auto result = graph.values[value].result;
-      each_body(*node, scope, [&](const Scope& body) {
+      each_body(*node, scope, [&](const GraphScope& body) {
         const Value made = body.graph.outputs[std::size_t(result)];
         if (!reason && body.graph.varying(made)) reason = change_of(body, made);
       });
@@ -160,7 +160,7 @@ void each_needed(const Graph& graph, Visit visit) {
 class Search {
  public:
   std::vector<BitsReason> run(const Graph& program, const Graph& compiled) && {
-    const Scope scope{compiled};
+    const GraphScope scope{compiled};
     each_needed(compiled, [&](const Node& node) { visit(scope, node); });
     const CountWalk counts(program);
     each_needed(program, [&](const Node& node) { check_count(program, counts, node); });
@@ -169,15 +169,15 @@ class Search {
   }
 
  private:
-  void visit(const Scope& scope, const Node& node) {
+  void visit(const GraphScope& scope, const Node& node) {
     if (node.op->has(kCollective)) check(scope, node);
     if (!node.op->has(kControl)) return;
-    each_body(node, scope, [&](const Scope& body) {
+    each_body(node, scope, [&](const GraphScope& body) {
       for (const Node& inner : body.graph.nodes) visit(body, inner);
     });
   }
 
-  void check(const Scope& scope, const Node& node) {
+  void check(const GraphScope& scope, const Node& node) {
     const Graph& graph = scope.graph;
     const auto* all_reduce = node.attrs.get_if<AllReduceAttrs>();
     const bool mean = all_reduce && all_reduce->op == ReduceOp::kMean;
@@ -190,8 +190,8 @@ class Search {
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       const Value input = node.inputs[k];
       if (!node.op->reads(k)) continue;
-      if (graph.placement(input) == Placement::kOwn) note(Origin::of(scope, input));
-      if (graph.placement(input) == Placement::kRows && !graph.type(node.outputs[0]).batched()) {
+      if (graph.placement(input) == Placement::kVarying) note(VaryingOrigin::of(scope, input));
+      if (graph.placement(input) == Placement::kSharded && !graph.type(node.outputs[0]).batched()) {
         note(named(graph, node, "combines examples of different replicas by position"));
       }
       if (graph.placement(input) != Placement::kPartial) continue;
@@ -213,7 +213,7 @@ class Search {
   void check_count(const Graph& graph, const CountWalk& counts, const Node& node) {
     const auto* all_reduce = node.attrs.get_if<AllReduceAttrs>();
     if (!all_reduce || all_reduce->op != ReduceOp::kSum) return;
-    if (graph.placement(node.inputs[0]) == Placement::kOwn) return;  // named as such
+    if (graph.placement(node.inputs[0]) == Placement::kVarying) return;  // named as such
     const CountTerms& sum = counts.of(node.outputs[0]);
     const bool depends =
         sum.known ? std::ranges::any_of(sum.terms,

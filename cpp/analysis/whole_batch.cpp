@@ -31,7 +31,7 @@ class Between {
   void visit(Value value) {
     const Placement placement = graph_.placement(value);
     const Node* node = graph_.producer(value);
-    known_ = placement != Placement::kRows && !graph_.type(value).batched();
+    known_ = placement != Placement::kSharded && !graph_.type(value).batched();
     if (placement == Placement::kReplicated || is_sum(placement, node)) {
       known_ &= !knows_replicas(value);
       if (placement == Placement::kPartial) sums_.insert(value);

@@ -8,7 +8,7 @@
 #include "ir/placement.h"
 #include "ops/as_type.h"
 #include "ops/control.h"
-#include "ops/rounds.h"
+#include "ops/stacked_iterations.h"
 
 namespace samegrad {
 namespace {
@@ -22,8 +22,8 @@ Values arguments_of(const Graph& graph) {
   return values;
 }
 
-// x + -0.0 is x for every x, 0.0 and -0.0 too: what flows through branches and rounds has the bits
-// of what flows without them.
+// x + -0.0 is x for every x, 0.0 and -0.0 too: what flows through branches and iterations has the
+// bits of what flows without them.
 Value zeros_like(Builder& b, Value value) {
   return b("full_like", {value}, FullAttrs{.value = -0.0});
 }
@@ -100,8 +100,8 @@ Values cond_gradient(const Node& node, const VjpArgs& args, const std::vector<bo
   return result;
 }
 
-// The rounds of a loop, or of its derivative of any order: a body of entries of histories, carried
-// values and operands; results: the carried values, then what goes into histories.
+// The iterations of a loop, or of its derivative of any order: a body of entries of histories,
+// carried values and operands; results: the carried values, then what goes into histories.
 struct Loop {
   const Node& node;
   const Graph& body = samegrad::body(node.regions);
@@ -147,10 +147,10 @@ std::vector<Placement> entry_placements(const Graph& graph, Value history) {
   std::vector<Placement> placements;
   for (std::size_t i = begin; i < end; ++i) {
     Placement placement = loop.body.placement(loop.body.outputs[i]);
-    if (i < loop.carried) {  // what it was before the first round, too
+    if (i < loop.carried) {  // what it was before the first iteration, too
       placement = joined(placement, loop.body.arguments[loop.entry_count() + i].placement);
     }
-    placements.push_back(loop.varies ? Placement::kOwn : placement);
+    placements.push_back(loop.varies ? Placement::kVarying : placement);
   }
   return placements;
 }
@@ -167,10 +167,10 @@ std::vector<std::size_t> floating(const Graph& graph, const Values& values, std:
 // One iteration of the derivative. Its arguments, in order: the entries of the loop's histories,
 // its carry, and the cotangents of `histories` that it made (per result). Then the cotangents of
 // its carry, the sums so far of the operands' gradients, and the operands.
-class RoundGradient {
+class IterationGradient {
  public:
-  RoundGradient(const Loop& loop, const VjpArgs& args, const std::vector<bool>& wanted,
-                const Values& sums)
+  IterationGradient(const Loop& loop, const VjpArgs& args, const std::vector<bool>& wanted,
+                    const Values& sums)
       : loop_(loop), args_(args), sums_(sums), arguments_(arguments_of(loop.body)) {
     const std::size_t first = loop.entry_count(), heads = loop.entries.size();
     carried_ = floating(loop.body, arguments_, first, first + loop.carried);
@@ -208,12 +208,14 @@ class RoundGradient {
       const std::size_t result = i - first;
       starts.push_back(args_.ct[result] == kNoValue ? zeros_like(b, args_.out[result])
                                                     : args_.ct[result]);
-      placements_.push_back(loop_.varies ? Placement::kOwn : b.graph().placement(starts.back()));
+      placements_.push_back(loop_.varies ? Placement::kVarying
+                                         : b.graph().placement(starts.back()));
     }
     for (std::size_t place : operands_) {
       const std::size_t k = place - first + heads;
       starts.push_back(sums_[k] == kNoValue ? zeros_like(b, inputs[k]) : sums_[k]);
-      placements_.push_back(loop_.varies ? Placement::kOwn : b.graph().placement(starts.back()));
+      placements_.push_back(loop_.varies ? Placement::kVarying
+                                         : b.graph().placement(starts.back()));
     }
     for (const auto& group : groups_) yields.push_back(std::int64_t(group.size()));
     Values operands = histories;
@@ -244,8 +246,8 @@ class RoundGradient {
     return gradients;
   }
 
-  // A value carried that starts equal on all replicas may differ after a round: traced until it
-  // fits.
+  // A value carried that starts equal on all replicas may differ after an iteration: traced until
+  // it fits.
   GraphPtr body() {
     while (true) {
       auto graph = std::make_shared<Graph>(loop_.body);
@@ -260,7 +262,7 @@ class RoundGradient {
     }
   }
 
-  // New arguments like values of the round.
+  // New arguments like values of the iteration.
   static Values arguments_like(Graph& graph, const Values& values,
                                const std::vector<Placement>& placements) {
     Values fresh;
@@ -379,7 +381,7 @@ Values stack_gradient(const VjpArgs& args) {
 
 bool is_history(const Graph& graph, Value value) {
   const Node* node = graph.producer(value);
-  if (!node || !node->op->has(kKeepsRounds)) return false;
+  if (!node || !node->op->has(kStacksResiduals)) return false;
   return std::size_t(graph.values[value].result) >= carried_values(*node);
 }
 
@@ -403,7 +405,7 @@ Values control_gradient(const Node& node, const VjpArgs& args, const std::vector
   const Loop loop(node);
   // The cotangents of xs and of the carry are summed within each iteration.
   std::fill_n(sums.begin(), loop.entries.size() + loop.carried, kNoValue);
-  return RoundGradient(loop, args, wanted, sums).build();
+  return IterationGradient(loop, args, wanted, sums).build();
 }
 
 }  // namespace samegrad

@@ -8,10 +8,10 @@
 namespace samegrad {
 
 // The cotangents of a control operation's operands, kNoValue where not wanted. A branch becomes
-// the branch with its derivative behind it; a loop becomes its rounds backwards, each computed
-// again from what the variables were before it. Those rounds keep histories as the loop does, so
-// that their derivative is a loop over rounds again. `sums`: the cotangents of operands so far, of
-// which those that bodies read from outside are continued, and the others set to kNoValue.
+// the branch with its derivative behind it; a loop becomes its iterations backwards, each computed
+// again from what the variables were before it. Those iterations keep histories as the loop does,
+// so that their derivative is a loop over iterations again. `sums`: the cotangents of operands so
+// far, of which those that bodies read from outside are continued, and the others set to kNoValue.
 Values control_gradient(const Node& node, const VjpArgs& args, const std::vector<bool>& wanted,
                         Values& sums);
 

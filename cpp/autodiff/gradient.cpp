@@ -10,9 +10,9 @@
 namespace samegrad {
 namespace {
 
-class Walk {
+class BackwardPass {
  public:
-  Walk(Builder& b, const std::function<bool(NodeId)>& recorded)
+  BackwardPass(Builder& b, const std::function<bool(NodeId)>& recorded)
       : b_(b), recorded_(recorded), nodes_(b.graph().nodes.ids()) {
     reached_.assign(b.graph().values.size(), false);
     ct_.assign(b.graph().values.size(), kNoValue);
@@ -26,11 +26,11 @@ class Walk {
     });
   }
 
-  ~Walk() {
+  ~BackwardPass() {
     for (; !open_.empty(); open_.pop_back()) b_.end_call();  // after an error
   }
-  Walk(const Walk&) = delete;
-  Walk& operator=(const Walk&) = delete;
+  BackwardPass(const BackwardPass&) = delete;
+  BackwardPass& operator=(const BackwardPass&) = delete;
 
   void mark_sources(std::span<const Value> sources) {
     sources_.assign(sources.begin(), sources.end());
@@ -69,7 +69,7 @@ class Walk {
 
  private:
   // A call that the walk is inside of: the cotangents of values that it uses, summed.
-  struct Call {
+  struct OpenCall {
     CallRange range;
     std::vector<std::pair<Value, Value>> sums;
   };
@@ -90,7 +90,7 @@ class Walk {
   }
 
   void leave_call() {
-    const Call call = std::move(open_.back());
+    const OpenCall call = std::move(open_.back());
     open_.pop_back();
     Values leaving;
     for (const auto& [value, sum] : call.sums) leaving.push_back(sum);
@@ -159,7 +159,7 @@ class Walk {
     }
   }
 
-  // Branches and rounds add to the sums as the same operations would where the program has them
+  // Branches and iterations add to the sums as the same operations would where the program has them
   // one after the other.
   Values derive_control(const Node& node, const VjpArgs& args) {
     std::vector<bool> wanted;
@@ -199,7 +199,7 @@ class Walk {
   PerValue<Value> ct_;
   Values sources_;
   std::vector<CallRange> calls_;
-  std::vector<Call> open_;
+  std::vector<OpenCall> open_;
 };
 
 }  // namespace
@@ -225,7 +225,7 @@ Value sum_to_type(Builder& b, Value ct, const ValueType& operand_type, Value ope
 Values gradient(Builder& b, std::span<const Value> targets, std::span<const Value> seeds,
                 std::span<const Value> sources, const std::function<bool(NodeId)>& recorded,
                 std::span<const Value> sums) {
-  Walk walk(b, recorded);
+  BackwardPass walk(b, recorded);
   walk.mark_sources(sources);
   for (std::size_t i = 0; i < sums.size(); ++i) {
     if (sums[i] != kNoValue) walk.add(sources[i], sums[i]);

@@ -11,7 +11,7 @@ const char* name_of(DType dtype) {
 
 std::string names_of(DTypes dtypes, std::string_view last_word) {
   std::string names;
-  for (const DTypeRow& row : kDTypes) {
+  for (const DTypeEntry& row : kDTypes) {
     if ((dtypes & bit_of(row.dtype)) == 0) continue;
     dtypes &= ~bit_of(row.dtype);
     if (!names.empty()) names += dtypes == 0 ? last_word : ", ";
@@ -21,7 +21,7 @@ std::string names_of(DTypes dtypes, std::string_view last_word) {
 }
 
 DType dtype_from_name(const std::string& name) {
-  for (const DTypeRow& row : kDTypes) {
+  for (const DTypeEntry& row : kDTypes) {
     if (name == row.name) return row.dtype;
   }
   fail(ErrorKind::kType, "dtype", "samegrad has ", names_of(kAll, " and "), ": got '", name,

@@ -1,4 +1,4 @@
-// The element types of tensors, from the rows of base/dtypes.def, and the one way from a dtype to
+// The element types of tensors, from the lines of base/dtypes.def, and the one way from a dtype to
 // its C++ type.
 #pragma once
 
@@ -21,21 +21,21 @@ enum class DType : std::uint8_t {
 
 enum class DTypeKind : std::uint8_t { kFloating, kSigned, kUnsigned, kBoolean };
 
-struct DTypeRow {
+struct DTypeEntry {
   DType dtype;
   const char* name;
   DTypeKind kind;
   std::uint8_t bytes;
   bool widened;  // nothing is computed in it: operands become those of its sums' type
 };
-inline constexpr DTypeRow kDTypes[] = {
+inline constexpr DTypeEntry kDTypes[] = {
 #define SAMEGRAD_DTYPE(id, name, kind, Storage, Sum) \
   {DType::id, name, DTypeKind::kind, sizeof(Storage), !std::is_same_v<Storage, Sum>},
 #include "base/dtypes.def"
 #undef SAMEGRAD_DTYPE
 };
 
-constexpr const DTypeRow& row_of(DType dtype) {
+constexpr const DTypeEntry& row_of(DType dtype) {
   return kDTypes[static_cast<int>(dtype)];
 }
 constexpr std::size_t size_of(DType dtype) {
@@ -45,13 +45,13 @@ constexpr bool is_floating(DType dtype) {
   return row_of(dtype).kind == DTypeKind::kFloating;
 }
 
-constexpr bool is_widened(DType dtype) {
+constexpr bool is_storage_dtype(DType dtype) {
   return row_of(dtype).widened;
 }
 
-inline constexpr std::size_t kMostElementBytes = [] {
+inline constexpr std::size_t kMaxElementBytes = [] {
   std::size_t most = 0;
-  for (const DTypeRow& row : kDTypes) most = row.bytes > most ? row.bytes : most;
+  for (const DTypeEntry& row : kDTypes) most = row.bytes > most ? row.bytes : most;
   return most;
 }();
 
@@ -62,7 +62,7 @@ constexpr DTypes bit_of(DType dtype) {
 }
 constexpr DTypes dtypes_of(DTypeKind kind) {
   DTypes found = 0;
-  for (const DTypeRow& row : kDTypes) found |= row.kind == kind ? bit_of(row.dtype) : 0;
+  for (const DTypeEntry& row : kDTypes) found |= row.kind == kind ? bit_of(row.dtype) : 0;
   return found;
 }
 inline constexpr DTypes kFloats = dtypes_of(DTypeKind::kFloating);
@@ -76,7 +76,7 @@ inline constexpr DTypes kAll = kNumbers | kBools;
 // The dtypes that kernels compute in.
 inline constexpr DTypes kComputed = [] {
   DTypes found = 0;
-  for (const DTypeRow& row : kDTypes) found |= row.widened ? 0 : bit_of(row.dtype);
+  for (const DTypeEntry& row : kDTypes) found |= row.widened ? 0 : bit_of(row.dtype);
   return found;
 }();
 

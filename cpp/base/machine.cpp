@@ -15,13 +15,13 @@ namespace {
 constexpr const char* kVariable = "SAMEGRAD_MACHINE";
 constexpr std::int64_t kKiB = 1 << 10, kMiB = 1 << 20, kGiB = 1 << 30;
 
-struct Named {
+struct MachineField {
   std::string_view name;
   std::int64_t Machine::*member;
   std::int64_t least, most;  // of what is believed
 };
 
-constexpr Named kTable[] = {
+constexpr MachineField kTable[] = {
     {"l1", &Machine::l1, 4 * kKiB, kMiB},
     {"l2", &Machine::l2, 32 * kKiB, 64 * kMiB},
     {"l3", &Machine::l3, 64 * kKiB, 4 * kGiB},
@@ -63,7 +63,7 @@ std::int64_t processors_in(std::string_view list) {
 }
 
 void believe(Machine& machine, std::int64_t level, std::int64_t bytes) {
-  for (const Named& named : kTable) {
+  for (const MachineField& named : kTable) {
     const bool same = named.name.size() == 2 && named.name[1] == char('0' + level);
     if (same && bytes >= named.least && bytes <= named.most) machine.*named.member = bytes;
   }
@@ -94,7 +94,7 @@ Machine machine_from(std::string_view text, Machine start) {
     const std::string_view item = text.substr(0, text.find(','));
     text.remove_prefix(std::min(item.size() + 1, text.size()));
     const std::size_t equals = item.find('=');
-    const auto named = std::ranges::find(kTable, item.substr(0, equals), &Named::name);
+    const auto named = std::ranges::find(kTable, item.substr(0, equals), &MachineField::name);
     check_value(equals != item.npos && named != std::end(kTable), kVariable,
                 "must be name=number,… with l1, l2, l3 (bytes) and threads: got '", item, "'.");
     const auto value = parse_size(item.substr(equals + 1));

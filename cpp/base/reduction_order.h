@@ -67,7 +67,7 @@ struct Halving {
 };
 
 // More levels than any tree has.
-inline constexpr std::size_t kMostTreeLevels = 64;
+inline constexpr std::size_t kMaxTreeLevels = 64;
 
 // ---- over examples and replicas ----
 
@@ -209,7 +209,7 @@ class ReductionCursor {
   }
 
  private:
-  std::array<TreeStep, kMostTreeLevels> pending_;  // right halves, the next one last
+  std::array<TreeStep, kMaxTreeLevels> pending_;  // right halves, the next one last
   int count_ = 1;
   int level_ = 0;  // of the next step
 };

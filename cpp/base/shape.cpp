@@ -42,7 +42,7 @@ std::string to_string(const Shape& shape) {
   std::string out = "(";
   for (int axis = 0; axis < shape.rank(); ++axis) {
     if (axis) out += ", ";
-    out += shape[axis] == kRows || is_symbolic(shape[axis]) ? "?" : std::to_string(shape[axis]);
+    out += shape[axis] == kBatchDim || is_symbolic(shape[axis]) ? "?" : std::to_string(shape[axis]);
   }
   return out + (shape.rank() == 1 ? ",)" : ")");
 }

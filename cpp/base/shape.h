@@ -12,7 +12,7 @@ namespace samegrad {
 
 inline constexpr int kMaxRank = 8;
 // The size of an axis that grows with the number of examples, known when a plan runs.
-inline constexpr std::int64_t kRows = -1;
+inline constexpr std::int64_t kBatchDim = -1;
 // Any other size that follows from the number of examples is a symbol: kSymbols + its index.
 inline constexpr std::int64_t kSymbols = INT64_MIN / 2;
 constexpr bool is_symbolic(std::int64_t dim) {
@@ -34,7 +34,7 @@ class Shape {
 
   // True if a size other than the number of examples depends on that number.
   bool symbolic() const;
-  // The number of elements; kRows and symbols must have been replaced.
+  // The number of elements; kBatchDim and symbols must have been replaced.
   std::int64_t size() const { return size(0, rank_); }
   // The product of the axes first … last (not included).
   std::int64_t size(int first, int last) const {

@@ -10,14 +10,14 @@ namespace {
 
 constexpr const char* kVariable = "SAMEGRAD_THRESHOLDS";
 
-struct Named {
+struct ThresholdField {
   std::string_view name;
   std::int64_t Thresholds::*member;
 };
 
 #define NAMED(member) \
   { #member, &Thresholds::member }
-constexpr Named kTable[] = {
+constexpr ThresholdField kTable[] = {
     NAMED(folded_elements),
     NAMED(fused_operations),
     NAMED(recomputed_bytes),
@@ -56,7 +56,8 @@ static_assert(sizeof(Thresholds) == std::size(kTable) * sizeof(std::int64_t), "e
 
 std::string names() {
   std::string all;
-  for (const Named& named : kTable) all += (all.empty() ? "" : ", ") + std::string(named.name);
+  for (const ThresholdField& named : kTable)
+    all += (all.empty() ? "" : ", ") + std::string(named.name);
   return all;
 }
 
@@ -74,7 +75,7 @@ void set(Thresholds& thresholds, std::string_view item) {
   check_value(equals != item.npos, kVariable, "must be a number for all, or name=number,…: got '",
               item, "'.");
   const std::string_view name = item.substr(0, equals);
-  for (const Named& named : kTable) {
+  for (const ThresholdField& named : kTable) {
     if (named.name != name) continue;
     thresholds.*named.member = value_of(item.substr(equals + 1));
     return;
@@ -104,7 +105,7 @@ Thresholds thresholds_from(std::string_view text, const Machine& machine) {
   Thresholds result(machine);
   if (text.empty()) return result;
   if (text.find('=') == text.npos) {
-    for (const Named& named : kTable) result.*named.member = value_of(text);
+    for (const ThresholdField& named : kTable) result.*named.member = value_of(text);
     return result;
   }
   while (!text.empty()) {

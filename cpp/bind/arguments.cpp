@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "bind/convert.h"
-#include "bind/row_parts.h"
+#include "bind/per_replica_batch.h"
 #include "train/eager_trace.h"
 
 namespace py = pybind11;
@@ -168,8 +168,8 @@ class Reader {
     PerReplica<Array> arrays;
     PerReplica<Tensor> tensors;
     ExampleAxis batch;
-    if (py::isinstance<RowParts>(parts)) {
-      const auto& rows = py::cast<const RowParts&>(parts);
+    if (py::isinstance<PerReplicaBatch>(parts)) {
+      const auto& rows = py::cast<const PerReplicaBatch&>(parts);
       for (std::size_t r = 0; r < rows.size(); ++r) arrays.push_back(rows.part(r));
       batch = {0, 1, 0};
       for (const Array& array : arrays) {

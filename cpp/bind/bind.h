@@ -20,7 +20,7 @@ void register_saved(pybind11::module_& m);
 void register_feed(pybind11::module_& m);
 void register_elements(pybind11::module_& m);
 void register_scopes(pybind11::module_& m);
-void register_all_or_nothing(pybind11::module_& m);
+void register_transaction(pybind11::module_& m);
 void register_runtime(pybind11::module_& m);
 void register_world(pybind11::module_& m);
 

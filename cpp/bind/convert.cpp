@@ -1,7 +1,7 @@
 #include "bind/convert.h"
 
 #include "base/error.h"
-#include "tensor/elsewhere.h"
+#include "tensor/non_addressable.h"
 
 namespace py = pybind11;
 
@@ -12,11 +12,11 @@ const Array& concrete(const Tensor& tensor, const char* who) {
     fail(
         ErrorKind::kType, who,
         "this tensor has no value yet: it belongs to a function that is being traced, where it can "
-        "be neither a Python number nor the condition of an `if`, nor be printed; return it from "
-        "the function to look at it, print it with samegrad.print, decide with samegrad.cond or "
+        "be neither a Python number nor the condition of an `if`; return it from the function to "
+        "look at it, print its values with samegrad.print, decide with samegrad.cond or "
         "samegrad.where, or look at all values under samegrad.config.run_functions_eagerly(True).");
   }
-  if (is_elsewhere(tensor.array)) {
+  if (is_non_addressable(tensor.array)) {
     fail(ErrorKind::kRuntime, who,
          "another process has this value: look at those of experimental_local_results, or join "
          "all with strategy.gather.");
@@ -25,7 +25,7 @@ const Array& concrete(const Tensor& tensor, const char* who) {
 }
 
 const Array& wherever(const Tensor& tensor, const char* who) {
-  return is_elsewhere(tensor.array) ? tensor.array : concrete(tensor, who);
+  return is_non_addressable(tensor.array) ? tensor.array : concrete(tensor, who);
 }
 
 py::dtype numpy_dtype(DType dtype) {
@@ -42,7 +42,7 @@ std::optional<DType> native_dtype(const py::dtype& dtype) {
   constexpr char kLetters[] = {'f', 'i', 'u', 'b'};  // by DTypeKind
   const char order = dtype.byteorder();
   if (order != '=' && order != '|') return std::nullopt;
-  for (const DTypeRow& row : kDTypes) {
+  for (const DTypeEntry& row : kDTypes) {
     const bool found = kLetters[int(row.kind)] == dtype.kind() && row.bytes == dtype.itemsize();
     if (found && row.dtype != DType::kBFloat16) return row.dtype;
   }
@@ -105,7 +105,7 @@ py::array numpy_view(const Array& array) {
 py::tuple shape_tuple(const Shape& shape) {
   py::tuple result(shape.rank());
   for (int axis = 0; axis < shape.rank(); ++axis) {
-    result[std::size_t(axis)] = shape[axis] == kRows || is_symbolic(shape[axis])
+    result[std::size_t(axis)] = shape[axis] == kBatchDim || is_symbolic(shape[axis])
                                     ? py::object(py::none())
                                     : py::int_(shape[axis]);
   }
@@ -130,7 +130,7 @@ std::int64_t whole_from_python(const py::handle& value) {
 }
 
 // Integers beyond 64 bits are rounded to a double, as NumPy does.
-Number number_from_python(const py::handle& value) {
+Scalar number_from_python(const py::handle& value) {
   if (PyIndex_Check(value.ptr())) {
     if (const auto exact = exact_from_python(value)) return *exact;
   }
@@ -236,7 +236,7 @@ namespace {
 struct ToPython {
   py::object operator()(const bool* value) const { return py::bool_(*value); }
   py::object operator()(const std::int64_t* value) const { return py::int_(*value); }
-  py::object operator()(const Number* value) const {
+  py::object operator()(const Scalar* value) const {
     if (value->is_whole()) return py::int_(value->as<std::int64_t>());
     return py::float_(value->as<double>());
   }

@@ -13,7 +13,7 @@ PYBIND11_MODULE(_core, m) {
   samegrad::register_record(m);
   samegrad::register_saved(m);
   samegrad::register_scopes(m);
-  samegrad::register_all_or_nothing(m);
+  samegrad::register_transaction(m);
   samegrad::register_control(m);
   samegrad::register_custom_gradient(m);
   samegrad::register_feed(m);

@@ -174,7 +174,7 @@ constexpr std::int64_t kFirst = std::numeric_limits<std::int64_t>::min();
 constexpr std::int64_t kLast = std::numeric_limits<std::int64_t>::max();
 
 // A key of integers, slices of them, `...` and None.
-struct Part {
+struct SliceKey {
   SliceAttrs slices;
   Ints dropped, added;  // axes of the operand, axes of the result
 
@@ -216,14 +216,14 @@ struct Part {
 };
 
 // Nothing for keys that Python looks at.
-std::optional<Part> part_of(PyObject* key, const Shape& shape) {
+std::optional<SliceKey> part_of(PyObject* key, const Shape& shape) {
   const bool several = PyTuple_CheckExact(key);
   PyObject* const* const items = several ? &PyTuple_GET_ITEM(key, 0) : &key;
   const Py_ssize_t count = several ? PyTuple_GET_SIZE(key) : 1;
   std::int64_t left = shape.rank();  // axes that no item is for
   for (Py_ssize_t i = 0; i < count; ++i) left -= items[i] != Py_None && items[i] != Py_Ellipsis;
   if (left < 0) return std::nullopt;
-  Part part;
+  SliceKey part;
   bool open = true;  // there was no `...` yet
   for (Py_ssize_t i = 0; i < count; ++i) {
     PyObject* const item = items[i];
@@ -247,7 +247,7 @@ Tensor apply_one(const OpDef& op, const Tensor& x, Attrs attrs) {
   return std::move(apply(python_host, op, operands, std::move(attrs))[0]);
 }
 
-Tensor taken(const Tensor& x, Part part) {
+Tensor taken(const Tensor& x, SliceKey part) {
   static const OpDef& slice = OpRegistry::instance().get("slice");
   static const OpDef& squeeze = OpRegistry::instance().get("squeeze");
   static const OpDef& expand_dims = OpRegistry::instance().get("expand_dims");
@@ -264,7 +264,7 @@ PyObject* call_part(PyObject* self, PyObject* const* args, std::size_t flagged, 
   const Tensor* const x = plain ? tensor_in(args[0]) : nullptr;
   if (!x || x->symbolic()) return call_python(self, args, flagged, names);
   return by_short_way(self, args, flagged, [&]() -> py::object {
-    std::optional<Part> part = part_of(args[1], x->type.shape);
+    std::optional<SliceKey> part = part_of(args[1], x->type.shape);
     if (!part) return {};
     return py::cast(taken(*x, *std::move(part)));
   });

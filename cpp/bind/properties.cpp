@@ -32,7 +32,8 @@ py::tuple shape(const Tensor& tensor) {
   const Symbols& symbols = tensor.trace->program().symbols;
   Shape known = tensor.type.shape;
   const int axis = tensor.type.batch.axis;
-  if (!symbols.empty()) known[axis] = size_of(symbols, tensor.type, axis).number().value_or(kRows);
+  if (!symbols.empty())
+    known[axis] = size_of(symbols, tensor.type, axis).number().value_or(kBatchDim);
   return shape_tuple(known);
 }
 

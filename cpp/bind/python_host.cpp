@@ -2,7 +2,7 @@
 
 #include <pybind11/pybind11.h>
 
-#include "bind/user_line.h"
+#include "bind/user_location.h"
 
 namespace samegrad {
 namespace {
@@ -14,6 +14,6 @@ void run_without_gil(const Host::Work& work) {
 
 }  // namespace
 
-constinit Host python_host{&user_line, &run_without_gil};
+constinit Host python_host{&user_location, &run_without_gil};
 
 }  // namespace samegrad

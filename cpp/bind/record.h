@@ -9,9 +9,10 @@ namespace samegrad {
 
 // True while steps are recorded and this one is to be: it has variables, and no recorded step runs
 // it.
-bool is_recorded(const Step& step);
+bool is_recorded(const CompiledFunction& step);
 // Runs the step with its record, and gives that to the observer. The caller has Python's lock.
-Step::Result run_observed(Step& step, const std::vector<PerReplica<Array>>& arguments,
-                          bool check_finite, Messages* messages);
+CompiledFunction::RunResult run_observed(CompiledFunction& step,
+                                         const std::vector<PerReplica<Array>>& arguments,
+                                         bool check_finite, PrintBuffer* messages);
 
 }  // namespace samegrad

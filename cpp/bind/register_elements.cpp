@@ -15,8 +15,8 @@
 #include "data/decoded_image.h"
 #include "data/host_function.h"
 #include "data/resize.h"
-#include "tensor/elsewhere.h"
-#include "train/element_program.h"
+#include "tensor/non_addressable.h"
+#include "train/map_function.h"
 
 namespace py = pybind11;
 
@@ -40,16 +40,16 @@ struct Element {
   std::uint64_t position = 0;
   py::tuple given;
   bool fits = false;
-  ElementProgram::Made made;
+  MapFunction::Made made;
 };
 
-class ElementMaker {
+class ElementMapper {
  public:
   // `leaves`: of each leaf of an element its dtype and shape; None: text without axes. `values`:
   // how many there are, the leaves first; `calls`: (function, from, to) each.
-  ElementMaker(const py::sequence& leaves, std::size_t values, const py::sequence& calls,
-               std::vector<std::size_t> arguments, const py::sequence& programs,
-               const py::sequence& components)
+  ElementMapper(const py::sequence& leaves, std::size_t values, const py::sequence& calls,
+                std::vector<std::size_t> arguments, const py::sequence& programs,
+                const py::sequence& components)
       : values_(values),
         calls_(calls_of(calls)),
         arguments_(arguments),
@@ -88,8 +88,8 @@ class ElementMaker {
     return {dtype_from_name(dtype), Shape(shape)};
   }
 
-  static std::vector<ElementProgram::HostCall> calls_of(const py::sequence& given) {
-    std::vector<ElementProgram::HostCall> calls;
+  static std::vector<MapFunction::HostCall> calls_of(const py::sequence& given) {
+    std::vector<MapFunction::HostCall> calls;
     for (const py::handle item : given) {
       const auto [function, from, to] =
           py::cast<std::tuple<HostFunctionHandle, std::size_t, std::size_t>>(item);
@@ -98,11 +98,12 @@ class ElementMaker {
     return calls;
   }
 
-  static std::vector<ElementProgram::Program> programs_of(const py::sequence& given) {
-    std::vector<ElementProgram::Program> programs;
+  static std::vector<MapFunction::TypedStep> programs_of(const py::sequence& given) {
+    std::vector<MapFunction::TypedStep> programs;
     for (const py::handle item : given) {
-      const auto [types, step] = py::cast<std::pair<py::list, std::shared_ptr<Step>>>(item);
-      ElementProgram::Types known;
+      const auto [types, step] =
+          py::cast<std::pair<py::list, std::shared_ptr<CompiledFunction>>>(item);
+      MapFunction::Types known;
       for (const py::handle type : types) known.push_back(type_of(type));
       programs.push_back({std::move(known), step});
     }
@@ -201,16 +202,16 @@ class ElementMaker {
 
   std::size_t values_;
   std::vector<std::optional<Type>> leaves_;
-  std::vector<ElementProgram::HostCall> calls_;
+  std::vector<MapFunction::HostCall> calls_;
   std::vector<std::size_t> arguments_;
-  ElementProgram program_;
+  MapFunction program_;
   std::vector<Component> components_;
 };
 
 // Images of other rows and columns; None where the operation is recorded, or is not one for this.
 py::object resize_images(const Tensor& images, std::int64_t rows, std::int64_t columns) {
   const int axis = images.type.batch.axis;
-  if (current_trace() || images.symbolic() || is_elsewhere(images.array)) return py::none();
+  if (current_trace() || images.symbolic() || is_non_addressable(images.array)) return py::none();
   const Array& array = images.array;
   const int rank = array.shape().rank();
   if (!has_images(array) || axis > rank - 4) return py::none();
@@ -254,12 +255,12 @@ void register_elements(py::module_& m) {
             return HostFunctionHandle{resize_bilinear(rows, columns)};
           },
           py::arg("rows"), py::arg("columns"));
-  py::class_<ElementMaker>(m, "ElementMaker")
+  py::class_<ElementMapper>(m, "ElementMaker")
       .def(py::init<const py::sequence&, std::size_t, const py::sequence&, std::vector<std::size_t>,
                     const py::sequence&, const py::sequence&>(),
            py::arg("leaves"), py::arg("values"), py::arg("calls"), py::arg("arguments"),
            py::arg("programs"), py::arg("components"))
-      .def("make", &ElementMaker::make, py::arg("seed"), py::arg("taken"));
+      .def("make", &ElementMapper::make, py::arg("seed"), py::arg("taken"));
   m.def("resize_images", &resize_images, py::arg("images"), py::arg("rows"), py::arg("columns"));
   m.def("pixels_of_file", &pixels_of_file, py::arg("file"), py::arg("channels"),
         py::arg("most_pixels"), py::arg("deep"));

@@ -1,7 +1,7 @@
 #include <new>
 
 #include "bind/bind.h"
-#include "bind/user_line.h"
+#include "bind/user_location.h"
 #include "ir/located_error.h"
 
 namespace py = pybind11;
@@ -49,7 +49,7 @@ py::object make_class(py::module_& m, const char* name, PyObject* base, const ch
 // Looks the line up on the way out: a program without errors does no work for it.
 std::string message_of(const LocatedError& error) {
   try {
-    return error.what() + in_user_code(error.line().empty() ? user_line() : error.line());
+    return error.what() + in_user_code(error.line().empty() ? user_location() : error.line());
   } catch (const py::error_already_set&) {
     return error.what();  // the interpreter ends
   }

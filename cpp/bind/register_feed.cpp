@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "bind/bind.h"
 #include "bind/convert.h"
-#include "bind/row_parts.h"
+#include "bind/per_replica_batch.h"
 #include "data/feed.h"
 #include "train/random_state.h"
 #include "train/trace.h"
@@ -28,11 +28,11 @@ py::object to_python(const Array& array, const ExampleAxis& batch) {
   return py::cast(make_tensor(array, batch));
 }
 
-py::object part_of(const RowParts& parts, std::size_t replica) {
+py::object part_of(const PerReplicaBatch& parts, std::size_t replica) {
   return to_python(parts.part(replica), kRowsAreExamples);
 }
 
-py::tuple tuple_of(const RowParts& parts) {
+py::tuple tuple_of(const PerReplicaBatch& parts) {
   py::tuple result(parts.size());
   for (std::size_t r = 0; r < parts.size(); ++r) result[r] = part_of(parts, r);
   return result;
@@ -104,7 +104,7 @@ class FeedIterator {
   py::object leaf(const FeedElement& element, std::size_t index) const {
     const Array& array = element.arrays[index];
     if (element.bounds.empty()) return to_python(array, batch_);
-    RowParts parts{array, element.bounds, first_, last_};
+    PerReplicaBatch parts{array, element.bounds, first_, last_};
     return lazy_ ? per_replica_(std::move(parts)) : per_replica_(tuple_of(parts));
   }
 
@@ -146,19 +146,20 @@ py::object stack_rows(const py::sequence& tensors) {
   return to_python(result, kRowsAreExamples);
 }
 
-void register_row_parts(py::module_& m) {
-  py::class_<RowParts>(m, "RowParts")
-      .def("__len__", &RowParts::size)
+void register_per_replica_batch(py::module_& m) {
+  py::class_<PerReplicaBatch>(m, "RowParts")
+      .def("__len__", &PerReplicaBatch::size)
       .def("__getitem__",
-           [](const RowParts& parts, std::int64_t replica) {
+           [](const PerReplicaBatch& parts, std::int64_t replica) {
              const auto size = std::int64_t(parts.size());
              if (replica < 0) replica += size;
              if (replica < 0 || replica >= size) throw py::index_error();
              return part_of(parts, std::size_t(replica));
            })
       .def_property_readonly("_shape",  // of all parts together
-                             [](const RowParts& p) { return shape_tuple(p.shape()); })
-      .def_property_readonly("_dtype", [](const RowParts& p) { return name_of(p.array.dtype()); })
+                             [](const PerReplicaBatch& p) { return shape_tuple(p.shape()); })
+      .def_property_readonly("_dtype",
+                             [](const PerReplicaBatch& p) { return name_of(p.array.dtype()); })
       .def("tensors", &tuple_of);
 }
 
@@ -198,7 +199,7 @@ void register_plan(py::module_& m) {
 
 void register_feed(py::module_& m) {
   register_plan(m);
-  register_row_parts(m);
+  register_per_replica_batch(m);
   py::class_<FeedIterator>(m, "Feed")
       .def(py::init([](const PlanHandle& plan, const py::sequence& sources, py::object pack,
                        const std::string& split, int replicas, py::object per_replica, bool lazy,
@@ -231,7 +232,8 @@ void register_feed(py::module_& m) {
   m.def("own_parts", [](const py::tuple& parts) {
     py::list own;
     for (const py::handle part : parts) {
-      if (!py::isinstance<Tensor>(part) || !is_elsewhere(py::cast<const Tensor&>(part).array)) {
+      if (!py::isinstance<Tensor>(part) ||
+          !is_non_addressable(py::cast<const Tensor&>(part).array)) {
         own.append(part);
       }
     }
@@ -248,7 +250,7 @@ void register_feed(py::module_& m) {
           const bool here = at >= 0 && at < std::ssize(own);
           const Tensor& like = own.at(0);
           parts[r] = here ? py::cast(own[std::size_t(at)])
-                          : to_python(array_elsewhere(like.array.dtype(), Shape(shapes[r])),
+                          : to_python(non_addressable_array(like.array.dtype(), Shape(shapes[r])),
                                       like.type.batch);
         }
         return parts;

@@ -7,16 +7,16 @@
 #include "bind/record.h"
 #include "ir/op_def.h"
 #include "kernels/table.h"
-#include "tensor/elsewhere.h"
-#include "train/same_on_ranks.h"
+#include "tensor/non_addressable.h"
+#include "train/collective_fingerprint.h"
 
 namespace py = pybind11;
 
 namespace samegrad {
 namespace {
 
-struct Recording {
-  Recording(py::object observer_, std::int64_t detail)
+struct StepRecording {
+  StepRecording(py::object observer_, std::int64_t detail)
       : observer(std::move(observer_)), recorder(detail) {}
 
   py::object observer;
@@ -25,8 +25,8 @@ struct Recording {
 };
 
 // Changed and read under Python's lock.
-std::shared_ptr<Recording>& recording() {
-  static auto* kept = new std::shared_ptr<Recording>;  // outlives the interpreter
+std::shared_ptr<StepRecording>& recording() {
+  static auto* kept = new std::shared_ptr<StepRecording>;  // outlives the interpreter
   return *kept;
 }
 
@@ -68,14 +68,14 @@ py::list arrays_of(const std::vector<PerReplica<Array>>& values) {
   for (const PerReplica<Array>& parts : values) {
     py::list of_parts;
     for (const Array& part : parts) {
-      if (!is_elsewhere(part)) of_parts.append(make_tensor(part));
+      if (!is_non_addressable(part)) of_parts.append(make_tensor(part));
     }
     list.append(of_parts);
   }
   return list;
 }
 
-py::list entries_for_python(Step& step) {
+py::list entries_for_python(CompiledFunction& step) {
   constexpr const char* kKinds[] = {"argument", "output", "gradient", "variable"};
   py::list list;
   for (const StepEntry& entry : entries_of(step)) {
@@ -96,7 +96,7 @@ void add_operations(const Graph& graph, const Locations& locations, py::list& li
   }
 }
 
-py::list reasons_of(const Step& step) {
+py::list reasons_of(const CompiledFunction& step) {
   py::list list;
   for (const BitsReason& reason : step.bits_reasons()) {
     list.append(py::make_tuple(reason.text, reason.line));
@@ -106,15 +106,16 @@ py::list reasons_of(const Step& step) {
 
 }  // namespace
 
-bool is_recorded(const Step& step) {
+bool is_recorded(const CompiledFunction& step) {
   return recording() && !in_recorded_step && !step.program().variables.empty();
 }
 
-Step::Result run_observed(Step& step, const std::vector<PerReplica<Array>>& arguments,
-                          bool check_finite, Messages* messages) {
-  const std::shared_ptr<Recording> own = recording();  // until the step is over
+CompiledFunction::RunResult run_observed(CompiledFunction& step,
+                                         const std::vector<PerReplica<Array>>& arguments,
+                                         bool check_finite, PrintBuffer* messages) {
+  const std::shared_ptr<StepRecording> own = recording();  // until the step is over
   StepHashes hashes(own->recorder);
-  Step::Result result;
+  CompiledFunction::RunResult result;
   {
     const py::gil_scoped_release release;
     const std::scoped_lock lock(own->one_step);
@@ -146,18 +147,19 @@ void register_record(py::module_& m) {
   m.def(
       "record_steps",
       [](const py::object& observer, std::int64_t detail) {
-        recording() = observer.is_none() ? nullptr : std::make_shared<Recording>(observer, detail);
+        recording() =
+            observer.is_none() ? nullptr : std::make_shared<StepRecording>(observer, detail);
       },
       py::arg("observer"), py::arg("detail") = -1);
-  m.def("step_hash", [](const Step& step) { return fingerprint_of(step.program()); });
-  m.def("step_replicas", [](const Step& step) { return step.program().replicas; });
+  m.def("step_hash", [](const CompiledFunction& step) { return fingerprint_of(step.program()); });
+  m.def("step_replicas", [](const CompiledFunction& step) { return step.program().replicas; });
   m.def("step_entries", &entries_for_python);
-  m.def("step_operations", [](const Step& step) {
+  m.def("step_operations", [](const CompiledFunction& step) {
     py::list list;
     add_operations(step.program(), step.binding().locations, list);
     return list;
   });
-  m.def("step_variables", [](const Step& step) { return step.binding().names; });
+  m.def("step_variables", [](const CompiledFunction& step) { return step.binding().names; });
   m.def("step_reasons", &reasons_of);
   // The hash that records of steps have of such an array.
   m.def("hash_of", [](const Tensor& tensor) {

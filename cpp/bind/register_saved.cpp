@@ -5,8 +5,8 @@
 #include "bind/bind.h"
 #include "bind/convert.h"
 #include "bind/saved_graph.h"
-#include "train/lengths.h"
 #include "train/replay_program.h"
+#include "train/traced_programs.h"
 
 namespace py = pybind11;
 

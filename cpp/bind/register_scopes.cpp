@@ -8,9 +8,9 @@
 
 #include "base/error.h"
 #include "bind/bind.h"
-#include "runtime/deadline.h"
-#include "train/element_program.h"
+#include "runtime/watchdog.h"
 #include "train/folder_lock.h"
+#include "train/map_function.h"
 #include "train/tape.h"
 
 namespace py = pybind11;
@@ -83,12 +83,12 @@ class OneCall {
   std::size_t before_;
 };
 
-class Recording {
+class TapeScope {
  public:
-  explicit Recording(py::object tape) : tape_(std::move(tape)) { py::cast<Tape&>(tape_).start(); }
-  ~Recording() { py::cast<Tape&>(tape_).stop(); }
-  Recording(const Recording&) = delete;
-  Recording& operator=(const Recording&) = delete;
+  explicit TapeScope(py::object tape) : tape_(std::move(tape)) { py::cast<Tape&>(tape_).start(); }
+  ~TapeScope() { py::cast<Tape&>(tape_).stop(); }
+  TapeScope(const TapeScope&) = delete;
+  TapeScope& operator=(const TapeScope&) = delete;
 
  private:
   py::object tape_;
@@ -241,14 +241,14 @@ void register_scopes(py::module_& m) {
       "deadline",
       [](double seconds, const std::string& why) {
         const std::chrono::milliseconds patience(std::int64_t(seconds * 1000));
-        return guard_of([patience, why] { return std::make_shared<Deadline>(patience, why); });
+        return guard_of([patience, why] { return std::make_shared<Watchdog>(patience, why); });
       },
       py::arg("seconds"), py::arg("why"),
       "While it is entered the process lives for so many seconds: then it says why and exits.");
   m.def(
       "recording",
       [](const py::object& tape) {
-        return guard_of([tape] { return std::make_shared<Recording>(tape); }, tape);
+        return guard_of([tape] { return std::make_shared<TapeScope>(tape); }, tape);
       },
       py::arg("tape"));
   m.def(

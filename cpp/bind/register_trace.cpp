@@ -11,11 +11,11 @@
 #include "bind/bind.h"
 #include "bind/convert.h"
 #include "bind/python_host.h"
-#include "ops/draws.h"
+#include "ops/random_attributes.h"
+#include "train/compiled_function.h"
 #include "train/graph_trace.h"
-#include "train/lengths.h"
 #include "train/random_state.h"
-#include "train/step.h"
+#include "train/traced_programs.h"
 
 namespace py = pybind11;
 
@@ -115,7 +115,7 @@ py::object compile_programs(TracedPrograms& traced, const Arguments* arguments,
   py::list constants;
   for (const Array& array : program.graph.constants) constants.append(make_tensor(array));
   const Sharing sharing = numbers_change ? Sharing::kNumbers : Sharing::kEqual;
-  auto step = std::make_shared<Step>(std::move(program), given, sharing);
+  auto step = std::make_shared<CompiledFunction>(std::move(program), given, sharing);
   return py::make_tuple(std::move(step), constants);
 }
 

@@ -10,12 +10,12 @@
 #include "bind/python_host.h"
 #include "bind/record.h"
 #include "bind/state.h"
-#include "bind/user_line.h"
+#include "bind/user_location.h"
 #include "ops/print.h"
+#include "train/compiled_function.h"
 #include "train/eager_trace.h"
 #include "train/graph_trace.h"
 #include "train/random_state.h"
-#include "train/step.h"
 #include "train/tape.h"
 
 namespace py = pybind11;
@@ -24,7 +24,7 @@ namespace samegrad {
 namespace {
 
 // Writes the step's messages to Python's standard streams, which may be a notebook's cell.
-void show(Messages& messages) {
+void show(PrintBuffer& messages) {
   const std::vector<std::string> lines = messages.take();
   if (lines.empty()) return;
   const py::module_ sys = py::module_::import("sys");
@@ -34,9 +34,9 @@ void show(Messages& messages) {
   }
 }
 
-Step::Result run_unlocked(Step& step, const Arguments& arguments) {
-  Step::Result result;
-  Messages messages;
+CompiledFunction::RunResult run_unlocked(CompiledFunction& step, const Arguments& arguments) {
+  CompiledFunction::RunResult result;
+  PrintBuffer messages;
   try {
     if (is_recorded(step)) [[unlikely]] {
       result = run_observed(step, arguments.arrays, python_host.check_numerics, &messages);
@@ -62,13 +62,13 @@ py::object object_of(const PerReplica<Tensor>& output) {
 }
 
 // Under an eager tape.
-py::list run_recorded(EagerTrace& trace, Step& step, const Arguments& arguments,
+py::list run_recorded(EagerTrace& trace, CompiledFunction& step, const Arguments& arguments,
                       const py::list& constants) {
   std::vector<Array> arrays;
   for (const py::handle tensor : constants) arrays.push_back(py::cast<const Tensor&>(tensor).array);
   const EagerTrace::RunOperands operands = with_state(
       StateLock::Use::kRead, [&] { return trace.hold(step, arguments.tensors, arrays); });
-  const Step::Result result = run_unlocked(step, arguments);
+  const CompiledFunction::RunResult result = run_unlocked(step, arguments);
   py::list results;
   for (const auto& output : trace.record(step, operands, result.outputs, result.number)) {
     results.append(object_of(output));
@@ -76,7 +76,7 @@ py::list run_recorded(EagerTrace& trace, Step& step, const Arguments& arguments,
   return results;
 }
 
-py::list run_step(Step& step, const Arguments& arguments, const py::list& constants) {
+py::list run_step(CompiledFunction& step, const Arguments& arguments, const py::list& constants) {
   if (const auto trace = current_eager_trace()) {
     return run_recorded(*trace, step, arguments, constants);
   }
@@ -228,13 +228,13 @@ void register_step(py::module_& m) {
 #include "passes/passes.def"
 #undef SAMEGRAD_PASS
       ;
-  py::class_<Step, std::shared_ptr<Step>>(m, "Step")
-      .def_property_readonly("fixed", &Step::fixed)
+  py::class_<CompiledFunction, std::shared_ptr<CompiledFunction>>(m, "Step")
+      .def_property_readonly("fixed", &CompiledFunction::fixed)
       .def("run", &run_step, py::arg("arguments"), py::arg("constants"))
-      .def("program", &Step::program_text)
+      .def("program", &CompiledFunction::program_text)
       .def(
           "explain",
-          [](Step& step, const py::object& given, int measure) {
+          [](CompiledFunction& step, const py::object& given, int measure) {
             const auto* arguments = given.is_none() ? nullptr : given.cast<const Arguments*>();
             return fields_of([&] {
               const py::gil_scoped_release release;
@@ -243,7 +243,7 @@ void register_step(py::module_& m) {
           },
           py::arg("arguments") = py::none(), py::arg("measure") = 0)
       // Equal for steps that share what is compiled.
-      .def_property_readonly("compiled", [](const Step& s) {
+      .def_property_readonly("compiled", [](const CompiledFunction& s) {
         return reinterpret_cast<std::uintptr_t>(&s.compiled());
       });
 }
@@ -310,7 +310,7 @@ void register_train(py::module_& m) {
   register_variable(m);
   register_step(m);
   register_tape(m);
-  m.def("user_line", &user_line,
+  m.def("user_line", &user_location,
         "The innermost line outside this package and NumPy, e.g. 'train.py:31'.");
   m.def("in_user_code", &in_user_code, py::arg("line"),
         "Return what an error says about such a line, behind its message.");

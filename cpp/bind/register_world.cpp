@@ -24,8 +24,8 @@ MpiWorld& joined() {
   return *all;
 }
 
-std::vector<Fact> facts_of(const Facts& given) {
-  std::vector<Fact> facts;
+std::vector<Fingerprint> facts_of(const Facts& given) {
+  std::vector<Fingerprint> facts;
   for (const auto& [name, value] : given) facts.push_back({name, value});
   return facts;
 }
@@ -85,7 +85,8 @@ void register_world(py::module_& m) {
       py::arg("processes"));
   const auto unlocked = py::call_guard<py::gil_scoped_release>();
   m.def(
-      "world_agree", [](const Facts& facts) { joined().agree(facts_of(facts)), joined().settle(); },
+      "world_agree",
+      [](const Facts& facts) { joined().check_fingerprints(facts_of(facts)), joined().barrier(); },
       py::arg("facts"), unlocked);
   m.def(
       "world_gather",

@@ -7,7 +7,7 @@
 #include "ir/builder.h"
 #include "ops/control.h"
 #include "ops/gradient_rule.h"
-#include "ops/rounds.h"
+#include "ops/stacked_iterations.h"
 
 namespace samegrad {
 namespace {
@@ -111,7 +111,7 @@ Histories Histories::of_region(const Values& inputs, const Attrs& attrs,
   const auto* replay = attrs.get_if<ReplayAttrs>();  // a body has the entries of what it reads
   const std::size_t read = replay ? std::min(replay->entries.size(), inputs.size()) : 0;
   for (std::size_t i = 0; i < std::min(arguments, inputs.size() - read); ++i) {
-    if (const Entry* entry = find(inputs[inputs.size() - 1 - i])) {
+    if (const HistoryType* entry = find(inputs[inputs.size() - 1 - i])) {
       inside.arguments_[arguments - 1 - i] = *entry;
     }
   }
@@ -123,7 +123,7 @@ void Histories::enter(std::size_t argument, Value value) {
   if (known != arguments_.end()) entries_[value] = known->second;
 }
 
-const Histories::Entry* Histories::find(Value value) const {
+const Histories::HistoryType* Histories::find(Value value) const {
   const auto known = entries_.find(value);
   return known == entries_.end() ? nullptr : &known->second;
 }
@@ -145,7 +145,7 @@ void Histories::check_operands(const OpDef& op, const Values& inputs, const Attr
                                                               : 0;
   require(read <= inputs.size(), op, "reads more histories than it has operands");
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const Entry* entry = find(inputs[i]);
+    const HistoryType* entry = find(inputs[i]);
     if (i < read) {
       require(entry != nullptr, op, "reads the history of no loop");
       const std::size_t values = entry->types.size();
@@ -159,11 +159,11 @@ void Histories::check_operands(const OpDef& op, const Values& inputs, const Attr
 void Histories::check_stack(const OpDef& op, const Graph& graph, const Values& inputs,
                             const Attrs& attrs) const {
   const auto& stack = attrs.as<StackRoundsAttrs>();
-  const Entry& entry = *find(inputs[0]);
+  const HistoryType& entry = *find(inputs[0]);
   StackRoundsAttrs own;
   for (std::size_t i = 0; i < entry.types.size(); ++i) {
     const bool known = i < stack.placements.size() &&
-                       is_between(stack.placements[i], 0, std::size_t(Placement::kOwn));
+                       is_between(stack.placements[i], 0, std::size_t(Placement::kVarying));
     require(known, op, "stacks other entries");
     own.add(entry.types[i], Placement(stack.placements[i]));
   }
@@ -236,9 +236,9 @@ void Histories::check(const OpDef& op, const Graph& graph, const Values& inputs,
   if (attrs.get_if<GradientRuleAttrs>()) {
     return check_rule(op, graph, inputs, attrs, *regions[0]);
   }
-  if (!op.has(kKeepsRounds) || graph.type(inputs[0]).shape.rank() > 0) return;
+  if (!op.has(kStacksResiduals) || graph.type(inputs[0]).shape.rank() > 0) return;
   for (Value input : inputs) {  // a sum of histories
-    const Entry *first = find(inputs[0]), *own = find(input);
+    const HistoryType *first = find(inputs[0]), *own = find(input);
     const bool same = first && own && alike(graph.symbols, first->types, own->types) &&
                       size_of(graph.symbols, first->rounds) == size_of(graph.symbols, own->rounds);
     require(same, op, "adds histories of different loops");
@@ -247,13 +247,13 @@ void Histories::check(const OpDef& op, const Graph& graph, const Values& inputs,
 
 void Histories::add(const Graph& graph) {
   const Node& node = graph.nodes.back();
-  if (!node.op->has(kKeepsRounds)) return;
+  if (!node.op->has(kStacksResiduals)) return;
   if (!node.attrs.get_if<RoundsAttrs>()) {
-    if (const Entry* sum = find(node.inputs[0])) {
+    if (const HistoryType* sum = find(node.inputs[0])) {
       entries_[node.outputs[0]] = *sum;
       return;
     }
-    Entry entry{{}, graph.type(node.inputs[0]).shape[0]};
+    HistoryType entry{{}, graph.type(node.inputs[0]).shape[0]};
     for (Value input : node.inputs) entry.types.push_back(entry_type(graph.type(input)));
     entries_[node.outputs[0]] = std::move(entry);
     return;
@@ -265,7 +265,7 @@ void Histories::add(const Graph& graph) {
   const std::int64_t rounds = known ? find(node.inputs[0])->rounds : --unknown_;
   const Graph& body = *node.regions.back();
   const auto of = [&](std::size_t first, std::size_t count) {
-    Entry entry{{}, rounds};
+    HistoryType entry{{}, rounds};
     for (std::size_t i = 0; i < count; ++i) {
       entry.types.push_back(body.type(body.outputs[first + i]));
     }

@@ -11,7 +11,7 @@
 
 namespace samegrad {
 
-// The values of a graph that are histories of rounds, by the types of an entry.
+// The values of a graph that are histories of iterations, by the types of an entry.
 class Histories {
  public:
   // Those that the region of a node knows, whose last arguments are the node's last operands.
@@ -28,11 +28,11 @@ class Histories {
   void check_none(const Values& values) const;
 
  private:
-  struct Entry {
+  struct HistoryType {
     std::vector<ValueType> types;
     std::int64_t rounds;  // how many, as shapes hold sizes; below 0: known when it runs
   };
-  const Entry* find(Value value) const;
+  const HistoryType* find(Value value) const;
   void check_operands(const OpDef& op, const Values& inputs, const Attrs& attrs,
                       std::size_t captured) const;
   void check_rounds(const OpDef& op, const Graph& graph, const Values& inputs, const Attrs& attrs,
@@ -40,8 +40,8 @@ class Histories {
   void check_stack(const OpDef& op, const Graph& graph, const Values& inputs,
                    const Attrs& attrs) const;
 
-  std::map<Value, Entry> entries_;
-  std::map<std::size_t, Entry> arguments_;
+  std::map<Value, HistoryType> entries_;
+  std::map<std::size_t, HistoryType> arguments_;
   std::int64_t unknown_ = 0;
 };
 

@@ -16,10 +16,10 @@ namespace samegrad {
 namespace {
 
 // Sizes are looked up in lists of this length; all regions together have so many symbols.
-constexpr std::size_t kMostSymbols = 4096;
-constexpr std::size_t kMostInRegions = std::size_t(1) << 22;
-constexpr std::int64_t kMostCount = std::int64_t(1) << 40;
-constexpr std::size_t kMostFactors = 16;
+constexpr std::size_t kMaxSymbols = 4096;
+constexpr std::size_t kMaxInRegions = std::size_t(1) << 22;
+constexpr std::int64_t kMaxCount = std::int64_t(1) << 40;
+constexpr std::size_t kMaxFactors = 16;
 
 template <class... Parts>
 [[noreturn]] void refuse(const Parts&... parts) {
@@ -98,9 +98,9 @@ Size as_size(const py::handle& value, std::size_t symbols) {
   for (const py::handle given : as_list(value)) {
     const py::tuple term = as_list(given);
     if (term.size() != 2) refuse("a term has a coefficient and symbols");
-    Size product = as_integer(term[0], -kMostCount, kMostCount);
+    Size product = as_integer(term[0], -kMaxCount, kMaxCount);
     const py::tuple factors = as_list(term[1]);
-    if (factors.size() > kMostFactors) refuse("a term has too many symbols");
+    if (factors.size() > kMaxFactors) refuse("a term has too many symbols");
     for (const py::handle factor : factors) {
       product = product * Size::of_symbol(as_symbol(factor, symbols));
     }
@@ -115,7 +115,7 @@ class SymbolReader {
 
   Symbols read() {
     const py::tuple symbols = as_list(field(data_, "symbols"));
-    if (symbols.size() > kMostSymbols) refuse("it has ", symbols.size(), " sizes");
+    if (symbols.size() > kMaxSymbols) refuse("it has ", symbols.size(), " sizes");
     for (const py::handle each : symbols) add(as_dict(each));
     const std::vector<std::vector<std::int64_t>> counts = counts_of_all(symbols_);
     for (std::size_t s = 0; s < symbols_.size(); ++s) symbols_[s].traced_count = counts[0][s];
@@ -135,7 +135,7 @@ class SymbolReader {
     switch (symbol.kind) {
       case Symbol::Kind::kInput:
       case Symbol::Kind::kLength:
-        symbol.traced_count = as_integer(field(data, "count"), 0, kMostCount);
+        symbol.traced_count = as_integer(field(data, "count"), 0, kMaxCount);
         break;
       case Symbol::Kind::kSize:
         symbol.size = as_size(field(data, "size"), known);
@@ -163,7 +163,7 @@ class SymbolReader {
     if (range.size() != 3) refuse("a range has begin, end and step");
     symbol.begin = as_integer(range[0], INT64_MIN, INT64_MAX);
     symbol.end = as_integer(range[1], INT64_MIN, INT64_MAX);
-    symbol.step = as_integer(range[2], -kMostCount, kMostCount);
+    symbol.step = as_integer(range[2], -kMaxCount, kMaxCount);
     const bool quotient = symbol.kind == Symbol::Kind::kQuotient;
     if (symbol.step == 0 || (quotient && symbol.step < 0)) refuse("the step of a size is 0");
   }
@@ -261,10 +261,10 @@ class GraphReader {
       if (size.is_none()) {
         if (rows >= 0) refuse("two axes of a shape count examples");
         rows = int(axis);
-        type.shape.push_back(kRows);
+        type.shape.push_back(kBatchDim);
       } else {
         type.shape.push_back(PyUnicode_CheckExact(size.ptr()) ? kSymbols + as_symbol(size, symbols)
-                                                              : as_integer(size, 0, kMostCount));
+                                                              : as_integer(size, 0, kMaxCount));
       }
     }
     if (rows >= 0) {
@@ -272,7 +272,7 @@ class GraphReader {
       if (examples.size() != 3) refuse("examples have an axis, rows and a count");
       (void)as_integer(examples[0], rows, rows);
       type.batch.axis = rows;
-      type.batch.rows_per_example = as_integer(examples[1], 1, kMostCount);
+      type.batch.rows_per_example = as_integer(examples[1], 1, kMaxCount);
       type.batch.symbol = as_symbol(examples[2], symbols);
     }
     if (rows < 0 && !type.shape.symbolic()) (void)size_in_bytes(type.dtype, type.shape);
@@ -358,7 +358,7 @@ class GraphReader {
     Graph graph;
     graph.symbols = outer.symbols;
     in_regions_ += outer.symbols.size() + 1;
-    if (in_regions_ > kMostInRegions) refuse("its bodies have too many sizes");
+    if (in_regions_ > kMaxInRegions) refuse("its bodies have too many sizes");
     read_into(data, graph, inside, &outer);
     outer.symbols = graph.symbols;
     return std::make_shared<const Graph>(std::move(graph));

@@ -9,7 +9,7 @@
 #include "bind/saved_graph.h"
 #include "ir/regions.h"
 #include "ops/gradient_rule.h"
-#include "passes/core_rows.h"
+#include "passes/core_ops.h"
 
 namespace py = pybind11;
 
@@ -80,7 +80,7 @@ class GraphWriter {
 
  private:
   py::object dim(std::int64_t dim) const {
-    if (dim == kRows) return py::none();
+    if (dim == kBatchDim) return py::none();
     return integer(dim);
   }
 
@@ -226,7 +226,7 @@ class GraphWriter {
 
 py::dict data_of_graph(const Graph& graph, std::vector<Array>& constants, const std::string& who) {
   check_exportable(graph, who);
-  return GraphWriter(core_rows(graph), constants).write_program();
+  return GraphWriter(core_ops(graph), constants).write_program();
 }
 
 }  // namespace samegrad

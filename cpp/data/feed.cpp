@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/process.h"
+#include "base/fork.h"
 #include "data/gather.h"
 
 namespace samegrad {

@@ -1,7 +1,7 @@
 #include "data/host_function.h"
 
+#include "data/read_file.h"
 #include "data/resize.h"
-#include "data/whole_file.h"
 
 namespace samegrad {
 namespace {
@@ -11,7 +11,7 @@ class ReadFile final : public HostFunction {
   std::optional<HostValue> operator()(const HostValue& value) const override {
     const auto* path = std::get_if<std::string>(&value);
     if (!path || path->find("://") != std::string::npos) return std::nullopt;
-    return whole_file(*path);
+    return read_whole_file(*path);
   }
 };
 

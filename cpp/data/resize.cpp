@@ -10,13 +10,13 @@ namespace samegrad {
 namespace {
 
 // The old places around the centre of a new one, and the share of the one behind.
-struct Between {
+struct Interpolation {
   std::int64_t before, behind;
   float share;
 };
 
-std::vector<Between> between(std::int64_t old, std::int64_t fresh) {
-  std::vector<Between> found(static_cast<std::size_t>(fresh));
+std::vector<Interpolation> between(std::int64_t old, std::int64_t fresh) {
+  std::vector<Interpolation> found(static_cast<std::size_t>(fresh));
   const double step = double(old) / double(fresh);
   for (std::int64_t i = 0; i < fresh; ++i) {
     const double place = (double(i) + 0.5) * step - 0.5, before = std::floor(place);
@@ -27,16 +27,16 @@ std::vector<Between> between(std::int64_t old, std::int64_t fresh) {
   return found;
 }
 
-struct Sizes {
+struct ImageSize {
   std::int64_t rows, columns, channels;
 };
 
 // The number of channels is known at compile time for grey images and colours.
 template <int kChannels, class T>
-void resize_columns(const T* from, const std::vector<Between>& columns, std::int64_t channels,
+void resize_columns(const T* from, const std::vector<Interpolation>& columns, std::int64_t channels,
                     float* to) {
   const std::int64_t count = kChannels > 0 ? kChannels : channels;
-  for (const Between& column : columns) {
+  for (const Interpolation& column : columns) {
     const T* low = from + column.before * count;
     const T* high = from + column.behind * count;
     for (std::int64_t c = 0; c < count; ++c) {
@@ -49,7 +49,7 @@ void resize_columns(const T* from, const std::vector<Between>& columns, std::int
 
 // One row at its new columns.
 template <class T>
-void resize_row(const T* from, std::int64_t old_columns, const std::vector<Between>& columns,
+void resize_row(const T* from, std::int64_t old_columns, const std::vector<Interpolation>& columns,
                 std::int64_t channels, float* to) {
   if (old_columns == std::ssize(columns)) {
     std::copy(from, from + old_columns * channels, to);
@@ -64,9 +64,9 @@ void resize_row(const T* from, std::int64_t old_columns, const std::vector<Betwe
 
 // The last two rows at their new columns: neighbours of one new row are often those of the next.
 template <class T>
-class Rows {
+class ResizedLines {
  public:
-  Rows(const T* image, Sizes old, const std::vector<Between>& columns)
+  ResizedLines(const T* image, ImageSize old, const std::vector<Interpolation>& columns)
       : image_(image), old_(old), columns_(columns) {
     for (auto& row : kept_) row.resize(columns.size() * std::size_t(old.channels));
   }
@@ -82,20 +82,20 @@ class Rows {
 
  private:
   const T* image_;
-  Sizes old_;
-  const std::vector<Between>& columns_;
+  ImageSize old_;
+  const std::vector<Interpolation>& columns_;
   std::vector<float> kept_[2];
   std::int64_t numbers_[2] = {-1, -1};
 };
 
 template <class T>
-void resize_image(const T* image, Sizes old, const std::vector<Between>& rows,
-                  const std::vector<Between>& columns, float* to) {
+void resize_image(const T* image, ImageSize old, const std::vector<Interpolation>& rows,
+                  const std::vector<Interpolation>& columns, float* to) {
   const std::int64_t width = std::ssize(columns) * old.channels;
-  Rows<T> at(image, old, columns);
+  ResizedLines<T> at(image, old, columns);
   const bool same_rows = old.rows == std::ssize(rows);
   for (std::int64_t i = 0; i < std::ssize(rows); ++i, to += width) {
-    const Between& row = rows[std::size_t(i)];
+    const Interpolation& row = rows[std::size_t(i)];
     if (same_rows) {
       std::copy_n(at[i], width, to);
       continue;
@@ -108,7 +108,7 @@ void resize_image(const T* image, Sizes old, const std::vector<Between>& rows,
 }
 
 template <class T>
-void resize_all(const Array& images, Sizes old, std::int64_t rows, std::int64_t columns,
+void resize_all(const Array& images, ImageSize old, std::int64_t rows, std::int64_t columns,
                 float* to) {
   const auto at_rows = between(old.rows, rows), at_columns = between(old.columns, columns);
   const std::int64_t size = old.rows * old.columns * old.channels;
@@ -131,7 +131,7 @@ Array resized_bilinear(const Array& images, std::int64_t rows, std::int64_t colu
   const FloatEnvironment environment;
   const Shape& shape = images.shape();
   const int axis = shape.rank() - 3;
-  const Sizes old{shape[axis], shape[axis + 1], shape[axis + 2]};
+  const ImageSize old{shape[axis], shape[axis + 1], shape[axis + 2]};
   Shape fresh = shape;
   fresh[axis] = rows;
   fresh[axis + 1] = columns;

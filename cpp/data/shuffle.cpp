@@ -12,9 +12,9 @@ void draw_rows(RandomKey key, std::int64_t first, std::int64_t count, std::int64
 }
 
 // u(0), u(1), …, drawn many at once.
-class Draws {
+class UniformSamples {
  public:
-  explicit Draws(RandomKey key) : key_(key) {}
+  explicit UniformSamples(RandomKey key) : key_(key) {}
 
   std::uint64_t next() {
     if (used_ == kAtOnce) {
@@ -86,7 +86,7 @@ class ShuffleStream final : public IndexStream {
   std::unique_ptr<IndexStream> input_;
   std::size_t columns_;
   std::int64_t buffer_;
-  Draws draws_;
+  UniformSamples draws_;
   bool filled_ = false, input_ended_ = false;
   RowIndices slots_;
   std::uint64_t held_ = 0;

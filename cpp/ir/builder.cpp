@@ -95,9 +95,9 @@ void Builder::end_call(std::span<const Value>) {
   open_calls_.pop_back();
 }
 
-Value Builder::number(DType dtype, Number value) {
+Value Builder::number(DType dtype, Scalar value) {
   const Value constant = graph_.add_constant(Array::number(dtype, value));
-  graph_.values[constant].counts = CountPowers{};  // the rules of rows have no counts
+  graph_.values[constant].counts = CountPowers{};  // the rules of ops have no counts
   return constant;
 }
 

@@ -22,7 +22,7 @@ class Builder {
   Value operator()(std::string_view op, std::initializer_list<Value> inputs, Attrs attrs = {});
   Values many(std::string_view op, std::initializer_list<Value> inputs, Attrs attrs = {});
   // A 0-d constant of the dtype.
-  virtual Value number(DType dtype, Number value);
+  virtual Value number(DType dtype, Scalar value);
 
   // The cotangents that a function of the program makes of those of its results, as its
   // gradient_by_call lists them; kNoValue: none. Only the trace that holds the function has it.
@@ -56,12 +56,12 @@ class Builder {
   std::vector<std::size_t> open_calls_;  // of graph().calls
 };
 
-// The attributes, or, where none are given, what their struct starts with; TypeError if the row has
+// The attributes, or, where none are given, what their struct starts with; TypeError if the op has
 // another struct or requires one of them.
 Attrs complete_attrs(const OpDef& op, Attrs attrs);
-// TypeError unless they are as many as the row names.
+// TypeError unless they are as many as the op names.
 void check_regions(const OpDef& op, std::size_t regions);
-// TypeError unless the row takes so many operands.
+// TypeError unless the op takes so many operands.
 void check_arity(const OpDef& op, std::size_t operands);
 
 }  // namespace samegrad

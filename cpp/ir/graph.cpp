@@ -22,7 +22,7 @@ Value Graph::add_argument(const ValueType& type, Placement placement) {
 Value Graph::add_read(SlotId variable, const ValueType& type) {
   const bool own = variables[variable].components > 1;
   return push(*this, type, Source::kVariable, variable.index(),
-              own ? Placement::kOwn : Placement::kReplicated);
+              own ? Placement::kVarying : Placement::kReplicated);
 }
 
 Value Graph::add_constant(const Array& array, const ExampleAxis& batch) {

@@ -39,28 +39,28 @@ using PerNode = IndexedVector<NodeId, T>;
 enum class Locality : std::uint8_t {
   // Each example of the results is a function of the same example of the operands, all of them on
   // axis 0: any examples make a tile.
-  kExample,
-  kInnerExample,  // the same, with examples on another axis
-  kTree,          // a reduction over the examples: the fixed tree
-  kCount,         // the number of examples, of which none is read
-  kWhole          // everything else: needs all examples of the replica, or has none
+  kPerExample,
+  kInnerExample,    // the same, with examples on another axis
+  kBatchReduction,  // a reduction over the examples: the fixed tree
+  kCount,           // the number of examples, of which none is read
+  kFullBatch        // everything else: needs all examples of the replica, or has none
 };
 // True if each example is computed independently of the others.
 constexpr bool is_per_example(Locality locality) {
-  return locality == Locality::kExample || locality == Locality::kInnerExample;
+  return locality == Locality::kPerExample || locality == Locality::kInnerExample;
 }
 // True if a loop can compute some examples at a time.
 constexpr bool has_tiles(Locality locality) {
-  return locality == Locality::kExample || locality == Locality::kTree;
+  return locality == Locality::kPerExample || locality == Locality::kBatchReduction;
 }
 
 // The relation of a replica's value to the value on one device that has all the examples.
 enum class Placement : std::uint8_t {
   kReplicated,  // equal on all replicas
-  kRows,        // the replica's rows of one value over all examples
+  kSharded,     // the replica's part of one value over all examples
   kPartial,     // a linear function of sums over the replica's examples and of replicated values:
                 // the all-reduce completes it
-  kOwn          // differs between replicas in some other way
+  kVarying      // differs between replicas in some other way
 };
 
 enum class Source : std::uint8_t { kNode, kArgument, kVariable, kConstant };
@@ -100,12 +100,13 @@ struct Node {
   std::vector<Value> inputs;
   std::vector<Value> outputs;
   Attrs attrs;
-  std::vector<GraphPtr> regions;  // the graphs that it runs, as its row names them
-  Locality locality = Locality::kWhole;
+  std::vector<GraphPtr> regions;  // the graphs that it runs, as its op names them
+  Locality locality = Locality::kFullBatch;
   // The user's line, "train.py:31", for messages.
   std::int32_t location = -1;
   bool derivative = false;  // made by the gradient walk
-  // The stage of loops (passes/stages.h), which rematerialization tells elementwise fusion.
+  // The stage of loops (passes/loop_scheduling.h), which rematerialization tells elementwise
+  // fusion.
   static constexpr std::int32_t kNoStage = -1;
   std::int32_t stage = kNoStage;
 };

@@ -23,7 +23,7 @@ void check_groups(const OpDef& op) {
   check_group(op, "tree",
               {tree.state != nullptr, tree.open != nullptr, tree.leaf != nullptr,
                tree.combine != nullptr, tree.neutral != nullptr});
-  const RowTree& rows = op.rows;
+  const SparseTree& rows = op.rows;
   check_group(op, "rows",
               {rows.applies != nullptr, rows.places != nullptr, rows.name != nullptr,
                rows.sum != nullptr, rows.sum_bytes != nullptr});

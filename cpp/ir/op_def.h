@@ -1,4 +1,4 @@
-// The op table: one row per operation, and everything about the operation in its row.
+// The op table: one definition per operation, with everything about the operation.
 #pragma once
 
 #include <algorithm>
@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "base/functions.h"
+#include "base/function_enums.h"
 #include "ir/graph.h"
-#include "tensor/row_tree.h"
+#include "tensor/sparse_tree.h"
 #include "tensor/tree_kernel.h"
 
 namespace samegrad {
@@ -32,22 +32,22 @@ enum Trait : std::uint32_t {
   kControl = 1u << 9,    // runs its regions
   kSplat = 1u << 10,     // one number everywhere: the operand, or that of FullAttrs
   kScatters = 1u << 11,  // most of a big result is zeros: adding up parts costs more than itself
-  kMayRaise = 1u << 12,  // for some values; elementwise rows: of integers only
-  // Results after the loop variables are histories of rounds.
-  kKeepsRounds = 1u << 13,
-  kIdentity = 1u << 14,   // the result is the operand; what it means to gradients is all it does
-  kWholeRows = 1u << 15,  // elements of a result are made of whole rows: no cut goes through one
-  kAnyType = 1u << 16,    // moves, fills or orders elements of any type: nothing is widened for it
+  kMayRaise = 1u << 12,  // for some values; elementwise ops: of integers only
+  // Results after the loop variables are stacked residuals of its iterations.
+  kStacksResiduals = 1u << 13,
+  kIdentity = 1u << 14,  // the result is the operand; what it means to gradients is all it does
+  kWholeInnerAxes = 1u << 15,  // results need whole inner axes, which are never cut
+  kAnyType = 1u << 16,  // moves, fills or orders elements of any type: nothing is widened for it
   // A row (an element of axis 0) of the result depends on that row of the operand alone, and is one
   // number if the operand's is, however long it may be.
-  kByRow = 1u << 17,
+  kBatchwise = 1u << 17,
   // Says what the derivative of its first operands is, and computes nothing.
   kGradientRule = 1u << 18,
   // Each replica's part of a replicated operand: the sum of the parts over the replicas is the
   // operand.
   kReplicaShare = 1u << 19,
-  // The rows of `decompose`, which give its bits, are fused with their readers.
-  kExpands = 1u << 20,
+  // The ops of `decompose`, which give its bits, are fused with their readers.
+  kComposite = 1u << 20,
   kKnownSizes = 1u << 21,  // the rule computes with numbers: a trace is bound to lengths among them
 };
 
@@ -63,10 +63,10 @@ struct InferArgs {
 };
 struct Inferred {
   std::vector<ValueType> types;
-  Locality locality = Locality::kWhole;
+  Locality locality = Locality::kFullBatch;
   // Per result, where it does not follow from the operands and the locality.
   std::vector<Placement> placements = {};
-  // False where the attributes make it no linear function, whatever the row's `scaling` says.
+  // False where the attributes make it no linear function, whatever the op's `linearity` says.
   bool linear = true;
 };
 
@@ -96,10 +96,10 @@ struct Sample {
   double integer_high = 0;                 // integer operands are drawn from [0, integer_high)
 };
 
-// In which operands a row is linear, and what becomes of their factors. By it placements are known
+// In which operands an op is linear, and what becomes of their factors. By it placements are known
 // (ir/placement.h), and analysis/loss_normalization.cpp follows the counts that a program
 // multiplies and divides by.
-enum class Scaling : std::uint8_t {
+enum class Linearity : std::uint8_t {
   kNone,      // nothing simple
   kSum,       // linear in all together: operands are added, joined or moved
   kChoice,    // one of the operands, as maximum takes
@@ -109,7 +109,7 @@ enum class Scaling : std::uint8_t {
   kCount      // the result is a count
 };
 
-// The one function of the kernel table that an elementwise row is, or one along the last axes.
+// The one function of the kernel table that an elementwise op is, or one along the last axes.
 struct BlockFn {
   enum Kind : std::uint8_t {
     kNone,
@@ -129,7 +129,7 @@ struct BlockFn {
 
 // The parallel partition of one call. The units (elements, rows or lines, mostly of results) are
 // independent. Every partition gives the same bits.
-struct Parts {
+struct ParallelPartition {
   // The number of units.
   std::int64_t (*count)(const CostArgs& args) = nullptr;
   // Those of [begin, end) of the whole call that is given.
@@ -140,7 +140,7 @@ struct Parts {
   void (*finish)(const KernelArgs& args) = nullptr;
 };
 
-// Groups of an op's row are whole or absent: OpRegistry::add refuses half of one.
+// Groups of an op's fields are whole or absent: OpRegistry::add refuses half of one.
 
 // Prepacking: one operand (a filter, say) is worth packing once per step if it has no examples.
 struct Prepacking {
@@ -153,7 +153,7 @@ struct Prepacking {
 
 // The grouped product of all replicas' rows with one matrix, which is the prepacked operand.
 struct GroupedProduct {
-  void (*run)(const RowsArgs& args) = nullptr;
+  void (*run)(const GroupedGemmArgs& args) = nullptr;
   bool (*allows)(const Attrs& attrs) = nullptr;  // true if these attributes have one
 
   explicit operator bool() const { return run != nullptr; }
@@ -177,36 +177,37 @@ struct OpDef {
   std::vector<std::string> regions = {};
   std::uint32_t traits = 0;
   Inferred (*infer)(const InferArgs& args) = nullptr;
-  // kExample: any number of examples. kWhole: everything.
+  // kPerExample: any number of examples. kFullBatch: everything.
   Kernel kernel = nullptr;
   // The partition of a whole call among threads. Null: the call is not partitioned, or the kernel
   // partitions it itself (KernelArgs::parallel).
-  Parts parts = {};
+  ParallelPartition parts = {};
   // The scratch that the kernel and the end of its parts take at most, beside what the parts leave;
   // parts by themselves take none. Null, or kUnknownBytes for some calls: it is not known.
   std::size_t (*scratch_bytes)(const CostArgs& args) = nullptr;
   static constexpr std::size_t kUnknownBytes = std::size_t(-1);
-  // kTree: the reduction over the examples. A row may have both, and the rule's locality chooses.
+  // kBatchReduction: the reduction over the examples. An op may have both, and the rule's locality
+  // chooses.
   TreeKernel tree = {};
   // The same result row by row, if most of it is zeros.
-  RowTree rows = {};
+  SparseTree rows = {};
   // Builds the cotangents of the inputs (kNoValue: none flows). Null with kNoGradient.
   Values (*vjp)(const VjpArgs& args) = nullptr;
-  // Rewrites the node into plain rows, so that its derivative is the derivative of those.
+  // Rewrites the node into core ops, so that its derivative is the derivative of those.
   Values (*decompose)(const VjpArgs& args) = nullptr;
   Exchange exchange = {};
-  Scaling scaling = Scaling::kNone;
+  Linearity linearity = Linearity::kNone;
   std::uint32_t scaled = ~0u;  // operands (bit mask) that it is about, all others being parameters
   // Operands (bit mask) whose values are not read, only their types.
   std::uint32_t type_only = 0;
   Prepacking prepacking = {};
   GroupedProduct grouped = {};
-  // Products: the row that adds a bias to the result as well, and takes its relu if asked to; its
+  // Products: the op that adds a bias to the result as well, and takes its relu if asked to; its
   // attributes are the same but for those that it leaves out. Empty: none.
   std::string with_bias = {};
   // The block function in a fused loop, for elementwise ops and ops along the last axes.
   BlockFn block = {};
-  // Elementwise rows: whether the result may be in the operand's memory, because no element of the
+  // Elementwise ops: whether the result may be in the operand's memory, because no element of the
   // operand is read after it has been written. Null: any result in that of any operand.
   bool (*may_overwrite)(const Node& node, std::size_t operand, std::size_t result) = nullptr;
   // Operations of a call, a fused multiply-add being two: times are predicted by it, and what is
@@ -221,7 +222,7 @@ struct OpDef {
   bool has(Trait trait) const { return (traits & trait) != 0; }
   // True if the operand's values are read, not only its type.
   bool reads(std::size_t operand) const { return !in_mask(type_only, operand); }
-  // True if `scaling` describes the operand.
+  // True if `linearity` describes the operand.
   bool scales(std::size_t operand) const { return in_mask(scaled, operand); }
 
  private:
@@ -231,7 +232,7 @@ struct OpDef {
   }
 };
 
-// True if an op computes, so that its 16-bit operands are promoted (passes/widen.cpp).
+// True if an op computes, so that its 16-bit operands are promoted (passes/promote_types.cpp).
 bool computes(const OpDef& op);
 // Operations of such a call; none where only bytes are shown.
 double flops_of(const OpDef& op, const CostArgs& args);
@@ -244,7 +245,7 @@ bool contains(const Graph& graph, std::uint32_t traits);
 class OpRegistry {
  public:
   static OpRegistry& instance();
-  // ValueError for a row with half of a group.
+  // ValueError for an op with half of a group.
   void add(OpDef def);
   // Null if there is no such op.
   const OpDef* find(std::string_view name) const;
@@ -255,14 +256,14 @@ class OpRegistry {
   std::vector<std::unique_ptr<OpDef>> ops_;
 };
 
-// The name of a row as a template argument: is_op<"matmul">(node).
+// The name of an op as a template argument: is_op<"matmul">(node).
 template <std::size_t kSize>
 struct OpName {
   constexpr OpName(const char (&name)[kSize]) { std::copy_n(name, kSize, text); }  // NOLINT
   char text[kSize];
 };
 
-// True if the node is one of this row. tests/unit/test_sources.py checks that the row exists.
+// True if the node has this op. tests/unit/test_sources.py checks that the op exists.
 template <OpName kName>
 bool is_op(const Node& node) {
   return node.op->name == kName.text;

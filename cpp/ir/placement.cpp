@@ -3,12 +3,12 @@
 namespace samegrad {
 namespace {
 
-struct Operands {
+struct OperandPlacements {
   bool rows = false, partial = false, own = false;
 };
 
-Operands operands_of(const Graph& graph, const Node& node) {
-  Operands found;
+OperandPlacements operands_of(const Graph& graph, const Node& node) {
+  OperandPlacements found;
   for (std::size_t k = 0; k < node.inputs.size(); ++k) {
     const Placement placement = graph.placement(node.inputs[k]);
     // A draw in the shape of what each replica has of its own is each one's own.
@@ -18,9 +18,9 @@ Operands operands_of(const Graph& graph, const Node& node) {
       found.rows |= counted && placement != Placement::kReplicated;
       continue;
     }
-    found.rows |= placement == Placement::kRows;
+    found.rows |= placement == Placement::kSharded;
     found.partial |= placement == Placement::kPartial;
-    found.own |= placement == Placement::kOwn;
+    found.own |= placement == Placement::kVarying;
   }
   return found;
 }
@@ -38,17 +38,18 @@ bool has_own_sizes(const Graph& graph, const ValueType& type) {
 // Return the placement of a result of rows of each replica: its locality alone decides.
 Placement of_rows(const Node& node, const Inferred& inferred, const ValueType& type) {
   switch (node.locality) {
-    case Locality::kExample:
+    case Locality::kPerExample:
     case Locality::kInnerExample:
-      return type.batched() ? Placement::kRows : Placement::kOwn;
-    case Locality::kTree: {
-      const bool sum = node.op->scaling == Scaling::kSum || node.op->scaling == Scaling::kProduct;
-      return sum && inferred.linear ? Placement::kPartial : Placement::kOwn;
+      return type.batched() ? Placement::kSharded : Placement::kVarying;
+    case Locality::kBatchReduction: {
+      const bool sum =
+          node.op->linearity == Linearity::kSum || node.op->linearity == Linearity::kProduct;
+      return sum && inferred.linear ? Placement::kPartial : Placement::kVarying;
     }
     case Locality::kCount:
       return Placement::kPartial;
     default:
-      return Placement::kOwn;
+      return Placement::kVarying;
   }
 }
 
@@ -63,12 +64,12 @@ bool is_linear_in_partial(const Graph& graph, const Node& node) {
     scaled &= node.op->scales(k);
     first &= k == 0;
   }
-  switch (node.op->scaling) {
-    case Scaling::kSum:
+  switch (node.op->linearity) {
+    case Linearity::kSum:
       return scaled;
-    case Scaling::kProduct:
+    case Linearity::kProduct:
       return scaled && partial == 1;
-    case Scaling::kQuotient:
+    case Linearity::kQuotient:
       return first;
     default:
       return false;
@@ -82,14 +83,14 @@ Placement placement_of(const Graph& graph, const Node& node, const Inferred& inf
   if (node.op->has(kCollective) || node.op->has(kReplicaInvariant)) return Placement::kReplicated;
   // An alias has the memory of its operand: one array where all replicas share it.
   if (node.op->has(kAliases) && !graph.varying(node.inputs[0])) return Placement::kReplicated;
-  const Operands operands = operands_of(graph, node);
+  const OperandPlacements operands = operands_of(graph, node);
   const bool several = graph.replicas > 1;
   if (operands.own || (several && node.op->has(kReplicaDependent)) || has_own_sizes(graph, type)) {
-    return Placement::kOwn;
+    return Placement::kVarying;
   }
   if (operands.partial) {
     const bool linear = !operands.rows && inferred.linear && is_linear_in_partial(graph, node);
-    return linear ? Placement::kPartial : Placement::kOwn;
+    return linear ? Placement::kPartial : Placement::kVarying;
   }
   if (operands.rows) return of_rows(node, inferred, type);
   return several && node.op->has(kReplicaShare) ? Placement::kPartial : Placement::kReplicated;
@@ -112,7 +113,7 @@ bool is_function_of_sums(const Graph& graph, Value value) {
 
 Placement joined(Placement a, Placement b) {
   if (a == b || b == Placement::kReplicated) return a;
-  return a == Placement::kReplicated ? b : Placement::kOwn;
+  return a == Placement::kReplicated ? b : Placement::kVarying;
 }
 
 }  // namespace samegrad

@@ -13,8 +13,8 @@
 
 namespace samegrad {
 
-// The size of the example axis is kRows in shape: rows_per_example × the count of its symbol. Any
-// other axis may have a symbol as its size (is_symbolic), and so may rows_per_example.
+// The size of the example axis is kBatchDim in shape: rows_per_example × the count of its symbol.
+// Any other axis may have a symbol as its size (is_symbolic), and so may rows_per_example.
 struct ValueType {
   DType dtype = DType::kFloat32;
   Shape shape;
@@ -30,7 +30,7 @@ std::string to_string(const ValueType& type);
 // A count that a graph knows: examples, given from outside, or made of others (concatenation adds,
 // slicing cuts, gathering joins those of all replicas), and sizes that follow from them. A length
 // is the size of another axis of an argument, the same on all replicas: it has a symbol in traces
-// only, and is a number in what is compiled of them (passes/set_lengths.h).
+// only, and is a number in what is compiled of them (passes/specialize_lengths.h).
 struct Symbol {
   enum class Kind { kInput, kLength, kSum, kSlice, kGlobal, kSize, kQuotient } kind = Kind::kInput;
   std::vector<int> parts;                             // all but kInput, kLength and kSize
@@ -137,7 +137,7 @@ std::optional<std::int64_t> bound_count(const Symbols& symbols, int symbol);
 // True if the program is bound to counts for which the axis has one element.
 bool is_one(const Symbols& symbols, const ValueType& type, int axis);
 
-// The shape with kRows and symbols replaced for the given counts.
+// The shape with kBatchDim and symbols replaced for the given counts.
 Shape concrete_shape(const ValueType& type, const std::vector<std::int64_t>& counts);
 // The same with 0 for negative sizes: on a replica that does not compute the value.
 Shape shape_or_empty(const ValueType& type, const std::vector<std::int64_t>& counts);

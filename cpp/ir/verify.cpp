@@ -10,9 +10,9 @@
 namespace samegrad {
 namespace {
 
-class Verifier {
+class GraphVerifier {
  public:
-  explicit Verifier(const Graph& graph)
+  explicit GraphVerifier(const Graph& graph)
       : graph_(graph), symbols_(graph.symbols), made_(graph.values.size(), false) {}
 
   void run() {
@@ -125,7 +125,7 @@ class Verifier {
 }  // namespace
 
 void verify(const Graph& graph) {
-  Verifier(graph).run();
+  GraphVerifier(graph).run();
 }
 
 }  // namespace samegrad

@@ -9,7 +9,7 @@ namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 namespace {
 
 template <class T>
-inline constexpr bool kHalf = is_widened(kDTypeOf<T>);
+inline constexpr bool kHalf = is_storage_dtype(kDTypeOf<T>);
 
 // Floats outside the range of an integer become its nearest end, NaN becomes 0.
 template <class From, class To>

@@ -13,7 +13,7 @@ struct Columns {
 
   static SAMEGRAD_INLINE V load(const T* from, int k, std::int64_t count) {
     return k + 1 < kVecs ? V::load(from + k * V::kLanes)
-                         : load_some(from + k * V::kLanes, count, Op::template neutral<T>);
+                         : load_n(from + k * V::kLanes, count, Op::template neutral<T>);
   }
   SAMEGRAD_INLINE void fold(const Columns& other) {
     for (int k = 0; k < kVecs; ++k) sum[k] = Op::fold(sum[k], other.sum[k]);
@@ -42,7 +42,7 @@ struct Columns {
   }
   SAMEGRAD_INLINE void store(T* y, std::int64_t count) const {
     for (int k = 0; k + 1 < kVecs; ++k) sum[k].store(y + k * V::kLanes);
-    store_some(sum[kVecs - 1], y + (kVecs - 1) * V::kLanes, count);
+    store_n(sum[kVecs - 1], y + (kVecs - 1) * V::kLanes, count);
   }
   // Two blocks, the second being the shorter one, side by side: an addition waits for none of the
   // other's.

@@ -13,7 +13,7 @@ namespace {
 
 using TableFunction = const KernelTable* (*)();
 
-struct Variant {
+struct InstalledVariant {
   const char* suffix;  // of the file name
   const char* name;
   bool (*runs_here)();
@@ -35,7 +35,7 @@ struct Variant {
 #endif
 
 #define CPU(level) __builtin_cpu_supports(level) != 0
-constexpr Variant kVariants[] = {
+constexpr InstalledVariant kVariants[] = {
 #define SAMEGRAD_VARIANT(suffix, name, processor, fused, simd, flags, runs_here) \
   SAMEGRAD_ON_##processor({#suffix, name, [] { return runs_here; }})
 #include "kernels/variants.def"
@@ -43,9 +43,9 @@ constexpr Variant kVariants[] = {
 };
 #undef CPU
 
-const Variant& find_variant(const std::string& name) {
+const InstalledVariant& find_variant(const std::string& name) {
   std::string known;
-  for (const Variant& variant : kVariants) {
+  for (const InstalledVariant& variant : kVariants) {
     if (name == variant.name || name == variant.suffix) return variant;
     known += (known.empty() ? "" : ", ") + std::string(variant.name);
   }
@@ -65,7 +65,7 @@ std::string kernel_folder() {
 }
 
 // RTLD_LOCAL and the single exported symbol keep the variants' templates apart.
-const KernelTable& open_variant(const Variant& variant) {
+const KernelTable& open_variant(const InstalledVariant& variant) {
   const std::string file =
       kernel_folder() + "/libsamegrad_kernels_" + std::string(variant.suffix) + ".so";
   void* object = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -84,7 +84,7 @@ const KernelTable& open_variant(const Variant& variant) {
 
 std::vector<std::string> isa_variants_supported() {
   std::vector<std::string> names;
-  for (const Variant& variant : kVariants) {
+  for (const InstalledVariant& variant : kVariants) {
     if (variant.runs_here()) names.emplace_back(variant.name);
   }
   return names;
@@ -99,7 +99,7 @@ std::map<std::string, bool> isa_fused() {
 }
 
 const KernelTable& load_kernels(const std::string& name) {
-  const Variant& variant = find_variant(name);
+  const InstalledVariant& variant = find_variant(name);
   if (!variant.runs_here()) {
     std::string here;
     for (const std::string& other : isa_variants_supported()) here += " " + other;

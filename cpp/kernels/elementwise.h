@@ -30,7 +30,7 @@ void unary_vec(const void* x, void* y, std::int64_t n) {
   const T* from = static_cast<const T*>(x);
   T* to = static_cast<T*>(y);
   for (std::int64_t i = 0; i < n; i += kLanes) {
-    store_some(Row::apply(load_some(from + i, n - i, T(1))), to + i, n - i);
+    store_n(Row::apply(load_n(from + i, n - i, T(1))), to + i, n - i);
   }
 }
 
@@ -39,9 +39,9 @@ template <class T, class Row, int a_step, int b_step>
   constexpr std::int64_t kLanes = Vec<T>::kLanes;
   const Vec<T> a_first = *a, b_first = *b;
   for (std::int64_t i = 0; i < n; i += kLanes) {
-    const Vec<T> u = a_step ? load_some(a + i, n - i, T(1)) : a_first;
-    const Vec<T> v = b_step ? load_some(b + i, n - i, T(1)) : b_first;
-    store_some(Row::apply(u, v), y + i, n - i);
+    const Vec<T> u = a_step ? load_n(a + i, n - i, T(1)) : a_first;
+    const Vec<T> v = b_step ? load_n(b + i, n - i, T(1)) : b_first;
+    store_n(Row::apply(u, v), y + i, n - i);
   }
 }
 

@@ -1,7 +1,7 @@
 // One enumerator per row of the tables beside this file.
 #pragma once
 
-#include "base/functions.h"
+#include "base/function_enums.h"
 
 namespace samegrad {
 

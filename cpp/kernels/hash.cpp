@@ -31,7 +31,7 @@ SAMEGRAD_INLINE Words mix(Lanes words, Lanes keys) {
   h ^= h >> 15;
   const Lanes odd = 2 * h + 1;
   const Words a = reinterpret_cast<Words>(h), b = reinterpret_cast<Words>(odd);
-  return multiply_low_halves(a, b) + multiply_low_halves(a >> 32, b >> 32);
+  return mul_even(a, b) + mul_even(a >> 32, b >> 32);
 }
 
 template <class T>

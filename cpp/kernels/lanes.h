@@ -78,7 +78,7 @@ template <class T, class Op>
 SAMEGRAD_INLINE T reduce_block(const T* x, std::int64_t n) {
   RowLanes<T, Op> lanes;
   for_each_register<T>(n, [&](int k, std::int64_t start, std::int64_t count) {
-    lanes.fold(k, load_some(x + start, count, Op::template neutral<T>));
+    lanes.fold(k, load_n(x + start, count, Op::template neutral<T>));
   });
   return lanes.join();
 }

@@ -25,11 +25,11 @@ SAMEGRAD_INLINE Vec<T> copy_sign(Vec<T> magnitude, Vec<T> sign) {
 // NaN if either is; a where they are equal, so that bits are fixed.
 template <class T>
 SAMEGRAD_INLINE Vec<T> maximum(Vec<T> a, Vec<T> b) {
-  return select(b != b, b, larger_or_second(b, a));
+  return select(b != b, b, max_or_second(b, a));
 }
 template <class T>
 SAMEGRAD_INLINE Vec<T> minimum(Vec<T> a, Vec<T> b) {
-  return select(b != b, b, smaller_or_second(b, a));
+  return select(b != b, b, min_or_second(b, a));
 }
 
 // c[0] + c[1] x + c[2] x² + …
@@ -69,8 +69,8 @@ struct ExpParts {
 template <class T>
 SAMEGRAD_INLINE ExpParts<T> exp_parts(Vec<T> x) {
   using M = Maths<T>;
-  x = larger_or_second(Vec<T>(M::kExpLow), x);  // NaN stays
-  x = smaller_or_second(Vec<T>(M::kExpHigh), x);
+  x = max_or_second(Vec<T>(M::kExpLow), x);  // NaN stays
+  x = min_or_second(Vec<T>(M::kExpHigh), x);
   const Whole<T> n = nearest(x * Vec<T>(M::kInverseLn2));
   const Vec<T> r = fma(n.value, -M::kLn2Low, fma(n.value, -M::kLn2High, x));
   const Whole<T> half = nearest(n.value * Vec<T>(T(0.5)));

@@ -23,8 +23,8 @@ inline constexpr int kWordsPerVector = kVectorBytes / 8;
 SAMEGRAD_INLINE void philox_rounds(PhiloxWords (&c)[4], std::uint64_t key) {
   PhiloxWords key0 = PhiloxWords{} + (key & 0xffffffffu), key1 = PhiloxWords{} + (key >> 32);
   for (int round = 0; round < 10; ++round) {
-    const PhiloxWords p0 = multiply_low_halves(c[0], PhiloxWords{} + 0xD2511F53u);
-    const PhiloxWords p1 = multiply_low_halves(c[2], PhiloxWords{} + 0xCD9E8D57u);
+    const PhiloxWords p0 = mul_even(c[0], PhiloxWords{} + 0xD2511F53u);
+    const PhiloxWords p1 = mul_even(c[2], PhiloxWords{} + 0xCD9E8D57u);
     c[0] = (p1 >> 32) ^ c[1] ^ key0;
     c[1] = p1;
     c[2] = (p0 >> 32) ^ c[3] ^ key1;

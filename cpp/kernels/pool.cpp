@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "kernels/lanes.h"
-#include "kernels/window_places.h"
+#include "kernels/window_argmax.h"
 #include "kernels/window_range.h"
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
@@ -57,11 +57,11 @@ void max_pool_tiles(const WindowGeometry& g, const T* x, T* y, std::uint8_t* ind
   const std::int64_t right = g.in_channels, below = g.in_width * g.in_channels;
   for_each_tile<T>(g, [&](std::int64_t in, std::int64_t out, std::int64_t count) {
     const T* from = x + in;
-    Best<T> best{.value = load_some(from, count, kLeast<T>)};
-    best.consider(load_some(from + right, count, kLeast<T>), 1);
-    best.consider(load_some(from + below, count, kLeast<T>), 2);
-    best.consider(load_some(from + below + right, count, kLeast<T>), 3);
-    store_some(best.value, y + out, count);
+    Best<T> best{.value = load_n(from, count, kLeast<T>)};
+    best.consider(load_n(from + right, count, kLeast<T>), 1);
+    best.consider(load_n(from + below, count, kLeast<T>), 2);
+    best.consider(load_n(from + below + right, count, kLeast<T>), 3);
+    store_n(best.value, y + out, count);
     store_places<T>(best.place, index + out, count);
   });
 }
@@ -71,12 +71,12 @@ template <class T>
 void max_pool_grad_tiles(const WindowGeometry& g, const T* dy, const std::uint8_t* index, T* dx) {
   const std::int64_t right = g.in_channels, below = g.in_width * g.in_channels;
   for_each_tile<T>(g, [&](std::int64_t in, std::int64_t out, std::int64_t count) {
-    const Vec<T> gradient = load_some(dy + out, count, T(0));
+    const Vec<T> gradient = load_n(dy + out, count, T(0));
     const Places<T> place = load_places<T>(index + out, count);
     T* const at[] = {dx + in, dx + in + right, dx + in + below, dx + in + below + right};
     for (int tap = 0; tap < 4; ++tap) {
       const Mask<T> chosen = {place == tap};
-      store_some(select(chosen, gradient, T(0)), at[tap], count);
+      store_n(select(chosen, gradient, T(0)), at[tap], count);
     }
   });
   const std::int64_t used = 2 * g.out_width * right;
@@ -96,9 +96,9 @@ void max_pool(const WindowGeometry& g, const void* x, void* y, std::uint8_t* ind
     for_each_channel<T>(channels, [&](std::int64_t c, std::int64_t count) {
       Best<T> best;
       for_each_tap(g, w, [&](std::int64_t pixel, std::int64_t tap) {
-        best.consider(load_some(image + pixel * channels + c, count, kLeast<T>), tap);
+        best.consider(load_n(image + pixel * channels + c, count, kLeast<T>), tap);
       });
-      store_some(best.value, to + c, count);
+      store_n(best.value, to + c, count);
       store_places<T>(best.place, index + c, count);
     });
     to += channels;
@@ -115,13 +115,13 @@ void max_pool_grad(const WindowGeometry& g, const void* dy, const std::uint8_t* 
   std::memset(dx, 0, static_cast<std::size_t>(g.in_size()) * sizeof(T));
   for_each_window(g, [&](const WindowRange& w) {
     for_each_channel<T>(channels, [&](std::int64_t c, std::int64_t count) {
-      const Vec<T> gradient = load_some(from + c, count, T(0));
+      const Vec<T> gradient = load_n(from + c, count, T(0));
       const Places<T> place = load_places<T>(index + c, count);
       for_each_tap(g, w, [&](std::int64_t pixel, std::int64_t tap) {
         const Mask<T> chosen = {place == static_cast<Bits<T>>(tap)};
         T* at = image + pixel * channels + c;
-        const Vec<T> sum = load_some(at, count, T(0)) + gradient;
-        store_some(select(chosen, sum, load_some(at, count, T(0))), at, count);
+        const Vec<T> sum = load_n(at, count, T(0)) + gradient;
+        store_n(select(chosen, sum, load_n(at, count, T(0))), at, count);
       });
     });
     from += channels;
@@ -138,7 +138,7 @@ Vec<T> sum_of_taps(const WindowGeometry& g, const WindowRange& w, const T* x, st
     for (std::int64_t tap = taps.begin; tap < taps.end; ++tap) {
       const std::int64_t row = w.first_row + tap / width, column = w.first_column + tap % width;
       const std::int64_t pixel = pixel_of_tap(g, w.first_pixel, row, column);
-      sum = sum + load_some(x + pixel * g.in_channels, count, T(0));
+      sum = sum + load_n(x + pixel * g.in_channels, count, T(0));
     }
     return sum;
   };
@@ -158,10 +158,10 @@ void avg_pool(const WindowGeometry& g, const void* x, void* y) {
         sum = sum_of_taps(g, w, image + c, count);
       } else {
         for_each_tap(g, w, [&](std::int64_t pixel, std::int64_t) {
-          sum = sum + load_some(image + pixel * channels + c, count, T(0));
+          sum = sum + load_n(image + pixel * channels + c, count, T(0));
         });
       }
-      store_some(sum / Vec<T>(static_cast<T>(w.size())), to + c, count);
+      store_n(sum / Vec<T>(static_cast<T>(w.size())), to + c, count);
     });
     to += channels;
   });
@@ -175,10 +175,10 @@ void avg_pool_grad(const WindowGeometry& g, const void* dy, void* dx) {
   std::memset(dx, 0, static_cast<std::size_t>(g.in_size()) * sizeof(T));
   for_each_window(g, [&](const WindowRange& w) {
     for_each_channel<T>(channels, [&](std::int64_t c, std::int64_t count) {
-      const Vec<T> share = load_some(from + c, count, T(0)) / Vec<T>(static_cast<T>(w.size()));
+      const Vec<T> share = load_n(from + c, count, T(0)) / Vec<T>(static_cast<T>(w.size()));
       for_each_tap(g, w, [&](std::int64_t pixel, std::int64_t) {
         T* at = image + pixel * channels + c;
-        store_some(load_some(at, count, T(0)) + share, at, count);
+        store_n(load_n(at, count, T(0)) + share, at, count);
       });
     });
     from += channels;

@@ -10,36 +10,36 @@
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 
 // high + low, without rounding: |low| is at most half a unit in the last place of high.
-struct Pair {
+struct VecPair {
   Vec<double> high, low;
 };
 
 // The sum where |a| >= |b|, which takes fewer operations.
-SAMEGRAD_INLINE Pair sum_of_ordered(Vec<double> a, Vec<double> b) {
+SAMEGRAD_INLINE VecPair sum_of_ordered(Vec<double> a, Vec<double> b) {
   const Vec<double> sum = a + b;
   return {sum, b - (sum - a)};
 }
-SAMEGRAD_INLINE Pair sum_of(Vec<double> a, Vec<double> b) {
+SAMEGRAD_INLINE VecPair sum_of(Vec<double> a, Vec<double> b) {
   const Vec<double> sum = a + b, added = sum - a;
   return {sum, (a - (sum - added)) + (b - added)};
 }
 // The upper 26 bits and the others.
-SAMEGRAD_INLINE Pair halves_of(Vec<double> a) {
+SAMEGRAD_INLINE VecPair halves_of(Vec<double> a) {
   const Vec<double> scaled = a * Vec<double>(134217729.0);  // 2^27 + 1
   const Vec<double> high = scaled - (scaled - a);
   return {high, a - high};
 }
 // The product of factors below 2^995. Its low part is exact unless it is denormal.
-SAMEGRAD_INLINE Pair product_of(Vec<double> a, Vec<double> b) {
+SAMEGRAD_INLINE VecPair product_of(Vec<double> a, Vec<double> b) {
   const Vec<double> product = a * b;
-  const Pair x = halves_of(a), y = halves_of(b);
+  const VecPair x = halves_of(a), y = halves_of(b);
   const Vec<double> rest = x.high * y.high - product + x.high * y.low + x.low * y.high;
   return {product, x.low * y.low + rest};
 }
 
 // The logarithm of a positive, finite x: a power of two and m in [√½, √2), whose logarithm is
 // 2 artanh(s) with s = (m - 1) / (m + 1). Two terms of the series of s have a low part.
-SAMEGRAD_INLINE Pair log_in_two(Vec<double> x) {
+SAMEGRAD_INLINE VecPair log_in_two(Vec<double> x) {
   using M = Maths<double>;
   const Vec<double> one = 1.0;
   const Mask<double> tiny = x < Vec<double>(std::numeric_limits<double>::min());
@@ -52,37 +52,37 @@ SAMEGRAD_INLINE Pair log_in_two(Vec<double> x) {
 
   const Vec<double> top = m - one, bottom = m + one, bottom_low = m - (bottom - one);
   const Vec<double> s = top / bottom;
-  const Pair back = product_of(s, bottom);
+  const VecPair back = product_of(s, bottom);
   const Vec<double> s_low = ((top - back.high) - back.low - s * bottom_low) / bottom;
-  Pair square = product_of(s, s);
+  VecPair square = product_of(s, s);
   square.low = square.low + Vec<double>(2.0) * s * s_low;
   // u = s² (2/3 + s² (2/5 + …)), and the logarithm is s (2 + u).
-  Pair inner =
+  VecPair inner =
       sum_of_ordered(Vec<double>(M::kTwoThirds), square.high * polynomial(M::kArtanh, square.high));
   inner.low = inner.low + Vec<double>(M::kTwoThirdsLow);
-  const Pair u = product_of(square.high, inner.high);
+  const VecPair u = product_of(square.high, inner.high);
   const Vec<double> u_low = u.low + square.high * inner.low + square.low * inner.high;
-  Pair sum = sum_of_ordered(Vec<double>(2.0), u.high);
+  VecPair sum = sum_of_ordered(Vec<double>(2.0), u.high);
   sum.low = sum.low + u_low;
-  const Pair log = product_of(s, sum.high);
+  const VecPair log = product_of(s, sum.high);
   const Vec<double> log_low = log.low + s * sum.low + s_low * sum.high;
 
-  const Pair whole = sum_of_ordered(k * Vec<double>(M::kLn2High), log.high);
+  const VecPair whole = sum_of_ordered(k * Vec<double>(M::kLn2High), log.high);
   const Vec<double> low = whole.low + log_low + k * Vec<double>(M::kLn2Low);
   return sum_of_ordered(whole.high, low);
 }
 
 // exp(x.high + x.low).
-SAMEGRAD_INLINE Vec<double> exp_of_two(Pair x) {
+SAMEGRAD_INLINE Vec<double> exp_of_two(VecPair x) {
   using M = Maths<double>;
   const Vec<double> one = 1.0, beyond = 800.0;
   const Mask<double> inside = absolute(x.high) < beyond;
-  Vec<double> high = larger_or_second(Vec<double>(M::kExpLow), x.high);  // NaN stays
-  high = smaller_or_second(Vec<double>(M::kExpHigh), high);
+  Vec<double> high = max_or_second(Vec<double>(M::kExpLow), x.high);  // NaN stays
+  high = min_or_second(Vec<double>(M::kExpHigh), high);
   const Vec<double> low = select(inside, x.low, Vec<double>(0.0));
   const Whole<double> n = nearest(high * Vec<double>(M::kInverseLn2));
   const Vec<double> rest = high - n.value * Vec<double>(M::kLn2High);  // exact
-  const Pair r = sum_of(rest, low - n.value * Vec<double>(M::kLn2Low));
+  const VecPair r = sum_of(rest, low - n.value * Vec<double>(M::kLn2Low));
   const Vec<double> curve = r.high * r.high * polynomial(M::kExp, r.high);
   const Vec<double> tail = r.high + (r.low + r.low * r.high + curve);
   const Whole<double> half = nearest(n.value * Vec<double>(0.5));
@@ -124,9 +124,9 @@ SAMEGRAD_INLINE Vec<T> power_with_sign(Vec<T> x, Vec<T> y, Vec<T> of_sizes) {
 inline Vec<double> power(Vec<double> x, Vec<double> y) {
   // Beyond 1e19 the exponent of each x but 1 and -1 is out of the range of exp.
   const Vec<double> most = 1e19;
-  const Vec<double> bounded = smaller_or_second(most, larger_or_second(-most, y));
-  const Pair log = log_in_two(absolute(x));
-  Pair product = product_of(bounded, log.high);
+  const Vec<double> bounded = min_or_second(most, max_or_second(-most, y));
+  const VecPair log = log_in_two(absolute(x));
+  VecPair product = product_of(bounded, log.high);
   product.low = product.low + bounded * log.low;
   return power_with_sign(x, y, exp_of_two(product));
 }

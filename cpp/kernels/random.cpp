@@ -23,7 +23,7 @@ std::uint64_t key_of(RandomKey key) {
   return b.word[0][0] | std::uint64_t{b.word[1][0]} << 32;
 }
 
-struct Place {
+struct LanePosition {
   std::int64_t row, block;  // sixteen lanes of one block of a row, or the first lanes of many rows
 };
 
@@ -32,7 +32,7 @@ template <class PlaceOf>
 SAMEGRAD_INLINE void draw_words(std::uint64_t key, std::uint32_t attempt, PlaceOf place_of,
                                 PhiloxBlock& b) {
   for (int i = 0; i < kLanes; ++i) {
-    const Place place = place_of(i);
+    const LanePosition place = place_of(i);
     b.word[0][i] = static_cast<std::uint32_t>(place.block);
     b.word[1][i] = static_cast<std::uint32_t>(place.block >> 32) | attempt << 16;
     b.word[2][i] = static_cast<std::uint32_t>(place.row);
@@ -153,8 +153,8 @@ void draw_short_rows(const D& distribution, std::uint64_t key, std::int64_t firs
   T block[D::kPerBlock];
   std::int64_t row = first_row, column = 0;
   for (std::int64_t start = 0; start < rows * n; start += kLanes) {
-    Place places[kLanes];
-    for (Place& place : places) {
+    LanePosition places[kLanes];
+    for (LanePosition& place : places) {
       place = {row, column};
       if (++column == n) ++row, column = 0;
     }
@@ -176,7 +176,7 @@ void draw_rows(const D& distribution, RandomKey stream, std::int64_t first_row, 
   for (std::int64_t row = first_row; row < first_row + rows; ++row) {
     for (std::int64_t start = 0; start < n; start += D::kPerBlock) {
       const std::int64_t first_block = start / D::kPerBlock * kLanes;
-      const auto place_of = [&](int i) { return Place{row, first_block + i}; };
+      const auto place_of = [&](int i) { return LanePosition{row, first_block + i}; };
       draw_block(distribution, key, place_of, block);
       const std::int64_t count = std::min<std::int64_t>(D::kPerBlock, n - start);
       std::memcpy(to, block, static_cast<std::size_t>(count) * sizeof(T));
@@ -196,7 +196,7 @@ void draw_part(const D& distribution, RandomKey stream, std::int64_t row, std::i
   for (std::int64_t end = first + n; first < end;) {
     const std::int64_t before = first % D::kPerBlock;
     const std::int64_t first_block = first / D::kPerBlock * kLanes;
-    const auto place_of = [&](int i) { return Place{row, first_block + i}; };
+    const auto place_of = [&](int i) { return LanePosition{row, first_block + i}; };
     draw_block(distribution, key, place_of, block);
     const std::int64_t count = std::min<std::int64_t>(D::kPerBlock - before, end - first);
     std::memcpy(to, block + before, static_cast<std::size_t>(count) * sizeof(T));

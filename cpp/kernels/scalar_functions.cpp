@@ -8,7 +8,7 @@ namespace {
 
 using Lanes = scalar_variant::Vec<double>;
 
-Pair first_of(const scalar_variant::Pair& x) {
+Pair first_of(const scalar_variant::VecPair& x) {
   return {x.high.raw[0], x.low.raw[0]};
 }
 

@@ -10,7 +10,7 @@ namespace {
 constexpr int kBlockRow = 0, kBeforeRow = 1, kLevelRow = 2;
 constexpr int kLevels = kScanRows - kLevelRow;
 
-struct Sum {
+struct ScanSum {
   template <class T>
   static constexpr T neutral = T(0);
   static constexpr std::int64_t kBlock = kScanBlock;
@@ -20,7 +20,7 @@ struct Sum {
   }
 };
 
-struct Prod {
+struct ScanProd {
   template <class T>
   static constexpr T neutral = T(1);
   static constexpr std::int64_t kBlock = INT64_MAX;
@@ -164,7 +164,7 @@ void affine_scan(const ScanLines& lines, const void* a_data, const void* b_data,
 }  // namespace
 
 ScanKernel scan_kernel(ScanFn fn, DType dtype) {
-  return fn == ScanFn::kSum ? kernel_of<Sum>(dtype) : kernel_of<Prod>(dtype);
+  return fn == ScanFn::kSum ? kernel_of<ScanSum>(dtype) : kernel_of<ScanProd>(dtype);
 }
 
 AffineScanKernel affine_scan_kernel(DType dtype) {

@@ -9,13 +9,13 @@
 //                         routine, registers as far as there are any. Where they are wide, a row is
 //                         one, as the columns of B have to stay in the first cache
 //   any                   whether a mask has a lane that is true
-//   larger_or_second, smaller_or_second   for floats; others have those of kernels/vector.h
+//   max_or_second, min_or_second   for floats; others have those of kernels/vector.h
 //   sqrt, floor, ceil, round              rounded as IEEE 754 says; round: to even
 //   fma                   a * b + c, rounded once where there is such an instruction; for products
 //                         and the insides of functions only
-//   load_first, store_first   the first n lanes, 0 <= n <= kLanes; nothing beyond x + n is touched,
-//                             and the other lanes that are loaded are `fill`
-//   multiply_low_halves   of the lower 32 bits of Words
+//   load_partial, store_partial   the first n lanes, 0 <= n <= kLanes, and no byte beyond x + n;
+//                                 further loaded lanes are `fill`
+//   mul_even   of the lower 32 bits of Words
 //   narrow, widen         integers as wide as T to kLanes bytes, the first of 16, and back
 //   kConvertsHalves       whether widen_halves and narrow_to_halves are there: registers of float
 //                         from and to float16; if not, base/half.h has the same bits
@@ -30,14 +30,14 @@ namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 
 // A whole register, or what is left of one.
 template <class T>
-SAMEGRAD_INLINE Vec<T> load_some(const T* x, std::int64_t left, std::type_identity_t<T> fill) {
-  return left >= Vec<T>::kLanes ? Vec<T>::load(x) : load_first(x, left, fill);
+SAMEGRAD_INLINE Vec<T> load_n(const T* x, std::int64_t left, std::type_identity_t<T> fill) {
+  return left >= Vec<T>::kLanes ? Vec<T>::load(x) : load_partial(x, left, fill);
 }
 template <class T>
-SAMEGRAD_INLINE void store_some(Vec<T> v, T* y, std::int64_t left) {
+SAMEGRAD_INLINE void store_n(Vec<T> v, T* y, std::int64_t left) {
   if (left >= Vec<T>::kLanes) [[likely]]
     return v.store(y);
-  store_first(v, y, left);
+  store_partial(v, y, left);
 }
 
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

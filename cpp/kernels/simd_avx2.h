@@ -41,7 +41,7 @@ SAMEGRAD_INLINE Vec<double> fma(Vec<double> a, Vec<double> b, Vec<double> c) {
 }
 
 template <class T>
-SAMEGRAD_INLINE Vec<T> load_first(const T* x, std::int64_t n, std::type_identity_t<T> fill) {
+SAMEGRAD_INLINE Vec<T> load_partial(const T* x, std::int64_t n, std::type_identity_t<T> fill) {
   T lanes[Vec<T>::kLanes];
   const Mask<T> mask = first_lanes<T>(n);
   const __m256i m = reinterpret_cast<__m256i>(mask.raw);
@@ -56,7 +56,7 @@ SAMEGRAD_INLINE Vec<T> load_first(const T* x, std::int64_t n, std::type_identity
   return select(mask, Vec<T>::load(lanes), Vec<T>(fill));
 }
 template <class T>
-SAMEGRAD_INLINE void store_first(Vec<T> v, T* y, std::int64_t n) {
+SAMEGRAD_INLINE void store_partial(Vec<T> v, T* y, std::int64_t n) {
   const __m256i m = reinterpret_cast<__m256i>(first_lanes<T>(n).raw);
   const __m256i bits = reinterpret_cast<__m256i>(v.raw);
   if constexpr (sizeof(T) == 4) {
@@ -67,7 +67,7 @@ SAMEGRAD_INLINE void store_first(Vec<T> v, T* y, std::int64_t n) {
   }
 }
 
-SAMEGRAD_INLINE Words multiply_low_halves(Words a, Words b) {
+SAMEGRAD_INLINE Words mul_even(Words a, Words b) {
   return reinterpret_cast<Words>(
       _mm256_mul_epu32(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
 }

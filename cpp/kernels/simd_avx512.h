@@ -41,7 +41,7 @@ SAMEGRAD_INLINE Vec<double> fma(Vec<double> a, Vec<double> b, Vec<double> c) {
 }
 
 template <class T>
-SAMEGRAD_INLINE Vec<T> load_first(const T* x, std::int64_t n, std::type_identity_t<T> fill) {
+SAMEGRAD_INLINE Vec<T> load_partial(const T* x, std::int64_t n, std::type_identity_t<T> fill) {
   T lanes[Vec<T>::kLanes];
   const unsigned m = (1u << n) - 1u;
   __m512i bits = reinterpret_cast<__m512i>(Vec<T>(fill).raw);
@@ -55,7 +55,7 @@ SAMEGRAD_INLINE Vec<T> load_first(const T* x, std::int64_t n, std::type_identity
   return Vec<T>::load(lanes);
 }
 template <class T>
-SAMEGRAD_INLINE void store_first(Vec<T> v, T* y, std::int64_t n) {
+SAMEGRAD_INLINE void store_partial(Vec<T> v, T* y, std::int64_t n) {
   const unsigned m = (1u << n) - 1u;
   const __m512i bits = reinterpret_cast<__m512i>(v.raw);
   if constexpr (sizeof(T) == 4) {
@@ -66,7 +66,7 @@ SAMEGRAD_INLINE void store_first(Vec<T> v, T* y, std::int64_t n) {
   }
 }
 
-SAMEGRAD_INLINE Words multiply_low_halves(Words a, Words b) {
+SAMEGRAD_INLINE Words mul_even(Words a, Words b) {
   return reinterpret_cast<Words>(
       _mm512_maskz_mul_epu32(-1, reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
 }

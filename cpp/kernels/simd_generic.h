@@ -39,7 +39,7 @@ SAMEGRAD_INLINE Vec<T> round(Vec<T> x) {
   return per_lane(x, [](T v) { return std::nearbyint(v); });
 }
 
-SAMEGRAD_INLINE Words multiply_low_halves(Words a, Words b) {
+SAMEGRAD_INLINE Words mul_even(Words a, Words b) {
   return (a & 0xffffffffu) * (b & 0xffffffffu);
 }
 

@@ -17,7 +17,7 @@ inline constexpr int kTreeLevels = 3;
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 
-// vmaxq and vminq return NaN and order zeros: larger_or_second and smaller_or_second stay the
+// vmaxq and vminq return NaN and order zeros: max_or_second and min_or_second stay the
 // selections of kernels/vector.h.
 
 template <class T>
@@ -57,7 +57,7 @@ SAMEGRAD_INLINE Vec<double> fma(Vec<double> a, Vec<double> b, Vec<double> c) {
   return vfmaq_f64(c.raw, a.raw, b.raw);
 }
 
-SAMEGRAD_INLINE Words multiply_low_halves(Words a, Words b) {
+SAMEGRAD_INLINE Words mul_even(Words a, Words b) {
   return reinterpret_cast<Words>(vmull_u32(vmovn_u64(reinterpret_cast<uint64x2_t>(a)),
                                            vmovn_u64(reinterpret_cast<uint64x2_t>(b))));
 }

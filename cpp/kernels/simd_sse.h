@@ -31,7 +31,7 @@ SAMEGRAD_INLINE Vec<double> round_to(Vec<double> x) {
   return _mm_round_pd(x.raw, mode | _MM_FROUND_NO_EXC);
 }
 
-SAMEGRAD_INLINE Words multiply_low_halves(Words a, Words b) {
+SAMEGRAD_INLINE Words mul_even(Words a, Words b) {
   return reinterpret_cast<Words>(
       _mm_mul_epu32(reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(b)));
 }

@@ -4,16 +4,16 @@
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 
-SAMEGRAD_INLINE Vec<float> larger_or_second(Vec<float> a, Vec<float> b) {
+SAMEGRAD_INLINE Vec<float> max_or_second(Vec<float> a, Vec<float> b) {
   return SAMEGRAD_X86(max_ps, a.raw, b.raw);
 }
-SAMEGRAD_INLINE Vec<double> larger_or_second(Vec<double> a, Vec<double> b) {
+SAMEGRAD_INLINE Vec<double> max_or_second(Vec<double> a, Vec<double> b) {
   return SAMEGRAD_X86(max_pd, a.raw, b.raw);
 }
-SAMEGRAD_INLINE Vec<float> smaller_or_second(Vec<float> a, Vec<float> b) {
+SAMEGRAD_INLINE Vec<float> min_or_second(Vec<float> a, Vec<float> b) {
   return SAMEGRAD_X86(min_ps, a.raw, b.raw);
 }
-SAMEGRAD_INLINE Vec<double> smaller_or_second(Vec<double> a, Vec<double> b) {
+SAMEGRAD_INLINE Vec<double> min_or_second(Vec<double> a, Vec<double> b) {
   return SAMEGRAD_X86(min_pd, a.raw, b.raw);
 }
 

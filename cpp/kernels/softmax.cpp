@@ -12,7 +12,7 @@ SAMEGRAD_INLINE T exp_block(const T* x, T largest, std::int64_t first, std::int6
   RowLanes<T, SumOp> lanes;
   for_each_register<T>(n, [&](int k, std::int64_t start, std::int64_t count) {
     const std::int64_t at = first + start;
-    const Vec<T> e = exp(load_some(x + at, count, kMinusInfinity<T>) - Vec<T>(largest));
+    const Vec<T> e = exp(load_n(x + at, count, kMinusInfinity<T>) - Vec<T>(largest));
     f(at, count, e);
     lanes.fold(k, e);
   });
@@ -42,14 +42,14 @@ SAMEGRAD_INLINE T softmax_row(const T* x, T largest, T* y, std::int64_t n) {
     sum = exp_row(x, largest, n,
                   [&](std::int64_t start, std::int64_t, Vec<T> e) { e.store(waiting + start); });
     for_each_register<T>(n, [&](int, std::int64_t start, std::int64_t count) {
-      store_some(Vec<T>::load(waiting + start) / Vec<T>(sum), y + start, count);
+      store_n(Vec<T>::load(waiting + start) / Vec<T>(sum), y + start, count);
     });
   } else {
     sum = exp_row(x, largest, n, [&](std::int64_t start, std::int64_t count, Vec<T> e) {
-      store_some(e, y + start, count);
+      store_n(e, y + start, count);
     });
     for_each_register<T>(n, [&](int, std::int64_t start, std::int64_t count) {
-      store_some(load_some(y + start, count, T(0)) / Vec<T>(sum), y + start, count);
+      store_n(load_n(y + start, count, T(0)) / Vec<T>(sum), y + start, count);
     });
   }
   return sum;
@@ -71,7 +71,7 @@ SAMEGRAD_INLINE void softmax_rows(const T* x, T* y, std::int64_t n) {
 #pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r) {
       const std::int64_t left = n - k * kLanes;  // nothing: it changes neither
-      e[r][k] = left > 0 ? load_some(x + r * n + k * kLanes, left, kMinusInfinity<T>)
+      e[r][k] = left > 0 ? load_n(x + r * n + k * kLanes, left, kMinusInfinity<T>)
                          : Vec<T>(kMinusInfinity<T>);
       most[r].fold(k % kParts, e[r][k]);
     }
@@ -95,7 +95,7 @@ SAMEGRAD_INLINE void softmax_rows(const T* x, T* y, std::int64_t n) {
 #pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r) {
       const std::int64_t left = n - k * kLanes;
-      if (left > 0) store_some(e[r][k] / sum[r], y + r * n + k * kLanes, left);
+      if (left > 0) store_n(e[r][k] / sum[r], y + r * n + k * kLanes, left);
     }
   }
 }
@@ -141,8 +141,8 @@ void log_softmax(const void* x, void* y, std::int64_t rows, std::int64_t n) {
     const auto nothing = [](std::int64_t, std::int64_t, Vec<T>) {};
     const T log_sum = log_of(exp_row(row, largest, n, nothing));
     for_each_register<T>(n, [&](int, std::int64_t start, std::int64_t count) {
-      const Vec<T> shifted = load_some(row + start, count, T(0)) - Vec<T>(largest);
-      store_some(shifted - Vec<T>(log_sum), to + start, count);
+      const Vec<T> shifted = load_n(row + start, count, T(0)) - Vec<T>(largest);
+      store_n(shifted - Vec<T>(log_sum), to + start, count);
     });
   }
 }

@@ -13,7 +13,7 @@
 #include <type_traits>
 
 #include "base/dtype.h"
-#include "base/functions.h"
+#include "base/function_enums.h"
 #include "base/prefetch.h"
 #include "kernels/geometry.h"
 
@@ -46,20 +46,20 @@ struct RowPiece {
 
 // y[r][first_column … first_column + columns) = a[r][0 … k) · b for the rows of all pieces. a's row
 // stride is k, y's is n; b is [k][n], transposed: it is stored [n][k].
-struct WideProduct {
+struct GroupedGemm {
   std::span<const RowPiece> pieces;
   std::int64_t k, n;
   const void* b;
   bool transposed;
   std::int64_t first_column, columns;  // the first one is a multiple of kWidestPanel
   const Epilogue* epilogue;            // or null; the bias has all n columns
-  void* scratch;                       // matmul_wide_scratch_bytes(k, columns), on a cache line
+  void* scratch;                       // matmul_grouped_scratch_bytes(k, columns), on a cache line
   bool fetches = false;                // the next block of b beside the products of the last one
 };
 // Columns of a product that are cut at multiples of this fill the panels of every variant.
 inline constexpr std::int64_t kWidestPanel = 128;
 
-// Products by the tree whose sums are added one after the other, as those of the rounds of a
+// Products by the tree whose sums are added one after the other, as those of the iterations of a
 // loop are: a stack, at whose bottom is what they are added to. A share puts its sum onto it and
 // adds up the two topmost ones so many times: once, where it is added by itself; where the tree
 // goes on over shares (replicas), as often as right halves are complete with it.
@@ -108,8 +108,8 @@ struct ProductKernels {
                  const Epilogue* epilogue);
   // The same bits, from a right operand that is too large to stay in a cache: read once for the
   // rows of all pieces, in blocks that are packed on the way.
-  std::size_t (*matmul_wide_scratch_bytes)(std::int64_t k, std::int64_t columns);
-  void (*matmul_wide)(const WideProduct& product);
+  std::size_t (*matmul_grouped_scratch_bytes)(std::int64_t k, std::int64_t columns);
+  void (*matmul_grouped)(const GroupedGemm& product);
   // y[m][n] = Σ_r a[r][m] · b[r][n], a chain over r = 0 … rows; with accumulate the chain goes on
   // from what y holds.
   void (*matmul_transposed)(const void* a, std::int64_t lda, const void* b, std::int64_t ldb,

@@ -99,11 +99,11 @@ SAMEGRAD_INLINE Vec<T> select(Mask<T> mask, Vec<T> a, std::type_identity_t<Vec<T
 // a > b ? a : b and a < b ? a : b, so b where they are equal or either is NaN: one instruction for
 // floats.
 template <class T>
-SAMEGRAD_INLINE Vec<T> larger_or_second(Vec<T> a, Vec<T> b) {
+SAMEGRAD_INLINE Vec<T> max_or_second(Vec<T> a, Vec<T> b) {
   return select(a > b, a, b);
 }
 template <class T>
-SAMEGRAD_INLINE Vec<T> smaller_or_second(Vec<T> a, Vec<T> b) {
+SAMEGRAD_INLINE Vec<T> min_or_second(Vec<T> a, Vec<T> b) {
   return select(a < b, a, b);
 }
 

@@ -42,10 +42,10 @@ inline WindowAxis horizontal_axis(const WindowGeometry& g) {
   return {g.in_width, g.out_width, g.window_width, g.stride_width, g.pad_left, g.dilation_width};
 }
 
-struct Range {
+struct TapRange {
   std::int64_t first = 0;
   std::int64_t count = 0;
-  bool operator==(const Range&) const = default;
+  bool operator==(const TapRange&) const = default;
 };
 
 // The smallest k >= 0 with k * step >= x.
@@ -55,37 +55,37 @@ inline std::int64_t steps_up_to(std::int64_t x, std::int64_t step) {
 }
 
 // Taps of output pixel o that are on the input.
-inline Range taps_of_output(const WindowAxis& axis, std::int64_t o) {
+inline TapRange taps_of_output(const WindowAxis& axis, std::int64_t o) {
   const std::int64_t start = o * axis.stride - axis.pad;
   const std::int64_t first = steps_up_to(-start, axis.dilation);
   const std::int64_t end = std::min(axis.window, steps_up_to(axis.in - start, axis.dilation));
-  return end > first ? Range{first, end - first} : Range{};
+  return end > first ? TapRange{first, end - first} : TapRange{};
 }
 
 // Taps that reach input pixel i from some output pixel: first, first + tap_step(), …
-inline Range taps_of_input(const WindowAxis& axis, std::int64_t i) {
+inline TapRange taps_of_input(const WindowAxis& axis, std::int64_t i) {
   const std::int64_t place = i + axis.pad, step = axis.tap_step();
   std::int64_t first = steps_up_to(place - (axis.out - 1) * axis.stride, axis.dilation);
   const std::int64_t last = std::min(axis.window - 1, place / axis.dilation);
   const std::int64_t round = first + step;
   while (first < round && (place - first * axis.dilation) % axis.stride != 0) ++first;
-  return first < round && first <= last ? Range{first, (last - first) / step + 1} : Range{};
+  return first < round && first <= last ? TapRange{first, (last - first) / step + 1} : TapRange{};
 }
 
 // Output pixels whose tap k is on the input.
-inline Range outputs_of_tap(const WindowAxis& axis, std::int64_t k) {
+inline TapRange outputs_of_tap(const WindowAxis& axis, std::int64_t k) {
   const std::int64_t place = axis.pad - k * axis.dilation;
   const std::int64_t first = steps_up_to(place, axis.stride);
   const std::int64_t end = std::min(axis.out, steps_up_to(axis.in + place, axis.stride));
-  return end > first ? Range{first, end - first} : Range{};
+  return end > first ? TapRange{first, end - first} : TapRange{};
 }
 
 // Calls visit(pixels, taps) for runs of neighbouring output pixels with the same taps.
 template <class Visit>
 void for_output_runs(const WindowAxis& axis, const Visit& visit) {
   for (std::int64_t o = 0; o < axis.out;) {
-    const Range taps = taps_of_output(axis, o);
-    Range pixels{o, 0};
+    const TapRange taps = taps_of_output(axis, o);
+    TapRange pixels{o, 0};
     for (; o < axis.out && taps_of_output(axis, o) == taps; ++o) ++pixels.count;
     visit(pixels, taps);
   }
@@ -96,8 +96,8 @@ template <class Visit>
 void for_input_runs(const WindowAxis& axis, const Visit& visit) {
   for (std::int64_t phase = 0; phase < std::min(axis.stride, axis.in); ++phase) {
     for (std::int64_t i = phase; i < axis.in;) {
-      const Range taps = taps_of_input(axis, i);
-      Range pixels{i, 0};
+      const TapRange taps = taps_of_input(axis, i);
+      TapRange pixels{i, 0};
       for (; i < axis.in && taps_of_input(axis, i) == taps; i += axis.stride) ++pixels.count;
       visit(pixels, taps);
     }

@@ -7,12 +7,12 @@
 namespace samegrad {
 namespace {
 
-OpDef identity_row() {
+OpDef identity_op() {
   OpDef op;
   op.name = "identity";
   op.doc = "The operand itself.";
   op.operands = {"x"};
-  op.scaling = Scaling::kSum;
+  op.linearity = Linearity::kSum;
   op.traits = kAliases | kIdentity;
   op.infer = same_as_input;
   op.kernel = copy_bytes;
@@ -21,8 +21,8 @@ OpDef identity_row() {
   return op;
 }
 
-OpDef stop_gradient_row() {
-  OpDef op = identity_row();
+OpDef stop_gradient_op() {
+  OpDef op = identity_op();
   op.name = "stop_gradient";
   op.doc = "The operand itself; gradients do not flow through it.";
   op.traits = kAliases | kIdentity | kNoGradient;
@@ -47,12 +47,12 @@ Inferred as_examples_rule(const InferArgs& args) {
     const std::int64_t dim = length ? fixed_size(args, size) : y.shape[axis];
     y.batch = {axis, 1, count_symbol(args.symbols, dim)};
   }
-  y.shape[axis] = kRows;
-  return {{y}, Locality::kWhole};
+  y.shape[axis] = kBatchDim;
+  return {{y}, Locality::kFullBatch};
 }
 
-OpDef as_examples_row() {
-  OpDef op = identity_row();
+OpDef as_examples_op() {
+  OpDef op = identity_op();
   op.name = "as_examples";
   op.traits = kAliases;
   op.doc = "The operand, an axis of which counts examples unless one does already.";
@@ -63,20 +63,20 @@ OpDef as_examples_row() {
   return op;
 }
 
-OpDef as_rows_row() {
-  OpDef op = identity_row();
+OpDef as_rows_op() {
+  OpDef op = identity_op();
   op.name = "as_rows";
   op.traits = kAliases;
   op.doc = "The operand without an axis of examples, which becomes an ordinary one.";
   op.infer = [](const InferArgs& args) -> Inferred {
-    return {{ordinary_type(args, args.in[0])}, Locality::kWhole};
+    return {{ordinary_type(args, args.in[0])}, Locality::kFullBatch};
   };
   op.vjp = reshape_back;
   return op;
 }
 
 // A copy: what replicas have alike need not be in memory of each.
-OpDef of_trace_row() {
+OpDef of_trace_op() {
   OpDef op;
   op.name = "of_trace";
   op.version = OpDef::kOfPasses;
@@ -87,7 +87,7 @@ OpDef of_trace_row() {
   op.infer = [](const InferArgs& args) -> Inferred {
     ValueType type{args.in[0].dtype, {}, {}};
     for (std::int64_t size : args.attrs.as<OfTraceAttrs>().shape) type.shape.push_back(size);
-    return {{type}, Locality::kWhole};
+    return {{type}, Locality::kFullBatch};
   };
   op.kernel = copy_bytes;
   op.samples = {{.shapes = {{2, 3}}, .attrs = OfTraceAttrs{.shape = {2, 3}}}};
@@ -115,7 +115,7 @@ Value as_type(Builder& b, Value value, ValueType type) {
 }
 
 std::vector<OpDef> alias_ops() {
-  return {identity_row(), stop_gradient_row(), as_examples_row(), as_rows_row(), of_trace_row()};
+  return {identity_op(), stop_gradient_op(), as_examples_op(), as_rows_op(), of_trace_op()};
 }
 
 }  // namespace samegrad

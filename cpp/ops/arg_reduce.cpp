@@ -4,7 +4,7 @@
 
 #include "kernels/table.h"
 #include "ops/attributes.h"
-#include "ops/parts.h"
+#include "ops/partition.h"
 #include "ops/rules.h"
 #include "ops/strided.h"
 
@@ -164,7 +164,7 @@ std::size_t scratch_of_choice(const CostArgs& args) {
 }
 
 template <bool kMax>
-Parts arg_parts() {
+ParallelPartition arg_parts() {
   return {.count = [](const CostArgs& args) { return SharedChoice(args).count(); },
           .run =
               [](const KernelArgs& args, std::int64_t begin, std::int64_t end) {
@@ -180,7 +180,7 @@ Parts arg_parts() {
 }
 
 template <bool kMax>
-OpDef arg_row(const char* name, const char* doc) {
+OpDef arg_op(const char* name, const char* doc) {
   OpDef op;
   op.name = name;
   op.doc = doc;
@@ -201,8 +201,8 @@ OpDef arg_row(const char* name, const char* doc) {
 
 std::vector<OpDef> arg_reduce_ops() {
   return {
-      arg_row<true>("arg_max", "Position (int64) of the first largest element along an axis."),
-      arg_row<false>("arg_min", "Position (int64) of the first smallest element along an axis.")};
+      arg_op<true>("arg_max", "Position (int64) of the first largest element along an axis."),
+      arg_op<false>("arg_min", "Position (int64) of the first smallest element along an axis.")};
 }
 
 }  // namespace samegrad

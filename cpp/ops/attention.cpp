@@ -3,14 +3,14 @@
 
 #include <optional>
 
-#include "ops/draws.h"
 #include "ops/expr.h"
+#include "ops/random_attributes.h"
 #include "ops/rules.h"
 
 namespace samegrad {
 namespace {
 
-constexpr int kMostAttentionOperands = 16;
+constexpr int kMaxAttentionOperands = 16;
 
 // Query, key, value, perhaps masks and the key of a dropout from an operand on.
 class AttentionRule {
@@ -41,16 +41,16 @@ class AttentionRule {
     if (drops_) check_dropout();
   }
 
-  // kExample if every example is computed by itself.
+  // kPerExample if every example is computed by itself.
   Locality locality() const {
     const ExampleAxis& batch = type(first_).batch;
-    if (batch.axis != 0) return Locality::kWhole;
+    if (batch.axis != 0) return Locality::kFullBatch;
     for (int k = 0; k < int(args_.in.size()); ++k) {
       const bool shared = k >= masks_end_ || (k >= first_ + 3 && type(k).shape[0] == 1);
       const bool for_all = shared && !type(k).batched();
-      if (type(k).batch != batch && !for_all) return Locality::kWhole;
+      if (type(k).batch != batch && !for_all) return Locality::kFullBatch;
     }
-    return Locality::kExample;
+    return Locality::kPerExample;
   }
 
   const ValueType& type(int k) const { return args_.in[std::size_t(k)]; }
@@ -116,9 +116,9 @@ Expr multiply(Expr a, Expr b, bool transpose_a, bool transpose_b) {
 }
 
 // Operands from `first` on.
-class Parts {
+class AttentionParts {
  public:
-  Parts(const VjpArgs& v, std::size_t first)
+  AttentionParts(const VjpArgs& v, std::size_t first)
       : q(v.b, v.in[first]),
         k(v.b, v.in[first + 1]),
         v(v.b, v.in[first + 2]),
@@ -159,7 +159,7 @@ class Parts {
 };
 
 Values attention_decompose(const VjpArgs& v) {
-  Parts in(v, 0);
+  AttentionParts in(v, 0);
   const Expr p = in.weights();
   in.draw(p);
   return cotangents(heads_first(multiply(in.dropped(p), heads_first(in.v), false, false)));
@@ -167,7 +167,7 @@ Values attention_decompose(const VjpArgs& v) {
 
 // The gradient in the form that differentiation of the decomposition gives.
 Values attention_grad_decompose(const VjpArgs& v) {
-  Parts in(v, 1);
+  AttentionParts in(v, 1);
   const Expr ct = heads_first(Expr(v.b, v.in[0])), p = in.weights();
   in.draw(p);
   const Expr of_weights = in.undropped(multiply(ct, heads_first(in.v), false, true));
@@ -226,7 +226,7 @@ std::vector<Sample> attention_samples(bool backward) {
   return samples;
 }
 
-OpDef attention_row() {
+OpDef attention_op() {
   OpDef op;
   op.name = "dot_product_attention";
   op.doc =
@@ -234,7 +234,7 @@ OpDef attention_row() {
       "say which pairs count, all of them together, and weights may be dropped by a key, which is "
       "the last operand. No matrix of all pairs is in memory; the bits are those of its parts.";
   op.min_arity = 3;
-  op.max_arity = kMostAttentionOperands;
+  op.max_arity = kMaxAttentionOperands;
   op.operands = {"query", "key", "value", "masks"};
   op.attrs = schema_of<AttentionAttrs>();
   op.infer = attention_rule;
@@ -245,12 +245,12 @@ OpDef attention_row() {
   return op;
 }
 
-OpDef attention_grad_row() {
+OpDef attention_grad_op() {
   OpDef op;
   op.name = "dot_product_attention_grad";
   op.doc = "Gradients of dot_product_attention with respect to query, key and value.";
   op.min_arity = 4;
-  op.max_arity = kMostAttentionOperands + 1;
+  op.max_arity = kMaxAttentionOperands + 1;
   op.operands = {"ct", "query", "key", "value", "masks"};
   op.attrs = schema_of<AttentionAttrs>();
   op.traits = kBackward;
@@ -264,7 +264,7 @@ OpDef attention_grad_row() {
 }  // namespace
 
 std::vector<OpDef> attention_ops() {
-  return {attention_row(), attention_grad_row()};
+  return {attention_op(), attention_grad_op()};
 }
 
 }  // namespace samegrad

@@ -4,17 +4,17 @@
 #include <span>
 
 #include "base/dtype.h"
-#include "base/number.h"
+#include "base/scalar.h"
 #include "tensor/attrs.h"
 #include "tensor/kernel_args.h"
 
 namespace samegrad {
 
 struct AttentionAttrs {
-  Number scale = 1.0;
+  Scalar scale = 1.0;
   bool causal = false;
   bool zero_blind = false;
-  Number rate = 0.0;
+  Scalar rate = 0.0;
   DType draw = DType::kFloat32;
 
   static constexpr auto fields() {

@@ -51,13 +51,13 @@ class Attention {
   }
 
   // The queries [begin, end) of a head, and how many keys they look at.
-  struct Block {
+  struct QueryBlock {
     std::int64_t batch, head, begin, end, seen = 0;
     std::int64_t rows() const { return end - begin; }
   };
 
   // The packed operands of a head and the buffers of one task.
-  struct Packed {
+  struct PackedHead {
     void *keys, *values, *keys_back = nullptr, *values_back = nullptr;
     std::byte *weights, *grads = nullptr, *products = nullptr, *sums = nullptr;
     std::byte *joined = nullptr, *kept = nullptr,
@@ -71,7 +71,7 @@ class Attention {
     return std::max<std::int64_t>(kNumbers / std::max<std::int64_t>(keys(), 1), 1);
   }
 
-  Packed take(Scratch& scratch, bool backward) const {
+  PackedHead take(Scratch& scratch, bool backward) const {
     const auto bytes = [&](std::int64_t count) {
       return static_cast<std::byte*>(scratch.take(std::size_t(count)));
     };
@@ -79,7 +79,8 @@ class Attention {
       return scratch.take(product_.packed_bytes(k, n));
     };
     const std::int64_t pairs = most() * keys();
-    Packed p{.keys = pack(q_.width, keys()), .values = nullptr, .weights = bytes(pairs * q_.item)};
+    PackedHead p{
+        .keys = pack(q_.width, keys()), .values = nullptr, .weights = bytes(pairs * q_.item)};
     p.joined = bytes(std::int64_t(masks_.joined_bytes(keys())));
     if (dropout_.any()) {
       p.kept = bytes(pairs);
@@ -101,17 +102,17 @@ class Attention {
   // in whole panels. The weights of the others are zeros, which change no sum. The exceptions are
   // computed whole: a query that may attend to no key, and more keys than one chain holds. The
   // reduction order of chains depends on the number of keys.
-  Block block(const Packed& p, std::int64_t batch, std::int64_t head, std::int64_t begin,
-              std::int64_t end) const {
+  QueryBlock block(const PackedHead& p, std::int64_t batch, std::int64_t head, std::int64_t begin,
+                   std::int64_t end) const {
     constexpr std::int64_t kPanels = 192;  // whole panels of every variant
-    Block block{batch, head, begin, end, keys()};
+    QueryBlock block{batch, head, begin, end, keys()};
     if (!causal_) return block;
     block.seen = std::min(keys(), (end + kPanels - 1) / kPanels * kPanels);
     if (block.seen < keys() && !zero_blind_ && any_blind(p, block)) block.seen = keys();
     return block;
   }
 
-  void pack(const Packed& p, std::int64_t b, std::int64_t h) const {
+  void pack(const PackedHead& p, std::int64_t b, std::int64_t h) const {
     product_.pack(k_.at(b, h), q_.width, keys(), k_.stride(), true, p.keys);
     if (p.values_back) {
       product_.pack(v_.at(b, h), v_.width, keys(), v_.stride(), true, p.values_back);
@@ -119,7 +120,7 @@ class Attention {
   }
 
   // Packs the operands that are contracted over keys again when a block sees more keys.
-  void pack_seen(Packed& p, const Block& block) const {
+  void pack_seen(PackedHead& p, const QueryBlock& block) const {
     const std::int64_t depth = block.seen;
     if (p.depth == depth) return;
     p.depth = depth;
@@ -129,7 +130,7 @@ class Attention {
   }
 
   // softmax(mask(scale · q kᵀ)) of some queries.
-  void weigh(const Packed& p, const Block& block) const {
+  void weigh(const PackedHead& p, const QueryBlock& block) const {
     if (block.rows() * keys() == 0) return;
     const std::byte* q = q_.row(q_.at(block.batch, block.head), block.begin);
     product_.matmul(q, block.rows(), q_.width, q_.stride(), p.keys, block.seen, p.weights, keys(),
@@ -144,7 +145,7 @@ class Attention {
     if (zero_blind_) mask(p, p.weights, block, number(2));
   }
 
-  void forward(Packed& p, const Block& block, const Heads& y) const {
+  void forward(PackedHead& p, const QueryBlock& block, const Heads& y) const {
     weigh(p, block);
     draw(p, block);
     drop(p, block, p.weights, p.weights);
@@ -154,12 +155,12 @@ class Attention {
   }
 
   // Results of the backward pass: those of queries are written, those of keys and values go on.
-  struct Gradients {
+  struct OperandGradients {
     Heads ct, q, k, v;
   };
 
-  void backward(Packed& p, const Block& block, const Gradients& to, std::byte* keys_to,
-                std::byte* values_to, bool accumulate) const {
+  void backward(PackedHead& p, const QueryBlock& block, const OperandGradients& to,
+                std::byte* keys_to, std::byte* values_to, bool accumulate) const {
     const std::int64_t rows = block.rows(), some = block.seen;
     const std::byte* ct = to.ct.row(to.ct.at(block.batch, block.head), block.begin);
     weigh(p, block);
@@ -194,14 +195,14 @@ class Attention {
 
   // f(row, n) for the n keys that each row sees; for all rows as one where that is all of them.
   template <class F>
-  void each_row(const Block& block, const F& f) const {
+  void each_row(const QueryBlock& block, const F& f) const {
     const std::int64_t n = block.seen;
     if (n == keys()) return f(0, block.rows() * n);
     for (std::int64_t r = 0; r < block.rows(); ++r) f(r, n);
   }
 
   // The number in what no row sees.
-  void fill_behind(std::byte* x, const Block& block, const std::byte* number) const {
+  void fill_behind(std::byte* x, const QueryBlock& block, const std::byte* number) const {
     const std::int64_t n = block.seen;
     if (n == keys()) return;
     visit<kFloats>("dot_product_attention", dtype_, [&]<class T>() {
@@ -221,7 +222,7 @@ class Attention {
   }
 
   // From the gradients of weights those of scores.
-  void of_scores(const Packed& p, const Block& block) const {
+  void of_scores(const PackedHead& p, const QueryBlock& block) const {
     const auto at = [&](std::byte* x, std::int64_t r) { return x + r * row_bytes(); };
     each_row(block, [&](std::int64_t r, std::int64_t n) {
       mul_(at(p.grads, r), at(p.weights, r), at(p.products, r), n, 1, 1);
@@ -242,7 +243,8 @@ class Attention {
   }
 
   // Replaces x by the number at all pairs that the masks exclude.
-  void mask(const Packed& p, std::byte* x, const Block& block, const std::byte* number) const {
+  void mask(const PackedHead& p, std::byte* x, const QueryBlock& block,
+            const std::byte* number) const {
     if (!masks_.any()) return;
     const SelectKernel select = kernels().select(dtype_);
     for (std::int64_t r = 0; r < block.rows(); ++r, x += row_bytes()) {
@@ -252,17 +254,17 @@ class Attention {
   }
 
   // True if one of the queries may attend to none of the block's keys.
-  bool any_blind(const Packed& p, const Block& block) const {
+  bool any_blind(const PackedHead& p, const QueryBlock& block) const {
     for (std::int64_t r = 0; r < block.rows(); ++r) {
       if (mask_row(p, block, r).none(block.seen)) return true;
     }
     return false;
   }
-  Masks::Row mask_row(const Packed& p, const Block& block, std::int64_t r) const {
+  Masks::Row mask_row(const PackedHead& p, const QueryBlock& block, std::int64_t r) const {
     return masks_.row(block.batch, block.head, block.begin + r, block.seen, p.joined);
   }
 
-  void draw(const Packed& p, const Block& block) const {
+  void draw(const PackedHead& p, const QueryBlock& block) const {
     if (!dropout_.any()) return;
     const std::int64_t together = block.seen == keys() ? rows_drawn() : 1;
     for (std::int64_t r = 0; r < block.rows(); r += together) {
@@ -274,7 +276,7 @@ class Attention {
   }
 
   // Scaled weights, 0 where they are dropped; `to`, unless there is no dropout.
-  const std::byte* drop(const Packed& p, const Block& block, const std::byte* weights,
+  const std::byte* drop(const PackedHead& p, const QueryBlock& block, const std::byte* weights,
                         std::byte* to) const {
     if (!dropout_.any()) return weights;
     const SelectKernel select = kernels().select(dtype_);
@@ -286,7 +288,7 @@ class Attention {
     return to;
   }
 
-  void drop_back(const Packed& p, const Block& block) const {
+  void drop_back(const PackedHead& p, const QueryBlock& block) const {
     if (!dropout_.any()) return;
     const SelectKernel select = kernels().select(dtype_);
     each_row(block, [&](std::int64_t r, std::int64_t n) {
@@ -303,7 +305,7 @@ class Attention {
   DType dtype_;
   const ProductKernels& product_;
   BinaryKernel mul_;
-  std::byte numbers_[4 * kMostElementBytes];  // scale, masked score, zero, scale of what is kept
+  std::byte numbers_[4 * kMaxElementBytes];  // scale, masked score, zero, scale of what is kept
 };
 
 // body(i, scratch) for each head of each example.
@@ -322,8 +324,9 @@ void for_each_head(const KernelArgs& args, std::int64_t heads, const Body& body)
 // The gradients of keys and values are contractions over the queries.
 class Backward {
  public:
-  Backward(const Attention& attention, Attention::Packed& packed, const Attention::Gradients& to,
-           std::int64_t batch, std::int64_t head, Scratch& scratch)
+  Backward(const Attention& attention, Attention::PackedHead& packed,
+           const Attention::OperandGradients& to, std::int64_t batch, std::int64_t head,
+           Scratch& scratch)
       : a_(attention), p_(packed), to_(to), batch_(batch), head_(head), scratch_(scratch) {}
 
   void run() const {
@@ -376,8 +379,8 @@ class Backward {
   }
 
   const Attention& a_;
-  Attention::Packed& p_;
-  const Attention::Gradients& to_;
+  Attention::PackedHead& p_;
+  const Attention::OperandGradients& to_;
   std::int64_t batch_, head_;
   Scratch& scratch_;
 };
@@ -395,7 +398,7 @@ void attention_kernel(const KernelArgs& args) {
   const Heads y(args.out[0]);
   for_each_head(args, attention.count(), [&](std::int64_t i, Scratch& scratch) {
     const Scratch::Frame frame(scratch);
-    Attention::Packed packed = attention.take(scratch, false);
+    Attention::PackedHead packed = attention.take(scratch, false);
     const std::int64_t batch = i / y.heads, head = i % y.heads;
     attention.pack(packed, batch, head);
     for (std::int64_t at = 0; at < y.length; at += attention.most()) {
@@ -407,11 +410,11 @@ void attention_kernel(const KernelArgs& args) {
 
 void attention_grad_kernel(const KernelArgs& args) {
   const Attention attention(args, 1);
-  const Attention::Gradients to{Heads(args.in[0]), Heads(args.out[0]), Heads(args.out[1]),
-                                Heads(args.out[2])};
+  const Attention::OperandGradients to{Heads(args.in[0]), Heads(args.out[0]), Heads(args.out[1]),
+                                       Heads(args.out[2])};
   for_each_head(args, attention.count(), [&](std::int64_t i, Scratch& scratch) {
     const Scratch::Frame frame(scratch);
-    Attention::Packed packed = attention.take(scratch, true);
+    Attention::PackedHead packed = attention.take(scratch, true);
     const std::int64_t batch = i / to.q.heads, head = i % to.q.heads;
     attention.pack(packed, batch, head);
     Backward(attention, packed, to, batch, head, scratch).run();

@@ -9,7 +9,7 @@
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
 #include "ops/attention.h"
-#include "ops/draws.h"
+#include "ops/random_attributes.h"
 
 namespace samegrad {
 
@@ -105,7 +105,7 @@ class Dropout {
   std::int64_t first_row_ = 0;
   decltype(RandomKernels::uniform_part) uniform_ = nullptr;
   BinaryKernel at_least_ = nullptr;
-  std::byte rate_[kMostElementBytes];
+  std::byte rate_[kMaxElementBytes];
 };
 
 }  // namespace samegrad

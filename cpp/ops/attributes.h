@@ -29,7 +29,7 @@ struct NamedAttrs {
 // ---- numbers and shapes ----
 
 struct FullAttrs {
-  Number value = 0.0;
+  Scalar value = 0.0;
 
   static constexpr auto fields() {
     return std::tuple(required("value", &FullAttrs::value, "The number."));
@@ -191,7 +191,7 @@ struct ConcatAttrs {
 
 struct PadAttrs {
   Ints paddings = {};
-  Number value = 0.0;
+  Scalar value = 0.0;
 
   static constexpr auto fields() {
     return std::tuple(
@@ -231,8 +231,8 @@ struct IndexAttrs {
 
 struct OneHotAttrs {
   std::int64_t depth = 0;
-  Number on = 1.0;
-  Number off = 0.0;
+  Scalar on = 1.0;
+  Scalar off = 0.0;
   DType dtype = DType::kFloat32;
 
   static constexpr auto fields() {

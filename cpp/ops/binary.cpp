@@ -15,7 +15,7 @@ enum class Rejected { kNothing, kZero, kNegative };
 
 constexpr Rejected kRejected[] = {
 #define SAMEGRAD_BINARY(name, doc, dtypes, result, forward, gradient_a, gradient_b, low, high, \
-                        flops, scaling, rejected)                                              \
+                        flops, linearity, rejected)                                            \
   Rejected::rejected,
 #include "kernels/binary.def"
 #undef SAMEGRAD_BINARY
@@ -94,14 +94,14 @@ std::vector<Sample> binary_samples(DTypes dtypes, double low, double high) {
 }
 
 template <BinaryFn kFn, DTypes kAllowed, ResultKind kResult, class Gradient>
-OpDef binary_row(const char* name, const char* doc, double low, double high, Scaling scaling) {
+OpDef binary_op(const char* name, const char* doc, double low, double high, Linearity linearity) {
   constexpr bool kRejects = kRejected[int(kFn)] != Rejected::kNothing;
   OpDef op;
   op.name = name;
   op.doc = doc;
   op.min_arity = op.max_arity = 2;
   op.operands = {"a", "b"};
-  op.scaling = scaling;
+  op.linearity = linearity;
   op.traits = kElementwise | (kRejects ? std::uint32_t(kMayRaise) : 0u);
   op.infer = binary_rule<kAllowed, kResult>;
   op.kernel = binary_kernel<kFn>;
@@ -139,9 +139,9 @@ OpDef binary_row(const char* name, const char* doc, double low, double high, Sca
 std::vector<OpDef> binary_ops() {
   std::vector<OpDef> ops;
 #define SAMEGRAD_BINARY(name, doc, dtypes, result, forward, gradient_a, gradient_b, low, high, \
-                        flops, scaling, rejected)                                              \
-  ops.push_back(binary_row<BinaryFn::k_##name, dtypes, result, name##_gradient>(               \
-      #name, doc, low, high, Scaling::scaling));
+                        flops, linearity, rejected)                                            \
+  ops.push_back(binary_op<BinaryFn::k_##name, dtypes, result, name##_gradient>(                \
+      #name, doc, low, high, Linearity::linearity));
 #include "kernels/binary.def"
 #undef SAMEGRAD_BINARY
   return ops;

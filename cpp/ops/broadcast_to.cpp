@@ -40,7 +40,7 @@ Inferred broadcast_to_rule(const InferArgs& args) {
   }
   check_value(ok, args.op.name, "shape ", args.shape_of(0), " does not broadcast to ",
               to_string(wanted), ": sizes must be equal, 1 or kept by -1.");
-  return x.batched() && !y.batched() ? Inferred{{y}, Locality::kWhole} : one_result(args, y);
+  return x.batched() && !y.batched() ? Inferred{{y}, Locality::kFullBatch} : one_result(args, y);
 }
 
 Inferred broadcast_like_rule(const InferArgs& args) {
@@ -60,7 +60,7 @@ Inferred broadcast_like_rule(const InferArgs& args) {
   }
   check_value(ok, args.op.name, "shape ", args.shape_of(0), " does not broadcast to ",
               args.shape_of(1), ": sizes must be equal or 1.");
-  return whole ? Inferred{{y}, Locality::kWhole} : one_result(args, y);
+  return whole ? Inferred{{y}, Locality::kFullBatch} : one_result(args, y);
 }
 
 // ---- kernels ----
@@ -100,12 +100,12 @@ Value sum_repeated(const VjpArgs& v) {
 
 // ---- rows of the table ----
 
-OpDef broadcast_to_row() {
+OpDef broadcast_to_op() {
   OpDef op;
   op.name = "broadcast_to";
   op.doc = "Repeated along axes of size 1 and along new leading axes.";
   op.operands = {"x"};
-  op.scaling = Scaling::kSum;
+  op.linearity = Linearity::kSum;
   op.attrs = schema_of<BroadcastAttrs>();
   op.traits = kAnyType;
   op.infer = broadcast_to_rule;
@@ -118,13 +118,13 @@ OpDef broadcast_to_row() {
   return op;
 }
 
-OpDef broadcast_like_row() {
+OpDef broadcast_like_op() {
   OpDef op;
   op.name = "broadcast_like";
   op.doc = "Broadcast to the shape of another value, including its examples.";
   op.min_arity = op.max_arity = 2;
   op.operands = {"x", "like"};
-  op.scaling = Scaling::kSum;
+  op.linearity = Linearity::kSum;
   op.traits = kSplat | kAnyType;
   op.block = {BlockFn::kRepeat};
   op.infer = broadcast_like_rule;
@@ -141,7 +141,7 @@ OpDef broadcast_like_row() {
 }  // namespace
 
 std::vector<OpDef> broadcast_ops() {
-  return {broadcast_to_row(), broadcast_like_row()};
+  return {broadcast_to_op(), broadcast_like_op()};
 }
 
 }  // namespace samegrad

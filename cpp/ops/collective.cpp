@@ -35,7 +35,7 @@ Inferred all_reduce_rule(const InferArgs& args) {
   const bool mean = args.attrs.as<AllReduceAttrs>().op == ReduceOp::kMean;
   check_dtype(args, 0, mean ? kFloats : kNumbers);
   const ValueType x = equal_shapes(args, -1, "reduce that axis first, or use all_gather.");
-  return {{x}, Locality::kWhole};
+  return {{x}, Locality::kFullBatch};
 }
 
 // Every replica's result is made of every replica's operand, so the adjoint is the same op.
@@ -59,7 +59,7 @@ Inferred all_gather_rule(const InferArgs& args) {
   const Size size = size_along(args, y, axis);
   if (!y.batched() && (size.number() || follows_lengths(args.symbols, size))) {
     y.shape[axis] = dim_of(args.symbols, size * replicas);
-    return {{y}, Locality::kWhole};
+    return {{y}, Locality::kFullBatch};
   }
   Symbol all;
   all.kind = Symbol::Kind::kGlobal;
@@ -73,7 +73,7 @@ Inferred all_gather_rule(const InferArgs& args) {
   } else {
     y.shape[axis] = kSymbols + made;
   }
-  return {{y}, Locality::kWhole};
+  return {{y}, Locality::kFullBatch};
 }
 
 // The bytes of a view as `outer` pieces of `bytes` each, before and from an axis on.
@@ -104,7 +104,7 @@ Inferred reduce_scatter_rule(const InferArgs& args) {
   check_dtype(args, 0, kNumbers);
   ValueType y = args.in[1];
   y.dtype = args.in[0].dtype;
-  return {{y}, Locality::kWhole, {y.batched() ? Placement::kRows : Placement::kOwn}};
+  return {{y}, Locality::kFullBatch, {y.batched() ? Placement::kSharded : Placement::kVarying}};
 }
 
 // The runtime has added the operands up: each replica gets its part of the first one.
@@ -124,7 +124,7 @@ void reduce_scatter_exchange(const ExchangeArgs& args) {
 }
 
 Inferred collective_broadcast_rule(const InferArgs& args) {
-  return {{equal_shapes(args, -1, "give all replicas equally many.")}, Locality::kWhole};
+  return {{equal_shapes(args, -1, "give all replicas equally many.")}, Locality::kFullBatch};
 }
 
 void collective_broadcast_exchange(const ExchangeArgs& args) {
@@ -142,7 +142,7 @@ Values collective_broadcast_vjp(const VjpArgs& args) {
   return cotangents(select(is_first, shaped, 0.0));
 }
 
-OpDef collective_broadcast_row() {
+OpDef collective_broadcast_op() {
   OpDef op;
   op.name = "collective_broadcast";
   op.doc = "The value of the first replica, to the bit, the same on all of them.";
@@ -154,7 +154,7 @@ OpDef collective_broadcast_row() {
   return op;
 }
 
-OpDef all_gather_row() {
+OpDef all_gather_op() {
   OpDef op;
   op.name = "all_gather";
   op.doc =
@@ -170,11 +170,11 @@ OpDef all_gather_row() {
   return op;
 }
 
-OpDef reduce_scatter_row() {
+OpDef reduce_scatter_op() {
   OpDef op;
   op.name = "reduce_scatter";
   op.doc = "The sum over the replicas of what is each one's own part along an axis.";
-  op.scaling = Scaling::kSum;
+  op.linearity = Linearity::kSum;
   op.min_arity = op.max_arity = 2;
   op.operands = {"x", "part_like"};
   op.attrs = schema_of<AllGatherAttrs>();
@@ -197,14 +197,14 @@ void replica_share_kernel(const KernelArgs& args) {
   kernels().binary(BinaryFn::k_div, y.dtype)(x.data, replicas.raw(), y.data, y.size(), 1, 0);
 }
 
-OpDef replica_share_row() {
+OpDef replica_share_op() {
   OpDef op;
   op.name = "replica_share";
   op.doc =
       "This replica's share of a value that all have alike, x / replicas: the sum over the "
       "replicas is x, to the bit.";
   op.operands = {"x"};
-  op.scaling = Scaling::kSum;
+  op.linearity = Linearity::kSum;
   op.traits = kReplicaShare;
   op.infer = [](const InferArgs& args) -> Inferred {
     check_dtype(args, 0, kFloats);
@@ -220,7 +220,7 @@ OpDef replica_share_row() {
   return op;
 }
 
-OpDef all_reduce_row() {
+OpDef all_reduce_op() {
   OpDef op;
   op.name = "all_reduce";
   op.doc = "Sum or mean over the replicas, the same on all of them.";
@@ -235,8 +235,8 @@ OpDef all_reduce_row() {
 }  // namespace
 
 std::vector<OpDef> collective_ops() {
-  return {all_reduce_row(), all_gather_row(), collective_broadcast_row(), reduce_scatter_row(),
-          replica_share_row()};
+  return {all_reduce_op(), all_gather_op(), collective_broadcast_op(), reduce_scatter_op(),
+          replica_share_op()};
 }
 
 }  // namespace samegrad

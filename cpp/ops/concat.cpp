@@ -56,7 +56,7 @@ Inferred concat_rule(const InferArgs& args) {
     sum.kind = Symbol::Kind::kSum;
     for (const ValueType& type : args.in) sum.parts.push_back(type.batch.symbol);
     if (args.in.size() > 1) y.batch.symbol = derived_symbol(args.symbols, std::move(sum));
-    return {{y}, Locality::kWhole};
+    return {{y}, Locality::kFullBatch};
   }
   const ExampleAxis examples = common_examples(args.in, axis);
   const bool aligned =
@@ -66,8 +66,8 @@ Inferred concat_rule(const InferArgs& args) {
   y = ordinary_type(args, y);
   y.shape[axis] = dim_of(args.symbols, size);
   y.batch = examples;
-  if (examples.exists()) y.shape[examples.axis] = kRows;
-  return aligned ? one_result(args, y) : Inferred{{y}, Locality::kWhole};
+  if (examples.exists()) y.shape[examples.axis] = kBatchDim;
+  return aligned ? one_result(args, y) : Inferred{{y}, Locality::kFullBatch};
 }
 
 // Copies elements [begin, end) of the whole from the pieces that are side by side in its rows, or
@@ -134,13 +134,13 @@ Values concat_vjp(const VjpArgs& v) {
   return gradients;
 }
 
-OpDef concat_row() {
+OpDef concat_op() {
   OpDef op;
   op.name = "concat";
   op.doc = "Values one after the other along an axis (of examples too: those of all).";
   op.max_arity = -1;
   op.operands = {"xs"};
-  op.scaling = Scaling::kSum;
+  op.linearity = Linearity::kSum;
   op.attrs = schema_of<ConcatAttrs>();
   op.traits = kAnyType;
   op.infer = concat_rule;
@@ -210,14 +210,14 @@ Values concat_grad_vjp(const VjpArgs& v) {
   return result;
 }
 
-OpDef concat_grad_row() {
+OpDef concat_grad_op() {
   OpDef op;
   op.name = "concat_grad";
   op.doc = "The parts of a concatenation, one for each of the values it was made of.";
   op.min_arity = 2;
   op.max_arity = 32;
   op.operands = {"ct", "likes"};
-  op.scaling = Scaling::kSum;
+  op.linearity = Linearity::kSum;
   op.attrs = schema_of<ConcatAttrs>();
   op.traits = kBackward | kAnyType;
   op.infer = concat_grad_rule;
@@ -247,7 +247,7 @@ Inferred pad_rule(const InferArgs& args) {
     if (axis == x.batch.axis) continue;
     x.shape[axis] = dim_of(args.symbols, size_along(args, x, axis) + added(axis));
   }
-  Inferred inferred = examples ? Inferred{{x}, Locality::kWhole} : one_result(args, x);
+  Inferred inferred = examples ? Inferred{{x}, Locality::kFullBatch} : one_result(args, x);
   inferred.linear = args.attrs.as<PadAttrs>().value.as<double>() == 0;
   return inferred;
 }
@@ -288,12 +288,12 @@ Values pad_vjp(const VjpArgs& v) {
   return cotangents(part.type() == x.type() ? part : call("reshape_like", part, x));
 }
 
-OpDef pad_row() {
+OpDef pad_op() {
   OpDef op;
   op.name = "pad";
   op.doc = "The value with a number put before and after it along each axis.";
   op.operands = {"x"};
-  op.scaling = Scaling::kSum;
+  op.linearity = Linearity::kSum;
   op.attrs = schema_of<PadAttrs>();
   op.traits = kAnyType;
   op.infer = pad_rule;
@@ -310,7 +310,7 @@ OpDef pad_row() {
 }  // namespace
 
 std::vector<OpDef> concat_ops() {
-  return {concat_row(), concat_grad_row(), pad_row()};
+  return {concat_op(), concat_grad_op(), pad_op()};
 }
 
 }  // namespace samegrad

@@ -40,13 +40,13 @@ void check_collectives(const InferArgs& args, const Graph& body) {
 
 // The placements of `count` arguments from `first` on, which after an iteration are the body's
 // results.
-std::vector<Placement> after_rounds(const InferArgs& args, const Graph& body, std::size_t first,
-                                    std::size_t count) {
+std::vector<Placement> after_iterations(const InferArgs& args, const Graph& body, std::size_t first,
+                                        std::size_t count) {
   std::vector<Placement> placements;
   for (std::size_t i = 0; i < count; ++i) {
     const Placement either =
         joined(body.arguments[first + i].placement, body.placement(body.outputs[i]));
-    placements.push_back(args.attrs.as<ControlAttrs>().varying ? Placement::kOwn : either);
+    placements.push_back(args.attrs.as<ControlAttrs>().varying ? Placement::kVarying : either);
   }
   return placements;
 }
@@ -63,37 +63,38 @@ Inferred cond_rule(const InferArgs& args) {
   Inferred inferred{types_of(yes, yes.outputs)};
   for (std::size_t i = 0; i < yes.outputs.size(); ++i) {
     const Placement either = joined(yes.placement(yes.outputs[i]), no.placement(no.outputs[i]));
-    inferred.placements.push_back(args.attrs.as<ControlAttrs>().varying ? Placement::kOwn : either);
+    inferred.placements.push_back(args.attrs.as<ControlAttrs>().varying ? Placement::kVarying
+                                                                        : either);
   }
   return inferred;
 }
 
 // Operands: the loop variables, then what condition and body read. Results: the variables after the
-// loop and a handle of their history (what they were before each round), for the derivative.
+// loop and a handle of their history (what they were before each iteration), for the derivative.
 Inferred while_rule(const InferArgs& args) {
-  const Graph &test = condition(args.regions), &round = body(args.regions);
+  const Graph &test = condition(args.regions), &iteration = body(args.regions);
   check_predicate(args, test.type(test.outputs[0]));
   const std::int64_t variables = args.attrs.as<WhileAttrs>().variables;
   std::vector<ValueType> before(args.in.begin(), args.in.begin() + variables);
   check_same_types(args, "the loop variables before and after a round", before,
-                   types_of(round, round.outputs));
-  check_collectives(args, round);
+                   types_of(iteration, iteration.outputs));
+  check_collectives(args, iteration);
   Inferred inferred{std::move(before)};
-  inferred.placements = after_rounds(args, round, 0, round.outputs.size());
+  inferred.placements = after_iterations(args, iteration, 0, iteration.outputs.size());
   inferred.types.push_back({DType::kInt64, {}, {}});
   inferred.placements.push_back(Placement::kReplicated);
   return inferred;
 }
 
 // Operands: histories, the variables, then what the body reads. Results: the variables after the
-// rounds, their history and those that the rounds make.
+// iterations, their history and those that the iterations make.
 Inferred replay_rule(const InferArgs& args) {
-  const Graph& round = body(args.regions);
+  const Graph& iteration = body(args.regions);
   const auto& attrs = args.attrs.as<ReplayAttrs>();
   const auto count = std::size_t(attrs.variables);
-  Inferred inferred{types_of(round, round.outputs)};
+  Inferred inferred{types_of(iteration, iteration.outputs)};
   const auto first = std::accumulate(attrs.entries.begin(), attrs.entries.end(), std::int64_t(0));
-  inferred.placements = after_rounds(args, round, std::size_t(first), count);
+  inferred.placements = after_iterations(args, iteration, std::size_t(first), count);
   inferred.types.resize(count);
   const std::size_t results = count + 1 + attrs.yields.size();
   inferred.types.resize(results, ValueType{DType::kInt64, {}, {}});
@@ -102,23 +103,23 @@ Inferred replay_rule(const InferArgs& args) {
 }
 
 Inferred add_histories_rule(const InferArgs& args) {
-  return {{args.in[0]}, Locality::kWhole, {Placement::kReplicated}};
+  return {{args.in[0]}, Locality::kFullBatch, {Placement::kReplicated}};
 }
 
-OpDef add_histories_row() {
+OpDef add_histories_op() {
   OpDef op;
   op.name = "add_histories";
   op.doc = "The sum of two histories, round by round.";
   op.min_arity = op.max_arity = 2;
   op.operands = {"x", "y"};
-  op.traits = kControl | kBackward | kKeepsRounds;
+  op.traits = kControl | kBackward | kStacksResiduals;
   op.infer = add_histories_rule;
   return op;
 }
 
 // Under an eager tape: what a compiled step gave on several replicas. The tape keeps its operands
 // and results; no graph is built with it.
-OpDef run_on_replicas_row() {
+OpDef run_on_replicas_op() {
   OpDef op;
   op.name = "run_on_replicas";
   op.version = OpDef::kOfPasses;
@@ -137,8 +138,8 @@ OpDef run_on_replicas_row() {
   return op;
 }
 
-OpDef control_row(const char* name, const char* doc, const AttrSchema* attrs,
-                  std::vector<std::string> regions, Inferred (*infer)(const InferArgs&)) {
+OpDef control_op(const char* name, const char* doc, const AttrSchema* attrs,
+                 std::vector<std::string> regions, Inferred (*infer)(const InferArgs&)) {
   OpDef op;
   op.name = name;
   op.doc = doc;
@@ -157,19 +158,19 @@ OpDef control_row(const char* name, const char* doc, const AttrSchema* attrs,
 std::vector<OpDef> control_ops() {
   std::vector<OpDef> rows = {
       // Operands and results of the branches are those of the node but for the condition.
-      control_row("cond", "The results of one of two graphs.", schema_of<CondAttrs>(),
-                  {"true_branch", "false_branch"}, cond_rule),
+      control_op("cond", "The results of one of two graphs.", schema_of<CondAttrs>(),
+                 {"true_branch", "false_branch"}, cond_rule),
       // Variables and operands to a bool, and to new variables.
-      control_row("while_loop", "A graph run as long as another gives true.",
-                  schema_of<WhileAttrs>(), {"condition", "body"}, while_rule),
-      // One round: entries, variables and operands to new variables and new entries.
-      control_row("replay", "The rounds of a loop once more, with what it kept of them.",
-                  schema_of<ReplayAttrs>(), {"body"}, replay_rule)};
+      control_op("while_loop", "A graph run as long as another gives true.",
+                 schema_of<WhileAttrs>(), {"condition", "body"}, while_rule),
+      // One iteration: entries, variables and operands to new variables and new entries.
+      control_op("replay", "The rounds of a loop once more, with what it kept of them.",
+                 schema_of<ReplayAttrs>(), {"body"}, replay_rule)};
   for (OpDef& row : rows) {
-    if (row.name != "cond") row.traits |= kKeepsRounds;
+    if (row.name != "cond") row.traits |= kStacksResiduals;
   }
-  rows.push_back(add_histories_row());
-  rows.push_back(run_on_replicas_row());
+  rows.push_back(add_histories_op());
+  rows.push_back(run_on_replicas_op());
   return rows;
 }
 

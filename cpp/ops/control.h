@@ -29,8 +29,8 @@ inline const Graph& body(Regions regions) {
 
 // The number of values that a loop carries; 0 for other nodes.
 inline std::size_t carried_values(const Node& node) {
-  const auto* rounds = node.attrs.get_if<RoundsAttrs>();
-  return rounds ? std::size_t(rounds->variables) : 0;
+  const auto* iterations = node.attrs.get_if<RoundsAttrs>();
+  return iterations ? std::size_t(iterations->variables) : 0;
 }
 
 // The argument of a loop's bodies at which their operands begin, behind entries of histories and

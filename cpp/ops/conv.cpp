@@ -116,14 +116,14 @@ OpDef row_of(const char* rest, std::vector<std::string> operands, const std::vec
   op.name = name_of(kDimensions, rest);
   op.min_arity = op.max_arity = int(operands.size());
   op.operands = std::move(operands);
-  op.scaling = Scaling::kProduct;
+  op.linearity = Linearity::kProduct;
   op.attrs = schema_of<WindowAttrs>();
   op.samples = samples_of(kDimensions, which);
   return op;
 }
 
 template <int kDimensions>
-OpDef conv_row() {
+OpDef conv_op() {
   OpDef op = row_of<kDimensions>("", {"x", "filter"}, {'x', 'f'});
   op.doc =
       kDimensions == 2
@@ -143,7 +143,7 @@ OpDef conv_row() {
 }
 
 template <int kDimensions>
-OpDef input_grad_row() {
+OpDef input_grad_op() {
   OpDef op = row_of<kDimensions>("_input_grad", {"dy", "filter", "x_like"}, {'y', 'f', 'x'});
   op.doc = "Gradient of a convolution with respect to the images.";
   op.traits = kBackward;
@@ -157,7 +157,7 @@ OpDef input_grad_row() {
 }
 
 template <int kDimensions>
-OpDef transpose_row() {
+OpDef conv_transpose_op() {
   OpDef op = row_of<kDimensions>("_transpose", {"x", "filter"}, {'y', 'f'});
   op.doc =
       "What the gradient of a convolution makes of x: the images of the given size that a "
@@ -178,7 +178,7 @@ OpDef transpose_row() {
 }
 
 template <int kDimensions>
-OpDef filter_grad_row() {
+OpDef filter_grad_op() {
   OpDef op = row_of<kDimensions>("_filter_grad", {"x", "dy", "filter_like"}, {'x', 'y', 'f'});
   op.doc = "Gradient of a convolution with respect to the filter: over examples the fixed tree.";
   op.traits = kBackward;
@@ -192,10 +192,10 @@ OpDef filter_grad_row() {
 }
 
 template <int kDimensions>
-OpDef conv_bias_row() {
-  OpDef op = conv_row<kDimensions>();
+OpDef conv_bias_op() {
+  OpDef op = conv_op<kDimensions>();
   op.name = op.with_bias;
-  op.scaling = Scaling::kNone;
+  op.linearity = Linearity::kNone;
   op.with_bias.clear();
   op.doc =
       "activation(convolution of x and filter + bias) in one pass, with the bits of the "
@@ -219,11 +219,11 @@ OpDef conv_bias_row() {
 
 template <int kDimensions>
 void add_rows(std::vector<OpDef>& rows) {
-  rows.push_back(conv_row<kDimensions>());
-  rows.push_back(input_grad_row<kDimensions>());
-  rows.push_back(filter_grad_row<kDimensions>());
-  rows.push_back(conv_bias_row<kDimensions>());
-  rows.push_back(transpose_row<kDimensions>());
+  rows.push_back(conv_op<kDimensions>());
+  rows.push_back(input_grad_op<kDimensions>());
+  rows.push_back(filter_grad_op<kDimensions>());
+  rows.push_back(conv_bias_op<kDimensions>());
+  rows.push_back(conv_transpose_op<kDimensions>());
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 #include "ops/attributes.h"
 #include "ops/conv.h"
 #include "ops/conv_bands.h"
-#include "ops/tree_rows.h"
+#include "ops/tree_reduction.h"
 #include "ops/window.h"
 #include "tensor/tree_accumulator.h"
 
@@ -75,8 +75,8 @@ using PackedBytes = std::size_t (*)(std::span<const View>, const Attrs&);
 using Pack = void (*)(std::span<const View>, const Attrs&, void*);
 
 // The packed operand of OpDef::prepare, packed here if the call has none.
-const void* prepared_filter(const KernelArgs& args, PackedBytes bytes, Pack pack) {
-  if (args.prepared) return args.prepared;
+const void* prepacked_filter(const KernelArgs& args, PackedBytes bytes, Pack pack) {
+  if (args.prepacked) return args.prepacked;
   void* packed = args.scratch.take(bytes(args.in, args.attrs));
   pack(args.in, args.attrs, packed);
   return packed;
@@ -113,7 +113,7 @@ void convolve(const KernelArgs& args, const Epilogue* epilogue) {
   const ProductKernels& product = kernels().product(x.dtype);
   const WindowGeometry g = geometry_of_conv(args.attrs, x.shape, args.in[1].shape, y.shape);
   const Scratch::Frame frame(args.scratch);
-  const void* filter = prepared_filter(args, conv_packed_bytes, conv_pack);
+  const void* filter = prepacked_filter(args, conv_packed_bytes, conv_pack);
   const ConvBands bands = ConvBands::of_result(g, bands_per_image(args, x.shape[0]));
   const std::int64_t per_image = bands.count();
   const std::size_t bytes = most_bytes(bands, product.conv2d_scratch_bytes);
@@ -146,7 +146,7 @@ void spread(const KernelArgs& args, PackedBytes bytes, Pack pack) {
   const ProductKernels& product = kernels().product(dy.dtype);
   const WindowGeometry g = geometry_of_conv(args.attrs, dx.shape, args.in[1].shape, dy.shape);
   const Scratch::Frame frame(args.scratch);
-  const void* filter = prepared_filter(args, bytes, pack);
+  const void* filter = prepacked_filter(args, bytes, pack);
   const ConvBands bands = ConvBands::of_images(g, bands_per_image(args, dy.shape[0]));
   const std::int64_t per_image = bands.count();
   const std::size_t scratch_bytes = most_bytes(bands, product.conv2d_input_grad_scratch_bytes);
@@ -197,15 +197,15 @@ bool is_long(const WindowGeometry& g, std::int64_t images_per_example) {
   return !leaf_is_one_chain(images_per_example * g.out_pixels());
 }
 
-FilterBlock part_of_filter(const Block& block, std::int64_t stride) {
+FilterBlock part_of_filter(const Rect& block, std::int64_t stride) {
   return {block.row, block.column, block.rows, block.columns, stride};
 }
 
 // Rows are taps and channels in, columns are channels out: each element is a chain of its own.
 // Single channels are the lanes of registers, all of them.
-StateShape filter_state(std::span<const View> in, const Attrs& attrs, const View& result) {
+AccumulatorShape filter_state(std::span<const View> in, const Attrs& attrs, const View& result) {
   const WindowGeometry g = geometry_of_conv(attrs, in[0].shape, result.shape, in[1].shape);
-  StateShape state = state_of_result(result);
+  AccumulatorShape state = state_of_result(result);
   state.rows = g.patch_size();
   state.columns = g.out_channels;
   state.row_grain = kProductRowGrain;
@@ -260,7 +260,7 @@ void filter_grad_leaf(const LeafArgs& args) {
     const Scratch::Frame frame(args.scratch);
     const std::int64_t bytes = args.block.size() * gradient.item;
     auto* own = static_cast<std::byte*>(args.scratch.take(std::size_t(bytes)));
-    const State right{{own}, args.block.columns};
+    const Accumulator right{{own}, args.block.columns};
     gradient.multiply(g, i, part_of_filter(args.block, right.stride), own, false, args.scratch);
     join_elements(BinaryFn::k_add, gradient.dtype, args.block, args.state, right);
   }
@@ -292,11 +292,11 @@ void multiply_subtree(const LeafArgs& args) {
 void filter_grad_subtree(const LeafArgs& args) {
   const FilterGradient& gradient = *static_cast<const FilterGradient*>(args.operands);
   const std::int64_t most = most_examples(gradient.geometry, gradient.images_per_example);
-  fold_subtrees(args, most, args.block, args.state, gradient.dtype,
-                [&](TreeRange of, const State& state) {
-                  multiply_subtree(
-                      {args.operands, of.begin, of.end, args.block, state, true, args.scratch});
-                });
+  fold_subtrees(
+      args, most, args.block, args.state, gradient.dtype,
+      [&](TreeRange of, const Accumulator& state) {
+        multiply_subtree({args.operands, of.begin, of.end, args.block, state, true, args.scratch});
+      });
 }
 
 // The packed pixels of a leaf or of a subtree, and a block of the state on each level above them.
@@ -349,15 +349,15 @@ void conv_filter_grad_kernel(const KernelArgs& args) {
   const std::int64_t work = args.in[1].size() * reduction.state.rows;
   const bool parallel =
       args.parallel && args.parallel->threads() > 1 && work > thresholds().parallel_product_work;
-  const Extent blocks =
+  const TileSet blocks =
       reduction.blocks(parallel ? thresholds().parts_per_thread * args.parallel->threads() : 1);
   const auto fold_block = [&](std::int64_t i, Scratch& scratch) {
     const Scratch::Frame own(scratch);
-    const Block block = blocks.cut(i);
-    const Extent extent(reduction.state, block);
+    const Rect block = blocks.cut(i);
+    const TileSet extent(reduction.state, block);
     const std::int64_t bytes = TreeAccumulator::partial_bytes(reduction, extent, images);
     auto* partials = static_cast<std::byte*>(scratch.take(std::size_t(bytes)));
-    const State state = reduction.whole.part(reduction.whole.at(sum.as<std::byte>()), block);
+    const Accumulator state = reduction.whole.part(reduction.whole.at(sum.as<std::byte>()), block);
     TreeAccumulator accumulator(reduction, extent, 0, images, state, partials);
     accumulator.feed(operands, 0, 0, images, scratch);
   };

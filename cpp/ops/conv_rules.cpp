@@ -114,14 +114,14 @@ template <int kDimensions>
 Inferred conv_input_grad_rule(const InferArgs& args) {
   check_result(args, 2, 0, 1, kDimensions);
   const bool aligned = args.in[0].batch == args.in[2].batch;
-  return aligned ? one_result(args, args.in[2]) : Inferred{{args.in[2]}, Locality::kWhole};
+  return aligned ? one_result(args, args.in[2]) : Inferred{{args.in[2]}, Locality::kFullBatch};
 }
 
 template <int kDimensions>
 Inferred conv_filter_grad_rule(const InferArgs& args) {
   check_result(args, 0, 1, 2, kDimensions);
   const bool tree = args.in[0].batched() && args.in[0].batch == args.in[1].batch;
-  return {{args.in[2]}, tree ? Locality::kTree : Locality::kWhole};
+  return {{args.in[2]}, tree ? Locality::kBatchReduction : Locality::kFullBatch};
 }
 
 template Inferred conv_rule<2>(const InferArgs&);

@@ -33,9 +33,9 @@ ValueType common_type(const InferArgs& args, const ValueType& expected, const Va
 Locality row_locality(const InferArgs& args, std::span<const ValueType> out) {
   const ValueType& logits = args.in[0];
   for (const ValueType& type : args.in) {
-    if (type.batched() != logits.batched()) return Locality::kWhole;
+    if (type.batched() != logits.batched()) return Locality::kFullBatch;
   }
-  return logits.batch.axis == logits.shape.rank() - 1 ? Locality::kWhole
+  return logits.batch.axis == logits.shape.rank() - 1 ? Locality::kFullBatch
                                                       : per_example(args.in, out);
 }
 
@@ -149,7 +149,7 @@ Sample sparse_sample(std::vector<std::vector<std::int64_t>> shapes, std::vector<
   return sample;
 }
 
-OpDef sparse_row() {
+OpDef sparse_op() {
   OpDef op;
   op.name = "sparse_softmax_cross_entropy";
   op.doc =
@@ -181,7 +181,8 @@ Inferred sparse_grad_rule(const InferArgs& args) {
   const bool together = args.in[0].batched() == probabilities.batched() &&
                         args.in[2].batched() == probabilities.batched() &&
                         probabilities.batch.axis != probabilities.shape.rank() - 1;
-  return together ? one_result(args, probabilities) : Inferred{{probabilities}, Locality::kWhole};
+  return together ? one_result(args, probabilities)
+                  : Inferred{{probabilities}, Locality::kFullBatch};
 }
 
 // ct * (p - q), q being 1 at the label and 0 elsewhere, or that smoothed.
@@ -213,7 +214,7 @@ void sparse_grad_kernel(const KernelArgs& args) {
 }
 
 // The target distribution of a label, where the number of classes follows from the examples.
-Expr expected_of(Expr labels, Expr p, std::int64_t classes, Number smoothing) {
+Expr expected_of(Expr labels, Expr p, std::int64_t classes, Scalar smoothing) {
   const Expr chosen = call("one_hot", labels, OneHotAttrs{.depth = classes, .dtype = p.dtype()});
   const Expr others = cast(call("size_value", p, SizeAttrs{.size = classes}), p.dtype()) - 1.0;
   const Expr elsewhere = smoothing.as<double>() / maximum(others, 1.0);
@@ -221,7 +222,7 @@ Expr expected_of(Expr labels, Expr p, std::int64_t classes, Number smoothing) {
 }
 Expr expected_of(Expr labels, Expr p, const Attrs& attrs) {
   const std::int64_t classes = dim(p, p.type().shape.rank() - 1);
-  const Number smoothing = attrs.as<CrossEntropyAttrs>().smoothing;
+  const Scalar smoothing = attrs.as<CrossEntropyAttrs>().smoothing;
   if (is_symbolic(classes) && smoothing.as<double>() != 0) {
     return expected_of(labels, p, classes, smoothing);
   }
@@ -238,14 +239,14 @@ Values sparse_grad_decompose(const VjpArgs& args) {
   return {(column * (p - expected_of(labels, p, args.attrs))).value()};
 }
 
-OpDef sparse_grad_row() {
+OpDef sparse_grad_op() {
   OpDef op;
   op.name = "sparse_softmax_cross_entropy_grad";
   op.doc = "Gradient of sparse_softmax_cross_entropy with respect to the logits.";
   op.min_arity = op.max_arity = 3;
   op.operands = {"ct", "probabilities", "labels"};
   op.attrs = schema_of<CrossEntropyAttrs>();
-  op.scaling = Scaling::kSum;
+  op.linearity = Linearity::kSum;
   op.scaled = 1u;
   op.traits = kBackward;
   op.infer = sparse_grad_rule;
@@ -284,13 +285,13 @@ Values dense_decompose(const VjpArgs& args) {
   return {(-reduce_sum(terms, {logits.type().shape.rank() - 1})).value()};
 }
 
-OpDef dense_row() {
+OpDef dense_op() {
   OpDef op;
   op.name = "softmax_cross_entropy";
   op.doc = "-sum(labels * log(softmax(logits))) over the last axis; labels are distributions.";
   op.min_arity = op.max_arity = 2;
   op.operands = {"logits", "labels"};
-  op.traits = kExpands;
+  op.traits = kComposite;
   op.infer = dense_rule;
   op.kernel = dense_kernel;
   op.decompose = dense_decompose;
@@ -302,7 +303,7 @@ OpDef dense_row() {
 }  // namespace
 
 std::vector<OpDef> cross_entropy_ops() {
-  return {sparse_row(), sparse_grad_row(), dense_row()};
+  return {sparse_op(), sparse_grad_op(), dense_op()};
 }
 
 }  // namespace samegrad

@@ -1,13 +1,13 @@
 // Attributes of the ops in cross_entropy.cpp.
 #pragma once
 
-#include "base/number.h"
+#include "base/scalar.h"
 #include "tensor/attrs.h"
 
 namespace samegrad {
 
 struct CrossEntropyAttrs {
-  Number smoothing = 0.0;
+  Scalar smoothing = 0.0;
 
   static constexpr auto fields() {
     return std::tuple(defaulted("smoothing", &CrossEntropyAttrs::smoothing,

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ops/expr.h"
-#include "ops/parts.h"
+#include "ops/partition.h"
 #include "ops/rules.h"
 
 namespace samegrad {
@@ -11,7 +11,7 @@ enum class ResultKind { kSame, kBoolResult };
 inline constexpr ResultKind kSame = ResultKind::kSame;
 inline constexpr ResultKind kBoolResult = ResultKind::kBoolResult;
 
-// The generated tests draw floats where a row takes them; other rows name their dtype.
+// The generated tests draw floats where an op takes them; other ops name their dtype.
 constexpr DType sample_dtype(DTypes dtypes) {
   if (dtypes & kFloats) return DType::kFloat32;
   return dtypes & kInts ? DType::kInt32 : DType::kBool;

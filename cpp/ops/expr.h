@@ -1,6 +1,6 @@
 // Formulas over graph values: `ct * y * (1.0 - y)` appends the nodes of that formula.
 //
-// Every row of kernels/unary.def and kernels/binary.def is a function here; the `gradient` columns
+// Every line of kernels/unary.def and kernels/binary.def is a function here; the `gradient` columns
 // of these files are written in it.
 #pragma once
 

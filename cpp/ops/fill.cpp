@@ -20,7 +20,7 @@ Inferred full_rule(const InferArgs& args) {
   };
   check_value(std::ranges::all_of(shape, possible), args.op.name, "sizes must be 0 or more: got ",
               to_string(shape), ".");
-  return {{{args.attrs.as<ZerosAttrs>().dtype, Shape(shape), {}}}, Locality::kWhole};
+  return {{{args.attrs.as<ZerosAttrs>().dtype, Shape(shape), {}}}, Locality::kFullBatch};
 }
 
 void run_zeros(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
@@ -29,7 +29,7 @@ void run_zeros(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
   if (bytes) std::memset(y.data, 0, bytes);
 }
 
-OpDef full_like_row() {
+OpDef full_like_op() {
   OpDef op;
   op.name = "full_like";
   op.doc = "One number in the shape and dtype of another value.";
@@ -75,13 +75,13 @@ Inferred full_sizes_rule(const InferArgs& args) {
     sizes.push_back(size_of(args.symbols, dim));
   }
   y.batch = examples_among(args, sizes);
-  if (y.batched()) y.shape[y.batch.axis] = kRows;
+  if (y.batched()) y.shape[y.batch.axis] = kBatchDim;
   Inferred inferred = one_result(args, y);
   if (!y.batched() && has_common_sizes(args, y)) inferred.placements = {Placement::kReplicated};
   return inferred;
 }
 
-OpDef full_sizes_row() {
+OpDef full_sizes_op() {
   OpDef op;
   op.name = "full_sizes";
   op.doc = "One number in a shape with sizes that follow from the examples of other values.";
@@ -101,7 +101,7 @@ Inferred iota_rule(const InferArgs& args) {
   const std::int64_t size = args.attrs.as<SizeAttrs>().size;
   check_value(size >= 0 || is_symbolic(size), args.op.name, "size must be 0 or more: got ", size,
               ".");
-  Inferred inferred{{{DType::kInt64, {size}, {}}}, Locality::kWhole};
+  Inferred inferred{{{DType::kInt64, {size}, {}}}, Locality::kFullBatch};
   if (has_common_sizes(args, inferred.types[0])) inferred.placements = {Placement::kReplicated};
   return inferred;
 }
@@ -111,7 +111,7 @@ void run_iota(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
   for (std::int64_t i = begin; i < end; ++i) y[i] = i;
 }
 
-OpDef iota_row() {
+OpDef iota_op() {
   OpDef op;
   op.name = "iota";
   op.doc = "The numbers 0, 1, … (int64), as many as follows from the examples of other values.";
@@ -127,7 +127,7 @@ OpDef iota_row() {
   return op;
 }
 
-OpDef zeros_row() {
+OpDef zeros_op() {
   OpDef op;
   op.name = "zeros";
   op.doc = "Zeros of a shape.";
@@ -143,12 +143,12 @@ OpDef zeros_row() {
 
 }  // namespace
 
-void fill_value(const View& y, Number value) {
+void fill_value(const View& y, Scalar value) {
   visit(y.dtype, [&]<class T>() { std::fill_n(y.as<T>(), y.size(), value.as<T>()); });
 }
 
 std::vector<OpDef> fill_ops() {
-  return {full_like_row(), full_sizes_row(), iota_row(), zeros_row()};
+  return {full_like_op(), full_sizes_op(), iota_op(), zeros_op()};
 }
 
 }  // namespace samegrad

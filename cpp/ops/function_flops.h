@@ -1,5 +1,5 @@
-// Operations per element of elementwise functions, by the column `flops` of their rows. They decide
-// the number of threads and predict times.
+// Operations per element of elementwise functions, by the column `flops` of their lines in the .def
+// files. They decide the number of threads and predict times.
 #pragma once
 
 #include "ir/op_def.h"
@@ -11,14 +11,14 @@ namespace samegrad {
 inline constexpr double kDivisionFlops = 4, kPolynomialFlops = 16, kPowerFlops = 32;
 
 inline constexpr double kUnaryFlops[] = {
-#define SAMEGRAD_UNARY(name, doc, dtypes, result, forward, gradient, low, high, flops, scaling) \
+#define SAMEGRAD_UNARY(name, doc, dtypes, result, forward, gradient, low, high, flops, linearity) \
   flops,
 #include "kernels/unary.def"
 #undef SAMEGRAD_UNARY
 };
 inline constexpr double kBinaryFlops[] = {
 #define SAMEGRAD_BINARY(name, doc, dtypes, result, forward, gradient_a, gradient_b, low, high, \
-                        flops, scaling, rejected)                                              \
+                        flops, linearity, rejected)                                            \
   flops,
 #include "kernels/binary.def"
 #undef SAMEGRAD_BINARY
@@ -45,7 +45,7 @@ constexpr double flops_of_function(const BlockFn& block) {
   }
 }
 
-// OpDef::flops of a row that calls the function once for each element of its result.
+// OpDef::flops of an op that calls the function once for each element of its result.
 template <auto kFn>
 constexpr double (*element_flops())(const CostArgs&) {
   if constexpr (flops_of_function(kFn) == 1) return nullptr;

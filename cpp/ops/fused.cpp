@@ -16,15 +16,16 @@
 namespace samegrad {
 namespace {
 
-struct Register {
+struct FusedRegister {
   std::byte* data;
   std::int64_t width;
   int step;
 };
 
-void run_step(const FusedStep& step, const Register* in, const Register& out, std::int64_t n) {
+void run_step(const FusedStep& step, const FusedRegister* in, const FusedRegister& out,
+              std::int64_t n) {
   const DType dtype = step.dtype;
-  const auto at = [&](std::size_t k) -> const Register& { return in[step.in[k]]; };
+  const auto at = [&](std::size_t k) -> const FusedRegister& { return in[step.in[k]]; };
   switch (step.block.kind) {
     default:
       return;
@@ -44,9 +45,9 @@ void run_step(const FusedStep& step, const Register* in, const Register& out, st
 // Asks for the next `count` elements of operands, the share of one of `steps` steps of the block
 // before: all at once would be more than a processor asks memory for at a time, and its loads would
 // wait behind them.
-void fetch_share(std::span<const Register> operands, std::int64_t block, std::int64_t count,
+void fetch_share(std::span<const FusedRegister> operands, std::int64_t block, std::int64_t count,
                  std::int64_t step, std::int64_t steps) {
-  for (const Register& operand : operands) {
+  for (const FusedRegister& operand : operands) {
     if (operand.step == 0) continue;
     const std::int64_t bytes = count * operand.width;
     const std::int64_t begin = bytes * step / steps, end = bytes * (step + 1) / steps;
@@ -57,11 +58,11 @@ void fetch_share(std::span<const Register> operands, std::int64_t block, std::in
 void run_range(const KernelArgs& args, std::int64_t begin, std::int64_t end, Scratch& scratch) {
   const FusedProgram& program = args.attrs.as<FusedAttrs>().program;
   const std::int64_t size = args.out[0].size(), block = thresholds().fused_block;
-  const std::size_t block_bytes = std::size_t(block) * kMostElementBytes;
+  const std::size_t block_bytes = std::size_t(block) * kMaxElementBytes;
   const Scratch::Frame frame(scratch);
   const std::size_t fixed = args.in.size() + args.out.size();
   const std::size_t count = fixed + std::size_t(program.temporaries);
-  auto* registers = static_cast<Register*>(scratch.take(count * sizeof(Register)));
+  auto* registers = static_cast<FusedRegister*>(scratch.take(count * sizeof(FusedRegister)));
   auto* memory =
       static_cast<std::byte*>(scratch.take(std::size_t(program.temporaries) * block_bytes));
   for (std::size_t k = 0; k < fixed; ++k) {
@@ -91,7 +92,7 @@ void run_range(const KernelArgs& args, std::int64_t begin, std::int64_t end, Scr
 void fused_kernel(const KernelArgs& args) {
   const std::int64_t size = args.out[0].size();
   if (size == 0) return;
-  if (!is_worth_threads(args, size)) {
+  if (!should_parallelize(args, size)) {
     return run_range(args, 0, size, args.scratch);
   }
   const std::int64_t piece = thresholds().fused_piece;
@@ -111,7 +112,7 @@ Inferred fused_rule(const InferArgs& args) {
   return inferred;
 }
 
-OpDef fused_row() {
+OpDef fused_op() {
   OpDef op;
   op.name = "fused_elementwise";
   op.version = OpDef::kOfPasses;
@@ -161,7 +162,7 @@ double flops_of_steps(const FusedProgram& program) {
   return flops;
 }
 
-bool is_worth_threads(const KernelArgs& args, std::int64_t elements) {
+bool should_parallelize(const KernelArgs& args, std::int64_t elements) {
   if (!args.parallel || args.parallel->threads() == 1) return false;
   const double moved = double(args.in.size() + args.out.size());
   const double work = moved + flops_of_steps(args.attrs.as<FusedAttrs>().program) / 2;
@@ -184,12 +185,12 @@ void FusedProgram::add_to(Hasher& hash) const {
     }
   }
   hash.bytes(results.data(), results.size() * sizeof(DType));
-  hash.bytes(roles.data(), roles.size() * sizeof(FusedRole));
+  hash.bytes(roles.data(), roles.size() * sizeof(BroadcastKind));
   hash.number(columns);
 }
 
 std::vector<OpDef> fused_ops() {
-  return {fused_row(), fused_rows_row()};
+  return {fused_op(), fused_rows_op()};
 }
 
 }  // namespace samegrad

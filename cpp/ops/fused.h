@@ -22,13 +22,20 @@ struct FusedStep {
 };
 
 // The broadcast kind of a value in a fused loop over rows. kFull has an element for each element of
-// the rows. kRow has one for each row, whose axes are kept as 1, and kDroppedRow drops these axes.
-// kColumn has one for each column, and kNumber a single one. kExampleRow, for results only, has the
-// rows of each example reduced to one (with 1 for the axes between).
-enum class FusedRole : std::uint8_t { kFull, kRow, kDroppedRow, kColumn, kNumber, kExampleRow };
+// the rows. kReduced has one for each row, whose axes are kept as 1, and kReducedDropped drops
+// these axes. kInner has one for each column, and kScalar a single one. kPerExample, for results
+// only, has the rows of each example reduced to one (with 1 for the axes between).
+enum class BroadcastKind : std::uint8_t {
+  kFull,
+  kReduced,
+  kReducedDropped,
+  kInner,
+  kScalar,
+  kPerExample
+};
 
-constexpr bool is_per_row(FusedRole role) {
-  return role == FusedRole::kRow || role == FusedRole::kDroppedRow;
+constexpr bool is_per_row(BroadcastKind role) {
+  return role == BroadcastKind::kReduced || role == BroadcastKind::kReducedDropped;
 }
 
 struct FusedProgram {
@@ -37,7 +44,7 @@ struct FusedProgram {
   std::vector<DType> results;
   // For a loop over rows: the roles of operands and results, the axes of a row and its elements.
   // row_temporaries counts the additional temporary registers with an element for each row.
-  std::vector<FusedRole> roles = {};
+  std::vector<BroadcastKind> roles = {};
   int axes = 0;
   std::int64_t columns = 0;
   int row_temporaries = 0;
@@ -59,7 +66,7 @@ struct FusedAttrs : NamedAttrs {
 // The cost of the steps for each element, in operations.
 double flops_of_steps(const FusedProgram& program);
 // True if a call for so many elements is worth several threads.
-bool is_worth_threads(const KernelArgs& args, std::int64_t elements);
+bool should_parallelize(const KernelArgs& args, std::int64_t elements);
 
 // The program of a call, whose attributes a pass made.
 const FusedProgram& program_of(const InferArgs& args);
@@ -71,6 +78,6 @@ bool fused_may_overwrite(const Node& node, std::size_t operand, std::size_t resu
 // The operands that one of the results is made of, in order: all, unless the node is a fused one.
 std::vector<std::size_t> operands_of_result(const Node& node, std::size_t result);
 
-OpDef fused_rows_row();
+OpDef fused_rows_op();
 
 }  // namespace samegrad

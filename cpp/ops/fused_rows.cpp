@@ -5,7 +5,7 @@
 
 #include "base/thresholds.h"
 #include "kernels/table.h"
-#include "ops/example_rows.h"
+#include "ops/example_reduction.h"
 #include "ops/fused.h"
 #include "ops/index_kernel.h"
 #include "ops/rules.h"
@@ -15,7 +15,7 @@ namespace {
 
 struct RowRegister {
   std::byte* data;
-  FusedRole role;
+  BroadcastKind role;
 };
 
 // An operand of a step as its rows see it.
@@ -26,11 +26,11 @@ struct Line {
 };
 
 // One step, with its function found and its registers known.
-class Step {
+class BoundStep {
  public:
   // With what adds up the rows of examples, if this is to.
-  Step(const FusedStep& step, const RowRegister* registers, std::int64_t columns,
-       const ExampleRows* examples)
+  BoundStep(const FusedStep& step, const RowRegister* registers, std::int64_t columns,
+            const ExampleReduction* examples)
       : examples_(examples),
         kind_(step.block.kind),
         dtype_(step.dtype),
@@ -105,7 +105,7 @@ class Step {
 
   bool goes_with_rows(std::size_t k) const { return in_[k] && is_per_row(in_[k]->role); }
   int step_at_once(std::size_t k) const {
-    return in_[k] && in_[k]->role == FusedRole::kNumber ? 0 : 1;
+    return in_[k] && in_[k]->role == BroadcastKind::kScalar ? 0 : 1;
   }
 
   void call(const void* a, const void* b, const void* c, void* y, std::int64_t n, int step_a,
@@ -119,9 +119,9 @@ class Step {
     const bool condition = kind_ == BlockFn::kSelect && k == 0;
     const auto width = condition ? std::int64_t(sizeof(bool)) : std::int64_t(size_of(dtype_));
     switch (in_[k]->role) {
-      case FusedRole::kFull:
+      case BroadcastKind::kFull:
         return {in_[k]->data, columns_ * width, 1};
-      case FusedRole::kNumber:
+      case BroadcastKind::kScalar:
         return {in_[k]->data, 0, 0};
       default:
         return {in_[k]->data, width, 0};
@@ -153,7 +153,7 @@ class Step {
     });
   }
 
-  const ExampleRows* examples_;
+  const ExampleReduction* examples_;
   BlockFn::Kind kind_;
   DType dtype_;  // of the last operand
   const RowRegister* in_[3] = {};
@@ -174,17 +174,17 @@ const View& view_at(const KernelArgs& args, std::size_t k) {
   return k < args.in.size() ? args.in[k] : args.out[k - args.in.size()];
 }
 
-std::int64_t bytes_per_row(const View& view, FusedRole role, std::int64_t columns) {
+std::int64_t bytes_per_row(const View& view, BroadcastKind role, std::int64_t columns) {
   const auto width = std::int64_t(size_of(view.dtype));
-  if (role == FusedRole::kFull) return width * columns;
+  if (role == BroadcastKind::kFull) return width * columns;
   return is_per_row(role) ? width : 0;
 }
 
 std::int64_t rows_of(const KernelArgs& args, const FusedProgram& program) {
   for (std::size_t k = 0; k < program.roles.size(); ++k) {
-    const FusedRole role = program.roles[k];
+    const BroadcastKind role = program.roles[k];
     const Shape& shape = view_at(args, k).shape;
-    if (role == FusedRole::kFull) return shape.size(0, shape.rank() - int(program.axes));
+    if (role == BroadcastKind::kFull) return shape.size(0, shape.rank() - int(program.axes));
     if (is_per_row(role)) return shape.size();
   }
   return 0;
@@ -192,11 +192,11 @@ std::int64_t rows_of(const KernelArgs& args, const FusedProgram& program) {
 
 // The rows of an example, where examples are reduced to one row; else 0.
 std::int64_t rows_of_example(const KernelArgs& args, const FusedProgram& program) {
-  if (std::ranges::count(program.roles, FusedRole::kExampleRow) == 0) return 0;
+  if (std::ranges::count(program.roles, BroadcastKind::kPerExample) == 0) return 0;
   for (std::size_t k = 0; k < program.roles.size(); ++k) {
-    const FusedRole role = program.roles[k];
+    const BroadcastKind role = program.roles[k];
     const Shape& shape = view_at(args, k).shape;
-    if (role == FusedRole::kFull) return shape.size(1, shape.rank() - int(program.axes));
+    if (role == BroadcastKind::kFull) return shape.size(1, shape.rank() - int(program.axes));
     if (is_per_row(role)) return shape.size(1, shape.rank());
   }
   return 0;
@@ -220,19 +220,19 @@ class RowsRun {
     const Scratch::Frame frame(scratch_);
     open_registers();
     const std::size_t count = program_.steps.size();
-    auto* steps = static_cast<Step*>(scratch_.take(count * sizeof(Step)));
+    auto* steps = static_cast<BoundStep*>(scratch_.take(count * sizeof(BoundStep)));
     for (std::size_t s = 0; s < count; ++s) {
       const FusedStep& step = program_.steps[s];
-      new (steps + s) Step(step, registers_, program_.columns, examples(step));
+      new (steps + s) BoundStep(step, registers_, program_.columns, examples(step));
     }
     for (std::int64_t at = begin_; at < end_;) {
       const std::int64_t first = of_example_ > 0 ? at % of_example_ : 0;
       std::int64_t rows = std::min(most_, end_ - at);
-      if (of_example_ > 0) rows = ExampleRows::rows_at_once(of_example_, first, rows);
+      if (of_example_ > 0) rows = ExampleReduction::rows_at_once(of_example_, first, rows);
       for (std::size_t s = 0; s < count; ++s) steps[s].run(rows, first);
       at += rows;
       for (std::size_t k = 0; k < program_.roles.size(); ++k) {
-        const bool begins = role(k) == FusedRole::kExampleRow && at % of_example_ == 0;
+        const bool begins = role(k) == BroadcastKind::kPerExample && at % of_example_ == 0;
         const std::int64_t width = bytes_per_row(view_at(args_, k), role(k), program_.columns);
         registers_[k].data += begins ? example_row_bytes(k) : rows * width;
       }
@@ -240,17 +240,17 @@ class RowsRun {
   }
 
  private:
-  FusedRole role(std::size_t k) const { return program_.roles[k]; }
+  BroadcastKind role(std::size_t k) const { return program_.roles[k]; }
 
   std::int64_t example_row_bytes(std::size_t k) const {
     return program_.columns * std::int64_t(size_of(view_at(args_, k).dtype));
   }
 
-  const ExampleRows* examples(const FusedStep& step) {
-    if (registers_[step.out].role != FusedRole::kExampleRow) return nullptr;
-    void* memory = scratch_.take(sizeof(ExampleRows));
-    return new (memory)
-        ExampleRows(ReduceFn(step.block.fn), step.dtype, of_example_, program_.columns, scratch_);
+  const ExampleReduction* examples(const FusedStep& step) {
+    if (registers_[step.out].role != BroadcastKind::kPerExample) return nullptr;
+    void* memory = scratch_.take(sizeof(ExampleReduction));
+    return new (memory) ExampleReduction(ReduceFn(step.block.fn), step.dtype, of_example_,
+                                         program_.columns, scratch_);
   }
 
   void open_registers() {
@@ -261,27 +261,28 @@ class RowsRun {
     for (std::size_t k = 0; k < fixed; ++k) {
       const View& view = view_at(args_, k);
       auto* data = view.as<std::byte>() + begin_ * bytes_per_row(view, role(k), program_.columns);
-      if (role(k) == FusedRole::kExampleRow) data += begin_ / of_example_ * example_row_bytes(k);
-      const bool column = role(k) == FusedRole::kColumn;
+      if (role(k) == BroadcastKind::kPerExample)
+        data += begin_ / of_example_ * example_row_bytes(k);
+      const bool column = role(k) == BroadcastKind::kInner;
       registers_[k] = column ? repeated(view) : RowRegister{data, role(k)};
     }
     for (std::size_t k = fixed; k < count; ++k) {
       const std::int64_t elements = k < full ? most_ * program_.columns : most_;
-      auto* memory = scratch_.take(std::size_t(elements) * kMostElementBytes);
-      const FusedRole role = k < full ? FusedRole::kFull : FusedRole::kRow;
+      auto* memory = scratch_.take(std::size_t(elements) * kMaxElementBytes);
+      const BroadcastKind role = k < full ? BroadcastKind::kFull : BroadcastKind::kReduced;
       registers_[k] = {static_cast<std::byte*>(memory), role};
     }
   }
 
   // A row that is there once, as often as a block has rows: one call for all of them then.
   RowRegister repeated(const View& view) const {
-    if (most_ == 1) return {view.as<std::byte>(), FusedRole::kFull};
+    if (most_ == 1) return {view.as<std::byte>(), BroadcastKind::kFull};
     const std::size_t bytes = std::size_t(program_.columns) * size_of(view.dtype);
     auto* memory = static_cast<std::byte*>(scratch_.take(std::size_t(most_) * bytes));
     for (std::int64_t r = 0; bytes > 0 && r < most_; ++r) {
       std::memcpy(memory + std::size_t(r) * bytes, view.data, bytes);
     }
-    return {memory, FusedRole::kFull};
+    return {memory, BroadcastKind::kFull};
   }
 
   const KernelArgs& args_;
@@ -297,7 +298,7 @@ void fused_rows_kernel(const KernelArgs& args) {
   const FusedProgram& program = args.attrs.as<FusedAttrs>().program;
   const std::int64_t rows = rows_of(args, program);
   const std::int64_t columns = std::max<std::int64_t>(program.columns, 1);
-  if (!is_worth_threads(args, rows * columns)) {
+  if (!should_parallelize(args, rows * columns)) {
     return RowsRun(args, 0, rows, args.scratch).run();
   }
   std::int64_t piece = std::max<std::int64_t>(thresholds().fused_piece / columns, 1);
@@ -315,7 +316,7 @@ Inferred fused_rows_rule(const InferArgs& args) {
   const FusedProgram& program = program_of(args);
   std::vector<ValueType> in;
   for (std::size_t k = 0; k < args.in.size(); ++k) {
-    if (program.roles[k] != FusedRole::kDroppedRow) in.push_back(args.in[k]);
+    if (program.roles[k] != BroadcastKind::kReducedDropped) in.push_back(args.in[k]);
   }
   Inferred inferred = broadcast_rule({args.op, in, args.attrs, args.symbols}, DType::kFloat32);
   const ValueType full = inferred.types[0];
@@ -323,27 +324,28 @@ Inferred fused_rows_rule(const InferArgs& args) {
   inferred.types.clear();
   for (std::size_t r = 0; r < program.results.size(); ++r) {
     ValueType type{program.results[r], full.shape, full.batch};
-    const FusedRole role = program.roles[args.in.size() + r];
+    const BroadcastKind role = program.roles[args.in.size() + r];
     for (int axis = full.shape.rank() - 1; axis >= kept; --axis) {
-      if (role == FusedRole::kRow) type.shape[axis] = 1;
-      if (role == FusedRole::kDroppedRow) type.shape.erase(axis);
+      if (role == BroadcastKind::kReduced) type.shape[axis] = 1;
+      if (role == BroadcastKind::kReducedDropped) type.shape.erase(axis);
     }
-    for (int axis = 1; role == FusedRole::kExampleRow && axis < kept; ++axis) type.shape[axis] = 1;
+    for (int axis = 1; role == BroadcastKind::kPerExample && axis < kept; ++axis)
+      type.shape[axis] = 1;
     inferred.types.push_back(type);
   }
   return inferred;
 }
 
 bool rows_may_overwrite(const Node& node, std::size_t operand, std::size_t result) {
-  const std::vector<FusedRole>& roles = node.attrs.as<FusedAttrs>().program.roles;
-  const FusedRole role = roles[operand], made = roles[node.inputs.size() + result];
+  const std::vector<BroadcastKind>& roles = node.attrs.as<FusedAttrs>().program.roles;
+  const BroadcastKind role = roles[operand], made = roles[node.inputs.size() + result];
   const bool moves_alike = role == made || (is_per_row(role) && is_per_row(made));
   return moves_alike && fused_may_overwrite(node, operand, result);
 }
 
 }  // namespace
 
-OpDef fused_rows_row() {
+OpDef fused_rows_op() {
   OpDef op;
   op.name = "fused_rows";
   op.version = OpDef::kOfPasses;
@@ -352,7 +354,7 @@ OpDef fused_rows_row() {
   op.max_arity = -1;
   op.operands = {"x"};
   op.attrs = schema_of<FusedAttrs>();
-  op.traits = kElementwise | kWholeRows | kNoGradient | kBackward;
+  op.traits = kElementwise | kWholeInnerAxes | kNoGradient | kBackward;
   op.infer = fused_rows_rule;
   op.kernel = fused_rows_kernel;
   op.may_overwrite = rows_may_overwrite;

@@ -10,7 +10,7 @@ namespace {
 
 // Operands: the results whose gradient it is (each stops every other gradient), what the results
 // were made of, then what the rule reads.
-OpDef gradient_rule_row(const char* name, const char* doc, const AttrSchema* attrs) {
+OpDef gradient_rule_op(const char* name, const char* doc, const AttrSchema* attrs) {
   OpDef op;
   op.name = name;
   op.doc = doc;
@@ -28,13 +28,13 @@ Inferred computed_again_rule(const InferArgs& args) {
 }
 
 // Not an identity: what follows is computed again and must not be merged with the first time.
-OpDef computed_again_row() {
+OpDef computed_again_op() {
   OpDef op;
   op.name = "computed_again";
   op.doc = "The first operand, no sooner than the second is known.";
   op.min_arity = op.max_arity = 2;
   op.operands = {"x", "after"};
-  op.scaling = Scaling::kSum;
+  op.linearity = Linearity::kSum;
   op.scaled = 1u;
   op.traits = kAliases | kBackward;
   op.infer = computed_again_rule;
@@ -47,14 +47,14 @@ OpDef computed_again_row() {
 }  // namespace
 
 std::vector<OpDef> gradient_rule_ops() {
-  OpDef graph = gradient_rule_row("gradient_by_graph", "A graph is the derivative of the results.",
-                                  schema_of<GradientRuleAttrs>());
+  OpDef graph = gradient_rule_op("gradient_by_graph", "A graph is the derivative of the results.",
+                                 schema_of<GradientRuleAttrs>());
   graph.regions = {"gradient"};
   return {graph,
-          gradient_rule_row("gradient_by_call",
-                            "A function of the trace is the derivative of the results.",
-                            schema_of<CalledGradientAttrs>()),
-          computed_again_row()};
+          gradient_rule_op("gradient_by_call",
+                           "A function of the trace is the derivative of the results.",
+                           schema_of<CalledGradientAttrs>()),
+          computed_again_op()};
 }
 
 }  // namespace samegrad

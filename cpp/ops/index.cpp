@@ -5,9 +5,9 @@
 #include "ops/expr.h"
 #include "ops/index_kernel.h"
 #include "ops/indexed_samples.h"
-#include "ops/parts.h"
+#include "ops/partition.h"
 #include "ops/rules.h"
-#include "ops/tree_rows.h"
+#include "ops/tree_reduction.h"
 
 namespace samegrad {
 namespace {
@@ -39,7 +39,7 @@ Inferred gathered(const InferArgs& args, const ValueType& params, ValueType indi
   for (int i = 0; i < axis; ++i) append(params, i);
   for (int i = 0; i < indices.shape.rank(); ++i) append(indices, i);
   for (int i = axis + 1; i < params.shape.rank(); ++i) append(params, i);
-  return whole ? Inferred{{y}, Locality::kWhole} : one_result(args, y);
+  return whole ? Inferred{{y}, Locality::kFullBatch} : one_result(args, y);
 }
 
 Inferred gather_rule(const InferArgs& args) {
@@ -57,13 +57,13 @@ Attrs axis(std::int64_t value) {
   return IndexAttrs{.axis = value};
 }
 
-OpDef gather_row() {
+OpDef gather_op() {
   OpDef op;
   op.name = "gather";
   op.doc = "The elements of params at indices along an axis, which the axes of indices replace.";
   op.min_arity = op.max_arity = 2;
   op.operands = {"params", "indices"};
-  op.scaling = Scaling::kSum;
+  op.linearity = Linearity::kSum;
   op.scaled = 1u;
   op.attrs = schema_of<IndexAttrs>();
   op.infer = gather_rule;
@@ -92,13 +92,13 @@ Inferred segment_sum_rule(const InferArgs& args) {
   ExampleAxis summed = args.in[1].batch;
   if (summed.exists()) summed.axis += axis;
   const bool tree = !like.batched() && summed.exists() && args.in[0].batch == summed;
-  if (tree) return {{like}, Locality::kTree};
+  if (tree) return {{like}, Locality::kBatchReduction};
   const bool by_example = is_per_example(values.locality) && like.batched() &&
                           args.in[0].batch == values.types[0].batch;
-  return by_example ? one_result(args, like) : Inferred{{like}, Locality::kWhole};
+  return by_example ? one_result(args, like) : Inferred{{like}, Locality::kFullBatch};
 }
 
-OpDef segment_sum_row() {
+OpDef segment_sum_op() {
   OpDef op;
   op.name = "segment_sum";
   op.doc =
@@ -106,7 +106,7 @@ OpDef segment_sum_row() {
       "over examples the fixed tree, inside a leaf in order.";
   op.min_arity = op.max_arity = 3;
   op.operands = {"values", "indices", "like"};
-  op.scaling = Scaling::kSum;
+  op.linearity = Linearity::kSum;
   op.scaled = 1u;
   op.attrs = schema_of<IndexAttrs>();
   op.traits = kScatters | kMayRaise;
@@ -138,15 +138,15 @@ OpDef segment_sum_row() {
 Inferred nonzero_rows_rule(const InferArgs& args) {
   ValueType y = args.in[0];
   y.dtype = DType::kBool;
-  return y.batch.axis > 0 ? Inferred{{y}, Locality::kWhole} : one_result(args, y);
+  return y.batch.axis > 0 ? Inferred{{y}, Locality::kFullBatch} : one_result(args, y);
 }
 
-OpDef nonzero_rows_row() {
+OpDef nonzero_rows_op() {
   OpDef op;
   op.name = "nonzero_rows";
   op.doc = "True in all elements of a row (along axis 0) in which an element is not 0.";
   op.operands = {"x"};
-  op.traits = kNoGradient | kByRow;
+  op.traits = kNoGradient | kBatchwise;
   op.infer = nonzero_rows_rule;
   op.kernel = nonzero_rows_kernel;
   op.samples = {{.shapes = {{4, 3}}, .attrs = {}},
@@ -173,7 +173,7 @@ Inferred one_hot_rule(const InferArgs& args) {
   return one_result(args, y);
 }
 
-OpDef one_hot_row() {
+OpDef one_hot_op() {
   OpDef op;
   op.name = "one_hot";
   op.doc =
@@ -222,7 +222,7 @@ Inferred take_along_rule(const InferArgs& args) {
   y.dtype = args.in[0].dtype;
   const bool chosen = !args.in[0].batched() && y.batch.axis == axis;
   const bool by_example = chosen || has_own_lines(args, axis);
-  return by_example ? one_result(args, y) : Inferred{{y}, Locality::kWhole};
+  return by_example ? one_result(args, y) : Inferred{{y}, Locality::kFullBatch};
 }
 
 Inferred take_along_grad_rule(const InferArgs& args) {
@@ -235,16 +235,16 @@ Inferred take_along_grad_rule(const InferArgs& args) {
   check_value(same_shape(args, args.in[0], args.in[1]), args.op.name,
               "'ct' must have the shape of 'indices': got ", shapes_of_operands(args), ".");
   x.dtype = args.in[0].dtype;
-  return has_own_lines(args, axis) ? one_result(args, x) : Inferred{{x}, Locality::kWhole};
+  return has_own_lines(args, axis) ? one_result(args, x) : Inferred{{x}, Locality::kFullBatch};
 }
 
-OpDef take_along_row() {
+OpDef take_along_op() {
   OpDef op;
   op.name = "take_along_axis";
   op.doc = "The elements of x at indices along an axis, each line of x by its own indices.";
   op.min_arity = op.max_arity = 2;
   op.operands = {"x", "indices"};
-  op.scaling = Scaling::kSum;
+  op.linearity = Linearity::kSum;
   op.scaled = 1u;
   op.attrs = schema_of<IndexAttrs>();
   op.infer = take_along_rule;
@@ -259,13 +259,13 @@ OpDef take_along_row() {
   return op;
 }
 
-OpDef take_along_grad_row() {
+OpDef take_along_grad_op() {
   OpDef op;
   op.name = "take_along_axis_grad";
   op.doc = "Zeros in the shape of another value, to which elements are added along an axis.";
   op.min_arity = op.max_arity = 3;
   op.operands = {"ct", "indices", "like"};
-  op.scaling = Scaling::kSum;
+  op.linearity = Linearity::kSum;
   op.scaled = 1u;
   op.attrs = schema_of<IndexAttrs>();
   op.traits = kBackward | kMayRaise;
@@ -285,8 +285,8 @@ OpDef take_along_grad_row() {
 }  // namespace
 
 std::vector<OpDef> index_ops() {
-  return {gather_row(),  segment_sum_row(), nonzero_rows_row(),
-          one_hot_row(), take_along_row(),  take_along_grad_row()};
+  return {gather_op(),  segment_sum_op(), nonzero_rows_op(),
+          one_hot_op(), take_along_op(),  take_along_grad_op()};
 }
 
 }  // namespace samegrad

@@ -5,7 +5,7 @@
 
 #include "ir/op_def.h"
 #include "ops/attributes.h"
-#include "tensor/row_tree.h"
+#include "tensor/sparse_tree.h"
 #include "tensor/tree_kernel.h"
 
 namespace samegrad {
@@ -32,12 +32,12 @@ std::int64_t index_at(std::string_view who, const KernelArgs& args, const View& 
 std::int64_t rows_of_gather(const CostArgs& args);
 void run_gather(const KernelArgs& args, std::int64_t begin, std::int64_t end);
 void segment_sum_kernel(const KernelArgs& args);
-StateShape segment_state(std::span<const View> in, const Attrs& attrs, const View& result);
+AccumulatorShape segment_state(std::span<const View> in, const Attrs& attrs, const View& result);
 const void* open_segments(const KernelArgs& args);
 void segment_leaf(const LeafArgs& args);
 void segment_subtree(const LeafArgs& args);
 // The sparse form of segment_sum along axis 0 with the examples on that axis.
-const RowTree& segment_rows();
+const SparseTree& segment_rows();
 void nonzero_rows_kernel(const KernelArgs& args);
 std::int64_t rows_of_one_hot(const CostArgs& args);
 void run_one_hot(const KernelArgs& args, std::int64_t begin, std::int64_t end);

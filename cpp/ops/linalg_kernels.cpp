@@ -8,7 +8,7 @@
 #include "kernels/scalar_functions.h"
 #include "ops/linalg.h"
 #include "ops/matrices.h"
-#include "ops/parts.h"
+#include "ops/partition.h"
 
 namespace samegrad {
 namespace {

@@ -42,7 +42,7 @@ Inferred by_matrix(const InferArgs& args, std::vector<ValueType> results) {
     together = together && (!type.batched() || type.batch == results[0].batch);
     together = together && (type.batched() || !results[0].batched());
   }
-  const Locality locality = together ? per_example(args.in, results) : Locality::kWhole;
+  const Locality locality = together ? per_example(args.in, results) : Locality::kFullBatch;
   return {std::move(results), locality};
 }
 

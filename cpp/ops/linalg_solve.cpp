@@ -1,6 +1,6 @@
 // Triangular decompositions, linear equations, inverses and determinants.
 #include "ops/linalg.h"
-#include "ops/parts.h"
+#include "ops/partition.h"
 #include "ops/rules.h"
 
 namespace samegrad {
@@ -46,7 +46,7 @@ Values cholesky_vjp(const VjpArgs& v) {
   return cotangents((both + turned(both)) * 0.5);
 }
 
-OpDef cholesky_row() {
+OpDef cholesky_op() {
   OpDef op;
   op.name = "cholesky";
   op.doc =
@@ -106,13 +106,13 @@ std::vector<Sample> samples_of_equations(const std::vector<Attrs>& attrs) {
   return samples;
 }
 
-OpDef triangular_solve_row() {
+OpDef triangular_solve_op() {
   OpDef op;
   op.name = "triangular_solve";
   op.doc = "The x with a x = b, of which only a triangle of each matrix a is read.";
   op.min_arity = op.max_arity = 2;
   op.operands = {"a", "b"};
-  op.scaling = Scaling::kSum;
+  op.linearity = Linearity::kSum;
   op.scaled = 1u << 1;
   op.attrs = schema_of<TriangularAttrs>();
   op.traits = kMayRaise;
@@ -134,13 +134,13 @@ Values solve_vjp(const VjpArgs& v) {
                     of_b);
 }
 
-OpDef solve_row() {
+OpDef solve_op() {
   OpDef op;
   op.name = "matrix_solve";
   op.doc = "The x with a x = b, of regular matrices a.";
   op.min_arity = op.max_arity = 2;
   op.operands = {"a", "b"};
-  op.scaling = Scaling::kSum;
+  op.linearity = Linearity::kSum;
   op.scaled = 1u << 1;
   op.attrs = schema_of<SolveAttrs>();
   op.traits = kMayRaise;
@@ -166,7 +166,7 @@ Values inverse_vjp(const VjpArgs& v) {
   return cotangents(-of_y);
 }
 
-OpDef inverse_row() {
+OpDef inverse_op() {
   OpDef op;
   op.name = "matrix_inverse";
   op.doc = "The inverses of regular matrices, or their transposes.";
@@ -207,7 +207,7 @@ std::vector<Sample> samples_of_determinants() {
           {.shapes = {{5, 2, 2}}, .attrs = {}, .batched = {1}}};
 }
 
-OpDef determinant_row() {
+OpDef determinant_op() {
   OpDef op;
   op.name = "determinant";
   op.doc = "The determinants of matrices; the derivative asks for regular ones.";
@@ -230,7 +230,7 @@ Values slogdet_vjp(const VjpArgs& v) {
   return cotangents(by_cofactors(Expr(v.b, v.ct[1]), Expr(v.b, v.in[0])));
 }
 
-OpDef slogdet_row() {
+OpDef slogdet_op() {
   OpDef op;
   op.name = "slogdet";
   op.doc =
@@ -269,7 +269,7 @@ Values exponential_vjp(const VjpArgs& v) {
   return cotangents(part(part(whole, rank - 2, INT64_MIN, n), rank - 1, n, INT64_MAX));
 }
 
-OpDef exponential_row() {
+OpDef exponential_op() {
   OpDef op;
   op.name = "matrix_exponential";
   op.doc = "The exponentials of matrices: the sums of aⁿ / n!.";
@@ -317,7 +317,7 @@ Values lu_vjp(const VjpArgs& v) {
                          IndexAttrs{.axis = rank - 2}));
 }
 
-OpDef lu_row() {
+OpDef lu_op() {
   OpDef op;
   op.name = "lu";
   op.doc =
@@ -340,8 +340,8 @@ OpDef lu_row() {
 }  // namespace
 
 std::vector<OpDef> linalg_solve_ops() {
-  return {cholesky_row(),    triangular_solve_row(), solve_row(), inverse_row(),
-          determinant_row(), slogdet_row(),          lu_row(),    exponential_row()};
+  return {cholesky_op(),    triangular_solve_op(), solve_op(), inverse_op(),
+          determinant_op(), slogdet_op(),          lu_op(),    exponential_op()};
 }
 
 }  // namespace samegrad

@@ -1,6 +1,6 @@
 // QR, singular values, eigenvalues of symmetric matrices.
 #include "ops/linalg.h"
-#include "ops/parts.h"
+#include "ops/partition.h"
 #include "ops/rules.h"
 
 namespace samegrad {
@@ -76,7 +76,7 @@ Values qr_vjp(const VjpArgs& v) {
   return cotangents(call("concat", of_x, product(q, of_w), ConcatAttrs{.axis = rank - 1}));
 }
 
-OpDef qr_row() {
+OpDef qr_op() {
   OpDef op;
   op.name = "qr";
   op.doc = "Q, whose columns are orthogonal and of length 1, and upper triangles R with Q R = a.";
@@ -146,7 +146,7 @@ Values svd_vjp(const VjpArgs& v) {
   return cotangents(gradient);
 }
 
-OpDef svd_row() {
+OpDef svd_op() {
   OpDef op;
   op.name = "svd";
   op.doc =
@@ -171,7 +171,7 @@ Inferred singular_values_rule(const InferArgs& args) {
   return by_matrix(args, {with_sizes(a, {smaller_size(args, a)})});
 }
 
-OpDef singular_values_row() {
+OpDef singular_values_op() {
   OpDef op;
   op.name = "singular_values";
   op.doc = "Singular values of matrices, descending.";
@@ -222,7 +222,7 @@ std::vector<Sample> symmetric_samples() {
           {.shapes = {{5, 1, 1}}, .attrs = {}, .batched = {1}}};
 }
 
-OpDef eigh_row() {
+OpDef eigh_op() {
   OpDef op;
   op.name = "eigh";
   op.doc =
@@ -238,7 +238,7 @@ OpDef eigh_row() {
   return op;
 }
 
-OpDef eigvalsh_row() {
+OpDef eigvalsh_op() {
   OpDef op;
   op.name = "eigvalsh";
   op.doc = "Eigenvalues, ascending, of symmetric matrices, whose lower triangles are read.";
@@ -262,7 +262,7 @@ OpDef eigvalsh_row() {
 }  // namespace
 
 std::vector<OpDef> linalg_spectral_ops() {
-  return {qr_row(), svd_row(), singular_values_row(), eigh_row(), eigvalsh_row()};
+  return {qr_op(), svd_op(), singular_values_op(), eigh_op(), eigvalsh_op()};
 }
 
 }  // namespace samegrad

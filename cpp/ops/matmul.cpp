@@ -6,7 +6,7 @@
 #include "ops/linalg.h"
 #include "ops/matmul_kernel.h"
 #include "ops/rules.h"
-#include "ops/tree_rows.h"
+#include "ops/tree_reduction.h"
 
 namespace samegrad {
 namespace {
@@ -40,7 +40,7 @@ class ProductRule {
     ValueType result = joined.types[0];
     append(result, a_, axes_a_.kept);
     append(result, b_, axes_b_.kept);
-    return {{result}, tree ? Locality::kTree : locality(result, joined)};
+    return {{result}, tree ? Locality::kBatchReduction : locality(result, joined)};
   }
 
  private:
@@ -83,11 +83,11 @@ class ProductRule {
   // `leading`: the axes before the matrices, joined.
   Locality locality(const ValueType& result, const Inferred& leading) const {
     const bool mixes = mixed_ || (leading.types[0].batched() && !is_per_example(leading.locality));
-    if (mixes || !result.batched()) return Locality::kWhole;
+    if (mixes || !result.batched()) return Locality::kFullBatch;
     const bool rows = a_.batch.axis == 0 && !b_.batched();
-    const bool tiles = result.shape.rank() == 2 ? rows : leading.locality == Locality::kExample;
+    const bool tiles = result.shape.rank() == 2 ? rows : leading.locality == Locality::kPerExample;
     const bool slices = result.batch.axis == 0 && tiles && !shared_;
-    return slices ? Locality::kExample : Locality::kInnerExample;
+    return slices ? Locality::kPerExample : Locality::kInnerExample;
   }
 
   const InferArgs& args_;
@@ -201,7 +201,7 @@ double product_flops(const CostArgs& args, bool transpose_a) {
   return 2.0 * double(args.out[0].size()) * double(a[a.rank() - (transpose_a ? 2 : 1)]);
 }
 
-OpDef matmul_row() {
+OpDef matmul_op() {
   OpDef op;
   op.name = "matmul";
   op.doc =
@@ -209,7 +209,7 @@ OpDef matmul_row() {
       "fused multiply-adds in the order of the contraction, over examples the fixed tree.";
   op.min_arity = op.max_arity = 2;
   op.operands = {"a", "b"};
-  op.scaling = Scaling::kProduct;
+  op.linearity = Linearity::kProduct;
   op.attrs = schema_of<MatmulAttrs>();
   op.infer = matmul_rule;
   op.kernel = matmul_kernel;
@@ -222,7 +222,7 @@ OpDef matmul_row() {
              .fold_bytes = product_fold_bytes};
   op.vjp = matmul_vjp;
   op.with_bias = "matmul_bias";
-  op.grouped = {matmul_all_rows, is_product_of_rows};
+  op.grouped = {grouped_matmul, is_grouped_gemm};
   op.prepacking = {1, matmul_packed_bytes, matmul_pack};
   op.flops = [](const CostArgs& args) {
     return product_flops(args, args.attrs.as<MatmulAttrs>().transpose_a);
@@ -236,7 +236,7 @@ Inferred matmul_bias_rule(const InferArgs& args) {
   check_same_dtype(args, 0, 3);
   Inferred inferred =
       ProductRule(args, false, args.attrs.as<MatmulBiasAttrs>().transpose_b).infer();
-  if (inferred.locality == Locality::kTree) inferred.locality = Locality::kWhole;
+  if (inferred.locality == Locality::kBatchReduction) inferred.locality = Locality::kFullBatch;
   const Shape& y = inferred.types[0].shape;
   check_value(!args.in[2].batched() && args.in[2].shape == Shape({y[y.rank() - 1]}), args.op.name,
               "'bias' must have one element per column of the product: got ", args.shape_of(2),
@@ -251,7 +251,7 @@ Values matmul_bias_parts(const VjpArgs& v) {
   return cotangents(attrs.activation == Activation::kRelu ? relu(y) : y);
 }
 
-OpDef matmul_bias_row() {
+OpDef matmul_bias_op() {
   OpDef op;
   op.name = "matmul_bias";
   op.doc = "activation(matmul(a, b) + bias) in one pass, with the bits of the separate steps.";
@@ -261,7 +261,7 @@ OpDef matmul_bias_row() {
   op.infer = matmul_bias_rule;
   op.kernel = matmul_bias_kernel;
   op.decompose = matmul_bias_parts;
-  op.grouped = {matmul_all_rows, is_product_of_rows};
+  op.grouped = {grouped_matmul, is_grouped_gemm};
   op.prepacking = {1, matmul_packed_bytes, matmul_pack};
   op.flops = [](const CostArgs& args) { return product_flops(args, false); };
   const Attrs relu = MatmulBiasAttrs{{}, Activation::kRelu};
@@ -275,7 +275,7 @@ OpDef matmul_bias_row() {
 }  // namespace
 
 std::vector<OpDef> matmul_ops() {
-  return {matmul_row(), matmul_bias_row()};
+  return {matmul_op(), matmul_bias_op()};
 }
 
 }  // namespace samegrad

@@ -9,14 +9,14 @@
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
 #include "ops/attributes.h"
-#include "ops/multiplication.h"
+#include "ops/gemm_call.h"
+#include "ops/grouped_gemm.h"
 #include "ops/transpose.h"
-#include "ops/wide_product.h"
 
 namespace samegrad {
 namespace {
 
-WideProduct wide_product(const Multiplication& c, std::span<const RowPiece> rows,
+GroupedGemm wide_product(const GemmCall& c, std::span<const RowPiece> rows,
                          const Epilogue* epilogue) {
   return {.pieces = rows,
           .k = c.k,
@@ -30,7 +30,7 @@ WideProduct wide_product(const Multiplication& c, std::span<const RowPiece> rows
           .fetches = c.b_bytes() > thresholds().far_weight_bytes};
 }
 
-bool is_worth_threads(const ParallelFor* parallel, std::int64_t work) {
+bool should_parallelize(const ParallelFor* parallel, std::int64_t work) {
   return parallel && parallel->threads() > 1 && work >= thresholds().parallel_product_work;
 }
 
@@ -38,13 +38,13 @@ bool is_worth_threads(const ParallelFor* parallel, std::int64_t work) {
 template <class F>
 void for_row_parts(const KernelArgs& args, std::int64_t rows, std::int64_t work, const F& f) {
   constexpr std::int64_t kTile = 24;
-  if (!is_worth_threads(args.parallel, work)) {
+  if (!should_parallelize(args.parallel, work)) {
     f(std::int64_t(0), rows);
     return;
   }
   const std::int64_t parts = thresholds().parts_per_thread * args.parallel->threads();
   const std::int64_t height = ((rows + parts - 1) / parts + kTile - 1) / kTile * kTile;
-  struct RowParts {
+  struct RowPartition {
     const F& f;
     std::int64_t rows, height;
   } const parts_of{f, rows, height};
@@ -54,8 +54,8 @@ void for_row_parts(const KernelArgs& args, std::int64_t rows, std::int64_t work,
   });
 }
 
-void multiply_rows(const KernelArgs& args, const Multiplication& c, const char* a,
-                   const void* packed, char* y, std::int64_t rows, const Epilogue* epilogue) {
+void multiply_rows(const KernelArgs& args, const GemmCall& c, const char* a, const void* packed,
+                   char* y, std::int64_t rows, const Epilogue* epilogue) {
   for_row_parts(args, rows, rows * c.k * c.n, [&](std::int64_t begin, std::int64_t end) {
     const std::int64_t item = std::int64_t(c.item);
     c.product.matmul(a + begin * c.k * item, end - begin, c.k, c.k, packed, c.n,
@@ -63,8 +63,8 @@ void multiply_rows(const KernelArgs& args, const Multiplication& c, const char* 
   });
 }
 
-void multiply_transposed(const KernelArgs& args, const Multiplication& c, const char* a,
-                         const char* b, char* y) {
+void multiply_transposed(const KernelArgs& args, const GemmCall& c, const char* a, const char* b,
+                         char* y) {
   for_row_parts(args, c.m, c.m * c.k * c.n, [&](std::int64_t begin, std::int64_t end) {
     const std::int64_t item = std::int64_t(c.item);
     c.product.matmul_transposed(a + begin * item, c.m, b, c.n, c.k, end - begin, c.n,
@@ -74,17 +74,17 @@ void multiply_transposed(const KernelArgs& args, const Multiplication& c, const 
 
 // Rows of several pieces times one packed matrix: whole panels of it are a thread's, and parts of
 // the rows where it has too few.
-class PackedProduct {
+class PackedGemm {
  public:
-  PackedProduct(const Multiplication& c, std::span<const RowPiece> pieces, const void* packed,
-                const Epilogue* epilogue)
+  PackedGemm(const GemmCall& c, std::span<const RowPiece> pieces, const void* packed,
+             const Epilogue* epilogue)
       : c_(c), pieces_(pieces), packed_(static_cast<const std::byte*>(packed)) {
     if (epilogue) epilogue_ = *epilogue;
     for (const RowPiece& piece : pieces) rows_ += piece.rows;
   }
 
   void run(const ParallelFor* parallel) {
-    if (!is_worth_threads(parallel, rows_ * c_.k * c_.n)) return multiply({0, c_.n}, 0, 1);
+    if (!should_parallelize(parallel, rows_ * c_.k * c_.n)) return multiply({0, c_.n}, 0, 1);
     const std::int64_t wanted = thresholds().parts_per_thread * parallel->threads();
     // Only panels are one after the other.
     const std::int64_t panels = c_.in_panels ? (c_.n + kWidestPanel - 1) / kWidestPanel : 1;
@@ -99,12 +99,12 @@ class PackedProduct {
   }
 
  private:
-  struct Columns {
+  struct ColumnRange {
     std::int64_t first, count;
   };
 
   // Part number `part` of the rows of each piece, in whole tiles of every variant.
-  void multiply(Columns columns, std::int64_t part, std::int64_t parts) const {
+  void multiply(ColumnRange columns, std::int64_t part, std::int64_t parts) const {
     constexpr std::int64_t kTile = 24;
     const auto item = std::int64_t(c_.item);
     Epilogue epilogue = epilogue_;
@@ -123,7 +123,7 @@ class PackedProduct {
     }
   }
 
-  const Multiplication& c_;
+  const GemmCall& c_;
   std::span<const RowPiece> pieces_;
   const std::byte* packed_;
   Epilogue epilogue_ = {};
@@ -131,19 +131,19 @@ class PackedProduct {
 };
 
 // All matrices but those whose contraction is the tree.
-void multiply(const KernelArgs& args, const Multiplication& c, const Epilogue* epilogue) {
+void multiply(const KernelArgs& args, const GemmCall& c, const Epilogue* epilogue) {
   const Shape& a = args.in[0].shape;
   const Shape& b = args.in[1].shape;
   Scratch::Frame frame(args.scratch);
-  const auto prepared = static_cast<const char*>(args.prepared);
+  const auto prepacked = static_cast<const char*>(args.prepacked);
   if (c.packs() && !c.transpose_a && b.size(0, b.rank() - 2) == 1) {
     const std::int64_t rows = a.size(0, a.rank() - 1);
     const RowPiece all{c.a, c.y, rows};
-    if (prepared) return PackedProduct(c, {&all, 1}, prepared, epilogue).run(args.parallel);
-    return multiply_wide(wide_product(c, {&all, 1}, epilogue), args.in[0].dtype, args.parallel,
-                         args.scratch);
+    if (prepacked) return PackedGemm(c, {&all, 1}, prepacked, epilogue).run(args.parallel);
+    return multiply_grouped(wide_product(c, {&all, 1}, epilogue), args.in[0].dtype, args.parallel,
+                            args.scratch);
   }
-  void* packed = c.packs() && !prepared ? args.scratch.take(c.packed_bytes()) : nullptr;
+  void* packed = c.packs() && !prepacked ? args.scratch.take(c.packed_bytes()) : nullptr;
   char* turned = c.packs() && c.transpose_a
                      ? static_cast<char*>(args.scratch.take(std::size_t(c.a_bytes())))
                      : nullptr;
@@ -157,14 +157,14 @@ void multiply(const KernelArgs& args, const Multiplication& c, const Epilogue* e
     }
     if (packed && packed_matrix != j) c.pack(c.b + (packed_matrix = j) * c.b_bytes(), packed);
     if (turned) swap_axes(left, c.k, c.m, 1, c.item, turned);
-    const void* right = packed ? packed : prepared + j * std::int64_t(c.packed_bytes());
+    const void* right = packed ? packed : prepacked + j * std::int64_t(c.packed_bytes());
     multiply_rows(args, c, turned ? turned : left, right, y, c.m, epilogue);
   });
 }
 
 }  // namespace
 
-Multiplication multiplication(std::span<const View> in, bool transpose_a, bool transpose_b) {
+GemmCall multiplication(std::span<const View> in, bool transpose_a, bool transpose_b) {
   const Shape& a = in[0].shape;
   const Shape& b = in[1].shape;
   const MatrixAxes axes_a = left_axes(a.rank(), transpose_a);
@@ -182,18 +182,18 @@ Multiplication multiplication(std::span<const View> in, bool transpose_a, bool t
           is_floating(in[0].dtype)};
 }
 
-Multiplication multiplication_of(std::span<const View> in, const Attrs& of) {
+GemmCall multiplication_of(std::span<const View> in, const Attrs& of) {
   const auto& attrs = of.as<MatmulAttrs>();
   return multiplication(in, attrs.transpose_a, attrs.transpose_b);
 }
 
 void matmul_kernel(const KernelArgs& args) {
-  Multiplication c = multiplication_of(args.in, args.attrs);
+  GemmCall c = multiplication_of(args.in, args.attrs);
   c.y = args.out[0].as<char>();
   if (args.out[0].size() > 0) multiply(args, c, nullptr);
 }
 
-void matmul_all_rows(const RowsArgs& args) {
+void grouped_matmul(const GroupedGemmArgs& args) {
   const std::size_t replicas = args.replicas.size();
   if (replicas == 0) return;
   auto* pieces = static_cast<RowPiece*>(args.scratch.take(replicas * sizeof(RowPiece)));
@@ -203,21 +203,21 @@ void matmul_all_rows(const RowsArgs& args) {
     pieces[r] = {a.data, args.replicas[r].back().data, rows};
   }
   const std::span<const View> views = args.replicas[0];
-  const Multiplication c = multiplication_of(views, args.attrs);
+  const GemmCall c = multiplication_of(views, args.attrs);
   const auto* with_bias = args.attrs.get_if<MatmulBiasAttrs>();
   const Epilogue epilogue = with_bias ? Epilogue{views[2].data, with_bias->activation} : Epilogue{};
   const std::span<const RowPiece> all(pieces, replicas);
-  if (args.prepared) return PackedProduct(c, all, args.prepared, &epilogue).run(&args.parallel);
-  multiply_wide(wide_product(c, all, &epilogue), views[0].dtype, &args.parallel, args.scratch);
+  if (args.prepacked) return PackedGemm(c, all, args.prepacked, &epilogue).run(&args.parallel);
+  multiply_grouped(wide_product(c, all, &epilogue), views[0].dtype, &args.parallel, args.scratch);
 }
 
-bool is_product_of_rows(const Attrs& attrs) {
+bool is_grouped_gemm(const Attrs& attrs) {
   return !attrs.as<MatmulAttrs>().transpose_a;
 }
 
 void matmul_bias_kernel(const KernelArgs& args) {
   const auto& attrs = args.attrs.as<MatmulBiasAttrs>();
-  Multiplication c = multiplication(args.in, false, attrs.transpose_b);
+  GemmCall c = multiplication(args.in, false, attrs.transpose_b);
   c.y = args.out[0].as<char>();
   if (args.out[0].size() == 0) return;
   const Epilogue epilogue{args.in[2].data, attrs.activation};
@@ -225,18 +225,18 @@ void matmul_bias_kernel(const KernelArgs& args) {
 }
 
 std::size_t matmul_packed_bytes(std::span<const View> in, const Attrs& attrs) {
-  const Multiplication c = multiplication_of(in, attrs);
+  const GemmCall c = multiplication_of(in, attrs);
   if (!c.packs()) return 0;
   return std::size_t(in[1].shape.size(0, in[1].shape.rank() - 2)) * c.packed_bytes();
 }
 
-void matmul_pack(std::span<const View> in, const Attrs& attrs, void* prepared) {
-  const Multiplication c = multiplication_of(in, attrs);
+void matmul_pack(std::span<const View> in, const Attrs& attrs, void* prepacked) {
+  const GemmCall c = multiplication_of(in, attrs);
   if (!c.packs()) return;
   const std::int64_t matrices = in[1].shape.size(0, in[1].shape.rank() - 2);
   for (std::int64_t i = 0; i < matrices; ++i) {
     c.pack(c.b + i * c.b_bytes(),
-           static_cast<char*>(prepared) + i * std::int64_t(c.packed_bytes()));
+           static_cast<char*>(prepacked) + i * std::int64_t(c.packed_bytes()));
   }
 }
 

@@ -23,11 +23,11 @@ void matmul_kernel(const KernelArgs& args);
 void matmul_bias_kernel(const KernelArgs& args);
 
 // Rows of all replicas with one matrix: not where the rows of a are its columns.
-void matmul_all_rows(const RowsArgs& args);
-bool is_product_of_rows(const Attrs& attrs);
+void grouped_matmul(const GroupedGemmArgs& args);
+bool is_grouped_gemm(const Attrs& attrs);
 
 // A contraction over examples (matmul_tree.cpp).
-StateShape product_state(std::span<const View> in, const Attrs& attrs, const View& result);
+AccumulatorShape product_state(std::span<const View> in, const Attrs& attrs, const View& result);
 const void* open_product(const KernelArgs& args);
 void product_leaf(const LeafArgs& args);
 void product_subtree(const LeafArgs& args);
@@ -35,6 +35,6 @@ std::size_t product_fold_bytes(const FoldArgs& args);
 
 // The right operand in the order the product kernels read it (0 bytes: they read it as it is).
 std::size_t matmul_packed_bytes(std::span<const View> in, const Attrs& attrs);
-void matmul_pack(std::span<const View> in, const Attrs& attrs, void* prepared);
+void matmul_pack(std::span<const View> in, const Attrs& attrs, void* prepacked);
 
 }  // namespace samegrad

@@ -5,9 +5,9 @@
 #include "base/thresholds.h"
 #include "kernels/elementwise_fn.h"
 #include "ops/attributes.h"
-#include "ops/multiplication.h"
+#include "ops/gemm_call.h"
 #include "ops/transpose.h"
-#include "ops/tree_rows.h"
+#include "ops/tree_reduction.h"
 
 namespace samegrad {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 // aᵀ · b of a[rows][m] and b[rows][n] whose rows belong to examples, for every matrix of the
 // result.
 struct TreeProduct {
-  Multiplication c;
+  GemmCall c;
   DType dtype;
   std::int64_t rows_per_example = 0;
   bool by_example = false;                 // a leaf is too long for one chain
@@ -37,9 +37,9 @@ const char* turned(const char* x, std::int64_t matrices, std::int64_t rows, std:
   return y;
 }
 
-void multiply_leaf(const TreeProduct& p, const LeafArgs& args, const Block& block,
+void multiply_leaf(const TreeProduct& p, const LeafArgs& args, const Rect& block,
                    std::int64_t matrix, std::byte* y) {
-  const Multiplication& c = p.c;
+  const GemmCall& c = p.c;
   const auto item = std::int64_t(c.item);
   const char* a = c.a + p.matrices[2 * matrix] * c.a_bytes() + block.row * item;
   const char* b = c.b + p.matrices[2 * matrix + 1] * c.b_bytes() + block.column * item;
@@ -54,18 +54,19 @@ void multiply_leaf(const TreeProduct& p, const LeafArgs& args, const Block& bloc
     return multiply_examples(args.begin, args.end, y, args.state.stride, !args.first);
   }
   const Scratch::Frame frame(args.scratch);
-  const State left{{y}, args.state.stride};
-  const State right{{static_cast<std::byte*>(args.scratch.take(std::size_t(block.size() * item)))},
-                    block.columns};
+  const Accumulator left{{y}, args.state.stride};
+  const Accumulator right{
+      {static_cast<std::byte*>(args.scratch.take(std::size_t(block.size() * item)))},
+      block.columns};
   for (std::int64_t i = args.begin; i < args.end; ++i) {
     const bool first = args.first && i == args.begin;
-    const State& to = first ? left : right;
+    const Accumulator& to = first ? left : right;
     multiply_examples(i, i + 1, to.data[0], to.stride, false);
     if (!first) join_elements(BinaryFn::k_add, p.dtype, block, left, right);
   }
 }
 
-PackedTree part_of_packed(const TreeProduct& p, const LeafArgs& args, const Block& block) {
+PackedTree part_of_packed(const TreeProduct& p, const LeafArgs& args, const Rect& block) {
   const auto item = std::int64_t(p.c.item);
   return {p.packed_a + block.row * p.c.k * item,
           p.packed_b + block.column * p.c.k * item,
@@ -79,9 +80,9 @@ PackedTree part_of_packed(const TreeProduct& p, const LeafArgs& args, const Bloc
 }
 
 // Packs what the block needs of the examples.
-PackedTree packed_subtree(const TreeProduct& p, const LeafArgs& args, const Block& block,
+PackedTree packed_subtree(const TreeProduct& p, const LeafArgs& args, const Rect& block,
                           std::int64_t matrix) {
-  const Multiplication& c = p.c;
+  const GemmCall& c = p.c;
   const auto item = std::int64_t(c.item);
   const std::int64_t first = args.begin * p.rows_per_example;
   const std::int64_t rows = (args.end - args.begin) * p.rows_per_example;
@@ -97,7 +98,7 @@ PackedTree packed_subtree(const TreeProduct& p, const LeafArgs& args, const Bloc
 }
 
 // Leaves and joins of a subtree of few enough examples for their operands to stay in cache.
-void multiply_packed(const TreeProduct& p, const LeafArgs& args, const Block& block,
+void multiply_packed(const TreeProduct& p, const LeafArgs& args, const Rect& block,
                      std::int64_t matrix, std::byte* y) {
   const std::int64_t examples = args.end - args.begin;
   if (examples <= kLeafExamples) return multiply_leaf(p, args, block, matrix, y);
@@ -108,33 +109,33 @@ void multiply_packed(const TreeProduct& p, const LeafArgs& args, const Block& bl
   p.c.product.matmul_tree(packed, y, args.state.stride, scratch);
 }
 
-void multiply_subtree(const TreeProduct& p, const LeafArgs& args, const Block& block,
+void multiply_subtree(const TreeProduct& p, const LeafArgs& args, const Rect& block,
                       std::int64_t matrix, std::byte* y) {
   const std::int64_t most =
       thresholds().product_subtree_rows / std::max<std::int64_t>(1, p.rows_per_example);
-  fold_subtrees(
-      args, most, block, {{y}, args.state.stride}, p.dtype,
-      [&](TreeRange of, const State& state) {
-        const PrefetchBlocks* prefetch = of.end == args.end ? args.prefetch : nullptr;
-        multiply_packed(
-            p, {args.operands, of.begin, of.end, block, state, true, args.scratch, prefetch},
-            block, matrix, state.data[0]);
-      });
+  fold_subtrees(args, most, block, {{y}, args.state.stride}, p.dtype,
+                [&](TreeRange of, const Accumulator& state) {
+                  const PrefetchBlocks* prefetch = of.end == args.end ? args.prefetch : nullptr;
+                  multiply_packed(
+                      p,
+                      {args.operands, of.begin, of.end, block, state, true, args.scratch, prefetch},
+                      block, matrix, state.data[0]);
+                });
 }
 
 // Multiplies all matrices of the result that intersect the block.
 template <auto kMultiply>
 void multiply_matrices(const LeafArgs& args) {
   const TreeProduct& p = *static_cast<const TreeProduct*>(args.operands);
-  const Block& all = args.block;
+  const Rect& all = args.block;
   if (p.count == 1) return kMultiply(p, args, all, 0, args.state.data[0]);
   if (all.size() == 0) return;
   if (all.row / p.c.m == (all.row + all.rows - 1) / p.c.m) {
     const std::int64_t matrix = all.row / p.c.m;
-    const Block block{all.row % p.c.m, all.column, all.rows, all.columns};
+    const Rect block{all.row % p.c.m, all.column, all.rows, all.columns};
     return kMultiply(p, args, block, matrix, args.state.data[0]);
   }
-  const Block block{0, all.column, p.c.m, all.columns};
+  const Rect block{0, all.column, p.c.m, all.columns};
   for (std::int64_t row = 0; row < all.rows; row += p.c.m) {
     kMultiply(p, args, block, (all.row + row) / p.c.m,
               args.state.data[0] + row * args.state.stride * std::int64_t(p.c.item));
@@ -144,7 +145,7 @@ void multiply_matrices(const LeafArgs& args) {
 // True if several blocks would each pack the same rows, and a packed copy of these rows is small.
 // Leaves are multiplied without packing.
 bool packs_once(const TreeProduct& p, std::int64_t examples) {
-  const Multiplication& c = p.c;
+  const GemmCall& c = p.c;
   const auto item = std::int64_t(c.item);
   const bool only_leaves = examples <= kLeafExamples || (kLeafExamples + 1) * p.rows_per_example >
                                                             thresholds().product_subtree_rows;
@@ -155,7 +156,7 @@ bool packs_once(const TreeProduct& p, std::int64_t examples) {
 
 // Both operands, some columns at a time.
 void pack_once(TreeProduct& p, const KernelArgs& args) {
-  const Multiplication& c = p.c;
+  const GemmCall& c = p.c;
   const auto pack = [&](const char* x, std::int64_t columns, std::int64_t grain, bool right) {
     auto* to =
         static_cast<char*>(args.scratch.take(c.product.tree_packed_bytes(c.k, columns, right)));
@@ -181,8 +182,8 @@ void pack_once(TreeProduct& p, const KernelArgs& args) {
 }  // namespace
 
 // Blocks are whole tiles of every variant, and are in one matrix of the result or hold whole ones.
-StateShape product_state(std::span<const View> in, const Attrs&, const View& result) {
-  StateShape state = state_of_result(result);
+AccumulatorShape product_state(std::span<const View> in, const Attrs&, const View& result) {
+  AccumulatorShape state = state_of_result(result);
   const Shape& y = result.shape;
   state.columns = y[y.rank() - 1];
   state.rows = y.size(0, y.rank() - 1);
@@ -203,7 +204,7 @@ const void* open_product(const KernelArgs& args) {
   // Made where it stays: a copy would wait for each of the small stores.
   auto* p = new (args.scratch.take(sizeof(TreeProduct)))
       TreeProduct{multiplication_of(args.in, args.attrs), y.dtype};
-  Multiplication& c = p->c;
+  GemmCall& c = p->c;
   const auto matrices = [](const View& x) { return x.shape.size(0, x.shape.rank() - 2); };
   if (!c.transpose_a) c.a = turned(c.a, matrices(args.in[0]), c.m, c.k, c.item, args.scratch);
   if (c.transpose_b) c.b = turned(c.b, matrices(args.in[1]), c.n, c.k, c.item, args.scratch);
@@ -233,7 +234,7 @@ void product_subtree(const LeafArgs& args) {
 // The scratch of a fold: operands packed at a time, and a right half on each level above them.
 std::size_t product_fold_bytes(const FoldArgs& args) {
   const DType dtype = args.result.dtype;
-  const Block& block = args.block;
+  const Rect& block = args.block;
   const auto half = std::size_t(block.size()) * size_of(dtype) + kAlignment;
   const std::int64_t rows = std::max(thresholds().product_subtree_rows, kLeafExamples);
   const ProductKernels& product = kernels().product(dtype);

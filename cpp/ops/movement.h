@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ops/parts.h"
+#include "ops/partition.h"
 #include "ops/strided.h"
 
 namespace samegrad {
@@ -21,7 +21,7 @@ std::vector<OpDef> fill_ops();
 // The result has the bytes of operand 0.
 void copy_bytes(const KernelArgs& args);
 
-// The copy that a row is, from operand 0 to the result, and where it starts in the two.
+// The copy that an op is, from operand 0 to the result, and where it starts in the two.
 struct Move {
   StridedCopy copy;
   std::int64_t to = 0, from = 0;  // elements
@@ -44,9 +44,9 @@ void set_move(OpDef& op) {
 }
 
 // Every element becomes the number.
-void fill_value(const View& y, Number value);
+void fill_value(const View& y, Scalar value);
 
-// The vjp of rows that only rename axes: the cotangent in the shape of operand 0.
+// The vjp of ops that only rename axes: the cotangent in the shape of operand 0.
 Values reshape_back(const VjpArgs& args);
 
 }  // namespace samegrad

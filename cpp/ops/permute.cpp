@@ -50,12 +50,12 @@ Values transpose_vjp(const VjpArgs& v) {
       call("transpose", Expr(v.b, v.ct[0]), TransposeAttrs{.perm = std::move(inverse)}));
 }
 
-OpDef transpose_row() {
+OpDef transpose_op() {
   OpDef op;
   op.name = "transpose";
   op.doc = "The axes in another order.";
   op.operands = {"x"};
-  op.scaling = Scaling::kSum;
+  op.linearity = Linearity::kSum;
   op.attrs = schema_of<TransposeAttrs>();
   op.traits = kAnyType;
   op.infer = transpose_rule;
@@ -78,7 +78,7 @@ Inferred reverse_rule(const InferArgs& args) {
   const ValueType& x = args.in[0];
   const std::uint32_t mask = reversed_axes(args.op.name, args.attrs, x.shape.rank());
   const bool examples = x.batched() && (mask >> x.batch.axis & 1u);
-  return examples ? Inferred{{x}, Locality::kWhole} : one_result(args, x);
+  return examples ? Inferred{{x}, Locality::kFullBatch} : one_result(args, x);
 }
 
 Move reversal(const CostArgs& args) {
@@ -95,12 +95,12 @@ Move reversal(const CostArgs& args) {
   return move;
 }
 
-OpDef reverse_row() {
+OpDef reverse_op() {
   OpDef op;
   op.name = "reverse";
   op.doc = "The elements in reverse order along axes.";
   op.operands = {"x"};
-  op.scaling = Scaling::kSum;
+  op.linearity = Linearity::kSum;
   op.attrs = schema_of<ReverseAttrs>();
   op.traits = kAnyType;
   op.infer = reverse_rule;
@@ -117,7 +117,7 @@ OpDef reverse_row() {
 }  // namespace
 
 std::vector<OpDef> permute_ops() {
-  return {transpose_row(), reverse_row()};
+  return {transpose_op(), reverse_op()};
 }
 
 }  // namespace samegrad

@@ -44,8 +44,8 @@ void run_special(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
 using Vjp = Values (*)(const VjpArgs&);
 
 template <auto kFunction, std::size_t kArity>
-OpDef special_row(const char* name, const char* doc, std::vector<std::string> operands, double low,
-                  double high, Vjp vjp) {
+OpDef special_op(const char* name, const char* doc, std::vector<std::string> operands, double low,
+                 double high, Vjp vjp) {
   OpDef op;
   op.name = name;
   op.doc = doc;
@@ -93,22 +93,22 @@ Expr result(const VjpArgs& v) {
 
 std::vector<OpDef> gamma_rows() {
   return {
-      special_row<special::log_gamma, 1>(
+      special_op<special::log_gamma, 1>(
           "lgamma", "log(|gamma(x)|) of each element.", {"x"}, 0.3, 4,
           [](const VjpArgs& v) { return cotangents(flowing(v) * call("digamma", operand(v, 0))); }),
-      special_row<special::digamma, 1>("digamma", "The derivative of lgamma.", {"x"}, 0.4, 4,
-                                       [](const VjpArgs& v) {
-                                         const Expr x = operand(v, 0);
-                                         return cotangents(flowing(v) *
-                                                           call("polygamma", ones_like(x), x));
-                                       }),
-      without_differences(special_row<special::polygamma, 2>(
+      special_op<special::digamma, 1>("digamma", "The derivative of lgamma.", {"x"}, 0.4, 4,
+                                      [](const VjpArgs& v) {
+                                        const Expr x = operand(v, 0);
+                                        return cotangents(flowing(v) *
+                                                          call("polygamma", ones_like(x), x));
+                                      }),
+      without_differences(special_op<special::polygamma, 2>(
           "polygamma", "The n-th derivative of digamma, n being an integer.", {"n", "x"}, 1, 1,
           [](const VjpArgs& v) {
             const Expr n = operand(v, 0);
             return cotangents(none(), flowing(v) * call("polygamma", n + 1.0, operand(v, 1)));
           })),
-      without_differences(special_row<special::zeta, 2>(
+      without_differences(special_op<special::zeta, 2>(
           "zeta", "The sum of (q + k) ** -s over k = 0, 1, …; no derivative flows to s.",
           {"s", "q"}, 2, 3, [](const VjpArgs& v) {
             const Expr s = operand(v, 0);
@@ -117,33 +117,33 @@ std::vector<OpDef> gamma_rows() {
 }
 
 std::vector<OpDef> normal_rows() {
-  return {special_row<special::erfc, 1>(
+  return {special_op<special::erfc, 1>(
               "erfc", "1 - erf(x), exact where that is tiny.", {"x"}, -2, 2,
               [](const VjpArgs& v) {
                 return cotangents(flowing(v) * -kTwoByRootOfPi * exp(-square(operand(v, 0))));
               }),
-          special_row<special::erfinv, 1>(
+          special_op<special::erfinv, 1>(
               "erfinv", "The number whose erf is x: infinite of -1 and 1, NaN outside.", {"x"},
               -0.8, 0.8,
               [](const VjpArgs& v) {
                 return cotangents(flowing(v) * (1 / kTwoByRootOfPi) * exp(square(result(v))));
               }),
-          special_row<special::ndtri, 1>("ndtri", "Where the normal distribution function is p.",
-                                         {"p"}, 0.1, 0.9, [](const VjpArgs& v) {
-                                           return cotangents(flowing(v) * kRootOfTwoPi *
-                                                             exp(square(result(v)) * 0.5));
-                                         })};
+          special_op<special::ndtri, 1>("ndtri", "Where the normal distribution function is p.",
+                                        {"p"}, 0.1, 0.9, [](const VjpArgs& v) {
+                                          return cotangents(flowing(v) * kRootOfTwoPi *
+                                                            exp(square(result(v)) * 0.5));
+                                        })};
 }
 
 std::vector<OpDef> bessel_rows() {
   return {
-      special_row<special::bessel_i0e, 1>(
+      special_op<special::bessel_i0e, 1>(
           "bessel_i0e", "exp(-|x|) I0(x), I0 being a modified Bessel function.", {"x"}, -2.7, 3.1,
           [](const VjpArgs& v) {
             const Expr x = operand(v, 0);
             return cotangents(flowing(v) * (call("bessel_i1e", x) - sign(x) * result(v)));
           }),
-      special_row<special::bessel_i1e, 1>(
+      special_op<special::bessel_i1e, 1>(
           "bessel_i1e", "exp(-|x|) I1(x), I1 being a modified Bessel function.", {"x"}, -2.7, 3.1,
           [](const VjpArgs& v) {
             // I1(x) / x is 1/2 at 0.
@@ -161,19 +161,19 @@ Expr gamma_density(Expr a, Expr x) {
 
 std::vector<OpDef> incomplete_rows() {
   return {
-      without_second(special_row<special::igamma, 2>(
+      without_second(special_op<special::igamma, 2>(
           "igamma", "The regularized lower incomplete gamma function P(a, x).", {"a", "x"}, 0.6, 4,
           [](const VjpArgs& v) {
             const Expr a = operand(v, 0), x = operand(v, 1), ct = flowing(v);
             return cotangents(ct * call("igamma_grad_a", a, x), ct * gamma_density(a, x));
           })),
-      without_second(special_row<special::igammac, 2>(
+      without_second(special_op<special::igammac, 2>(
           "igammac", "The regularized upper incomplete gamma function Q(a, x).", {"a", "x"}, 0.6, 4,
           [](const VjpArgs& v) {
             const Expr a = operand(v, 0), x = operand(v, 1), ct = -flowing(v);
             return cotangents(ct * call("igamma_grad_a", a, x), ct * gamma_density(a, x));
           })),
-      without_differences(special_row<special::betainc, 3>(
+      without_differences(special_op<special::betainc, 3>(
           "betainc", "The regularized incomplete beta function; no derivative flows to a and b.",
           {"a", "b", "x"}, 0.2, 0.8, [](const VjpArgs& v) {
             const Expr a = operand(v, 0), b = operand(v, 1), x = operand(v, 2);
@@ -183,8 +183,8 @@ std::vector<OpDef> incomplete_rows() {
           }))};
 }
 
-OpDef igamma_grad_row() {
-  OpDef op = special_row<special::igamma_grad_a, 2>(
+OpDef igamma_grad_op() {
+  OpDef op = special_op<special::igamma_grad_a, 2>(
       "igamma_grad_a", "The derivative of igamma with respect to a; it has none of its own.",
       {"a", "x"}, 0.6, 4, nullptr);
   op.traits = kBackward;
@@ -201,8 +201,8 @@ void run_next_after(const KernelArgs& args, std::int64_t begin, std::int64_t end
   });
 }
 
-OpDef next_after_row() {
-  OpDef op = special_row<special::igamma, 2>(
+OpDef next_after_op() {
+  OpDef op = special_op<special::igamma, 2>(
       "next_after", "The number next to each element of a on the way to b.", {"a", "b"}, -2, 2,
       [](const VjpArgs& v) { return cotangents(flowing(v), zeros_like(operand(v, 1))); });
   set_parts<elements_of_result, run_next_after>(op);
@@ -249,7 +249,7 @@ void run_bits(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
 }
 
 template <class Function>
-OpDef bits_row(const char* name, const char* doc) {
+OpDef bits_op(const char* name, const char* doc) {
   OpDef op;
   op.name = name;
   op.doc = doc;
@@ -273,14 +273,14 @@ OpDef bits_row(const char* name, const char* doc) {
 
 std::vector<OpDef> pointwise_ops() {
   std::vector<OpDef> ops{
-      bits_row<And>("bitwise_and", "The bits that are set in both."),
-      bits_row<Or>("bitwise_or", "The bits that are set in one of them."),
-      bits_row<Xor>("bitwise_xor", "The bits that are set in exactly one of them."),
-      bits_row<ShiftLeft>("shift_left",
-                          "a with its bits moved up by b, from 0 to the last bit of the type."),
-      bits_row<ShiftRight>("shift_right", "a with its bits moved down by b, the sign filling up."),
-      igamma_grad_row(),
-      next_after_row()};
+      bits_op<And>("bitwise_and", "The bits that are set in both."),
+      bits_op<Or>("bitwise_or", "The bits that are set in one of them."),
+      bits_op<Xor>("bitwise_xor", "The bits that are set in exactly one of them."),
+      bits_op<ShiftLeft>("shift_left",
+                         "a with its bits moved up by b, from 0 to the last bit of the type."),
+      bits_op<ShiftRight>("shift_right", "a with its bits moved down by b, the sign filling up."),
+      igamma_grad_op(),
+      next_after_op()};
   for (std::vector<OpDef> (*rows)() : {gamma_rows, normal_rows, bessel_rows, incomplete_rows}) {
     for (OpDef& op : rows()) ops.push_back(std::move(op));
   }

@@ -83,7 +83,7 @@ Inferred grad_rule(const InferArgs& args, int x_like) {
   ValueType x = args.in[std::size_t(x_like)];
   x.dtype = args.in[0].dtype;
   const bool aligned = args.in[0].batch == x.batch;
-  return aligned ? one_result(args, x) : Inferred{{x}, Locality::kWhole};
+  return aligned ? one_result(args, x) : Inferred{{x}, Locality::kFullBatch};
 }
 
 Inferred max_pool_grad_rule(const InferArgs& args) {
@@ -103,7 +103,7 @@ Inferred take_rule(const InferArgs& args) {
               "'index' must have the shape of the pooled images: got ", args.shape_of(1),
               " for images of ", args.shape_of(0), ".");
   const bool aligned = args.in[1].batch == y.batch;
-  return aligned ? one_result(args, y) : Inferred{{y}, Locality::kWhole};
+  return aligned ? one_result(args, y) : Inferred{{y}, Locality::kFullBatch};
 }
 
 // ---- kernels ----
@@ -214,7 +214,7 @@ std::vector<Sample> pool_samples() {
       {.shapes = {{6, 5, 7, 1}}, .attrs = window({2, 3}, {3, 2}, {0, 1, 0, 0}), .batched = {1}}};
 }
 
-OpDef pool_row(const char* name, const char* doc, std::vector<std::string> operands) {
+OpDef pool_op(const char* name, const char* doc, std::vector<std::string> operands) {
   OpDef op;
   op.name = name;
   op.doc = doc;
@@ -224,11 +224,11 @@ OpDef pool_row(const char* name, const char* doc, std::vector<std::string> opera
   return op;
 }
 
-OpDef max_pool_row() {
-  OpDef op = pool_row("max_pool2d",
-                      "Largest element of each window (padding never wins) and, as uint8, its "
-                      "place in the window: row * window columns + column, the first of equals.",
-                      {"x"});
+OpDef max_pool_op() {
+  OpDef op = pool_op("max_pool2d",
+                     "Largest element of each window (padding never wins) and, as uint8, its "
+                     "place in the window: row * window columns + column, the first of equals.",
+                     {"x"});
   op.infer = max_pool_rule;
   op.kernel = max_pool_kernel;
   op.vjp = max_pool_vjp;
@@ -236,11 +236,11 @@ OpDef max_pool_row() {
   return op;
 }
 
-OpDef max_pool_grad_row() {
-  OpDef op = pool_row("max_pool2d_grad", "Adds each element to the place its window chose.",
-                      {"ct", "index", "x_like"});
+OpDef max_pool_grad_op() {
+  OpDef op = pool_op("max_pool2d_grad", "Adds each element to the place its window chose.",
+                     {"ct", "index", "x_like"});
   op.traits = kBackward;
-  op.scaling = Scaling::kSum;
+  op.linearity = Linearity::kSum;
   op.scaled = 1u;
   op.infer = max_pool_grad_rule;
   op.kernel = max_pool_grad_kernel;
@@ -259,11 +259,11 @@ OpDef max_pool_grad_row() {
   return op;
 }
 
-OpDef take_row() {
-  OpDef op = pool_row("max_pool2d_take", "The element of each window at the place that is given.",
-                      {"x", "index"});
+OpDef take_op() {
+  OpDef op = pool_op("max_pool2d_take", "The element of each window at the place that is given.",
+                     {"x", "index"});
   op.traits = kBackward;
-  op.scaling = Scaling::kSum;
+  op.linearity = Linearity::kSum;
   op.scaled = 1u;
   op.infer = take_rule;
   op.kernel = take_kernel;
@@ -281,9 +281,9 @@ OpDef take_row() {
   return op;
 }
 
-OpDef avg_pool_row() {
-  OpDef op = pool_row("avg_pool2d", "Mean of each window; padding does not count.", {"x"});
-  op.scaling = Scaling::kSum;
+OpDef avg_pool_op() {
+  OpDef op = pool_op("avg_pool2d", "Mean of each window; padding does not count.", {"x"});
+  op.linearity = Linearity::kSum;
   op.infer = avg_pool_rule;
   op.kernel = avg_pool_kernel;
   op.vjp = avg_pool_vjp;
@@ -291,11 +291,11 @@ OpDef avg_pool_row() {
   return op;
 }
 
-OpDef avg_pool_grad_row() {
+OpDef avg_pool_grad_op() {
   OpDef op =
-      pool_row("avg_pool2d_grad", "Spreads each element evenly over its window.", {"ct", "x_like"});
+      pool_op("avg_pool2d_grad", "Spreads each element evenly over its window.", {"ct", "x_like"});
   op.traits = kBackward;
-  op.scaling = Scaling::kSum;
+  op.linearity = Linearity::kSum;
   op.infer = avg_pool_grad_rule;
   op.kernel = avg_pool_grad_kernel;
   op.vjp = avg_pool_grad_vjp;
@@ -311,8 +311,8 @@ OpDef avg_pool_grad_row() {
 }  // namespace
 
 std::vector<OpDef> pool_ops() {
-  std::vector<OpDef> rows = {max_pool_row(), max_pool_grad_row(), take_row(), avg_pool_row(),
-                             avg_pool_grad_row()};
+  std::vector<OpDef> rows = {max_pool_op(), max_pool_grad_op(), take_op(), avg_pool_op(),
+                             avg_pool_grad_op()};
   for (OpDef& row : rows) row.traits |= kKnownSizes;
   return rows;
 }

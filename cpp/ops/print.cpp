@@ -41,7 +41,7 @@ void print_axis(std::ostringstream& out, const View& x, int axis, std::int64_t b
 }
 
 Inferred print_rule(const InferArgs&) {
-  return {{{DType::kBool, {}, {}}}, Locality::kWhole};
+  return {{{DType::kBool, {}, {}}}, Locality::kFullBatch};
 }
 
 void print_kernel(const KernelArgs& args) {

@@ -6,8 +6,8 @@
 
 #include "kernels/random_key.h"
 #include "kernels/table.h"
-#include "ops/draws.h"
-#include "ops/parts.h"
+#include "ops/partition.h"
+#include "ops/random_attributes.h"
 #include "ops/rules.h"
 #include "ops/transpose.h"
 
@@ -63,7 +63,7 @@ void draw(const KernelArgs& args, std::int64_t first_row, std::int64_t rows, std
     const auto f = kDraw == Draw::kUniform  ? random.uniform
                    : kDraw == Draw::kNormal ? random.normal
                                             : random.truncated_normal;
-    if (!is_widened(dtype)) return f(key, first_row, rows, n, y);
+    if (!is_storage_dtype(dtype)) return f(key, first_row, rows, n, y);
     const Scratch::Frame frame(args.scratch);
     const DType wide = sum_type(dtype);
     void* drawn = args.scratch.take(std::size_t(rows * n) * size_of(wide));
@@ -115,7 +115,7 @@ Inferred shape_rule(const InferArgs& args) {
                 to_string(args.attrs.as<DrawAttrs>().shape), ".");
     type.shape.push_back(dim);
   }
-  return {{type}, Locality::kWhole};
+  return {{type}, Locality::kFullBatch};
 }
 
 // Rows [begin, end) of a result whose first row is the given one.
@@ -211,7 +211,7 @@ void set_attrs(OpDef& op, Form form) {
 }
 
 template <Draw kDraw>
-OpDef random_row(const char* name, const char* doc, Form form) {
+OpDef random_op(const char* name, const char* doc, Form form) {
   OpDef op;
   op.name = text(form.keyed ? "stateless_" : "", name, form.like ? "_like" : "");
   op.doc = text(doc, form.like ? " Shape and examples are those of x." : "",
@@ -247,7 +247,7 @@ void run_key(const KernelArgs& args) {
   }
 }
 
-OpDef key_row() {
+OpDef key_op() {
   OpDef op;
   op.name = "random_key";
   op.doc = "What random operations of this seed and number draw by in this step: four words.";
@@ -284,15 +284,15 @@ void check_draw_key(const InferArgs& args, const ValueType& key) {
 }
 
 std::vector<OpDef> random_ops() {
-  std::vector<OpDef> ops{key_row()};
+  std::vector<OpDef> ops{key_op()};
   for (const Form form : {Form{}, {.like = true}, {.keyed = true}, {true, true}}) {
-    ops.push_back(random_row<Draw::kUniform>("random_uniform", "Uniform in [0, 1).", form));
+    ops.push_back(random_op<Draw::kUniform>("random_uniform", "Uniform in [0, 1).", form));
     ops.push_back(
-        random_row<Draw::kNormal>("random_normal", "Normal, mean 0 and deviation 1.", form));
-    ops.push_back(random_row<Draw::kTruncatedNormal>(
+        random_op<Draw::kNormal>("random_normal", "Normal, mean 0 and deviation 1.", form));
+    ops.push_back(random_op<Draw::kTruncatedNormal>(
         "random_truncated_normal", "Normal, drawn again until within 2 deviations.", form));
     ops.push_back(
-        random_row<Draw::kIntegers>("random_integers", "Whole numbers in [low, high).", form));
+        random_op<Draw::kIntegers>("random_integers", "Whole numbers in [low, high).", form));
   }
   return ops;
 }

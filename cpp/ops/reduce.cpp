@@ -32,7 +32,7 @@ Inferred reduce_rule(const InferArgs& args) {
     }
     y.shape.push_back(x.shape[axis]);
   }
-  if (x.batched() && (mask >> x.batch.axis & 1u)) return {{y}, Locality::kTree};
+  if (x.batched() && (mask >> x.batch.axis & 1u)) return {{y}, Locality::kBatchReduction};
   return one_result(args, y);
 }
 
@@ -44,7 +44,7 @@ void reduce_kernel(const KernelArgs& args) {
 }
 
 template <ReduceFn kFn>
-Parts reduce_parts() {
+ParallelPartition reduce_parts() {
   return {.count = parts_of_reduction,
           .run = [](const KernelArgs& args, std::int64_t begin,
                     std::int64_t end) { run_reduction_parts(kFn, args, begin, end); },
@@ -113,7 +113,7 @@ std::vector<Sample> reduce_samples(DTypes dtypes) {
 }
 
 template <ReduceFn kFn, BinaryFn kJoin, DTypes kAllowed>
-OpDef reduce_row(const char* name, const char* doc, Values (*vjp)(const VjpArgs&)) {
+OpDef reduce_op(const char* name, const char* doc, Values (*vjp)(const VjpArgs&)) {
   OpDef op;
   op.name = name;
   op.doc = doc;
@@ -125,7 +125,7 @@ OpDef reduce_row(const char* name, const char* doc, Values (*vjp)(const VjpArgs&
   op.scratch_bytes = scratch_of_reduction;
   op.block = {BlockFn::kReduce, int(kFn)};
   op.tree = reduction_tree<kFn, kJoin>();
-  if (kFn == ReduceFn::kSum) op.scaling = Scaling::kSum;
+  if (kFn == ReduceFn::kSum) op.linearity = Linearity::kSum;
   op.vjp = vjp;
   if (!vjp) op.traits = kNoGradient;
   op.samples = reduce_samples(kAllowed);
@@ -136,17 +136,17 @@ OpDef reduce_row(const char* name, const char* doc, Values (*vjp)(const VjpArgs&
 
 std::vector<OpDef> reduce_ops() {
   return {
-      reduce_row<ReduceFn::kSum, BinaryFn::k_add, kNumbers>(
+      reduce_op<ReduceFn::kSum, BinaryFn::k_add, kNumbers>(
           "reduce_sum", "Sum of the elements along axes, in the operand's dtype.", sum_vjp),
-      reduce_row<ReduceFn::kProd, BinaryFn::k_mul, kNumbers>(
+      reduce_op<ReduceFn::kProd, BinaryFn::k_mul, kNumbers>(
           "reduce_prod", "Product of the elements along axes, in the operand's dtype.", prod_vjp),
-      reduce_row<ReduceFn::kMax, BinaryFn::k_maximum, kNumbers>(
+      reduce_op<ReduceFn::kMax, BinaryFn::k_maximum, kNumbers>(
           "reduce_max", "Largest element along axes; ties share the gradient.", extreme_vjp),
-      reduce_row<ReduceFn::kMin, BinaryFn::k_minimum, kNumbers>(
+      reduce_op<ReduceFn::kMin, BinaryFn::k_minimum, kNumbers>(
           "reduce_min", "Smallest element along axes; ties share the gradient.", extreme_vjp),
-      reduce_row<ReduceFn::kAny, BinaryFn::k_logical_or, kBools>(
+      reduce_op<ReduceFn::kAny, BinaryFn::k_logical_or, kBools>(
           "reduce_any", "True where any element along axes is.", nullptr),
-      reduce_row<ReduceFn::kAll, BinaryFn::k_logical_and, kBools>(
+      reduce_op<ReduceFn::kAll, BinaryFn::k_logical_and, kBools>(
           "reduce_all", "True where all elements along axes are.", nullptr),
   };
 }

@@ -59,7 +59,7 @@ void join_numbers(BinaryKernel join, std::size_t item, const char* x, std::int64
 }
 
 // A reduction over axis 0, where the examples are.
-struct Reduction {
+struct BatchReduction {
   ReduceFn fn;
   DType dtype;
   BinaryFn join;
@@ -93,12 +93,12 @@ View with_examples_first(const View& x, std::uint32_t& mask, Scratch& scratch) {
 }
 
 // Made where it stays: a copy would wait for each of the small stores.
-const Reduction* open_rows(ReduceFn fn, BinaryFn join, const View& x, std::uint32_t mask,
-                           const KernelArgs& args) {
+const BatchReduction* open_rows(ReduceFn fn, BinaryFn join, const View& x, std::uint32_t mask,
+                                const KernelArgs& args) {
   AxisGroups groups;  // of one example
   groups.push(x.rows_per_example, mask & 1u);
   for (int axis = 1; axis < x.shape.rank(); ++axis) groups.push(x.shape[axis], mask >> axis & 1u);
-  auto* r = new (args.scratch.take(sizeof(Reduction))) Reduction;
+  auto* r = new (args.scratch.take(sizeof(BatchReduction))) BatchReduction;
   r->fn = fn;
   r->dtype = x.dtype;
   r->join = join;
@@ -117,7 +117,7 @@ const Reduction* open_rows(ReduceFn fn, BinaryFn join, const View& x, std::uint3
 }
 
 // One result of every example: [examples][columns].
-const char* reduce_each(const Reduction& r, std::int64_t begin, std::int64_t end,
+const char* reduce_each(const BatchReduction& r, std::int64_t begin, std::int64_t end,
                         Scratch& scratch) {
   const std::int64_t examples = end - begin, rows = examples * r.rows_per_example;
   const char* x = r.example(begin);
@@ -146,7 +146,7 @@ const char* reduce_each(const Reduction& r, std::int64_t begin, std::int64_t end
 }
 
 // The one number that each example makes.
-const char* number_of_each(const Reduction& r, std::int64_t begin, std::int64_t end,
+const char* number_of_each(const BatchReduction& r, std::int64_t begin, std::int64_t end,
                            Scratch& scratch) {
   if (r.example_size == 1) return r.example(begin);
   void* each = scratch.take(std::size_t((end - begin) * r.item()));
@@ -242,9 +242,9 @@ void reduce_groups(ReduceFn fn, DType dtype, AxisGroups groups, const void* x, v
 }
 
 // Columns are cut where rows of the operand are added as they are.
-StateShape reduction_state(std::span<const View> in, const Attrs& attrs, const View& result) {
+AccumulatorShape reduction_state(std::span<const View> in, const Attrs& attrs, const View& result) {
   constexpr std::int64_t kGrain = 1024;
-  StateShape state = state_of_result(result);
+  AccumulatorShape state = state_of_result(result);
   state.subtrees = result.size() == 1;
   const View& x = in[0];
   const std::uint32_t mask = axes_mask("reduce", attrs.as<ReduceAttrs>().axes, x.shape.rank());
@@ -261,7 +261,7 @@ const void* open_reduction(ReduceFn fn, BinaryFn join, const KernelArgs& args) {
 }
 
 void reduction_leaf(const LeafArgs& args) {
-  const Reduction& r = *static_cast<const Reduction*>(args.operands);
+  const BatchReduction& r = *static_cast<const BatchReduction*>(args.operands);
   const Scratch::Frame frame(args.scratch);
   std::byte* y = args.state.data[0];
   const char* each = r.number ? number_of_each(r, args.begin, args.end, args.scratch)
@@ -279,7 +279,7 @@ void reduction_leaf(const LeafArgs& args) {
 
 // Leaves of one number are joined without a call for each.
 void reduction_subtree(const LeafArgs& args) {
-  const Reduction& r = *static_cast<const Reduction*>(args.operands);
+  const BatchReduction& r = *static_cast<const BatchReduction*>(args.operands);
   const std::int64_t examples = args.end - args.begin;
   const Scratch::Frame frame(args.scratch);
   const char* each = number_of_each(r, args.begin, args.end, args.scratch);

@@ -1,8 +1,8 @@
 // Reductions of elements, in the fixed reduction order.
 #pragma once
 
-#include "ops/parts.h"
-#include "ops/tree_rows.h"
+#include "ops/partition.h"
+#include "ops/tree_reduction.h"
 
 namespace samegrad {
 
@@ -52,7 +52,7 @@ void finish_reduction(ReduceFn fn, const KernelArgs& args);
 // together in order. A result of one element takes each example by row_reduce and has leaves of one
 // example, so that shares of any size agree.
 
-StateShape reduction_state(std::span<const View> in, const Attrs& attrs, const View& result);
+AccumulatorShape reduction_state(std::span<const View> in, const Attrs& attrs, const View& result);
 const void* open_reduction(ReduceFn fn, BinaryFn join, const KernelArgs& args);
 void reduction_leaf(const LeafArgs& args);
 void reduction_subtree(const LeafArgs& args);

@@ -3,7 +3,7 @@
 
 namespace samegrad {
 
-// Adds the rows of every family to OpRegistry::instance(); further calls do nothing.
+// Adds the ops of every family to OpRegistry::instance(); further calls do nothing.
 void register_all_ops();
 
 }  // namespace samegrad

@@ -10,7 +10,7 @@ namespace samegrad {
 namespace {
 
 Inferred int64_scalar(const InferArgs&) {
-  return {{{DType::kInt64, {}, {}}}, Locality::kWhole};
+  return {{{DType::kInt64, {}, {}}}, Locality::kFullBatch};
 }
 
 void store(const KernelArgs& args, std::int64_t value) {
@@ -74,14 +74,14 @@ Values add_up_sizes(const VjpArgs& args) {
   return {call("all_reduce", call("size_of", Expr(args.b, args.in[0]), args.attrs)).value()};
 }
 
-OpDef size_row(const char* name, const char* doc, std::uint32_t traits, Kernel kernel) {
+OpDef size_op(const char* name, const char* doc, std::uint32_t traits, Kernel kernel) {
   OpDef op;
   op.name = name;
   op.doc = doc;
   op.operands = {"x"};
   op.attrs = schema_of<CountAttrs>();
   op.traits = traits | kNoGradient;
-  op.scaling = Scaling::kCount;
+  op.linearity = Linearity::kCount;
   op.type_only = 1;
   op.infer = size_rule;
   op.kernel = kernel;
@@ -97,10 +97,10 @@ void symbol_kernel(const KernelArgs& args) {
                                 : size);
 }
 
-OpDef symbol_row() {
+OpDef symbol_op() {
   OpDef op;
   op.name = "size_value";
-  op.scaling = Scaling::kCount;
+  op.linearity = Linearity::kCount;
   op.doc = "A size (int64) that follows from the examples of other values, on this replica.";
   op.max_arity = 8;
   op.operands = {"likes"};
@@ -113,16 +113,16 @@ OpDef symbol_row() {
   return op;
 }
 
-OpDef global_size_row() {
+OpDef global_size_op() {
   OpDef op =
-      size_row("global_size_of", "Number (int64) of elements along axes, summed over the replicas.",
-               kReplicaInvariant, global_size_kernel);
+      size_op("global_size_of", "Number (int64) of elements along axes, summed over the replicas.",
+              kReplicaInvariant, global_size_kernel);
   op.decompose = add_up_sizes;
   return op;
 }
 
 Inferred dimensions_rule(const InferArgs& args) {
-  return {{{DType::kInt32, {args.in[0].shape.rank()}, {}}}, Locality::kWhole};
+  return {{{DType::kInt32, {args.in[0].shape.rank()}, {}}}, Locality::kFullBatch};
 }
 
 void dimensions_kernel(const KernelArgs& args) {
@@ -132,10 +132,10 @@ void dimensions_kernel(const KernelArgs& args) {
   }
 }
 
-OpDef dimensions_row() {
+OpDef dimensions_op() {
   OpDef op;
   op.name = "dimension_sizes";
-  op.scaling = Scaling::kCount;
+  op.linearity = Linearity::kCount;
   op.doc = "The sizes of all axes on this replica, an int32 vector.";
   op.operands = {"x"};
   op.traits = kNoGradient;
@@ -147,8 +147,8 @@ OpDef dimensions_row() {
   return op;
 }
 
-// True on the replicas that a trace was made for: see passes/join_counts.h.
-OpDef trace_row() {
+// True on the replicas that a trace was made for: see passes/merge_specializations.h.
+OpDef trace_op() {
   OpDef op;
   op.name = "trace_of_count";
   op.version = OpDef::kOfPasses;
@@ -157,7 +157,7 @@ OpDef trace_row() {
   op.attrs = schema_of<TraceAttrs>();
   op.traits = kReplicaDependent | kNoGradient | kBackward;
   op.infer = [](const InferArgs&) -> Inferred {
-    return {{{DType::kBool, {}, {}}}, Locality::kWhole};
+    return {{{DType::kBool, {}, {}}}, Locality::kFullBatch};
   };
   op.kernel = [](const KernelArgs& args) {
     const auto& replicas = args.attrs.as<TraceAttrs>().replicas;
@@ -168,7 +168,7 @@ OpDef trace_row() {
   return op;
 }
 
-OpDef replica_row() {
+OpDef replica_op() {
   OpDef op;
   op.name = "replica_id";
   op.doc = "Which replica this is, from 0 (int64).";
@@ -184,12 +184,12 @@ OpDef replica_row() {
 
 std::vector<OpDef> fact_ops() {
   return {
-      size_row("size_of", "Number (int64) of elements along axes on this replica.", 0, size_kernel),
-      global_size_row(),
-      dimensions_row(),
-      symbol_row(),
-      trace_row(),
-      replica_row(),
+      size_op("size_of", "Number (int64) of elements along axes on this replica.", 0, size_kernel),
+      global_size_op(),
+      dimensions_op(),
+      symbol_op(),
+      trace_op(),
+      replica_op(),
   };
 }
 

@@ -33,7 +33,7 @@ class ReshapeRule {
     ValueType y{x_.dtype, {}, {}};
     for (const Size& size : sizes_) y.shape.push_back(dim_of(args_.symbols, size));
     if (x_.batched() && keep_examples(y)) return one_result(args_, y);
-    return {{y}, Locality::kWhole};
+    return {{y}, Locality::kFullBatch};
   }
 
  private:
@@ -108,7 +108,7 @@ class ReshapeRule {
         y.batch = x_.batch;
         y.batch.axis = axis;
         y.batch.rows_per_example = dim_of(args_.symbols, *rows);
-        y.shape[axis] = kRows;
+        y.shape[axis] = kBatchDim;
         return true;
       }
       product = product * sizes_[std::size_t(axis)];
@@ -203,7 +203,7 @@ Inferred reshape_like_rule(const InferArgs& args) {
   check_value(same_size(args, elements_of(args, x), elements_of(args, y)), args.op.name,
               "shapes must have equally many elements: got ", args.shape_of(0), " and ",
               args.shape_of(1), ".");
-  return same_examples(args, x, y) ? one_result(args, y) : Inferred{{y}, Locality::kWhole};
+  return same_examples(args, x, y) ? one_result(args, y) : Inferred{{y}, Locality::kFullBatch};
 }
 
 Inferred expand_dims_rule(const InferArgs& args) {
@@ -247,23 +247,23 @@ Inferred squeeze_rule(const InferArgs& args) {
     if (x.batch.axis == axis) y.batch.axis = y.shape.rank();
     y.shape.push_back(x.shape[axis]);
   }
-  return x.batch == args.in[0].batch ? one_result(args, y) : Inferred{{y}, Locality::kWhole};
+  return x.batch == args.in[0].batch ? one_result(args, y) : Inferred{{y}, Locality::kFullBatch};
 }
 
-OpDef renaming_row(const char* name, const char* doc) {
+OpDef renaming_op(const char* name, const char* doc) {
   OpDef op;
   op.name = name;
   op.doc = doc;
   op.operands = {"x"};
-  op.scaling = Scaling::kSum;
+  op.linearity = Linearity::kSum;
   op.traits = kAliases;
   op.kernel = copy_bytes;
   op.vjp = reshape_back;
   return op;
 }
 
-OpDef reshape_row() {
-  OpDef op = renaming_row("reshape", "The elements in another shape; examples stay together.");
+OpDef reshape_op() {
+  OpDef op = renaming_op("reshape", "The elements in another shape; examples stay together.");
   op.attrs = schema_of<ReshapeAttrs>();
   op.infer = reshape_rule;
   const auto shape = [](Ints sizes) { return ReshapeAttrs{.shape = std::move(sizes)}; };
@@ -276,8 +276,8 @@ OpDef reshape_row() {
   return op;
 }
 
-OpDef reshape_like_row() {
-  OpDef op = renaming_row("reshape_like", "The elements in the shape of another value.");
+OpDef reshape_like_op() {
+  OpDef op = renaming_op("reshape_like", "The elements in the shape of another value.");
   op.min_arity = op.max_arity = 2;
   op.operands = {"x", "like"};
   op.infer = reshape_like_rule;
@@ -288,8 +288,8 @@ OpDef reshape_like_row() {
   return op;
 }
 
-OpDef expand_dims_row() {
-  OpDef op = renaming_row("expand_dims", "Axes of size 1 added.");
+OpDef expand_dims_op() {
+  OpDef op = renaming_op("expand_dims", "Axes of size 1 added.");
   op.attrs = schema_of<ExpandDimsAttrs>();
   op.infer = expand_dims_rule;
   op.samples = {{.shapes = {{2, 3}}, .attrs = ExpandDimsAttrs{.axes = {0, -1}}},
@@ -298,8 +298,8 @@ OpDef expand_dims_row() {
   return op;
 }
 
-OpDef squeeze_row() {
-  OpDef op = renaming_row("squeeze", "Axes of size 1 left out.");
+OpDef squeeze_op() {
+  OpDef op = renaming_op("squeeze", "Axes of size 1 left out.");
   op.attrs = schema_of<SqueezeAttrs>();
   op.infer = squeeze_rule;
   op.samples = {{.shapes = {{1, 3, 1}}, .attrs = SqueezeAttrs{.axes = {}}},
@@ -314,7 +314,7 @@ Values reshape_back(const VjpArgs& v) {
 }
 
 std::vector<OpDef> reshape_ops() {
-  return {reshape_row(), reshape_like_row(), expand_dims_row(), squeeze_row()};
+  return {reshape_op(), reshape_like_op(), expand_dims_op(), squeeze_op()};
 }
 
 }  // namespace samegrad

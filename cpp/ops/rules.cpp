@@ -24,7 +24,7 @@ std::string role_of(const OpDef& op, int operand) {
 
 // One axis of a broadcast result, merged from the operands seen so far.
 struct MergedAxis {
-  std::int64_t size = 1;  // kRows: examples
+  std::int64_t size = 1;  // kBatchDim: examples
   ExampleAxis batch = {};
   bool mixed = false;   // examples of this replica met rows that are none
   bool shared = false;  // those of all replicas did
@@ -51,7 +51,7 @@ class Broadcast {
       mixed |= merged.mixed;
       shared |= merged.shared;
     }
-    if (mixed || (shared && !result.batched())) return {{result}, Locality::kWhole};
+    if (mixed || (shared && !result.batched())) return {{result}, Locality::kFullBatch};
     return shared ? Inferred{{result}, Locality::kInnerExample} : one_result(args_, result);
   }
 
@@ -256,9 +256,9 @@ ValueType ordinary_type(const InferArgs& args, const ValueType& type) {
 Locality per_example(std::span<const ValueType> in, std::span<const ValueType> out) {
   const auto is_inner = [](const ValueType& type) { return type.batch.axis > 0; };
   const auto batched = [](const ValueType& type) { return type.batched(); };
-  if (!std::ranges::all_of(out, batched)) return Locality::kWhole;
+  if (!std::ranges::all_of(out, batched)) return Locality::kFullBatch;
   const bool inner = std::ranges::any_of(in, is_inner) || std::ranges::any_of(out, is_inner);
-  return inner ? Locality::kInnerExample : Locality::kExample;
+  return inner ? Locality::kInnerExample : Locality::kPerExample;
 }
 
 bool has_aligned_examples(const InferArgs& args, int end) {

@@ -32,7 +32,7 @@ ValueType fixed_type(const InferArgs& args, const ValueType& type);
 ValueType ordinary_type(const InferArgs& args, const ValueType& type);
 
 // The locality where each example of the results is a function of the same example of the operands:
-// kExample or kInnerExample, by the axes; kWhole if a result has no examples.
+// kPerExample or kInnerExample, by the axes; kFullBatch if a result has no examples.
 Locality per_example(std::span<const ValueType> in, std::span<const ValueType> out);
 // True if all operands have the same examples on one axis, which is before `end`.
 bool has_aligned_examples(const InferArgs& args, int end);

@@ -3,7 +3,7 @@
 
 #include "kernels/table.h"
 #include "ops/expr.h"
-#include "ops/parts.h"
+#include "ops/partition.h"
 #include "ops/rules.h"
 
 namespace samegrad {
@@ -14,7 +14,7 @@ Inferred of_lines(const InferArgs& args, const Inferred& along) {
   check_min_rank(args, 0, 1);
   const ValueType& x = args.in[0];
   const int axis = normalize_axis(args.attrs.as<ScanAttrs>().axis, x.shape.rank(), args.op.name);
-  return x.batch.axis == axis ? Inferred{along.types, Locality::kWhole} : along;
+  return x.batch.axis == axis ? Inferred{along.types, Locality::kFullBatch} : along;
 }
 
 Inferred scan_rule(const InferArgs& args) {
@@ -102,13 +102,13 @@ std::vector<Sample> scan_samples() {
 }
 
 template <ScanFn kFn>
-OpDef scan_row(const char* name, const char* doc, Values (*vjp)(const VjpArgs&)) {
+OpDef scan_op(const char* name, const char* doc, Values (*vjp)(const VjpArgs&)) {
   OpDef op;
   op.name = name;
   op.doc = doc;
   op.operands = {"x"};
   op.attrs = schema_of<ScanAttrs>();
-  if (kFn == ScanFn::kSum) op.scaling = Scaling::kSum;
+  if (kFn == ScanFn::kSum) op.linearity = Linearity::kSum;
   op.infer = scan_rule;
   set_parts<count_of_lines, run_scan<kFn>>(op);
   op.vjp = vjp;
@@ -139,7 +139,7 @@ Values affine_scan_vjp(const VjpArgs& v) {
   return cotangents(to_b * y, to_b);
 }
 
-OpDef affine_scan_row() {
+OpDef affine_scan_op() {
   OpDef op;
   op.name = "affine_scan";
   op.doc =
@@ -162,11 +162,11 @@ OpDef affine_scan_row() {
 }  // namespace
 
 std::vector<OpDef> scan_ops() {
-  return {scan_row<ScanFn::kSum>("cumsum", "The sum of the elements up to each one along an axis.",
-                                 cumsum_vjp),
-          scan_row<ScanFn::kProd>(
+  return {scan_op<ScanFn::kSum>("cumsum", "The sum of the elements up to each one along an axis.",
+                                cumsum_vjp),
+          scan_op<ScanFn::kProd>(
               "cumprod", "The product of the elements up to each one along an axis.", cumprod_vjp),
-          affine_scan_row()};
+          affine_scan_op()};
 }
 
 }  // namespace samegrad

@@ -7,7 +7,7 @@
 #include "ops/attributes.h"
 #include "ops/expr.h"
 #include "ops/indexed_samples.h"
-#include "ops/parts.h"
+#include "ops/partition.h"
 #include "ops/rules.h"
 #include "ops/scatter_kernel.h"
 
@@ -36,10 +36,10 @@ Inferred ravel_index_rule(const InferArgs& args) {
   y.dtype = DType::kInt64;
   y.shape.erase(last);
   const bool whole = like.batched() && (like.batch.axis >= first || like.batch != indices.batch);
-  return whole ? Inferred{{y}, Locality::kWhole} : one_result(args, y);
+  return whole ? Inferred{{y}, Locality::kFullBatch} : one_result(args, y);
 }
 
-OpDef ravel_index_row() {
+OpDef ravel_index_op() {
   OpDef op;
   op.name = "ravel_index";
   op.doc =
@@ -86,7 +86,7 @@ ValueType batch_gathered(const InferArgs& args, const ValueType& x, const ValueT
     y.batch = x.batch;
     if (x.batch.axis > dims) y.batch.axis += indices.shape.rank() - dims - 1;
   }
-  if (y.batched()) y.shape[y.batch.axis] = kRows;
+  if (y.batched()) y.shape[y.batch.axis] = kBatchDim;
   return y;
 }
 
@@ -105,20 +105,20 @@ Inferred batch_gather_rule(const InferArgs& args) {
   const auto dims = int(args.attrs.as<BatchIndexAttrs>().batch_dims);
   const bool chosen = !x.batched() && indices.batch.axis >= dims;
   const bool by_example = chosen || has_examples_apart(args, x, indices);
-  return by_example ? one_result(args, y) : Inferred{{y}, Locality::kWhole};
+  return by_example ? one_result(args, y) : Inferred{{y}, Locality::kFullBatch};
 }
 
 Attrs batch_dims(std::int64_t count) {
   return BatchIndexAttrs{count};
 }
 
-OpDef batch_gather_row() {
+OpDef batch_gather_op() {
   OpDef op;
   op.name = "batch_gather";
   op.doc = "The elements of each part of a batch at indices of its own along the next axis.";
   op.min_arity = op.max_arity = 2;
   op.operands = {"params", "indices"};
-  op.scaling = Scaling::kSum;
+  op.linearity = Linearity::kSum;
   op.scaled = 1u;
   op.attrs = schema_of<BatchIndexAttrs>();
   op.traits = kMayRaise | kAnyType;
@@ -147,10 +147,10 @@ Inferred batch_segment_sum_rule(const InferArgs& args) {
   like.dtype = args.in[0].dtype;
   const bool by_example =
       args.in[0].batch == gathered.batch && has_examples_apart(args, like, args.in[1]);
-  return by_example ? one_result(args, like) : Inferred{{like}, Locality::kWhole};
+  return by_example ? one_result(args, like) : Inferred{{like}, Locality::kFullBatch};
 }
 
-OpDef batch_segment_sum_row() {
+OpDef batch_segment_sum_op() {
   OpDef op;
   op.name = "batch_segment_sum";
   op.doc =
@@ -158,7 +158,7 @@ OpDef batch_segment_sum_row() {
       "its own, in order.";
   op.min_arity = op.max_arity = 3;
   op.operands = {"values", "indices", "like"};
-  op.scaling = Scaling::kSum;
+  op.linearity = Linearity::kSum;
   op.scaled = 1u;
   op.attrs = schema_of<BatchIndexAttrs>();
   op.traits = kMayRaise;
@@ -198,7 +198,7 @@ Inferred segment_extreme_rule(const InferArgs& args) {
   const bool by_example = args.in[2].batch.axis > 0 && !indices.batched() && values.batch == kept;
   if (by_example) y = args.in[2];
   y.dtype = values.dtype;
-  return by_example ? one_result(args, y) : Inferred{{y}, Locality::kWhole};
+  return by_example ? one_result(args, y) : Inferred{{y}, Locality::kFullBatch};
 }
 
 // Ties share the cotangent equally, as in TensorFlow.
@@ -213,7 +213,7 @@ Values segment_extreme_vjp(const VjpArgs& v) {
                     none(), none());
 }
 
-OpDef segment_extreme_row(const char* name, const char* doc, Kernel kernel) {
+OpDef segment_extreme_op(const char* name, const char* doc, Kernel kernel) {
   OpDef op;
   op.name = name;
   op.doc = doc;
@@ -234,10 +234,10 @@ Inferred segment_last_rule(const InferArgs& args) {
   check_dtype(args, 0, kIndices);
   check_min_rank(args, 1, 1);
   ValueType like = ordinary_type(args, args.in[1]);
-  return {{{DType::kInt64, {like.shape[0]}, {}}}, Locality::kWhole};
+  return {{{DType::kInt64, {like.shape[0]}, {}}}, Locality::kFullBatch};
 }
 
-OpDef segment_last_row() {
+OpDef segment_last_op() {
   OpDef op;
   op.name = "segment_last";
   op.doc =
@@ -255,20 +255,20 @@ OpDef segment_last_row() {
 }  // namespace
 
 std::vector<OpDef> scatter_ops() {
-  return {ravel_index_row(),
-          batch_gather_row(),
-          batch_segment_sum_row(),
-          segment_extreme_row(
+  return {ravel_index_op(),
+          batch_gather_op(),
+          batch_segment_sum_op(),
+          segment_extreme_op(
               "segment_max",
               "The largest of the values at each index along axis 0; the least number where "
               "there are none.",
               segment_max_kernel),
-          segment_extreme_row(
+          segment_extreme_op(
               "segment_min",
               "The smallest of the values at each index along axis 0; the largest number where "
               "there are none.",
               segment_min_kernel),
-          segment_last_row()};
+          segment_last_op()};
 }
 
 }  // namespace samegrad

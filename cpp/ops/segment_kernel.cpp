@@ -11,7 +11,7 @@ namespace {
 // The positions of indices, example by example, and the runs of equal indices. Rows without a
 // position stay zero. Partial sums start from +0, so that adding a zero is exact. The tree over the
 // dense result is therefore the tree over the rows that exist.
-class SortedSegments : public Places {
+class SortedSegments : public SegmentPositions {
  public:
   // `examples` of them are on an axis of the indices.
   template <class I>
@@ -51,7 +51,7 @@ class SortedSegments : public Places {
   }
 
   // The places of an index.
-  Range places(std::int64_t index) const {
+  SegmentRange places(std::int64_t index) const {
     return {order_ + start_[index], order_ + start_[index + 1]};
   }
 
@@ -74,9 +74,9 @@ void add_segments(const void* operands, const LeafArgs& args, bool subtree) {
   if (args.first) std::fill_n(y, args.block.rows * all.width, T(0));
   for (std::int64_t i = 0; i < args.block.rows; ++i, y += all.width) {
     const std::int64_t row = args.block.row + i;
-    const SortedSegments::Range places = segments.places(row % all.size);
+    const SortedSegments::SegmentRange places = segments.places(row % all.size);
     if (places.empty()) continue;
-    const SortedSegments::Range range = segments.of_examples(places, args.begin, args.end);
+    const SortedSegments::SegmentRange range = segments.of_examples(places, args.begin, args.end);
     if (range.empty()) continue;
     const SegmentSum<T> sum = all.of_outer(row / all.size);
     if (subtree) {
@@ -156,17 +156,17 @@ void segment_sum_kernel(const KernelArgs& args) {
   const std::int64_t rows = indices.shape.rank() > 0 ? indices.shape[axis] : 1;
   const std::int64_t examples = batched ? args.examples : rows;
   const OpenSegments* segments = open_segments(args, axis, examples);
-  const StateShape shape = segment_state(args.in, args.attrs, y);
+  const AccumulatorShape shape = segment_state(args.in, args.attrs, y);
   by_rows(args, shape.rows, bytes, [&](std::int64_t first, std::int64_t last, Scratch& scratch) {
-    const Block block{first, 0, last - first, shape.columns};
+    const Rect block{first, 0, last - first, shape.columns};
     const std::int64_t offset = first * shape.columns * shape.item[0];
-    const State state{{y.as<std::byte>() + offset}, shape.columns};
+    const Accumulator state{{y.as<std::byte>() + offset}, shape.columns};
     segments->add(segments->sum, {nullptr, 0, examples, block, state, true, scratch}, true);
   });
 }
 
 // Ranges of rows of the result.
-StateShape segment_state(std::span<const View>, const Attrs& attrs, const View& result) {
+AccumulatorShape segment_state(std::span<const View>, const Attrs& attrs, const View& result) {
   const Shape& y = result.shape;
   const int axis = axis_along(attrs, y);
   return {.rows = y.size(0, axis + 1),

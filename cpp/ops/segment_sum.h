@@ -9,24 +9,25 @@
 namespace samegrad {
 
 // Numbers of places that name rows: example by example, so many in each.
-class Places {
+class SegmentPositions {
  public:
-  Places() = default;
+  SegmentPositions() = default;
   // Those of the first example begin at `first`.
-  Places(std::int64_t per_example, std::int64_t first) : per_example_(per_example), first_(first) {}
+  SegmentPositions(std::int64_t per_example, std::int64_t first)
+      : per_example_(per_example), first_(first) {}
 
   // The places of one row, in order.
-  struct Range {
+  struct SegmentRange {
     const std::int64_t *begin, *end;
     bool empty() const { return begin == end; }
   };
   // Those before the example.
-  const std::int64_t* split(const Range& range, std::int64_t example) const {
+  const std::int64_t* split(const SegmentRange& range, std::int64_t example) const {
     const std::int64_t first = first_ + example * per_example_;
     return std::partition_point(range.begin, range.end,
                                 [first](std::int64_t k) { return k < first; });
   }
-  Range of_examples(const Range& range, std::int64_t begin, std::int64_t end) const {
+  SegmentRange of_examples(const SegmentRange& range, std::int64_t begin, std::int64_t end) const {
     const std::int64_t* first = split(range, begin);
     return {first, split({first, range.end}, end)};
   }
@@ -42,9 +43,9 @@ class Places {
 // Sums values[outer][count][width] by index to y[outer][size][width].
 template <class T>
 struct SegmentSum {
-  using Range = Places::Range;
+  using SegmentRange = SegmentPositions::SegmentRange;
 
-  Places places;
+  SegmentPositions places;
   const T* values;
   std::int64_t count, size, width;
 
@@ -53,7 +54,7 @@ struct SegmentSum {
   }
 
   // y holds zeros or the sum so far.
-  void chain(const Range& range, T* y) const {
+  void chain(const SegmentRange& range, T* y) const {
     for (const std::int64_t* k = range.begin; k != range.end; ++k) {
       add_rows(values + places.position(*k) * width, y);
     }
@@ -78,7 +79,7 @@ struct SegmentSum {
   }
 
   // The places of one example, in blocks.
-  void example(const Range& range, T* y, Scratch& scratch) const {
+  void example(const SegmentRange& range, T* y, Scratch& scratch) const {
     const TreeRange all{0, range.end - range.begin};
     const Scratch::Frame frame(scratch);
     const Levels level = take_levels(y, kIndexTree.levels(all.size()), scratch);
@@ -92,12 +93,13 @@ struct SegmentSum {
   }
 
   // The places of at most a leaf's examples; y holds zeros or the sum so far.
-  void leaf(std::int64_t begin, std::int64_t end, Range range, T* y, Scratch& scratch) const {
+  void leaf(std::int64_t begin, std::int64_t end, SegmentRange range, T* y,
+            Scratch& scratch) const {
     if (leaf_is_one_chain(places.per_example())) return chain(range, y);
     const Scratch::Frame frame(scratch);
     T* own = take_rows(1, scratch);
     for (std::int64_t i = begin; i < end; ++i) {
-      const Range of_one = places.of_examples(range, i, i + 1);
+      const SegmentRange of_one = places.of_examples(range, i, i + 1);
       if (of_one.empty()) continue;
       example(of_one, own, scratch);
       add_rows(own, y);
@@ -107,7 +109,7 @@ struct SegmentSum {
   // The tree over the examples that have a place of the row. Two numbers have one sum, wherever
   // their paths part, and integers have one in any order.
   struct Split {
-    const Places& places;
+    const SegmentPositions& places;
 
     const std::int64_t* operator()(const NamedRange& named, std::int64_t example) const {
       return places.split({named.begin, named.end}, example);
@@ -123,11 +125,12 @@ struct SegmentSum {
   };
 
   // The node of the tree over the examples [begin, end), which the places belong to: at least one.
-  void sum(std::int64_t begin, std::int64_t end, const Range& range, T* y, Scratch& scratch) const {
+  void sum(std::int64_t begin, std::int64_t end, const SegmentRange& range, T* y,
+           Scratch& scratch) const {
     const Tree tree{{kExampleTree, {places}}};
     const NamedRange all{{begin, end}, range.begin, range.end};
     const auto sum_leaf = [&](const NamedRange& named, T* to) {
-      const Range of{named.begin, named.end};
+      const SegmentRange of{named.begin, named.end};
       std::fill_n(to, width, T(0));
       if (tree.is_chain(named)) return chain(of, to);
       leaf(named.range.begin, named.range.end, of, to, scratch);

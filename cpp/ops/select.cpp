@@ -27,13 +27,13 @@ Values select_vjp(const VjpArgs& args) {
   return cotangents(none(), select(condition, ct, 0.0), select(condition, 0.0, ct));
 }
 
-OpDef select_row() {
+OpDef select_op() {
   OpDef op;
   op.name = "select";
   op.doc = "a where the condition holds, b elsewhere, broadcasting.";
   op.min_arity = op.max_arity = 3;
   op.operands = {"condition", "a", "b"};
-  op.scaling = Scaling::kSum;
+  op.linearity = Linearity::kSum;
   op.scaled = ~1u;
   op.traits = kElementwise;
   op.infer = select_rule;
@@ -74,13 +74,13 @@ Values cast_vjp(const VjpArgs& args) {
   return cotangents(cast(Expr(args.b, args.ct[0]), from));
 }
 
-OpDef cast_row() {
+OpDef cast_op() {
   OpDef op;
   op.name = "cast";
   op.doc =
       "The elements as another dtype; floats are cut towards zero where integers are asked for.";
   op.operands = {"x"};
-  op.scaling = Scaling::kSum;
+  op.linearity = Linearity::kSum;
   op.attrs = schema_of<CastAttrs>();
   op.traits = kElementwise;
   op.infer = cast_rule;
@@ -96,7 +96,7 @@ OpDef cast_row() {
 }  // namespace
 
 std::vector<OpDef> select_ops() {
-  return {select_row(), cast_row()};
+  return {select_op(), cast_op()};
 }
 
 }  // namespace samegrad

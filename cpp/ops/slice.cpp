@@ -154,7 +154,7 @@ bool keeps_examples(const ValueType& x, const Slices& s) {
 Inferred slice_rule(const InferArgs& args) {
   const Slices s(args.attrs);
   const ValueType y = sliced(args, args.in[0], s);
-  return keeps_examples(args.in[0], s) ? one_result(args, y) : Inferred{{y}, Locality::kWhole};
+  return keeps_examples(args.in[0], s) ? one_result(args, y) : Inferred{{y}, Locality::kFullBatch};
 }
 
 Inferred slice_grad_rule(const InferArgs& args) {
@@ -167,7 +167,7 @@ Inferred slice_grad_rule(const InferArgs& args) {
               " for a slice of ", args.shape_of(1), ".");
   x.dtype = ct.dtype;
   const bool by_example = keeps_examples(x, s) && ct.batch == x.batch;
-  return by_example ? one_result(args, x) : Inferred{{x}, Locality::kWhole};
+  return by_example ? one_result(args, x) : Inferred{{x}, Locality::kFullBatch};
 }
 
 Move slicing(const CostArgs& args) {
@@ -224,12 +224,12 @@ Attrs slices(Ints begin, Ints end, Ints strides) {
   return SliceAttrs{std::move(begin), std::move(end), std::move(strides)};
 }
 
-OpDef slice_row() {
+OpDef slice_op() {
   OpDef op;
   op.name = "slice";
   op.doc = "The elements begin, begin + stride, … before end of each axis, as Python's slices.";
   op.operands = {"x"};
-  op.scaling = Scaling::kSum;
+  op.linearity = Linearity::kSum;
   op.attrs = schema_of<SliceAttrs>();
   op.traits = kAnyType;
   op.infer = slice_rule;
@@ -245,13 +245,13 @@ OpDef slice_row() {
   return op;
 }
 
-OpDef slice_grad_row() {
+OpDef slice_grad_op() {
   OpDef op;
   op.name = "slice_grad";
   op.doc = "Zeros in the shape of another value, with the slice of them filled.";
   op.min_arity = op.max_arity = 2;
   op.operands = {"ct", "like"};
-  op.scaling = Scaling::kSum;
+  op.linearity = Linearity::kSum;
   op.attrs = schema_of<SliceAttrs>();
   op.traits = kBackward | kAnyType;
   op.infer = slice_grad_rule;
@@ -272,7 +272,7 @@ OpDef slice_grad_row() {
 }  // namespace
 
 std::vector<OpDef> slice_ops() {
-  return {slice_row(), slice_grad_row()};
+  return {slice_op(), slice_grad_op()};
 }
 
 }  // namespace samegrad

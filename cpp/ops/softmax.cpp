@@ -2,7 +2,7 @@
 #include "kernels/table.h"
 #include "ops/expr.h"
 #include "ops/function_flops.h"
-#include "ops/parts.h"
+#include "ops/partition.h"
 #include "ops/rules.h"
 
 namespace samegrad {
@@ -14,7 +14,7 @@ Inferred softmax_rule(const InferArgs& args) {
   const ValueType& x = args.in[0];
   // Over the examples themselves: needs all of them.
   const bool whole = x.batch.axis == x.shape.rank() - 1;
-  return whole ? Inferred{{x}, Locality::kWhole} : same_as_input(args);
+  return whole ? Inferred{{x}, Locality::kFullBatch} : same_as_input(args);
 }
 
 std::int64_t lines_of_result(const CostArgs& args) {
@@ -48,7 +48,7 @@ Values log_softmax_vjp(const VjpArgs& args) {
 }
 
 template <bool kLog>
-OpDef softmax_row(const char* name, const char* doc, Values (*vjp)(const VjpArgs&)) {
+OpDef softmax_op(const char* name, const char* doc, Values (*vjp)(const VjpArgs&)) {
   OpDef op;
   op.name = name;
   op.doc = doc;
@@ -69,9 +69,9 @@ OpDef softmax_row(const char* name, const char* doc, Values (*vjp)(const VjpArgs
 
 std::vector<OpDef> softmax_ops() {
   return {
-      softmax_row<false>("softmax", "exp(x) divided by its sum over the last axis.", softmax_vjp),
-      softmax_row<true>("log_softmax", "Logarithm of the softmax over the last axis.",
-                        log_softmax_vjp)};
+      softmax_op<false>("softmax", "exp(x) divided by its sum over the last axis.", softmax_vjp),
+      softmax_op<true>("log_softmax", "Logarithm of the softmax over the last axis.",
+                       log_softmax_vjp)};
 }
 
 }  // namespace samegrad

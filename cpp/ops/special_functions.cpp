@@ -96,7 +96,7 @@ bool has_settled(Dual change, Dual whole) {
          std::abs(change.slope) <= kEpsilon * (std::abs(whole.slope) + std::abs(whole.value));
 }
 
-constexpr int kMostTerms = 100000;
+constexpr int kMaxTerms = 100000;
 
 // x^a exp(-x) / Γ(a). For large a by Stirling's series, as the logarithms of its parts cancel.
 Dual gamma_factor(double a, double x) {
@@ -117,7 +117,7 @@ Dual gamma_factor(double a, double x) {
 // P(a, x) of small x: a series of positive terms (Abramowitz and Stegun 6.5.29).
 Dual lower_series(double a, double x) {
   Dual term{1, 0}, sum{1, 0};
-  for (int n = 1; n < kMostTerms; ++n) {
+  for (int n = 1; n < kMaxTerms; ++n) {
     term = term * Dual{x, 0} / Dual{a + n, 1};
     sum = sum + term;
     if (has_settled(term, sum)) break;
@@ -128,7 +128,7 @@ Dual lower_series(double a, double x) {
 // Q(a, x) of large x: a continued fraction (6.5.31), by the method of Lentz.
 Dual upper_fraction(double a, double x) {
   Dual b{x + 1 - a, -1}, c{1e300, 0}, d = Dual{1, 0} / b, whole = d;
-  for (int i = 1; i < kMostTerms; ++i) {
+  for (int i = 1; i < kMaxTerms; ++i) {
     const Dual above = Dual{double(-i), 0} * Dual{i - a, -1};
     b = b + Dual{2, 0};
     d = Dual{1, 0} / (above * d + b);
@@ -327,7 +327,7 @@ double beta_fraction(double a, double b, double x) {
   constexpr double kTiny = 1e-300;
   const auto not_zero = [](double y) { return std::abs(y) < kTiny ? kTiny : y; };
   double c = 1, d = 1 / not_zero(1 - (a + b) * x / (a + 1)), whole = d;
-  for (int m = 1; m < kMostTerms; ++m) {
+  for (int m = 1; m < kMaxTerms; ++m) {
     const double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
     d = 1 / not_zero(1 + even * d);
     c = not_zero(1 + even / c);

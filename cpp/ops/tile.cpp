@@ -44,7 +44,7 @@ Inferred tile_rule(const InferArgs& args) {
     if (axis == x.batch.axis) continue;
     x.shape[axis] = dim_of(args.symbols, size_along(args, x, axis) * multiples[std::size_t(axis)]);
   }
-  return examples ? Inferred{{x}, Locality::kWhole} : one_result(args, x);
+  return examples ? Inferred{{x}, Locality::kFullBatch} : one_result(args, x);
 }
 
 Move tiling(const CostArgs& args) {
@@ -73,12 +73,12 @@ Values tile_vjp(const VjpArgs& v) {
   return cotangents(like_operand(v, gradient));
 }
 
-OpDef tile_row() {
+OpDef tile_op() {
   OpDef op;
   op.name = "tile";
   op.doc = "The whole value several times along each axis.";
   op.operands = {"x"};
-  op.scaling = Scaling::kSum;
+  op.linearity = Linearity::kSum;
   op.attrs = schema_of<TileAttrs>();
   op.traits = kAnyType;
   op.infer = tile_rule;
@@ -130,12 +130,12 @@ Values repeat_vjp(const VjpArgs& v) {
   return cotangents(like_operand(v, sum));
 }
 
-OpDef repeat_row() {
+OpDef repeat_op() {
   OpDef op;
   op.name = "repeat";
   op.doc = "Each element along an axis several times in a row (of examples: more rows for each).";
   op.operands = {"x"};
-  op.scaling = Scaling::kSum;
+  op.linearity = Linearity::kSum;
   op.attrs = schema_of<RepeatAttrs>();
   op.traits = kAnyType;
   op.infer = repeat_rule;
@@ -153,7 +153,7 @@ OpDef repeat_row() {
 }  // namespace
 
 std::vector<OpDef> tile_ops() {
-  return {tile_row(), repeat_row()};
+  return {tile_op(), repeat_op()};
 }
 
 }  // namespace samegrad

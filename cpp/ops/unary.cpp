@@ -30,12 +30,12 @@ Values unary_vjp(const VjpArgs& args) {
 }
 
 template <UnaryFn kFn, DTypes kAllowed, ResultKind kResult, class Gradient>
-OpDef unary_row(const char* name, const char* doc, double low, double high, Scaling scaling) {
+OpDef unary_op(const char* name, const char* doc, double low, double high, Linearity linearity) {
   OpDef op;
   op.name = name;
   op.doc = doc;
   op.operands = {"x"};
-  op.scaling = scaling;
+  op.linearity = linearity;
   op.traits = kElementwise;
   op.infer = unary_rule<kAllowed, kResult>;
   set_view_parts<unary_kernel<kFn>, count_of_elementwise>(op);
@@ -66,9 +66,9 @@ OpDef unary_row(const char* name, const char* doc, double low, double high, Scal
 
 std::vector<OpDef> unary_ops() {
   std::vector<OpDef> ops;
-#define SAMEGRAD_UNARY(name, doc, dtypes, result, forward, gradient, low, high, flops, scaling) \
-  ops.push_back(unary_row<UnaryFn::k_##name, dtypes, result, name##_gradient>(                  \
-      #name, doc, low, high, Scaling::scaling));
+#define SAMEGRAD_UNARY(name, doc, dtypes, result, forward, gradient, low, high, flops, linearity) \
+  ops.push_back(unary_op<UnaryFn::k_##name, dtypes, result, name##_gradient>(                     \
+      #name, doc, low, high, Linearity::linearity));
 #include "kernels/unary.def"
 #undef SAMEGRAD_UNARY
   return ops;

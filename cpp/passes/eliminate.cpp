@@ -8,7 +8,7 @@
 
 namespace samegrad {
 
-Graph forward_identities(Graph graph) {
+Graph propagate_copies(Graph graph) {
   if (!contains(graph, kIdentity)) return graph;
   Rewriter rewrite(graph);
   for (const Node& node : graph.nodes) {
@@ -56,16 +56,16 @@ Graph eliminate_dead(Graph graph) {
 namespace {
 
 // Equal calls, equal results: the op, its attributes, bit by bit, its regions and its operands.
-struct Call {
+struct NodeKey {
   const Node* node;
   Values inputs;
-  bool operator==(const Call& other) const {
+  bool operator==(const NodeKey& other) const {
     return node->op == other.node->op && inputs == other.inputs &&
            node->attrs == other.node->attrs && node->regions == other.node->regions;
   }
 };
-struct CallHash {
-  std::size_t operator()(const Call& call) const {
+struct NodeKeyHash {
+  std::size_t operator()(const NodeKey& call) const {
     std::size_t hash = std::hash<const OpDef*>()(call.node->op) ^ call.node->attrs.hash();
     for (Value input : call.inputs) hash = hash * 1099511628211u + input.index();
     return hash;
@@ -101,7 +101,7 @@ void merge_constants(Rewriter& rewrite) {
 Graph eliminate_common(Graph graph) {
   Rewriter rewrite(graph);
   merge_constants(rewrite);
-  std::unordered_map<Call, const Node*, CallHash> seen;
+  std::unordered_map<NodeKey, const Node*, NodeKeyHash> seen;
   seen.reserve(graph.nodes.size());
   for (const Node& node : graph.nodes) {
     if (holds(node, kRandomOp | kSideEffect)) {

@@ -44,7 +44,7 @@ class Fusion {
   static constexpr int kNowhere = -1;
 
   // An operand of a step: the step in the group that makes it, or an operand of the fused node.
-  struct Source {
+  struct OperandSource {
     int step = kNowhere;
     int operand = kNowhere;
   };
@@ -52,7 +52,7 @@ class Fusion {
   const Node& node_of(std::size_t step) const { return graph_.nodes[members_[step]]; }
 
   // A value may be an operand twice: as a row and as one element for each.
-  int operand(Value fresh, FusedRole role) {
+  int operand(Value fresh, BroadcastKind role) {
     for (std::size_t k = 0; k < operands_.size(); ++k) {
       if (operands_[k] == fresh && program_.roles[k] == role) return int(k);
     }
@@ -63,7 +63,7 @@ class Fusion {
 
   // The value, or the number that was spread to make it.
   Value outside(Value value) {
-    if (!groups_.spread(value)) return rewrite_(value);
+    if (!groups_.splat(value)) return rewrite_(value);
     const Node& producer = *graph_.producer(value);
     if (producer.op->has(kSplat)) {
       if (producer.op->reads(0)) return rewrite_(producer.inputs[0]);
@@ -83,7 +83,7 @@ class Fusion {
     return at == members_.end() ? kNowhere : int(at - members_.begin());
   }
 
-  Source source_of(std::size_t step, std::size_t k) {
+  OperandSource source_of(std::size_t step, std::size_t k) {
     const Node& node = node_of(step);
     const Value input = node.inputs[k];
     const int made_by = step_of(input);
@@ -95,8 +95,8 @@ class Fusion {
       return source_of(std::size_t(made_by), 0);
     }
     if (made_by != kNowhere) return {made_by, kNowhere};
-    const FusedRole role = *role_of_operand(graph_, groups_.spread(), space_, node, k);
-    const Value value = role == FusedRole::kNumber ? outside(input) : rewrite_(input);
+    const BroadcastKind role = *broadcast_of_operand(graph_, groups_.splat(), space_, node, k);
+    const Value value = role == BroadcastKind::kScalar ? outside(input) : rewrite_(input);
     return {kNowhere, operand(value, role)};
   }
 
@@ -125,19 +125,24 @@ class Fusion {
   // Adds the on and off values as operands.
   void add_numbers_of_one_hot(std::size_t step) {
     const auto& attrs = node_of(step).attrs.as<OneHotAttrs>();
-    for (const Number& number : {attrs.on, attrs.off}) {
+    for (const Scalar& number : {attrs.on, attrs.off}) {
       const Value value = rewrite_.builder().number(attrs.dtype, number);
-      sources_[step].push_back({kNowhere, operand(value, FusedRole::kNumber)});
+      sources_[step].push_back({kNowhere, operand(value, BroadcastKind::kScalar)});
     }
   }
 
   // The shape of a fused node is what its operands broadcast to.
   bool operands_tell_the_space() const {
-    const auto has = [&](FusedRole role) { return std::ranges::count(program_.roles, role) > 0; };
-    return has(FusedRole::kFull) || (has(FusedRole::kRow) && has(FusedRole::kColumn));
+    const auto has = [&](BroadcastKind role) {
+      return std::ranges::count(program_.roles, role) > 0;
+    };
+    return has(BroadcastKind::kFull) ||
+           (has(BroadcastKind::kReduced) && has(BroadcastKind::kInner));
   }
 
-  FusedRole role_of(std::size_t step) const { return *role_of_node(graph_, space_, node_of(step)); }
+  BroadcastKind role_of(std::size_t step) const {
+    return *broadcast_of_node(graph_, space_, node_of(step));
+  }
 
   // True if a reader outside the group reads the node's result.
   bool leaves(NodeId node) const {
@@ -154,7 +159,7 @@ class Fusion {
     const int first_temporary = first_result + int(results_.size());
     std::vector<int> last_use(members_.size(), 0);
     for (std::size_t s = 0; s < sources_.size(); ++s) {
-      for (const Source& source : sources_[s]) {
+      for (const OperandSource& source : sources_[s]) {
         if (source.step >= 0) last_use[std::size_t(source.step)] = int(s);
       }
     }
@@ -194,7 +199,7 @@ class Fusion {
                      {-1, -1, -1},
                      place_[s]};
       for (std::size_t k = 0; k < sources_[s].size(); ++k) {
-        const Source& source = sources_[s][k];
+        const OperandSource& source = sources_[s][k];
         step.in[k] = source.step >= 0 ? place_[std::size_t(source.step)] : source.operand;
       }
       program_.steps.push_back(step);
@@ -223,12 +228,12 @@ class Fusion {
   const FusionGroups& groups_;
   const PerValue<int>& uses_;
   const std::vector<NodeId>& members_;
-  const RowSpace space_;
+  const IterationSpace space_;
   Values operands_;
-  std::vector<bool> needed_;                  // per step: repeating is left out where it can be
-  std::vector<std::vector<Source>> sources_;  // per step
-  std::vector<int> results_;                  // steps whose value leaves the group
-  std::vector<int> place_;                    // per step: its register
+  std::vector<bool> needed_;  // per step: repeating is left out where it can be
+  std::vector<std::vector<OperandSource>> sources_;  // per step
+  std::vector<int> results_;                         // steps whose value leaves the group
+  std::vector<int> place_;                           // per step: its register
   FusedProgram program_;
 };
 
@@ -238,10 +243,10 @@ void emit_group(Rewriter& rewrite, const FusionGroups& groups, const PerValue<in
   const Graph& graph = rewrite.from();
   const NodeId n = members[0];
   const Node& node = graph.nodes[n];
-  const bool spread = node.op->has(kElementwise) && groups.space_of_group(n) &&
-                      std::any_of(node.inputs.begin(), node.inputs.end(),
-                                  [&](Value v) { return groups.spread(v); });
-  if (members.size() == 1 && !spread) {
+  const bool splat =
+      node.op->has(kElementwise) && groups.space_of_group(n) &&
+      std::any_of(node.inputs.begin(), node.inputs.end(), [&](Value v) { return groups.splat(v); });
+  if (members.size() == 1 && !splat) {
     rewrite.copy(node);
   } else {
     Fusion(rewrite, groups, uses, members).build();

@@ -19,7 +19,7 @@ struct EpilogueMatch {
 
 const OpDef* fused_op(const Node& node) {
   // A contraction over the examples has no result before its tree is done.
-  if (node.op->with_bias.empty() || node.locality == Locality::kTree) return nullptr;
+  if (node.op->with_bias.empty() || node.locality == Locality::kBatchReduction) return nullptr;
   const OpDef* op = &OpRegistry::instance().get(node.op->with_bias);
   return AttrDraft(op->name, op->attrs).take(node.attrs) ? op : nullptr;
 }

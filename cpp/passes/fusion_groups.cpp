@@ -13,25 +13,25 @@ constexpr GroupId kNoGroup;
 
 // Per value: one number in a full shape, spread by a node that does nothing else, or made by an
 // elementwise node of such values.
-PerValue<bool> find_spread(const Graph& graph) {
-  PerValue<bool> spread(graph.values.size(), false);
+PerValue<bool> find_splats(const Graph& graph) {
+  PerValue<bool> splat(graph.values.size(), false);
   for (const Node& node : graph.nodes) {
     const Value value = node.outputs[0];
     if (is_scalar(graph, node.outputs[0])) continue;
     if (node.op->has(kSplat)) {
-      spread[value] = !node.op->reads(0) || is_scalar(graph, node.inputs[0]);
+      splat[value] = !node.op->reads(0) || is_scalar(graph, node.inputs[0]);
     }
     if (!node.op->has(kElementwise)) continue;
-    spread[value] = std::ranges::all_of(
-        node.inputs, [&](Value input) { return spread[input] || is_scalar(graph, input); });
+    splat[value] = std::ranges::all_of(
+        node.inputs, [&](Value input) { return splat[input] || is_scalar(graph, input); });
   }
-  return spread;
+  return splat;
 }
 
 }  // namespace
 
 FusionGroups::FusionGroups(const Graph& graph, const PerNode<int>& stage)
-    : graph_(graph), spread_(find_spread(graph)), readers_(graph.nodes.size()) {
+    : graph_(graph), splat_(find_splats(graph)), readers_(graph.nodes.size()) {
   for (NodeId n : graph.nodes.ids()) {
     group_.push_back(members_.push_back({n}));
     const Node& node = graph.nodes[n];
@@ -42,8 +42,8 @@ FusionGroups::FusionGroups(const Graph& graph, const PerNode<int>& stage)
       if (readers.empty() || readers.back() != n) readers.push_back(n);
     }
     // Blocks are not checked, and a number in a full shape is none of a loop's.
-    const bool fusible = !may_raise(graph, node) && !spread(node.outputs[0]);
-    space_.push_back(fusible ? space_of(graph, spread_, node) : std::nullopt);
+    const bool fusible = !may_raise(graph, node) && !splat(node.outputs[0]);
+    space_.push_back(fusible ? space_of(graph, splat_, node) : std::nullopt);
   }
   number_forest();
   seen_.assign(graph.nodes.size(), 0);
@@ -106,22 +106,23 @@ void FusionGroups::try_merge(NodeId p, NodeId n) {
 
 // True if all nodes of both groups are computed row by row in the space. Results that they read of
 // each other must have the roles in which they are read.
-bool FusionGroups::fits(GroupId group, GroupId other, const RowSpace& space) const {
+bool FusionGroups::fits(GroupId group, GroupId other, const IterationSpace& space) const {
   const auto inside = [&](const Node* node) {
     if (!node) return false;
     const GroupId of = group_[id_of(*node)];
     return of == group || of == other;
   };
   const auto reads_what_is_made = [&](const Node& node, std::size_t k) {
-    const auto role = role_of_operand(graph_, spread_, space, node, k);
+    const auto role = broadcast_of_operand(graph_, splat_, space, node, k);
     if (!role || !inside(graph_.producer(node.inputs[k]))) return role.has_value();
-    const FusedRole made = *role_of_result(space, graph_.type(node.inputs[k]));
-    return made == *role || (is_per_row(made) && is_per_row(*role)) || *role == FusedRole::kNumber;
+    const BroadcastKind made = *broadcast_of_result(space, graph_.type(node.inputs[k]));
+    return made == *role || (is_per_row(made) && is_per_row(*role)) ||
+           *role == BroadcastKind::kScalar;
   };
   for (const GroupId of : {group, other}) {
     for (const NodeId member : members_[of]) {
       const Node& node = graph_.nodes[member];
-      if (!role_of_node(graph_, space, node)) return false;
+      if (!broadcast_of_node(graph_, space, node)) return false;
     }
   }
   for (const GroupId of : {group, other}) {

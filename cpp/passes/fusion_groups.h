@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "passes/row_space.h"
+#include "passes/iteration_space.h"
 
 namespace samegrad {
 
@@ -19,10 +19,12 @@ class FusionGroups {
   const IndexedVector<GroupId, std::vector<NodeId>>& members() const { return members_; }
   GroupId group_of(NodeId node) const { return group_[node]; }
   // The iteration space of the node's group, if nodes are fused there.
-  const std::optional<RowSpace>& space_of_group(NodeId node) const { return space_[group_[node]]; }
+  const std::optional<IterationSpace>& space_of_group(NodeId node) const {
+    return space_[group_[node]];
+  }
   // Per value: one number in a full shape.
-  const PerValue<bool>& spread() const { return spread_; }
-  bool spread(Value value) const { return spread_[value]; }
+  const PerValue<bool>& splat() const { return splat_; }
+  bool splat(Value value) const { return splat_[value]; }
   NodeId id_of(const Node& node) const { return graph_.nodes.id_of(node); }
   const std::vector<NodeId>& readers(NodeId node) const { return readers_[node]; }
 
@@ -30,7 +32,7 @@ class FusionGroups {
   bool alike(const Node& a, const Node& b) const;
   void join(NodeId n, const PerNode<int>& stage);
   void try_merge(NodeId p, NodeId n);
-  bool fits(GroupId group, GroupId other, const RowSpace& space) const;
+  bool fits(GroupId group, GroupId other, const IterationSpace& space) const;
   bool would_create_cycle(GroupId from, GroupId to, NodeId last);
   std::optional<bool> has_detour_before(GroupId from, GroupId to);
   void number_forest();
@@ -40,11 +42,11 @@ class FusionGroups {
   }
 
   const Graph& graph_;
-  PerValue<bool> spread_;
+  PerValue<bool> splat_;
   PerNode<std::vector<NodeId>> readers_;
   PerNode<GroupId> group_;
   IndexedVector<GroupId, std::vector<NodeId>> members_;  // in order
-  IndexedVector<GroupId, std::optional<RowSpace>> space_;
+  IndexedVector<GroupId, std::optional<IterationSpace>> space_;
   // In the forest where each node hangs below the last of its operands, from above: the place of a
   // node, and how many there are from it downwards.
   PerNode<std::int32_t> place_, below_;

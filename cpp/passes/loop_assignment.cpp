@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "ir/op_def.h"
-#include "passes/joint_rows.h"
+#include "passes/joint_examples.h"
 #include "passes/loop_costs.h"
-#include "passes/stages.h"
+#include "passes/loop_scheduling.h"
 
 namespace samegrad {
 namespace {
@@ -29,12 +29,12 @@ bool can_be_in_loop(const Graph& graph, const Node& node) {
 LoopAssignment assign_loops(const Graph& graph, const LeaveLoops& leave) {
   LoopAssignment loops;
   for (const Node& node : graph.nodes) {
-    const bool leaves = leave.large_reductions && node.locality == Locality::kTree &&
+    const bool leaves = leave.large_reductions && node.locality == Locality::kBatchReduction &&
                         is_cheaper_after_loop(graph, node);
     loops.in_loop.push_back(can_be_in_loop(graph, node) && !leaves);
   }
   loops.cut.resize(graph.nodes.size());
-  if (leave.large_products) loops.cut = products_to_cut(graph, loops.in_loop);
+  if (leave.large_products) loops.cut = products_to_group(graph, loops.in_loop);
   loops.loop_weights = streamed_weights(graph, loops.in_loop);
   for (NodeId n : graph.nodes.ids()) {
     if (loops.cut[n]) loops.in_loop[n] = false;

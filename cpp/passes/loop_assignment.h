@@ -16,7 +16,7 @@ struct LoopAssignment {
   PerNode<bool> in_loop;
   PerNode<bool> cut;    // products that left their loop
   PerNode<bool> joint;  // nodes that process the rows of all replicas as one list
-  PerNode<int> stage;   // passes/stages.h
+  PerNode<int> stage;   // passes/loop_scheduling.h
   // Bytes of the weights of loops before products left, and afterwards.
   std::int64_t loop_weights = 0, kept_weights = 0;
 };

@@ -27,8 +27,8 @@ bool pays_to_cut(const Graph& graph, const Node& node, std::int64_t weights) {
   return weights > row_bytes(graph, node) * thresholds().loop_tile_examples;
 }
 
-bool can_be_cut(const Graph& graph, const Node& node) {
-  if (node.locality != Locality::kExample) return false;
+bool can_be_grouped(const Graph& graph, const Node& node) {
+  if (node.locality != Locality::kPerExample) return false;
   if (!node.op->grouped || !node.op->grouped.allows(node.attrs)) return false;
   const Value weights = node.inputs[std::size_t(node.op->prepacking.operand)];
   return graph.type(weights).shape.rank() == 2 && !graph.type(weights).batched() &&
@@ -43,7 +43,7 @@ std::int64_t weight_bytes(const Graph& graph, const Node& node) {
   return type.batched() ? 0 : example_bytes(type);
 }
 
-PerNode<bool> products_to_cut(const Graph& graph, const PerNode<bool>& in_loop) {
+PerNode<bool> products_to_group(const Graph& graph, const PerNode<bool>& in_loop) {
   struct Product {
     NodeId node;
     std::int64_t weights;
@@ -52,7 +52,7 @@ PerNode<bool> products_to_cut(const Graph& graph, const PerNode<bool>& in_loop) 
   std::int64_t streamed = streamed_weights(graph, in_loop);
   for (NodeId n : graph.nodes.ids()) {
     const std::int64_t weights = in_loop[n] ? weight_bytes(graph, graph.nodes[n]) : 0;
-    if (weights > 0 && can_be_cut(graph, graph.nodes[n])) products.push_back({n, weights});
+    if (weights > 0 && can_be_grouped(graph, graph.nodes[n])) products.push_back({n, weights});
   }
   std::ranges::stable_sort(products, std::ranges::greater(), &Product::weights);
   PerNode<bool> cut(graph.nodes.size(), false);

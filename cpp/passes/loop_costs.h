@@ -15,7 +15,7 @@ std::int64_t streamed_weights(const Graph& graph, const PerNode<bool>& in_loop);
 // all rows of all replicas at once. A loop passes through all its weights for every tile of
 // examples, which is for nothing while they stay in L2; where they do not, a product outside reads
 // its weights once, but its operand and its result go through memory.
-PerNode<bool> products_to_cut(const Graph& graph, const PerNode<bool>& in_loop);
+PerNode<bool> products_to_group(const Graph& graph, const PerNode<bool>& in_loop);
 
 // True if a reduction over the examples is cheaper after its loop, block by block of its result.
 // Inside, all of the result passes through the cache with every leaf. Outside, the operands pass

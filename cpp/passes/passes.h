@@ -20,7 +20,7 @@ struct PassOptions {
 
 // Type promotion: each operation that computes gets elements of 16 bits as float32, and its result
 // is rounded. So a sum over examples, or over replicas, is one of float32 until its root.
-Graph widen(Graph graph);
+Graph promote_types(Graph graph);
 // Removes what the program says about gradients, in bodies as well.
 Graph without_gradient_rules(Graph graph);
 

@@ -6,9 +6,9 @@
 #include "ir/located_error.h"
 #include "ir/placement.h"
 #include "ops/control.h"
-#include "ops/draws.h"
 #include "ops/gradient_rule.h"
-#include "ops/rounds.h"
+#include "ops/random_attributes.h"
+#include "ops/stacked_iterations.h"
 
 namespace samegrad {
 namespace {
@@ -18,28 +18,28 @@ Symbol without_counts(Symbol symbol) {
   return symbol;
 }
 
-// A history of rounds: where the values of an entry are, and whether replicas make different
-// numbers of rounds.
-struct History {
+// A history of iterations: where the values of an entry are, and whether replicas make different
+// numbers of iterations.
+struct HistoryPlacement {
   std::vector<Placement> entries;
   bool varying = false;
 };
 
-// The number of operands, the first ones, that are histories whose entries the rounds take.
+// The number of operands, the first ones, that are histories whose entries the iterations take.
 std::size_t histories_of(const Node& node) {
   const auto* replay = node.attrs.get_if<ReplayAttrs>();
   return replay ? replay->entries.size() : 0;
 }
 
-// The history of what the rounds of a loop carried, or of what they made.
-History history_of_rounds(const Node& loop, std::size_t result) {
-  const Graph& round = body(loop.regions);
+// The history of what the iterations of a loop carried, or of what they made.
+HistoryPlacement history_of_iterations(const Node& loop, std::size_t result) {
+  const Graph& iteration = body(loop.regions);
   const std::size_t carried = carried_values(loop);
-  History history{{}, loop.attrs.as<ControlAttrs>().varying};
+  HistoryPlacement history{{}, loop.attrs.as<ControlAttrs>().varying};
   if (result == carried) {
     const std::size_t first = operands_at(loop) - carried;
     for (std::size_t i = 0; i < carried; ++i) {
-      history.entries.push_back(round.arguments.at(first + i).placement);
+      history.entries.push_back(iteration.arguments.at(first + i).placement);
     }
     return history;
   }
@@ -48,26 +48,26 @@ History history_of_rounds(const Node& loop, std::size_t result) {
   const std::size_t which = result - carried - 1;
   for (std::size_t k = 0; k < which; ++k) first += std::size_t(yields[k]);
   for (std::size_t i = 0; i < std::size_t(yields[which]); ++i) {
-    const Placement placement = round.placement(round.outputs.at(first + i));
-    history.entries.push_back(history.varying ? Placement::kOwn : placement);
+    const Placement placement = iteration.placement(iteration.outputs.at(first + i));
+    history.entries.push_back(history.varying ? Placement::kVarying : placement);
   }
   return history;
 }
 
-History history_of(const Graph& graph, Value value) {
+HistoryPlacement history_of(const Graph& graph, Value value) {
   const Node* node = graph.producer(value);
-  if (!node || !node->op->has(kKeepsRounds)) {
+  if (!node || !node->op->has(kStacksResiduals)) {
     fail(ErrorKind::kNotImplemented, "saved_model",
          "the gradient of a loop inside a branch of a loaded function runs on one replica: got ",
          graph.replicas, "; take it outside of strategy.run.");
   }
   if (node->attrs.get_if<RoundsAttrs>()) {
-    return history_of_rounds(*node, std::size_t(graph.values[value].result));
+    return history_of_iterations(*node, std::size_t(graph.values[value].result));
   }
-  History history;
+  HistoryPlacement history;
   if (graph.type(node->inputs[0]).shape.rank() == 0) {  // a sum of histories
     history = history_of(graph, node->inputs[0]);
-    const History other = history_of(graph, node->inputs[1]);
+    const HistoryPlacement other = history_of(graph, node->inputs[1]);
     for (std::size_t i = 0; i < history.entries.size(); ++i) {
       history.entries[i] = joined(history.entries[i], other.entries.at(i));
     }
@@ -76,18 +76,18 @@ History history_of(const Graph& graph, Value value) {
   for (Value array : node->inputs) {
     history.entries.push_back(entry_placement(graph.type(array), graph.placement(array)));
   }
-  const std::int64_t rounds = graph.type(node->inputs[0]).shape[0];
-  history.varying = graph.replicas > 1 && differs_between_replicas(graph.symbols, rounds);
+  const std::int64_t iterations = graph.type(node->inputs[0]).shape[0];
+  history.varying = graph.replicas > 1 && differs_between_replicas(graph.symbols, iterations);
   return history;
 }
 
 // The attributes of what stacks the entries of a history, placed as these are.
-Attrs with_placements(const Node& node, const Attrs& attrs, const History& history) {
+Attrs with_placements(const Node& node, const Attrs& attrs, const HistoryPlacement& history) {
   const auto& stack = attrs.as<StackRoundsAttrs>();
   Ints placements;
   for (std::size_t i = 0; i < history.entries.size(); ++i) {
     const bool kept = stack.examples.at(3 * i) >= 0 || history.entries[i] == Placement::kReplicated;
-    const Placement placement = kept && !history.varying ? history.entries[i] : Placement::kOwn;
+    const Placement placement = kept && !history.varying ? history.entries[i] : Placement::kVarying;
     placements.push_back(std::int64_t(placement));
   }
   AttrDraft draft(node.op->name, node.op->attrs);
@@ -96,11 +96,11 @@ Attrs with_placements(const Node& node, const Attrs& attrs, const History& histo
   return draft.finish();
 }
 
-// True if the plain rows have the bits of the row. Their derivative may have others than its own,
+// True if the core ops have the bits of the op. Their derivative may have others than its own,
 // and in 16 bits each of them rounds.
 bool is_decomposed(const OpDef& op, const Graph& graph, const Values& inputs) {
-  const auto widened = [&](Value input) { return is_widened(graph.type(input).dtype); };
-  return op.has(kExpands) && !op.vjp && std::ranges::none_of(inputs, widened);
+  const auto widened = [&](Value input) { return is_storage_dtype(graph.type(input).dtype); };
+  return op.has(kComposite) && !op.vjp && std::ranges::none_of(inputs, widened);
 }
 
 // The attributes of a draw by its ordinal in the trace, which begins with another one.
@@ -133,7 +133,7 @@ std::optional<std::int64_t> ordinal_of(const Attrs& attrs) {
   return std::nullopt;
 }
 
-Replay::Replay(const Graph& from, Builder& to, Rows rows)
+Replay::Replay(const Graph& from, Builder& to, Ops rows)
     : from_(from),
       to_(to),
       rows_(rows),
@@ -184,7 +184,7 @@ void Replay::add(const Node& node) {
   const Values inputs = (*this)(node.inputs);
   const NodeId first = to_.graph().nodes.next_id();
   Values outputs;
-  if (rows_ == Rows::kCore && is_decomposed(*node.op, to_.graph(), inputs)) {
+  if (rows_ == Ops::kCore && is_decomposed(*node.op, to_.graph(), inputs)) {
     outputs = node.op->decompose({to_, node.attrs, inputs, {}, {}});
   } else {
     outputs = apply(node, inputs);
@@ -240,20 +240,21 @@ Replay::Regions Replay::regions(const Node& node, const Values& inputs) {
   return made;
 }
 
-// True if some replicas take another branch, or make other rounds.
+// True if some replicas take another branch, or make other iterations.
 bool Replay::is_varying(const Node& node, const Values& inputs, const Graph& first) const {
   if (node.attrs.get_if<WhileAttrs>()) return first.varying(first.outputs[0]);
   if (node.attrs.get_if<CondAttrs>()) return to_.graph().varying(inputs[0]);
   return histories_of(node) > 0 && history_of(to_.graph(), inputs[0]).varying;
 }
 
-// Joins what the rounds carry with what they make of it; true: the rounds must be replayed.
+// Joins what the iterations carry with what they make of it; true: the iterations must be replayed.
 bool Replay::join(const std::vector<GraphPtr>& graphs, bool varying,
                   std::vector<Placement>& carried) const {
   bool again = false;
-  const Graph& round = *graphs.back();
+  const Graph& iteration = *graphs.back();
   for (std::size_t i = 0; i < carried.size(); ++i) {
-    const Placement after = varying ? Placement::kOwn : round.placement(round.outputs[i]);
+    const Placement after =
+        varying ? Placement::kVarying : iteration.placement(iteration.outputs[i]);
     const Placement either = joined(carried[i], after);
     again = again || either != carried[i];
     carried[i] = either;
@@ -262,14 +263,14 @@ bool Replay::join(const std::vector<GraphPtr>& graphs, bool varying,
 }
 
 // The placements of a region's arguments in a program of more replicas than it was traced for:
-// entries of histories, what rounds carry, and the last operands of the node.
+// entries of histories, what iterations carry, and the last operands of the node.
 std::vector<Placement> Replay::placements(const Node& node, const Graph& region,
                                           const Values& inputs,
                                           const std::vector<Placement>& carried) const {
   const Graph& to = to_.graph();
   std::vector<Placement> found;
   for (std::size_t k = 0; k < histories_of(node); ++k) {
-    const History history = history_of(to, inputs[k]);
+    const HistoryPlacement history = history_of(to, inputs[k]);
     found.insert(found.end(), history.entries.begin(), history.entries.end());
   }
   found.insert(found.end(), carried.begin(), carried.end());

@@ -14,9 +14,9 @@ std::optional<std::int64_t> ordinal_of(const Attrs& attrs);
 
 class Replay {
  public:
-  // kCore: rows whose decomposition has their bits, and their derivatives', are decomposed.
-  enum class Rows { kAll, kCore };
-  Replay(const Graph& from, Builder& to, Rows rows = Rows::kAll);
+  // kCore: ops whose decomposition has their bits, and their derivatives', are decomposed.
+  enum class Ops { kAll, kCore };
+  Replay(const Graph& from, Builder& to, Ops rows = Ops::kAll);
 
   // A symbol of the program over there. The sizes made of those that are given follow.
   void set_size(int symbol, const Size& size) { sizes_[std::size_t(symbol)] = size; }
@@ -62,7 +62,7 @@ class Replay {
 
   const Graph& from_;
   Builder& to_;
-  Rows rows_;
+  Ops rows_;
   std::int64_t first_draw_ = 0;
   std::vector<std::optional<Size>> sizes_;  // by symbol; absent: nobody has asked
   PerValue<Value> map_;

@@ -2,8 +2,8 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "passes/commute_all_reduce.h"
-#include "passes/joint_rows.h"
+#include "passes/hoist_all_reduce.h"
+#include "passes/joint_examples.h"
 #include "passes/passes.h"
 
 namespace samegrad {
@@ -32,22 +32,22 @@ struct Pass {
 
 constexpr Pass kPipeline[] = {
     {nullptr, without_gradient_rules},
-    {nullptr, widen},
-    {nullptr, commute_all_reduce},
-    {nullptr, widen},  // the operand of an all-reduce may be a part in 16 bits now
-    split_round_sums_pass,
-    expand_rows_pass,
-    forward_identities_pass,
-    forward_broadcasts_pass,
+    {nullptr, promote_types},
+    {nullptr, hoist_all_reduce},
+    {nullptr, promote_types},  // the operand of an all-reduce may be a part in 16 bits now
+    fission_loops_pass,
+    decompose_composites_pass,
+    propagate_copies_pass,
+    fold_broadcasts_pass,
     eliminate_dead_pass,
     fold_constants_pass,
     eliminate_common_pass,
-    commute_masks_pass,
+    sink_masks_pass,
     eliminate_dead_pass,
     fuse_epilogue_pass,
-    forward_types_pass,
+    redirect_type_operands_pass,
     split_tree_reductions_pass,
-    recompute_for_later_loops_pass,
+    rematerialize_for_later_loops_pass,
     fuse_elementwise_pass,
     fold_constants_pass,
     eliminate_common_pass,

@@ -5,15 +5,15 @@
 
 #include "base/thresholds.h"
 #include "ops/attributes.h"
+#include "passes/iteration_space.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
-#include "passes/row_space.h"
 
 namespace samegrad {
 namespace {
 
 bool is_elementwise(const Node* node) {
-  if (!node || node->locality != Locality::kExample) return false;
+  if (!node || node->locality != Locality::kPerExample) return false;
   switch (node->op->block.kind) {
     case BlockFn::kUnary:
     case BlockFn::kBinary:
@@ -27,7 +27,8 @@ bool is_elementwise(const Node* node) {
 
 // The number of last axes that are kept; 0: the reduction stays as it is.
 int axes_to_keep(const Graph& graph, const Node& node) {
-  if (node.locality != Locality::kTree || node.op->block.kind != BlockFn::kReduce) return 0;
+  if (node.locality != Locality::kBatchReduction || node.op->block.kind != BlockFn::kReduce)
+    return 0;
   if (!is_elementwise(graph.producer(node.inputs[0]))) return 0;
   const ValueType& x = graph.type(node.inputs[0]);
   const int kept = kept_axes(x, node);

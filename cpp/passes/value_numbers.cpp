@@ -45,7 +45,7 @@ std::vector<std::int64_t> plain_sizes(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-bool ValueNumbers::is_anchor(std::size_t g, const Node& node) const {
+bool ValueNumbers::is_ordered_effect(std::size_t g, const Node& node) const {
   return holds(node, kCollective | kSideEffect) ||
          (counts_differ_ && !plain_sizes(*graphs_[g], node).empty());
 }
@@ -85,12 +85,12 @@ Value ValueNumbers::at(std::size_t g, int number) const {
 }
 
 const ValueInfo& ValueNumbers::info(int number) const {
-  const Number& known = all_[std::size_t(number)];
+  const NumberedValue& known = all_[std::size_t(number)];
   return graphs_[std::size_t(known.graph)]->values[known.value];
 }
 
 bool ValueNumbers::common(int number) const {
-  const Number& known = all_[std::size_t(number)];
+  const NumberedValue& known = all_[std::size_t(number)];
   return known.given || known.seen == graphs_.size();
 }
 
@@ -124,7 +124,7 @@ int ValueNumbers::add(std::size_t g, Value value, int after) {
 void ValueNumbers::see(std::size_t g, Value value, int number) {
   numbers_[g][value] = number;
   at_[g].try_emplace(number, value);
-  Number& known = all_[std::size_t(number)];
+  NumberedValue& known = all_[std::size_t(number)];
   if (known.last != int(g)) ++known.seen;
   known.last = int(g);
 }
@@ -171,10 +171,11 @@ bool ValueNumbers::infers_alike(std::size_t g, const Node& node) const {
   return true;
 }
 
-const ValueNumbers::Known* ValueNumbers::find(std::uint64_t hash, const Known& wanted) const {
+const ValueNumbers::NumberedNode* ValueNumbers::find(std::uint64_t hash,
+                                                     const NumberedNode& wanted) const {
   const auto [first, last] = nodes_.equal_range(hash);
   for (auto at = first; at != last; ++at) {
-    const Known& known = at->second;
+    const NumberedNode& known = at->second;
     const bool same = known.node->op == wanted.node->op && known.inputs == wanted.inputs &&
                       (known.owner < 0 || known.owner == wanted.owner) &&
                       known.node->attrs == wanted.node->attrs &&
@@ -188,7 +189,7 @@ void ValueNumbers::number_node(std::size_t g, NodeId index) {
   mapped_[g].push_back(maps_[g](graphs_[g]->nodes[index]));
   Node& node = mapped_[g].back();
   for (GraphPtr& region : node.regions) region = as_everywhere(region);
-  if (is_anchor(g, node)) {
+  if (is_ordered_effect(g, node)) {
     anchors_[g].push_back(index);
     const auto place = int(anchors_[g].size());
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
@@ -198,7 +199,7 @@ void ValueNumbers::number_node(std::size_t g, NodeId index) {
     }
     return;
   }
-  Known wanted{&node, {}, int(g), {}};
+  NumberedNode wanted{&node, {}, int(g), {}};
   std::uint64_t hash = node.attrs.hash() ^ std::hash<const OpDef*>()(node.op);
   int after = 0;
   for (Value input : node.inputs) {
@@ -206,7 +207,7 @@ void ValueNumbers::number_node(std::size_t g, NodeId index) {
     hash = hash * 1099511628211u + std::uint64_t(wanted.inputs.back());
     after = std::max(after, this->after(wanted.inputs.back()));
   }
-  const Known* known = find(hash, wanted);
+  const NumberedNode* known = find(hash, wanted);
   if (!known) {
     for (Value output : node.outputs) wanted.outputs.push_back(add(g, output, after));
     if (infers_alike(g, node)) wanted.owner = -1;

@@ -33,17 +33,17 @@ class ValueNumbers {
   bool common(int number) const;
   // A number that each branch has of its own.
   bool is_constant(int number) const;
-  // The least number of anchors before it.
+  // The least number of ordered effects before it.
   int after(int number) const { return all_[std::size_t(number)].after; }
   // Nodes that run on all replicas together: collectives, what shows or checks values, and numbers
   // of elements on all replicas where traces took them to be others. Those with one place in the
   // order have one number.
-  const std::vector<NodeId>& anchors(std::size_t g) const { return anchors_[g]; }
-  bool is_anchor(std::size_t g, const Node& node) const;
+  const std::vector<NodeId>& ordered_effects(std::size_t g) const { return anchors_[g]; }
+  bool is_ordered_effect(std::size_t g, const Node& node) const;
   ValueType type_in(std::size_t g, Value value) { return maps_[g](graphs_[g]->type(value)); }
 
  private:
-  struct Number {
+  struct NumberedValue {
     int graph = 0;
     Value value = kNoValue;
     ValueType type;
@@ -52,7 +52,7 @@ class ValueNumbers {
     int last = -1;         // the last of them
     bool given = false;
   };
-  struct Known {
+  struct NumberedNode {
     const Node* node;
     std::vector<int> inputs;
     int owner;
@@ -65,7 +65,7 @@ class ValueNumbers {
   int number_of_source(std::size_t g, Value value);
   void number_node(std::size_t g, NodeId index);
   bool infers_alike(std::size_t g, const Node& node) const;
-  const Known* find(std::uint64_t hash, const Known& wanted) const;
+  const NumberedNode* find(std::uint64_t hash, const NumberedNode& wanted) const;
   int add(std::size_t g, Value value, int after);
   void see(std::size_t g, Value value, int number);
 
@@ -77,9 +77,9 @@ class ValueNumbers {
   std::vector<PerNode<Node>> mapped_;
   std::vector<std::vector<NodeId>> anchors_;
   bool counts_differ_ = false;  // numbers of elements on all replicas are anchors
-  std::vector<Number> all_;
+  std::vector<NumberedValue> all_;
   std::unordered_map<std::string, int> sources_;
-  std::unordered_multimap<std::uint64_t, Known> nodes_;
+  std::unordered_multimap<std::uint64_t, NumberedNode> nodes_;
 };
 
 }  // namespace samegrad

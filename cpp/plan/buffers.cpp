@@ -6,9 +6,9 @@
 namespace samegrad {
 namespace {
 
-class Decider {
+class AliasingAnalysis {
  public:
-  Decider(const PlanDraft& plan, bool in_place) : plan_(plan), in_place_(in_place) {
+  AliasingAnalysis(const PlanDraft& plan, bool in_place) : plan_(plan), in_place_(in_place) {
     const Graph& graph = plan.graph;
     last_read_.assign(graph.values.size(), StepId());
     writer_.assign(graph.values.size(), StepId());
@@ -32,13 +32,13 @@ class Decider {
     for (const StateWrite& write : graph.writes) ++read_at_end_[root_of(write.value)];
   }
 
-  Store decide(const StateWrite& write) const {
+  Aliasing decide(const StateWrite& write) const {
     const Value root = root_of(write.value), old = old_value_of(write.variable);
-    if (root == old) return Store::kNothing;
+    if (root == old) return Aliasing::kNothing;
     // One step's result is one array: each of a variable's copies gets it when all steps are over.
     const bool has_copies = plan_.graph.variables[write.variable].components > 1;
-    if (!has_copies && may_store_directly(root, old)) return Store::kInPlace;
-    return is_stored_elsewhere(old, write) ? Store::kReplace : Store::kCopy;
+    if (!has_copies && may_store_directly(root, old)) return Aliasing::kInPlace;
+    return is_stored_elsewhere(old, write) ? Aliasing::kReplace : Aliasing::kCopy;
   }
 
  private:
@@ -94,9 +94,9 @@ class Decider {
 
 }  // namespace
 
-std::vector<Store> decide_stores(const PlanDraft& plan, bool in_place) {
-  const Decider decider(plan, in_place);
-  std::vector<Store> stores;
+std::vector<Aliasing> decide_stores(const PlanDraft& plan, bool in_place) {
+  const AliasingAnalysis decider(plan, in_place);
+  std::vector<Aliasing> stores;
   for (const StateWrite& write : plan.graph.writes) stores.push_back(decider.decide(write));
   return stores;
 }

@@ -7,11 +7,11 @@
 
 namespace samegrad {
 
-// PlanDraft::sums_due, once stores are known.
-IndexedVector<StepId, StepId> find_sums_due(const PlanDraft& plan);
+// PlanDraft::collective_done, once stores are known.
+IndexedVector<StepId, StepId> find_collective_done(const PlanDraft& plan);
 
 // Decides how each write of the graph reaches its variable, from the steps, storage and alias
 // roots.
-std::vector<Store> decide_stores(const PlanDraft& plan, bool in_place);
+std::vector<Aliasing> decide_stores(const PlanDraft& plan, bool in_place);
 
 }  // namespace samegrad

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "ops/control.h"
-#include "ops/draws.h"
+#include "ops/random_attributes.h"
 #include "plan/buffers.h"
 #include "plan/cost.h"
 #include "plan/memory.h"
@@ -60,19 +60,19 @@ PerValue<bool> values_inside_updates(const PlanDraft& plan) {
       inside[sum.result] = update->update.exists();
     }
   }
-  for (const RowUpdate& update : plan.row_updates) {
+  for (const SparseUpdate& update : plan.sparse_updates) {
     for (const ExampleSum& sum : update.sums) {
       inside[plan.graph.nodes[sum.tree].outputs[0]] = true;
       inside[sum.result] = true;
     }
-    const auto add = [&](const RowPass& pass) {
+    const auto add = [&](const SparsePass& pass) {
       for (NodeId n : pass.nodes) {
         for (Value output : plan.graph.nodes[n].outputs) inside[output] = true;
       }
     };
     add(update.update);
-    for (const RowUpdate::Reduction& reduction : update.reductions) add(reduction.pass);
-    for (const RowUpdate::Result& result : update.results) inside[result.value] = false;
+    for (const SparseUpdate::Reduction& reduction : update.reductions) add(reduction.pass);
+    for (const SparseUpdate::UpdatedVariable& result : update.results) inside[result.value] = false;
   }
   return inside;
 }
@@ -84,7 +84,7 @@ void set_storage(PlanDraft& plan) {
   plan.storage.assign(graph.values.size(), Storage::kExternal);
   for (NodeId n : graph.nodes.ids()) {
     const Node& node = graph.nodes[n];
-    const bool tile = owner[n].exists() && node.locality == Locality::kExample;
+    const bool tile = owner[n].exists() && node.locality == Locality::kPerExample;
     for (Value output : node.outputs) {
       plan.storage[output] = inside[output]          ? Storage::kUnused
                              : tile                  ? Storage::kTile
@@ -115,9 +115,9 @@ void set_storage(PlanDraft& plan) {
 }
 
 // Operands worth preparing once per step: not batched, read by a node that says so.
-void set_prepared(PlanDraft& plan) {
+void set_prepacked(PlanDraft& plan) {
   const Graph& graph = plan.graph;
-  plan.prepared_slot.assign(graph.nodes.size(), -1);
+  plan.prepacked_slot.assign(graph.nodes.size(), -1);
   for (PlanStep& step : plan.steps) {
     if (!step.is<LoopStep>()) continue;
     for (NodeId n : step.nodes()) {
@@ -125,8 +125,8 @@ void set_prepared(PlanDraft& plan) {
       if (!node.op->prepacking) continue;
       const Value operand = node.inputs[std::size_t(node.op->prepacking.operand)];
       if (graph.type(operand).batched()) continue;
-      plan.prepared_slot[n] = plan.prepared_slots;
-      step.base().prepare.push_back({n, operand, plan.prepared_slots++});
+      plan.prepacked_slot[n] = plan.prepacked_slots;
+      step.base().prepack.push_back({n, operand, plan.prepacked_slots++});
     }
   }
 }
@@ -141,13 +141,13 @@ void compile_bodies(PlanDraft& plan, const PlanOptions& options) {
     for (const GraphPtr& region : node.regions) {
       Graph graph = *region;
       if (options.write_in_place && region == node.regions.back()) {
-        plan.row_writes[n] = take_row_writes(plan.graph, node, graph);
+        plan.element_writes[n] = take_element_writes(plan.graph, node, graph);
       }
       graph.replicas = plan.graph.replicas;
       PlanDraft body = draft_of(std::move(graph), options);
       if (node.attrs.get_if<RoundsAttrs>()) {
-        keep_prepared(body, operands_at(node));
-        if (verifies_programs()) verify(body, PlanStage::kLives);
+        keep_prepacked(body, operands_at(node));
+        if (verifies_programs()) verify(body, PlanStage::kLiveRanges);
       }
       plan.has_random |= body.has_random;
       plan.bodies[n].push_back(std::make_shared<const Plan>(std::move(body)));
@@ -169,12 +169,12 @@ void set_stores(PlanDraft& plan, const PlanOptions& options) {
   plan.stores = decide_stores(plan, options.write_in_place);
 }
 
-void set_sums_due(PlanDraft& plan) {
-  plan.sums_due = find_sums_due(plan);
+void set_collective_done(PlanDraft& plan) {
+  plan.collective_done = find_collective_done(plan);
 }
 
-void set_lives(PlanDraft& plan) {
-  plan.lives = find_lives(plan);
+void set_live_ranges(PlanDraft& plan) {
+  plan.live_ranges = find_live_ranges(plan);
 }
 
 template <void (*kFunction)(PlanDraft&)>
@@ -194,19 +194,19 @@ PlanDraft draft_of(Graph graph, const PlanOptions& options) {
     Function run;
   } functions[] = {
       {true, PlanStage::kSteps, schedule},
-      {options.sparse_rows, PlanStage::kSteps, without_options<find_row_updates>},
+      {options.sparse_rows, PlanStage::kSteps, without_options<find_sparse_updates>},
       {options.fuse_updates, PlanStage::kSteps, without_options<fuse_updates>},
       {true, PlanStage::kRoots, without_options<set_roots>},
       {true, PlanStage::kStorage, without_options<set_storage>},
-      {true, PlanStage::kPrepared, without_options<set_prepared>},
+      {true, PlanStage::kPrepacked, without_options<set_prepacked>},
       {true, PlanStage::kInnerLoops, form_inner_loops},
       {true, PlanStage::kInnerLoops, without_options<choose_tiles>},
       {true, PlanStage::kInnerLoops, without_options<leave_out_views>},
-      {options.write_in_place, PlanStage::kInnerLoops, without_options<put_updates_last>},
+      {options.write_in_place, PlanStage::kInnerLoops, without_options<sink_stores>},
       {options.join_small_nodes, PlanStage::kInnerLoops, without_options<join_small_nodes>},
       {true, PlanStage::kStores, set_stores},
-      {true, PlanStage::kSumsDue, without_options<set_sums_due>},
-      {true, PlanStage::kLives, without_options<set_lives>},
+      {true, PlanStage::kCollectiveDone, without_options<set_collective_done>},
+      {true, PlanStage::kLiveRanges, without_options<set_live_ranges>},
   };
   for (const auto& [wanted, stage, run] : functions) {
     if (!wanted) continue;

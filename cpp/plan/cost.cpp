@@ -84,7 +84,7 @@ bool takes_no_memory(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-bool pays_to_join(const Graph& graph, const Node& reduction) {
+bool is_profitable_to_fuse(const Graph& graph, const Node& reduction) {
   std::int64_t bytes = 0;
   for (std::size_t k = 0; k < reduction.inputs.size(); ++k) {
     const Value input = reduction.inputs[k];
@@ -97,7 +97,7 @@ bool pays_to_join(const Graph& graph, const Node& reduction) {
 }
 
 std::int64_t bytes_per_call(const Graph& graph, const Node& node) {
-  if (node.locality != Locality::kTree) return weight_bytes(graph, node);
+  if (node.locality != Locality::kBatchReduction) return weight_bytes(graph, node);
   return example_bytes(graph.type(node.outputs[0]));
 }
 
@@ -139,7 +139,7 @@ Cost cost_of(const Graph& graph, const Node& node, const std::vector<std::int64_
                    [&](const ValueType& type) { return shape_or_empty(type, counts); });
 }
 
-bool is_worth_threads(const OpDef& op, const CostArgs& call) {
+bool should_parallelize(const OpDef& op, const CostArgs& call) {
   std::int64_t bytes = 0;
   for (const auto& views : {call.in, call.out}) {
     for (const View& view : views) bytes += view.size() * std::int64_t(size_of(view.dtype));
@@ -175,11 +175,11 @@ bool is_shared(const Graph& graph, const Node& node) {
   const std::vector<View> views = known_views(graph, node);
   if (views.empty()) return false;
   const CostArgs call = call_of(node, views);
-  return is_worth_threads(*node.op, call) && node.op->parts.count(call) > 1;
+  return should_parallelize(*node.op, call) && node.op->parts.count(call) > 1;
 }
 
-bool has_its_memory(const Graph& graph, const Node& node) {
-  if (!node.op->scratch_bytes || node.locality == Locality::kTree) return false;
+bool has_bounded_scratch(const Graph& graph, const Node& node) {
+  if (!node.op->scratch_bytes || node.locality == Locality::kBatchReduction) return false;
   if (node.op->has(Trait(kSideEffect | kControl | kCollective))) return false;
   const auto varies = [&](Value value) { return graph.varying(value); };
   if (std::ranges::any_of(node.inputs, varies)) return false;
@@ -187,7 +187,7 @@ bool has_its_memory(const Graph& graph, const Node& node) {
   const std::vector<View> views = known_views(graph, node);
   if (views.empty()) return false;
   const CostArgs call = call_of(node, views);
-  const Parts& parts = node.op->parts;
+  const ParallelPartition& parts = node.op->parts;
   const std::size_t left = parts.state_bytes ? parts.state_bytes(call) : 0;
   const std::size_t scratch = node.op->scratch_bytes(call);
   constexpr std::size_t kMost = Scratch::kBlockBytes - 2 * kAlignment;

@@ -11,7 +11,7 @@ namespace samegrad {
 
 // True if a sum over the examples or replicas may be one step with the update that reads it.
 // Updates are the last steps: the operands of the sum stay alive until then, in place of the sum.
-bool pays_to_join(const Graph& graph, const Node& reduction);
+bool is_profitable_to_fuse(const Graph& graph, const Node& reduction);
 
 // The weights of a product, or the sums of a reduction, that each call of the node passes through
 // however few examples it has; 0: it has neither.
@@ -30,12 +30,12 @@ struct Cost {
 };
 Cost cost_of(const Graph& graph, const Node& node, const std::vector<std::int64_t>& counts);
 // True if threads share a whole call, where its op defines parts.
-bool is_worth_threads(const OpDef& op, const CostArgs& call);
+bool should_parallelize(const OpDef& op, const CostArgs& call);
 // True if threads share the node, as far as this is known without counts of examples.
 bool is_shared(const Graph& graph, const Node& node);
 // True if the node's memory is reserved before a run: the op declares its scratch, the node sees no
 // examples, and it needs no more than each task has anyway.
-bool has_its_memory(const Graph& graph, const Node& node);
+bool has_bounded_scratch(const Graph& graph, const Node& node);
 // The same of one example, in operations: what decides whether a loop is worth several threads.
 double work_of_example(const Graph& graph, const Node& node);
 

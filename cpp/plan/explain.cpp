@@ -27,7 +27,7 @@ std::string note_of_loop(const LoopStep& loop) {
               text_of_bytes(loop.example_bytes), " between the nodes: ", reason_of_tile(loop));
 }
 
-std::string note_of_product(const Plan& plan, const ProductStep& step) {
+std::string note_of_product(const Plan& plan, const GroupedGemmStep& step) {
   const Node& node = plan.graph.nodes[step.nodes[0]];
   const Value weights = node.inputs[std::size_t(node.op->prepacking.operand)];
   return text("out of its loop: ", text_of_bytes(example_bytes(plan.graph.type(weights))), " of ",
@@ -44,7 +44,7 @@ ExplainedOperation explained(const Plan& plan, NodeId n, const PlanStep& step, i
   if (node.location >= 0 && std::size_t(node.location) < graph.locations.size()) {
     operation.line = graph.locations[std::size_t(node.location)];
   }
-  operation.deferred = !step.is<LoopStep>() && node.locality == Locality::kTree;
+  operation.deferred = !step.is<LoopStep>() && node.locality == Locality::kBatchReduction;
   operation.parallel = step.is<NodeStep>() && threads > 1 && is_shared(plan.graph, node);
   if (const auto* named = node.attrs.get_if<NamedAttrs>()) operation.names = named->names;
   operation.fused = node.attrs.get_if<FusedAttrs>() != nullptr;
@@ -58,7 +58,7 @@ ExplainedStep explained(const Plan& plan, const PlanStep& step, int threads) {
     result.tile_examples = loop->tile_examples;
     result.example_bytes = loop->example_bytes;
   }
-  if (const auto* product = step.get_if<ProductStep>()) {
+  if (const auto* product = step.get_if<GroupedGemmStep>()) {
     result.notes = {note_of_product(plan, *product)};
   }
   for (NodeId n : step.nodes()) result.operations.push_back(explained(plan, n, step, threads));

@@ -41,7 +41,7 @@ class UpdateFuser {
   ExampleSum sum_of(NodeId n) const {
     const Node& node = graph_.nodes[n];
     if (is_step<AllReduceStep>(n)) return given_sum_of(n);
-    if (!is_step<NodeStep>(n) || node.locality != Locality::kTree) return {};
+    if (!is_step<NodeStep>(n) || node.locality != Locality::kBatchReduction) return {};
     const Value result = node.outputs[0];
     const bool blocks = !node.op->tree.finish && !may_raise(graph_, node) &&
                         !node.op->has(kScatters) && !graph_.type(result).shape.symbolic() &&
@@ -81,10 +81,11 @@ class UpdateFuser {
       return kNoNode;
     }
     const Node& node = graph_.nodes[n];
-    if (!pays_to_join(graph_, graph_.nodes[sum.tree.exists() ? sum.tree : sum.all_reduce])) {
+    if (!is_profitable_to_fuse(graph_,
+                               graph_.nodes[sum.tree.exists() ? sum.tree : sum.all_reduce])) {
       return kNoNode;
     }
-    if (!node.op->has(kElementwise) || node.op->has(kWholeRows)) return kNoNode;
+    if (!node.op->has(kElementwise) || node.op->has(kWholeInnerAxes)) return kNoNode;
     if (may_raise(graph_, node)) return kNoNode;
     const Shape& shape = graph_.type(sum.result).shape;
     const auto is_whole = [&](Value value) {
@@ -103,8 +104,9 @@ class UpdateFuser {
 
   void add(const ExampleSum& sum) {
     const NodeId update = update_of(sum);
-    const auto same = std::ranges::find_if(
-        updates_, [&](const Update& other) { return update.exists() && other.update == update; });
+    const auto same = std::ranges::find_if(updates_, [&](const FusedUpdate& other) {
+      return update.exists() && other.update == update;
+    });
     if (same != updates_.end()) {
       // One block serves all: they are cut alike.
       const ExampleSum& first = same->sums[0];
@@ -126,7 +128,7 @@ class UpdateFuser {
   void replace_steps() {
     PerNode<bool> taken(graph_.nodes.size(), false);
     IndexedVector<StepId, std::vector<BlockUpdateStep>> begins(plan_.steps.size());
-    for (Update& update : updates_) {
+    for (FusedUpdate& update : updates_) {
       BlockUpdateStep step(std::move(update.sums), update.update);
       StepId last;
       for (NodeId n : step.nodes) {
@@ -138,7 +140,7 @@ class UpdateFuser {
     replace_nodes(plan_, taken, begins);
   }
 
-  struct Update {
+  struct FusedUpdate {
     std::vector<ExampleSum> sums;
     NodeId update;
   };
@@ -149,7 +151,7 @@ class UpdateFuser {
   PerValue<NodeId> reader_;  // the last one, or none
   PerNode<bool> taken_;      // an all-reduce that a sum has
   PerNode<StepId> step_of_;  // none in loops
-  std::vector<Update> updates_;
+  std::vector<FusedUpdate> updates_;
 };
 
 }  // namespace

@@ -7,22 +7,22 @@
 namespace samegrad {
 namespace {
 
-struct Range {
+struct NodeRange {
   std::int32_t first = -1, last = -1;  // positions in the loop
 };
 
-PerValue<Range> lifetimes(const PlanDraft& plan, const LoopStep& loop) {
-  PerValue<Range> ranges(plan.graph.values.size());
+PerValue<NodeRange> lifetimes(const PlanDraft& plan, const LoopStep& loop) {
+  PerValue<NodeRange> ranges(plan.graph.values.size());
   for (std::size_t p = 0; p < loop.nodes.size(); ++p) {
     const Node& node = plan.graph.nodes[loop.nodes[p]];
     for (Value output : node.outputs) {
-      Range& range = ranges[plan.root[output]];
+      NodeRange& range = ranges[plan.root[output]];
       if (range.first < 0) range.first = std::int32_t(p);
       range.last = std::max(range.last, std::int32_t(p));
     }
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       if (!node.op->reads(k)) continue;
-      Range& range = ranges[plan.root[node.inputs[k]]];
+      NodeRange& range = ranges[plan.root[node.inputs[k]]];
       range.last = std::max(range.last, std::int32_t(p));
     }
   }
@@ -43,7 +43,7 @@ std::vector<LoopStep::Inner> merged(std::vector<LoopStep::Inner> stretches) {
   return result;
 }
 
-std::int64_t largest_per_call(const PlanDraft& plan, const LoopStep& loop, const Range& range) {
+std::int64_t largest_per_call(const PlanDraft& plan, const LoopStep& loop, const NodeRange& range) {
   std::int64_t largest = 0;
   for (std::int32_t p = range.first; p <= range.last; ++p) {
     const Node& node = plan.graph.nodes[loop.nodes[std::size_t(p)]];
@@ -53,7 +53,7 @@ std::int64_t largest_per_call(const PlanDraft& plan, const LoopStep& loop, const
 }
 
 void form(PlanDraft& plan, LoopStep& loop) {
-  const PerValue<Range> ranges = lifetimes(plan, loop);
+  const PerValue<NodeRange> ranges = lifetimes(plan, loop);
   std::vector<LoopStep::Inner> stretches;
   for (Value v : ranges.ids()) {
     const bool in_tile = plan.storage[v] == Storage::kTile && plan.root[v] == v;

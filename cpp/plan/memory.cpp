@@ -13,10 +13,10 @@
 namespace samegrad {
 namespace {
 
-class LifeFinder {
+class LivenessAnalysis {
  public:
-  explicit LifeFinder(const PlanDraft& plan)
-      : plan_(plan), in_arena_(plan.graph.values.size()), lives_(plan.graph.values.size()) {
+  explicit LivenessAnalysis(const PlanDraft& plan)
+      : plan_(plan), in_arena_(plan.graph.values.size()), live_ranges_(plan.graph.values.size()) {
     for (Value v : in_arena_.ids()) {
       const Storage storage = plan.storage[v];
       in_arena_[v] = plan.root[v] == v && plan.graph.values[v].source == Source::kNode &&
@@ -25,19 +25,21 @@ class LifeFinder {
     // Outputs are arrays of their own, and some results are written into the variables'.
     for (Value output : plan.graph.outputs) in_arena_[root_of(output)] = false;
     for (std::size_t w = 0; w < plan.stores.size(); ++w) {
-      if (plan.stores[w] == Store::kInPlace) in_arena_[root_of(plan.graph.writes[w].value)] = false;
+      if (plan.stores[w] == Aliasing::kInPlace)
+        in_arena_[root_of(plan.graph.writes[w].value)] = false;
     }
   }
 
-  PerValue<Life> run() {
+  PerValue<LiveRange> run() {
     IndexedVector<StepId, BufferUses> uses;
     for (const PlanStep& step : plan_.steps) uses.push_back(step.uses(plan_));
     for (StepId s : plan_.steps.ids()) {
       for (Value root : uses[s].reads) use(root, s);
       for (Value root : uses[s].writes) use(root, s);
       if (!plan_.steps[s].has_sums(plan_)) continue;
-      for (Value root : plan_.steps[s].reads_with_sums(plan_)) use(root, plan_.sums_due[s]);
-      for (Value root : uses[s].writes) use(root, plan_.sums_due[s]);  // though nobody may read it
+      for (Value root : plan_.steps[s].reads_with_sums(plan_)) use(root, plan_.collective_done[s]);
+      for (Value root : uses[s].writes)
+        use(root, plan_.collective_done[s]);  // though nobody may read it
     }
     // Values that are copied into variables live until all steps are over.
     for (const StateWrite& write : plan_.graph.writes)
@@ -45,14 +47,14 @@ class LifeFinder {
     for (StepId s : plan_.steps.ids()) {
       if (plan_.steps[s].is<NodeStep>()) donate(plan_.steps[s].nodes()[0], s);
     }
-    return std::move(lives_);
+    return std::move(live_ranges_);
   }
 
  private:
   Value root_of(Value value) const { return plan_.root[value]; }
 
   void use(Value root, StepId step) {
-    Life& life = lives_[root];
+    LiveRange& life = live_ranges_[root];
     if (!in_arena_[root]) return;
     if (life.home == kNoValue) life = {step, step, root};
     life.first = std::min(life.first, step);
@@ -66,14 +68,14 @@ class LifeFinder {
     std::vector<Value> taken;
     for (std::size_t o = 0; o < node.outputs.size(); ++o) {
       const Value result = node.outputs[o];
-      Life& life = lives_[result];
+      LiveRange& life = live_ranges_[result];
       if (life.home != result || life.first != step) continue;
       for (std::size_t k = 0; k < node.inputs.size(); ++k) {
         const Value donor = root_of(node.inputs[k]);
-        Life& from = lives_[donor];
+        LiveRange& from = live_ranges_[donor];
         if (from.home == kNoValue || from.last != step || from.first == step) continue;
         if (std::ranges::count(taken, from.home) || !fits(node, k, o)) continue;
-        Life& home = lives_[from.home];
+        LiveRange& home = live_ranges_[from.home];
         life.home = from.home;
         home.last = std::max(home.last, life.last);
         taken.push_back(from.home);
@@ -103,7 +105,7 @@ class LifeFinder {
 
   const PlanDraft& plan_;
   PerValue<bool> in_arena_;  // by root
-  PerValue<Life> lives_;
+  PerValue<LiveRange> live_ranges_;
 };
 
 // Memory that is taken and given back in the order of the steps.
@@ -192,8 +194,8 @@ Packing pack_in_order(std::span<const Interval> intervals) {
 
 }  // namespace
 
-PerValue<Life> find_lives(const PlanDraft& plan) {
-  return LifeFinder(plan).run();
+PerValue<LiveRange> find_live_ranges(const PlanDraft& plan) {
+  return LivenessAnalysis(plan).run();
 }
 
 Packing pack(std::span<const Interval> intervals) {

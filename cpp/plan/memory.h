@@ -12,7 +12,7 @@ namespace samegrad {
 // Computes the live range of every value in a run's arena, from the buffers that the steps declare;
 // other values have empty ones. A whole elementwise operation may give its result the memory of an
 // operand without later readers.
-PerValue<Life> find_lives(const PlanDraft& plan);
+PerValue<LiveRange> find_live_ranges(const PlanDraft& plan);
 
 // Memory from the first to the last of some steps.
 struct Interval {

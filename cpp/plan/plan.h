@@ -12,7 +12,7 @@
 #include "ir/graph.h"
 #include "ir/op_def.h"
 #include "passes/passes.h"
-#include "plan/row_writes.h"
+#include "plan/element_writes.h"
 #include "plan/steps.h"
 
 namespace samegrad {
@@ -31,22 +31,22 @@ enum class Storage : std::uint8_t {
 // them; rows without a name are +0. If rows of +0 change neither a variable nor a reduction, a pass
 // visits named rows only. A step of its own finds the named rows first: it may fail, an update
 // cannot.
-struct RowPass {
-  std::vector<std::int32_t> sums;  // of RowUpdate::sums: what it reads
+struct SparsePass {
+  std::vector<std::int32_t> sums;  // of SparseUpdate::sums: what it reads
   std::vector<NodeId> nodes;       // in order
 };
-struct RowUpdate {
+struct SparseUpdate {
   std::vector<ExampleSum> sums;
-  RowPass update;
-  struct Result {
+  SparsePass update;
+  struct UpdatedVariable {
     Value value;
     SlotId variable;  // that gets it, and whose old value it may be in rows without gradient
   };
-  std::vector<Result> results;  // what the update is there for
+  std::vector<UpdatedVariable> results;  // what the update is there for
   // Numbers that rows are reduced to, as for a norm; often the update reads them.
   struct Reduction {
     NodeId node;
-    RowPass pass;  // makes its operand
+    SparsePass pass;  // makes its operand
   };
   std::vector<Reduction> reductions;
   bool leaves_rows_alone = false;  // the update, as far as can be told before a run
@@ -58,13 +58,13 @@ struct RowUpdate {
 };
 
 // The steps between which a value needs memory of the run's arena.
-struct Life {
+struct LiveRange {
   StepId first, last;
   Value home;  // whose memory it is; kNoValue: it is elsewhere, or is used by nobody
 };
 
 // The input/output aliasing of a write: how its value reaches the variable.
-enum class Store : std::uint8_t {
+enum class Aliasing : std::uint8_t {
   kNothing,  // the variable gets the value that it has
   kInPlace,  // the producer stores into the variable's memory
   kCopy,     // copied into it when all steps are over
@@ -89,27 +89,27 @@ class Plan;
 struct PlanDraft {
   Graph graph;
   IndexedVector<StepId, PlanStep> steps;
-  IndexedVector<RowUpdateId, RowUpdate> row_updates;
+  IndexedVector<SparseUpdateId, SparseUpdate> sparse_updates;
   PerValue<Storage> storage;
-  PerValue<Value> root;                 // whose bytes it shows (its own mostly)
-  PerValue<bool> has_rows;              // by root: its bytes are rows of examples to somebody
-  PerNode<bool> joint;                  // goes through the rows of all replicas as one list
-  PerValue<bool> joint_sum;             // a sum over the rows of all replicas of a process
-  PerNode<std::int32_t> prepared_slot;  // of its prepared operand, or -1
-  PerValue<bool> inner_value;           // lives for one example of an inner loop
-  PerValue<Life> lives;
-  std::int32_t prepared_slots = 0;
-  std::vector<Store> stores;  // per write
+  PerValue<Value> root;                  // whose bytes it shows (its own mostly)
+  PerValue<bool> has_rows;               // by root: its bytes are rows of examples to somebody
+  PerNode<bool> joint;                   // goes through the rows of all replicas as one list
+  PerValue<bool> joint_sum;              // a sum over the rows of all replicas of a process
+  PerNode<std::int32_t> prepacked_slot;  // of its prepared operand, or -1
+  PerValue<bool> inner_value;            // lives for one example of an inner loop
+  PerValue<LiveRange> live_ranges;
+  std::int32_t prepacked_slots = 0;
+  std::vector<Aliasing> stores;  // per write
   // Where replicas are spread over processes, the sums of a step are on their way while later ones
   // run: up to this one, which has to wait for them, or the end. Of other steps the end.
-  IndexedVector<StepId, StepId> sums_due;
+  IndexedVector<StepId, StepId> collective_done;
   // The weights that products in loops stream in one pass: all, and those left after cutting some
   // out.
   std::int64_t loop_weights = 0, kept_weights = 0;
   // The plans of a control node's graphs, in the order of its regions.
   std::map<NodeId, std::vector<std::shared_ptr<const Plan>>> bodies;
   // The element writes that a loop's iterations do in place.
-  std::map<NodeId, std::vector<RowWrite>> row_writes;
+  std::map<NodeId, std::vector<ElementWrite>> element_writes;
   bool has_random = false;
 };
 

@@ -13,15 +13,15 @@ bool is_by_element(const Node& node) {
   return node.op->has(kElementwise) || node.op->has(kAliases);
 }
 
-// Loops may have the sums of their rounds among their results.
+// Loops may have the sums of their iterations among their results.
 bool is_source(const Graph& graph, const Node& node) {
   if (node.op->has(kCollective)) return !node.op->exchange;
-  if (node.locality == Locality::kTree) return !graph.varying(node.outputs[0]);
+  if (node.locality == Locality::kBatchReduction) return !graph.varying(node.outputs[0]);
   return node.op->has(kControl) || (node.derivative && !is_by_element(node));
 }
 
 // Values that a new value of a variable is made of, element by element, up to sums.
-struct Origin {
+struct UpdateOrigin {
   std::vector<Value> sums;     // sorted
   std::set<SlotId> variables;  // that are read
   std::set<Value> values;
@@ -33,8 +33,8 @@ std::int64_t elements_of(const Graph& graph, Value value) {
   return type.batched() || type.shape.symbolic() ? -1 : type.shape.size(0, type.shape.rank());
 }
 
-Origin origin_of(const Graph& graph, Value update) {
-  Origin origin;
+UpdateOrigin origin_of(const Graph& graph, Value update) {
+  UpdateOrigin origin;
   std::vector<Value> open = {update};
   const std::int64_t elements = elements_of(graph, update);
   while (!open.empty()) {
@@ -61,7 +61,7 @@ Origin origin_of(const Graph& graph, Value update) {
 
 struct Update {
   StateWrite write;
-  Origin origin;
+  UpdateOrigin origin;
 
   bool reads(const Update& other) const {
     return origin.variables.contains(other.write.variable) ||

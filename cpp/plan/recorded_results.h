@@ -19,7 +19,7 @@ struct GradientSum {
 struct RecordedResults {
   std::vector<GradientSum> sums;
   // All but those of variables whose update is made of another recorded one's, or the other way
-  // round: the slots of optimizers. As long as sums are the same, they are.
+  // iteration: the slots of optimizers. As long as sums are the same, they are.
   std::vector<StateWrite> writes;
 };
 

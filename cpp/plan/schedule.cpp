@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <map>
 
-#include "passes/joint_rows.h"
+#include "passes/joint_examples.h"
 #include "passes/loop_assignment.h"
-#include "passes/stages.h"
+#include "passes/loop_scheduling.h"
 
 namespace samegrad {
 namespace {
@@ -49,7 +49,7 @@ class Scheduler {
       }
       LoopStep& loop = *plan_.steps[loops[key]].get_if<LoopStep>();
       loop.nodes.push_back(n);
-      if (node.locality == Locality::kTree) {
+      if (node.locality == Locality::kBatchReduction) {
         loop.trees.insert(loop.trees.end(), node.outputs.begin(), node.outputs.end());
       }
     }
@@ -57,7 +57,7 @@ class Scheduler {
 
   PlanStep whole_step(NodeId n) const {
     if (plan_.graph.nodes[n].op->has(kControl)) return ControlStep{{{n}}};
-    if (loops_.cut[n]) return ProductStep{{{n}}};
+    if (loops_.cut[n]) return GroupedGemmStep{{{n}}};
     return NodeStep{{{n}}};
   }
 

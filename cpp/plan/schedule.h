@@ -16,7 +16,7 @@ void form_inner_loops(PlanDraft& plan, const PlanOptions& options);
 void fuse_updates(PlanDraft& plan);
 
 // Makes updates by rows of those that leave alone what has no gradient, once steps are known.
-void find_row_updates(PlanDraft& plan);
+void find_sparse_updates(PlanDraft& plan);
 
 // Inserts steps before others, takes nodes out of their steps, and drops the steps that are left
 // without nodes.
@@ -34,13 +34,13 @@ void replace_nodes(PlanDraft& plan, const PerNode<bool>& taken,
 }
 
 // Moves steps that write variables and cannot fail behind those that can, once storage is known.
-void put_updates_last(PlanDraft& plan);
+void sink_stores(PlanDraft& plan);
 
 // Joins small nodes between two steps of other kinds, once the order of steps is known.
 void join_small_nodes(PlanDraft& plan);
 
-// Marks the prepared operands that the rounds of a loop share: the body reads arguments from
-// `first_operand` on that are the same in all rounds.
-void keep_prepared(PlanDraft& body, std::size_t first_operand);
+// Marks the prepacked operands that the iterations of a loop share: the body reads arguments from
+// `first_operand` on that are the same in all iterations.
+void keep_prepacked(PlanDraft& body, std::size_t first_operand);
 
 }  // namespace samegrad

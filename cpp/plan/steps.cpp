@@ -53,7 +53,7 @@ std::vector<NodeId> nodes_of(const std::vector<ExampleSum>& sums, NodeId update)
 BufferUses StepBase::uses(const PlanDraft& plan) const {
   BufferUses uses;
   for (NodeId n : nodes) add_roots(plan, plan.graph.nodes[n], uses);
-  for (const Prepared& prepared : prepare) uses.reads.push_back(plan.root[prepared.operand]);
+  for (const Prepacked& prepacked : prepack) uses.reads.push_back(plan.root[prepacked.operand]);
   drop_unused(plan, uses);
   return uses;
 }
@@ -63,7 +63,7 @@ bool StepBase::nodes_can_fail(const PlanDraft& plan) const {
     const Node& node = plan.graph.nodes[n];
     if (node.op->has(kAliases)) return false;
     return may_raise(plan.graph, node) ||
-           !(node.op->has(kElementwise) || has_its_memory(plan.graph, node));
+           !(node.op->has(kElementwise) || has_bounded_scratch(plan.graph, node));
   });
 }
 
@@ -111,7 +111,7 @@ BufferUses SparseReduceStep::uses(const PlanDraft& plan) const {
 }
 
 std::string SparseUpdateStep::title(const PlanDraft& plan) const {
-  return plan.row_updates[update].leaves_rows_alone
+  return plan.sparse_updates[update].leaves_rows_alone
              ? "sparse, row by row"
              : "all rows, some at a time, of a sparse gradient";
 }
@@ -160,13 +160,13 @@ std::string PlanStep::title(const PlanDraft& plan) const {
   return std::visit([&](const auto& step) { return step.title(plan); }, kind_);
 }
 
-RowUpdateId PlanStep::row_update() const {
+SparseUpdateId PlanStep::sparse_update() const {
   return std::visit(
       [](const auto& step) {
         if constexpr (std::is_base_of_v<SparseStep, std::decay_t<decltype(step)>>) {
           return step.update;
         } else {
-          return RowUpdateId();
+          return SparseUpdateId();
         }
       },
       kind_);

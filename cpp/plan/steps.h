@@ -13,16 +13,16 @@
 namespace samegrad {
 
 struct PlanDraft;
-struct RowUpdate;
+struct SparseUpdate;
 class PlanStep;
-using RowUpdateId = Id<RowUpdate>;
+using SparseUpdateId = Id<SparseUpdate>;
 using StepId = Id<PlanStep>;
 
-struct Prepared {
+struct Prepacked {
   NodeId node;  // whose prepare() is called
   Value operand;
   std::int32_t slot;  // index of the prepared memory
-  bool kept = false;  // from round to round: the operand is the same in all of them
+  bool kept = false;  // from iteration to iteration: the operand is the same in all of them
 };
 
 // The buffers that a step reads and writes, named by the values whose bytes they hold
@@ -47,8 +47,8 @@ struct ExampleSum {
 
 // The part that all kinds have.
 struct StepBase {
-  std::vector<NodeId> nodes;           // in order
-  std::vector<Prepared> prepare = {};  // done before the step, if not kept from another round
+  std::vector<NodeId> nodes;            // in order
+  std::vector<Prepacked> prepack = {};  // done before the step, if not kept from another iteration
 
   // Operands and results of the nodes.
   BufferUses uses(const PlanDraft& plan) const;
@@ -82,7 +82,7 @@ struct SideBySideStep : StepBase {
 };
 
 // A product of the rows of all replicas with one matrix.
-struct ProductStep : StepBase {
+struct GroupedGemmStep : StepBase {
   static constexpr const char* kName = "rows";
   static constexpr StoreRule kStores = StoreRule::kNever;
   static constexpr bool kBindsNodes = true;
@@ -146,14 +146,14 @@ struct BlockUpdateStep : StepBase {
   std::string title(const PlanDraft&) const { return "block by block"; }
 };
 
-// The part of the steps of a RowUpdate.
+// The part of the steps of a SparseUpdate.
 struct SparseStep : StepBase {
-  RowUpdateId update;
-  SparseStep(std::vector<NodeId> nodes_of_step, RowUpdateId of)
+  SparseUpdateId update;
+  SparseStep(std::vector<NodeId> nodes_of_step, SparseUpdateId of)
       : StepBase{std::move(nodes_of_step)}, update(of) {}
 };
 
-// Finds the rows that a RowUpdate has to touch.
+// Finds the rows that a SparseUpdate has to touch.
 struct SparseRowsStep : SparseStep {
   using SparseStep::SparseStep;
   static constexpr const char* kName = "sparse_rows";
@@ -164,7 +164,7 @@ struct SparseRowsStep : SparseStep {
   std::string title(const PlanDraft&) const { return "rows that have a gradient"; }
 };
 
-// A number that the rows of a RowUpdate are reduced to, by the last node.
+// A number that the rows of a SparseUpdate are reduced to, by the last node.
 struct SparseReduceStep : SparseStep {
   using SparseStep::SparseStep;
   static constexpr const char* kName = "sparse_reduce";
@@ -176,7 +176,7 @@ struct SparseReduceStep : SparseStep {
   std::string title(const PlanDraft&) const { return "reduced, row by row"; }
 };
 
-// The update of a RowUpdate.
+// The update of a SparseUpdate.
 struct SparseUpdateStep : SparseStep {
   using SparseStep::SparseStep;
   static constexpr const char* kName = "sparse_update";
@@ -200,9 +200,9 @@ struct ControlStep : StepBase {
 // A step of any kind.
 class PlanStep {
  public:
-  using Kind =
-      std::variant<NodeStep, SideBySideStep, ProductStep, LoopStep, AllReduceStep, BlockUpdateStep,
-                   SparseRowsStep, SparseReduceStep, SparseUpdateStep, ControlStep>;
+  using Kind = std::variant<NodeStep, SideBySideStep, GroupedGemmStep, LoopStep, AllReduceStep,
+                            BlockUpdateStep, SparseRowsStep, SparseReduceStep, SparseUpdateStep,
+                            ControlStep>;
 
   template <class T>
   requires std::is_constructible_v<Kind, T&&> PlanStep(T&& kind)
@@ -225,9 +225,9 @@ class PlanStep {
   const StepBase& base() const;
   StepBase& base();
   const std::vector<NodeId>& nodes() const { return base().nodes; }
-  const std::vector<Prepared>& prepare() const { return base().prepare; }
+  const std::vector<Prepacked>& prepack() const { return base().prepack; }
   // The update that the step is a part of, or none.
-  RowUpdateId row_update() const;
+  SparseUpdateId sparse_update() const;
   const char* name() const;
   StoreRule stores() const;
   // True if the step calls its nodes with whole operands, which are bound once per run's counts.

@@ -16,9 +16,9 @@ struct Uses {
   StepId first, last;
 };
 
-class Verifier {
+class PlanVerifier {
  public:
-  explicit Verifier(const PlanDraft& plan) : plan_(plan), graph_(plan.graph) {}
+  explicit PlanVerifier(const PlanDraft& plan) : plan_(plan), graph_(plan.graph) {}
 
   void run(PlanStage stage);
   void check_nodes();
@@ -26,21 +26,21 @@ class Verifier {
   void check_roots();
   void check_storage();
   void check_tiles();
-  void check_prepared();
+  void check_prepacked();
   void check_inner_values();
   void check_inner_loops(StepId s, const LoopStep& loop);
   void check_in_place();
   void check_copies();
   void check_failures();
   void check_sums();
-  void check_lives();
+  void check_live_ranges();
   void check_shared_memory();
 
   const char* rule = "";
 
  private:
-  template <class... Parts>
-  void require(bool ok, const Parts&... said) const {
+  template <class... ParallelPartition>
+  void require(bool ok, const ParallelPartition&... said) const {
     if (!ok) fail(ErrorKind::kValue, "plan", rule, ": ", said...);
   }
 
@@ -87,28 +87,29 @@ class Verifier {
 constexpr struct {
   const char* name;
   PlanStage from;
-  void (Verifier::*check)();
+  void (PlanVerifier::*check)();
 } kRules[] = {
-    {"each node is in exactly one step", PlanStage::kSteps, &Verifier::check_nodes},
-    {"each read has an earlier write", PlanStage::kSteps, &Verifier::check_order},
-    {"a view has the root of its operand", PlanStage::kRoots, &Verifier::check_roots},
-    {"storage is that of the root", PlanStage::kStorage, &Verifier::check_storage},
+    {"each node is in exactly one step", PlanStage::kSteps, &PlanVerifier::check_nodes},
+    {"each read has an earlier write", PlanStage::kSteps, &PlanVerifier::check_order},
+    {"a view has the root of its operand", PlanStage::kRoots, &PlanVerifier::check_roots},
+    {"storage is that of the root", PlanStage::kStorage, &PlanVerifier::check_storage},
     {"a value without a buffer is read where it is made", PlanStage::kStorage,
-     &Verifier::check_tiles},
-    {"each prepared operand has a slot", PlanStage::kPrepared, &Verifier::check_prepared},
+     &PlanVerifier::check_tiles},
+    {"each prepared operand has a slot", PlanStage::kPrepacked, &PlanVerifier::check_prepacked},
     {"a value of an inner loop is used in that loop alone", PlanStage::kInnerLoops,
-     &Verifier::check_inner_values},
+     &PlanVerifier::check_inner_values},
     {"an in-place writer comes last among the readers", PlanStage::kStores,
-     &Verifier::check_in_place},
+     &PlanVerifier::check_in_place},
     {"no write is copied over a value that another one copies", PlanStage::kStores,
-     &Verifier::check_copies},
-    {"nothing may fail after the first store", PlanStage::kStores, &Verifier::check_failures},
-    {"sums are complete before they are read", PlanStage::kSumsDue, &Verifier::check_sums},
-    {"live ranges cover uses", PlanStage::kLives, &Verifier::check_lives},
-    {"no two live values share memory", PlanStage::kLives, &Verifier::check_shared_memory},
+     &PlanVerifier::check_copies},
+    {"nothing may fail after the first store", PlanStage::kStores, &PlanVerifier::check_failures},
+    {"sums are complete before they are read", PlanStage::kCollectiveDone,
+     &PlanVerifier::check_sums},
+    {"live ranges cover uses", PlanStage::kLiveRanges, &PlanVerifier::check_live_ranges},
+    {"no two live values share memory", PlanStage::kLiveRanges, &PlanVerifier::check_shared_memory},
 };
 
-void Verifier::run(PlanStage stage) {
+void PlanVerifier::run(PlanStage stage) {
   for (const auto& [name, from, check] : kRules) {
     if (stage < from) continue;
     rule = name;
@@ -117,7 +118,7 @@ void Verifier::run(PlanStage stage) {
 }
 
 // Nodes that outputs, variables or side effects depend on.
-PerNode<bool> Verifier::needed_nodes() const {
+PerNode<bool> PlanVerifier::needed_nodes() const {
   PerValue<bool> read(graph_.values.size(), false);
   for_each_result([&](Value v) { read[v] = true; });
   PerNode<bool> needed(graph_.nodes.size(), false);
@@ -133,11 +134,11 @@ PerNode<bool> Verifier::needed_nodes() const {
   return needed;
 }
 
-PerNode<std::int64_t> Verifier::owners() const {
+PerNode<std::int64_t> PlanVerifier::owners() const {
   PerNode<std::int64_t> owner(graph_.nodes.size(), -1);
   for (StepId s : plan_.steps.ids()) {
     const PlanStep& step = plan_.steps[s];
-    const RowUpdateId update = step.row_update();
+    const SparseUpdateId update = step.sparse_update();
     const bool rows = update.exists();
     const auto own =
         rows ? std::int64_t(plan_.steps.size()) + update.number() : std::int64_t(s.number());
@@ -152,7 +153,7 @@ PerNode<std::int64_t> Verifier::owners() const {
   return owner;
 }
 
-void Verifier::check_nodes() {
+void PlanVerifier::check_nodes() {
   const PerNode<bool> needed = needed_nodes();
   const PerNode<std::int64_t> owner = owners();
   for (NodeId n : graph_.nodes.ids()) {
@@ -162,11 +163,11 @@ void Verifier::check_nodes() {
 }
 
 // The values that later steps may read.
-std::vector<Value> Verifier::made_by(const PlanStep& step) const {
+std::vector<Value> PlanVerifier::made_by(const PlanStep& step) const {
   std::vector<Value> made;
   if (step.is<SparseRowsStep>()) return made;
   if (step.is<SparseUpdateStep>()) {
-    for (const auto& result : plan_.row_updates[step.row_update()].results) {
+    for (const auto& result : plan_.sparse_updates[step.sparse_update()].results) {
       made.push_back(result.value);
     }
     return made;
@@ -179,7 +180,7 @@ std::vector<Value> Verifier::made_by(const PlanStep& step) const {
   return made;
 }
 
-void Verifier::check_order() {
+void PlanVerifier::check_order() {
   PerValue<bool> made(graph_.values.size(), false);
   for (Value v : made.ids()) made[v] = !is_made(v);
   for (StepId s : plan_.steps.ids()) {
@@ -202,7 +203,7 @@ void Verifier::check_order() {
   });
 }
 
-void Verifier::check_roots() {
+void PlanVerifier::check_roots() {
   for (Value v : graph_.values.ids()) {
     const Value root = plan_.root[v], origin = origin_of(v);
     const ValueInfo &a = graph_.values[root], &b = graph_.values[origin];
@@ -215,7 +216,7 @@ void Verifier::check_roots() {
   }
 }
 
-void Verifier::check_storage() {
+void PlanVerifier::check_storage() {
   for (Value v : graph_.values.ids()) {
     const Value root = plan_.root[v];
     const Storage storage = plan_.storage[v];
@@ -229,7 +230,7 @@ void Verifier::check_storage() {
 }
 
 // A value of a tile, or one that passes from node to node, exists in one loop or step.
-void Verifier::check_tiles() {
+void PlanVerifier::check_tiles() {
   const PerNode<std::int64_t> owner = owners();
   const auto has_buffer = [&](Value root) {
     return plan_.storage[root] != Storage::kTile && plan_.storage[root] != Storage::kUnused;
@@ -247,26 +248,26 @@ void Verifier::check_tiles() {
   for_each_result([&](Value v) { require(has_buffer(plan_.root[v]), "%", v, " is a result."); });
 }
 
-void Verifier::check_prepared() {
-  std::vector<bool> taken(std::size_t(plan_.prepared_slots), false);
+void PlanVerifier::check_prepacked() {
+  std::vector<bool> taken(std::size_t(plan_.prepacked_slots), false);
   for (StepId s : plan_.steps.ids()) {
     const BufferUses uses = plan_.steps[s].uses(plan_);
-    for (const Prepared& prepared : plan_.steps[s].prepare()) {
-      const bool valid = prepared.slot >= 0 && prepared.slot < plan_.prepared_slots;
-      require(valid && !taken[std::size_t(prepared.slot)], "slot ", prepared.slot, " of ",
-              plan_.prepared_slots, " is taken or does not exist.");
-      taken[std::size_t(prepared.slot)] = true;
-      require(plan_.prepared_slot[prepared.node] == prepared.slot, "node ", prepared.node,
-              " reads slot ", plan_.prepared_slot[prepared.node], ", not ", prepared.slot, ".");
-      require(!std::ranges::count(uses.writes, plan_.root[prepared.operand]), "step ", s,
-              " writes %", prepared.operand, ", which is prepared before it.");
+    for (const Prepacked& prepacked : plan_.steps[s].prepack()) {
+      const bool valid = prepacked.slot >= 0 && prepacked.slot < plan_.prepacked_slots;
+      require(valid && !taken[std::size_t(prepacked.slot)], "slot ", prepacked.slot, " of ",
+              plan_.prepacked_slots, " is taken or does not exist.");
+      taken[std::size_t(prepacked.slot)] = true;
+      require(plan_.prepacked_slot[prepacked.node] == prepacked.slot, "node ", prepacked.node,
+              " reads slot ", plan_.prepacked_slot[prepacked.node], ", not ", prepacked.slot, ".");
+      require(!std::ranges::count(uses.writes, plan_.root[prepacked.operand]), "step ", s,
+              " writes %", prepacked.operand, ", which is prepared before it.");
     }
   }
   const auto missing = std::ranges::find(taken, false);
   require(missing == taken.end(), "slot ", missing - taken.begin(), " is never prepared.");
 }
 
-void Verifier::check_inner_values() {
+void PlanVerifier::check_inner_values() {
   for (Value v : graph_.values.ids()) {
     require(plan_.inner_value[v] == plan_.inner_value[plan_.root[v]], "%", v, " and its root %",
             plan_.root[v], " differ.");
@@ -276,7 +277,7 @@ void Verifier::check_inner_values() {
   }
 }
 
-void Verifier::check_inner_loops(StepId s, const LoopStep& loop) {
+void PlanVerifier::check_inner_loops(StepId s, const LoopStep& loop) {
   std::vector<int> stretch(loop.nodes.size(), -1);
   std::int32_t end = 0;
   for (std::size_t i = 0; i < loop.inner.size(); ++i) {
@@ -302,7 +303,7 @@ void Verifier::check_inner_loops(StepId s, const LoopStep& loop) {
   }
 }
 
-Value Verifier::old_value_of(SlotId variable) const {
+Value PlanVerifier::old_value_of(SlotId variable) const {
   for (Value v : graph_.values.ids()) {
     const ValueInfo& info = graph_.values[v];
     if (info.source == Source::kVariable && info.slot() == variable) return plan_.root[v];
@@ -311,7 +312,7 @@ Value Verifier::old_value_of(SlotId variable) const {
 }
 
 // True if a node may write its result over an operand that it reads.
-bool Verifier::may_lie_on(NodeId n, Value result, Value operand_root) const {
+bool PlanVerifier::may_lie_on(NodeId n, Value result, Value operand_root) const {
   const Node& node = graph_.nodes[n];
   if (!node.op->has(kElementwise)) return false;
   const auto at = std::size_t(std::ranges::find(node.outputs, result) - node.outputs.begin());
@@ -324,7 +325,7 @@ bool Verifier::may_lie_on(NodeId n, Value result, Value operand_root) const {
 }
 
 // True if a node that runs in parallel with another one reads a value.
-bool Verifier::others_read(const PlanStep& step, NodeId writer, Value root) const {
+bool PlanVerifier::others_read(const PlanStep& step, NodeId writer, Value root) const {
   return std::ranges::any_of(step.nodes(), [&](NodeId n) {
     bool reads = false;
     for_each_read(n, [&](Value v) { reads = reads || plan_.root[v] == root; });
@@ -332,9 +333,9 @@ bool Verifier::others_read(const PlanStep& step, NodeId writer, Value root) cons
   });
 }
 
-void Verifier::check_in_place() {
+void PlanVerifier::check_in_place() {
   for (std::size_t w = 0; w < graph_.writes.size(); ++w) {
-    if (plan_.stores[w] != Store::kInPlace) continue;
+    if (plan_.stores[w] != Aliasing::kInPlace) continue;
     const StateWrite& write = graph_.writes[w];
     const Value root = plan_.root[write.value], old = old_value_of(write.variable);
     const std::string& name = graph_.variables[write.variable].name;
@@ -366,9 +367,9 @@ void Verifier::check_in_place() {
   }
 }
 
-void Verifier::check_copies() {
+void PlanVerifier::check_copies() {
   for (std::size_t w = 0; w < graph_.writes.size(); ++w) {
-    if (plan_.stores[w] != Store::kCopy) continue;
+    if (plan_.stores[w] != Aliasing::kCopy) continue;
     const Value old = old_value_of(graph_.writes[w].variable);
     for (std::size_t other = 0; other < graph_.writes.size(); ++other) {
       require(other == w || old == kNoValue || plan_.root[graph_.writes[other].value] != old,
@@ -378,10 +379,10 @@ void Verifier::check_copies() {
   }
 }
 
-void Verifier::check_failures() {
+void PlanVerifier::check_failures() {
   std::set<Value> stored;
   for (std::size_t w = 0; w < graph_.writes.size(); ++w) {
-    if (plan_.stores[w] == Store::kInPlace) stored.insert(plan_.root[graph_.writes[w].value]);
+    if (plan_.stores[w] == Aliasing::kInPlace) stored.insert(plan_.root[graph_.writes[w].value]);
   }
   StepId first;
   for (StepId s : plan_.steps.ids()) {
@@ -393,9 +394,9 @@ void Verifier::check_failures() {
   }
 }
 
-void Verifier::check_sums() {
+void PlanVerifier::check_sums() {
   for (StepId s : plan_.steps.ids()) {
-    const StepId due = plan_.sums_due[s];
+    const StepId due = plan_.collective_done[s];
     require(due > s, "those of step ", s, " are awaited at step ", due, ".");
     if (!plan_.steps[s].has_sums(plan_)) continue;
     const std::vector<Value> writes = plan_.steps[s].uses(plan_).writes;
@@ -409,7 +410,7 @@ void Verifier::check_sums() {
 }
 
 // Roots with memory of the arena: not those of outputs and of writes in place.
-PerValue<bool> Verifier::arena_values() const {
+PerValue<bool> PlanVerifier::arena_values() const {
   PerValue<bool> in_arena(graph_.values.size(), false);
   for (Value v : in_arena.ids()) {
     const Storage storage = plan_.storage[v];
@@ -418,12 +419,12 @@ PerValue<bool> Verifier::arena_values() const {
   }
   for (Value output : graph_.outputs) in_arena[plan_.root[output]] = false;
   for (std::size_t w = 0; w < plan_.stores.size(); ++w) {
-    if (plan_.stores[w] == Store::kInPlace) in_arena[plan_.root[graph_.writes[w].value]] = false;
+    if (plan_.stores[w] == Aliasing::kInPlace) in_arena[plan_.root[graph_.writes[w].value]] = false;
   }
   return in_arena;
 }
 
-PerValue<Uses> Verifier::uses() const {
+PerValue<Uses> PlanVerifier::uses() const {
   PerValue<Uses> uses(graph_.values.size());
   const auto use = [&](Value root, StepId s) {
     Uses& of = uses[root];
@@ -436,35 +437,36 @@ PerValue<Uses> Verifier::uses() const {
     for (Value root : touched.reads) use(root, s);
     for (Value root : touched.writes) use(root, s);
     if (!step.has_sums(plan_)) continue;
-    for (Value root : touched.writes) use(root, plan_.sums_due[s]);
-    for (Value root : step.reads_with_sums(plan_)) use(root, plan_.sums_due[s]);
+    for (Value root : touched.writes) use(root, plan_.collective_done[s]);
+    for (Value root : step.reads_with_sums(plan_)) use(root, plan_.collective_done[s]);
   }
   for (const StateWrite& write : graph_.writes) use(plan_.root[write.value], plan_.steps.next_id());
   return uses;
 }
 
-void Verifier::check_lives() {
+void PlanVerifier::check_live_ranges() {
   const PerValue<bool> in_arena = arena_values();
   const PerValue<Uses> used = uses();
   for (Value v : graph_.values.ids()) {
-    const Life& life = plan_.lives[v];
-    const bool lives = in_arena[v] && used[v].first.exists();
-    require(life.home.exists() == lives, "%", v, lives ? " has no" : " has", " memory of a run.");
-    if (!lives) continue;
+    const LiveRange& life = plan_.live_ranges[v];
+    const bool live_ranges = in_arena[v] && used[v].first.exists();
+    require(life.home.exists() == live_ranges, "%", v, live_ranges ? " has no" : " has",
+            " memory of a run.");
+    if (!live_ranges) continue;
     require(life.first <= used[v].first && used[v].last <= life.last, "%", v, " is used in steps ",
             used[v].first, " to ", used[v].last, " and lives in ", life.first, " to ", life.last,
             ".");
-    const Life& home = plan_.lives[life.home];
+    const LiveRange& home = plan_.live_ranges[life.home];
     require(home.home == life.home && home.first <= life.first && life.last <= home.last, "%", v,
             " is in the memory of %", life.home, ", which does not last as long.");
   }
 }
 
-void Verifier::check_shared_memory() {
+void PlanVerifier::check_shared_memory() {
   const PerValue<Uses> used = uses();
   std::map<Value, std::vector<Value>> sharing;
   for (Value v : graph_.values.ids()) {
-    if (plan_.lives[v].home.exists()) sharing[plan_.lives[v].home].push_back(v);
+    if (plan_.live_ranges[v].home.exists()) sharing[plan_.live_ranges[v].home].push_back(v);
   }
   for (auto& [home, values] : sharing) {
     std::ranges::stable_sort(values, {}, [&](Value v) { return used[v].first; });
@@ -484,7 +486,7 @@ void Verifier::check_shared_memory() {
 }  // namespace
 
 void verify(const PlanDraft& plan, PlanStage stage) {
-  Verifier(plan).run(stage);
+  PlanVerifier(plan).run(stage);
 }
 
 std::vector<std::string> plan_rules() {

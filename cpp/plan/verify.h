@@ -13,11 +13,11 @@ enum class PlanStage {
   kSteps,
   kRoots,
   kStorage,
-  kPrepared,
+  kPrepacked,
   kInnerLoops,
   kStores,
-  kSumsDue,
-  kLives
+  kCollectiveDone,
+  kLiveRanges
 };
 
 // ValueError that names the rule, the values and the steps, if the plan breaks a rule about the

@@ -12,7 +12,7 @@ namespace samegrad {
 // Calls f(element of the whole, element of the block, count) for pieces of elements
 // [some.begin, some.end) of the block, one after the other. `columns` are those of the whole.
 template <class F>
-void for_each_piece(const Block& block, std::int64_t columns, TreeRange some, const F& f) {
+void for_each_piece(const Rect& block, std::int64_t columns, TreeRange some, const F& f) {
   const std::int64_t all = block.columns == columns ? block.size() : block.columns;  // of one
   for (std::int64_t at = some.begin; at < some.end;) {
     const std::int64_t row = at / block.columns, column = at % block.columns;

@@ -119,7 +119,7 @@ KernelCheck::KernelCheck(const Node& node, const KernelArgs& args) : node_(node)
                      .first_example = args.first_example,
                      .symbol = args.symbol,
                      .replica_context = args.replica_context,
-                     .prepared = args.prepared,
+                     .prepacked = args.prepacked,
                      .scratch = expected_->scratch});
     run_cut(other, cut);
   } catch (...) {  // the engine's own call raises it again
@@ -140,7 +140,7 @@ KernelCheck::~KernelCheck() = default;
 
 // Examples that the replica does not have cannot be covered.
 void KernelCheck::check_counts() const {
-  if (node_.locality != Locality::kExample) return;
+  if (node_.locality != Locality::kPerExample) return;
   const auto& counts = args_.replica_context.local_examples;
   if (std::size_t(args_.symbol) >= counts.size()) return;
   SG_ASSERT(args_.first_example + args_.examples <= counts[std::size_t(args_.symbol)],
@@ -170,14 +170,14 @@ void KernelCheck::run_cut(Results& results, std::int64_t cut) const {
                       .first_example = args_.first_example + begin,
                       .symbol = args_.symbol,
                       .replica_context = args_.replica_context,
-                      .prepared = args_.prepared,
+                      .prepacked = args_.prepacked,
                       .scratch = results.scratch,
                       .state = state};
   };
   const auto first = [](const View& view) {
     return view.example_axis < 0 || (view.example_axis == 0 && !is_symbolic(view.rows_per_example));
   };
-  const bool by_example = node_.locality == Locality::kExample && args_.examples > 1 &&
+  const bool by_example = node_.locality == Locality::kPerExample && args_.examples > 1 &&
                           std::ranges::all_of(args_.in, first) &&
                           std::ranges::all_of(args_.out, first);
   if (by_example) {
@@ -264,8 +264,8 @@ void TreeCheck::feed(const void* operands, std::int64_t first, std::int64_t begi
   accumulator_.feed(operands, first, middle, end, scratch);
 }
 
-void TreeCheck::compare(const Node& node, const State& state) const {
-  const Block& block = reduction_.whole.block;
+void TreeCheck::compare(const Node& node, const Accumulator& state) const {
+  const Rect& block = reduction_.whole.block;
   for (std::size_t k = 0; k < std::size_t(reduction_.state.buffers); ++k) {
     const std::int64_t item = reduction_.whole.item[k];
     for (std::int64_t i = 0; i < block.size(); ++i) {

@@ -44,12 +44,12 @@ class TreeCheck {
   void feed(const void* operands, std::int64_t first, std::int64_t begin, std::int64_t end,
             Scratch& scratch);
   // Compares with the engine's own state of all examples.
-  void compare(const Node& node, const State& state) const;
+  void compare(const Node& node, const Accumulator& state) const;
 
  private:
   const TreeReduction& reduction_;
   std::vector<std::byte> memory_;
-  State state_;
+  Accumulator state_;
   TreeAccumulator accumulator_;
 };
 

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "runtime/common_memory.h"
 #include "runtime/shared_memory.h"
+#include "runtime/shared_parameters.h"
 
 namespace samegrad {
 
@@ -31,19 +31,19 @@ struct ReplicaRange {
 };
 
 // A fact that must be equal on all ranks at the same call.
-struct Fact {
+struct Fingerprint {
   std::string name, value;
 };
 
 // The facts that the ranks of a job have compared once, and need not compare again.
 struct ComparedFacts {
-  std::vector<Fact> build;                 // of this process, to be compared at the first step
+  std::vector<Fingerprint> build;          // of this process, to be compared at the first step
   std::atomic<bool> has_build{false};      // the build has been compared
   std::atomic<std::int64_t> variables{0};  // the number of variables whose values have been
 };
 
 // All ranks throw it, and may go on together.
-class Disagreement : public Error {
+class FingerprintMismatch : public Error {
  public:
   using Error::Error;
 };
@@ -84,11 +84,11 @@ class Communicator {
   // Returns when all ranks have reached this count in shared(). Throws where one is gone.
   virtual void wait_for(SharedMemory::Stage /*stage*/, std::int64_t /*count*/) {}
   // Memory that all ranks map, which all ask for at the same time; null: they cannot.
-  virtual std::shared_ptr<CommonMemory> common(std::int64_t /*bytes*/) { return nullptr; }
-  // Compares the facts of a call. By the end of settle(), with which start() begins, all ranks have
-  // equal facts or throw Disagreement, which names the difference.
-  virtual void agree(std::vector<Fact> /*facts*/) {}
-  virtual void settle() {}
+  virtual std::shared_ptr<SharedParameters> common(std::int64_t /*bytes*/) { return nullptr; }
+  // Compares the facts of a call. By the end of barrier(), with which start() begins, all ranks
+  // have equal facts or throw Disagreement, which names the difference.
+  virtual void check_fingerprints(std::vector<Fingerprint> /*facts*/) {}
+  virtual void barrier() {}
   // Returns the facts that need no further comparison, for all communicators of the job.
   virtual ComparedFacts& compared() = 0;
   // Ends the participation of this process. Ranks that wait for it, now or later, receive the

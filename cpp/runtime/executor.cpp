@@ -10,23 +10,23 @@
 #include "base/error.h"
 #include "base/float_environment.h"
 #include "plan/buffers.h"
-#include "runtime/common_state.h"
 #include "runtime/halo.h"
 #include "runtime/hashes.h"
-#include "runtime/sole_owner.h"
+#include "runtime/shared_state.h"
 #include "runtime/state_lock.h"
 #include "runtime/threads.h"
+#include "runtime/unique_ownership_fence.h"
 
 namespace samegrad {
 namespace {
 
 // Sizes of batches that take turns, the last one of an epoch say, are laid out once.
-constexpr std::size_t kKeptCounts = 4;
+constexpr std::size_t kCachedCounts = 4;
 
 StepId first_store_of(const Plan& plan) {
   std::set<Value> stored;
   for (std::size_t w = 0; w < plan.stores.size(); ++w) {
-    if (plan.stores[w] == Store::kInPlace) stored.insert(plan.root[plan.graph.writes[w].value]);
+    if (plan.stores[w] == Aliasing::kInPlace) stored.insert(plan.root[plan.graph.writes[w].value]);
   }
   if (stored.empty()) return {};
   for (const StepId s : plan.steps.ids()) {
@@ -37,7 +37,7 @@ StepId first_store_of(const Plan& plan) {
 }
 
 // Arguments whose rows joint nodes read.
-std::set<Value> find_joint_rows(const Plan& plan) {
+std::set<Value> find_joint_examples(const Plan& plan) {
   std::set<Value> found;
   for (NodeId n : plan.graph.nodes.ids()) {
     if (!plan.joint[n]) continue;
@@ -78,20 +78,20 @@ PerReplica<Array> arrays_for(const ValueType& type, const Counts& counts, int co
 // Nobody else reads the array, so it may be written into.
 bool holds_alone(const Array& array) {
   if (array.buffer().use_count() != 1 || !array.buffer()->owns_memory()) return false;
-  write_after_dropped_reads(array.buffer());
+  unique_ownership_fence(array.buffer());
   return true;
 }
 
 // The memory of a run, given back when it is over, however it ends.
 class Memory {
  public:
-  explicit Memory(Context& context) : context_(context) { context.take_memory(); }
+  explicit Memory(ExecutionContext& context) : context_(context) { context.take_memory(); }
   ~Memory() { context_.give_memory(); }
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
  private:
-  Context& context_;
+  ExecutionContext& context_;
 };
 
 }  // namespace
@@ -102,7 +102,7 @@ Executable::Executable(std::shared_ptr<const Plan> plan)
     if (plan_.graph.values[v].source != Source::kNode) external_.push_back(v);
   }
   first_store_ = first_store_of(plan_);
-  joint_rows_ = find_joint_rows(plan_);
+  joint_examples_ = find_joint_examples(plan_);
   for (const PlanStep& step : plan_.steps) {
     const auto* loop = step.get_if<LoopStep>();
     layouts_.push_back(loop ? lay_out(plan_, *loop) : LoopLayout());
@@ -113,15 +113,15 @@ Executable::Executable(std::shared_ptr<const Plan> plan)
   }
 }
 
-std::vector<PerReplica<Array>> Executable::run(const Call& call) {
-  // A branch or round is in it already.
+std::vector<PerReplica<Array>> Executable::run(const ExecuteParams& call) {
+  // A branch or iteration is in it already.
   return call.communicator && !call.in_world ? run_in_world(call) : run_here(call);
 }
 
 // On an error in this process, the others must not wait for it.
-std::vector<PerReplica<Array>> Executable::run_in_world(const Call& call) {
+std::vector<PerReplica<Array>> Executable::run_in_world(const ExecuteParams& call) {
   try {
-    Call own = call;
+    ExecuteParams own = call;
     check_world(plan_.graph, call);
     own.in_world = true;
     if (call.world_counts.empty()) own.set_counts(gather_counts(plan_.graph, call));
@@ -132,7 +132,7 @@ std::vector<PerReplica<Array>> Executable::run_in_world(const Call& call) {
       if (plan_.graph.varying(plan_.graph.outputs[i])) outputs[i].pop_back();
     }
     return outputs;
-  } catch (const Disagreement&) {
+  } catch (const FingerprintMismatch&) {
     throw;  // all know
   } catch (const LocatedError& error) {
     call.communicator->abort(error.with_line());
@@ -143,13 +143,13 @@ std::vector<PerReplica<Array>> Executable::run_in_world(const Call& call) {
   }
 }
 
-std::vector<PerReplica<Array>> Executable::run_here(const Call& call) {
+std::vector<PerReplica<Array>> Executable::run_here(const ExecuteParams& call) {
   std::optional<StateLock> turn;
   const bool writes = !plan_.graph.writes.empty() && !call.dry;
   if (!call.alone && (writes || !plan_.graph.variables.empty())) {
     turn.emplace(writes ? StateLock::Use::kWrite : StateLock::Use::kRead);
   }
-  Lease context(*this, call);
+  ContextLease context(*this, call);
   const FloatEnvironment environment;
   try {
     std::vector<PerReplica<Array>> outputs = run(call, *context);
@@ -161,17 +161,18 @@ std::vector<PerReplica<Array>> Executable::run_here(const Call& call) {
   }
 }
 
-Executable::Lease::Lease(Executable& executable, const Call& call, int threads)
+Executable::ContextLease::ContextLease(Executable& executable, const ExecuteParams& call,
+                                       int threads)
     : executable_(executable) {
   const auto contexts = executable.contexts_.lock();
-  std::vector<std::unique_ptr<Context>>& idle = contexts->idle;
+  std::vector<std::unique_ptr<ExecutionContext>>& idle = contexts->idle;
   auto found =
       std::ranges::find_if(idle, [&](const auto& one) { return one->is_bound_to(call, threads); });
   // Once enough are kept, reuse the least recently used one, which has other counts.
-  if (found == idle.end() && idle.size() >= kKeptCounts) found = idle.begin();
+  if (found == idle.end() && idle.size() >= kCachedCounts) found = idle.begin();
   if (found == idle.end()) {
     idle.reserve(contexts->made + 1);  // so that giving it back cannot fail
-    context_ = std::make_unique<Context>(executable.plan_, executable.layouts_);
+    context_ = std::make_unique<ExecutionContext>(executable.plan_, executable.layouts_);
     ++contexts->made;
   } else {
     context_ = std::move(*found);
@@ -179,21 +180,21 @@ Executable::Lease::Lease(Executable& executable, const Call& call, int threads)
   }
 }
 
-Executable::Lease::Lease(Executable& executable, const Call& call)
-    : Lease(executable, call, parallel_loops().threads()) {
+Executable::ContextLease::ContextLease(Executable& executable, const ExecuteParams& call)
+    : ContextLease(executable, call, parallel_loops().threads()) {
   const int threads = parallel_loops().threads();
   if (!context_->is_bound_to(call, threads)) context_->bind(call, threads);
 }
 
-Executable::Lease::~Lease() {
+Executable::ContextLease::~ContextLease() {
   if (context_) --executable_.contexts_.lock()->made;
 }
 
-void Executable::Lease::finish() {
+void Executable::ContextLease::finish() {
   executable_.contexts_.lock()->idle.push_back(std::move(context_));
 }
 
-void Executable::set_arguments(const Call& call, Context& context) {
+void Executable::set_arguments(const ExecuteParams& call, ExecutionContext& context) {
   const Graph& graph = plan_.graph;
   for (const Value value : external_) {
     const ValueInfo& info = graph.values[value];
@@ -206,11 +207,13 @@ void Executable::set_arguments(const Call& call, Context& context) {
       context.base(r, value) =
           arrays ? arrays->at(std::size_t(r)).raw() : graph.constants[info.constant()].raw();
     }
-    if (!joint_rows_.empty() && joint_rows_.contains(value)) context.make_list(value, *arrays);
+    if (!joint_examples_.empty() && joint_examples_.contains(value))
+      context.make_list(value, *arrays);
   }
 }
 
-std::vector<PerReplica<Array>> Executable::make_outputs(const Call& call, Context& context) {
+std::vector<PerReplica<Array>> Executable::make_outputs(const ExecuteParams& call,
+                                                        ExecutionContext& context) {
   const Graph& graph = plan_.graph;
   std::vector<PerReplica<Array>> outputs;
   for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
@@ -243,7 +246,7 @@ std::vector<PerReplica<Array>> Executable::make_outputs(const Call& call, Contex
   return outputs;
 }
 
-void Executable::copy_outputs(std::vector<PerReplica<Array>>& outputs, Context& context) {
+void Executable::copy_outputs(std::vector<PerReplica<Array>>& outputs, ExecutionContext& context) {
   const Graph& graph = plan_.graph;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Value root = plan_.root[graph.outputs[i]];
@@ -258,23 +261,23 @@ void Executable::copy_outputs(std::vector<PerReplica<Array>>& outputs, Context& 
 // The arrays that the variables will have: their own where these may be written into, else new
 // ones. The old ones stay readable until the step is over. Arrays are in the order of the writes.
 // Nothing is allocated after this.
-std::vector<Array> Executable::make_state(const Call& call, Context& context) {
+std::vector<Array> Executable::make_state(const ExecuteParams& call, ExecutionContext& context) {
   const Graph& graph = plan_.graph;
-  const std::vector<Array> common = common_state(plan_, call, context);
+  const std::vector<Array> common = shared_state(plan_, call, context);
   std::vector<Array> fresh;
   fresh.reserve(graph.writes.size());
   bool in_place = false;
   for (std::size_t w = 0; w < graph.writes.size(); ++w) {
     const StateWrite& write = graph.writes[w];
-    const Store store = plan_.stores[w];
+    const Aliasing store = plan_.stores[w];
     const std::size_t first = fresh.size();
     for (const Array& old : call.variables[write.variable.index()]->components()) {
-      const bool keeps =
-          store == Store::kNothing || (store != Store::kReplace && !call.dry && holds_alone(old));
+      const bool keeps = store == Aliasing::kNothing ||
+                         (store != Aliasing::kReplace && !call.dry && holds_alone(old));
       const bool is_common = !common.empty() && common[w].defined();
       fresh.push_back(is_common ? common[w] : keeps ? old : Array(old.dtype(), old.shape()));
     }
-    if (store == Store::kInPlace) {
+    if (store == Aliasing::kInPlace) {
       in_place = true;
       const Value root = plan_.root[write.value];
       for (int r = 0; r < context.replicas(); ++r) context.base(r, root) = fresh[first].raw();
@@ -284,7 +287,8 @@ std::vector<Array> Executable::make_state(const Call& call, Context& context) {
   return fresh;
 }
 
-void Executable::commit_state(const Call& call, Context& context, std::vector<Array>& fresh) {
+void Executable::commit_state(const ExecuteParams& call, ExecutionContext& context,
+                              std::vector<Array>& fresh) {
   const Graph& graph = plan_.graph;
   const auto components = [&](std::size_t w) -> PerReplica<Array>& {
     return call.variables[graph.writes[w].variable.index()]->components();
@@ -292,7 +296,7 @@ void Executable::commit_state(const Call& call, Context& context, std::vector<Ar
   auto next = fresh.begin();
   for (std::size_t w = 0; w < graph.writes.size(); ++w) {
     const Value root = plan_.root[graph.writes[w].value];
-    const bool copies = plan_.stores[w] == Store::kCopy || plan_.stores[w] == Store::kReplace;
+    const bool copies = plan_.stores[w] == Aliasing::kCopy || plan_.stores[w] == Aliasing::kReplace;
     for (std::size_t c = 0; c < components(w).size(); ++c) {
       const Array& to = *next++;
       const std::byte* from = context.base(std::min(int(c), context.replicas() - 1), root);
@@ -306,16 +310,16 @@ void Executable::commit_state(const Call& call, Context& context, std::vector<Ar
   }
 }
 
-void Executable::run_step(StepId s, const Call& call, Context& context) {
+void Executable::run_step(StepId s, const ExecuteParams& call, ExecutionContext& context) {
   const StepRun run{plan_, s, call, context, bodies_};
   const auto run_kind = [&](const auto& step) {
-    if (!step.prepare.empty()) prepare_operands(step, run);
+    if (!step.prepack.empty()) prepack_operands(step, run);
     samegrad::run_step(step, run);
   };
   std::visit(run_kind, plan_.steps[s].kind());
 }
 
-void Executable::run_steps(const Call& call, Context& context) {
+void Executable::run_steps(const ExecuteParams& call, ExecutionContext& context) {
   using Clock = std::chrono::steady_clock;
   if (call.seconds) call.seconds->resize(plan_.steps.size());
   StepId due = plan_.steps.next_id();  // before this one all sums of processes have to be there
@@ -331,21 +335,22 @@ void Executable::run_steps(const Call& call, Context& context) {
       finish_sums();
       due = plan_.steps.next_id();
     }
-    if (call.communicator && s == first_store_) call.communicator->settle();
+    if (call.communicator && s == first_store_) call.communicator->barrier();
     run_step(s, call, context);
     if (call.hashes) [[unlikely]] {
       const bool travels = call.communicator && plan_.steps[s].is<AllReduceStep>();
       if (travels) unfinished.push_back(s);
       if (!travels) call.hashes->add_stored(s, call, context);
     }
-    due = std::min(due, plan_.sums_due[s]);
+    due = std::min(due, plan_.collective_done[s]);
     if (call.communicator && s + 1 == plan_.steps.next_id()) finish_sums();
     if (!call.seconds) continue;
     (*call.seconds)[s.index()] += std::chrono::duration<double>(Clock::now() - start).count();
   }
 }
 
-std::vector<PerReplica<Array>> Executable::run(const Call& call, Context& context) {
+std::vector<PerReplica<Array>> Executable::run(const ExecuteParams& call,
+                                               ExecutionContext& context) {
   context.set_call(call);
   for (int r = 0; r < context.own_replicas(); ++r) {
     if (call.runs(r)) context.check_sizes(r);
@@ -356,13 +361,13 @@ std::vector<PerReplica<Array>> Executable::run(const Call& call, Context& contex
   if (call.communicator) context.open_world_sums(*call.communicator);
   std::vector<Array> fresh = make_state(call, context);
   context.refresh();
-  context.share(call.rounds);
+  context.share(call.iterations);
   run_steps(call, context);
   context.close_world_sums();
   if (call.hashes) call.hashes->add_external(call, context);
   copy_outputs(outputs, context);
   // A mismatch between ranks raises before any variable changes, so that they may continue.
-  if (call.communicator) call.communicator->settle();
+  if (call.communicator) call.communicator->barrier();
   if (!call.dry) commit_state(call, context, fresh);
   return outputs;
 }

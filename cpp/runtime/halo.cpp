@@ -9,9 +9,9 @@ namespace {
 
 // Rows of an argument along its example axis, in order, in one piece of memory: those of all that
 // is before the axis one after the other.
-class Rows {
+class ExampleBuffer {
  public:
-  Rows(const ValueType& type, const Array& like, std::int64_t examples)
+  ExampleBuffer(const ValueType& type, const Array& like, std::int64_t examples)
       : type_(type), shape_(like.shape()) {
     shape_[type.batch.axis] = examples * type.batch.rows_per_example;
     array_ = Array(like.dtype(), shape_);
@@ -43,7 +43,7 @@ TreeRange common(TreeRange a, TreeRange b) {
 
 class HaloExchange {
  public:
-  HaloExchange(const Graph& graph, Call& call)
+  HaloExchange(const Graph& graph, ExecuteParams& call)
       : graph_(graph),
         call_(call),
         world_(*call.communicator),
@@ -66,7 +66,7 @@ class HaloExchange {
     }
     world_.exchange(sends_, receives_);
     if (needs_none()) return;
-    for (const Piece& piece : pieces_) {
+    for (const HaloPiece& piece : pieces_) {
       piece.to->put(piece.rows->array(), 0, piece.examples, piece.at);
     }
     extend();
@@ -74,14 +74,14 @@ class HaloExchange {
 
  private:
   // Examples of another process.
-  struct Piece {
-    Rows* to;
-    std::unique_ptr<Rows> rows;
+  struct HaloPiece {
+    ExampleBuffer* to;
+    std::unique_ptr<ExampleBuffer> rows;
     std::int64_t examples, at;
   };
 
   bool has_rows(Value v) const {
-    return graph_.placement(v) == Placement::kRows && graph_.type(v).batched() &&
+    return graph_.placement(v) == Placement::kSharded && graph_.type(v).batched() &&
            trees_[std::size_t(graph_.type(v).batch.symbol)];
   }
   bool needs_none() const {
@@ -99,11 +99,11 @@ class HaloExchange {
     const WorldTree& tree = *trees_[std::size_t(type.batch.symbol)];
     for (int rank = 0; rank < world_.rank(); ++rank) send(type, arrays, tree, rank);
     const TreeRange needed = tree.after(world_.rank());
-    halo_.push_back(std::make_unique<Rows>(type, arrays[0], needed.size()));
+    halo_.push_back(std::make_unique<ExampleBuffer>(type, arrays[0], needed.size()));
     for (int rank = world_.rank() + 1; rank < world_.size(); ++rank) {
       const TreeRange range = common(needed, tree.range_of(rank));
       if (range.size() == 0) continue;
-      auto rows = std::make_unique<Rows>(type, arrays[0], range.size());
+      auto rows = std::make_unique<ExampleBuffer>(type, arrays[0], range.size());
       receives_.push_back(message(rank, rows->array()));
       pieces_.push_back(
           {halo_.back().get(), std::move(rows), range.size(), range.begin - needed.begin});
@@ -114,7 +114,8 @@ class HaloExchange {
             int rank) {
     const TreeRange range = common(tree.after(rank), tree.range_of(world_.rank()));
     if (range.size() == 0) return;
-    Rows& rows = *sent_.emplace_back(std::make_unique<Rows>(type, arrays[0], range.size()));
+    ExampleBuffer& rows =
+        *sent_.emplace_back(std::make_unique<ExampleBuffer>(type, arrays[0], range.size()));
     std::int64_t first = tree.range_of(world_.rank()).begin;
     for (const Array& array : arrays) {
       const std::int64_t examples = array.shape()[type.batch.axis] / type.batch.rows_per_example;
@@ -154,11 +155,11 @@ class HaloExchange {
   }
 
   const Graph& graph_;
-  Call& call_;
+  ExecuteParams& call_;
   Communicator& world_;
   const ExampleTrees trees_;
-  std::vector<std::unique_ptr<Rows>> halo_, sent_;
-  std::vector<Piece> pieces_;
+  std::vector<std::unique_ptr<ExampleBuffer>> halo_, sent_;
+  std::vector<HaloPiece> pieces_;
   std::vector<Message> sends_, receives_;
   std::vector<PerReplica<Array>> extended_;
 };
@@ -185,7 +186,7 @@ ExampleTrees example_trees(const std::vector<Symbol>& symbols, const Counts& of_
   return trees;
 }
 
-void add_halo(const Graph& graph, Call& call) {
+void add_halo(const Graph& graph, ExecuteParams& call) {
   HaloExchange exchange(graph, call);
   if (exchange.any()) exchange.run();
 }

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/call.h"
+#include "runtime/execute_params.h"
 #include "runtime/world_tree.h"
 
 namespace samegrad {
@@ -18,6 +18,6 @@ ExampleTrees example_trees(const std::vector<Symbol>& symbols, const Counts& of_
 
 // Gets the rows of arguments that this process needs, and gives others theirs: all processes do so
 // at the same time. The call has a replica more afterwards if there are any (Call::halo).
-void add_halo(const Graph& graph, Call& call);
+void add_halo(const Graph& graph, ExecuteParams& call);
 
 }  // namespace samegrad

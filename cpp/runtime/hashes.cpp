@@ -28,7 +28,7 @@ std::uint64_t hash_of_elements(DType dtype, const std::byte* x, std::int64_t n,
 
 // Those of the examples of this process, counted from the first one of the context: the others are
 // in the halo, and another process adds them.
-std::int64_t own_examples(const Call& call, int symbol, const ReplicaContext& context) {
+std::int64_t own_examples(const ExecuteParams& call, int symbol, const ReplicaContext& context) {
   if (context.joint.empty()) return context.local_examples[std::size_t(symbol)];
   std::int64_t own = 0;
   for (std::size_t r = 0; r < call.counts.size(); ++r) {
@@ -69,7 +69,7 @@ std::vector<Value> results_of(const Graph& graph) {
   return results;
 }
 
-bool hashes_replicated(const Call& call) {
+bool hashes_replicated(const ExecuteParams& call) {
   return !call.communicator || call.communicator->rank() == 0;
 }
 
@@ -158,7 +158,8 @@ void Hashes::add_part(Value value, const PartOfBlock& part, const std::byte* x) 
 }
 
 void Hashes::add_tile(const Node& node, std::span<const View> results, std::int64_t begin,
-                      std::int64_t end, const Call& call, const ReplicaContext& replica_context) {
+                      std::int64_t end, const ExecuteParams& call,
+                      const ReplicaContext& replica_context) {
   for (std::size_t k = 0; k < results.size(); ++k) {
     const Value value = node.outputs[k];
     const Value root = plan_.root[value];
@@ -177,7 +178,7 @@ void Hashes::add_tile(const Node& node, std::span<const View> results, std::int6
   }
 }
 
-void Hashes::add_whole(Value root, const Call& call, Context& context) {
+void Hashes::add_whole(Value root, const ExecuteParams& call, ExecutionContext& context) {
   const ValueType& type = plan_.graph.type(root);
   std::atomic<std::uint64_t>& sum = sums_[index_of(root)];
   if (!plan_.graph.varying(root)) {
@@ -214,11 +215,11 @@ void Hashes::add_whole(Value root, const Call& call, Context& context) {
   }
 }
 
-void Hashes::add_stored(StepId step, const Call& call, Context& context) {
+void Hashes::add_stored(StepId step, const ExecuteParams& call, ExecutionContext& context) {
   for (const Value root : stored_[step]) add_whole(root, call, context);
 }
 
-void Hashes::add_external(const Call& call, Context& context) {
+void Hashes::add_external(const ExecuteParams& call, ExecutionContext& context) {
   for (const Value root : external_) add_whole(root, call, context);
 }
 

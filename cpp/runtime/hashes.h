@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/context.h"
+#include "runtime/execution_context.h"
 #include "tensor/tree_kernel.h"
 
 namespace samegrad {
@@ -30,7 +30,7 @@ std::uint64_t hash_of_copy(const Array& array, std::int64_t number);
 
 // Elements of a block of a matrix, which has so many columns.
 struct PartOfBlock {
-  Block block;
+  Rect block;
   std::int64_t columns;
   TreeRange some;  // elements of the block
 };
@@ -62,17 +62,17 @@ class Hashes {
   void mark_change(Value value) { changes_[index_of(value)] = true; }
   // Results of a node for some examples of a loop, counted from the first one of the context.
   void add_tile(const Node& node, std::span<const View> results, std::int64_t begin,
-                std::int64_t end, const Call& call, const ReplicaContext& replica_context);
+                std::int64_t end, const ExecuteParams& call, const ReplicaContext& replica_context);
   // Values that a step has stored, and those that were there before the run.
-  void add_stored(StepId step, const Call& call, Context& context);
-  void add_external(const Call& call, Context& context);
+  void add_stored(StepId step, const ExecuteParams& call, ExecutionContext& context);
+  void add_external(const ExecuteParams& call, ExecutionContext& context);
 
  private:
   std::size_t index_of(Value value) const { return std::size_t(index_[plan_.root[value]]); }
   // element_of(element of the value, element of the block): its address.
   template <class F>
   void add_pieces(Value value, const PartOfBlock& part, const F& element_of);
-  void add_whole(Value root, const Call& call, Context& context);
+  void add_whole(Value root, const ExecuteParams& call, ExecutionContext& context);
 
   const Plan& plan_;
   PerValue<std::int32_t> index_;  // of a root, or -1
@@ -84,6 +84,6 @@ class Hashes {
 };
 
 // True if this process adds the hash of what all processes have.
-bool hashes_replicated(const Call& call);
+bool hashes_replicated(const ExecuteParams& call);
 
 }  // namespace samegrad

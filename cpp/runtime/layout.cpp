@@ -28,9 +28,9 @@ Operand make_operand(const Plan& plan, Value value) {
   return operand;
 }
 
-class Layouter {
+class TileAssignment {
  public:
-  Layouter(const Plan& plan, const LoopStep& loop) : plan_(plan), loop_(loop) {}
+  TileAssignment(const Plan& plan, const LoopStep& loop) : plan_(plan), loop_(loop) {}
 
   LoopLayout run() {
     collect_nodes();
@@ -48,7 +48,7 @@ class Layouter {
       code.node = &node;
       code.index = index;
       code.inputs = std::int32_t(node.inputs.size());
-      code.prepared_slot = plan_.prepared_slot[index];
+      code.prepacked_slot = plan_.prepacked_slot[index];
       code.skip = node.op->has(kAliases);
       code.first_view = layout_.views.size();
       for (Value value : node.inputs) add_operand(code, value);
@@ -56,7 +56,7 @@ class Layouter {
       for (std::int32_t k = 0; k < code.inputs; ++k) {
         code.operands[std::size_t(k)].type_only = !node.op->reads(std::size_t(k));
       }
-      if (node.locality == Locality::kTree) add_tree(code);
+      if (node.locality == Locality::kBatchReduction) add_tree(code);
       layout_.work += work_of_example(plan_.graph, node);
       layout_.nodes.push_back(std::move(code));
     }
@@ -203,7 +203,7 @@ View view_of_example(ValueType type, void* data) {
 }
 
 LoopLayout lay_out(const Plan& plan, const LoopStep& loop) {
-  LoopLayout layout = Layouter(plan, loop).run();
+  LoopLayout layout = TileAssignment(plan, loop).run();
   if (verifies_programs()) verify(plan, loop, layout);
   return layout;
 }

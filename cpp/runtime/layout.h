@@ -26,7 +26,7 @@ struct LoopNode {
   std::vector<Operand> operands;  // inputs, then outputs
   std::size_t first_view = 0;     // of the first operand in LoopLayout::views
   std::int32_t inputs = 0;
-  std::int32_t prepared_slot = -1;
+  std::int32_t prepacked_slot = -1;
   std::int32_t tree = -1;  // a reduction over the examples: its index in LoopStep::trees
   bool skip = false;       // only shows other bytes
 };

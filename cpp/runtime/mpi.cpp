@@ -112,8 +112,8 @@ class TypedMpi final : public Mpi {
 
   template <class F>
   void for_pieces(const Message& message, const F& f) const {
-    for (std::int64_t at = 0; at < message.bytes; at += library_.piece_bytes) {
-      f(message.data + at, int(std::min(library_.piece_bytes, message.bytes - at)));
+    for (std::int64_t at = 0; at < message.bytes; at += library_.bucket_bytes) {
+      f(message.data + at, int(std::min(library_.bucket_bytes, message.bytes - at)));
     }
   }
 
@@ -153,8 +153,8 @@ class TypedMpi final : public Mpi {
 }  // namespace
 
 std::unique_ptr<Mpi> Mpi::of(const MpiLibrary& library) {
-  check_value(library.piece_bytes > 0 && library.piece_bytes < (std::int64_t(1) << 31), "MPI",
-              "pieces of messages have 1 to 2^31 - 1 bytes: got ", library.piece_bytes, ".");
+  check_value(library.bucket_bytes > 0 && library.bucket_bytes < (std::int64_t(1) << 31), "MPI",
+              "pieces of messages have 1 to 2^31 - 1 bytes: got ", library.bucket_bytes, ".");
   if (library.handle_bytes == int(sizeof(int))) return std::make_unique<TypedMpi<int>>(library);
   check_value(library.handle_bytes == int(sizeof(void*)), "MPI", "handles have ", sizeof(int),
               " or ", sizeof(void*), " bytes: got ", library.handle_bytes,

@@ -21,7 +21,7 @@ struct MpiLibrary {
   int status_bytes;                 // of an MPI_Status
   std::uint64_t messages, notices;  // two communicators over all ranks
   std::uint64_t byte;               // the datatype
-  std::int64_t piece_bytes;         // MPI counts in int: larger messages go in pieces of these
+  std::int64_t bucket_bytes;        // MPI counts in int: larger messages go in pieces of these
 };
 
 class Mpi {

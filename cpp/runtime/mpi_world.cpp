@@ -8,9 +8,9 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/fork.h"
 #include "base/hasher.h"
-#include "base/process.h"
-#include "runtime/facts.h"
+#include "runtime/fingerprints.h"
 #include "runtime/interrupt.h"
 
 namespace samegrad {
@@ -25,11 +25,11 @@ constexpr auto kLongest = std::chrono::microseconds(500);
 }  // namespace
 
 // Messages on their way.
-class MpiWorld::Transfer final : public Communicator::Transfer {
+class MpiWorld::MpiTransfer final : public Communicator::Transfer {
  public:
-  Transfer(MpiWorld& world, std::unique_ptr<Mpi::Pending> pending)
+  MpiTransfer(MpiWorld& world, std::unique_ptr<Mpi::Pending> pending)
       : world_(world), pending_(std::move(pending)) {}
-  ~Transfer() override {
+  ~MpiTransfer() override {
     if (!pending_) return;
     try {
       give_up();
@@ -92,14 +92,14 @@ void MpiWorld::check_process() const {
 std::unique_ptr<Communicator::Transfer> MpiWorld::start(std::span<const Message> sends,
                                                         std::span<const Message> receives) {
   check_process();
-  settle();
-  if (sends.empty() && receives.empty()) return std::make_unique<Transfer>(*this, nullptr);
-  return std::make_unique<Transfer>(*this, mpi_->start(sends, receives));
+  barrier();
+  if (sends.empty() && receives.empty()) return std::make_unique<MpiTransfer>(*this, nullptr);
+  return std::make_unique<MpiTransfer>(*this, mpi_->start(sends, receives));
 }
 
-void MpiWorld::agree(std::vector<Fact> facts) {
+void MpiWorld::check_fingerprints(std::vector<Fingerprint> facts) {
   check_process();
-  settle();
+  barrier();
   if (others_changed_) check_others();  // what a call has left half-done goes no further
   ++calls_;
   {
@@ -121,13 +121,13 @@ void MpiWorld::agree(std::vector<Fact> facts) {
                                   reinterpret_cast<std::byte*>(records_.data()), sizeof(Record));
 }
 
-void MpiWorld::settle() {
+void MpiWorld::barrier() {
   if (!std::exchange(agrees_, false)) return;
   if (shared_) {
     wait_for(SharedMemory::Stage::kAgreed, calls_);
     for (int r = 0; r < size_; ++r) records_[std::size_t(r)] = shared_->record(r, calls_);
   } else {
-    Transfer(*this, std::move(agreement_)).wait();
+    MpiTransfer(*this, std::move(agreement_)).wait();
   }
   const auto same = [&](const Record& r) {
     return r.hash == record_.hash && r.bytes == record_.bytes;
@@ -140,27 +140,27 @@ void MpiWorld::disagree() {
   for (const Record& record : records_) longest = std::max(longest, record.bytes);
   std::string own = text_, all(std::size_t(longest) * std::size_t(size_), '\0');
   own.resize(std::size_t(longest));
-  Transfer(*this, mpi_->start_gather(reinterpret_cast<const std::byte*>(own.data()),
-                                     reinterpret_cast<std::byte*>(all.data()), longest))
+  MpiTransfer(*this, mpi_->start_gather(reinterpret_cast<const std::byte*>(own.data()),
+                                        reinterpret_cast<std::byte*>(all.data()), longest))
       .wait();
-  std::vector<std::vector<Fact>> facts;
+  std::vector<std::vector<Fingerprint>> facts;
   for (std::size_t r = 0; r < records_.size(); ++r) {
     facts.push_back(separated(
         std::string_view(all).substr(r * std::size_t(longest), std::size_t(records_[r].bytes))));
   }
   const std::string found = difference(facts);
-  throw Disagreement(
+  throw FingerprintMismatch(
       ErrorKind::kValue,
       text("[MultiWorkerMirroredStrategy] all ranks must run one program on one state: in call ",
            calls_.load(), " they differ in ", found, "; ", remedy(found)));
 }
 
 std::vector<std::string> MpiWorld::gather(std::string_view own) {
-  settle();
+  barrier();
   std::vector<std::int64_t> sizes(static_cast<std::size_t>(size_));
   const auto size = std::int64_t(own.size());
-  Transfer(*this, mpi_->start_gather(reinterpret_cast<const std::byte*>(&size),
-                                     reinterpret_cast<std::byte*>(sizes.data()), sizeof size))
+  MpiTransfer(*this, mpi_->start_gather(reinterpret_cast<const std::byte*>(&size),
+                                        reinterpret_cast<std::byte*>(sizes.data()), sizeof size))
       .wait();
   std::vector<std::string> all;
   std::vector<Message> sends, receives;
@@ -180,12 +180,12 @@ std::vector<std::string> MpiWorld::gather(std::string_view own) {
   return all;
 }
 
-std::shared_ptr<CommonMemory> MpiWorld::common(std::int64_t bytes) {
+std::shared_ptr<SharedParameters> MpiWorld::common(std::int64_t bytes) {
   if (!shared_ || !maps_common_) return nullptr;
-  std::shared_ptr<CommonMemory> memory;
-  if (rank_ == 0) memory = CommonMemory::create(bytes);
+  std::shared_ptr<SharedParameters> memory;
+  if (rank_ == 0) memory = SharedParameters::create(bytes);
   const std::string name = gather(memory ? memory->name() : "")[0];
-  if (rank_ != 0) memory = CommonMemory::open(name, bytes);
+  if (rank_ != 0) memory = SharedParameters::open(name, bytes);
   const bool is_there = memory && memory->reserve(rank_, size_);
   const std::vector<std::string> found = gather(is_there ? "yes" : "");
   maps_common_ = std::ranges::none_of(found, &std::string::empty);
@@ -234,7 +234,7 @@ void MpiWorld::wait(Mpi::Pending& pending) {
 void MpiWorld::wait_for(SharedMemory::Stage stage, std::int64_t count) {
   if (shared_->spin(stage, count)) return;
   const Waits waits(waits_since_);
-  while (!shared_->doze(stage, count)) look_around();
+  while (!shared_->futex_wait(stage, count)) look_around();
 }
 
 // RuntimeError where a rank that this one may wait for fails or does not arrive.
@@ -405,7 +405,7 @@ void MpiWorld::take(int rank, const Notice& given) {
 std::string MpiWorld::missing() const {
   std::string out;
   std::size_t shown = 0;
-  for (std::size_t r = 0; r < others_.size() && shown < kMostShown; ++r) {
+  for (std::size_t r = 0; r < others_.size() && shown < kMaxShown; ++r) {
     const Other& other = others_[r];
     if (int(r) == rank_ || (other.answered && other.waits && other.calls >= calls_)) continue;
     ++shown;

@@ -35,9 +35,9 @@ class MpiWorld {
                                                 std::span<const Message> receives);
   SharedMemory* shared() const { return shared_.get(); }
   void wait_for(SharedMemory::Stage stage, std::int64_t count);
-  std::shared_ptr<CommonMemory> common(std::int64_t bytes);
-  void agree(std::vector<Fact> facts);
-  void settle();
+  std::shared_ptr<SharedParameters> common(std::int64_t bytes);
+  void check_fingerprints(std::vector<Fingerprint> facts);
+  void barrier();
   ComparedFacts& compared() { return compared_; }
   void fail_with(std::string_view why) noexcept;
   // Bytes of every rank, in their order, however many each has.
@@ -56,7 +56,7 @@ class MpiWorld {
  private:
   using Clock = std::chrono::steady_clock;
   using Record = SharedMemory::Record;
-  class Transfer;
+  class MpiTransfer;
   // To all other ranks, beside the messages.
   struct Notice {
     enum class Kind : std::int32_t { kFailed, kEnded, kWhere, kHere };
@@ -99,7 +99,7 @@ class MpiWorld {
   bool maps_common_ = true;  // until a rank cannot
 
   // The state of the present call.
-  std::vector<Fact> facts_;
+  std::vector<Fingerprint> facts_;
   std::string text_;
   std::unique_ptr<Mpi::Pending> agreement_;  // where no memory is shared
   bool agrees_ = false;

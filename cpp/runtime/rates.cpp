@@ -5,8 +5,8 @@
 #include <cstring>
 #include <map>
 
-#include "base/guarded.h"
 #include "base/machine.h"
+#include "base/synchronized.h"
 #include "ops/attributes.h"
 #include "ops/registry.h"
 #include "runtime/executor.h"
@@ -16,8 +16,8 @@ namespace samegrad {
 namespace {
 
 constexpr int kRuns = 4;
-constexpr std::int64_t kSide = 512;                          // of the matrices
-constexpr std::int64_t kMostBytes = std::int64_t(64) << 20;  // of an array that is copied
+constexpr std::int64_t kSide = 512;                         // of the matrices
+constexpr std::int64_t kMaxBytes = std::int64_t(64) << 20;  // of an array that is copied
 
 template <class F>
 double least_seconds(const F& f) {
@@ -42,7 +42,7 @@ double product_flops(DType dtype) {
   node.attrs = MatmulAttrs{};
   node.inputs = {Value(0), Value(1)};
   node.outputs = {Value(2)};
-  node.locality = Locality::kWhole;
+  node.locality = Locality::kFullBatch;
   const ReplicaContext replica_context;
   const double seconds = least_seconds([&] {
     run_op(node, {type, type}, {type}, {square, square}, replica_context);
@@ -73,14 +73,14 @@ Rates measure() {
   rates.flops = product_flops(DType::kFloat32);
   rates.double_flops = product_flops(DType::kFloat64);
   rates.cache_bytes = copied_bytes(machine().l2 / 4, 64);
-  rates.memory_bytes = copied_bytes(std::min(machine().l3, kMostBytes) / rates.threads, 1);
+  rates.memory_bytes = copied_bytes(std::min(machine().l3, kMaxBytes) / rates.threads, 1);
   return rates;
 }
 
 }  // namespace
 
 Rates measured_rates() {
-  static auto* known = new Guarded<std::map<int, Rates>>;  // by threads; never destroyed
+  static auto* known = new Synchronized<std::map<int, Rates>>;  // by threads; never destroyed
   const int threads = parallel_loops().threads();
   {
     const auto all = known->lock();

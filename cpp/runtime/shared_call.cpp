@@ -18,7 +18,7 @@ KernelArgs of_part(const KernelArgs& args, std::byte* state, Scratch& scratch) {
           .first_example = args.first_example,
           .symbol = args.symbol,
           .replica_context = args.replica_context,
-          .prepared = args.prepared,
+          .prepacked = args.prepacked,
           .scratch = scratch,
           .state = state};
 }
@@ -28,8 +28,8 @@ KernelArgs of_part(const KernelArgs& args, std::byte* state, Scratch& scratch) {
 void run_shared(const Node& node, const KernelArgs& args) {
   const ParallelFor& loops = *args.parallel;
   const CostArgs shapes{args.attrs, args.in, args.out};
-  const Parts& parts = node.op->parts;
-  const bool shared = parts.run && loops.threads() > 1 && is_worth_threads(*node.op, shapes);
+  const ParallelPartition& parts = node.op->parts;
+  const bool shared = parts.run && loops.threads() > 1 && should_parallelize(*node.op, shapes);
   const std::int64_t units = shared ? parts.count(shapes) : 1;
   const std::int64_t tasks = std::min(units, thresholds().parts_per_thread * loops.threads());
   if (tasks < 2) return node.op->kernel(args);

@@ -24,14 +24,14 @@ void pause() {
 }
 
 // Between processes, therefore not the private kind.
-void sleep_unless_rung(std::atomic<std::uint32_t>& bell, std::uint32_t seen) {
+void sleep_unless_rung(std::atomic<std::uint32_t>& doorbell, std::uint32_t seen) {
   const timespec limit{0, kDozeNanoseconds};
-  (void)::syscall(SYS_futex, &bell, FUTEX_WAIT, seen, &limit, nullptr, 0);
+  (void)::syscall(SYS_futex, &doorbell, FUTEX_WAIT, seen, &limit, nullptr, 0);
 }
 
-void ring(std::atomic<std::uint32_t>& bell) {
-  bell.fetch_add(1);
-  (void)::syscall(SYS_futex, &bell, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
+void ring(std::atomic<std::uint32_t>& doorbell) {
+  doorbell.fetch_add(1);
+  (void)::syscall(SYS_futex, &doorbell, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
 }
 
 }  // namespace
@@ -63,7 +63,7 @@ void SharedMemory::publish(Stage stage, std::int64_t count) {
     Header& of = header(other);
     if (other == rank_ || !of.sleeps.load()) continue;
     // Only the last rank wakes it: where many ranks share a core, it would sleep again at once.
-    if (all_at(of.stage.load(), of.count.load())) ring(of.bell);
+    if (all_at(of.stage.load(), of.count.load())) ring(of.doorbell);
   }
 }
 
@@ -82,14 +82,14 @@ bool SharedMemory::spin(Stage stage, std::int64_t count) const {
   return all_at(stage, count);
 }
 
-bool SharedMemory::doze(Stage stage, std::int64_t count) {
+bool SharedMemory::futex_wait(Stage stage, std::int64_t count) {
   Header& own = header(rank_);
   own.stage.store(stage);
   own.count.store(count);
   own.sleeps.store(1);
   // Read before the counters: a rank that reaches the count after they were read rings it.
-  const std::uint32_t seen = own.bell.load();
-  if (!all_at(stage, count)) sleep_unless_rung(own.bell, seen);
+  const std::uint32_t seen = own.doorbell.load();
+  if (!all_at(stage, count)) sleep_unless_rung(own.doorbell, seen);
   own.sleeps.store(0);
   return all_at(stage, count);
 }

@@ -14,7 +14,7 @@ class SharedMemory {
  public:
   // Counters by which ranks wait for each other.
   enum class Stage { kAgreed, kFilled, kSummed, kTaken };
-  // A rank's fingerprint of a call (Communicator::agree).
+  // A rank's fingerprint of a call (Communicator::check_fingerprints).
   struct Record {
     std::uint64_t hash;
     std::int64_t bytes;
@@ -40,7 +40,7 @@ class SharedMemory {
   // Waits for all ranks to reach the count: a moment without sleeping, then some milliseconds at
   // most. Returns true if they have.
   bool spin(Stage stage, std::int64_t count) const;
-  bool doze(Stage stage, std::int64_t count);
+  bool futex_wait(Stage stage, std::int64_t count);
 
   // Pieces that all ranks have summed together so far.
   std::int64_t pieces = 0;
@@ -54,7 +54,7 @@ class SharedMemory {
     };
     std::array<Counter, 4> counters;
     alignas(kLine) std::array<Record, 2> records;
-    alignas(kLine) std::atomic<std::uint32_t> bell;
+    alignas(kLine) std::atomic<std::uint32_t> doorbell;
     std::atomic<std::uint32_t> sleeps;
     std::atomic<Stage> stage;  // that it sleeps for
     std::atomic<std::int64_t> count;

@@ -4,8 +4,8 @@
 #include <shared_mutex>
 
 #include "base/error.h"
-#include "base/process.h"
-#include "runtime/common_memory.h"
+#include "base/fork.h"
+#include "runtime/shared_parameters.h"
 
 namespace samegrad {
 namespace {
@@ -30,7 +30,7 @@ StateLock::State& StateLock::state() {
   while (known->generation != process_generation()) {
     // The thread that held the parent's mutex does not exist in this process.
     State::Values values = known->values;
-    if (has_common_memory()) values = State::Values::kOfTheJob;
+    if (has_shared_parameters()) values = State::Values::kOfTheJob;
     if (known->writing) values = State::Values::kHalfWritten;
     auto* fresh = new State(values);
     if (current.compare_exchange_strong(known, fresh)) return *fresh;

@@ -22,14 +22,14 @@ std::vector<double> Executable::predict_steps(const std::vector<std::vector<std:
   return predicted;
 }
 
-Executable::ArenaBytes Executable::arena_bytes(const Call& call) {
-  Lease context(*this, call);
+Executable::ArenaBytes Executable::arena_bytes(const ExecuteParams& call) {
+  ContextLease context(*this, call);
   const ArenaBytes bytes{(*context).arena_bytes(), (*context).unshared_bytes()};
   context.finish();
   return bytes;
 }
 
-RunStatistics Executable::statistics_of(const Call& call, int runs) {
+RunStatistics Executable::statistics_of(const ExecuteParams& call, int runs) {
   const Rates rates = measured_rates();
   RunStatistics statistics;
   statistics.threads = rates.threads;
@@ -37,7 +37,7 @@ RunStatistics Executable::statistics_of(const Call& call, int runs) {
   const ArenaBytes arena = arena_bytes(call);
   statistics.arena_bytes = arena.planned;
   statistics.unshared_bytes = arena.unshared;
-  Call dry = call;
+  ExecuteParams dry = call;
   dry.dry = true;
   for (int i = 0; i <= runs && runs > 0; ++i) {
     std::vector<double> seconds;

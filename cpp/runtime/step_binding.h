@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "plan/row_program.h"
+#include "plan/sparse_program.h"
 #include "plan/steps.h"
 #include "runtime/tree.h"
 #include "tensor/buffer_pool.h"
@@ -15,14 +15,14 @@
 
 namespace samegrad {
 
-class Context;
+class ExecutionContext;
 
 // The number of an address in the table of a context.
 struct Address;
 using AddressId = Id<Address>;
 
 // Bytes behind an address.
-struct Place {
+struct AddressOffset {
   AddressId address;
   std::int64_t offset = 0;
 };
@@ -32,7 +32,7 @@ struct Place {
 struct Chunk {
   int list = 0;  // -1: examples that are in none, another process's leaf having them
   std::int64_t begin = 0, end = 0;
-  std::vector<Place> trees;  // of its tree results, per LoopStep::trees
+  std::vector<AddressOffset> trees;  // of its tree results, per LoopStep::trees
   // Offsets of the states of unfinished subtrees in the task's scratch, per LoopStep::trees.
   std::vector<std::int64_t> partials;
   std::int64_t partial_bytes = 0;
@@ -42,7 +42,7 @@ struct Chunk {
 struct Join {
   int list;
   std::size_t tree;  // of LoopStep::trees
-  Block block;
+  Rect block;
 };
 
 // The chunks of a loop, those of a list next to each other in order of examples.
@@ -84,48 +84,48 @@ struct UpdateBinding {
   std::vector<Sum> sums;
   // Scratch that opening the operands takes at most, and that a task takes.
   std::size_t open_bytes = 0, task_bytes = 0;
-  // True if this run updates values in memory that all ranks map (common_state.h).
+  // True if this run updates values in memory that all ranks map (shared_state.h).
   bool in_common = false;
 };
 
 // A pass over rows: where things are in memory.
-struct RowPassBinding {
+struct SparsePassBinding {
   // A value in a block of rows that are next to each other.
-  struct Slot {
+  struct PassOperand {
     Value value;
     std::int64_t row_bytes;
     std::int64_t offset;  // in the task's scratch
   };
-  RowPassBinding(const Graph& graph, const RowUpdate& update, const RowPass& of)
+  SparsePassBinding(const Graph& graph, const SparseUpdate& update, const SparsePass& of)
       : pass(of), program(graph, update, of), registers(std::size_t(program.known.registers())) {}
 
-  const RowPass& pass;
-  RowProgram program;
-  std::vector<KnownValue> registers;
-  std::vector<Slot> slots;  // of the sums, then of operands with all rows, then of results
+  const SparsePass& pass;
+  SparseProgram program;
+  std::vector<LatticeValue> registers;
+  std::vector<PassOperand> slots;  // of the sums, then of operands with all rows, then of results
   std::size_t block_bytes = 0, task_bytes = 0;  // of the slots; of all that a task takes
 };
 
 // Updates of rows, and what a run found out.
-struct RowBinding {
-  RowBinding(const Graph& graph, const RowUpdate& of) : update(graph, of, of.update) {
-    for (const RowUpdate::Reduction& reduction : of.reductions) {
+struct SparseUpdateBinding {
+  SparseUpdateBinding(const Graph& graph, const SparseUpdate& of) : update(graph, of, of.update) {
+    for (const SparseUpdate::Reduction& reduction : of.reductions) {
       reductions.emplace_back(graph, of, reduction.pass);
     }
   }
 
-  RowPassBinding update;
-  std::vector<RowPassBinding> reductions;
-  std::int64_t rows = 0, width = 0;        // of the variable; elements of a row
-  std::int64_t block_rows = 1;             // that go through a pass together
-  std::vector<RowPassBinding::Slot> left;  // results of the update, and where they are
-  std::vector<Value> old;                  // of these: what they are where there is no gradient
-  std::vector<Array> divisors;             // per sum, of a mean
+  SparsePassBinding update;
+  std::vector<SparsePassBinding> reductions;
+  std::int64_t rows = 0, width = 0;                  // of the variable; elements of a row
+  std::int64_t block_rows = 1;                       // that go through a pass together
+  std::vector<SparsePassBinding::PassOperand> left;  // results of the update, and where they are
+  std::vector<Value> old;       // of these: what they are where there is no gradient
+  std::vector<Array> divisors;  // per sum, of a mean
   // Places that name rows, numbered through all sums and replicas, and where those of each begin.
   std::vector<std::int64_t> first;
   std::int64_t places = 0;
   // Rows that are named, in order, where the places of each begin among all, and the places.
-  struct Named {
+  struct TouchedRows {
     std::byte *row = nullptr, *begin = nullptr, *place = nullptr;
     std::int64_t count = 0;
     // If several passes read them: the sums of these rows, one sum after the other.
@@ -137,11 +137,11 @@ struct RowBinding {
     AddressId sorted;  // places while they are sorted by rows
     AddressId row, begin, place, summed;
   } reserved;
-  Named own;  // by this process, in the arena
+  TouchedRows own;  // by this process, in the arena
   std::int64_t summed_bytes = 0;
   // The rows of the passes: own ones, or those of all processes, which have memory of their own.
-  Named named;
-  Leased of_world = {};
+  TouchedRows named;
+  PooledBuffer of_world = {};
 
   template <class T>
   static T* as(std::byte* memory) {
@@ -150,10 +150,13 @@ struct RowBinding {
 };
 
 // Binds a loop, and reserves memory for the states of its tree reductions.
-LoopBinding bind_loop(const Plan& plan, const LoopStep& loop, StepId step, Context& context);
+LoopBinding bind_loop(const Plan& plan, const LoopStep& loop, StepId step,
+                      ExecutionContext& context);
 // Binds an update, once nodes are bound.
-UpdateBinding bind_update(const Plan& plan, const BlockUpdateStep& step, const Context& context);
+UpdateBinding bind_update(const Plan& plan, const BlockUpdateStep& step,
+                          const ExecutionContext& context);
 // Binds the steps of a sparse update, once nodes are bound, and reserves memory for named rows.
-RowBinding bind_row_update(const Plan& plan, const RowUpdate& update, Context& context);
+SparseUpdateBinding bind_sparse_update(const Plan& plan, const SparseUpdate& update,
+                                       ExecutionContext& context);
 
 }  // namespace samegrad

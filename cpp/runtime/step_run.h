@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "plan/steps.h"
-#include "runtime/context.h"
+#include "runtime/execution_context.h"
 
 namespace samegrad {
 
@@ -17,15 +17,15 @@ using Bodies = std::vector<std::unique_ptr<Executable>>;
 struct StepRun {
   const Plan& plan;
   const StepId step;
-  const Call& call;
-  Context& context;
+  const ExecuteParams& call;
+  ExecutionContext& context;
   const std::map<NodeId, Bodies>& bodies;  // of control nodes
 };
 
 void run_step(const NodeStep& step, const StepRun& run);
 // Runs small nodes, a piece of them per thread.
 void run_step(const SideBySideStep& step, const StepRun& run);
-void run_step(const ProductStep& step, const StepRun& run);
+void run_step(const GroupedGemmStep& step, const StepRun& run);
 void run_step(const LoopStep& step, const StepRun& run);
 void run_step(const AllReduceStep& step, const StepRun& run);
 void run_step(const BlockUpdateStep& step, const StepRun& run);
@@ -41,8 +41,9 @@ void run_step(const SparseUpdateStep& step, const StepRun& run);
 void run_step(const ControlStep& step, const StepRun& run);
 
 // Prepares the operands of the step's nodes.
-void prepare_operands(const StepBase& step, const StepRun& run);
+void prepack_operands(const StepBase& step, const StepRun& run);
 // Runs a collective that is not a sum: each replica's results are made of the values of all.
-void exchange(const Plan& plan, const Node& node, const Call& call, Context& context);
+void exchange(const Plan& plan, const Node& node, const ExecuteParams& call,
+              ExecutionContext& context);
 
 }  // namespace samegrad

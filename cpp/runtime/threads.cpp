@@ -13,8 +13,8 @@
 
 #include "base/error.h"
 #include "base/float_environment.h"
+#include "base/fork.h"
 #include "base/machine.h"
-#include "base/process.h"
 
 namespace samegrad {
 namespace {

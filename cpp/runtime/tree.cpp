@@ -14,11 +14,11 @@ namespace samegrad {
 namespace {
 
 // The most bytes that the states of subtrees take together.
-constexpr std::int64_t kMostStateBytes = 64 << 20;
+constexpr std::int64_t kMaxStateBytes = 64 << 20;
 
-struct Subtree {
+struct SubtreeState {
   TreeRange range;
-  State state;  // of the whole result
+  Accumulator state;  // of the whole result
 };
 
 std::int64_t tasks_of(const WholeReduction& whole, int threads) {
@@ -31,13 +31,13 @@ std::int64_t subtree_examples(const WholeReduction& whole, std::int64_t blocks,
   const std::int64_t examples = whole.end - whole.begin;
   if (!whole.splits_examples || blocks >= tasks) return examples;
   const std::int64_t bytes = std::max<std::int64_t>(1, whole.reduction.whole.bytes);
-  const std::int64_t most = std::max<std::int64_t>(1, kMostStateBytes / bytes);
+  const std::int64_t most = std::max<std::int64_t>(1, kMaxStateBytes / bytes);
   const std::int64_t parts =
       std::min((tasks + blocks - 1) / std::max<std::int64_t>(blocks, 1), most);
   return std::max(whole.reduction.tree.leaf, (examples + parts - 1) / parts);
 }
 
-void run_block(const WholeReduction& whole, const Subtree& subtree, const Block& block,
+void run_block(const WholeReduction& whole, const SubtreeState& subtree, const Rect& block,
                Scratch& scratch) {
   const TreeReduction& reduction = whole.reduction;
   const ReducedBlock at{subtree.range.begin, subtree.range.end, block,
@@ -72,7 +72,7 @@ std::int64_t count_examples(std::span<const OpenExamples> parts) {
 void reduce_block(const TreeReduction& reduction, std::span<const OpenExamples> parts,
                   const ReducedBlock& at, Scratch& scratch) {
   const Scratch::Frame frame(scratch);
-  const Extent extent(reduction.state, at.block);
+  const TileSet extent(reduction.state, at.block);
   const bool at_once = reduction.state.subtrees && parts.size() == 1;  // gets all examples
   if (at_once && extent.cuts() == 1 && at.begin < at.end) {
     return reduction.kernel->subtree(
@@ -99,7 +99,7 @@ void sum_of_replicas(std::span<const std::byte* const> x, DType dtype, std::int6
   const int levels = kReplicaTree.levels(replicas.size());
   auto* partials = static_cast<std::byte*>(scratch.take(std::size_t(levels * stride)));
   const BinaryKernel add = kernels().binary(BinaryFn::k_add, dtype);
-  std::array<const std::byte*, kMostTreeLevels> at{};
+  std::array<const std::byte*, kMaxTreeLevels> at{};
   walk_tree(
       kReplicaTree, replicas,
       [&](TreeRange of, int level) { at[std::size_t(level)] = x[std::size_t(of.begin)]; },
@@ -130,15 +130,15 @@ void divide(std::byte* sums, std::int64_t n, const Array& divisor) {
 void reduce_whole(const WholeReduction& whole, const ParallelFor& loops, Scratch& scratch) {
   const TreeReduction& reduction = whole.reduction;
   const std::int64_t tasks = tasks_of(whole, loops.threads());
-  const Extent blocks = reduction.blocks(tasks);
+  const TileSet blocks = reduction.blocks(tasks);
   const std::int64_t block_count = blocks.cuts();
   if (block_count == 0) return;  // a result without elements
   const Halving<> tree{subtree_examples(whole, block_count, tasks)};
   const TreeRange all{whole.begin, whole.end};
   const Scratch::Frame frame(scratch);
-  std::vector<Subtree> subtrees;
+  std::vector<SubtreeState> subtrees;
   for_each_leaf(tree, all, [&](const TreeStep& step) {
-    State state = whole.target;
+    Accumulator state = whole.target;
     if (!subtrees.empty()) {
       const auto bytes = std::size_t(reduction.whole.bytes);
       state = reduction.whole.at(static_cast<std::byte*>(scratch.take(bytes)));
@@ -153,8 +153,8 @@ void reduce_whole(const WholeReduction& whole, const ParallelFor& loops, Scratch
             });
   if (subtrees.size() < 2) return;
   for_tasks(block_count, parallel, loops, scratch, [&](std::int64_t i, Scratch&) {
-    const Block block = blocks.cut(i);
-    std::vector<State> at(subtrees.size());
+    const Rect block = blocks.cut(i);
+    std::vector<Accumulator> at(subtrees.size());
     std::size_t next = 0;
     walk_tree(
         tree, all,

@@ -18,7 +18,7 @@ struct WholeReduction {
   const TreeReduction& reduction;
   std::span<const OpenExamples> parts;  // of one list of examples, in order
   std::int64_t begin, end;              // of them
-  State target;
+  Accumulator target;
   // True if subtrees may have states of their own: false where most of these would be zeros.
   bool splits_examples = true;
   std::int64_t work = 0;  // a rough count of operations
@@ -27,8 +27,8 @@ struct WholeReduction {
 // A block of the result over the examples [begin, end) of a list; `state` is the block's.
 struct ReducedBlock {
   std::int64_t begin, end;
-  const Block& block;
-  State state;
+  const Rect& block;
+  Accumulator state;
   const PrefetchBlocks* prefetch = nullptr;  // of the block, which is complete afterwards
 };
 void reduce_block(const TreeReduction& reduction, std::span<const OpenExamples> parts,

@@ -23,9 +23,13 @@ class MpiCommunicator final : public Communicator {
   void wait_for(SharedMemory::Stage stage, std::int64_t count) override {
     world_.wait_for(stage, count);
   }
-  std::shared_ptr<CommonMemory> common(std::int64_t bytes) override { return world_.common(bytes); }
-  void agree(std::vector<Fact> facts) override { world_.agree(std::move(facts)); }
-  void settle() override { world_.settle(); }
+  std::shared_ptr<SharedParameters> common(std::int64_t bytes) override {
+    return world_.common(bytes);
+  }
+  void check_fingerprints(std::vector<Fingerprint> facts) override {
+    world_.check_fingerprints(std::move(facts));
+  }
+  void barrier() override { world_.barrier(); }
   ComparedFacts& compared() override { return world_.compared(); }
   void abort(std::string_view why) noexcept override { world_.fail_with(why); }
 

@@ -5,7 +5,7 @@
 #include <atomic>
 
 #include "base/error.h"
-#include "base/simd_copy.h"
+#include "base/streaming_copy.h"
 #include "base/thresholds.h"
 #include "kernels/table.h"
 #include "runtime/layout.h"
@@ -21,7 +21,7 @@ constexpr std::int64_t kOneRoundBytes = 16 << 10;
 constexpr std::int64_t kLine = 64;
 constexpr std::int64_t kGrain = 64;  // elements: shares begin with a line, of any type
 // Of messages: each rank gets so many bytes of a piece from each other, within bounds.
-constexpr std::int64_t kMessageBytes = 64 << 10, kLeastPiece = 1 << 20, kMostPiece = 64 << 20;
+constexpr std::int64_t kMessageBytes = 64 << 10, kMinPiece = 1 << 20, kMaxPiece = 64 << 20;
 // Pieces in flight: one is made, one summed, one used, and one is for a rank that is ahead.
 constexpr std::size_t kSlots = 4;
 
@@ -37,8 +37,8 @@ bool sums_as_bfloat16() {
   return as_bfloat16;
 }
 
-std::int64_t WorldPiece::add(DType dtype, std::int64_t elements, std::int64_t sum_bytes,
-                             const WorldTree& tree) {
+std::int64_t Bucket::add(DType dtype, std::int64_t elements, std::int64_t sum_bytes,
+                         const WorldTree& tree) {
   const std::int64_t at = bytes;
   const bool narrow = sums_as_bfloat16() && dtype == DType::kFloat32 && sum_bytes > kOneRoundBytes;
   numbers.push_back({dtype, at, elements, narrow, &tree});
@@ -46,16 +46,16 @@ std::int64_t WorldPiece::add(DType dtype, std::int64_t elements, std::int64_t su
   return at;
 }
 
-std::int64_t WorldPiece::states_of(int rank) const {
+std::int64_t Bucket::states_of(int rank) const {
   std::int64_t most = 0;
-  for (const Packed& packed : numbers) most = std::max(most, packed.tree->subtrees_of(rank));
+  for (const PackedSum& packed : numbers) most = std::max(most, packed.tree->subtrees_of(rank));
   return most;
 }
 
-std::int64_t WorldPiece::add_shared(DType dtype, std::int64_t elements, std::int64_t sum_bytes,
-                                    const WorldTree& tree) {
+std::int64_t Bucket::add_shared(DType dtype, std::int64_t elements, std::int64_t sum_bytes,
+                                const WorldTree& tree) {
   add(dtype, elements, sum_bytes, tree);
-  Packed& numbers_of = numbers.back();
+  PackedSum& numbers_of = numbers.back();
   if (numbers_of.narrow) {
     numbers_of.dtype = DType::kBFloat16;
     bytes = numbers_of.offset + aligned(elements * std::int64_t(size_of(DType::kBFloat16)));
@@ -72,27 +72,27 @@ std::int64_t WorldSums::shared_slot_bytes() const {
 }
 
 // A slot has the states of all subtrees of a rank, and a sum.
-std::int64_t WorldSums::shared_piece_bytes() const {
+std::int64_t WorldSums::shared_bucket_bytes() const {
   return shared_slot_bytes() / (most_subtrees_ + 1) / kLine * kLine;
 }
 
 std::int64_t WorldSums::shared_bytes() const {
-  return communicator_.shared() ? shared_piece_bytes() : 0;
+  return communicator_.shared() ? shared_bucket_bytes() : 0;
 }
 
-std::int64_t WorldSums::piece_bytes() const {
-  if (communicator_.shared()) return shared_piece_bytes();
-  return std::clamp(kMessageBytes * communicator_.size(), kLeastPiece, kMostPiece);
+std::int64_t WorldSums::bucket_bytes() const {
+  if (communicator_.shared()) return shared_bucket_bytes();
+  return std::clamp(kMessageBytes * communicator_.size(), kMinPiece, kMaxPiece);
 }
 
 // The part of a piece that a rank sums for all.
-WorldSums::Part WorldSums::part_of(const WorldPiece& piece, int rank) const {
+WorldSums::ByteRange WorldSums::part_of(const Bucket& piece, int rank) const {
   if (piece.bytes <= kOneRoundBytes) return {0, piece.bytes};
   const std::int64_t lines = piece.bytes / kLine, ranks = communicator_.size();
   return {lines * rank / ranks * kLine, lines * (rank + 1) / ranks * kLine};
 }
 
-Share WorldSums::own_share(std::int64_t elements) const {
+Shard WorldSums::own_shard(std::int64_t elements) const {
   const std::int64_t rank = communicator_.rank(), ranks = communicator_.size();
   const auto bound = [&](std::int64_t r) {
     return r == ranks ? elements : elements * r / ranks / kGrain * kGrain;
@@ -102,31 +102,31 @@ Share WorldSums::own_share(std::int64_t elements) const {
 
 // ---- how a sum travels ----
 
-class WorldSums::Way {
+class WorldSums::Transport {
  public:
-  virtual ~Way() = default;
-  virtual void fill(Flight& flight, const Fill& fill) = 0;
+  virtual ~Transport() = default;
+  virtual void fill(InFlightBucket& flight, const BucketFill& fill) = 0;
   // True if all ranks have filled it.
-  virtual bool is_filled(const Flight& /*flight*/) const { return false; }
+  virtual bool is_filled(const InFlightBucket& /*flight*/) const { return false; }
   // Once all have filled it: adds up the part that this rank has to.
-  virtual void add(Flight& flight) = 0;
+  virtual void add(InFlightBucket& flight) = 0;
   // Once all have summed theirs.
-  virtual void take(Flight& flight) = 0;
+  virtual void take(InFlightBucket& flight) = 0;
   // Once this rank has taken all: what others have to do for it.
   virtual void finish() {}
 };
 
 // Each rank reads what the others have written.
-class WorldSums::InSharedMemory final : public Way {
+class WorldSums::SharedMemoryTransport final : public Transport {
  public:
-  explicit InSharedMemory(WorldSums& world)
+  explicit SharedMemoryTransport(WorldSums& world)
       : world_(world),
         shared_(*world.communicator_.shared()),
-        most_(world.shared_piece_bytes()),
+        most_(world.shared_bucket_bytes()),
         slot_bytes_(world.shared_slot_bytes()),
         sums_(std::size_t(all_alone() ? most_ : std::int64_t(kSlots) * kOneRoundBytes)) {}
 
-  void fill(Flight& flight, const Fill& fill) override {
+  void fill(InFlightBucket& flight, const BucketFill& fill) override {
     flight.number = ++shared_.pieces;
     wait(Stage::kTaken, flight.number - std::int64_t(kSlots));
     find_states(flight, 0);
@@ -134,27 +134,27 @@ class WorldSums::InSharedMemory final : public Way {
     shared_.publish(Stage::kFilled, flight.number);
   }
 
-  bool is_filled(const Flight& flight) const override {
+  bool is_filled(const InFlightBucket& flight) const override {
     return shared_.all_at(Stage::kFilled, flight.number);
   }
 
-  void add(Flight& flight) override {
+  void add(InFlightBucket& flight) override {
     wait(Stage::kFilled, flight.number);
-    if (flight.take_share) {
+    if (flight.complete_shard) {
       find_states(flight, 0);
-      return flight.take_share(Summands(states_));
+      return flight.complete_shard(Summands(states_));
     }
     const bool alone = adds_alone(flight);
-    const WorldPiece& of = flight.piece;
-    const Part part = alone ? Part{0, of.bytes} : world_.part_of(of, shared_.rank());
+    const Bucket& of = flight.piece;
+    const ByteRange part = alone ? ByteRange{0, of.bytes} : world_.part_of(of, shared_.rank());
     find_states(flight, part.begin);
     world_.add(of, part, states_, alone ? own_sum(flight) : sum(flight));
     shared_.publish(Stage::kSummed, flight.number);
     if (all_alone()) flight.take(own_sum(flight));  // while it is in a cache
   }
 
-  void take(Flight& flight) override {
-    if (flight.take_share) {
+  void take(InFlightBucket& flight) override {
+    if (flight.complete_shard) {
       last_shared_ = flight.number;
     } else {
       const bool alone = adds_alone(flight);
@@ -170,7 +170,7 @@ class WorldSums::InSharedMemory final : public Way {
 
  private:
   // Finds all states, from some byte of the piece on.
-  void find_states(const Flight& flight, std::int64_t from) {
+  void find_states(const InFlightBucket& flight, std::int64_t from) {
     states_.resize(std::size_t(shared_.size()));
     for (int rank = 0; rank < shared_.size(); ++rank) {
       std::vector<std::byte*>& own = states_[std::size_t(rank)];
@@ -180,23 +180,25 @@ class WorldSums::InSharedMemory final : public Way {
       }
     }
   }
-  std::size_t slot(const Flight& flight) const { return std::size_t(flight.number) % kSlots; }
-  std::byte* state(const Flight& flight, int rank, std::size_t i) const {
+  std::size_t slot(const InFlightBucket& flight) const {
+    return std::size_t(flight.number) % kSlots;
+  }
+  std::byte* state(const InFlightBucket& flight, int rank, std::size_t i) const {
     return shared_.data(rank) + std::int64_t(slot(flight)) * slot_bytes_ + std::int64_t(i) * most_;
   }
   // Ranks have those of the slots by turns.
-  std::byte* sum(const Flight& flight) const {
+  std::byte* sum(const InFlightBucket& flight) const {
     const auto rank = int(slot(flight) % std::size_t(shared_.size()));
     return state(flight, rank, std::size_t(world_.most_subtrees_));
   }
   // The sum that this rank has made by itself.
-  std::byte* own_sum(const Flight& flight) const {
+  std::byte* own_sum(const InFlightBucket& flight) const {
     // There is one at a time where all are taken at once.
     return sums_.data() + (all_alone() ? 0 : std::int64_t(slot(flight)) * kOneRoundBytes);
   }
   // Two ranks read from each other as much if each adds up everything.
   bool all_alone() const { return shared_.size() <= 2; }
-  bool adds_alone(const Flight& flight) const {
+  bool adds_alone(const InFlightBucket& flight) const {
     return all_alone() || flight.piece.bytes <= kOneRoundBytes;
   }
 
@@ -205,38 +207,38 @@ class WorldSums::InSharedMemory final : public Way {
   WorldSums& world_;
   SharedMemory& shared_;
   const std::int64_t most_, slot_bytes_;
-  Leased sums_;
+  PooledBuffer sums_;
   States states_;
   std::int64_t last_shared_ = 0;  // of which each rank takes its shares; 0: none since finish()
 };
 
 // Each rank sends the others what they add up, and gets their sums.
-class WorldSums::InMessages final : public Way {
+class WorldSums::MessageTransport final : public Transport {
  public:
-  explicit InMessages(WorldSums& world) : world_(world) {}
+  explicit MessageTransport(WorldSums& world) : world_(world) {}
 
-  void fill(Flight& flight, const Fill& fill) override {
+  void fill(InFlightBucket& flight, const BucketFill& fill) override {
     flight.number = next_++;
     open(flight);
     fill(slot(flight).own);
     collect(flight);
   }
 
-  void add(Flight& flight) override {
+  void add(InFlightBucket& flight) override {
     Slot& slot = this->slot(flight);
     slot.collected->wait();
     world_.add(flight.piece, own_part(flight), slot.from, slot.sum);
     distribute(flight);
   }
 
-  void take(Flight& flight) override {
+  void take(InFlightBucket& flight) override {
     slot(flight).distributed->wait();
     flight.take(slot(flight).sum);
   }
 
  private:
   struct Slot {
-    Leased memory;
+    PooledBuffer memory;
     std::vector<std::byte*> own;  // states: a whole piece each
     States from;                  // what this rank adds up of all states
     std::byte* sum = nullptr;
@@ -244,23 +246,23 @@ class WorldSums::InMessages final : public Way {
   };
 
   Communicator& communicator() const { return world_.communicator_; }
-  Slot& slot(const Flight& flight) { return slots_[std::size_t(flight.number) % kSlots]; }
-  Part own_part(const Flight& flight) const {
+  Slot& slot(const InFlightBucket& flight) { return slots_[std::size_t(flight.number) % kSlots]; }
+  ByteRange own_part(const InFlightBucket& flight) const {
     return world_.part_of(flight.piece, communicator().rank());
   }
 
   // Memory for a piece.
-  void open(const Flight& flight) {
+  void open(const InFlightBucket& flight) {
     Slot& slot = this->slot(flight);
     const std::int64_t bytes = flight.piece.bytes;
-    const Part part = own_part(flight);
+    const ByteRange part = own_part(flight);
     const auto ranks = std::size_t(communicator().size());
     const int rank = communicator().rank();
     const std::int64_t own = flight.piece.states_of(rank);
     std::int64_t others = -own;
     for (std::size_t r = 0; r < ranks; ++r) others += flight.piece.states_of(int(r));
     const std::int64_t all = bytes * (own + 1) + others * part.bytes();
-    if (slot.memory.size() < std::size_t(all)) slot.memory = Leased(std::size_t(all));
+    if (slot.memory.size() < std::size_t(all)) slot.memory = PooledBuffer(std::size_t(all));
     slot.sum = slot.memory.data();
     slot.own.clear();
     slot.from.assign(ranks, {});
@@ -276,13 +278,13 @@ class WorldSums::InMessages final : public Way {
   }
 
   // Everybody's states of what this rank adds up.
-  void collect(const Flight& flight) {
+  void collect(const InFlightBucket& flight) {
     Slot& slot = this->slot(flight);
     const std::int64_t own = own_part(flight).bytes();
     sends_.clear();
     receives_.clear();
     for (int rank = 0; rank < communicator().size(); ++rank) {
-      const Part theirs = world_.part_of(flight.piece, rank);
+      const ByteRange theirs = world_.part_of(flight.piece, rank);
       if (rank == communicator().rank() || theirs.bytes() == 0) continue;
       for (std::byte* state : slot.own) {
         sends_.push_back({rank, state + theirs.begin, theirs.bytes()});
@@ -296,15 +298,15 @@ class WorldSums::InMessages final : public Way {
   }
 
   // Receives the parts of the sum from the ranks that summed them.
-  void distribute(const Flight& flight) {
+  void distribute(const InFlightBucket& flight) {
     Slot& slot = this->slot(flight);
-    const Part own = own_part(flight);
+    const ByteRange own = own_part(flight);
     sends_.clear();
     receives_.clear();
     const bool travels = flight.piece.bytes > kOneRoundBytes;
     for (int rank = 0; rank < communicator().size() && travels; ++rank) {
       if (rank == communicator().rank()) continue;
-      const Part part = world_.part_of(flight.piece, rank);
+      const ByteRange part = world_.part_of(flight.piece, rank);
       if (own.bytes() > 0) sends_.push_back({rank, slot.sum + own.begin, own.bytes()});
       if (part.bytes() > 0) receives_.push_back({rank, slot.sum + part.begin, part.bytes()});
     }
@@ -319,59 +321,61 @@ class WorldSums::InMessages final : public Way {
 
 WorldSums::~WorldSums() = default;
 
-WorldSums::Way& WorldSums::shared_way() {
-  if (!in_shared_memory_) in_shared_memory_ = std::make_unique<InSharedMemory>(*this);
-  return *in_shared_memory_;
+WorldSums::Transport& WorldSums::shared_transport() {
+  if (!shared_memory_transport_)
+    shared_memory_transport_ = std::make_unique<SharedMemoryTransport>(*this);
+  return *shared_memory_transport_;
 }
 
-WorldSums::Way& WorldSums::way_of(const WorldPiece& piece) {
-  if (communicator_.shared() && piece.bytes <= shared_piece_bytes()) return shared_way();
-  if (!in_messages_) in_messages_ = std::make_unique<InMessages>(*this);
-  return *in_messages_;
+WorldSums::Transport& WorldSums::transport_of(const Bucket& piece) {
+  if (communicator_.shared() && piece.bytes <= shared_bucket_bytes()) return shared_transport();
+  if (!message_transport_) message_transport_ = std::make_unique<MessageTransport>(*this);
+  return *message_transport_;
 }
 
-void WorldSums::start(const WorldPiece& piece, const Fill& fill, Take take) {
-  if (std::ranges::any_of(piece.numbers, &Packed::narrow)) {
+void WorldSums::start(const Bucket& piece, const BucketFill& fill, Completion take) {
+  if (std::ranges::any_of(piece.numbers, &PackedSum::narrow)) {
     start_as_bfloat16(piece, fill, std::move(take));
   } else {
-    start_flight({.piece = piece, .take = std::move(take)}, fill);
+    start_bucket({.piece = piece, .take = std::move(take)}, fill);
   }
 }
 
-void WorldSums::start_shared(const WorldPiece& piece, const Fill& fill, TakeShare take) {
+void WorldSums::start_shared(const Bucket& piece, const BucketFill& fill, ShardCompletion take) {
   check_value(piece.bytes <= shared_bytes(), "WorldSums", "a piece that ranks share has at most ",
               shared_bytes(), " bytes: got ", piece.bytes, ".");
-  start_flight({.piece = piece, .take_share = std::move(take)}, fill);
+  start_bucket({.piece = piece, .complete_shard = std::move(take)}, fill);
 }
 
-void WorldSums::start_flight(Flight started, const Fill& fill) {
-  communicator_.settle();
-  Way& way = started.take_share ? shared_way() : way_of(started.piece);
-  if (way_ != &way) finish();
-  way_ = &way;
-  Flight& flight = flights_.emplace_back(std::move(started));
-  past_caches_ = &way == in_shared_memory_.get() && flight.piece.bytes > kOneRoundBytes;
-  way.fill(flight, fill);
-  if (flight.take_share) return add_what_is_filled();
-  while (flights_.size() > 1 && !flights_[flights_.size() - 2].is_summed) add_next();
-  while (flights_.size() > 2 || flights_.front().take_share) take_first();
+void WorldSums::start_bucket(InFlightBucket started, const BucketFill& fill) {
+  communicator_.barrier();
+  Transport& transport = started.complete_shard ? shared_transport() : transport_of(started.piece);
+  if (transport_ != &transport) finish();
+  transport_ = &transport;
+  InFlightBucket& flight = in_flight_.emplace_back(std::move(started));
+  past_caches_ =
+      &transport == shared_memory_transport_.get() && flight.piece.bytes > kOneRoundBytes;
+  transport.fill(flight, fill);
+  if (flight.complete_shard) return add_what_is_filled();
+  while (in_flight_.size() > 1 && !in_flight_[in_flight_.size() - 2].is_summed) add_next();
+  while (in_flight_.size() > 2 || in_flight_.front().complete_shard) take_first();
 }
 
 // Nobody waits for others while there is a slot for one more: ranks that share a core go on for as
 // long as they can.
 void WorldSums::add_what_is_filled() {
-  const auto is_due = [&](const Flight& first) {
-    return flights_.size() >= kSlots || !first.take_share || way_->is_filled(first);
+  const auto is_due = [&](const InFlightBucket& first) {
+    return in_flight_.size() >= kSlots || !first.complete_shard || transport_->is_filled(first);
   };
-  while (flights_.size() > 1 && is_due(flights_.front())) {
-    if (!flights_.front().is_summed) add_next();
+  while (in_flight_.size() > 1 && is_due(in_flight_.front())) {
+    if (!in_flight_.front().is_summed) add_next();
     take_first();
   }
 }
 
 void WorldSums::put(std::byte* to, const std::byte* from, std::int64_t bytes) const {
   if (past_caches_) {
-    copy_past_caches(to, from, bytes);
+    streaming_copy(to, from, bytes);
   } else {
     std::copy_n(from, bytes, to);
   }
@@ -379,7 +383,7 @@ void WorldSums::put(std::byte* to, const std::byte* from, std::int64_t bytes) co
 
 // Copies a state like put(), but with ordinary stores for the elements that this rank reads itself.
 // These stay in its cache.
-void WorldSums::put_shared(std::byte* state, const Packed& numbers, Share own,
+void WorldSums::put_shared(std::byte* state, const PackedSum& numbers, Shard own,
                            const std::byte* from) const {
   std::byte* const to = state + numbers.offset;
   if (numbers.narrow) return put_as_bfloat16(to, from, numbers.elements);
@@ -390,7 +394,7 @@ void WorldSums::put_shared(std::byte* state, const Packed& numbers, Share own,
   put(to + end, from + end, numbers.elements * width - end);
 }
 
-void WorldSums::Summands::add_up(const Packed& numbers, Share of, std::byte* out) const {
+void WorldSums::Summands::add_up(const PackedSum& numbers, Shard of, std::byte* out) const {
   const std::int64_t first = numbers.offset + of.begin * std::int64_t(size_of(numbers.dtype));
   const std::vector<const std::byte*> x = subtrees_of(*numbers.tree, states_, first);
   if (!numbers.narrow) return numbers.tree->add(numbers.dtype, x, of.size(), out);
@@ -402,22 +406,22 @@ void WorldSums::Summands::add_up(const Packed& numbers, Share of, std::byte* out
 
 // Sums the next piece in order.
 void WorldSums::add_next() {
-  Flight& flight = *std::ranges::find(flights_, false, &Flight::is_summed);
-  way_->add(flight);
+  InFlightBucket& flight = *std::ranges::find(in_flight_, false, &InFlightBucket::is_summed);
+  transport_->add(flight);
   flight.is_summed = true;
 }
 
 void WorldSums::take_first() {
-  way_->take(flights_.front());
-  flights_.pop_front();
+  transport_->take(in_flight_.front());
+  in_flight_.pop_front();
 }
 
 void WorldSums::finish() {
-  while (!flights_.empty()) {
-    while (!flights_.back().is_summed) add_next();
+  while (!in_flight_.empty()) {
+    while (!in_flight_.back().is_summed) add_next();
     take_first();
   }
-  if (way_) way_->finish();
+  if (transport_) transport_->finish();
 }
 
 // ---- adding up ----
@@ -436,10 +440,10 @@ std::vector<const std::byte*> WorldSums::subtrees_of(const WorldTree& tree, cons
   return x;
 }
 
-void WorldSums::add(const WorldPiece& piece, Part part, const States& from, std::byte* sum) const {
-  for (const Packed& packed : piece.numbers) {
+void WorldSums::add(const Bucket& piece, ByteRange part, const States& from, std::byte* sum) const {
+  for (const PackedSum& packed : piece.numbers) {
     const std::int64_t end = packed.offset + packed.elements * std::int64_t(size_of(packed.dtype));
-    const Part overlap{std::max(part.begin, packed.offset), std::min(part.end, end)};
+    const ByteRange overlap{std::max(part.begin, packed.offset), std::min(part.end, end)};
     if (overlap.begin >= overlap.end) continue;
     const std::vector<const std::byte*> x =
         subtrees_of(*packed.tree, from, overlap.begin - part.begin);
@@ -447,7 +451,7 @@ void WorldSums::add(const WorldPiece& piece, Part part, const States& from, std:
   }
 }
 
-void WorldSums::add_packed(const Packed& packed, std::int64_t bytes,
+void WorldSums::add_packed(const PackedSum& packed, std::int64_t bytes,
                            std::span<const std::byte* const> from, std::byte* sum) const {
   const auto width = std::int64_t(size_of(packed.dtype));
   const std::int64_t elements = bytes / width, block = thresholds().all_reduce_block;

@@ -16,7 +16,7 @@
 namespace samegrad {
 
 // Numbers of one type that are at `offset` (a multiple of 64) in a piece.
-struct Packed {
+struct PackedSum {
   DType dtype;
   std::int64_t offset;
   std::int64_t elements;
@@ -25,14 +25,14 @@ struct Packed {
 };
 
 // Elements.
-struct Share {
+struct Shard {
   std::int64_t begin, end;
   std::int64_t size() const { return end - begin; }
 };
 
 // A bucket: numbers that are summed at a time, of equal sizes on all ranks.
-struct WorldPiece {
-  std::vector<Packed> numbers;
+struct Bucket {
+  std::vector<PackedSum> numbers;
   std::int64_t bytes = 0;
 
   // Adds numbers and returns their offset; they belong to a sum of `sum_bytes` in all.
@@ -64,15 +64,15 @@ class WorldSums {
   WorldSums& operator=(const WorldSums&) = delete;
 
   // The most bytes that a piece should have.
-  std::int64_t piece_bytes() const;
+  std::int64_t bucket_bytes() const;
 
   // Puts the sums over this process's subtrees, each where its state is expected: of each number
   // those of its tree, of which there may be fewer than states.
-  using Fill = std::function<void(std::span<std::byte* const> states)>;
+  using BucketFill = std::function<void(std::span<std::byte* const> states)>;
   // Uses the sum over all replicas, which is gone afterwards.
-  using Take = std::function<void(const std::byte* sum)>;
+  using Completion = std::function<void(const std::byte* sum)>;
   // Calls `fill` at once. `take` runs after those of earlier sums, in a later start() or finish().
-  void start(const WorldPiece& piece, const Fill& fill, Take take);
+  void start(const Bucket& piece, const BucketFill& fill, Completion take);
   // In `fill`: writes a part of a state. Several threads may, each its own parts.
   void put(std::byte* to, const std::byte* from, std::int64_t bytes) const;
 
@@ -83,69 +83,70 @@ class WorldSums {
    public:
     explicit Summands(const States& states) : states_(states) {}
     // The sums of some elements of the numbers, in the type that they had before they travelled.
-    void add_up(const Packed& numbers, Share of, std::byte* out) const;
+    void add_up(const PackedSum& numbers, Shard of, std::byte* out) const;
 
    private:
     const States& states_;  // where the piece begins
   };
-  using TakeShare = std::function<void(const Summands& summands)>;
+  using ShardCompletion = std::function<void(const Summands& summands)>;
   // The most bytes of such a piece; 0 if ranks share no memory.
   std::int64_t shared_bytes() const;
   // This rank's part of so many elements.
-  Share own_share(std::int64_t elements) const;
+  Shard own_shard(std::int64_t elements) const;
   // Like start(), but each rank uses its part. All ranks' writes are visible after finish().
-  void start_shared(const WorldPiece& piece, const Fill& fill, TakeShare take);
+  void start_shared(const Bucket& piece, const BucketFill& fill, ShardCompletion take);
   // In `fill` of that, as put(): all numbers of a state at once, of which this rank will use some.
-  void put_shared(std::byte* state, const Packed& numbers, Share own, const std::byte* from) const;
+  void put_shared(std::byte* state, const PackedSum& numbers, Shard own,
+                  const std::byte* from) const;
 
   // Afterwards all that were started are taken.
   void finish();
 
  private:
-  struct Part {
+  struct ByteRange {
     std::int64_t begin, end;
     std::int64_t bytes() const { return end - begin; }
   };
   // A sum on its way; each rank takes all of it, or its shares.
-  struct Flight {
-    WorldPiece piece;
-    Take take = {};
-    TakeShare take_share = {};
+  struct InFlightBucket {
+    Bucket piece;
+    Completion take = {};
+    ShardCompletion complete_shard = {};
     std::int64_t number = 0;  // among those that went the same way
     bool is_summed = false;
   };
-  class Way;
-  class InMessages;
-  class InSharedMemory;
+  class Transport;
+  class MessageTransport;
+  class SharedMemoryTransport;
 
-  void start_flight(Flight started, const Fill& fill);
-  void start_as_bfloat16(const WorldPiece& piece, const Fill& fill, Take take);
-  Way& shared_way();
-  Way& way_of(const WorldPiece& piece);
+  void start_bucket(InFlightBucket started, const BucketFill& fill);
+  void start_as_bfloat16(const Bucket& piece, const BucketFill& fill, Completion take);
+  Transport& shared_transport();
+  Transport& transport_of(const Bucket& piece);
   void add_what_is_filled();
   void add_next();
   void take_first();
-  Part part_of(const WorldPiece& piece, int rank) const;
-  std::int64_t shared_piece_bytes() const;
+  ByteRange part_of(const Bucket& piece, int rank) const;
+  std::int64_t shared_bucket_bytes() const;
   std::int64_t shared_slot_bytes() const;
   // Adds up a part of a piece: `from` is where each state has it, sum where the piece begins.
-  void add(const WorldPiece& piece, Part part, const States& from, std::byte* sum) const;
-  void add_packed(const Packed& packed, std::int64_t bytes, std::span<const std::byte* const> from,
-                  std::byte* sum) const;
+  void add(const Bucket& piece, ByteRange part, const States& from, std::byte* sum) const;
+  void add_packed(const PackedSum& packed, std::int64_t bytes,
+                  std::span<const std::byte* const> from, std::byte* sum) const;
   // The state of each subtree of a tree, so many bytes on.
   static std::vector<const std::byte*> subtrees_of(const WorldTree& tree, const States& states,
                                                    std::int64_t offset);
-  void narrow_into(const WorldPiece& piece, const std::byte* from, const WorldPiece& narrow,
+  void narrow_into(const Bucket& piece, const std::byte* from, const Bucket& narrow,
                    std::byte* state) const;
   void put_as_bfloat16(std::byte* to, const std::byte* from, std::int64_t elements) const;
 
   Communicator& communicator_;
   const std::int64_t most_subtrees_;
-  std::unique_ptr<Way> in_messages_, in_shared_memory_;
-  Way* way_ = nullptr;  // of those that are on their way: all go the same
-  std::deque<Flight> flights_;
+  std::unique_ptr<Transport> message_transport_, shared_memory_transport_;
+  Transport* transport_ = nullptr;  // of those that are on their way: all go the same
+  std::deque<InFlightBucket> in_flight_;
   bool past_caches_ = false;  // what is put is read by others, and is large
-  Leased wide_;               // what travels as bfloat16, as float32
+  PooledBuffer wide_;         // what travels as bfloat16, as float32
 };
 
 }  // namespace samegrad

@@ -90,7 +90,7 @@ void WorldTree::add_block(DType dtype, std::span<const std::byte* const> x, std:
   const BinaryKernel kernel = kernels().binary(BinaryFn::k_add, dtype);
   const int levels = kReplicaTree.levels(size()) - 1;  // but for the root's
   const auto partials = std::make_unique_for_overwrite<std::byte[]>(std::size_t(bytes * levels));
-  std::array<const std::byte*, kMostTreeLevels> at{};
+  std::array<const std::byte*, kMaxTreeLevels> at{};
   join_subtrees(
       {0, size()}, all_, [&](std::size_t i, int level) { at[std::size_t(level)] = x[i]; },
       [&](int level) {

@@ -59,13 +59,13 @@ Buffer::~Buffer() {
 }
 
 std::int64_t size_in_bytes(DType dtype, const Shape& shape) {
-  constexpr auto kMostBytes = std::int64_t(1) << 52;  // no machine has that much
+  constexpr auto kMaxBytes = std::int64_t(1) << 52;  // no machine has that much
   auto bytes = std::int64_t(size_of(dtype));
   bool empty = false;
   for (const std::int64_t size : shape) {
     empty = empty || size == 0;
-    if (size == 0 || size == kRows || is_symbolic(size)) continue;
-    if (size < 0 || size > kMostBytes / bytes) {
+    if (size == 0 || size == kBatchDim || is_symbolic(size)) continue;
+    if (size < 0 || size > kMaxBytes / bytes) {
       fail(ErrorKind::kMemory, "tensor", "the shape ", to_string(shape), " of ", name_of(dtype),
            " is larger than any memory; use smaller batches or tensors.");
     }
@@ -86,7 +86,7 @@ Array Array::zeros(DType dtype, const Shape& shape) {
   return array;
 }
 
-Array Array::number(DType dtype, Number value) {
+Array Array::number(DType dtype, Scalar value) {
   return visit(dtype, [&]<class T>() { return scalar(value.as<T>()); });
 }
 

@@ -8,7 +8,7 @@
 
 #include "base/assert.h"
 #include "base/dtype.h"
-#include "base/number.h"
+#include "base/scalar.h"
 #include "base/shape.h"
 
 namespace samegrad {
@@ -54,8 +54,8 @@ class Buffer {
   std::function<void()> release_;
 };
 
-// The memory of an array, kRows counted as one; MemoryError where none can be that large, even with
-// axes of size 0 left out: products of some axes are computed in many places.
+// The memory of an array, kBatchDim counted as one; MemoryError where none can be that large, even
+// with axes of size 0 left out: products of some axes are computed in many places.
 std::int64_t size_in_bytes(DType dtype, const Shape& shape);
 
 // The axis that counts examples, and the number of rows of each example on it. After a reshape of
@@ -92,7 +92,7 @@ class Array {
   }
   static Array zeros(DType dtype, const Shape& shape);
   // A 0-d array of any dtype.
-  static Array number(DType dtype, Number value);
+  static Array number(DType dtype, Scalar value);
 
   bool defined() const { return buffer_ != nullptr; }
   DType dtype() const { return dtype_; }

@@ -28,7 +28,7 @@
 
 #include "base/dtype.h"
 #include "base/hasher.h"
-#include "base/number.h"
+#include "base/scalar.h"
 
 namespace samegrad {
 
@@ -78,7 +78,7 @@ struct ChoiceView {
   std::uint8_t index() const { return *static_cast<const std::uint8_t*>(number); }
   const char* name() const { return names[index()]; }
 };
-using AttrView = std::variant<const bool*, const std::int64_t*, const Number*, const std::string*,
+using AttrView = std::variant<const bool*, const std::int64_t*, const Scalar*, const std::string*,
                               const Ints*, const DType*, ChoiceView>;
 
 struct AttrSpec {
@@ -106,7 +106,7 @@ template <class T>
 constexpr AttrKind attr_kind() {
   if constexpr (std::same_as<T, bool>) return AttrKind::kFlag;
   if constexpr (std::same_as<T, std::int64_t>) return AttrKind::kInteger;
-  if constexpr (std::same_as<T, Number>) return AttrKind::kNumber;
+  if constexpr (std::same_as<T, Scalar>) return AttrKind::kNumber;
   if constexpr (std::same_as<T, std::string> || AttrChoice<T>) return AttrKind::kString;
   if constexpr (std::same_as<T, Ints>) return AttrKind::kIntegers;
   if constexpr (std::same_as<T, DType>) return AttrKind::kDType;
@@ -123,7 +123,7 @@ AttrView view_of(const T& value) {
 
 template <class T>
 void add_to(Hasher& hash, const T& value) {
-  if constexpr (std::same_as<T, Number>) {
+  if constexpr (std::same_as<T, Scalar>) {
     hash.number(value.is_whole());
     hash.number(value.bits());
   } else if constexpr (requires { value.add_to(hash); }) {

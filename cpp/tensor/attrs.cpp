@@ -22,7 +22,7 @@ T& writable(const T* field) {
 struct Printer {
   std::string operator()(const bool* value) const { return *value ? "True" : "False"; }
   std::string operator()(const std::int64_t* value) const { return std::to_string(*value); }
-  std::string operator()(const Number* value) const {
+  std::string operator()(const Scalar* value) const {
     return value->is_whole() ? text(value->as<std::int64_t>()) : text(value->as<double>());
   }
   std::string operator()(const std::string* value) const { return "'" + *value + "'"; }
@@ -141,7 +141,7 @@ void AttrDraft::set(std::string_view name, T value) {
 
 template void AttrDraft::set(std::string_view, bool);
 template void AttrDraft::set(std::string_view, std::int64_t);
-template void AttrDraft::set(std::string_view, Number);
+template void AttrDraft::set(std::string_view, Scalar);
 template void AttrDraft::set(std::string_view, std::string);
 template void AttrDraft::set(std::string_view, Ints);
 template void AttrDraft::set(std::string_view, DType);

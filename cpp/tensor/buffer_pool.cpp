@@ -24,7 +24,7 @@ BufferPool& BufferPool::instance() {
   return *pool;
 }
 
-std::unique_ptr<Buffer> BufferPool::State::find(std::size_t bytes) {
+std::unique_ptr<Buffer> BufferPool::PoolState::find(std::size_t bytes) {
   std::size_t best = idle.size();
   // Among buffers of equal size, the last one used is still in cache.
   for (std::size_t i = 0; i < idle.size(); ++i) {
@@ -38,14 +38,14 @@ std::unique_ptr<Buffer> BufferPool::State::find(std::size_t bytes) {
   return buffer;
 }
 
-void BufferPool::State::note_lease(std::size_t bytes) {
+void BufferPool::PoolState::note_lease(std::size_t bytes) {
   leased_bytes += bytes;
   ++leases;
   if (++takes % kEpoch == 0) last_peak = std::exchange(peak, 0);
   peak = std::max(peak, leased_bytes);
 }
 
-std::size_t BufferPool::State::limit() const {
+std::size_t BufferPool::PoolState::limit() const {
   return std::max(kSmallPool, 2 * std::max(peak, last_peak));
 }
 
@@ -83,7 +83,7 @@ void BufferPool::give(std::unique_ptr<Buffer> buffer) noexcept {
 }
 
 void BufferPool::reserve(std::size_t count, std::size_t bytes) {
-  std::vector<Leased> leased;
+  std::vector<PooledBuffer> leased;
   for (std::size_t i = 0; i < count; ++i) leased.emplace_back(bytes);
 }
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/guarded.h"
+#include "base/synchronized.h"
 #include "tensor/array.h"
 
 namespace samegrad {
@@ -27,7 +27,7 @@ class BufferPool {
   std::int64_t idle_bytes();
 
  private:
-  struct State {
+  struct PoolState {
     std::vector<std::unique_ptr<Buffer>> idle;  // the longest idle first
     std::size_t idle_bytes = 0;
     std::size_t leased_bytes = 0;
@@ -40,19 +40,19 @@ class BufferPool {
     void note_lease(std::size_t bytes);
     std::size_t limit() const;
   };
-  Guarded<State> state_;
+  Synchronized<PoolState> state_;
 };
 
 // Memory of the pool for as long as it is in scope.
-class Leased {
+class PooledBuffer {
  public:
-  Leased() = default;
-  explicit Leased(std::size_t bytes) : buffer_(BufferPool::instance().take(bytes)) {}
-  ~Leased() {
+  PooledBuffer() = default;
+  explicit PooledBuffer(std::size_t bytes) : buffer_(BufferPool::instance().take(bytes)) {}
+  ~PooledBuffer() {
     if (buffer_) BufferPool::instance().give(std::move(buffer_));
   }
-  Leased(Leased&&) = default;
-  Leased& operator=(Leased&& other) noexcept {
+  PooledBuffer(PooledBuffer&&) = default;
+  PooledBuffer& operator=(PooledBuffer&& other) noexcept {
     std::swap(buffer_, other.buffer_);
     return *this;
   }

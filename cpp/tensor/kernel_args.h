@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/messages.h"
+#include "base/print_buffer.h"
 #include "base/shape.h"
 #include "tensor/array.h"
 #include "tensor/attrs.h"
@@ -98,7 +98,7 @@ class Scratch {
   // Goes to the next block that has so much; blocks never move, so earlier pieces stay valid.
   void open_block(std::size_t bytes);
 
-  std::vector<Leased> blocks_;
+  std::vector<PooledBuffer> blocks_;
   std::size_t open_ = 0;                        // blocks up to the one that pieces are taken of
   std::byte *next_ = nullptr, *end_ = nullptr;  // what is left of it
 
@@ -132,7 +132,7 @@ struct ReplicaContext {
   std::vector<std::int64_t> first_example;    // of this replica among all, per symbol
   // Each of several replicas whose examples are one list.
   std::span<const ReplicaContext> joint = {};
-  Messages* messages = nullptr;  // what it prints, if somebody is there to show it
+  PrintBuffer* messages = nullptr;  // what it prints, if somebody is there to show it
 };
 
 struct KernelArgs {
@@ -146,10 +146,10 @@ struct KernelArgs {
   int symbol = 0;
   const ReplicaContext& replica_context;
   // The packed operand made by OpDef::prepare, or null.
-  const void* prepared = nullptr;
+  const void* prepacked = nullptr;
   Scratch& scratch;
   const ParallelFor* parallel = nullptr;
-  // The state that the units of a call leave for its finish (Parts in ir/op_def.h).
+  // The state that the units of a call leave for its finish (ParallelPartition in ir/op_def.h).
   std::byte* state = nullptr;
   // The operands are read from memory or L3: prefetching the next ones pays off.
   bool far_operands = false;
@@ -162,12 +162,12 @@ int replica_of(const ReplicaContext& context, int symbol, std::int64_t example);
 std::string place_of(const KernelArgs& args, const View& operand, std::int64_t flat);
 
 // A product of the rows of all replicas with one matrix, which is read once.
-struct RowsArgs {
+struct GroupedGemmArgs {
   const Attrs& attrs;
   std::span<const std::span<const View>> replicas;  // of each: operands, then the result
   Scratch& scratch;
   const ParallelFor& parallel;
-  const void* prepared = nullptr;  // as in KernelArgs
+  const void* prepacked = nullptr;  // as in KernelArgs
 };
 
 // A pure function of a tile: reads `in`, writes `out` and nothing else.

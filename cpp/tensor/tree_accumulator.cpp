@@ -26,7 +26,7 @@ std::int64_t even_cut(std::int64_t all, std::int64_t grain, std::int64_t fitting
 
 }  // namespace
 
-Extent::Extent(const StateShape& shape, const Block& extent)
+TileSet::TileSet(const AccumulatorShape& shape, const Rect& extent)
     : block(extent), item(shape.item), cut_columns_(extent.columns) {
   for (std::size_t i = 0; i < std::size_t(shape.buffers); ++i) {
     offset[i] = bytes;
@@ -48,7 +48,7 @@ Extent::Extent(const StateShape& shape, const Block& extent)
   cuts_across_ = parts_of(block.columns, cut_columns_);
 }
 
-Block Extent::cut(std::int64_t i) const {
+Rect TileSet::cut(std::int64_t i) const {
   const std::int64_t row = i / cuts_across_ * cut_rows_, column = i % cuts_across_ * cut_columns_;
   return {block.row + row, block.column + column, std::min(cut_rows_, block.rows - row),
           std::min(cut_columns_, block.columns - column)};
@@ -64,14 +64,14 @@ TreeReduction::TreeReduction(const TreeKernel& of, const Attrs& its_attrs, std::
   if (of.leaf_examples) tree.leaf = of.leaf_examples(result.shape);
 }
 
-Extent TreeReduction::blocks(std::int64_t tasks) const {
-  StateShape shape = state;
+TileSet TreeReduction::blocks(std::int64_t tasks) const {
+  AccumulatorShape shape = state;
   const std::int64_t most = shape.block_bytes, least = thresholds().tree_block_bytes;
   if (most > least) shape.block_bytes = std::clamp(whole.bytes / tasks, least, most);
   return {shape, whole.block};
 }
 
-std::int64_t TreeAccumulator::partial_bytes(const TreeReduction& reduction, const Extent& extent,
+std::int64_t TreeAccumulator::partial_bytes(const TreeReduction& reduction, const TileSet& extent,
                                             std::int64_t examples) {
   return (reduction.tree.levels(examples) - 1) * extent.bytes;
 }
@@ -91,7 +91,7 @@ void TreeAccumulator::feed(const void* operands, std::int64_t first, std::int64_
   }
 }
 
-void TreeAccumulator::feed_block(const Piece& piece) {
+void TreeAccumulator::feed_block(const FeedArgs& piece) {
   for (std::int64_t at = piece.begin; at < piece.end;) {
     if (!position_.inside) position_.step = position_.cursor.next(reduction_.tree, piece.end);
     const auto [range, own_level, joins] = position_.step;
@@ -112,7 +112,7 @@ void TreeAccumulator::feed_block(const Piece& piece) {
 }
 
 // Examples that the piece holds all of.
-void TreeAccumulator::fold_subtree(const Piece& piece) const {
+void TreeAccumulator::fold_subtree(const FeedArgs& piece) const {
   const bool at_once = reduction_.state.subtrees;
   const auto fold = at_once ? reduction_.kernel->subtree : reduction_.kernel->leaf;
   const int root = position_.step.level;

@@ -4,16 +4,16 @@
 
 #include <array>
 
-#include "base/reduction_order.h"
 #include "base/prefetch.h"
+#include "base/reduction_order.h"
 #include "tensor/kernel_args.h"
 
 namespace samegrad {
 
-inline constexpr int kMostStateBuffers = 4;
+inline constexpr int kMaxStateBuffers = 4;
 
 // The shape of an accumulator of examples: a matrix of elements in each of its buffers.
-struct StateShape {
+struct AccumulatorShape {
   std::int64_t rows = 1, columns = 1;
   // It may be cut into blocks at multiples of these; 0: not along this axis.
   std::int64_t row_grain = 0, column_grain = 0;
@@ -21,8 +21,8 @@ struct StateShape {
   std::int64_t block_bytes = 0;
   std::int64_t block_columns = 0;
   int buffers = 1;
-  std::array<std::int64_t, kMostStateBuffers> item = {};  // bytes of an element, per buffer
-  bool subtrees = false;                                  // TreeKernel::subtree is worth calling
+  std::array<std::int64_t, kMaxStateBuffers> item = {};  // bytes of an element, per buffer
+  bool subtrees = false;                                 // TreeKernel::subtree is worth calling
 
   std::int64_t element_bytes() const {
     std::int64_t bytes = 0;
@@ -32,17 +32,17 @@ struct StateShape {
 };
 
 // A part of a state.
-struct Block {
+struct Rect {
   std::int64_t row = 0, column = 0;
   std::int64_t rows = 0, columns = 0;
 
   std::int64_t size() const { return rows * columns; }
-  bool operator==(const Block&) const = default;
+  bool operator==(const Rect&) const = default;
 };
 
 // The memory of a block: its first element in each buffer.
-struct State {
-  std::array<std::byte*, kMostStateBuffers> data = {};
+struct Accumulator {
+  std::array<std::byte*, kMaxStateBuffers> data = {};
   std::int64_t stride = 0;  // elements from a row to the next
 
   template <class T>
@@ -55,8 +55,8 @@ struct State {
 struct LeafArgs {
   const void* operands;     // what `open` made of them
   std::int64_t begin, end;  // examples of the operands
-  const Block& block;
-  const State& state;
+  const Rect& block;
+  const Accumulator& state;
   bool first;  // nothing is in the state yet; else the leaf goes on from what is there
   Scratch& scratch;
   const PrefetchBlocks* prefetch = nullptr;  // of the block, which is complete afterwards
@@ -65,22 +65,22 @@ struct LeafArgs {
 struct CombineArgs {
   const Attrs& attrs;
   DType dtype;  // of the result
-  const Block& block;
-  const State& left;  // becomes the state of both
-  const State& right;
+  const Rect& block;
+  const Accumulator& left;  // becomes the state of both
+  const Accumulator& right;
 };
 
 struct NeutralArgs {
   const Attrs& attrs;
   DType dtype;
-  const Block& block;
-  const State& state;
+  const Rect& block;
+  const Accumulator& state;
 };
 
 struct FinishArgs {
   const Attrs& attrs;
-  const StateShape& shape;
-  const State& state;
+  const AccumulatorShape& shape;
+  const Accumulator& state;
   std::span<const View> out;
 };
 
@@ -89,7 +89,7 @@ struct FoldArgs {
   std::span<const View> in;  // of one example, without memory
   const Attrs& attrs;
   const View& result;
-  const Block& block;
+  const Rect& block;
   std::int64_t examples;
 };
 
@@ -97,7 +97,8 @@ struct FoldArgs {
 // passed at a time, nor on the tiles of the accumulator.
 struct TreeKernel {
   // `result` tells type and shape; the operands have one example or more.
-  StateShape (*state)(std::span<const View> in, const Attrs& attrs, const View& result) = nullptr;
+  AccumulatorShape (*state)(std::span<const View> in, const Attrs& attrs,
+                            const View& result) = nullptr;
   // Makes the operands ready for many leaves, in args.scratch; args.out has no memory.
   const void* (*open)(const KernelArgs& args) = nullptr;
   // Folds examples into the state, one after the other.

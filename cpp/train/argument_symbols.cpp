@@ -9,7 +9,7 @@ namespace {
 ValueType type_in_trace(const Array& array, ExampleAxis batch, int symbol) {
   ValueType type{array.dtype(), array.shape(), batch};
   if (batch.exists()) {
-    type.shape[batch.axis] = kRows;
+    type.shape[batch.axis] = kBatchDim;
     type.batch.symbol = symbol;
   }
   return type;
@@ -35,8 +35,8 @@ Value ArgumentSymbols::add(const PerReplica<Array>& arrays, const ExampleAxis& b
   const int symbol = batch.exists() ? symbol_for(counts_of(arrays.values(), batch), own_symbol) : 0;
   const bool differs = !arrays.is_shared() && graph_.replicas > 1;
   const Placement placement = !differs         ? Placement::kReplicated
-                              : batch.exists() ? Placement::kRows
-                                               : Placement::kOwn;
+                              : batch.exists() ? Placement::kSharded
+                                               : Placement::kVarying;
   ValueType type = type_in_trace(arrays[0], batch, symbol);
   for (int axis = 0; axis < type.shape.rank(); ++axis) {
     if (axis == batch.axis || !(lengths >> axis & 1u)) continue;

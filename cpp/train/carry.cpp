@@ -44,7 +44,7 @@ bool Carry::join(BodyTrace& body, Values& returned, bool differs) {
   if (again) return true;
   for (const auto& variable : written_) returned.push_back(body.read(variable));
   for (std::size_t i = 0; i < placements_.size(); ++i) {
-    const Placement after = differs ? Placement::kOwn : body.program().placement(returned[i]);
+    const Placement after = differs ? Placement::kVarying : body.program().placement(returned[i]);
     const Placement either = joined(placements_[i], after);
     again = again || either != placements_[i];
     placements_[i] = either;

@@ -9,7 +9,7 @@
 namespace samegrad {
 namespace {
 
-// The graph of a branch or round while it is traced.
+// The graph of a branch or iteration while it is traced.
 struct Body {
   std::shared_ptr<BodyTrace> trace;
   std::vector<Value> outputs;

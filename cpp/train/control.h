@@ -16,7 +16,7 @@ using TensorFunction = std::function<std::vector<Tensor>(const std::vector<Tenso
 std::vector<Tensor> traced_cond(const Tensor& condition, const TensorFunction& true_fn,
                                 const TensorFunction& false_fn);
 
-// The variables after as many rounds of `body` as `condition` gives true for, at most `maximum`
+// The variables after as many iterations of `body` as `condition` gives true for, at most `maximum`
 // (-1: any number).
 std::vector<Tensor> traced_while(const TensorFunction& condition, const TensorFunction& body,
                                  const std::vector<Tensor>& variables, std::int64_t maximum);

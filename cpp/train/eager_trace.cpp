@@ -3,7 +3,7 @@
 #include <tuple>
 #include <utility>
 
-#include "ops/draws.h"
+#include "ops/random_attributes.h"
 #include "runtime/executor.h"
 #include "train/random_state.h"
 

@@ -13,7 +13,7 @@
 
 namespace samegrad {
 
-class Step;
+class CompiledFunction;
 class TraceScope;
 
 class EagerTrace final : public Trace {
@@ -33,11 +33,11 @@ class EagerTrace final : public Trace {
     std::vector<Values> arguments;
     Values variables, constants;  // kNoValue: none of this trace
   };
-  RunOperands hold(const Step& step, const std::vector<PerReplica<Tensor>>& arguments,
+  RunOperands hold(const CompiledFunction& step, const std::vector<PerReplica<Tensor>>& arguments,
                    const std::vector<Array>& constants);
   // Makes the run one call of this trace. Its nodes are there for gradients and have no arrays; its
   // gradients are programs that compute again what they need, by the step's number.
-  std::vector<PerReplica<Tensor>> record(Step& step, const RunOperands& operands,
+  std::vector<PerReplica<Tensor>> record(CompiledFunction& step, const RunOperands& operands,
                                          const std::vector<PerReplica<Array>>& outputs,
                                          std::uint64_t number);
 
@@ -67,7 +67,7 @@ class EagerTrace final : public Trace {
   void compute(const Values& values);
   std::vector<PerReplica<Tensor>> record_replicas(const RunOperands& operands, const Graph& program,
                                                   const std::vector<PerReplica<Array>>& outputs);
-  Value argument_of(const Step& step, const RunOperands& operands, std::size_t index);
+  Value argument_of(const CompiledFunction& step, const RunOperands& operands, std::size_t index);
 
   // A trace on top of this one.
   struct Followed {

@@ -1,7 +1,7 @@
 // Programs of one function for different counts of examples: they get slots for the same variables.
 #include <algorithm>
 
-#include "passes/join_counts.h"
+#include "passes/merge_specializations.h"
 #include "passes/passes.h"
 #include "train/program.h"
 
@@ -67,14 +67,14 @@ Program join_programs(std::vector<Program> programs, const std::vector<std::stri
       if (!known) written.emplace_back(write.variable, program.graph.type(write.value));
     }
   }
-  std::vector<CountTrace> traces;
+  std::vector<Specialization> traces;
   for (std::size_t p = 0; p < programs.size(); ++p) {
     Graph& graph = programs[p].graph;
     graph.variables = joined.graph.variables;
     complete_writes(graph, written);
     traces.push_back({without_gradient_rules(std::move(graph)), split_at[p]});
   }
-  joined.graph = join_counts(traces);
+  joined.graph = merge_specializations(traces);
   return joined;
 }
 

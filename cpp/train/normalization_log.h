@@ -13,7 +13,7 @@ class NormalizationLog {
   void add(ValueUse::Kind kind, Value value, std::int32_t location) {
     uses_.push_back({kind, value, location});
   }
-  NormalizationReport check(const Graph& graph, const Values& outputs) const {
+  NormalizationReport check(const Graph& graph, const std::vector<Value>& outputs) const {
     return check_loss_normalization(graph, outputs, uses_);
   }
 

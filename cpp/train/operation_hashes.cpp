@@ -69,7 +69,7 @@ class Lister {
   std::vector<OperationHash> operations;
 
  private:
-  // Arguments of a body are what it is given, or, in later rounds, its own results.
+  // Arguments of a body are what it is given, or, in later iterations, its own results.
   void enter(std::size_t first, const std::vector<std::int32_t>& outside,
              const std::vector<std::int32_t>& results) {
     for (std::size_t i = first; i < operations.size(); ++i) {

@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "passes/rewrite.h"
+#include "train/compiled_function.h"
 #include "train/random_state.h"
-#include "train/step.h"
 
 namespace samegrad {
 namespace {
@@ -86,7 +86,7 @@ PerReplica<Array> PartialEvaluator::evaluate(Value value) {
   PerReplica<Array> arrays;
   // Not cached as a step: user code may evaluate many values, and each step has memory of its own.
   function_.host.run_unlocked([&] {
-    Step step({std::move(program), slots_.cells()}, PlanOptions());
+    CompiledFunction step({std::move(program), slots_.cells()}, PlanOptions());
     arrays = step.evaluate(arguments)[0];
   });
   return evaluated_[value] = std::move(arrays);
@@ -106,7 +106,7 @@ Array PartialEvaluator::initial_value(Value value, std::vector<PerReplica<Array>
   program.symbols.replicas.clear();
   PerReplica<Array> arrays;
   function_.host.run_unlocked([&] {
-    Step step({std::move(program), slots_.cells(), function_.processes}, PlanOptions());
+    CompiledFunction step({std::move(program), slots_.cells(), function_.processes}, PlanOptions());
     const bool draws = step.plan().has_random;
     arrays = step.repeat(arguments, false, draws ? kOfVariables + random_state().created++ : 0)[0];
   });

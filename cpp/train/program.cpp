@@ -4,13 +4,13 @@
 #include <list>
 #include <unordered_map>
 
-#include "base/functions.h"
+#include "base/function_enums.h"
 #include "ir/regions.h"
 
 namespace samegrad {
 namespace {
 
-constexpr std::size_t kKeptPrograms = 128;
+constexpr std::size_t kCachedPrograms = 128;
 
 // Gives every node a number of its own, in bodies too, under which its line is in `locations`:
 // equal programs number alike.
@@ -62,7 +62,7 @@ class Kept {
     auto akin = entries_.end();
     const auto [first, last] = by_hash_.equal_range(hash);
     for (auto at = first; at != last; ++at) {
-      const Entry& entry = *at->second;
+      const CacheEntry& entry = *at->second;
       Indices different;
       if (!(entry.options == options && same_program(*entry.graph, graph, different))) continue;
       if (numbers ? std::ranges::includes(entry.open, different)
@@ -81,14 +81,14 @@ class Kept {
   }
 
  private:
-  struct Entry {
+  struct CacheEntry {
     std::uint64_t hash;
     PlanOptions options;
     GraphPtr graph;
     Indices open;
     std::shared_ptr<CompiledProgram> compiled;
   };
-  using Place = std::list<Entry>::iterator;
+  using Place = std::list<CacheEntry>::iterator;
 
   std::shared_ptr<CompiledProgram> add(std::uint64_t hash, GraphPtr graph,
                                        const PlanOptions& options, const Indices& open) {
@@ -99,11 +99,11 @@ class Kept {
       opened = std::make_shared<const Graph>(std::move(copy));
     }
     auto compiled = std::make_shared<CompiledProgram>(std::move(opened), options);
-    std::list<Entry> made;
+    std::list<CacheEntry> made;
     made.push_front({hash, options, std::move(graph), open, compiled});
     by_hash_.emplace(hash, made.begin());  // of the two, only this one may fail now
     entries_.splice(entries_.begin(), made);
-    if (entries_.size() > kKeptPrograms) remove(std::prev(entries_.end()));
+    if (entries_.size() > kCachedPrograms) remove(std::prev(entries_.end()));
     return compiled;
   }
 
@@ -113,7 +113,7 @@ class Kept {
     entries_.erase(place);
   }
 
-  std::list<Entry> entries_;
+  std::list<CacheEntry> entries_;
   std::unordered_multimap<std::uint64_t, Place> by_hash_;
 };
 

@@ -37,7 +37,7 @@ class CompiledProgram {
   GraphPtr graph_;
   PlanOptions options_;
   Executable executable_;
-  Guarded<std::unique_ptr<Executable>> unfused_;  // made when asked for
+  Synchronized<std::unique_ptr<Executable>> unfused_;  // made when asked for
   std::vector<ValueType> argument_types_;
 };
 
@@ -60,7 +60,7 @@ enum class Sharing {
   kNumbers  // and programs that differ in numbers: those become arguments
 };
 // The programs that one function is for replicas with different counts, and the lines at which they
-// became several, as one program: see passes/join_counts.h.
+// became several, as one program: see passes/merge_specializations.h.
 Program join_programs(std::vector<Program> programs, const std::vector<std::string>& split_at);
 
 BoundProgram compile_program(Program program, const PlanOptions& options, Sharing sharing);

@@ -6,17 +6,17 @@
 #include "base/error.h"
 #include "ir/symbols.h"
 #include "ops/as_type.h"
+#include "train/compiled_function.h"
 #include "train/copy_nodes.h"
 #include "train/eager_trace.h"
-#include "train/step.h"
 
 namespace samegrad {
 namespace {
 
 // The part of a graph that makes some values out of known ones, as a program of its own.
-class Part {
+class Subprogram {
  public:
-  Part(const Graph& from, const std::function<std::optional<Array>(Value)>& known)
+  Subprogram(const Graph& from, const std::function<std::optional<Array>(Value)>& known)
       : from_(from),
         known_(known),
         symbols_(from.symbols, program_.symbols),
@@ -146,18 +146,18 @@ void EagerTrace::end_call(std::span<const Value> leaving) {
   Values values;
   for (Value value : leaving) {
     const Node* node = graph_.producer(value);
-    if (!array_of(value) && !(node && node->op->has(kKeepsRounds))) values.push_back(value);
+    if (!array_of(value) && !(node && node->op->has(kStacksResiduals))) values.push_back(value);
   }
   if (!values.empty()) materialize(values);
 }
 
 void EagerTrace::materialize(const Values& values) {
   const std::function<std::optional<Array>(Value)> known = [this](Value v) { return array_of(v); };
-  Part part(graph_, known);
+  Subprogram part(graph_, known);
   Graph program = part.make(values);
   const std::int32_t run = RecordedRuns::run_of(graph_, part.first_node);
   const std::uint64_t number = run < 0 ? 0 : runs_.number(run);
-  Step step({std::move(program), {}}, PlanOptions(), Sharing::kNumbers);
+  CompiledFunction step({std::move(program), {}}, PlanOptions(), Sharing::kNumbers);
   std::vector<PerReplica<Array>> outputs;
   host().run_unlocked(
       [&] { outputs = step.repeat(part.arguments, host().check_numerics, number); });
@@ -173,7 +173,7 @@ void EagerTrace::compute(const Values& values) {
   for (const auto& [run, of_run] : by_run) materialize(of_run);
 }
 
-EagerTrace::RunOperands EagerTrace::hold(const Step& step,
+EagerTrace::RunOperands EagerTrace::hold(const CompiledFunction& step,
                                          const std::vector<PerReplica<Tensor>>& arguments,
                                          const std::vector<Array>& constants) {
   RunOperands operands;
@@ -199,14 +199,16 @@ EagerTrace::RunOperands EagerTrace::hold(const Step& step,
 }
 
 // The caller's argument, or a constant of the program that its compiled form takes as an argument.
-Value EagerTrace::argument_of(const Step& step, const RunOperands& operands, std::size_t index) {
+Value EagerTrace::argument_of(const CompiledFunction& step, const RunOperands& operands,
+                              std::size_t index) {
   if (index < operands.arguments.size()) return operands.arguments[index][0];
   const std::size_t own = index - operands.arguments.size();
   const Value known = operands.constants[step.binding().taken[own].index()];
   return known != kNoValue ? known : graph_.add_constant(step.binding().constants[own]);
 }
 
-std::vector<PerReplica<Tensor>> EagerTrace::record(Step& step, const RunOperands& operands,
+std::vector<PerReplica<Tensor>> EagerTrace::record(CompiledFunction& step,
+                                                   const RunOperands& operands,
                                                    const std::vector<PerReplica<Array>>& outputs,
                                                    std::uint64_t number) {
   if (step.program().replicas > 1) return record_replicas(operands, step.program(), outputs);

@@ -1,5 +1,5 @@
 // Loops over the rows of arrays while a step is traced.
-#include "ops/rounds.h"
+#include "ops/stacked_iterations.h"
 #include "train/carry.h"
 #include "train/control.h"
 
@@ -102,7 +102,7 @@ class TracedScan {
     for (std::size_t i : group) {
       const ValueType& type = body_->type(made_[i]);
       const Placement placement = entry_placement(type, body_->program().placement(made_[i]));
-      stack.add(type, varying_ ? Placement::kOwn : placement);
+      stack.add(type, varying_ ? Placement::kVarying : placement);
       outputs_.push_back(made_[i]);
     }
     return stack;

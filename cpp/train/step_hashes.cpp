@@ -7,14 +7,14 @@
 #include "kernels/table.h"
 #include "plan/recorded_results.h"
 #include "runtime/state_lock.h"
-#include "tensor/elsewhere.h"
+#include "tensor/non_addressable.h"
 #include "train/operation_hashes.h"
 
 namespace samegrad {
 namespace {
 
 // Arguments with more examples have no hash of each.
-constexpr std::int64_t kMostExamples = std::int64_t(1) << 16;
+constexpr std::int64_t kMaxExamples = std::int64_t(1) << 16;
 
 std::int64_t examples_before(const Counts& counts, std::size_t replicas, std::size_t symbol) {
   std::int64_t sum = 0;
@@ -29,7 +29,7 @@ struct OwnParts {
   bool varying;
 };
 
-std::uint64_t hash_of_parts(const OwnParts& parts, const Call& call) {
+std::uint64_t hash_of_parts(const OwnParts& parts, const ExecuteParams& call) {
   if (!parts.varying || parts.arrays.size() < call.counts.size()) {
     const Array& array = parts.arrays[0];
     return hashes_replicated(call) ? hash_of({array.dtype(), array.raw(), array.shape()}) : 0;
@@ -56,11 +56,11 @@ std::uint64_t hash_of_parts(const OwnParts& parts, const Call& call) {
 }
 
 // The hash of each example as if it was the first one; 0 for those of other processes.
-std::vector<std::uint64_t> hashes_of_examples(const OwnParts& parts, const Call& call) {
+std::vector<std::uint64_t> hashes_of_examples(const OwnParts& parts, const ExecuteParams& call) {
   const auto symbol = std::size_t(parts.type.batch.symbol);
   const Counts& world = call.counts_of_world();
   const std::int64_t all = examples_before(world, world.size(), symbol);
-  if (all > kMostExamples) return {};
+  if (all > kMaxExamples) return {};
   std::vector<std::uint64_t> hashes(static_cast<std::size_t>(all));
   const bool is_whole = parts.arrays.size() < call.counts.size();
   if (is_whole && !hashes_replicated(call)) return hashes;
@@ -95,7 +95,7 @@ std::vector<std::uint64_t*> places_of(StepRecord& record, std::vector<std::uint6
 
 }  // namespace
 
-std::vector<StepEntry> entries_of(Step& step) {
+std::vector<StepEntry> entries_of(CompiledFunction& step) {
   std::vector<StepEntry> entries;
   const Graph& program = step.program();
   for (std::size_t a = 0; a < program.arguments.size(); ++a) {
@@ -126,7 +126,7 @@ std::vector<StepEntry> entries_of(Step& step) {
   return entries;
 }
 
-StepRecorder::Layout& StepRecorder::layout_of(Step& step) {
+StepRecorder::Layout& StepRecorder::layout_of(CompiledFunction& step) {
   std::erase_if(layouts_, [](const auto& one) { return one.first.expired(); });
   Layout& layout = layouts_[step.shared()];
   if (layout.hashes) return layout;
@@ -138,7 +138,7 @@ StepRecorder::Layout& StepRecorder::layout_of(Step& step) {
   return layout;
 }
 
-void StepHashes::begin(Step& step, Call& call) {
+void StepHashes::begin(CompiledFunction& step, ExecuteParams& call) {
   record_.index = recorder_.next_;
   record_.seed = call.seed;
   if (step.plan().has_random) record_.draw = call.step;
@@ -161,7 +161,7 @@ void StepHashes::begin(Step& step, Call& call) {
   call.hashes = detailed_ ? of_all_.get() : layout_->hashes.get();
 }
 
-void StepHashes::hash_arguments(Step& step, const Call& call) {
+void StepHashes::hash_arguments(CompiledFunction& step, const ExecuteParams& call) {
   for (std::size_t e = 0; e < entries().size(); ++e) {
     if (entries()[e].kind != StepEntry::Kind::kArgument) break;
     const ValueType& type = step.compiled().argument_types()[e];
@@ -174,7 +174,7 @@ void StepHashes::hash_arguments(Step& step, const Call& call) {
 }
 
 // Hashes the variables that are not as the last recorded step left them.
-void StepHashes::hash_variables(const Call& call) {
+void StepHashes::hash_variables(const ExecuteParams& call) {
   const StateLock lock(StateLock::Use::kRead);
   before_.assign(call.variables.size(), 0);
   is_before_.assign(call.variables.size(), 0);
@@ -201,7 +201,7 @@ void StepHashes::hash_variables(const Call& call) {
   }
 }
 
-void StepHashes::hash_operations(Step& step, Call call) {
+void StepHashes::hash_operations(CompiledFunction& step, ExecuteParams call) {
   Executable& executable = step.compiled().executable(true);
   Hashes all(executable.plan(), results_of(executable.plan().graph), true);
   call.dry = true;
@@ -210,7 +210,7 @@ void StepHashes::hash_operations(Step& step, Call call) {
   record_.operations = operation_hashes(executable.plan(), all, step.binding().locations);
 }
 
-void StepHashes::hash_outputs(Step& step, const Call& call,
+void StepHashes::hash_outputs(CompiledFunction& step, const ExecuteParams& call,
                               const std::vector<PerReplica<Array>>& outputs) {
   const Graph& program = step.program();
   for (std::size_t e = 0; e < entries().size(); ++e) {
@@ -218,7 +218,7 @@ void StepHashes::hash_outputs(Step& step, const Call& call,
     const auto i = std::size_t(entries()[e].index);
     std::vector<Array> own;  // what replicas of other processes have is there
     std::ranges::copy_if(outputs[i], std::back_inserter(own),
-                         [](const Array& array) { return !is_elsewhere(array); });
+                         [](const Array& array) { return !is_non_addressable(array); });
     if (own.empty()) continue;
     const bool varying = program.varying(program.outputs[i]);
     record_.hashes[e] = hash_of_parts({program.type(program.outputs[i]), own, varying}, call);
@@ -226,7 +226,7 @@ void StepHashes::hash_outputs(Step& step, const Call& call,
 }
 
 // Takes over the hashes of the run.
-void StepHashes::hash_results(const Step& step, const Hashes& hashes) {
+void StepHashes::hash_results(const CompiledFunction& step, const Hashes& hashes) {
   const std::size_t first = entries().size() - layout_->results.size();
   for (std::size_t i = 0; i < layout_->results.size(); ++i) {
     const Value result = layout_->results[i];
@@ -238,7 +238,7 @@ void StepHashes::hash_results(const Step& step, const Hashes& hashes) {
   if (detailed_) record_.stored = stored_hashes(step.plan(), hashes, step.binding().locations);
 }
 
-void StepHashes::add_up(const Call& call) {
+void StepHashes::add_up(const ExecuteParams& call) {
   if (!call.communicator) return;
   Communicator& world = *call.communicator;
   const std::vector<std::uint64_t*> places = places_of(record_, before_);
@@ -260,7 +260,7 @@ void StepHashes::add_up(const Call& call) {
   }
 }
 
-void StepHashes::remember(const Call& call) {
+void StepHashes::remember(const ExecuteParams& call) {
   const auto know = [&](std::size_t v, std::uint64_t hash) {
     recorder_.known_[call.variables[v]] = {call.variables[v]->version, hash};
   };
@@ -275,7 +275,8 @@ void StepHashes::remember(const Call& call) {
   std::erase_if(recorder_.known_, [](const auto& one) { return one.first.expired(); });
 }
 
-void StepHashes::end(Step& step, const Call& call, const std::vector<PerReplica<Array>>& outputs) {
+void StepHashes::end(CompiledFunction& step, const ExecuteParams& call,
+                     const std::vector<PerReplica<Array>>& outputs) {
   hash_outputs(step, call, outputs);
   hash_results(step, *call.hashes);
   add_up(call);

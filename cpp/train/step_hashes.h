@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "runtime/hashes.h"
-#include "train/step.h"
+#include "train/compiled_function.h"
 
 namespace samegrad {
 
@@ -23,7 +23,7 @@ struct StepEntry {
   Placement placement;
 };
 // Arguments, results, gradients, and the variables that the step writes.
-std::vector<StepEntry> entries_of(Step& step);
+std::vector<StepEntry> entries_of(CompiledFunction& step);
 
 // An operation of a step, or of a body in it, where all run one by one.
 struct OperationHash {
@@ -64,7 +64,7 @@ class StepRecorder {
 
  private:
   friend class StepHashes;
-  struct Known {
+  struct CachedHash {
     std::uint64_t version, hash;
   };
   using Cell = std::weak_ptr<StateCell>;
@@ -76,10 +76,10 @@ class StepRecorder {
     std::unique_ptr<Hashes> hashes;
   };
   using Program = std::weak_ptr<CompiledProgram>;
-  Layout& layout_of(Step& step);
+  Layout& layout_of(CompiledFunction& step);
 
   std::int64_t detail_, next_ = 0;
-  std::map<Cell, Known, std::owner_less<Cell>> known_;
+  std::map<Cell, CachedHash, std::owner_less<Cell>> known_;
   std::map<Program, Layout, std::owner_less<Program>> layouts_;
 };
 
@@ -88,19 +88,21 @@ class StepHashes {
  public:
   explicit StepHashes(StepRecorder& recorder) : recorder_(recorder) {}
 
-  void begin(Step& step, Call& call);
-  void end(Step& step, const Call& call, const std::vector<PerReplica<Array>>& outputs);
+  void begin(CompiledFunction& step, ExecuteParams& call);
+  void end(CompiledFunction& step, const ExecuteParams& call,
+           const std::vector<PerReplica<Array>>& outputs);
   StepRecord& record() { return record_; }
 
  private:
   const std::vector<StepEntry>& entries() const { return layout_->entries; }
-  void hash_arguments(Step& step, const Call& call);
-  void hash_variables(const Call& call);
-  void hash_operations(Step& step, Call call);
-  void hash_outputs(Step& step, const Call& call, const std::vector<PerReplica<Array>>& outputs);
-  void hash_results(const Step& step, const Hashes& hashes);
-  void add_up(const Call& call);
-  void remember(const Call& call);
+  void hash_arguments(CompiledFunction& step, const ExecuteParams& call);
+  void hash_variables(const ExecuteParams& call);
+  void hash_operations(CompiledFunction& step, ExecuteParams call);
+  void hash_outputs(CompiledFunction& step, const ExecuteParams& call,
+                    const std::vector<PerReplica<Array>>& outputs);
+  void hash_results(const CompiledFunction& step, const Hashes& hashes);
+  void add_up(const ExecuteParams& call);
+  void remember(const ExecuteParams& call);
 
   StepRecorder& recorder_;
   StepRecord record_;

@@ -2,14 +2,14 @@
 
 #include <utility>
 
-#include "train/at_once.h"
+#include "train/eager.h"
 #include "train/eager_trace.h"
 #include "train/graph_trace.h"
 
 namespace samegrad {
 
-Messages& eager_messages() {
-  static thread_local Messages of_this_thread;
+PrintBuffer& eager_messages() {
+  static thread_local PrintBuffer of_this_thread;
   return of_this_thread;
 }
 
@@ -112,7 +112,7 @@ std::vector<Tensor> apply(const Host& host, const OpDef& op, std::span<const Ten
                           Attrs attrs) {
   std::shared_ptr<Trace> trace = current_trace();
   if (!trace) {
-    if (auto results = apply_at_once(host, op, inputs, attrs)) return *std::move(results);
+    if (auto results = dispatch_eager(host, op, inputs, attrs)) return *std::move(results);
     trace = std::make_shared<EagerTrace>(host, 1);
   }
   Values values;

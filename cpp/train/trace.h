@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/messages.h"
+#include "base/print_buffer.h"
 #include "ir/builder.h"
 #include "train/array_names.h"
 #include "train/current.h"
@@ -127,7 +127,7 @@ class Trace : public Builder, public std::enable_shared_from_this<Trace> {
 };
 
 // Messages printed by eager operations of this thread.
-Messages& eager_messages();
+PrintBuffer& eager_messages();
 
 // An operation on whatever is current.
 std::vector<Tensor> apply(const Host& host, const OpDef& op, std::span<const Tensor* const> inputs,

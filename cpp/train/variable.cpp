@@ -38,7 +38,7 @@ void Variable::set(PerReplica<Array> components) {
 PerReplica<Array> Variable::components_of_world() {
   if (processes_.empty()) return components_;
   Communicator& world = communicator_of(processes_);
-  world.agree({{"call", "a read of the variable " + name_}});
+  world.check_fingerprints({{"call", "a read of the variable " + name_}});
   PerReplica<Array> all;
   std::vector<Message> sends, receives;
   const auto message = [](int rank, const Array& array) {

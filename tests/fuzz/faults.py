@@ -99,14 +99,14 @@ FAULTS = [
         """node->attrs == other.node->attrs && node->regions == other.node->regions;
   }
 };
-struct CallHash {
-  std::size_t operator()(const Call& call) const {
+struct NodeKeyHash {
+  std::size_t operator()(const NodeKey& call) const {
     std::size_t hash = std::hash<const OpDef*>()(call.node->op) ^ call.node->attrs.hash();""",
         """node->regions == other.node->regions;
   }
 };
-struct CallHash {
-  std::size_t operator()(const Call& call) const {
+struct NodeKeyHash {
+  std::size_t operator()(const NodeKey& call) const {
     std::size_t hash = std::hash<const OpDef*>()(call.node->op);""",
     ),
     Fault(
@@ -167,7 +167,7 @@ struct CallHash {
     Fault(
         "rounds of a loop are differentiated forwards",
         "cpp/runtime/steps/control.cpp",
-        "const std::size_t k = attrs.forward ? i : rounds - 1 - i;",
+        "const std::size_t k = attrs.forward ? i : iterations - 1 - i;",
         "const std::size_t k = i;",
     ),
     Fault(
@@ -196,13 +196,13 @@ struct CallHash {
     ),
     Fault(
         "a step number is used twice",
-        "cpp/train/step.cpp",
+        "cpp/train/compiled_function.cpp",
         "call.step = counter.fetch_add(1);",
         "call.step = counter.load();",
     ),
     Fault(
         "draws are keyed by the row within the replica",
-        "cpp/runtime/context_examples.cpp",
+        "cpp/runtime/execution_context_examples.cpp",
         "replica_context.first_example = first;",
         "replica_context.first_example = std::vector<std::int64_t>(first.size(), 0);",
     ),
@@ -245,7 +245,7 @@ struct CallHash {
     ),
     Fault(
         "values are made in the sizes of replica 0",
-        "cpp/runtime/context.cpp",
+        "cpp/runtime/execution_context.cpp",
         "shape_of_all(type) : shape_or_empty(type, counts_[r])",
         "shape_of_all(type) : shape_or_empty(type, counts_[0])",
     ),
@@ -264,7 +264,7 @@ struct CallHash {
     ),
     Fault(
         "of a regularizer one share is added behind the all-reduce",
-        "cpp/passes/commute_all_reduce.cpp",
+        "cpp/passes/hoist_all_reduce.cpp",
         "return rewrite_(node->inputs[0]);",
         'return rewrite_.builder()("div", {rewrite_(node->inputs[0]), replicas_as(value)});',
     ),

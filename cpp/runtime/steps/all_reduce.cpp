@@ -23,7 +23,7 @@ struct Slice {
 
 class AllReduce {
  public:
-  AllReduce(const Plan& plan, Context& context) : plan_(plan), context_(context) {}
+  AllReduce(const Plan& plan, ExecutionContext& context) : plan_(plan), context_(context) {}
 
   void add(const Node& node) {
     const ValueType& type = plan_.graph.type(node.outputs[0]);
@@ -49,7 +49,7 @@ class AllReduce {
   // The results are there when `world` has taken its sums.
   static void start(const std::shared_ptr<AllReduce>& self, WorldSums& world) {
     self->cut(world);
-    for (const Piece& piece : self->pieces_) {
+    for (const SliceBucket& piece : self->pieces_) {
       world.start(
           piece.of_world,
           [&](std::span<std::byte* const> states) { self->fill(piece, states, world); },
@@ -59,8 +59,8 @@ class AllReduce {
 
  private:
   // A bucket: slices that are sent together.
-  struct Piece {
-    WorldPiece of_world;
+  struct SliceBucket {
+    Bucket of_world;
     std::size_t begin;
     std::vector<std::int64_t> at;  // of each in it
   };
@@ -70,20 +70,21 @@ class AllReduce {
       const Slice& slice = slices_[i];
       const std::int64_t bytes = bytes_of(slice);
       const WorldTree& tree = context_.tree_of(slice.node->inputs[0]);
-      if (pieces_.empty() || pieces_.back().of_world.bytes + bytes > world.piece_bytes()) {
+      if (pieces_.empty() || pieces_.back().of_world.bytes + bytes > world.bucket_bytes()) {
         pieces_.push_back({{}, i, {}});
       }
       const std::int64_t whole = plan_.graph.type(slice.node->outputs[0]).shape.size();
-      Piece& piece = pieces_.back();
+      SliceBucket& piece = pieces_.back();
       piece.at.push_back(
           piece.of_world.add(dtype(slice), slice.end - slice.begin, whole * width(slice), tree));
     }
   }
 
-  void fill(const Piece& piece, std::span<std::byte* const> states, const WorldSums& world) const {
+  void fill(const SliceBucket& piece, std::span<std::byte* const> states,
+            const WorldSums& world) const {
     for_slices(piece.begin, piece.begin + piece.at.size(), [&](std::size_t i, Scratch& memory) {
       const Slice& slice = slices_[i];
-      const Packed& packed = piece.of_world.numbers[i - piece.begin];
+      const PackedSum& packed = piece.of_world.numbers[i - piece.begin];
       for (std::size_t t = 0; t < packed.tree->own().size(); ++t) {
         const Scratch::Frame frame(memory);
         const TreeRange range = context_.terms_of(input(slice), t);
@@ -94,7 +95,7 @@ class AllReduce {
     });
   }
 
-  void take(const Piece& piece, const std::byte* sums) const {
+  void take(const SliceBucket& piece, const std::byte* sums) const {
     for_slices(piece.begin, piece.begin + piece.at.size(), [&](std::size_t i, Scratch&) {
       const Slice& slice = slices_[i];
       std::copy_n(sums + piece.at[i - piece.begin], bytes_of(slice), result(slice));
@@ -109,7 +110,7 @@ class AllReduce {
       return;
     }
     parallel_loops().run(std::int64_t(last - first), [&](std::int64_t i) {
-      const Context::Lease lease(context_);
+      const ExecutionContext::TaskLease lease(context_);
       f(first + std::size_t(i), (*lease).scratch);
     });
   }
@@ -142,18 +143,18 @@ class AllReduce {
   }
 
   const Plan& plan_;
-  Context& context_;
+  ExecutionContext& context_;
   std::vector<Slice> slices_;
-  std::int64_t total_ = 0;     // bytes that are read
-  std::vector<Piece> pieces_;  // of sums over processes
+  std::int64_t total_ = 0;           // bytes that are read
+  std::vector<SliceBucket> pieces_;  // of sums over processes
 };
 
 }  // namespace
 
 void run_step(const AllReduceStep& step, const StepRun& run) {
   const Plan& plan = run.plan;
-  const Call& call = run.call;
-  Context& context = run.context;
+  const ExecuteParams& call = run.call;
+  ExecutionContext& context = run.context;
   const auto sums = std::make_shared<AllReduce>(plan, context);
   bool any = false;
   for (NodeId index : step.nodes) {

@@ -21,11 +21,11 @@ namespace samegrad {
 namespace {
 
 // Small enough for a piece, and enough of them for many threads.
-Extent blocks_in_world(const UpdateBinding& binding, const WorldSums& world) {
+TileSet blocks_in_world(const UpdateBinding& binding, const WorldSums& world) {
   constexpr std::int64_t kBlocksOfPiece = 8;
   const TreeReduction& reduction = binding.sums[0].reduction;
   const std::int64_t piece =
-      std::max<std::int64_t>(1, world.piece_bytes() / std::ssize(binding.sums));
+      std::max<std::int64_t>(1, world.bucket_bytes() / std::ssize(binding.sums));
   return reduction.blocks(
       std::max<std::int64_t>(1, reduction.whole.bytes * kBlocksOfPiece / piece));
 }
@@ -33,13 +33,13 @@ Extent blocks_in_world(const UpdateBinding& binding, const WorldSums& world) {
 class BlockwiseUpdate {
  public:
   BlockwiseUpdate(const Plan& plan, const BlockUpdateStep& step, UpdateBinding& binding,
-                  const Call& call, Context& context)
+                  const ExecuteParams& call, ExecutionContext& context)
       : plan_(plan), step_(step), binding_(binding), call_(call), context_(context) {}
 
   void run() {
     open_all([&] {
-      const Extent all = blocks();
-      for_blocks(all, 0, all.cuts(), [&](std::int64_t, const Block& block, Scratch& own) {
+      const TileSet all = blocks();
+      for_blocks(all, 0, all.cuts(), [&](std::int64_t, const Rect& block, Scratch& own) {
         std::byte** results = pointers(own);
         const PrefetchBlocks prefetch = prefetch_of(block);
         const std::size_t last = step_.sums.size() - 1;
@@ -55,13 +55,13 @@ class BlockwiseUpdate {
   static void start(const std::shared_ptr<BlockwiseUpdate>& self, WorldSums& world) {
     self->cut(world);
     self->open_all([&] {
-      for (const Piece& piece : self->pieces_) {
+      for (const BlockBucket& piece : self->pieces_) {
         if (self->binding_.in_common) {
           world.start_shared(
               piece.of_world,
               [&](std::span<std::byte* const> states) { self->fill(piece, states, world); },
               [self, &piece, &world](const WorldSums::Summands& summands) {
-                self->take_share(piece, summands, world);
+                self->complete_shard(piece, summands, world);
               });
           continue;
         }
@@ -75,8 +75,8 @@ class BlockwiseUpdate {
 
  private:
   // A bucket: blocks of all sums that are sent together.
-  struct Piece {
-    WorldPiece of_world;
+  struct BlockBucket {
+    Bucket of_world;
     std::int64_t begin;
     std::vector<std::int64_t> at = {};     // of each block and sum in it
     std::vector<std::int64_t> first = {};  // of each block: how many elements come before it
@@ -121,10 +121,10 @@ class BlockwiseUpdate {
       for (const UpdateBinding::Sum& sum : binding_.sums) {
         bytes += aligned(size * std::int64_t(size_of(sum.reduction.dtype)));
       }
-      if (pieces_.empty() || pieces_.back().of_world.bytes + bytes > world.piece_bytes()) {
+      if (pieces_.empty() || pieces_.back().of_world.bytes + bytes > world.bucket_bytes()) {
         pieces_.push_back({.of_world = {}, .begin = i});
       }
-      Piece& piece = pieces_.back();
+      BlockBucket& piece = pieces_.back();
       piece.first.push_back(std::exchange(piece.elements, piece.elements + size));
       for (const UpdateBinding::Sum& sum : binding_.sums) {
         const auto [dtype, whole] = std::pair(sum.reduction.dtype, sum.reduction.whole.bytes);
@@ -137,23 +137,24 @@ class BlockwiseUpdate {
 
   // Calls f(which number of the piece the first sum's block is, block, scratch).
   template <class F>
-  void for_blocks_of(const Piece& piece, const F& f) const {
+  void for_blocks_of(const BlockBucket& piece, const F& f) const {
     const std::size_t sums = step_.sums.size();
     const auto count = std::int64_t(piece.at.size() / sums);
     for_blocks(*all_, piece.begin, piece.begin + count,
-               [&](std::int64_t i, const Block& block, Scratch& own) {
+               [&](std::int64_t i, const Rect& block, Scratch& own) {
                  f(std::size_t(i - piece.begin) * sums, block, own);
                });
   }
 
-  void fill(const Piece& piece, std::span<std::byte* const> states, const WorldSums& world) const {
-    for_blocks_of(piece, [&](std::size_t first, const Block& block, Scratch& own) {
+  void fill(const BlockBucket& piece, std::span<std::byte* const> states,
+            const WorldSums& world) const {
+    for_blocks_of(piece, [&](std::size_t first, const Rect& block, Scratch& own) {
       for (std::size_t s = 0; s < step_.sums.size(); ++s) {
         for (std::size_t t = 0; t < tree_of(s).own().size(); ++t) {
           const Scratch::Frame frame(own);
           const std::byte* sum = part_of(s, block, subtree(s, t), own);
           if (binding_.in_common) {
-            const Share own = share_of(piece, first, block, world);
+            const Shard own = shard_of(piece, first, block, world);
             world.put_shared(states[t], piece.of_world.numbers[first + s], own, sum);
           } else {
             world.put(states[t] + piece.at[first + s], sum, block.size() * width(s));
@@ -163,8 +164,8 @@ class BlockwiseUpdate {
     });
   }
 
-  void take(const Piece& piece, const std::byte* sum) const {
-    for_blocks_of(piece, [&](std::size_t first, const Block& block, Scratch& own) {
+  void take(const BlockBucket& piece, const std::byte* sum) const {
+    for_blocks_of(piece, [&](std::size_t first, const Rect& block, Scratch& own) {
       std::byte** results = pointers(own);
       for (std::size_t s = 0; s < step_.sums.size(); ++s) {
         results[s] = own_sum(s, sum + piece.at[first + s], block, own);
@@ -174,23 +175,23 @@ class BlockwiseUpdate {
   }
 
   // The elements of a block that this rank updates.
-  Share share_of(const Piece& piece, std::size_t first, const Block& block,
+  Shard shard_of(const BlockBucket& piece, std::size_t first, const Rect& block,
                  const WorldSums& world) const {
     const std::int64_t before = piece.first[first / step_.sums.size()], size = block.size();
-    const Share own = world.own_share(piece.elements);
+    const Shard own = world.own_shard(piece.elements);
     return {std::clamp<std::int64_t>(own.begin - before, 0, size),
             std::clamp<std::int64_t>(own.end - before, 0, size)};
   }
 
   // With variables in common memory, each rank writes its part of a block, whose sums stay in a
   // cache.
-  void take_share(const Piece& piece, const WorldSums::Summands& summands,
-                  const WorldSums& world) const {
+  void complete_shard(const BlockBucket& piece, const WorldSums::Summands& summands,
+                      const WorldSums& world) const {
     const std::int64_t most = thresholds().fused_piece;
-    for_blocks_of(piece, [&](std::size_t first, const Block& block, Scratch& own) {
-      const Share all = share_of(piece, first, block, world);
+    for_blocks_of(piece, [&](std::size_t first, const Rect& block, Scratch& own) {
+      const Shard all = shard_of(piece, first, block, world);
       for (std::int64_t begin = all.begin; begin < all.end; begin += most) {
-        const Share some{begin, std::min(begin + most, all.end)};
+        const Shard some{begin, std::min(begin + most, all.end)};
         const Scratch::Frame frame(own);
         std::byte** results = pointers(own);
         for (std::size_t s = 0; s < step_.sums.size(); ++s) {
@@ -203,7 +204,7 @@ class BlockwiseUpdate {
   }
 
   // Ranks may share the memory of a sum: none of them writes into it.
-  std::byte* own_sum(std::size_t s, const std::byte* shared, const Block& block,
+  std::byte* own_sum(std::size_t s, const std::byte* shared, const Rect& block,
                      Scratch& scratch) const {
     if (!is_divided(s)) return const_cast<std::byte*>(shared);
     const auto bytes = block.size() * std::int64_t(size_of(binding_.sums[s].reduction.dtype));
@@ -219,7 +220,7 @@ class BlockwiseUpdate {
   bool is_parallel() const {
     return parallel_loops().threads() > 1 && work_ > thresholds().parallel_tree_work;
   }
-  Extent blocks() const {
+  TileSet blocks() const {
     const int threads = parallel_loops().threads();
     return binding_.sums[0].reduction.blocks(is_parallel() ? thresholds().parts_per_thread * threads
                                                            : 1);
@@ -227,7 +228,7 @@ class BlockwiseUpdate {
 
   // Calls f(number, block, scratch) for the blocks of [begin, end).
   template <class F>
-  void for_blocks(const Extent& all, std::int64_t begin, std::int64_t end, const F& f) const {
+  void for_blocks(const TileSet& all, std::int64_t begin, std::int64_t end, const F& f) const {
     const auto run = [&](std::int64_t i, Scratch& scratch) {
       const Scratch::Frame frame(scratch);
       take_at_once(scratch, binding_.task_bytes);
@@ -238,7 +239,7 @@ class BlockwiseUpdate {
       return;
     }
     parallel_loops().run(end - begin, [&](std::int64_t i) {
-      const Context::Lease lease(context_);
+      const ExecutionContext::TaskLease lease(context_);
       run(begin + i, (*lease).scratch);
     });
   }
@@ -290,7 +291,7 @@ class BlockwiseUpdate {
   }
 
   // Finishes some elements of a block of each sum, once these are complete.
-  void finish(const Block& block, Share some, std::byte* const* results, Scratch& scratch) const {
+  void finish(const Rect& block, Shard some, std::byte* const* results, Scratch& scratch) const {
     for (std::size_t s = 0; s < step_.sums.size(); ++s) {
       if (is_divided(s)) divide(results[s], some.size(), binding_.sums[s].divisor);
     }
@@ -305,7 +306,7 @@ class BlockwiseUpdate {
   }
 
   // While the sums and what is updated by them are in a cache.
-  void add_hashes(const Block& block, Share some, std::byte* const* results) const {
+  void add_hashes(const Rect& block, Shard some, std::byte* const* results) const {
     Hashes& hashes = *call_.hashes;
     const PartOfBlock part{block, columns(), {some.begin, some.end}};
     for (std::size_t s = 0; s < step_.sums.size(); ++s) {
@@ -320,15 +321,14 @@ class BlockwiseUpdate {
   }
 
   // Sums a block over some replicas' examples; prefetches the update's operands if it is next.
-  std::byte* reduce(std::size_t s, const Block& block, TreeRange of, Scratch& scratch,
+  std::byte* reduce(std::size_t s, const Rect& block, TreeRange of, Scratch& scratch,
                     const PrefetchBlocks* prefetch = nullptr) const {
     return step_.sums[s].tree.exists() ? fold(s, block, of, scratch, prefetch)
                                        : add(binding_.sums[s], block, of, scratch);
   }
 
   // Like reduce(), but the result must not be changed.
-  const std::byte* part_of(std::size_t s, const Block& block, TreeRange of,
-                           Scratch& scratch) const {
+  const std::byte* part_of(std::size_t s, const Rect& block, TreeRange of, Scratch& scratch) const {
     if (step_.sums[s].tree.exists()) return fold(s, block, of, scratch, nullptr);
     return sum_of_replicas(given(binding_.sums[s], block, of, scratch),
                            binding_.sums[s].reduction.dtype, block.size(), scratch);
@@ -338,7 +338,7 @@ class BlockwiseUpdate {
     return std::int64_t(size_of(binding_.sums[s].reduction.dtype));
   }
 
-  PrefetchBlocks prefetch_of(const Block& block) const {
+  PrefetchBlocks prefetch_of(const Rect& block) const {
     PrefetchBlocks prefetch;
     if (!step_.update.exists()) return prefetch;
     const Node& node = plan_.graph.nodes[step_.update];
@@ -358,16 +358,16 @@ class BlockwiseUpdate {
   }
 
   // Adds the values given to the replicas; such a block is within one row.
-  static std::byte* add(const UpdateBinding::Sum& sum, const Block& block, TreeRange of,
+  static std::byte* add(const UpdateBinding::Sum& sum, const Rect& block, TreeRange of,
                         Scratch& scratch) {
-    const Extent extent(sum.reduction.state, block);
+    const TileSet extent(sum.reduction.state, block);
     auto* memory = static_cast<std::byte*>(scratch.take(std::size_t(extent.bytes)));
     sum_of_replicas(given(sum, block, of, scratch), sum.reduction.dtype, block.size(), memory,
                     scratch);
     return memory;
   }
 
-  static std::span<const std::byte* const> given(const UpdateBinding::Sum& sum, const Block& block,
+  static std::span<const std::byte* const> given(const UpdateBinding::Sum& sum, const Rect& block,
                                                  TreeRange of, Scratch& scratch) {
     const auto count = std::size_t(of.size());
     const auto item = std::int64_t(size_of(sum.reduction.dtype));
@@ -379,10 +379,10 @@ class BlockwiseUpdate {
     return {parts, count};
   }
 
-  std::byte* fold(std::size_t s, const Block& block, TreeRange of, Scratch& scratch,
+  std::byte* fold(std::size_t s, const Rect& block, TreeRange of, Scratch& scratch,
                   const PrefetchBlocks* prefetch) const {
     const UpdateBinding::Sum& sum = binding_.sums[s];
-    const Extent extent(sum.reduction.state, block);
+    const TileSet extent(sum.reduction.state, block);
     if (sum.is_list) {
       auto* memory = static_cast<std::byte*>(scratch.take(std::size_t(extent.bytes)));
       const ReducedBlock all{of.begin, of.end, block, extent.at(memory), prefetch};
@@ -410,7 +410,7 @@ class BlockwiseUpdate {
 
   std::int64_t columns() const { return binding_.sums[0].reduction.whole.block.columns; }
 
-  void store(const Block& block, const std::byte* from) const {
+  void store(const Rect& block, const std::byte* from) const {
     const auto item = std::int64_t(size_of(binding_.sums[0].reduction.dtype));
     std::byte* to = context_.base(0, plan_.root[step_.sums[0].result]);
     for_each_piece(block, columns(), {0, block.size()},
@@ -420,7 +420,7 @@ class BlockwiseUpdate {
   }
 
   // results[s] is where the sum of element some.begin is.
-  void update(const Block& block, Share some, std::byte* const* results, Scratch& scratch) const {
+  void update(const Rect& block, Shard some, std::byte* const* results, Scratch& scratch) const {
     const Node& node = plan_.graph.nodes[step_.update];
     const std::vector<View>& whole = context_.node(step_.update).views[0];
     const std::int64_t size = binding_.sums[0].reduction.whole.block.size();
@@ -466,18 +466,18 @@ class BlockwiseUpdate {
   const Plan& plan_;
   const BlockUpdateStep& step_;
   UpdateBinding& binding_;
-  const Call& call_;
-  Context& context_;
+  const ExecuteParams& call_;
+  ExecutionContext& context_;
   std::int64_t work_ = 0;  // a rough count of operations
   // Of sums over processes.
-  std::optional<Extent> all_;
-  std::vector<Piece> pieces_;
+  std::optional<TileSet> all_;
+  std::vector<BlockBucket> pieces_;
 };
 
 }  // namespace
 
 bool can_share(const UpdateBinding& binding, const WorldSums& world) {
-  const Extent all = blocks_in_world(binding, world);
+  const TileSet all = blocks_in_world(binding, world);
   if (all.cuts() == 0) return false;
   std::int64_t bytes = 0;  // of a piece that has one block of each sum; the first is the largest
   for (const UpdateBinding::Sum& sum : binding.sums) {
@@ -487,8 +487,8 @@ bool can_share(const UpdateBinding& binding, const WorldSums& world) {
 }
 
 void run_step(const BlockUpdateStep& step, const StepRun& run) {
-  const Call& call = run.call;
-  Context& context = run.context;
+  const ExecuteParams& call = run.call;
+  ExecutionContext& context = run.context;
   auto& binding = context.binding<UpdateBinding>(run.step);
   const bool here = !call.communicator || !step.has_replicas();
   if (here) return BlockwiseUpdate(run.plan, step, binding, call, context).run();

@@ -2,7 +2,7 @@
 // the tree over the replicas, the update. What is between them stays in cache.
 #pragma once
 
-#include "runtime/context.h"
+#include "runtime/execution_context.h"
 
 namespace samegrad {
 

@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "base/thresholds.h"
-#include "ops/tree_rows.h"
+#include "ops/tree_reduction.h"
 #include "runtime/steps/block_update.h"
 #include "runtime/tree.h"
 
@@ -13,8 +13,8 @@ namespace {
 constexpr std::int64_t kGivenGrain = 64;  // elements
 
 // The state of values given to the replicas: nothing to fold, only blocks of the result.
-StateShape given_state(std::span<const View>, const Attrs&, const View& result) {
-  StateShape state = state_of_result(result);
+AccumulatorShape given_state(std::span<const View>, const Attrs&, const View& result) {
+  AccumulatorShape state = state_of_result(result);
   state.column_grain = kGivenGrain;
   state.block_bytes = thresholds().fused_piece * state.element_bytes();
   return state;
@@ -42,13 +42,13 @@ TreeReduction reduction_of(const Graph& graph, const ExampleSum& sum) {
 
 // Scratch for a block of one of the sums, besides the states of the replicas.
 std::size_t block_bytes(const Graph& graph, const Node& node, const TreeReduction& reduction,
-                        const Block& block, std::int64_t examples) {
+                        const Rect& block, std::int64_t examples) {
   if (node.op->tree.fold_bytes) {
     const std::vector<View> in = views_of_example(graph, node);
     const View result = view_of_example(graph.type(node.outputs[0]));
     return node.op->tree.fold_bytes({in, node.attrs, result, block, examples});
   }
-  const Extent extent(reduction.state, block);
+  const TileSet extent(reduction.state, block);
   return std::size_t(TreeAccumulator::partial_bytes(reduction, extent, examples) + extent.bytes);
 }
 
@@ -66,7 +66,8 @@ std::size_t open_bytes(const Node& node, const NodeBinding& of) {
 
 }  // namespace
 
-UpdateBinding bind_update(const Plan& plan, const BlockUpdateStep& step, const Context& context) {
+UpdateBinding bind_update(const Plan& plan, const BlockUpdateStep& step,
+                          const ExecutionContext& context) {
   UpdateBinding binding;
   std::size_t most = 0;
   for (const ExampleSum& sum : step.sums) {
@@ -82,8 +83,8 @@ UpdateBinding bind_update(const Plan& plan, const BlockUpdateStep& step, const C
     const TreeReduction& reduction = binding.sums.back().reduction;
     if (of) binding.open_bytes += open_bytes(plan.graph.nodes[sum.tree], *of);
     if (reduction.whole.cuts() == 0) continue;
-    const Block block = binding.sums[0].reduction.blocks(1).cut(0);
-    const std::int64_t state = Extent(reduction.state, block).bytes;
+    const Rect block = binding.sums[0].reduction.blocks(1).cut(0);
+    const std::int64_t state = TileSet(reduction.state, block).bytes;
     const auto levels = std::size_t(kReplicaTree.levels(std::int64_t(replicas)) * state);
     if (!of) {
       binding.task_bytes += std::size_t(state);

@@ -6,35 +6,35 @@
 #include <optional>
 #include <span>
 
-#include "ops/array_rows.h"
 #include "ops/control.h"
-#include "ops/rounds.h"
+#include "ops/stacked_iterations.h"
+#include "ops/tensor_array.h"
 #include "runtime/executor.h"
 #include "runtime/hashes.h"
 #include "runtime/interrupt.h"
-#include "runtime/round_sum.h"
+#include "runtime/iteration_sum.h"
 
 namespace samegrad {
 namespace {
 
 using Arrays = std::vector<PerReplica<Array>>;
 
-// The draws of a round are its own, the same when the derivative computes it again.
-std::uint64_t step_of_round(std::uint64_t step, std::int64_t round) {
-  return step ^ (std::uint64_t(round + 1) * 0x9E3779B97F4A7C15ull);
+// The draws of an iteration are its own, the same when the derivative computes it again.
+std::uint64_t step_of_iteration(std::uint64_t step, std::int64_t iteration) {
+  return step ^ (std::uint64_t(iteration + 1) * 0x9E3779B97F4A7C15ull);
 }
 
 class ControlRun {
  public:
-  ControlRun(const Plan& plan, NodeId node, const Bodies& bodies, const Call& call,
-             Context& context)
+  ControlRun(const Plan& plan, NodeId node, const Bodies& bodies, const ExecuteParams& call,
+             ExecutionContext& context)
       : plan_(plan),
         node_(plan.graph.nodes[node]),
         bodies_(bodies),
         call_(call),
         context_(context) {
-    const auto writes = plan.row_writes.find(node);
-    if (writes != plan.row_writes.end()) row_writes_ = writes->second;
+    const auto writes = plan.element_writes.find(node);
+    if (writes != plan.element_writes.end()) element_writes_ = writes->second;
   }
 
   void run() {
@@ -87,7 +87,7 @@ class ControlRun {
   Arrays run_body(std::size_t body, const Arrays& arguments, std::uint64_t step,
                   const std::vector<bool>& active) const {
     Executable& executable = *bodies_[body];
-    Call call;
+    ExecuteParams call;
     call.arguments = arguments;
     call.seed = call_.seed;
     call.step = step;
@@ -101,13 +101,13 @@ class ControlRun {
     call.communicator = call_.communicator;
     call.in_world = call_.in_world;
     call.alone = call_.alone;
-    call.rounds = &round_memory_[body];
+    call.iterations = &iteration_memory_[body];
     complete_body_counts(symbols, call);
     return executable.run(call);
   }
 
   // A body has symbols of its own, whose counts follow from those of the step.
-  void complete_body_counts(const std::vector<Symbol>& symbols, Call& call) const {
+  void complete_body_counts(const std::vector<Symbol>& symbols, ExecuteParams& call) const {
     if (!call.communicator) return complete_counts(symbols, call.counts);
     Counts counts = call_.world_counts;
     complete_counts(symbols, counts);
@@ -147,7 +147,7 @@ class ControlRun {
     return mixed;
   }
 
-  // A loop variable after a round: what it became where the round ran.
+  // A loop variable after an iteration: what it became where the iteration ran.
   PerReplica<Array> after(const std::vector<bool>& active, const PerReplica<Array>& next,
                           const PerReplica<Array>& state) const {
     return active == here() ? next : mix(active, next, state);
@@ -167,14 +167,14 @@ class ControlRun {
   }
 
   // A new history for a result; null if it has no reader.
-  History* keep(std::size_t output) const {
+  StackedResiduals* keep(std::size_t output) const {
     const Value value = node_.outputs[output];
-    History* history = nullptr;
+    StackedResiduals* history = nullptr;
     const bool read = std::ranges::any_of(plan_.graph.nodes, [&](const Node& node) {
       return std::ranges::find(node.inputs, value) != node.inputs.end();
     });
     if (read) {
-      context_.histories.push_back(std::make_unique<History>());
+      context_.histories.push_back(std::make_unique<StackedResiduals>());
       history = context_.histories.back().get();
     }
     // The handle: valid until the run is over.
@@ -183,10 +183,11 @@ class ControlRun {
     return history;
   }
 
-  const History& history_of(std::size_t input) const {
+  const StackedResiduals& history_of(std::size_t input) const {
     const auto handle = *arrays_of(node_.inputs[input])[0].data<std::int64_t>();
-    const auto* history = reinterpret_cast<const History*>(std::intptr_t(handle));
-    SG_ASSERT(std::ranges::count(context_.histories, history, &std::unique_ptr<History>::get) == 1,
+    const auto* history = reinterpret_cast<const StackedResiduals*>(std::intptr_t(handle));
+    SG_ASSERT(std::ranges::count(context_.histories, history,
+                                 &std::unique_ptr<StackedResiduals>::get) == 1,
               "operand ", input, " of ", node_.op->name, " is not a history of this run");
     return *history;
   }
@@ -200,9 +201,9 @@ class ControlRun {
 
   // Copies the variables whose rows the iterations write, so that they have no other owner.
   void own_written(Arrays& state) const {
-    for (std::size_t w = 0; w < row_writes_.size(); ++w) {
-      const std::size_t i = row_writes_[w].variable;
-      if (w > 0 && row_writes_[w - 1].variable == i) continue;
+    for (std::size_t w = 0; w < element_writes_.size(); ++w) {
+      const std::size_t i = element_writes_[w].variable;
+      if (w > 0 && element_writes_[w - 1].variable == i) continue;
       const PerReplica<Array> from = std::move(state[i]);
       state[i].clear();
       const std::size_t copies = plan_.graph.varying(node_.outputs[i]) ? replicas() : 1;
@@ -211,17 +212,17 @@ class ControlRun {
   }
 
   bool is_written(std::size_t variable) const {
-    return std::ranges::any_of(row_writes_,
-                               [&](const RowWrite& write) { return write.variable == variable; });
+    return std::ranges::any_of(
+        element_writes_, [&](const ElementWrite& write) { return write.variable == variable; });
   }
 
-  // The variables after a round; the indices and rows of writes are its last results.
+  // The variables after an iteration; the indices and rows of writes are its last results.
   void advance(const std::vector<bool>& active, const Arrays& next, Arrays& state) const {
     for (std::size_t i = 0; i < state.size(); ++i) {
       if (!is_written(i)) state[i] = after(active, next[i], state[i]);
     }
-    auto row = next.end() - std::ptrdiff_t(2 * row_writes_.size());
-    for (const RowWrite& write : row_writes_) {
+    auto row = next.end() - std::ptrdiff_t(2 * element_writes_.size());
+    for (const ElementWrite& write : element_writes_) {
       const PerReplica<Array>&index = *row++, &value = *row++;
       const PerReplica<Array>& to = state[write.variable];
       for (std::size_t r = 0; r < to.size(); ++r) {
@@ -248,18 +249,18 @@ class ControlRun {
     const auto count = std::size_t(attrs.variables);
     Arrays state = operands(0, count);
     const Arrays operands_ = operands(count, node_.inputs.size());
-    History* history = keep(count);
+    StackedResiduals* history = keep(count);
     if (history) own(state);
     own_written(state);
     std::vector<bool> active = here();
-    for (std::int64_t round = 0; attrs.maximum < 0 || round < attrs.maximum; ++round) {
+    for (std::int64_t iteration = 0; attrs.maximum < 0 || iteration < attrs.maximum; ++iteration) {
       poll_interrupt();
       Arrays arguments = state;
       arguments.insert(arguments.end(), operands_.begin(), operands_.end());
-      const std::uint64_t step = step_of_round(call_.step, round);
+      const std::uint64_t step = step_of_iteration(call_.step, iteration);
       active = choose(active, run_body(0, arguments, step, active)[0]);
       if (!any(active)) break;
-      if (history) history->rounds.push_back({state, active});
+      if (history) history->iterations.push_back({state, active});
       advance(active, run_body(1, arguments, step, active), state);
     }
     for (std::size_t i = 0; i < count; ++i) store(i, state[i]);
@@ -268,39 +269,39 @@ class ControlRun {
   void run_replay(const ReplayAttrs& attrs) {
     const auto count = std::size_t(attrs.variables);
     const Ints& yields = attrs.yields;
-    std::vector<const History*> given;
+    std::vector<const StackedResiduals*> given;
     for (std::size_t h = 0; h < attrs.entries.size(); ++h) {
       given.push_back(&history_of(h));
     }
     Arrays state = operands(given.size(), given.size() + count);
     const Arrays operands_ = operands(given.size() + count, node_.inputs.size());
-    History* history = keep(count);
+    StackedResiduals* history = keep(count);
     if (!history && add_products(attrs, given, state)) return;
     if (history) own(state);
     own_written(state);
-    std::vector<History*> made;
+    std::vector<StackedResiduals*> made;
     for (std::size_t g = 0; g < yields.size(); ++g) made.push_back(keep(count + 1 + g));
-    const std::size_t rounds = given[0]->rounds.size();
-    for (History* target : made) {
-      if (target) target->rounds.resize(rounds);
+    const std::size_t iterations = given[0]->iterations.size();
+    for (StackedResiduals* target : made) {
+      if (target) target->iterations.resize(iterations);
     }
-    if (history) history->rounds.resize(rounds);
-    for (std::size_t i = 0; i < rounds; ++i) {
+    if (history) history->iterations.resize(iterations);
+    for (std::size_t i = 0; i < iterations; ++i) {
       poll_interrupt();
-      const std::size_t k = attrs.forward ? i : rounds - 1 - i;
-      const std::vector<bool>& active = given[0]->rounds[k].active;
+      const std::size_t k = attrs.forward ? i : iterations - 1 - i;
+      const std::vector<bool>& active = given[0]->iterations[k].active;
       Arrays arguments;
-      for (const History* from : given) {
-        const Arrays& entry = from->rounds[k].variables;
+      for (const StackedResiduals* from : given) {
+        const Arrays& entry = from->iterations[k].variables;
         arguments.insert(arguments.end(), entry.begin(), entry.end());
       }
       arguments.insert(arguments.end(), state.begin(), state.end());
       arguments.insert(arguments.end(), operands_.begin(), operands_.end());
-      if (history) history->rounds[k] = {state, active};
-      Arrays next = run_body(0, arguments, step_of_round(call_.step, std::int64_t(k)), active);
+      if (history) history->iterations[k] = {state, active};
+      Arrays next = run_body(0, arguments, step_of_iteration(call_.step, std::int64_t(k)), active);
       auto entry = next.begin() + std::ptrdiff_t(count);
       for (std::size_t g = 0; g < yields.size(); entry += yields[g++]) {
-        if (made[g]) made[g]->rounds[k] = {Arrays(entry, entry + yields[g]), active};
+        if (made[g]) made[g]->iterations[k] = {Arrays(entry, entry + yields[g]), active};
       }
       advance(active, next, state);
     }
@@ -310,7 +311,7 @@ class ControlRun {
   // True if the iterations only sum products, which were then all added tile by tile. Not done with
   // several processes, which have their parts of each iteration's product. Not done either if each
   // iteration is checked for finite values.
-  bool add_products(const ReplayAttrs& attrs, const std::vector<const History*>& given,
+  bool add_products(const ReplayAttrs& attrs, const std::vector<const StackedResiduals*>& given,
                     const Arrays& state) const {
     const bool hashed = call_.hashes && call_.hashes->body(bodies_[0]->plan());
     const bool alone =
@@ -318,35 +319,36 @@ class ControlRun {
     const bool adds = state.size() == 1 && attrs.yields.empty() && !attrs.varying &&
                       node_.inputs.size() == given.size() + 1;
     if (!alone || !adds) return false;
-    const Graph& round = bodies_[0]->plan().graph;
+    const Graph& iteration = bodies_[0]->plan().graph;
     Value before = kNoValue;  // the last argument
-    for (Value v : round.values.ids()) {
-      const ValueInfo& info = round.values[v];
+    for (Value v : iteration.values.ids()) {
+      const ValueInfo& info = iteration.values[v];
       const bool argument = info.source == Source::kArgument;
-      if (argument && info.argument() + 1 == round.arguments.size()) before = v;
+      if (argument && info.argument() + 1 == iteration.arguments.size()) before = v;
     }
-    const std::optional<RoundSum> sum = find_round_sum(round, before, round.outputs[0]);
+    const std::optional<IterationSum> sum =
+        find_iteration_sum(iteration, before, iteration.outputs[0]);
     if (!sum) return false;
-    const std::size_t count = given[0]->rounds.size();
-    std::vector<RoundEntries> rounds(count);
+    const std::size_t count = given[0]->iterations.size();
+    std::vector<IterationEntries> iterations(count);
     for (std::size_t i = 0; i < count; ++i) {
-      for (const History* from : given) {
-        const Arrays& entry = from->rounds[attrs.forward ? i : count - 1 - i].variables;
-        rounds[i].insert(rounds[i].end(), entry.begin(), entry.end());
+      for (const StackedResiduals* from : given) {
+        const Arrays& entry = from->iterations[attrs.forward ? i : count - 1 - i].variables;
+        iterations[i].insert(iterations[i].end(), entry.begin(), entry.end());
       }
     }
     PerReplica<Array> sums;
     for (std::size_t r = 0; r < (plan_.graph.varying(node_.outputs[0]) ? replicas() : 1); ++r) {
       sums.push_back(state[0].at(r).copy());
     }
-    if (!add_round_products(round, *sum, rounds, sums, context_)) return false;
+    if (!add_iteration_products(iteration, *sum, iterations, sums, context_)) return false;
     store(0, sums);
     return true;
   }
 
   // The rows share the memory of one copy.
   void run_unstack() {
-    History* history = keep(0);
+    StackedResiduals* history = keep(0);
     if (!history) return;
     Arrays arrays = operands(0, node_.inputs.size());
     own(arrays);
@@ -354,16 +356,16 @@ class ControlRun {
     for (std::size_t r = 0; r < replicas(); ++r) {
       counts.push_back(arrays[0].at(r).shape()[0]);
     }
-    history->rounds.resize(std::size_t(*std::ranges::max_element(counts)));
-    for (std::int64_t k = 0; k < std::int64_t(history->rounds.size()); ++k) {
-      History::Round& round = history->rounds[std::size_t(k)];
-      round.active = here();
+    history->iterations.resize(std::size_t(*std::ranges::max_element(counts)));
+    for (std::int64_t k = 0; k < std::int64_t(history->iterations.size()); ++k) {
+      StackedResiduals::Iteration& iteration = history->iterations[std::size_t(k)];
+      iteration.active = here();
       for (std::size_t r = 0; r < replicas(); ++r) {
-        if (k >= counts[r]) round.active[r] = false;
+        if (k >= counts[r]) iteration.active[r] = false;
       }
       for (const PerReplica<Array>& of_replicas : arrays) {
-        round.variables.emplace_back();
-        for (const Array& rows : of_replicas) round.variables.back().push_back(row_of(rows, k));
+        iteration.variables.emplace_back();
+        for (const Array& rows : of_replicas) iteration.variables.back().push_back(row_of(rows, k));
       }
     }
   }
@@ -376,7 +378,7 @@ class ControlRun {
   }
 
   void run_stack(const StackRoundsAttrs& attrs) {
-    const History& history = history_of(0);
+    const StackedResiduals& history = history_of(0);
     for (std::size_t i = 0; i < attrs.dtypes.size(); ++i) {
       const Value value = node_.outputs[i];
       const PerReplica<Array> targets = arrays_of(value);
@@ -385,7 +387,7 @@ class ControlRun {
         if (rows == 0) continue;
         const std::size_t bytes = targets[r].bytes() / std::size_t(rows);
         for (std::int64_t k = 0; k < rows && bytes > 0; ++k) {
-          const PerReplica<Array>& entry = history.rounds[std::size_t(k)].variables[i];
+          const PerReplica<Array>& entry = history.iterations[std::size_t(k)].variables[i];
           std::memcpy(targets[r].raw() + std::size_t(k) * bytes, entry.at(r).raw(), bytes);
         }
       }
@@ -408,25 +410,26 @@ class ControlRun {
   }
 
   void run_sum() {
-    History* total = keep(0);
+    StackedResiduals* total = keep(0);
     if (!total) return;
-    const History &a = history_of(0), &b = history_of(1);
-    for (std::size_t k = 0; k < a.rounds.size(); ++k) {
-      History::Round round{{}, a.rounds[k].active};
-      for (std::size_t i = 0; i < a.rounds[k].variables.size(); ++i) {
-        round.variables.push_back(sum(a.rounds[k].variables[i], b.rounds[k].variables[i]));
+    const StackedResiduals &a = history_of(0), &b = history_of(1);
+    for (std::size_t k = 0; k < a.iterations.size(); ++k) {
+      StackedResiduals::Iteration iteration{{}, a.iterations[k].active};
+      for (std::size_t i = 0; i < a.iterations[k].variables.size(); ++i) {
+        iteration.variables.push_back(
+            sum(a.iterations[k].variables[i], b.iterations[k].variables[i]));
       }
-      total->rounds.push_back(std::move(round));
+      total->iterations.push_back(std::move(iteration));
     }
   }
 
   const Plan& plan_;
   const Node& node_;
-  std::span<const RowWrite> row_writes_;
+  std::span<const ElementWrite> element_writes_;
   const Bodies& bodies_;
-  const Call& call_;
-  Context& context_;
-  mutable std::array<RoundMemory, 2> round_memory_;  // per body
+  const ExecuteParams& call_;
+  ExecutionContext& context_;
+  mutable std::array<IterationMemory, 2> iteration_memory_;  // per body
 };
 
 }  // namespace

@@ -9,14 +9,15 @@ namespace {
 
 class ExchangeRun {
  public:
-  ExchangeRun(const Plan& plan, const Node& node, const Call& call, Context& context)
+  ExchangeRun(const Plan& plan, const Node& node, const ExecuteParams& call,
+              ExecutionContext& context)
       : plan_(plan), node_(node), call_(call), context_(context) {}
 
   void run() {
     const Counts& counts = call_.counts_of_world();
     const bool differs = plan_.graph.varying(node_.outputs[0]);
     std::vector<std::vector<View>> in, out;
-    if (node_.op->scaling == Scaling::kSum) {
+    if (node_.op->linearity == Linearity::kSum) {
       in = {{sum()}};
     } else {
       for (std::size_t w = 0; w < counts.size(); ++w) in.push_back(views_of(node_.inputs, w));
@@ -55,7 +56,7 @@ class ExchangeRun {
 
   // The first rows of the following replicas, whose parts begin where those of this process end.
   void give_halo(const std::vector<std::vector<View>>& in, std::vector<std::vector<View>> out) {
-    if (plan_.graph.placement(node_.outputs[0]) != Placement::kRows) return;
+    if (plan_.graph.placement(node_.outputs[0]) != Placement::kSharded) return;
     const auto end = std::size_t(call_.first_replica() + context_.own_replicas());
     out.resize(end);
     for (std::vector<View>& views : out) {
@@ -160,14 +161,15 @@ class ExchangeRun {
 
   const Plan& plan_;
   const Node& node_;
-  const Call& call_;
-  Context& context_;
-  std::vector<Leased> received_;
+  const ExecuteParams& call_;
+  ExecutionContext& context_;
+  std::vector<PooledBuffer> received_;
 };
 
 }  // namespace
 
-void exchange(const Plan& plan, const Node& node, const Call& call, Context& context) {
+void exchange(const Plan& plan, const Node& node, const ExecuteParams& call,
+              ExecutionContext& context) {
   ExchangeRun(plan, node, call, context).run();
 }
 

@@ -104,8 +104,8 @@ class ChunkRun {
     }
     const auto inputs = std::size_t(code.inputs);
     const std::span<const View> out(views + inputs, code.operands.size() - inputs);
-    const void* prepared =
-        code.prepared_slot < 0 ? nullptr : context_.prepared(code.prepared_slot, replica_);
+    const void* prepacked =
+        code.prepacked_slot < 0 ? nullptr : context_.prepacked(code.prepacked_slot, replica_);
     const Scratch::Frame frame(scratch_);
     const KernelArgs args{.attrs = code.node->attrs,
                           .in = {views, inputs},
@@ -114,7 +114,7 @@ class ChunkRun {
                           .first_example = begin,
                           .symbol = loop_.symbol,
                           .replica_context = replica_context_,
-                          .prepared = prepared,
+                          .prepacked = prepacked,
                           .scratch = scratch_,
                           .parallel = loops_of(*code.node, {views, inputs}, out)};
     if (code.tree >= 0) {
@@ -143,7 +143,7 @@ class ChunkRun {
   // The threads that share a call, if it is worth them.
   const ParallelFor* loops_of(const Node& node, std::span<const View> in,
                               std::span<const View> out) const {
-    return loops_ && is_worth_threads(*node.op, {node.attrs, in, out}) ? loops_ : nullptr;
+    return loops_ && should_parallelize(*node.op, {node.attrs, in, out}) ? loops_ : nullptr;
   }
 
   // Adds examples to a tree. A tile that has all of the chunk is reduced block by block.
@@ -157,15 +157,15 @@ class ChunkRun {
     std::int64_t bytes = 0;
     for (const View& view : args.in) bytes += view.size() * std::int64_t(size_of(view.dtype));
     const std::int64_t work = bytes / 4 + reduction.whole.block.size() * part.examples;
-    const State state = reduction.whole.at(context_.at(chunk_.trees[std::size_t(tree)]));
+    const Accumulator state = reduction.whole.at(context_.at(chunk_.trees[std::size_t(tree)]));
     reduce_whole({reduction, {&part, 1}, 0, part.examples, state, false, work}, *loops_, scratch_);
   }
 
   const Plan& plan_;
   const LoopStep& loop_;
   const LoopLayout& layout_;
-  const Call& call_;
-  const Context& context_;
+  const ExecuteParams& call_;
+  const ExecutionContext& context_;
   const int replica_;  // of a joint loop, the first one
   const ReplicaContext& replica_context_;
   std::byte* const* const bases_;
@@ -182,11 +182,11 @@ class ChunkRun {
 
 // Joins the chunks of one list in the order of the tree above them.
 void join_chunks(const LoopLayout& layout, const LoopBinding& binding, const Join& join,
-                 const Context& context) {
+                 const ExecutionContext& context) {
   const TreeReduction& tree = layout.trees[join.tree];
   const auto first = std::size_t(binding.first_chunk[std::size_t(join.list)]);
   const auto last = std::size_t(binding.first_chunk[std::size_t(join.list) + 1]);
-  std::array<std::size_t, kMostTreeLevels> at;
+  std::array<std::size_t, kMaxTreeLevels> at;
   std::size_t next = first;
   const auto state = [&](std::size_t chunk) {
     return tree.whole.part(tree.whole.at(context.at(binding.chunks[chunk].trees[join.tree])),
@@ -203,7 +203,7 @@ void join_chunks(const LoopLayout& layout, const LoopBinding& binding, const Joi
 
 // The results of the trees of one list.
 void finish_trees(const Plan& plan, const LoopStep& loop, const LoopLayout& layout,
-                  const Call& call, const Chunk& first, Context& context) {
+                  const ExecuteParams& call, const Chunk& first, ExecutionContext& context) {
   for (std::size_t t = 0; t < layout.trees.size(); ++t) {
     const TreeReduction& tree = layout.trees[t];
     if (!tree.kernel->finish && !call.check_finite) continue;
@@ -213,7 +213,7 @@ void finish_trees(const Plan& plan, const LoopStep& loop, const LoopLayout& layo
     const View result = view_of(type, type.shape, memory);
     const Node& node = *plan.graph.producer(loop.trees[t]);
     if (tree.kernel->finish) {
-      const State state = tree.whole.at(context.at(first.trees[t]));
+      const Accumulator state = tree.whole.at(context.at(first.trees[t]));
       tree.kernel->finish({node.attrs, tree.state, state, {&result, 1}});
     }
     if (!call.check_finite) continue;
@@ -223,34 +223,34 @@ void finish_trees(const Plan& plan, const LoopStep& loop, const LoopLayout& layo
 
 }  // namespace
 
-void prepare_operands(const StepBase& step, const StepRun& run) {
-  const Call& call = run.call;
-  Context& context = run.context;
+void prepack_operands(const StepBase& step, const StepRun& run) {
+  const ExecuteParams& call = run.call;
+  ExecutionContext& context = run.context;
   std::int64_t items = 0, bytes = 0;
-  for (const Prepared& prepared : step.prepare) {
-    const std::vector<std::vector<View>>& sources = context.sources(prepared.slot);
-    const Node& node = run.plan.graph.nodes[prepared.node];
+  for (const Prepacked& prepacked : step.prepack) {
+    const std::vector<std::vector<View>>& sources = context.sources(prepacked.slot);
+    const Node& node = run.plan.graph.nodes[prepacked.node];
     const View& operand = sources[0][std::size_t(node.op->prepacking.operand)];
     items += std::int64_t(sources.size());
     bytes += std::int64_t(sources.size()) * operand.size() * std::int64_t(size_of(operand.dtype));
   }
-  const auto prepare = [&](std::int64_t i) {
-    auto prepared = step.prepare.begin();
-    for (; i >= std::int64_t(context.sources(prepared->slot).size()); ++prepared) {
-      i -= std::int64_t(context.sources(prepared->slot).size());
+  const auto prepack = [&](std::int64_t i) {
+    auto prepacked = step.prepack.begin();
+    for (; i >= std::int64_t(context.sources(prepacked->slot).size()); ++prepacked) {
+      i -= std::int64_t(context.sources(prepacked->slot).size());
     }
-    const Node& node = run.plan.graph.nodes[prepared->node];
-    const std::vector<std::vector<View>>& sources = context.sources(prepared->slot);
+    const Node& node = run.plan.graph.nodes[prepacked->node];
+    const std::vector<std::vector<View>>& sources = context.sources(prepacked->slot);
     if (sources.size() > 1 && !call.runs(int(i))) return;
-    if (prepared->kept) {
-      const auto at = std::size_t(prepared->slot) * std::size_t(context.replicas());
-      if (std::exchange(call.rounds->made[at + std::size_t(i)], 1)) return;
+    if (prepacked->kept) {
+      const auto at = std::size_t(prepacked->slot) * std::size_t(context.replicas());
+      if (std::exchange(call.iterations->made[at + std::size_t(i)], 1)) return;
     }
     node.op->prepacking.run(sources[std::size_t(i)], node.attrs,
-                            context.prepared(prepared->slot, int(i)));
+                            context.prepacked(prepacked->slot, int(i)));
   };
-  if (bytes > thresholds().parallel_operation_bytes) return parallel_loops().run(items, prepare);
-  for (std::int64_t i = 0; i < items; ++i) prepare(i);
+  if (bytes > thresholds().parallel_operation_bytes) return parallel_loops().run(items, prepack);
+  for (std::int64_t i = 0; i < items; ++i) prepack(i);
 }
 
 namespace {
@@ -258,8 +258,8 @@ namespace {
 // Runs the loop over a list's rows of the active replicas: a branch that some replicas take has no
 // sum over all.
 void run_active(const LoopStep& loop, const StepRun& run) {
-  const Call& call = run.call;
-  Context& context = run.context;
+  const ExecuteParams& call = run.call;
+  ExecutionContext& context = run.context;
   SG_ASSERT(loop.trees.empty(), "a sum over replicas that do not all come here");
   std::int64_t begin = 0;
   for (int r = 0; r < context.replicas(); ++r) {
@@ -274,8 +274,8 @@ void run_active(const LoopStep& loop, const StepRun& run) {
 }  // namespace
 
 void run_step(const LoopStep& loop, const StepRun& run) {
-  const Call& call = run.call;
-  Context& context = run.context;
+  const ExecuteParams& call = run.call;
+  ExecutionContext& context = run.context;
   const LoopBinding& binding = context.binding<LoopBinding>(run.step);
   const LoopLayout& layout = context.layout(run.step);
   if (loop.joint && !call.runs_all()) return run_active(loop, run);
@@ -301,7 +301,7 @@ void run_step(const LoopStep& loop, const StepRun& run) {
     for (std::int64_t i = 0; i < chunks; ++i) run_chunk(i, context.main_task());
   } else {
     parallel_loops().run(chunks, [&](std::int64_t i) {
-      const Context::Lease lease(context);
+      const ExecutionContext::TaskLease lease(context);
       run_chunk(i, *lease);
     });
   }

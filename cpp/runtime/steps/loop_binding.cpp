@@ -3,7 +3,7 @@
 
 #include "base/thresholds.h"
 #include "plan/cost.h"
-#include "runtime/context.h"
+#include "runtime/execution_context.h"
 
 namespace samegrad {
 namespace {
@@ -23,13 +23,13 @@ std::int64_t chunk_of(const LoopStep& loop, std::int64_t total, int threads) {
 bool makes_rows(const Graph& graph, const LoopStep& loop) {
   return std::ranges::any_of(loop.nodes, [&](NodeId n) {
     return std::ranges::any_of(graph.nodes[n].outputs, [&](Value value) {
-      return graph.placement(value) == Placement::kRows;
+      return graph.placement(value) == Placement::kSharded;
     });
   });
 }
 
 void make_chunks(const Plan& plan, const LoopStep& loop, const LoopLayout& layout,
-                 const Context& context, LoopBinding& binding) {
+                 const ExecutionContext& context, LoopBinding& binding) {
   const auto symbol = std::size_t(loop.symbol);
   std::vector<TreeRange> lists;
   if (loop.joint)
@@ -55,9 +55,8 @@ void make_chunks(const Plan& plan, const LoopStep& loop, const LoopLayout& layou
   };
   for (std::size_t i = 0; i < lists.size(); ++i) {
     binding.first_chunk.push_back(std::int32_t(binding.chunks.size()));
-    for_each_leaf(Halving<>{binding.chunk_examples}, lists[i], [&](const TreeStep& chunk) {
-      add(int(i), chunk.range.begin, chunk.range.end);
-    });
+    for_each_leaf(Halving<>{binding.chunk_examples}, lists[i],
+                  [&](const TreeStep& chunk) { add(int(i), chunk.range.begin, chunk.range.end); });
   }
   binding.first_chunk.push_back(std::int32_t(binding.chunks.size()));
   // Rows of a leaf that begins in another process, which makes it.
@@ -68,8 +67,8 @@ void make_chunks(const Plan& plan, const LoopStep& loop, const LoopLayout& layou
   }
 }
 
-void place_trees(const LoopStep& loop, const LoopLayout& layout, StepId step, Context& context,
-                 LoopBinding& binding) {
+void place_trees(const LoopStep& loop, const LoopLayout& layout, StepId step,
+                 ExecutionContext& context, LoopBinding& binding) {
   // The first chunk of a list folds into the result itself, where that is the state.
   for (Chunk& chunk : binding.chunks) {
     if (chunk.list < 0) continue;
@@ -106,7 +105,7 @@ void make_joins(const LoopLayout& layout, int threads, LoopBinding& binding) {
     const std::int64_t chunks = binding.first_chunk[r + 1] - binding.first_chunk[r];
     if (chunks < 2) continue;
     for (std::size_t t = 0; t < layout.trees.size(); ++t) {
-      const Extent blocks = layout.trees[t].blocks(tasks);
+      const TileSet blocks = layout.trees[t].blocks(tasks);
       for (std::int64_t i = 0; i < blocks.cuts(); ++i) {
         binding.joins.push_back({int(r), t, blocks.cut(i)});
       }
@@ -119,7 +118,8 @@ void make_joins(const LoopLayout& layout, int threads, LoopBinding& binding) {
 
 }  // namespace
 
-LoopBinding bind_loop(const Plan& plan, const LoopStep& loop, StepId step, Context& context) {
+LoopBinding bind_loop(const Plan& plan, const LoopStep& loop, StepId step,
+                      ExecutionContext& context) {
   const LoopLayout& layout = context.layout(step);
   LoopBinding binding;
   make_chunks(plan, loop, layout, context, binding);

@@ -15,7 +15,7 @@ namespace samegrad {
 namespace {
 
 bool can_split(const Node& node, const std::vector<ValueType>& types) {
-  if (node.locality != Locality::kExample) return false;
+  if (node.locality != Locality::kPerExample) return false;
   return std::all_of(types.begin(), types.end(),
                      [](const ValueType& type) { return !type.batched() || type.batch.axis == 0; });
 }
@@ -31,7 +31,7 @@ View rows_of(const View& view, const ValueType& type, std::int64_t begin, std::i
   return part;
 }
 
-struct Whole {
+struct NodeCall {
   const Node& node;
   const std::vector<ValueType>& types;  // operands, then results
   std::span<const View> views;
@@ -39,7 +39,7 @@ struct Whole {
   int symbol;
   const ReplicaContext& replica_context;
   const ParallelFor& loops;
-  const void* prepared = nullptr;
+  const void* prepacked = nullptr;
 
   std::int64_t bytes() const {
     std::int64_t sum = 0;
@@ -57,7 +57,7 @@ struct Whole {
             .first_example = first,
             .symbol = symbol,
             .replica_context = replica_context,
-            .prepared = prepared,
+            .prepacked = prepacked,
             .scratch = scratch,
             .parallel = &loops};
   }
@@ -68,7 +68,7 @@ struct Whole {
   }
 
   void run(Scratch& scratch) const {
-    SG_ASSERT(node.locality != Locality::kTree, node.op->name, " is a reduction");
+    SG_ASSERT(node.locality != Locality::kBatchReduction, node.op->name, " is a reduction");
     call_kernel(node, args(views, examples, 0, scratch), [&] { run_in_parts(scratch); });
   }
 
@@ -93,7 +93,7 @@ struct Whole {
 
 #ifdef SAMEGRAD_ASSERTIONS
 void check_tree(const Node& node, const TreeReduction& reduction,
-                std::span<const OpenExamples> parts, TreeRange range, const State& state,
+                std::span<const OpenExamples> parts, TreeRange range, const Accumulator& state,
                 Scratch& scratch) {
   TreeCheck check(reduction, range.begin, range.end);
   std::int64_t first = 0;
@@ -116,7 +116,7 @@ struct ListReduction {
   std::int64_t stride = 0;
 };
 
-void run_tree(const Whole& whole, const ListReduction& list, Scratch& scratch) {
+void run_tree(const NodeCall& whole, const ListReduction& list, Scratch& scratch) {
   const Node& node = whole.node;
   const TreeKernel& tree = node.op->tree;
   const KernelArgs all = whole.args(whole.views, 0, 0, scratch);
@@ -125,8 +125,8 @@ void run_tree(const Whole& whole, const ListReduction& list, Scratch& scratch) {
   std::int64_t work = 0;
   for (std::size_t i = 0; i < list.pieces.size(); ++i) {
     const std::int64_t examples = list.examples[i];
-    const Whole piece{node,         whole.types,           list.pieces[i], examples,
-                      whole.symbol, whole.replica_context, whole.loops};
+    const NodeCall piece{node,         whole.types,           list.pieces[i], examples,
+                         whole.symbol, whole.replica_context, whole.loops};
     const KernelArgs args = piece.args(list.pieces[i], examples, 0, scratch);
     parts.push_back({examples > 0 ? tree.open(args) : nullptr, examples});
     work += piece.bytes() / 4 + reduction.whole.block.size() * examples;
@@ -139,7 +139,7 @@ void run_tree(const Whole& whole, const ListReduction& list, Scratch& scratch) {
     if (tree.finish) {
       memory = static_cast<std::byte*>(scratch.take(std::size_t(reduction.whole.bytes)));
     }
-    const State state = reduction.whole.at(memory);
+    const Accumulator state = reduction.whole.at(memory);
     const auto [begin, end] = list.ranges[i];
     const bool splits = !node.op->has(kScatters);
     reduce_whole({reduction, parts, begin, end, state, splits, work}, whole.loops, scratch);
@@ -155,26 +155,26 @@ struct Copy {
   const Node& node;
   const NodeBinding& binding;
   std::int64_t replica;
-  const void* prepared = nullptr;
+  const void* prepacked = nullptr;
 };
 
-void run_copy(const Copy& copy, const ParallelFor& loops, const Call& call, Context& context,
-              Task& task) {
-  const auto& [node, binding, r, prepared] = copy;
+void run_copy(const Copy& copy, const ParallelFor& loops, const ExecuteParams& call,
+              ExecutionContext& context, Task& task) {
+  const auto& [node, binding, r, prepacked] = copy;
   if (binding.views.size() > 1 && !binding.joint && !call.runs(int(r))) return;
   // A replica's own value is made of no other process's examples.
   if (call.is_halo(int(r)) && binding.views.size() > 1 && !binding.makes_rows) return;
   const std::vector<View>& views = binding.views[std::size_t(r)];
   const Scratch::Frame frame(task.scratch);
-  const Whole whole{node,
-                    binding.types,
-                    views,
-                    binding.examples[std::size_t(r)],
-                    std::max(binding.symbol, 0),
-                    binding.joint ? context.of_joint() : context.of_replica(int(r)),
-                    loops,
-                    prepared};
-  if (node.locality == Locality::kTree) {
+  const NodeCall whole{node,
+                       binding.types,
+                       views,
+                       binding.examples[std::size_t(r)],
+                       std::max(binding.symbol, 0),
+                       binding.joint ? context.of_joint() : context.of_replica(int(r)),
+                       loops,
+                       prepacked};
+  if (node.locality == Locality::kBatchReduction) {
     const auto first = std::size_t(r), count = binding.joint ? binding.views.size() : 1;
     const TreeRange own{0, whole.examples};
     ListReduction list{std::span(binding.views).subspan(first, count),
@@ -197,8 +197,8 @@ void run_copy(const Copy& copy, const ParallelFor& loops, const Call& call, Cont
 }  // namespace
 
 void run_step(const NodeStep& step, const StepRun& run) {
-  const Call& call = run.call;
-  Context& context = run.context;
+  const ExecuteParams& call = run.call;
+  ExecutionContext& context = run.context;
   const NodeId index = step.nodes[0];
   const Node& node = run.plan.graph.nodes[index];
   if (node.op->has(kAliases)) return;
@@ -206,9 +206,9 @@ void run_step(const NodeStep& step, const StepRun& run) {
   const bool big = binding.most_bytes > thresholds().parallel_replica_bytes;
   const ParallelFor& loops = big ? parallel_loops() : serial_loops();
   const auto copies = binding.joint ? 1 : std::int64_t(binding.views.size());
-  const std::int32_t slot = run.plan.prepared_slot[index];
+  const std::int32_t slot = run.plan.prepacked_slot[index];
   const auto copy = [&](std::int64_t r) {
-    return Copy{node, binding, r, slot < 0 ? nullptr : context.prepared(slot, int(r))};
+    return Copy{node, binding, r, slot < 0 ? nullptr : context.prepacked(slot, int(r))};
   };
   if (!big || copies == 1) {
     for (std::int64_t r = 0; r < copies; ++r) {
@@ -217,14 +217,14 @@ void run_step(const NodeStep& step, const StepRun& run) {
     return;
   }
   loops.run(copies, [&](std::int64_t r) {
-    const Context::Lease lease(context);
+    const ExecutionContext::TaskLease lease(context);
     run_copy(copy(r), loops, call, context, *lease);
   });
 }
 
 void run_step(const SideBySideStep& step, const StepRun& run) {
-  const Call& call = run.call;
-  Context& context = run.context;
+  const ExecuteParams& call = run.call;
+  ExecutionContext& context = run.context;
   const auto run_piece = [&](std::size_t piece, Task& task) {
     const auto end = std::size_t(step.pieces[piece]);
     for (auto i = std::size_t(piece ? step.pieces[piece - 1] : 0); i < end; ++i) {
@@ -239,15 +239,16 @@ void run_step(const SideBySideStep& step, const StepRun& run) {
     return;
   }
   parallel_loops().run(std::int64_t(pieces), [&](std::int64_t i) {
-    const Context::Lease lease(context);
+    const ExecutionContext::TaskLease lease(context);
     run_piece(std::size_t(i), *lease);
   });
 }
 
 namespace {
 
-bool any_widened(const std::vector<ValueType>& types) {
-  return std::ranges::any_of(types, [](const ValueType& type) { return is_widened(type.dtype); });
+bool any_storage_dtype(const std::vector<ValueType>& types) {
+  return std::ranges::any_of(types,
+                             [](const ValueType& type) { return is_storage_dtype(type.dtype); });
 }
 
 Array converted(const Array& x, DType to) {
@@ -258,10 +259,10 @@ Array converted(const Array& x, DType to) {
   return y;
 }
 
-// Runs the node with promoted operands, like passes/widen.cpp.
-std::vector<Array> run_widened(const Node& node, std::vector<ValueType> in_types,
-                               std::vector<ValueType> out_types, std::vector<Array> in,
-                               const ReplicaContext& replica_context) {
+// Runs the node with promoted operands, like passes/promote_types.cpp.
+std::vector<Array> run_promoted(const Node& node, std::vector<ValueType> in_types,
+                                std::vector<ValueType> out_types, std::vector<Array> in,
+                                const ReplicaContext& replica_context) {
   for (std::size_t k = 0; k < in.size(); ++k) {
     in_types[k].dtype = sum_type(in_types[k].dtype);
     in[k] = converted(in[k], in_types[k].dtype);
@@ -284,8 +285,8 @@ std::vector<Array> run_op(const Node& node, const std::vector<ValueType>& in_typ
   if (node.op->has(kAliases)) {
     return {in[0].reshaped(concrete_shape(out_types[0], replica_context.local_examples))};
   }
-  if (computes(*node.op) && (any_widened(in_types) || any_widened(out_types))) {
-    return run_widened(node, in_types, out_types, in, replica_context);
+  if (computes(*node.op) && (any_storage_dtype(in_types) || any_storage_dtype(out_types))) {
+    return run_promoted(node, in_types, out_types, in, replica_context);
   }
   std::vector<ValueType> types = in_types;
   types.insert(types.end(), out_types.begin(), out_types.end());
@@ -306,9 +307,9 @@ std::vector<Array> run_op(const Node& node, const std::vector<ValueType>& in_typ
   Scratch scratch;
   const std::int64_t examples =
       symbol < 0 ? 0 : replica_context.local_examples[std::size_t(symbol)];
-  const Whole whole{
+  const NodeCall whole{
       node, types, views, examples, std::max(symbol, 0), replica_context, parallel_loops()};
-  if (node.locality == Locality::kTree) {
+  if (node.locality == Locality::kBatchReduction) {
     const TreeRange own{0, examples};
     run_located(node, [&] { run_tree(whole, {{&views, 1}, {&examples, 1}, {&own, 1}}, scratch); });
   } else {

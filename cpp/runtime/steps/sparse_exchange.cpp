@@ -15,7 +15,7 @@ namespace samegrad {
 namespace {
 
 // A sum over examples or replicas that one process adds up by itself.
-struct Part {
+struct PartialSum {
   std::size_t sum;
   int rank;
   TreeRange range;  // of the world
@@ -25,10 +25,10 @@ struct Part {
   std::byte* values = nullptr;
 };
 
-class RowExchange {
+class SparseExchange {
  public:
-  RowExchange(const Plan& plan, const RowUpdate& step, RowBinding& binding, const Call& call,
-              Context& context)
+  SparseExchange(const Plan& plan, const SparseUpdate& step, SparseUpdateBinding& binding,
+                 const ExecuteParams& call, ExecutionContext& context)
       : plan_(plan),
         step_(step),
         binding_(binding),
@@ -56,7 +56,7 @@ class RowExchange {
     return binding_.width * std::int64_t(size_of(dtype(s)));
   }
   DType dtype(std::size_t s) const { return plan_.graph.type(step_.sums[s].result).dtype; }
-  bool is_own(const Part& part) const { return part.rank == world_.rank(); }
+  bool is_own(const PartialSum& part) const { return part.rank == world_.rank(); }
 
   // Values that all replicas have alike are sent by the first process.
   void add_parts(std::size_t s) {
@@ -74,7 +74,7 @@ class RowExchange {
   }
 
   // The examples, or replicas, of a part of this process, as they are numbered here.
-  TreeRange local(const Part& part) const {
+  TreeRange local(const PartialSum& part) const {
     if (!step_.sums[part.sum].all_reduce.exists()) return part.range;
     const std::int64_t first = tree(part.sum).range_of(world_.rank()).begin;
     return {part.range.begin - first, part.range.end - first};
@@ -95,7 +95,7 @@ class RowExchange {
   // Exchanges the number of rows of each part, from all to all.
   void tell_counts() {
     std::vector<std::vector<std::int64_t>> counts(static_cast<std::size_t>(world_.size()));
-    for (const Part& part : parts_) counts[std::size_t(part.rank)].push_back(part.count);
+    for (const PartialSum& part : parts_) counts[std::size_t(part.rank)].push_back(part.count);
     std::vector<Message> sends, receives;
     const auto message = [&](int of, int other) {
       auto& list = counts[std::size_t(of)];
@@ -111,7 +111,7 @@ class RowExchange {
     }
     world_.exchange(sends, receives);
     std::vector<std::size_t> next(counts.size());
-    for (Part& part : parts_) {
+    for (PartialSum& part : parts_) {
       const auto rank = std::size_t(part.rank);
       part.count = counts[rank][next[rank]++];
     }
@@ -119,15 +119,16 @@ class RowExchange {
 
   void make_room() {
     std::int64_t bytes = 0;
-    for (const Part& part : parts_) bytes += part.count * (8 + row_bytes(part.sum)) + 2 * kLine;
-    memory_ = Leased(std::size_t(std::max<std::int64_t>(bytes, 1)));
+    for (const PartialSum& part : parts_)
+      bytes += part.count * (8 + row_bytes(part.sum)) + 2 * kLine;
+    memory_ = PooledBuffer(std::size_t(std::max<std::int64_t>(bytes, 1)));
     std::byte* next = memory_.data();
     const auto take = [&](std::int64_t size) {
       std::byte* const at = next;
       next += aligned(size);
       return at;
     };
-    for (Part& part : parts_) {
+    for (PartialSum& part : parts_) {
       part.rows = reinterpret_cast<std::int64_t*>(take(part.count * 8));
       part.values = take(part.count * row_bytes(part.sum));
     }
@@ -135,7 +136,7 @@ class RowExchange {
 
   void sum_own() {
     for (std::size_t p = 0; p < parts_.size(); ++p) {
-      const Part& part = parts_[p];
+      const PartialSum& part = parts_[p];
       if (!is_own(part)) continue;
       const TreeRange of = local(part);
       for_chunks(part.count, part.sum, [&](std::int64_t begin, std::int64_t end, Scratch& scratch) {
@@ -160,7 +161,7 @@ class RowExchange {
       return;
     }
     parallel_loops().run(chunks, [&](std::int64_t i) {
-      const Context::Lease lease(context_);
+      const ExecutionContext::TaskLease lease(context_);
       f(i * rows, std::min(n, (i + 1) * rows), (*lease).scratch);
     });
   }
@@ -168,7 +169,7 @@ class RowExchange {
   // Rows and sums, from all to all.
   void trade() {
     std::vector<Message> sends, receives;
-    for (const Part& part : parts_) {
+    for (const PartialSum& part : parts_) {
       if (part.count == 0) continue;
       const std::array<Message, 2> both = {
           Message{part.rank, reinterpret_cast<std::byte*>(part.rows), part.count * 8},
@@ -189,11 +190,12 @@ class RowExchange {
   // The binding gets the rows that anybody names, and their sums.
   void join() {
     std::vector<std::int64_t> rows;
-    for (const Part& part : parts_) rows.insert(rows.end(), part.rows, part.rows + part.count);
+    for (const PartialSum& part : parts_)
+      rows.insert(rows.end(), part.rows, part.rows + part.count);
     std::ranges::sort(rows);
     rows.erase(std::ranges::unique(rows).begin(), rows.end());
     const std::int64_t n = std::ssize(rows);
-    RowBinding::Named& named = binding_.named;
+    SparseUpdateBinding::TouchedRows& named = binding_.named;
     std::int64_t bytes = aligned(n * 8) + 2 * aligned((n + 1) * 8);
     const std::int64_t sums_at = bytes;
     named.summed_at.clear();
@@ -201,23 +203,23 @@ class RowExchange {
       named.summed_at.push_back(bytes - sums_at);
       bytes += aligned(n * row_bytes(s));
     }
-    binding_.of_world = Leased(std::size_t(std::max<std::int64_t>(bytes, 1)));
+    binding_.of_world = PooledBuffer(std::size_t(std::max<std::int64_t>(bytes, 1)));
     named.row = binding_.of_world.data();
     named.begin = named.row + aligned(n * 8);
     named.place = named.begin + aligned((n + 1) * 8);
     named.summed = named.row + sums_at;
     named.count = n;
-    std::ranges::copy(rows, RowBinding::as<std::int64_t>(named.row));
+    std::ranges::copy(rows, SparseUpdateBinding::as<std::int64_t>(named.row));
     // Each row has one place: its sum.
     for (std::int64_t i = 0; i <= n; ++i) {
-      RowBinding::as<std::int64_t>(named.begin)[i] = i;
-      RowBinding::as<std::int64_t>(named.place)[i] = i;
+      SparseUpdateBinding::as<std::int64_t>(named.begin)[i] = i;
+      SparseUpdateBinding::as<std::int64_t>(named.place)[i] = i;
     }
     for (std::size_t s = 0; s < step_.sums.size(); ++s) join(s, rows);
   }
 
   void join(std::size_t s, const std::vector<std::int64_t>& rows) {
-    const std::span<const Part> parts =
+    const std::span<const PartialSum> parts =
         std::span(parts_).subspan(first_part_[s], first_part_[s + 1] - first_part_[s]);
     std::byte* const sums = binding_.named.summed + binding_.named.summed_at[s];
     const std::int64_t bytes = row_bytes(s);
@@ -227,16 +229,16 @@ class RowExchange {
       auto* const memory = static_cast<std::byte*>(scratch.take(levels * std::size_t(bytes)));
       std::vector<const std::byte*> of_part(parts.size());
       std::vector<WorldTree::Subtree> subtrees;
-      for (const Part& part : parts) subtrees.push_back({part.rank, part.range});
+      for (const PartialSum& part : parts) subtrees.push_back({part.rank, part.range});
       std::vector<std::int64_t> next;
-      for (const Part& part : parts) {
+      for (const PartialSum& part : parts) {
         const auto found =
             std::lower_bound(part.rows, part.rows + part.count, rows[std::size_t(begin)]);
         next.push_back(found - part.rows);
       }
       for (std::int64_t i = begin; i < end; ++i) {
         for (std::size_t p = 0; p < parts.size(); ++p) {
-          const Part& part = parts[p];
+          const PartialSum& part = parts[p];
           const bool named = next[p] < part.count && part.rows[next[p]] == rows[std::size_t(i)];
           of_part[p] = named ? part.values + next[p]++ * bytes : nullptr;
         }
@@ -256,7 +258,7 @@ class RowExchange {
                               std::span<const std::byte* const> of_part, std::byte* levels) const {
     const std::int64_t bytes = row_bytes(s);
     const DType dtype = this->dtype(s);
-    std::array<const std::byte*, kMostTreeLevels> at{};
+    std::array<const std::byte*, kMaxTreeLevels> at{};
     join_subtrees(
         {0, size_of_tree(s)}, subtrees,
         [&](std::size_t part, int level) { at[std::size_t(level)] = of_part[part]; },
@@ -282,22 +284,22 @@ class RowExchange {
   static constexpr std::int64_t kLine = 64;
 
   const Plan& plan_;
-  const RowUpdate& step_;
-  RowBinding& binding_;
+  const SparseUpdate& step_;
+  SparseUpdateBinding& binding_;
   Communicator& world_;
-  Context& context_;
-  RowBlocks blocks_;
-  std::vector<Part> parts_;  // of all processes, sum after sum, from left to right
+  ExecutionContext& context_;
+  SparseBlocks blocks_;
+  std::vector<PartialSum> parts_;  // of all processes, sum after sum, from left to right
   std::vector<std::size_t> first_part_;
   std::vector<std::vector<std::int64_t>> named_;  // per own part: numbers of the rows it names
-  Leased memory_;
+  PooledBuffer memory_;
 };
 
 }  // namespace
 
-void exchange_rows(const Plan& plan, const RowUpdate& step, RowBinding& binding, const Call& call,
-                   Context& context) {
-  RowExchange(plan, step, binding, call, context).run();
+void exchange_rows(const Plan& plan, const SparseUpdate& step, SparseUpdateBinding& binding,
+                   const ExecuteParams& call, ExecutionContext& context) {
+  SparseExchange(plan, step, binding, call, context).run();
 }
 
 }  // namespace samegrad

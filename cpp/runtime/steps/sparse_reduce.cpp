@@ -14,20 +14,21 @@
 namespace samegrad {
 namespace {
 
-using Number = std::array<std::byte, kMostElementBytes>;
+using Number = std::array<std::byte, kMaxElementBytes>;
 
 // True if the reduction of any count of the number is the number itself.
-bool joins_to_itself(ReduceFn fn, const KnownValue& known, DType dtype) {
-  if (known.kind != KnownValue::kNumber) return false;
-  if (fn == ReduceFn::kSum) return known == KnownValue::number_of(0.0, dtype);
-  if (fn == ReduceFn::kProd) return known == KnownValue::number_of(1.0, dtype);
+bool joins_to_itself(ReduceFn fn, const LatticeValue& known, DType dtype) {
+  if (known.kind != LatticeValue::kNumber) return false;
+  if (fn == ReduceFn::kSum) return known == LatticeValue::number_of(0.0, dtype);
+  if (fn == ReduceFn::kProd) return known == LatticeValue::number_of(1.0, dtype);
   return true;
 }
 
-class RowReducer {
+class SparseReducer {
  public:
-  RowReducer(const Plan& plan, const RowUpdate& step, const RowUpdate::Reduction& reduction,
-             RowBinding& binding, RowPassBinding& pass, Context& context)
+  SparseReducer(const Plan& plan, const SparseUpdate& step,
+                const SparseUpdate::Reduction& reduction, SparseUpdateBinding& binding,
+                SparsePassBinding& pass, ExecutionContext& context)
       : binding_(binding),
         context_(context),
         operand_(plan.graph.nodes[reduction.node].inputs[0]),
@@ -37,7 +38,7 @@ class RowReducer {
         elements_(binding.rows * binding.width),
         result_(context.base(0, plan.root[plan.graph.nodes[reduction.node].outputs[0]])),
         blocks_(plan, step, binding, pass, context) {
-    const KnownValue& known = blocks_.registers()[pass.program.register_of(operand_)];
+    const LatticeValue& known = blocks_.registers()[pass.program.register_of(operand_)];
     blocks_.sparse = joins_to_itself(fn_, known, dtype_);
     other_ = known.number;
   }
@@ -50,10 +51,10 @@ class RowReducer {
       std::memcpy(result_, number.data(), std::size_t(item_));
       return;
     }
-    std::array<Number, std::size_t(1) << kMostLevels> parts;
+    std::array<Number, std::size_t(1) << kMaxLevels> parts;
     const std::int64_t count = std::int64_t(1) << levels;
     parallel_loops().run(count, [&](std::int64_t i) {
-      const Context::Lease lease(context_);
+      const ExecutionContext::TaskLease lease(context_);
       parts[std::size_t(i)] = reduce(kRowTree.subtree(all, levels, i), (*lease).scratch);
     });
     join_levels(count, levels, [&](std::int64_t left, std::int64_t right) {
@@ -63,20 +64,20 @@ class RowReducer {
   }
 
  private:
-  static constexpr int kMostLevels = 6;
+  static constexpr int kMaxLevels = 6;
 
   // The levels of subtrees that threads take; named rows are often close to each other.
   int subtree_levels() const {
     if (parallel_loops().threads() == 1) return 0;
     if (blocks_.work() < thresholds().parallel_tree_work) return 0;
     int levels = 0;
-    while (levels < kMostLevels && kRowTree.units(elements_) >> (levels + 1) > 0) ++levels;
+    while (levels < kMaxLevels && kRowTree.units(elements_) >> (levels + 1) > 0) ++levels;
     return levels;
   }
 
   // The position of a task in the rows.
-  struct Cursor {
-    RowBlocks::Rows rows;
+  struct SparseCursor {
+    SparseBlocks::Rows rows;
     std::int64_t position, end;  // of the row that is next
     std::int64_t first = 0;      // of the rows
     std::byte* leaf = nullptr;   // memory for one
@@ -86,12 +87,12 @@ class RowReducer {
   Number reduce(TreeRange elements, Scratch& scratch) const {
     const Scratch::Frame frame(scratch);
     blocks_.take_at_once(scratch);
-    Cursor cursor{blocks_.take_rows(scratch),
-                  blocks_.position_of(elements.begin / binding_.width),
-                  blocks_.position_of((elements.end + binding_.width - 1) / binding_.width),
-                  0,
-                  nullptr,
-                  scratch};
+    SparseCursor cursor{blocks_.take_rows(scratch),
+                        blocks_.position_of(elements.begin / binding_.width),
+                        blocks_.position_of((elements.end + binding_.width - 1) / binding_.width),
+                        0,
+                        nullptr,
+                        scratch};
     cursor.rows.count = 0;
     cursor.leaf = static_cast<std::byte*>(scratch.take(std::size_t(kRowBlock * item_)));
     // A range without a named row has a number without a leaf.
@@ -112,7 +113,7 @@ class RowReducer {
         });
   }
 
-  Number reduce_leaf(TreeRange of, Cursor& cursor) const {
+  Number reduce_leaf(TreeRange of, SparseCursor& cursor) const {
     const auto [begin, end] = of;
     if (blocks_.sparse) fill(cursor.leaf, end - begin);
     while (cursor.position < cursor.end) {
@@ -133,7 +134,7 @@ class RowReducer {
   }
 
   // The block that the next row is in.
-  void load(Cursor& cursor) const {
+  void load(SparseCursor& cursor) const {
     if (cursor.position < cursor.first + cursor.rows.count) return;
     cursor.first = cursor.position;
     blocks_.find(cursor.position, cursor.end, cursor.rows);
@@ -155,25 +156,25 @@ class RowReducer {
     kernels().column_reduce(fn_, dtype_)(right.data(), left.data(), 1, 1, 1, true);
   }
 
-  const RowBinding& binding_;
-  Context& context_;
+  const SparseUpdateBinding& binding_;
+  ExecutionContext& context_;
   Value operand_;
   ReduceFn fn_;
   DType dtype_;
   std::int64_t item_, elements_;
   std::byte* result_;
-  RowBlocks blocks_;
+  SparseBlocks blocks_;
   Number other_;  // the operand in rows without gradient, and the result of any of them
 };
 
 }  // namespace
 
 void run_step(const SparseReduceStep& step, const StepRun& run) {
-  const RowUpdate& update = run.plan.row_updates[step.update];
-  const RowUpdate::Reduction& reduction = update.reduction_of(step.nodes.back());
-  RowBinding& binding = run.context.row_update(step.update);
-  RowPassBinding& pass = binding.reductions[std::size_t(&reduction - update.reductions.data())];
-  RowReducer(run.plan, update, reduction, binding, pass, run.context).run();
+  const SparseUpdate& update = run.plan.sparse_updates[step.update];
+  const SparseUpdate::Reduction& reduction = update.reduction_of(step.nodes.back());
+  SparseUpdateBinding& binding = run.context.sparse_update(step.update);
+  SparsePassBinding& pass = binding.reductions[std::size_t(&reduction - update.reductions.data())];
+  SparseReducer(run.plan, update, reduction, binding, pass, run.context).run();
 }
 
 }  // namespace samegrad

@@ -19,7 +19,7 @@ namespace samegrad {
 namespace {
 
 // The kernel arguments of a replica's reduction.
-KernelArgs args_of(const Plan& plan, NodeId tree, std::size_t replica, Context& context,
+KernelArgs args_of(const Plan& plan, NodeId tree, std::size_t replica, ExecutionContext& context,
                    Scratch& scratch) {
   const Node& node = plan.graph.nodes[tree];
   const NodeBinding& of = context.node(tree);
@@ -33,19 +33,19 @@ KernelArgs args_of(const Plan& plan, NodeId tree, std::size_t replica, Context& 
           .scratch = scratch};
 }
 
-std::size_t copies_of(const ExampleSum& sum, const Context& context) {
+std::size_t copies_of(const ExampleSum& sum, const ExecutionContext& context) {
   return context.node(sum.tree).views.size();
 }
 
 // Sorts by rows; places stay in order. Two arrays of n, the numbers in the first; the result is in
 // the one that is returned.
-NamedRow* sort_by_rows(NamedRow* from, NamedRow* to, std::int64_t n, std::int64_t rows) {
+TouchedRow* sort_by_rows(TouchedRow* from, TouchedRow* to, std::int64_t n, std::int64_t rows) {
   constexpr int kBits = 11;
   constexpr std::size_t kDigits = std::size_t(1) << kBits;
   const int bits = std::bit_width(std::uint64_t(std::max<std::int64_t>(rows - 1, 0)));
   for (int shift = 0; shift < bits; shift += kBits) {
     std::array<std::int64_t, kDigits> next{};
-    const auto digit = [shift](const NamedRow& named) {
+    const auto digit = [shift](const TouchedRow& named) {
       return std::size_t(named.row >> shift) % kDigits;
     };
     for (std::int64_t i = 0; i < n; ++i) ++next[digit(from[i])];
@@ -58,15 +58,15 @@ NamedRow* sort_by_rows(NamedRow* from, NamedRow* to, std::int64_t n, std::int64_
 }
 
 // The number of the first share of a sum among those of all.
-std::size_t first_of(const RowUpdate& step, std::size_t s, const Context& context) {
+std::size_t first_of(const SparseUpdate& step, std::size_t s, const ExecutionContext& context) {
   std::size_t at = 0;
   for (std::size_t k = 0; k < s; ++k) at += copies_of(step.sums[k], context);
   return at;
 }
 
 // The slots of a block, and the scratch that they and the sums take.
-void lay_out_block(const Plan& plan, const RowUpdate& update, Context& context,
-                   const RowBinding& binding, RowPassBinding& pass) {
+void lay_out_block(const Plan& plan, const SparseUpdate& update, ExecutionContext& context,
+                   const SparseUpdateBinding& binding, SparsePassBinding& pass) {
   const auto add = [&](Value value) {
     const std::int64_t row_bytes =
         binding.width * std::int64_t(size_of(plan.graph.type(value).dtype));
@@ -100,38 +100,38 @@ void lay_out_block(const Plan& plan, const RowUpdate& update, Context& context,
 
 }  // namespace
 
-RowBlocks::RowBlocks(const Plan& plan, const RowUpdate& step, RowBinding& binding,
-                     RowPassBinding& pass, Context& context)
+SparseBlocks::SparseBlocks(const Plan& plan, const SparseUpdate& step, SparseUpdateBinding& binding,
+                           SparsePassBinding& pass, ExecutionContext& context)
     : plan_(plan),
       step_(step),
       binding_(binding),
       pass_(pass),
       context_(context),
-      row_(RowBinding::as<std::int64_t>(binding.named.row)),
-      begin_(RowBinding::as<std::int64_t>(binding.named.begin)),
-      place_(RowBinding::as<std::int64_t>(binding.named.place)) {}
+      row_(SparseUpdateBinding::as<std::int64_t>(binding.named.row)),
+      begin_(SparseUpdateBinding::as<std::int64_t>(binding.named.begin)),
+      place_(SparseUpdateBinding::as<std::int64_t>(binding.named.place)) {}
 
-std::span<KnownValue> RowBlocks::registers() const {
-  const RowProgram& program = pass_.program;
+std::span<LatticeValue> SparseBlocks::registers() const {
+  const SparseProgram& program = pass_.program;
   program.set_operands(pass_.registers, [&](std::size_t k) {
     const Value value = program.numbers[k].value;
-    return KnownValue::number_at(base(value), plan_.graph.type(value).dtype);
+    return LatticeValue::number_at(base(value), plan_.graph.type(value).dtype);
   });
   program.known.run(pass_.registers);
   return pass_.registers;
 }
 
-std::int64_t RowBlocks::position_of(std::int64_t row) const {
+std::int64_t SparseBlocks::position_of(std::int64_t row) const {
   return sparse ? std::lower_bound(row_, row_ + binding_.named.count, row) - row_
                 : std::min(row, binding_.rows);
 }
 
-void RowBlocks::take_at_once(Scratch& scratch) const {
+void SparseBlocks::take_at_once(Scratch& scratch) const {
   const Scratch::Frame frame(scratch);
   scratch.take(pass_.task_bytes);
 }
 
-RowBlocks::Rows RowBlocks::take_rows(Scratch& scratch) const {
+SparseBlocks::Rows SparseBlocks::take_rows(Scratch& scratch) const {
   const auto n = std::size_t(binding_.block_rows);
   const auto take = [&](std::size_t item) { return scratch.take(n * item); };
   return {0,
@@ -143,7 +143,7 @@ RowBlocks::Rows RowBlocks::take_rows(Scratch& scratch) const {
 }
 
 // In a pass over all rows, most rows have no places.
-void RowBlocks::find(std::int64_t position, std::int64_t end, Rows& rows) const {
+void SparseBlocks::find(std::int64_t position, std::int64_t end, Rows& rows) const {
   rows.count = std::min(binding_.block_rows, end - position);
   std::int64_t at =
       sparse ? position : std::lower_bound(row_, row_ + binding_.named.count, position) - row_;
@@ -158,8 +158,9 @@ void RowBlocks::find(std::int64_t position, std::int64_t end, Rows& rows) const 
 }
 
 // All rows are one after the other in the operands, and named ones in sums that are stored.
-std::byte* RowBlocks::slot_at(const RowPassBinding::Slot& slot, const Rows& rows) const {
-  const std::span<const RowPassBinding::Slot> whole = whole_slots();
+std::byte* SparseBlocks::slot_at(const SparsePassBinding::PassOperand& slot,
+                                 const Rows& rows) const {
+  const std::span<const SparsePassBinding::PassOperand> whole = whole_slots();
   const bool is_whole = &slot >= whole.data() && &slot < whole.data() + whole.size();
   if (is_whole && !sparse) return base(slot.value) + rows.row[0] * slot.row_bytes;
   const auto k = std::size_t(&slot - pass_.slots.data());
@@ -168,8 +169,8 @@ std::byte* RowBlocks::slot_at(const RowPassBinding::Slot& slot, const Rows& rows
                    : rows.memory + slot.offset;
 }
 
-void RowBlocks::gather(const Rows& rows) const {
-  for (const RowPassBinding::Slot& slot : whole_slots()) {
+void SparseBlocks::gather(const Rows& rows) const {
+  for (const SparsePassBinding::PassOperand& slot : whole_slots()) {
     const std::byte* from = base(slot.value);
     const std::int64_t bytes = slot.row_bytes;
     for (std::int64_t i = 0; i < rows.count; ++i) {
@@ -180,9 +181,9 @@ void RowBlocks::gather(const Rows& rows) const {
 }
 
 // Named rows are anywhere in memory, where no processor looks for them.
-void RowBlocks::prefetch(const Rows& rows) const {
+void SparseBlocks::prefetch(const Rows& rows) const {
   if (!sparse) return;
-  for (const RowPassBinding::Slot& slot : whole_slots()) {
+  for (const SparsePassBinding::PassOperand& slot : whole_slots()) {
     const std::byte* from = base(slot.value);
     for (std::int64_t i = 0; i < rows.count; ++i) {
       prefetch_bytes(from + rows.row[i] * slot.row_bytes, slot.row_bytes, 1 << 10);
@@ -190,7 +191,7 @@ void RowBlocks::prefetch(const Rows& rows) const {
   }
 }
 
-void RowBlocks::run(const Rows& rows, Scratch& scratch) const {
+void SparseBlocks::run(const Rows& rows, Scratch& scratch) const {
   if (sparse) gather(rows);
   for (std::size_t k = 0; k < pass_.pass.sums.size(); ++k) {
     const auto s = std::size_t(pass_.pass.sums[k]);
@@ -204,7 +205,7 @@ void RowBlocks::run(const Rows& rows, Scratch& scratch) const {
   for (NodeId node : pass_.pass.nodes) run_node(node, rows, scratch);
 }
 
-void RowBlocks::store_sums() const {
+void SparseBlocks::store_sums() const {
   const std::int64_t blocks =
       (binding_.named.count + binding_.block_rows - 1) / binding_.block_rows;
   const auto store = [&](std::int64_t first, std::int64_t last, Scratch& scratch) {
@@ -223,17 +224,17 @@ void RowBlocks::store_sums() const {
   if (loops.threads() == 1 || !worth) return store(0, blocks, context_.main_task().scratch);
   const std::int64_t parts = std::min(blocks, loops.threads() * thresholds().parts_per_thread);
   loops.run(parts, [&](std::int64_t i) {
-    const Context::Lease lease(context_);
+    const ExecutionContext::TaskLease lease(context_);
     store(blocks * i / parts, blocks * (i + 1) / parts, (*lease).scratch);
   });
 }
 
-std::int64_t RowBlocks::row_bytes(std::size_t s) const {
+std::int64_t SparseBlocks::row_bytes(std::size_t s) const {
   return binding_.width * std::int64_t(size_of(plan_.graph.type(step_.sums[s].result).dtype));
 }
 
 // Copies sums to their rows in a pass over all rows; rows without places get zeros.
-void RowBlocks::take_sums(std::size_t s, const Rows& rows, std::byte* to) const {
+void SparseBlocks::take_sums(std::size_t s, const Rows& rows, std::byte* to) const {
   const std::int64_t bytes = row_bytes(s);
   const std::byte* from = summed_at(s, rows.named);
   for (std::int64_t i = 0; i < rows.count; ++i, to += bytes) {
@@ -247,7 +248,7 @@ void RowBlocks::take_sums(std::size_t s, const Rows& rows, std::byte* to) const 
 }
 
 // A sum of the rows of a block over all examples of all replicas.
-void RowBlocks::sum(std::size_t s, const Rows& rows, std::byte* to, Scratch& scratch) const {
+void SparseBlocks::sum(std::size_t s, const Rows& rows, std::byte* to, Scratch& scratch) const {
   const std::size_t copies = copies_of(step_.sums[s], context_);
   const std::int64_t* first = binding_.first.data() + first_of(step_, s, context_);
   const std::int64_t bytes = row_bytes(s);
@@ -273,8 +274,8 @@ void RowBlocks::sum(std::size_t s, const Rows& rows, std::byte* to, Scratch& scr
 }
 
 // Replicas without a place have +0, and no sum is -0: they change nothing.
-void RowBlocks::sum_replicas(std::size_t s, const NamedRange& replicas, std::byte* to,
-                             Scratch& scratch) const {
+void SparseBlocks::sum_replicas(std::size_t s, const NamedRange& replicas, std::byte* to,
+                                Scratch& scratch) const {
   const Scratch::Frame frame(scratch);
   const std::int64_t* first = binding_.first.data() + first_of(step_, s, context_);
   const NodeId tree = step_.sums[s].tree;
@@ -292,14 +293,14 @@ void RowBlocks::sum_replicas(std::size_t s, const NamedRange& replicas, std::byt
       [&](const NamedRange& of, int level) {
         const auto replica = std::size_t(of.range.begin);
         const KernelArgs args = args_of(plan_, tree, replica, context_, scratch);
-        plan_.graph.nodes[tree].op->rows.sum(
-            {args, first[replica], of.begin, of.end, at(level)});
+        plan_.graph.nodes[tree].op->rows.sum({args, first[replica], of.begin, of.end, at(level)});
       },
       [&](int level) { add(at(level), at(level + 1), at(level), binding_.width, 1, 1); });
 }
 
 // Each example of a list has as many places.
-RowBlocks::Places RowBlocks::places_of(std::size_t s, TreeRange of, std::int64_t named) const {
+SparseBlocks::Places SparseBlocks::places_of(std::size_t s, TreeRange of,
+                                             std::int64_t named) const {
   const std::int64_t* first = binding_.first.data() + first_of(step_, s, context_);
   const std::int64_t *begin = place_ + begin_[named], *end = place_ + begin_[named + 1];
   TreeRange places{};
@@ -314,18 +315,18 @@ RowBlocks::Places RowBlocks::places_of(std::size_t s, TreeRange of, std::int64_t
   return {begin, std::lower_bound(begin, end, places.end)};
 }
 
-bool RowBlocks::is_named(std::size_t s, TreeRange of, std::int64_t named) const {
+bool SparseBlocks::is_named(std::size_t s, TreeRange of, std::int64_t named) const {
   const Places places = places_of(s, of, named);
   return places.begin != places.end;
 }
 
-void RowBlocks::sum_named(std::size_t s, TreeRange of, std::int64_t named, std::byte* to,
-                          Scratch& scratch) const {
+void SparseBlocks::sum_named(std::size_t s, TreeRange of, std::int64_t named, std::byte* to,
+                             Scratch& scratch) const {
   sum_places(s, of, places_of(s, of, named), to, scratch);
 }
 
-void RowBlocks::sum_places(std::size_t s, TreeRange of, const Places& places, std::byte* to,
-                           Scratch& scratch) const {
+void SparseBlocks::sum_places(std::size_t s, TreeRange of, const Places& places, std::byte* to,
+                              Scratch& scratch) const {
   if (!is_list(s)) return sum_replicas(s, {of, places.begin, places.end}, to, scratch);
   const NodeId tree = step_.sums[s].tree;
   const KernelArgs args = args_of(plan_, tree, 0, context_, scratch);
@@ -334,7 +335,7 @@ void RowBlocks::sum_places(std::size_t s, TreeRange of, const Places& places, st
       {args, first, places.begin, places.end, to, of.begin, of.end});
 }
 
-void RowBlocks::run_node(NodeId index, const Rows& rows, Scratch& scratch) const {
+void SparseBlocks::run_node(NodeId index, const Rows& rows, Scratch& scratch) const {
   const Scratch::Frame frame(scratch);
   const Node& node = plan_.graph.nodes[index];
   const std::vector<View>& whole = context_.node(index).views[0];
@@ -343,7 +344,7 @@ void RowBlocks::run_node(NodeId index, const Rows& rows, Scratch& scratch) const
   const std::size_t inputs = node.inputs.size();
   for (std::size_t k = 0; k < whole.size(); ++k) {
     const Value value = k < inputs ? node.inputs[k] : node.outputs[k - inputs];
-    const auto slot = std::ranges::find(pass_.slots, value, &RowPassBinding::Slot::value);
+    const auto slot = std::ranges::find(pass_.slots, value, &SparsePassBinding::PassOperand::value);
     if (slot == pass_.slots.end()) continue;  // a number
     views[k].data = slot_at(*slot, rows);
     views[k].shape[0] = rows.count;
@@ -360,13 +361,13 @@ void RowBlocks::run_node(NodeId index, const Rows& rows, Scratch& scratch) const
 namespace {
 
 // Reserves memory from the first step on: other sparse updates may name their rows in between.
-void reserve_places(const Plan& plan, Context& context, RowBinding& binding) {
+void reserve_places(const Plan& plan, ExecutionContext& context, SparseUpdateBinding& binding) {
   const auto reserve = [&](std::int64_t count, std::size_t item) {
     return context.reserve(size_product(count, std::int64_t(item)), StepId(0),
                            plan.steps.next_id() - 1);
   };
   const std::int64_t n = binding.places;
-  binding.reserved.sorted = reserve(2 * n, sizeof(NamedRow));
+  binding.reserved.sorted = reserve(2 * n, sizeof(TouchedRow));
   binding.reserved.row = reserve(n, sizeof(std::int64_t));
   binding.reserved.begin = reserve(n + 1, sizeof(std::int64_t));
   binding.reserved.place = reserve(n, sizeof(std::int64_t));
@@ -375,8 +376,9 @@ void reserve_places(const Plan& plan, Context& context, RowBinding& binding) {
 
 }  // namespace
 
-RowBinding bind_row_update(const Plan& plan, const RowUpdate& update, Context& context) {
-  RowBinding binding(plan.graph, update);
+SparseUpdateBinding bind_sparse_update(const Plan& plan, const SparseUpdate& update,
+                                       ExecutionContext& context) {
+  SparseUpdateBinding binding(plan.graph, update);
   const Shape& shape = plan.graph.type(update.sums[0].result).shape;
   binding.rows = shape[0];
   binding.width = shape.size(1, shape.rank());
@@ -401,12 +403,12 @@ RowBinding bind_row_update(const Plan& plan, const RowUpdate& update, Context& c
     }
   }
   lay_out_block(plan, update, context, binding, binding.update);
-  for (RowPassBinding& pass : binding.reductions) {
+  for (SparsePassBinding& pass : binding.reductions) {
     lay_out_block(plan, update, context, binding, pass);
   }
-  for (const RowUpdate::Result& result : update.results) {
-    binding.left.push_back(
-        *std::ranges::find(binding.update.slots, result.value, &RowPassBinding::Slot::value));
+  for (const SparseUpdate::UpdatedVariable& result : update.results) {
+    binding.left.push_back(*std::ranges::find(binding.update.slots, result.value,
+                                              &SparsePassBinding::PassOperand::value));
     const std::vector<Value>& whole = binding.update.program.whole;
     const auto old = std::ranges::find_if(whole, [&](Value value) {
       const ValueInfo& info = plan.graph.values[value];
@@ -420,10 +422,10 @@ RowBinding bind_row_update(const Plan& plan, const RowUpdate& update, Context& c
 
 void run_step(const SparseRowsStep& sparse, const StepRun& run) {
   const Plan& plan = run.plan;
-  Context& context = run.context;
-  const RowUpdate& step = plan.row_updates[sparse.update];
-  RowBinding& binding = context.row_update(sparse.update);
-  auto* named = RowBinding::as<NamedRow>(context.at(binding.reserved.sorted));
+  ExecutionContext& context = run.context;
+  const SparseUpdate& step = plan.sparse_updates[sparse.update];
+  SparseUpdateBinding& binding = context.sparse_update(sparse.update);
+  auto* named = SparseUpdateBinding::as<TouchedRow>(context.at(binding.reserved.sorted));
   binding.own.row = context.at(binding.reserved.row);
   binding.own.begin = context.at(binding.reserved.begin);
   binding.own.place = context.at(binding.reserved.place);
@@ -438,10 +440,10 @@ void run_step(const SparseRowsStep& sparse, const StepRun& run) {
     }
   }
   const std::int64_t n = binding.places;
-  const NamedRow* sorted = sort_by_rows(named, named + n, n, binding.rows);
-  auto* row = RowBinding::as<std::int64_t>(binding.own.row);
-  auto* begin = RowBinding::as<std::int64_t>(binding.own.begin);
-  auto* place = RowBinding::as<std::int64_t>(binding.own.place);
+  const TouchedRow* sorted = sort_by_rows(named, named + n, n, binding.rows);
+  auto* row = SparseUpdateBinding::as<std::int64_t>(binding.own.row);
+  auto* begin = SparseUpdateBinding::as<std::int64_t>(binding.own.begin);
+  auto* place = SparseUpdateBinding::as<std::int64_t>(binding.own.place);
   std::int64_t& count = binding.own.count = 0;
   for (std::int64_t i = 0; i < n; ++i) {
     place[i] = sorted[i].place;
@@ -453,7 +455,7 @@ void run_step(const SparseRowsStep& sparse, const StepRun& run) {
   binding.named = binding.own;
   if (run.call.communicator) return exchange_rows(plan, step, binding, run.call, context);
   if (binding.named.summed_at.empty()) return;
-  RowBlocks(plan, step, binding, binding.update, context).store_sums();
+  SparseBlocks(plan, step, binding, binding.update, context).store_sums();
 }
 
 }  // namespace samegrad

@@ -3,15 +3,15 @@
 // rows with operands that have all of them.
 #pragma once
 
-#include "runtime/context.h"
+#include "runtime/execution_context.h"
 
 namespace samegrad {
 
-class RowBlocks {
+class SparseBlocks {
  public:
   // A pass through named rows alone, or through all.
-  RowBlocks(const Plan& plan, const RowUpdate& step, RowBinding& binding, RowPassBinding& pass,
-            Context& context);
+  SparseBlocks(const Plan& plan, const SparseUpdate& step, SparseUpdateBinding& binding,
+               SparsePassBinding& pass, ExecutionContext& context);
 
   // Some of them, and where they are.
   struct Rows {
@@ -24,7 +24,7 @@ class RowBlocks {
   };
 
   // Fills the registers with what is known with the numbers that this run has.
-  std::span<KnownValue> registers() const;
+  std::span<LatticeValue> registers() const;
   // Named ones only? Set before anything below.
   bool sparse = true;
 
@@ -56,7 +56,8 @@ class RowBlocks {
   bool is_list(std::size_t s) const { return context_.node(step_.sums[s].tree).joint; }
   // The memory of a value after the pass.
   const std::byte* at(Value value, const Rows& rows) const {
-    return slot_at(*std::ranges::find(pass_.slots, value, &RowPassBinding::Slot::value), rows);
+    return slot_at(*std::ranges::find(pass_.slots, value, &SparsePassBinding::PassOperand::value),
+                   rows);
   }
 
  private:
@@ -68,12 +69,12 @@ class RowBlocks {
                   Scratch& scratch) const;
 
   std::byte* base(Value value) const { return context_.base(0, plan_.root[value]); }
-  std::byte* slot_at(const RowPassBinding::Slot& slot, const Rows& rows) const;
-  std::span<const RowPassBinding::Slot> whole_slots() const {
+  std::byte* slot_at(const SparsePassBinding::PassOperand& slot, const Rows& rows) const;
+  std::span<const SparsePassBinding::PassOperand> whole_slots() const {
     return std::span(pass_.slots).subspan(pass_.pass.sums.size(), pass_.program.whole.size());
   }
   void gather(const Rows& rows) const;
-  std::span<const RowPassBinding::Slot> sum_slots() const {
+  std::span<const SparsePassBinding::PassOperand> sum_slots() const {
     return std::span(pass_.slots).first(pass_.pass.sums.size());
   }
   std::int64_t row_bytes(std::size_t s) const;
@@ -87,10 +88,10 @@ class RowBlocks {
   void run_node(NodeId index, const Rows& rows, Scratch& scratch) const;
 
   const Plan& plan_;
-  const RowUpdate& step_;
-  RowBinding& binding_;
-  RowPassBinding& pass_;
-  Context& context_;
+  const SparseUpdate& step_;
+  SparseUpdateBinding& binding_;
+  SparsePassBinding& pass_;
+  ExecutionContext& context_;
   const std::int64_t *row_, *begin_, *place_;
 };
 

@@ -12,10 +12,10 @@
 namespace samegrad {
 namespace {
 
-class RowUpdater {
+class SparseUpdater {
  public:
-  RowUpdater(const Plan& plan, const RowUpdate& step, RowBinding& binding, const Call& call,
-             Context& context)
+  SparseUpdater(const Plan& plan, const SparseUpdate& step, SparseUpdateBinding& binding,
+                const ExecuteParams& call, ExecutionContext& context)
       : plan_(plan),
         step_(step),
         binding_(binding),
@@ -36,11 +36,11 @@ class RowUpdater {
     }
     // One pointer: a function that captures more takes memory.
     const struct {
-      const RowUpdater* all;
+      const SparseUpdater* all;
       std::int64_t blocks, count;
     } parts{this, blocks, std::min(blocks, loops.threads() * thresholds().parts_per_thread)};
     loops.run(parts.count, [&parts](std::int64_t i) {
-      const Context::Lease lease(parts.all->context_);
+      const ExecutionContext::TaskLease lease(parts.all->context_);
       parts.all->run_blocks(parts.blocks * i / parts.count, parts.blocks * (i + 1) / parts.count,
                             (*lease).scratch);
     });
@@ -52,7 +52,7 @@ class RowUpdater {
   // Copies rows that the update leaves as they are, if the result is not in the variable's memory.
   void keep_other_rows() const {
     for (std::size_t k = 0; k < binding_.left.size(); ++k) {
-      const RowPassBinding::Slot& slot = binding_.left[k];
+      const SparsePassBinding::PassOperand& slot = binding_.left[k];
       std::byte* to = base(slot.value);
       const std::byte* from = base(binding_.old[k]);
       if (to != from) std::memcpy(to, from, std::size_t(binding_.rows * slot.row_bytes));
@@ -60,7 +60,7 @@ class RowUpdater {
   }
 
   void mark_changes() const {
-    for (const RowPassBinding::Slot& slot : binding_.left) {
+    for (const SparsePassBinding::PassOperand& slot : binding_.left) {
       if (hashes_->has(slot.value)) hashes_->mark_change(slot.value);
     }
   }
@@ -68,8 +68,8 @@ class RowUpdater {
   void run_blocks(std::int64_t first, std::int64_t last, Scratch& scratch) const {
     const Scratch::Frame frame(scratch);
     blocks_.take_at_once(scratch);
-    RowBlocks::Rows rows = blocks_.take_rows(scratch), next = blocks_.take_rows(scratch);
-    const auto find = [&](std::int64_t block, RowBlocks::Rows& to) {
+    SparseBlocks::Rows rows = blocks_.take_rows(scratch), next = blocks_.take_rows(scratch);
+    const auto find = [&](std::int64_t block, SparseBlocks::Rows& to) {
       if (block < last) blocks_.find(block * binding_.block_rows, blocks_.count(), to);
     };
     find(first, rows);
@@ -84,18 +84,18 @@ class RowUpdater {
   }
 
   // Adds the hashes of rows, or their change where rows without a gradient stay as they are.
-  void add_hashes(const RowBlocks::Rows& rows) const {
+  void add_hashes(const SparseBlocks::Rows& rows) const {
     for (const std::int32_t s : step_.update.sums) {
       const Value sum = step_.sums[std::size_t(s)].result;
       if (hashes_->has(sum)) add_hash(sum, blocks_.at(sum, rows), nullptr, rows);
     }
-    for (const RowPassBinding::Slot& slot : binding_.left) {
+    for (const SparsePassBinding::PassOperand& slot : binding_.left) {
       const std::byte* old = blocks_.sparse ? base(slot.value) : nullptr;
       if (hashes_->has(slot.value)) add_hash(slot.value, rows.memory + slot.offset, old, rows);
     }
   }
   void add_hash(Value value, const std::byte* fresh, const std::byte* old,
-                const RowBlocks::Rows& rows) const {
+                const SparseBlocks::Rows& rows) const {
     const DType dtype = plan_.graph.type(value).dtype;
     const std::int64_t width = binding_.width, bytes = width * std::int64_t(size_of(dtype));
     const HashKernel hash = kernels().hash(dtype);
@@ -108,8 +108,8 @@ class RowUpdater {
     hashes_->add(value, sum);
   }
 
-  void scatter(const RowBlocks::Rows& rows) const {
-    for (const RowPassBinding::Slot& slot : binding_.left) {
+  void scatter(const SparseBlocks::Rows& rows) const {
+    for (const SparsePassBinding::PassOperand& slot : binding_.left) {
       std::byte* to = base(slot.value);
       const std::byte* from = rows.memory + slot.offset;
       const std::int64_t bytes = slot.row_bytes;
@@ -124,18 +124,19 @@ class RowUpdater {
   }
 
   const Plan& plan_;
-  const RowUpdate& step_;
-  RowBinding& binding_;
+  const SparseUpdate& step_;
+  SparseUpdateBinding& binding_;
   Hashes* hashes_;  // null: there are none, or another process adds to them
-  Context& context_;
-  RowBlocks blocks_;
+  ExecutionContext& context_;
+  SparseBlocks blocks_;
 };
 
 }  // namespace
 
 void run_step(const SparseUpdateStep& step, const StepRun& run) {
-  const RowUpdate& update = run.plan.row_updates[step.update];
-  RowUpdater(run.plan, update, run.context.row_update(step.update), run.call, run.context).run();
+  const SparseUpdate& update = run.plan.sparse_updates[step.update];
+  SparseUpdater(run.plan, update, run.context.sparse_update(step.update), run.call, run.context)
+      .run();
 }
 
 }  // namespace samegrad

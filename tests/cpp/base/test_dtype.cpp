@@ -22,7 +22,7 @@ std::string error_of(F f) {
 }
 
 TEST("a row of the table is found by its dtype, its name and its type of elements") {
-  for (const DTypeRow& row : kDTypes) {
+  for (const DTypeEntry& row : kDTypes) {
     CHECK(dtype_from_name(row.name) == row.dtype);
     CHECK_EQ(std::string(name_of(row.dtype)), row.name);
     const std::size_t bytes = visit(row.dtype, [&]<class T>() {
@@ -30,15 +30,15 @@ TEST("a row of the table is found by its dtype, its name and its type of element
       return sizeof(T);
     });
     CHECK_EQ(bytes, size_of(row.dtype));
-    CHECK(bytes <= kMostElementBytes);
+    CHECK(bytes <= kMaxElementBytes);
   }
 }
 
 TEST("a type that is stored only is computed in that of its sums") {
-  for (const DTypeRow& row : kDTypes) {
-    CHECK_EQ(is_widened(row.dtype), row.bytes == 2 && is_floating(row.dtype));
-    CHECK_EQ((bit_of(row.dtype) & kComputed) != 0, !is_widened(row.dtype));
-    CHECK(sum_type(row.dtype) == (is_widened(row.dtype) ? DType::kFloat32 : row.dtype));
+  for (const DTypeEntry& row : kDTypes) {
+    CHECK_EQ(is_storage_dtype(row.dtype), row.bytes == 2 && is_floating(row.dtype));
+    CHECK_EQ((bit_of(row.dtype) & kComputed) != 0, !is_storage_dtype(row.dtype));
+    CHECK(sum_type(row.dtype) == (is_storage_dtype(row.dtype) ? DType::kFloat32 : row.dtype));
   }
 }
 
@@ -59,14 +59,14 @@ TEST("every dtype is of one kind") {
   CHECK_EQ(kFloats | kInts | kIntegers | kBools, kAll);
   CHECK_EQ(kFloats & kIntegers, 0u);
   CHECK_EQ(kNumbers & kBools, 0u);
-  for (const DTypeRow& row : kDTypes) {
+  for (const DTypeEntry& row : kDTypes) {
     CHECK_EQ(is_floating(row.dtype), (bit_of(row.dtype) & kFloats) != 0);
   }
 }
 
 TEST("a visit of some dtypes refuses the others by name, and never takes another's bytes") {
   std::vector<std::size_t> visited;
-  for (const DTypeRow& row : kDTypes) {
+  for (const DTypeEntry& row : kDTypes) {
     const std::string error = error_of([&] {
       visit<kFloats>("mean", row.dtype, [&]<class T>() { visited.push_back(sizeof(T)); });
     });

@@ -9,10 +9,10 @@ namespace samegrad::testing {
 
 inline Inferred same_as_first(const InferArgs& args) {
   const ValueType& type = args.in[0];
-  return {{type}, type.batched() ? Locality::kExample : Locality::kWhole};
+  return {{type}, type.batched() ? Locality::kPerExample : Locality::kFullBatch};
 }
 
-inline OpDef fake_row(const std::string& name, int arity, std::uint32_t traits = 0) {
+inline OpDef fake_op(const std::string& name, int arity, std::uint32_t traits = 0) {
   OpDef op;
   op.name = name;
   op.min_arity = op.max_arity = arity;
@@ -23,7 +23,7 @@ inline OpDef fake_row(const std::string& name, int arity, std::uint32_t traits =
 
 struct FakeAttrs {
   std::int64_t size = 0;
-  Number rate = 0.5;
+  Scalar rate = 0.5;
   std::string name = "none";
 
   static constexpr auto fields() {
@@ -39,7 +39,7 @@ struct OtherAttrs {
 };
 
 inline OpDef row_with_attributes() {
-  OpDef op = fake_row("configured", 1);
+  OpDef op = fake_op("configured", 1);
   op.attrs = schema_of<FakeAttrs>();
   return op;
 }
@@ -50,7 +50,7 @@ inline ValueType vector_type(std::int64_t size, DType dtype = DType::kFloat32) {
 
 // Examples of symbol 0 on axis 0.
 inline ValueType batched_type(std::int64_t columns) {
-  return {DType::kFloat32, Shape{kRows, columns}, {0, 1, 0}};
+  return {DType::kFloat32, Shape{kBatchDim, columns}, {0, 1, 0}};
 }
 
 // A variable "weight" that all replicas share, as it is when the program starts.

@@ -18,7 +18,7 @@ constexpr std::array<const char*, 2> names_of(Colour) {
 struct AllKinds {
   bool flag = false;
   std::int64_t whole = 3;
-  Number number = 0.0;
+  Scalar number = 0.0;
   std::string text = "a";
   Ints list = {1, 2};
   DType dtype = DType::kFloat32;
@@ -53,7 +53,7 @@ Attrs changed(Change change) {
   return attrs;
 }
 
-Attrs with_number(Number number) {
+Attrs with_number(Scalar number) {
   return changed([&](AllKinds& a) { a.number = number; });
 }
 
@@ -86,7 +86,7 @@ TEST("attributes that differ in a field of any kind are others") {
 }
 
 TEST("numbers are told apart by their bits") {
-  const auto same = [](Number a, Number b) {
+  const auto same = [](Scalar a, Scalar b) {
     const Attrs x = with_number(a), y = with_number(b);
     CHECK_EQ(x == y, x.hash() == y.hash());
     return x == y;
@@ -152,7 +152,7 @@ TEST("attributes are set by name") {
   AttrDraft draft("paint", schema_of<AllKinds>());
   draft.set("flag", true);
   draft.set("whole", std::int64_t(8));
-  draft.set("number", Number(0.5));
+  draft.set("number", Scalar(0.5));
   draft.set("text", std::string("t"));
   draft.set("list", Ints{9});
   draft.set("dtype", DType::kInt32);
@@ -171,7 +171,7 @@ TEST("unknown names, wrong kinds and what is missing are refused, with the opera
   CHECK_EQ(said([](AttrDraft&) {}), "[paint] attribute 'whole' is required.");
   CHECK_EQ(said([](AttrDraft& d) { d.set("wholes", std::int64_t(1)); }),
            "[paint] there is no attribute 'wholes'.");
-  CHECK_EQ(said([](AttrDraft& d) { d.set("whole", Number(2.5)); }),
+  CHECK_EQ(said([](AttrDraft& d) { d.set("whole", Scalar(2.5)); }),
            "[paint] attribute 'whole' must be an int: got 2.5.");
   CHECK_EQ(said([](AttrDraft& d) { d.set("list", std::int64_t(1)); }),
            "[paint] attribute 'list' must be a tuple of ints: got 1.");
@@ -189,7 +189,7 @@ TEST("a draft takes the fields of the same name, and tells if others say anythin
     return all;
   };
   Attrs made;
-  CHECK(taken(with_number(0.25), made) && made.as<Derived>().number == Number(0.25));
+  CHECK(taken(with_number(0.25), made) && made.as<Derived>().number == Scalar(0.25));
   CHECK(!taken(changed([](AllKinds& a) { a.colour = Colour::kGreen; }), made));
   CHECK(!taken(changed([](AllKinds& a) { a.list = {}; }), made));
 }

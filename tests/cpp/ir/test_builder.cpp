@@ -7,7 +7,7 @@ namespace samegrad::testing {
 namespace {
 
 struct DefaultedAttrs {
-  Number rate = 0.25;
+  Scalar rate = 0.25;
 
   static constexpr auto fields() {
     return std::tuple(defaulted("rate", &DefaultedAttrs::rate, ""));
@@ -29,10 +29,10 @@ std::string message_of(const OpDef& op, std::size_t operands, Attrs attrs = {},
 }
 
 TEST("a row refuses other numbers of operands") {
-  const OpDef pair = fake_row("pair", 2);
+  const OpDef pair = fake_op("pair", 2);
   CHECK_EQ(message_of(pair, 2), "");
   CHECK_EQ(message_of(pair, 1), "[pair] takes 2 operands: got 1.");
-  OpDef any = fake_row("any", 1);
+  OpDef any = fake_op("any", 1);
   any.max_arity = -1;
   CHECK_EQ(message_of(any, 40), "");
   CHECK_EQ(message_of(any, 0), "[any] takes 1 or more operands: got 0.");
@@ -45,10 +45,10 @@ TEST("attributes that are not given are as their struct starts") {
   const Value x = graph.add_argument(vector_type(3));
   b.apply(op, Values{x}, FakeAttrs{.size = 7, .rate = 2});
   const auto& given = graph.nodes[NodeId(0)].attrs.as<FakeAttrs>();
-  CHECK(given.size == 7 && given.rate == Number(2) && given.name == "none");
+  CHECK(given.size == 7 && given.rate == Scalar(2) && given.name == "none");
   op.attrs = schema_of<DefaultedAttrs>();
   b.apply(op, Values{x});
-  CHECK(graph.nodes[NodeId(1)].attrs.as<DefaultedAttrs>().rate == Number(0.25));
+  CHECK(graph.nodes[NodeId(1)].attrs.as<DefaultedAttrs>().rate == Scalar(0.25));
 }
 
 TEST("a row refuses to have no attributes where it requires some, and those of another struct") {
@@ -56,12 +56,12 @@ TEST("a row refuses to have no attributes where it requires some, and those of a
   CHECK_EQ(message_of(op, 1), "[configured] attribute 'size' is required.");
   CHECK_EQ(message_of(op, 1, OtherAttrs{1}),
            "[configured] has FakeAttrs attributes: got OtherAttrs (size=1).");
-  CHECK_EQ(message_of(fake_row("plain", 1), 1, OtherAttrs{1}),
+  CHECK_EQ(message_of(fake_op("plain", 1), 1, OtherAttrs{1}),
            "[plain] has no attributes: got OtherAttrs (size=1).");
 }
 
 TEST("a row refuses other numbers of regions") {
-  OpDef op = fake_row("runs", 1);
+  OpDef op = fake_op("runs", 1);
   CHECK_EQ(message_of(op, 1, {}, 1), "[runs] has 0 regions: got 1.");
   op.regions = {"body"};
   CHECK_EQ(message_of(op, 1, {}, 1), "");
@@ -82,9 +82,9 @@ TEST("what differs between replicas follows from operands and traits") {
     Graph graph;
     graph.replicas = 2;
     Builder b(graph);
-    const OpDef op = fake_row("row", 1, c.traits);
-    const Value x =
-        graph.add_argument(vector_type(3), c.operand ? Placement::kOwn : Placement::kReplicated);
+    const OpDef op = fake_op("row", 1, c.traits);
+    const Value x = graph.add_argument(vector_type(3),
+                                       c.operand ? Placement::kVarying : Placement::kReplicated);
     CHECK_EQ(graph.varying(b.apply(op, Values{x})[0]), c.result);
   }
 }
@@ -92,7 +92,7 @@ TEST("what differs between replicas follows from operands and traits") {
 TEST("derivatives carry the line of what they are derivatives of") {
   Graph graph;
   Builder b(graph);
-  const OpDef op = fake_row("row", 1);
+  const OpDef op = fake_op("row", 1);
   const Value x = graph.add_argument(vector_type(3));
   {
     const Builder::Deriving outer(b, 4);

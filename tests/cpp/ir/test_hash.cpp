@@ -16,7 +16,7 @@ Graph program(double rate = 0.5) {
   Graph graph;
   graph.add_symbol({});
   Builder b(graph);
-  graph.add_argument(batched_type(3), Placement::kRows);
+  graph.add_argument(batched_type(3), Placement::kSharded);
   const Value w = add_weight(graph, 3);
   graph.add_constant(Array::number(DType::kFloat32, 2));
   const Value v = b.apply(configured(), Values{w}, FakeAttrs{.size = 1, .rate = rate})[0];

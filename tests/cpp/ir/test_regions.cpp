@@ -11,18 +11,18 @@ namespace samegrad::testing {
 namespace {
 
 const OpDef& leaf() {
-  static const OpDef op = fake_row("leaf", 1);
+  static const OpDef op = fake_op("leaf", 1);
   return op;
 }
 
 const OpDef& effect() {
-  static const OpDef op = fake_row("effect", 1, kSideEffect);
+  static const OpDef op = fake_op("effect", 1, kSideEffect);
   return op;
 }
 
 const OpDef& branch() {
   static const OpDef op = [] {
-    OpDef row = fake_row("branch", 1);
+    OpDef row = fake_op("branch", 1);
     row.regions = {"first", "second"};
     return row;
   }();
@@ -34,7 +34,7 @@ Graph single(const OpDef& op, std::vector<GraphPtr> regions = {}) {
   Graph graph;
   graph.add_symbol({});
   Builder b(graph);
-  const Value x = graph.add_argument(batched_type(3), Placement::kRows);
+  const Value x = graph.add_argument(batched_type(3), Placement::kSharded);
   graph.outputs = b.apply(op, Values{x}, {}, std::move(regions));
   return graph;
 }

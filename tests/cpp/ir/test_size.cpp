@@ -57,7 +57,7 @@ TEST("shapes hold a size as one symbol wherever it stands") {
   CHECK_EQ(dim_of(symbols, n), kSymbols);
   CHECK_EQ(dim_of(symbols, n - n + 3), 3);
   CHECK_EQ(symbols.size(), 3u);
-  const ValueType type{DType::kFloat32, {square, kRows, kSymbols + 1}, {1, 2, 0}};
+  const ValueType type{DType::kFloat32, {square, kBatchDim, kSymbols + 1}, {1, 2, 0}};
   CHECK(concrete_shape(type, {3, 5, 9}) == Shape({9, 6, 5}));
   CHECK_EQ(to_string(type.shape), "(?, ?, ?)");
 }

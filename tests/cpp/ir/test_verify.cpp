@@ -9,7 +9,7 @@ namespace samegrad::testing {
 namespace {
 
 const OpDef& unary() {
-  static const OpDef op = fake_row("fake_unary", 1);
+  static const OpDef op = fake_op("fake_unary", 1);
   return op;
 }
 
@@ -23,7 +23,7 @@ Graph correct() {
   Graph graph;
   graph.add_symbol({});
   Builder b(graph);
-  const Value x = graph.add_argument(batched_type(3), Placement::kRows);
+  const Value x = graph.add_argument(batched_type(3), Placement::kSharded);
   const Value w = add_weight(graph, 3);
   const Value y = b.apply(unary(), Values{x})[0];
   const Value v = b.apply(configured(), Values{w}, FakeAttrs{.size = 1})[0];
@@ -66,7 +66,7 @@ TEST("verify finds values that do not exist or come too late") {
 TEST("verify finds wrong types, localities and numbers of results") {
   const auto type = [](Graph& g) { g.values[Value(2)].type.dtype = DType::kFloat64; };
   CHECK(has(after(type), "[fake_unary] result %2 should be float32"), after(type));
-  const auto locality = [](Graph& g) { g.nodes[NodeId(0)].locality = Locality::kTree; };
+  const auto locality = [](Graph& g) { g.nodes[NodeId(0)].locality = Locality::kBatchReduction; };
   CHECK(has(after(locality), "[fake_unary] should be of locality"), after(locality));
   const auto fewer = [](Graph& g) { g.nodes[NodeId(0)].outputs.clear(); };
   CHECK(has(after(fewer), "should have 1 results but has 0"), after(fewer));
@@ -102,7 +102,7 @@ TEST("verify finds attributes and regions that are not those of the row") {
 }
 
 TEST("verify goes into regions") {
-  OpDef op = fake_row("runs", 1);
+  OpDef op = fake_op("runs", 1);
   op.regions = {"body"};
   Graph inside = correct();
   inside.values[Value(2)].type.dtype = DType::kFloat64;
@@ -116,7 +116,7 @@ TEST("verify goes into regions") {
 TEST("verify finds writes that a variable cannot take") {
   const auto twice = [](Graph& g) { g.writes.push_back(g.writes[0]); };
   CHECK(has(after(twice), "[weight] is written twice"), after(twice));
-  const auto differs = [](Graph& g) { g.values[Value(3)].placement = Placement::kOwn; };
+  const auto differs = [](Graph& g) { g.values[Value(3)].placement = Placement::kVarying; };
   CHECK(has(after(differs), "[weight] is equal on all replicas and is assigned %3"),
         after(differs));
   const auto shape = [](Graph& g) {

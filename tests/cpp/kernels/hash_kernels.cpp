@@ -21,7 +21,7 @@
 namespace samegrad {
 namespace {
 
-enum class Range { kWide, kUsual };  // random bits with special values; numbers around 0
+enum class TapRange { kWide, kUsual };  // random bits with special values; numbers around 0
 
 // Memory of n elements; 64 bytes aligned, as scratch memory is.
 struct Memory {
@@ -59,7 +59,7 @@ std::uint64_t next_word() {
 
 // An element from random bits. Integers are not the smallest one, which has no quotient by -1.
 template <class T>
-T element(std::uint64_t bits, Range range) {
+T element(std::uint64_t bits, TapRange range) {
   if constexpr (std::is_same_v<T, bool>) {
     return (bits & 1) != 0;
   } else if constexpr (kIsOneOf<T, kFloats>) {
@@ -75,21 +75,21 @@ T element(std::uint64_t bits, Range range) {
                                    -700,
                                    std::numeric_limits<double>::infinity(),
                                    -std::numeric_limits<double>::infinity()};
-    if (range == Range::kUsual) {
+    if (range == TapRange::kUsual) {
       return static_cast<T>(static_cast<double>(static_cast<std::int32_t>(bits >> 40)) / 0x1p21 -
                             4);
     }
     if (bits % 16 == 3) return static_cast<T>(kSpecial[(bits >> 8) % std::size(kSpecial)]);
     const auto raw = static_cast<BitsOf<T>>(bits >> (64 - 8 * sizeof(T)));
     return std::bit_cast<T>(raw);
-  } else if (range == Range::kUsual) {
+  } else if (range == TapRange::kUsual) {
     return static_cast<T>(bits >> 60);
   } else {
     return static_cast<T>(static_cast<T>(bits >> 1) / 2);
   }
 }
 
-Memory numbers(DType dtype, std::int64_t n, Range range) {
+Memory numbers(DType dtype, std::int64_t n, TapRange range) {
   Memory made(dtype, n);
   with_type(dtype, [&]<class T>() {
     for (std::int64_t i = 0; i < n; ++i) {
@@ -114,8 +114,8 @@ void hash_into(Hasher& hasher, Memory& y, std::int64_t n) {
   });
 }
 
-const char* name_of(Range range) {
-  return range == Range::kWide ? "wide" : "usual";
+const char* name_of(TapRange range) {
+  return range == TapRange::kWide ? "wide" : "usual";
 }
 
 // One line: the hash of results that are added one after the other.
@@ -133,14 +133,14 @@ class Line {
   Hasher hasher_;
 };
 
-constexpr Range kRanges[] = {Range::kWide, Range::kUsual};
+constexpr TapRange kRanges[] = {TapRange::kWide, TapRange::kUsual};
 constexpr std::int64_t kCounts[] = {1, 2, 3, 5, 7, 4099};
 constexpr DType kFloatTypes[] = {DType::kFloat32, DType::kFloat64};
 
 template <class F>
 void for_each_dtype(F f) {
-  for (const DTypeRow& row : kDTypes) {
-    for (const Range range : kRanges) f(row.dtype, row.name, range);
+  for (const DTypeEntry& row : kDTypes) {
+    for (const TapRange range : kRanges) f(row.dtype, row.name, range);
   }
 }
 
@@ -175,7 +175,7 @@ void make_divisors(Memory& b) {
 }
 
 void elementwise(const KernelTable& t) {
-  for_each_dtype([&](DType dtype, const char* type, Range range) {
+  for_each_dtype([&](DType dtype, const char* type, TapRange range) {
     for (std::size_t fn = 0; fn < std::size(kUnary); ++fn) {
       const UnaryKernel run = t.unary.find(static_cast<UnaryFn>(fn), dtype);
       if (run == nullptr) continue;
@@ -204,8 +204,8 @@ void elementwise(const KernelTable& t) {
 }
 
 void moves(const KernelTable& t) {
-  for_each_dtype([&](DType from, const char* type, Range range) {
-    for (const DTypeRow& to : kDTypes) {
+  for_each_dtype([&](DType from, const char* type, TapRange range) {
+    for (const DTypeEntry& to : kDTypes) {
       const CastKernel run = t.cast.find(from, to.dtype);
       if (run == nullptr) continue;
       Line line("cast", type, to.name, name_of(range));
@@ -229,7 +229,7 @@ void moves(const KernelTable& t) {
 constexpr const char* kReductions[] = {"sum", "prod", "max", "min", "any", "all"};
 
 void reductions(const KernelTable& t) {
-  for_each_dtype([&](DType dtype, const char* type, Range range) {
+  for_each_dtype([&](DType dtype, const char* type, TapRange range) {
     for (int k = 0; k < 6; ++k) {
       const auto fn = static_cast<ReduceFn>(k);
       if (t.row_reduce.find(fn, dtype) == nullptr) continue;
@@ -260,7 +260,7 @@ void reductions(const KernelTable& t) {
 }
 
 void scans(const KernelTable& t) {
-  for_each_dtype([&](DType dtype, const char* type, Range range) {
+  for_each_dtype([&](DType dtype, const char* type, TapRange range) {
     if (t.scan.find(ScanFn::kSum, dtype) == nullptr) return;
     Line line("scans", type, name_of(range));
     for (const std::int64_t n : {1, 127, 129, 1000}) {
@@ -287,7 +287,7 @@ struct Sizes {
 constexpr Sizes kSizes[] = {{1, 1, 1},     {3, 17, 5},    {8, 64, 32}, {13, 400, 70},
                             {40, 385, 33}, {5, 9001, 19}, {2, 0, 3},   {97, 30, 150}};
 
-void matrix_products(const KernelTable& t, DType dtype, const char* type, Range range) {
+void matrix_products(const KernelTable& t, DType dtype, const char* type, TapRange range) {
   const ProductKernels& p = *t.product.find(dtype);
   Line line("matmul", type, name_of(range));
   for (const Sizes s : kSizes) {
@@ -302,15 +302,15 @@ void matrix_products(const KernelTable& t, DType dtype, const char* type, Range 
     }
     p.matmul_transposed(a.data(), s.m, b.data(), s.n, s.k, s.m, s.n, y.data(), s.n, false);
     line.add(y);
-    if (p.matmul_wide == nullptr) continue;
+    if (p.matmul_grouped == nullptr) continue;
     const RowPiece piece{a.data(), y.data(), s.m};
-    Memory scratch(p.matmul_wide_scratch_bytes(s.k, s.n));
-    p.matmul_wide({{&piece, 1}, s.k, s.n, b.data(), false, 0, s.n, nullptr, scratch.data()});
+    Memory scratch(p.matmul_grouped_scratch_bytes(s.k, s.n));
+    p.matmul_grouped({{&piece, 1}, s.k, s.n, b.data(), false, 0, s.n, nullptr, scratch.data()});
     line.add(y);
   }
 }
 
-void tree_products(const KernelTable& t, DType dtype, const char* type, Range range) {
+void tree_products(const KernelTable& t, DType dtype, const char* type, TapRange range) {
   const ProductKernels& p = *t.product.find(dtype);
   if (p.matmul_tree == nullptr) return;
   Line line("matmul_tree", type, name_of(range));
@@ -348,7 +348,7 @@ const WindowGeometry kGeneral[] = {{9, 11, 7, 5, 5, 19, 3, 2, 2, 2, 2, 1, 2, 3},
                                    {6, 5, 7, 6, 5, 9, 3, 3, 1, 1, 1, 1, 1, 1, 1, 7, 4, 3, 2, 2, 2},
                                    {6, 5, 8, 6, 5, 8, 3, 3, 1, 1, 1, 1, 1, 1, 8, 7, 7, 3, 1, 1, 1}};
 
-void convolve(const ProductKernels& p, DType dtype, const WindowGeometry& g, Range range,
+void convolve(const ProductKernels& p, DType dtype, const WindowGeometry& g, TapRange range,
               Line& line) {
   constexpr std::int64_t kExamples = 5;
   const std::int64_t weights = g.patch_size() * g.out_channels;
@@ -377,7 +377,7 @@ void convolve(const ProductKernels& p, DType dtype, const WindowGeometry& g, Ran
   line.add(dfilter);
 }
 
-void pool(const PoolKernels& p, DType dtype, WindowGeometry g, Range range, Line& line) {
+void pool(const PoolKernels& p, DType dtype, WindowGeometry g, TapRange range, Line& line) {
   g.out_channels = g.in_channels;
   Memory x = numbers(dtype, g.in_size(), range), dy = numbers(dtype, g.out_size(), range);
   Memory y(dtype, g.out_size()), dx(dtype, g.in_size()), index(DType::kUInt8, g.out_size());
@@ -393,7 +393,7 @@ void pool(const PoolKernels& p, DType dtype, WindowGeometry g, Range range, Line
 }
 
 void products(const KernelTable& t) {
-  for_each_dtype([&](DType dtype, const char* type, Range range) {
+  for_each_dtype([&](DType dtype, const char* type, TapRange range) {
     if (t.product.find(dtype) == nullptr) return;
     matrix_products(t, dtype, type, range);
     if (!is_floating(dtype)) return;
@@ -412,7 +412,7 @@ void products(const KernelTable& t) {
 
 void classification(const KernelTable& t) {
   for (const DType dtype : kFloatTypes) {
-    for (const Range range : kRanges) {
+    for (const TapRange range : kRanges) {
       Line line("softmax", row_of(dtype).name, name_of(range));
       const SoftmaxKernels& s = *t.softmax.find(dtype);
       for (const std::int64_t n : {1, 2, 10, 16, 33, 129, 1025}) {
@@ -445,7 +445,7 @@ void random_numbers(const KernelTable& t) {
       }
     }
   }
-  for (const DTypeRow& row : kDTypes) {
+  for (const DTypeEntry& row : kDTypes) {
     if (t.random_integers.find(row.dtype) == nullptr) continue;
     Line line("random_integers", row.name);
     Memory y(row.dtype, 7 * 1001);
@@ -455,7 +455,7 @@ void random_numbers(const KernelTable& t) {
 }
 
 void hashes(const KernelTable& t) {
-  for_each_dtype([&](DType dtype, const char* type, Range range) {
+  for_each_dtype([&](DType dtype, const char* type, TapRange range) {
     Line line("hash", type, name_of(range));
     for (const std::int64_t n : kCounts) {
       Memory x = numbers(dtype, n, range), y(DType::kUInt64, 1);

@@ -59,7 +59,7 @@ class Interpreter {
                           .examples = examples,
                           .replica_context = replica_context_,
                           .scratch = scratch};
-    if (node.locality == Locality::kTree) {
+    if (node.locality == Locality::kBatchReduction) {
       fold_examples(node.op->tree, args);
     } else {
       node.op->kernel(args);

@@ -35,10 +35,10 @@ struct Folding {
 };
 
 // Blocks of the least size that the row allows.
-inline std::vector<Block> smallest_blocks(const StateShape& state) {
+inline std::vector<Rect> smallest_blocks(const AccumulatorShape& state) {
   const std::int64_t rows = state.row_grain ? state.row_grain : state.rows;
   const std::int64_t columns = state.column_grain ? state.column_grain : state.columns;
-  std::vector<Block> blocks;
+  std::vector<Rect> blocks;
   for (std::int64_t r = 0; r < state.rows; r += rows) {
     for (std::int64_t c = 0; c < state.columns; c += columns) {
       blocks.push_back(
@@ -53,18 +53,18 @@ inline void fold_examples(const TreeKernel& tree, const KernelArgs& args, Foldin
   TreeReduction reduction(tree, args.attrs, args.in, args.out[0]);
   if (!how.subtrees) reduction.state.subtrees = false;
   if (how.leaf) reduction.tree.leaf = how.leaf;
-  const Extent& whole = reduction.whole;
+  const TileSet& whole = reduction.whole;
   auto* memory = args.out[0].as<std::byte>();
   if (tree.finish) {
     memory = static_cast<std::byte*>(args.scratch.take(std::size_t(whole.bytes)));
   }
-  const State state = whole.at(memory);
+  const Accumulator state = whole.at(memory);
   const void* operands = args.examples ? tree.open(args) : nullptr;
   const std::int64_t piece = how.piece ? how.piece : args.examples;
-  const std::vector<Block> blocks =
-      how.small_blocks ? smallest_blocks(reduction.state) : std::vector<Block>{whole.block};
-  for (const Block& block : blocks) {
-    const Extent extent(reduction.state, block);
+  const std::vector<Rect> blocks =
+      how.small_blocks ? smallest_blocks(reduction.state) : std::vector<Rect>{whole.block};
+  for (const Rect& block : blocks) {
+    const TileSet extent(reduction.state, block);
     void* partials = args.scratch.take(
         std::size_t(TreeAccumulator::partial_bytes(reduction, extent, args.examples)));
     TreeAccumulator accumulator(reduction, extent, 0, args.examples, whole.part(state, block),
@@ -88,7 +88,7 @@ class OpRun {
       if (operand.example_axis >= 0) {
         type.batch = {operand.example_axis, operand.rows_per_example, 0};
         examples_ = type.shape[operand.example_axis] / operand.rows_per_example;
-        type.shape[operand.example_axis] = kRows;
+        type.shape[operand.example_axis] = kBatchDim;
       }
       types_.push_back(type);
     }
@@ -148,7 +148,7 @@ class OpRun {
                           .first_example = tile.first,
                           .replica_context = replica_context,
                           .scratch = scratch};
-    if (inferred_.locality == Locality::kTree) {
+    if (inferred_.locality == Locality::kBatchReduction) {
       fold_examples(op_->tree, args, how);
     } else {
       op_->kernel(args);

@@ -78,7 +78,7 @@ TEST("softmax_cross_entropy with one-hot labels is the sparse one") {
 
 TEST("a softmax over the examples themselves needs all of them") {
   CHECK(OpRun("softmax", {{filled(DType::kFloat32, {5}), 0}}).inferred().locality ==
-        Locality::kWhole);
+        Locality::kFullBatch);
 }
 
 }  // namespace

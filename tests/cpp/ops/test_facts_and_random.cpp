@@ -2,8 +2,8 @@
 #include <array>
 #include <bit>
 
-#include "ops/draws.h"
 #include "ops/op_run.h"
+#include "ops/random_attributes.h"
 
 namespace samegrad::testing {
 namespace {

@@ -52,7 +52,7 @@ class Derivatives {
     ValueType type{dtype, shape, {}};
     if (i < sample.batched.size() && sample.batched[i]) {
       examples_ = shape[0];
-      type.shape[0] = kRows;
+      type.shape[0] = kBatchDim;
       type.batch = {0, 1, 0};
     }
     const double whole = std::max(sample.integer_high, 1.0);
@@ -165,7 +165,7 @@ TEST("products with bias and activation give the bits of their separate rows") {
         ValueType type{DType::kFloat32, Shape(sample.shapes[i]), {}};
         if (!sample.batched.empty() && sample.batched[i]) {
           examples = type.shape[0];
-          type.shape[0] = kRows;
+          type.shape[0] = kBatchDim;
           type.batch = {0, 1, 0};
         }
         in.push_back(graph.add_argument(type));

@@ -26,8 +26,8 @@ OpRun reshape(Operand x, Ints shape) {
 
 TEST("reshape keeps examples together and counts the rows of each") {
   const OpRun flat = reshape(batched({5, 2, 3}), {-2, -1});
-  CHECK(flat.type().shape == Shape({kRows, 6}) && flat.type().batch.rows_per_example == 1);
-  CHECK(flat.inferred().locality == Locality::kExample);
+  CHECK(flat.type().shape == Shape({kBatchDim, 6}) && flat.type().batch.rows_per_example == 1);
+  CHECK(flat.inferred().locality == Locality::kPerExample);
   const OpRun rows = reshape(batched({5, 2, 3}), {-1, 3});
   CHECK_EQ(rows.type().batch.rows_per_example, 2);
   const OpRun back = reshape(batched({10, 3}, 0, 2), {-1, 2, 3});
@@ -42,7 +42,7 @@ TEST("reshape keeps examples together and counts the rows of each") {
 TEST("reshape with the traced count specialises the trace") {
   const OpRun fixed = reshape(batched({5, 6}), {5, 3, 2});
   CHECK(fixed.symbol_fixed());
-  CHECK(fixed.type().shape == Shape({kRows, 3, 2}));
+  CHECK(fixed.type().shape == Shape({kBatchDim, 3, 2}));
   const OpRun rows = reshape(batched({5, 6}), {15, 2});
   CHECK_EQ(rows.type().batch.rows_per_example, 3);
   const OpRun gone = reshape(batched({5, 6}), {6, 5});
@@ -99,7 +99,7 @@ TEST("slices are Python's") {
   CHECK_EQ(result(slice(plain({6}), {4}, {2}, {1})), std::string(""));
   CHECK_EQ(result(slice(plain({6}), {-100}, {100}, {5})), std::string("0 5"));
   const OpRun kept = slice(batched({5, 4}), {INT64_MIN, 1}, {INT64_MAX, 3}, {1, 1});
-  CHECK(kept.inferred().locality == Locality::kExample && !kept.symbol_fixed());
+  CHECK(kept.inferred().locality == Locality::kPerExample && !kept.symbol_fixed());
   const OpRun part = slice(batched({5, 4}), {1, 0}, {-1, 2}, {1, 1});
   CHECK_EQ(part.type().batch.symbol, 1);
   CHECK(error_of("slice", {plain({6})}, SliceAttrs{.begin = {0}, .end = {1}, .strides = {0}})

@@ -18,9 +18,9 @@ struct Program {
     graph.replicas = 4;
     const int symbol = graph.add_symbol({});
     const ExampleAxis examples{.axis = 0, .rows_per_example = 1, .symbol = symbol};
-    rows = graph.add_argument({DType::kFloat32, {kRows, 3}, examples}, Placement::kRows);
+    rows = graph.add_argument({DType::kFloat32, {kBatchDim, 3}, examples}, Placement::kSharded);
     weight = graph.add_argument({DType::kFloat32, {3, 2}, {}});
-    own = graph.add_argument({DType::kFloat32, {3, 2}, {}}, Placement::kOwn);
+    own = graph.add_argument({DType::kFloat32, {3, 2}, {}}, Placement::kVarying);
   }
 
   Value partial() {

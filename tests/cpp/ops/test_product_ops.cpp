@@ -60,19 +60,19 @@ TEST("matmul agrees with its definition for all transposes") {
 
 TEST("matmul knows where the examples go") {
   const OpRun rows("matmul", {batched({6, 3}, 0, 2), fixed({3, 4})});
-  CHECK(rows.inferred().locality == Locality::kExample);
+  CHECK(rows.inferred().locality == Locality::kPerExample);
   CHECK_EQ(rows.type().batch.rows_per_example, 2);
   const OpRun tree("matmul", {batched({6, 3}), batched({6, 4})}, turns(true, false));
-  CHECK(tree.inferred().locality == Locality::kTree);
+  CHECK(tree.inferred().locality == Locality::kBatchReduction);
   CHECK(tree.type().shape == Shape({3, 4}) && !tree.type().batched());
   const OpRun columns("matmul", {fixed({3, 4}), batched({6, 4})}, turns(false, true));
   CHECK(columns.inferred().locality == Locality::kInnerExample);
   CHECK_EQ(columns.type().batch.axis, 1);
   const OpRun pairs("matmul", {batched({6, 3}), batched({6, 3})}, turns(false, true));
-  CHECK(!pairs.symbol_fixed() && pairs.inferred().locality == Locality::kWhole);
-  CHECK(pairs.type().shape == Shape({kRows, kSymbols}));
+  CHECK(!pairs.symbol_fixed() && pairs.inferred().locality == Locality::kFullBatch);
+  CHECK(pairs.type().shape == Shape({kBatchDim, kSymbols}));
   const OpRun heads("matmul", {batched({5, 2, 4, 3}), fixed({2, 3, 4})});
-  CHECK(heads.inferred().locality == Locality::kExample && !heads.symbol_fixed());
+  CHECK(heads.inferred().locality == Locality::kPerExample && !heads.symbol_fixed());
 }
 
 // x + y for the elements of two results.
@@ -110,7 +110,7 @@ TEST("a contraction over no examples gives zeros") {
       OpRun("segment_sum",
             {batched({8, 2}, 0, 2), {filled(DType::kInt64, {8}), 0, 2}, fixed({3, 2})})};
   for (const OpRun& run : runs) {
-    CHECK(run.inferred().locality == Locality::kTree, run.op().name);
+    CHECK(run.inferred().locality == Locality::kBatchReduction, run.op().name);
     const Array none = run.run({0, 0})[0];
     for (std::int64_t i = 0; i < none.size(); ++i) CHECK_EQ(element(none, i), 0.0);
   }
@@ -163,8 +163,8 @@ TEST("a prepared operand gives the same bits") {
       const OpRun run(op->name, operands, sample.attrs);
       const Array expected = run.run()[0];
       const Attrs attrs = complete_attrs(*op, sample.attrs);
-      const Array prepared(DType::kUInt8, {std::int64_t(op->prepacking.bytes(in, attrs))});
-      op->prepacking.run(in, attrs, prepared.raw());
+      const Array prepacked(DType::kUInt8, {std::int64_t(op->prepacking.bytes(in, attrs))});
+      op->prepacking.run(in, attrs, prepacked.raw());
       const Array y(expected.dtype(), expected.shape());
       const std::vector<View> out{{y.raw(), y.shape(), y.dtype()}};
       Scratch scratch;
@@ -172,7 +172,7 @@ TEST("a prepared operand gives the same bits") {
                   .in = in,
                   .out = out,
                   .replica_context = run.replica_context,
-                  .prepared = prepared.raw(),
+                  .prepacked = prepacked.raw(),
                   .scratch = scratch});
       CHECK(same_bits(y, expected), op->name);
       ++checked;

@@ -59,7 +59,7 @@ Array by_definition(const OpRun& run, std::int64_t leaf) {
         return run.run({first, count}, {.subtrees = false})[0];
       },
       [&](const Array& left, const Array& right) {
-        const Block block{0, 0, 1, left.size()};
+        const Rect block{0, 0, 1, left.size()};
         tree.combine({attrs,
                       left.dtype(),
                       block,
@@ -107,8 +107,8 @@ int check_row(const OpDef& op) {
     for (const DType real : {DType::kFloat32, DType::kFloat64}) {
       for (const std::int64_t rows : {1, 2}) {
         const OpRun run = run_of(op, sample, real, rows);
-        if (run.inferred().locality == Locality::kExample) check_example_tiles(run);
-        if (run.inferred().locality == Locality::kTree) check_tree(run);
+        if (run.inferred().locality == Locality::kPerExample) check_example_tiles(run);
+        if (run.inferred().locality == Locality::kBatchReduction) check_tree(run);
         ++checked;
       }
     }
@@ -132,7 +132,7 @@ TEST("any tiles of examples give the same bits, for every row of the table") {
 
 bool takes(const OpDef& op, const Sample& sample, DType dtype) {
   try {
-    return run_of(op, sample, dtype, 1).inferred().locality == Locality::kTree;
+    return run_of(op, sample, dtype, 1).inferred().locality == Locality::kBatchReduction;
   } catch (const Error&) {
     return false;
   }
@@ -204,7 +204,7 @@ TEST("big results are the same in any blocks") {
       OpRun("reduce_max", {examples({kExamples, 3, 1111})}, first),
       OpRun("segment_sum", {examples({kExamples, 5, 33}), words, table})};
   for (const OpRun& run : runs) {
-    CHECK(run.inferred().locality == Locality::kTree, run.op().name);
+    CHECK(run.inferred().locality == Locality::kBatchReduction, run.op().name);
     const Array whole = run.run()[0];
     for (const std::int64_t piece : {0, 1, 4, 7}) {
       CHECK(same_bits(run.fold({.piece = piece, .subtrees = false})[0], whole), run.op().name);

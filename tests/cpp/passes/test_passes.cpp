@@ -23,7 +23,7 @@ class Program {
   Value batched(const Shape& example, DType dtype = DType::kFloat32) {
     Shape shape = example, type_shape = example;
     shape.insert(0, kExamples);
-    type_shape.insert(0, kRows);
+    type_shape.insert(0, kBatchDim);
     arguments.push_back(filled(dtype, shape, -2 - double(arguments.size()), 2));
     return graph.add_argument({dtype, type_shape, {0, 1, 0}});
   }
@@ -59,8 +59,8 @@ class Program {
 
 // Fusion, after the passes that prepare a graph for it.
 Graph fused(Graph graph) {
-  return fuse_elementwise(
-      recompute_for_later_loops(split_tree_reductions(forward_types(std::move(graph)))));
+  return fuse_elementwise(rematerialize_for_later_loops(
+      split_tree_reductions(redirect_type_operands(std::move(graph)))));
 }
 
 std::ptrdiff_t count(const Graph& graph, std::string_view op) {
@@ -69,11 +69,11 @@ std::ptrdiff_t count(const Graph& graph, std::string_view op) {
 
 TEST("what computes gets float32 and rounds once, and what moves elements keeps 16 bits") {
   Program p;
-  const Value x = p.graph.add_argument({DType::kBFloat16, {kRows, 3}, {0, 1, 0}});
+  const Value x = p.graph.add_argument({DType::kBFloat16, {kBatchDim, 3}, {0, 1, 0}});
   const Value joined = p.b("concat", {x, p.b("mul", {p.b("tanh", {x}), x})}, ConcatAttrs{1});
   p.graph.outputs = {p.b("reduce_sum", {joined}, ReduceAttrs{.axes = {0}})};
   verify(p.graph);
-  const Graph after = widen(p.graph);
+  const Graph after = promote_types(p.graph);
   verify(after);
   CHECK_EQ(count(after, "cast"), 7);
   CHECK(after.type(after.outputs[0]).dtype == DType::kBFloat16);
@@ -81,9 +81,9 @@ TEST("what computes gets float32 and rounds once, and what moves elements keeps 
     const DType dtype = after.type(node.outputs[0]).dtype;
     if (computes(*node.op)) CHECK(dtype == DType::kFloat32, node.op->name);
     if (node.op->name == "concat") CHECK(dtype == DType::kBFloat16);
-    if (node.op->name == "reduce_sum") CHECK(node.locality == Locality::kTree);
+    if (node.op->name == "reduce_sum") CHECK(node.locality == Locality::kBatchReduction);
   }
-  CHECK_EQ(widen(after).nodes.size(), after.nodes.size());
+  CHECK_EQ(promote_types(after).nodes.size(), after.nodes.size());
 }
 
 TEST("what nobody reads goes") {
@@ -180,7 +180,7 @@ TEST("who reads an identity reads its operand, and elementwise nodes around it a
   const Value x = p.batched({3});
   const Value y = p.b("exp", {p.b("stop_gradient", {p.b("identity", {p.b("neg", {x})})})});
   p.graph.outputs = {y, p.b("identity", {x})};
-  const Graph after = p.after(forward_identities);
+  const Graph after = p.after(propagate_copies);
   CHECK_EQ(count(after, "identity") + count(after, "stop_gradient"), 0);
   CHECK_EQ(after.nodes.size(), std::size_t(2));
   CHECK_EQ(after.outputs[1], Value(0));
@@ -192,7 +192,7 @@ TEST("who broadcasts leading axes of size 1 reads what they were added to") {
   const Value wide = p.b("reshape", {bias}, ReshapeAttrs{.shape = {1, 1, 3}});
   const Value one = p.b("expand_dims", {p.plain({2, 3})}, ExpandDimsAttrs{.axes = {0}});
   p.graph.outputs = {p.b("add", {x, wide}), p.b("mul", {wide, one})};
-  const Graph after = p.after(forward_broadcasts);
+  const Graph after = p.after(fold_broadcasts);
   const Node& add = *after.producer(after.outputs[0]);
   CHECK(after.type(add.inputs[1]).shape == Shape({3}));
   // Three axes are there because of the operands' alone.
@@ -217,7 +217,7 @@ TEST("axes of another size, behind others or of examples are read as they are") 
   const Value rows = p.b("reshape", {p.plain({3})}, ReshapeAttrs{.shape = {3, 1}});
   const Value batch = p.b("expand_dims", {p.batched({3})}, ExpandDimsAttrs{.axes = {0}});
   p.graph.outputs = {p.b("add", {x, rows}), p.b("add", {batch, p.plain({1, 1, 3})})};
-  const Graph after = p.after(forward_broadcasts);
+  const Graph after = p.after(fold_broadcasts);
   for (std::size_t i = 0; i < 2; ++i) {
     const Node& add = *after.producer(after.outputs[i]);
     const Node* shown = after.producer(add.inputs[1 - i]);
@@ -230,8 +230,9 @@ TEST("a cross-entropy becomes its rows, which its gradient shares") {
   const Value x = p.batched({7}), labels = p.batched({7});
   const Value loss = p.b("softmax_cross_entropy", {x, labels});
   p.graph.outputs = {loss, p.b("log_softmax", {x})};
-  const Graph after = p.after(
-      [](Graph graph) { return eliminate_dead(eliminate_common(expand_rows(std::move(graph)))); });
+  const Graph after = p.after([](Graph graph) {
+    return eliminate_dead(eliminate_common(decompose_composites(std::move(graph))));
+  });
   CHECK_EQ(count(after, "softmax_cross_entropy"), 0);
   CHECK_EQ(count(after, "log_softmax"), 1);
   CHECK(after.type(after.outputs[0]) == p.graph.type(loss));
@@ -380,7 +381,7 @@ TEST("who asks only for the type of an elementwise result asks its operand") {
   const Value x = p.batched({3, 5}), one = p.plain({5});
   const Value y = p.b("exp", {p.b("mul", {x, one})});
   p.graph.outputs = {p.b("broadcast_like", {one, y}), p.b("reduce_sum", {y}, ReduceAttrs{{0}})};
-  const Graph after = p.after(forward_types);
+  const Graph after = p.after(redirect_type_operands);
   CHECK_EQ(find(after, "broadcast_like", "").inputs[1], x);
 }
 
@@ -391,7 +392,7 @@ TEST("who asks only for the type of what nobody reads asks what is made anyway")
   const Value read = p.b("full_like", {y}, FullAttrs{.value = 1.0});
   const Value zeros = p.b("full_like", {p.b("tanh", {z})}, FullAttrs{.value = 2.0});
   p.graph.outputs = {zeros, p.b("mul", {y, read})};
-  const Graph after = eliminate_dead(p.after(forward_types));
+  const Graph after = eliminate_dead(p.after(redirect_type_operands));
   CHECK_EQ(count(after, "matmul"), 1);
   CHECK_EQ(after.producer(after.outputs[0])->inputs[0], Value(0));
   const Node& mul = *after.producer(after.outputs[1]);
@@ -440,7 +441,7 @@ TEST("relu's mask moves to the small side of a pooling") {
   const Value grad = p.b("max_pool2d_grad", {ct, pooled[1], x}, attrs);
   const Value mask = p.b("greater", {x, p.number(0)});
   p.graph.outputs = {p.b("select", {mask, grad, p.number(0)})};
-  const Graph after = p.after(commute_masks);
+  const Graph after = p.after(sink_masks);
   const auto last = std::ranges::find_if(
       after.nodes, [&](const Node& n) { return n.outputs[0] == after.outputs[0]; });
   CHECK_EQ(last->op->name, "max_pool2d_grad");

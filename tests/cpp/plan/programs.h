@@ -12,7 +12,7 @@
 namespace samegrad {
 
 inline Inferred as_first(const InferArgs& args) {
-  return {{args.in[0]}, Locality::kWhole};
+  return {{args.in[0]}, Locality::kFullBatch};
 }
 
 // y[i] = x[i] + x2[i] + ...
@@ -106,13 +106,13 @@ class Fake {
     return run(executable);
   }
   std::vector<PerReplica<Array>> run(Executable& executable) {
-    Call call;
+    ExecuteParams call;
     call.variables = cells_;
     call.counts = {{}};
     return executable.run(call);
   }
   std::vector<PerReplica<Array>> run_dry(Executable& executable, std::vector<double>& seconds) {
-    Call call;
+    ExecuteParams call;
     call.variables = cells_;
     call.counts = {{}};
     call.dry = true;

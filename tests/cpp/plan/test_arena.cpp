@@ -118,35 +118,35 @@ struct RandomProgram {
 };
 
 // By brute force: whoever is read is untouched since it was written.
-void check_lives(const Plan& plan) {
+void check_live_ranges(const Plan& plan) {
   std::map<Value, Value> occupant;  // by home
   for (StepId s : plan.steps.ids()) {
     const BufferUses uses = plan.steps[s].uses(plan);
     for (Value root : uses.reads) {
-      const Life& life = plan.lives[root];
+      const LiveRange& life = plan.live_ranges[root];
       if (life.home != kNoValue) CHECK_EQ(occupant.at(life.home), root);
     }
     for (Value root : uses.writes) {
-      const Life& life = plan.lives[root];
+      const LiveRange& life = plan.live_ranges[root];
       if (life.home == kNoValue) continue;
       CHECK(life.first == s && life.last >= s);
-      const Life& home = plan.lives[life.home];
+      const LiveRange& home = plan.live_ranges[life.home];
       CHECK(home.home == life.home && home.first <= s && home.last >= life.last);
       occupant[life.home] = root;
     }
   }
   for (std::size_t w = 0; w < plan.stores.size(); ++w) {
     const Value root = plan.root[plan.graph.writes[w].value];
-    const Life& life = plan.lives[root];
+    const LiveRange& life = plan.live_ranges[root];
     if (life.home == kNoValue) continue;
     CHECK_EQ(occupant.at(life.home), root);
-    CHECK_EQ(plan.lives[life.home].last, plan.steps.next_id());
+    CHECK_EQ(plan.live_ranges[life.home].last, plan.steps.next_id());
   }
 }
 
 std::int64_t arena_bytes(const Fake& fake) {
   Executable executable(fake.plan());
-  Call call;
+  ExecuteParams call;
   call.counts = {{}};
   return executable.arena_bytes(call).planned;
 }
@@ -183,8 +183,8 @@ TEST("a value is untouched from the step that writes it to the last that reads i
   std::mt19937 random(3);
   for (int i = 0; i < 1000; ++i) {
     RandomProgram program(random);
-    check_lives(program.fake.plan(true));
-    check_lives(program.fake.plan(false));
+    check_live_ranges(program.fake.plan(true));
+    check_live_ranges(program.fake.plan(false));
     program.run_and_check(i % 2 == 0);
   }
 }

@@ -23,7 +23,7 @@ std::string said_of(Kernel kernel, std::int64_t examples = 0, bool in_place = fa
   op.type_only = type_only;
   Node node;
   node.op = &op;
-  node.locality = examples ? Locality::kExample : Locality::kWhole;
+  node.locality = examples ? Locality::kPerExample : Locality::kFullBatch;
   std::vector<float> x(8, 1.f), y(8);
   const View in{x.data(), {operand_examples}, DType::kFloat32, examples ? 0 : -1};
   const View out{in_place ? x.data() : y.data(), {8}, DType::kFloat32, examples ? 0 : -1};

@@ -6,7 +6,7 @@ using namespace samegrad;
 
 namespace {
 
-void check_stores(const Fake& fake, const std::vector<Store>& expected) {
+void check_stores(const Fake& fake, const std::vector<Aliasing>& expected) {
   const Plan plan = fake.plan();
   CHECK_EQ(plan.stores.size(), expected.size());
   for (std::size_t w = 0; w < expected.size(); ++w) {
@@ -19,7 +19,7 @@ void check_stores(const Fake& fake, const std::vector<Store>& expected) {
 TEST("an update that reads its variable alone is stored in place") {
   Fake f(1);
   f.write(0, f.sum({f.old(0), f.old(0)}));
-  check_stores(f, {Store::kInPlace});
+  check_stores(f, {Aliasing::kInPlace});
   const float* before = f.cell(0).data();
   f.run();
   CHECK(f.cell(0).data() == before);
@@ -29,7 +29,7 @@ TEST("an update that reads its variable alone is stored in place") {
 TEST("nothing is stored in place where the plan is told so") {
   Fake f(1);
   f.write(0, f.sum({f.old(0), f.old(0)}));
-  CHECK(f.plan(false).stores[0] == Store::kCopy);
+  CHECK(f.plan(false).stores[0] == Aliasing::kCopy);
   f.run(false);
   CHECK_EQ(f.cell(0).data()[4], 8.f);
 }
@@ -42,8 +42,8 @@ TEST("an old value that another variable gets is not overwritten") {
     f.write(0, updated);
     if (!target_first) f.write(1, f.old(0));
     const Plan plan = f.plan();
-    CHECK(plan.stores[target_first ? 1 : 0] == Store::kReplace);
-    CHECK(plan.stores[target_first ? 0 : 1] == Store::kCopy);
+    CHECK(plan.stores[target_first ? 1 : 0] == Aliasing::kReplace);
+    CHECK(plan.stores[target_first ? 0 : 1] == Aliasing::kCopy);
     f.run();
     CHECK_EQ(f.cell(0).data()[1], 2.f);
     CHECK_EQ(f.cell(1).data()[1], 1.f);
@@ -53,7 +53,7 @@ TEST("an old value that another variable gets is not overwritten") {
 TEST("variables exchange their values in a ring") {
   Fake f(3);
   for (int v = 0; v < 3; ++v) f.write(v, f.apply(alias_op(), {f.old((v + 1) % 3)}));
-  check_stores(f, {Store::kReplace, Store::kReplace, Store::kReplace});
+  check_stores(f, {Aliasing::kReplace, Aliasing::kReplace, Aliasing::kReplace});
   f.run();
   for (int v = 0; v < 3; ++v) CHECK_EQ(f.cell(v).data()[0], 10.f * float((v + 1) % 3));
 }
@@ -61,7 +61,7 @@ TEST("variables exchange their values in a ring") {
 TEST("a variable that gets what it has is left alone") {
   Fake f(1);
   f.write(0, f.apply(alias_op(), {f.old(0)}));
-  check_stores(f, {Store::kNothing});
+  check_stores(f, {Aliasing::kNothing});
   const float* before = f.cell(0).data();
   const auto held = f.cell(0).components();
   f.run();
@@ -72,21 +72,21 @@ TEST("an old value that is an output, or read later, is not overwritten") {
   Fake output(1);
   output.write(0, output.sum({output.old(0), output.old(0)}));
   output.output(output.apply(alias_op(), {output.old(0)}));
-  check_stores(output, {Store::kCopy});
+  check_stores(output, {Aliasing::kCopy});
   CHECK_EQ(output.run()[0][0].data<float>()[3], 3.f);
   CHECK_EQ(output.cell(0).data()[3], 6.f);
 
   Fake later(2);
   later.write(0, later.sum({later.old(0), later.old(0)}));
   later.write(1, later.sum({later.old(1), later.old(0)}));
-  check_stores(later, {Store::kCopy, Store::kInPlace});
+  check_stores(later, {Aliasing::kCopy, Aliasing::kInPlace});
   later.run();
   CHECK_EQ(later.cell(1).data()[2], 14.f);
 
   Fake earlier(2);
   earlier.write(1, earlier.sum({earlier.old(1), earlier.old(0)}));
   earlier.write(0, earlier.sum({earlier.old(0), earlier.old(0)}));
-  check_stores(earlier, {Store::kInPlace, Store::kInPlace});
+  check_stores(earlier, {Aliasing::kInPlace, Aliasing::kInPlace});
 }
 
 TEST("a new value with two homes is copied into both") {
@@ -94,7 +94,7 @@ TEST("a new value with two homes is copied into both") {
   const Value sum = f.sum({f.old(0), f.old(1)});
   f.write(0, sum);
   f.write(1, f.apply(alias_op(), {sum}));
-  check_stores(f, {Store::kCopy, Store::kCopy});
+  check_stores(f, {Aliasing::kCopy, Aliasing::kCopy});
   f.run();
   CHECK_EQ(f.cell(0).data()[1], 12.f);
   CHECK_EQ(f.cell(1).data()[1], 12.f);
@@ -103,7 +103,7 @@ TEST("a new value with two homes is copied into both") {
 TEST("through an alias a value is stored in place as well") {
   Fake f(1);
   f.write(0, f.apply(alias_op(), {f.sum({f.apply(alias_op(), {f.old(0)}), f.old(0)})}));
-  check_stores(f, {Store::kInPlace});
+  check_stores(f, {Aliasing::kInPlace});
   f.run();
   CHECK_EQ(f.cell(0).data()[2], 4.f);
 }
@@ -111,7 +111,7 @@ TEST("through an alias a value is stored in place as well") {
 TEST("what does not go element by element, or is read by a step that may raise, is copied") {
   Fake reversed(1);
   reversed.write(0, reversed.apply(reverse_op(), {reversed.old(0)}));
-  check_stores(reversed, {Store::kCopy});
+  check_stores(reversed, {Aliasing::kCopy});
   reversed.run();
   CHECK_EQ(reversed.cell(0).data()[0], 4.f);
 
@@ -119,7 +119,7 @@ TEST("what does not go element by element, or is read by a step that may raise, 
   const Value sum = early.sum({early.old(0), early.old(0)});
   early.write(0, sum);
   early.write(1, early.apply(reverse_op(), {sum}));
-  check_stores(early, {Store::kCopy, Store::kCopy});
+  check_stores(early, {Aliasing::kCopy, Aliasing::kCopy});
 }
 
 TEST("updates that cannot fail come after all that may, so they are stored in place") {
@@ -128,7 +128,7 @@ TEST("updates that cannot fail come after all that may, so they are stored in pl
   f.write(0, first);
   f.write(1, f.sum({f.old(1), first}));
   f.write(2, f.apply(reverse_op(), {f.old(2)}));
-  check_stores(f, {Store::kInPlace, Store::kInPlace, Store::kCopy});
+  check_stores(f, {Aliasing::kInPlace, Aliasing::kInPlace, Aliasing::kCopy});
   const Plan plan = f.plan();
   CHECK_EQ(plan.steps.size(), 3u);
   CHECK_EQ(plan.steps[StepId(0)].nodes()[0], NodeId(2));
@@ -161,7 +161,7 @@ TEST("what reads a new value and cannot fail comes after the update, which is st
   f.output(f.apply(known_reverse_op(), {first}));
   f.output(f.sum({f.apply(known_reverse_op(), {first}), first}));
   f.write(1, f.apply(reverse_op(), {f.old(1)}));
-  check_stores(f, {Store::kInPlace, Store::kCopy});
+  check_stores(f, {Aliasing::kInPlace, Aliasing::kCopy});
   const float* before = f.cell(0).data();
   const auto outputs = f.run();
   CHECK(f.cell(0).data() == before);
@@ -175,7 +175,7 @@ TEST("an update stays where something that may fail is made of what reads it") {
   const Value first = f.sum({f.old(0), f.old(0)});
   f.write(0, first);
   f.output(f.apply(reverse_op(), {f.apply(known_reverse_op(), {first})}));
-  check_stores(f, {Store::kCopy});
+  check_stores(f, {Aliasing::kCopy});
   CHECK_EQ(f.run()[0][0].data<float>()[4], 8.f);
 }
 
@@ -187,7 +187,7 @@ TEST("a reader that may raise for some values is one that may fail") {
   const Value first = f.sum({f.old(0), f.old(0)});
   f.write(0, first);
   f.output(f.apply(raises, {first}));
-  check_stores(f, {Store::kCopy});
+  check_stores(f, {Aliasing::kCopy});
 }
 
 TEST("two reads of one variable are one buffer") {
@@ -195,7 +195,7 @@ TEST("two reads of one variable are one buffer") {
   const Value again = f.graph().add_read(SlotId(0), {DType::kFloat32, {5}, {}});
   f.write(0, f.sum({f.old(0), f.old(0)}));
   f.write(1, again);
-  check_stores(f, {Store::kReplace, Store::kCopy});
+  check_stores(f, {Aliasing::kReplace, Aliasing::kCopy});
   f.run();
   CHECK_EQ(f.cell(1).data()[3], 3.f);
 }

@@ -19,7 +19,7 @@ struct Net {
     register_all_ops();
     graph.add_symbol({});
     graph.symbols[0].traced_count = 8;
-    x = graph.add_argument({DType::kFloat32, {kRows, width}, {0, 1, 0}});
+    x = graph.add_argument({DType::kFloat32, {kBatchDim, width}, {0, 1, 0}});
   }
   Value constant(const Shape& shape, DType dtype = DType::kFloat32) {
     return graph.add_argument({dtype, shape, {}});
@@ -85,7 +85,7 @@ TEST("a contraction over the examples costs as much as the product that it is th
 
 TEST("convolutions and their gradients cost a multiplication for each tap of each element") {
   Net net(1);
-  const Value images = net.graph.add_argument({DType::kFloat32, {kRows, 8, 8, 3}, {0, 1, 0}});
+  const Value images = net.graph.add_argument({DType::kFloat32, {kBatchDim, 8, 8, 3}, {0, 1, 0}});
   const Value filter = net.constant({3, 3, 3, 16});
   const Value y = net.b("conv2d", {images, filter});
   const Shape& shape = net.graph.type(y).shape;
@@ -162,7 +162,7 @@ TEST("predicted times grow with the work, and doubles take longer") {
     Net net(width);
     Value x = net.x;
     if (dtype == DType::kFloat64) {
-      x = net.graph.add_argument({dtype, {kRows, width}, {0, 1, 0}});
+      x = net.graph.add_argument({dtype, {kBatchDim, width}, {0, 1, 0}});
     }
     net.graph.outputs.push_back(net.b("matmul", {x, net.constant({width, width}, dtype)}));
     return predicted(compile(net.graph), examples);

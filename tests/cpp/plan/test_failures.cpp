@@ -21,7 +21,7 @@ bool keeps_its_word(const OpDef& op, const std::vector<Array>& operands, const A
   for (const Array& x : operands) types.push_back({x.dtype(), x.shape(), {}});
   Symbols symbols;
   const Inferred inferred = op.infer({op, types, attrs, symbols});
-  if (inferred.locality == Locality::kTree) return true;
+  if (inferred.locality == Locality::kBatchReduction) return true;
   std::vector<View> in, out;
   std::vector<Array> results;
   for (const Array& x : operands) in.push_back({x.raw(), x.shape(), x.dtype()});
@@ -158,8 +158,8 @@ TEST("a step that reads its new values finds the memory for it before it writes 
     f.output(b("arg_max", {first}, ArgMaxAttrs{.axis = 0}));
     f.output(b("transpose", {first}, TransposeAttrs{.perm = {0}}));
     const Plan plan = f.plan();
-    CHECK(plan.stores[0] == Store::kInPlace);
-    CHECK(plan.stores[1] == Store::kInPlace);
+    CHECK(plan.stores[0] == Aliasing::kInPlace);
+    CHECK(plan.stores[1] == Aliasing::kInPlace);
     Executable executable(plan);
     const bool failed = fails_at_allocation(k, [&] { f.run(executable); });
     failures += failed;

@@ -40,8 +40,8 @@ TEST("a result of a fused loop is in an operand that is not read afterwards") {
   p.fake.write(1, p.b("sub", {p.fake.old(1), p.b("square", {moment})}));
   p.compile();
   CHECK_EQ(p.fused().outputs.size(), 2u);
-  CHECK(p.plan.stores[0] == Store::kInPlace);
-  CHECK(p.plan.stores[1] == Store::kInPlace);
+  CHECK(p.plan.stores[0] == Aliasing::kInPlace);
+  CHECK(p.plan.stores[1] == Aliasing::kInPlace);
   p.run();
   CHECK_EQ(p.fake.cell(0).data()[2], 26.f);
   CHECK_EQ(p.fake.cell(1).data()[2], 12.f - 26.f * 26.f);
@@ -55,8 +55,8 @@ TEST("a result of a fused loop does not be in an operand that is read afterwards
   p.fake.write(1, p.b("sub", {square, p.fake.old(0)}));
   p.compile();
   CHECK_EQ(p.fused().outputs.size(), 2u);
-  CHECK(p.plan.stores[0] == Store::kCopy);
-  CHECK(p.plan.stores[1] == Store::kInPlace);
+  CHECK(p.plan.stores[0] == Aliasing::kCopy);
+  CHECK(p.plan.stores[1] == Aliasing::kInPlace);
   p.run();
   CHECK_EQ(p.fake.cell(0).data()[2], 14.f);
   CHECK_EQ(p.fake.cell(1).data()[2], 14.f * 14.f - 2.f);

@@ -26,22 +26,22 @@ TEST("a plan that is not running holds no memory") {
 TEST("what is idle stays in proportion to what was in use at once") {
   BufferPool& pool = BufferPool::instance();
   constexpr std::size_t kMiB = std::size_t(1) << 20;
-  for (int i = 0; i < 40; ++i) Leased(std::size_t(20 + i) * kMiB);
+  for (int i = 0; i < 40; ++i) PooledBuffer(std::size_t(20 + i) * kMiB);
   CHECK(pool.idle_bytes() <= std::int64_t(120 * kMiB), pool.idle_bytes());
   // A peak is forgotten.
-  { Leased large(500 * kMiB); }
-  for (int i = 0; i < 600; ++i) Leased(1000);
+  { PooledBuffer large(500 * kMiB); }
+  for (int i = 0; i < 600; ++i) PooledBuffer(1000);
   CHECK(pool.idle_bytes() <= std::int64_t(64 * kMiB), pool.idle_bytes());
 }
 
 TEST("a buffer is used again while it is warm, and one that is far too large is not") {
   const std::byte* first = nullptr;
   {
-    const Leased leased(3 << 20);
+    const PooledBuffer leased(3 << 20);
     first = leased.data();
   }
-  { CHECK(Leased(3 << 20).data() == first); }
-  { CHECK(Leased(1000).data() != first); }
+  { CHECK(PooledBuffer(3 << 20).data() == first); }
+  { CHECK(PooledBuffer(1000).data() != first); }
 }
 
 TEST("a child that is forked beside running steps runs steps itself") {

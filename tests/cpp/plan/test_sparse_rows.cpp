@@ -9,7 +9,7 @@
 #include "allocation.h"
 #include "check.h"
 #include "ops/attributes.h"
-#include "ops/known.h"
+#include "ops/constant_propagation.h"
 #include "ops/registry.h"
 #include "programs.h"
 
@@ -38,14 +38,14 @@ struct Lookup {
     graph.replicas = replicas;
     graph.add_symbol({});
     graph.symbols[0].traced_count = kExamples;
-    ids = named_rows();
+    ids = touched_rows();
     rate = variable({});
     table = variable({kTableRows, kWidth});
   }
 
-  Value named_rows() {
-    const Placement placement = graph.replicas > 1 ? Placement::kRows : Placement::kReplicated;
-    return graph.add_argument({DType::kInt64, {kRows}, {0, 1, 0}}, placement);
+  Value touched_rows() {
+    const Placement placement = graph.replicas > 1 ? Placement::kSharded : Placement::kReplicated;
+    return graph.add_argument({DType::kInt64, {kBatchDim}, {0, 1, 0}}, placement);
   }
   Value variable(const Shape& shape) {
     graph.variables.push_back({"v" + std::to_string(graph.variables.size()), 1});
@@ -73,7 +73,7 @@ struct Lookup {
       arguments[0].emplace_back(DType::kInt64, Shape{kExamples});
       std::ranges::copy(named, arguments[0].back().data<std::int64_t>());
     }
-    Call call;
+    ExecuteParams call;
     call.arguments = arguments;
     call.variables = cells;
     call.counts.assign(std::size_t(graph.replicas), {kExamples});
@@ -99,7 +99,8 @@ std::int64_t sparse_steps(const Plan& plan) {
 // Of those, the ones that touch named rows alone.
 std::int64_t steps_of_named_rows(const Plan& plan) {
   return std::ranges::count_if(plan.steps, [&](const PlanStep& step) {
-    return step.is<SparseUpdateStep>() && plan.row_updates[step.row_update()].leaves_rows_alone;
+    return step.is<SparseUpdateStep>() &&
+           plan.sparse_updates[step.sparse_update()].leaves_rows_alone;
   });
 }
 
@@ -110,31 +111,31 @@ bool makes_dense_sums(const Plan& plan) {
 }
 
 // What is known of the result of a fused or single operation.
-KnownValue result_of(const char* op, const KnownValue& a, const KnownValue& b,
-                     DType dtype = DType::kFloat32) {
+LatticeValue result_of(const char* op, const LatticeValue& a, const LatticeValue& b,
+                       DType dtype = DType::kFloat32) {
   register_all_ops();
   Graph graph;
   Builder builder(graph);
   const Value x = graph.add_argument({dtype, {4}, {}}), y = graph.add_argument({dtype, {4}, {}});
   builder(op, {x, y});
-  KnownProgram program;
+  LatticeProgram program;
   const std::vector<int> in{program.add_operand(), program.add_operand()};
   const std::vector<int> out = program.add(graph, graph.nodes[NodeId(0)], in);
-  std::vector<KnownValue> registers(std::size_t(program.registers()));
+  std::vector<LatticeValue> registers(std::size_t(program.registers()));
   registers[0] = a;
   registers[1] = b;
   program.run(registers);
   return registers[std::size_t(out[0])];
 }
 
-KnownValue number(double value, DType dtype = DType::kFloat32) {
-  return KnownValue::number_of(value, dtype);
+LatticeValue number(double value, DType dtype = DType::kFloat32) {
+  return LatticeValue::number_of(value, dtype);
 }
 
 }  // namespace
 
 TEST("what keeps every number, -0 and what is none too, is known") {
-  const KnownValue w = KnownValue::same_as(3), nothing;
+  const LatticeValue w = LatticeValue::same_as(3), nothing;
   CHECK(result_of("sub", w, number(0.0)) == w);
   CHECK(result_of("sub", w, number(-0.0)) == nothing);
   CHECK(result_of("add", w, number(-0.0)) == w);
@@ -149,10 +150,10 @@ TEST("what keeps every number, -0 and what is none too, is known") {
   CHECK(result_of("add", w, number(0, DType::kInt32), DType::kInt32) == w);
   CHECK(result_of("mul", number(3.0), number(-0.5)) == number(-1.5));
   const double infinity = std::numeric_limits<double>::infinity();
-  CHECK(result_of("mul", number(0.0), number(infinity)).kind == KnownValue::kNumber);
+  CHECK(result_of("mul", number(0.0), number(infinity)).kind == LatticeValue::kNumber);
   CHECK(result_of("sub", w, number(std::nan(""))) == nothing);
   // What is not known yet may be what is wanted.
-  const KnownValue some = KnownValue::some_number();
+  const LatticeValue some = LatticeValue::some_number();
   CHECK(result_of("sub", w, some) == w);
   CHECK(result_of("mul", w, some) == nothing);
   CHECK(result_of("mul", number(0.0), some) == some);
@@ -164,7 +165,7 @@ TEST("the gradient of a table and its update are one step, which stores in place
     lookup.update();
     const Plan plan = compile(lookup.graph);
     CHECK_EQ(steps_of_named_rows(plan), 1);
-    CHECK(plan.stores[0] == Store::kInPlace);
+    CHECK(plan.stores[0] == Aliasing::kInPlace);
     // Nothing that can fail comes after it.
     CHECK(plan.steps.back().is<SparseUpdateStep>());
     PlanOptions options;
@@ -186,7 +187,7 @@ TEST("an update that moves rows without gradient touches all, by a gradient of r
       CHECK_EQ(sparse_steps(plan), 1);
       CHECK_EQ(steps_of_named_rows(plan), 0);
       CHECK(!makes_dense_sums(plan));
-      CHECK(plan.stores[0] == Store::kInPlace);
+      CHECK(plan.stores[0] == Aliasing::kInPlace);
     }
   }
 }
@@ -262,7 +263,7 @@ TEST("a row that is not there leaves the table as it was") {
   for (const std::int64_t wrong : {std::int64_t(-1), kTableRows}) {
     Lookup lookup(2);
     // The gradient's own indices are wrong; the gather before it has others.
-    const Value others = lookup.named_rows();
+    const Value others = lookup.touched_rows();
     const Value rows = lookup.b("gather", {lookup.table, others}, IndexAttrs{.axis = 0});
     const Value sum =
         lookup.b("segment_sum", {rows, lookup.ids, lookup.table}, IndexAttrs{.axis = 0});
@@ -275,7 +276,7 @@ TEST("a row that is not there leaves the table as it was") {
     std::fill_n(bad.data<std::int64_t>(), kExamples, 1);
     bad.data<std::int64_t>()[kExamples - 1] = wrong;
     const std::vector<PerReplica<Array>> arguments{{good, bad}, {good, good}};
-    Call call;
+    ExecuteParams call;
     call.arguments = arguments;
     call.variables = lookup.cells;
     call.counts = {{kExamples}, {kExamples}};

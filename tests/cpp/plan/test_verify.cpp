@@ -57,8 +57,8 @@ struct LoopPlan {
     register_all_ops();
     const int symbol = graph.add_symbol({});
     Builder build(graph);
-    const ValueType type{DType::kFloat32, {kRows, 8}, {0, 1, symbol}};
-    const Value x = graph.add_argument(type, Placement::kRows);
+    const ValueType type{DType::kFloat32, {kBatchDim, 8}, {0, 1, symbol}};
+    const Value x = graph.add_argument(type, Placement::kSharded);
     y = build("exp", {x});
     z = build("softmax", {y});
     sum = build("reduce_sum", {z}, ReduceAttrs{.axes = {0, 1}});
@@ -81,7 +81,8 @@ struct LoopPlan {
 };
 
 template <class Of>
-std::string said_of(const std::function<void(Of&)>& change, PlanStage stage = PlanStage::kLives) {
+std::string said_of(const std::function<void(Of&)>& change,
+                    PlanStage stage = PlanStage::kLiveRanges) {
   Of sample;
   change(sample);
   try {
@@ -147,9 +148,9 @@ TEST("verify finds a value of a tile that is read outside its loop") {
 
 TEST("verify finds an operand that nothing prepares") {
   const auto rule = "each prepared operand has a slot";
-  check_rule<StepPlan>(rule, [](StepPlan& s) { s.plan.prepared_slots = 1; });
+  check_rule<StepPlan>(rule, [](StepPlan& s) { s.plan.prepacked_slots = 1; });
   check_rule<StepPlan>(rule, [](StepPlan& s) {
-    s.plan.steps[s.step(s.c)].base().prepare.push_back({s.node(s.c), s.b, 0});
+    s.plan.steps[s.step(s.c)].base().prepack.push_back({s.node(s.c), s.b, 0});
   });
 }
 
@@ -165,7 +166,7 @@ TEST("verify finds a value of an inner loop that is used outside") {
 
 TEST("verify finds a variable that is written before its last reader") {
   const auto rule = "an in-place writer comes last among the readers";
-  CHECK(StepPlan().plan.stores[0] == Store::kInPlace);
+  CHECK(StepPlan().plan.stores[0] == Aliasing::kInPlace);
   check_rule<StepPlan>(rule, [](StepPlan& s) {
     s.plan.graph.nodes[s.node(s.d)].inputs[1] = s.fake.old(0);
     s.swap(s.step(s.a), s.step(s.d));
@@ -179,9 +180,9 @@ TEST("verify finds a variable that is written before its last reader") {
 
 TEST("verify finds a copy over a value that another variable gets") {
   check_rule<StepPlan>("no write is copied over a value that another one copies", [](StepPlan& s) {
-    s.plan.stores[0] = Store::kCopy;
+    s.plan.stores[0] = Aliasing::kCopy;
     s.plan.graph.writes.push_back({SlotId(1), s.fake.old(0)});
-    s.plan.stores.push_back(Store::kCopy);
+    s.plan.stores.push_back(Aliasing::kCopy);
   });
 }
 
@@ -196,19 +197,19 @@ TEST("verify finds sums that are awaited after their reader") {
   check_rule<StepPlan>("sums are complete before they are read", [](StepPlan& s) {
     const StepId step = s.step(s.b);
     s.plan.steps[step] = AllReduceStep{{{s.node(s.b)}}};
-    s.plan.sums_due[step] = s.plan.steps.next_id();
+    s.plan.collective_done[step] = s.plan.steps.next_id();
   });
 }
 
 TEST("verify finds a live range that ends before the last use") {
   const auto rule = "live ranges cover uses";
-  check_rule<StepPlan>(rule, [](StepPlan& s) { s.plan.lives[s.b].last = s.step(s.b); });
-  check_rule<StepPlan>(rule, [](StepPlan& s) { s.plan.lives[s.c].home = kNoValue; });
+  check_rule<StepPlan>(rule, [](StepPlan& s) { s.plan.live_ranges[s.b].last = s.step(s.b); });
+  check_rule<StepPlan>(rule, [](StepPlan& s) { s.plan.live_ranges[s.c].home = kNoValue; });
 }
 
 TEST("verify finds two live values in one memory") {
   check_rule<StepPlan>("no two live values share memory", [](StepPlan& s) {
-    Life &b = s.plan.lives[s.b], &c = s.plan.lives[s.c];
+    LiveRange &b = s.plan.live_ranges[s.b], &c = s.plan.live_ranges[s.c];
     b.last = c.last;
     c.home = s.b;
   });
@@ -216,7 +217,7 @@ TEST("verify finds two live values in one memory") {
 
 TEST("rules about later tables are not checked before these are filled") {
   const std::string said = said_of<StepPlan>(
-      [](StepPlan& s) { s.plan.lives[s.b].last = s.step(s.b); }, PlanStage::kSumsDue);
+      [](StepPlan& s) { s.plan.live_ranges[s.b].last = s.step(s.b); }, PlanStage::kCollectiveDone);
   CHECK_EQ(said, "");
 }
 

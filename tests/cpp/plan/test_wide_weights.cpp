@@ -36,7 +36,7 @@ struct Layers {
     register_all_ops();
     graph.add_symbol({});
     graph.symbols[0].traced_count = kExamples;
-    Shape shape = rows == 1 ? Shape{kRows, width} : Shape{kRows, rows, width};
+    Shape shape = rows == 1 ? Shape{kBatchDim, width} : Shape{kBatchDim, rows, width};
     x = graph.add_argument({DType::kFloat32, shape, {0, 1, 0}});
   }
 
@@ -53,12 +53,12 @@ struct Layers {
   }
 
   std::vector<bool> cuts() const {
-    const PerNode<bool> cut = products_to_cut(graph, PerNode<bool>(graph.nodes.size(), true));
+    const PerNode<bool> cut = products_to_group(graph, PerNode<bool>(graph.nodes.size(), true));
     return {cut.begin(), cut.end()};
   }
   std::vector<PerReplica<Array>> run(Executable& executable, const Array& rows) {
     const std::vector<PerReplica<Array>> arguments{{rows}};
-    Call call;
+    ExecuteParams call;
     call.arguments = arguments;
     call.variables = cells;
     call.counts = {{kExamples}};
@@ -96,13 +96,13 @@ TEST("of weights that do not fit together the largest leave, until the others do
   net.graph.outputs.push_back(net.layer(z, net.variable({600, 10})));
   CHECK(net.cuts() == (std::vector<bool>{false, true, false}));
   const Plan plan = compile(net.graph);
-  CHECK_EQ(count<ProductStep>(plan), 1u);
+  CHECK_EQ(count<GroupedGemmStep>(plan), 1u);
   const std::string why = "out of its loop: 2.1 MiB of 3.0 MiB of weights, where L2 keeps ";
   const std::string text = to_string(explain(plan.graph, plan, {}));
   CHECK(text.find(why) != std::string::npos, text);
   PlanOptions options;
   options.cut_products = false;
-  CHECK_EQ(count<ProductStep>(compile(net.graph, options)), 0u);
+  CHECK_EQ(count<GroupedGemmStep>(compile(net.graph, options)), 0u);
 }
 
 TEST("a product stays where its examples bring more bytes than its weights have") {
@@ -126,7 +126,7 @@ TEST("a large gradient and the update by it are one step, which stores in place"
   net.update(SlotId(0), w, net.x, net.layer(net.x, w));
   const Plan plan = compile(net.graph);
   CHECK_EQ(count<BlockUpdateStep>(plan), 1u);
-  CHECK(plan.stores[0] == Store::kInPlace);
+  CHECK(plan.stores[0] == Aliasing::kInPlace);
   PlanOptions options;
   options.fuse_updates = false;
   CHECK_EQ(count<BlockUpdateStep>(compile(net.graph, options)), 0u);
@@ -162,7 +162,7 @@ std::vector<float> updated(const std::vector<std::int64_t>& shares) {
   Layers net(304);
   net.graph.replicas = int(shares.size());
   Graph& graph = net.graph;
-  if (shares.size() > 1) graph.values[net.x].placement = Placement::kRows;
+  if (shares.size() > 1) graph.values[net.x].placement = Placement::kSharded;
   const Value w = net.variable({304, 208});
   const Value y = net.layer(net.x, w);
   Value gradient =
@@ -177,7 +177,7 @@ std::vector<float> updated(const std::vector<std::int64_t>& shares) {
     rows.data<float>()[i] = float(i * 7919 % 1013) / 1024 - 0.5f;
   }
   std::vector<PerReplica<Array>> arguments(1);
-  Call call;
+  ExecuteParams call;
   std::int64_t first = 0;
   for (const std::int64_t n : shares) {
     auto* data = reinterpret_cast<std::byte*>(rows.data<float>() + first * 304);
@@ -234,19 +234,20 @@ TEST("where memory runs out, a weight with given gradients is as before, whereve
     Layers net(300);
     net.graph.replicas = 2;
     const Value w = net.variable({300, 200});
-    const Value given = net.graph.add_argument({DType::kFloat32, {300, 200}, {}}, Placement::kOwn);
+    const Value given =
+        net.graph.add_argument({DType::kFloat32, {300, 200}, {}}, Placement::kVarying);
     net.graph.writes.push_back({SlotId(0), net.b("sub", {w, net.b("all_reduce", {given})})});
     const Plan plan = compile(net.graph);
     const auto updates = steps_of<BlockUpdateStep>(plan);
     CHECK_EQ(updates.size(), std::size_t(1));
     CHECK_EQ(updates[0]->sums[0].tree, kNoNode);
-    CHECK(plan.stores[0] == Store::kInPlace);
+    CHECK(plan.stores[0] == Aliasing::kInPlace);
     Executable executable(plan);
     const Array rows(DType::kFloat32, {Layers::kExamples, 300});
     const Array ones(DType::kFloat32, {300, 200});
     std::fill_n(ones.data<float>(), ones.size(), 1.f);
     const std::vector<PerReplica<Array>> arguments{{rows, rows}, {ones, ones}};
-    Call call;
+    ExecuteParams call;
     call.arguments = arguments;
     call.variables = net.cells;
     call.counts = {{Layers::kExamples}, {Layers::kExamples}};
@@ -266,7 +267,7 @@ namespace {
 // Small layers of images whose filters are large: w -= the gradient.
 struct Filters : Layers {
   explicit Filters(std::int64_t side) : Layers(1) {
-    images = graph.add_argument({DType::kFloat32, Shape{kRows, side, side, 32}, {0, 1, 0}});
+    images = graph.add_argument({DType::kFloat32, Shape{kBatchDim, side, side, 32}, {0, 1, 0}});
     filter = variable({3, 3, 32, 64});
     const Value y = b("conv2d", {images, filter}, WindowAttrs{.padding = {1, 1, 1, 1}});
     const Value gradient =
@@ -276,7 +277,7 @@ struct Filters : Layers {
   std::vector<PerReplica<Array>> run(Executable& executable, const Array& pixels) {
     const std::vector<PerReplica<Array>> arguments{{Array(DType::kFloat32, {kExamples, 1})},
                                                    {pixels}};
-    Call call;
+    ExecuteParams call;
     call.arguments = arguments;
     call.variables = cells;
     call.counts = {{kExamples}};
@@ -296,7 +297,7 @@ Array ones(const Shape& shape) {
 TEST("the gradient of a large filter and the update by it are one step, which stores in place") {
   const Plan plan = compile(Filters(2).graph);
   CHECK_EQ(count<BlockUpdateStep>(plan), 1u);
-  CHECK(plan.stores[0] == Store::kInPlace);
+  CHECK(plan.stores[0] == Aliasing::kInPlace);
 }
 
 TEST("a filter whose images bring more bytes than it has is reduced in their loop") {
@@ -306,7 +307,7 @@ TEST("a filter whose images bring more bytes than it has is reduced in their loo
 TEST("operands whose examples bring many bytes are not kept for the update") {
   const Plan plan = compile(Filters(4).graph);
   CHECK_EQ(count<BlockUpdateStep>(plan), 0u);
-  CHECK(plan.stores[0] == Store::kInPlace);
+  CHECK(plan.stores[0] == Aliasing::kInPlace);
 }
 
 TEST("updates of filters that find no memory leave all weights as they were") {
@@ -346,7 +347,7 @@ TEST("the updates of many small variables are one step, which stores in place") 
   CHECK_EQ(step.nodes.size(), std::size_t(40));
   CHECK_EQ(step.pieces.back(), 40);
   CHECK(step.pieces.size() > 4);
-  CHECK_EQ(std::ranges::count(plan.stores, Store::kInPlace), 40);
+  CHECK_EQ(std::ranges::count(plan.stores, Aliasing::kInPlace), 40);
   PlanOptions options;
   options.join_small_nodes = false;
   CHECK_EQ(compile(Doubled().graph, options).steps.size(), std::size_t(40));

@@ -20,7 +20,7 @@ inline constexpr int kCount = 0, kMean = 1, kDeviations = 2;
 
 inline void moments_leaf(const LeafArgs& args) {
   const Table& table = *static_cast<const Table*>(args.operands);
-  const State& s = args.state;
+  const Accumulator& s = args.state;
   for (std::int64_t c = 0; c < args.block.columns; ++c) {
     if (args.first) {
       s.as<std::int64_t>(kCount)[c] = 0;
@@ -38,7 +38,7 @@ inline void moments_leaf(const LeafArgs& args) {
 
 // Chan, Golub and LeVeque.
 inline void moments_combine(const CombineArgs& args) {
-  const State &a = args.left, &b = args.right;
+  const Accumulator &a = args.left, &b = args.right;
   for (std::int64_t c = 0; c < args.block.columns; ++c) {
     const auto of_a = double(a.as<std::int64_t>(kCount)[c]);
     const auto of_b = double(b.as<std::int64_t>(kCount)[c]);
@@ -51,12 +51,12 @@ inline void moments_combine(const CombineArgs& args) {
 }
 
 inline void zeros(const NeutralArgs& args) {
-  for (std::size_t i = 0; i < kMostStateBuffers; ++i) {
+  for (std::size_t i = 0; i < kMaxStateBuffers; ++i) {
     if (args.state.data[i]) std::memset(args.state.data[i], 0, std::size_t(args.block.columns) * 8);
   }
 }
 
-inline StateShape moments_state(std::span<const View>, const Attrs&, const View& result) {
+inline AccumulatorShape moments_state(std::span<const View>, const Attrs&, const View& result) {
   return {.columns = result.size(), .column_grain = 8, .buffers = 3, .item = {8, 8, 8}};
 }
 
@@ -100,7 +100,7 @@ inline void sum_combine(const CombineArgs& args) {
   }
 }
 
-inline StateShape sum_state(std::span<const View>, const Attrs&, const View& result) {
+inline AccumulatorShape sum_state(std::span<const View>, const Attrs&, const View& result) {
   return {.columns = result.size(), .column_grain = 1, .item = {8}};
 }
 

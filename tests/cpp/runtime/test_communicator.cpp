@@ -31,7 +31,8 @@ Graph program(int replicas) {
   graph.add_symbol({});
   graph.symbols[0].traced_counts.assign(std::size_t(replicas), 2);
   Builder b(graph);
-  const Value x = graph.add_argument({DType::kFloat32, {kRows, kIn}, {0, 1, 0}}, Placement::kRows);
+  const Value x =
+      graph.add_argument({DType::kFloat32, {kBatchDim, kIn}, {0, 1, 0}}, Placement::kSharded);
   graph.variables.push_back({"w", 1});
   graph.variables.push_back({"b", 1});
   const Value w = graph.add_read(SlotId(0), {DType::kFloat32, {kIn, kOut}, {}});
@@ -73,7 +74,7 @@ Result train(const Plan& plan, const std::vector<std::int64_t>& examples, Replic
   result.weights = {std::make_shared<Weight>(Shape{kIn, kOut}),
                     std::make_shared<Weight>(Shape{kOut})};
   std::vector<PerReplica<Array>> arguments(1);
-  Call call;
+  ExecuteParams call;
   call.communicator = communicator;
   call.alone = communicator != nullptr;
   call.variables = result.weights;
@@ -179,7 +180,7 @@ void check_tree(const std::vector<std::int64_t>& firsts, std::int64_t leaf) {
     values.push_back(places.of(subtree.range));
   }
   CHECK_EQ(next_leaf, firsts.back());
-  std::vector<std::uint64_t> at(kMostTreeLevels);
+  std::vector<std::uint64_t> at(kMaxTreeLevels);
   std::size_t visited = 0;
   join_subtrees(
       {0, tree.size()}, tree.all(),
@@ -287,7 +288,7 @@ TEST("of a large sum only owned subtrees travel, and each part is summed by one 
         ThreadCommunicator communicator(wire, rank, firsts);
         const WorldTree tree({0, firsts[1], 8}, kReplicaTree, rank);
         WorldSums sums(communicator, tree.most());
-        WorldPiece piece;
+        Bucket piece;
         piece.add(DType::kFloat32, kNumbers, kNumbers * 4, tree);
         sums.start(
             piece,

@@ -23,7 +23,7 @@ const OpDef& variance() {
   op.operands = {"x"};
   op.infer = [](const InferArgs& args) {
     ValueType y{args.in[0].dtype, Shape({args.in[0].shape[1]}), {}};
-    return Inferred{{y}, Locality::kTree};
+    return Inferred{{y}, Locality::kBatchReduction};
   };
   op.tree = kMoments;
   OpRegistry::instance().add(op);
@@ -38,7 +38,7 @@ const OpDef& copy() {
   OpDef op;
   op.name = "test_copy";
   op.operands = {"x"};
-  op.infer = [](const InferArgs& args) { return Inferred{{args.in[0]}, Locality::kExample}; };
+  op.infer = [](const InferArgs& args) { return Inferred{{args.in[0]}, Locality::kPerExample}; };
   op.kernel = [](const KernelArgs& args) {
     std::int64_t seen = largest_call;
     while (seen < args.examples && !largest_call.compare_exchange_weak(seen, args.examples)) {
@@ -59,7 +59,7 @@ Array numbers(std::int64_t examples) {
   return x;
 }
 
-const ValueType kBatch{DType::kFloat64, Shape({kRows, kColumns}), {0, 1, 0}};
+const ValueType kBatch{DType::kFloat64, Shape({kBatchDim, kColumns}), {0, 1, 0}};
 
 // The variances of each replica's examples.
 std::vector<Array> run(const std::vector<Array>& parts, bool check_finite = false) {
@@ -67,7 +67,7 @@ std::vector<Array> run(const std::vector<Array>& parts, bool check_finite = fals
   graph.replicas = int(parts.size());
   graph.symbols.push_back({});
   const Value x =
-      graph.add_argument(kBatch, parts.size() > 1 ? Placement::kRows : Placement::kReplicated);
+      graph.add_argument(kBatch, parts.size() > 1 ? Placement::kSharded : Placement::kReplicated);
   Builder builder(graph);
   graph.outputs = builder.apply(variance(), {{x}});
   Plan plan = compile(std::move(graph));
@@ -75,7 +75,7 @@ std::vector<Array> run(const std::vector<Array>& parts, bool check_finite = fals
   CHECK(loops.size() == 1 && loops[0]->trees.size() == 1);
   Executable executable(std::move(plan));
   const std::vector<PerReplica<Array>> arguments{parts};
-  Call call;
+  ExecuteParams call;
   call.arguments = arguments;
   call.check_finite = check_finite;
   for (const Array& part : parts) call.counts.push_back({part.shape()[0]});
@@ -87,7 +87,7 @@ Array at_once(const Array& x) {
   node.op = &variance();
   node.inputs = {Value(0)};
   node.outputs = {Value(1)};
-  node.locality = Locality::kTree;
+  node.locality = Locality::kBatchReduction;
   ReplicaContext replica_context;
   replica_context.local_examples = replica_context.global_examples = {x.shape()[0]};
   replica_context.first_example = {0};
@@ -123,7 +123,7 @@ TEST("a result made of a state is the same in chunks, on replicas and of a singl
 }
 
 TEST("few examples with much work are shared among the threads, however many a tile may hold") {
-  const ValueType wide{DType::kFloat64, Shape({kRows, 10'000}), {0, 1, 0}};
+  const ValueType wide{DType::kFloat64, Shape({kBatchDim, 10'000}), {0, 1, 0}};
   Graph graph;
   graph.symbols.push_back({});
   Builder builder(graph);
@@ -136,7 +136,7 @@ TEST("few examples with much work are shared among the threads, however many a t
   Array x(DType::kFloat64, Shape({64, 10'000}));
   std::fill_n(x.data<double>(), x.size(), 2.0);
   const std::vector<PerReplica<Array>> arguments{{x}};
-  Call call;
+  ExecuteParams call;
   call.arguments = arguments;
   call.counts = {{64}};
   for (const int threads : {1, 2, 3}) {

@@ -97,7 +97,7 @@ class Levels {
 
  private:
   int count_;
-  std::array<Sum, kMostTreeLevels> at_;
+  std::array<Sum, kMaxTreeLevels> at_;
 };
 
 TEST("the recursive form is the specification") {
@@ -252,7 +252,7 @@ void combine(const CombineArgs& args) {
 void neutral(const NeutralArgs& args) {
   std::fill_n(args.state.as<Sum>(), args.block.columns, Sum(0));
 }
-StateShape state(std::span<const View>, const Attrs&, const View&) {
+AccumulatorShape state(std::span<const View>, const Attrs&, const View&) {
   return {.columns = kColumns, .column_grain = 1, .block_bytes = 16, .item = {sizeof(Sum)}};
 }
 constexpr TreeKernel kSums{
@@ -282,7 +282,7 @@ TEST("an accumulator that is fed pieces of any size sums by the specification") 
     std::vector<std::byte> memory(std::size_t(reduction.whole.bytes) + 64);
     std::vector<std::byte> partials(
         std::size_t(TreeAccumulator::partial_bytes(reduction, reduction.whole, n)) + 64);
-    const State sums = reduction.whole.at(memory.data());
+    const Accumulator sums = reduction.whole.at(memory.data());
     TreeAccumulator accumulator(reduction, reduction.whole, 0, n, sums, partials.data());
     for (std::int64_t begin = 0, end = 0; begin < n; begin = end) {
       end = std::min(n, begin + 1 + random.size(n));

@@ -45,7 +45,7 @@ struct Folded {
   }
 };
 
-Folded folded(const TreeReduction& reduction, const State& state) {
+Folded folded(const TreeReduction& reduction, const Accumulator& state) {
   Folded result;
   for (int b = 0; b < reduction.state.buffers; ++b) {
     result.elements.insert(result.elements.end(), state.as<double>(b),
@@ -58,11 +58,11 @@ Folded folded(const TreeReduction& reduction, const State& state) {
 Folded in_pieces(const TreeReduction& reduction, const void* operands, std::int64_t examples,
                  std::int64_t piece, std::int64_t width) {
   Memory memory(reduction.whole.bytes);
-  const State state = reduction.whole.at(memory.data());
+  const Accumulator state = reduction.whole.at(memory.data());
   Scratch scratch;
   for (std::int64_t column = 0; column < reduction.state.columns; column += width) {
-    const Block block{0, column, 1, std::min(width, reduction.state.columns - column)};
-    const Extent extent(reduction.state, block);
+    const Rect block{0, column, 1, std::min(width, reduction.state.columns - column)};
+    const TileSet extent(reduction.state, block);
     Memory partials(TreeAccumulator::partial_bytes(reduction, extent, examples));
     TreeAccumulator accumulator(reduction, extent, 0, examples, reduction.whole.part(state, block),
                                 partials.data());
@@ -75,13 +75,13 @@ Folded in_pieces(const TreeReduction& reduction, const void* operands, std::int6
 
 // The definition: a leaf at once, then the tree over the leaves.
 Folded by_definition(const TreeReduction& reduction, const Table& table, std::int64_t examples) {
-  const Extent& whole = reduction.whole;
+  const TileSet& whole = reduction.whole;
   Scratch scratch;
   const auto sum = by_specification(
       0, examples, reduction.tree.leaf, 1,
       [&](std::int64_t first, std::int64_t count) {
         auto memory = std::make_shared<Memory>(whole.bytes);
-        const State state = whole.at(memory->data());
+        const Accumulator state = whole.at(memory->data());
         reduction.kernel->leaf({&table, first, first + count, whole.block, state, true, scratch});
         return memory;
       },
@@ -133,7 +133,7 @@ TEST("no examples leave the neutral state, without a leaf") {
     const Folded none = in_pieces(reduction, nullptr, 0, 1, 5);
     for (const double element : none.elements) CHECK_EQ(element, 0.0);
     Memory memory(reduction.whole.bytes);
-    const State state = reduction.whole.at(memory.data());
+    const Accumulator state = reduction.whole.at(memory.data());
     Scratch scratch;
     reduce_whole({reduction, {}, 0, 0, state}, serial_loops(), scratch);
     CHECK(folded(reduction, state) == none);
@@ -163,7 +163,7 @@ TEST("blocks and subtrees in parallel give the bits of one thread") {
         const Folded expected = by_definition(reduction, table, n);
         for (const bool splits : {false, true}) {
           Memory memory(reduction.whole.bytes);
-          const State state = reduction.whole.at(memory.data());
+          const Accumulator state = reduction.whole.at(memory.data());
           Scratch scratch;
           const CountingLoops loops;
           const OpenExamples all{&table, n};
@@ -182,34 +182,34 @@ TEST("blocks and subtrees in parallel give the bits of one thread") {
 TEST("blocks of a state that says their size and width have both, if it is so large") {
   constexpr std::int64_t kBytes = 256 << 10;
   const auto largest = [](std::int64_t rows, std::int64_t columns) {
-    const StateShape shape{.rows = rows,
-                           .columns = columns,
-                           .row_grain = 24,
-                           .column_grain = 128,
-                           .block_bytes = kBytes,
-                           .block_columns = 1024,
-                           .item = {4}};
-    return Extent(shape, {0, 0, rows, columns}).cut(0);
+    const AccumulatorShape shape{.rows = rows,
+                                 .columns = columns,
+                                 .row_grain = 24,
+                                 .column_grain = 128,
+                                 .block_bytes = kBytes,
+                                 .block_columns = 1024,
+                                 .item = {4}};
+    return TileSet(shape, {0, 0, rows, columns}).cut(0);
   };
-  const Block square = largest(4096, 4096), low = largest(30, 4096), high = largest(4096, 64);
+  const Rect square = largest(4096, 4096), low = largest(30, 4096), high = largest(4096, 64);
   CHECK(square.rows == 48 && square.columns == 1024, square.rows, " ", square.columns);
   CHECK(low.rows == 30 && low.columns == 1024, low.rows, " ", low.columns);
   CHECK(high.rows > 1000 && high.columns == 64, high.rows, " ", high.columns);
-  const Block halves = largest(4096, 1100);
+  const Rect halves = largest(4096, 1100);
   CHECK(halves.columns == 640, "not 1024 and 76: ", halves.columns);
-  for (const Block& block : {square, low, high, halves}) CHECK(block.size() * 4 <= kBytes);
+  for (const Rect& block : {square, low, high, halves}) CHECK(block.size() * 4 <= kBytes);
 }
 
 TEST("a big state is cut at its grains alone, and each element is in one block") {
   for (const std::int64_t rows : {1, 23, 24, 25, 1600}) {
     for (const std::int64_t columns : {1, 64, 131, 4096}) {
       for (const std::int64_t grain : {0, 7}) {
-        const StateShape shape{
+        const AccumulatorShape shape{
             .rows = rows, .columns = columns, .row_grain = 24, .column_grain = grain, .item = {8}};
-        const Extent extent(shape, {0, 0, rows, columns});
+        const TileSet extent(shape, {0, 0, rows, columns});
         std::int64_t elements = 0;
         for (std::int64_t i = 0; i < extent.cuts(); ++i) {
-          const Block block = extent.cut(i);
+          const Rect block = extent.cut(i);
           CHECK(block.row % 24 == 0 && (grain ? block.column % grain == 0 : block.column == 0));
           elements += block.size();
         }

@@ -25,7 +25,7 @@ WorldTree tree_of_replicas(const Communicator& world) {
 // Starts a sum of so many numbers, all of them `value`, and writes down what happens when.
 void start(WorldSums& sums, const WorldTree& tree, std::int64_t count, int value,
            std::string& events, int ranks = 2) {
-  WorldPiece piece;
+  Bucket piece;
   piece.add(DType::kFloat32, count, count * 4, tree);
   sums.start(
       piece,
@@ -54,7 +54,8 @@ Graph program(int replicas, bool reads) {
   graph.add_symbol({});
   graph.symbols[0].traced_counts.assign(std::size_t(replicas), 2);
   Builder b(graph);
-  const Value x = graph.add_argument({DType::kFloat32, {kRows, kIn}, {0, 1, 0}}, Placement::kRows);
+  const Value x =
+      graph.add_argument({DType::kFloat32, {kBatchDim, kIn}, {0, 1, 0}}, Placement::kSharded);
   for (const char* name : {"w0", "w1", "w2", "b", "rate"}) graph.variables.push_back({name, 1});
   const Value rate = graph.add_read(SlotId(4), {DType::kFloat32, {}, {}});
   const Value bias = graph.add_read(SlotId(3), {DType::kFloat32, {kOut}, {}});
@@ -85,7 +86,8 @@ Graph program_of_gathered_rows(int replicas) {
   graph.add_symbol({});
   graph.symbols[0].traced_counts.assign(std::size_t(replicas), 2);
   Builder b(graph);
-  const Value x = graph.add_argument({DType::kFloat32, {kRows, kIn}, {0, 1, 0}}, Placement::kRows);
+  const Value x =
+      graph.add_argument({DType::kFloat32, {kBatchDim, kIn}, {0, 1, 0}}, Placement::kSharded);
   for (const char* name : {"w0", "w1", "w2", "b", "rate"}) graph.variables.push_back({name, 1});
   const Value w = graph.add_read(SlotId(0), {DType::kFloat32, {kIn, kOut}, {}});
   const Value all = b("all_gather", {x}, AllGatherAttrs{.axis = 0, .replicas = replicas});
@@ -120,7 +122,7 @@ std::vector<std::shared_ptr<StateCell>> weights() {
 std::vector<Array> train(const Plan& plan, Communicator* communicator) {
   Executable executable(plan);
   std::vector<PerReplica<Array>> arguments(1);
-  Call call;
+  ExecuteParams call;
   call.communicator = communicator;
   call.alone = communicator != nullptr;
   const auto cells = weights();
@@ -202,13 +204,13 @@ TEST("a step waits for the sums that it reads, and for no others") {
       if (is_reader) reader = s;
       if (!step.is<BlockUpdateStep>()) continue;
       ++updates;
-      if (plan.sums_due[s] != plan.steps.next_id()) first_update = s;
+      if (plan.collective_done[s] != plan.steps.next_id()) first_update = s;
     }
     CHECK_EQ(updates, 3);
     CHECK_EQ(reads, reader.exists());
     // Of the three weights only one is read.
     CHECK_EQ(reads, first_update.exists());
-    if (reads) CHECK(plan.sums_due[first_update] == reader);
+    if (reads) CHECK(plan.collective_done[first_update] == reader);
   }
 }
 
@@ -223,7 +225,7 @@ TEST("a sum that nobody reads keeps its memory until it is there") {
       const Value result = plan.graph.nodes[n].outputs[0];
       if (plan.graph.type(result).shape != Shape{kIn}) continue;
       ++unread;
-      CHECK(plan.lives[result].last >= plan.sums_due[s]);
+      CHECK(plan.live_ranges[result].last >= plan.collective_done[s]);
     }
   }
   CHECK_EQ(unread, 1);

@@ -75,18 +75,18 @@ class ThreadCommunicator final : public Communicator {
   SharedMemory* shared() override { return shared_; }
   ComparedFacts& compared() override { return compared_; }
   void wait_for(SharedMemory::Stage stage, std::int64_t count) override {
-    while (!shared_->doze(stage, count)) wire_.check();
+    while (!shared_->futex_wait(stage, count)) wire_.check();
   }
-  std::shared_ptr<CommonMemory> common(std::int64_t bytes) override {
+  std::shared_ptr<SharedParameters> common(std::int64_t bytes) override {
     std::array<std::byte, 128> name{};
     const auto message = [&](int rank) {
       return Message{rank, name.data(), std::int64_t(name.size())};
     };
     if (rank() > 0) {
       wire_.receive(rank(), message(0));
-      return CommonMemory::open(reinterpret_cast<const char*>(name.data()), bytes);
+      return SharedParameters::open(reinterpret_cast<const char*>(name.data()), bytes);
     }
-    const std::shared_ptr<CommonMemory> memory = CommonMemory::create(bytes);
+    const std::shared_ptr<SharedParameters> memory = SharedParameters::create(bytes);
     const std::string text = memory->name();
     std::memcpy(name.data(), text.data(), std::min(text.size(), name.size() - 1));
     for (int other = 1; other < size(); ++other) wire_.send(0, message(other));
@@ -115,7 +115,7 @@ class ThreadCommunicator final : public Communicator {
   Wire& wire_;
   SharedMemory* shared_;
   ComparedFacts compared_;
-  std::vector<std::shared_ptr<CommonMemory>> kept_;
+  std::vector<std::shared_ptr<SharedParameters>> kept_;
 };
 
 // Segments of threads that play ranks, and each one's view of them.

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "runtime/call.h"
+#include "runtime/execute_params.h"
 
 namespace samegrad::testing {
 

@@ -4,7 +4,7 @@
 #include "ops/registry.h"
 #include "runtime/threads.h"
 #include "tracing.h"
-#include "train/step.h"
+#include "train/compiled_function.h"
 
 using namespace samegrad;
 
@@ -21,7 +21,7 @@ Array rows_from(std::int64_t first, std::int64_t count) {
 }
 
 // everything = all_gather(x); the gradient of the sum of its squares for x.
-std::unique_ptr<Step> gather_step(int replicas) {
+std::unique_ptr<CompiledFunction> gather_step(int replicas) {
   register_all_ops();
   auto trace = std::make_shared<FunctionTrace>(host, replicas);
   const Scope scope(with_trace(trace));
@@ -36,7 +36,7 @@ std::unique_ptr<Step> gather_step(int replicas) {
   tape.stop();
   const auto gradients = tape.gradient({&y}, {}, {{&x}});
   const Value outputs[] = {trace->lift(everything), trace->lift(*gradients[0])};
-  return std::make_unique<Step>(trace->finish({outputs[0], outputs[1]}), PlanOptions());
+  return std::make_unique<CompiledFunction>(trace->finish({outputs[0], outputs[1]}), PlanOptions());
 }
 
 }  // namespace
@@ -44,7 +44,7 @@ std::unique_ptr<Step> gather_step(int replicas) {
 TEST("replicas see the rows of all, whatever each one has, and send gradients back to them") {
   const std::vector<std::vector<std::int64_t>> splits = {
       {2, 2, 2}, {3, 0, 1}, {0, 0, 5}, {400, 1, 7}};
-  const std::unique_ptr<Step> step = gather_step(3);
+  const std::unique_ptr<CompiledFunction> step = gather_step(3);
   for (const int threads : {1, 4}) {
     set_thread_count(threads);
     for (const auto& split : splits) {

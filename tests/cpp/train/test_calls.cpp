@@ -5,8 +5,8 @@
 #include "ops/registry.h"
 #include "passes/rewrite.h"
 #include "tracing.h"
+#include "train/compiled_function.h"
 #include "train/control.h"
-#include "train/step.h"
 
 using namespace samegrad;
 
@@ -30,7 +30,7 @@ float gradient_of_three_uses(bool call) {
   const Tensor y = op("add", {inside, x});
   tape.stop();
   const Tensor gradient = *tape.gradient({&y}, {}, {{nullptr, v}})[0];
-  Step step(trace->finish({gradient.value}), PlanOptions());
+  CompiledFunction step(trace->finish({gradient.value}), PlanOptions());
   return *step.run({}, false)[0][0].data<float>();
 }
 
@@ -89,7 +89,7 @@ TEST("a run under an eager tape is differentiated by a program that reads what t
   const Tensor product = op("mul", {op("mul", {old, old}), inside});
   graph->write(v, op("add", {old, inside}).value);
   scope.reset();
-  Step step(graph->finish({product.value}), PlanOptions());
+  CompiledFunction step(graph->finish({product.value}), PlanOptions());
 
   Tape tape(host, true, true);
   tape.start();
@@ -97,7 +97,7 @@ TEST("a run under an eager tape is differentiated by a program that reads what t
   const Tensor x = make_tensor(Array::scalar(5.0));
   tape.watch(x);
   const EagerTrace::RunOperands operands = eager->hold(step, {{x}}, {});
-  const Step::Result result = step.run_numbered({{x.array}}, false);
+  const CompiledFunction::RunResult result = step.run_numbered({{x.array}}, false);
   const Tensor y = eager->record(step, operands, result.outputs, result.number)[0][0];
   tape.stop();
   CHECK_EQ(*v->components()[0].data<double>(), 8.0);

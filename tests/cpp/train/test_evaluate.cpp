@@ -1,13 +1,13 @@
 // Values of a program that is still being traced.
 #include "base/error.h"
-#include "base/messages.h"
+#include "base/print_buffer.h"
 #include "check.h"
 #include "ops/attributes.h"
 #include "ops/registry.h"
 #include "tracing.h"
+#include "train/compiled_function.h"
 #include "train/control.h"
 #include "train/random_state.h"
-#include "train/step.h"
 
 using namespace samegrad;
 
@@ -63,7 +63,7 @@ TEST("looking leaves the program, the variables and the random numbers alone") {
   CHECK_EQ(number(v->components()[0]), 5.0);
   CHECK_EQ(random_state().step, step_number);
   CHECK_EQ(to_string(t.trace->program()), program);
-  Step step(t.trace->finish({drawn.value}), PlanOptions());
+  CompiledFunction step(t.trace->finish({drawn.value}), PlanOptions());
   const auto out = step.run({{Array::scalar(1.0), Array::scalar(3.0)}}, false);
   CHECK_EQ(number(out[0][0]), seen);
   CHECK_EQ(number(v->components()[0]), 9.0);
@@ -81,8 +81,8 @@ TEST("what the value needs is not printed a second time") {
   };
   const Tensor doubled = traced_cond(yes, prints, prints)[0];
   CHECK_EQ(number(t.trace->evaluate(doubled.value)[1]), 6.0);
-  Step step(t.trace->finish({doubled.value}), PlanOptions());
-  Messages messages;
+  CompiledFunction step(t.trace->finish({doubled.value}), PlanOptions());
+  PrintBuffer messages;
   (void)step.run({{Array::scalar(1.0), Array::scalar(3.0)}}, false, &messages);
   CHECK_EQ(messages.take().size(), 4u);  // by each replica
 }

@@ -1,7 +1,7 @@
 // What passes do with numbers.
 #include <limits>
 
-#include "base/number.h"
+#include "base/scalar.h"
 #include "check.h"
 #include "ir/builder.h"
 #include "ops/attributes.h"
@@ -25,14 +25,14 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 TEST("a number is what was written, as a double or as 64 bits") {
   const std::int64_t big = (std::int64_t(1) << 53) + 1;
-  CHECK_EQ(Number(big).as<std::int64_t>(), big);
-  CHECK_EQ(Number(1e300).as<std::int32_t>(), std::numeric_limits<std::int32_t>::max());
-  CHECK_EQ(Number(-1.5).as<std::uint8_t>(), 0);
-  CHECK_EQ(Number(kNaN).as<std::int64_t>(), 0);
-  CHECK_EQ(Number(9223372036854775808.0).as<std::int64_t>(),
+  CHECK_EQ(Scalar(big).as<std::int64_t>(), big);
+  CHECK_EQ(Scalar(1e300).as<std::int32_t>(), std::numeric_limits<std::int32_t>::max());
+  CHECK_EQ(Scalar(-1.5).as<std::uint8_t>(), 0);
+  CHECK_EQ(Scalar(kNaN).as<std::int64_t>(), 0);
+  CHECK_EQ(Scalar(9223372036854775808.0).as<std::int64_t>(),
            std::numeric_limits<std::int64_t>::max());
-  CHECK(Number(kNaN) == Number(kNaN) && !(Number(0.0) == Number(-0.0)));
-  CHECK(!(Number(1000000.25) == Number(1000000.0)));
+  CHECK(Scalar(kNaN) == Scalar(kNaN) && !(Scalar(0.0) == Scalar(-0.0)));
+  CHECK(!(Scalar(1000000.25) == Scalar(1000000.0)));
   CHECK_EQ(to_string(Attrs(FullAttrs{1000000.25})), "value=1000000.25");
   CHECK_EQ(to_string(Attrs(FullAttrs{0.1})), "value=0.1");
 }
@@ -44,11 +44,11 @@ TEST("nodes become one if their numbers have the same bits") {
       Program p;
       const Value x = p.argument();
       const auto pad = [&](double value) {
-        return p.b("pad", {x}, PadAttrs{.paddings = {1, 0}, .value = Number(value)});
+        return p.b("pad", {x}, PadAttrs{.paddings = {1, 0}, .value = Scalar(value)});
       };
       p.graph.outputs = {pad(u), pad(v)};
       const Graph one = eliminate_dead(eliminate_common(p.graph));
-      const bool same = Number(u) == Number(v);
+      const bool same = Scalar(u) == Scalar(v);
       CHECK_EQ(one.nodes.size(), same ? 1u : 2u);
       CHECK(!same || one.nodes[NodeId(0)].attrs.hash() == p.graph.nodes[NodeId(1)].attrs.hash());
     }

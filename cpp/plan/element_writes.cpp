@@ -1,0 +1,126 @@
+#include "plan/element_writes.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string_view>
+
+#include "ir/op_def.h"
+#include "ops/control.h"
+#include "passes/passes.h"
+#include "passes/rewrite.h"
+
+namespace samegrad {
+namespace {
+
+Graph without_dead(const Graph& graph) {
+  return eliminate_dead(propagate_copies(graph));
+}
+
+Value argument_of(const Graph& graph, std::size_t place) {
+  for (Value v : graph.values.ids()) {
+    const ValueInfo& info = graph.values[v];
+    if (info.source == Source::kArgument && info.argument() == place) return v;
+  }
+  return kNoValue;
+}
+
+// The number of body arguments that entries of the first `histories` histories take.
+std::size_t entries_before(const Node& node, std::size_t histories) {
+  const auto* replay = node.attrs.get_if<ReplayAttrs>();
+  if (!replay) return 0;
+  const auto end = replay->entries.begin() + std::ptrdiff_t(histories);
+  return std::size_t(std::accumulate(replay->entries.begin(), end, std::int64_t(0)));
+}
+
+std::size_t first_variable(const Node& node) {
+  const auto* replay = node.attrs.get_if<ReplayAttrs>();
+  return entries_before(node, replay ? replay->entries.size() : 0);
+}
+
+// True if a reader needs the variable's value before each iteration.
+bool is_remembered(const Graph& graph, const Node& loop, std::size_t variable) {
+  const Value history = loop.outputs[carried_values(loop)];
+  if (std::ranges::find(graph.outputs, history) != graph.outputs.end()) return true;
+  for (const Node& reader : graph.nodes) {
+    for (std::size_t k = 0; k < reader.inputs.size(); ++k) {
+      if (reader.inputs[k] != history) continue;
+      const auto* replay = reader.attrs.get_if<ReplayAttrs>();
+      if (!replay || k >= replay->entries.size()) return true;
+      const Graph iteration = without_dead(body(reader.regions));
+      if (is_read(iteration, argument_of(iteration, entries_before(reader, k) + variable)))
+        return true;
+    }
+  }
+  return false;
+}
+
+class Chain {
+ public:
+  Chain(const Graph& body, const PerValue<int>& uses) : body_(body), uses_(uses) {}
+
+  struct Write {
+    bool adds;
+    Value index, row;
+  };
+
+  // From the variable after an iteration back to what it was before it; nothing where it does more
+  // than getting rows, or a value in between is read.
+  std::vector<Write> writes(Value before, Value after) const {
+    std::vector<Write> found;
+    while (after != before) {
+      const Node* node = body_.producer(after);
+      if (!node || uses_[after] != 1) return {};
+      if (is_op<"write_row">(node)) {
+        found.push_back({false, node->inputs[1], node->inputs[2]});
+        after = node->inputs[0];
+        continue;
+      }
+      const std::size_t placed = placed_row(*node);
+      if (placed > 1) return {};
+      const Node& row = *body_.producer(node->inputs[placed]);
+      found.push_back({true, row.inputs[1], row.inputs[0]});
+      after = node->inputs[1 - placed];
+    }
+    std::ranges::reverse(found);
+    return found;
+  }
+
+ private:
+  // The operand of an addition that is a row placed in zeros; 2: neither.
+  std::size_t placed_row(const Node& node) const {
+    if (!is_op<"add">(node) || body_.type(node.inputs[0]) != body_.type(node.inputs[1])) return 2;
+    for (std::size_t k : {1, 0}) {
+      if (is_op<"place_row">(body_.producer(node.inputs[k]))) return k;
+    }
+    return 2;
+  }
+
+  const Graph& body_;
+  const PerValue<int>& uses_;
+};
+
+}  // namespace
+
+std::vector<ElementWrite> take_element_writes(const Graph& graph, const Node& loop, Graph& body) {
+  if (!loop.attrs.get_if<RoundsAttrs>()) return {};
+  Graph clean = without_dead(body);
+  const PerValue<int> uses = count_uses(clean);
+  std::vector<ElementWrite> taken;
+  Values results;
+  for (std::size_t i = 0; i < carried_values(loop); ++i) {
+    const Value before = argument_of(clean, first_variable(loop) + i);
+    const std::vector<Chain::Write> writes = Chain(clean, uses).writes(before, clean.outputs[i]);
+    if (writes.empty() || is_remembered(graph, loop, i)) continue;
+    for (const Chain::Write& write : writes) {
+      taken.push_back({i, write.adds});
+      results.insert(results.end(), {write.index, write.row});
+    }
+    clean.outputs[i] = writes[0].index;
+  }
+  if (taken.empty()) return {};
+  clean.outputs.insert(clean.outputs.end(), results.begin(), results.end());
+  body = eliminate_dead(std::move(clean));
+  return taken;
+}
+
+}  // namespace samegrad
