@@ -74,7 +74,7 @@ namespace {
 using PackedBytes = std::size_t (*)(std::span<const View>, const Attrs&);
 using Pack = void (*)(std::span<const View>, const Attrs&, void*);
 
-// The packed operand of OpDef::prepare, packed here if the call has none.
+// The operand that OpDef::prepacking packs, packed here if the call has none.
 const void* prepacked_filter(const KernelArgs& args, PackedBytes bytes, Pack pack) {
   if (args.prepacked) return args.prepacked;
   void* packed = args.scratch.take(bytes(args.in, args.attrs));
@@ -84,7 +84,7 @@ const void* prepacked_filter(const KernelArgs& args, PackedBytes bytes, Pack pac
 
 // The bands of each image that all threads have enough of.
 std::int64_t bands_per_image(const KernelArgs& args, std::int64_t images) {
-  if (!args.parallel || images == 0) return 1;
+  if (!args.parallel || args.parallel->threads() == 1 || images == 0) return 1;
   return (thresholds().parts_per_thread * args.parallel->threads() + images - 1) / images;
 }
 

@@ -11,7 +11,7 @@ ExampleReduction::ExampleReduction(ReduceFn fn, DType dtype, std::int64_t rows,
       rows_(rows),
       columns_(columns),
       row_bytes_(columns * std::int64_t(size_of(dtype))) {
-  const auto blocks = std::size_t(kColumnTree.units(rows));
+  const auto blocks = std::max<std::size_t>(1, std::size_t(kColumnTree.units(rows)));
   blocks_ = static_cast<TreeStep*>(scratch.take(blocks * sizeof(TreeStep)));
   const int levels = kColumnTree.levels(rows);
   levels_ = static_cast<std::byte*>(scratch.take(std::size_t((levels - 1) * row_bytes_)));

@@ -178,6 +178,11 @@ const FusedProgram& program_of(const InferArgs& args) {
 }
 
 void FusedProgram::add_to(Hasher& hash) const {
+  for (const std::int64_t number :
+       {std::int64_t(steps.size()), std::int64_t(results.size()), std::int64_t(roles.size()),
+        std::int64_t(temporaries), std::int64_t(row_temporaries), std::int64_t(axes), columns}) {
+    hash.number(number);
+  }
   for (const FusedStep& step : steps) {
     for (const int number : {int(step.block.kind), step.block.fn, int(step.dtype), int(step.result),
                              step.in[0], step.in[1], step.in[2], step.out}) {
@@ -186,7 +191,6 @@ void FusedProgram::add_to(Hasher& hash) const {
   }
   hash.bytes(results.data(), results.size() * sizeof(DType));
   hash.bytes(roles.data(), roles.size() * sizeof(BroadcastKind));
-  hash.number(columns);
 }
 
 std::vector<OpDef> fused_ops() {

@@ -10,6 +10,15 @@ struct PassOptions {
 #include "passes/passes.def"
 #undef SAMEGRAD_PASS
   bool operator==(const PassOptions&) const = default;
+
+  // The lowerings alone.
+  static constexpr PassOptions none() {
+    PassOptions options;
+#define SAMEGRAD_PASS(name, doc) options.name = false;
+#include "passes/passes.def"
+#undef SAMEGRAD_PASS
+    return options;
+  }
 };
 
 #define SAMEGRAD_PASS(name, doc) Graph name(Graph graph);

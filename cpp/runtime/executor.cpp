@@ -204,8 +204,10 @@ void Executable::set_arguments(const ExecuteParams& call, ExecutionContext& cont
       arrays = &call.variables[info.slot().index()]->components();
     }
     for (int r = 0; r < context.replicas(); ++r) {
+      // A variable has no array for examples of another process.
+      const auto at = arrays ? std::min(std::size_t(r), arrays->size() - 1) : 0;
       context.base(r, value) =
-          arrays ? arrays->at(std::size_t(r)).raw() : graph.constants[info.constant()].raw();
+          arrays ? arrays->at(at).raw() : graph.constants[info.constant()].raw();
     }
     if (!joint_examples_.empty() && joint_examples_.contains(value))
       context.make_list(value, *arrays);

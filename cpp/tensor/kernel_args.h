@@ -145,7 +145,7 @@ struct KernelArgs {
   std::int64_t first_example = 0;
   int symbol = 0;
   const ReplicaContext& replica_context;
-  // The packed operand made by OpDef::prepare, or null.
+  // The packed operand made by OpDef::prepacking, or null.
   const void* prepacked = nullptr;
   Scratch& scratch;
   const ParallelFor* parallel = nullptr;

@@ -132,7 +132,10 @@ Executable& CompiledProgram::executable(bool check_finite) {
   const auto unfused = unfused_.lock();
   if (!*unfused) {
     PlanOptions options = options_;
-    options.passes.fuse_epilogue = options.passes.fuse_elementwise = false;
+    // Operations are those of the user.
+    PassOptions& passes = options.passes;
+    passes.fuse_epilogue = passes.fuse_elementwise = passes.redirect_type_operands = false;
+    passes.split_tree_reductions = passes.rematerialize_for_later_loops = false;
     options.sparse_rows = false;
     options.fuse_updates = false;    // looks at what passes between their nodes
     options.write_in_place = false;  // any operation may stop the step

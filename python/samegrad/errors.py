@@ -6,9 +6,11 @@ from samegrad._core import InvalidArgumentError, NonFiniteError
 
 
 class OpError(Exception):
-    """An operation fails: the base of the errors that have TensorFlow's names.
+    """An operation fails: the base of samegrad's own errors with TensorFlow's names.
 
-    They take a message, or the arguments of TensorFlow: node_def, op and message.
+    They take a message, or the arguments of TensorFlow: node_def, op and message. Python's errors
+    stand for ResourceExhaustedError (MemoryError), UnimplementedError (NotImplementedError),
+    PermissionDeniedError and DeadlineExceededError (TimeoutError): they have another base.
 
     Attributes:
         message: The words of the error.
@@ -36,7 +38,8 @@ class OpError(Exception):
     def __str__(self) -> str:
         """Return the message, which TensorFlow's constructors take in third place."""
         args: tuple[Any, ...] = (*self.args, getattr(self, "filename", None))  # of an OSError
-        return str(args[2]) if args[:2] == (None, None) else super().__str__()
+        of_tensorflow = len(self.args) >= 3 or args[:2] == (None, None)
+        return str(args[2]) if of_tensorflow else super().__str__()
 
 
 # The engine makes this class before Python code runs.

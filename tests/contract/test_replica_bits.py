@@ -143,6 +143,7 @@ def test_three_replicas_give_the_bits_of_one_device_in_float64() -> None:
 
 
 PASSES = [name for name, option in vars(_core.PlanOptions).items() if isinstance(option, property)]
+assert len(PASSES) > 15
 
 
 @pytest.mark.parametrize("name", PASSES)

@@ -177,7 +177,8 @@ def test_processes_end_with_the_program_even_if_it_is_killed(tmp_path: Path) -> 
     )
     (tmp_path / "program.py").write_text(code)
     package = Path(samegrad.__file__).parents[1]
-    path = os.pathsep.join(map(str, (package, Path(__file__).parent)))
+    given = os.environ.get("PYTHONPATH", "")
+    path = os.pathsep.join(map(str, (package, Path(__file__).parent, given)))
     for end in ("killed", "ended"):
         done = subprocess.run(
             [sys.executable, str(tmp_path / "program.py"), end],

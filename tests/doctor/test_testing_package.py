@@ -57,7 +57,7 @@ def test_sizes(samegrad_replica_split):
 
 
 def run_pytest(folder: Path, *arguments: str) -> str:
-    package = str(Path(tf.__file__).parents[1])
+    package = os.pathsep.join([str(Path(tf.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     environment = os.environ | {"PYTHONPATH": package, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", *arguments, str(folder)],

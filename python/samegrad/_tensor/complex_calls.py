@@ -104,6 +104,19 @@ def linear(function: Function) -> Function:
     return also_complex(function, rule)
 
 
+def padded(function: Function) -> Function:
+    """Return the same of a function with another argument, the number `padding_value`."""
+    who = _name(function)
+
+    def rule(value: Any, padding_value: Any = 0, **options: Any) -> Any:
+        x = to_complex(value, who)
+        padding = to_complex(padding_value, who, x.dtype)
+        parts = zip(x.parts, padding.parts, strict=True)
+        return ComplexTensor(*(function(part, padding_value=p, **options) for part, p in parts))
+
+    return also_complex(function, rule)
+
+
 def linear_to_list(function: Function) -> Function:
     """Return the same of a function that gives several tensors."""
     who = _name(function)

@@ -8,6 +8,7 @@ from __future__ import annotations
 _REDUCTION = "input_tensor axis keepdims name reduction_indices:axis keep_dims:keepdims"
 _BINARY_CHECK = "x y -data summarize message name"
 _UNARY_CHECK = "x -data summarize message name"
+_FRACTIONAL = "value pooling_ratio pseudo_random overlapping -deterministic seed -seed2 name"
 _POOLING = "value:input ksize strides padding data_format name input"
 _SEGMENTS = "data indices segment_ids name num_segments -sparse_gradient"
 _SOFTMAX = "logits axis name dim:axis"
@@ -57,6 +58,7 @@ ORDERS = {
     "softmax": _SOFTMAX,
     "squeeze": "input axis name squeeze_dims:axis",
     "transpose": "a perm name conjugate",
+    "sparse_split": "-keyword_required sp_input num_split axis name split_dim:axis",
     "while_loop": "cond body loop_vars shape_invariants parallel_iterations back_prop swap_memory "
     "name maximum_iterations -return_same_structure",
     "zeros_like": "tensor:input dtype name -optimize",
@@ -70,6 +72,8 @@ ORDERS = {
     "io.parse_example": "serialized features name example_names",
     "io.parse_single_example": "serialized features name example_names",
     "nn.avg_pool": _POOLING,
+    "nn.fractional_avg_pool": _FRACTIONAL,
+    "nn.fractional_max_pool": _FRACTIONAL,
     "nn.avg_pool2d": _POOLING,
     "nn.conv1d": "value:input filters stride padding -use_cudnn_on_gpu data_format name input "
     "dilations",

@@ -7,7 +7,7 @@ from typing import Any
 from samegrad import _core
 from samegrad._base.shown import shown
 from samegrad._tensor import sizes as _sizes
-from samegrad._tensor.complex_calls import linear
+from samegrad._tensor.complex_calls import linear, padded
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
 
 _ops = _core.ops
@@ -42,7 +42,7 @@ def _left_out(size: Any) -> bool:
     return isinstance(size, int) and size == -1
 
 
-@linear
+@padded
 def diag(diagonal: TensorLike, name: str | None = None, k: int = 0, num_rows: Any = -1,
          num_cols: Any = -1, padding_value: TensorLike = 0,
          align: str = "RIGHT_LEFT") -> Tensor:  # fmt: skip
@@ -100,7 +100,7 @@ def diag(diagonal: TensorLike, name: str | None = None, k: int = 0, num_rows: An
     return _ops.select(_on_diagonal(rows, columns, k), _ops.expand_dims(x, axes=[axis]), other)
 
 
-@linear
+@padded
 def diag_part(input: TensorLike, name: str | None = None, k: int = 0,
               padding_value: TensorLike = 0, align: str = "RIGHT_LEFT") -> Tensor:  # fmt: skip
     """Extract a diagonal of matrices.

@@ -88,8 +88,8 @@ def segment_sqrt_n(
 
 def _reduced(how: str, data: Any, indices: Any, ids: Any, count: Any) -> Tensor:
     rows, segments = gather(convert_to_tensor(data), indices), convert_to_tensor(ids)
-    if count is None:
-        count = math.segment_sum(segments, segments).shape[0]  # checks the order as well
+    least = math.segment_sum(segments, segments).shape[0]  # checks the order as well
+    count = least if count is None else count
     reduce: Callable[..., Tensor] = getattr(math, f"unsorted_segment_{how}")
     return reduce(rows, segments, count)
 

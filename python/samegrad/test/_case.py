@@ -26,7 +26,6 @@ else:
     from unittest import main as _main
 
 _SEED = 87654321
-_WIDER = {"float16": 1e-3, "bfloat16": 1e-2}
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -85,6 +84,8 @@ class TestCase(_Base):
         Returns:
             Arrays in the same structure.
         """
+        if callable(tensors):
+            tensors = tensors()
         return map_structure(lambda x: x.numpy() if hasattr(x, "numpy") else x, tensors)
 
     @contextlib.contextmanager

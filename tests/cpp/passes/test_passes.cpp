@@ -455,8 +455,7 @@ TEST("all passes together keep the bits and the writes") {
   p.graph.outputs = {z, p.b("reduce_sum", {z}, ReduceAttrs{.axes = {0}})};
   const Graph after = p.after([](Graph g) { return run_passes(std::move(g), {}); });
   CHECK(after.nodes.size() < p.graph.nodes.size());
-  PassOptions none{false, false, false, false, false, false};
-  CHECK_EQ(run_passes(p.graph, none).nodes.size(), p.graph.nodes.size());
+  CHECK_EQ(run_passes(p.graph, PassOptions::none()).nodes.size(), p.graph.nodes.size());
 }
 
 }  // namespace

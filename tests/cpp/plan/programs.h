@@ -96,7 +96,7 @@ class Fake {
 
   Plan plan(bool in_place = true) const {
     PlanOptions options;
-    options.passes = {false, false, false, false, false, false, false};
+    options.passes = PassOptions::none();
     options.write_in_place = in_place;
     return compile(graph_, options);
   }

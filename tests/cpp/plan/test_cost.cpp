@@ -51,7 +51,7 @@ LoopStep loop_of(std::int64_t width, std::int64_t inner) {
   const Value z = net.b("matmul", {y, net.constant({inner, width})});
   net.graph.outputs.push_back(net.b("reduce_sum", {z}, ReduceAttrs{.axes = {0, 1}}));
   PlanOptions options;
-  options.passes = {false, false, false, false, false, false, false};
+  options.passes = PassOptions::none();
   options.cut_products = options.inner_loops = false;
   const Plan plan = compile(net.graph, options);
   const auto loops = steps_of<LoopStep>(plan);

@@ -23,7 +23,7 @@ struct StepPlan {
     fake.write(0, a);
     fake.output(d);
     PlanOptions options;
-    options.passes = {false, false, false, false, false, false, false};
+    options.passes = PassOptions::none();
     options.join_small_nodes = false;
     plan = compile(fake.graph(), options);
   }

@@ -24,8 +24,8 @@ OPERATORS = (
     "__ror__", "__rpow__", "__rsub__", "__rtruediv__", "__rxor__", "__setitem__", "__str__",
     "__sub__", "__truediv__", "__xor__", "__array__", "__dlpack__", "__dlpack_device__",
 )  # fmt: skip
-# A field that holds a function; Keras, which speaks for itself; assertions of tests, which fail, and
-# the function that ends the process after them.
+# A field that holds a function; Keras, which speaks for itself; assertions of tests, which fail,
+# and the function that ends the process after them.
 LEFT_OUT = ("predict", "keras", "TestCase", "main")
 
 

@@ -57,8 +57,8 @@ def diagnose(
     gradient clipping are invisible. Samples that are independent on each replica hide the weights,
     and raise StepError.
 
-    In an MPI job (`mpirun -n 2 samegrad doctor ...`, or a program with a
-    `MultiWorkerMirroredStrategy` or `samegrad_step`), all processes call `diagnose` with the same
+    In an MPI job of samegrad (`mpirun -n 2 samegrad doctor ...`, or a program that imports
+    `samegrad.testing`), all processes call `diagnose` with the same
     batch, and get the same diagnosis. Layouts with fewer replicas than processes are left out, and
     a note says so.
 
