@@ -50,6 +50,20 @@ say("counter", counter)
 say("mean", mean)
 counter.assign(8.0)
 say("assigned", counter)
+# Four examples are a leaf of the sum, which begins in one process and ends in another.
+(batch,) = strategy.experimental_distribute_dataset(
+    tf.data.Dataset.from_tensor_slices(np.linspace(0, 1, 10, dtype=np.float32)).batch(10)
+)
+
+
+def count(x):
+    counter.assign_add(tf.cast(tf.size(x), tf.float32) + counter * 0.5)
+    return tf.distribute.get_replica_context().all_reduce("SUM", tf.reduce_sum(x / 3))
+
+
+sums = strategy.experimental_local_results(strategy.run(count, args=(batch,)))
+say("sum of a batch", sums[0])
+say("counted", counter)
 same = strategy.run(lambda: {"seven": tf.constant(7)})
 assert len(strategy.experimental_local_results(same)) == len(strategy.own_replicas)
 say("equal on all", strategy.reduce("MEAN", same["seven"], axis=None))
