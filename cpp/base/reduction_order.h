@@ -1,6 +1,6 @@
 // The reduction order: the constants and rules that decide which additions a sum consists of.
-// docs/numerics.md specifies it in the same terms. A result of one element has leaves of one example
-// (ops/reduce_kernel.h).
+// docs/numerics.md specifies it in the same terms. A result of one element has leaves of one
+// example (ops/reduce_kernel.h).
 //
 // Nothing else decides an order: cost, machine, threads and thresholds choose among plans of equal
 // bits. A change that changes bits raises kReductionOrder.

@@ -61,7 +61,8 @@ void join_subtrees(TreeRange tree, std::span<const WorldTree::Subtree> subtrees,
 
     bool is_leaf(TreeRange range) const { return subtrees[next].range == range; }
   } listed{{}, subtrees};
-  walk_tree(listed, tree, [&](TreeRange, int level) { leaf(listed.next++, level); }, add);
+  walk_tree(
+      listed, tree, [&](TreeRange, int level) { leaf(listed.next++, level); }, add);
 }
 
 }  // namespace samegrad

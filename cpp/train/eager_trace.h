@@ -27,8 +27,8 @@ class EagerTrace final : public Trace {
   void end_call(std::span<const Value> leaving = {}) override;
   Values called_gradient(std::int64_t callback, const Values& cts) override;
 
-  // What a run of a compiled step reads, as values of this trace; they keep what they are though
-  // variables change. `constants`: the arrays that the traced function found outside.
+  // The values of this trace that a run of a compiled step reads. They stay the same when variables
+  // change. `constants` are the arrays that the traced function found outside.
   struct RunOperands {
     std::vector<Values> arguments;
     Values variables, constants;  // kNoValue: none of this trace

@@ -243,7 +243,10 @@ SAID = {
 def test_the_command_names_them(name: str, tmp_path: Any, capsys: Any) -> None:
     file = tmp_path / "token_program.py"
     file.write_text(PROGRAM)
-    code = doctor.run(f"{file}::{name}", "BATCH", "TOKENS", (2, 3), (1,), json=False)
+    code = doctor.run(
+        step=f"{file}::{name}", batch="BATCH", weights="TOKENS", replicas=(2, 3),
+        micro_batches=(1,), json=False,
+    )  # fmt: skip
     wanted, words = SAID[name]
     assert code == wanted and words in capsys.readouterr().out
 

@@ -12,7 +12,8 @@ from samegrad._base import dtypes as _dtypes
 
 TABLE = Path(__file__).resolve().parents[2] / "cpp" / "base" / "dtypes.def"
 ROW = re.compile(
-    r'^SAMEGRAD_(?:DTYPE|WIDENED)\((\w+), "(\w+)", k(\w+), ([\w:]+), ([\w:]+)\)$', re.MULTILINE
+    r'^SAMEGRAD_(?:DTYPE|STORAGE_DTYPE)\((\w+), "(\w+)", k(\w+), ([\w:]+), ([\w:]+)\)$',
+    re.MULTILINE,
 )
 KINDS = {"Floating": "f", "Signed": "i", "Unsigned": "u", "Boolean": "b"}
 ROWS = ROW.findall(TABLE.read_text(encoding="utf-8"))

@@ -141,6 +141,9 @@ class DType:
         Args:
             other: A dtype, or its name.
 
+        Returns:
+            True if it is.
+
         Example:
             >>> import samegrad as tf
             >>> tf.float32.is_compatible_with("float32"), tf.float32.is_compatible_with(tf.int32)

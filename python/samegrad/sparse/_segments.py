@@ -8,6 +8,7 @@ from typing import Any
 from samegrad import math
 from samegrad._ops.gather import gather
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
+from samegrad.errors import WrongTypeError
 
 
 def segment_sum(
@@ -43,7 +44,7 @@ def segment_mean(
     """Compute the means of chosen rows by segments; empty segments give 0.
 
     Args:
-        data: A tensor of numbers, of shape [rows, ...].
+        data: A tensor of floats, of shape [rows, ...].
         indices: The chosen rows: integers [n].
         segment_ids: The segment of each of them: integers [n] in ascending order.
         num_segments: Number of segments. None: the last segment and those before it.
@@ -88,6 +89,10 @@ def segment_sqrt_n(
 
 def _reduced(how: str, data: Any, indices: Any, ids: Any, count: Any) -> Tensor:
     rows, segments = gather(convert_to_tensor(data), indices), convert_to_tensor(ids)
+    if how != "sum" and rows.dtype.is_integer:
+        raise WrongTypeError(
+            f"[segment_{how}] data must be floats: got {rows.dtype.name}; use samegrad.cast first."
+        )
     least = math.segment_sum(segments, segments).shape[0]  # checks the order as well
     count = least if count is None else count
     reduce: Callable[..., Tensor] = getattr(math, f"unsorted_segment_{how}")

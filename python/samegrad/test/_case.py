@@ -99,6 +99,9 @@ class TestCase(_Base):
             config: Ignored.
             use_gpu: Ignored.
             force_gpu: Ignored.
+
+        Returns:
+            A context manager that gives the session.
         """
         yield _Session(self.evaluate)
 
@@ -314,6 +317,9 @@ class TestCase(_Base):
         Args:
             exception_type: The class of the error.
             expected_err_re_or_predicate: A function of the error, or a pattern for its message.
+
+        Returns:
+            A context manager.
         """
         with self.assertRaises(exception_type) as caught:
             yield
@@ -375,7 +381,7 @@ def _flat(value: Any) -> list[Any]:
 
 
 def _is_nest(values: Any) -> bool:
-    """Tell whether a list or tuple has parts that are no rows of one array."""
+    """Tell whether a list or tuple has parts of several shapes."""
     if any(isinstance(x, Mapping | list | tuple) or _is_ragged(x) for x in values):
         return True
     return len({np.shape(_array(x)) for x in values}) > 1

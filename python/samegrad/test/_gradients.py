@@ -37,6 +37,7 @@ def compute_gradient(
         TypeError: An argument or the result does not hold floats.
 
     Example:
+        >>> import numpy as np
         >>> by_tape, by_differences = compute_gradient(lambda x: x * x, [[1.0, 3.0]])
         >>> by_tape[0]
         array([[2., 0.],

@@ -126,8 +126,10 @@ def test_an_example_that_is_left_out_is_noted(value, words) -> None:
     x = np.random.default_rng(0).normal(size=(12, 40))
     assert not diagnose(right, x).notes
     x[4] = value
-    (note,) = diagnose(right, x).notes
+    note, *more = diagnose(right, x).notes
     assert note.startswith("left out: 1 of 11 examples") and words in note
+    compared = ["with them, the updates of the whole batch are those of one device on all splits"]
+    assert more == (compared if value == 0 else [])
 
 
 def test_a_step_that_takes_a_batch_for_a_list_is_told() -> None:

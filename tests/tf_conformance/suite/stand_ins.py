@@ -264,7 +264,7 @@ class _Imports(ast.NodeTransformer):
 
 
 def plain_modules() -> dict[str, Any]:
-    """Return the modules of Python that stand in for helpers of TensorFlow."""
+    """Return the modules of Python that replace helpers of TensorFlow."""
 
     def make(name: str, **names: Any) -> ModuleType:
         module = ModuleType(name)
