@@ -121,7 +121,7 @@ def test_a_value_of_a_replica_is_printed_as_what_it_is(look, capsys) -> None:
     strategy = mirrored()
     texts = []
     strategy.run(lambda x: texts.append(look(x)), args=(per_replica(strategy, 1.0, 2.0),))
-    assert "float32" in (texts[0] or capsys.readouterr().out)
+    assert "dtype=float64" in (texts[0] or capsys.readouterr().out)
 
 
 @pytest.mark.parity("run: with run_functions_eagerly, operations run at once on all replicas")
