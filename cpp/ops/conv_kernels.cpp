@@ -88,22 +88,23 @@ std::int64_t bands_per_image(const KernelArgs& args, std::int64_t images) {
   return (thresholds().parts_per_thread * args.parallel->threads() + images - 1) / images;
 }
 
-// The scratch of the band that takes most.
-std::size_t most_bytes(const ConvBands& bands,
-                       std::size_t (*scratch_bytes)(const WindowGeometry&)) {
+// Calls body(geometry, first element of the images, first element of the result, scratch memory)
+// for all bands of all images, on the threads of the call.
+template <class Body>
+void for_each_band(const KernelArgs& args, const WindowGeometry& g, const ConvBands& bands,
+                   std::int64_t images, std::size_t (*scratch_bytes)(const WindowGeometry&),
+                   const Body& body) {
+  const std::int64_t count = bands.count();
   std::size_t bytes = 0;
-  for (std::int64_t i = 0; i < bands.count(); ++i) {
+  for (std::int64_t i = 0; i < count; ++i) {
     bytes = std::max(bytes, scratch_bytes(bands[i].geometry));
   }
-  return bytes;
-}
-
-// Elements of a row of the images and of the result.
-std::int64_t in_line(const WindowGeometry& g) {
-  return g.in_width * g.in_channels;
-}
-std::int64_t out_line(const WindowGeometry& g) {
-  return g.out_width * g.out_channels;
+  for_each_image(args, images * count, bytes, [&](std::int64_t i, void* scratch) {
+    const auto& [part, in_row, out_row] = bands[i % count];
+    const std::int64_t image = i / count;
+    body(part, image * g.in_size() + in_row * g.in_width * g.in_channels,
+         image * g.out_size() + out_row * g.out_width * g.out_channels, scratch);
+  });
 }
 
 void convolve(const KernelArgs& args, const Epilogue* epilogue) {
@@ -115,15 +116,11 @@ void convolve(const KernelArgs& args, const Epilogue* epilogue) {
   const Scratch::Frame frame(args.scratch);
   const void* filter = prepacked_filter(args, conv_packed_bytes, conv_pack);
   const ConvBands bands = ConvBands::of_result(g, bands_per_image(args, x.shape[0]));
-  const std::int64_t per_image = bands.count();
-  const std::size_t bytes = most_bytes(bands, product.conv2d_scratch_bytes);
-  for_each_image(args, x.shape[0] * per_image, bytes, [&](std::int64_t i, void* scratch) {
-    const auto& [part, in_row, out_row] = bands[i % per_image];
-    const std::int64_t image = i / per_image;
-    product.conv2d(part, x.as<char>() + (image * g.in_size() + in_row * in_line(g)) * item, filter,
-                   y.as<char>() + (image * g.out_size() + out_row * out_line(g)) * item, epilogue,
-                   scratch);
-  });
+  for_each_band(args, g, bands, x.shape[0], product.conv2d_scratch_bytes,
+                [&](const WindowGeometry& part, std::int64_t in, std::int64_t out, void* scratch) {
+                  product.conv2d(part, x.as<char>() + in * item, filter, y.as<char>() + out * item,
+                                 epilogue, scratch);
+                });
 }
 
 }  // namespace
@@ -148,15 +145,11 @@ void spread(const KernelArgs& args, PackedBytes bytes, Pack pack) {
   const Scratch::Frame frame(args.scratch);
   const void* filter = prepacked_filter(args, bytes, pack);
   const ConvBands bands = ConvBands::of_images(g, bands_per_image(args, dy.shape[0]));
-  const std::int64_t per_image = bands.count();
-  const std::size_t scratch_bytes = most_bytes(bands, product.conv2d_input_grad_scratch_bytes);
-  for_each_image(args, dy.shape[0] * per_image, scratch_bytes, [&](std::int64_t i, void* scratch) {
-    const auto& [part, in_row, out_row] = bands[i % per_image];
-    const std::int64_t image = i / per_image;
-    product.conv2d_input_grad(
-        part, dy.as<char>() + (image * g.out_size() + out_row * out_line(g)) * item, filter,
-        dx.as<char>() + (image * g.in_size() + in_row * in_line(g)) * item, scratch);
-  });
+  for_each_band(args, g, bands, dy.shape[0], product.conv2d_input_grad_scratch_bytes,
+                [&](const WindowGeometry& part, std::int64_t in, std::int64_t out, void* scratch) {
+                  product.conv2d_input_grad(part, dy.as<char>() + out * item, filter,
+                                            dx.as<char>() + in * item, scratch);
+                });
 }
 
 }  // namespace

@@ -63,7 +63,8 @@ class SharedLocation {
   std::weak_ptr<Buffer> mapped_;
 };
 
-// True if this process has ever mapped common memory. Its forked children would see it change.
+// True if this process has mapped shared parameters at any time. Forked children would see them
+// change.
 bool has_shared_parameters();
 
 }  // namespace samegrad

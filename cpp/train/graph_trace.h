@@ -125,7 +125,7 @@ class BodyTrace final : public GraphTrace {
 
 // The trace of this thread, if it traces a graph; else null.
 std::shared_ptr<GraphTrace> current_graph_trace();
-// The same; RuntimeError if there is none.
+// The trace of this thread. RuntimeError if it traces no graph; `op_name` is for the message.
 std::shared_ptr<GraphTrace> traced_graph(const char* op_name);
 
 }  // namespace samegrad

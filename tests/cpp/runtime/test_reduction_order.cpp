@@ -38,7 +38,7 @@ class Random {
   std::int64_t between(std::int64_t low, std::int64_t high) {
     return std::uniform_int_distribution<std::int64_t>(low, high)(generator_);
   }
-  // As many short ranges as long ones.
+  // A random size up to `most`, of which short ones are frequent.
   std::int64_t size(std::int64_t most) {
     std::int64_t high = 1;
     while (high < most && between(0, 3) > 0) high *= 2;
