@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import weakref
 from typing import Any, NoReturn
 
 from samegrad import _core
 from samegrad._context import state as _context
+from samegrad._context.weak import WeakIds
 
-_forget: weakref.WeakSet[Any] = weakref.WeakSet()
+_keep_programs: WeakIds[None] = WeakIds()
 
 
 def forgets_programs(function: Any) -> None:
     """Register a function that keeps programs, and forgets them by `forget_programs()`."""
-    _forget.add(function)
+    _keep_programs.set(function, None)
 
 
 def forget_programs() -> None:
     """Let all functions forget their programs, which are traced anew."""
-    for function in list(_forget):
+    for function in _keep_programs.living():
         function._forget_programs()
 
 

@@ -16,6 +16,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeAlias
 
 from samegrad import _core
+from samegrad._context.weak import WeakIds
 from samegrad.data._structure import Packer, Structure
 from samegrad.data._threads import Threads
 
@@ -198,7 +199,7 @@ class _Producer:
         self._threads = threads
         self.stop = _Stop(self._room, threads.most)
         self._running: dict[int, threading.Thread] = {}
-        _producers.add(self)
+        _producers.set(self, None)
         self._start()
 
     def take(self) -> Structure:
@@ -319,13 +320,13 @@ def _bare(error: BaseException) -> BaseException:
 
 
 _Place: TypeAlias = "SimpleQueue[deque[Made]]"
-_producers: weakref.WeakSet[_Producer] = weakref.WeakSet()
+_producers: WeakIds[None] = WeakIds()
 
 
 @atexit.register
 def _stop_producers() -> None:
     """No thread works on while the interpreter takes itself apart."""
-    producers = [p for p in _producers if p.process == os.getpid()]
+    producers = [p for p in _producers.living() if p.process == os.getpid()]
     for producer in producers:
         producer.stop()
     for producer in producers:

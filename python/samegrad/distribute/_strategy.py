@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import contextlib
-import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from samegrad._context.counted_numbers import counted, questions
 from samegrad._context.devices import placement
 from samegrad._context.python_runs import NeedsPython
 from samegrad._context.user_code import converted
+from samegrad._context.weak import WeakIds
 from samegrad._function.explanation import Explanation, explain_python
 from samegrad._function.function import Function
 from samegrad._function.trace import TracedProgram, trace_and_run
@@ -41,7 +41,7 @@ from samegrad.distribute._replica_context import ReplicaContext
 _ops = _core.ops
 # Functions that left a trace of `Strategy.run` on one replica, whose later calls begin in Python:
 # methods by the object that they are bound to, other callables as the object of the method None.
-_by_python: weakref.WeakKeyDictionary[Any, set[Any]] = weakref.WeakKeyDictionary()
+_by_python: WeakIds[set[Any]] = WeakIds()
 
 
 class Strategy(abc.ABC):
@@ -307,16 +307,14 @@ class Strategy(abc.ABC):
             except NeedsPython:
                 with contextlib.suppress(TypeError):  # a callable without weak references
                     owner, method = _bound(fn)
-                    _by_python.setdefault(owner, set()).add(method)
+                    _by_python.set(owner, {method, *(_by_python.get(owner) or ())})
                 raise
             return map_structure(wrap, result)
 
     def _is_by_python(self, fn: Any) -> bool:
         """Tell whether the function left its trace before, and this strategy has one replica."""
         owner, method = _bound(fn)
-        with contextlib.suppress(TypeError):
-            return method in _by_python.get(owner, ()) and self.num_replicas_in_sync == 1
-        return False
+        return method in (_by_python.get(owner) or ()) and self.num_replicas_in_sync == 1
 
     def reduce(self, reduce_op: ReduceOp | str, value: Any, axis: Any) -> Any:
         """Reduce over replicas and, unless `axis` is None, over that axis of each local value.

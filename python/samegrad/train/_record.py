@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -19,6 +18,7 @@ from samegrad._base.launchers import launched
 from samegrad._base.location import warn
 from samegrad._base.machine import processor
 from samegrad._base.shown import shown
+from samegrad._context.weak import WeakIds
 from samegrad.errors import AlreadyExistsError, FailedPreconditionError, InvalidArgumentError
 from samegrad.train._record_file import (
     FORMAT,
@@ -110,7 +110,7 @@ class _Recorder:
         self._crc = 0
         self._has_header = self._has_detail = False
         self._programs: dict[Any, int] = {}
-        self._numbers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._numbers: WeakIds[int] = WeakIds()
         self._lock = threading.Lock()  # of threads that train at the same time
         self._file: BinaryIO | None = None
         if launched().rank == 0:
@@ -168,8 +168,8 @@ class _Recorder:
 
     def _number_of(self, step: Any) -> int:
         """Return the number of a program, whose line is written before its first step."""
-        if step in self._numbers:
-            return self._numbers[step]
+        if (known := self._numbers.get(step)) is not None:
+            return known
         entries = _core.step_entries(step)
         key = (_core.step_hash(step), _core.step_replicas(step), tuple(entries))
         if key not in self._programs:
@@ -184,7 +184,7 @@ class _Recorder:
                 "reasons": [list(reason) for reason in _core.step_reasons(step)],
             }
             self._write("program", fields)
-        self._numbers[step] = self._programs[key]
+        self._numbers.set(step, self._programs[key])
         return self._programs[key]
 
     def _reserve_arrays(self, overwrite: bool) -> None:

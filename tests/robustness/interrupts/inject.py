@@ -92,11 +92,16 @@ run_injected(lambda: None, 0)  # CPython 3.12 shows instructions from the second
 def run_signalled(function: Callable[[], object], delay: float) -> BaseException | None:
     """Calls the function, and waits until a signal comes, `delay` seconds from now."""
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    lost: list[BaseException] = []
+    # The interpreter drops what is raised in a destructor of Python's own library.
+    sys.unraisablehook = lambda seen: lost.append(seen.exc_value or KeyboardInterrupt())
     try:
         signal.setitimer(signal.ITIMER_REAL, delay)
         function()
         end = time.monotonic() + delay + 5.0
         while time.monotonic() < end:
+            if lost:
+                raise lost[0]
             time.sleep(0.0005)
         raise AssertionError("the signal was lost")
     except BaseException as caught:
@@ -104,6 +109,7 @@ def run_signalled(function: Callable[[], object], delay: float) -> BaseException
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        sys.unraisablehook = sys.__unraisablehook__
 
 
 def build_starver(folder: Path) -> Path:
