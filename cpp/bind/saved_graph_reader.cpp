@@ -117,7 +117,7 @@ class SymbolReader {
     const py::tuple symbols = as_list(field(data_, "symbols"));
     if (symbols.size() > kMaxSymbols) refuse("it has ", symbols.size(), " sizes");
     for (const py::handle each : symbols) add(as_dict(each));
-    const std::vector<std::vector<std::int64_t>> counts = counts_of_all(symbols_);
+    const Counts counts = counts_of_all(symbols_);
     for (std::size_t s = 0; s < symbols_.size(); ++s) symbols_[s].traced_count = counts[0][s];
     for (const py::handle each : as_list(field(data_, "guards"))) guard(as_dict(each));
     return std::move(symbols_);

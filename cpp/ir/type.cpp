@@ -37,8 +37,7 @@ void complete(const Symbol& symbol, std::int64_t& count, const std::vector<std::
 }
 }  // namespace
 
-void complete_counts(const std::vector<Symbol>& symbols,
-                     std::vector<std::vector<std::int64_t>>& counts) {
+void complete_counts(const std::vector<Symbol>& symbols, Counts& counts) {
   for (auto& of_replica : counts) of_replica.resize(symbols.size());
   for (std::size_t i = 0; i < symbols.size(); ++i) {
     if (symbols[i].kind == Symbol::Kind::kGlobal) {
@@ -130,10 +129,10 @@ bool has_counted_size(const std::vector<Symbol>& symbols, const ValueType& type)
   });
 }
 
-std::vector<std::vector<std::int64_t>> counts_of_all(const std::vector<Symbol>& symbols) {
+Counts counts_of_all(const std::vector<Symbol>& symbols) {
   std::size_t replicas = 1;
   for (const Symbol& symbol : symbols) replicas = std::max(replicas, symbol.traced_counts.size());
-  std::vector<std::vector<std::int64_t>> counts(replicas);
+  Counts counts(replicas, {});
   for (std::size_t r = 0; r < replicas; ++r) {
     for (const Symbol& symbol : symbols) counts[r].push_back(symbol.traced_on(r));
     complete_counts(symbols, counts[r]);
@@ -141,10 +140,10 @@ std::vector<std::vector<std::int64_t>> counts_of_all(const std::vector<Symbol>& 
   return counts;
 }
 
-std::vector<std::vector<std::int64_t>> traced_counts(const Symbols& symbols) {
+Counts traced_counts(const Symbols& symbols) {
   auto all = counts_of_all(symbols);
   if (symbols.replicas.empty() || all.size() == 1) return all;
-  std::vector<std::vector<std::int64_t>> own;
+  Counts own;
   for (int replica : symbols.replicas) own.push_back(std::move(all[std::size_t(replica)]));
   return own;
 }

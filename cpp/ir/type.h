@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "base/per_replica.h"
 #include "base/shape.h"
 #include "ir/size.h"
 #include "tensor/array.h"
@@ -79,10 +80,12 @@ struct Symbols : std::vector<Symbol> {
   bool operator==(const Symbols&) const = default;
 };
 
+// The numbers of examples of a run: a number for each symbol, per replica.
+using Counts = PerReplica<std::vector<std::int64_t>>;
+
 // Counts of all symbols, for each replica, from those of the kInput ones (the others' entries are
 // filled in).
-void complete_counts(const std::vector<Symbol>& symbols,
-                     std::vector<std::vector<std::int64_t>>& counts);
+void complete_counts(const std::vector<Symbol>& symbols, Counts& counts);
 // The same for one replica, with the counts of the kGlobal ones given.
 void complete_counts(const std::vector<Symbol>& symbols, std::vector<std::int64_t>& counts);
 // True if the count is equal on all replicas: a length, or a global count.
@@ -99,9 +102,9 @@ bool differs_between_replicas(const std::vector<Symbol>& symbols, std::int64_t s
 bool has_counted_size(const std::vector<Symbol>& symbols, const ValueType& type);
 
 // The counts of all symbols while tracing, one entry, or one per replica where they differ.
-std::vector<std::vector<std::int64_t>> counts_of_all(const std::vector<Symbol>& symbols);
+Counts counts_of_all(const std::vector<Symbol>& symbols);
 // The same of the replicas whose program the graph is.
-std::vector<std::vector<std::int64_t>> traced_counts(const Symbols& symbols);
+Counts traced_counts(const Symbols& symbols);
 // The index of a symbol that is made of others; it is added if there is none like it.
 int derived_symbol(std::vector<Symbol>& symbols, Symbol symbol);
 // The symbol of as many examples as a size, a number or a symbol, says.

@@ -51,7 +51,7 @@ struct Rates {
 // Seconds that a step is predicted to take with these counts of examples (per replica and symbol):
 // the longest of computing, moving bytes within caches and moving them from memory, and what its
 // calls cost by themselves. Control flow without its bodies.
-double predict(const PlanDraft& plan, const PlanStep& step,
-               const std::vector<std::vector<std::int64_t>>& counts, const Rates& rates);
+double predict(const PlanDraft& plan, const PlanStep& step, const Counts& counts,
+               const Rates& rates);
 
 }  // namespace samegrad

@@ -14,8 +14,6 @@ constexpr double kStepSeconds = 0.5e-6;  // of a step
 constexpr double kForkSeconds = 5e-6;    // of handing pieces to threads and waiting for them
 constexpr double kDoubleWork = 1e-30;    // no division by zero where nothing is computed
 
-using Counts = std::vector<std::vector<std::int64_t>>;
-
 struct Load {
   double flops = 0, double_flops = 0;
   double cache_bytes = 0;   // moved by calls, wherever the bytes are

@@ -17,9 +17,6 @@
 
 namespace samegrad {
 
-// Examples, per replica and symbol.
-using Counts = std::vector<std::vector<std::int64_t>>;
-
 // A variable as programs see it; train/ derives Variable from it.
 class StateCell {
  public:

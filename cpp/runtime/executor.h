@@ -64,8 +64,7 @@ class Executable {
                     std::vector<Array>& fresh);
   void run_step(StepId s, const ExecuteParams& call, ExecutionContext& context);
   void run_steps(const ExecuteParams& call, ExecutionContext& context);
-  std::vector<double> predict_steps(const std::vector<std::vector<std::int64_t>>& counts,
-                                    const Rates& rates) const;
+  std::vector<double> predict_steps(const Counts& counts, const Rates& rates) const;
 
   const std::shared_ptr<const Plan> shared_plan_;
   const Plan& plan_;

@@ -7,8 +7,7 @@
 
 namespace samegrad {
 
-std::vector<double> Executable::predict_steps(const std::vector<std::vector<std::int64_t>>& counts,
-                                              const Rates& rates) const {
+std::vector<double> Executable::predict_steps(const Counts& counts, const Rates& rates) const {
   std::vector<double> predicted;
   for (const PlanStep& step : plan_.steps) {
     predicted.push_back(predict(plan_, step, counts, rates));

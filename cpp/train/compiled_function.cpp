@@ -98,7 +98,7 @@ void CompiledFunction::check_argument(std::size_t index, const PerReplica<Array>
 
 void CompiledFunction::check_bound(const Counts& counts) const {
   if (!fixed_) return;
-  const PerReplica<std::vector<std::int64_t>> traced = counts_of_all(program().symbols);
+  const Counts traced = counts_of_all(program().symbols);
   for (std::size_t r = 0; r < counts.size(); ++r) {
     const auto& known = traced.at(r);
     for (std::size_t s = 0; s < known.size(); ++s) {

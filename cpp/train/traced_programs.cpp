@@ -30,7 +30,7 @@ void each_length(const Graph& graph, const Visit& visit) {
 
 // The values of a trace's symbols for the arguments, by replica.
 Counts counts_for(const Graph& graph, const Arguments& arguments) {
-  Counts counts(std::size_t(graph.replicas));
+  Counts counts(std::size_t(graph.replicas), {});
   for (std::size_t r = 0; r < counts.size(); ++r) {
     for (const Symbol& symbol : graph.symbols) counts[r].push_back(symbol.traced_on(r));
     each_length(graph, [&](std::size_t symbol, std::size_t argument, int axis) {
@@ -50,7 +50,7 @@ Counts counts_for(const Graph& graph, const Arguments& arguments) {
 
 // True if the counts are those that the trace is bound to, on the replicas whose trace it is.
 bool has_bound_counts(const Symbols& symbols, const Counts& counts) {
-  const PerReplica<std::vector<std::int64_t>> traced = counts_of_all(symbols);
+  const Counts traced = counts_of_all(symbols);
   for (std::size_t r = 0; r < counts.size(); ++r) {
     const auto own = std::ranges::find(symbols.replicas, int(r));
     if (!symbols.replicas.empty() && own == symbols.replicas.end()) continue;
