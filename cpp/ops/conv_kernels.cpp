@@ -1,7 +1,7 @@
 #include "kernels/table.h"
 #include "ops/attributes.h"
 #include "ops/conv.h"
-#include "ops/conv_bands.h"
+#include "ops/image_bands.h"
 #include "ops/tree_reduction.h"
 #include "ops/window.h"
 #include "tensor/tree_accumulator.h"
@@ -82,31 +82,6 @@ const void* prepacked_filter(const KernelArgs& args, PackedBytes bytes, Pack pac
   return packed;
 }
 
-// The bands of each image that all threads have enough of.
-std::int64_t bands_per_image(const KernelArgs& args, std::int64_t images) {
-  if (!args.parallel || args.parallel->threads() == 1 || images == 0) return 1;
-  return (thresholds().parts_per_thread * args.parallel->threads() + images - 1) / images;
-}
-
-// Calls body(geometry, first element of the images, first element of the result, scratch memory)
-// for all bands of all images, on the threads of the call.
-template <class Body>
-void for_each_band(const KernelArgs& args, const WindowGeometry& g, const ConvBands& bands,
-                   std::int64_t images, std::size_t (*scratch_bytes)(const WindowGeometry&),
-                   const Body& body) {
-  const std::int64_t count = bands.count();
-  std::size_t bytes = 0;
-  for (std::int64_t i = 0; i < count; ++i) {
-    bytes = std::max(bytes, scratch_bytes(bands[i].geometry));
-  }
-  for_each_image(args, images * count, bytes, [&](std::int64_t i, void* scratch) {
-    const auto& [part, in_row, out_row] = bands[i % count];
-    const std::int64_t image = i / count;
-    body(part, image * g.in_size() + in_row * g.in_width * g.in_channels,
-         image * g.out_size() + out_row * g.out_width * g.out_channels, scratch);
-  });
-}
-
 void convolve(const KernelArgs& args, const Epilogue* epilogue) {
   const View& x = args.in[0];
   const View& y = args.out[0];
@@ -115,7 +90,7 @@ void convolve(const KernelArgs& args, const Epilogue* epilogue) {
   const WindowGeometry g = geometry_of_conv(args.attrs, x.shape, args.in[1].shape, y.shape);
   const Scratch::Frame frame(args.scratch);
   const void* filter = prepacked_filter(args, conv_packed_bytes, conv_pack);
-  const ConvBands bands = ConvBands::of_result(g, bands_per_image(args, x.shape[0]));
+  const ImageBands bands = ImageBands::of_result(g, bands_per_image(args, x.shape[0]));
   for_each_band(args, g, bands, x.shape[0], product.conv2d_scratch_bytes,
                 [&](const WindowGeometry& part, std::int64_t in, std::int64_t out, void* scratch) {
                   product.conv2d(part, x.as<char>() + in * item, filter, y.as<char>() + out * item,
@@ -144,7 +119,7 @@ void spread(const KernelArgs& args, PackedBytes bytes, Pack pack) {
   const WindowGeometry g = geometry_of_conv(args.attrs, dx.shape, args.in[1].shape, dy.shape);
   const Scratch::Frame frame(args.scratch);
   const void* filter = prepacked_filter(args, bytes, pack);
-  const ConvBands bands = ConvBands::of_images(g, bands_per_image(args, dy.shape[0]));
+  const ImageBands bands = ImageBands::of_images(g, bands_per_image(args, dy.shape[0]));
   for_each_band(args, g, bands, dy.shape[0], product.conv2d_input_grad_scratch_bytes,
                 [&](const WindowGeometry& part, std::int64_t in, std::int64_t out, void* scratch) {
                   product.conv2d_input_grad(part, dy.as<char>() + out * item, filter,

@@ -44,10 +44,9 @@ View rows_of(const View& view, std::int64_t begin, std::int64_t end);
 
 // ---- kernels that are called with views of parts ----
 
-// By elements where all operands are alike or are numbers, else by rows of axis 0; 1: neither.
+// By elements where all operands are alike or are numbers, else by rows of the first axis that has
+// several; 1: neither.
 std::int64_t count_of_elementwise(const CostArgs& args);
-// By rows of axis 0 unless that is the only one.
-std::int64_t count_along_last_axis(const CostArgs& args);
 // Calls the kernel with the units [begin, end) of so many.
 void run_on_views(Kernel kernel, const KernelArgs& args, std::int64_t count, std::int64_t begin,
                   std::int64_t end);

@@ -3,6 +3,7 @@
 #include "kernels/table.h"
 #include "ops/attributes.h"
 #include "ops/expr.h"
+#include "ops/image_bands.h"
 #include "ops/window.h"
 
 namespace samegrad {
@@ -113,41 +114,59 @@ WindowGeometry geometry_of_pool(const Attrs& attrs, const Shape& x, const Shape&
   return geometry_of(attrs.as<PoolAttrs>(), x, y, {window[0], window[1]});
 }
 
-// run(geometry, pixels of x, pixels of y, elements of y before them) for each image of x and y.
+// run(geometry, pixels of x, pixels of y, elements of y before them) for each band of each image of
+// x and y.
 template <class Run>
-void for_each_pooled(const KernelArgs& args, const View& x, const View& y, const Run& run) {
+void for_each_pooled(const KernelArgs& args, const View& x, const View& y, const WindowGeometry& g,
+                     const ImageBands& bands, const Run& run) {
   const auto item = std::int64_t(size_of(x.dtype));
+  for_each_band(args, g, bands, x.shape[0], nullptr,
+                [&](const WindowGeometry& part, std::int64_t in, std::int64_t out, void*) {
+                  run(part, x.as<char>() + in * item, y.as<char>() + out * item, out);
+                });
+}
+
+// The same where a result reads its own window.
+template <class Run>
+void for_each_result(const KernelArgs& args, const View& x, const View& y, const Run& run) {
   const WindowGeometry g = geometry_of_pool(args.attrs, x.shape, y.shape);
-  for_each_image(args, x.shape[0], 0, [&](std::int64_t i, void*) {
-    const std::int64_t in = i * g.in_size(), out = i * g.out_size();
-    run(g, x.as<char>() + in * item, y.as<char>() + out * item, out);
-  });
+  const std::int64_t bands = bands_per_image(args, x.shape[0]);
+  for_each_pooled(args, x, y, g, ImageBands::of_result(g, bands), run);
 }
 
 void max_pool_kernel(const KernelArgs& args) {
   const auto pool = kernels().pool(args.in[0].dtype).max_pool;
   auto* const index = args.out[1].as<std::uint8_t>();
-  for_each_pooled(args, args.in[0], args.out[0],
+  for_each_result(args, args.in[0], args.out[0],
                   [&](auto& g, void* x, void* y, std::int64_t at) { pool(g, x, y, index + at); });
 }
 
 void max_pool_grad_kernel(const KernelArgs& args) {
-  const auto spread = kernels().pool(args.in[0].dtype).max_pool_grad;
+  const View& dx = args.out[0];
+  const View& dy = args.in[0];
+  const auto spread = kernels().pool(dy.dtype).max_pool_grad;
   const auto* const index = args.in[1].as<std::uint8_t>();
-  for_each_pooled(args, args.out[0], args.in[0],
-                  [&](auto& g, void* x, void* y, std::int64_t at) { spread(g, y, index + at, x); });
+  const WindowGeometry g = geometry_of_pool(args.attrs, dx.shape, dy.shape);
+  const std::int64_t bands = bands_per_image(args, dx.shape[0]);
+  for_each_pooled(
+      args, dx, dy, g, ImageBands::of_images(g, bands),
+      [&](auto& part, void* x, void* y, std::int64_t at) { spread(part, y, index + at, x); });
 }
 
 void avg_pool_kernel(const KernelArgs& args) {
   const auto pool = kernels().pool(args.in[0].dtype).avg_pool;
-  for_each_pooled(args, args.in[0], args.out[0],
+  for_each_result(args, args.in[0], args.out[0],
                   [&](auto& g, void* x, void* y, std::int64_t) { pool(g, x, y); });
 }
 
+// Images are whole: a window that a band cuts would be divided by the number of its pixels there.
 void avg_pool_grad_kernel(const KernelArgs& args) {
-  const auto spread = kernels().pool(args.in[0].dtype).avg_pool_grad;
-  for_each_pooled(args, args.out[0], args.in[0],
-                  [&](auto& g, void* x, void* y, std::int64_t) { spread(g, y, x); });
+  const View& dx = args.out[0];
+  const View& dy = args.in[0];
+  const auto spread = kernels().pool(dy.dtype).avg_pool_grad;
+  const WindowGeometry g = geometry_of_pool(args.attrs, dx.shape, dy.shape);
+  for_each_pooled(args, dx, dy, g, ImageBands::of_images(g, 1),
+                  [&](auto& part, void* x, void* y, std::int64_t) { spread(part, y, x); });
 }
 
 template <class T>
@@ -168,7 +187,7 @@ void take(const WindowGeometry& g, const T* x, const std::uint8_t* index, T* y) 
 void take_kernel(const KernelArgs& args) {
   const auto* const index = args.in[1].as<std::uint8_t>();
   visit<kFloats & kComputed>("max_pool2d_take", args.in[0].dtype, [&]<class T>() {
-    for_each_pooled(args, args.in[0], args.out[0], [&](auto& g, void* x, void* y, std::int64_t at) {
+    for_each_result(args, args.in[0], args.out[0], [&](auto& g, void* x, void* y, std::int64_t at) {
       take(g, static_cast<const T*>(x), index + at, static_cast<T*>(y));
     });
   });

@@ -1,4 +1,4 @@
-"""A loop over few examples is one chunk, whose nodes the threads share with equal bits."""
+"""Threads share the nodes of a loop with fewer chunks than threads, with equal bits."""
 
 from __future__ import annotations
 
@@ -48,5 +48,43 @@ def gradients(case: tuple, threads: int) -> list[bytes]:
 def test_threads_that_share_a_loop_change_no_bit(case: tuple) -> None:
     try:
         assert gradients(case, 4) == gradients(case, 1)
+    finally:
+        tf.config.threading.set_intra_op_parallelism_threads(0)
+
+
+# Examples, window, stride, padding.
+POOLS = [(1, 3, 2, "SAME"), (1, 2, 2, "VALID"), (2, 3, 1, "SAME"), (7, 3, 3, "VALID")]
+
+
+def pooled_gradients(case: tuple, threads: int) -> list[bytes]:
+    """Results and gradients of pools and of operands that broadcasting repeats along examples."""
+    n, window, stride, padding = case
+    rng = np.random.default_rng(n + window)
+    images = rng.normal(size=(n, 45, 38, 64)).astype(np.float32)
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    strategy = tf.distribute.MirroredStrategy(replicas=1)
+    with strategy.scope():
+        rows = tf.Variable(rng.normal(size=(45, 1, 64)).astype(np.float32))
+        kernel = tf.Variable(rng.normal(size=(3, 3, 64, 8)).astype(np.float32))
+
+    def step(x: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.where(x > 0.5, x * rows, tf.cast(x > rows, tf.float32))
+            largest = tf.nn.max_pool2d(y, window, stride, padding)
+            mean = tf.nn.avg_pool2d(tf.nn.conv2d(y, kernel, 1, "SAME"), window, stride, padding)
+            loss = tf.reduce_sum(largest**2) + tf.reduce_sum(mean**3)
+        return (largest, mean, *tape.gradient(loss, [x, rows, kernel]))
+
+    (batch,) = strategy.experimental_distribute_dataset(
+        tf.data.Dataset.from_tensor_slices(images).batch(n)
+    )
+    return [result.numpy().tobytes() for result in strategy.run(step, args=(batch,))]
+
+
+@pytest.mark.parametrize("case", POOLS, ids=str)
+def test_threads_that_share_pools_change_no_bit(case: tuple) -> None:
+    try:
+        assert pooled_gradients(case, 4) == pooled_gradients(case, 1)
     finally:
         tf.config.threading.set_intra_op_parallelism_threads(0)

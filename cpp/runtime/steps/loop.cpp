@@ -14,7 +14,6 @@
 #include "runtime/hashes.h"
 #include "runtime/shared_call.h"
 #include "runtime/threads.h"
-#include "runtime/tree.h"
 
 namespace samegrad {
 namespace {
@@ -23,8 +22,8 @@ namespace {
 class ChunkRun {
  public:
   // With loops, their threads share each node.
-  ChunkRun(const LoopStep& loop, const StepRun& run, const Chunk& chunk, Task& task,
-           const ParallelFor* loops = nullptr)
+  ChunkRun(const LoopStep& loop, const StepRun& run, const LoopBinding& binding, const Chunk& chunk,
+           Task& task, const ParallelFor* loops = nullptr)
       : plan_(run.plan),
         loop_(loop),
         layout_(run.context.layout(run.step)),
@@ -33,6 +32,7 @@ class ChunkRun {
         replica_(loop.joint ? 0 : chunk.list),
         replica_context_(loop.joint ? run.context.of_joint() : run.context.of_replica(replica_)),
         bases_(run.context.bases(replica_)),
+        binding_(binding),
         chunk_(chunk),
         loops_(loops),
         scratch_(task.scratch),
@@ -43,8 +43,12 @@ class ChunkRun {
     trees_.clear();
     for (std::size_t t = 0; t < layout_.trees.size() && chunk.list >= 0; ++t) {
       const TreeReduction& tree = layout_.trees[t];
-      trees_.emplace_back(tree, tree.whole, chunk.begin, chunk.end,
-                          tree.whole.at(context_.at(chunk.trees[t])), partials + chunk.partials[t]);
+      const Accumulator state = tree.whole.at(context_.at(chunk.trees[t]));
+      for (std::size_t b = first_block(t); b < first_block(t + 1); ++b) {
+        const TileSet& extent = binding.blocks[b];
+        trees_.emplace_back(tree, extent, chunk.begin, chunk.end,
+                            tree.whole.part(state, extent.block), partials + chunk.partials[b]);
+      }
 #ifdef SAMEGRAD_ASSERTIONS
       if (!checks_kernels()) continue;
       checks_[int(t)] = std::make_unique<TreeCheck>(tree, chunk.begin, chunk.end);
@@ -120,7 +124,7 @@ class ChunkRun {
     if (code.tree >= 0) {
       return run_located(*code.node, [&] {
         const void* operands = code.node->op->tree.open(args);
-        fold(code.tree, args, operands, begin, end);
+        fold(std::size_t(code.tree), operands, begin, end);
 #ifdef SAMEGRAD_ASSERTIONS
         if (checks_kernels()) checks_[code.tree]->feed(operands, begin, begin, end, scratch_);
 #endif
@@ -146,19 +150,19 @@ class ChunkRun {
     return loops_ && should_parallelize(*node.op, {node.attrs, in, out}) ? loops_ : nullptr;
   }
 
-  // Adds examples to a tree. A tile that has all of the chunk is reduced block by block.
-  void fold(int tree, const KernelArgs& args, const void* operands, std::int64_t begin,
-            std::int64_t end) {
-    if (!loops_ || begin != chunk_.begin || end != chunk_.end) {
-      return trees_[std::size_t(tree)].feed(operands, begin, begin, end, scratch_);
-    }
-    const TreeReduction& reduction = layout_.trees[std::size_t(tree)];
-    const OpenExamples part{operands, end - begin};
-    std::int64_t bytes = 0;
-    for (const View& view : args.in) bytes += view.size() * std::int64_t(size_of(view.dtype));
-    const std::int64_t work = bytes / 4 + reduction.whole.block.size() * part.examples;
-    const Accumulator state = reduction.whole.at(context_.at(chunk_.trees[std::size_t(tree)]));
-    reduce_whole({reduction, {&part, 1}, 0, part.examples, state, false, work}, *loops_, scratch_);
+  std::size_t first_block(std::size_t tree) const {
+    return std::size_t(binding_.first_block[tree]);
+  }
+
+  // Adds examples to a tree, block by block where threads share it.
+  void fold(std::size_t tree, const void* operands, std::int64_t begin, std::int64_t end) {
+    const std::span blocks =
+        std::span(trees_).subspan(first_block(tree), first_block(tree + 1) - first_block(tree));
+    if (blocks.size() == 1) return blocks[0].feed(operands, begin, begin, end, scratch_);
+    loops_->run(std::ssize(blocks), [&](std::int64_t i) {
+      Scratch own;
+      blocks[std::size_t(i)].feed(operands, begin, begin, end, own);
+    });
   }
 
   const Plan& plan_;
@@ -169,12 +173,13 @@ class ChunkRun {
   const int replica_;  // of a joint loop, the first one
   const ReplicaContext& replica_context_;
   std::byte* const* const bases_;
+  const LoopBinding& binding_;
   const Chunk& chunk_;
   const ParallelFor* const loops_;
   Scratch& scratch_;
   std::vector<View>& views_;
   std::byte* tile_;
-  std::vector<TreeAccumulator>& trees_;  // per LoopStep::trees
+  std::vector<TreeAccumulator>& trees_;  // per LoopBinding::blocks
 #ifdef SAMEGRAD_ASSERTIONS
   std::map<int, std::unique_ptr<TreeCheck>> checks_;  // of some trees
 #endif
@@ -260,13 +265,14 @@ namespace {
 void run_active(const LoopStep& loop, const StepRun& run) {
   const ExecuteParams& call = run.call;
   ExecutionContext& context = run.context;
+  const auto& binding = context.binding<LoopBinding>(run.step);
   SG_ASSERT(loop.trees.empty(), "a sum over replicas that do not all come here");
   std::int64_t begin = 0;
   for (int r = 0; r < context.replicas(); ++r) {
     const std::int64_t end = begin + context.of_replica(r).local_examples[std::size_t(loop.symbol)];
     const Scratch::Frame frame(context.main_task().scratch);
     const Chunk chunk{-1, begin, end, {}, {}, 0};
-    if (call.runs(r)) ChunkRun(loop, run, chunk, context.main_task()).run();
+    if (call.runs(r)) ChunkRun(loop, run, binding, chunk, context.main_task()).run();
     begin = end;
   }
 }
@@ -284,7 +290,7 @@ void run_step(const LoopStep& loop, const StepRun& run) {
     const Chunk& chunk = binding.chunks[std::size_t(i)];
     if (!runs(chunk.list)) return;
     const Scratch::Frame frame(task.scratch);
-    ChunkRun(loop, run, chunk, task, binding.wide ? &parallel_loops() : nullptr).run();
+    ChunkRun(loop, run, binding, chunk, task, binding.wide ? &parallel_loops() : nullptr).run();
   };
   const auto chunks = std::int64_t(binding.chunks.size());
   const auto finish = [&](std::int64_t r) {

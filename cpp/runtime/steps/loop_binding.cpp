@@ -46,12 +46,7 @@ void make_chunks(const Plan& plan, const LoopStep& loop, const LoopLayout& layou
   binding.chunk_examples = chunk_of(loop, total, binding.parallel ? context.threads() : 0);
   const auto add = [&](int list, std::int64_t begin, std::int64_t end) {
     binding.chunks.push_back({list, begin, end, {}, {}, 0});
-    Chunk& chunk = binding.chunks.back();
-    chunk.trees.resize(loop.trees.size());
-    for (const TreeReduction& tree : layout.trees) {
-      chunk.partials.push_back(chunk.partial_bytes);
-      chunk.partial_bytes += TreeAccumulator::partial_bytes(tree, tree.whole, end - begin);
-    }
+    binding.chunks.back().trees.resize(loop.trees.size());
   };
   for (std::size_t i = 0; i < lists.size(); ++i) {
     binding.first_chunk.push_back(std::int32_t(binding.chunks.size()));
@@ -64,6 +59,36 @@ void make_chunks(const Plan& plan, const LoopStep& loop, const LoopLayout& layou
     const std::int64_t own = context.of_joint().local_examples[symbol];
     const std::int64_t before = lists.empty() ? own : lists[0].begin;
     if (before > 0) add(-1, 0, before);
+  }
+  binding.wide = binding.parallel && std::ssize(binding.chunks) < context.threads();
+}
+
+// Threads that share a chunk fold large states in blocks of their own.
+void make_blocks(const Plan& plan, const LoopStep& loop, const LoopLayout& layout, int threads,
+                 LoopBinding& binding) {
+  for (std::size_t t = 0; t < layout.trees.size(); ++t) {
+    binding.first_block.push_back(std::int32_t(binding.blocks.size()));
+    const TreeReduction& tree = layout.trees[t];
+    const double work = work_of_example(plan.graph, *plan.graph.producer(loop.trees[t])) *
+                        double(layout.tile_examples);
+    if (!binding.wide || work < double(thresholds().parallel_product_work)) {
+      binding.blocks.push_back(tree.whole);
+      continue;
+    }
+    const TileSet cuts = tree.blocks(thresholds().parts_per_thread * threads);
+    for (std::int64_t i = 0; i < cuts.cuts(); ++i) {
+      binding.blocks.emplace_back(tree.state, cuts.cut(i));
+    }
+  }
+  binding.first_block.push_back(std::int32_t(binding.blocks.size()));
+  for (Chunk& chunk : binding.chunks) {
+    for (std::size_t t = 0; t < layout.trees.size(); ++t) {
+      for (std::int32_t b = binding.first_block[t]; b < binding.first_block[t + 1]; ++b) {
+        chunk.partials.push_back(chunk.partial_bytes);
+        chunk.partial_bytes += TreeAccumulator::partial_bytes(
+            layout.trees[t], binding.blocks[std::size_t(b)], chunk.end - chunk.begin);
+      }
+    }
   }
 }
 
@@ -123,7 +148,7 @@ LoopBinding bind_loop(const Plan& plan, const LoopStep& loop, StepId step,
   const LoopLayout& layout = context.layout(step);
   LoopBinding binding;
   make_chunks(plan, loop, layout, context, binding);
-  binding.wide = binding.parallel && binding.chunks.size() == 1;
+  make_blocks(plan, loop, layout, context.threads(), binding);
   make_joins(layout, context.threads(), binding);
   place_trees(loop, layout, step, context, binding);
   return binding;

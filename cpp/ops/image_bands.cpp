@@ -1,4 +1,4 @@
-#include "ops/conv_bands.h"
+#include "ops/image_bands.h"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@ namespace samegrad {
 namespace {
 
 // Narrower bands would read most of their rows twice.
-constexpr std::int64_t kMinRows = 4;
+constexpr std::int64_t kMinBandRows = 4;
 
 bool has_planes(const WindowGeometry& g) {
   return g.in_depth > 1 || g.out_depth > 1 || g.window_depth > 1;
@@ -25,14 +25,14 @@ std::int64_t floor_div(std::int64_t a, std::int64_t b) {
 }
 
 // Rows [begin, end) of the result.
-std::optional<ConvBand> band_of_result(const WindowGeometry& g, std::int64_t begin,
-                                       std::int64_t end) {
+std::optional<ImageBand> band_of_result(const WindowGeometry& g, std::int64_t begin,
+                                        std::int64_t end) {
   const std::int64_t first = begin * g.stride_height - g.pad_top;
   const std::int64_t last = (end - 1) * g.stride_height - g.pad_top + reach(g);
   const std::int64_t from = std::max<std::int64_t>(first, 0);
   const std::int64_t to = std::min(last + 1, g.in_height);
   if (from >= to) return {};
-  ConvBand band{g, from, begin};
+  ImageBand band{g, from, begin};
   band.geometry.in_height = to - from;
   band.geometry.out_height = end - begin;
   band.geometry.pad_top = from - first;
@@ -40,15 +40,15 @@ std::optional<ConvBand> band_of_result(const WindowGeometry& g, std::int64_t beg
 }
 
 // Rows [begin, end) of the images.
-std::optional<ConvBand> band_of_images(const WindowGeometry& g, std::int64_t begin,
-                                       std::int64_t end) {
+std::optional<ImageBand> band_of_images(const WindowGeometry& g, std::int64_t begin,
+                                        std::int64_t end) {
   const std::int64_t first = ceil_div(begin + g.pad_top - reach(g), g.stride_height);
   const std::int64_t last = floor_div(end - 1 + g.pad_top, g.stride_height);
   const std::int64_t from = std::max<std::int64_t>(first, 0);
   const std::int64_t to = std::min(last + 1, g.out_height);
   const std::int64_t pad = g.pad_top + begin - from * g.stride_height;
   if (from >= to || pad < 0) return {};
-  ConvBand band{g, begin, from};
+  ImageBand band{g, begin, from};
   band.geometry.in_height = end - begin;
   band.geometry.out_height = to - from;
   band.geometry.pad_top = pad;
@@ -58,10 +58,10 @@ std::optional<ConvBand> band_of_images(const WindowGeometry& g, std::int64_t beg
 }  // namespace
 
 // Bands begin at multiples of the grain.
-ConvBands::ConvBands(const WindowGeometry& g, BandOf band_of, std::int64_t rows, std::int64_t grain,
-                     std::int64_t count)
+ImageBands::ImageBands(const WindowGeometry& g, BandOf band_of, std::int64_t rows,
+                       std::int64_t grain, std::int64_t count)
     : whole_(g), band_of_(band_of), rows_(rows) {
-  const std::int64_t most = std::min(count, rows / std::max(kMinRows, grain));
+  const std::int64_t most = std::min(count, rows / std::max(kMinBandRows, grain));
   if (most < 2 || has_planes(g)) return;
   height_ = ceil_div(ceil_div(rows, most), grain) * grain;
   for (std::int64_t i = 0; height_ > 0 && i < this->count(); ++i) {
@@ -69,20 +69,25 @@ ConvBands::ConvBands(const WindowGeometry& g, BandOf band_of, std::int64_t rows,
   }
 }
 
-ConvBands ConvBands::of_result(const WindowGeometry& g, std::int64_t count) {
+ImageBands ImageBands::of_result(const WindowGeometry& g, std::int64_t count) {
   return {g, band_of_result, g.out_height, 1, count};
 }
 
-ConvBands ConvBands::of_images(const WindowGeometry& g, std::int64_t count) {
+ImageBands ImageBands::of_images(const WindowGeometry& g, std::int64_t count) {
   return {g, band_of_images, g.in_height, g.stride_height, count};
 }
 
-std::optional<ConvBand> ConvBands::band(std::int64_t i) const {
+std::optional<ImageBand> ImageBands::band(std::int64_t i) const {
   return band_of_(whole_, i * height_, std::min((i + 1) * height_, rows_));
 }
 
-ConvBand ConvBands::operator[](std::int64_t i) const {
-  return height_ == 0 ? ConvBand{whole_} : *band(i);
+ImageBand ImageBands::operator[](std::int64_t i) const {
+  return height_ == 0 ? ImageBand{whole_} : *band(i);
+}
+
+std::int64_t bands_per_image(const KernelArgs& args, std::int64_t images) {
+  if (!args.parallel || args.parallel->threads() == 1 || images == 0) return 1;
+  return (thresholds().parts_per_thread * args.parallel->threads() + images - 1) / images;
 }
 
 }  // namespace samegrad
