@@ -33,7 +33,7 @@ struct Chunk {
   int list = 0;  // -1: examples that are in none, another process's leaf having them
   std::int64_t begin = 0, end = 0;
   std::vector<AddressOffset> trees;  // of its tree results, per LoopStep::trees
-  // Offsets of the states of unfinished subtrees in the task's scratch, per LoopStep::trees.
+  // Offsets of the states of unfinished subtrees in the task's scratch, per LoopBinding::blocks.
   std::vector<std::int64_t> partials;
   std::int64_t partial_bytes = 0;
 };
@@ -47,13 +47,16 @@ struct Join {
 
 // The chunks of a loop, those of a list next to each other in order of examples.
 struct LoopBinding {
+  // The blocks of the trees' states, which are folded by themselves, those of a tree together.
+  std::vector<TileSet> blocks;
+  std::vector<std::int32_t> first_block;  // per LoopStep::trees, and the end
   std::vector<Chunk> chunks;
   std::vector<std::int32_t> first_chunk;  // per list, and the end
   std::vector<Join> joins;
   bool parallel_joins = false;
   std::int64_t chunk_examples = 0;  // subtrees up to this size are chunks
   bool parallel = false;
-  // Threads share each node, as there is one chunk.
+  // Threads share each node of one chunk after the other, as there are fewer chunks than threads.
   bool wide = false;
 };
 
@@ -95,6 +98,8 @@ struct SparsePassBinding {
     Value value;
     std::int64_t row_bytes;
     std::int64_t offset;  // in the task's scratch
+    // In a pass over all rows: a result that is written to its rows of the variable at once.
+    bool direct = false;
   };
   SparsePassBinding(const Graph& graph, const SparseUpdate& update, const SparsePass& of)
       : pass(of), program(graph, update, of), registers(std::size_t(program.known.registers())) {}
@@ -117,7 +122,8 @@ struct SparseUpdateBinding {
   SparsePassBinding update;
   std::vector<SparsePassBinding> reductions;
   std::int64_t rows = 0, width = 0;                  // of the variable; elements of a row
-  std::int64_t block_rows = 1;                       // that go through a pass together
+  std::int64_t block_rows = 1;                       // touched rows that go through a pass together
+  std::int64_t most_rows = 1;                        // the same of a pass over all rows
   std::vector<SparsePassBinding::PassOperand> left;  // results of the update, and where they are
   std::vector<Value> old;       // of these: what they are where there is no gradient
   std::vector<Array> divisors;  // per sum, of a mean

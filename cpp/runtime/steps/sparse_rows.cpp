@@ -71,7 +71,7 @@ void lay_out_block(const Plan& plan, const SparseUpdate& update, ExecutionContex
     const std::int64_t row_bytes =
         binding.width * std::int64_t(size_of(plan.graph.type(value).dtype));
     pass.slots.push_back({value, row_bytes, std::int64_t(pass.block_bytes)});
-    pass.block_bytes += std::size_t(aligned(binding.block_rows * row_bytes));
+    pass.block_bytes += std::size_t(aligned(binding.most_rows * row_bytes));
   };
   for (const std::int32_t s : pass.pass.sums) add(update.sums[std::size_t(s)].result);
   for (Value value : pass.program.whole) add(value);
@@ -93,7 +93,7 @@ void lay_out_block(const Plan& plan, const SparseUpdate& update, ExecutionContex
       most = std::max(most, bytes + std::size_t(levels * aligned(pass.slots[k].row_bytes)));
     }
   }
-  const std::size_t lists = 6 * std::size_t(aligned(binding.block_rows * 8));
+  const std::size_t lists = 6 * std::size_t(aligned(binding.most_rows * 8));
   // The kernels of the update take small pieces.
   pass.task_bytes = 2 * pass.block_bytes + lists + most + views + Scratch::kBlockBytes;
 }
@@ -132,7 +132,7 @@ void SparseBlocks::take_at_once(Scratch& scratch) const {
 }
 
 SparseBlocks::Rows SparseBlocks::take_rows(Scratch& scratch) const {
-  const auto n = std::size_t(binding_.block_rows);
+  const auto n = std::size_t(binding_.most_rows);
   const auto take = [&](std::size_t item) { return scratch.take(n * item); };
   return {0,
           0,
@@ -144,7 +144,7 @@ SparseBlocks::Rows SparseBlocks::take_rows(Scratch& scratch) const {
 
 // In a pass over all rows, most rows have no places.
 void SparseBlocks::find(std::int64_t position, std::int64_t end, Rows& rows) const {
-  rows.count = std::min(binding_.block_rows, end - position);
+  rows.count = std::min(rows_of_block(), end - position);
   std::int64_t at =
       sparse ? position : std::lower_bound(row_, row_ + binding_.named.count, position) - row_;
   rows.named = at;
@@ -162,11 +162,48 @@ std::byte* SparseBlocks::slot_at(const SparsePassBinding::PassOperand& slot,
                                  const Rows& rows) const {
   const std::span<const SparsePassBinding::PassOperand> whole = whole_slots();
   const bool is_whole = &slot >= whole.data() && &slot < whole.data() + whole.size();
-  if (is_whole && !sparse) return base(slot.value) + rows.row[0] * slot.row_bytes;
+  if (!sparse && (is_whole || slot.direct)) return base(slot.value) + rows.row[0] * slot.row_bytes;
   const auto k = std::size_t(&slot - pass_.slots.data());
   const bool is_summed = sparse && k < sum_slots().size() && !binding_.named.summed_at.empty();
   return is_summed ? summed_at(std::size_t(pass_.pass.sums[k]), rows.named)
                    : rows.memory + slot.offset;
+}
+
+// The rows of a result may replace those of operands that no node reads afterwards.
+bool SparseBlocks::is_direct(const SparsePassBinding::PassOperand& slot) const {
+  std::vector<Value> replaced;
+  for (const SparsePassBinding::PassOperand& operand : whole_slots()) {
+    if (base(operand.value) == base(slot.value)) replaced.push_back(operand.value);
+  }
+  const auto& nodes = plan_.graph.nodes;
+  const auto reads = [&](const Node& node, std::size_t k) {
+    return std::ranges::count(replaced, node.inputs[k]) > 0;
+  };
+  bool made = false;
+  for (NodeId n : pass_.pass.nodes) {
+    const Node& node = nodes[n];
+    const auto result = std::ranges::find(node.outputs, slot.value) - node.outputs.begin();
+    const bool makes = result < std::ssize(node.outputs);
+    for (std::size_t k = 0; k < node.inputs.size() && (made || makes); ++k) {
+      if (!reads(node, k)) continue;
+      if (made) return false;
+      const auto allows = node.op->may_overwrite;
+      if (!node.op->has(kElementwise)) return false;
+      if (allows && !allows(node, k, std::size_t(result))) return false;
+    }
+    made = made || makes;
+  }
+  return made;
+}
+
+void SparseBlocks::find_direct_results() {
+  const std::size_t first = sum_slots().size() + whole_slots().size();
+  for (SparsePassBinding::PassOperand& slot : std::span(pass_.slots).subspan(first)) {
+    const bool left =
+        std::ranges::find(step_.results, slot.value, &SparseUpdate::UpdatedVariable::value) !=
+        step_.results.end();
+    slot.direct = left && is_direct(slot);
+  }
 }
 
 void SparseBlocks::gather(const Rows& rows) const {
@@ -354,7 +391,8 @@ void SparseBlocks::run_node(NodeId index, const Rows& rows, Scratch& scratch) co
                         .in = all.first(inputs),
                         .out = all.subspan(inputs),
                         .replica_context = context_.of_replica(0),
-                        .scratch = scratch};
+                        .scratch = scratch,
+                        .far_operands = !sparse};
   call_kernel(node, args, [&] { node.op->kernel(args); });
 }
 
@@ -384,6 +422,8 @@ SparseUpdateBinding bind_sparse_update(const Plan& plan, const SparseUpdate& upd
   binding.width = shape.size(1, shape.rank());
   binding.block_rows = std::max<std::int64_t>(
       1, std::min(binding.rows, 2 * thresholds().fused_block / binding.width));
+  // A block of touched rows is fetched while the one before is updated, other rows come in order.
+  binding.most_rows = std::min(binding.rows, 8 * binding.block_rows);
   for (const ExampleSum& sum : update.sums) {
     const OpDef& op = *plan.graph.nodes[sum.tree].op;
     for (const std::vector<View>& views : context.node(sum.tree).views) {

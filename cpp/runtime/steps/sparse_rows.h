@@ -29,6 +29,9 @@ class SparseBlocks {
   bool sparse = true;
 
   std::int64_t count() const { return sparse ? binding_.named.count : binding_.rows; }
+  std::int64_t rows_of_block() const { return sparse ? binding_.block_rows : binding_.most_rows; }
+  // Finds the results of a pass over all rows that their nodes can write where they belong.
+  void find_direct_results();
   // The first of those that it goes through that is not before a row.
   std::int64_t position_of(std::int64_t row) const;
   std::int64_t row_at(std::int64_t position) const { return sparse ? row_[position] : position; }
@@ -70,6 +73,7 @@ class SparseBlocks {
 
   std::byte* base(Value value) const { return context_.base(0, plan_.root[value]); }
   std::byte* slot_at(const SparsePassBinding::PassOperand& slot, const Rows& rows) const;
+  bool is_direct(const SparsePassBinding::PassOperand& slot) const;
   std::span<const SparsePassBinding::PassOperand> whole_slots() const {
     return std::span(pass_.slots).subspan(pass_.pass.sums.size(), pass_.program.whole.size());
   }

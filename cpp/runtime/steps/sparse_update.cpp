@@ -26,10 +26,14 @@ class SparseUpdater {
   void run() {
     blocks_.sparse = step_.leaves_rows_alone &&
                      binding_.update.program.leaves_rows_alone(step_, blocks_.registers());
-    if (blocks_.sparse) keep_other_rows();
+    if (blocks_.sparse) {
+      keep_other_rows();
+    } else {
+      blocks_.find_direct_results();
+    }
     if (blocks_.sparse && hashes_) mark_changes();
     const std::int64_t rows = blocks_.count();
-    const std::int64_t blocks = (rows + binding_.block_rows - 1) / binding_.block_rows;
+    const std::int64_t blocks = (rows + blocks_.rows_of_block() - 1) / blocks_.rows_of_block();
     const ParallelFor& loops = parallel_loops();
     if (loops.threads() == 1 || blocks < 2 || blocks_.work() < thresholds().parallel_tree_work) {
       return run_blocks(0, blocks, context_.main_task().scratch);
@@ -70,7 +74,7 @@ class SparseUpdater {
     blocks_.take_at_once(scratch);
     SparseBlocks::Rows rows = blocks_.take_rows(scratch), next = blocks_.take_rows(scratch);
     const auto find = [&](std::int64_t block, SparseBlocks::Rows& to) {
-      if (block < last) blocks_.find(block * binding_.block_rows, blocks_.count(), to);
+      if (block < last) blocks_.find(block * blocks_.rows_of_block(), blocks_.count(), to);
     };
     find(first, rows);
     for (std::int64_t block = first; block < last; ++block) {
@@ -91,7 +95,7 @@ class SparseUpdater {
     }
     for (const SparsePassBinding::PassOperand& slot : binding_.left) {
       const std::byte* old = blocks_.sparse ? base(slot.value) : nullptr;
-      if (hashes_->has(slot.value)) add_hash(slot.value, rows.memory + slot.offset, old, rows);
+      if (hashes_->has(slot.value)) add_hash(slot.value, blocks_.at(slot.value, rows), old, rows);
     }
   }
   void add_hash(Value value, const std::byte* fresh, const std::byte* old,
@@ -111,10 +115,11 @@ class SparseUpdater {
   void scatter(const SparseBlocks::Rows& rows) const {
     for (const SparsePassBinding::PassOperand& slot : binding_.left) {
       std::byte* to = base(slot.value);
-      const std::byte* from = rows.memory + slot.offset;
+      const std::byte* from = blocks_.at(slot.value, rows);
       const std::int64_t bytes = slot.row_bytes;
       if (!blocks_.sparse) {
-        std::memcpy(to + rows.row[0] * bytes, from, std::size_t(rows.count * bytes));
+        std::byte* const there = to + rows.row[0] * bytes;
+        if (from != there) std::memcpy(there, from, std::size_t(rows.count * bytes));
         continue;
       }
       for (std::int64_t i = 0; i < rows.count; ++i) {
