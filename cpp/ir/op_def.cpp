@@ -28,7 +28,9 @@ void check_groups(const OpDef& op) {
               {rows.applies != nullptr, rows.places != nullptr, rows.name != nullptr,
                rows.sum != nullptr, rows.sum_bytes != nullptr});
   const Prepacking& packs = op.prepacking;
-  check_group(op, "prepacking", {packs.operand >= 0, packs.bytes != nullptr, packs.run != nullptr});
+  check_group(
+      op, "prepacking",
+      {packs.operand >= 0, packs.bytes != nullptr, packs.columns != nullptr, packs.run != nullptr});
   check_group(op, "grouped", {op.grouped.run != nullptr, op.grouped.allows != nullptr});
   check_value(op.prepacking || !op.grouped, "op table", "'", op.name,
               "' has a grouped product, but no prepacked operand.");

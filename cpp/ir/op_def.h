@@ -146,7 +146,11 @@ struct ParallelPartition {
 struct Prepacking {
   int operand = -1;  // -1: none
   std::size_t (*bytes)(std::span<const View> in, const Attrs& attrs) = nullptr;
-  void (*run)(std::span<const View> in, const Attrs& attrs, void* packed) = nullptr;
+  // The columns of the packed matrix, and the function that packs those of [begin, end). Threads
+  // may pack parts that begin at multiples of kProductColumnGrain.
+  std::int64_t (*columns)(std::span<const View> in, const Attrs& attrs) = nullptr;
+  void (*run)(std::span<const View> in, const Attrs& attrs, std::int64_t begin, std::int64_t end,
+              void* packed) = nullptr;
 
   explicit operator bool() const { return operand >= 0; }
 };

@@ -17,17 +17,19 @@ std::size_t conv2d_packed_bytes(const WindowGeometry& g) {
 }
 
 template <class T>
-void conv2d_pack(const WindowGeometry& g, const void* filter, void* packed) {
+void conv2d_pack(const WindowGeometry& g, const void* filter, std::int64_t begin, std::int64_t end,
+                 void* packed) {
   const auto* from = static_cast<const T*>(filter);
   auto* to = static_cast<T*>(packed);
   const std::int64_t k = g.patch_size(), n = g.group_out();
   if (forward_by_channel<T>(g)) {
-    std::copy_n(from, k * g.out_channels, to);
+    if (begin == 0) std::copy_n(from, k * g.out_channels, to);
     return;
   }
   const std::int64_t size = k * packed_columns<T>(n);
   for (std::int64_t i = 0; i < g.groups; ++i) {
-    pack_rows(from + i * n, k, n, g.out_channels, false, 0, k, to + i * size);
+    pack_rows(from + i * n + begin, k, end - begin, g.out_channels, false, 0, k,
+              to + i * size + begin * k);
   }
 }
 
@@ -186,7 +188,8 @@ void conv2d(const WindowGeometry& g, const void* x, const void* packed_filter, v
 
 #define SAMEGRAD_FLOAT(T)                                                                          \
   template std::size_t conv2d_packed_bytes<T>(const WindowGeometry&);                              \
-  template void conv2d_pack<T>(const WindowGeometry&, const void*, void*);                         \
+  template void conv2d_pack<T>(const WindowGeometry&, const void*, std::int64_t, std::int64_t,     \
+                               void*);                                                             \
   template std::size_t conv2d_scratch_bytes<T>(const WindowGeometry&);                             \
   template void conv2d<T>(const WindowGeometry&, const void*, const void*, void*, const Epilogue*, \
                           void*);

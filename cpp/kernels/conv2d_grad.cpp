@@ -16,18 +16,20 @@ std::size_t conv2d_input_grad_packed_bytes(const WindowGeometry& g) {
 }
 
 template <class T>
-void conv2d_input_grad_pack(const WindowGeometry& g, const void* filter, void* packed) {
+void conv2d_input_grad_pack(const WindowGeometry& g, const void* filter, std::int64_t begin,
+                            std::int64_t end, void* packed) {
   const auto* from = static_cast<const T*>(filter);
   auto* to = static_cast<T*>(packed);
   const std::int64_t taps = g.taps(), in = g.group_in(), out = g.group_out();
   if (input_grad_by_channel(g)) {
+    if (begin > 0) return;
     return cut_groups(from, taps, g.in_channels, out, out * g.in_channels, g.in_channels, to);
   }
   const std::int64_t size = taps * out * packed_columns<T>(in);
   for (std::int64_t i = 0; i < g.groups; ++i, to += size) {
     for (std::int64_t tap = 0; tap < taps; ++tap) {
-      pack_rows(from + tap * in * g.out_channels + i * out, out, in, g.out_channels, true,
-                tap * out, taps * out, to);
+      pack_rows(from + (tap * in + begin) * g.out_channels + i * out, out, end - begin,
+                g.out_channels, true, tap * out, taps * out, to + begin * taps * out);
     }
   }
 }
@@ -292,7 +294,8 @@ void conv2d_filter_grad(const WindowGeometry& g, const void* x, const void* dy,
 
 #define SAMEGRAD_FLOAT(T)                                                                    \
   template std::size_t conv2d_input_grad_packed_bytes<T>(const WindowGeometry&);             \
-  template void conv2d_input_grad_pack<T>(const WindowGeometry&, const void*, void*);        \
+  template void conv2d_input_grad_pack<T>(const WindowGeometry&, const void*, std::int64_t,  \
+                                          std::int64_t, void*);                              \
   template std::size_t conv2d_input_grad_scratch_bytes<T>(const WindowGeometry&);            \
   template void conv2d_input_grad<T>(const WindowGeometry&, const void*, const void*, void*, \
                                      void*);                                                 \

@@ -41,7 +41,8 @@ void matmul_tree_add(const TreeSum& sum, std::int64_t row, std::int64_t column, 
 template <class T>
 std::size_t conv2d_packed_bytes(const WindowGeometry& g);
 template <class T>
-void conv2d_pack(const WindowGeometry& g, const void* filter, void* packed);
+void conv2d_pack(const WindowGeometry& g, const void* filter, std::int64_t begin, std::int64_t end,
+                 void* packed);
 template <class T>
 std::size_t conv2d_scratch_bytes(const WindowGeometry& g);
 template <class T>
@@ -51,7 +52,8 @@ void conv2d(const WindowGeometry& g, const void* x, const void* packed_filter, v
 template <class T>
 std::size_t conv2d_input_grad_packed_bytes(const WindowGeometry& g);
 template <class T>
-void conv2d_input_grad_pack(const WindowGeometry& g, const void* filter, void* packed);
+void conv2d_input_grad_pack(const WindowGeometry& g, const void* filter, std::int64_t begin,
+                            std::int64_t end, void* packed);
 template <class T>
 std::size_t conv2d_input_grad_scratch_bytes(const WindowGeometry& g);
 template <class T>

@@ -135,14 +135,18 @@ struct ProductKernels {
   // over (kh, kw, in) that goes on from kd to kd. The packed filter comes from conv2d_pack; where
   // there is one group it is that of pack(filter, patch_size, out_channels, out_channels, false).
   std::size_t (*conv2d_packed_bytes)(const WindowGeometry& g);
-  void (*conv2d_pack)(const WindowGeometry& g, const void* filter, void* packed);
+  // The pack functions pack columns [begin, end) of each group, from multiples of
+  // kProductColumnGrain on; single channels are packed with the first of them.
+  void (*conv2d_pack)(const WindowGeometry& g, const void* filter, std::int64_t begin,
+                      std::int64_t end, void* packed);
   std::size_t (*conv2d_scratch_bytes)(const WindowGeometry& g);
   void (*conv2d)(const WindowGeometry& g, const void* x, const void* packed_filter, void* y,
                  const Epilogue* epilogue, void* scratch);
   // dx[in] of one example: for each input pixel, over the taps (kd, kh, kw) in order, a chain over
   // the out channels that goes on over the taps. The filter is packed by its own function.
   std::size_t (*conv2d_input_grad_packed_bytes)(const WindowGeometry& g);
-  void (*conv2d_input_grad_pack)(const WindowGeometry& g, const void* filter, void* packed);
+  void (*conv2d_input_grad_pack)(const WindowGeometry& g, const void* filter, std::int64_t begin,
+                                 std::int64_t end, void* packed);
   std::size_t (*conv2d_input_grad_scratch_bytes)(const WindowGeometry& g);
   void (*conv2d_input_grad)(const WindowGeometry& g, const void* dy, const void* packed, void* dx,
                             void* scratch);

@@ -137,7 +137,7 @@ OpDef conv_op() {
   op.kernel = conv_kernel;
   op.vjp = conv_vjp;
   op.with_bias = name_of(kDimensions, "_bias");
-  op.prepacking = {1, conv_packed_bytes, conv_pack};
+  op.prepacking = conv_prepacking();
   op.flops = [](const CostArgs& args) { return conv_flops(args.out[0], args.in[1]); };
   return op;
 }
@@ -151,7 +151,7 @@ OpDef input_grad_op() {
   op.kernel = conv_input_grad_kernel;
   op.vjp = input_grad_vjp;
   op.type_only = 1u << 2;
-  op.prepacking = {1, conv_input_grad_packed_bytes, conv_input_grad_pack};
+  op.prepacking = conv_input_grad_prepacking();
   op.flops = [](const CostArgs& args) { return conv_flops(args.in[0], args.in[1]); };
   return op;
 }
@@ -166,7 +166,7 @@ OpDef conv_transpose_op() {
   op.infer = conv_transpose_rule<kDimensions>;
   op.kernel = conv_transpose_kernel;
   op.vjp = conv_transpose_vjp;
-  op.prepacking = {1, conv_transpose_packed_bytes, conv_transpose_pack};
+  op.prepacking = conv_transpose_prepacking();
   op.flops = [](const CostArgs& args) { return conv_flops(args.in[0], args.in[1]); };
   const std::vector<Example> examples = examples_of(kDimensions);
   for (std::size_t i = 0; i < examples.size(); ++i) {

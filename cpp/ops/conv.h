@@ -51,18 +51,15 @@ Inferred conv_filter_grad_rule(const InferArgs& args);
 
 void conv_kernel(const KernelArgs& args);
 void conv_bias_kernel(const KernelArgs& args);
-std::size_t conv_packed_bytes(std::span<const View> in, const Attrs& attrs);
-void conv_pack(std::span<const View> in, const Attrs& attrs, void* packed);
+Prepacking conv_prepacking();
 
 // Operand 0 is y, operand 1 the filter; the result's shape is that of x.
 void conv_input_grad_kernel(const KernelArgs& args);
-std::size_t conv_input_grad_packed_bytes(std::span<const View> in, const Attrs& attrs);
-void conv_input_grad_pack(std::span<const View> in, const Attrs& attrs, void* packed);
+Prepacking conv_input_grad_prepacking();
 
 // The same without images to tell the number of groups.
 void conv_transpose_kernel(const KernelArgs& args);
-std::size_t conv_transpose_packed_bytes(std::span<const View> in, const Attrs& attrs);
-void conv_transpose_pack(std::span<const View> in, const Attrs& attrs, void* packed);
+Prepacking conv_transpose_prepacking();
 
 // Over examples the fixed tree, over images that are not examples the same sum.
 TreeKernel conv_filter_tree();

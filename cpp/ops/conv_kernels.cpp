@@ -38,15 +38,18 @@ WindowGeometry geometry_of_transpose(const Attrs& attrs, std::span<const View> i
   return geometry_of_filter(attrs, filter, groups * filter[filter.rank() - 2]);
 }
 
-}  // namespace
-
 std::size_t conv_packed_bytes(std::span<const View> in, const Attrs& attrs) {
   return kernels().product(in[1].dtype).conv2d_packed_bytes(geometry_of_filter(attrs, in, 0));
 }
 
-void conv_pack(std::span<const View> in, const Attrs& attrs, void* packed) {
+std::int64_t conv_packed_columns(std::span<const View> in, const Attrs& attrs) {
+  return geometry_of_filter(attrs, in, 0).group_out();
+}
+
+void conv_pack(std::span<const View> in, const Attrs& attrs, std::int64_t begin, std::int64_t end,
+               void* packed) {
   const WindowGeometry g = geometry_of_filter(attrs, in, 0);
-  kernels().product(in[1].dtype).conv2d_pack(g, in[1].data, packed);
+  kernels().product(in[1].dtype).conv2d_pack(g, in[1].data, begin, end, packed);
 }
 
 std::size_t conv_input_grad_packed_bytes(std::span<const View> in, const Attrs& attrs) {
@@ -54,9 +57,14 @@ std::size_t conv_input_grad_packed_bytes(std::span<const View> in, const Attrs& 
   return kernels().product(in[1].dtype).conv2d_input_grad_packed_bytes(g);
 }
 
-void conv_input_grad_pack(std::span<const View> in, const Attrs& attrs, void* packed) {
+std::int64_t conv_input_grad_packed_columns(std::span<const View> in, const Attrs& attrs) {
+  return geometry_of_filter(attrs, in, 2).group_in();
+}
+
+void conv_input_grad_pack(std::span<const View> in, const Attrs& attrs, std::int64_t begin,
+                          std::int64_t end, void* packed) {
   const WindowGeometry g = geometry_of_filter(attrs, in, 2);
-  kernels().product(in[1].dtype).conv2d_input_grad_pack(g, in[1].data, packed);
+  kernels().product(in[1].dtype).conv2d_input_grad_pack(g, in[1].data, begin, end, packed);
 }
 
 std::size_t conv_transpose_packed_bytes(std::span<const View> in, const Attrs& attrs) {
@@ -64,21 +72,35 @@ std::size_t conv_transpose_packed_bytes(std::span<const View> in, const Attrs& a
   return kernels().product(in[1].dtype).conv2d_input_grad_packed_bytes(g);
 }
 
-void conv_transpose_pack(std::span<const View> in, const Attrs& attrs, void* packed) {
+std::int64_t conv_transpose_packed_columns(std::span<const View> in, const Attrs& attrs) {
+  return geometry_of_transpose(attrs, in).group_in();
+}
+
+void conv_transpose_pack(std::span<const View> in, const Attrs& attrs, std::int64_t begin,
+                         std::int64_t end, void* packed) {
   const WindowGeometry g = geometry_of_transpose(attrs, in);
-  kernels().product(in[1].dtype).conv2d_input_grad_pack(g, in[1].data, packed);
+  kernels().product(in[1].dtype).conv2d_input_grad_pack(g, in[1].data, begin, end, packed);
+}
+
+}  // namespace
+
+Prepacking conv_prepacking() {
+  return {1, conv_packed_bytes, conv_packed_columns, conv_pack};
+}
+Prepacking conv_input_grad_prepacking() {
+  return {1, conv_input_grad_packed_bytes, conv_input_grad_packed_columns, conv_input_grad_pack};
+}
+Prepacking conv_transpose_prepacking() {
+  return {1, conv_transpose_packed_bytes, conv_transpose_packed_columns, conv_transpose_pack};
 }
 
 namespace {
 
-using PackedBytes = std::size_t (*)(std::span<const View>, const Attrs&);
-using Pack = void (*)(std::span<const View>, const Attrs&, void*);
-
 // The operand that OpDef::prepacking packs, packed here if the call has none.
-const void* prepacked_filter(const KernelArgs& args, PackedBytes bytes, Pack pack) {
+const void* prepacked_filter(const KernelArgs& args, const Prepacking& prepacking) {
   if (args.prepacked) return args.prepacked;
-  void* packed = args.scratch.take(bytes(args.in, args.attrs));
-  pack(args.in, args.attrs, packed);
+  void* packed = args.scratch.take(prepacking.bytes(args.in, args.attrs));
+  prepacking.run(args.in, args.attrs, 0, prepacking.columns(args.in, args.attrs), packed);
   return packed;
 }
 
@@ -89,7 +111,7 @@ void convolve(const KernelArgs& args, const Epilogue* epilogue) {
   const ProductKernels& product = kernels().product(x.dtype);
   const WindowGeometry g = geometry_of_conv(args.attrs, x.shape, args.in[1].shape, y.shape);
   const Scratch::Frame frame(args.scratch);
-  const void* filter = prepacked_filter(args, conv_packed_bytes, conv_pack);
+  const void* filter = prepacked_filter(args, conv_prepacking());
   const ImageBands bands = ImageBands::of_result(g, bands_per_image(args, x.shape[0]));
   for_each_band(args, g, bands, x.shape[0], product.conv2d_scratch_bytes,
                 [&](const WindowGeometry& part, std::int64_t in, std::int64_t out, void* scratch) {
@@ -111,14 +133,14 @@ void conv_bias_kernel(const KernelArgs& args) {
 
 namespace {
 
-void spread(const KernelArgs& args, PackedBytes bytes, Pack pack) {
+void spread(const KernelArgs& args, const Prepacking& prepacking) {
   const View& dy = args.in[0];
   const View& dx = args.out[0];
   const std::int64_t item = std::int64_t(size_of(dy.dtype));
   const ProductKernels& product = kernels().product(dy.dtype);
   const WindowGeometry g = geometry_of_conv(args.attrs, dx.shape, args.in[1].shape, dy.shape);
   const Scratch::Frame frame(args.scratch);
-  const void* filter = prepacked_filter(args, bytes, pack);
+  const void* filter = prepacked_filter(args, prepacking);
   const ImageBands bands = ImageBands::of_images(g, bands_per_image(args, dy.shape[0]));
   for_each_band(args, g, bands, dy.shape[0], product.conv2d_input_grad_scratch_bytes,
                 [&](const WindowGeometry& part, std::int64_t in, std::int64_t out, void* scratch) {
@@ -130,11 +152,11 @@ void spread(const KernelArgs& args, PackedBytes bytes, Pack pack) {
 }  // namespace
 
 void conv_input_grad_kernel(const KernelArgs& args) {
-  spread(args, conv_input_grad_packed_bytes, conv_input_grad_pack);
+  spread(args, conv_input_grad_prepacking());
 }
 
 void conv_transpose_kernel(const KernelArgs& args) {
-  spread(args, conv_transpose_packed_bytes, conv_transpose_pack);
+  spread(args, conv_transpose_prepacking());
 }
 
 namespace {

@@ -202,10 +202,21 @@ std::int64_t rows_of_example(const KernelArgs& args, const FusedProgram& program
   return 0;
 }
 
-// The rows [begin, end) of one call, some at a time.
+// Calls f(reduction, operand or result) for the results that are a row for each example.
+template <class F>
+void for_each_reduction(const FusedProgram& program, const F& f) {
+  for (const FusedStep& step : program.steps) {
+    const auto k = std::size_t(step.out);
+    if (k < program.roles.size() && program.roles[k] == BroadcastKind::kPerExample) f(step, k);
+  }
+}
+
+// The rows [begin, end) of one call, some at a time. With `blocks`, the sums of blocks of an
+// example go to this memory, for each of its results.
 class RowsRun {
  public:
-  RowsRun(const KernelArgs& args, std::int64_t begin, std::int64_t end, Scratch& scratch)
+  RowsRun(const KernelArgs& args, std::int64_t begin, std::int64_t end, Scratch& scratch,
+          std::byte* const* blocks = nullptr)
       : args_(args),
         program_(args.attrs.as<FusedAttrs>().program),
         begin_(begin),
@@ -214,6 +225,7 @@ class RowsRun {
             thresholds().fused_block / std::max<std::int64_t>(program_.columns, 1), 1,
             std::max<std::int64_t>(end - begin, 1))),
         of_example_(rows_of_example(args, program_)),
+        blocks_(blocks),
         scratch_(scratch) {}
 
   void run() {
@@ -243,14 +255,15 @@ class RowsRun {
   BroadcastKind role(std::size_t k) const { return program_.roles[k]; }
 
   std::int64_t example_row_bytes(std::size_t k) const {
-    return program_.columns * std::int64_t(size_of(view_at(args_, k).dtype));
+    return ExampleReduction::rows_of_result(of_example_, blocks_ != nullptr) * program_.columns *
+           std::int64_t(size_of(view_at(args_, k).dtype));
   }
 
   const ExampleReduction* examples(const FusedStep& step) {
     if (registers_[step.out].role != BroadcastKind::kPerExample) return nullptr;
     void* memory = scratch_.take(sizeof(ExampleReduction));
     return new (memory) ExampleReduction(ReduceFn(step.block.fn), step.dtype, of_example_,
-                                         program_.columns, scratch_);
+                                         program_.columns, blocks_ != nullptr, scratch_);
   }
 
   void open_registers() {
@@ -261,8 +274,10 @@ class RowsRun {
     for (std::size_t k = 0; k < fixed; ++k) {
       const View& view = view_at(args_, k);
       auto* data = view.as<std::byte>() + begin_ * bytes_per_row(view, role(k), program_.columns);
-      if (role(k) == BroadcastKind::kPerExample)
+      if (role(k) == BroadcastKind::kPerExample) {
+        if (blocks_) data = blocks_[k - args_.in.size()];
         data += begin_ / of_example_ * example_row_bytes(k);
+      }
       const bool column = role(k) == BroadcastKind::kInner;
       registers_[k] = column ? repeated(view) : RowRegister{data, role(k)};
     }
@@ -290,9 +305,46 @@ class RowsRun {
   std::int64_t begin_, end_;
   std::int64_t most_;        // rows at a time
   std::int64_t of_example_;  // rows
+  std::byte* const* blocks_;
   Scratch& scratch_;
   RowRegister* registers_ = nullptr;
 };
+
+// Runs examples that threads share: blocks of their rows are summed first, and joined afterwards.
+void run_blocks_of_examples(const KernelArgs& args, std::int64_t rows, std::int64_t of_example,
+                            std::int64_t piece) {
+  const FusedProgram& program = args.attrs.as<FusedAttrs>().program;
+  const std::int64_t examples = rows / of_example;
+  const std::int64_t blocks = ExampleReduction::rows_of_result(of_example, true);
+  const Scratch::Frame frame(args.scratch);
+  auto** sums = static_cast<std::byte**>(args.scratch.take(args.out.size() * sizeof(std::byte*)));
+  const auto bytes_of_blocks = [&](const View& result) {
+    return blocks * program.columns * std::int64_t(size_of(result.dtype));
+  };
+  for_each_reduction(program, [&](const FusedStep&, std::size_t k) {
+    const std::int64_t bytes = examples * bytes_of_blocks(view_at(args, k));
+    sums[k - args.in.size()] = static_cast<std::byte*>(args.scratch.take(std::size_t(bytes)));
+  });
+  const std::int64_t some = std::max<std::int64_t>(piece / kColumnBlock, 1);
+  const std::int64_t of_each = (blocks + some - 1) / some;  // pieces
+  args.parallel->run(examples * of_each, [&](std::int64_t i) {
+    Scratch scratch;
+    const std::int64_t first = i / of_each * of_example;
+    const std::int64_t begin = i % of_each * some * kColumnBlock;
+    const std::int64_t end = std::min(of_example, begin + some * kColumnBlock);
+    RowsRun(args, first + begin, first + end, scratch, sums).run();
+  });
+  for_each_reduction(program, [&](const FusedStep& step, std::size_t k) {
+    const ExampleReduction reduction(ReduceFn(step.block.fn), step.dtype, of_example,
+                                     program.columns, true, args.scratch);
+    const View& result = view_at(args, k);
+    const std::int64_t row = program.columns * std::int64_t(size_of(result.dtype));
+    for (std::int64_t e = 0; e < examples; ++e) {
+      reduction.join(sums[k - args.in.size()] + e * bytes_of_blocks(result),
+                     result.as<std::byte>() + e * row);
+    }
+  });
+}
 
 void fused_rows_kernel(const KernelArgs& args) {
   const FusedProgram& program = args.attrs.as<FusedAttrs>().program;
@@ -301,9 +353,9 @@ void fused_rows_kernel(const KernelArgs& args) {
   if (!should_parallelize(args, rows * columns)) {
     return RowsRun(args, 0, rows, args.scratch).run();
   }
-  std::int64_t piece = std::max<std::int64_t>(thresholds().fused_piece / columns, 1);
-  if (const std::int64_t example = rows_of_example(args, program)) {
-    piece = (piece + example - 1) / example * example;
+  const std::int64_t piece = std::max<std::int64_t>(thresholds().fused_piece / columns, 1);
+  if (const std::int64_t of_example = rows_of_example(args, program)) {
+    return run_blocks_of_examples(args, rows, of_example, piece);
   }
   args.parallel->run((rows + piece - 1) / piece, [&](std::int64_t i) {
     Scratch scratch;

@@ -5,8 +5,10 @@
 namespace samegrad {
 namespace {
 
-// Narrower bands would read most of their rows twice.
-constexpr std::int64_t kMinBandRows = 4;
+// Rows of a band at least. Narrower ones of large windows would read most of their rows twice.
+std::int64_t least_rows(const WindowGeometry& g) {
+  return std::min<std::int64_t>(g.window_height, 4);
+}
 
 bool has_planes(const WindowGeometry& g) {
   return g.in_depth > 1 || g.out_depth > 1 || g.window_depth > 1;
@@ -61,7 +63,7 @@ std::optional<ImageBand> band_of_images(const WindowGeometry& g, std::int64_t be
 ImageBands::ImageBands(const WindowGeometry& g, BandOf band_of, std::int64_t rows,
                        std::int64_t grain, std::int64_t count)
     : whole_(g), band_of_(band_of), rows_(rows) {
-  const std::int64_t most = std::min(count, rows / std::max(kMinBandRows, grain));
+  const std::int64_t most = std::min(count, rows / std::max(least_rows(g), grain));
   if (most < 2 || has_planes(g)) return;
   height_ = ceil_div(ceil_div(rows, most), grain) * grain;
   for (std::int64_t i = 0; height_ > 0 && i < this->count(); ++i) {

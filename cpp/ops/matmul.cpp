@@ -223,7 +223,7 @@ OpDef matmul_op() {
   op.vjp = matmul_vjp;
   op.with_bias = "matmul_bias";
   op.grouped = {grouped_matmul, is_grouped_gemm};
-  op.prepacking = {1, matmul_packed_bytes, matmul_pack};
+  op.prepacking = matmul_prepacking();
   op.flops = [](const CostArgs& args) {
     return product_flops(args, args.attrs.as<MatmulAttrs>().transpose_a);
   };
@@ -262,7 +262,7 @@ OpDef matmul_bias_op() {
   op.kernel = matmul_bias_kernel;
   op.decompose = matmul_bias_parts;
   op.grouped = {grouped_matmul, is_grouped_gemm};
-  op.prepacking = {1, matmul_packed_bytes, matmul_pack};
+  op.prepacking = matmul_prepacking();
   op.flops = [](const CostArgs& args) { return product_flops(args, false); };
   const Attrs relu = MatmulBiasAttrs{{}, Activation::kRelu};
   const Attrs turned = MatmulBiasAttrs{{.transpose_b = true}, Activation::kNone};

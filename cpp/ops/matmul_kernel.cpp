@@ -155,7 +155,8 @@ void multiply(const KernelArgs& args, const GemmCall& c, const Epilogue* epilogu
       multiply_transposed(args, c, left, c.b + j * c.b_bytes(), y);
       return;
     }
-    if (packed && packed_matrix != j) c.pack(c.b + (packed_matrix = j) * c.b_bytes(), packed);
+    if (packed && packed_matrix != j)
+      c.pack(c.b + (packed_matrix = j) * c.b_bytes(), 0, c.n, packed);
     if (turned) swap_axes(left, c.k, c.m, 1, c.item, turned);
     const void* right = packed ? packed : prepacked + j * std::int64_t(c.packed_bytes());
     multiply_rows(args, c, turned ? turned : left, right, y, c.m, epilogue);
@@ -224,20 +225,33 @@ void matmul_bias_kernel(const KernelArgs& args) {
   multiply(args, c, &epilogue);
 }
 
+namespace {
+
 std::size_t matmul_packed_bytes(std::span<const View> in, const Attrs& attrs) {
   const GemmCall c = multiplication_of(in, attrs);
   if (!c.packs()) return 0;
   return std::size_t(in[1].shape.size(0, in[1].shape.rank() - 2)) * c.packed_bytes();
 }
 
-void matmul_pack(std::span<const View> in, const Attrs& attrs, void* prepacked) {
+std::int64_t matmul_packed_columns(std::span<const View> in, const Attrs& attrs) {
+  return multiplication_of(in, attrs).n;
+}
+
+void matmul_pack(std::span<const View> in, const Attrs& attrs, std::int64_t begin, std::int64_t end,
+                 void* prepacked) {
   const GemmCall c = multiplication_of(in, attrs);
   if (!c.packs()) return;
   const std::int64_t matrices = in[1].shape.size(0, in[1].shape.rank() - 2);
   for (std::int64_t i = 0; i < matrices; ++i) {
-    c.pack(c.b + i * c.b_bytes(),
+    c.pack(c.b + i * c.b_bytes(), begin, end,
            static_cast<char*>(prepacked) + i * std::int64_t(c.packed_bytes()));
   }
+}
+
+}  // namespace
+
+Prepacking matmul_prepacking() {
+  return {1, matmul_packed_bytes, matmul_packed_columns, matmul_pack};
 }
 
 }  // namespace samegrad

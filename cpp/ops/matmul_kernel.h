@@ -34,7 +34,6 @@ void product_subtree(const LeafArgs& args);
 std::size_t product_fold_bytes(const FoldArgs& args);
 
 // The right operand in the order the product kernels read it (0 bytes: they read it as it is).
-std::size_t matmul_packed_bytes(std::span<const View> in, const Attrs& attrs);
-void matmul_pack(std::span<const View> in, const Attrs& attrs, void* prepacked);
+Prepacking matmul_prepacking();
 
 }  // namespace samegrad

@@ -65,8 +65,12 @@ TreeReduction::TreeReduction(const TreeKernel& of, const Attrs& its_attrs, std::
 }
 
 TileSet TreeReduction::blocks(std::int64_t tasks) const {
+  return blocks(tasks, thresholds().tree_block_bytes);
+}
+
+TileSet TreeReduction::blocks(std::int64_t tasks, std::int64_t least) const {
   AccumulatorShape shape = state;
-  const std::int64_t most = shape.block_bytes, least = thresholds().tree_block_bytes;
+  const std::int64_t most = shape.block_bytes;
   if (most > least) shape.block_bytes = std::clamp(whole.bytes / tasks, least, most);
   return {shape, whole.block};
 }

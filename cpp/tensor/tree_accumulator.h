@@ -50,7 +50,9 @@ struct TreeReduction {
   TreeReduction(const TreeKernel& kernel, const Attrs& attrs, std::span<const View> in,
                 const View& result);
 
-  // The blocks that so many tasks share: large ones are cut further where they would be too few.
+  // The blocks that so many tasks share: large ones are cut further where they would be too few,
+  // down to `least` bytes.
+  TileSet blocks(std::int64_t tasks, std::int64_t least) const;
   TileSet blocks(std::int64_t tasks) const;
   void combine(const Rect& block, const Accumulator& left, const Accumulator& right) const {
     kernel->combine({*attrs, dtype, block, left, right});

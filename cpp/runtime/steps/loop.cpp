@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/thresholds.h"
+#include "kernels/table.h"
 #include "plan/cost.h"
 #include "runtime/check_kernel.h"
 #include "runtime/executor.h"
@@ -228,8 +229,40 @@ void finish_trees(const Plan& plan, const LoopStep& loop, const LoopLayout& layo
 
 }  // namespace
 
+namespace {
+
+// One operand of a replica that a step packs.
+struct PackTask {
+  const Prepacked& prepacked;
+  int replica;
+};
+
+// Packs a part of so many of an operand's columns.
+void pack_part(const PackTask& task, std::int64_t part, std::int64_t parts, const StepRun& run) {
+  const auto& [prepacked, replica] = task;
+  ExecutionContext& context = run.context;
+  const Node& node = run.plan.graph.nodes[prepacked.node];
+  const auto& sources = context.sources(prepacked.slot);
+  if (sources.size() > 1 && !run.call.runs(replica)) return;
+  const Prepacking& prepacking = node.op->prepacking;
+  const std::vector<View>& source = sources[std::size_t(replica)];
+  const std::int64_t columns = prepacking.columns(source, node.attrs);
+  std::int64_t begin = 0, end = columns;
+  if (prepacked.kept) {  // packed as a whole by the first iteration
+    const auto at = std::size_t(prepacked.slot) * std::size_t(context.replicas());
+    if (part > 0 || std::exchange(run.call.iterations->made[at + std::size_t(replica)], 1)) return;
+  } else {
+    const std::int64_t grains = (columns + kProductColumnGrain - 1) / kProductColumnGrain;
+    begin = grains * part / parts * kProductColumnGrain;
+    end = std::min(columns, grains * (part + 1) / parts * kProductColumnGrain);
+    if (begin >= end) return;
+  }
+  prepacking.run(source, node.attrs, begin, end, context.prepacked(prepacked.slot, replica));
+}
+
+}  // namespace
+
 void prepack_operands(const StepBase& step, const StepRun& run) {
-  const ExecuteParams& call = run.call;
   ExecutionContext& context = run.context;
   std::int64_t items = 0, bytes = 0;
   for (const Prepacked& prepacked : step.prepack) {
@@ -239,23 +272,21 @@ void prepack_operands(const StepBase& step, const StepRun& run) {
     items += std::int64_t(sources.size());
     bytes += std::int64_t(sources.size()) * operand.size() * std::int64_t(size_of(operand.dtype));
   }
-  const auto prepack = [&](std::int64_t i) {
+  const auto task_of = [&](std::int64_t i) -> PackTask {
     auto prepacked = step.prepack.begin();
     for (; i >= std::int64_t(context.sources(prepacked->slot).size()); ++prepacked) {
       i -= std::int64_t(context.sources(prepacked->slot).size());
     }
-    const Node& node = run.plan.graph.nodes[prepacked->node];
-    const std::vector<std::vector<View>>& sources = context.sources(prepacked->slot);
-    if (sources.size() > 1 && !call.runs(int(i))) return;
-    if (prepacked->kept) {
-      const auto at = std::size_t(prepacked->slot) * std::size_t(context.replicas());
-      if (std::exchange(call.iterations->made[at + std::size_t(i)], 1)) return;
-    }
-    node.op->prepacking.run(sources[std::size_t(i)], node.attrs,
-                            context.prepacked(prepacked->slot, int(i)));
+    return {*prepacked, int(i)};
   };
-  if (bytes > thresholds().parallel_operation_bytes) return parallel_loops().run(items, prepack);
-  for (std::int64_t i = 0; i < items; ++i) prepack(i);
+  const ParallelFor& loops = parallel_loops();
+  if (loops.threads() == 1 || bytes < thresholds().parallel_replica_bytes) {
+    for (std::int64_t i = 0; i < items; ++i) pack_part(task_of(i), 0, 1, run);
+    return;
+  }
+  const std::int64_t parts = thresholds().parts_per_thread * loops.threads();
+  loops.run(items * parts,
+            [&](std::int64_t i) { pack_part(task_of(i / parts), i % parts, parts, run); });
 }
 
 namespace {

@@ -71,11 +71,12 @@ void make_blocks(const Plan& plan, const LoopStep& loop, const LoopLayout& layou
     const TreeReduction& tree = layout.trees[t];
     const double work = work_of_example(plan.graph, *plan.graph.producer(loop.trees[t])) *
                         double(layout.tile_examples);
-    if (!binding.wide || work < double(thresholds().parallel_product_work)) {
+    if (!binding.wide || work < double(thresholds().parallel_loop_work)) {
       binding.blocks.push_back(tree.whole);
       continue;
     }
-    const TileSet cuts = tree.blocks(thresholds().parts_per_thread * threads);
+    constexpr std::int64_t kLeastBytes = 1024;  // of a block: the rows of a tile are enough work
+    const TileSet cuts = tree.blocks(thresholds().parts_per_thread * threads, kLeastBytes);
     for (std::int64_t i = 0; i < cuts.cuts(); ++i) {
       binding.blocks.emplace_back(tree.state, cuts.cut(i));
     }
