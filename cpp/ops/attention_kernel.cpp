@@ -31,7 +31,8 @@ class Attention {
         zero_blind_(masks_.any() && args.attrs.as<AttentionAttrs>().zero_blind),
         dtype_(args.in[first].dtype),
         product_(kernels().product(dtype_)),
-        mul_(kernels().binary(BinaryFn::k_mul, dtype_)) {
+        mul_(kernels().binary(BinaryFn::k_mul, dtype_)),
+        parallel_(args.parallel && args.parallel->threads() > 1 ? args.parallel : nullptr) {
     visit<kFloats>("dot_product_attention", dtype_, [&]<class T>() {
       const T numbers[] = {args.attrs.as<AttentionAttrs>().scale.as<T>(), T(masked_score(dtype_)),
                            T(0), T(dropout_.kept_scale())};
@@ -41,13 +42,23 @@ class Attention {
 
   std::int64_t count() const { return q_.batch * q_.heads; }
   std::int64_t keys() const { return k_.length; }
+  // The loops of the call; null: one thread.
+  const ParallelFor* parallel() const { return parallel_; }
+  // The loops of threads that share a head, as there are fewer heads than threads; null: they do
+  // not.
+  const ParallelFor* sharing() const {
+    return parallel_ && count() < parallel_->threads() ? parallel_ : nullptr;
+  }
 
-  // Queries whose score rows are there together.
+  // Queries whose score rows are there together: those of a thread.
   std::int64_t most() const {
-    constexpr std::int64_t kTile = 24;  // whole tiles of every variant
     const std::int64_t row = std::max<std::int64_t>(keys() * q_.item, 1);
     const std::int64_t fitting = thresholds().tile_bytes / row / kTile * kTile;
     return std::clamp<std::int64_t>(fitting, std::min(kTile, q_.length), q_.length);
+  }
+  // The same of all threads that share a head.
+  std::int64_t most_shared() const {
+    return std::min(q_.length, most() * (sharing() ? sharing()->threads() : 1));
   }
 
   // The queries [begin, end) of a head, and how many keys they look at.
@@ -71,21 +82,19 @@ class Attention {
     return std::max<std::int64_t>(kNumbers / std::max<std::int64_t>(keys(), 1), 1);
   }
 
-  PackedHead take(Scratch& scratch, bool backward) const {
+  // Memory for some queries at a time, forward or backward.
+  PackedHead take(Scratch& scratch, std::int64_t queries, bool backward) const {
     const auto bytes = [&](std::int64_t count) {
       return static_cast<std::byte*>(scratch.take(std::size_t(count)));
     };
     const auto pack = [&](std::int64_t k, std::int64_t n) {
       return scratch.take(product_.packed_bytes(k, n));
     };
-    const std::int64_t pairs = most() * keys();
+    const std::int64_t pairs = queries * keys();
     PackedHead p{
         .keys = pack(q_.width, keys()), .values = nullptr, .weights = bytes(pairs * q_.item)};
-    p.joined = bytes(std::int64_t(masks_.joined_bytes(keys())));
-    if (dropout_.any()) {
-      p.kept = bytes(pairs);
-      p.drawn = bytes(rows_drawn() * keys() * dropout_.item());
-    }
+    take_for_rows(p, scratch);
+    if (dropout_.any()) p.kept = bytes(pairs);
     if (!backward) {
       p.values = pack(keys(), v_.width);
       return p;
@@ -94,7 +103,18 @@ class Attention {
     p.values_back = pack(v_.width, keys());
     p.grads = bytes(pairs * q_.item);
     p.products = bytes(pairs * q_.item);
-    p.sums = bytes(most() * q_.item);
+    p.sums = bytes(queries * q_.item);
+    return p;
+  }
+
+  // The memory from a row of the block on, with buffers for a task of its own.
+  PackedHead from_row(PackedHead p, std::int64_t row, Scratch& scratch) const {
+    p.weights += row * row_bytes();
+    p.grads += row * row_bytes();
+    p.products += row * row_bytes();
+    p.sums += row * q_.item;
+    if (p.kept) p.kept += row * keys();
+    take_for_rows(p, scratch);
     return p;
   }
 
@@ -159,29 +179,44 @@ class Attention {
     Heads ct, q, k, v;
   };
 
-  void backward(PackedHead& p, const QueryBlock& block, const OperandGradients& to,
-                std::byte* keys_to, std::byte* values_to, bool accumulate) const {
-    const std::int64_t rows = block.rows(), some = block.seen;
-    const std::byte* ct = to.ct.row(to.ct.at(block.batch, block.head), block.begin);
+  // The backward pass of a block has four phases: weights by rows, gradients of values by keys,
+  // gradients of scores and queries by rows, gradients of keys by keys. A phase reads what the
+  // phases before it have made of all rows.
+  void weigh_and_drop(const PackedHead& p, const QueryBlock& block) const {
     weigh(p, block);
-    pack_seen(p, block);
-    if (!accumulate) {
-      clear(k_, keys_to, some);
-      clear(v_, values_to, some);
-    }
     draw(p, block);
-    const std::byte* used = drop(p, block, p.weights, p.products);
-    product_.matmul_transposed(used, keys(), ct, to.ct.stride(), rows, some, v_.width, values_to,
-                               v_.stride(), accumulate);
-    product_.matmul(ct, rows, v_.width, to.ct.stride(), p.values_back, some, p.grads, keys(),
-                    nullptr);
+    drop(p, block, p.weights, p.products);
+  }
+
+  void gradients_of_queries(const PackedHead& p, const QueryBlock& block,
+                            const OperandGradients& to) const {
+    const std::int64_t rows = block.rows(), some = block.seen;
+    product_.matmul(cotangents(block, to), rows, v_.width, to.ct.stride(), p.values_back, some,
+                    p.grads, keys(), nullptr);
     drop_back(p, block);
     of_scores(p, block);
     product_.matmul(p.grads, rows, some, keys(), p.keys_back, q_.width,
                     to.q.row(to.q.at(block.batch, block.head), block.begin), q_.stride(), nullptr);
+  }
+
+  // Keys [begin, end) of those that the block sees. Without `accumulate` the others become zeros.
+  void gradients_of_values(const PackedHead& p, const QueryBlock& block, const OperandGradients& to,
+                           TreeRange keys_of, std::byte* values_to, bool accumulate) const {
+    const std::byte* used = dropout_.any() ? p.products : p.weights;
+    product_.matmul_transposed(used + keys_of.begin * q_.item, keys(), cotangents(block, to),
+                               to.ct.stride(), block.rows(), keys_of.size(), v_.width,
+                               v_.row(values_to, keys_of.begin), v_.stride(), accumulate);
+  }
+  void gradients_of_keys(const PackedHead& p, const QueryBlock& block, TreeRange keys_of,
+                         std::byte* keys_to, bool accumulate) const {
     const std::byte* q = q_.row(q_.at(block.batch, block.head), block.begin);
-    product_.matmul_transposed(p.grads, keys(), q, q_.stride(), rows, some, q_.width, keys_to,
-                               k_.stride(), accumulate);
+    product_.matmul_transposed(p.grads + keys_of.begin * q_.item, keys(), q, q_.stride(),
+                               block.rows(), keys_of.size(), q_.width,
+                               k_.row(keys_to, keys_of.begin), k_.stride(), accumulate);
+  }
+  void clear_unseen(const QueryBlock& block, std::byte* keys_to, std::byte* values_to) const {
+    clear(k_, keys_to, block.seen);
+    clear(v_, values_to, block.seen);
   }
 
   const Heads& queries() const { return q_; }
@@ -190,6 +225,18 @@ class Attention {
   DType dtype() const { return dtype_; }
 
  private:
+  static constexpr std::int64_t kTile = 24;  // queries: whole tiles of every variant
+
+  static const std::byte* cotangents(const QueryBlock& block, const OperandGradients& to) {
+    return to.ct.row(to.ct.at(block.batch, block.head), block.begin);
+  }
+  // Buffers of what is computed for some rows at a time.
+  void take_for_rows(PackedHead& p, Scratch& scratch) const {
+    p.joined = static_cast<std::byte*>(scratch.take(masks_.joined_bytes(keys())));
+    if (!dropout_.any()) return;
+    const std::int64_t drawn = rows_drawn() * keys() * std::int64_t(dropout_.item());
+    p.drawn = static_cast<std::byte*>(scratch.take(std::size_t(drawn)));
+  }
   const std::byte* number(std::size_t i) const { return numbers_ + i * std::size_t(q_.item); }
   std::int64_t row_bytes() const { return keys() * q_.item; }
 
@@ -305,19 +352,21 @@ class Attention {
   DType dtype_;
   const ProductKernels& product_;
   BinaryKernel mul_;
+  const ParallelFor* parallel_;
   std::byte numbers_[4 * kMaxElementBytes];  // scale, masked score, zero, scale of what is kept
 };
 
-// body(i, scratch) for each head of each example.
+// body(i, scratch) for each of so many tasks.
 template <class Body>
-void for_each_head(const KernelArgs& args, std::int64_t heads, const Body& body) {
-  if (!args.parallel || args.parallel->threads() == 1 || heads < 2) {
-    for (std::int64_t i = 0; i < heads; ++i) body(i, args.scratch);
+void for_each_task(const ParallelFor* parallel, std::int64_t tasks, Scratch& scratch,
+                   const Body& body) {
+  if (!parallel || tasks < 2) {
+    for (std::int64_t i = 0; i < tasks; ++i) body(i, scratch);
     return;
   }
-  args.parallel->run(heads, [&](std::int64_t i) {
-    Scratch scratch;
-    body(i, scratch);
+  parallel->run(tasks, [&](std::int64_t i) {
+    Scratch own;
+    body(i, own);
   });
 }
 
@@ -362,13 +411,54 @@ class Backward {
   };
 
   void chain(TreeRange of, std::byte* keys, std::byte* values) const {
+    const std::int64_t most = a_.most_shared();
     bool accumulate = false;
-    for (std::int64_t at = of.begin; at < of.end || at == of.begin; at += a_.most()) {
-      const std::int64_t stop = std::min(at + a_.most(), of.end);
-      a_.backward(p_, a_.block(p_, batch_, head_, at, stop), to_, keys, values, accumulate);
+    for (std::int64_t at = of.begin; at < of.end || at == of.begin; at += most) {
+      run_block(a_.block(p_, batch_, head_, at, std::min(at + most, of.end)), keys, values,
+                accumulate);
       accumulate = true;
-      if (a_.most() == 0) break;
+      if (most == 0) break;
     }
+  }
+
+  void run_block(const Attention::QueryBlock& block, std::byte* keys, std::byte* values,
+                 bool accumulate) const {
+    a_.pack_seen(p_, block);
+    if (!accumulate) a_.clear_unseen(block, keys, values);
+    by_rows(block, [&](const auto& p, const auto& rows) { a_.weigh_and_drop(p, rows); });
+    by_keys(block,
+            [&](TreeRange of) { a_.gradients_of_values(p_, block, to_, of, values, accumulate); });
+    by_rows(block, [&](const auto& p, const auto& rows) { a_.gradients_of_queries(p, rows, to_); });
+    by_keys(block, [&](TreeRange of) { a_.gradients_of_keys(p_, block, of, keys, accumulate); });
+  }
+
+  // body(memory of the rows, rows) for parts of a block's queries.
+  template <class Body>
+  void by_rows(const Attention::QueryBlock& block, const Body& body) const {
+    if (!a_.sharing()) return body(p_, block);
+    constexpr std::int64_t kRows = 12;  // whole tiles of most variants
+    const std::int64_t tasks = (block.rows() + kRows - 1) / kRows;
+    for_each_task(a_.sharing(), tasks, scratch_, [&](std::int64_t i, Scratch& scratch) {
+      const Scratch::Frame frame(scratch);
+      Attention::QueryBlock rows = block;
+      rows.begin = block.begin + i * kRows;
+      rows.end = std::min(block.end, rows.begin + kRows);
+      body(a_.from_row(p_, i * kRows, scratch), rows);
+    });
+  }
+
+  // body(keys) for parts of the keys that a block sees: the elements of a result.
+  template <class Body>
+  void by_keys(const Attention::QueryBlock& block, const Body& body) const {
+    const std::int64_t seen = block.seen;
+    if (!a_.sharing()) return body(TreeRange{0, seen});
+    const std::int64_t tasks = thresholds().parts_per_thread * a_.sharing()->threads();
+    const std::int64_t grains = (seen + kProductRowGrain - 1) / kProductRowGrain;
+    for_each_task(a_.sharing(), tasks, scratch_, [&](std::int64_t i, Scratch&) {
+      const TreeRange of{grains * i / tasks * kProductRowGrain,
+                         std::min(seen, grains * (i + 1) / tasks * kProductRowGrain)};
+      if (of.begin < of.end) body(of);
+    });
   }
 
   void join(const Heads& x, std::byte* left, std::byte* right) const {
@@ -393,28 +483,43 @@ double masked_score(DType dtype) {
   return -0.7 * largest;
 }
 
+// Threads take heads, and ranges of a head's queries where there are fewer heads than threads.
 void attention_kernel(const KernelArgs& args) {
   const Attention attention(args, 0);
   const Heads y(args.out[0]);
-  for_each_head(args, attention.count(), [&](std::int64_t i, Scratch& scratch) {
-    const Scratch::Frame frame(scratch);
-    Attention::PackedHead packed = attention.take(scratch, false);
-    const std::int64_t batch = i / y.heads, head = i % y.heads;
-    attention.pack(packed, batch, head);
-    for (std::int64_t at = 0; at < y.length; at += attention.most()) {
-      const std::int64_t end = std::min(at + attention.most(), y.length);
-      attention.forward(packed, attention.block(packed, batch, head, at, end), y);
-    }
-  });
+  const std::int64_t most = std::max<std::int64_t>(attention.most(), 1);
+  const std::int64_t blocks = (y.length + most - 1) / most;
+  std::int64_t ranges = 1;
+  if (const ParallelFor* loops = attention.sharing()) {
+    ranges = std::clamp<std::int64_t>(
+        thresholds().parts_per_thread * loops->threads() / attention.count(), 1,
+        std::max<std::int64_t>(blocks, 1));
+  }
+  for_each_task(attention.parallel(), attention.count() * ranges, args.scratch,
+                [&](std::int64_t i, Scratch& scratch) {
+                  const Scratch::Frame frame(scratch);
+                  Attention::PackedHead packed = attention.take(scratch, most, false);
+                  const std::int64_t of = i / ranges, batch = of / y.heads, head = of % y.heads;
+                  attention.pack(packed, batch, head);
+                  const std::int64_t begin = blocks * (i % ranges) / ranges * most;
+                  const std::int64_t stop = blocks * (i % ranges + 1) / ranges * most;
+                  for (std::int64_t at = begin; at < std::min(stop, y.length); at += most) {
+                    const std::int64_t end = std::min(at + most, y.length);
+                    attention.forward(packed, attention.block(packed, batch, head, at, end), y);
+                  }
+                });
 }
 
+// The same, but threads that share a head take parts of one block of queries after the other: the
+// gradients of its keys go on from block to block.
 void attention_grad_kernel(const KernelArgs& args) {
   const Attention attention(args, 1);
   const Attention::OperandGradients to{Heads(args.in[0]), Heads(args.out[0]), Heads(args.out[1]),
                                        Heads(args.out[2])};
-  for_each_head(args, attention.count(), [&](std::int64_t i, Scratch& scratch) {
+  const ParallelFor* by_head = attention.sharing() ? nullptr : attention.parallel();
+  for_each_task(by_head, attention.count(), args.scratch, [&](std::int64_t i, Scratch& scratch) {
     const Scratch::Frame frame(scratch);
-    Attention::PackedHead packed = attention.take(scratch, true);
+    Attention::PackedHead packed = attention.take(scratch, attention.most_shared(), true);
     const std::int64_t batch = i / to.q.heads, head = i % to.q.heads;
     attention.pack(packed, batch, head);
     Backward(attention, packed, to, batch, head, scratch).run();

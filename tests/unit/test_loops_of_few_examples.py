@@ -88,3 +88,35 @@ def test_threads_that_share_pools_change_no_bit(case: tuple) -> None:
         assert pooled_gradients(case, 4) == pooled_gradients(case, 1)
     finally:
         tf.config.threading.set_intra_op_parallelism_threads(0)
+
+
+def attention_gradients(queries: int, keys: int, dropout: float, threads: int) -> list[bytes]:
+    """Result and gradients of an attention with one head, so many queries and keys."""
+    rng = np.random.default_rng(queries)
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    tf.random.set_seed(7)
+    layer = tf.keras.layers.MultiHeadAttention(1, 8, dropout=dropout, seed=3)
+    x, y = (tf.constant(rng.normal(size=(1, n, 8)).astype(np.float32)) for n in (queries, keys))
+    layer.build(x.shape, y.shape)
+    for weight in layer.trainable_weights:
+        weight.assign(rng.normal(size=weight.shape).astype(np.float32))
+
+    @tf.function
+    def step(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        with tf.GradientTape() as tape:
+            tape.watch([x, y])
+            result = layer(x, y, use_causal_mask=queries == keys, training=True)
+            loss = tf.reduce_sum(result**3)
+        return (result, *tape.gradient(loss, [x, y, *layer.trainable_weights]))
+
+    return [part.numpy().tobytes() for part in step(x, y)]
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(300, 300), (70, 900), (1, 40)])
+@pytest.mark.parametrize("dropout", [0.0, 0.2])
+def test_threads_that_share_a_head_change_no_bit(queries: int, keys: int, dropout: float) -> None:
+    try:
+        shared = attention_gradients(queries, keys, dropout, 16)
+        assert shared == attention_gradients(queries, keys, dropout, 1)
+    finally:
+        tf.config.threading.set_intra_op_parallelism_threads(0)
