@@ -47,7 +47,7 @@ class Attention {
   // The loops of threads that share a head, as there are fewer heads than threads; null: they do
   // not.
   const ParallelFor* sharing() const {
-    return parallel_ && count() < parallel_->threads() ? parallel_ : nullptr;
+    return parallel_ && count() > 0 && count() < parallel_->threads() ? parallel_ : nullptr;
   }
 
   // Queries whose score rows are there together: those of a thread.
