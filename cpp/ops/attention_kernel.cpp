@@ -199,7 +199,7 @@ class Attention {
                     to.q.row(to.q.at(block.batch, block.head), block.begin), q_.stride(), nullptr);
   }
 
-  // Keys [begin, end) of those that the block sees. Without `accumulate` the others become zeros.
+  // Gradients of a range of keys and their values, which go on from earlier blocks if accumulated.
   void gradients_of_values(const PackedHead& p, const QueryBlock& block, const OperandGradients& to,
                            TreeRange keys_of, std::byte* values_to, bool accumulate) const {
     const std::byte* used = dropout_.any() ? p.products : p.weights;

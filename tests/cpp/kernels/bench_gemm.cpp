@@ -193,8 +193,8 @@ void bench_conv2d(const Bench& bench, const ProductKernels& p, const std::string
                                    p.conv2d_filter_grad_scratch_bytes(g, whole_filter(g))}));
   const Epilogue epilogue{bias.data(), Activation::kRelu};
   const double flops = 2.0 * static_cast<double>(g.out_pixels() * weights);
-  p.conv2d_pack(g, filter.data(), form.data());
-  p.conv2d_input_grad_pack(g, filter.data(), back.data());
+  p.conv2d_pack(g, filter.data(), 0, g.group_out(), form.data());
+  p.conv2d_input_grad_pack(g, filter.data(), 0, g.group_in(), back.data());
   bench.report(name + " forward", flops,
                [&] { p.conv2d(g, x.data(), form.data(), y.data(), &epilogue, scratch.data()); });
   bench.report(name + " input grad", flops,
@@ -203,8 +203,9 @@ void bench_conv2d(const Bench& bench, const ProductKernels& p, const std::string
     p.conv2d_filter_grad(g, x.data(), y.data(), whole_filter(g), filter.data(), true,
                          scratch.data());
   });
-  bench.report_copy(name + " input grad pack", weights,
-                    [&] { p.conv2d_input_grad_pack(g, filter.data(), back.data()); });
+  bench.report_copy(name + " input grad pack", weights, [&] {
+    p.conv2d_input_grad_pack(g, filter.data(), 0, g.group_in(), back.data());
+  });
 }
 
 void run(const Bench& bench, const ProductKernels& p) {

@@ -357,11 +357,11 @@ void convolve(const ProductKernels& p, DType dtype, const WindowGeometry& g, Tap
   Memory filter = numbers(dtype, weights, range);
   Memory y(dtype, g.out_size()), dx(dtype, g.in_size()), dfilter(dtype, weights);
   Memory packed(p.conv2d_packed_bytes(g)), scratch(p.conv2d_scratch_bytes(g));
-  p.conv2d_pack(g, filter.data(), packed.data());
+  p.conv2d_pack(g, filter.data(), 0, g.group_out(), packed.data());
   p.conv2d(g, x.data(), packed.data(), y.data(), nullptr, scratch.data());
   line.add(y);
   Memory turned(p.conv2d_input_grad_packed_bytes(g)), more(p.conv2d_input_grad_scratch_bytes(g));
-  p.conv2d_input_grad_pack(g, filter.data(), turned.data());
+  p.conv2d_input_grad_pack(g, filter.data(), 0, g.group_in(), turned.data());
   p.conv2d_input_grad(g, dy.data(), turned.data(), dx.data(), more.data());
   line.add(dx);
   const FilterBlock whole = whole_filter(g);

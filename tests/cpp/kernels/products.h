@@ -166,7 +166,7 @@ template <class T>
 void run_conv2d(const ProductKernels& p, const WindowGeometry& g, const Block<T>& x,
                 const Block<T>& filter, const Epilogue& epilogue, Block<T>& y) {
   Scratch form(p.conv2d_packed_bytes(g));
-  p.conv2d_pack(g, filter.data(), form.data());
+  p.conv2d_pack(g, filter.data(), 0, g.group_out(), form.data());
   Scratch scratch(p.conv2d_scratch_bytes(g));
   p.conv2d(g, x.data(), form.data(), y.data(), &epilogue, scratch.data());
 }

@@ -1,7 +1,10 @@
 // Rows of products, convolutions and pooling: messages, definitions, trees.
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "kernels/table.h"
+#include "ops/attributes.h"
 #include "ops/op_run.h"
 #include "reduction_spec.h"
 
@@ -164,7 +167,7 @@ TEST("a prepared operand gives the same bits") {
       const Array expected = run.run()[0];
       const Attrs attrs = complete_attrs(*op, sample.attrs);
       const Array prepacked(DType::kUInt8, {std::int64_t(op->prepacking.bytes(in, attrs))});
-      op->prepacking.run(in, attrs, prepacked.raw());
+      op->prepacking.run(in, attrs, 0, op->prepacking.columns(in, attrs), prepacked.raw());
       const Array y(expected.dtype(), expected.shape());
       const std::vector<View> out{{y.raw(), y.shape(), y.dtype()}};
       Scratch scratch;
@@ -179,6 +182,36 @@ TEST("a prepared operand gives the same bits") {
     }
   }
   CHECK(checked > 10, checked);
+}
+
+TEST("an operand that is packed in parts has the bytes of the whole") {
+  register_all_ops();
+  struct Case {
+    const char* op;
+    Shape first, weights;
+    Attrs attrs;
+  };
+  const std::vector<Case> cases = {{"matmul", {2, 40}, {40, 300}, MatmulAttrs{false, false}},
+                                   {"matmul", {2, 40}, {257, 40}, MatmulAttrs{false, true}},
+                                   {"conv2d", {1, 5, 5, 3}, {3, 2, 3, 130}, WindowAttrs{}}};
+  for (const Case& of : cases) {
+    const OpDef& op = OpRegistry::instance().get(of.op);
+    const Array x = filled(DType::kFloat32, of.first), w = filled(DType::kFloat32, of.weights);
+    const std::vector<View> in{{x.raw(), x.shape(), x.dtype()}, {w.raw(), w.shape(), w.dtype()}};
+    const Attrs attrs = complete_attrs(op, of.attrs);
+    const auto bytes = std::int64_t(op.prepacking.bytes(in, attrs));
+    const std::int64_t columns = op.prepacking.columns(in, attrs);
+    const Array whole(DType::kUInt8, {bytes}), parts(DType::kUInt8, {bytes});
+    std::memset(whole.raw(), 0, std::size_t(bytes));
+    std::memset(parts.raw(), 0, std::size_t(bytes));
+    op.prepacking.run(in, attrs, 0, columns, whole.raw());
+    for (std::int64_t at = 0; at < columns; at += kProductColumnGrain) {
+      const std::int64_t end = std::min(columns, at + kProductColumnGrain);
+      op.prepacking.run(in, attrs, at, end, parts.raw());
+    }
+    CHECK(columns > kProductColumnGrain, of.op);
+    CHECK(same_bits(whole, parts), of.op);
+  }
 }
 
 TEST("convolution agrees with its definition") {

@@ -29,7 +29,9 @@ const OpDef& shifted() {
   op.prepacking.bytes = [](std::span<const View> in, const Attrs&) {
     return std::size_t(in[1].size()) * sizeof(double);
   };
-  op.prepacking.run = [](std::span<const View> in, const Attrs&, void* prepacked) {
+  op.prepacking.columns = [](std::span<const View> in, const Attrs&) { return in[1].size(); };
+  op.prepacking.run = [](std::span<const View> in, const Attrs&, std::int64_t, std::int64_t,
+                         void* prepacked) {
     ++preparations;
     std::copy_n(in[1].as<double>(), in[1].size(), static_cast<double*>(prepacked));
   };
