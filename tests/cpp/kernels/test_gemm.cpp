@@ -270,7 +270,7 @@ TEST("conv2d_input_grad is a chain over the taps, then the out channels") {
         }
         Scratch form(p.conv2d_input_grad_packed_bytes(g));
         Scratch scratch(p.conv2d_input_grad_scratch_bytes(g));
-        p.conv2d_input_grad_pack(g, filter.data(), form.data());
+        p.conv2d_input_grad_pack(g, filter.data(), 0, g.group_in(), form.data());
         p.conv2d_input_grad(g, dy.data(), form.data(), dx.data(), scratch.data());
         CHECK(same_bits(dx, expected), table.isa, " ", sizeof(T), " ", text_of(g));
       });
@@ -288,7 +288,7 @@ TEST("infinities and NaN of the cotangent reach the pixels that see them, and no
       dy[(0 * size + 0) * 9 + 8] = std::numeric_limits<T>::quiet_NaN();
       Scratch form(p.conv2d_input_grad_packed_bytes(g));
       Scratch scratch(p.conv2d_input_grad_scratch_bytes(g));
-      p.conv2d_input_grad_pack(g, filter.data(), form.data());
+      p.conv2d_input_grad_pack(g, filter.data(), 0, g.group_in(), form.data());
       p.conv2d_input_grad(g, dy.data(), form.data(), dx.data(), scratch.data());
       for (std::int64_t i = 0; i < 400; ++i) {
         const std::int64_t y = i / 20, x = i % 20;

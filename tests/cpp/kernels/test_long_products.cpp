@@ -55,7 +55,7 @@ TEST("long contractions of conv2d_input_grad are cut into chains, joined by halv
     const Block<T> dy(g.out_size()), filter(g.patch_size() * g.out_channels);
     Block<T> dx(g.in_size());
     Scratch form(p.conv2d_input_grad_packed_bytes(g));
-    p.conv2d_input_grad_pack(g, filter.data(), form.data());
+    p.conv2d_input_grad_pack(g, filter.data(), 0, g.group_in(), form.data());
     p.conv2d_input_grad(g, dy.data(), form.data(), dx.data(), nullptr);
     for (std::int64_t i = 0; i < g.in_size(); ++i) {
       std::vector<std::int64_t> output(9, -1);

@@ -202,14 +202,14 @@ void check_convolutions(DType dtype, const WindowGeometry& g, std::mt19937& gene
   check_variants("conv2d", dtype, g.out_size(), [&](const KernelTable& t, void* y) {
     const ProductKernels& p = t.product(dtype);
     std::vector<std::byte> form(p.conv2d_packed_bytes(g)), scratch(p.conv2d_scratch_bytes(g));
-    p.conv2d_pack(g, filter.data(), form.data());
+    p.conv2d_pack(g, filter.data(), 0, g.group_out(), form.data());
     p.conv2d(g, x.data(), form.data(), y, nullptr, scratch.data());
   });
   check_variants("conv2d_input_grad", dtype, g.in_size(), [&](const KernelTable& t, void* y) {
     const ProductKernels& p = t.product(dtype);
     std::vector<std::byte> form(p.conv2d_input_grad_packed_bytes(g));
     std::vector<std::byte> scratch(p.conv2d_input_grad_scratch_bytes(g));
-    p.conv2d_input_grad_pack(g, filter.data(), form.data());
+    p.conv2d_input_grad_pack(g, filter.data(), 0, g.group_in(), form.data());
     p.conv2d_input_grad(g, dy.data(), form.data(), y, scratch.data());
   });
   check_variants("conv2d_filter_grad", dtype, weights, [&](const KernelTable& t, void* y) {

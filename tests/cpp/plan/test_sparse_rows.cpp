@@ -76,7 +76,7 @@ struct Lookup {
     ExecuteParams call;
     call.arguments = arguments;
     call.variables = cells;
-    call.counts.assign(std::size_t(graph.replicas), {kExamples});
+    call.counts = Counts(std::size_t(graph.replicas), {kExamples});
     executable.run(call);
   }
   std::vector<std::uint32_t> bits() {
