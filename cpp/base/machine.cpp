@@ -28,17 +28,20 @@ constexpr MachineField kTable[] = {
     {"threads", &Machine::threads, 1, 4096},
 };
 
-// "48K", "2m"; nothing for anything else.
+// "48K", "2m", at most 2**40; nothing for anything else.
 std::optional<std::int64_t> parse_size(std::string_view text) {
+  constexpr std::int64_t kMost = std::int64_t(1) << 40;
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || value < 0 || value > std::int64_t(1) << 40) return {};
+  if (error != std::errc() || value < 0) return {};
   const std::string_view unit(end, std::size_t(text.data() + text.size() - end));
-  if (unit.empty()) return value;
-  if (unit == "k" || unit == "K") return value * kKiB;
-  if (unit == "m" || unit == "M") return value * kMiB;
-  if (unit == "g" || unit == "G") return value * kGiB;
-  return {};
+  std::int64_t factor = 0;
+  if (unit.empty()) factor = 1;
+  if (unit == "k" || unit == "K") factor = kKiB;
+  if (unit == "m" || unit == "M") factor = kMiB;
+  if (unit == "g" || unit == "G") factor = kGiB;
+  if (factor == 0 || value > kMost / factor) return {};
+  return value * factor;
 }
 
 std::string line_of(const std::string& path) {

@@ -93,7 +93,7 @@ TEST("a text describes another machine") {
 
 TEST("a text that describes none is an error") {
   for (const char* text : {"l4=1k", "l2", "l2=", "l2=-1", "l2=1x", "l2=1e5", "l1=3", "threads=0",
-                           "l2=1m,,l3=2m", "l3=1000000g"}) {
+                           "l2=1m,,l3=2m", "l3=1000000g", "l3=17179869185g"}) {
     CHECK_THROWS(machine_from(text, {}), Error);
   }
 }
