@@ -9,12 +9,12 @@ from types import ModuleType
 from typing import Any
 
 from samegrad_doctor._diagnosis import Diagnosis, on_one_device
-from samegrad_doctor._gather import AloneError, gather, whole_batches
+from samegrad_doctor._gather import AloneError, batches_to_confirm, gather, whole_batches
 from samegrad_doctor._judge import judge, judge_empty
 from samegrad_doctor._layouts import Settings, StepError, StepFailedError
 from samegrad_doctor._over_processes import Processes, check_batch, of_all, spread
 from samegrad_doctor._tracebacks import user_frames_only
-from samegrad_doctor._updates import Step
+from samegrad_doctor._updates import Step, Vector
 from samegrad_doctor._words import FRAMEWORKS
 
 _COMPARED = "with them, the updates of the whole batch are those of one device on all splits"
@@ -142,8 +142,8 @@ def _judged(step: Step, batch: Any, settings: Settings, empty_shard: bool | None
         if (found := judge(whole_batches(step, batch, settings))) is None:
             raise reason
         return found
-    if found.correct and evidence.recorder.still:
-        found = _with_those_left_out(step, batch, settings, found)
+    if found.correct:
+        found = _confirmed(step, batch, settings, found, evidence.recorder.norms)
     if empty_shard is None and (
         settings.equal_shards or not getattr(step, "takes_empty_shards", True)
     ):
@@ -151,21 +151,31 @@ def _judged(step: Step, batch: Any, settings: Settings, empty_shard: bool | None
     return found if empty_shard is False else judge_empty(evidence, found, bool(empty_shard))
 
 
-def _with_those_left_out(step: Step, batch: Any, settings: Settings, found: Diagnosis) -> Diagnosis:
-    """Return the diagnosis by whole updates if they contradict that of a few examples.
+def _confirmed(
+    step: Step, batch: Any, settings: Settings, found: Diagnosis, norms: Vector
+) -> Diagnosis:
+    """Return a correct diagnosis of some examples, unless the whole batch contradicts it.
 
-    An example without gradient alone may have one beside others: pairs, hard negatives.
+    An example without gradient alone may have one beside others: pairs, hard negatives. A function
+    of a shard may be constant for a few examples: counts of classes, a clamp.
 
     Raises:
-        StepError: Whole updates cannot be judged.
+        StepError: Examples were left out, and whole updates cannot be judged.
     """
-    try:
-        whole = judge(whole_batches(step, batch, settings))
-    except StepFailedError:  # as where it refuses other sizes
-        whole = None
-    if whole is None:
-        return replace(found, notes=(*found.notes, _NOT_COMPARED))
-    return whole if not whole.correct else replace(found, notes=(*found.notes, _COMPARED))
+    still = bool((norms == 0).any())
+    for runs in batches_to_confirm(step, batch, settings, norms):
+        try:
+            if runs.agree:
+                continue
+            for own in (whole_batches(step, runs.recorder.batch, runs.settings), runs):
+                if (whole := judge(own)) is not None and not whole.correct:
+                    return whole
+        except StepError as error:
+            if still and not isinstance(error, StepFailedError):
+                raise
+            more = (_NOT_COMPARED,) if still else ()  # as where it refuses other sizes
+            return replace(found, notes=(*found.notes, *more))
+    return replace(found, notes=(*found.notes, _COMPARED)) if still else found
 
 
 @user_frames_only

@@ -21,7 +21,7 @@ from samegrad_doctor._layouts import (
     take,
 )
 from samegrad_doctor._measure import KEEPS_STATE, NO_SUM, Runs, Sums
-from samegrad_doctor._updates import Recorded, Recorder, Step, limited_lengths
+from samegrad_doctor._updates import Recorded, Recorder, Step, Vector, limited_lengths
 
 _FEWEST = 3  # examples
 _LISTS = (
@@ -68,7 +68,8 @@ def gather(step: Step, batch: Any, settings: Settings) -> Sums:
         recorder.use(take(batch, chosen))
 
     recorder.notes = tuple(_left_out(singles))
-    recorder.still = any(not single.norm for single in singles)
+    recorder.norms = np.full(rows, np.nan)
+    recorder.norms[chosen] = [single.norm for single in singles]
     # The weight of an example without gradient is any; those of dependent ones cannot be told.
     keep([i for i, single in enumerate(singles) if single.sketch.any()], _FEWEST)
     keep(independent(singles, ENOUGH), ENOUGH)
@@ -173,9 +174,33 @@ def whole_batches(step: Step, batch: Any, settings: Settings) -> Runs:
     """Runs of a batch that can be split evenly, if it is large enough for that."""
     multiple = settings.divisible
     most = min(rows_of(batch), max(_MAX_EXAMPLES, multiple))
-    count = most // multiple * multiple or most
+    return _whole(step, batch, settings, most // multiple * multiple or most)
+
+
+def _whole(step: Step, batch: Any, settings: Settings, count: int) -> Runs:
+    """Runs of the first examples of a batch."""
     recorder = Recorder(step, take(batch, np.arange(count)), width=512, seed=settings.seed)
-    splits = splits_of(count, settings)
     given = settings.weights
     weights = np.ones(count) if given is None else np.asarray(given)[:count] * 1.0
-    return Runs([layout([count]), *splits], weights, False, recorder, settings, {})
+    layouts = [layout([count]), *splits_of(count, settings)]
+    return Runs(layouts, weights, False, recorder, settings, {})
+
+
+def batches_to_confirm(step: Step, batch: Any, settings: Settings, norms: Vector) -> list[Runs]:
+    """Return runs of the whole batch in two orders: as given, and the largest gradients first.
+
+    Args:
+        step: The step.
+        batch: The batch.
+        settings: The settings.
+        norms: The norm of each example's own update, NaN where it is unknown.
+    """
+    usual, found = np.nan_to_num(norms, nan=float(np.nanmedian(norms))), []
+    for order in (np.arange(len(norms)), np.argsort(-usual, kind="stable")):
+        given = settings.weights
+        own = settings if given is None else replace(settings, weights=np.asarray(given)[order])
+        runs = _whole(step, take(batch, order), own, len(order) // own.multiple * own.multiple)
+        one, *others = runs.layouts
+        first = {(item.replicas, item.micro_batches): item for item in others[::-1]}
+        found.append(replace(runs, layouts=[one, *first.values()]))
+    return found

@@ -101,14 +101,40 @@ def verdict_on(seen: Runs, found: Found) -> Diagnosis:
     what = found.what
     if what == WRONG and seen.agree:
         what = _AGREE_BUT + (_NOT_AS_GIVEN if seen.given else _NOT_A_FEW)
-    elif what == WRONG and seen.right_when_equal:
-        what += ", unless all shards are equal"
+    elif what == WRONG:
+        what += _unless(seen, found)
     (reported, mistake), shown = explain_loss(seen) or (None, None), None if found.right else worst
     return Diagnosis(
         found.right, next(iter(found.causes), None), (*found.causes[1:], *found.candidates), shares,
         shown, tuple(notes), reported, seen.exact,
         _summary(seen, what, shown), _warnings(seen), mistake,
     )  # fmt: skip
+
+
+def _unless(seen: Runs, found: Found) -> str:
+    """Return the splits on which a wrong step is correct: equal in examples, or in weights."""
+    if seen.right_when_equal:
+        return ", unless all shards are equal"
+    mode = found.causes[0] if found.causes else None
+    if mode is None or mode.point is None or not seen.uneven:
+        return ""
+    item = max(seen.layouts, key=lambda item: (item.micro_batches, item.replicas))
+    frame = _of_equal_weights(item.replicas, item.micro_batches, seen.fixed)
+    equal = np.allclose(frame.table(mode.predict), frame.right)
+    return ", unless all shards have equal weights (tokens)" if equal else ""
+
+
+def _of_equal_weights(replicas: int, micro_batches: int, fixed: bool) -> Frame:
+    """Return a layout whose parts have 2 or 3 examples, and equal weights."""
+    weights = [
+        own for part in range(replicas * micro_batches) for own in ((3, 3), (1, 2, 3))[part % 2]
+    ]
+    places = iter(range(len(weights)))
+    parts = [
+        tuple(next(places) for _ in range(2 + part % 2)) for part in range(replicas * micro_batches)
+    ]
+    shares = [tuple(parts[r * micro_batches : (r + 1) * micro_batches]) for r in range(replicas)]
+    return Frame([Layout(tuple(shares))], np.array(weights, dtype=np.float64), fixed)
 
 
 def _summary(seen: Runs, what: str, worst: Layout | None) -> str:

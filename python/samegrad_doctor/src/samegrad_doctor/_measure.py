@@ -210,7 +210,9 @@ class Runs(Frame):
     def off(self, run: Recorded, made: Vector) -> float:
         """Return the distance of an update from its prediction; up to 1 it may be noise."""
         amount = np.hypot(np.linalg.norm(run.sketch), np.linalg.norm(made))
-        return float(np.linalg.norm(run.sketch - made) / amount / self.tolerance)
+        apart = float(np.linalg.norm(run.sketch - made) / amount)
+        least = Noise(_INSIDE / float(np.sqrt(self.alive)), self.alive).limit(self.alive)
+        return apart / (least if apart <= least else self.tolerance)
 
     @cached_property
     def agree(self) -> bool:
@@ -293,7 +295,8 @@ class Runs(Frame):
 
 
 def _gap(run: Recorded, one: Vector) -> float:
-    found = float(np.linalg.norm(run.sketch - one) / np.linalg.norm(one))
+    apart = float(np.linalg.norm(run.sketch - one))
+    found = apart / max(float(np.linalg.norm(one)), 1e-300) if apart else 0.0
     return found if np.isfinite(found) else np.inf
 
 

@@ -124,20 +124,20 @@ class Recorder:
     """
 
     def __init__(self, step: Step, batch: Any, width: int, seed: int = 0) -> None:
-        self._step, self._batch, self._width = step, batch, width
+        self._step, self.batch, self._width = step, batch, width
         self._signs: list[npt.NDArray[np.int8]] | None = None
         self._random = np.random.default_rng(seed)
         self.parameters = self.power = 0
         self.notes: tuple[str, ...] = ()  # on examples that are left out
-        self.still = False  # True if some examples change nothing alone
+        self.norms = np.zeros(0)  # of all examples' own updates, NaN where unknown
 
     def use(self, batch: Any) -> None:
         """Goes on with other examples."""
-        self._batch = batch
+        self.batch = batch
 
     def run(self, arrangement: Layout) -> Recorded:
         """Run the step on a layout; StepError if the update is missing or has another structure."""
-        windows = [[take(self._batch, part) for part in share] for share in arrangement.parts]
+        windows = [[take(self.batch, part) for part in share] for share in arrangement.parts]
         shares = windows if arrangement.micro_batches > 1 else [window[0] for window in windows]
         result = self._call(shares, arrangement)
         outcome = result if isinstance(result, Outcome) else Outcome(result)
