@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from steps import W1, W2, Step, X, Y, count, mean, total
+from steps import W1, W2, WEIGHTS, Step, X, Y, count, mean, total
 
 from samegrad_doctor import Outcome, diagnose
 
@@ -115,3 +115,21 @@ def test_fix_for_one_device_names_no_other(framework: str) -> None:
     assert not {"get_world_size", "psum", "all_reduce", "ranks"} & set(
         fix.replace(".", " ").split()
     )
+
+
+@pytest.mark.parametrize(
+    ("weighted", "said"),
+    [
+        (True, "unless all shards have equal weights (tokens)"),
+        (False, "unless all shards are equal"),
+    ],
+)
+def test_first_line_says_what_must_be_equal(weighted: bool, said: str) -> None:
+    def step(shares: Sequence[Any]) -> np.ndarray:
+        means = [
+            total((x, y), tokens) / tokens.sum() if weighted else mean((x, y))
+            for x, y, tokens in shares
+        ]
+        return sum(means) / len(shares)
+
+    assert said in str(diagnose(step, (X, Y, WEIGHTS))).splitlines()[0]

@@ -67,14 +67,12 @@ def test_gradients_in_bfloat16_clipped_by_value(divided, limit, seed):
 def test_examples_without_a_gradient(examples, without):
     x = np.random.default_rng(examples).normal(size=(examples, 30))
     x[without] = 0
-    if examples - len(without) < 3:
-        with pytest.raises(StepError, match="alone changes nothing"):
-            diagnose(right, x)
-        return
     assert diagnose(right, x).correct
     found = diagnose(mean_then_sum, x)
     assert not found.correct
-    assert "mean per replica, then sum" in {row.name for row in (found.cause, *found.alternatives)}
+    if examples - len(without) >= 3:  # with fewer, whole updates are judged
+        names = {row.name for row in (found.cause, *found.alternatives)}
+        assert "mean per replica, then sum" in names
 
 
 def test_a_hinge_loss_without_a_loss_for_some_examples():

@@ -8,10 +8,17 @@ from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from samegrad_doctor._diagnosis import Diagnosis, on_one_device
-from samegrad_doctor._gather import AloneError, batches_to_confirm, gather, whole_batches
+from samegrad_doctor._gather import (
+    AloneError,
+    batches_to_confirm,
+    gather,
+    whole_batches,
+)
 from samegrad_doctor._judge import judge, judge_empty
-from samegrad_doctor._layouts import Settings, StepError, StepFailedError
+from samegrad_doctor._layouts import Settings, StepError, StepFailedError, rows_of
 from samegrad_doctor._over_processes import Processes, check_batch, of_all, spread
 from samegrad_doctor._tracebacks import user_frames_only
 from samegrad_doctor._updates import Step, Vector
@@ -139,9 +146,7 @@ def _judged(step: Step, batch: Any, settings: Settings, empty_shard: bool | None
     except AloneError as error:
         reason = error.reason
     if found is None or evidence is None:
-        if (found := judge(whole_batches(step, batch, settings))) is None:
-            raise reason
-        return found
+        return _judged_whole(step, batch, settings, reason)
     if found.correct:
         found = _confirmed(step, batch, settings, found, evidence.recorder.norms)
     if empty_shard is None and (
@@ -149,6 +154,21 @@ def _judged(step: Step, batch: Any, settings: Settings, empty_shard: bool | None
     ):
         return found
     return found if empty_shard is False else judge_empty(evidence, found, bool(empty_shard))
+
+
+def _judged_whole(step: Step, batch: Any, settings: Settings, reason: StepError) -> Diagnosis:
+    """Return the diagnosis by whole updates of some examples, or else of all.
+
+    Raises:
+        StepError: They allow none; the reason is why single examples do not either.
+    """
+    for every in (False, True):
+        runs = whole_batches(step, batch, settings, every)
+        if (found := judge(runs)) is not None:
+            norms = np.ones(rows_of(batch))
+            more = found.correct and runs.examples < len(norms)
+            return _confirmed(step, batch, settings, found, norms) if more else found
+    raise reason
 
 
 def _confirmed(

@@ -28,7 +28,7 @@ _LISTS = (
     "Is one micro-batch taken for a list? A replica is given a list of micro-batches where there "
     "are several, and the batch itself where there is one."
 )
-_MAX_EXAMPLES = 24  # of a batch that is judged as a whole
+_MOST_WHOLE = 24  # of a batch that is judged as a whole
 
 
 class AloneError(Exception):
@@ -112,7 +112,9 @@ def _together(recorder: Recorder, settings: Settings, singles: list[Recorded]) -
         left = np.linalg.norm(whole - made)
         bent = isinstance(error, DependentError) and np.ptp(rows, axis=0).any()
         limited = bent and limited_lengths([single.lengths for single in singles])
-        if np.isfinite(whole).all() and (limited or left > NO_SUM * np.linalg.norm(whole)):
+        # Few examples change something alone: others of the batch may, or these in company.
+        more = left > NO_SUM * np.linalg.norm(whole) or not rows.any(axis=1).all()
+        if np.isfinite(whole).all() and (limited or more):
             raise AloneError(error) from error
         if isinstance(error, DependentError) and max(settings.micro_batches) > 1:
             raise DependentError(f"{error} {_LISTS}") from error
@@ -170,15 +172,13 @@ def _refuse_adaptive(singles: list[Recorded]) -> None:
         )
 
 
-def whole_batches(step: Step, batch: Any, settings: Settings) -> Runs:
-    """Runs of a batch that can be split evenly, if it is large enough for that."""
-    multiple = settings.divisible
-    most = min(rows_of(batch), max(_MAX_EXAMPLES, multiple))
-    return _whole(step, batch, settings, most // multiple * multiple or most)
-
-
-def _whole(step: Step, batch: Any, settings: Settings, count: int) -> Runs:
-    """Runs of the first examples of a batch."""
+def whole_batches(step: Step, batch: Any, settings: Settings, every: bool = False) -> Runs:
+    """Runs of a batch, of which not every example is taken if it is large or cannot be even."""
+    rows, multiple = rows_of(batch), settings.divisible
+    most = min(rows, max(_MOST_WHOLE, multiple))
+    count = most // multiple * multiple or most
+    if every:
+        count = rows // settings.multiple * settings.multiple
     recorder = Recorder(step, take(batch, np.arange(count)), width=512, seed=settings.seed)
     given = settings.weights
     weights = np.ones(count) if given is None else np.asarray(given)[:count] * 1.0
@@ -196,10 +196,11 @@ def batches_to_confirm(step: Step, batch: Any, settings: Settings, norms: Vector
         norms: The norm of each example's own update, NaN where it is unknown.
     """
     usual, found = np.nan_to_num(norms, nan=float(np.nanmedian(norms))), []
-    for order in (np.arange(len(norms)), np.argsort(-usual, kind="stable")):
+    orders = (np.arange(len(norms)), np.argsort(-usual, kind="stable"))
+    for order in orders[: 1 + bool((orders[0] != orders[1]).any())]:
         given = settings.weights
         own = settings if given is None else replace(settings, weights=np.asarray(given)[order])
-        runs = _whole(step, take(batch, order), own, len(order) // own.multiple * own.multiple)
+        runs = whole_batches(step, take(batch, order), own, every=True)
         one, *others = runs.layouts
         first = {(item.replicas, item.micro_batches): item for item in others[::-1]}
         found.append(replace(runs, layouts=[one, *first.values()]))

@@ -122,21 +122,34 @@ class Runs(Frame):
 
         Pieces that a step cuts may be equal for all examples, and are not for one less.
         """
-        if self.turned > NO_SUM:
+        if self.turned > NO_SUM or self._turned_by_few:
             return True
         try:
             return self._turned(self.examples - self.settings.multiple) > NO_SUM
         except StepError:  # a step may refuse such a batch, which must not hide what is known
             return False
 
-    @cached_property
-    def in_pieces(self) -> bool:
-        """Return True if most neighbors can be swapped, which per-example random ops exclude."""
+    @property
+    def _turned_by_few(self) -> bool:
+        """Return True if few pairs of neighbors make the change with the order: it is no noise."""
+        if self.turned <= _BENT * max(_INSIDE, self.rounded):
+            return False
+        gaps = [self.gap(self.alone(order)) for order in self._swapped[1:]]
+        return 3 * sum(gap <= NO_SUM * self.turned for gap in gaps) >= len(gaps)
+
+    @property
+    def _swapped(self) -> list[list[int]]:
+        """Return the orders in which two neighbors have changed places."""
         orders = [list(range(self.examples)) for _ in range(self.examples - 1)]
         for place, order in enumerate(orders):
             order[place : place + 2] = order[place + 1], order[place]
-        alike = sum(self.gap(self.alone(order)) <= self.tolerance for order in orders)
-        return 3 * alike >= len(orders)
+        return orders
+
+    @cached_property
+    def in_pieces(self) -> bool:
+        """Return True if most neighbors can be swapped, which per-example random ops exclude."""
+        alike = [self.gap(self.alone(order)) <= self.tolerance for order in self._swapped]
+        return 3 * sum(alike) >= len(alike)
 
     @cached_property
     def paired(self) -> bool:
