@@ -11,8 +11,9 @@ from samegrad_doctor._layouts import StepError
 from samegrad_doctor._updates import Recorded, Vector
 
 FLOOR = 1e-5  # relative; what float32 leaves that no run of one device shows
+SAME = 1e-3  # relative; numbers of updates that differ by less are one
+TELLING = 0.2  # of what a cause explains, above which noise hides the cause
 _SPARE = 10  # numbers beyond the weights that tell how noisy an update is
-_INDEPENDENT = 1e-3  # of an update, which the others must not explain
 
 
 class Fit:
@@ -99,7 +100,7 @@ def independent(singles: list[Recorded], enough: int) -> list[int]:
     for _ in range(min(len(singles), max(enough, alive - _SPARE))):
         lengths = np.linalg.norm(left, axis=1)
         best = int(np.argmax(lengths))
-        if lengths[best] < _INDEPENDENT:
+        if lengths[best] < SAME:
             break
         chosen.append(best)
         direction = left[best] / lengths[best]
@@ -141,7 +142,8 @@ class Noise:
     """Noise level of updates: the one measure for equality and for explanations.
 
     A run's noise is taken to grow with its update and with those of the single examples, in which
-    it is expressed, and to be alike in all numbers of the sketch.
+    it is expressed, and to be alike in all numbers of the sketch. NOISE.md of the package derives
+    the limit.
 
     Args:
         level: Standard deviation of a number of the sketch, relative to the updates.

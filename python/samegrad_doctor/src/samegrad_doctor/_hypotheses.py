@@ -15,7 +15,7 @@ from functools import partial
 
 import numpy as np
 
-from samegrad_doctor._basis import Noise
+from samegrad_doctor._basis import SAME, Noise
 from samegrad_doctor._catalogue import (
     CLIPPED_PARTS,
     CLIPPED_REPLICAS,
@@ -37,7 +37,7 @@ from samegrad_doctor._layouts import (
     unequal_sizes,
 )
 from samegrad_doctor._measure import Runs, Sums
-from samegrad_doctor._select import EQUAL, Frame, Hypothesis, outside, simplest
+from samegrad_doctor._select import EQUAL, Frame, Hypothesis, residual, simplest
 from samegrad_doctor._updates import Recorded, Vector
 
 
@@ -71,7 +71,6 @@ COUNTS: dict[str, Callable[[Layout], float]] = {
     "divided by the micro-batches": lambda item: 1 / item.micro_batches,
     **DIVIDED,
 }
-_ELEMENT = 1e-3  # of what the examples make of an element, which the format may round away
 PROBED = 7  # examples; no multiple of 2 or 3, as even shares hide mistakes
 SPARE = 6  # layouts beyond the examples, so that a wrong row is refuted
 
@@ -171,7 +170,12 @@ class Probe(Frame):
     @property
     def is_right(self) -> bool:
         """Return True if examples with their correct weights explain the updates."""
-        return outside(self.updates, self.right)[0] <= self.limit
+        return residual(self.updates, self.right)[0] <= self.limit
+
+    @property
+    def owners(self) -> Vector:
+        """Return the replica of each example: a row per layout."""
+        return np.stack([self.situation(place).replica for place in range(len(self.layouts))])
 
     def first(self, *classes: Iterable[Hypothesis]) -> FailureMode | None:
         """The mistake of the simplest hypothesis of the first class that has any, if it stands."""
@@ -220,6 +224,19 @@ def turning(
     return found
 
 
+def shuffled(
+    examples: int, replicas: Sequence[int], micro_batches: Sequence[int], count: int
+) -> list[Layout]:
+    """Return equal splits of the examples in random orders."""
+    rng = np.random.default_rng(0)
+    pairs = itertools.product(replicas, micro_batches)
+    return [
+        layout([examples // r] * r, k).renumbered(rng.permutation(examples).tolist())
+        for r, k in pairs
+        for _ in range(count)
+    ]
+
+
 def explain_term(evidence: Sums, noise: Noise | None = None) -> list[FailureMode] | None:
     """A term that no examples explain, as often as a count says.
 
@@ -253,7 +270,7 @@ def _is_of_one_device(one: Hypothesis, evidence: Sums) -> bool:
     """Return True if it agrees on all layouts of the batch, and is correct in its weights."""
     count, known = len(evidence.layouts), np.asarray(one.known)
     differ = np.ptp(known[:count], axis=0).max() > EQUAL * np.abs(known).max()
-    return not differ and not np.ptp(one.free[:count]) > EQUAL
+    return not differ and not np.ptp(one.nuisance[:count]) > EQUAL
 
 
 def _of_a_part(evidence: Sums) -> list[Layout]:
@@ -271,7 +288,7 @@ def explain_parameters(evidence: Sums) -> FailureMode | None:
     updates = np.stack([run.samples for run in evidence.runs])
     alone = np.stack([single.samples for single in evidence.singles])
     most = np.abs(alone).sum(axis=0) + 1e-300
-    limit = max(_ELEMENT, 10 * evidence.noise.limit(1))
+    limit = max(SAME, 10 * evidence.noise.limit(1))
     rows = [*evidence.said, *evidence.unreduced]
     errors = np.stack(
         [np.abs(updates - own @ alone).max(axis=0) / most / np.abs(own).max() for _, own in rows]
@@ -356,19 +373,15 @@ def explain_own_numbers(evidence: Sums) -> FailureMode | None:
     if not replicas or 1 not in settings.micro_batches or count <= replicas:
         return None
     number = replicas * count + SPARE  # more of them than there are unknowns
-    layouts = turning(count, (replicas,), (1,), number)
     if settings.equal_shards:
-        size, rng = count // replicas, np.random.default_rng(0)
-        orders = [rng.permutation(size * replicas).tolist() for _ in range(number)]
-        layouts = [layout([size] * replicas).renumbered(order) for order in orders]
+        layouts = shuffled(count - count % replicas, (replicas,), (1,), number)
+    else:
+        layouts = turning(count, (replicas,), (1,), number)
     probe = probe_of(evidence, layouts)
     if probe.is_right:
         return None
     right = probe.right
-    owner = np.array(
-        [[next(r for r, own in enumerate(of_shares(item)) if i in own)
-          for i in range(right.shape[1])] for item in layouts]
-    )  # fmt: skip
+    owner = probe.owners
     shares = [right * (owner == r) for r in range(replicas)]
     found = probe.first([Hypothesis(lambda: OWN_NUMBERS, 0.0, np.hstack(shares))])
     return None if found and _scales_parameters(evidence, layouts, shares) else found
@@ -386,7 +399,7 @@ def _scales_parameters(evidence: Sums, layouts: list[Layout], shares: list[Vecto
     factors = np.einsum("erl,le->er", np.linalg.pinv(made), updates)
     left = np.abs(updates.T - np.einsum("elr,er->el", made, factors)).max(axis=1)
     size = np.abs(made).max(axis=(1, 2))
-    moved = size > _ELEMENT * size.max()
-    near = max(_ELEMENT, 10 * evidence.noise.limit(1))
+    moved = size > SAME * size.max()
+    near = max(SAME, 10 * evidence.noise.limit(1))
     spread = np.ptp(factors[moved], axis=0).max()
     return bool((left[moved] <= near * size[moved]).all() and spread > near)

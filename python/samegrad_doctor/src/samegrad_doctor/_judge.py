@@ -106,7 +106,7 @@ def verdict_on(seen: Runs, found: Found) -> Diagnosis:
     (reported, mistake), shown = explain_loss(seen) or (None, None), None if found.right else worst
     return Diagnosis(
         found.right, next(iter(found.causes), None), (*found.causes[1:], *found.candidates), shares,
-        shown, tuple(notes), reported, seen.exact,
+        shown, tuple(notes), reported, seen.detection_limit,
         _summary(seen, what, shown), _warnings(seen), mistake,
     )  # fmt: skip
 
@@ -120,7 +120,7 @@ def _unless(seen: Runs, found: Found) -> str:
         return ""
     item = max(seen.layouts, key=lambda item: (item.micro_batches, item.replicas))
     frame = _of_equal_weights(item.replicas, item.micro_batches, seen.fixed)
-    equal = np.allclose(frame.table(mode.predict), frame.right)
+    equal = np.allclose(frame.design_matrix(mode.predict), frame.right)
     return ", unless all shards have equal weights (tokens)" if equal else ""
 
 
@@ -141,7 +141,7 @@ def _summary(seen: Runs, what: str, worst: Layout | None) -> str:
     """The first line of a diagnosis."""
     where = f" ({worst})" if worst is not None else ""
     sums = isinstance(seen, Sums)
-    how = f"weights exact to {seen.exact:.1g}" if sums else "compared as a whole"
+    how = f"weights exact to {seen.detection_limit:.1g}" if sums else "compared as a whole"
     return f"{what}{where}; {seen.examples} examples on {len(seen.layouts)} layouts, {how}"
 
 
@@ -207,7 +207,9 @@ def _alike(seen: Sums) -> str | None:
     item = max(seen.layouts, key=lambda item: (item.micro_batches == 1, item.replicas))
     short = layout([max(item.sizes)] * (item.replicas - 1) + [1])
     frame = Frame([short], np.ones(len(short.examples)), seen.fixed)
-    worst = max(float(np.abs(frame.table(row.predict) / frame.right).max()) for row in alike)
+    worst = max(
+        float(np.abs(frame.design_matrix(row.predict) / frame.right).max()) for row in alike
+    )
     told = "correct while all shards are equal; " if seen.settings.equal_shards else ""
     wrong_by = f"; if it is one, an example counts up to {worst:.3g} times in {short}"
     return f"{told}these splits cannot tell it from: {names}{wrong_by if worst > 1 else ''}"
@@ -242,7 +244,7 @@ def judge_empty(evidence: Sums, verdict: Diagnosis, asked: bool) -> Diagnosis:
         return replace(verdict, notes=(*verdict.notes, _UNTRIED))
     said = _summary(evidence, "an empty shard is not ignored", layouts[0])
     return Diagnosis(
-        False, rows.EMPTY_SHARE, notes=verdict.notes, tolerance=evidence.exact,
+        False, rows.EMPTY_SHARE, notes=verdict.notes, tolerance=evidence.detection_limit,
         warnings=verdict.warnings, summary=said, layout=layouts[0],
     )  # fmt: skip
 

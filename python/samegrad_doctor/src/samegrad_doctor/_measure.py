@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from samegrad_doctor._basis import FLOOR, Basis, Fit, Noise, halves, noise_of
+from samegrad_doctor._basis import FLOOR, SAME, Basis, Fit, Noise, halves, noise_of
 from samegrad_doctor._grammar import POWERS
 from samegrad_doctor._layouts import (
     Layout,
@@ -32,13 +32,11 @@ from samegrad_doctor._updates import (
 DRIFT = 1e-6  # relative; what equal copies of parameters may differ by
 NO_SUM = 0.02  # of the update of the whole batch, which no weights of examples explain
 _SINGLES = 8  # single examples that are looked at
-_INSIDE = 2e-5  # of an update: so much float32 leaves inside of a function that is not a sum
+_INSIDE = 2 * FLOOR  # of an update: so much float32 leaves inside of a function that is not a sum
 _ROUGH = 2.0**-7  # of an update: so much a rounding to bfloat16 leaves, which does not show later
 _LITTLE = 0.1  # of the largest weight, by which splits that are nearly even make rows differ
-_ONE_LENGTH = 1e-3  # by which lengths of one limit differ
 _PAIRED = 0.3  # of what two examples change in each other's places; noise makes 0, pairs make 1
 _EVEN = 0.01  # by which zero weights may differ from 0, for a bend of the loss
-_INTEGER = 1e-3  # by which powers miss an integer
 _BENT = 20  # times what noise moves an update: then it is another function of the examples
 KEEPS_STATE = (
     "[step] the same input gave another update: it keeps state between calls, or draws random "
@@ -216,7 +214,7 @@ class Runs(Frame):
         return self.noise.limit(self.alive)
 
     @property
-    def exact(self) -> float:
+    def detection_limit(self) -> float:
         """Return the tolerance that is reported."""
         return self.tolerance
 
@@ -302,7 +300,7 @@ class Runs(Frame):
         norms = np.array([run.norm for run in self.runs])
         for a, b in POWERS if self.limited else ():
             own = norms * [item.replicas**a * item.micro_batches**b for item in self.layouts]
-            if np.ptp(own) <= _ONE_LENGTH * own.max():
+            if np.ptp(own) <= SAME * own.max():
                 return a, b
         return None
 
@@ -390,8 +388,8 @@ class Sums(Runs):
         )
 
     @cached_property
-    def exact(self) -> float:
-        """Error of weights that the noise leaves, relative to the largest one."""
+    def detection_limit(self) -> float:
+        """Return the detection limit: the error of weights that noise leaves, by the largest."""
         amount = max(fit.amount / max(np.abs(fit.weights).max(), 1e-300) for fit in self.fits)
         # Twice: the weights they are compared with are found too, and every replica rounds.
         noise = 2 * self.noise.factor * self.noise.level * self.basis.gain.max() * amount
@@ -493,7 +491,7 @@ class Sums(Runs):
         power = round(powers[0])
         if power == 1 and np.ptp(alone) <= NO_SUM:
             return 0
-        return power if abs(power) <= 2 and np.ptp([power, *powers]) <= _INTEGER else 0
+        return power if abs(power) <= 2 and np.ptp([power, *powers]) <= SAME else 0
 
     def per_mean(self) -> Sums:
         """The same without that power."""

@@ -8,7 +8,7 @@ from samegrad_doctor._basis import deviations
 from samegrad_doctor._hypotheses import COUNTS
 from samegrad_doctor._layouts import Layout, StepError
 from samegrad_doctor._measure import Sums
-from samegrad_doctor._select import outside
+from samegrad_doctor._select import residual
 from samegrad_doctor._updates import Vector
 
 _ALIKE = 0.5  # of what is apart, which another example changes little and noise wholly
@@ -20,8 +20,8 @@ def hidden(seen: Sums) -> StepError:
     """Return an error with the remedy for noise that hides the weights."""
     return StepError(
         f"[step] noise in the updates (relative, {seen.noise.level:.1g}) hides the "
-        f"weights: they are exact to {seen.exact:.1g} only; use more parameters, examples "
-        "that differ more, a smaller constant term, or float64."
+        f"weights: they are exact to {seen.detection_limit:.1g} only; use more parameters, "
+        "examples that differ more, a smaller constant term, or float64."
     )
 
 
@@ -29,11 +29,11 @@ def hides_a_term(seen: Sums) -> bool:
     """Return True if most of the differences vary with a count that a term may have."""
     ones = np.ones((len(seen.layouts), 1))
     updates = np.stack([run.sketch for run in seen.runs])
-    apart, _ = outside(updates, ones)
+    apart, _ = residual(updates, ones)
     chance = 1 / (len(updates) - 1)  # of the squares one column explains so much of any noise
     for count in COUNTS.values():
         often = [[count(item)] for item in seen.layouts]
-        left, rank = outside(updates, np.hstack([ones, often]))
+        left, rank = residual(updates, np.hstack([ones, often]))
         if rank > 1 and left**2 < (1 - chance) / 2 * apart**2:
             return True
     return False

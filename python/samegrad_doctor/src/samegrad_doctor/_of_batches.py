@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from samegrad_doctor._basis import FLOOR
+from samegrad_doctor._basis import FLOOR, TELLING
 from samegrad_doctor._catalogue import NO_GRADIENT_OF_EXCHANGE, FailureMode
 from samegrad_doctor._hypotheses import (
     COUNTS,
@@ -23,18 +23,18 @@ from samegrad_doctor._hypotheses import (
     of_groups,
     part_with,
     probe_of,
+    shuffled,
     turning,
     with_term,
 )
-from samegrad_doctor._layouts import Layout, StepError, layout, of_shares
+from samegrad_doctor._layouts import Layout, StepError, layout
 from samegrad_doctor._measure import Runs
-from samegrad_doctor._select import EQUAL, Hypothesis, outside
+from samegrad_doctor._select import EQUAL, Hypothesis, residual
 from samegrad_doctor._updates import Vector
 
 _NEAR = 1e-4  # of the strongest pair, by which three pairs may miss a plane
 _PAIRED = 5  # examples, in ten pairs
 _TOLD_BY = 3  # layouts, of which one is that of one device
-_LEAST = 0.2  # of what a part explains, at which noise is too much to tell its factor
 _SEVERAL = 4  # times the noise of one run, where sums of several runs are compared
 
 
@@ -80,12 +80,12 @@ def _refuted(probes: Sequence[Probe], tables: Sequence[Vector], name: str | None
         rows.append(_with_count(probe.layouts, own, name))
         place += table.shape[1]
     updates = np.concatenate([probe.updates for probe in probes])
-    if outside(updates, np.concatenate(rows))[0] > max(probe.limit for probe in probes):
+    if residual(updates, np.concatenate(rows))[0] > max(probe.limit for probe in probes):
         return True
     # A term that is all of the update leaves the examples to explain what is little.
     made = np.linalg.lstsq(_with_count(probes[0].layouts, tables[0], name), probes[0].updates)[0]
     data = tables[0] @ made[: tables[0].shape[1]]
-    return bool(np.linalg.norm(data) < _LEAST * np.linalg.norm(probes[0].updates))
+    return bool(np.linalg.norm(data) < TELLING * np.linalg.norm(probes[0].updates))
 
 
 def _of_two_counts(seen: Runs) -> FailureMode | None:
@@ -161,7 +161,7 @@ def explain_even_parts(seen: Runs) -> FailureMode | None:
     classes: list[list[Hypothesis]] = [[], []]
     for (a, first), (b, second) in itertools.permutations(factors.items(), 2):
         known = np.array(a)[:, None] * seen.one
-        if probe.limit < _LEAST * np.linalg.norm(probe.updates - known):
+        if probe.limit < TELLING * np.linalg.norm(probe.updates - known):
             free = np.subtract(b, a)[:, None]
             made = partial(part_with, first, second)
             classes[first is not None].append(Hypothesis(made, known, free))
@@ -210,7 +210,7 @@ def _mean_and_sum(seen: Runs) -> FailureMode | None:
     if left > _SEVERAL * seen.noise.limit(seen.alive) * scale:
         return None
     limit = FLOOR * scale + _SEVERAL * left
-    if limit > _LEAST * small:
+    if limit > TELLING * small:
         return None
     rows = [(row, table @ means) for row, table in probe.said]
     others = [(row, table @ sums) for row, table in replace(probe, fixed=True).said]
@@ -272,13 +272,9 @@ def explain_pairs(seen: Runs) -> FailureMode | None:
     count = math.lcm(*replicas) if settings.equal_shards else _PAIRED
     pairs = list(itertools.combinations(range(count), 2))
     if settings.equal_shards:
-        rng = np.random.default_rng(0)
-        layouts = [layout([count // r] * r).renumbered(rng.permutation(count).tolist())
-                   for r in replicas for _ in pairs]  # fmt: skip
+        layouts = shuffled(count, replicas, (1,), len(pairs))
     else:
         layouts = turning(count, replicas, (1,), 2 * len(pairs) + SPARE)
     probe = probe_of(seen, [layout([count]), *layouts])
-    owner = [{i: r for r, share in enumerate(of_shares(item)) for i in share}
-             for item in probe.layouts]  # fmt: skip
-    together = [[1.0, *(float(own[i] == own[j]) for i, j in pairs)] for own in owner]
+    together = [[1.0, *(float(own[i] == own[j]) for i, j in pairs)] for own in probe.owners]
     return probe.first([Hypothesis(lambda: NO_GRADIENT_OF_EXCHANGE, 0.0, np.array(together))])

@@ -22,7 +22,7 @@ from samegrad_doctor._updates import Vector
 UNNAMED = "a factor on the whole update"
 EQUAL = 1e-9  # relative; numbers that are equal but for float64
 _TIE = 0.1  # of the tolerance, by which the better of two hypotheses must be better
-_MAX_ALIKE = 4  # hypotheses that are told as one of
+_AMBIGUITY_SET = 4  # hypotheses at most that are told as alternatives
 _CONSTANT = 4.0  # cost of a factor that only this step has
 _REFUTABLE = 4  # layouts beyond the unknowns
 
@@ -51,11 +51,11 @@ class Frame:
             self._known[key] = Situation(item, own, single)
         return self._known[key]
 
-    def table(self, predict: Callable[[Situation], Vector]) -> Vector:
-        """Weights in terms of the updates of single examples, which the mistake made as well.
+    def design_matrix(self, predict: Callable[[Situation], Vector]) -> Vector:
+        """Return the design matrix: weights in terms of the updates of single examples.
 
         Returns:
-            A row per layout; 0 for absent examples.
+            A row per layout, a column per example; 0 for absent examples.
         """
         found = np.zeros((len(self.layouts), len(self.weights)))
         for place, row in enumerate(found):
@@ -69,7 +69,7 @@ class Frame:
     @cached_property
     def right(self) -> Vector:
         """The weights that the layouts should have, in terms of the single updates."""
-        return self.table(lambda own: own.right if not own.single else own.ones)
+        return self.design_matrix(lambda own: own.right if not own.single else own.ones)
 
     @cached_property
     def said(self) -> list[tuple[FailureMode | None, Vector]]:
@@ -85,14 +85,14 @@ class Frame:
             and (self.replicas > 1 or row.micro or row.weighted)
         ]
         with np.errstate(all="ignore"):
-            return [(None, self.right), *((row, self.table(row.predict)) for row in rows)]
+            return [(None, self.right), *((row, self.design_matrix(row.predict)) for row in rows)]
 
     @property
     def scaled(self) -> list[tuple[FailureMode, Vector]]:
         """Whole updates by powers of the replicas and micro-batches that no row has."""
         known = {row.name for row, _ in self.said if row is not None}
         made = [called(with_powers(Point(), powers)) for powers in POWERS[1:]]
-        return [(row, self.table(row.predict)) for row in made
+        return [(row, self.design_matrix(row.predict)) for row in made
                 if row.name not in known and (self.several or not row.micro)
                 and (self.replicas > 1 or row.micro)]  # fmt: skip
 
@@ -108,7 +108,7 @@ class Frame:
             for end in ("first", "last") for over in bottoms for power in (0, -1, 1)
         ]  # fmt: skip
         made = [called(point) for point in grid]
-        return [(row, self.table(row.predict)) for row in made if row.point not in known]
+        return [(row, self.design_matrix(row.predict)) for row in made if row.point not in known]
 
     @property
     def replicas(self) -> int:
@@ -190,7 +190,9 @@ class Bench:
         said = np.array([[_factor(one, item) for item in frame.layouts] for one in POWERS])
         accepted: list[tuple[float, float, FailureMode]] = []
         with np.errstate(all="ignore"):
-            factors, errors = self.fitted(np.stack([frame.table(point) for point in grid]), True)
+            factors, errors = self.fitted(
+                np.stack([frame.design_matrix(point) for point in grid]), True
+            )
             for b in np.flatnonzero(errors <= self.tolerance):
                 off = np.abs(factors[:, b] / said - 1).max(axis=1)
                 first = int(np.argmax(off <= self.tolerance))  # the simplest powers
@@ -204,7 +206,7 @@ class Bench:
         near = [item for item in accepted if item[1] <= best + _TIE * self.tolerance]
         near.sort(key=lambda item: item[0])
         rows = {row.name: row for cost, _, row in near if cost <= near[0][0] + 1.0}
-        return list(rows.values())[:_MAX_ALIKE]
+        return list(rows.values())[:_AMBIGUITY_SET]
 
     def _constant(self, factors: Vector) -> float | None:
         """A factor that all layouts of several replicas have, and one device has not."""
@@ -223,18 +225,19 @@ class Hypothesis:
     Args:
         made: Creates the failure mode of the hypothesis; None if there is none.
         known: What is made of updates that were seen.
-        free: How often each unknown vector counts: a row per layout.
-        refuted: Asked of the simplest one alone: whether other layouts refute it.
+        nuisance: The design matrix of the nuisance terms: how often each unknown vector counts in
+            each layout.
+        refuted: Asked of the selected one alone: whether other layouts refute it.
     """
 
     made: Callable[[], FailureMode | None]
     known: Vector | float
-    free: Vector
+    nuisance: Vector
     refuted: Callable[[], bool] = lambda: False
 
 
-def outside(values: Vector, columns: Vector) -> tuple[float, int]:
-    """The norm of what no combination of the columns makes (a row per layout), and their rank."""
+def residual(values: Vector, columns: Vector) -> tuple[float, int]:
+    """Return the norm of the residual of a regression on columns, and the rank of these."""
     left, strengths, _ = np.linalg.svd(columns, full_matrices=False)
     rank = int((strengths > EQUAL * max(strengths[0], 1e-300)).sum()) if strengths.size else 0
     kept = left[:, :rank]
@@ -242,10 +245,13 @@ def outside(values: Vector, columns: Vector) -> tuple[float, int]:
 
 
 def simplest(updates: Vector, alike: Iterable[Hypothesis], limit: float) -> list[Hypothesis]:
-    """Those that leave no more than noise: of them the fewest unknowns, then the least left."""
+    """Select hypotheses whose residual is noise: the lowest rank, then the smallest residual.
+
+    Several are an ambiguity set: these layouts do not identify one of them.
+    """
     found = []
     for one in alike:
-        error, rank = outside(updates - one.known, one.free)
+        error, rank = residual(updates - one.known, one.nuisance)
         if 0 < rank <= len(updates) - min(_REFUTABLE, len(updates) - 1) and error <= limit:
             found.append((rank, error, one))
     least, best = min((item[:2] for item in found), default=(0, 0.0))
@@ -315,7 +321,7 @@ def factors_alike(frame: Frame, factors: Vector, tolerance: float) -> list[Failu
     count = len(frame.weights)
     image = np.full((1, count), 1.0 / count if frame.fixed else 1.0)
     bench = Bench(frame, [np.array([f]) for f in factors], [image] * len(factors), tolerance)
-    ratios = [(row, frame.table(row.predict) / frame.right) for row in bench.explained()]
+    ratios = [(row, frame.design_matrix(row.predict) / frame.right) for row in bench.explained()]
     if flat := [row for row, own in ratios if (np.ptp(own, 1) <= EQUAL * abs(own).max(1)).all()]:
         return flat
     listed = list(zip(factors, frame.layouts, strict=True))[:4]

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from samegrad_doctor._basis import TELLING
 from samegrad_doctor._catalogue import (
     EQUAL_STATISTICS,
     LOCAL_STATISTICS,
@@ -21,12 +22,11 @@ from samegrad_doctor._diagnosis import Found
 from samegrad_doctor._hypotheses import of_groups, terms
 from samegrad_doctor._layouts import Groups, Layout, of_parts, of_shares, of_windows
 from samegrad_doctor._measure import Runs
-from samegrad_doctor._select import EQUAL, outside, simplest
+from samegrad_doctor._select import EQUAL, residual, simplest
 from samegrad_doctor._updates import Recorded, Vector
 
 _WHAT = "the statistics are not those of one device"
 _ALIKE = "mean of the replicas' means"  # is told as equal weights
-_LEAST = 0.2  # of what is wrong, at which noise is too much to tell a cause
 _NEAR = 1e-2  # relative; of moments that a bend of the loss changes a little
 _TIMES = 6  # that the search for a momentum goes on in a sixteenth of the range
 
@@ -114,7 +114,7 @@ def _weighed(
     """The row that says how much parts count in some elements, which are means or sums of them."""
     values = found[:, chosen]
     limit = seen.noise.limit(1) * float(np.linalg.norm(values))
-    if not limit < _LEAST * float(np.linalg.norm(values - values[:1])):
+    if not limit < TELLING * float(np.linalg.norm(values - values[:1])):
         return None
 
     def own(run: Recorded) -> Vector:
@@ -175,7 +175,7 @@ def _updated_again(
         def left(d: float, alone: list[Vector] = alone) -> float:
             powers = [d ** np.arange(len(one))[::-1] for one in alone]
             known = np.stack([by @ one for by, one in zip(powers, alone, strict=True)])
-            return outside(values - known, np.array([[by[1:].sum()] for by in powers]))[0]
+            return residual(values - known, np.array([[by[1:].sum()] for by in powers]))[0]
 
         low, high = 0.0, 1.0
         for _ in range(_TIMES):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from samegrad_doctor import _catalogue as rows
+from samegrad_doctor._basis import FLOOR, SAME
 from samegrad_doctor._catalogue import HIDDEN, FailureMode
 from samegrad_doctor._diagnosis import Found
 from samegrad_doctor._hypotheses import (
@@ -31,12 +32,10 @@ from samegrad_doctor._of_batches import (
     explain_shares_and_examples,
     explain_two_parts,
 )
-from samegrad_doctor._select import UNNAMED, Bench, factors_alike, outside, simplest
+from samegrad_doctor._select import UNNAMED, Bench, factors_alike, residual, simplest
 from samegrad_doctor._updates import Vector
 
 _BLIND = 0.5  # relative error of weights at which right and wrong look alike
-_CLIPPED = 1e-3  # by how much a limit shortens an update, or one length differs from another
-_EQUAL_LENGTHS = 1e-5  # by which squares of lengths miss a linear function
 _RIGHT = Found("correct", right=True)
 _AS_A_WHOLE = Found("a small part that is scaled looks like noise of the examples")
 WRONG = "not the update of one device"
@@ -140,7 +139,7 @@ def _of_other_weights(seen: Sums) -> Found | None:
 
 def _of_noise(seen: Sums) -> Found | None:
     """Raise StepError if noise hides the weights: unnamed failure modes look like noise."""
-    if seen.exact <= _BLIND:
+    if seen.detection_limit <= _BLIND:
         return None
     if part := _of_a_hidden_part(seen):
         return part
@@ -188,7 +187,7 @@ def _shortened(seen: Sums, groups: Groups) -> list[float] | None:
             return None
         scales += factors.tolist()
         lengths += (factors * np.linalg.norm(made, axis=1)).tolist()
-    near = max(_CLIPPED, seen.exact)
+    near = max(SAME, seen.detection_limit)
     if max(scales) > 1 + near:
         return None
     return [own for own, scale in zip(lengths, scales, strict=True) if scale < 1 - near]
@@ -197,7 +196,7 @@ def _shortened(seen: Sums, groups: Groups) -> list[float] | None:
 def _to_one_length(seen: Sums, groups: Groups) -> bool:
     if not (clipped := _shortened(seen, groups)):
         return False
-    near = max(50 * _CLIPPED, 2 * seen.exact)
+    near = max(50 * SAME, 2 * seen.detection_limit)
     return bool(max(clipped) <= (1 + near) * min(clipped))
 
 
@@ -413,8 +412,8 @@ def _have_one_length(singles: Vector, updates: Vector, direction: Vector) -> boo
     every = np.concatenate([singles, updates])
     columns = np.hstack([np.ones((len(every), 1)), every @ np.concatenate([singles, direction]).T])
     squares = (every**2).sum(axis=1)
-    left, _ = outside(squares[:, None], columns)
-    return left <= _EQUAL_LENGTHS * float(np.linalg.norm(squares))
+    left, _ = residual(squares[:, None], columns)
+    return left <= FLOOR * float(np.linalg.norm(squares))
 
 
 def _by_pieces(seen: Runs) -> bool:
