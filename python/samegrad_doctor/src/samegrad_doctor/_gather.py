@@ -199,7 +199,11 @@ def batches_to_confirm(step: Step, batch: Any, settings: Settings, norms: Vector
     orders = (np.arange(len(norms)), np.argsort(-usual, kind="stable"))
     for order in orders[: 1 + bool((orders[0] != orders[1]).any())]:
         given = settings.weights
-        own = settings if given is None else replace(settings, weights=np.asarray(given)[order])
+        own = (
+            settings
+            if given is None
+            else replace(settings, weights=np.asarray(given)[order].tolist())
+        )
         runs = whole_batches(step, take(batch, order), own, every=True)
         one, *others = runs.layouts
         first = {(item.replicas, item.micro_batches): item for item in others[::-1]}
