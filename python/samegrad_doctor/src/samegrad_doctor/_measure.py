@@ -129,7 +129,7 @@ class Runs(Frame):
 
     @property
     def _turned_by_few(self) -> bool:
-        """Return True if few pairs of neighbors make the change with the order: it is no noise."""
+        """Return True if few pairs of neighbors make the change with the order, unlike noise."""
         if self.turned <= _BENT * max(_INSIDE, self.rounded):
             return False
         gaps = [self.gap(self.alone(order)) for order in self._swapped[1:]]
