@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 
 import pytest
-from blind_trial.case import Case
-from blind_trial.tensorflow_programs import BUILDS, CASES
+from eval_case import Case, cases
+from samegrad_steps import BUILDS
 
 import samegrad as tf
 from samegrad.errors import LossNormalizationWarning
 
+CASES = cases("blind_trial", "samegrad")
 NAMES = {  # as the doctor names them
     "sum_over_batch_size": "mean of the replicas' means",
     "weighted_over_sentences": "mean of the replicas' means",
@@ -27,7 +28,7 @@ def said(case: Case, rows: int) -> list[str]:
     """What is said while two replicas' function is traced."""
     strategy = tf.distribute.MirroredStrategy(replicas=2)
     with strategy.scope():
-        function, _ = BUILDS[case.name]()
+        function, _ = BUILDS[f"blind_trial.in_samegrad.{case.name}"]()
     _, batch = case.make()
     data = tf.data.Dataset.from_tensor_slices(tuple(a[:rows] for a in batch)).batch(rows)
     step = tf.function(lambda parts: strategy.run(function, args=parts))

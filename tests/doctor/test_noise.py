@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from real_bugs import all_bugs
+from real_bugs import all_cases, is_named
 from steps import REGULARISATION, WEIGHTS, X, Y, count, flat, mean, total
 from test_loss_normalization_catalogue import MICRO, PLAIN, WEIGHTED, cases, windows
-from test_real_bugs import is_named
 
 from samegrad._base.tree import map_structure
 from samegrad_doctor import Outcome, StepError, diagnose
@@ -116,7 +115,7 @@ def test_terms_and_limits_are_named_in_noise(step, words, options, noise) -> Non
 
 
 @pytest.mark.parametrize("noise", ["drawn", "bfloat16"])
-@pytest.mark.parametrize("bug", all_bugs(), ids=lambda bug: bug.source.replace("/", "-"))
+@pytest.mark.parametrize("bug", all_cases(), ids=lambda bug: bug.source.replace("/", "-"))
 def test_a_real_bug_is_named_in_noise(bug, noise) -> None:
     rng = np.random.default_rng(0)
 
@@ -125,15 +124,15 @@ def test_a_real_bug_is_named_in_noise(bug, noise) -> None:
         return thousandth(values, rng) if noise == "drawn" else bfloat16(values)
 
     def step(shares):
-        result = bug.step(shares)
+        result = bug.make()[0](shares)
         found = result if isinstance(result, Outcome) else Outcome(result)
         copies = found.replicas
         if copies is not None and noise == "bfloat16":  # equal copies stay equal
             copies = [map_structure(rough, copy) for copy in copies]
         return found._replace(update=map_structure(rough, found.update), replicas=copies)
 
-    found = diagnose(step, bug.batch, **bug.options)
-    assert is_named(bug, found), f"{bug.source}: wanted {bug.name!r}\n{found}"
+    found = diagnose(step, bug.make()[1], **bug.options)
+    assert is_named(bug, found), f"{bug.source}: wanted {bug.named!r}\n{found}"
 
 
 def are_too_few(error, replicas, micro_batches) -> bool:

@@ -1,0 +1,1 @@
+"""The second evaluation set of the doctor: see README.md of the folder above."""
