@@ -20,6 +20,7 @@ from samegrad_doctor._gather import (
 from samegrad_doctor._judge import judge, judge_empty
 from samegrad_doctor._layouts import Settings, StepError, StepFailedError, rows_of
 from samegrad_doctor._over_processes import Processes, check_batch, of_all, spread
+from samegrad_doctor._patch import suggest
 from samegrad_doctor._tracebacks import user_frames_only
 from samegrad_doctor._updates import Step, Vector
 from samegrad_doctor._words import FRAMEWORKS
@@ -123,7 +124,9 @@ def diagnose(
     found = _judged(step, batch, settings, empty_shard)
     if max(replicas) == 1:
         found = on_one_device(found)
-    return replace(found, framework=words, notes=(*found.notes, note) if note else found.notes)
+    patch = suggest(step, found.cause.name, words) if found.cause else ""
+    notes = (*found.notes, note) if note else found.notes
+    return replace(found, framework=words, notes=notes, patch=patch)
 
 
 def _framework_of(step: Step) -> str:

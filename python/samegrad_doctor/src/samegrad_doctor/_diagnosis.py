@@ -11,7 +11,7 @@ import numpy as np
 from samegrad_doctor._catalogue import FailureMode
 from samegrad_doctor._layouts import Layout
 from samegrad_doctor._updates import Vector
-from samegrad_doctor._words import ONE_DEVICE, remedy
+from samegrad_doctor._words import ONE_DEVICE, WHERE, remedy, symbols_of
 
 _SHOWN = 4  # lines of a table
 
@@ -79,6 +79,7 @@ class Diagnosis:
             change `correct`.
         reported_loss_cause: The failure mode that explains the reported loss, or None.
         framework: The framework whose API the fixes name.
+        patch: A unified diff of the line of user code to change, or "" if it is unknown.
     """
 
     correct: bool
@@ -93,6 +94,7 @@ class Diagnosis:
     warnings: tuple[FailureMode, ...] = ()
     reported_loss_cause: FailureMode | None = None
     framework: str = "samegrad"
+    patch: str = ""
 
     def __bool__(self) -> bool:
         return self.correct
@@ -108,7 +110,9 @@ class Diagnosis:
                     f"{number:{len(what)}d}  {own.examples:8d}  {own.expected:10.6f}  "
                     f"{own.found:10.6f}  {own.factor:8.4g}"
                 )
+            lines.append(f"where: {WHERE}.")
         lines += self._lines("cause: ", self.cause) if self.cause is not None else []
+        lines += ["diff:", *self.patch.splitlines()] if self.patch else []
         if self.alternatives:
             what = "or:    " if self.cause is not None else "cause: unknown; candidates: "
             more = f" (and {left} more)" if (left := len(self.alternatives) - _SHOWN) > 0 else ""
@@ -121,17 +125,38 @@ class Diagnosis:
         return "\n".join(lines)
 
     def to_json(self) -> str:
-        """Return the diagnosis as a JSON object.
+        """Return the diagnosis as a JSON object, which `samegrad-doctor schema` describes.
 
         Returns:
-            A string with the keys correct, cause, formula, fix, alternatives, layout, per_replica,
-            reported_loss_issue, warnings, notes and tolerance; failure modes appear by name.
+            A string with the fields by name; failure modes appear by name, and `layout` as the
+            numbers of examples of each replica and micro-batch.
         """
-        content: dict[str, Any] = {
+        return json.dumps(self.content())
+
+    def to_html(self) -> str:
+        """Return the diagnosis as a page of HTML that needs no other file.
+
+        Returns:
+            A string: the document.
+        """
+        from samegrad_doctor._html import page_of
+
+        return page_of(self.content())
+
+    def content(self) -> dict[str, Any]:
+        """Return the fields as JSON has them.
+
+        Returns:
+            A dictionary.
+        """
+        return {
             "correct": self.correct,
+            "summary": self.summary,
             "cause": self.cause and self.cause.name,
+            "sentence": self.cause and self.cause.sentence,
             "formula": self.cause and self.cause.formula,
             "fix": self.cause and self.cause.fix_for(self.framework),
+            "patch": self.patch,
             "alternatives": [mode.name for mode in self.alternatives],
             "layout": self.layout and [list(map(len, share)) for share in self.layout.parts],
             "per_replica": [
@@ -139,16 +164,18 @@ class Diagnosis:
                 for own in self.per_replica
             ],
             "reported_loss_issue": self.reported_loss_issue,
+            "reported_loss_cause": self.reported_loss_cause and self.reported_loss_cause.name,
             "warnings": [mode.name for mode in self.warnings],
             "notes": list(self.notes),
             "tolerance": self.tolerance,
+            "framework": self.framework,
         }
-        return json.dumps(content)
 
     def _lines(self, label: str, mode: FailureMode) -> list[str]:
+        known = symbols_of(mode.formula)
         return [
             f"{label}{mode.name}: {mode.sentence}.",
-            f"maths: {mode.formula}",
+            f"maths: {mode.formula}{f'  ({known})' if known else ''}",
             f"fix:   {mode.fix_for(self.framework)}.",
         ]
 

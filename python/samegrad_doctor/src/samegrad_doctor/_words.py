@@ -5,7 +5,41 @@ Every dotted name in a text exists in its framework; a test looks each of them u
 
 from __future__ import annotations
 
+import re
+
 FRAMEWORKS = ("samegrad", "pytorch", "jax", "tensorflow")
+
+# The legend of the table.
+WHERE = (
+    "expected is the weight of an example in the update of one device, found is its mean weight in "
+    "this step, and factor = found / expected"
+)
+_SYMBOLS = {
+    "w_i": "w_i: weight of example i",
+    "W": "W: sum of the weights",
+    "W_r": "W_r: sum on replica r",
+    "W_rk": "W_rk: sum in micro-batch k of replica r",
+    "W_k": "W_k: sum in micro-batch k of all replicas",
+    "N": "N: number of examples",
+    "n_r": "n_r: number on replica r",
+    "n_rk": "n_rk: number in micro-batch k of replica r",
+    "n_k": "n_k: number in micro-batch k of all replicas",
+    "R": "R: number of replicas",
+    "K": "K: number of micro-batches",
+    "Ω": "Ω: the term without examples",
+}
+
+
+def symbols_of(formula: str) -> str:
+    """Return the meaning of the symbols of a formula.
+
+    Example:
+        >>> symbols_of("w_i / W")
+        'w_i: weight of example i, W: sum of the weights'
+    """
+    found = set(re.findall(r"\b[A-Za-z]_[a-z]+|\b[A-Z]\b|Ω", formula))
+    return ", ".join(text for symbol, text in _SYMBOLS.items() if symbol in found)
+
 
 _TORCH_COUNT = (
     "torch.distributed.all_reduce(count); loss = loss_sum * torch.distributed.get_world_size() / "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,8 @@ def add_options(doctor: argparse.ArgumentParser) -> None:
         "--framework", choices=("samegrad", "pytorch", "jax", "tensorflow"),
         help="framework whose API the fix names [that of the step]",
     )  # fmt: skip
-    doctor.add_argument("--json", action="store_true", help="print JSON")
+    doctor.add_argument("--json", action="store_true", help="print JSON (see the command schema)")
+    doctor.add_argument("--html", metavar="FILE", help="also write a page of HTML")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -69,8 +71,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
     add_options(commands.add_parser("check", help="judge a step in a file", description=ABOUT))
+    commands.add_parser("schema", help="print the JSON schema of the output of check --json")
     options = vars(parser.parse_args(arguments))
-    del options["command"]
+    if options.pop("command") == "schema":
+        print(resources.files("samegrad_doctor").joinpath("diagnosis.schema.json").read_text())
+        return EXIT_CORRECT
     try:
         return run(**options)
     except StepError as error:
@@ -90,6 +95,7 @@ def run(
     equal_shards: bool = False,
     seed: int = 0,
     framework: str | None = None,
+    html: str | None = None,
 ) -> int:
     """Prints the diagnosis of a step.
 
@@ -106,6 +112,7 @@ def run(
         equal_shards: Use per-replica batches of equal size only.
         seed: Of the projection of the updates.
         framework: In whose words the remedy is told.
+        html: A file for a page of HTML.
 
     In an MPI job all processes judge the step together, and the first one speaks.
 
@@ -124,6 +131,8 @@ def run(
         )  # fmt: skip
         if processes.rank == 0:
             print(found.to_json() if json else found, flush=True)
+            if html is not None:
+                _write(Path(html), found.to_html())
         code = EXIT_CORRECT if found.correct and not found.reported_loss_issue else EXIT_WRONG
     except StepError as error:
         if processes.size == 1:
@@ -133,6 +142,15 @@ def run(
     # A launcher kills the others as soon as one has ended with another status than 0.
     processes.met(_SPOKEN, None)
     return code
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StepError(
+            f"[doctor] --html must be a writable file: got {path} ({error})."
+        ) from error
 
 
 _SPOKEN = "the doctor's verdict"

@@ -105,7 +105,7 @@ def step_of_ranks(
     def step(shares: list[Any]) -> Outcome:
         jobs = [
             Job(who, rank, len(shares), None, 2 * timeout, pickled, runner, (module, file),
-                {**options, "micro_batches": isinstance(share, list)}, share)
+                options, share)
             for rank, share in enumerate(shares)
         ]  # fmt: skip
         answers = _WORKERS.run(jobs, timeout)
@@ -115,7 +115,7 @@ def step_of_ranks(
 
     # Ranks without examples may leave a collective out, for which the others would wait.
     step.takes_empty_shards = False  # type: ignore[attr-defined]
-    step.framework = "pytorch"  # type: ignore[attr-defined]
+    step.framework, step.source = "pytorch", function  # type: ignore[attr-defined]
     return step
 
 

@@ -21,11 +21,9 @@ from multiprocessing import connection, parent_process
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from samegrad_doctor._tracebacks import keep_user_frames
-from samegrad_doctor._tree import map_structure
 from samegrad_doctor._updates import digest
+from samegrad_doctor.adapters._torch import accumulate, array_of, parts_of, tensors_of
 
 Ran = tuple[list[Any], "float | None"]  # gradients, and the loss that the rank reports
 Runner = Callable[[Any, list[Any], dict[str, Any]], Ran]
@@ -113,11 +111,10 @@ def _run(job: Job) -> tuple[list[Any] | None, Any, float | None]:
 
     _join(job)
     options = dict(job.options)
-    micro = options.pop("micro_batches")
     build = _imported(job)
     torch.manual_seed(options.pop("seed"))  # after the import, which may draw numbers
-    share = map_structure(lambda leaf: torch.as_tensor(np.asarray(leaf)), job.share)
-    gradients, loss = job.runner(_built(build, job.rank), share if micro else [share], options)
+    parts = [tensors_of(part) for part in parts_of(job.share)]
+    gradients, loss = job.runner(_built(build, job.rank), parts, options)
     return gradients if job.rank == 0 else None, digest(gradients), loss
 
 
@@ -126,40 +123,10 @@ def run_ddp(built: Any, parts: list[Any], options: dict[str, Any]) -> Ran:
     from torch.nn.parallel import DistributedDataParallel
 
     model, function = built
-    whole, reported, micro = options.pop("whole_shard"), options.pop("reported"), len(parts) > 1
+    whole, reported = options.pop("whole_shard"), options.pop("reported")
     parallel = DistributedDataParallel(model, **options)
-    if whole:
-        value = function(parallel, parts if micro else parts[0])
-        loss = None if value is None else float(value)
-    else:
-        total = _accumulate(parallel, function, parts)
-        loss = total if reported else None
+    loss = accumulate("ddp_step", parallel, function, parts, whole, reported)
     return [array_of(p, p.grad) for p in model.parameters() if p.requires_grad], loss
-
-
-def _accumulate(parallel: Any, function: Any, parts: list[Any]) -> float:
-    """Adds up the gradients of micro-batches; the last one starts the all-reduce."""
-    total = 0.0
-    for part in parts:
-        last = part is parts[-1]
-        with contextlib.nullcontext() if last else parallel.no_sync():
-            value = function(parallel, part)
-            if not hasattr(value, "backward"):
-                raise TypeError(
-                    f"[ddp_step] loss(model, batch) must return a tensor: got {value!r:.60}; "
-                    "a function that calls backward itself needs whole_shard=True."
-                )
-            value.backward()
-        total += float(value.detach())
-    return total
-
-
-def array_of(parameter: Any, gradient: Any) -> Any:
-    """A gradient as an array, 0 where there is none."""
-    if gradient is None:
-        return np.zeros(tuple(parameter.shape), dtype=np.float32)
-    known = str(gradient.dtype) in ("torch.float32", "torch.float64")
-    return (gradient if known else gradient.float()).detach().numpy()
 
 
 def _imported(job: Job) -> Callable[..., Any]:

@@ -33,7 +33,7 @@ def jax_step(
         joined = join([gradient(parameters, share) for share in shares])
         return Outcome([np.asarray(leaf) for leaf in jax.tree_util.tree_leaves(joined)])
 
-    step.framework = "jax"  # type: ignore[attr-defined]
+    step.framework, step.source = "jax", gradient  # type: ignore[attr-defined]
     return step
 
 
@@ -106,7 +106,7 @@ def jax_devices_step(
         reported = None if loss is None else float(np.mean(np.asarray(loss)))
         return Outcome([own[0] for own in copies], reported, list(zip(*copies, strict=True)))
 
-    step.framework = "jax"  # type: ignore[attr-defined]
+    step.framework, step.source = "jax", build  # type: ignore[attr-defined]
     return step
 
 

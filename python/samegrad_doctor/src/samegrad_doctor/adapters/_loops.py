@@ -11,7 +11,8 @@ from typing import Any
 
 from samegrad_doctor._updates import Step
 from samegrad_doctor.adapters._ddp import step_of_ranks
-from samegrad_doctor.adapters._ddp_worker import Ran, array_of
+from samegrad_doctor.adapters._ddp_worker import Ran
+from samegrad_doctor.adapters._torch import array_of
 
 _TIMEOUT = 120.0  # seconds: the first run imports the package
 

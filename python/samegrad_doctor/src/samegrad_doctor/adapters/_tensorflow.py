@@ -53,7 +53,7 @@ def tensorflow_step(
         after = [v.numpy() for v in variables]
         return Outcome([b - a for a, b in zip(before, after, strict=True)], reported)
 
-    step.framework = "tensorflow"  # type: ignore[attr-defined]
+    step.framework, step.source = "tensorflow", build  # type: ignore[attr-defined]
     return step
 
 

@@ -1,0 +1,210 @@
+"""The fix of a local mean as a unified diff of the line of user code that takes it."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from samegrad_doctor._failure_modes import MEAN_OF_MEANS, MEAN_THEN_SUM
+
+_LOSSES = (
+    "cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
+    "binary_cross_entropy", "binary_cross_entropy_with_logits",
+)  # fmt: skip
+_SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr)
+_OPAQUE = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+@dataclass(frozen=True)
+class _Mean:
+    """A call that takes a mean over the local batch, in the statement that has it.
+
+    Args:
+        call: The call.
+        statement: The statement.
+        total: The sum instead, as source.
+        size: The number of its values, as source.
+        first: A statement to put before, or "".
+    """
+
+    call: ast.Call
+    statement: ast.stmt
+    total: str
+    size: str
+    first: str = ""
+
+
+def suggest(step: Callable[..., Any], name: str, framework: str) -> str:
+    """Return the fix as a unified diff of the user's file, or "".
+
+    There is one if the failure mode is a mean over the local batch, and the user's function (and
+    what it calls in its file) takes exactly one mean.
+
+    Args:
+        step: The step; an adapter tells the user's function by the attribute `source`.
+        name: The name of the failure mode.
+        framework: The framework of the step.
+    """
+    if name not in (MEAN_OF_MEANS.name, MEAN_THEN_SUM.name) or framework not in _COUNT:
+        return ""
+    function = inspect.unwrap(getattr(step, "source", step))
+    try:
+        file = inspect.getsourcefile(function)
+        source = Path(file).read_text() if file else ""
+        tree = ast.parse(source)
+    except (OSError, TypeError, SyntaxError, ValueError):
+        return ""
+    reached = list(_reached(tree, getattr(function, "__name__", "")))
+    means = [mean for one in reached for mean in _means(one, framework)]
+    if len(means) != 1:
+        return ""
+    before, divided = _COUNT[framework](means[0], name == MEAN_OF_MEANS.name, reached)
+    return _diff(source, Path(file or ""), means[0], before, divided) if divided else ""
+
+
+def _reached(tree: ast.Module, name: str) -> Iterator[ast.FunctionDef]:
+    """Yield a function of a file, and those of the file that it names."""
+    known = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    todo, seen = [name], set()
+    while todo:
+        if (name := todo.pop()) in known and name not in seen:
+            seen.add(name)
+            yield known[name]
+            names = [node for node in ast.walk(known[name]) if isinstance(node, ast.Name)]
+            own = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+            inner = {other for other, node in known.items() if node in ast.walk(known[name])}
+            todo += sorted(({node.id for node in names} - own) | inner)
+
+
+def _means(function: ast.FunctionDef, framework: str) -> Iterator[_Mean]:
+    """Yield the means in the simple statements of a function, without those of inner ones."""
+    for statement in _statements(function.body):
+        for call in _calls(statement):
+            if (mean := _mean_of(call, statement, framework)) is not None:
+                yield mean
+
+
+def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    for statement in body:
+        if isinstance(statement, _SIMPLE):
+            yield statement
+        elif not isinstance(statement, ast.FunctionDef | ast.ClassDef):
+            for _, inner in ast.iter_fields(statement):
+                if isinstance(inner, list) and inner and isinstance(inner[0], ast.stmt):
+                    yield from _statements(inner)
+
+
+def _calls(node: ast.AST) -> Iterator[ast.Call]:
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, _OPAQUE):
+            if isinstance(child, ast.Call):
+                yield child
+            yield from _calls(child)
+
+
+def _mean_of(call: ast.Call, statement: ast.stmt, framework: str) -> _Mean | None:
+    """Return the mean that a call takes: a loss, `values.mean()` or `reduce_mean(values)`."""
+    if not isinstance(call.func, ast.Attribute):
+        return None
+    words = {word.arg: word.value for word in call.keywords}
+    owner, method = call.func.value, call.func.attr
+    if framework == "pytorch" and method in _LOSSES and len(call.args) == 2:
+        return _mean_of_a_loss(call, statement, words)
+    if method == "mean" and not call.args and not words:
+        return _mean_of_values(owner, call, statement, "{0}.sum()")
+    module = ast.unparse(owner)
+    if len(call.args) == 1 and not words and (
+        (method == "mean" and module in ("torch", "jnp", "jax.numpy"))
+        or (method == "reduce_mean" and framework in ("tensorflow", "samegrad"))
+    ):  # fmt: skip
+        total = f"{module}.{'reduce_sum' if method == 'reduce_mean' else 'sum'}({{0}})"
+        return _mean_of_values(call.args[0], call, statement, total)
+    return None
+
+
+def _mean_of_a_loss(
+    call: ast.Call, statement: ast.stmt, words: dict[str | None, ast.expr]
+) -> _Mean | None:
+    reduction = words.pop("reduction", ast.Constant("mean"))
+    if not (isinstance(reduction, ast.Constant) and reduction.value == "mean"):
+        return None
+    if not words.keys() <= {"ignore_index", "label_smoothing", "beta", "delta"}:
+        return None
+    target = ast.unparse(call.args[1])
+    size = f"{target}.numel()"
+    if "ignore_index" in words:
+        size = f"({target} != {ast.unparse(words['ignore_index'])}).sum()"
+    kept = [ast.unparse(argument) for argument in call.args]
+    kept += [f"{key}={ast.unparse(value)}" for key, value in words.items()]
+    total = f'{ast.unparse(call.func)}({", ".join(kept)}, reduction="sum")'
+    return _Mean(call, statement, total, size)
+
+
+def _mean_of_values(values: ast.expr, call: ast.Call, statement: ast.stmt, total: str) -> _Mean:
+    if isinstance(values, ast.Name):
+        return _Mean(call, statement, total.format(values.id), values.id)
+    first = f"losses = {ast.unparse(values)}"
+    return _Mean(call, statement, total.format("losses"), "losses", first)
+
+
+_Lines = tuple[list[str], str]  # statements before, and the mean of all replicas
+
+
+def _in_torch(mean: _Mean, averaged: bool, functions: list[ast.FunctionDef]) -> _Lines:
+    size = mean.size if mean.size.endswith(")") else f"{mean.size}.numel()"
+    before = [f"count = torch.tensor(float({size}))", "torch.distributed.all_reduce(count)"]
+    times = " * torch.distributed.get_world_size()" if averaged else ""
+    return before, f"{mean.total}{times} / count"
+
+
+def _in_tensorflow(mean: _Mean, averaged: bool, functions: list[ast.FunctionDef]) -> _Lines:
+    before = [
+        "context = tf.distribute.get_replica_context()",
+        f'count = context.all_reduce("SUM", tf.cast(tf.size({mean.size}), {mean.size}.dtype))',
+    ]
+    times = " * context.num_replicas_in_sync" if averaged else ""
+    return before, f"{mean.total}{times} / count"
+
+
+def _in_jax(mean: _Mean, averaged: bool, functions: list[ast.FunctionDef]) -> _Lines:
+    """The same by `jax.lax.psum`, if the file's reductions name one axis."""
+    reductions = [
+        call for one in functions for call in ast.walk(one)
+        if isinstance(call, ast.Call) and ast.unparse(call.func).endswith(("pmean", "psum"))
+    ]  # fmt: skip
+    axes = {ast.unparse(argument) for call in reductions for argument in call.args[1:]}
+    if len(axes) != 1:
+        return [], ""
+    axis = axes.pop()
+    times = f" * jax.lax.psum(1, {axis})" if averaged else ""
+    return [], f"{mean.total}{times} / jax.lax.psum({mean.size}.size, {axis})"
+
+
+_COUNT = {"pytorch": _in_torch, "tensorflow": _in_tensorflow, "samegrad": _in_tensorflow,
+          "jax": _in_jax}  # fmt: skip
+
+
+def _diff(source: str, file: Path, mean: _Mean, before: list[str], divided: str) -> str:
+    """Return the unified diff of a file in which a mean is replaced."""
+    lines = source.splitlines(keepends=True)
+    first, last = mean.statement.lineno - 1, mean.statement.end_lineno or mean.statement.lineno
+    old = "".join(lines[first:last])
+    call = ast.get_source_segment(source, mean.call)
+    if call is None or old.count(call) != 1:
+        return ""
+    whole = getattr(mean.statement, "value", None) is mean.call
+    new = old.replace(call, divided if whole else f"({divided})")
+    indent = old[: len(old) - len(old.lstrip())]
+    added = [line for line in (mean.first, *before) if line]
+    text = textwrap.indent("".join(f"{line}\n" for line in added), indent) + new
+    changed = [*lines[:first], *text.splitlines(keepends=True), *lines[last:]]
+    return "".join(difflib.unified_diff(lines, changed, file.name, file.name, n=0)).rstrip("\n")
+
+
+__all__ = ["suggest"]
