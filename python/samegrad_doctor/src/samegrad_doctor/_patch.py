@@ -84,9 +84,11 @@ def _reached(tree: ast.Module, name: str) -> Iterator[ast.FunctionDef]:
 
 def _means(function: ast.FunctionDef, framework: str) -> Iterator[_Mean]:
     """Yield the means in the simple statements of a function, without those of inner ones."""
+    used = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+    free = next(name for name in ("losses", "each_loss", "local_losses", "_") if name not in used)
     for statement in _statements(function.body):
         for call in _calls(statement):
-            if (mean := _mean_of(call, statement, framework)) is not None:
+            if (mean := _mean_of(call, statement, framework, free)) is not None:
                 yield mean
 
 
@@ -108,7 +110,7 @@ def _calls(node: ast.AST) -> Iterator[ast.Call]:
             yield from _calls(child)
 
 
-def _mean_of(call: ast.Call, statement: ast.stmt, framework: str) -> _Mean | None:
+def _mean_of(call: ast.Call, statement: ast.stmt, framework: str, free: str) -> _Mean | None:
     """Return the mean that a call takes: a loss, `values.mean()` or `reduce_mean(values)`."""
     if not isinstance(call.func, ast.Attribute):
         return None
@@ -117,14 +119,14 @@ def _mean_of(call: ast.Call, statement: ast.stmt, framework: str) -> _Mean | Non
     if framework == "pytorch" and method in _LOSSES and len(call.args) == 2:
         return _mean_of_a_loss(call, statement, words)
     if method == "mean" and not call.args and not words:
-        return _mean_of_values(owner, call, statement, "{0}.sum()")
+        return _mean_of_values(owner, call, statement, "{0}.sum()", free)
     module = ast.unparse(owner)
     if len(call.args) == 1 and not words and (
         (method == "mean" and module in ("torch", "jnp", "jax.numpy"))
         or (method == "reduce_mean" and framework in ("tensorflow", "samegrad"))
     ):  # fmt: skip
         total = f"{module}.{'reduce_sum' if method == 'reduce_mean' else 'sum'}({{0}})"
-        return _mean_of_values(call.args[0], call, statement, total)
+        return _mean_of_values(call.args[0], call, statement, total, free)
     return None
 
 
@@ -146,11 +148,13 @@ def _mean_of_a_loss(
     return _Mean(call, statement, total, size)
 
 
-def _mean_of_values(values: ast.expr, call: ast.Call, statement: ast.stmt, total: str) -> _Mean:
+def _mean_of_values(
+    values: ast.expr, call: ast.Call, statement: ast.stmt, total: str, free: str
+) -> _Mean:
     if isinstance(values, ast.Name):
         return _Mean(call, statement, total.format(values.id), values.id)
-    first = f"losses = {ast.unparse(values)}"
-    return _Mean(call, statement, total.format("losses"), "losses", first)
+    first = f"{free} = {ast.unparse(values)}"
+    return _Mean(call, statement, total.format(free), free, first)
 
 
 _Lines = tuple[list[str], str]  # statements before, and the mean of all replicas
