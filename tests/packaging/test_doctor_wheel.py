@@ -121,12 +121,10 @@ def test_fix_of_the_readme_makes_the_step_correct(
     installed: pathlib.Path, user: pathlib.Path
 ) -> None:
     text = (ROOT / "python" / "samegrad_doctor" / "README.md").read_text()
-    (diff,) = re.findall(r"```diff\n(.*?)```", text, re.DOTALL)
-    lines = [line[1:] for line in diff.splitlines() if line[0] == "+"]
+    lines = re.findall(r"^\+(    .*)$", text, re.MULTILINE)
     script = (user / "train.py").read_text().partition("def train_loss")[0] + "\n".join(
-        ["from torch.nn.functional import cross_entropy", "def train_loss(model, batch):",
-         "    x, y = batch", *(f"    {line}" for line in lines), "    return loss"]
-    )  # fmt: skip
+        ["def train_loss(model, batch):", *lines]
+    )
     (user / "train.py").write_text(script)
     assert run(installed, "ask.py", folder=user).stdout.startswith("correct")
 
