@@ -18,7 +18,7 @@ import pytest
 import samegrad
 from samegrad_doctor import StepError, diagnose, layout
 from samegrad_doctor._layouts import take
-from samegrad_doctor.adapters import ddp_step, ddp_workers
+from samegrad_doctor.adapters import ddp_step, ddp_workers, torch_step
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
@@ -67,6 +67,16 @@ def test_the_true_count_is_right_with_empty_shares_too() -> None:
 def test_batch_normalization_of_each_rank_is_named() -> None:
     found = diagnose(ddp_step(models.build_normalised), BATCH, replicas=(2,))
     assert found.cause.name == "batch statistics are not synchronised", str(found)
+
+
+def test_micro_batches_are_summed_as_by_the_simulated_step() -> None:
+    windows = [[take(BATCH, part) for part in parts] for parts in ([[0, 1], [2, 3, 4]], [[5], [6]])]
+    simulated, real = (
+        step(windows).update for step in
+        (torch_step(*models.build_mean()), ddp_step(models.build_mean))
+    )  # fmt: skip
+    for own, other in zip(simulated, real, strict=True):
+        np.testing.assert_allclose(own, other, rtol=1e-12)
 
 
 def test_micro_batches_are_reduced_once() -> None:

@@ -8,7 +8,7 @@
 `record` writes the verdict of every case; without FILE.json to `verdicts.json`, the record of the
 current doctor, and then writes the tables of docs/doctor.md. Parts whose framework is not installed
 are left out: `pip install -r tests/evals/doctor/requirements.txt` installs them. `check` tests the
-cases without the doctor. All cases take about ten minutes on a free core.
+cases without the doctor.
 """
 
 from __future__ import annotations
