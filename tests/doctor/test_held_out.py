@@ -1,6 +1,6 @@
 """Recall on steps that the doctor was not tuned on, and the proof that their labels are true.
 
-`python tests/doctor/test_held_out.py` prints the table.
+`pytest -s tests/doctor/test_held_out.py` prints the table.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -226,12 +225,3 @@ def test_recall_on_steps_that_no_rule_was_tuned_on() -> None:
     assert counts["named"] >= 0.95 * len(WRONG), counts
     assert counts["named"] + counts.get("detected", 0) >= 0.99 * len(WRONG), counts
     assert counts["right"] == len(RIGHT) and "REFUSED" not in counts, counts
-
-
-if __name__ == "__main__":
-    if sys.argv[1:] == ["freeze"]:
-        files = {path.name: _hash(path) for path in sorted(FOLDER.glob("*.py"))}
-        counts = {"wrong": len(WRONG), "right": len(RIGHT)}
-        MANIFEST.write_text(json.dumps({**counts, "files": files}, indent=1) + "\n")
-    else:
-        table()
