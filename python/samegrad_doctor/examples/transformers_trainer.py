@@ -9,7 +9,7 @@ import torch
 from samegrad_doctor import diagnose
 from samegrad_doctor.adapters import loop_step
 from torch.nn import functional
-from transformers import Trainer, TrainingArguments
+from transformers import PrinterCallback, Trainer, TrainingArguments
 
 
 class Classifier(torch.nn.Module):
@@ -48,7 +48,9 @@ def train(model, micro_batches):
         logging_strategy="no",
         disable_tqdm=True,
     )
-    GivenBatches(micro_batches, model=model, args=arguments).train()
+    trainer = GivenBatches(micro_batches, model=model, args=arguments)
+    trainer.remove_callback(PrinterCallback)
+    trainer.train()
 
 
 def build():

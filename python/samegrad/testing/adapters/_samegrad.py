@@ -62,6 +62,7 @@ def samegrad_step(
         after = [v.numpy() for v in variables]
         return Outcome([b - a for a, b in zip(before, after, strict=True)], reported)
 
+    step.source = build  # type: ignore[attr-defined]
     return step
 
 

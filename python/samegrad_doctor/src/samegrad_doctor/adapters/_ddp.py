@@ -261,9 +261,12 @@ class _Workers:
                 os.kill(self._processes[rank].pid, signal.SIGUSR1)
         time.sleep(0.5)
         stacks = {rank: self._stack(rank) for rank in ranks}
+        if self._ready < count:
+            what, why = "import PyTorch", "the machine may have too much to do; try again."
+        else:
+            what, why = "answer", _disagreement(stacks, count)
         raise StepError(
-            f"[{self._who}] ranks {ranks} must answer within {timeout:g} s: they did not; "
-            f"{_disagreement(stacks, count)}\n"
+            f"[{self._who}] ranks {ranks} must {what} within {timeout:g} s: they did not; {why}\n"
             + "\n".join(f"rank {rank}:\n{stack}" for rank, stack in stacks.items())
         )
 
