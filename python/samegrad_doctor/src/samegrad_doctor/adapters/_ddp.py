@@ -25,7 +25,7 @@ from samegrad_doctor.adapters._ddp_worker import Job, Runner, run_ddp, work
 
 _COLLECTIVE = re.compile(r'distributed_c10d\.py", line \d+ in (?!wrapper\b)([a-z]\w+)')
 _WATCHES = "_end_with_parent"  # in the thread of each process that is the doctor's own
-_START = 180.0  # seconds for a process to import PyTorch on a machine with much to do
+_START = 600.0  # seconds for a process to import PyTorch on a machine with much to do
 
 
 def ddp_step(
