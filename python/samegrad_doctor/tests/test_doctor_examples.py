@@ -24,7 +24,7 @@ SAID = {
 
 
 def imports_of(tree: ast.Module) -> list[tuple[str, str | None]]:
-    """The modules of a file, and the names taken from them."""
+    """Return the modules of a file, and the names taken from them."""
     found: list[tuple[str, str | None]] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

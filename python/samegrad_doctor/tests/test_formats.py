@@ -43,7 +43,7 @@ def right() -> Diagnosis:
 
 
 def errors_of(value: Any, schema: dict[str, Any], at: str = "$") -> list[str]:
-    """What contradicts the part of JSON schema that ours uses."""
+    """Return the contradictions to a schema of the kinds that ours has."""
     kinds = {"string": str, "boolean": bool, "integer": int, "number": int | float,
              "array": list, "object": dict, "null": type(None)}  # fmt: skip
     given = schema.get("type", [])

@@ -177,7 +177,7 @@ def _in_tensorflow(mean: _Mean, averaged: bool, functions: list[ast.FunctionDef]
 
 
 def _in_jax(mean: _Mean, averaged: bool, functions: list[ast.FunctionDef]) -> _Lines:
-    """The same by `jax.lax.psum`, if the file's reductions name one axis."""
+    """Return the mean of all devices, if the reductions of the file name one axis."""
     reductions = [
         call for one in functions for call in ast.walk(one)
         if isinstance(call, ast.Call) and ast.unparse(call.func).endswith(("pmean", "psum"))
