@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -84,10 +84,11 @@ class Builder:
     Args:
         format: The name of the format.
         opset: The version of ONNX's operator set.
+        ports: The names of the inputs and outputs, which nothing else gets.
     """
 
-    def __init__(self, format: str, opset: int) -> None:
-        self.format, self.opset = format, opset
+    def __init__(self, format: str, opset: int, ports: Collection[str]) -> None:
+        self.format, self.opset, self._ports = format, opset, frozenset(ports)
         self.initializers: dict[str, Any] = {}
         self.main = Scope()
         self._scopes = [self.main]
@@ -108,8 +109,11 @@ class Builder:
 
     def name(self, stem: str) -> str:
         """Return a name that no other tensor has."""
-        self._count += 1
-        return f"{stem}_{self._count}"
+        while True:
+            self._count += 1
+            found = f"{stem}_{self._count}"
+            if found not in self._ports:
+                return found
 
     # ---- nodes ----
 

@@ -55,17 +55,19 @@ class Converter:
         arrays: The elements of its constants.
         variables: The elements of its variables; None: a requirement of the program.
         inputs: The names of its inputs.
+        outputs: The numbers of the results by their names.
         line: The user's line of an operation, by its name.
         target: The format.
     """
 
     def __init__(
         self, graph: Any, arrays: Sequence[Any], variables: Sequence[Any], inputs: Sequence[str],
-        line: Callable[[str], str], target: Target,
+        outputs: dict[str, int], line: Callable[[str], str], target: Target,
     ) -> None:  # fmt: skip
         self._graph, self._arrays, self._variables = graph, arrays, variables
-        self._inputs, self._line, self._target = list(inputs), line, target
-        self._builder = Builder(target.format, target.opset)
+        self._inputs, self._outputs = list(inputs), outputs
+        self._line, self._target = line, target
+        self._builder = Builder(target.format, target.opset, {*inputs, *outputs})
         self._shared: dict[Any, Value] = {}
         self._outermost = ""  # operation whose body is converted
         main = graph["sources"]
@@ -73,19 +75,15 @@ class Converter:
         self._given = {one["argument"]: value for one, value in found}
         self._sizes = Sizes(self._builder, graph["symbols"], found)
 
-    def program(self, outputs: dict[str, int]) -> Program:
-        """Return the nodes, inputs, outputs and weights.
-
-        Args:
-            outputs: The numbers of the results by their names.
-        """
+    def program(self) -> Program:
+        """Return the nodes, inputs, outputs and weights."""
         b = self._builder
         arguments = [self._given.get(at) for at in range(self._graph["arguments"])]
         results = self._run(self._graph, arguments)
         self._check_updates()
         named = []
         checked = self._guards()
-        for name, index in outputs.items():
+        for name, index in self._outputs.items():
             value = results[index]
             ref = self._guarded(b.plain(value), value, checked)
             b.emit("Identity", [ref], [Ref(name, value.dtype)])

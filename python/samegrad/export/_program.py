@@ -50,12 +50,12 @@ def program_of(function: Any, input_signature: Sequence[Any] | None, target: Tar
 
 
 def _converted(one: Saveable, traced: ExportedProgram, target: Target) -> Program:
-    converter = Converter(
-        traced.graph, [np.asarray(array.numpy()) for array in traced.constants],
-        _variables(traced), one.input_names(), line_finder(traced.text), target,
-    )  # fmt: skip
-    outputs = _outputs(traced.result, one.function._traces.name, one.input_names(), target)
-    return converter.program(outputs)
+    inputs = one.input_names()
+    outputs = _outputs(traced.result, one.function._traces.name, inputs, target)
+    arrays = [np.asarray(array.numpy()) for array in traced.constants]
+    return Converter(
+        traced.graph, arrays, _variables(traced), inputs, outputs, line_finder(traced.text), target
+    ).program()
 
 
 def _one_call(function: Any, input_signature: Sequence[Any] | None, target: Target) -> Saveable:

@@ -114,8 +114,14 @@ class Saveable:
             if kind is inspect.Parameter.VAR_POSITIONAL:
                 value = {f"{name}_{at}": part for at, part in enumerate(value)}
             _name_tensors(value, name, names)
-        found = [names[index] for index in sorted(names)]
-        return [name if name not in found[:at] else f"{name}_{at}" for at, name in enumerate(found)]
+        wanted = [names[index] for index in sorted(names)]
+        found: list[str] = []
+        for at, name in enumerate(wanted):
+            own, number = name, at
+            while own in found or (own != name and own in wanted):
+                own, number = f"{name}_{number}", number + 1
+            found.append(own)
+        return found
 
 
 def _name_tensors(value: Any, name: str, names: dict[int, str]) -> None:

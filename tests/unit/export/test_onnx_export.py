@@ -88,6 +88,19 @@ def test_an_output_that_is_an_input_has_a_name_of_its_own() -> None:
     np.testing.assert_array_equal(results_of(session_of(model), [X])[0], X)
 
 
+def test_names_of_ports_are_not_those_of_nodes_or_of_each_other() -> None:
+    names = [f"{stem}_{at}" for stem in ("relu", "matmul", "constant") for at in range(1, 5)]
+    model = tf.export.to_onnx(
+        lambda x, y: dict.fromkeys(names, tf.nn.relu(x @ tf.ones([2, 2])) + y + x * 3.0),
+        [tf.TensorSpec([None, 2], name="mul_2"), tf.TensorSpec([2], name="relu_1")],
+    )
+    inputs = [np.ones((1, 2), np.float32), np.zeros(2, np.float32)]
+    assert results_of(session_of(model), inputs)[0].tolist() == [[5.0, 5.0]]
+    specs = [tf.TensorSpec([1], name=name) for name in ("x_2", "x", "x", "x")]
+    model = tf.export.to_onnx(tf.add_n, [specs])
+    assert names_of(model.graph.input) == ["x_2", "x", "x_3", "x_4"]
+
+
 def test_metadata_names_the_version_and_the_reduction_order() -> None:
     model = tf.export.to_onnx(lambda x: x * 2.0, [SPEC])
     found = {one.key: one.value for one in model.metadata_props}
