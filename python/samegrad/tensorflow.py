@@ -10,7 +10,7 @@ import importlib
 import importlib.abc
 import sys
 from importlib.machinery import ModuleSpec
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 from samegrad import version
@@ -73,10 +73,10 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     @user_frames_only
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
-        """Return the spec of a module of TensorFlow.
+        """Return the spec of a module of TensorFlow, None if samegrad lacks it.
 
         Raises:
-            ModuleNotFoundError: samegrad lacks the module.
+            ModuleNotFoundError: A module that samegrad lacks is imported; the message has a hint.
         """
         root, _, below = fullname.partition(".")
         if fullname == _WITHOUT_TENSORFLOW:
@@ -87,6 +87,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             return ModuleSpec(fullname, self, origin=_SAMEGRAD.__file__, is_package=True)
         module = _module(below)
         if module is None:
+            if not _is_import(sys._getframe()):
+                return None
             hint = explain(below)
             end = "" if hint.endswith("?") else "."
             raise ModuleNotFoundError(f"No module named {fullname!r}; {hint}{end}", name=fullname)
@@ -103,6 +105,14 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             module.__spec__ = spec.loader_state[1]
         elif module.__name__ == _NAME:
             _fill(module)
+
+
+def _is_import(frame: FrameType | None) -> bool:
+    """Tell whether importlib looks for a module to import it; `util.find_spec` only asks."""
+    while frame is not None and frame.f_code.co_name != "_find_spec":
+        frame = frame.f_back
+    caller = frame and frame.f_back
+    return caller is not None and caller.f_code.co_name == "_find_and_load_unlocked"
 
 
 _finder = _Finder()

@@ -107,6 +107,7 @@ def names(queue=None):
         "versions": [tf.__version__, tf.version.VERSION, samegrad.__version__, keras.__version__],
         "specs": [util.find_spec(name).name for name in ("tensorflow", "tensorflow.keras")],
         "own specs": [K.__spec__.name, L.__spec__.name],
+        "lacking": [util.find_spec(name) for name in ("tensorflow.python", "tensorflow.add")],
         "errors": [error(line) for line in LINES],
         "backend": keras.backend.backend(),
         "file": tf.__file__ == samegrad.__file__ and "samegrad" in repr(tf),
@@ -158,6 +159,7 @@ def test_run_command_puts_samegrad_in_the_place_of_tensorflow(tmp_path: Path) ->
     assert found == {
         "specs": ["tensorflow", "samegrad.keras"],
         "own specs": ["samegrad.keras", "samegrad.keras.layers"],
+        "lacking": [None, None],
         "backend": "samegrad",
         "file": True,
         "installed": False,
