@@ -177,3 +177,15 @@ def ranges_of_counts_of_numpy(tf: Any) -> Any:
         tf.range(np.float64(2.0)),
         tf.range(2.0),
     ]
+
+
+@manner
+def sizes_in_arrays_of_floats(tf: Any) -> Any:
+    sizes, six = np.array([2.0, 3.0]), tf.zeros([6])
+    made = [tf.zeros(sizes), tf.ones(np.float32([3])), tf.reshape(six, sizes), tf.fill(sizes, 1.0),
+            tf.broadcast_to(six[:1], sizes), tf.zeros(np.float64(3))]  # fmt: skip
+    return [
+        [x.shape.as_list() for x in made],
+        refused(lambda: tf.zeros(tf.constant([2.0, 3.0])), tf.errors.InvalidArgumentError),
+        refused(lambda: tf.zeros([2.0, 3.0]), TypeError),
+    ]

@@ -201,7 +201,8 @@ def dim_of(tensor: Tensor, axis: int) -> Any:
 def dims_of(tensor: Tensor) -> tuple[Any, ...] | None:
     """Return the sizes that a tensor of sizes holds, where they are known."""
     dims: tuple[Any, ...] | None = getattr(tensor, "_dims", None)
-    if dims is None and not tensor._symbolic and tensor._rank < 2:
+    known = dims is None and not tensor._symbolic and tensor._rank < 2
+    if known and tensor._dtype.lstrip("u").startswith("int"):
         dims = tuple(int(size) for size in tensor._view().reshape(-1))
     return dims
 

@@ -12,6 +12,8 @@ import operator
 from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
+import numpy as np
+
 from samegrad import _core
 from samegrad._base.shown import shown
 from samegrad._tensor.conversion import Tensor, is_tensor
@@ -30,6 +32,13 @@ def sizes_of(shape: Any) -> Sizes:
     """
     dims = dims_of(shape) if isinstance(shape, Tensor) else None
     entries = shape if dims is None else dims
+    if (
+        isinstance(entries, np.ndarray | np.generic)
+        and entries.dtype.kind == "f"
+        and (entries.ndim < 2)
+    ):
+        # As in TensorFlow, arrays of floats are sizes; those of Python are not.
+        entries = whole_array(entries)
     if isinstance(entries, int | Dim) or (isinstance(entries, Tensor) and not entries._rank):
         entries = [entries]
     if isinstance(entries, list | tuple):
@@ -37,6 +46,20 @@ def sizes_of(shape: Any) -> Sizes:
     if isinstance(entries, str | bytes | Mapping | Set) or not isinstance(entries, Iterable):
         entries = [whole(entries, "a shape is integers", "pass a tuple of ints")]
     return [size_of(entry) for entry in entries]
+
+
+def whole_array(array: Any) -> list[int]:
+    """Return the sizes that are in an array of floats.
+
+    Raises:
+        TypeError: One is not an integer.
+
+    Example:
+        >>> whole_array(np.array([2.0, 3.0]))
+        [2, 3]
+    """
+    found = [float(size) for size in array.reshape(-1)]
+    return [int(size) if size.is_integer() else whole(size) for size in found]
 
 
 def size_of(entry: Any) -> Any:

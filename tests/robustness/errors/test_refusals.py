@@ -58,6 +58,12 @@ REFUSED = {
     "a size that is not an integer": (
         lambda: tf.zeros((1.5,)), TypeError, r"\[zeros\] a size is an integer: got float 1\.5",
     ),
+    "a size that is not an integer, in an array": (
+        lambda: tf.zeros(np.array([2.5])), TypeError, r"\[zeros\] a size is an integer: got float",
+    ),
+    "sizes in a tensor that is not of integers": (
+        lambda: tf.zeros(tf.constant([2.5])), TypeError, r"\[zeros\] shape must be integers",
+    ),
     "a size of more than 64 bits": (
         lambda: tf.zeros((2**70,)), ValueError, r"\[zeros\] a size is an integer of 64 bits",
     ),
