@@ -17,47 +17,11 @@ from matrix_programs import (
     public_classes,
     total,
 )
+from training_cases import HEADS, LOSSES, targets_for
 
 import samegrad as tf
 
 ops = keras.ops
-HEADS = {
-    "real": lambda z: z,
-    "unit": ops.sigmoid,
-    "positive": ops.softplus,
-    "classes": ops.softmax,
-    "direction": lambda z: ops.normalize(z, axis=-1),
-}
-# Class: (head of the predictions, kind of targets, arguments), once for each path through it.
-CASES: list[tuple[str, str, str, dict[str, Any]]] = [
-    ("BinaryCrossentropy", "unit", "bits", {"label_smoothing": 0.1}),
-    ("BinaryCrossentropy", "real", "bits", {"from_logits": True}),
-    ("BinaryFocalCrossentropy", "unit", "bits", {"apply_class_balancing": True}),
-    ("CategoricalCrossentropy", "classes", "one_hot", {"label_smoothing": 0.1}),
-    ("CategoricalCrossentropy", "real", "one_hot", {"from_logits": True}),
-    ("CategoricalFocalCrossentropy", "classes", "one_hot", {}),
-    ("CategoricalGeneralizedCrossEntropy", "classes", "labels", {}),
-    ("CategoricalHinge", "real", "one_hot", {}),
-    ("Circle", "direction", "labels", {"gamma": 2.0}),
-    ("CosineSimilarity", "real", "reals", {}),
-    ("CTC", "real", "words", {}),
-    ("Dice", "unit", "bits", {}),
-    ("Dice", "unit", "bits", {"axis": -1}),
-    ("Hinge", "real", "bits", {}),
-    ("Huber", "real", "reals", {"delta": 0.7}),
-    ("KLDivergence", "classes", "chances", {}),
-    ("LogCosh", "real", "reals", {}),
-    ("MeanAbsoluteError", "real", "reals", {}),
-    ("MeanAbsolutePercentageError", "real", "reals", {}),
-    ("MeanSquaredError", "real", "reals", {}),
-    ("MeanSquaredLogarithmicError", "positive", "chances", {}),
-    ("Poisson", "positive", "chances", {}),
-    ("SparseCategoricalCrossentropy", "classes", "labels", {}),
-    ("SparseCategoricalCrossentropy", "real", "labels", {"from_logits": True, "ignore_class": 1}),
-    ("SquaredHinge", "real", "bits", {}),
-    ("Tversky", "unit", "bits", {"alpha": 0.3, "beta": 0.7}),
-    ("Tversky", "unit", "bits", {"axis": -1}),
-]
 LEFT_OUT = {"Loss": "it is the base class"}
 NO_SEQUENCES = ("Circle", "CTC")  # they take a batch of vectors, or of whole sequences
 REDUCTIONS = ["sum_over_batch_size", "mean_with_sample_weight", "sum"]
@@ -67,22 +31,13 @@ def _batch(count: int, inner: tuple[int, ...], targets: str) -> dict[str, Any]:
     """Inputs of 4 features, targets for 3 classes, a mask and weights for each value."""
     rng = np.random.default_rng(count + len(inner))
     shape = (count, *inner)
-    labels = rng.integers(0, 3, shape)
-    chances = rng.random((*shape, 3))
-    made = {
-        "reals": lambda: rng.normal(size=(*shape, 3)),
-        "bits": lambda: (chances > 0.5).astype("float64"),
-        "chances": lambda: chances / chances.sum(-1, keepdims=True),
-        "one_hot": lambda: np.eye(3)[labels],
-        "labels": lambda: labels,
-        "words": lambda: rng.integers(1, 3, (count, 2)),
-    }
+    y = targets_for(targets, shape, rng)
     x = rng.normal(size=(count, 5, 4) if targets == "words" else (*shape, 4))
     mask = rng.random(shape) < 0.6
     mask[-1] = False
     mask[0] = True
     weights = np.round(2 * rng.random(shape), 2)
-    return {"x": x, "y": made[targets](), "mask": mask, "weight": weights}
+    return {"x": x, "y": y, "mask": mask, "weight": weights}
 
 
 def _step(name: str, head: str, arguments: dict[str, Any], weights: Any) -> Any:
@@ -102,12 +57,12 @@ def _step(name: str, head: str, arguments: dict[str, Any], weights: Any) -> Any:
 
 
 def test_every_loss_of_keras_is_in_the_table() -> None:
-    assert {case[0] for case in CASES} | LEFT_OUT.keys() == public_classes(keras.losses)
+    assert {case[0] for case in LOSSES} | LEFT_OUT.keys() == public_classes(keras.losses)
 
 
 @pytest.mark.parametrize("traced", [True, False])
 @pytest.mark.parametrize("inner", [(), (3,)])
-@pytest.mark.parametrize(("name", "head", "targets", "arguments"), CASES)
+@pytest.mark.parametrize(("name", "head", "targets", "arguments"), LOSSES)
 def test_a_loss_over_shares_is_that_of_the_batch(
     float64: None, name: str, head: str, targets: str, arguments: Any, inner: Any, traced: bool
 ) -> None:

@@ -17,31 +17,10 @@ from matrix_programs import (
     trained,
     weights_of,
 )
+from training_cases import OPTIMIZER_VARIANTS, OPTIMIZERS
 
 layers, optimizers = keras.layers, keras.optimizers
 
-CASES: list[tuple[str, dict[str, Any]]] = [
-    ("Adadelta", {"learning_rate": 0.5}),
-    ("Adafactor", {"learning_rate": 0.1}),
-    ("Adagrad", {"learning_rate": 0.1}),
-    ("Adam", {"learning_rate": 0.1, "amsgrad": True}),
-    ("AdamW", {"learning_rate": 0.1}),
-    ("Adamax", {"learning_rate": 0.1}),
-    ("Ftrl", {"learning_rate": 0.1, "l1_regularization_strength": 0.01}),
-    ("Lamb", {"learning_rate": 0.1}),
-    ("Lion", {"learning_rate": 0.1}),
-    ("Muon", {"learning_rate": 0.1}),
-    ("Nadam", {"learning_rate": 0.1}),
-    ("RMSprop", {"learning_rate": 0.1, "centered": True, "momentum": 0.5}),
-    ("SGD", {"learning_rate": 0.1, "momentum": 0.9, "nesterov": True}),
-    ("ScheduleFreeAdamW", {"learning_rate": 0.1, "warmup_steps": 2}),
-]
-VARIANTS: list[dict[str, Any]] = [
-    {},
-    {"clipnorm": 0.2, "weight_decay": 0.05},
-    {"global_clipnorm": 0.3, "use_ema": True, "ema_momentum": 0.7, "ema_overwrite_frequency": 2},
-    {"clipvalue": 0.05, "gradient_accumulation_steps": 2, "loss_scale_factor": 8.0},
-]
 LEFT_OUT = {
     "Optimizer": "it is the base class",
     "OptimizerMap": "it only chooses optimizers; MultiOptimizer is given one",
@@ -85,11 +64,11 @@ def _check(make: Callable[[], Any], shares: Any = SHARES, *, traced: bool = True
 
 
 def test_every_optimizer_of_keras_is_in_the_table() -> None:
-    assert {name for name, _ in CASES} | LEFT_OUT.keys() == public_classes(optimizers)
+    assert {name for name, _ in OPTIMIZERS} | LEFT_OUT.keys() == public_classes(optimizers)
 
 
-@pytest.mark.parametrize("variant", VARIANTS, ids=lambda v: "-".join(v) or "plain")
-@pytest.mark.parametrize(("name", "arguments"), CASES)
+@pytest.mark.parametrize("variant", OPTIMIZER_VARIANTS, ids=lambda v: "-".join(v) or "plain")
+@pytest.mark.parametrize(("name", "arguments"), OPTIMIZERS)
 def test_an_optimizer_updates_as_on_one_device(
     float64: None, name: str, arguments: Any, variant: Any
 ) -> None:

@@ -30,6 +30,12 @@ OURS: dict[str, Any] = {
         "list",
         [["list", [["tuple", [["int", 2], ["int", 1]]], ["tuple", [["int", 1]]]]], ["int", 2]],
     ],
+    # It reads the momentum before its update, where TensorFlow reads it afterwards.
+    "steps_of_schedule_free_adamw": [
+        "list",
+        [["array", "float64", [1], [0.9]], ["array", "float64", [1], [0.8262]],
+         ["array", "float64", [1], [0.8431]]],
+    ],
     # On logical CPUs TensorFlow's all-reduce fails.
     "sums_of_all_replicas_in_a_dict": ["tuple", [SUM, SUM]],
 }  # fmt: skip

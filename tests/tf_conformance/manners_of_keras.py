@@ -60,6 +60,16 @@ def steps_of_optimizers(tf: Any) -> Any:
 
 
 @manner
+def steps_of_schedule_free_adamw(tf: Any) -> Any:
+    optimizer, v = tf.keras.optimizers.ScheduleFreeAdamW(0.1), tf.Variable([1.0])
+    found = []
+    for slope in (0.1, 0.3, -0.2):
+        optimizer.apply_gradients([(tf.constant([slope]), v)])
+        found.append(near(v))
+    return found
+
+
+@manner
 def rates_that_change(tf: Any) -> Any:
     schedules = tf.keras.optimizers.schedules
     made = [
