@@ -51,6 +51,11 @@ const Tensor* tensor_in(const py::handle& value) {
   return static_cast<const Tensor*>(caster.value);
 }
 
+bool is_text(const py::handle& value) {
+  static constinit Imported text("samegrad._tensor.text", "Text");
+  return py::isinstance(value, text.get());
+}
+
 // PerReplica's. Python finds attributes fast by names that it keeps itself.
 py::object parts_of(const py::handle& value) {
   static PyObject* const name = PyUnicode_InternFromString("_parts");
@@ -69,7 +74,7 @@ class Reader {
     if (PyBool_Check(p)) return mark(p == Py_True ? '1' : '0');
     if (PyFloat_CheckExact(p)) return append('f', PyFloat_AS_DOUBLE(p));
     if (Py_TYPE(p) == reinterpret_cast<PyTypeObject*>(per_replica_type().ptr())) {
-      return read_parts(parts_of(value));
+      return read_parts(value);
     }
     if (PyDict_CheckExact(p)) return read_mapping(value);
     if (py::isinstance<py::array>(value) || is_numpy_number(value)) return read_numpy(value);
@@ -164,7 +169,15 @@ class Reader {
     add({read}, {});
   }
 
-  void read_parts(const py::object& parts) {
+  // Strings per replica: the next ones of as many replicas fit the same program.
+  void read_strings(const py::handle& value, std::size_t replicas) {
+    append('S', replicas);
+    result_.replicas = std::max(result_.replicas, int(replicas));
+    result_.strings.append(value);
+  }
+
+  void read_parts(const py::handle& value) {
+    const py::object parts = parts_of(value);
     PerReplica<Array> arrays;
     PerReplica<Tensor> tensors;
     ExampleAxis batch;
@@ -178,6 +191,7 @@ class Reader {
     } else {
       for (const py::handle part : parts) {
         const Tensor* tensor = tensor_in(part);
+        if (!tensor && is_text(part)) return read_strings(value, py::len(parts));
         if (!tensor) {
           fail(ErrorKind::kType, "PerReplica", "the parts must be tensors to enter a step: got ",
                std::string(py::str(py::type::of(part).attr("__name__"))),
@@ -294,6 +308,7 @@ void register_arguments(py::module_& m) {
           },
           py::arg("more"))
       .def_readonly("key", &Arguments::key)
+      .def_readonly("strings", &Arguments::strings)
       .def_readonly("replicas", &Arguments::replicas)
       .def_readonly("open", &Arguments::open)
       .def_property_readonly("sizes", [](const Arguments& a) { return py::bytes(a.sizes); })

@@ -20,6 +20,8 @@ struct Arguments {
   int replicas = 1;  // of the PerReplica values
   // Hashable and equal where the same program fits, whatever the number of examples.
   pybind11::object key;
+  // Strings per replica, which pass through a program unread; the key has their number alone.
+  pybind11::list strings;
   // Shapes with all counts, for programs that depend on them.
   std::string sizes;
   // Sizes of the axes that the key leaves open, and which axis of which array each is.

@@ -83,7 +83,8 @@ def _described(leaf: Any, open_axes: Any) -> Any:
             shape[0] = None
         return _spec(shape, leaf._dtype, next(open_axes))
     if getattr(leaf, "_is_per_replica", False):
-        next(open_axes)
+        if not getattr(leaf, "_has_strings", False):
+            next(open_axes)
         return Unsaved("values of a strategy's replicas")
     if isinstance(leaf, _PLAIN):
         return leaf

@@ -35,6 +35,7 @@ from samegrad._tensor.per_replica import (
 )
 from samegrad._tensor.ragged import RaggedTensor
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
+from samegrad._tensor.text import UnreadText
 
 OPTIONS = _core.PlanOptions()
 
@@ -101,6 +102,7 @@ class _Trace:
         batches: list[Tensor] = []
         shares: list[tuple[int, ...]] = []  # of those, the examples of each replica
         open_axes = itertools.chain(lengths, itertools.repeat(0))
+        strings = itertools.count()
 
         def note(tensor: Any, value: Any) -> None:
             place = tensor._example_axis if isinstance(tensor, Tensor) else None
@@ -118,6 +120,8 @@ class _Trace:
         def argument(value: Any) -> Any:
             value = _as_argument(value)
             if isinstance(value, PerReplica):
+                if value._has_strings:
+                    return UnreadText(next(strings))
                 check_parts(value._all_parts)
                 return TracedPerReplica(trace.argument(value._all_parts, next(open_axes)))
             if isinstance(value, Tensor) and not value._symbolic:
@@ -271,11 +275,14 @@ class TracedProgram:
         if isinstance(self._result, Tensor):
             return _leave(self._result, outputs[0], outputs)
         values = iter(outputs)
+
+        def leave(leaf: Any) -> Any:
+            if type(leaf) is UnreadText:
+                return _strings_of(leaf, arguments)
+            return _leave(leaf, next(values), outputs) if _is_output(leaf) else leaf
+
         # map_structure visits dicts by sorted keys, as flatten does.
-        return map_structure(
-            lambda leaf: _leave(leaf, next(values), outputs) if _is_output(leaf) else leaf,
-            self._result,
-        )
+        return map_structure(leave, self._result)
 
 
 def compiled(
@@ -346,6 +353,8 @@ def _joined_leaf(traces: list[_Trace], leaves: list[Any]) -> Any:
 
 
 def _equal(a: Any, b: Any) -> bool:
+    if type(a) is type(b) is UnreadText:
+        return a.source is b.source
     return type(a) is type(b) and isinstance(a, bool | int | float | str) and a == b
 
 
@@ -378,6 +387,11 @@ def _leave(leaf: Any, value: Any, outputs: Any) -> Any:
         return PerReplica(parts) if parts[0]._recorded else per_replica(parts)
     total = None if leaf.total_at is None else outputs[leaf.total_at]
     return PerReplica(tuple(parts), leaf._of_mean, total)
+
+
+def _strings_of(leaf: UnreadText, arguments: _core.Arguments) -> Any:
+    """Return the strings per replica of a call, or those that its function found outside."""
+    return arguments.strings[leaf.source] if isinstance(leaf.source, int) else leaf.source
 
 
 def _for_all(leaf: TracedValue, value: Tensor) -> Any:

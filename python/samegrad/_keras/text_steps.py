@@ -22,7 +22,7 @@ from samegrad._context.python_runs import leave_trace
 from samegrad._context.state import init_scope
 from samegrad._tensor.ragged import RaggedTensor
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
-from samegrad._tensor.text import Text, is_text
+from samegrad._tensor.text import Text, UnreadText, is_text
 
 _KINDS = frozenset("OSU")  # of NumPy's dtypes that hold strings
 _MOST_CALLS = 256  # of one step on the host
@@ -200,7 +200,7 @@ class OpenText(Text):
     __slots__ = ()
 
 
-class TracedText(Text):
+class TracedText(UnreadText):
     """Strings of a traced step: their shape is known, their characters are not.
 
     Args:
@@ -208,18 +208,13 @@ class TracedText(Text):
         rows: Tensor of the shape of the strings.
     """
 
-    __slots__ = ("rows", "source")
+    __slots__ = ("rows",)
 
     def __init__(self, source: Any, rows: Tensor) -> None:
-        self.source, self.rows = source, rows
-        self._origin = None
+        super().__init__(source)
+        self.rows = rows
 
-    @property
-    def _bytes(self) -> Any:  # type: ignore[override]
-        read_value("strings")
-
-    @property
-    def _decoded(self) -> Any:  # type: ignore[override]
+    def _read(self) -> NoReturn:
         read_value("strings")
 
     @property

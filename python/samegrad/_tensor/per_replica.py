@@ -11,6 +11,7 @@ from samegrad._base.tree import map_structure
 from samegrad._context import state as _context
 from samegrad._core import Tensor
 from samegrad._tensor.display import per_replica_html, per_replica_text
+from samegrad._tensor.text import Text, UnreadText
 
 _REMEDY = (
     "reduce them with strategy.reduce('SUM', value, axis=None), read them with "
@@ -108,6 +109,11 @@ class PerReplica(_NoTensor):
             self._parts = self._parts.tensors()
         return self._parts
 
+    @property
+    def _has_strings(self) -> bool:
+        """Whether the components are strings, which steps pass on unread."""
+        return isinstance(self._parts, tuple) and isinstance(self._parts[0], Text)
+
     def _described(self) -> str:
         return f"{len(self._parts)} values, one per replica"
 
@@ -194,12 +200,14 @@ def local_results(value: Any, replicas: Iterable[int]) -> tuple[Any, ...]:
     return tuple(map(of, replicas))
 
 
-def captured(value: PerReplica) -> TracedPerReplica:
+def captured(value: PerReplica) -> TracedPerReplica | UnreadText:
     """Return what stands for a value that a traced function found outside.
 
     Raises:
         ValueError: What is being traced runs on no replicas, as functions of datasets.
     """
+    if value._has_strings:
+        return UnreadText(value)
     arguments = _context.current().arguments
     if arguments is None:
         raise ValueError(
@@ -231,6 +239,20 @@ def check_parts(parts: Sequence[Tensor]) -> None:
         )
 
 
+def strings_per_replica(parts: Iterable[Text]) -> PerReplica:
+    """Return strings, one tensor per replica.
+
+    Raises:
+        TypeError: There are several processes, which exchange numbers only.
+    """
+    if PerReplica._spread:
+        raise TypeError(
+            "[PerReplica] strings per replica stay in one process: got several processes; turn "
+            "them into numbers in Dataset.map."
+        )
+    return PerReplica(parts)
+
+
 def per_replica(parts: Sequence[Tensor]) -> Any:
     """Join parts to a value per replica; axis 0 counts examples if the other axes agree."""
     shapes = [tuple(part._shape) for part in parts]
@@ -241,5 +263,5 @@ def per_replica(parts: Sequence[Tensor]) -> Any:
 
 __all__ = [
     "PerReplica", "TracedLocalResults", "TracedPart", "TracedPerReplica", "TracedValue", "captured",
-    "check_parts", "local_results", "per_replica",
+    "check_parts", "local_results", "per_replica", "strings_per_replica",
 ]  # fmt: skip

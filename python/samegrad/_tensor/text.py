@@ -1,15 +1,16 @@
-"""Text: arrays of bytes, for what prepares data. It is never part of a traced step."""
+"""Text: arrays of bytes, for what prepares data. A traced step passes it on, and never reads it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
 from samegrad._base.dtypes import DType, string
 from samegrad._base.shown import shown
 from samegrad._base.tree import first_leaf
+from samegrad._context.python_runs import need_python
 from samegrad._tensor.conversion import Tensor
 from samegrad._tensor.shape import TensorShape
 from samegrad._tensor.sizes import whole
@@ -221,6 +222,38 @@ def _as_key(key: Any) -> Any:
     if isinstance(key, Tensor):
         return key._numpy() if key._rank else whole(key)
     return key
+
+
+class UnreadText(Text):
+    """Strings of a traced step, which are arguments and results and are never read.
+
+    Args:
+        source: Where the strings of a call are found.
+    """
+
+    __slots__ = ("source",)
+
+    def __init__(self, source: Any) -> None:
+        self.source, self._origin = source, None
+
+    def _read(self) -> NoReturn:
+        """Leave the trace, whose steps contain no strings."""
+        need_python(
+            "[Strategy.run] steps of several replicas pass strings on and do not read them: got "
+            "some that are read; read them in Dataset.map, or outside of run.",
+            RuntimeError,
+        )
+
+    @property
+    def _bytes(self) -> Any:  # type: ignore[override]
+        self._read()
+
+    @property
+    def _decoded(self) -> Any:  # type: ignore[override]
+        self._read()
+
+    def __repr__(self) -> str:
+        return "<samegrad.Text: in a trace>"
 
 
 def of_bytes(array: Any, origin: str | None = None) -> Text:

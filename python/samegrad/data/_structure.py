@@ -9,6 +9,7 @@ from samegrad._base.dtypes import element_type
 from samegrad._base.shown import shown
 from samegrad._base.tree import Walk, elements, is_element, is_one_value
 from samegrad._tensor.complex_tensor import ComplexTensor, is_complex, to_complex
+from samegrad._tensor.per_replica import strings_per_replica
 from samegrad._tensor.ragged import RaggedTensor
 from samegrad._tensor.sparse import SparseTensor
 from samegrad._tensor.spec import TensorSpec
@@ -66,12 +67,9 @@ def _text_rows(source: Any, leaf: Any) -> Any:
     """The leaf, or the rows of text with its numbers."""
     if not isinstance(source, Text):
         return leaf
-    if not isinstance(leaf, Tensor):
-        raise TypeError(
-            "[distribute] strings are not split between replicas: got a dataset with strings; turn "
-            "them into numbers in Dataset.map."
-        )
-    return of_bytes(source.encoded[leaf._view()])
+    if isinstance(leaf, Tensor):
+        return of_bytes(source.encoded[leaf._view()])
+    return strings_per_replica(of_bytes(source.encoded[part._view()]) for part in leaf.values)
 
 
 def view_of(leaf: Any) -> Any:

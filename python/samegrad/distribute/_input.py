@@ -32,7 +32,7 @@ from samegrad.distribute._job import gathered
 from samegrad.distribute._own_data import OwnData, has_own_data, policy_of
 from samegrad.distribute._own_rows import own_rows_of
 from samegrad.distribute._same_data import check_same_data
-from samegrad.distribute._split import Split, check_numbers
+from samegrad.distribute._split import Split, check_dense, check_numbers, split_rows
 
 
 @dataclass(frozen=True)
@@ -313,16 +313,16 @@ class _SplitCursor(Cursor):
         element = self._child.next()
         self._taken = 1
         if split.replicas == 1:
-            return map_leaves(lambda leaf: leaf if isinstance(leaf, Text) else _mark(leaf), element)
+            return map_leaves(_mark_numbers, element)
         if split.own:
             return self._own_elements(element)
         leaves = leaves_of(element)
         for leaf in leaves:
-            check_numbers(leaf)
+            check_dense(leaf)
         rows = _rows_of(leaves)
         bounds = _core.share_bounds(rows, split.replicas)
         own = split.own_range
-        return fill(element, [PerReplica(_core.split_rows(leaf, bounds, own)) for leaf in leaves])
+        return fill(element, [split_rows(leaf, bounds, own) for leaf in leaves])
 
     def _own_elements(self, first: Structure) -> Structure:
         elements = [leaves_of(first)]
@@ -333,11 +333,11 @@ class _SplitCursor(Cursor):
                 elements.append(leaves_of(self._child.next()))
                 self._taken += 1
             except StopIteration:
-                elements.append([_core.split_rows(leaf, [0, 0])[0] for leaf in elements[0]])
+                elements.append([leaf[:0] for leaf in elements[0]])
         for leaves in elements:
             _rows_of(leaves)
         columns = zip(*elements, strict=True)
-        return fill(first, [PerReplica(tuple(map(_mark, column))) for column in columns])
+        return fill(first, [PerReplica(tuple(map(_mark_numbers, column))) for column in columns])
 
     def _own_examples(self, first: Structure) -> Structure:
         """A single example for each replica; what is left at the end cannot be divided."""
@@ -413,6 +413,11 @@ class _OwnCursor(Cursor):
             _mark(_core.ops.zeros(shape=list(shape), dtype=spec.dtype.name))
             for spec, shape in zip(leaves_of(self._spec), shapes, strict=True)
         ]
+
+
+def _mark_numbers(leaf: Any) -> Any:
+    """The component of a batch, numbers with their examples on axis 0."""
+    return leaf if isinstance(leaf, Text) else _mark(leaf)
 
 
 def _mark(tensor: Any) -> Any:

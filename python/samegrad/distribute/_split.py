@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
 from samegrad import _core
+from samegrad._tensor.per_replica import PerReplica, strings_per_replica
 from samegrad._tensor.tensor import Tensor
+from samegrad._tensor.text import Text
 
 
 @dataclass(frozen=True)
@@ -48,15 +51,33 @@ class Split:
         return last - first if self.processes else self.replicas
 
 
+def split_rows(leaf: Any, bounds: Any, own: tuple[int, int]) -> PerReplica:
+    """Return the rows of a component of a batch between bounds, for each replica."""
+    if not isinstance(leaf, Text):
+        return PerReplica(_core.split_rows(leaf, bounds, own))
+    return strings_per_replica(leaf[begin:end] for begin, end in itertools.pairwise(bounds))
+
+
+def check_dense(leaf: Any) -> None:
+    """Check a component of a batch that is split.
+
+    Raises:
+        TypeError: It is ragged, sparse or a dataset.
+    """
+    if not isinstance(leaf, Tensor | Text):
+        raise TypeError(
+            "[experimental_distribute_dataset] components of batches that replicas share are "
+            f"dense: got {type(leaf).__name__}; in Dataset.map turn ragged tensors into dense ones "
+            "with to_tensor(), sparse ones with tf.sparse.to_dense."
+        )
+
+
 def check_numbers(leaf: Any) -> None:
-    """A component of a batch that is split.
+    """Check a component of a batch that several processes share.
 
     Raises:
         TypeError: It is text, ragged, sparse or a dataset.
     """
-    if not isinstance(leaf, Tensor):
-        raise TypeError(
-            "[experimental_distribute_dataset] components of batches that replicas share are "
-            f"dense numbers: got {type(leaf).__name__}; in Dataset.map turn text into numbers, "
-            "ragged tensors into dense ones with to_tensor(), sparse ones with tf.sparse.to_dense."
-        )
+    if isinstance(leaf, Text):
+        strings_per_replica([leaf])
+    check_dense(leaf)

@@ -29,14 +29,17 @@ from samegrad._tensor.per_replica import (
     captured,
     local_results,
     per_replica,
+    strings_per_replica,
 )
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
+from samegrad._tensor.text import Text, is_text, text_of
 from samegrad.distribute._device_names import count_replicas
 from samegrad.distribute._extended import StrategyExtended
 from samegrad.distribute._gather import gather_parts
 from samegrad.distribute._job import gathered, warn_of_processes
 from samegrad.distribute._reduce_op import ReduceOp, reduce_name
 from samegrad.distribute._replica_context import ReplicaContext
+from samegrad.errors import WrongTypeError
 
 _ops = _core.ops
 # Functions that left a trace of `Strategy.run` on one replica, whose later calls begin in Python:
@@ -351,6 +354,11 @@ class Strategy(abc.ABC):
         return map_structure(lambda v: self._reduce_one(op, v, axis), value)
 
     def _reduce_one(self, op: str, value: Any, axis: Any) -> Tensor:
+        if isinstance(value, Text) or getattr(value, "_has_strings", False):
+            raise WrongTypeError(
+                f"[Strategy.reduce] numbers are reduced: got strings for {op.upper()}; join them "
+                "with strategy.gather, or read them with strategy.experimental_local_results."
+            )
         if isinstance(value, int | float) and _core.tracing() and _core.current_trace().members:
             # Replicas without examples may have a number where others have a tensor.
             value = TracedPerReplica(convert_to_tensor(value))
@@ -531,10 +539,13 @@ class Strategy(abc.ABC):
             >>> [int(value) for value in values.values]
             [0, 1]
         """
-        count = self.num_replicas_in_sync
+        count, who = self.num_replicas_in_sync, "experimental_distribute_values_from_function"
         made = [value_fn(ValueContext(i, count)) for i in self.own_replicas]
 
         def join(*parts: Any) -> Any:
+            if is_text(parts[0]):
+                strings = [text_of(part, who) for part in parts]
+                return strings_per_replica(strings) if count > 1 else strings[0]
             tensors = [convert_to_tensor(part) for part in parts]
             return per_replica(self._spread(tensors) if self.processes else tensors)
 
