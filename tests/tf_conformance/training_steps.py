@@ -243,7 +243,7 @@ def distance(found: Any, judge: Any) -> float:
 
 def differences(case: str, ours: dict[str, Any], theirs: dict[str, Any]) -> Iterator[str]:
     """Yield a line for each figure that is not TensorFlow's."""
-    limit = 1e-6 if any(name in case for name in NARROW) else 1e-9
+    limit = 1e-6 if any(name in case for name in NARROW) else 1e-7  # of constants in float32
     for wide in ("float64", "float32"):
         mine, other = ours[wide], theirs[wide]
         if isinstance(mine, str) or isinstance(other, str):
