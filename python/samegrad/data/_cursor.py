@@ -121,7 +121,7 @@ class BackgroundCursor(Cursor):
         ahead: At most so many elements are made before the consumer asks for them; 0: samegrad
             chooses.
         threads: How many work on elements of a WorkCursor; their order stays.
-        tuned: Whether there are fewer threads where that is faster.
+        tuned: Whether there are fewer threads, or none, where that is faster.
     """
 
     def __init__(
@@ -191,6 +191,7 @@ class _Producer:
         for _ in range(ahead or (PREFETCHED + 1) * threads.most):
             self._room.put(None)
         self._block: deque[Made] = deque()
+        self._inputs: list[Made] = []  # of a block that the consumer makes
         self._size = 1
         largest = max(1, ahead // _LEAST_BLOCKS) if ahead else _LARGEST_BLOCK
         self._largest = min(largest, _LARGEST_BLOCK)
@@ -205,7 +206,7 @@ class _Producer:
     def take(self) -> Structure:
         if self._end is not None:
             raise _bare(self._end)
-        if not self._block:
+        if not self._block and not self._make_here():
             self._block = self._ready.get().get()
             self._room_of_block = len(self._block) if self._counts_elements else 1
         element, error = self._block.popleft()
@@ -224,6 +225,40 @@ class _Producer:
     def join(self, timeout: float) -> None:
         for thread in list(self._running.values()):
             thread.join(timeout)
+
+    def _make_here(self) -> bool:
+        """Make a block on the consumer's thread where there should be no others.
+
+        What an interrupt leaves is made by the next call.
+        """
+        if self._threads.now and not self._inputs:
+            return False
+        with self._turn:
+            if not self._ready.empty():  # blocks of threads that have ended since
+                return False
+            begin = time.perf_counter()
+            if not self._inputs:
+                self._take(self._size, self._inputs)
+            made = self._made(self._inputs)
+            for _, error in made:
+                if isinstance(error, KeyboardInterrupt):
+                    self._ended = False
+                    if error is self._inputs[-1][1]:
+                        self._inputs.pop()
+                    raise error
+            self._inputs, self._block, self._room_of_block = [], deque(made), 0
+            self._threads.note(*self._timed(time.perf_counter() - begin, len(made)))
+            self._start()
+        return True
+
+    def _timed(self, seconds: float, size: int) -> tuple[float, int]:
+        """Return the arguments; blocks after those that are made quickly are larger.
+
+        Threads that wait for each other often wait for the system.
+        """
+        if seconds < _BLOCK_SECONDS and size == self._size:
+            self._size = min(2 * size, self._largest)
+        return seconds, size
 
     def _start(self) -> None:
         """Start the threads that there should be and are not."""
@@ -250,22 +285,17 @@ class _Producer:
             with self._turn:
                 if self._ended:
                     break
-                if last is not None:
-                    self._threads.note(*last)
-                    self._start()
                 if number >= self._threads.now:
                     del self._running[number]
                     break
+                if last is not None:  # whatever it changes, the consumer may wait for this block
+                    self._threads.note(*last)
+                    self._start()
                 self._ready.put(place)
                 size = self._size_in_room()
-                taken = self._taken(size)
+                taken = self._take(size, [])
             place.put(deque(self._made(taken)))
-            # Threads that wait for each other often wait for the system: elements that are made
-            # quickly are handed over several at a time.
-            spent = time.perf_counter() - begin
-            last = spent, size
-            if spent < _BLOCK_SECONDS and size == self._size:
-                self._size = min(2 * size, self._largest)
+            last = self._timed(time.perf_counter() - begin, size)
         self._room.put(None)  # for the other threads
 
     def _size_in_room(self) -> int:
@@ -282,11 +312,10 @@ class _Producer:
                 self._room.put(None)
         return size
 
-    def _taken(self, size: int) -> list[Made]:
-        """Return the inputs of the next elements."""
+    def _take(self, size: int, found: list[Made]) -> list[Made]:
+        """Append the inputs of the next elements."""
         cursor = self._cursor
         take = cursor.take if isinstance(cursor, WorkCursor) else cursor.next
-        found: list[Made] = []
         while len(found) < size and not self._ended:
             found.append(tried(take))  # next() of the consumer raises what it raises
             error = found[-1][1]

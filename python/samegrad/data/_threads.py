@@ -19,21 +19,21 @@ def threads_of(calls: int) -> int:
 class Threads:
     """Controller of the number of threads, by their measured gain.
 
-    Python's threads hand one lock to and fro, which takes some ten microseconds each time: blocks
-    that are made quickly are made in less time by one thread, and so are those whose function
-    keeps the lock. Others are tried with all threads, which stay if that is faster.
+    Python's threads hand one lock to and fro, which takes some ten microseconds each time. Blocks
+    that are made quickly are made in less time by the consumer itself. Others are tried with all
+    threads, which stay if that is faster. Functions that keep the lock get one thread.
 
     Args:
         most: How many there may be.
         tuned: Whether fewer may be better; else there are always `most`.
 
     Attributes:
-        now: How many there should be.
+        now: How many there should be. 0: the consumer makes the elements.
     """
 
     def __init__(self, most: int, tuned: bool) -> None:
-        self.most, self._tuned = most, tuned and most > 1
-        self.now = 1 if self._tuned else most
+        self.most, self._tuned = most, tuned
+        self.now = 0 if tuned else most
         self._seconds: list[float] = []
         self._alone = 0.0  # seconds of an element by one thread
         self._passed, self._patience = 0, 4  # windows before another trial
@@ -49,11 +49,12 @@ class Threads:
         usual = sorted(self._seconds)[len(self._seconds) // 4]
         self._seconds.clear()
         is_long = usual * size > _LONG_SECONDS
-        if self.now == 1:
+        fewer = 1 if is_long else 0
+        if self.now <= 1:
             self._passed -= 1
-            if is_long and self._passed < 0:
-                self._alone, self.now = usual, self.most
+            is_tried = is_long and self._passed < 0
+            self._alone, self.now = usual, self.most if is_tried else fewer
         elif not is_long or usual / self.now > _GAIN * self._alone:
-            self.now = 1
+            self.now = fewer
             self._passed = self._patience
             self._patience *= 2
