@@ -1,18 +1,23 @@
-"""Runs samegrad and its peers by turns and prints who is faster, by how much.
+"""Run samegrad and its peers in turns and print how the times and the memory compare.
 
-    python compare.py --peer-python PEERS/bin/python [--only cnn-tf tiny-1] [--json FILE]
+    python compare.py --peer-python PEERS/bin/python [--only cnn tiny] [--json FILE]
+    python compare.py --peer-python PEERS/bin/python --only models --explain 10
 
-Every run is a process of its own, and the two sides of a duel alternate (peer, samegrad, peer,
-samegrad, …), so that a machine that slows down slows both. The markdown goes to the standard
-output, progress to the standard error, every report and figure to the JSON file.
+Each contestant of a duel is a process, which lives through all pairs. A pair is one turn of each,
+while all others are stopped. The steps of a turn take about `--turn` seconds. Each process has a
+scheduling group of its own at raised priority, where Linux and the user's rights allow that. The
+markdown goes to the standard output, progress to the standard error, every turn to the JSON file.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import platform
+import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -22,15 +27,109 @@ from statistics import median
 from typing import Any
 
 import table
-from duels import DUELS, IMPORT_GOAL, Duel, Side, work_per_unit
+from duels import DUELS, Duel, Side
+from models import MODELS
 from workloads import DENSE, GIVEN
 
 HERE = Path(__file__).resolve().parent
+WARM_SECONDS = 0.3  # of steps before the first pair
 Report = dict[str, Any]
 
 
 class RunError(Exception):
     """A process of the comparison failed."""
+
+
+class Contestant:
+    """A process of peers.py, which is stopped between its turns.
+
+    Args:
+        duel: The workload.
+        side: The backend.
+        options: Of the command line.
+    """
+
+    def __init__(self, duel: Duel, side: Side, options: argparse.Namespace) -> None:
+        python = options.python if side.backend == "samegrad" else options.peer_python
+        command = [python, str(HERE / "peers.py"), duel.workload, side.backend]
+        command += ["--replicas", str(side.replicas), "--batch", str(side.batch)]
+        if options.threads:
+            # A DDP replica is a process: its threads are its share of them.
+            processes = side.replicas if side.backend == "ddp" else 1
+            command += ["--threads", str(max(1, options.threads // processes))]
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+            start_new_session=True,
+        )
+        raise_priority(self._process.pid, options.priority)
+        self.report = self._read() | {"turns": []}
+        self._steps = self._warm(options.turn)
+        self._signal(signal.SIGSTOP)
+
+    def _warm(self, seconds: float) -> int:
+        """Run until the steps have their usual time; return how many make a turn."""
+        steps, spent = 1, 0.0
+        while True:
+            turn = self._turn(steps)
+            spent += turn["step_ms"] * steps / 1e3
+            if (spent > WARM_SECONDS and steps > 1) or spent > 4 * WARM_SECONDS:
+                return max(1, round(1e3 * seconds / turn["step_ms"]))
+            steps *= 2
+
+    def explain(self, runs: int) -> Report:
+        """Return samegrad's predicted and measured times by kind of step."""
+        self._signal(signal.SIGCONT)
+        return self._ask(f"explain {runs}")
+
+    def take_turn(self) -> Report:
+        """Run the steps of a turn while this process alone goes on."""
+        self._signal(signal.SIGCONT)
+        turn = self._turn(self._steps) | {"load": round(os.getloadavg()[0], 2)}
+        self._signal(signal.SIGSTOP)
+        self.report["turns"].append(turn)
+        return turn
+
+    def _turn(self, steps: int) -> Report:
+        return self._ask(str(steps))
+
+    def _ask(self, line: str) -> Report:
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # which _read() reports
+            self._process.stdin.write(line + "\n")
+            self._process.stdin.flush()
+        return self._read()
+
+    def _read(self) -> Report:
+        """Return the next line of the process, or raise its last words."""
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line.startswith("{"):
+            self.end()
+            self._errors.seek(0)
+            words = self._errors.read().strip() or f"exit status {self._process.returncode}"
+            raise RunError(f"{self._process.args[2:4]}: {words[-2000:]}")  # type: ignore[index]
+        report: Report = json.loads(line)
+        return report
+
+    def _signal(self, number: signal.Signals) -> None:
+        os.killpg(self._process.pid, number)
+
+    def end(self) -> None:
+        """End the process and its children."""
+        with contextlib.suppress(ProcessLookupError):
+            self._signal(signal.SIGKILL)
+        self._process.wait()
+
+
+def raise_priority(process: int, nice: int) -> None:
+    """Give a new session a priority beside other sessions, which Linux groups by session."""
+    with contextlib.suppress(OSError):
+        Path(f"/proc/{process}/autogroup").write_text(str(nice))
 
 
 def main() -> int:
@@ -43,14 +142,12 @@ def main() -> int:
                 results[duel.name] = run_duel(duel, options, meters.get(meter_of(duel)))
     if "import" in options.only:
         results["import"] = compare_imports(options)
-    print(markdown(results, options.pairs))
+    found = machine() | {"pairs": options.pairs, "duels": results}
+    print(table.markdown(found))
     if options.json:
-        text = json.dumps(
-            {"machine": machine(), "pairs": options.pairs, "duels": results}, indent=1
-        )
-        options.json.write_text(text + "\n")
+        options.json.write_text(json.dumps(found, indent=1) + "\n")
+    missed = [line for line in table.verdicts(found) if "MISSED" in line or "failed" in line]
     failed = any("error" in result for result in results.values())
-    missed = any(not goal["met"] for result in results.values() for goal in result["goals"])
     return 1 if failed or (options.check and missed) else 0
 
 
@@ -62,19 +159,32 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--peer-python", default=sys.executable, help="has requirements.txt")
     parser.add_argument("--python", default=sys.executable, help="has samegrad")
     parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--turn", type=float, default=0.4, help="seconds of a turn")
     parser.add_argument("--threads", type=int, help="of each side (default: each one's own)")
-    parser.add_argument("--steps", type=int, help="timed steps of a run")
-    parser.add_argument("--only", nargs="+", choices=names, default=names, metavar="NAME")
+    parser.add_argument("--priority", type=int, default=-10, help="of the scheduling groups")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        choices=[*names, "models"],
+        default=names,
+        metavar="NAME",
+        help="`models` are those of models.py",
+    )
+    parser.add_argument(
+        "--explain", type=int, default=0, metavar="RUNS", help="measure samegrad's plans too"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--check", action="store_true", help="fail when a goal is missed")
     options = parser.parse_args()
     if options.pairs < 1:
         parser.error(f"--pairs must be at least 1: got {options.pairs}")
+    if "models" in options.only:
+        options.only += MODELS
     return options
 
 
 def build_meters(folder: Path) -> dict[str, Path]:
-    """Compiles what measures this machine; without a compiler there are no shares of its peak."""
+    """Compile what measures this machine; without a compiler there are no shares of its peak."""
     compiler = [os.environ.get("CXX", "g++"), "-std=c++20", "-O3", "-march=native", "-pthread"]
     meters = {name: folder / name for name in ("fma_peak", "bandwidth")}
     try:
@@ -87,75 +197,66 @@ def build_meters(folder: Path) -> dict[str, Path]:
 
 
 def run_duel(duel: Duel, options: argparse.Namespace, meter: Path | None) -> Report:
-    """Returns all reports of a duel, its summary and its goals; or the error that ended it."""
-    ours: list[Report] = []
-    other: list[Report] = []
+    """Return the reports of all sides and of the meter, or the error that ended the duel."""
+    contestants: list[Contestant] = []
     peaks: list[Report] = []
-    result: Report = {"ours": ours, "other": other, "peaks": peaks, "goals": []}
+    result: Report = {"sides": [], "peaks": peaks}
     try:
-        for pair in range(1, options.pairs + 1):
+        for side in duel.sides:
+            contestants.append(Contestant(duel, side, options))
+            progress(f"{duel.name} {side.label}: ready")
+        for pair in range(options.pairs):
             if meter:
                 threads = str(options.threads or cores())
                 peaks.append(json.loads(execute([str(meter), threads])))
-            other.append(run_side(duel.workload, duel.other, options))
-            ours.append(run_side(duel.workload, duel.ours, options))
-            speeds = f"{ours[-1]['per_second']:,.0f} against {other[-1]['per_second']:,.0f} per s"
-            progress(f"{duel.name} {pair}/{options.pairs}: {speeds}")
+            for each in contestants[:: -1 if pair % 2 else 1]:
+                each.take_turn()
+        result["sides"] = [each.report for each in contestants]
+        if options.explain and duel.workload in MODELS:
+            result["explained"] = contestants[0].explain(options.explain)
+        progress(f"{duel.name}: {table.verdict(duel, result)}")
     except RunError as error:
         progress(f"{duel.name}: {error}")
         return result | {"error": str(error).splitlines()[-1]}
-    result["summary"] = table.summarize(ours, other, peaks, work_per_unit(duel) if peaks else 0)
-    result["goals"] = table.judge(duel.goals, result["summary"])
+    finally:
+        for each in contestants:
+            each.end()
     return result
 
 
 def meter_of(duel: Duel) -> str:
-    """The program that measures what the time goes to: arithmetic, memory, or "" for neither."""
+    """Name the program that measures what the time goes to: arithmetic or memory."""
     if duel.workload in GIVEN:
         return "bandwidth"
     return "fma_peak" if duel.workload == "cnn" or duel.workload in DENSE else ""
 
 
-def run_side(workload: str, side: Side, options: argparse.Namespace) -> Report:
-    python = options.python if side.backend == "samegrad" else options.peer_python
-    command = [python, str(HERE / "peers.py"), workload, side.backend]
-    command += ["--replicas", str(side.replicas), "--batch", str(side.batch)]
-    if options.threads:
-        # A DDP replica is a process: its threads are its share of them.
-        processes = side.replicas if side.backend == "ddp" else 1
-        command += ["--threads", str(max(1, options.threads // processes))]
-    if options.steps:
-        command += ["--steps", str(options.steps)]
-    report: Report = json.loads(execute(command).splitlines()[-1])
-    return report
-
-
 def compare_imports(options: argparse.Namespace) -> Report:
-    """Returns the time NumPy's import takes and what samegrad's adds, processes by turns."""
+    """Return the time of NumPy's import and what samegrad's adds, processes in turns."""
     times: dict[str, list[float]] = {
         "pass": [],
         "import numpy": [],
         "import samegrad; samegrad.Tensor": [],  # the engine is loaded with the first name
     }
-    result: Report = {"times": times, "goals": []}
     try:
         for i in range(2 * options.pairs + 1):
             for code, seconds in times.items():
                 begin = time.perf_counter()
                 execute([options.python, "-c", code])
                 if i:  # the first turn fills the page cache
-                    seconds.append(time.perf_counter() - begin)
+                    seconds.append(round(time.perf_counter() - begin, 4))
     except RunError as error:
         progress(f"import: {error}")
-        return result | {"error": str(error).splitlines()[-1]}
+        return {"error": str(error).splitlines()[-1]}
     empty, numpy, samegrad = times.values()
-    result["numpy_s"] = median(b - a for a, b in zip(empty, numpy, strict=True))
-    result["added_s"] = median(b - a for a, b in zip(numpy, samegrad, strict=True))
-    return result | {"goals": table.judge((IMPORT_GOAL,), result)}
+    return {
+        "numpy_s": median(b - a for a, b in zip(empty, numpy, strict=True)),
+        "added_s": median(b - a for a, b in zip(numpy, samegrad, strict=True)),
+    }
 
 
 def execute(command: list[str]) -> str:
-    """Returns the standard output of a process, or raises RunError with its last words."""
+    """Return the standard output of a process, or raise RunError with its last words."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=True)
     except subprocess.CalledProcessError as error:
@@ -166,33 +267,20 @@ def execute(command: list[str]) -> str:
     return done.stdout
 
 
-def markdown(results: dict[str, Report], pairs: int) -> str:
-    """Returns the whole report: the machine, a row per duel, the peak and the import."""
-    lines = [f"{processor()}, {cores()} cores; {pairs} pairs each.", "", table.HEADER]
-    for duel in DUELS:
-        if duel.name in results:
-            lines.append(table.row(duel, results[duel.name]))
-    lines.append("")
-    for name, result in results.items():
-        if "peak_share" in result.get("summary", {}):
-            lines.append(f"- {name}: {table.peak_line(result['summary'])}")
-    if "import" in results:
-        lines.append(f"- {table.import_line(results['import'])}")
-    return "\n".join(lines)
-
-
 def machine() -> Report:
-    """Returns what a reader of the figures must know about where and when they were made."""
+    """Return where, when and how the figures were made."""
+    names = [Path(word).name if Path(word).is_absolute() else word for word in sys.argv[1:]]
     return {
         "processor": processor(),
         "cores": cores(),
         "platform": platform.platform(),
         "date": time.strftime("%Y-%m-%d"),
+        "command": shlex.join(["python", "tests/benchmarks/compare.py", *names]),
     }
 
 
 def processor() -> str:
-    """Returns the processor's name, and its widest vector unit where Linux tells."""
+    """Return the processor's name, and its widest vector unit where Linux tells."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -204,7 +292,7 @@ def processor() -> str:
 
 
 def cores() -> int:
-    """Returns the CPUs this process may use."""
+    """Return the number of CPUs that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from models import MODELS
 from workloads import CLASSES, EMBEDDINGS, GIVEN, PIXELS
 from workloads import DENSE as DENSE_WIDTHS
 
@@ -39,182 +40,125 @@ class Goal:
 
 @dataclass(frozen=True)
 class Duel:
+    """A workload on samegrad and on its peers, of which the fastest counts."""
+
     name: str
     workload: str
     ours: Side
-    other: Side
+    others: tuple[Side, ...]
     goals: tuple[Goal, ...] = ()
 
+    @property
+    def sides(self) -> tuple[Side, ...]:
+        return (self.ours, *self.others)
 
+
+def duel(name: str, ours: Side, *others: Side, workload: str = "", goals: list[Goal]) -> Duel:
+    """Return a duel of the workload of its name, unless another one is given."""
+    return Duel(name, workload or name, ours, others, tuple(goals))
+
+
+def own(replicas: int, batch: int) -> Side:
+    return Side("samegrad", replicas, batch)
+
+
+def speedup(bound: float, peer: str = "") -> Goal:
+    return Goal(f"speedup_{peer}" if peer else "speedup", bound)
+
+
+def memory(ratio: float) -> Goal:
+    return Goal("memory_ratio", ratio, at_most=True)
+
+
+EVEN = speedup(0.95)  # one global batch on many replicas is the same work as on one
 MEMORY = Goal("memory_mib", 450, at_most=True)
-
-# Both sides of a CNN duel train on the same global batch, so a step is the same work.
-DUELS = (
-    Duel(
-        "cnn-tf",
-        "cnn",
-        Side("samegrad", 2, 64),
-        Side("tf", 2, 64),
-        (Goal("speedup", 2), Goal("peak_share", 0.45), MEMORY),
-    ),
-    Duel(
-        "cnn-torch",
-        "cnn",
-        Side("samegrad", 2, 64),
-        Side("torch", 1, 128),
-        (Goal("speedup", 2.5),),
-    ),
-    Duel("cnn-ddp", "cnn", Side("samegrad", 2, 64), Side("ddp", 2, 64)),
-    Duel("cnn-jax", "cnn", Side("samegrad", 2, 64), Side("jax", 2, 64)),
-    Duel(
-        "cnn-replicas",
-        "cnn",
-        Side("samegrad", 8, 64),
-        Side("samegrad", 1, 512),
-        (Goal("speedup", 0.95), Goal("memory_ratio", 1.1, at_most=True), MEMORY),
-    ),
-    Duel(
-        "tiny-1",
-        "tiny",
-        Side("samegrad", 1, 8),
-        Side("jax", 1, 8),
-        (Goal("step_us", 10, at_most=True),),
-    ),
-    Duel(
-        "tiny-8",
-        "tiny",
-        Side("samegrad", 8, 8),
-        Side("jax", 2, 8),
-        (Goal("step_us", 20, at_most=True),),
-    ),
-)
-
-# The penalty's double backward, on one global batch of 64.
-DUELS += (
-    Duel(
-        "wgan-tf",
-        "wgan_gp",
-        Side("samegrad", 2, 32),
-        Side("tf", 2, 32),
-        (Goal("speedup", 1.5),),
-    ),
-    Duel(
-        "wgan-torch",
-        "wgan_gp",
-        Side("samegrad", 2, 32),
-        Side("torch", 1, 64),
-        (Goal("speedup", 1.5), Goal("memory_ratio", 0.5, at_most=True)),
-    ),
-)
-
-# A translator's step; TensorFlow is the best peer in time, PyTorch in memory.
-DUELS += tuple(
-    Duel(
-        f"transformer-{peer}-{replicas}",
-        "transformer",
-        Side("samegrad", replicas, 32),
-        Side("tf", replicas, 32) if peer == "tf" else Side("torch", 1, 32 * replicas),
-        (Goal("speedup", 1.5), Goal("memory_ratio", 0.5, at_most=True)),
-    )
-    for peer in ("tf", "torch")
-    for replicas in (1, 2)
-)
-
-DENSE = tuple(
-    Duel(
-        f"dense-{width}",
-        f"dense_{width}",
-        Side("samegrad", 2, batch // 2),
-        Side("torch", 1, batch),
-        (Goal("speedup", 1.15),),
-    )
-    for width, batch in ((1024, 64), (2048, 256), (4096, 256))
-)
-DUELS += (
-    *DENSE,
-    Duel(
-        "dense-replicas",
-        "dense_4096",
-        Side("samegrad", 8, 32),
-        Side("samegrad", 1, 256),
-        (Goal("speedup", 0.95), Goal("memory_ratio", 1.1, at_most=True)),
-    ),
-)
-
-DUELS += tuple(
-    Duel(
-        name.replace("_", "-"),
-        name,
-        Side("samegrad", 2, 2048),
-        Side("torch", 1, 4096),
-        (Goal("speedup", 2),),
-    )
-    for name in EMBEDDINGS
-)
-
-# One global batch on many replicas is the same work as on one.
-EVEN = Goal("speedup", 0.95)
-DUELS += tuple(
-    Duel(
-        f"{name}-64-replicas",
-        workload,
-        Side("samegrad", 64, 8),
-        Side("samegrad", 1, 512),
-        (EVEN,),
-    )
-    for name, workload in (("cnn", "cnn"), ("dense", "dense_1024"))
-)
-
-RESNET = "resnet50"
-DUELS += (
-    Duel(
-        "resnet-tf",
-        RESNET,
-        Side("samegrad", 1, 32),
-        Side("tf", 1, 32),
-        (Goal("speedup", 1.3), Goal("memory_ratio", 1, at_most=True)),
-    ),
-    Duel("resnet-torch", RESNET, Side("samegrad", 1, 32), Side("torch", 1, 32)),
-    Duel(
-        "resnet-replicas",
-        RESNET,
-        Side("samegrad", 8, 4),
-        Side("samegrad", 1, 32),
-        (EVEN, Goal("memory_ratio", 1.1, at_most=True)),
-    ),
-)
-
-# Memory is what a block of long sentences is about.
 BLOCK = "bert_block"
-LESS = Goal("memory_ratio", 1, at_most=True)
-DUELS += (
-    Duel("bert-block-torch", BLOCK, Side("samegrad", 2, 4), Side("torch", 1, 8), (LESS,)),
-    Duel("bert-block-tf", BLOCK, Side("samegrad", 2, 4), Side("tf", 2, 4), (LESS,)),
-    Duel(
-        "bert-block-plain-torch",
-        "bert_block_plain",
-        Side("samegrad", 2, 4),
-        Side("torch", 1, 8),
-        (LESS,),
-    ),
-    Duel(
-        "bert-block-replicas",
-        BLOCK,
-        Side("samegrad", 8, 1),
-        Side("samegrad", 1, 8),
-        (EVEN, Goal("memory_ratio", 1.1, at_most=True)),
-    ),
-)
 
-DUELS += tuple(
-    Duel(
-        f"given-{millions}",
-        f"given_{millions}",
-        Side("samegrad", replicas, 1),
-        Side("ddp", replicas, 1),
-        (Goal("peak_share", 0.7), Goal("speedup", 2)),
-    )
-    for millions, replicas in ((25, 8), (50, 2))
+DUELS = (
+    # Everybody trains the tutorial's CNN on the same global batch, so a step is the same work.
+    duel(
+        "cnn",
+        own(2, 64),
+        Side("tf", 2, 64),
+        Side("torch", 1, 128),
+        Side("ddp", 2, 64),
+        Side("jax", 2, 64),
+        goals=[speedup(2, "tf"), speedup(2.5, "torch"), Goal("peak_share", 0.45), MEMORY],
+    ),
+    duel("cnn_replicas", own(8, 64), own(1, 512), workload="cnn", goals=[EVEN, memory(1.1)]),
+    duel("cnn_64_replicas", own(64, 8), own(1, 512), workload="cnn", goals=[EVEN]),
+    duel("tiny", own(1, 8), Side("jax", 1, 8), goals=[Goal("step_us", 10, at_most=True)]),
+    duel(
+        "tiny_8",
+        own(8, 8),
+        Side("jax", 2, 8),
+        workload="tiny",
+        goals=[Goal("step_us", 20, at_most=True)],
+    ),
+    # The penalty's double backward, on one global batch of 64.
+    duel(
+        "wgan_gp",
+        own(2, 32),
+        Side("tf", 2, 32),
+        Side("torch", 1, 64),
+        goals=[speedup(1.5), memory(0.5)],
+    ),
+    # A translator's step; TensorFlow is the best peer in time, PyTorch in memory.
+    *(
+        duel(
+            f"transformer_{replicas}",
+            own(replicas, 32),
+            Side("tf", replicas, 32),
+            Side("torch", 1, 32 * replicas),
+            workload="transformer",
+            goals=[speedup(1.5), memory(0.5)],
+        )
+        for replicas in (1, 2)
+    ),
+    *(
+        duel(f"dense_{width}", own(2, batch), Side("torch", 1, 2 * batch), goals=[speedup(1.15)])
+        for width, batch in ((1024, 32), (2048, 128), (4096, 128))
+    ),
+    duel(
+        "dense_replicas",
+        own(8, 32),
+        own(1, 256),
+        workload="dense_4096",
+        goals=[EVEN, memory(1.1)],
+    ),
+    duel("dense_64_replicas", own(64, 8), own(1, 512), workload="dense_1024", goals=[EVEN]),
+    *(duel(name, own(2, 2048), Side("torch", 1, 4096), goals=[speedup(2)]) for name in EMBEDDINGS),
+    duel(
+        "resnet50",
+        own(1, 32),
+        Side("tf", 1, 32),
+        Side("torch", 1, 32),
+        goals=[speedup(1.3, "tf"), Goal("memory_ratio", 1, at_most=True)],
+    ),
+    duel("resnet_replicas", own(8, 4), own(1, 32), workload="resnet50", goals=[EVEN, memory(1.1)]),
+    # Memory is what a block of long sentences is about.
+    duel(BLOCK, own(2, 4), Side("torch", 1, 8), Side("tf", 2, 4), goals=[memory(1)]),
+    duel("bert_block_plain", own(2, 4), Side("torch", 1, 8), goals=[memory(1)]),
+    duel("bert_block_replicas", own(8, 1), own(1, 8), workload=BLOCK, goals=[EVEN, memory(1.1)]),
+    *(
+        duel(
+            f"given_{millions}",
+            own(replicas, 1),
+            Side("ddp", replicas, 1),
+            goals=[Goal("peak_share", 0.7), speedup(2)],
+        )
+        for millions, replicas in ((25, 8), (50, 2))
+    ),
+    # Kinds of models: every peer computes what models.py describes.
+    *(
+        duel(
+            name,
+            own(1, model.batch),
+            *(Side(peer, 1, model.batch) for peer in model.peers),
+            goals=[speedup(1.3), memory(0.8)],
+        )
+        for name, model in MODELS.items()
+    ),
 )
 
 IMPORT_GOAL = Goal("added_s", 0.1, at_most=True)

@@ -1,13 +1,13 @@
-"""Trains one workload on one framework and prints one JSON line.
+"""Train one workload on one framework; print a JSON line after each turn.
 
-    python peers.py WORKLOAD BACKEND [--replicas R] [--batch B] [--threads T] [--steps S]
-    python peers.py WORKLOAD BACKEND --start     stops after the first step
-    mpiexec -n P python peers.py WORKLOAD mpi --replicas R ...   samegrad on P processes
+    python peers.py WORKLOAD BACKEND [--replicas R] [--batch B] [--threads T]
+    python peers.py WORKLOAD BACKEND --steps 2 10
+    mpiexec -n P python peers.py WORKLOAD mpi --replicas R --steps 2 10
 
-Everyone gets the same model, data, batch per replica and optimizer, and cuts its batches
-inside the timed loop. `start_s` is the time from importing the framework to the end of the
-first step, NumPy and the data already loaded; `per_second` and `step_ms` are the mean over
-all timed steps, `best_per_second` that of the best fifth.
+The first line has the conditions, the loss of the first step, and the time from importing the
+framework to the end of that step (`start_s`). Then each number on the standard input, or of
+`--steps`, is a turn of so many steps. `explain N` measures the steps of samegrad's plan N times.
+All frameworks get the same model, data, batch per replica and optimizer.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ import os
 import socket
 import sys
 import time
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from workloads import BATCH, STEPS, WARMUP, Arrays, Job, Program, load, peak_memory_mib
+from models import MODELS
+from workloads import BATCH, Arrays, Job, Program, load, peak_memory_mib
 
 BACKENDS = {
     "samegrad": "tf_programs",
@@ -32,7 +34,13 @@ BACKENDS = {
     "ddp": "torch_programs",
     "jax": "jax_programs",
 }
-BLOCKS = 5
+MODEL_BACKENDS = {
+    "samegrad": "keras_models",
+    "tf": "keras_models",
+    "xla": "keras_models",
+    "torch": "torch_models",
+    "inductor": "torch_models",
+}
 Report = dict[str, Any]
 
 
@@ -42,29 +50,37 @@ def main() -> None:
         options.workload,
         options.backend,
         options.replicas,
-        options.batch or BATCH[options.workload],
+        options.batch or batches()[options.workload],
         options.threads,
     )
-    steps = 0 if options.start else options.steps or STEPS[job.workload]
-    report = run_processes(job, steps) if job.backend == "ddp" else run(job, steps)
-    if job.backend != "mpi" or importlib.import_module("samegrad.distribute.mpi").rank() == 0:
-        print(json.dumps(report), flush=True)
+    turns = sys.stdin if options.steps is None else options.steps
+    reports = run_processes(job, turns) if job.backend == "ddp" else run(job, turns)
+    speaks = job.backend != "mpi" or importlib.import_module("samegrad.distribute.mpi").rank() == 0
+    for report in reports:
+        if speaks:
+            print(json.dumps(report), flush=True)
+
+
+def batches() -> dict[str, int]:
+    """Return the batch of a replica for each workload."""
+    return BATCH | {name: model.batch for name, model in MODELS.items()}
 
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("workload", choices=BATCH)
-    parser.add_argument("backend", choices=BACKENDS)
+    parser.add_argument("workload", choices=batches())
+    parser.add_argument("backend", choices=BACKENDS | MODEL_BACKENDS)
     parser.add_argument("--replicas", type=positive, default=1)
     parser.add_argument("--batch", type=positive, help="examples per replica")
     parser.add_argument("--threads", type=positive, help="intra-op threads of a process")
-    parser.add_argument("--steps", type=positive, help="timed steps")
-    parser.add_argument("--start", action="store_true", help="measure the first step only")
+    parser.add_argument("--steps", nargs="*", help="of each turn (default: from stdin)")
     options = parser.parse_args()
     if options.backend == "torch" and options.replicas > 1:
         parser.error("torch is one process with one model: use ddp for several replicas")
+    if options.backend not in (MODEL_BACKENDS if options.workload in MODELS else BACKENDS):
+        parser.error(f"{options.workload} is not written for {options.backend}")
     return options
 
 
@@ -75,115 +91,117 @@ def positive(text: str) -> int:
     return number
 
 
-def run(job: Job, steps: int) -> Report:
-    """Builds the program in this process, trains it and returns what was measured."""
-    data = load(job.workload)
-    data_memory = peak_memory_mib()
-    begin = time.perf_counter()
-    build = importlib.import_module(BACKENDS[job.backend]).build
-    return measure(job, steps, begin, data_memory, build(job, data))
+def run(job: Job, turns: Iterable[str]) -> Iterator[Report]:
+    """Build the program in this process and report its turns."""
+    if job.workload in MODELS:
+        data, module = MODELS[job.workload].arrays(job.batch), MODEL_BACKENDS[job.backend]
+    else:
+        data, module = load(job.workload), BACKENDS[job.backend]
+    build = importlib.import_module(module).build
+    return measure(job, turns, lambda: build(job, data))
 
 
-def measure(job: Job, steps: int, begin: float, data_memory: float, program: Program) -> Report:
+def measure(job: Job, turns: Iterable[str], build: Callable[[], Program]) -> Iterator[Report]:
+    """Report the conditions and the first step, then each turn.
+
+    Reading the loss at the end of a turn waits for frameworks that return before they finish.
+    """
+    data_memory, begin = peak_memory_mib(), time.perf_counter()
+    program = build()
     loss = program.value(program.step(0))
-    start_s = time.perf_counter() - begin
-    report: Report = {
+    yield {
         "workload": job.workload,
         "backend": job.backend,
         "version": program.version,
         "replicas": job.replicas,
         "batch": job.batch,
-        "global_batch": job.global_batch,
         "threads": job.threads,
-        "start_s": round(start_s, 3),
+        "parameters": program.parameters,
+        "start_s": round(time.perf_counter() - begin, 3),
+        "loss": round(loss, 5),
+        "base_memory_mib": round(program.import_memory_mib or data_memory, 1),
+        "peak_memory_mib": round(peak_memory_mib(), 1),
     }
-    if steps:
-        cpu = -time.process_time()
-        times, loss = time_blocks(program, steps, WARMUP[job.workload])
-        cpu += time.process_time()
-        seconds = [block_seconds / block_steps for block_steps, block_seconds in times]
-        mean = sum(block_seconds for _, block_seconds in times) / steps
-        report |= {
-            "unit": job.unit,
+    done = 1
+    for turn in turns:
+        if turn.startswith("explain"):
+            assert program.explain is not None
+            yield by_kind(program.explain(int(turn.split()[1])))
+            continue
+        steps = int(turn)
+        begin, cpu = time.perf_counter(), time.process_time()
+        for i in range(done, done + steps):
+            loss = program.step(i)
+        value = program.value(loss)
+        seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
+        done += steps
+        yield {
             "steps": steps,
-            "per_second": round(job.units_per_step / mean, 1),
-            "best_per_second": round(job.units_per_step / min(seconds), 1),
-            "step_ms": round(mean * 1e3, 5),
-            "best_step_ms": round(min(seconds) * 1e3, 5),
-            # Of this process, on all its threads; the steps before the timed ones included.
-            "cpu_ms": round(cpu / (steps + WARMUP[job.workload]) * 1e3, 5),
+            "step_ms": round(1e3 * seconds / steps, 5),
+            "cpu_ms": round(1e3 * cpu / steps, 5),  # of this process, on all its threads
+            "loss": round(value, 5),
+            "peak_memory_mib": round(peak_memory_mib(), 1),
         }
-    report["loss"] = round(loss, 5)
-    report["data_memory_mib"] = round(data_memory, 1)
-    report["peak_memory_mib"] = round(peak_memory_mib(), 1)
-    return report
 
 
-def time_blocks(program: Program, steps: int, warmup: int) -> tuple[list[tuple[int, float]], float]:
-    """Returns (steps, seconds) of each block and the last loss.
-
-    Reading the loss at the end of a block waits for frameworks that return before they finish.
-    """
-    for i in range(1, warmup + 1):
-        loss = program.step(i)
-    program.value(loss)
-    times, done = [], 0
-    for block in range(1, min(BLOCKS, steps) + 1):
-        target = steps * block // min(BLOCKS, steps)
-        begin = time.perf_counter()
-        for i in range(done, target):
-            loss = program.step(warmup + 1 + i)
-        last = program.value(loss)
-        times.append((target - done, time.perf_counter() - begin))
-        done = target
-    return times, last
+def by_kind(plan: Any) -> Report:
+    """Return the seconds of a plan's steps, predicted and measured, summed by kind."""
+    found: Report = {}
+    for step in [*plan.steps, plan]:
+        kind = "whole step" if step is plan else step.kind
+        if kind == "once":
+            kind = step.operations[0].name
+        total = found.setdefault(kind, {"steps": 0, "predicted": 0.0, "least": 0.0})
+        total["steps"] += 1
+        total["predicted"] += step.predicted
+        total["least"] += step.least
+    return found
 
 
-def run_processes(job: Job, steps: int) -> Report:
-    """Runs a DDP job, one process per replica; memory is the sum over the processes."""
+def run_processes(job: Job, turns: Iterable[str]) -> Iterator[Report]:
+    """Run a DDP job, one process per replica; memory is the sum over the processes."""
     context = multiprocessing.get_context("spawn")
-    reports = context.Queue()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
+    pipes = [context.Pipe() for _ in range(job.replicas)]
     workers = [
-        context.Process(target=run_ddp_worker, args=(rank, job, steps, port, reports))
-        for rank in range(job.replicas)
+        context.Process(target=run_ddp_worker, args=(rank, job, port, theirs), daemon=True)
+        for rank, (_, theirs) in enumerate(pipes)
     ]
     for worker in workers:
         worker.start()
+    for _, theirs in pipes:
+        theirs.close()  # so that the end of a worker ends recv()
+    yield receive([ours for ours, _ in pipes])
+    for turn in turns:
+        for ours, _ in pipes:
+            ours.send(turn)
+        yield receive([ours for ours, _ in pipes])
+
+
+def receive(pipes: list[Any]) -> Report:
+    """Return the report of rank 0 with the memory of all, or end where a process has died."""
     try:
-        results = dict(receive(reports, workers) for _ in workers)
-    finally:
-        for worker in workers:
-            worker.join(timeout=10)
-            worker.terminate()
-    for name in ("data_memory_mib", "peak_memory_mib"):
-        results[0][name] = round(sum(report[name] for report in results.values()), 1)
-    return results[0]
+        reports = [pipe.recv() for pipe in pipes]
+    except EOFError:
+        sys.exit("ddp: a process failed, see its messages above")
+    memory = [name for name in reports[0] if name.endswith("_memory_mib")]
+    return reports[0] | {name: round(sum(r[name] for r in reports), 1) for name in memory}
 
 
-def receive(reports: Any, workers: list[Any]) -> tuple[int, Report]:
-    """Returns the next (rank, report), or gives up when a worker has died."""
-    while reports.empty():
-        if any(worker.exitcode for worker in workers):
-            sys.exit("ddp: a process failed, see its messages above")
-        time.sleep(0.1)
-    rank, report = reports.get()
-    return rank, report
-
-
-def run_ddp_worker(rank: int, job: Job, steps: int, port: int, reports: Any) -> None:
+def run_ddp_worker(rank: int, job: Job, port: int, pipe: Any) -> None:
     data: Arrays = load(job.workload)
-    data_memory = peak_memory_mib()
-    begin = time.perf_counter()
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-    distributed: Any = importlib.import_module("torch.distributed")
-    distributed.init_process_group("gloo", rank=rank, world_size=job.replicas)
-    program = importlib.import_module("torch_programs").build(job, data, rank)
-    reports.put((rank, measure(job, steps, begin, data_memory, program)))
-    distributed.barrier()
-    distributed.destroy_process_group()
+
+    def build() -> Program:
+        os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+        distributed: Any = importlib.import_module("torch.distributed")
+        distributed.init_process_group("gloo", rank=rank, world_size=job.replicas)
+        program: Program = importlib.import_module("torch_programs").build(job, data, rank)
+        return program
+
+    for report in measure(job, iter(pipe.recv, None), build):
+        pipe.send(report)
 
 
 if __name__ == "__main__":

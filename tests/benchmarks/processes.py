@@ -20,6 +20,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from workloads import GIVEN
+
 PEERS = Path(__file__).resolve().parent / "peers.py"
 
 
@@ -40,7 +42,9 @@ class Match:
 
     def arguments(self, backend: str) -> list[str]:
         batch = [] if self.batch is None else ["--batch", str(self.batch)]
-        return [self.workload, backend, "--replicas", str(self.replicas), *batch]
+        steps = ["2", "10"] if self.workload in GIVEN else ["8", "60"]  # warm up, then timed
+        replicas = ["--replicas", str(self.replicas)]
+        return [self.workload, backend, *replicas, *batch, "--steps", *steps]
 
 
 MATCHES = {
@@ -63,12 +67,12 @@ def launcher(python: str, processes: int) -> list[str]:
 
 
 def run(command: Sequence[str]) -> dict[str, Any]:
-    """The figures of one job."""
+    """The conditions of one job, and the figures of its last turn."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"processes.py: {' '.join(command)} failed:\n{done.stderr}")
-    report: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return report
+    conditions, *_, last = map(json.loads, done.stdout.splitlines())
+    return {**conditions, **last}
 
 
 def sides_of(match: Match, python: str, peer_python: str) -> dict[str, list[str]]:

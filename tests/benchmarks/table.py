@@ -1,125 +1,232 @@
-"""From the reports of many runs to medians, ratios and a markdown table."""
+"""From the JSON of compare.py to medians, ratios and markdown.
+
+    python table.py results/2026-11-28-amd.json
+
+prints the report of a JSON file. `--docs` writes the tables of docs/ again: each is between a line
+`<!-- table: FILE NAME ... -->`, with a file of results/ and names of duels, and `<!-- end -->`.
+"""
 
 from __future__ import annotations
 
+import argparse
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from statistics import median
 from typing import Any
 
-from duels import Duel, Goal
+from duels import DUELS, IMPORT_GOAL, Duel, Goal, work_per_unit
+from models import MODELS
+from workloads import Job
 
 Report = dict[str, Any]
 
+RESULTS = Path(__file__).resolve().parent / "results"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PEERS = {
+    "tf": "TensorFlow",
+    "xla": "XLA",
+    "torch": "PyTorch",
+    "inductor": "PyTorch, compiled",
+    "ddp": "PyTorch DDP",
+    "jax": "JAX",
+    "samegrad": "samegrad",
+}
 # What the meters print (fma_peak.cpp, bandwidth.cpp), for people.
-UNITS = {"gflops": ("FMA peak", "GFLOP/s"), "gb_per_s": ("Memory bandwidth", "GB/s")}
-
-HEADER = (
-    "| duel | samegrad | against | samegrad per s, median (best) | against per s, median (best) "
-    "| speedup | step | MiB | start s | goals |\n"
-    "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
-)
+UNITS = {"gflops": ("FMA peak", "GFLOP/s"), "gb_per_s": ("memory bandwidth", "GB/s")}
 
 
-def summarize(
-    ours: list[Report], other: list[Report], peaks: list[Report], work: int = 0
-) -> dict[str, float]:
-    """Returns the figures of a duel; the i-th reports of each list ran next to each other.
+def summarize(duel: Duel, result: Report) -> dict[str, float]:
+    """Return the figures of a duel; turns of one number ran next to each other.
 
-    `speedup` is the median over the pairs of the other's step time by ours, so it is fair to a
-    machine that is slow for a while. `peak_share` relates our work (`work` operations, or bytes, of
-    a unit) to what a meter of the same pair did in a second, `best_peak_share` our best block to
-    the best of the meter.
+    `speedup_PEER` is the median over the pairs of the peer's step time divided by ours, so it is
+    fair to a machine that is slow for a while. `speedup` is that of the fastest peer.
+    `memory_ratio` compares what steps add to the memory after the import with the peer that adds
+    least.
+    `peak_share` relates our work to what a meter of the same pair did in a second.
     """
-    pairs = list(zip(ours, other, strict=True))
-    figures = {
-        "speedup": median(b["step_ms"] / a["step_ms"] for a, b in pairs),
-        "step_us": median_of(ours, "step_ms") * 1e3,
-        "best_step_us": min(report["best_step_ms"] for report in ours) * 1e3,
-        "other_step_us": median_of(other, "step_ms") * 1e3,
-        "per_second": median_of(ours, "per_second"),
-        "best_per_second": max(report["best_per_second"] for report in ours),
-        "other_per_second": median_of(other, "per_second"),
-        "other_best_per_second": max(report["best_per_second"] for report in other),
-        "memory_mib": max(report["peak_memory_mib"] for report in ours),
-        "other_memory_mib": max(report["peak_memory_mib"] for report in other),
-        "memory_ratio": median(a["peak_memory_mib"] / b["peak_memory_mib"] for a, b in pairs),
-        "start_s": median_of(ours, "start_s"),
-        "other_start_s": median_of(other, "start_s"),
-    }
-    if peaks:
-        unit = next(unit for unit in UNITS if unit in peaks[0])
-        best = max(peak[f"best_{unit}"] for peak in peaks)
-        figures[f"peak_{unit}"], figures[f"best_peak_{unit}"] = median_of(peaks, unit), best
+    ours, *others = result["sides"]
+    figures = {"step_us": 1e3 * step_ms(ours), "memory_mib": peak_memory(ours)}
+    for other in others:
+        pairs = zip(ours["turns"], other["turns"], strict=True)
+        figures[speedup_name(other)] = median(b["step_ms"] / a["step_ms"] for a, b in pairs)
+    figures["speedup"] = min(figures[speedup_name(other)] for other in others)
+    figures["memory_ratio"] = added_memory(ours) / min(map(added_memory, others))
+    if result["peaks"]:
+        unit = next(unit for unit in UNITS if unit in result["peaks"][0])
+        work = units_per_step(duel) * work_per_unit(duel) * 1e-6
+        figures["peak"] = median(peak[unit] for peak in result["peaks"])
         figures["peak_share"] = median(
-            run["per_second"] * work * 1e-9 / peak[unit]
-            for run, peak in zip(ours, peaks, strict=True)
+            work / turn["step_ms"] / peak[unit]
+            for turn, peak in zip(ours["turns"], result["peaks"], strict=True)
         )
-        figures["best_peak_share"] = figures["best_per_second"] * work * 1e-9 / best
     return figures
 
 
-def median_of(reports: list[Report], name: str) -> float:
-    return float(median(report[name] for report in reports))
+def speedup_name(side: Report) -> str:
+    return f"speedup_{side['backend']}"
 
 
-def judge(goals: tuple[Goal, ...], figures: dict[str, float]) -> list[dict[str, Any]]:
-    """Returns goal, value and whether it is met; a figure that was not measured is not met."""
-    return [
-        {
-            "goal": goal.text,
-            "value": figures.get(goal.figure),
-            "met": goal.figure in figures and goal.met(figures[goal.figure]),
-        }
-        for goal in goals
-    ]
+def step_ms(side: Report) -> float:
+    return float(median(turn["step_ms"] for turn in side["turns"]))
 
 
-def goals_text(verdicts: list[dict[str, Any]]) -> str:
-    """Returns e.g. 'met: speedup ≥ 2; MISSED: step_us ≤ 30 (41.2)'."""
+def peak_memory(side: Report) -> float:
+    return float(max(turn["peak_memory_mib"] for turn in side["turns"]))
+
+
+def added_memory(side: Report) -> float:
+    """Return the peak above the memory after the import and the data, at least 1 MiB."""
+    return max(peak_memory(side) - side["base_memory_mib"], 1.0)
+
+
+def units_per_step(duel: Duel) -> int:
+    return Job(duel.workload, "", duel.ours.replicas, duel.ours.batch).units_per_step
+
+
+def judge(goals: Iterable[Goal], figures: dict[str, float]) -> str:
+    """Return e.g. 'met: speedup ≥ 2; MISSED: step_us ≤ 30 (41.2)'."""
     words = []
-    for verdict in verdicts:
-        value = "not measured" if verdict["value"] is None else f"{verdict['value']:.3g}"
-        words.append(
-            f"met: {verdict['goal']}" if verdict["met"] else f"MISSED: {verdict['goal']} ({value})"
-        )
+    for goal in goals:
+        value = figures.get(goal.figure)
+        if value is not None and goal.met(value):
+            words.append(f"met: {goal.text}")
+        else:
+            text = "not measured" if value is None else f"{value:.3g}"
+            words.append(f"MISSED: {goal.text} ({text})")
     return "; ".join(words)
 
 
-def row(duel: Duel, result: Report) -> str:
-    """Returns the markdown row of a duel, or of its failure."""
-    start = f"| {duel.name} | {duel.ours.label} | {duel.other.label} |"
+def verdict(duel: Duel, result: Report) -> str:
+    """Return the goals of a duel, or its failure."""
     if "error" in result:
-        return f"{start} failed: {result['error']} | | | | | | |"
-    figures = result["summary"]
-    cells = [
-        f"{figures['per_second']:,.0f} ({figures['best_per_second']:,.0f})",
-        f"{figures['other_per_second']:,.0f} ({figures['other_best_per_second']:,.0f})",
-        f"{figures['speedup']:.2f}x",
-        f"{duration(figures['step_us'])} / {duration(figures['other_step_us'])}",
-        f"{figures['memory_mib']:,.0f} / {figures['other_memory_mib']:,.0f}",
-        f"{figures['start_s']:.2f} / {figures['other_start_s']:.2f}",
-        goals_text(result["goals"]),
+        return f"failed: {result['error']}"
+    figures = summarize(duel, result)
+    return f"{figures['speedup']:.2f} times as fast; {judge(duel.goals, figures)}"
+
+
+def verdicts(found: Report) -> Iterator[str]:
+    """Yield a line for each duel, and for the import."""
+    for duel, result in duels_of(found):
+        yield f"{duel.name}: {verdict(duel, result)}"
+        if result["peaks"]:
+            figures = summarize(duel, result)
+            unit = next(unit for unit in UNITS if unit in result["peaks"][0])
+            name, text = UNITS[unit]
+            share = f"{figures['peak_share']:.0%} of {figures['peak']:.0f} {text}"
+            yield f"{duel.name}: {share} ({name})"
+    if "import" in found["duels"]:
+        result = found["duels"]["import"]
+        goal = f"failed: {result['error']}" if "error" in result else judge((IMPORT_GOAL,), result)
+        yield f"import: {goal}"
+
+
+def duels_of(found: Report) -> Iterator[tuple[Duel, Report]]:
+    for duel in DUELS:
+        if duel.name in found["duels"]:
+            yield duel, found["duels"][duel.name]
+
+
+def table(found: Report, names: Iterable[str]) -> str:
+    """Return a row for each contestant of the duels: time, memory and how much faster ours is."""
+    lines = [
+        "| one step | contestant | time | MiB (above import) | start | factor |",
+        "| --- | --- | --- | --- | --- | --- |",
     ]
-    return f"{start} {' | '.join(cells)} |"
+    for duel, result in duels_of(found):
+        if duel.name in names and "error" not in result:
+            lines += rows(duel, result)
+    return "\n".join(lines)
+
+
+def rows(duel: Duel, result: Report) -> Iterator[str]:
+    figures = summarize(duel, result)
+    title = MODELS[duel.name].title if duel.name in MODELS else duel.name.replace("_", " ")
+    for side in result["sides"]:
+        peer = PEERS[side["backend"]]
+        factor = "" if side is result["sides"][0] else f"{figures[speedup_name(side)]:.2f}"
+        yield (
+            f"| {title} | {peer} {side['replicas']} x {side['batch']} "
+            f"| {duration(1e3 * step_ms(side))} "
+            f"| {peak_memory(side):,.0f} ({added_memory(side):,.0f}) "
+            f"| {side['start_s']:.1f} s | {factor} |"
+        )
+        title = ""
 
 
 def duration(microseconds: float) -> str:
-    return f"{microseconds:.1f} µs" if microseconds < 1000 else f"{microseconds / 1000:.1f} ms"
+    if microseconds < 1000:
+        return f"{microseconds:.1f} µs"
+    return f"{microseconds / 1000:.{1 if microseconds < 1e5 else 0}f} ms"
 
 
-def peak_line(figures: dict[str, float]) -> str:
-    key = next(key for key in UNITS if f"peak_{key}" in figures)
-    name, unit = UNITS[key]
+def conditions(found: Report) -> str:
+    """Return the sentence above a table: where, when and how it was measured."""
+    versions, loads = {}, []
+    for _, result in duels_of(found):
+        for side in result["sides"]:
+            versions[PEERS[side["backend"]].partition(",")[0]] = side["version"]
+            loads += [turn["load"] for turn in side["turns"]]
+    load = f", load {median(loads):.1f}" if loads else ""
     return (
-        f"{name} of the same run: {figures[f'peak_{key}']:.0f} {unit} "
-        f"(best {figures[f'best_peak_{key}']:.0f}); samegrad reaches "
-        f"{figures['peak_share']:.0%} of it (best by best {figures['best_peak_share']:.0%})."
+        f"{found['processor']}, {found['cores']} cores{load}, {found['date']}. "
+        f"Medians of {found['pairs']} pairs. "
+        + ", ".join(f"{name} {version}" for name, version in versions.items())
+        + "."
     )
 
 
-def import_line(result: Report) -> str:
-    if "error" in result:
-        return f"Import: failed: {result['error']}."
-    return (
-        f"Import: NumPy {result['numpy_s']:.3f} s, samegrad adds {result['added_s']:.3f} s; "
-        f"{goals_text(result['goals'])}."
+def explained(found: Report) -> str:
+    """Return predicted and measured times of samegrad's steps, by their kind."""
+    lines = [
+        "| workload | kind of step | steps | predicted ms | measured ms | measured ÷ predicted |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for duel, result in duels_of(found):
+        for kind, step in result.get("explained", {}).items():
+            predicted, measured = 1e3 * step["predicted"], 1e3 * step["least"]
+            lines.append(
+                f"| {duel.name} | {kind} | {step['steps']} | {predicted:.3f} | {measured:.3f} "
+                f"| {measured / predicted:.2f} |"
+            )
+    return "\n".join(lines) if len(lines) > 2 else ""
+
+
+def markdown(found: Report) -> str:
+    """Return the whole report."""
+    parts = [conditions(found), table(found, found["duels"]), explained(found)]
+    return "\n\n".join([*filter(None, parts), *[f"- {line}" for line in verdicts(found)]])
+
+
+MARKED = re.compile(r"<!-- table: (\S+) ([^>]*?) -->\n(.*?)<!-- end -->", re.DOTALL)
+
+
+def with_tables(text: str) -> str:
+    """Return a page whose marked tables are those of their JSON files."""
+
+    def written(match: re.Match[str]) -> str:
+        found = json.loads((RESULTS / match[1]).read_text())
+        head = f"<!-- table: {match[1]} {match[2]} -->"
+        return f"{head}\n{table(found, match[2].split())}\n<!-- end -->"
+
+    return MARKED.sub(written, text)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("json", nargs="?", type=Path)
+    parser.add_argument("--docs", action="store_true", help="write the tables of docs/")
+    options = parser.parse_args()
+    if options.json:
+        print(markdown(json.loads(options.json.read_text())))
+    if options.docs:
+        for page in sorted(DOCS.glob("performance*.md")):
+            page.write_text(with_tables(page.read_text()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

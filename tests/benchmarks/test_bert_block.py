@@ -142,12 +142,12 @@ def test_every_framework_gets_sentences_that_differ_in_length() -> None:
     assert 384 <= lengths.min() < lengths.max() <= 512
     assert set(np.unique(labels)) == set(range(TAGS + 1))
     job = Job("bert_block", "samegrad", 2, BATCH["bert_block"])
-    assert (job.unit, job.units_per_step) == ("tokens", 2 * 8 * 512)
+    assert job.units_per_step == 2 * 8 * 512
 
 
 def test_one_step_of_full_size_takes_little_memory() -> None:
     """Less than the 837 MiB of PyTorch without dropout of the attention's weights (README.md)."""
-    command = [sys.executable, str(FOLDER / "peers.py"), "bert_block", "samegrad", "--start"]
+    command = [sys.executable, str(FOLDER / "peers.py"), "bert_block", "samegrad", "--steps"]
     done = subprocess.run(
         [*command, "--replicas", "2", "--batch", "4", "--threads", "2"],
         capture_output=True,

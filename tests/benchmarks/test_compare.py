@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
-from duels import DUELS, Duel, Goal, Side, cnn_flop_per_image, flop_per_unit, work_per_unit
-from table import judge, row, summarize
+import table
+from duels import DUELS, Goal, cnn_flop_per_image, flop_per_unit
+from models import MODELS, Weights
+
+DUEL = {duel.name: duel for duel in DUELS}
 
 
-def report(step_ms: float, memory: float = 100.0) -> dict[str, Any]:
+def side(backend: str, *step_ms: float, memory: float = 100.0) -> dict[str, Any]:
+    turn = {"peak_memory_mib": memory, "load": 0.5}
     return {
-        "step_ms": step_ms,
-        "best_step_ms": step_ms / 2,
-        "per_second": 128e3 / step_ms,
-        "best_per_second": 256e3 / step_ms,
-        "peak_memory_mib": memory,
+        "backend": backend,
+        "version": "1",
+        "replicas": 2,
+        "batch": 64,
         "start_s": 1.0,
+        "base_memory_mib": 50.0,
+        "turns": [turn | {"step_ms": each} for each in step_ms],
     }
+
+
+def found(*sides: dict[str, Any], name: str = "cnn", **more: Any) -> dict[str, Any]:
+    machine = {"processor": "P", "cores": 2, "date": "2026-11-28", "pairs": 3}
+    return machine | {"duels": {name: {"sides": list(sides), "peaks": [], **more}}}
 
 
 def test_flop_of_the_cnn() -> None:
@@ -29,39 +40,72 @@ def test_flop_of_a_dense_network() -> None:
     assert flop_per_unit("dense_1024") == 3 * forward - 2 * 784 * 1024
 
 
-def test_speedup_is_the_median_of_the_pairs() -> None:
-    # In the second pair the machine was busy: both sides slow down, the ratio stays.
-    figures = summarize(
-        [report(10), report(50), report(10)], [report(20), report(110), report(30)], []
-    )
-    assert figures["speedup"] == pytest.approx(2.2)
+def test_speedup_is_the_median_of_the_pairs_with_the_fastest_peer() -> None:
+    # In the second pair the machine was busy: all sides slow down, the ratio stays.
+    sides = [side("samegrad", 10, 50, 10), side("tf", 20, 110, 30, memory=150)]
+    result = {"sides": [*sides, side("torch", 40, 200, 40)], "peaks": []}
+    figures = table.summarize(DUEL["cnn"], result)
+    assert (figures["speedup"], figures["speedup_tf"], figures["speedup_torch"]) == (2.2, 2.2, 4)
     assert figures["step_us"] == pytest.approx(10e3)
+    assert figures["memory_ratio"] == pytest.approx(1.0)
     assert "peak_share" not in figures
 
 
 def test_share_of_the_peak_is_taken_pair_by_pair() -> None:
-    peak = {"gflops": 200.0, "best_gflops": 200.0}
-    figures = summarize([report(20)], [report(20)], [peak], flop_per_unit("cnn"))
+    result = {"sides": [side("samegrad", 20), side("tf", 20)], "peaks": [{"gflops": 200.0}]}
+    figures = table.summarize(DUEL["cnn"], result)
     assert figures["peak_share"] == pytest.approx(6400 * 14_778_624 / 200e9)
 
 
 def test_share_of_the_memory_bandwidth() -> None:
-    duel = next(duel for duel in DUELS if duel.name == "given-25")
-    meter = {"gb_per_s": 28.0, "best_gb_per_s": 28.0}
-    ours = report(20) | {"per_second": 4e8}
-    figures = summarize([ours], [report(20)], [meter], work_per_unit(duel))
+    result = {"sides": [side("samegrad", 62.5), side("ddp", 20)], "peaks": [{"gb_per_s": 28.0}]}
+    figures = table.summarize(DUEL["given_25"], result)
     assert figures["peak_share"] == pytest.approx(4e8 * 4 * 14 / 28e9)
 
 
 def test_a_goal_that_was_not_measured_is_missed() -> None:
     goals = (Goal("speedup", 2), Goal("step_us", 30, at_most=True), Goal("peak_share", 0.45))
-    met = [verdict["met"] for verdict in judge(goals, {"speedup": 2.0, "step_us": 31.0})]
-    assert met == [True, False, False]
+    assert table.judge(goals, {"speedup": 2.0, "step_us": 31.0}) == (
+        "met: speedup ≥ 2; MISSED: step_us ≤ 30 (31); MISSED: peak_share ≥ 0.45 (not measured)"
+    )
 
 
-def test_a_row_has_a_cell_per_column() -> None:
-    duel = Duel("cnn-tf", "cnn", Side("samegrad", 2, 64), Side("tf", 2, 64), (Goal("speedup", 2),))
-    figures = summarize([report(10)], [report(15)], [])
-    complete = row(duel, {"summary": figures, "goals": judge(duel.goals, figures)})
-    assert complete.count("|") == row(duel, {"error": "no module"}).count("|") == 11
-    assert "MISSED: speedup ≥ 2 (1.5)" in complete
+def test_report_has_a_row_for_each_contestant_and_names_a_failure() -> None:
+    text = table.markdown(found(side("samegrad", 10), side("tf", 15)))
+    assert "| cnn | samegrad 2 x 64 | 10.0 ms | 100 (50) | 1.0 s |  |" in text
+    assert "|  | TensorFlow 2 x 64 | 15.0 ms | 100 (50) | 1.0 s | 1.50 |" in text
+    assert "- cnn: 1.50 times as fast; MISSED: speedup_tf ≥ 2 (1.5)" in text
+    assert "- cnn: failed: no module" in table.markdown(found(error="no module"))
+
+
+def test_report_compares_predicted_with_measured_times() -> None:
+    explained = {"loop": {"steps": 2, "predicted": 1e-3, "least": 3e-3}}
+    text = table.explained(found(side("samegrad", 1), name="lstm", explained=explained))
+    assert "| lstm | loop | 2 | 1.000 | 3.000 | 3.00 |" in text
+
+
+def test_tables_of_the_docs_are_those_of_the_results() -> None:
+    for page in table.DOCS.glob("performance*.md"):
+        assert table.with_tables(page.read_text()) == page.read_text(), (
+            f"{page.name}: run python tests/benchmarks/table.py --docs"
+        )
+
+
+def test_marked_tables_are_replaced(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "RESULTS", tmp_path)
+    report = found(side("samegrad", 10), side("tf", 15))
+    (tmp_path / "r.json").write_text(json.dumps(report))
+    page = "Text\n<!-- table: r.json cnn -->\nold\n<!-- end -->\nmore\n"
+    made = table.with_tables(page)
+    assert "old" not in made and made.startswith("Text\n") and made.endswith("\nmore\n")
+    assert table.table(report, ["cnn"]) in made and table.with_tables(made) == made
+
+
+def test_frameworks_get_equal_kernels_and_data() -> None:
+    assert len(MODELS) == 15
+    first, second = Weights(), Weights()
+    assert (first.draw(3, 4) == second.draw(3, 4)).all()
+    for name, model in MODELS.items():
+        if name != "dlrm":
+            arrays = model.arrays(2)
+            assert [len(each) for each in arrays] == [2] * len(model.inputs)

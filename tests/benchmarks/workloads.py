@@ -61,15 +61,7 @@ TAGS = 9  # of names: persons, places, organizations and others, begun or gone o
 BATCH = {"cnn": 64, "tiny": 8, "wgan_gp": 32, "transformer": 32}  # per replica
 BATCH |= {"dense_1024": 32, "dense_2048": 128, "dense_4096": 128}
 BATCH |= dict.fromkeys(EMBEDDINGS, 4096) | dict.fromkeys(GIVEN, 1) | {"resnet50": 32}
-STEPS = {"cnn": 60, "tiny": 10000, "wgan_gp": 30, "transformer": 20}
-STEPS |= {"dense_1024": 60, "dense_2048": 15, "dense_4096": 10}
-STEPS |= dict.fromkeys(EMBEDDINGS, 400) | dict.fromkeys(GIVEN, 10) | {"resnet50": 5}
-WARMUP = {"cnn": 8, "tiny": 300, "wgan_gp": 4, "transformer": 3, **dict.fromkeys(DENSE, 2)}
-WARMUP |= dict.fromkeys(EMBEDDINGS, 20) | dict.fromkeys(GIVEN, 2) | {"resnet50": 1}
-
 BATCH |= dict.fromkeys(BERT_BLOCKS, 8)
-STEPS |= dict.fromkeys(BERT_BLOCKS, 5)
-WARMUP |= dict.fromkeys(BERT_BLOCKS, 1)
 
 NOISE = 100  # inputs of the generator
 VOCABULARY, LENGTH, LAYERS, WIDTH, HIDDEN, HEADS = 8192, 40, 4, 128, 512, 8
@@ -100,21 +92,23 @@ class Job:
         lengths = {"transformer": LENGTH, **dict.fromkeys(BERT_BLOCKS, BERT.length)}
         return self.global_batch * lengths.get(self.workload, 1)
 
-    @property
-    def unit(self) -> str:
-        names = dict.fromkeys(("transformer", *BERT_BLOCKS), "tokens")
-        names |= dict.fromkeys(("tiny", *DENSE), "examples")
-        names |= dict.fromkeys(EMBEDDINGS, "rows") | dict.fromkeys(GIVEN, "parameters")
-        return names.get(self.workload, "images")
-
 
 @dataclass(frozen=True)
 class Program:
-    """A compiled training loop: `step(i)` trains once, `value(loss)` waits and reads the loss."""
+    """A training loop: `step(i)` trains once, `value(loss)` waits and reads the loss.
+
+    Attributes:
+        parameters: How many are trained, where that is told.
+        import_memory_mib: Peak memory after the import of the framework, where that is told.
+        explain: Measures the steps of samegrad's plan in so many runs.
+    """
 
     step: Callable[[int], Any]
     value: Callable[[Any], float]
     version: str
+    parameters: int = 0
+    import_memory_mib: float = 0
+    explain: Callable[[int], Any] | None = None
 
 
 def load(workload: str) -> Arrays:
