@@ -212,7 +212,7 @@ def run_duel(duel: Duel, options: argparse.Namespace, meter: Path | None) -> Rep
             for each in contestants[:: -1 if pair % 2 else 1]:
                 each.take_turn()
         result["sides"] = [each.report for each in contestants]
-        if options.explain and duel.workload in MODELS:
+        if options.explain and duel.name in MODELS and not MODELS[duel.name].eager:
             result["explained"] = contestants[0].explain(options.explain)
         progress(f"{duel.name}: {table.verdict(duel, result)}")
     except RunError as error:

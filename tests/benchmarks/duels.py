@@ -128,13 +128,6 @@ DUELS = (
     ),
     duel("dense_64_replicas", own(64, 8), own(1, 512), workload="dense_1024", goals=[EVEN]),
     *(duel(name, own(2, 2048), Side("torch", 1, 4096), goals=[speedup(2)]) for name in EMBEDDINGS),
-    duel(
-        "resnet50",
-        own(1, 32),
-        Side("tf", 1, 32),
-        Side("torch", 1, 32),
-        goals=[speedup(1.3, "tf"), Goal("memory_ratio", 1, at_most=True)],
-    ),
     duel("resnet_replicas", own(8, 4), own(1, 32), workload="resnet50", goals=[EVEN, memory(1.1)]),
     # Memory is what a block of long sentences is about.
     duel(BLOCK, own(2, 4), Side("torch", 1, 8), Side("tf", 2, 4), goals=[memory(1)]),

@@ -10,7 +10,7 @@ from typing import Any
 from models import MODELS, Model, Weights
 from workloads import Arrays, Job, Program, peak_memory_mib
 
-Step = Callable[[], Any]
+Step = Callable[..., Any]
 
 
 class Builder:
@@ -116,10 +116,16 @@ def build(job: Job, data: Arrays) -> Program:
     base = peak_memory_mib()
     if job.threads:
         tf.config.threading.set_intra_op_parallelism_threads(job.threads)
-    model = MODELS[job.workload]
-    networks = _networks(tf, model)
-    batch = next(iter(tf.data.Dataset.from_tensor_slices(data).batch(job.batch)))
-    step = STEPS.get(model.loss, _train)(tf, model, networks)
+    model, strategy = MODELS[job.workload], tf.distribute.get_strategy()
+    if job.replicas > 1:
+        strategy = tf.distribute.MirroredStrategy(replicas=job.replicas)
+    with strategy.scope():
+        networks = _networks(tf, model)
+        step = STEPS.get(model.loss, _train)(tf, model, networks)
+    dataset = tf.data.Dataset.from_tensor_slices(data).batch(job.global_batch)
+    batch = next(iter(strategy.experimental_distribute_dataset(dataset)))
+    if job.replicas > 1:
+        step = _replicated(strategy, step)
     if not model.eager:
         step = tf.function(step, jit_compile=True) if job.backend == "xla" else tf.function(step)
     parameters = sum(int(v.numpy().size) for each in networks for v in each.trainable_variables)
@@ -135,6 +141,10 @@ def build(job: Job, data: Arrays) -> Program:
         base,
         explain and (lambda runs: explain(*batch, measure=runs)),
     )
+
+
+def _replicated(strategy: Any, step: Step) -> Step:
+    return lambda *batch: strategy.reduce("SUM", strategy.run(step, args=batch), axis=None)
 
 
 def _networks(tf: Any, model: Model) -> list[Any]:
@@ -153,7 +163,9 @@ def _loss(tf: Any, name: str, found: Any, batch: Any) -> Any:
     """Return the mean loss over the batch."""
     if name == "classes":
         each = tf.nn.sparse_softmax_cross_entropy_with_logits(batch[-1], found)
-        return tf.reduce_mean(each)
+        while len(each.shape) > 1:
+            each = tf.reduce_mean(each, -1)
+        return tf.nn.compute_average_loss(each)
     if name == "binary":
         return _binary(tf, tf.cast(batch[-1], "float32")[:, None], found)
     if name == "square":

@@ -1,4 +1,4 @@
-"""Fifteen kinds of models, described once for every framework.
+"""Sixteen models, described once for every framework.
 
 A network is a function of a builder and its inputs. The builders of keras_models.py (samegrad,
 TensorFlow, XLA) and torch_models.py have the same methods and draw equal weights, so that the first
@@ -265,6 +265,7 @@ MODELS = {
         (dlrm,),
         "binary",
     ),
+    "resnet50": Model("ResNet-50 at 64 x 64", 32, (_images(64), Input((), 1000)), (resnet50,)),
     "resnet50_predict": Model("ResNet-50, predict", 1, (_images(224),), (resnet50,), "predict"),
     "mlp_eager": Model(
         "perceptron, eager", 32, (Input((64,)), CLASS[10]), (perceptron,), eager=True

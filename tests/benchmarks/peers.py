@@ -94,7 +94,7 @@ def positive(text: str) -> int:
 def run(job: Job, turns: Iterable[str]) -> Iterator[Report]:
     """Build the program in this process and report its turns."""
     if job.workload in MODELS:
-        data, module = MODELS[job.workload].arrays(job.batch), MODEL_BACKENDS[job.backend]
+        data, module = MODELS[job.workload].arrays(job.global_batch), MODEL_BACKENDS[job.backend]
     else:
         data, module = load(job.workload), BACKENDS[job.backend]
     build = importlib.import_module(module).build

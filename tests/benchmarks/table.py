@@ -2,8 +2,9 @@
 
     python table.py results/2026-11-28-amd.json
 
-prints the report of a JSON file. `--docs` writes the tables of docs/ again: each is between a line
-`<!-- table: FILE NAME ... -->`, with a file of results/ and names of duels, and `<!-- end -->`.
+prints the report of a JSON file. `--docs` writes the tables of docs/performance*.md again: each is
+between a line `<!-- table: FILE NAME ... -->`, with a file of results/ and duels (`models`: all of
+models.py), and a line `<!-- end -->`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import argparse
 import json
 import re
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from statistics import median
@@ -135,8 +137,9 @@ def table(found: Report, names: Iterable[str]) -> str:
         "| one step | contestant | time | MiB (above import) | start | factor |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
+    shown = [name for each in names for name in (MODELS if each == "models" else [each])]
     for duel, result in duels_of(found):
-        if duel.name in names and "error" not in result:
+        if duel.name in shown and "error" not in result:
             lines += rows(duel, result)
     return "\n".join(lines)
 
@@ -170,12 +173,10 @@ def conditions(found: Report) -> str:
             versions[PEERS[side["backend"]].partition(",")[0]] = side["version"]
             loads += [turn["load"] for turn in side["turns"]]
     load = f", load {median(loads):.1f}" if loads else ""
-    return (
-        f"{found['processor']}, {found['cores']} cores{load}, {found['date']}. "
-        f"Medians of {found['pairs']} pairs. "
-        + ", ".join(f"{name} {version}" for name, version in versions.items())
-        + "."
-    )
+    text = f"{found['processor']}, {found['cores']} cores{load}, {found['date']}. "
+    text += f"Medians of {found['pairs']} pairs. "
+    text += ", ".join(f"{name} {version}" for name, version in versions.items())
+    return textwrap.fill(text + ".", 100, break_on_hyphens=False)
 
 
 def explained(found: Report) -> str:
@@ -209,7 +210,7 @@ def with_tables(text: str) -> str:
     def written(match: re.Match[str]) -> str:
         found = json.loads((RESULTS / match[1]).read_text())
         head = f"<!-- table: {match[1]} {match[2]} -->"
-        return f"{head}\n{table(found, match[2].split())}\n<!-- end -->"
+        return f"{head}\n{conditions(found)}\n\n{table(found, match[2].split())}\n<!-- end -->"
 
     return MARKED.sub(written, text)
 

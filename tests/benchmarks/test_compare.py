@@ -102,7 +102,7 @@ def test_marked_tables_are_replaced(tmp_path: Any, monkeypatch: pytest.MonkeyPat
 
 
 def test_frameworks_get_equal_kernels_and_data() -> None:
-    assert len(MODELS) == 15
+    assert len(MODELS) == 16
     first, second = Weights(), Weights()
     assert (first.draw(3, 4) == second.draw(3, 4)).all()
     for name, model in MODELS.items():

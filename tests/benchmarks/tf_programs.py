@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any
 
 from tf_bert import bert_block
-from tf_resnet import resnet50
 from workloads import (
     BERT_BLOCKS,
     CLASSES,
@@ -48,7 +47,7 @@ def build(job: Job, data: Arrays) -> Program:
     batches = iter(strategy.experimental_distribute_dataset(dataset))
     steps = {"cnn": cnn, "tiny": tiny, "wgan_gp": wgan_gp, "transformer": transformer}
     steps |= dict.fromkeys(DENSE, dense) | dict.fromkeys(EMBEDDINGS, embeddings)
-    steps |= {"resnet50": resnet50, **dict.fromkeys(BERT_BLOCKS, bert_block)}
+    steps |= dict.fromkeys(BERT_BLOCKS, bert_block)
     with strategy.scope():
         replica_step = steps[job.workload](tf, job)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
 import os
 from collections.abc import Callable
@@ -10,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from torch_bert import block_model
-from torch_resnet import resnet50
 from workloads import (
     BERT_BLOCKS,
     CLASSES,
@@ -43,7 +41,7 @@ def build(job: Job, data: Arrays, rank: int = 0) -> Program:
     torch.set_num_threads(job.threads or max(1, cores // job.replicas))
     torch.manual_seed(0)
     tensors = [torch.from_numpy(array) for array in data]
-    if job.workload in ("cnn", "wgan_gp", "resnet50"):
+    if job.workload in ("cnn", "wgan_gp"):
         tensors[0] = tensors[0].permute(0, 3, 1, 2)
     order = torch.from_numpy(np.random.default_rng(0).permutation(len(data[0])))
 
@@ -55,7 +53,7 @@ def build(job: Job, data: Arrays, rank: int = 0) -> Program:
     steps = {"cnn": cnn, "tiny": tiny, "wgan_gp": wgan_gp, "transformer": transformer}
     steps |= dict.fromkeys(DENSE, dense) | dict.fromkeys(EMBEDDINGS, embeddings)
     steps |= dict.fromkeys(GIVEN, given_gradients)
-    steps |= {"resnet50": residual, **dict.fromkeys(BERT_BLOCKS, bert_block)}
+    steps |= dict.fromkeys(BERT_BLOCKS, bert_block)
     step = steps[job.workload](torch, job, rows)
     return Program(step, lambda loss: float(loss.item()), str(torch.__version__))
 
@@ -90,11 +88,10 @@ def dense(torch: Any, job: Job, rows: Rows) -> Step:
     return classifier(torch, job, rows, model)
 
 
-def classifier(torch: Any, job: Job, rows: Rows, model: Any, optimizer: Any = None) -> Step:
-    """One step of Adam, or of what `optimizer` makes of the parameters."""
+def classifier(torch: Any, job: Job, rows: Rows, model: Any) -> Step:
+    """One step of Adam."""
     model = mirrored(torch, job, model)
-    optimizer = optimizer or functools.partial(torch.optim.Adam, fused=True)
-    optimizer = optimizer(model.parameters())
+    optimizer = torch.optim.Adam(model.parameters(), fused=True)
     loss_object = torch.nn.CrossEntropyLoss()
 
     def step(i: int) -> Any:
@@ -125,11 +122,6 @@ def embeddings(torch: Any, job: Job, rows: Rows) -> Step:
         return loss
 
     return step
-
-
-def residual(torch: Any, job: Job, rows: Rows) -> Step:
-    model = resnet50(torch).to(memory_format=torch.channels_last)
-    return classifier(torch, job, rows, model, functools.partial(torch.optim.SGD, lr=1e-3))
 
 
 def given_gradients(torch: Any, job: Job, rows: Rows) -> Step:

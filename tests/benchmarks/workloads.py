@@ -35,10 +35,6 @@ EMBEDDED = 64  # numbers of a row
 # Gradients that are there already: all-reduce and Adam alone, of so many million parameters.
 GIVEN = {"given_25": 25, "given_50": 50}
 
-# ResNet-50: width, blocks and first stride of each stage; images of 64x64.
-RESNET_STAGES = ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2))
-RESNET_SIZE, RESNET_CLASSES = 64, 1000
-
 
 @dataclass(frozen=True)
 class EncoderSizes:
@@ -60,7 +56,7 @@ TAGS = 9  # of names: persons, places, organizations and others, begun or gone o
 
 BATCH = {"cnn": 64, "tiny": 8, "wgan_gp": 32, "transformer": 32}  # per replica
 BATCH |= {"dense_1024": 32, "dense_2048": 128, "dense_4096": 128}
-BATCH |= dict.fromkeys(EMBEDDINGS, 4096) | dict.fromkeys(GIVEN, 1) | {"resnet50": 32}
+BATCH |= dict.fromkeys(EMBEDDINGS, 4096) | dict.fromkeys(GIVEN, 1)
 BATCH |= dict.fromkeys(BERT_BLOCKS, 8)
 
 NOISE = 100  # inputs of the generator
@@ -132,9 +128,6 @@ def load(workload: str) -> Arrays:
         return (rng.integers(0, EMBEDDINGS[workload][1], 1 << 18),)
     if workload in GIVEN:
         return (np.full((GIVEN[workload] * 1000, 1000), 1e-3, np.float32),)
-    if workload == "resnet50":
-        images = rng.normal(size=(128, RESNET_SIZE, RESNET_SIZE, 3)).astype(np.float32)
-        return images, rng.integers(0, RESNET_CLASSES, 128).astype(np.int32)
     inputs, targets = rng.normal(size=(4096, 8)), rng.normal(size=(4096, 1))
     return inputs.astype(np.float32), targets.astype(np.float32)
 
