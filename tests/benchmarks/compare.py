@@ -197,14 +197,23 @@ def build_meters(folder: Path) -> dict[str, Path]:
 
 
 def run_duel(duel: Duel, options: argparse.Namespace, meter: Path | None) -> Report:
-    """Return the reports of all sides and of the meter, or the error that ended the duel."""
+    """Return the reports of all sides and of the meter, or the error that ended the duel.
+
+    A peer that fails is left out where there are others.
+    """
     contestants: list[Contestant] = []
     peaks: list[Report] = []
-    result: Report = {"sides": [], "peaks": peaks}
+    result: Report = {"sides": [], "peaks": peaks, "failed": {}}
     try:
         for side in duel.sides:
-            contestants.append(Contestant(duel, side, options))
-            progress(f"{duel.name} {side.label}: ready")
+            try:
+                contestants.append(Contestant(duel, side, options))
+                progress(f"{duel.name} {side.label}: ready")
+            except RunError as error:
+                is_last = side == duel.sides[-1] and len(contestants) < 2
+                if side == duel.ours or is_last:
+                    raise
+                result["failed"][side.label] = str(error).splitlines()[-1]
         for pair in range(options.pairs):
             if meter:
                 threads = str(options.threads or cores())

@@ -42,6 +42,7 @@ class Model:
         networks: One, or the generator and the critic of a GAN.
         loss: `classes`, `binary`, `square`, `variational`, `adversarial`, or `predict` for none.
         eager: Whether the step runs outside of a compiled function.
+        compiled: Whether torch.compile changes anything: it leaves recurrent layers as they are.
         title: The row of the table.
     """
 
@@ -51,11 +52,14 @@ class Model:
     networks: tuple[Network, ...]
     loss: str = "classes"
     eager: bool = False
+    compiled: bool = True
 
     @property
     def peers(self) -> tuple[str, ...]:
         """Return the backends of peers.py that compute it besides samegrad."""
-        return ("tf", "torch") if self.eager else ("tf", "xla", "torch", "inductor")
+        if self.eager:
+            return "tf", "torch"
+        return ("tf", "xla", "torch", "inductor") if self.compiled else ("tf", "xla", "torch")
 
     @property
     def arguments(self) -> int:
@@ -253,11 +257,15 @@ CLASS = {count: Input((), count) for count in (2, 10, 100)}
 SEQUENCE = Input((64, 256))
 
 MODELS = {
-    "lstm": Model("LSTM", 64, (SEQUENCE, CLASS[10]), (recurrent("lstm", 256),)),
+    "lstm": Model("LSTM", 64, (SEQUENCE, CLASS[10]), (recurrent("lstm", 256),), compiled=False),
     "bilstm": Model(
-        "two bidirectional LSTMs", 32, (Input((200,), 20_000), CLASS[2]), (bidirectional,)
+        "two bidirectional LSTMs",
+        32,
+        (Input((200,), 20_000), CLASS[2]),
+        (bidirectional,),
+        compiled=False,
     ),
-    "gru": Model("GRU", 64, (Input((100,), 65), Input((100,), 65)), (characters,)),
+    "gru": Model("GRU", 64, (Input((100,), 65), Input((100,), 65)), (characters,), compiled=False),
     "dlrm": Model(
         "DLRM, 26 tables",
         2048,

@@ -106,7 +106,8 @@ def verdict(duel: Duel, result: Report) -> str:
     if "error" in result:
         return f"failed: {result['error']}"
     figures = summarize(duel, result)
-    return f"{figures['speedup']:.2f} times as fast; {judge(duel.goals, figures)}"
+    failed = "".join(f"; {side} failed: {why}" for side, why in result.get("failed", {}).items())
+    return f"{figures['speedup']:.2f} times as fast; {judge(duel.goals, figures)}{failed}"
 
 
 def verdicts(found: Report) -> Iterator[str]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
+import compare
 import pytest
 import table
 from duels import DUELS, Goal, cnn_flop_per_image, flop_per_unit
@@ -109,3 +111,34 @@ def test_frameworks_get_equal_kernels_and_data() -> None:
         if name != "dlrm":
             arrays = model.arrays(2)
             assert [len(each) for each in arrays] == [2] * len(model.inputs)
+
+
+FAKE = """
+import json, sys
+backend = sys.argv[2]
+if backend == "jax":
+    sys.exit("no such module")
+print(json.dumps({"backend": backend, "replicas": 1, "batch": 1, "version": "1", "start_s": 1.0,
+                  "base_memory_mib": 1.0}), flush=True)
+for line in sys.stdin:
+    ms = 100.0 if backend == "samegrad" else 300.0
+    print(json.dumps({"steps": int(line), "step_ms": ms, "peak_memory_mib": 9.0}), flush=True)
+"""
+
+
+def test_contestants_take_turns_and_a_peer_that_fails_is_left_out(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "peers.py").write_text(FAKE)
+    monkeypatch.setattr(compare, "HERE", tmp_path)
+    arguments = ["compare.py", "--pairs", "3", "--turn", "0.6", "--only", "cnn", "--priority", "0"]
+    monkeypatch.setattr(sys, "argv", arguments)
+    result = compare.run_duel(DUEL["cnn"], compare.parse_arguments(), None)
+    assert [side["backend"] for side in result["sides"]] == ["samegrad", "tf", "torch", "ddp"]
+    assert [[t["steps"] for t in side["turns"]] for side in result["sides"]] == [
+        [6] * 3, *[[2] * 3] * 3
+    ]  # fmt: skip
+    assert result["failed"] == {"jax 2x64": "['cnn', 'jax']: no such module"}
+    assert table.summarize(DUEL["cnn"], result)["speedup"] == 3
+    result = compare.run_duel(DUEL["tiny"], compare.parse_arguments(), None)
+    assert result["error"] == "['tiny', 'jax']: no such module"
