@@ -307,9 +307,9 @@ class Dataset(Keeping):
         Args:
             map_func: Maps tensors, or tuples and dicts of them, to such.
             num_parallel_calls: Number of threads, at most one per core, that run the function ahead
-                of the consumer; `AUTOTUNE`: the number measured as fastest. The function must then
-                be thread-safe. Elements that are made quickly are handed over in blocks, up to 96
-                of them per thread ahead.
+                of the consumer; `AUTOTUNE`: the number measured as fastest, or none where the
+                function is quick. The function must then be thread-safe. Elements that are made
+                quickly are handed over in blocks, up to 96 of them per thread ahead.
             deterministic: Ignored; the order is always the same.
             synchronous: If True, run on the consumer's thread, whatever num_parallel_calls says.
             use_unbounded_threadpool: Ignored.
