@@ -134,6 +134,7 @@ def raise_priority(process: int, nice: int) -> None:
 
 def main() -> int:
     options = parse_arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # which ends stopped contestants, too
     results: dict[str, Report] = {}
     with tempfile.TemporaryDirectory() as folder:
         meters = build_meters(Path(folder))
