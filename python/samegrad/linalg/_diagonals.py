@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from samegrad import _core
-from samegrad._base.shown import shown
 from samegrad._tensor import sizes as _sizes
 from samegrad._tensor.complex_calls import linear, padded
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
+from samegrad.errors import InvalidArgumentError
+from samegrad.linalg import _diagonal_bands as _bands
 
 _ops = _core.ops
 
@@ -32,31 +33,55 @@ def _matrix(who: str, value: TensorLike) -> Tensor:
     return x
 
 
-def _number(who: str, k: Any) -> int:
-    if isinstance(k, list | tuple) or getattr(k, "ndim", 0) != 0:
-        raise NotImplementedError(f"[{who}] k is the number of one diagonal: got {shown(k)}.")
-    return _sizes.whole(k, "k is an integer")
-
-
 def _left_out(size: Any) -> bool:
     return isinstance(size, int) and size == -1
 
 
+def _matrix_sizes(
+    x: Tensor, band: tuple[int, int], num_rows: Any, num_cols: Any
+) -> tuple[Any, Any]:
+    """Return the rows and columns of matrices that have these diagonals."""
+    n, count = x.shape[-1], band[1] - band[0] + 1
+    if count > 1 and (x._rank < 2 or x.shape[-2] != count):
+        raise InvalidArgumentError(
+            f"[diag] the axis before the last one is that of {count} diagonals: got shape "
+            f"{x._shape} for k={band}."
+        )
+    least = [n - min(band[1], 0), n + max(band[0], 0)]
+    rows, columns = _sizes.sizes_of([num_rows, num_cols])
+    if _left_out(rows) and _left_out(columns):
+        rows = columns = n + max(max(band[0], 0), -min(band[1], 0))
+    rows, columns = (
+        own if _left_out(size) else size for size, own in zip((rows, columns), least, strict=True)
+    )
+    fits = rows >= least[0] and columns >= least[1]
+    if not fits or not (rows == least[0] or columns == least[1]):
+        which = band[0] if count == 1 else band
+        raise InvalidArgumentError(
+            f"[diag] diagonal {which} of {rows} rows and {columns} columns does not have {n} "
+            "elements: leave out num_rows and num_cols, or change one."
+        )
+    return rows, columns
+
+
 @padded
-def diag(diagonal: TensorLike, name: str | None = None, k: int = 0, num_rows: Any = -1,
+def diag(diagonal: TensorLike, name: str | None = None, k: Any = 0, num_rows: Any = -1,
          num_cols: Any = -1, padding_value: TensorLike = 0,
          align: str = "RIGHT_LEFT") -> Tensor:  # fmt: skip
     """Create matrices with the given diagonals, and `padding_value` elsewhere.
 
     Args:
-        diagonal: The elements of the diagonal: a tensor [..., n].
+        diagonal: The elements of the diagonal: a tensor [..., n]; of several diagonals a tensor
+            [..., diagonals, n], the highest one first.
         name: Ignored.
-        k: The diagonal: 0 the main one, positive above it, negative below it.
+        k: The diagonal: 0 the main one, positive above it, negative below it. A pair: the lowest
+            and the highest of several.
         num_rows: The number of rows; -1: as few as hold the diagonal. Without num_rows and num_cols
             the matrix is square.
         num_cols: The number of columns; -1: as few as hold the diagonal.
         padding_value: The scalar elsewhere.
-        align: Ignored: it is for bands of several diagonals.
+        align: The sides that the diagonals above and below the main one are aligned to where they
+            are shorter than n: "RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT" or "RIGHT_RIGHT".
 
     Returns:
         A tensor [..., rows, columns], in the dtype of `diagonal`.
@@ -75,45 +100,37 @@ def diag(diagonal: TensorLike, name: str | None = None, k: int = 0, num_rows: An
     x = convert_to_tensor(diagonal)
     if x._rank < 1:
         raise ValueError(f"[diag] a diagonal has at least 1 axis: got shape {x._shape}.")
-    k = _number("diag", k)
-    n = x.shape[-1]
-    least = [n + max(-k, 0), n + max(k, 0)]
-    rows, columns = _sizes.sizes_of([num_rows, num_cols])
-    if _left_out(rows) and _left_out(columns):
-        rows = columns = n + abs(k)
-    rows, columns = (
-        own if _left_out(size) else size for size, own in zip((rows, columns), least, strict=True)
-    )
-    fits = rows >= least[0] and columns >= least[1]
-    if not fits or not (rows == least[0] or columns == least[1]):
-        raise ValueError(
-            f"[diag] diagonal {k} of {rows} rows and {columns} columns does not have {n} elements: "
-            "leave out num_rows and num_cols, or change one."
-        )
+    band, align = _bands.limits("diag", k), _bands.checked_alignment("diag", align)
+    rows, columns = _matrix_sizes(x, band, num_rows, num_cols)
+    other = convert_to_tensor(padding_value, x._dtype)
+    if band[0] != band[1]:
+        return _bands.placed(x, band, rows, columns, other, align)
+    n, k = x.shape[-1], band[0]
     # Along the rows, or along the columns, with zeros behind the diagonal.
     size, axis = (rows, x._rank) if k >= 0 else (columns, x._rank - 1)
     more = size - n
     if not (isinstance(more, int) and more == 0):
         behind = _sizes.broadcast(convert_to_tensor(0, x._dtype), [*x.shape[:-1], more])
         x = _ops.concat(x, behind, axis=x._rank - 1)
-    other = convert_to_tensor(padding_value, x._dtype)
     return _ops.select(_on_diagonal(rows, columns, k), _ops.expand_dims(x, axes=[axis]), other)
 
 
 @padded
-def diag_part(input: TensorLike, name: str | None = None, k: int = 0,
+def diag_part(input: TensorLike, name: str | None = None, k: Any = 0,
               padding_value: TensorLike = 0, align: str = "RIGHT_LEFT") -> Tensor:  # fmt: skip
     """Extract a diagonal of matrices.
 
     Args:
         input: A tensor of numbers of shape [..., rows, columns].
         name: Ignored.
-        k: The diagonal: 0 the main one, positive above it, negative below it.
-        padding_value: Ignored: it is for bands of several diagonals.
-        align: Ignored: it is for bands of several diagonals.
+        k: The diagonal: 0 the main one, positive above it, negative below it. A pair: the lowest
+            and the highest of several.
+        padding_value: The scalar beside diagonals that are shorter than the longest one.
+        align: The sides that these are aligned to, as `diag` takes it.
 
     Returns:
-        A tensor [..., length of the diagonal], in the dtype of `input`.
+        A tensor [..., length of the diagonal], in the dtype of `input`; of several diagonals
+        [..., diagonals, length of the longest one], the highest one first.
 
     Raises:
         ValueError: The matrices have no such diagonal.
@@ -123,13 +140,17 @@ def diag_part(input: TensorLike, name: str | None = None, k: int = 0,
         array([1., 4.], dtype=float32)
     """
     x = _matrix("diag_part", input)
-    k = _number("diag_part", k)
+    band, align = _bands.limits("diag_part", k), _bands.checked_alignment("diag_part", align)
     rows, columns = x.shape[-2:]
-    if not -rows < k < columns and not (k == 0 and 0 in (rows, columns)):
-        raise ValueError(
-            f"[diag_part] k must lie between {1 - rows} and {columns - 1}: got {k} for {rows} rows "
-            f"and {columns} columns."
-        )
+    for each in band:
+        if not -rows < each < columns and not (each == 0 and 0 in (rows, columns)):
+            raise InvalidArgumentError(
+                f"[diag_part] k must lie between {1 - rows} and {columns - 1}: got {each} for "
+                f"{rows} rows and {columns} columns."
+            )
+    if band[0] != band[1]:
+        return _bands.band_part_of(x, band, padding_value, align)
+    k = band[0]
     # Each row has one element of it, or, below the main one, each column.
     part = x[..., : min(rows, columns - k), :] if k >= 0 else x[..., : min(columns, rows + k)]
     on_it = _on_diagonal(part.shape[-2], part.shape[-1], k)

@@ -11,6 +11,8 @@ from samegrad._ops.complex_arrays import conjugate as conjugated
 from samegrad._ops.norms import norm
 from samegrad._tensor.complex_tensor import is_complex, of_each_part, to_complex
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, pair
+from samegrad.errors import InvalidArgumentError
+from samegrad.linalg import _diagonal_bands as _bands
 from samegrad.linalg._diagonals import diag, diag_part
 from samegrad.linalg._matrices import turned
 
@@ -125,15 +127,17 @@ def cross(a: TensorLike, b: TensorLike, name: str | None = None) -> Tensor:
 
 
 def set_diag(input: TensorLike, diagonal: TensorLike, name: str | None = "set_diag",
-             k: int = 0, align: str = "RIGHT_LEFT") -> Tensor:  # fmt: skip
-    """Replace a diagonal of matrices.
+             k: Any = 0, align: str = "RIGHT_LEFT") -> Tensor:  # fmt: skip
+    """Replace diagonals of matrices.
 
     Args:
         input: Matrices: a tensor [..., rows, columns].
-        diagonal: The new elements: a tensor [..., length of the diagonal] of the same dtype.
+        diagonal: The new elements: a tensor [..., length of the diagonal] of the same dtype; of
+            several diagonals as `diag_part` returns them.
         name: Ignored.
-        k: The diagonal: 0 the main one, positive above it, negative below it.
-        align: Ignored: it is for bands of several diagonals.
+        k: The diagonal: 0 the main one, positive above it, negative below it. A pair: the lowest
+            and the highest of several.
+        align: The sides that shorter diagonals are aligned to, as `diag` takes it.
 
     Returns:
         A tensor of the shape and dtype of `input`.
@@ -148,15 +152,14 @@ def set_diag(input: TensorLike, diagonal: TensorLike, name: str | None = "set_di
     """
     x, line = pair(_with_axes("set_diag", input, 2), _with_axes("set_diag", diagonal, 1))
     rows, columns = x.shape[-2:]
-    old = diag_part(x, k=k)
-    if old.shape[-1] != line.shape[-1]:
-        raise ValueError(
-            f"[set_diag] diagonal {k} of matrices {x._shape} has {old.shape[-1]} elements: got "
-            f"{line.shape[-1]}."
+    band, align = _bands.limits("set_diag", k), _bands.checked_alignment("set_diag", align)
+    count, longest = band[1] - band[0] + 1, _bands.longest_of(rows, columns, band)
+    if line.shape[-1] != longest or (count > 1 and (line._rank < 2 or line.shape[-2] != count)):
+        raise InvalidArgumentError(
+            f"[set_diag] {count} diagonals of matrices {x._shape}, k={shown(k)}, have at most "
+            f"{longest} elements: got shape {line._shape}."
         )
-    placed = diag(line, k=k, num_rows=rows, num_cols=columns)
-    on_it = diag(_ops.full_like(old, value=1.0), k=k, num_rows=rows, num_cols=columns)
-    return _ops.select(_ops.not_equal(on_it, convert_to_tensor(0, x._dtype)), placed, x)
+    return _bands.placed(line, band, rows, columns, x, align)
 
 
 def normalize(tensor: TensorLike, ord: Any = "euclidean", axis: Any = None,

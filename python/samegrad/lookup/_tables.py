@@ -402,6 +402,64 @@ class MutableHashTable(Table):
         )
 
 
+class DenseHashTable(MutableHashTable):
+    """A `MutableHashTable` with two keys that it never holds.
+
+    Args:
+        key_dtype: int32, int64 or string.
+        value_dtype: int32, int64, float32, float64, bool or string.
+        default_value: Of keys that are not there; of the shape that each value has.
+        empty_key: A key that no call may use.
+        deleted_key: Another such key.
+        initial_num_buckets: Ignored.
+        name: Ignored.
+        checkpoint: Ignored.
+        experimental_is_anonymous: Ignored.
+
+    Raises:
+        InvalidArgumentError: empty_key and deleted_key are equal.
+        TypeError: A dtype is none of these, or a key or the default has another one.
+
+    Example:
+        >>> import samegrad as tf
+        >>> table = tf.lookup.experimental.DenseHashTable(
+        ...     tf.string, tf.int64, default_value=-1, empty_key="", deleted_key="$")
+        >>> table.insert(["a", "b"], [1, 2])
+        >>> table.lookup(["b", "z"]).numpy()
+        array([ 2, -1])
+    """
+
+    def __init__(
+        self, key_dtype: Any, value_dtype: Any, default_value: Any, empty_key: Any,
+        deleted_key: Any, initial_num_buckets: int | None = None,
+        name: str = "MutableDenseHashTable", checkpoint: bool = True,
+        experimental_is_anonymous: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(key_dtype, value_dtype, default_value)
+        given = {"empty_key": empty_key, "deleted_key": deleted_key}
+        self._reserved = {
+            name: array_of(leaf(key, self._key_kind, type(self).__name__, name)).tolist()
+            for name, key in given.items()
+        }
+        if self._reserved["empty_key"] == self._reserved["deleted_key"]:
+            raise InvalidArgumentError(
+                f"[{type(self).__name__}] empty_key and deleted_key must differ: got "
+                f"{shown(empty_key)} for both."
+            )
+
+    def _leave(self, what: str, keys: Any) -> None:
+        super()._leave(what, keys)
+        found = getattr(keys, "values", keys)  # of a sparse or ragged tensor
+        at = leaf([] if found is None else found, self._key_kind, what, "keys")
+        held = array_of(at).ravel().tolist()
+        for name, key in self._reserved.items():
+            if any(each == key for each in held):
+                raise InvalidArgumentError(
+                    f"[{type(self).__name__}.{what}] the {name} is no key of the table: got "
+                    f"{shown(key)}; make the table with another one."
+                )
+
+
 def _check_initializer(who: str, initializer: Any) -> None:
     if not isinstance(initializer, KeyValueTensorInitializer):
         raise TypeError(
@@ -414,4 +472,4 @@ def _numpy_kind(kind: str) -> Any:
     return object if kind == "string" else np.dtype(kind)
 
 
-__all__ = ["MutableHashTable", "StaticHashTable", "StaticVocabularyTable"]
+__all__ = ["DenseHashTable", "MutableHashTable", "StaticHashTable", "StaticVocabularyTable"]

@@ -14,7 +14,7 @@ from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, pair
 _ops = _core.ops
 
 
-def _floats(who: str, *values: TensorLike) -> list[Tensor]:
+def floats_of(who: str, *values: TensorLike) -> list[Tensor]:
     """Return the values with one dtype and one shape."""
     found = [convert_to_tensor(values[0])]
     for value in values[1:]:
@@ -47,7 +47,7 @@ def lgamma(x: TensorLike, name: str | None = None) -> Tensor:
         >>> lgamma([1.0, 3.0]).numpy().round(4)
         array([0.    , 0.6931], dtype=float32)
     """
-    return _ops.lgamma(*_floats("lgamma", x))
+    return _ops.lgamma(*floats_of("lgamma", x))
 
 
 def digamma(x: TensorLike, name: str | None = None) -> Tensor:
@@ -67,7 +67,7 @@ def digamma(x: TensorLike, name: str | None = None) -> Tensor:
         >>> digamma([1.0]).numpy().round(4)
         array([-0.5772], dtype=float32)
     """
-    return _ops.digamma(*_floats("digamma", x))
+    return _ops.digamma(*floats_of("digamma", x))
 
 
 def polygamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
@@ -90,7 +90,7 @@ def polygamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
         >>> polygamma(1.0, [1.0]).numpy().round(4)
         array([1.6449], dtype=float32)
     """
-    return _ops.polygamma(*_floats("polygamma", a, x))
+    return _ops.polygamma(*floats_of("polygamma", a, x))
 
 
 def zeta(x: TensorLike, q: TensorLike, name: str | None = None) -> Tensor:
@@ -113,7 +113,7 @@ def zeta(x: TensorLike, q: TensorLike, name: str | None = None) -> Tensor:
         >>> zeta([2.0], 1.0).numpy().round(4)
         array([1.6449], dtype=float32)
     """
-    return _ops.zeta(*_floats("zeta", x, q))
+    return _ops.zeta(*floats_of("zeta", x, q))
 
 
 def lbeta(x: TensorLike, name: str | None = None) -> Tensor:
@@ -135,7 +135,7 @@ def lbeta(x: TensorLike, name: str | None = None) -> Tensor:
         >>> f"{float(lbeta([1.0, 2.0])):.4f}"
         '-0.6931'
     """
-    (value,) = _floats("lbeta", x)
+    (value,) = floats_of("lbeta", x)
     axis = [value._rank - 1]
     parts = _ops.reduce_sum(_ops.lgamma(value), axes=axis, keepdims=False)
     return parts - _ops.lgamma(_ops.reduce_sum(value, axes=axis, keepdims=False))
@@ -158,7 +158,7 @@ def erfc(x: TensorLike, name: str | None = None) -> Tensor:
         >>> erfc([0.0, 1.0]).numpy().round(4)
         array([1.    , 0.1573], dtype=float32)
     """
-    return _ops.erfc(*_floats("erfc", x))
+    return _ops.erfc(*floats_of("erfc", x))
 
 
 def erfinv(x: TensorLike, name: str | None = None) -> Tensor:
@@ -178,7 +178,7 @@ def erfinv(x: TensorLike, name: str | None = None) -> Tensor:
         >>> erfinv([0.0, 0.5]).numpy().round(4)
         array([0.    , 0.4769], dtype=float32)
     """
-    return _ops.erfinv(*_floats("erfinv", x))
+    return _ops.erfinv(*floats_of("erfinv", x))
 
 
 def ndtri(x: TensorLike, name: str | None = None) -> Tensor:
@@ -198,7 +198,7 @@ def ndtri(x: TensorLike, name: str | None = None) -> Tensor:
         >>> ndtri([0.5, 0.975]).numpy().round(2)
         array([0.  , 1.96], dtype=float32)
     """
-    return _ops.ndtri(*_floats("ndtri", x))
+    return _ops.ndtri(*floats_of("ndtri", x))
 
 
 def erfcinv(x: TensorLike, name: str | None = None) -> Tensor:
@@ -218,7 +218,7 @@ def erfcinv(x: TensorLike, name: str | None = None) -> Tensor:
         >>> erfcinv([0.5, 1.5]).numpy().round(4)
         array([ 0.4769, -0.4769], dtype=float32)
     """
-    (value,) = _floats("erfcinv", x)
+    (value,) = floats_of("erfcinv", x)
     return _ops.ndtri(value * 0.5) * -math.sqrt(0.5)
 
 
@@ -239,7 +239,7 @@ def bessel_i0e(x: TensorLike, name: str | None = None) -> Tensor:
         >>> bessel_i0e([0.0, 1.0]).numpy().round(4)
         array([1.    , 0.4658], dtype=float32)
     """
-    return _ops.bessel_i0e(*_floats("bessel_i0e", x))
+    return _ops.bessel_i0e(*floats_of("bessel_i0e", x))
 
 
 def bessel_i1e(x: TensorLike, name: str | None = None) -> Tensor:
@@ -259,7 +259,7 @@ def bessel_i1e(x: TensorLike, name: str | None = None) -> Tensor:
         >>> bessel_i1e([0.0, 1.0]).numpy().round(4)
         array([0.    , 0.2079], dtype=float32)
     """
-    return _ops.bessel_i1e(*_floats("bessel_i1e", x))
+    return _ops.bessel_i1e(*floats_of("bessel_i1e", x))
 
 
 def bessel_i0(x: TensorLike, name: str | None = None) -> Tensor:
@@ -279,7 +279,7 @@ def bessel_i0(x: TensorLike, name: str | None = None) -> Tensor:
         >>> bessel_i0([0.0, 1.0]).numpy().round(4)
         array([1.    , 1.2661], dtype=float32)
     """
-    (value,) = _floats("bessel_i0", x)
+    (value,) = floats_of("bessel_i0", x)
     return _ops.bessel_i0e(value) * _ops.exp(_ops.abs(value))
 
 
@@ -300,7 +300,7 @@ def bessel_i1(x: TensorLike, name: str | None = None) -> Tensor:
         >>> bessel_i1([0.0, 1.0]).numpy().round(4)
         array([0.    , 0.5652], dtype=float32)
     """
-    (value,) = _floats("bessel_i1", x)
+    (value,) = floats_of("bessel_i1", x)
     return _ops.bessel_i1e(value) * _ops.exp(_ops.abs(value))
 
 
@@ -324,7 +324,7 @@ def igamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
         >>> igamma([1.0], 1.0).numpy().round(4)
         array([0.6321], dtype=float32)
     """
-    return _ops.igamma(*_floats("igamma", a, x))
+    return _ops.igamma(*floats_of("igamma", a, x))
 
 
 def igammac(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
@@ -347,7 +347,7 @@ def igammac(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
         >>> igammac([1.0], 1.0).numpy().round(4)
         array([0.3679], dtype=float32)
     """
-    return _ops.igammac(*_floats("igammac", a, x))
+    return _ops.igammac(*floats_of("igammac", a, x))
 
 
 def betainc(a: TensorLike, b: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
@@ -371,7 +371,7 @@ def betainc(a: TensorLike, b: TensorLike, x: TensorLike, name: str | None = None
         >>> betainc([2.0], 2.0, 0.5).numpy()
         array([0.5], dtype=float32)
     """
-    return _ops.betainc(*_floats("betainc", a, b, x))
+    return _ops.betainc(*floats_of("betainc", a, b, x))
 
 
 def nextafter(x1: TensorLike, x2: TensorLike, name: str | None = None) -> Tensor:
@@ -393,7 +393,7 @@ def nextafter(x1: TensorLike, x2: TensorLike, name: str | None = None) -> Tensor
         >>> float(nextafter(1.0, 2.0)) > 1.0
         True
     """
-    a, b = _floats("nextafter", x1, x2)
+    a, b = floats_of("nextafter", x1, x2)
     if as_dtype(a._dtype).size < 4:
         raise TypeError(f"[nextafter] x1 must be float32 or float64: got {a._dtype}; cast it.")
     return _ops.next_after(a, b)
@@ -438,7 +438,7 @@ def xlog1py(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
         >>> xlog1py([0.0, 1.0], [-1.0, 0.0]).numpy()
         array([0., 0.], dtype=float32)
     """
-    a, b = _floats("xlog1py", x, y)
+    a, b = floats_of("xlog1py", x, y)
     nothing = _ops.equal(a, convert_to_tensor(0.0, a._dtype))
     inside = _ops.select(nothing, _ops.full_like(b, value=0.0), b)
     return a * _ops.log1p(inside)
@@ -484,5 +484,5 @@ def reciprocal_no_nan(x: TensorLike, name: str | None = None) -> Tensor:
         >>> reciprocal_no_nan([0.0, 2.0]).numpy()
         array([0. , 0.5], dtype=float32)
     """
-    (value,) = _floats("reciprocal_no_nan", x)
+    (value,) = floats_of("reciprocal_no_nan", x)
     return _ops.div_no_nan(_ops.full_like(value, value=1.0), value)

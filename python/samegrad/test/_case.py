@@ -106,6 +106,7 @@ class TestCase(_Base):
         yield _Session(self.evaluate)
 
     cached_session = session
+    test_session = session
 
     def get_temp_dir(self) -> str:
         """Return a folder of this test, empty at first."""
@@ -287,6 +288,30 @@ class TestCase(_Base):
             msg: Words for the failure.
         """
         self.assertLessEqual(abs(float(f1) - float(f2)), err, msg)
+
+    def assertArrayNear(self, farray1: Any, farray2: Any, err: float, msg: Any = None) -> None:
+        """Check that the numbers of two vectors differ by `err` or less.
+
+        Args:
+            farray1: Numbers.
+            farray2: As many.
+            err: The largest difference.
+            msg: Words for the failure.
+        """
+        self.assertEqual(len(farray1), len(farray2), msg)
+        for one, other in zip(farray1, farray2, strict=True):
+            self.assertNear(one, other, err, msg)
+
+    def assertNDArrayNear(self, ndarray1: Any, ndarray2: Any, err: float, msg: Any = None) -> None:
+        """Check that the norm of the difference of two arrays is below `err`.
+
+        Args:
+            ndarray1: An array.
+            ndarray2: Another.
+            err: The number that the norm is below.
+            msg: Words for the failure.
+        """
+        self.assertLess(np.linalg.norm(_array(ndarray1) - _array(ndarray2)), err, msg)
 
     def assertDTypeEqual(self, target: Any, expected_dtype: Any) -> None:
         """Check the dtype of a tensor.
