@@ -22,6 +22,7 @@ import manners_of_strategies  # noqa: F401
 import manners_of_tables  # noqa: F401
 import manners_of_tapes  # noqa: F401
 import manners_of_tensors  # noqa: F401
+import manners_of_test_files  # noqa: F401
 import manners_of_text  # noqa: F401
 import manners_of_variables  # noqa: F401
 import manners_of_version_1  # noqa: F401

@@ -77,7 +77,6 @@ REASONS = {
     "get_default_graph": _NO_GRAPHS,
     "get_default_session": _NO_GRAPHS,
     "placeholder": "there are no graphs to feed: use a function's arguments",
-    "placeholder_with_default": "there are no graphs to feed: use a function's arguments",
     "global_variables_initializer": "variables have their values from the start: leave it out",
     "local_variables_initializer": "variables have their values from the start: leave it out",
     "get_variable": _VARIABLES,

@@ -11,7 +11,10 @@ from samegrad._autodiff.variable import Variable, unwrapped
 from samegrad._base.dtypes import as_dtype
 from samegrad._base.logger import get_logger
 from samegrad._base.tree import map_structure
+from samegrad._context.scopes import inside_function
+from samegrad._control.control_flow import while_loop as _while_loop
 from samegrad._ops.arrays import cast, reshape, stop_gradient
+from samegrad._ops.complex_arrays import identity
 from samegrad._ops.text_arrays import where as _where
 from samegrad._surface.missing_names import missing_attribute
 from samegrad._tensor.complex_tensor import is_complex
@@ -240,6 +243,70 @@ def assign_sub(
     return unwrapped(ref).assign_sub(value)
 
 
+def placeholder_with_default(input: Any, shape: Any, name: str | None = None) -> Any:
+    """Return the default: no graph is fed with another value.
+
+    Args:
+        input: The default: a tensor, or what one is made of.
+        shape: Ignored.
+        name: Ignored.
+
+    Returns:
+        The default as a tensor.
+
+    Example:
+        >>> float(placeholder_with_default(1.0, []))
+        1.0
+    """
+    return identity(input)
+
+
+def while_loop(
+    cond: Any, body: Any, loop_vars: Any, shape_invariants: Any = None,
+    parallel_iterations: int = 10, back_prop: bool = True, swap_memory: bool = False,
+    name: str | None = None, maximum_iterations: Any = None, return_same_structure: bool = False,
+) -> Any:  # fmt: skip
+    """Repeat `body` while `cond` is true; see `samegrad.while_loop`.
+
+    Args:
+        cond: A function of the loop variables that returns a scalar.
+        body: A function of the loop variables that returns the new ones.
+        loop_vars: A list or tuple of tensors, or of structures of them.
+        shape_invariants: The shapes of the loop variables.
+        parallel_iterations: Ignored.
+        back_prop: False stops gradients at the results.
+        swap_memory: Ignored.
+        name: Ignored.
+        maximum_iterations: The largest number of iterations; None: no limit.
+        return_same_structure: True: return a list of one loop variable as a list in functions.
+
+    Returns:
+        The loop variables after the last iteration. One loop variable is returned without its list
+        in functions, and outside of them where `body` returns it so.
+
+    Example:
+        >>> int(while_loop(lambda i: i < 3, lambda i: i + 1, [0]))
+        3
+    """
+    bare = inside_function() and not return_same_structure
+    step = body
+
+    def eager_step(*variables: Any) -> Any:
+        nonlocal bare
+        made = body(*variables)
+        bare = not isinstance(made, list | tuple)
+        return made
+
+    if not inside_function() and maximum_iterations is None:
+        step = eager_step
+    found = _while_loop(
+        cond, step, loop_vars, shape_invariants, parallel_iterations, back_prop, swap_memory,
+        maximum_iterations,
+    )  # fmt: skip
+    is_one = isinstance(found, list | tuple) and len(found) == 1
+    return found[0] if bare and is_one else found
+
+
 class _Settings:
     """Settings of devices, all of which are ignored; any name may be read and set."""
 
@@ -437,7 +504,8 @@ __all__ = [
     "ConfigProto", "GPUOptions", "InteractiveSession", "Session", "assign", "assign_add",
     "assign_sub", "div", "enable_control_flow_v2", "enable_eager_execution",
     "enable_resource_variables", "enable_tensor_equality", "enable_v2_behavior",
-    "enable_v2_tensorshape", "executing_eagerly_outside_functions", "resource_variables_enabled",
+    "enable_v2_tensorshape", "executing_eagerly_outside_functions",
+    "placeholder_with_default", "resource_variables_enabled", "while_loop",
     "to_bfloat16", "to_double", "to_float", "to_int32", "to_int64", "where",
 ]  # fmt: skip
 add_own("", {name: globals()[name] for name in __all__})

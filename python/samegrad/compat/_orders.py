@@ -59,8 +59,6 @@ ORDERS = {
     "squeeze": "input axis name squeeze_dims:axis",
     "transpose": "a perm name conjugate",
     "sparse_split": "-keyword_required sp_input num_split axis name split_dim:axis",
-    "while_loop": "cond body loop_vars shape_invariants parallel_iterations back_prop swap_memory "
-    "name maximum_iterations -return_same_structure",
     "zeros_like": "tensor:input dtype name -optimize",
     "image.crop_and_resize": "image boxes box_ind:box_indices crop_size method extrapolation_value "
     "name box_indices",

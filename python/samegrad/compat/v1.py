@@ -6,6 +6,7 @@ sessions that run them, placeholders and collections are left out: the error say
 
 import sys
 
+from samegrad.compat import _batch_norm as _batch_norm
 from samegrad.compat import _functions as _functions
 from samegrad.compat import _ragged_values as _ragged_values
 from samegrad.compat import _variables as _variables

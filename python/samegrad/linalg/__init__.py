@@ -37,6 +37,7 @@ from samegrad.linalg._solving import (
     triangular_solve,
 )
 from samegrad.linalg._spectral import eigh, eigvalsh, expm, matrix_rank, pinv, qr, svd
+from samegrad.linalg._tridiagonal import tridiagonal_matmul, tridiagonal_solve
 from samegrad.math import l2_normalize
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "lstsq", "lu", "lu_matrix_inverse", "lu_reconstruct", "lu_solve", "matmul", "matrix_rank",
     "matrix_transpose", "matvec", "norm", "normalize", "pinv", "qr", "set_diag", "slogdet", "solve",
     "svd", "tensor_diag", "tensor_diag_part", "tensordot", "trace", "triangular_solve",
+    "tridiagonal_matmul", "tridiagonal_solve",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Permutations of integers that are computed element by element.
 
-They are TensorFlow's: the Simon block cipher with a fixed key size and four rounds, walked along its
-cycles until the result is in the interval (https://eprint.iacr.org/2013/404).
+They are TensorFlow's: the Simon block cipher (https://eprint.iacr.org/2013/404) with a fixed key
+size and four rounds. It is walked along its cycles until the result is in the interval.
 """
 
 from __future__ import annotations

@@ -48,6 +48,10 @@ def eye(
     """
     rows = whole(num_rows)
     columns = rows if num_columns is None else whole(num_columns)
+    if rows < 0 or columns < 0:
+        raise InvalidArgumentError(
+            f"[sparse.eye] num_rows and num_columns must be 0 or more: got {rows} and {columns}."
+        )
     places = np.arange(min(rows, columns), dtype=np.int64)
     return SparseTensor(np.stack([places] * 2, axis=1), ones([len(places)], dtype), [rows, columns])
 

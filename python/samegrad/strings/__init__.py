@@ -15,6 +15,7 @@ from samegrad.strings._letters import (
     upper,
 )
 from samegrad.strings._numbers import as_string, format, to_number
+from samegrad.strings._offsets import unicode_decode_with_offsets, unicode_split_with_offsets
 from samegrad.strings._parts import (
     bytes_split,
     join,
@@ -32,8 +33,9 @@ from samegrad.strings._parts import (
 __all__ = [
     "as_string", "bytes_split", "format", "join", "length", "lower", "ngrams", "reduce_join",
     "regex_full_match", "regex_replace", "split", "strip", "substr", "to_hash_bucket",
-    "to_hash_bucket_fast", "to_hash_bucket_strong", "to_number", "unicode_decode", "unicode_encode",
-    "unicode_split", "unicode_transcode", "unsorted_segment_join", "upper",
+    "to_hash_bucket_fast", "to_hash_bucket_strong", "to_number", "unicode_decode",
+    "unicode_decode_with_offsets", "unicode_encode", "unicode_split", "unicode_split_with_offsets",
+    "unicode_transcode", "unsorted_segment_join", "upper",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:

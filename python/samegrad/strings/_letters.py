@@ -213,7 +213,6 @@ def length(input: Any, unit: str = "BYTE", name: str | None = None) -> Any:
     return Tensor(np.array(sizes, np.int32).reshape(array.shape), copy=False)
 
 
-@on_host()
 def _integers(who: str, name: str, value: Any) -> Any:
     found = np.asarray(value)
     if found.size and found.dtype.kind not in "iu":
@@ -221,6 +220,7 @@ def _integers(who: str, name: str, value: Any) -> Any:
     return found
 
 
+@on_host()
 def substr(input: Any, pos: Any, len: Any, unit: str = "BYTE", name: str | None = None) -> Text:
     """Extract a substring of each string.
 

@@ -12,8 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from samegrad._base import tree
 from samegrad._base.shown import shown
-from samegrad._base.tree import map_structure
+from samegrad._tensor.ragged import RaggedTensor
+from samegrad._tensor.sparse import SparseTensor
+from samegrad.compat._ragged_values import RaggedTensorValue
+from samegrad.compat._variables import SparseTensorValue
 from samegrad.errors import InvalidArgumentError, OpError
 from samegrad.random import set_seed
 
@@ -82,11 +86,12 @@ class TestCase(_Base):
             tensors: A tensor, or a nest of tensors.
 
         Returns:
-            Arrays in the same structure.
+            Arrays in the same structure; of sparse and ragged tensors `SparseTensorValue` and
+            `RaggedTensorValue` of `compat.v1`.
         """
         if callable(tensors):
             tensors = tensors()
-        return map_structure(lambda x: x.numpy() if hasattr(x, "numpy") else x, tensors)
+        return tree.values.map_structure(_value, tensors)
 
     @contextlib.contextmanager
     def session(
@@ -375,6 +380,17 @@ class TestCase(_Base):
         return self.assertRaisesRegex(exception_type or InvalidArgumentError, "broadcast|shapes")
 
 
+def _value(tensor: Any) -> Any:
+    """Return the NumPy value of a tensor of any kind."""
+    if isinstance(tensor, RaggedTensor):
+        return RaggedTensorValue(tensor.flat_values.numpy(), tensor.row_splits.numpy())
+    if isinstance(tensor, SparseTensor):
+        return SparseTensorValue(
+            tensor.indices.numpy(), tensor.values.numpy(), tensor.dense_shape.numpy()
+        )
+    return tensor.numpy() if hasattr(tensor, "numpy") else tensor
+
+
 def _array(value: Any) -> np.ndarray[Any, Any]:
     return np.asarray(value.numpy() if hasattr(value, "numpy") else value)
 
@@ -382,6 +398,8 @@ def _array(value: Any) -> np.ndarray[Any, Any]:
 def _comparable(value: Any) -> np.ndarray[Any, Any]:
     """Return an array: strings as bytes, bfloat16 as float32."""
     array = _array(value)
+    if array.dtype.kind in "US" and not isinstance(value, np.ndarray):
+        array = np.array(value, object)  # NumPy's strings lose NUL at their ends
     if array.dtype.kind in "USO":
         made = np.array([x.encode() if isinstance(x, str) else x for x in array.flat], object)
         return made.reshape(array.shape)

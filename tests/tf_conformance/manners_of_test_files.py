@@ -1,0 +1,211 @@
+"""How functions answer that TensorFlow's own test files ask for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from manner_programs import manner, refused
+
+
+@manner
+def several_diagonals_at_once(tf: Any) -> Any:
+    x = tf.reshape(tf.range(12.0), [3, 4])
+    found = []
+    for align in ("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT"):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            packed = tf.linalg.diag_part(x, k=(-1, 2), padding_value=9.0, align=align)
+            total = tf.reduce_sum(packed * packed)
+        found += [
+            packed,
+            tape.gradient(total, x),
+            tf.linalg.diag(packed, k=(-1, 2), num_rows=3, padding_value=7.0, align=align),
+            tf.linalg.set_diag(tf.zeros([2, 3, 4]), tf.stack([packed, packed]), k=(-1, 2),
+                               align=align),
+        ]  # fmt: skip
+    errors = (ValueError, tf.errors.InvalidArgumentError)
+    return [
+        *found,
+        tf.function(lambda v: tf.linalg.diag_part(v, k=[0, 1]))(x),
+        tf.linalg.diag([[1, 2], [3, 4]], k=(0, 1)),
+        refused(lambda: tf.linalg.diag_part(x, k=(1, 0)), *errors),
+        refused(lambda: tf.linalg.diag_part(x, k=(0, 4)), *errors),
+        refused(lambda: tf.linalg.set_diag(x, x, k=(0, 1)), *errors),
+    ]
+
+
+@manner
+def special_functions(tf: Any) -> Any:
+    special, x = tf.math.special, tf.constant([0.25, 1.0, 3.0, 7.5, 20.0, 70.0], tf.float64)
+    found = []
+    for name in (
+        "bessel_j0", "bessel_j1", "bessel_k0", "bessel_k0e", "bessel_k1", "bessel_k1e",
+        "bessel_y0", "bessel_y1", "dawsn", "expint", "fresnel_cos", "fresnel_sin", "spence",
+    ):  # fmt: skip
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = getattr(special, name)(x)
+        scale = tf.exp(-x) if name == "expint" else 1.0
+        found += [y * scale, tape.gradient(y, x) * scale]
+        found.append(tf.function(getattr(special, name))([0.5]).dtype.name)
+    return found
+
+
+@manner
+def row_partitions(tf: Any) -> Any:
+    kind = tf.experimental.RowPartition
+    found = [
+        kind.from_row_splits([0, 4, 4, 7, 8, 8]),
+        kind.from_row_lengths(tf.constant([4, 0, 3, 1, 0])),
+        kind.from_value_rowids([0, 0, 0, 0, 2, 2, 2, 3], nrows=5),
+        kind.from_row_starts([0, 4, 4, 7, 8], nvals=8),
+        kind.from_row_limits([4, 4, 7, 8, 8]),
+        kind.from_uniform_row_length(3, nvals=12),
+    ]
+    parts = [
+        [
+            p.row_splits(), p.row_lengths(), p.value_rowids(), p.offsets_in_rows(), p.nrows(),
+            p.nvals(), p.is_uniform(), p.static_nrows, p.static_nvals, p.dtype.name, str(p),
+        ]
+        for p in found
+    ]  # fmt: skip
+    bad = tf.errors.InvalidArgumentError
+    return [
+        *parts,
+        found[0].with_dtype(tf.int32).row_splits(),
+        tf.function(lambda x: kind.from_row_lengths(x).row_splits())([2, 1]),
+        refused(lambda: kind.from_row_splits([2, 3]), bad),
+        refused(lambda: kind.from_row_splits([0, 3, 2]), bad),
+        refused(lambda: kind.from_row_splits([]), ValueError),
+        refused(lambda: kind.from_uniform_row_length(3, nvals=5), bad),
+        refused(lambda: kind.from_value_rowids([0, 4], nrows=4), ValueError),
+    ]
+
+
+@manner
+def ragged_values_of_version_1(tf: Any) -> Any:
+    ragged = tf.compat.v1.ragged
+    deep = ragged.constant_value([[[1], []], [[2, 3]]])
+    inner = ragged.constant_value([[[1, 2], [3, 4]], [[5, 6]]], inner_shape=(2,))
+    return [
+        deep.to_list(), [x.tolist() for x in deep.nested_row_splits], deep.ragged_rank,
+        inner.values.tolist(), list(inner.shape), inner.row_splits.dtype.name,
+        ragged.constant_value([[1, 2], [3, 4]], ragged_rank=0),
+        ragged.constant_value([[1.0], []], row_splits_dtype="int32").row_splits.dtype.name,
+        ragged.constant_value([[], []]).to_list(),
+        refused(lambda: ragged.constant_value([[1], 2]), ValueError),
+        refused(lambda: ragged.constant_value([[1]], ragged_rank=2), ValueError),
+        refused(lambda: ragged.RaggedTensorValue([1], [0, 1]), TypeError),
+    ]  # fmt: skip
+
+
+@manner
+def dense_hash_tables(tf: Any) -> Any:
+    def table(kind: Any, empty: Any, deleted: Any) -> Any:
+        return tf.lookup.experimental.DenseHashTable(
+            kind, tf.int64, default_value=-1, empty_key=empty, deleted_key=deleted
+        )
+
+    words = table(tf.string, "", "$")
+    words.insert(tf.constant(["a", "b"]), tf.constant([1, 2], tf.int64))
+    words.remove(tf.constant(["a", "c"]))
+    numbers = table(tf.int64, 0, -1)
+    bad = tf.errors.InvalidArgumentError
+    return [
+        words.lookup(tf.constant(["a", "b"])), words.size(),
+        refused(lambda: numbers.lookup(tf.constant([0], tf.int64)), bad),
+        refused(lambda: numbers.insert(*[tf.constant([-1], tf.int64)] * 2), bad),
+        refused(lambda: table(tf.int64, 3, 3), bad),
+    ]  # fmt: skip
+
+
+@manner
+def shuffled_indices(tf: Any) -> Any:
+    shuffle = tf.random.experimental.index_shuffle
+    bad = tf.errors.InvalidArgumentError
+    return [
+        shuffle(tf.range(20), [5, 9], 19),
+        shuffle(tf.constant([0, 70000, 99999], tf.int64), tf.constant([2**40, -3], tf.int64),
+                tf.constant(99999, tf.int64)),
+        shuffle(tf.constant(2**40, tf.int64), [1, 2], tf.constant(2**50, tf.int64)),
+        refused(lambda: shuffle(-1, [1, 2], 10), bad),
+        refused(lambda: shuffle(5, [1, 2], 4), bad),
+    ]  # fmt: skip
+
+
+@manner
+def characters_and_their_bytes(tf: Any) -> Any:
+    rows = tf.constant([b"a\xc3\xa4b", b"x\xffy", b""])
+    found: list[Any] = []
+    for errors in ("replace", "ignore"):
+        points, starts = tf.strings.unicode_decode_with_offsets(rows, "UTF-8", errors=errors)
+        parts, places = tf.strings.unicode_split_with_offsets(rows, "UTF-8", errors=errors)
+        found += [points.to_list(), starts.to_list(), places.to_list()]
+        found.append([[part.hex() for part in row] for row in parts.to_list()])
+    scalar = tf.strings.unicode_decode_with_offsets("\u00e9a", "UTF-8")
+    return [*found, *scalar]
+
+
+@manner
+def three_diagonals(tf: Any) -> Any:
+    main = tf.constant([[1.0, 2.0, 9.0], [4.0, 5.0, 6.0], [9.0, 1.0, 3.0]])
+    full = tf.constant([[4.0, 1.0, 8.0], [1.0, 5.0, 2.0], [8.0, 3.0, 6.0]])
+    rhs, linalg = tf.constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), tf.linalg
+    return [
+        linalg.tridiagonal_solve(main, rhs),
+        linalg.tridiagonal_solve(main, rhs[:, 0]),
+        linalg.tridiagonal_solve(full, rhs, "matrix"),
+        linalg.tridiagonal_solve(main, tf.transpose(rhs), transpose_rhs=True),
+        linalg.tridiagonal_matmul(main, rhs),
+        linalg.tridiagonal_matmul(full, rhs, "matrix"),
+        refused(lambda: linalg.tridiagonal_solve(main, rhs[1:]), ValueError),
+    ]
+
+
+@manner
+def constructed_errors(tf: Any) -> Any:
+    kinds = (
+        "AbortedError", "AlreadyExistsError", "CancelledError", "DataLossError",
+        "FailedPreconditionError", "InternalError", "InvalidArgumentError", "NotFoundError",
+        "OutOfRangeError", "UnauthenticatedError", "UnavailableError", "UnknownError",
+    )  # fmt: skip
+    made = [getattr(tf.errors, k)(node_def=None, op=None, message="words") for k in kinds]
+    return [
+        [[str(e), e.message, e.error_code, e.op, e.experimental_payloads] for e in made],
+        [tf.errors.OK, tf.errors.ABORTED, tf.errors.UNAUTHENTICATED, tf.errors.DATA_LOSS],
+    ]
+
+
+@manner
+def older_loops_and_normalization(tf: Any) -> Any:
+    v1, x = tf.compat.v1, tf.reshape(tf.range(16.0), [2, 2, 2, 2])
+    below = lambda i: i < 3  # noqa: E731
+    counted = [
+        v1.while_loop(below, lambda i: i + 1, [tf.constant(0)]),
+        v1.while_loop(below, lambda i: [i + 1], [tf.constant(0)]),
+        tf.function(lambda: v1.while_loop(below, lambda i: [i + 1], [tf.constant(0)]))(),
+    ]
+    norm = v1.nn.fused_batch_norm
+    y, mean, variance = norm(x, [1.0, 2.0], [0.5, 0.0])
+    return [
+        *counted, v1.placeholder_with_default([1, 2], [None]), y, mean, variance,
+        *norm(x, [1.0, 2.0], [0.5, 0.0], mean, variance, is_training=False)[:1],
+        *norm(x, [1.0, 2.0], [0.5, 0.0], mean, variance, exponential_avg_factor=0.25)[1:],
+        refused(lambda: norm(x, [1.0, 1.0], [0.0, 0.0], is_training=False), ValueError),
+        refused(lambda: tf.sparse.eye(-1), ValueError, tf.errors.InvalidArgumentError),
+    ]  # fmt: skip
+
+
+@manner
+def evaluated_values(tf: Any) -> Any:
+    case = tf.test.TestCase()
+    ragged = case.evaluate(tf.ragged.constant([[1, 2], []]))
+    sparse = case.evaluate(tf.sparse.from_dense([[0, 3]]))
+    case.assertNDArrayNear(np.ones(3), np.ones(3) + 0.1, 0.2)
+    case.assertArrayNear([1.0], [1.05], 0.1)
+    return [
+        type(ragged).__name__, ragged.to_list(), type(sparse).__name__, sparse.indices,
+        sparse.values, case.evaluate({"a": tf.complex(1.0, 2.0)})["a"] == 1 + 2j,
+        refused(lambda: case.assertNDArrayNear(np.ones(3), np.ones(3) + 0.1, 0.1), AssertionError),
+    ]  # fmt: skip
