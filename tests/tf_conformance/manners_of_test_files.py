@@ -48,39 +48,7 @@ def special_functions(tf: Any) -> Any:
             y = getattr(special, name)(x)
         scale = tf.exp(-x) if name == "expint" else 1.0
         found += [y * scale, tape.gradient(y, x) * scale]
-        found.append(tf.function(getattr(special, name))([0.5]).dtype.name)
-    return found
-
-
-@manner
-def row_partitions(tf: Any) -> Any:
-    kind = tf.experimental.RowPartition
-    found = [
-        kind.from_row_splits([0, 4, 4, 7, 8, 8]),
-        kind.from_row_lengths(tf.constant([4, 0, 3, 1, 0])),
-        kind.from_value_rowids([0, 0, 0, 0, 2, 2, 2, 3], nrows=5),
-        kind.from_row_starts([0, 4, 4, 7, 8], nvals=8),
-        kind.from_row_limits([4, 4, 7, 8, 8]),
-        kind.from_uniform_row_length(3, nvals=12),
-    ]
-    parts = [
-        [
-            p.row_splits(), p.row_lengths(), p.value_rowids(), p.offsets_in_rows(), p.nrows(),
-            p.nvals(), p.is_uniform(), p.static_nrows, p.static_nvals, p.dtype.name, str(p),
-        ]
-        for p in found
-    ]  # fmt: skip
-    bad = tf.errors.InvalidArgumentError
-    return [
-        *parts,
-        found[0].with_dtype(tf.int32).row_splits(),
-        tf.function(lambda x: kind.from_row_lengths(x).row_splits())([2, 1]),
-        refused(lambda: kind.from_row_splits([2, 3]), bad),
-        refused(lambda: kind.from_row_splits([0, 3, 2]), bad),
-        refused(lambda: kind.from_row_splits([]), ValueError),
-        refused(lambda: kind.from_uniform_row_length(3, nvals=5), bad),
-        refused(lambda: kind.from_value_rowids([0, 4], nrows=4), ValueError),
-    ]
+    return [*found, tf.function(special.bessel_k0)([0.5]).dtype.name]
 
 
 @manner

@@ -75,6 +75,8 @@ class StandIn(ModuleType):
             raise AttributeError(name)
         found = self._stand_ins.name(self.__name__, name)
         if isinstance(found, Missing):
+            if self._stand_ins.is_loading:
+                return found  # an argument of a decorator, which one test of a class may use
             found()
         setattr(self, name, found)
         return found
@@ -94,6 +96,8 @@ class StandIns:
         self.public = public
         self.special = special
         self._modules: dict[str, Any] = {}
+        # Whether statements of a file are executed, and no test.
+        self.is_loading = False
 
     def imported(self, module: str, name: str) -> Any:
         """Return what `from module import name` gives."""
@@ -209,6 +213,7 @@ class StandIns:
         vars(made)["_stand_ins"] = self
         tree = _Imports().visit(ast.parse(path.read_text(encoding="utf-8")))
         ast.fix_missing_locations(tree)
+        outer, self.is_loading = self.is_loading, True
         for statement in tree.body:
             try:
                 code = compile(ast.Module([statement], []), str(path), "exec")
@@ -218,6 +223,7 @@ class StandIns:
                     vars(made)[bound] = Missing(_kind(error), f"{bound}: {error}")
                 if failed is not None:
                     failed(statement, error)
+        self.is_loading = outer
         return made
 
 
