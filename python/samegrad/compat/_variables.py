@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +14,7 @@ from samegrad._ops.printing import print_
 from samegrad._ops.scatter import tensor_scatter_nd_update
 from samegrad._ops.text_arrays import fill
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
+from samegrad._tensor.version_1_values import SparseTensorValue
 from samegrad.compat._namespace import add_own
 
 _DOES = {
@@ -218,7 +218,6 @@ def print_and_return(
     return convert_to_tensor(input_)
 
 
-SparseTensorValue = namedtuple("SparseTensorValue", ["indices", "values", "dense_shape"])
 add_own("", {
     **{f"scatter_{how}": _of_rows(how) for how in _DOES},
     **{f"scatter_nd_{how}": _of_places(how) for how in ("add", "sub", "update")},

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from samegrad import debugging
 from samegrad._base.dtypes import DType, as_dtype
 from samegrad._base.shown import shown
+from samegrad._control import assertions as debugging
 from samegrad._ops.arrays import cast, concat, repeat
 from samegrad._ops.creation import fill, zeros
 from samegrad._ops.creation import range_ as _range

@@ -16,8 +16,7 @@ from samegrad._base import tree
 from samegrad._base.shown import shown
 from samegrad._tensor.ragged import RaggedTensor
 from samegrad._tensor.sparse import SparseTensor
-from samegrad.compat._ragged_values import RaggedTensorValue
-from samegrad.compat._variables import SparseTensorValue
+from samegrad._tensor.version_1_values import RaggedTensorValue, SparseTensorValue
 from samegrad.errors import InvalidArgumentError, OpError
 from samegrad.random import set_seed
 
