@@ -52,6 +52,36 @@ def special_functions(tf: Any) -> Any:
 
 
 @manner
+def row_partitions(tf: Any) -> Any:
+    kind = tf.experimental.RowPartition
+    found = [
+        kind.from_row_splits([0, 4, 4, 7, 8, 8]),
+        kind.from_row_lengths(tf.constant([4, 0, 3, 1, 0])),
+        kind.from_value_rowids([0, 0, 0, 0, 2, 2, 2, 3], nrows=5),
+        kind.from_row_starts([0, 4, 4, 7, 8], nvals=8),
+        kind.from_row_limits([4, 4, 7, 8, 8]),
+        kind.from_uniform_row_length(3, nvals=12),
+    ]
+    parts = [
+        [
+            p.row_splits(), p.row_lengths(), p.value_rowids(), p.offsets_in_rows(), p.nrows(),
+            p.nvals(), p.is_uniform(), p.static_nrows, p.dtype.name, str(p),
+        ]
+        for p in found
+    ]  # fmt: skip
+    bad = (ValueError, tf.errors.InvalidArgumentError)
+    return [
+        *parts,
+        found[0].with_dtype(tf.int32).row_splits(),
+        refused(lambda: kind.from_row_splits([2, 3]), *bad),
+        refused(lambda: kind.from_row_splits([0, 3, 2]), *bad),
+        refused(lambda: kind.from_row_splits([]), *bad),
+        refused(lambda: kind.from_uniform_row_length(3, nvals=5), *bad),
+        refused(lambda: kind.from_value_rowids([0, 4], nrows=4), *bad),
+    ]
+
+
+@manner
 def ragged_values_of_version_1(tf: Any) -> Any:
     ragged = tf.compat.v1.ragged
     deep = ragged.constant_value([[[1], []], [[2, 3]]])
