@@ -34,17 +34,22 @@ def stacked(column: Sequence[Any], who: str) -> RaggedTensor:
     return RaggedTensor(flat, [row._shape[0] for row in column])
 
 
+def check_rows(shape: tuple[int, ...]) -> None:
+    """Check that strings are a scalar or a vector, whose parts have at most one ragged axis."""
+    if len(shape) > 1:
+        raise ValueError(
+            f"[tf.strings] strings are split one by one or row by row: got shape {shape}; "
+            "reshape them to one axis."
+        )
+
+
 def rows_of(values: Any, parts: Callable[[bytes], Sequence[bytes]]) -> Any:
     """Split each string: a scalar gives a vector, a vector a ragged tensor."""
     array = Text(values).encoded
     if not array.ndim:
         one: bytes = Text(values).numpy()
         return Text(np.array(list(parts(one)), object))
-    if array.ndim > 1:
-        raise ValueError(
-            f"[tf.strings] strings are split one by one or row by row: got shape {array.shape}; "
-            "reshape them to one axis."
-        )
+    check_rows(array.shape)
     encoded: list[bytes] = array.tolist()
     rows = [parts(value) for value in encoded]
     return RaggedTensor(Text(np.array([x for row in rows for x in row], object)), [*map(len, rows)])

@@ -405,6 +405,8 @@ class MutableHashTable(Table):
 class DenseHashTable(MutableHashTable):
     """A `MutableHashTable` with two keys that it never holds.
 
+    `export()` returns the entries; TensorFlow's returns all buckets.
+
     Args:
         key_dtype: int32, int64 or string.
         value_dtype: int32, int64, float32, float64, bool or string.

@@ -9,6 +9,7 @@ import numpy as np
 
 from samegrad._tensor.conversion import Tensor
 from samegrad._tensor.ragged import RaggedTensor
+from samegrad._tensor.ragged_rows import check_rows
 from samegrad._tensor.text import of_bytes, text_of
 from samegrad.strings._parts import REPLACEMENT, decoder
 
@@ -93,6 +94,7 @@ def _read(
 ) -> tuple[list[str], list[list[int]], bool]:
     """Return the characters of each string, and where they begin."""
     found = text_of(input, who, "input must be strings")
+    check_rows(found.encoded.shape)
     rows, starts = [], []
     for value in found.encoded.ravel():
         row, places = "", []

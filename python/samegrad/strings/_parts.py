@@ -18,7 +18,7 @@ from samegrad._tensor.axes import axes_of
 from samegrad._tensor.conversion import Tensor, convert_to_tensor
 from samegrad._tensor.host_values import on_host
 from samegrad._tensor.ragged import RaggedTensor
-from samegrad._tensor.ragged_rows import rows_of
+from samegrad._tensor.ragged_rows import check_rows, rows_of
 from samegrad._tensor.sizes import whole
 from samegrad._tensor.text import Text, of_bytes, text_of
 from samegrad.strings import _hashing as hashing
@@ -188,6 +188,7 @@ def unicode_decode(
     who = "tf.strings.unicode_decode"
     characters = decoder(input_encoding, errors, who, replacement_char, replace_control_characters)
     found = text_of(input, who, "input must be strings")
+    check_rows(found.encoded.shape)
     rows = [[ord(c) for c in characters(value)] for value in found.encoded.ravel()]
     if not found._rank:
         return Tensor(np.array(rows[0], np.int32), copy=False)
