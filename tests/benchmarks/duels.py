@@ -40,7 +40,7 @@ class Goal:
 
 @dataclass(frozen=True)
 class Duel:
-    """A workload on samegrad and on its peers, of which the fastest counts."""
+    """A workload on samegrad and on its peers. The fastest peer counts."""
 
     name: str
     workload: str

@@ -22,7 +22,7 @@ from samegrad_doctor.adapters import ddp_workers
 RECORD = load()
 # Wrong steps, those that the first run named rightly in first place, correct steps, repositories.
 FIRST = {
-    "blind_trial": (108, 97, 79, 87),
+    "first_trial": (108, 97, 79, 87),
     "second_trial": (111, 94, 79, 142),
     "third_trial": (92, 81, 44, 108),
     "fourth_trial": (164, 150, 100, 157),

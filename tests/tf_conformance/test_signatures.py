@@ -36,6 +36,10 @@ DECIDED = {
     "distribute.ReplicaContext": MADE_INSIDE,
     "distribute.StrategyExtended": MADE_INSIDE,
     "dtypes.DType": "made of its name; TensorFlow's number is for its own code",
+    **{f"errors.{name}": "a message alone is taken as well" for name in (
+        "AbortedError", "AlreadyExistsError", "CancelledError", "DataLossError",
+        "FailedPreconditionError", "InternalError", "InvalidArgumentError", "NotFoundError",
+        "OpError", "OutOfRangeError", "UnauthenticatedError", "UnavailableError", "UnknownError")},
     "fill": NO_DTENSOR,
     "fingerprint": "of all arrays of an object; TensorFlow hashes each row of a tensor",
     "io.TFRecordOptions": "zlib's finer settings are left out",
@@ -45,7 +49,7 @@ DECIDED = {
     "summary.create_file_writer": NO_DTENSOR,
     "zeros": NO_DTENSOR,
     "zeros_like": NO_DTENSOR,
-}
+}  # fmt: skip
 # Calls that are decided differences, with the error that they raise.
 REFUSED = {
     "fill": (lambda: tf.fill([2], 1.0, layout=1), r"^\[fill\] got an unexpected keyword"),

@@ -175,17 +175,13 @@ bool SparseBlocks::is_direct(const SparsePassBinding::PassOperand& slot) const {
   for (const SparsePassBinding::PassOperand& operand : whole_slots()) {
     if (base(operand.value) == base(slot.value)) replaced.push_back(operand.value);
   }
-  const auto& nodes = plan_.graph.nodes;
-  const auto reads = [&](const Node& node, std::size_t k) {
-    return std::ranges::count(replaced, node.inputs[k]) > 0;
-  };
   bool made = false;
   for (NodeId n : pass_.pass.nodes) {
-    const Node& node = nodes[n];
+    const Node& node = plan_.graph.nodes[n];
     const auto result = std::ranges::find(node.outputs, slot.value) - node.outputs.begin();
     const bool makes = result < std::ssize(node.outputs);
     for (std::size_t k = 0; k < node.inputs.size() && (made || makes); ++k) {
-      if (!reads(node, k)) continue;
+      if (std::ranges::count(replaced, node.inputs[k]) == 0) continue;
       if (made) return false;
       const auto allows = node.op->may_overwrite;
       if (!node.op->has(kElementwise)) return false;
@@ -257,8 +253,9 @@ void SparseBlocks::store_sums() const {
     }
   };
   const ParallelFor& loops = parallel_loops();
-  const bool worth = binding_.places * binding_.width * 4 >= thresholds().parallel_tree_work;
-  if (loops.threads() == 1 || !worth) return store(0, blocks, context_.main_task().scratch);
+  if (loops.threads() == 1 ||
+      binding_.places * binding_.width * 4 < thresholds().parallel_tree_work)
+    return store(0, blocks, context_.main_task().scratch);
   const std::int64_t parts = std::min(blocks, loops.threads() * thresholds().parts_per_thread);
   loops.run(parts, [&](std::int64_t i) {
     const ExecutionContext::TaskLease lease(context_);

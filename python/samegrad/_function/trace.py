@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,20 @@ from samegrad._tensor.tensor import Tensor, convert_to_tensor
 from samegrad._tensor.text import UnreadText
 
 OPTIONS = _core.PlanOptions()
+
+
+def _argument(
+    trace: _core.Trace, value: Any, open_axes: Iterator[int], strings: Iterator[int]
+) -> Any:
+    """Return what stands for an argument in a trace; strings are numbered and stay unread."""
+    if isinstance(value, PerReplica):
+        if value._has_strings:
+            return UnreadText(next(strings))
+        check_parts(value._all_parts)
+        return TracedPerReplica(trace.argument(value._all_parts, next(open_axes)))
+    if isinstance(value, Tensor) and not value._symbolic:
+        return trace.argument([value], next(open_axes))
+    return value
 
 
 def _as_argument(value: Any) -> Any:
@@ -113,20 +127,9 @@ class _Trace:
                 shares.append(tuple(part._shape[place[0]] for part in value._all_parts))
 
         def enter(value: Any) -> Any:
-            entered = argument(value)
+            entered = _argument(trace, _as_argument(value), open_axes, strings)
             note(getattr(entered, "tensor", entered), value)
             return entered
-
-        def argument(value: Any) -> Any:
-            value = _as_argument(value)
-            if isinstance(value, PerReplica):
-                if value._has_strings:
-                    return UnreadText(next(strings))
-                check_parts(value._all_parts)
-                return TracedPerReplica(trace.argument(value._all_parts, next(open_axes)))
-            if isinstance(value, Tensor) and not value._symbolic:
-                return trace.argument([value], next(open_axes))
-            return value
 
         questions.begin()
         entered_with = {"requirements": requirements, "batches": batches, "scaled_uses": []}

@@ -111,7 +111,7 @@ class PerReplica(_NoTensor):
 
     @property
     def _has_strings(self) -> bool:
-        """Whether the components are strings, which steps pass on unread."""
+        """True if the components are strings, which steps pass on unread."""
         return isinstance(self._parts, tuple) and isinstance(self._parts[0], Text)
 
     def _described(self) -> str:

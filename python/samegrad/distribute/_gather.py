@@ -41,7 +41,7 @@ def gather_parts(strategy: Strategy, value: Any, axis: int) -> Tensor | Text:
     if not isinstance(value, PerReplica):
         parts = parts * strategy.num_replicas_in_sync
     strings = isinstance(parts[0], Text)
-    tensors = [part if strings else convert_to_tensor(part) for part in parts]
+    tensors: list[Any] = [part if strings else convert_to_tensor(part) for part in parts]
     place = normalized("Strategy.gather", axis, tensors[0]._rank)
     shapes = [tuple(tensor._shape) for tensor in tensors]
     others = {shape[:place] + shape[place + 1 :] for shape in shapes}

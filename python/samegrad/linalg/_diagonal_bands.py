@@ -71,7 +71,7 @@ def longest_of(rows: Any, columns: Any, band: tuple[int, int]) -> Any:
 
 
 def checked_alignment(who: str, align: Any) -> str:
-    """Return the alignment; raise ValueError where it is none."""
+    """Return the alignment; raise ValueError for other values."""
     if align not in _ALIGNMENTS:
         raise ValueError(f"[{who}] align must be one of {_ALIGNMENTS}: got {shown(align)}.")
     return str(align)

@@ -449,6 +449,22 @@ class DenseHashTable(MutableHashTable):
                 f"{shown(empty_key)} for both."
             )
 
+    def lookup(self, keys: Any, name: str | None = None) -> Any:  # type: ignore[override]
+        """Look up the values of keys, with the default for missing ones.
+
+        Args:
+            keys: Tensor of integers or strings of any shape, or a sparse or ragged tensor.
+            name: Ignored.
+
+        Returns:
+            Values in the shape of keys; sparse or ragged as keys are.
+
+        Raises:
+            InvalidArgumentError: A key is the empty or the deleted one.
+            TypeError: keys have another dtype.
+        """
+        return super().lookup(keys)
+
     def _leave(self, what: str, keys: Any) -> None:
         super()._leave(what, keys)
         found = getattr(keys, "values", keys)  # of a sparse or ragged tensor
@@ -457,7 +473,7 @@ class DenseHashTable(MutableHashTable):
         for name, key in self._reserved.items():
             if any(each == key for each in held):
                 raise InvalidArgumentError(
-                    f"[{type(self).__name__}.{what}] the {name} is no key of the table: got "
+                    f"[{type(self).__name__}.{what}] the {name} cannot be a key of the table: got "
                     f"{shown(key)}; make the table with another one."
                 )
 

@@ -97,7 +97,7 @@ class RowPartition:
             The partition.
 
         Raises:
-            ValueError: row_lengths is no vector of integers.
+            ValueError: row_lengths is not a vector of integers.
             InvalidArgumentError: A length is negative.
         """
         who = "from_row_lengths"
@@ -125,7 +125,7 @@ class RowPartition:
             The partition.
 
         Raises:
-            ValueError: row_starts is no vector of integers.
+            ValueError: row_starts is not a vector of integers.
             InvalidArgumentError: The values do not ascend from 0 to at most nvals.
         """
         starts = _vector("from_row_starts", "row_starts", row_starts, dtype, dtype_hint)
@@ -150,7 +150,7 @@ class RowPartition:
             The partition.
 
         Raises:
-            ValueError: row_limits is no vector of integers.
+            ValueError: row_limits is not a vector of integers.
             InvalidArgumentError: The values do not ascend.
         """
         limits = _vector("from_row_limits", "row_limits", row_limits, dtype, dtype_hint)
@@ -174,7 +174,7 @@ class RowPartition:
             The partition.
 
         Raises:
-            ValueError: value_rowids is no vector of integers, or nrows no integer above the ids.
+            ValueError: value_rowids is not a vector of integers, or nrows no integer above the ids.
             InvalidArgumentError: The ids do not ascend.
         """
         who = "from_value_rowids"
@@ -211,7 +211,7 @@ class RowPartition:
             The partition.
 
         Raises:
-            ValueError: Neither nvals nor nrows is given, or an argument is no integer.
+            ValueError: Neither nvals nor nrows is given, or an argument is not an integer.
             InvalidArgumentError: The rows do not have nvals elements in all.
         """
         who = "from_uniform_row_length"

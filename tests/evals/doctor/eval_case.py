@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).resolve().parent
-TRIALS = ("blind_trial", "second_trial", "third_trial", "fourth_trial", "fifth_trial")
+TRIALS = ("first_trial", "second_trial", "third_trial", "fourth_trial", "fifth_trial")
 SETS = (*TRIALS, "real_bugs", "held_out")
 # Parts of a trial, by the module that has them; all other modules simulate ranks of PyTorch.
 PARTS = {"torch": "", "processes": "in_processes", "jax": "in_jax", "samegrad": "in_samegrad"}
@@ -100,7 +100,7 @@ def cases(trial: str, part: str) -> list[Case]:
 
 
 def all_cases(wanted: Callable[[str], bool] = lambda name: True) -> Iterator[tuple[str, Case]]:
-    """Yield the key and the case of all wanted sets and parts, such as "blind_trial/jax".
+    """Yield the key and the case of all wanted sets and parts, such as "first_trial/jax".
 
     Parts whose framework is not installed are left out.
     """

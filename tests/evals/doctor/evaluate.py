@@ -58,7 +58,7 @@ def row_of(found: Any) -> Row:
 
 
 def verdicts(wanted: Callable[[str], bool] = lambda name: True) -> dict[str, Row]:
-    """Return the verdicts of the wanted sets and parts, such as "blind_trial/jax"."""
+    """Return the verdicts of the wanted sets and parts, such as "first_trial/jax"."""
     from eval_case import all_cases
 
     from samegrad_doctor.adapters import ddp_workers
@@ -140,7 +140,7 @@ def is_named(row: Row) -> bool:
     return first is not None and first == row.get("named")
 
 
-_SETS = {"blind_trial": "1", "second_trial": "2", "third_trial": "3", "fourth_trial": "4",
+_SETS = {"first_trial": "1", "second_trial": "2", "third_trial": "3", "fourth_trial": "4",
          "fifth_trial": "5"}  # fmt: skip
 
 

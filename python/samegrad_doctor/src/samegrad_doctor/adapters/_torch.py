@@ -111,7 +111,7 @@ def accumulate(
         The reported loss: of micro-batches, the sum of their losses.
 
     Raises:
-        TypeError: The loss is no tensor.
+        TypeError: The loss is not a tensor.
     """
     if whole_shard:
         value = function(model, parts if len(parts) > 1 else parts[0])

@@ -11,7 +11,7 @@ from samegrad_steps import BUILDS
 import samegrad as tf
 from samegrad.errors import LossNormalizationWarning
 
-CASES = cases("blind_trial", "samegrad")
+CASES = cases("first_trial", "samegrad")
 NAMES = {  # as the doctor names them
     "sum_over_batch_size": "mean of the replicas' means",
     "weighted_over_sentences": "mean of the replicas' means",
@@ -28,7 +28,7 @@ def said(case: Case, rows: int) -> list[str]:
     """What is said while two replicas' function is traced."""
     strategy = tf.distribute.MirroredStrategy(replicas=2)
     with strategy.scope():
-        function, _ = BUILDS[f"blind_trial.in_samegrad.{case.name}"]()
+        function, _ = BUILDS[f"first_trial.in_samegrad.{case.name}"]()
     _, batch = case.make()
     data = tf.data.Dataset.from_tensor_slices(tuple(a[:rows] for a in batch)).batch(rows)
     step = tf.function(lambda parts: strategy.run(function, args=parts))
