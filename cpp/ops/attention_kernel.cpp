@@ -70,14 +70,29 @@ class Backward {
   };
 
   void chain(TreeRange of, std::byte* keys, std::byte* values) const {
-    const std::int64_t most = a_.most_shared();
     bool accumulate = false;
-    for (std::int64_t at = of.begin; at < of.end || at == of.begin; at += most) {
-      run_block(a_.block(p_, batch_, head_, at, std::min(at + most, of.end)), keys, values,
-                accumulate);
+    std::int64_t at = of.begin;
+    do {
+      const Attention::QueryBlock block = next_block(at, of.end);
+      run_block(block, keys, values, accumulate);
       accumulate = true;
-      if (most == 0) break;
+      at = block.end;
+    } while (at < of.end);
+  }
+
+  // The next blocks of one thread, joined for those that share a head while they see equal keys:
+  // the others' products with zeros would differ where an operand is not finite.
+  Attention::QueryBlock next_block(std::int64_t begin, std::int64_t stop) const {
+    const auto from = [&](std::int64_t at) {
+      return a_.block(p_, batch_, head_, at, std::min(at + a_.most(), stop));
+    };
+    Attention::QueryBlock block = from(begin);
+    while (block.end < stop) {
+      const Attention::QueryBlock next = from(block.end);
+      if (next.seen != block.seen || next.end - begin > a_.most_shared()) break;
+      block.end = next.end;
     }
+    return block;
   }
 
   void run_block(const Attention::QueryBlock& block, std::byte* keys, std::byte* values,

@@ -28,7 +28,8 @@ struct GemmCall {
   std::size_t packed_bytes() const {
     return (product.packed_bytes(k, n) + kAlignment - 1) / kAlignment * kAlignment;
   }
-  // Packs columns [begin, end) of b, from a multiple of kProductColumnGrain on.
+  // Packs columns [begin, end) of b, from a multiple of kProductColumnGrain on; all of them, unless
+  // the packed form is in panels.
   void pack(const char* matrix, std::int64_t begin, std::int64_t end, void* packed) const {
     const std::int64_t from = begin * (transpose_b ? k : 1), to = begin * k;
     product.pack(matrix + from * std::int64_t(item), k, end - begin, transpose_b ? k : n,

@@ -1,5 +1,6 @@
 // Bands of image rows: the parts of one convolution or pool that threads may compute by themselves.
-// Each result is a chain over the taps of its own window, so a band has the bits of the whole.
+// Each result is a chain over the taps of its own window, so a band has the bits of the whole where
+// the kernel takes the same path for both.
 #pragma once
 
 #include <optional>

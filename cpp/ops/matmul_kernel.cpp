@@ -234,13 +234,15 @@ std::size_t matmul_packed_bytes(std::span<const View> in, const Attrs& attrs) {
 }
 
 std::int64_t matmul_packed_columns(std::span<const View> in, const Attrs& attrs) {
-  return multiplication_of(in, attrs).n;
+  const GemmCall c = multiplication_of(in, attrs);
+  return c.in_panels ? c.n : std::min<std::int64_t>(c.n, 1);
 }
 
 void matmul_pack(std::span<const View> in, const Attrs& attrs, std::int64_t begin, std::int64_t end,
                  void* prepacked) {
   const GemmCall c = multiplication_of(in, attrs);
   if (!c.packs()) return;
+  if (!c.in_panels) end = c.n;  // rows of all columns, packed as a whole
   const std::int64_t matrices = in[1].shape.size(0, in[1].shape.rank() - 2);
   for (std::int64_t i = 0; i < matrices; ++i) {
     c.pack(c.b + i * c.b_bytes(), begin, end,

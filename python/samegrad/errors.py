@@ -78,7 +78,8 @@ class OpError(Exception):
     def __str__(self) -> str:
         """Return the message, which TensorFlow's constructors take in third place."""
         args: tuple[Any, ...] = (*self.args, getattr(self, "filename", None))  # of an OSError
-        of_tensorflow = len(self.args) >= 3 or args[:2] == (None, None)
+        of_file = len(self.args) == 2 and args[2] is not None and not isinstance(args[0], int)
+        of_tensorflow = len(self.args) >= 3 or of_file
         return str(args[2]) if of_tensorflow else super().__str__()
 
 

@@ -146,6 +146,7 @@ def main() -> int:
     found = machine() | {"pairs": options.pairs, "duels": results}
     print(table.markdown(found))
     if options.json:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps(found, indent=1) + "\n")
     missed = [line for line in table.verdicts(found) if "MISSED" in line or "failed" in line]
     failed = any("error" in result for result in results.values())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -118,5 +120,43 @@ def test_threads_that_share_a_head_change_no_bit(queries: int, keys: int, dropou
     try:
         shared = attention_gradients(queries, keys, dropout, 16)
         assert shared == attention_gradients(queries, keys, dropout, 1)
+    finally:
+        tf.config.threading.set_intra_op_parallelism_threads(0)
+
+
+def negative_zeros(threads: int) -> bytes:
+    """Gradient of a pool, by negative zeros, of images with an odd number of rows."""
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    x = tf.constant(np.random.default_rng(0).normal(size=(1, 65, 64, 64)).astype(np.float32))
+
+    @tf.function
+    def gradient(x: tf.Tensor) -> tf.Tensor:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.nn.max_pool2d(x, 2, 2, "SAME")
+        return tape.gradient(y, x, output_gradients=tf.zeros_like(y) * -1.0)
+
+    return gradient(x).numpy().tobytes()
+
+
+def integer_product(threads: int) -> bytes:
+    """Product of examples with a matrix that threads could pack in parts."""
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    rng = np.random.default_rng(0)
+    x, w = (rng.integers(-9, 9, shape).astype(np.int32) for shape in ((6, 128), (128, 300)))
+    dataset = tf.data.Dataset.from_tensor_slices(x).batch(6)
+    strategy = tf.distribute.MirroredStrategy(replicas=2)
+    (batch,) = strategy.experimental_distribute_dataset(dataset)
+    weights = tf.Variable(w)
+    parts = strategy.run(lambda rows: tf.matmul(rows, weights), args=(batch,))
+    found = strategy.gather(parts, axis=0).numpy()
+    np.testing.assert_array_equal(found, x @ w)
+    return found.tobytes()
+
+
+@pytest.mark.parametrize("program", [negative_zeros, integer_product])
+def test_threads_do_not_change_zeros_or_integers(program: Callable[[int], bytes]) -> None:
+    try:
+        assert program(4) == program(1)
     finally:
         tf.config.threading.set_intra_op_parallelism_threads(0)

@@ -171,17 +171,18 @@ std::byte* SparseBlocks::slot_at(const SparsePassBinding::PassOperand& slot,
 
 // The rows of a result may replace those of operands that no node reads afterwards.
 bool SparseBlocks::is_direct(const SparsePassBinding::PassOperand& slot) const {
-  std::vector<Value> replaced;
-  for (const SparsePassBinding::PassOperand& operand : whole_slots()) {
-    if (base(operand.value) == base(slot.value)) replaced.push_back(operand.value);
-  }
+  const auto is_replaced = [&](Value value) {
+    return std::ranges::any_of(whole_slots(), [&](const SparsePassBinding::PassOperand& operand) {
+      return operand.value == value && base(value) == base(slot.value);
+    });
+  };
   bool made = false;
   for (NodeId n : pass_.pass.nodes) {
     const Node& node = plan_.graph.nodes[n];
     const auto result = std::ranges::find(node.outputs, slot.value) - node.outputs.begin();
     const bool makes = result < std::ssize(node.outputs);
     for (std::size_t k = 0; k < node.inputs.size() && (made || makes); ++k) {
-      if (std::ranges::count(replaced, node.inputs[k]) == 0) continue;
+      if (!is_replaced(node.inputs[k])) continue;
       if (made) return false;
       const auto allows = node.op->may_overwrite;
       if (!node.op->has(kElementwise)) return false;

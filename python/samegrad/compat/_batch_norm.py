@@ -10,6 +10,8 @@ from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
 from samegrad.compat._namespace import add_own
 from samegrad.nn import batch_normalization, moments
 
+_LEAST_EPSILON = 1.001e-5  # as cuDNN has it
+
 _FORMATS = {"NHWC": -1, "NCHW": 1, "NDHWC": -1, "NCDHW": 1}
 
 
@@ -67,7 +69,8 @@ def fused_batch_norm(
     at, spread, shift, factor = (
         reshape(convert_to_tensor(part), line) for part in (*used, offset, scale)
     )
-    found = cast(batch_normalization(wide, at, spread, shift, factor, epsilon), images._dtype)
+    least = max(epsilon, _LEAST_EPSILON)
+    found = cast(batch_normalization(wide, at, spread, shift, factor, least), images._dtype)
     if not is_training:
         return found, *used
     count: Any = math.prod(images.shape[axis] for axis in axes)

@@ -288,7 +288,8 @@ def while_loop(
         >>> int(while_loop(lambda i: i < 3, lambda i: i + 1, [0]))
         3
     """
-    bare = inside_function() and not return_same_structure
+    in_function = inside_function()
+    bare = maximum_iterations is not None if not in_function else not return_same_structure
     step = body
 
     def eager_step(*variables: Any) -> Any:
@@ -297,7 +298,7 @@ def while_loop(
         bare = not isinstance(made, list | tuple)
         return made
 
-    if not inside_function() and maximum_iterations is None:
+    if not in_function:
         step = eager_step
     found = _while_loop(
         cond, step, loop_vars, shape_invariants, parallel_iterations, back_prop, swap_memory,

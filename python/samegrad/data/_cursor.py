@@ -272,6 +272,7 @@ class _Producer:
                 except RuntimeError:  # the system has none to give
                     del self._running[number]
                     if not self._running:
+                        self._threads.now = 0  # the consumer goes on by itself
                         raise
 
     def _run(self, number: int) -> None:

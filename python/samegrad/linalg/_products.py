@@ -154,6 +154,11 @@ def set_diag(input: TensorLike, diagonal: TensorLike, name: str | None = "set_di
     rows, columns = x.shape[-2:]
     band, align = _bands.limits("set_diag", k), _bands.checked_alignment("set_diag", align)
     count, longest = band[1] - band[0] + 1, _bands.longest_of(rows, columns, band)
+    sizes = (rows, columns) if isinstance(rows, int) and isinstance(columns, int) else None
+    if sizes and (band[0] <= -max(rows, 1) or band[1] >= max(columns, 1)):
+        raise InvalidArgumentError(
+            f"[set_diag] k must name diagonals of the matrices: got k={shown(k)} for {x._shape}."
+        )
     if line.shape[-1] != longest or (count > 1 and (line._rank < 2 or line.shape[-2] != count)):
         raise InvalidArgumentError(
             f"[set_diag] {count} diagonals of matrices {x._shape}, k={shown(k)}, have at most "

@@ -109,7 +109,7 @@ def tridiagonal_matmul(
             f"[{who}] rhs has {band.shape[-1]} rows: got shape {tuple(right.shape)}."
         )
     above, main, below = (expand_dims(band[..., i, :], -1) for i in range(3))
-    none = right[..., :1, :] * 0
+    none = ones_like(right[..., :1, :]) * 0
     following = concat([right[..., 1:, :], none], -2)
     previous = concat([none, right[..., :-1, :]], -2)
     last = ones_like(main)

@@ -465,6 +465,25 @@ class DenseHashTable(MutableHashTable):
         """
         return super().lookup(keys)
 
+    def insert_or_assign(self, keys: Any, values: Any, name: str | None = None) -> None:
+        """Set the values of keys, as `insert` does.
+
+        Args:
+            keys: Tensor of integers or strings.
+            values: Value of each key.
+            name: Ignored.
+        """
+        self.insert(keys, values, name)
+
+    def erase(self, keys: Any, name: str | None = None) -> None:
+        """Remove keys, as `remove` does.
+
+        Args:
+            keys: Tensor of integers or strings.
+            name: Ignored.
+        """
+        self.remove(keys, name)
+
     def _leave(self, what: str, keys: Any) -> None:
         super()._leave(what, keys)
         found = getattr(keys, "values", keys)  # of a sparse or ragged tensor

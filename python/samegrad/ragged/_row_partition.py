@@ -373,9 +373,16 @@ def _kind(values: Any, dtype: Any, hint: Any) -> str:
     return "int64" if hint is None else as_dtype(hint).name
 
 
+def _integers(who: str, name: str, value: Any) -> Tensor:
+    made = convert_to_tensor(value)
+    if not as_dtype(made._dtype).is_integer and made._shape != (0,):
+        raise ValueError(f"[RowPartition.{who}] {name} must be integers: got {shown(value)}.")
+    return made
+
+
 def _vector(who: str, name: str, value: Any, dtype: Any, hint: Any) -> Tensor:
     kind = _checked(who, _kind((value,), dtype, hint))
-    made = convert_to_tensor(value)
+    made = _integers(who, name, value)
     found = cast(made, kind) if made._dtype != kind else made
     if found._rank != 1:
         raise ValueError(
@@ -386,7 +393,7 @@ def _vector(who: str, name: str, value: Any, dtype: Any, hint: Any) -> Tensor:
 
 def _scalar(who: str, name: str, value: Any, kind: str) -> Tensor:
     _checked(who, kind)
-    made = convert_to_tensor(value)
+    made = _integers(who, name, value)
     if made._rank != 0:
         raise ValueError(
             f"[RowPartition.{who}] {name} is a scalar: Shape {made._shape} must have rank 0."

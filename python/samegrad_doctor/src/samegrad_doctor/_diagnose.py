@@ -78,8 +78,8 @@ def diagnose(
             of one device.
         replicas: The numbers of replicas to try.
         micro_batches: The numbers of micro-batches to try.
-        max_examples: The largest number of examples taken from the batch. Slightly fewer are
-            taken where the replicas divide their number.
+        max_examples: The largest number of examples that run alone. Slightly fewer do where the
+            replicas divide their number. The whole batch confirms a verdict of "correct".
         empty_shard: Also try a replica without examples. None (default) tries it, but a step that
             cannot run without examples stays correct. A step with the attribute
             `takes_empty_shards = False` is not tried.
@@ -116,6 +116,7 @@ def diagnose(
         raise StepError(
             f"[diagnose] empty_shard must be True, False or None: got {empty_shard!r:.80}."
         )
+    batch = tuple(batch) if isinstance(batch, list) else batch  # a list is of micro-batches
     if processes.size > 1:
         check_batch(batch, processes)
         replicas, note = spread(replicas, processes.size)

@@ -60,17 +60,52 @@ def suggest(step: Callable[..., Any], name: str, framework: str) -> str:
         tree = ast.parse(source)
     except (OSError, TypeError, SyntaxError, ValueError):
         return ""
-    reached = list(_reached(tree, getattr(function, "__name__", "")))
+    if not _has_modules(tree, framework):
+        return ""
+    reached = list(_reached(tree, function))
     means = [mean for one in reached for mean in _means(one, framework)]
-    if len(means) != 1:
+    if len(means) != 1 or not _is_loss(means[0], reached):
         return ""
     before, divided = _COUNT[framework](means[0], name == MEAN_OF_MEANS.name, reached)
     return _diff(source, Path(file or ""), means[0], before, divided) if divided else ""
 
 
-def _reached(tree: ast.Module, name: str) -> Iterator[ast.FunctionDef]:
-    """Yield a function of a file, and those of the file that it names."""
-    known = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+def _has_modules(tree: ast.Module, framework: str) -> bool:
+    """Return True if the file has the modules of the fix under the names that it uses."""
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    names = {name.asname or name.name.partition(".")[0] for node in imports for name in node.names}
+    return _MODULE[framework] in names
+
+
+def _is_loss(mean: _Mean, reached: list[ast.FunctionDef]) -> bool:
+    """Return True if a mean is what its function returns first, or is differentiated."""
+    function = next(one for one in reached if mean.statement in _statements(one.body))
+    if isinstance(mean.statement, ast.Return):
+        value = mean.statement.value
+        first = value.elts[0] if isinstance(value, ast.Tuple) and value.elts else value
+        return first is not None and mean.call in ast.walk(first)
+    if not (isinstance(mean.statement, ast.Assign) and len(mean.statement.targets) == 1):
+        return False
+    name = ast.unparse(mean.statement.targets[0])
+    losses: list[ast.AST] = []
+    for node in ast.walk(function):
+        if isinstance(node, ast.Return) and node.value is not None:
+            losses.append(node.value.elts[0] if isinstance(node.value, ast.Tuple) else node.value)
+        elif isinstance(node, ast.Attribute) and node.attr == "backward":
+            losses.append(node.value)
+    return any(ast.unparse(part) == name for one in losses for part in ast.walk(one))
+
+
+def _reached(tree: ast.Module, function: Callable[..., Any]) -> Iterator[ast.FunctionDef]:
+    """Yield a function of a file, and those of the file that it names, if no two have the name."""
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    names = [node.name for node in nodes]
+    name = getattr(function, "__name__", "")
+    line = getattr(getattr(function, "__code__", None), "co_firstlineno", 0)
+    known = {node.name: node for node in nodes if names.count(node.name) == 1}
+    for node in nodes:
+        if line in (node.lineno, *(each.lineno for each in node.decorator_list)):
+            known[name] = node
     todo, seen = [name], set()
     while todo:
         if (name := todo.pop()) in known and name not in seen:
@@ -140,6 +175,8 @@ def _mean_of_a_loss(
         return None
     target = ast.unparse(call.args[1])
     size = f"{target}.numel()"
+    if ast.unparse(call.func).endswith(("cross_entropy", "nll_loss")):
+        size = f"({target} != -100).sum()"  # labels that the loss leaves out by default
     if "ignore_index" in words:
         size = f"({target} != {ast.unparse(words['ignore_index'])}).sum()"
     kept = [ast.unparse(argument) for argument in call.args]
@@ -161,19 +198,35 @@ _Lines = tuple[list[str], str]  # statements before, and the mean of all replica
 
 
 def _in_torch(mean: _Mean, averaged: bool, functions: list[ast.FunctionDef]) -> _Lines:
-    size = mean.size if mean.size.endswith(")") else f"{mean.size}.numel()"
-    before = [f"count = torch.tensor(float({size}))", "torch.distributed.all_reduce(count)"]
+    count = _free("count", functions)
+    if mean.size.endswith(".sum()"):
+        number = f"{mean.size}.float()"
+    else:
+        values = mean.size.removesuffix(".numel()")
+        number = f"torch.tensor(float({values}.numel()), device={values}.device)"
+    before = [f"{count} = {number}", f"torch.distributed.all_reduce({count})"]
     times = " * torch.distributed.get_world_size()" if averaged else ""
-    return before, f"{mean.total}{times} / count"
+    return before, f"{mean.total}{times} / {count}"
 
 
 def _in_tensorflow(mean: _Mean, averaged: bool, functions: list[ast.FunctionDef]) -> _Lines:
+    count, context = _free("count", functions), _free("context", functions)
+    local = f"tf.cast(tf.size({mean.size}), {mean.size}.dtype)"
     before = [
-        "context = tf.distribute.get_replica_context()",
-        f'count = context.all_reduce("SUM", tf.cast(tf.size({mean.size}), {mean.size}.dtype))',
+        f"{context} = tf.distribute.get_replica_context()",
+        f'{count} = {context}.all_reduce("SUM", {local})',
     ]
-    times = " * context.num_replicas_in_sync" if averaged else ""
-    return before, f"{mean.total}{times} / count"
+    times = f" * {context}.num_replicas_in_sync" if averaged else ""
+    return before, f"{mean.total}{times} / {count}"
+
+
+def _free(name: str, functions: list[ast.FunctionDef]) -> str:
+    """Return a name that the functions do not use."""
+    used = {node.id for one in functions for node in ast.walk(one) if isinstance(node, ast.Name)}
+    used |= {node.arg for one in functions for node in ast.walk(one) if isinstance(node, ast.arg)}
+    while name in used:
+        name = f"global_{name}"
+    return name
 
 
 def _in_jax(mean: _Mean, averaged: bool, functions: list[ast.FunctionDef]) -> _Lines:
@@ -190,6 +243,7 @@ def _in_jax(mean: _Mean, averaged: bool, functions: list[ast.FunctionDef]) -> _L
     return [], f"{mean.total}{times} / jax.lax.psum({mean.size}.size, {axis})"
 
 
+_MODULE = {"pytorch": "torch", "tensorflow": "tf", "samegrad": "tf", "jax": "jax"}
 _COUNT = {"pytorch": _in_torch, "tensorflow": _in_tensorflow, "samegrad": _in_tensorflow,
           "jax": _in_jax}  # fmt: skip
 
@@ -200,7 +254,8 @@ def _diff(source: str, file: Path, mean: _Mean, before: list[str], divided: str)
     first, last = mean.statement.lineno - 1, mean.statement.end_lineno or mean.statement.lineno
     old = "".join(lines[first:last])
     call = ast.get_source_segment(source, mean.call)
-    if call is None or old.count(call) != 1:
+    before_it = lines[first].encode()[: mean.statement.col_offset]
+    if call is None or old.count(call) != 1 or before_it.strip():  # `else: loss = …` on one line
         return ""
     whole = getattr(mean.statement, "value", None) is mean.call
     new = old.replace(call, divided if whole else f"({divided})")

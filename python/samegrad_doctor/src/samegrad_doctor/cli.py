@@ -35,7 +35,7 @@ def add_options(doctor: argparse.ArgumentParser) -> None:
             name, type=int, nargs="+", default=default, metavar="N", help=f"to try [{shown}]"
         )
     for name, number, what in (
-        ("--max-examples", 12, "largest number of examples that are used"),
+        ("--max-examples", 12, "largest number of examples that run alone"),
         ("--seed", 0, "of the projection of the updates"),
     ):
         shown = f"{what} [{number}]"
@@ -106,7 +106,7 @@ def run(
         replicas: Numbers of replicas to try.
         micro_batches: Numbers of micro-batches to try.
         json: Whether to print JSON.
-        max_examples: The largest number of examples that are used.
+        max_examples: The largest number of examples that run alone.
         empty_shard: Whether a replica without examples is tried as well; None tries it without
             blame.
         equal_shards: Use per-replica batches of equal size only.
