@@ -140,6 +140,12 @@ def test_the_package_runs_as_a_module() -> None:
 
 
 USER = """
+if False:
+    import jax
+    import tensorflow as tf
+    import torch
+
+
 def loss(model, batch):
     source, targets = batch
     return functional.cross_entropy(model(source), targets)
@@ -176,13 +182,29 @@ def weighted(model, batch):
     return functional.cross_entropy(model(batch[0]), batch[1], weight=WEIGHT)
 
 
+def metric(model, batch):
+    accuracy = (model(batch[0]) == batch[1]).mean()
+    return criterion(model(batch[0]), batch[1]), accuracy
+
+
+def names(model, batch):
+    count = torch.nn.functional.mse_loss(model(batch[0]), batch[1])
+    count.backward()
+
+
+def one_line(model, batch):
+    if batch: value = model(batch).mean()
+    else: value = 0
+    return value
+
+
 in_a_lambda = lambda model, batch: model(batch).mean()
 """
 WORLD = "torch.distributed.get_world_size()"
 PATCHES = {
     ("loss", "pytorch"): [
         "-    return functional.cross_entropy(model(source), targets)",
-        "+    count = torch.tensor(float(targets.numel()))",
+        "+    count = (targets != -100).sum().float()",
         "+    torch.distributed.all_reduce(count)",
         '+    return functional.cross_entropy(model(source), targets, reduction="sum") '
         f"* {WORLD} / count",
@@ -190,7 +212,7 @@ PATCHES = {
     ("ignoring", "pytorch"): [
         "-        value = 0.5 * functional.cross_entropy(model(batch[0]), batch[1], "
         "ignore_index=-100)",
-        "+        count = torch.tensor(float((batch[1] != -100).sum()))",
+        "+        count = (batch[1] != -100).sum().float()",
         "+        torch.distributed.all_reduce(count)",
         "+        value = 0.5 * (functional.cross_entropy(model(batch[0]), batch[1], "
         f'ignore_index=-100, reduction="sum") * {WORLD} / count)',
@@ -198,7 +220,7 @@ PATCHES = {
     ("build", "pytorch"): [
         "-        return ((model(batch[0]) - batch[1]) ** 2).mean()",
         "+        losses = (model(batch[0]) - batch[1]) ** 2",
-        "+        count = torch.tensor(float(losses.numel()))",
+        "+        count = torch.tensor(float(losses.numel()), device=losses.device)",
         "+        torch.distributed.all_reduce(count)",
         f"+        return losses.sum() * {WORLD} / count",
     ],
@@ -214,6 +236,15 @@ PATCHES = {
         '+    count = context.all_reduce("SUM", tf.cast(tf.size(each), each.dtype))',
         "+    return tf.reduce_sum(each) * context.num_replicas_in_sync / count",
     ],
+    ("names", "pytorch"): [
+        "-    count = torch.nn.functional.mse_loss(model(batch[0]), batch[1])",
+        "+    global_count = torch.tensor(float(batch[1].numel()), device=batch[1].device)",
+        "+    torch.distributed.all_reduce(global_count)",
+        '+    count = torch.nn.functional.mse_loss(model(batch[0]), batch[1], reduction="sum") '
+        f"* {WORLD} / global_count",
+    ],
+    ("metric", "pytorch"): [],
+    ("one_line", "pytorch"): [],
     ("two_means", "pytorch"): [],
     ("weighted", "pytorch"): [],
     ("in_a_lambda", "pytorch"): [],
