@@ -146,8 +146,9 @@ struct ParallelPartition {
 struct Prepacking {
   int operand = -1;  // -1: none
   std::size_t (*bytes)(std::span<const View> in, const Attrs& attrs) = nullptr;
-  // The columns of the packed matrix, and the function that packs those of [begin, end). Threads
-  // may pack parts that begin at multiples of kProductColumnGrain.
+  // The columns of the packed matrix (1: it has no parts), and the function that packs those of
+  // [begin, end); an end beyond them is the last one. Threads may pack parts that begin at
+  // multiples of kProductColumnGrain.
   std::int64_t (*columns)(std::span<const View> in, const Attrs& attrs) = nullptr;
   void (*run)(std::span<const View> in, const Attrs& attrs, std::int64_t begin, std::int64_t end,
               void* packed) = nullptr;

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <limits>
+
 #include "kernels/table.h"
 #include "ops/attributes.h"
 #include "ops/conv.h"
@@ -49,7 +52,9 @@ std::int64_t conv_packed_columns(std::span<const View> in, const Attrs& attrs) {
 void conv_pack(std::span<const View> in, const Attrs& attrs, std::int64_t begin, std::int64_t end,
                void* packed) {
   const WindowGeometry g = geometry_of_filter(attrs, in, 0);
-  kernels().product(in[1].dtype).conv2d_pack(g, in[1].data, begin, end, packed);
+  kernels()
+      .product(in[1].dtype)
+      .conv2d_pack(g, in[1].data, begin, std::min(end, g.group_out()), packed);
 }
 
 std::size_t conv_input_grad_packed_bytes(std::span<const View> in, const Attrs& attrs) {
@@ -64,7 +69,9 @@ std::int64_t conv_input_grad_packed_columns(std::span<const View> in, const Attr
 void conv_input_grad_pack(std::span<const View> in, const Attrs& attrs, std::int64_t begin,
                           std::int64_t end, void* packed) {
   const WindowGeometry g = geometry_of_filter(attrs, in, 2);
-  kernels().product(in[1].dtype).conv2d_input_grad_pack(g, in[1].data, begin, end, packed);
+  kernels()
+      .product(in[1].dtype)
+      .conv2d_input_grad_pack(g, in[1].data, begin, std::min(end, g.group_in()), packed);
 }
 
 std::size_t conv_transpose_packed_bytes(std::span<const View> in, const Attrs& attrs) {
@@ -79,7 +86,9 @@ std::int64_t conv_transpose_packed_columns(std::span<const View> in, const Attrs
 void conv_transpose_pack(std::span<const View> in, const Attrs& attrs, std::int64_t begin,
                          std::int64_t end, void* packed) {
   const WindowGeometry g = geometry_of_transpose(attrs, in);
-  kernels().product(in[1].dtype).conv2d_input_grad_pack(g, in[1].data, begin, end, packed);
+  kernels()
+      .product(in[1].dtype)
+      .conv2d_input_grad_pack(g, in[1].data, begin, std::min(end, g.group_in()), packed);
 }
 
 }  // namespace
@@ -100,7 +109,7 @@ namespace {
 const void* prepacked_filter(const KernelArgs& args, const Prepacking& prepacking) {
   if (args.prepacked) return args.prepacked;
   void* packed = args.scratch.take(prepacking.bytes(args.in, args.attrs));
-  prepacking.run(args.in, args.attrs, 0, prepacking.columns(args.in, args.attrs), packed);
+  prepacking.run(args.in, args.attrs, 0, std::numeric_limits<std::int64_t>::max(), packed);
   return packed;
 }
 

@@ -242,7 +242,7 @@ void matmul_pack(std::span<const View> in, const Attrs& attrs, std::int64_t begi
                  void* prepacked) {
   const GemmCall c = multiplication_of(in, attrs);
   if (!c.packs()) return;
-  if (!c.in_panels) end = c.n;  // rows of all columns, packed as a whole
+  end = c.in_panels ? std::min(end, c.n) : c.n;  // else rows of all columns, packed as a whole
   const std::int64_t matrices = in[1].shape.size(0, in[1].shape.rank() - 2);
   for (std::int64_t i = 0; i < matrices; ++i) {
     c.pack(c.b + i * c.b_bytes(), begin, end,

@@ -2,6 +2,7 @@
 // reductions are folded on the way.
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <map>
 #include <memory>
 #include <utility>
@@ -48,7 +49,8 @@ class ChunkRun {
       for (std::size_t b = first_block(t); b < first_block(t + 1); ++b) {
         const TileSet& extent = binding.blocks[b];
         trees_.emplace_back(tree, extent, chunk.begin, chunk.end,
-                            tree.whole.part(state, extent.block), partials + chunk.partials[b]);
+                            loops ? tree.whole.part(state, extent.block) : state,
+                            partials + chunk.partials[b]);
       }
 #ifdef SAMEGRAD_ASSERTIONS
       if (!checks_kernels()) continue;
@@ -157,6 +159,7 @@ class ChunkRun {
 
   // Adds examples to a tree, block by block where threads share it.
   void fold(std::size_t tree, const void* operands, std::int64_t begin, std::int64_t end) {
+    if (!loops_) return trees_[tree].feed(operands, begin, begin, end, scratch_);
     const std::span blocks =
         std::span(trees_).subspan(first_block(tree), first_block(tree + 1) - first_block(tree));
     if (blocks.size() == 1) return blocks[0].feed(operands, begin, begin, end, scratch_);
@@ -246,12 +249,12 @@ void pack_part(const PackTask& task, std::int64_t part, std::int64_t parts, cons
   if (sources.size() > 1 && !run.call.runs(replica)) return;
   const Prepacking& prepacking = node.op->prepacking;
   const std::vector<View>& source = sources[std::size_t(replica)];
-  const std::int64_t columns = prepacking.columns(source, node.attrs);
-  std::int64_t begin = 0, end = columns;
+  std::int64_t begin = 0, end = std::numeric_limits<std::int64_t>::max();
   if (prepacked.kept) {  // packed as a whole by the first iteration
     const auto at = std::size_t(prepacked.slot) * std::size_t(context.replicas());
     if (part > 0 || std::exchange(run.call.iterations->made[at + std::size_t(replica)], 1)) return;
-  } else {
+  } else if (parts > 1) {
+    const std::int64_t columns = prepacking.columns(source, node.attrs);
     const std::int64_t grains = (columns + kProductColumnGrain - 1) / kProductColumnGrain;
     begin = grains * part / parts * kProductColumnGrain;
     end = std::min(columns, grains * (part + 1) / parts * kProductColumnGrain);
