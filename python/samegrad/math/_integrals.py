@@ -16,6 +16,7 @@ from samegrad.math._complex import abs, cos, exp, log, sign, sin
 # The exponential integral has an expansion between each two of these, and one above.
 _PIECES = (6.0, 12.0, 24.0, 50.0)
 _FRESNEL = 1.6
+_FOURTH = (_FRESNEL * _FRESNEL) * (_FRESNEL * _FRESNEL)
 _EULER = 0.5772156649015329
 
 
@@ -47,8 +48,14 @@ def _fresnel(x: Tensor) -> tuple[Tensor, Tensor]:
     """Return the integrals of the cosine and of the sine."""
     inside, small, large = halves(abs(x) <= _FRESNEL, x, _FRESNEL)
     fourth = small * small * (small * small)
-    cosine = small * expansion("c_small", fourth, 0.0, _FRESNEL**4)
-    sine = small * (small * small) * expansion("s_small", fourth, 0.0, _FRESNEL**4)
+    cosine = small * expansion(
+        "c_small", fourth, 0.0, (_FRESNEL * _FRESNEL) * (_FRESNEL * _FRESNEL)
+    )
+    sine = (
+        small
+        * (small * small)
+        * expansion("s_small", fourth, 0.0, _FOURTH)
+    )
     size = abs(large)
     inverse = _FRESNEL / size
     f = expansion("f", inverse * inverse, 0.0, 1.0) / (math.pi * size)
@@ -71,8 +78,8 @@ def _spence(x: Tensor) -> Tensor:
     part = select(inner, 1.0 - at, at)
     found = (1.0 - part) * expansion("spence", part, 0.5, 1.0)
     logs = log(at) * log(select(inner, 1.0 - at, 0.5))
-    found = select(inner, math.pi**2 / 6 - logs - found, found)
-    found = select(zero, math.pi**2 / 6, found)
+    found = select(inner, (math.pi * math.pi) / 6 - logs - found, found)
+    found = select(zero, (math.pi * math.pi) / 6, found)
     return select(turned, found, -0.5 * log(large) * log(large) - found)
 
 
