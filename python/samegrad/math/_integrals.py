@@ -51,11 +51,7 @@ def _fresnel(x: Tensor) -> tuple[Tensor, Tensor]:
     cosine = small * expansion(
         "c_small", fourth, 0.0, (_FRESNEL * _FRESNEL) * (_FRESNEL * _FRESNEL)
     )
-    sine = (
-        small
-        * (small * small)
-        * expansion("s_small", fourth, 0.0, _FOURTH)
-    )
+    sine = small * (small * small) * expansion("s_small", fourth, 0.0, _FOURTH)
     size = abs(large)
     inverse = _FRESNEL / size
     f = expansion("f", inverse * inverse, 0.0, 1.0) / (math.pi * size)

@@ -99,10 +99,10 @@ def _is_loss(mean: _Mean, reached: list[ast.FunctionDef]) -> bool:
 def _reached(tree: ast.Module, function: Callable[..., Any]) -> Iterator[ast.FunctionDef]:
     """Yield a function of a file, and those of the file that it names, if no two have the name."""
     nodes = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-    names = [node.name for node in nodes]
+    defined = [node.name for node in nodes]
     name = getattr(function, "__name__", "")
     line = getattr(getattr(function, "__code__", None), "co_firstlineno", 0)
-    known = {node.name: node for node in nodes if names.count(node.name) == 1}
+    known = {node.name: node for node in nodes if defined.count(node.name) == 1}
     for node in nodes:
         if line in (node.lineno, *(each.lineno for each in node.decorator_list)):
             known[name] = node
