@@ -338,7 +338,7 @@ def _variance(rng, one_of, net: Network, batch: Any, wrong: bool) -> Case:
 
 
 def _two_counts(rng, one_of, net: Network, batch: Any, wrong: bool) -> Case:
-    """What a replica averages by one count is weighted by another one."""
+    """Weight by one count what a replica averages by another."""
     own, other = one_of([("count", "tokens"), ("tokens", "count"), ("count", "label"),
                          ("tokens", "label"), ("label", "count")])  # fmt: skip
 

@@ -68,17 +68,17 @@ def tree(function: Callable[..., Any], *trees: Any) -> Any:
 
 
 def pmean(grads: list[Any]) -> Any:
-    """What lax.pmean makes of the devices' gradients."""
+    """Return the mean that lax.pmean makes of the devices' gradients."""
     return tree(lambda *g: sum(g) / len(g), *grads)
 
 
 def psum(grads: list[Any]) -> Any:
-    """What lax.psum makes of them."""
+    """Return the sum that lax.psum makes of them."""
     return tree(lambda *g: sum(g), *grads)
 
 
 def pmapped(step: Any, **options: Any) -> Any:
-    """Of step(p, batch), over an axis of devices."""
+    """Map step(p, batch) over an axis of devices."""
 
     def build(devices: Any) -> Any:
         axes = (None, 0, 0) if options.get("mask") else (None, 0)

@@ -6,7 +6,7 @@ from jax_steps import *
 
 
 def pmapped(step: Any) -> Any:
-    """Of step(p, batch), over an axis of devices."""
+    """Map step(p, batch) over an axis of devices."""
 
     def build(devices: Any) -> Any:
         return jax.pmap(step, axis_name="device", in_axes=(None, 0), devices=devices)

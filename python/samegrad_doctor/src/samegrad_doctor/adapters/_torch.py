@@ -132,7 +132,7 @@ def accumulate(
 
 
 def array_of(parameter: Any, gradient: Any) -> Any:
-    """Return a gradient as an array, 0 where there is none."""
+    """Return a gradient as an array, zeros for a parameter without one."""
     if gradient is None:
         return np.zeros(tuple(parameter.shape), dtype=np.float32)
     known = str(gradient.dtype) in ("torch.float32", "torch.float64")
