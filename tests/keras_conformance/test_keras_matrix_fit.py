@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import test_keras_matrix_losses as losses_table
 import test_keras_matrix_metrics as metrics_table
 import test_keras_matrix_optimizers as optimizers_table
 from keras_programs import keras
 from matrix_programs import assert_finite, assert_near, states, weights_of
 from test_keras_matrix_layers import AddsLosses
+from training_cases import LOSSES, OPTIMIZERS
 
 import samegrad as tf
 
@@ -89,7 +89,7 @@ ACTIVATIONS = {
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize(("name", "head", "targets", "arguments"), losses_table.CASES)
+@pytest.mark.parametrize(("name", "head", "targets", "arguments"), LOSSES)
 def test_fit_with_any_loss(
     float64: None, name: str, head: str, targets: str, arguments: Any, weighted: bool
 ) -> None:
@@ -133,7 +133,7 @@ def test_fit_with_any_metric(float64: None, y: str, p: str) -> None:
     _check(model, compiled, (X, _targets(y), WEIGHTS))
 
 
-@pytest.mark.parametrize(("name", "arguments"), optimizers_table.CASES)
+@pytest.mark.parametrize(("name", "arguments"), OPTIMIZERS)
 def test_fit_with_any_optimizer(float64: None, name: str, arguments: Any) -> None:
     def compiled() -> dict[str, Any]:
         made = getattr(keras.optimizers, name)(**arguments, global_clipnorm=0.3, use_ema=True)
