@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import dis
 import enum
 import inspect
 import os
@@ -26,6 +27,19 @@ _LEFT_OUT = (
 )
 
 
+_PUSH, _POP = dis.opmap["PUSH_EXC_INFO"], dis.opmap["POP_EXCEPT"]
+
+
+def is_at_handler_border(frame: Any) -> bool:
+    """Return True if the frame is about to begin or to end an exception handler.
+
+    CPython checks no signal there: what a trace raises at such an instruction leaves the handled
+    exception as the thread's, and later errors of the thread have it as their context.
+    """
+    code, at = frame.f_code.co_code, frame.f_lasti
+    return code[at] in (_PUSH, _POP) or _POP in code[at + 2 : at + 3]
+
+
 class _Injector:
     """Counts the instructions that run, in the program and below; raises before one of them."""
 
@@ -45,12 +59,15 @@ class _Injector:
     def _of_frame(self, frame: Any, event: str, argument: Any) -> Any:
         if event == "opcode":
             self.count += 1
-            if self.count == self._at:
+            if self._is_due() and not is_at_handler_border(frame):
                 self.raised = True
                 code = frame.f_code
                 self.where = f"{os.path.relpath(code.co_filename, _PACKAGE)}:{frame.f_lineno}"
                 raise self._error("injected")
         return self._of_frame
+
+    def _is_due(self) -> bool:
+        return not self.raised and 0 < self._at <= self.count
 
 
 def run_injected(
@@ -68,6 +85,7 @@ def run_injected(
     """
     injector = _Injector(at, error)
     raised: BaseException | None = None
+    handled = sys.exc_info()[1]
     sys.settrace(injector.of_call)
     try:
         function()
@@ -75,6 +93,7 @@ def run_injected(
         raised = caught
     finally:
         sys.settrace(None)
+    assert sys.exc_info()[1] is handled, f"an exception is still handled after {injector.where}"
     return injector, raised
 
 

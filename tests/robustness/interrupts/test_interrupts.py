@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from inject import NO_INSTRUCTIONS
+from inject import NO_INSTRUCTIONS, count_instructions, run_injected
 from program import Program
 
 import samegrad as tf
@@ -65,6 +65,39 @@ def test_after_a_signal_at_any_time_the_program_goes_on(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["first trace", "step", "restore"])
 def test_after_an_allocation_that_fails_the_program_goes_on(kind: str) -> None:
     _interrupt(kind, "allocation", 15)
+
+
+def _handles(iterator: Any) -> Any:
+    for _ in range(2):
+        try:
+            next(iterator)
+        except StopIteration as error:
+            error.add_note("seen")
+            continue
+    with contextlib.suppress(StopIteration):
+        next(iterator)
+    try:
+        next(iterator)
+    except StopIteration:
+        return [iterator]
+    return None
+
+
+def _handles_and_returns_nothing() -> None:
+    try:
+        next(iter(()))
+    except StopIteration:
+        return
+
+
+def test_an_injected_exception_leaves_none_handled() -> None:
+    """What a thread still handles is the context of the errors of all later tests."""
+    for call in (lambda: _handles(iter(())), _handles_and_returns_nothing):
+        if not (total := count_instructions(call)):
+            pytest.skip(NO_INSTRUCTIONS)
+        for at in range(1, total + 1):
+            run_injected(call, at)
+            assert sys.exc_info()[1] is None
 
 
 def test_no_destructor_is_pythons() -> None:
