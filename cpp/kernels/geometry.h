@@ -33,6 +33,16 @@ struct WindowGeometry {
   std::int64_t group_out() const { return out_channels / groups; }
   // Elements of one patch: the contraction length of the convolution.
   std::int64_t patch_size() const { return taps() * group_in(); }
+  // Windows of 2 x 2 side by side: the most frequent pool.
+  bool windows_by_two() const {
+    return window_height == 2 && window_width == 2 && stride_height == 2 && stride_width == 2 &&
+           dilation_height == 1 && dilation_width == 1;
+  }
+  // These windows without padding, for which pools have a kernel of their own.
+  bool tiled_by_two() const {
+    return windows_by_two() && pad_top == 0 && pad_left == 0 && 2 * out_height <= in_height &&
+           2 * out_width <= in_width;
+  }
 };
 
 // A part of a filter, seen as a matrix of (tap, channel in of a group) by (channel out).

@@ -30,13 +30,6 @@ struct Best {
   }
 };
 
-// The most frequent pool: windows of 2 x 2 side by side, without padding.
-bool tiled_by_two(const WindowGeometry& g) {
-  return g.dilation_height == 1 && g.dilation_width == 1 && g.window_height == 2 &&
-         g.window_width == 2 && g.stride_height == 2 && g.stride_width == 2 && g.pad_top == 0 &&
-         g.pad_left == 0 && 2 * g.out_height <= g.in_height && 2 * g.out_width <= g.in_width;
-}
-
 // f(offset of the first of four inputs, offset of the output, count of channels), for each output.
 template <class T, class F>
 SAMEGRAD_INLINE void for_each_tile(const WindowGeometry& g, F f) {
@@ -91,7 +84,7 @@ void max_pool(const WindowGeometry& g, const void* x, void* y, std::uint8_t* ind
   const std::int64_t channels = g.in_channels;
   const T* image = static_cast<const T*>(x);
   T* to = static_cast<T*>(y);
-  if (tiled_by_two(g)) return max_pool_tiles(g, image, to, index);
+  if (g.tiled_by_two()) return max_pool_tiles(g, image, to, index);
   for_each_window(g, [&](const WindowRange& w) {
     for_each_channel<T>(channels, [&](std::int64_t c, std::int64_t count) {
       Best<T> best;
@@ -111,7 +104,7 @@ void max_pool_grad(const WindowGeometry& g, const void* dy, const std::uint8_t* 
   const std::int64_t channels = g.in_channels;
   const T* from = static_cast<const T*>(dy);
   T* image = static_cast<T*>(dx);
-  if (tiled_by_two(g)) return max_pool_grad_tiles(g, from, index, image);
+  if (g.tiled_by_two()) return max_pool_grad_tiles(g, from, index, image);
   std::memset(dx, 0, static_cast<std::size_t>(g.in_size()) * sizeof(T));
   for_each_window(g, [&](const WindowRange& w) {
     for_each_channel<T>(channels, [&](std::int64_t c, std::int64_t count) {

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "ops/expr.h"
+#include "ops/function_flops.h"
 #include "ops/random_attributes.h"
 #include "ops/rules.h"
 
@@ -226,6 +227,19 @@ std::vector<Sample> attention_samples(bool backward) {
   return samples;
 }
 
+// Scores and weighted sums of values: a product each, of queries by keys. The gradient computes the
+// scores again, and the gradients of the weights, of the queries, of the keys and of the values.
+template <int kFirst>
+double attention_flops(const CostArgs& args) {
+  const Shape& query = args.in[kFirst].shape;
+  const Shape& value = args.in[kFirst + 2].shape;
+  const double pairs = double(query[0]) * double(query[1]) * double(query[2]) * double(value[1]);
+  const double width = double(query[3]), value_width = double(value[3]);
+  const double products = kFirst == 0 ? width + value_width : 3 * width + 2 * value_width;
+  const double seen = args.attrs.as<AttentionAttrs>().causal ? 0.5 : 1;
+  return seen * pairs * (2 * products + kPolynomialFlops);
+}
+
 OpDef attention_op() {
   OpDef op;
   op.name = "dot_product_attention";
@@ -238,6 +252,7 @@ OpDef attention_op() {
   op.operands = {"query", "key", "value", "masks"};
   op.attrs = schema_of<AttentionAttrs>();
   op.infer = attention_rule;
+  op.flops = attention_flops<0>;
   op.kernel = attention_kernel;
   op.vjp = attention_vjp;
   op.decompose = attention_decompose;
@@ -255,6 +270,7 @@ OpDef attention_grad_op() {
   op.attrs = schema_of<AttentionAttrs>();
   op.traits = kBackward;
   op.infer = attention_grad_rule;
+  op.flops = attention_flops<1>;
   op.kernel = attention_grad_kernel;
   op.decompose = attention_grad_decompose;
   op.samples = attention_samples(true);

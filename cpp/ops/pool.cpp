@@ -141,23 +141,15 @@ void max_pool_kernel(const KernelArgs& args) {
                   [&](auto& g, void* x, void* y, std::int64_t at) { pool(g, x, y, index + at); });
 }
 
-// The kernel has a path of its own for windows side by side, in which negative zeros stay. Bands of
-// an image must not take it where the image does not.
-bool bands_take_the_path(const WindowGeometry& g) {
-  const bool by_two = g.window_height == 2 && g.window_width == 2 && g.stride_height == 2 &&
-                      g.stride_width == 2 && g.dilation_height == 1 && g.dilation_width == 1;
-  const bool whole = g.pad_top == 0 && g.pad_left == 0 && 2 * g.out_height <= g.in_height &&
-                     2 * g.out_width <= g.in_width;
-  return !by_two || whole;
-}
-
 void max_pool_grad_kernel(const KernelArgs& args) {
   const View& dx = args.out[0];
   const View& dy = args.in[0];
   const auto spread = kernels().pool(dy.dtype).max_pool_grad;
   const auto* const index = args.in[1].as<std::uint8_t>();
   const WindowGeometry g = geometry_of_pool(args.attrs, dx.shape, dy.shape);
-  const std::int64_t bands = bands_take_the_path(g) ? bands_per_image(args, dx.shape[0]) : 1;
+  // A band of a padded image may be tiled where the image is not: negative zeros would stay there.
+  const bool alike = g.tiled_by_two() || !g.windows_by_two();
+  const std::int64_t bands = alike ? bands_per_image(args, dx.shape[0]) : 1;
   for_each_pooled(
       args, dx, dy, g, ImageBands::of_images(g, bands),
       [&](auto& part, void* x, void* y, std::int64_t at) { spread(part, y, index + at, x); });

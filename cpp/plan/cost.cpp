@@ -21,22 +21,39 @@ View view_without_memory(const ValueType& type, const Shape& shape) {
   return {nullptr, shape, type.dtype, type.batch.axis, type.batch.rows_per_example};
 }
 
+// Bytes that a call reads and writes. An op that moves elements reads no more of an operand than a
+// result has: a gather passes by the other rows of its table.
+double moved_bytes(const OpDef& op, const CostArgs& call) {
+  std::int64_t most = 0;
+  double bytes = 0;
+  for (const View& result : call.out) {
+    most = std::max(most, result.size());
+    bytes += double(result.size()) * double(size_of(result.dtype));
+  }
+  for (std::size_t k = 0; k < call.in.size(); ++k) {
+    const View& operand = call.in[k];
+    const std::int64_t size = op.has(kAnyType) ? std::min(operand.size(), most) : operand.size();
+    if (op.reads(k)) bytes += double(size) * double(size_of(operand.dtype));
+  }
+  return bytes;
+}
+
 template <class ShapeOf>
 Cost cost_with(const Graph& graph, const Node& node, const ShapeOf& shape_of) {
   if (node.op->has(kAliases)) return {};
   std::vector<View> views;
-  Cost cost;
   for (const auto* values : {&node.inputs, &node.outputs}) {
-    for (std::size_t k = 0; k < values->size(); ++k) {
-      const ValueType& type = graph.type((*values)[k]);
+    for (Value value : *values) {
+      const ValueType& type = graph.type(value);
       views.push_back(view_without_memory(type, shape_of(type)));
-      const bool moves = values == &node.outputs || node.op->reads(k);
-      if (moves) cost.bytes += double(views.back().size()) * double(size_of(type.dtype));
     }
   }
+  Cost cost;
   const std::span<const View> all(views);
   const std::size_t inputs = node.inputs.size();
-  cost.flops = flops_of(*node.op, {node.attrs, all.first(inputs), all.subspan(inputs)});
+  const CostArgs call{node.attrs, all.first(inputs), all.subspan(inputs)};
+  cost.flops = flops_of(*node.op, call);
+  cost.bytes = moved_bytes(*node.op, call);
   return cost;
 }
 

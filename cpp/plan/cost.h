@@ -48,10 +48,12 @@ struct Rates {
   int threads = 1;
 };
 
-// Seconds that a step is predicted to take with these counts of examples (per replica and symbol):
-// the longest of computing, moving bytes within caches and moving them from memory, and what its
-// calls cost by themselves. Control flow without its bodies.
+// Seconds that a step is predicted to take with these counts of examples (per replica and symbol),
+// by a roofline: the longest of its nodes' computing or moving bytes within caches, of moving its
+// buffers from memory, and of what its calls cost by themselves. Control flow without its bodies.
 double predict(const PlanDraft& plan, const PlanStep& step, const Counts& counts,
                const Rates& rates);
+// Iterations of a node of control flow: 1 of a branch, and of a loop that ends by its condition.
+double predict_iterations(const PlanDraft& plan, NodeId node, const Counts& counts);
 
 }  // namespace samegrad

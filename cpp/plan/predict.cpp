@@ -1,22 +1,29 @@
 // Predicted time of steps: a roofline.
 #include <algorithm>
+#include <limits>
+#include <map>
 
 #include "base/machine.h"
 #include "base/thresholds.h"
 #include "ir/op_def.h"
+#include "ops/attributes.h"
+#include "ops/fused.h"
 #include "plan/cost.h"
 
 namespace samegrad {
 namespace {
 
-constexpr double kCallSeconds = 0.1e-6;  // of a kernel, whatever it does
+constexpr double kCallSeconds = 0.2e-6;  // of a kernel, whatever it does
 constexpr double kStepSeconds = 0.5e-6;  // of a step
 constexpr double kForkSeconds = 5e-6;    // of handing pieces to threads and waiting for them
-constexpr double kDoubleWork = 1e-30;    // no division by zero where nothing is computed
+// A product makes two multiply-adds of whole vectors in a cycle; a step of an elementwise loop
+// makes one operation, and three accesses to L1, in about two.
+constexpr double kElementwiseRate = 1.0 / 8;
+constexpr double kAllBytes = std::numeric_limits<double>::infinity();
 
 struct Load {
-  double flops = 0, double_flops = 0;
-  double cache_bytes = 0;   // moved by calls, wherever the bytes are
+  double work = 0;     // in operations
+  double seconds = 0;  // of all threads: for each call, of computing or of moving within caches
   double memory_bytes = 0;  // of the buffers of the step, each once
   double calls = 0;
 };
@@ -27,7 +34,7 @@ class Predictor {
       : plan_(plan), counts_(counts), rates_(rates) {}
 
   double seconds(const PlanStep& step) const {
-    if (step.is<ControlStep>()) return kStepSeconds;
+    if (step.is<ControlStep>()) return seconds_of_copies(step);
     Load load;
     if (const auto* loop = step.get_if<LoopStep>()) {
       add_loop(*loop, load);
@@ -35,31 +42,59 @@ class Predictor {
       for (NodeId n : step.nodes()) add_node(plan_.graph.nodes[n], load);
     }
     const BufferUses uses = step.uses(plan_);
-    for (Value root : uses.reads) load.memory_bytes += bytes_of(root);
+    const std::map<Value, double> moved = moved_bytes(step);
+    for (Value root : uses.reads) {
+      const auto at = moved.find(root);
+      load.memory_bytes +=
+          at == moved.end() ? bytes_of(root) : std::min(bytes_of(root), at->second);
+    }
     for (Value root : uses.writes) load.memory_bytes += bytes_of(root);
     return seconds(load);
   }
 
  private:
+  // Control flow copies its operands and results on one thread.
+  double seconds_of_copies(const PlanStep& step) const {
+    const BufferUses uses = step.uses(plan_);
+    double bytes = 0;
+    for (const auto* roots : {&uses.reads, &uses.writes}) {
+      for (Value root : *roots) bytes += bytes_of(root);
+    }
+    return kStepSeconds + 2 * bytes * std::max(rates_.threads, 1) / rates_.memory_bytes;
+  }
+
   double seconds(const Load& load) const {
-    const double work = load.flops + load.double_flops;
     const auto least = double(thresholds().parallel_loop_work);
-    const bool parallel = rates_.threads > 1 && std::max(work, load.memory_bytes) > least;
+    const bool parallel = rates_.threads > 1 && std::max(load.work, load.memory_bytes) > least;
     const double part = parallel ? 1 : 1.0 / std::max(rates_.threads, 1);
-    const double computing = load.flops / (rates_.flops + kDoubleWork) +
-                             load.double_flops / (rates_.double_flops + kDoubleWork);
-    const double in_cache = load.cache_bytes / rates_.cache_bytes;
     const bool stays = load.memory_bytes <= double(machine().l2) * std::max(rates_.threads, 1);
     const double moving = load.memory_bytes / (stays ? rates_.cache_bytes : rates_.memory_bytes);
     const double calls = load.calls * kCallSeconds / std::max(rates_.threads, 1);
-    return std::max({computing, in_cache, moving, calls}) / part + kStepSeconds +
+    return std::max(load.seconds + calls, moving) / part + kStepSeconds +
            (parallel ? kForkSeconds : 0);
   }
 
   void add(const Node& node, const Cost& cost, Load& load) const {
     const bool doubles = plan_.graph.type(node.outputs[0]).dtype == DType::kFloat64;
-    (doubles ? load.double_flops : load.flops) += cost.flops;
-    load.cache_bytes += cost.bytes;
+    const bool steps = node.op->has(kElementwise) || node.attrs.get_if<FusedAttrs>();
+    const double rate =
+        (steps ? kElementwiseRate : 1) * (doubles ? rates_.double_flops : rates_.flops);
+    const double computing = cost.flops / rate;
+    load.work += cost.flops;
+    load.seconds += std::max(computing, cost.bytes / rates_.cache_bytes);
+  }
+
+  // By root: what is read of a buffer from which nodes only move elements, as gathers do.
+  std::map<Value, double> moved_bytes(const PlanStep& step) const {
+    std::map<Value, double> moved;
+    for (NodeId n : step.nodes()) {
+      const Node& node = plan_.graph.nodes[n];
+      const double bytes = node.op->has(kAnyType) ? cost_of(plan_.graph, node, counts_[0]).bytes *
+                                                        double(counts_.size())
+                                                  : kAllBytes;
+      for (Value input : node.inputs) moved[plan_.root[input]] += bytes;
+    }
+    return moved;
   }
 
   void add_node(const Node& node, Load& load) const {
@@ -94,7 +129,9 @@ class Predictor {
     for (const auto* values : {&node.inputs, &node.outputs}) {
       for (Value value : *values) {
         const ValueType& type = plan_.graph.type(value);
-        if (!type.batched()) bytes += double(example_bytes(type));
+        if (type.batched()) continue;
+        const bool moves = values == &node.inputs && node.op->has(kAnyType);
+        bytes += moves ? 0 : double(example_bytes(type));
       }
     }
     return bytes;
@@ -115,7 +152,24 @@ class Predictor {
   const Rates& rates_;
 };
 
+std::int64_t rows_of(const PlanDraft& plan, Value value, const Counts& counts) {
+  std::int64_t most = 0;
+  for (std::size_t r = 0; r < counts.size(); ++r) {
+    most = std::max(most, shape_or_empty(plan.graph.type(value), counts[r])[0]);
+  }
+  return most;
+}
+
 }  // namespace
+
+double predict_iterations(const PlanDraft& plan, NodeId n, const Counts& counts) {
+  const Node* node = &plan.graph.nodes[n];
+  while (node && node->attrs.get_if<ReplayAttrs>()) node = plan.graph.producer(node->inputs[0]);
+  if (!node) return 1;
+  if (is_op<"unstack_rounds">(*node)) return double(rows_of(plan, node->inputs[0], counts));
+  const auto* loop = node->attrs.get_if<WhileAttrs>();
+  return loop && loop->maximum > 0 ? double(loop->maximum) : 1;
+}
 
 double predict(const PlanDraft& plan, const PlanStep& step, const Counts& counts,
                const Rates& rates) {

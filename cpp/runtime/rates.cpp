@@ -1,6 +1,7 @@
 #include "runtime/rates.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <map>
@@ -16,8 +17,8 @@ namespace samegrad {
 namespace {
 
 constexpr int kRuns = 4;
-constexpr std::int64_t kSide = 512;                         // of the matrices
-constexpr std::int64_t kMaxBytes = std::int64_t(64) << 20;  // of an array that is copied
+constexpr std::int64_t kSide = 512;                                // of the matrices
+constexpr std::int64_t kStreamedElements = std::int64_t(1) << 24;  // of an array: 64 MiB
 
 template <class F>
 double least_seconds(const F& f) {
@@ -50,8 +51,8 @@ double product_flops(DType dtype) {
   return 2.0 * double(kSide * kSide * kSide) / seconds;
 }
 
-// Read and written, by all threads, of arrays of so many bytes for each.
-double copied_bytes(std::int64_t bytes, int rounds) {
+// Bytes per second that all threads copy within their caches: those read and those written.
+double cached_bytes(std::int64_t bytes, int rounds) {
   const ParallelFor& loops = parallel_loops();
   const std::int64_t threads = loops.threads();
   Array from(DType::kUInt8, {threads * bytes}), to(DType::kUInt8, {threads * bytes});
@@ -67,13 +68,36 @@ double copied_bytes(std::int64_t bytes, int rounds) {
   return 2.0 * double(threads * bytes * rounds) / seconds;
 }
 
+// Bytes per second of the triad of STREAM (McCalpin, 1995) over arrays beyond all caches: two
+// arrays are read and one is written. A copy by the system would pass the caches by.
+double streamed_bytes(std::int64_t elements) {
+  const ParallelFor& loops = parallel_loops();
+  const std::int64_t pieces = 16 * loops.threads();
+  std::array<Array, 3> arrays;
+  for (Array& array : arrays) {
+    array = Array(DType::kFloat32, {elements});
+    std::memset(array.raw(), 0, array.bytes());
+  }
+  float* x = arrays[0].data<float>();
+  const float* y = arrays[1].data<float>();
+  const float* z = arrays[2].data<float>();
+  const double seconds = least_seconds([&] {
+    loops.run(pieces, [&](std::int64_t p) {
+      for (auto i = elements * p / pieces; i < elements * (p + 1) / pieces; ++i) {
+        x[i] = y[i] + 0.5F * z[i];
+      }
+    });
+  });
+  return 3.0 * double(elements) * sizeof(float) / seconds;
+}
+
 Rates measure() {
   Rates rates;
   rates.threads = parallel_loops().threads();
   rates.flops = product_flops(DType::kFloat32);
   rates.double_flops = product_flops(DType::kFloat64);
-  rates.cache_bytes = copied_bytes(machine().l2 / 4, 64);
-  rates.memory_bytes = copied_bytes(std::min(machine().l3, kMaxBytes) / rates.threads, 1);
+  rates.cache_bytes = cached_bytes(machine().l2 / 4, 64);
+  rates.memory_bytes = streamed_bytes(kStreamedElements);
   return rates;
 }
 

@@ -6,16 +6,42 @@
 #include "runtime/rates.h"
 
 namespace samegrad {
+namespace {
+
+// A variable of its own with the values of another.
+class CopiedVariable final : public StateCell {
+ public:
+  explicit CopiedVariable(StateCell& from) {
+    for (const Array& array : from.components()) components_.push_back(array.copy());
+  }
+  PerReplica<Array>& components() override { return components_; }
+
+ private:
+  PerReplica<Array> components_;
+};
+
+std::vector<std::shared_ptr<StateCell>> copies_of(const ExecuteParams& call) {
+  std::vector<std::shared_ptr<StateCell>> copies;
+  for (const std::shared_ptr<StateCell>& variable : call.variables) {
+    copies.push_back(std::make_shared<CopiedVariable>(*variable));
+  }
+  return copies;
+}
+
+}  // namespace
 
 std::vector<double> Executable::predict_steps(const Counts& counts, const Rates& rates) const {
   std::vector<double> predicted;
   for (const PlanStep& step : plan_.steps) {
     predicted.push_back(predict(plan_, step, counts, rates));
     if (!step.is<ControlStep>()) continue;
+    const double iterations = predict_iterations(plan_, step.nodes()[0], counts);
     for (const std::unique_ptr<Executable>& body : bodies_.at(step.nodes()[0])) {
       auto its_counts = counts;
       complete_counts(body->plan().graph.symbols, its_counts);
-      for (double seconds : body->predict_steps(its_counts, rates)) predicted.back() += seconds;
+      for (double seconds : body->predict_steps(its_counts, rates)) {
+        predicted.back() += iterations * seconds;
+      }
     }
   }
   return predicted;
@@ -36,12 +62,18 @@ RunStatistics Executable::statistics_of(const ExecuteParams& call, int runs) {
   const ArenaBytes arena = arena_bytes(call);
   statistics.arena_bytes = arena.planned;
   statistics.unshared_bytes = arena.unshared;
-  ExecuteParams dry = call;
-  dry.dry = true;
+  ExecuteParams timed = call;
+  std::vector<std::shared_ptr<StateCell>> copies;
+  if (call.communicator) {
+    timed.dry = true;  // variables of several processes may share memory
+  } else if (runs > 0) {
+    copies = copies_of(call);  // which steps update in place, as they do the variables
+    timed.variables = copies;
+  }
   for (int i = 0; i <= runs && runs > 0; ++i) {
     std::vector<double> seconds;
-    dry.seconds = &seconds;
-    run(dry);
+    timed.seconds = &seconds;
+    run(timed);
     poll_interrupt();
     if (i == 0) continue;  // with cold caches and memory that nobody has touched
     statistics.measured.resize(seconds.size(), {0, 1e9});

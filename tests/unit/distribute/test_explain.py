@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -246,6 +247,36 @@ def test_without_measuring_there_are_predictions_only() -> None:
     times = re.findall(rf"^    predicted {TIME}$", text, re.M)
     assert len(times) == len(steps_of(text)) > 1
     assert "measured" not in text
+
+
+def predicted(function: Any, *arguments: Any) -> float:
+    return sum(step.predicted for step in tf.function(function).explain(*arguments).steps)
+
+
+def test_a_loop_is_predicted_by_its_iterations() -> None:
+    w = tf.ones((64, 64))
+
+    def products(x: Any) -> Any:
+        return tf.scan(lambda state, row: tf.tanh(tf.matmul(state, w) + row), x, tf.ones((64, 64)))
+
+    short, long = (predicted(products, tf.ones((n, 64, 64))) for n in (8, 64))
+    assert 6 < long / short < 10
+
+
+def test_attention_is_predicted_by_its_pairs() -> None:
+    def attention(x: Any) -> Any:
+        return tf.keras.ops.dot_product_attention(x, x, x)
+
+    few, many = (predicted(attention, tf.ones((1, n, 4, 32))) for n in (256, 1024))
+    assert 8 < many / few < 20
+
+
+def test_a_gather_is_predicted_by_the_elements_that_it_moves() -> None:
+    def rows(table: Any) -> Any:
+        return tf.gather(table, [1, 2, 3])
+
+    small, large = (predicted(rows, tf.ones((n, 16))) for n in (64, 100_000))
+    assert large < 2 * small
 
 
 def test_measuring_changes_no_variable_and_no_draw_and_prints_nothing(capfd) -> None:
