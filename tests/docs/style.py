@@ -28,7 +28,10 @@ AREAS = {
     "python": ("python/samegrad", "python/samegrad_doctor/src"),
     "tests": ("tests", ".ci", "python/samegrad_doctor/tests"),
     "cpp": ("cpp",),
-    "markdown": ("README.md", "CHANGELOG.md", "docs", "cpp", "python", "tests"),
+    "markdown": (
+        *(f"{name}.md" for name in ("README", "CHANGELOG", "CODE_OF_CONDUCT", "CONTRIBUTING")),
+        *("SECURITY.md", ".github", "docs", "cpp", "python", "tests"),
+    ),
     "notebooks": ("notebooks",),
 }
 

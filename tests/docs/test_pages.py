@@ -8,9 +8,15 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *(ROOT / f"{name}.md" for name in ("CODE_OF_CONDUCT", "CONTRIBUTING", "SECURITY")),
+    ROOT / ".github" / "PULL_REQUEST_TEMPLATE.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 # The code of other pages is a part of the sources (see recipes.py).
-PROGRAMS = [page for page in PAGES if page.parent in (ROOT, ROOT / "docs")]
+FOLDERS = (ROOT, ROOT / "docs", ROOT / "docs" / "cookbook")
+PROGRAMS = [page for page in PAGES if page.parent in FOLDERS]
 
 
 def test_ci_runs_the_command_of_the_readme():
