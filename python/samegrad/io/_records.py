@@ -140,9 +140,13 @@ def _damaged(who: str, path: str, place: int, what: str) -> DataLossError:
 
 
 def taken(file: BinaryIO, count: int, who: str, path: str, place: int) -> bytes:
-    """The next bytes of a file, fewer at its end."""
+    """Return the next bytes of a file, fewer at its end; memory grows with what is read."""
+    parts: list[bytes] = []
     try:
-        return file.read(count)
+        while count and (part := file.read(min(count, _CHUNK))):
+            parts.append(part)
+            count -= len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise _damaged(who, path, place, str(error)) from None
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 import pathlib
+import struct
+import tracemalloc
+import zlib
 
 import numpy as np
 import pytest
 from example_programs import PARSED, examples, outcome
 
 import samegrad as tf
+from samegrad.io._records import masked_crc
 
 RECORDED = json.loads(pathlib.Path(__file__).with_name("tensorflow_examples.json").read_text())
 BYTES = {name: base64.b64decode(data) for name, data in RECORDED["bytes"].items()}
@@ -85,6 +90,22 @@ def test_a_damaged_record_of_a_file_is_named(tmp_path):
     record = next(iter(tf.data.TFRecordDataset(path)))
     with pytest.raises(tf.errors.InvalidArgumentError, match="bad.tfrecord, in which a field of"):
         tf.io.parse_single_example(record, {})
+
+
+@pytest.mark.parametrize("compression", ["", "GZIP", "ZLIB"])
+@pytest.mark.parametrize("length", [2**20, 2**34, 2**63, 2**64 - 1])
+def test_a_forged_length_takes_the_memory_of_the_file(tmp_path, length, compression):
+    path = tmp_path / "forged.tfrecord"
+    head = struct.pack("<Q", length)
+    data = head + struct.pack("<I", masked_crc(head)) + b"abc"
+    path.write_bytes({"": bytes, "GZIP": gzip.compress, "ZLIB": zlib.compress}[compression](data))
+    tracemalloc.start()
+    try:
+        with pytest.raises(tf.errors.DataLossError, match=f"a record of {length} bytes, 3 of"):
+            list(tf.data.TFRecordDataset(str(path), compression))
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize(
