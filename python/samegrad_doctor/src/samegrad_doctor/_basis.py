@@ -166,25 +166,6 @@ class Noise:
         return FLOOR + 2 * self.level * float(np.sqrt(numbers) + self.factor)
 
 
-def noise_of(basis: Basis, fits: list[Fit], absent: list[list[int]]) -> Noise:
-    """The noise of runs of one device on some of the examples, which do not see the absent ones.
-
-    Whatever no weights explain is noise, and so are the weights of examples that a run has not
-    seen; the larger of both counts.
-    """
-    left = [float(np.linalg.norm(fit.residual)) / fit.amount for fit in fits]
-    unseen = np.concatenate(
-        [fit.weights[own] / basis.gain[own] / fit.amount
-         for fit, own in zip(fits, absent, strict=True)]
-    )  # fmt: skip
-    numbers = basis.spare * len(fits)
-    level = max(
-        float(np.linalg.norm(left)) / np.sqrt(max(numbers, 1)),
-        float(np.linalg.norm(unseen)) / np.sqrt(len(unseen)),
-    )
-    return Noise(level, numbers + 2)
-
-
 @lru_cache(maxsize=64)
 def deviations(spare: int, chance: float = 1e-7) -> float:
     """The two-sided quantile of Student's t, for a level that so many numbers tell.

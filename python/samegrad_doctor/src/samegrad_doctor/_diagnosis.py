@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from samegrad_doctor._catalogue import FailureMode
-from samegrad_doctor._layouts import Layout
+from samegrad_doctor._layouts import Layout, of_parts, of_shares
 from samegrad_doctor._updates import Vector
 from samegrad_doctor._words import ONE_DEVICE, WHERE, remedy, symbols_of
 
@@ -199,23 +199,20 @@ def weights_per_replica(
     layout: Layout, expected: Vector, found: Vector
 ) -> tuple[ReplicaWeights, ...]:
     """Return mean weights of each per-replica batch, or of each micro-batch of one device."""
+    groups = of_parts(layout) if layout.replicas == 1 else of_shares(layout)
     table = []
-    for replica, batches in enumerate(layout.parts):
-        one_device = layout.replicas == 1
-        parts = batches if one_device else [tuple(i for part in batches for i in part)]
-        for number, part in enumerate(parts):
-            own = list(part)
-            mean = [float(np.mean(values[own])) if own else 0.0 for values in (expected, found)]
-            micro_batch = number if one_device else None
-            table.append(ReplicaWeights(replica, len(own), mean[0], mean[1], micro_batch))
+    for number, part in enumerate(groups):
+        means = (float(values[list(part)].mean()) if part else 0.0 for values in (expected, found))
+        place = (number, None) if layout.replicas > 1 else (0, number)
+        table.append(ReplicaWeights(place[0], len(part), *means, place[1]))
     return tuple(table)
 
 
 def factors_of_examples(layout: Layout, right: Vector, found: Vector) -> str | None:
     """Describe the weights of single examples if they differ within a per-replica batch."""
     ratios = found / right
-    shares = [[ratios[i] for part in share for i in part] for share in layout.parts]
-    if all(np.ptp(share) <= 0.02 * np.abs(share).max() for share in shares if share):
+    shares = [ratios[list(share)] for share in of_shares(layout)]
+    if all(np.ptp(share) <= 0.02 * np.abs(share).max() for share in shares if share.size):
         return None
     listed = " | ".join(
         " ".join(f"{ratio:.3g}" for ratio in share[:8]) for share in shares[:_SHOWN]

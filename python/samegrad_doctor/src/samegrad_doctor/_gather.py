@@ -65,7 +65,7 @@ def gather(step: Step, batch: Any, settings: Settings) -> Sums:
             return
         free = free[: settings.usable(chosen[free])]
         chosen, singles = chosen[free], [singles[i] for i in free]
-        recorder.use(take(batch, chosen))
+        recorder.batch = take(batch, chosen)
 
     recorder.notes = tuple(_left_out(singles))
     recorder.norms = np.full(rows, np.nan)
@@ -81,13 +81,12 @@ def gather(step: Step, batch: Any, settings: Settings) -> Sums:
 
 def _left_out(singles: list[Recorded]) -> list[str]:
     """Return notes on examples whose weights cannot be determined."""
-    count, numbers = len(singles), [single for single in singles if np.isfinite(single.norm)]
-    still = sum(not single.norm for single in numbers)
-    found = [
-        (still, "without gradient (their weight does not show)"),
-        (count - len(numbers), "whose update is NaN or inf (any step with them is broken)"),
-    ]
-    return [f"left out: {n} of {count} examples {what}" for n, what in found if n]
+    norms = np.array([single.norm for single in singles])
+    found = (
+        ((norms == 0).sum(), "without gradient (their weight does not show)"),
+        ((~np.isfinite(norms)).sum(), "whose update is NaN or inf (any step with them is broken)"),
+    )
+    return [f"left out: {n} of {len(norms)} examples {what}" for n, what in found if n]
 
 
 def _together(recorder: Recorder, settings: Settings, singles: list[Recorded]) -> Sums:
@@ -161,10 +160,12 @@ def _check_memory(recorder: Recorder, first: Recorded) -> None:
 
 def _refuse_adaptive(singles: list[Recorded]) -> None:
     """Adam's first update has one size for all elements, whatever the gradient is."""
-    several = [np.abs(single.samples) for single in singles if single.samples.size >= 8]
-    moved = [values[values > 1e-3 * values.max()] for values in several if values.max() > 0]
+    rows = np.abs([single.samples for single in singles])
+    rows = rows[rows.max(axis=1) > 0]
+    top = rows.max(axis=1, keepdims=True)
+    alike = ((rows > 0.98 * top) | (rows <= 1e-3 * top)).all()
     differ = any((single.samples != singles[0].samples).any() for single in singles)
-    if moved and differ and all(values.min() > 0.98 * values.max() for values in moved):
+    if rows.size and rows.shape[1] >= 8 and alike and differ:
         raise StepError(
             "[step] all elements of each update have the same size, as those of an adaptive "
             "optimizer (Adam) or of a sign: that hides the scaling; return the gradients, or use "
@@ -198,12 +199,8 @@ def batches_to_confirm(step: Step, batch: Any, settings: Settings, norms: Vector
     usual, found = np.nan_to_num(norms, nan=float(np.nanmedian(norms))), []
     orders = (np.arange(len(norms)), np.argsort(-usual, kind="stable"))
     for order in orders[: 1 + bool((orders[0] != orders[1]).any())]:
-        given = settings.weights
-        own = (
-            settings
-            if given is None
-            else replace(settings, weights=np.asarray(given)[order].tolist())
-        )
+        given = None if settings.weights is None else np.asarray(settings.weights)[order].tolist()
+        own = replace(settings, weights=given)
         runs = whole_batches(step, take(batch, order), own, every=True)
         one, *others = runs.layouts
         first = {(item.replicas, item.micro_batches): item for item in others[::-1]}

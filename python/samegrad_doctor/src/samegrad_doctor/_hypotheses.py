@@ -23,9 +23,9 @@ from samegrad_doctor._catalogue import (
     OWN_NUMBERS,
     STATISTICS_OF_PARTS,
     FailureMode,
+    part_with,
+    term_counted,
 )
-from samegrad_doctor._failure_modes import counted_regularization
-from samegrad_doctor._failure_modes import part_with as part_words
 from samegrad_doctor._layouts import (
     Groups,
     Layout,
@@ -72,6 +72,7 @@ COUNTS: dict[str, Callable[[Layout], float]] = {
     **DIVIDED,
 }
 PROBED = 7  # examples; no multiple of 2 or 3, as even shares hide mistakes
+Rows = Sequence[tuple[FailureMode | None, Vector]]
 SPARE = 6  # layouts beyond the examples, so that a wrong row is refuted
 
 
@@ -105,28 +106,11 @@ def alone_in(seen: Runs) -> list[Alone]:
 
 
 def with_term(count: str, row: FailureMode | None) -> FailureMode | None:
-    """The mistake of a term that counts so, and of a row for the data; None if both are right."""
-    if row is None and count in RIGHT_COUNTS:
-        return None
-    if row is not None and count in RIGHT_COUNTS:
-        more = "a regularisation or auxiliary term counts once, as it should"
-        return replace(row, sentence=f"{row.sentence} ({more})")
-    data, fix = ("", "") if row is None else (f"; and the data: {row.name}", row.fix)
-    words = counted_regularization(count, data, fix, count in DIVIDED)
-    return FailureMode(*words, remedy="term")
-
-
-def part_with(
-    first: FailureMode | None, second: FailureMode | None, parameters: bool = False
-) -> FailureMode | None:
-    """The mistake of a part of the loss, or of the parameters, with `second` as a row of its own.
-
-    `first` is that of the rest; either may be right (None).
-    """
-    if (row := second or first) is None:
-        return None
-    other = first.name if first is not None and second is not None else None
-    return replace(row, **part_words(row.words, other, parameters)._asdict())
+    """Return the failure mode of a term that counts so, and of the data; None if both are right."""
+    if count not in RIGHT_COUNTS:
+        return term_counted(count, count in DIVIDED, row)
+    more = "a regularisation or auxiliary term counts once, as it should"
+    return row and replace(row, sentence=f"{row.sentence} ({more})")
 
 
 def terms(
@@ -155,6 +139,27 @@ def terms(
             yield Hypothesis(partial(made, name, row), known, left[:, None])
 
 
+def pairs(
+    first: Rows,
+    second: Rows,
+    known: Callable[[Vector, Vector], Vector | float],
+    nuisance: Callable[[Vector, Vector], Vector],
+    words: Callable[[FailureMode | None, FailureMode | None], FailureMode | None] = part_with,
+) -> Iterator[Hypothesis]:
+    """Yield the hypotheses of two rows; the rank is the number of wrong ones.
+
+    Args:
+        first: Rows with their design matrices.
+        second: The same for what is added.
+        known: Returns what two design matrices make of updates that were seen.
+        nuisance: Returns the design matrix of the unknown vectors.
+        words: Creates the failure mode of two rows.
+    """
+    for (a, one), (b, two) in itertools.product(first, second):
+        rank = (a is not None) + (b is not None)
+        yield Hypothesis(partial(words, a, b), known(one, two), nuisance(one, two), rank=rank)
+
+
 @dataclass
 class Probe(Frame):
     """Splits of some examples, and what the step makes of them.
@@ -177,12 +182,10 @@ class Probe(Frame):
         """Return the replica of each example: a row per layout."""
         return np.stack([self.situation(place).replica for place in range(len(self.layouts))])
 
-    def first(self, *classes: Iterable[Hypothesis]) -> FailureMode | None:
-        """The mistake of the simplest hypothesis of the first class that has any, if it stands."""
-        for alike in classes:
-            if found := simplest(self.updates, alike, self.limit):
-                return None if found[0].refuted() else found[0].made()
-        return None
+    def first(self, alike: Iterable[Hypothesis]) -> FailureMode | None:
+        """Return the failure mode of the simplest hypothesis, unless other layouts refute it."""
+        found = simplest(self.updates, alike, self.limit)
+        return None if not found or found[0].refuted() else found[0].made()
 
 
 def probe_of(seen: Runs, layouts: list[Layout], noise: Noise | None = None) -> Probe:
@@ -204,37 +207,28 @@ def few_of(seen: Runs, counts: Sequence[int] = (PROBED,)) -> list[Layout]:
 
 
 def turning(
-    examples: int, replicas: Sequence[int], micro_batches: Sequence[int], count: int
+    examples: int,
+    replicas: Sequence[int],
+    micro_batches: Sequence[int],
+    count: int,
+    even: bool = False,
 ) -> list[Layout]:
-    """Return unequal splits of the examples in rotated orders."""
+    """Return splits of the examples in random orders: unequal ones in turn, or equal ones."""
     rng = np.random.default_rng(0)
     more = {k + 1 for k in micro_batches if k > 1} - set(micro_batches)
-    pairs = [
+    several = [
         (r, k)
         for r in replicas
         for k in (*micro_batches, *more)  # another K tells a factor K from 1 / K
         if (r > 1 or k > 1) and r * k <= examples
     ]
     found = []
-    for place, (r, k) in zip(range(count), itertools.cycle(pairs)):
-        sizes = unequal_sizes(examples, r, turn=place)
+    for place, (r, k) in zip(range(count), itertools.cycle(several)):
+        sizes = [examples // r] * r if even else unequal_sizes(examples, r, turn=place)
         if min(sizes) < k:
             sizes = [examples - k * (r - 1)] + [k] * (r - 1)
         found.append(layout(sizes, k).renumbered(rng.permutation(examples).tolist()))
     return found
-
-
-def shuffled(
-    examples: int, replicas: Sequence[int], micro_batches: Sequence[int], count: int
-) -> list[Layout]:
-    """Return equal splits of the examples in random orders."""
-    rng = np.random.default_rng(0)
-    pairs = itertools.product(replicas, micro_batches)
-    return [
-        layout([examples // r] * r, k).renumbered(rng.permutation(examples).tolist())
-        for r, k in pairs
-        for _ in range(count)
-    ]
 
 
 def explain_term(evidence: Sums, noise: Noise | None = None) -> list[FailureMode] | None:
@@ -318,15 +312,7 @@ def explain_parts(evidence: Sums) -> FailureMode | None:
         return None
     probe = probe_of(evidence, layouts)
     sketches = evidence.sketches[: len(probe.weights)]
-
-    def with_row(a: FailureMode | None, first: Vector) -> list[Hypothesis]:
-        return [
-            Hypothesis(partial(part_with, a, b), first @ sketches, second - first)
-            for b, second in probe.said
-            if b is not a
-        ]
-
-    return probe.first(*(with_row(a, first) for a, first in probe.said))
+    return probe.first(pairs(probe.said, probe.said, lambda a, b: a @ sketches, lambda a, b: b - a))
 
 
 def of_groups(
@@ -360,6 +346,12 @@ def of_groups(
     return np.stack(made), np.array(held)
 
 
+def alike_in(layouts: Sequence[Layout], table: Vector, groups: Groups) -> bool:
+    """Return True if the examples of each group have one weight."""
+    both = zip(layouts, table, strict=True)
+    return all(np.ptp(w[list(own)]) <= EQUAL for item, w in both for own in groups(item))
+
+
 def explain_own_numbers(evidence: Sums) -> FailureMode | None:
     """A number that a replica has for itself, and all its examples share: a random factor, say.
 
@@ -373,16 +365,13 @@ def explain_own_numbers(evidence: Sums) -> FailureMode | None:
     if not replicas or 1 not in settings.micro_batches or count <= replicas:
         return None
     number = replicas * count + SPARE  # more of them than there are unknowns
-    if settings.equal_shards:
-        layouts = shuffled(count - count % replicas, (replicas,), (1,), number)
-    else:
-        layouts = turning(count, (replicas,), (1,), number)
+    even = settings.equal_shards
+    count -= count % replicas if even else 0
+    layouts = turning(count, (replicas,), (1,), number, even)
     probe = probe_of(evidence, layouts)
     if probe.is_right:
         return None
-    right = probe.right
-    owner = probe.owners
-    shares = [right * (owner == r) for r in range(replicas)]
+    shares = [probe.right * (probe.owners == r) for r in range(replicas)]
     found = probe.first([Hypothesis(lambda: OWN_NUMBERS, 0.0, np.hstack(shares))])
     return None if found and _scales_parameters(evidence, layouts, shares) else found
 

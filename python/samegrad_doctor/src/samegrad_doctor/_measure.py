@@ -9,12 +9,14 @@ from functools import cached_property
 
 import numpy as np
 
-from samegrad_doctor._basis import FLOOR, SAME, Basis, Fit, Noise, halves, noise_of
+from samegrad_doctor._basis import FLOOR, SAME, Basis, Fit, Noise, halves
+from samegrad_doctor._catalogue import FailureMode
 from samegrad_doctor._grammar import POWERS
 from samegrad_doctor._layouts import (
     Layout,
     Settings,
     StepError,
+    if_taken,
     layout,
     of_shares,
     one_device,
@@ -123,33 +125,28 @@ class Runs(Frame):
         """
         if self.turned > NO_SUM or self._turned_by_few:
             return True
-        try:
-            return self._turned(self.examples - self.settings.multiple) > NO_SUM
-        except StepError:  # a step may refuse such a batch, which must not hide what is known
-            return False
+        fewer = self.examples - self.settings.multiple
+        return if_taken(lambda: self._turned(fewer) > NO_SUM, False)
 
     @property
     def _turned_by_few(self) -> bool:
         """Return True if few pairs of neighbors make the change with the order, unlike noise."""
-        if self.turned <= _BENT * max(_INSIDE, self.rounded):
-            return False
-        gaps = [self.gap(self.alone(order)) for order in self._swapped[1:]]
-        return 3 * sum(gap <= NO_SUM * self.turned for gap in gaps) >= len(gaps)
+        least = _BENT * max(_INSIDE, self.rounded)
+        return self.turned > least and self._can_be_swapped(NO_SUM * self.turned)
 
-    @property
-    def _swapped(self) -> list[list[int]]:
-        """Return orders in which two neighbors have changed places, all or some of many."""
-        places = np.unique(np.linspace(0, self.examples - 2, _MOST_SWAPS).astype(int))
-        orders = [list(range(self.examples)) for _ in places[: self.examples - 1]]
-        for place, order in zip(places, orders, strict=False):
-            order[place : place + 2] = order[place + 1], order[place]
-        return orders
+    def _can_be_swapped(self, limit: float) -> bool:
+        """Return True if a third of the swaps of two neighbors, or of some, change no more."""
+        gaps = []
+        for place in np.unique(np.linspace(0, self.examples - 2, _MOST_SWAPS).astype(int)):
+            order = np.arange(self.examples)
+            order[place : place + 2] = place + 1, place
+            gaps.append(self.gap(self.alone(order.tolist())))
+        return 3 * sum(gap <= limit for gap in gaps) >= len(gaps)
 
     @cached_property
     def in_pieces(self) -> bool:
         """Return True if most neighbors can be swapped, which per-example random ops exclude."""
-        alike = [self.gap(self.alone(order)) <= self.tolerance for order in self._swapped]
-        return 3 * sum(alike) >= len(alike)
+        return self._can_be_swapped(self.tolerance)
 
     @cached_property
     def paired(self) -> bool:
@@ -237,24 +234,21 @@ class Runs(Frame):
         """Return True if equal shards, as from a sampler, make the update of one device."""
         pairs = itertools.product(self.settings.replicas, self.settings.micro_batches)
         equal = [(r, k, self.examples // (r * k) * k) for r, k in pairs if r * k > 1]
-        try:
-            off = [
+        off = if_taken(
+            lambda: [
                 self.off(self.run(layout([size] * r, k)), self.alone(range(size * r)).sketch)
                 for r, k, size in equal
                 if size
-            ]
-        except StepError:  # a step may refuse such shares, which must not hide what is known
-            return False
+            ],
+            [],
+        )
         return bool(off) and max(off) <= 1
 
     @cached_property
     def by_constant(self) -> bool:
         """Return True for a fixed divisor: twice the examples make twice the update."""
-        try:
-            twice = self.alone([*range(self.examples)] * 2)
-        except StepError:  # a step may refuse more examples than the batch has
-            return False
-        return bool(abs(twice.norm / self.runs[0].norm - 2) < NO_SUM)
+        twice = if_taken(lambda: self.alone([*range(self.examples)] * 2).norm, 0.0)
+        return bool(abs(twice / self.runs[0].norm - 2) < NO_SUM)
 
     @property
     def frame(self) -> Frame:
@@ -350,9 +344,22 @@ class Sums(Runs):
 
     @cached_property
     def of_halves(self) -> Noise:
-        """The noise that some of the examples on one device show, if their sum explains them."""
-        absent = [[i for i in range(self.examples) if i not in own] for own, _ in self.halves]
-        return noise_of(self.basis, [fit for _, fit in self.halves], absent)
+        """The noise that some of the examples on one device show, if their sum explains them.
+
+        Whatever no weights explain is noise, and so are the weights of examples that a run has not
+        seen; the larger of both counts.
+        """
+        left, unseen = [], []
+        for own, fit in self.halves:
+            absent = np.isin(range(self.examples), own, invert=True)
+            left.append(float(np.linalg.norm(fit.residual)) / fit.amount)
+            unseen += (fit.weights[absent] / self.basis.gain[absent] / fit.amount).tolist()
+        numbers = self.basis.spare * len(left)
+        level = max(
+            float(np.linalg.norm(left)) / np.sqrt(max(numbers, 1)),
+            float(np.linalg.norm(unseen)) / np.sqrt(len(unseen)),
+        )
+        return Noise(level, numbers + 2)
 
     @cached_property
     def of_format(self) -> float:
@@ -446,6 +453,14 @@ class Sums(Runs):
         """Return True if a table of weights is nearly correct on all splits."""
         right = self.right
         return bool(np.abs(table - right).max() <= _LITTLE * right.max())
+
+    def untold(self, nearly_right: bool) -> list[FailureMode]:
+        """Return the entries that the updates do not refute, if they are nearly correct or not."""
+        return [
+            row
+            for row, table in self.said
+            if row and self.nearly_right(table) == nearly_right and not self.tells(table)
+        ]
 
     def tells(self, table: Vector) -> bool:
         """Return True if the updates, which are those of one device, refute a table of weights.

@@ -6,7 +6,7 @@ import numpy as np
 
 from samegrad_doctor._basis import deviations
 from samegrad_doctor._hypotheses import COUNTS
-from samegrad_doctor._layouts import Layout, StepError
+from samegrad_doctor._layouts import Layout, StepError, if_taken
 from samegrad_doctor._measure import Sums
 from samegrad_doctor._select import residual
 from samegrad_doctor._updates import Vector
@@ -53,9 +53,9 @@ def hides_a_part(seen: Sums) -> bool:
     for place in np.argsort(sizes)[: -_WORST - 1 : -1]:
         if sizes[place] <= limit:
             return False
-        try:
-            other = _apart(seen, _with_another(seen.layouts[place]))
-        except StepError:  # a step may refuse an example that is there twice
+        run = _with_another(seen.layouts[place])
+        other = if_taken(lambda run=run: _apart(seen, run), None)
+        if other is None:
             return False
         if apart[place] @ other > least * sizes[place] * np.linalg.norm(other):
             return True

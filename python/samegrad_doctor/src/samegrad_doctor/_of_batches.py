@@ -11,19 +11,19 @@ from functools import partial
 import numpy as np
 
 from samegrad_doctor._basis import FLOOR, TELLING
-from samegrad_doctor._catalogue import NO_GRADIENT_OF_EXCHANGE, FailureMode
+from samegrad_doctor._catalogue import NO_GRADIENT_OF_EXCHANGE, FailureMode, beside
 from samegrad_doctor._hypotheses import (
     COUNTS,
     PROBED,
     RIGHT_COUNTS,
     SPARE,
     Probe,
+    alike_in,
     alone_in,
     few_of,
     of_groups,
-    part_with,
+    pairs,
     probe_of,
-    shuffled,
     turning,
     with_term,
 )
@@ -32,6 +32,7 @@ from samegrad_doctor._measure import Runs
 from samegrad_doctor._select import EQUAL, Hypothesis, residual
 from samegrad_doctor._updates import Vector
 
+_IN_PART = "in a part of the loss, "
 _NEAR = 1e-4  # of the strongest pair, by which three pairs may miss a plane
 _PAIRED = 5  # examples, in ten pairs
 _TOLD_BY = 3  # layouts, of which one is that of one device
@@ -53,17 +54,15 @@ def explain_shared_batch(seen: Runs) -> FailureMode | None:
     if (two := _of_two_counts(seen)) is not None:
         return two
 
-    classes: list[list[Hypothesis]] = []
+    alike = []
     for name in (None, *COUNTS):
-        each: tuple[list[Hypothesis], list[Hypothesis]] = ([], [])  # with a row, and without
         for (row, few), (_, own) in zip(probe.said, whole.said, strict=True):
-            if row is not None or name not in (None, *RIGHT_COUNTS):
-                free = _with_count(probe.layouts, few, name)
-                refuted = partial(_refuted, (probe, whole), (few, own), name)
-                made = partial(with_term, name or "once", row)
-                each[row is None].append(Hypothesis(made, 0.0, free, refuted))
-        classes += each
-    return probe.first(*classes)
+            rank = (row is not None) + (name not in (None, *RIGHT_COUNTS))
+            free = _with_count(probe.layouts, few, name)
+            refuted = partial(_refuted, (probe, whole), (few, own), name)
+            made = partial(with_term, name or "once", row)
+            alike.append(Hypothesis(made, 0.0, free, refuted, rank))
+    return probe.first(one for one in alike if one.rank)
 
 
 def _with_count(layouts: Sequence[Layout], own: Vector, name: str | None) -> Vector:
@@ -158,14 +157,10 @@ def explain_even_parts(seen: Runs) -> FailureMode | None:
         ratios = table / probe.right
         if (np.ptp(ratios, axis=1) <= EQUAL * np.abs(ratios).max()).all():
             factors.setdefault(tuple(np.round(ratios[:, 0], 9).tolist()), row)
-    classes: list[list[Hypothesis]] = [[], []]
-    for (a, first), (b, second) in itertools.permutations(factors.items(), 2):
-        known = np.array(a)[:, None] * seen.one
-        if probe.limit < TELLING * np.linalg.norm(probe.updates - known):
-            free = np.subtract(b, a)[:, None]
-            made = partial(part_with, first, second)
-            classes[first is not None].append(Hypothesis(made, known, free))
-    return probe.first(*classes)
+    rows = [(row, np.array(own)[:, None]) for own, row in factors.items()]
+    least = probe.limit / TELLING
+    told = [own for own in rows if np.linalg.norm(probe.updates - own[1] * seen.one) > least]
+    return probe.first(pairs(told, rows, lambda a, b: a * seen.one, lambda a, b: b - a))
 
 
 def _two_counts(seen: Runs) -> FailureMode | None:
@@ -175,13 +170,10 @@ def _two_counts(seen: Runs) -> FailureMode | None:
     also be in each of its examples.
     """
     probe = probe_of(seen, few_of(seen, (PROBED, PROBED - 2)))
-    classes: list[list[Hypothesis]] = [[], [], []]
-    for a, first in probe.said:
-        for b, second in replace(probe, weights=np.ones(len(probe.weights))).said:
-            classes[(a is not None) + (b is not None)].append(
-                Hypothesis(partial(part_with, a, b), 0.0, np.hstack([first, second]))
-            )
-    return probe.first(*classes)
+    plain = replace(probe, weights=np.ones(len(probe.weights)))
+    return probe.first(
+        pairs(probe.said, plain.said, lambda a, b: 0.0, lambda a, b: np.hstack([a, b]))
+    )
 
 
 def _mean_and_sum(seen: Runs) -> FailureMode | None:
@@ -212,23 +204,10 @@ def _mean_and_sum(seen: Runs) -> FailureMode | None:
     limit = FLOOR * scale + _SEVERAL * left
     if limit > TELLING * small:
         return None
-    rows = [(row, table @ means) for row, table in probe.said]
-    others = [(row, table @ sums) for row, table in replace(probe, fixed=True).said]
-    found = [
-        ((a is not None) + (b is not None), a, b)
-        for (a, first), (b, second) in itertools.product(rows, others)
-        if np.linalg.norm(probe.updates - first - second) <= limit
-    ]
-    return part_with(*min(found, key=lambda one: one[0])[1:]) if found else None
-
-
-def _in_a_part(row: FailureMode, rest: FailureMode | None) -> FailureMode:
-    """The mistake of a part of the loss that each share makes by itself."""
-    others = "the rest is correct" if rest is None else f"and for the rest: {rest.name}"
-    return replace(
-        row,
-        name=f"in a part of the loss, {row.name}",
-        sentence=f"in a part of the loss, {row.sentence}; {others}",
+    probe.limit, nothing = limit, np.zeros((len(probe.layouts), 0))
+    others = replace(probe, fixed=True).said
+    return probe.first(
+        pairs(probe.said, others, lambda a, b: a @ means + b @ sums, lambda a, b: nothing)
     )
 
 
@@ -242,19 +221,17 @@ def explain_shares_and_examples(seen: Runs) -> FailureMode | None:
         return None
     probe = probe_of(seen, few_of(seen))
     for own in alone_in(seen):
-        classes: list[list[Hypothesis]] = [[], []]
-        for _, first in probe.said:
-            if any(
-                np.ptp(weights[list(group)]) > EQUAL
-                for weights, item in zip(first, probe.layouts, strict=True)
-                for group in own.groups(item)
-            ):
-                continue
-            known, _ = of_groups(seen, probe.layouts, first, own.groups)
-            for b, second in probe.said:
-                one = Hypothesis(partial(_in_a_part, own.statistics, b), known, second - first)
-                classes[b is not None].append(one)
-        if found := probe.first(*classes):
+        rows = [
+            (row, table, of_groups(seen, probe.layouts, table, own.groups)[0])
+            for row, table in probe.said
+            if alike_in(probe.layouts, table, own.groups)
+        ]
+        made = partial(beside, own.statistics, name=_IN_PART, what=_IN_PART)
+        alike = (
+            Hypothesis(partial(made, b), known, second - first, rank=bool(a) + bool(b))
+            for (a, first, known), (b, second) in itertools.product(rows, probe.said)
+        )
+        if found := probe.first(alike):
             return found
     return None
 
@@ -270,11 +247,9 @@ def explain_pairs(seen: Runs) -> FailureMode | None:
     if not replicas or 1 not in settings.micro_batches:
         return None
     count = math.lcm(*replicas) if settings.equal_shards else _PAIRED
-    pairs = list(itertools.combinations(range(count), 2))
-    if settings.equal_shards:
-        layouts = shuffled(count, replicas, (1,), len(pairs))
-    else:
-        layouts = turning(count, replicas, (1,), 2 * len(pairs) + SPARE)
+    two = list(itertools.combinations(range(count), 2))
+    number = 2 * len(two) + SPARE
+    layouts = turning(count, replicas, (1,), number, settings.equal_shards)
     probe = probe_of(seen, [layout([count]), *layouts])
-    together = [[1.0, *(float(own[i] == own[j]) for i, j in pairs)] for own in probe.owners]
+    together = [[1.0, *(float(own[i] == own[j]) for i, j in two)] for own in probe.owners]
     return probe.first([Hypothesis(lambda: NO_GRADIENT_OF_EXCHANGE, 0.0, np.array(together))])
