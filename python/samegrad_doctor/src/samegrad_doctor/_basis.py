@@ -12,6 +12,9 @@ from samegrad_doctor._updates import Recorded, Vector
 
 FLOOR = 1e-5  # relative; what float32 leaves that no run of one device shows
 SAME = 1e-3  # relative; numbers of updates that differ by less are one
+EXACT = 1e-4  # relative; what losses in float32, or differences of three updates, may be off
+BEND = 1e-2  # relative; what a bend of the loss changes of weights and moments
+NO_SUM = 0.02  # of the update of the whole batch, which no weights of examples explain
 TELLING = 0.2  # of what a cause explains, above which noise hides the cause
 _SPARE = 10  # numbers beyond the weights that tell how noisy an update is
 
@@ -28,11 +31,6 @@ class Fit:
         self.residual: Vector = update - basis.unit.T @ scaled
         self.scale = max(float(np.linalg.norm(update)), 1e-300)
         self.amount = float(np.hypot(self.scale, np.linalg.norm(scaled)))
-
-    @property
-    def unexplained(self) -> float:
-        """The norm of the residual, relative to the update's."""
-        return float(np.linalg.norm(self.residual)) / self.scale
 
 
 class DependentError(StepError):

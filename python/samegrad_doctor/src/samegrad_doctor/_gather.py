@@ -8,7 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from samegrad_doctor._basis import DependentError, checked_rows, halves, independent, term_of
+from samegrad_doctor._basis import (
+    BEND,
+    EXACT,
+    NO_SUM,
+    SAME,
+    DependentError,
+    checked_rows,
+    halves,
+    independent,
+    term_of,
+)
 from samegrad_doctor._layouts import (
     ENOUGH,
     Settings,
@@ -20,7 +30,7 @@ from samegrad_doctor._layouts import (
     splits_of,
     take,
 )
-from samegrad_doctor._measure import KEEPS_STATE, NO_SUM, Runs, Sums
+from samegrad_doctor._measure import KEEPS_STATE, Runs, Sums
 from samegrad_doctor._updates import Recorded, Recorder, Step, Vector, limited_lengths
 
 _FEWEST = 3  # examples
@@ -149,12 +159,12 @@ def _check_memory(recorder: Recorder, first: Recorded) -> None:
     again = recorder.run(one_device([0]))
     size = float(np.linalg.norm(first.sketch))
     difference = float(np.linalg.norm(again.sketch - first.sketch))
-    if not difference > 1e-4 * size:  # also where it is NaN, which others report
+    if not difference > EXACT * size:  # also where it is NaN, which others report
         return
     # What goes on has moved over all runs until now, but little from one run to the next.
     others = [again, *(recorder.run(one_device([0])) for _ in range(12))]
     steps = [np.linalg.norm(b.sketch - a.sketch) for a, b in itertools.pairwise(others)]
-    if not (difference <= 1e-2 * size and max(steps) >= 0.4 * difference):
+    if not (difference <= BEND * size and max(steps) >= 0.4 * difference):
         raise StepError(KEEPS_STATE)
 
 
@@ -163,7 +173,7 @@ def _refuse_adaptive(singles: list[Recorded]) -> None:
     rows = np.abs([single.samples for single in singles])
     rows = rows[rows.max(axis=1) > 0]
     top = rows.max(axis=1, keepdims=True)
-    alike = ((rows > 0.98 * top) | (rows <= 1e-3 * top)).all()
+    alike = ((rows > (1 - NO_SUM) * top) | (rows <= SAME * top)).all()
     differ = any((single.samples != singles[0].samples).any() for single in singles)
     if rows.size and rows.shape[1] >= 8 and alike and differ:
         raise StepError(

@@ -30,10 +30,10 @@ from samegrad_doctor._layouts import (
     Groups,
     Layout,
     layout,
-    layouts_for,
     of_parts,
     of_shares,
     of_windows,
+    splits_of,
     unequal_sizes,
 )
 from samegrad_doctor._measure import Runs, Sums
@@ -117,7 +117,7 @@ def terms(
     layouts: Sequence[Layout],
     row: FailureMode | None,
     known: Vector,
-    held: Vector,
+    held: Vector | float,
     start: int = 0,
     made: Callable[[str, FailureMode | None], FailureMode | None] = with_term,
 ) -> Iterator[Hypothesis]:
@@ -246,8 +246,9 @@ def explain_term(evidence: Sums, noise: Noise | None = None) -> list[FailureMode
         Mistakes that cannot be told apart, none if nothing is wrong; None if it is not a term.
     """
     probe = probe_of(evidence, [*evidence.layouts, *_of_a_part(evidence)], noise)
+    known_term = float(evidence.term is not None)
     tried = (
-        terms(probe.layouts, row, evidence.made(own), np.array([*map(evidence.held, own)]))
+        terms(probe.layouts, row, own @ evidence.sketches, known_term or own.sum(axis=1))
         for row, own in (*probe.said, *probe.scaled)
     )
     found = simplest(probe.updates, itertools.chain.from_iterable(tried), probe.limit)
@@ -272,9 +273,7 @@ def _of_a_part(evidence: Sums) -> list[Layout]:
     settings = evidence.settings
     most = max(settings.replicas) * max(settings.micro_batches)
     count = max(1, max(evidence.examples // 2, most) // settings.multiple) * settings.multiple
-    if count >= evidence.examples:
-        return []
-    return layouts_for(count, settings.replicas, settings.micro_batches, settings.equal_shards)
+    return splits_of(count, settings) if count < evidence.examples else []
 
 
 def explain_parameters(evidence: Sums) -> FailureMode | None:

@@ -17,7 +17,6 @@ from samegrad_doctor._diagnosis import (
 )
 from samegrad_doctor._layouts import (
     Layout,
-    StepError,
     StepFailedError,
     if_taken,
     layout,
@@ -245,10 +244,6 @@ def judge_empty(evidence: Sums, verdict: Diagnosis, asked: bool) -> Diagnosis:
 
 def _takes(evidence: Sums, item: Layout) -> bool:
     """Return True if the step makes a finite update of a layout."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # means of nothing
-            evidence.run(item)
-    except StepError:  # whatever a step does about no examples
-        return False
-    return True
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # means of nothing
+        return if_taken(lambda: evidence.run(item), None) is not None

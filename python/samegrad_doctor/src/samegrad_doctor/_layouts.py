@@ -281,19 +281,21 @@ def unequal_sizes(examples: int, replicas: int, turn: int = 0) -> list[int]:
     return [int(n) for n in np.roll(sizes, -turn)]
 
 
-def layouts_for(
-    examples: int, replicas: Sequence[int], micro_batches: Sequence[int], even: bool = False
-) -> list[Layout]:
-    """Even and uneven splits for each number of replicas; even ones alone if wished.
+def splits_of(examples: int, settings: Settings) -> list[Layout]:
+    """Return equal or unequal splits for each number of replicas and micro-batches.
 
     Two splits of the same batch tell apart what one number cannot: sizes 2, 3 and 5 have no common
     divisor, so that a factor belongs to one of them only.
+
+    Raises:
+        StepError: There are none.
     """
     found: list[Layout] = []
+    replicas, micro_batches = tuple(settings.replicas), tuple(settings.micro_batches)
     for count, k in itertools.product(replicas, micro_batches):
         if count * k == 1:
             continue
-        size = examples // count
+        size, even = examples // count, settings.equal_shards
         splits = [[size] * count if even else unequal_sizes(examples, count)]
         if count > 1 and not even:
             splits.append(unequal_sizes(examples, count, turn=1))
@@ -301,22 +303,15 @@ def layouts_for(
         found += [layout(sizes, k) for sizes in splits if min(sizes) >= k]
     several = {k for k in micro_batches if k > 1}
     more = max(several, default=0) + 1
-    if len(several) == 1 and more <= examples and not (even and examples % more):
+    if len(several) == 1 and more <= examples and not (settings.equal_shards and examples % more):
         found.append(layout([examples], more))  # tells a factor K from 1 / K
-    return list(dict.fromkeys(found))
-
-
-def splits_of(examples: int, settings: Settings) -> list[Layout]:
-    """The layouts that a diagnosis compares with one device; StepError if there can be none."""
-    replicas, micro_batches = tuple(settings.replicas), tuple(settings.micro_batches)
-    found = layouts_for(examples, replicas, micro_batches, settings.equal_shards)
     if not found and max(replicas) * max(micro_batches) > 1:
         raise StepError(
             f"[diagnose] there is no split to compare with one device: got {examples} examples "
             f"that can be told apart for replicas={replicas} and micro_batches={micro_batches}, "
             "each of which needs one; use more examples, or fewer replicas."
         )
-    return found
+    return list(dict.fromkeys(found))
 
 
 Groups = Callable[[Layout], list[tuple[int, ...]]]

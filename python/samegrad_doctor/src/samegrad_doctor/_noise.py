@@ -13,7 +13,6 @@ from samegrad_doctor._updates import Vector
 
 _ALIKE = 0.5  # of what is apart, which another example changes little and noise wholly
 _WORST = 2  # layouts that are looked at
-_BY_CHANCE = 1e-7  # that noise does so
 
 
 def hidden(seen: Sums) -> StepError:
@@ -48,7 +47,7 @@ def hides_a_part(seen: Sums) -> bool:
     apart = [run.sketch - seen.one for run in seen.runs]
     sizes = [float(np.linalg.norm(own)) for own in apart]
     limit = seen.of_wholes.limit(seen.alive) * seen.fits[0].amount
-    t = deviations(max(seen.alive, 2), _BY_CHANCE)
+    t = deviations(max(seen.alive, 2))
     least = max(_ALIKE, t / float(np.hypot(t, np.sqrt(seen.alive))))
     for place in np.argsort(sizes)[: -_WORST - 1 : -1]:
         if sizes[place] <= limit:

@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from samegrad_doctor._basis import FLOOR, TELLING
+from samegrad_doctor._basis import EXACT, FLOOR, TELLING
 from samegrad_doctor._catalogue import NO_GRADIENT_OF_EXCHANGE, FailureMode, beside
 from samegrad_doctor._hypotheses import (
     COUNTS,
@@ -33,7 +33,6 @@ from samegrad_doctor._select import EQUAL, Hypothesis, residual
 from samegrad_doctor._updates import Vector
 
 _IN_PART = "in a part of the loss, "
-_NEAR = 1e-4  # of the strongest pair, by which three pairs may miss a plane
 _PAIRED = 5  # examples, in ten pairs
 _TOLD_BY = 3  # layouts, of which one is that of one device
 _SEVERAL = 4  # times the noise of one run, where sums of several runs are compared
@@ -125,8 +124,8 @@ def _tangents(seen: Runs) -> Vector | None:
         pair = alone[min(ref, k), max(ref, k)]
         (ahead, back), *_ = np.linalg.lstsq(both, pair, rcond=1e-6)
         # Equal weights of two leave nothing of their pair.
-        flat, alike = (np.linalg.norm(own) <= _NEAR * size for own in (alone[0, k], pair))
-        if not flat and np.linalg.norm(both @ (ahead, back) - pair) > _NEAR * size:
+        flat, alike = (np.linalg.norm(own) <= EXACT * size for own in (alone[0, k], pair))
+        if not flat and np.linalg.norm(both @ (ahead, back) - pair) > EXACT * size:
             return None
         ratios[k] = 0.0 if flat else 1.0 if alike else -back / ahead
         if not flat and not alike:

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from samegrad_doctor._basis import TELLING
+from samegrad_doctor._basis import BEND, TELLING
 from samegrad_doctor._catalogue import (
     EQUAL_STATISTICS,
     LOCAL_STATISTICS,
@@ -28,7 +28,6 @@ from samegrad_doctor._updates import Recorded, Vector
 
 _WHAT = "the statistics are not those of one device"
 _ALIKE = "mean of the replicas' means"  # is told as equal weights
-_NEAR = 1e-2  # relative; of moments that a bend of the loss changes a little
 _TIMES = 6  # that the search for a momentum goes on in a sixteenth of the range
 
 
@@ -176,6 +175,6 @@ def _of_own_moments(seen: Runs, found: Vector, wrong: Mask) -> FailureMode | Non
     for item, row, off in zip(seen.layouts, found, wrong, strict=True):
         own, sizes = _own(seen, item, of_shares), np.array([n for n in item.sizes if n])
         said = (sizes / sizes.sum() @ own, own.mean(axis=0))
-        if off.any() and not any((np.abs(x - row) <= _NEAR * np.abs(row))[off].all() for x in said):
+        if off.any() and not any((np.abs(x - row) <= BEND * np.abs(row))[off].all() for x in said):
             return None
     return OWN_MOMENTS

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from samegrad_doctor import _catalogue as rows
-from samegrad_doctor._basis import FLOOR, SAME
+from samegrad_doctor._basis import FLOOR, NO_SUM, SAME
 from samegrad_doctor._catalogue import HIDDEN, FailureMode
 from samegrad_doctor._diagnosis import Found
 from samegrad_doctor._hypotheses import (
@@ -24,7 +24,7 @@ from samegrad_doctor._hypotheses import (
     terms,
 )
 from samegrad_doctor._layouts import Groups, StepError, if_taken
-from samegrad_doctor._measure import NO_SUM, Runs, Sums
+from samegrad_doctor._measure import Runs, Sums
 from samegrad_doctor._noise import hidden, hides_a_part, hides_a_term
 from samegrad_doctor._of_batches import (
     explain_even_parts,
@@ -181,7 +181,7 @@ def _shortened(seen: Sums, groups: Groups) -> list[float] | None:
     """Return the norm of each group that is scaled down, if none is scaled up."""
     scales, lengths = [], []
     for run, item, right in zip(seen.runs, seen.layouts, seen.right, strict=True):
-        made = seen.made(members(groups(item), seen.examples) * right)
+        made = members(groups(item), seen.examples) * right @ seen.sketches
         factors = np.linalg.lstsq(made.T, run.sketch, rcond=None)[0]
         if seen.off(run, factors @ made) > 1:
             return None
