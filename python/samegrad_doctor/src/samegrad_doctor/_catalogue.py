@@ -176,7 +176,7 @@ CATALOGUE: tuple[FailureMode, ...] = (
             report="it is that of the last replica alone"),
     FailureMode("shares are weighted by their counts twice",
             "each replica gives a sum, and is weighted by its count as if it gave a mean",
-            "w_i W_r / Σ W_r²  instead of  w_i / W", point=Point((NORM,), _REPLICA)),
+            point=Point((NORM,), _REPLICA)),
     FailureMode("the last replica is left out",
             "losses are divided by the global batch, but the gradient of the last replica does "
             "not reach the sum", point=Point(who="not last replica"), remedy="reduce"),
@@ -223,28 +223,23 @@ CATALOGUE: tuple[FailureMode, ...] = (
     FailureMode("shards are padded by repeating examples",
             "every shard is padded to the size of the largest one by repeating examples, as a "
             "sampler with equal shards does; repeated examples count twice",
-            "m_i w_i / (R max n_r), m_i being how often the example is seen",
             point=Point((("count", "largest replica"),), seen="filled", powers=WORLD),
             remedy="sampler", uneven=False, report="repeated examples count twice"),
     FailureMode("examples are repeated until the shards are equal",
             "the first examples are taken again until the number of examples can be divided by the "
             "replicas, as a distributed sampler does; repeated examples count twice",
-            "m_i w_i / Σ m w, m_i being how often the example is seen",
             point=Point((NORM,), seen="sampler"), remedy="sampler",
             report="repeated examples count twice"),
     FailureMode("repeated examples are summed, though divided by the true count",
             "examples are repeated to make shards equal; losses are divided by the true count or a "
             "fixed one, so that repeated examples count twice",
-            "m_i w_i / W  instead of  w_i / W, m_i being how often the example is seen",
             point=Point(seen="sampler"), remedy="sampler"),
     FailureMode("padded shards are summed, though divided by the true count",
             "shards are padded to the size of the largest one by repeating examples; losses are "
             "divided by the true count or a fixed one, so that repeated examples count twice",
-            "m_i w_i / W  instead of  w_i / W, m_i being how often the example is seen",
             point=Point(seen="filled"), remedy="sampler"),
     FailureMode("the rest of the batch is dropped",
             "the remainder of the batch after an equal split does not count",
-            "w_i / W of the kept examples, 0 for the last ones",
             point=Point((NORM,), seen="rest"), remedy="sampler",
             report="the last examples are left out"),
     FailureMode("summed and not divided", "losses are summed and not divided",

@@ -323,7 +323,8 @@ class Point:
             letter = "R" if letter == "A" else letter
             if power:
                 (above if power > 0 else below).append(letter + _SUPER.get(abs(power), ""))
-        top, bottom = " ".join(filter(None, above)), " ".join(below)
+        top = " ".join(filter(None, above))
+        bottom = " ".join(below).replace("Σ", f"Σ({top})")
         bottom = f"({bottom})" if len(below) > 1 else bottom
         return f"{top} / {bottom}" if bottom else top
 
