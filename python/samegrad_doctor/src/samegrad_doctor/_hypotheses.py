@@ -101,7 +101,7 @@ _PARTS = (
 
 
 def alone_in(seen: Runs) -> list[Alone]:
-    """Those that are not the whole batch."""
+    """Return those that are not the whole batch."""
     return [*([_SHARES] if seen.replicas > 1 else []), *(_PARTS if seen.several else ())]
 
 
@@ -121,7 +121,7 @@ def terms(
     start: int = 0,
     made: Callable[[str, FailureMode | None], FailureMode | None] = with_term,
 ) -> Iterator[Hypothesis]:
-    """One unknown term, as often as each count says.
+    """Yield hypotheses of one unknown term, as often as each count says.
 
     Args:
         layouts: Of the updates.
@@ -189,7 +189,7 @@ class Probe(Frame):
 
 
 def probe_of(seen: Runs, layouts: list[Layout], noise: Noise | None = None) -> Probe:
-    """The step on splits of the first examples; some may be of fewer."""
+    """Run the step on splits of the first examples; some may be of fewer."""
     updates = np.stack([seen.run(item).sketch for item in layouts])
     count = max(len(item.examples) for item in layouts)
     limit = (noise or seen.noise).limit(seen.alive) * float(np.linalg.norm(updates))
@@ -197,7 +197,7 @@ def probe_of(seen: Runs, layouts: list[Layout], noise: Noise | None = None) -> P
 
 
 def few_of(seen: Runs, counts: Sequence[int] = (PROBED,)) -> list[Layout]:
-    """One device, and uneven splits of a few examples in turning orders."""
+    """Return one device, and unequal splits of a few examples in random orders."""
     settings, found = seen.settings, []
     for count in counts:
         own = min(count, seen.examples)
@@ -232,7 +232,7 @@ def turning(
 
 
 def explain_term(evidence: Sums, noise: Noise | None = None) -> list[FailureMode] | None:
-    """A term that no examples explain, as often as a count says.
+    """Explain a term that belongs to no example, as often as a count says.
 
     The update of a single example holds the term once, so that weights c bring it along Σc times
     (once where it is known and taken away). Layouts of a part of the batch are among those tried:
@@ -269,7 +269,7 @@ def _is_of_one_device(one: Hypothesis, evidence: Sums) -> bool:
 
 
 def _of_a_part(evidence: Sums) -> list[Layout]:
-    """Layouts of the first examples, as those of all are; none if there are too few."""
+    """Return splits of the first examples, like those of all; none if there are too few."""
     settings = evidence.settings
     most = max(settings.replicas) * max(settings.micro_batches)
     count = max(1, max(evidence.examples // 2, most) // settings.multiple) * settings.multiple
@@ -277,7 +277,7 @@ def _of_a_part(evidence: Sums) -> list[Layout]:
 
 
 def explain_parameters(evidence: Sums) -> FailureMode | None:
-    """Two rows, one for each part of the parameters: every element of an update follows one."""
+    """Explain two parts of the parameters by a row each: every element of an update follows one."""
     updates = np.stack([run.samples for run in evidence.runs])
     alone = np.stack([single.samples for single in evidence.singles])
     most = np.abs(alone).sum(axis=0) + 1e-300
@@ -301,7 +301,7 @@ def explain_parameters(evidence: Sums) -> FailureMode | None:
 
 
 def explain_parts(evidence: Sums) -> FailureMode | None:
-    """Two rows, one for each part of the loss.
+    """Explain two parts of the loss by a row each.
 
     Single examples give g_i + p_i, the sum of both parts. If row A holds for one and row B for the
     other, an update is Σ A_i (g_i + p_i) + Σ (B_i - A_i) p_i with unknown p_i.
@@ -352,7 +352,7 @@ def alike_in(layouts: Sequence[Layout], table: Vector, groups: Groups) -> bool:
 
 
 def explain_own_numbers(evidence: Sums) -> FailureMode | None:
-    """A number that a replica has for itself, and all its examples share: a random factor, say.
+    """Explain a number that a replica has for itself, such as a random factor.
 
     The weights of the examples may be right then, but what an example does depends on which replica
     has it: with x_i = 1 where the first of two replicas has example i, an update is

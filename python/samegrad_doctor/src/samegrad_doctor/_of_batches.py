@@ -39,7 +39,7 @@ _SEVERAL = 4  # times the noise of one run, where sums of several runs are compa
 
 
 def explain_shared_batch(seen: Runs) -> FailureMode | None:
-    """A row for a step whose examples depend on the whole batch, which the replicas share.
+    """Explain a step whose examples depend on the whole batch, which the replicas share.
 
     Each example's update is unknown. A term that belongs to no example is one more unknown vector;
     two counts in one loss are two unknown vectors for each example. What explains splits of a few
@@ -87,7 +87,7 @@ def _refuted(probes: Sequence[Probe], tables: Sequence[Vector], name: str | None
 
 
 def _of_two_counts(seen: Runs) -> FailureMode | None:
-    """Two counts, with the weights that the user gave or that pairs of examples tell."""
+    """Explain two counts, with the weights of the user or those that pairs of examples tell."""
     if seen.uneven:
         return _two_counts(seen)
     if seen.given or (tangents := _tangents(seen)) is None:
@@ -136,12 +136,12 @@ def _tangents(seen: Runs) -> Vector | None:
 
 
 def explain_two_parts(seen: Runs) -> FailureMode | None:
-    """Two parts of the loss with a count each, which shares make by themselves or together."""
+    """Explain two parts of the loss with a count each, made by shards or together."""
     return _mean_and_sum(seen) or (None if seen.settings.equal_shards else _of_two_counts(seen))
 
 
 def explain_even_parts(seen: Runs) -> FailureMode | None:
-    """Two parts of the loss in even shares, or a term, with a factor each.
+    """Explain two parts of the loss in equal shards, or a term, by a factor each.
 
     Examples count alike then, so that with u of one device, and factors a and b of the parts, an
     update is a u + (b - a) P, of which P is unknown: two layouts tell whether it is one vector.
@@ -176,7 +176,7 @@ def _two_counts(seen: Runs) -> FailureMode | None:
 
 
 def _mean_and_sum(seen: Runs) -> FailureMode | None:
-    """A mean over the examples beside a sum over them: a row for each part, or None.
+    """Explain a mean over the examples beside a sum over them by a row each.
 
     With g_i + p_i of one example, two make (g_i + g_j) / 2 + p_i + p_j, so that pairs tell all p_i;
     what three together leave over is noise.
@@ -211,7 +211,7 @@ def _mean_and_sum(seen: Runs) -> FailureMode | None:
 
 
 def explain_shares_and_examples(seen: Runs) -> FailureMode | None:
-    """A part of the loss that depends on the share (or micro-batch) as a whole, beside a sum.
+    """Explain a part of the loss that depends on the shard as a whole, beside a sum.
 
     The shares' own updates hold both parts; with row A for them and row B for the sum, an update is
     Σ A_g u(g) + Σ (B_i - A_i) p_i with unknown p_i.
@@ -236,7 +236,7 @@ def explain_shares_and_examples(seen: Runs) -> FailureMode | None:
 
 
 def explain_pairs(seen: Runs) -> FailureMode | None:
-    """No gradient passes between replicas: what an example does to another needs one replica.
+    """Test if no gradient passes between replicas: pairs of examples then need one replica.
 
     The values that are exchanged are right, so that an update is Σ a_i, and b_ij for each pair of
     examples that a replica has together, with unknown vectors for a few examples.

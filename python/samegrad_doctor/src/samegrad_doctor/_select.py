@@ -80,13 +80,13 @@ class Frame:
 
     @property
     def scaled(self) -> list[tuple[FailureMode, Vector]]:
-        """Whole updates by powers of the replicas and micro-batches that no row has."""
+        """Return whole updates by powers of replicas and micro-batches that no row has."""
         made = [called(with_powers(Point(), powers)) for powers in POWERS[1:]]
         return self._tables(row for row in made if row not in CATALOGUE)
 
     @property
     def unreduced(self) -> list[tuple[FailureMode, Vector]]:
-        """Parameters whose gradients one replica keeps, by each power of the replicas."""
+        """Return gradients that one replica keeps, by each power of the replicas."""
         bottoms: list[tuple[Sum, ...]] = [(ALL,), (("weight", "replica"),)]
         made = [
             called(with_powers(Point(over, who=f"only {end} replica"), (power, 0)))

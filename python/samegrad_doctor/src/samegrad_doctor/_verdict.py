@@ -98,7 +98,7 @@ def _of_a_hidden_part(seen: Sums) -> Found | None:
 
 
 def _of_rows(seen: Sums) -> Found | None:
-    """The examples count as a row says, or as a point; those go before unknown vectors."""
+    """Return the rows or points by which the examples count; they go before unknown vectors."""
     if not seen.explained:
         return None
     return _found(seen.bench.named() if seen.limited else rows_or_points(seen))
