@@ -199,9 +199,9 @@ def weights_per_replica(
     groups = of_parts(layout) if layout.replicas == 1 else of_shares(layout)
     table = []
     for number, part in enumerate(groups):
-        means = (float(values[list(part)].mean()) if part else 0.0 for values in (expected, found))
-        place = (number, None) if layout.replicas > 1 else (0, number)
-        table.append(ReplicaWeights(place[0], len(part), *means, place[1]))
+        mean = [float(values[list(part)].mean()) if part else 0.0 for values in (expected, found)]
+        replica, micro_batch = (number, None) if layout.replicas > 1 else (0, number)
+        table.append(ReplicaWeights(replica, len(part), mean[0], mean[1], micro_batch))
     return tuple(table)
 
 

@@ -72,7 +72,8 @@ def check(holds: bool, name: str, wanted: str, got: str) -> None:
 
 
 def _is_whole(value: Any, least: int) -> bool:
-    return isinstance(value, int | np.integer) and type(value) is not bool and value >= least
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return bool(whole and value >= least)
 
 
 @dataclass(frozen=True)
@@ -125,8 +126,10 @@ class Settings:
             except (TypeError, ValueError):
                 check(False, "weights", wanted, f"{self.weights!r:.80}")
             positive = weights.shape == (rows,) and np.isfinite(weights).all() and weights.min() > 0
-            least = np.min(weights, initial=np.inf)
-            got = f"shape {weights.shape}, from {least:g}; leave out examples without weight"
+            got = (
+                f"shape {weights.shape}, from {np.min(weights, initial=np.inf):g}; leave out "
+                "examples without weight"
+            )
             check(bool(positive), "weights", wanted, got)
 
     def usable(self, chosen: npt.NDArray[np.intp]) -> int:

@@ -228,15 +228,15 @@ class Runs(Frame):
         """Return True if equal shards, as from a sampler, make the update of one device."""
         pairs = itertools.product(self.settings.replicas, self.settings.micro_batches)
         equal = [(r, k, self.examples // (r * k) * k) for r, k in pairs if r * k > 1]
-        off = if_taken(
-            lambda: [
+
+        def off() -> float:
+            return max(
                 self.off(self.run(layout([size] * r, k)), self.alone(range(size * r)).sketch)
                 for r, k, size in equal
                 if size
-            ],
-            [],
-        )
-        return bool(off) and max(off) <= 1
+            )
+
+        return any(size for *_, size in equal) and if_taken(off, np.inf) <= 1
 
     @cached_property
     def by_constant(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -264,6 +265,7 @@ def rounding_of(samples: Vector) -> float:
 
 
 _DIGEST = 1 << 12  # numbers
+_cached_signs = lru_cache(maxsize=1)(_signs_of)  # a worker sends a digest of each run
 
 
 def digest(gradients: Sequence[Any]) -> Vector:
@@ -272,4 +274,4 @@ def digest(gradients: Sequence[Any]) -> Vector:
     A difference in any element shows, and shows how large it is.
     """
     arrays = [_numbers(gradient) for gradient in gradients]
-    return _projected(arrays, _signs_of([a.size for a in arrays]), _DIGEST)[0]
+    return _projected(arrays, _cached_signs(tuple(a.size for a in arrays)), _DIGEST)[0]
