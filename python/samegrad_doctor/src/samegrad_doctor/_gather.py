@@ -73,7 +73,10 @@ def gather(step: Step, batch: Any, settings: Settings) -> Sums:
         nonlocal chosen, singles
         if not least <= len(free) < len(chosen):
             return
-        free = free[: settings.usable(chosen[free])]
+        try:
+            free = free[: settings.usable(chosen[free])]
+        except StepError as error:  # too few for equal shards
+            raise AloneError(error) from error
         chosen, singles = chosen[free], [singles[i] for i in free]
         recorder.batch = take(batch, chosen)
 

@@ -127,7 +127,7 @@ def _unless(seen: Runs, found: Found) -> str:
     k, replicas = max((item.micro_batches, item.replicas) for item in seen.layouts)
     # Parts of 2 or 3 examples that have one weight together.
     item = layout([2 * k + k // 2 + r % 2 for r in range(replicas)], k)
-    ramp = 1.0 + np.arange(len(item.examples))
+    ramp = np.arange(1, 1 + len(item.examples), dtype=np.float64)
     weights = ramp / Situation(item, ramp).sums(ramp, "part")
     frame = Frame([item], weights, seen.fixed)
     equal = np.allclose(frame.design_matrix(mode.predict), frame.right)

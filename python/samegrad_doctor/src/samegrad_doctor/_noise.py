@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from samegrad_doctor._basis import deviations
@@ -52,8 +54,7 @@ def hides_a_part(seen: Sums) -> bool:
     for place in np.argsort(sizes)[: -_WORST - 1 : -1]:
         if sizes[place] <= limit:
             return False
-        run = _with_another(seen.layouts[place])
-        other = if_taken(lambda run=run: _apart(seen, run), None)
+        other = if_taken(partial(_apart, seen, _with_another(seen.layouts[place])), None)
         if other is None:
             return False
         if apart[place] @ other > least * sizes[place] * np.linalg.norm(other):

@@ -114,8 +114,9 @@ def _weighed(seen: Runs, found: Vector, chosen: Mask, fixed: bool) -> FailureMod
             made = partial(_of_row, row) if row else partial(_with_old, _each(seen), None)
             alike.append(Hypothesis(made, known, np.zeros((len(known), 0)), rank=-1))
             alike += terms(seen.layouts, row, known, held, made=_with_old)
-    found = next((mode for one in simplest(values, alike, limit) if (mode := one.made())), None)
-    return found or (None if fixed else _updated_again(seen, values, own, limit))
+    modes = (one.made() for one in simplest(values, alike, limit))
+    mode = next(filter(None, modes), None)
+    return mode or (None if fixed else _updated_again(seen, values, own, limit))
 
 
 def _each(seen: Runs) -> str:
