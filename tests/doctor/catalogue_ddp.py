@@ -323,8 +323,8 @@ WEIGHTED = {
 }
 WEIGHTED_MICRO = {"padding counts as tokens of every micro-batch": padded_parts}
 EMPTY = {
-    "join with the initial world size": by_own(lambda share: examples(share) / active(share)),
-    "join with the initial world size, of the replicas' means": by_own(
+    "empty replicas count in the divisor": by_own(lambda share: examples(share) / active(share)),
+    "empty replicas count in the divisor of the means": by_own(
         lambda share: max(1, len(share[0]))
     ),
 }

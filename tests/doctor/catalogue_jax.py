@@ -220,10 +220,10 @@ WEIGHTED_MICRO = {
     ),
 }
 EMPTY = {
-    "join with the initial world size": lambda w, s: (
+    "empty replicas count in the divisor": lambda w, s: (
         right(w, present(s)) * len(present(s)) / len(s)
     ),
-    "join with the initial world size, of the replicas' means": lambda w, s: (
+    "empty replicas count in the divisor of the means": lambda w, s: (
         sum(means(w, r) for r in present(s)) / len(s)
     ),
 }

@@ -79,7 +79,7 @@ def test_the_error_of_a_step_that_always_fails_is_passed_on() -> None:
     def broken(shares):
         raise KeyError("labels")
 
-    with pytest.raises(StepError, match="raised KeyError for 1 replicas of 1: 'labels'") as error:
+    with pytest.raises(StepError, match="raised KeyError for 1 replica of 1: 'labels'") as error:
         diagnose(broken, EXAMPLES)
     assert isinstance(error.value.__cause__, KeyError)
 

@@ -11,7 +11,7 @@ import samegrad as tf
 from samegrad._base.failure_modes import PROGRAM_FAILURE_MODES
 from samegrad._context.counted_numbers import questions
 from samegrad.errors import LossNormalizationError, LossNormalizationWarning
-from samegrad_doctor import _failure_modes as doctor
+from samegrad_doctor import _catalogue as doctor
 
 average = tf.nn.compute_average_loss
 NAMES = {row.name for row in PROGRAM_FAILURE_MODES.values()}
@@ -474,11 +474,11 @@ def test_texts_of_the_check_are_those_of_the_doctor():
     own = {
         "mean_then_sum": doctor.MEAN_THEN_SUM,
         "share_then_mean": doctor.SHARE_THEN_MEAN,
-        "regularization": doctor.counted_regularization("once on every replica"),
+        "regularization": doctor.term_counted("once on every replica"),
         "times_replicas": doctor.TIMES_REPLICAS,
-        "penalty": doctor.part_with(doctor.MEAN_THEN_SUM),
+        "penalty": doctor.part_with(None, doctor.MEAN_THEN_SUM),
         "mean_of_means": doctor.MEAN_OF_MEANS,
     }
     shown = {key: tuple(PROGRAM_FAILURE_MODES[key]) for key in own}
-    assert shown == {key: tuple(words) for key, words in own.items()}
+    assert shown == {key: (row.name, row.sentence, row.formula, row.fix) for key, row in own.items()}
     assert PROGRAM_FAILURE_MODES.keys() - own.keys() == {"nonlinear_share"}

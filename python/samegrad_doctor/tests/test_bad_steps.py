@@ -21,7 +21,7 @@ class Unreadable:
 @pytest.mark.parametrize(
     ("step", "words"),
     [
-        (lambda s: None, r"must return the update .*got None for 1 replicas of 1"),
+        (lambda s: None, r"must return the update .*got None for 1 replica of 1"),
         (lambda s: [], r"must return the update .*got \[\]"),
         (lambda s: {"w": None}, "must return the update"),
         (lambda s: "gradient", "arrays of real numbers: got str"),
@@ -31,7 +31,7 @@ class Unreadable:
         (lambda s: right(s) * np.nan, "example 0 alone is not finite"),
         (
             lambda s: right(s) * (np.nan if count(s) > 1 else 1),
-            r"not finite \(NaN or inf\) for 1 replicas of 11",
+            r"not finite \(NaN or inf\) for 1 replica of 11",
         ),
         (
             lambda s: right(s) * (np.nan if len(s) > 1 else 1),

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from samegrad_doctor import Diagnosis, __version__, diagnose
-from samegrad_doctor._failure_modes import MEAN_OF_MEANS, MEAN_THEN_SUM
+from samegrad_doctor._catalogue import MEAN_OF_MEANS, MEAN_THEN_SUM
 from samegrad_doctor._patch import suggest
 from samegrad_doctor._words import symbols_of
 from samegrad_doctor.cli import main

@@ -242,11 +242,11 @@ WEIGHTED_MICRO = {
     ],
 }
 EMPTY = {
-    "join with the initial world size": [
+    "empty replicas count in the divisor": [
         lambda s: sum_of(active(s)) / count(s) * len(active(s)) / len(s),
         lambda s: sum(total(p) for p in active(s)) / 64 * len(active(s)) / len(s),
     ],
-    "join with the initial world size, of the replicas' means": [
+    "empty replicas count in the divisor of the means": [
         lambda s: sum(mean(p) for p in active(s)) / len(s),
         lambda s: sum(total(p) / max(1, len(p[0])) for p in s) / len(s),
     ],

@@ -12,6 +12,9 @@ from samegrad_doctor._updates import Recorded, Vector
 
 FLOOR = 1e-5  # relative; what float32 leaves that no run of one device shows
 SAME = 1e-3  # relative; numbers of updates that differ by less are one
+EXACT = 1e-4  # relative; what losses in float32, or differences of three updates, may be off
+BEND = 1e-2  # relative; what a bend of the loss changes of weights and moments
+NO_SUM = 0.02  # of the update of the whole batch, which no weights of examples explain
 TELLING = 0.2  # of what a cause explains, above which noise hides the cause
 _SPARE = 10  # numbers beyond the weights that tell how noisy an update is
 
@@ -28,11 +31,6 @@ class Fit:
         self.residual: Vector = update - basis.unit.T @ scaled
         self.scale = max(float(np.linalg.norm(update)), 1e-300)
         self.amount = float(np.hypot(self.scale, np.linalg.norm(scaled)))
-
-    @property
-    def unexplained(self) -> float:
-        """The norm of the residual, relative to the update's."""
-        return float(np.linalg.norm(self.residual)) / self.scale
 
 
 class DependentError(StepError):
@@ -164,25 +162,6 @@ class Noise:
         Twice what one device leaves, since every replica also rounds its shard.
         """
         return FLOOR + 2 * self.level * float(np.sqrt(numbers) + self.factor)
-
-
-def noise_of(basis: Basis, fits: list[Fit], absent: list[list[int]]) -> Noise:
-    """The noise of runs of one device on some of the examples, which do not see the absent ones.
-
-    Whatever no weights explain is noise, and so are the weights of examples that a run has not
-    seen; the larger of both counts.
-    """
-    left = [float(np.linalg.norm(fit.residual)) / fit.amount for fit in fits]
-    unseen = np.concatenate(
-        [fit.weights[own] / basis.gain[own] / fit.amount
-         for fit, own in zip(fits, absent, strict=True)]
-    )  # fmt: skip
-    numbers = basis.spare * len(fits)
-    level = max(
-        float(np.linalg.norm(left)) / np.sqrt(max(numbers, 1)),
-        float(np.linalg.norm(unseen)) / np.sqrt(len(unseen)),
-    )
-    return Noise(level, numbers + 2)
 
 
 @lru_cache(maxsize=64)

@@ -8,15 +8,8 @@ in weights.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from samegrad_doctor._failure_modes import (
-    MEAN_OF_MEANS,
-    MEAN_THEN_SUM,
-    SHARE_THEN_MEAN,
-    TIMES_REPLICAS,
-    Words,
-)
 from samegrad_doctor._grammar import NORM, SEEN, WHO, Point, Sum
 from samegrad_doctor._situation import Situation
 from samegrad_doctor._updates import Vector
@@ -104,11 +97,6 @@ class FailureMode:
             return self.uneven
         return self.point is not None and self.point.weighted
 
-    @property
-    def words(self) -> Words:
-        """Return its texts."""
-        return Words(self.name, self.sentence, self.formula, self.fix)
-
     def fix_for(self, framework: str) -> str:
         """Return the fix in the API of a framework.
 
@@ -140,22 +128,41 @@ WORLD, WORLD_STEPS = (-1, 0, 0), (-1, 0, -1)
 _ALIKE = "the last, shorter batch counts as much as the others"
 
 
-def _known(words: Words, point: Point, key: str, report: str = "") -> FailureMode:
-    return FailureMode(*words, point=point, remedy=key, report=report)
-
-
+# fmt: off
+MEAN_THEN_SUM = FailureMode(
+    "mean per replica, then sum",
+    "each replica divides by its own examples, and the replicas are summed: the update is too "
+    "large by a factor of R, the number of replicas", point=Point(_REPLICA),
+    fix="divide by the global batch size: nn.compute_average_loss(losses), or by the tokens of all "
+    "replicas: nn.compute_weighted_mean_loss(losses, mask)")
+MEAN_OF_MEANS = FailureMode(
+    "mean of the replicas' means",
+    "each replica averages its own examples (or local examples times replicas divide), and every "
+    "replica gets the same weight regardless of its number of examples",
+    "w_i / (R W_r)  instead of  w_i / W", point=Point(_REPLICA, powers=MEAN),
+    fix="divide by the examples of all replicas, and leave out the division by the replicas: "
+    "nn.compute_average_loss(per_example, global_batch_size=...)",
+    report="every replica (or batch) gets the same weight regardless of its number of examples")
+SHARE_THEN_MEAN = FailureMode(
+    "divided by the global batch, then averaged",
+    "losses are already divided by the global batch size, and the replicas' gradients are averaged "
+    "instead of summed: the update is too small by a factor of R, the number of replicas",
+    point=Point(powers=WORLD), remedy="sum",
+    report="it is divided by the replicas, as a Mean metric does that is fed with shares")
+TIMES_REPLICAS = FailureMode(
+    "multiplied by the replicas",
+    "the update of the whole batch is multiplied by the number of replicas: a factor that nothing "
+    "divides again, a learning rate that grows with the replicas, or the gradient of a loss that "
+    "is all-reduced already (the adjoint of an all-reduce is an all-reduce)",
+    point=Point(powers=(1, 0, 0)), remedy="factor", report="it is multiplied by the replicas",
+    fix="remove the factor, or differentiate only the per-replica loss, and sum the gradients")
 CATALOGUE: tuple[FailureMode, ...] = (
     # Over replicas: how often a share is divided, and who reaches the sum.
-    _known(MEAN_THEN_SUM, Point(_REPLICA), "count"),
-    _known(SHARE_THEN_MEAN, Point(powers=WORLD), "sum",
-           "it is divided by the replicas, as a Mean metric does that is fed with shares"),
-    _known(MEAN_OF_MEANS, Point(_REPLICA, powers=MEAN), "count",
-            report="every replica (or batch) gets the same weight regardless of its number of "
-            "examples"),
+    MEAN_THEN_SUM, SHARE_THEN_MEAN, MEAN_OF_MEANS,
     FailureMode("mean per replica, then divided by the replicas twice",
             "the replicas' means are averaged, and the loss had been divided by the number of "
             "replicas before", point=Point(_REPLICA, powers=(-2, 0, 0)), remedy="sum"),
-    _known(TIMES_REPLICAS, Point(powers=(1, 0, 0)), "factor", "it is multiplied by the replicas"),
+    TIMES_REPLICAS,
     FailureMode("the replicas are not reduced", "the update is that of the first replica alone",
             point=Point(_REPLICA, who="only first replica"), remedy="reduce",
             report="it is that of the first replica alone"),
@@ -169,18 +176,18 @@ CATALOGUE: tuple[FailureMode, ...] = (
             report="it is that of the last replica alone"),
     FailureMode("shares are weighted by their counts twice",
             "each replica gives a sum, and is weighted by its count as if it gave a mean",
-            "w_i W_r / Σ W_r²  instead of  w_i / W", point=Point((NORM,), _REPLICA)),
+            point=Point((NORM,), _REPLICA)),
     FailureMode("the last replica is left out",
             "losses are divided by the global batch, but the gradient of the last replica does "
             "not reach the sum", point=Point(who="not last replica"), remedy="reduce"),
     FailureMode("divided by the count of the first replica",
             "every replica divides by the examples that the first one has, and the replicas are "
             "averaged", point=Point((("weight", "first replica"),), powers=WORLD)),
-    FailureMode("join with the initial world size",
+    FailureMode("empty replicas count in the divisor",
             "replicas that have no examples left still count in the divisor, so that the others "
             "are scaled down", "w_i A / (W R), A of R replicas having examples",
             point=Point(powers=(-1, 1, 0)), empty=True),
-    FailureMode("join with the initial world size, of the replicas' means",
+    FailureMode("empty replicas count in the divisor of the means",
             "each replica averages its own examples, and the sum of the means is divided by all "
             "replicas, also by those that have no examples left",
             "w_i / (R W_r)  instead of  w_i / W, also where a replica is empty",
@@ -216,28 +223,23 @@ CATALOGUE: tuple[FailureMode, ...] = (
     FailureMode("shards are padded by repeating examples",
             "every shard is padded to the size of the largest one by repeating examples, as a "
             "sampler with equal shards does; repeated examples count twice",
-            "m_i w_i / (R max n_r), m_i being how often the example is seen",
             point=Point((("count", "largest replica"),), seen="filled", powers=WORLD),
             remedy="sampler", uneven=False, report="repeated examples count twice"),
     FailureMode("examples are repeated until the shards are equal",
             "the first examples are taken again until the number of examples can be divided by the "
             "replicas, as a distributed sampler does; repeated examples count twice",
-            "m_i w_i / Σ m w, m_i being how often the example is seen",
             point=Point((NORM,), seen="sampler"), remedy="sampler",
             report="repeated examples count twice"),
     FailureMode("repeated examples are summed, though divided by the true count",
             "examples are repeated to make shards equal; losses are divided by the true count or a "
             "fixed one, so that repeated examples count twice",
-            "m_i w_i / W  instead of  w_i / W, m_i being how often the example is seen",
             point=Point(seen="sampler"), remedy="sampler"),
     FailureMode("padded shards are summed, though divided by the true count",
             "shards are padded to the size of the largest one by repeating examples; losses are "
             "divided by the true count or a fixed one, so that repeated examples count twice",
-            "m_i w_i / W  instead of  w_i / W, m_i being how often the example is seen",
             point=Point(seen="filled"), remedy="sampler"),
     FailureMode("the rest of the batch is dropped",
             "the remainder of the batch after an equal split does not count",
-            "w_i / W of the kept examples, 0 for the last ones",
             point=Point((NORM,), seen="rest"), remedy="sampler",
             report="the last examples are left out"),
     FailureMode("summed and not divided", "losses are summed and not divided",
@@ -308,8 +310,7 @@ CATALOGUE: tuple[FailureMode, ...] = (
             "is summed again with the next one",
             "w_i R^(K-k) / (R K W_rk)  instead of  w_i / W, for micro-batch k of K",
             point=Point(_PART, who="again", powers=WORLD_STEPS), remedy="once"),
-)  # fmt: skip
-# fmt: off
+)
 COPIES_DIFFER = FailureMode(
     "the replicas' parameters differ", "after the step the copies of the parameters are not equal",
     "θ_r differs with r", remedy="reduce")
@@ -341,7 +342,7 @@ LIMITED_OTHERWISE = FailureMode(
     "gradient clipping depends on the replicas",
     "the direction of the update is right and its length is not: a norm or a limit is counted "
     "once per replica or micro-batch, or taken of gradients that are not yet divided",
-    "clip(f g) / f  instead of  clip(g), f depending on the layout",
+    "clip(f g) / f  instead of  clip(g), f depending on the split",
     "reduce and divide first, then clip by the norm of the result", remedy="clip")
 _OF_THE_BATCH = (
     "what depends on the batch as a whole (moments of batch normalization, negatives of a "
@@ -432,3 +433,57 @@ HIDDEN = (
     "the update is limited or normalized, which hides factors in front of the limit: switch it "
     "off to judge the loss"
 )
+# Other causes of the same update, which cannot be distinguished.
+_ALSO = {
+    "once on every replica": "; each replica adds it, or a blanket factor of the world size hits "
+    "it that is meant for the data",
+    "divided by the replicas": "; it is averaged over replicas though only one adds it, or is "
+    "scaled twice",
+}
+
+
+def term_counted(count: str, divided: bool = False, row: FailureMode | None = None) -> FailureMode:
+    """Return the failure mode of a term without examples that is counted wrongly.
+
+    Args:
+        count: How the term is counted.
+        divided: True if the number of examples divides the term, also on one device.
+        row: Another failure mode of the data.
+    """
+    data, fix = ("", "") if row is None else (f"; and the data: {row.name}", f"; {row.fix}")
+    once, right = ("divides it by all examples", "1 / N") if divided else ("has it once", "1")
+    return FailureMode(
+        f"regularisation counts {count}{data}",
+        "a term that belongs to no example (regularisation, an auxiliary loss) counts "
+        f"{count}, where one device {once}{_ALSO.get(count, '')}",
+        f"β ∇Ω with β other than {right}", remedy("term") + fix, remedy="term",
+    )  # fmt: skip
+
+
+def part_with(
+    first: FailureMode | None, second: FailureMode | None, parameters: bool = False
+) -> FailureMode | None:
+    """Return the failure mode of a part of the loss or parameters, with one for the rest.
+
+    Args:
+        first: That of the rest; None if the rest is correct.
+        second: That of the part; `first` is that of the part if this is None.
+        parameters: True for a part of the parameters, not of the loss.
+    """
+    if (row := second or first) is None:
+        return None
+    name, what = (
+        "a part of the loss (gradient penalty, auxiliary loss) is averaged over another count",
+        "a term of the examples has a count of its own (which of the two is which cannot be told "
+        "from their sum)",
+    )
+    if parameters:
+        name, what = "a part of the parameters", "the gradients of some parameters are scaled so"
+    found = beside(row, first if second is not None else None, f"{name}: ", f"{what}: ")
+    return replace(found, fix=f"for that part: {row.fix}")
+
+
+def beside(row: FailureMode, rest: FailureMode | None, name: str, what: str) -> FailureMode:
+    """Return a failure mode of a part, beside that of the rest (None if the rest is correct)."""
+    others = "the rest is correct" if rest is None else f"and for the rest: {rest.name}"
+    return replace(row, name=f"{name}{row.name}", sentence=f"{what}{row.sentence}; {others}")

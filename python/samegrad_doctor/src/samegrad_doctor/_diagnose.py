@@ -18,8 +18,8 @@ from samegrad_doctor._gather import (
     whole_batches,
 )
 from samegrad_doctor._judge import judge, judge_empty
-from samegrad_doctor._layouts import Settings, StepError, StepFailedError, rows_of
-from samegrad_doctor._over_processes import Processes, check_batch, of_all, spread
+from samegrad_doctor._layouts import Settings, StepError, StepFailedError, check, rows_of
+from samegrad_doctor._over_processes import Processes, StepOfAll, check_batch, spread
 from samegrad_doctor._patch import suggest
 from samegrad_doctor._tracebacks import user_frames_only
 from samegrad_doctor._updates import Step, Vector
@@ -108,19 +108,14 @@ def diagnose(
     """
     processes, note = Processes(), ""
     words = framework or getattr(step, "framework", None) or _framework_of(step)
-    if words not in FRAMEWORKS:
-        raise StepError(
-            f"[diagnose] framework must be one of {', '.join(FRAMEWORKS)}: got {words!r}."
-        )
-    if empty_shard is not None and not isinstance(empty_shard, bool):
-        raise StepError(
-            f"[diagnose] empty_shard must be True, False or None: got {empty_shard!r:.80}."
-        )
+    check(words in FRAMEWORKS, "framework", f"one of {', '.join(FRAMEWORKS)}", repr(words))
+    tried = empty_shard is None or isinstance(empty_shard, bool)
+    check(tried, "empty_shard", "True, False or None", f"{empty_shard!r:.80}")
     batch = tuple(batch) if isinstance(batch, list) else batch  # a list is of micro-batches
     if processes.size > 1:
         check_batch(batch, processes)
         replicas, note = spread(replicas, processes.size)
-        step = of_all(step, processes)
+        step = StepOfAll(step, processes)
     settings = Settings(weights, replicas, micro_batches, max_examples, equal_shards, seed)
     found = _judged(step, batch, settings, empty_shard)
     if max(replicas) == 1:

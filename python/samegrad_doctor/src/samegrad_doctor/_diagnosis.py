@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from samegrad_doctor._basis import NO_SUM
 from samegrad_doctor._catalogue import FailureMode
-from samegrad_doctor._layouts import Layout
+from samegrad_doctor._layouts import Layout, of_parts, of_shares
 from samegrad_doctor._updates import Vector
 from samegrad_doctor._words import ONE_DEVICE, WHERE, remedy, symbols_of
 
@@ -149,27 +150,12 @@ class Diagnosis:
         Returns:
             A dictionary.
         """
-        return {
-            "correct": self.correct,
-            "summary": self.summary,
-            "cause": self.cause and self.cause.name,
+        texts = {
             "sentence": self.cause and self.cause.sentence,
             "formula": self.cause and self.cause.formula,
             "fix": self.cause and self.cause.fix_for(self.framework),
-            "patch": self.patch,
-            "alternatives": [mode.name for mode in self.alternatives],
-            "layout": self.layout and [list(map(len, share)) for share in self.layout.parts],
-            "per_replica": [
-                {**own.__dict__, "factor": own.factor if own.expected else None}
-                for own in self.per_replica
-            ],
-            "reported_loss_issue": self.reported_loss_issue,
-            "reported_loss_cause": self.reported_loss_cause and self.reported_loss_cause.name,
-            "warnings": [mode.name for mode in self.warnings],
-            "notes": list(self.notes),
-            "tolerance": self.tolerance,
-            "framework": self.framework,
         }
+        return {name: _plain(value) for name, value in vars(self).items()} | texts
 
     def _lines(self, label: str, mode: FailureMode) -> list[str]:
         known = symbols_of(mode.formula)
@@ -178,6 +164,17 @@ class Diagnosis:
             f"maths: {mode.formula}{f'  ({known})' if known else ''}",
             f"fix:   {mode.fix_for(self.framework)}.",
         ]
+
+
+def _plain(value: Any) -> Any:
+    """Return a field as JSON has it."""
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, Layout):
+        return [list(map(len, share)) for share in value.parts]
+    if isinstance(value, ReplicaWeights):
+        return {**vars(value), "factor": value.factor if value.expected else None}
+    return value.name if isinstance(value, FailureMode) else value
 
 
 def on_one_device(found: Diagnosis) -> Diagnosis:
@@ -199,23 +196,20 @@ def weights_per_replica(
     layout: Layout, expected: Vector, found: Vector
 ) -> tuple[ReplicaWeights, ...]:
     """Return mean weights of each per-replica batch, or of each micro-batch of one device."""
+    groups = of_parts(layout) if layout.replicas == 1 else of_shares(layout)
     table = []
-    for replica, batches in enumerate(layout.parts):
-        one_device = layout.replicas == 1
-        parts = batches if one_device else [tuple(i for part in batches for i in part)]
-        for number, part in enumerate(parts):
-            own = list(part)
-            mean = [float(np.mean(values[own])) if own else 0.0 for values in (expected, found)]
-            micro_batch = number if one_device else None
-            table.append(ReplicaWeights(replica, len(own), mean[0], mean[1], micro_batch))
+    for number, part in enumerate(groups):
+        mean = [float(values[list(part)].mean()) if part else 0.0 for values in (expected, found)]
+        replica, micro_batch = (number, None) if layout.replicas > 1 else (0, number)
+        table.append(ReplicaWeights(replica, len(part), mean[0], mean[1], micro_batch))
     return tuple(table)
 
 
 def factors_of_examples(layout: Layout, right: Vector, found: Vector) -> str | None:
     """Describe the weights of single examples if they differ within a per-replica batch."""
     ratios = found / right
-    shares = [[ratios[i] for part in share for i in part] for share in layout.parts]
-    if all(np.ptp(share) <= 0.02 * np.abs(share).max() for share in shares if share):
+    shares = [ratios[list(share)] for share in of_shares(layout)]
+    if all(np.ptp(share) <= NO_SUM * np.abs(share).max() for share in shares if share.size):
         return None
     listed = " | ".join(
         " ".join(f"{ratio:.3g}" for ratio in share[:8]) for share in shares[:_SHOWN]

@@ -8,7 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from samegrad_doctor._basis import DependentError, checked_rows, halves, independent, term_of
+from samegrad_doctor._basis import (
+    BEND,
+    EXACT,
+    NO_SUM,
+    SAME,
+    DependentError,
+    checked_rows,
+    halves,
+    independent,
+    term_of,
+)
 from samegrad_doctor._layouts import (
     ENOUGH,
     Settings,
@@ -20,7 +30,7 @@ from samegrad_doctor._layouts import (
     splits_of,
     take,
 )
-from samegrad_doctor._measure import KEEPS_STATE, NO_SUM, Runs, Sums
+from samegrad_doctor._measure import KEEPS_STATE, Runs, Sums
 from samegrad_doctor._updates import Recorded, Recorder, Step, Vector, limited_lengths
 
 _FEWEST = 3  # examples
@@ -63,9 +73,12 @@ def gather(step: Step, batch: Any, settings: Settings) -> Sums:
         nonlocal chosen, singles
         if not least <= len(free) < len(chosen):
             return
-        free = free[: settings.usable(chosen[free])]
+        try:
+            free = free[: settings.usable(chosen[free])]
+        except StepError as error:  # too few for equal shards
+            raise AloneError(error) from error
         chosen, singles = chosen[free], [singles[i] for i in free]
-        recorder.use(take(batch, chosen))
+        recorder.batch = take(batch, chosen)
 
     recorder.notes = tuple(_left_out(singles))
     recorder.norms = np.full(rows, np.nan)
@@ -81,13 +94,12 @@ def gather(step: Step, batch: Any, settings: Settings) -> Sums:
 
 def _left_out(singles: list[Recorded]) -> list[str]:
     """Return notes on examples whose weights cannot be determined."""
-    count, numbers = len(singles), [single for single in singles if np.isfinite(single.norm)]
-    still = sum(not single.norm for single in numbers)
-    found = [
-        (still, "without gradient (their weight does not show)"),
-        (count - len(numbers), "whose update is NaN or inf (any step with them is broken)"),
-    ]
-    return [f"left out: {n} of {count} examples {what}" for n, what in found if n]
+    norms = np.array([single.norm for single in singles])
+    found = (
+        ((norms == 0).sum(), "without gradient (their weight does not show)"),
+        ((~np.isfinite(norms)).sum(), "whose update is NaN or inf (any step with them is broken)"),
+    )
+    return [f"left out: {n} of {len(norms)} examples {what}" for n, what in found if n]
 
 
 def _together(recorder: Recorder, settings: Settings, singles: list[Recorded]) -> Sums:
@@ -150,21 +162,23 @@ def _check_memory(recorder: Recorder, first: Recorded) -> None:
     again = recorder.run(one_device([0]))
     size = float(np.linalg.norm(first.sketch))
     difference = float(np.linalg.norm(again.sketch - first.sketch))
-    if not difference > 1e-4 * size:  # also where it is NaN, which others report
+    if not difference > EXACT * size:  # also where it is NaN, which others report
         return
     # What goes on has moved over all runs until now, but little from one run to the next.
     others = [again, *(recorder.run(one_device([0])) for _ in range(12))]
     steps = [np.linalg.norm(b.sketch - a.sketch) for a, b in itertools.pairwise(others)]
-    if not (difference <= 1e-2 * size and max(steps) >= 0.4 * difference):
+    if not (difference <= BEND * size and max(steps) >= 0.4 * difference):
         raise StepError(KEEPS_STATE)
 
 
 def _refuse_adaptive(singles: list[Recorded]) -> None:
     """Adam's first update has one size for all elements, whatever the gradient is."""
-    several = [np.abs(single.samples) for single in singles if single.samples.size >= 8]
-    moved = [values[values > 1e-3 * values.max()] for values in several if values.max() > 0]
+    rows = np.abs([single.samples for single in singles])
+    rows = rows[rows.max(axis=1) > 0]
+    top = rows.max(axis=1, keepdims=True)
+    alike = ((rows > (1 - NO_SUM) * top) | (rows <= SAME * top)).all()
     differ = any((single.samples != singles[0].samples).any() for single in singles)
-    if moved and differ and all(values.min() > 0.98 * values.max() for values in moved):
+    if rows.size and rows.shape[1] >= 8 and alike and differ:
         raise StepError(
             "[step] all elements of each update have the same size, as those of an adaptive "
             "optimizer (Adam) or of a sign: that hides the scaling; return the gradients, or use "
@@ -198,12 +212,8 @@ def batches_to_confirm(step: Step, batch: Any, settings: Settings, norms: Vector
     usual, found = np.nan_to_num(norms, nan=float(np.nanmedian(norms))), []
     orders = (np.arange(len(norms)), np.argsort(-usual, kind="stable"))
     for order in orders[: 1 + bool((orders[0] != orders[1]).any())]:
-        given = settings.weights
-        own = (
-            settings
-            if given is None
-            else replace(settings, weights=np.asarray(given)[order].tolist())
-        )
+        given = None if settings.weights is None else np.asarray(settings.weights)[order].tolist()
+        own = replace(settings, weights=given)
         runs = whole_batches(step, take(batch, order), own, every=True)
         one, *others = runs.layouts
         first = {(item.replicas, item.micro_batches): item for item in others[::-1]}

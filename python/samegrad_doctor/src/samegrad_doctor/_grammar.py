@@ -323,7 +323,8 @@ class Point:
             letter = "R" if letter == "A" else letter
             if power:
                 (above if power > 0 else below).append(letter + _SUPER.get(abs(power), ""))
-        top, bottom = " ".join(filter(None, above)), " ".join(below)
+        top = " ".join(filter(None, above))
+        bottom = " ".join(below).replace("Σ", f"Σ({top})")
         bottom = f"({bottom})" if len(below) > 1 else bottom
         return f"{top} / {bottom}" if bottom else top
 
@@ -361,34 +362,33 @@ def phrase(powers: Powers) -> str:
     )
 
 
-def _bottoms(
-    micro: bool, weighted: bool, replicas: int
-) -> list[tuple[tuple[Sum, ...], tuple[Sum, ...]]]:
-    """Sums below, and sums above."""
+_Sums = tuple[tuple[Sum, ...], tuple[Sum, ...]]  # below and above
+
+
+def _divided(measure: str, scopes: Sequence[str]) -> list[_Sums]:
+    return [(((measure, scope),), ()) for scope in scopes]
+
+
+def _bottoms(micro: bool, weighted: bool, replicas: int) -> list[_Sums]:
+    """Return the sums that points divide and multiply by."""
     nodes = replicas > 2
     scopes = [s for s in SCOPES if (micro or s not in _MICRO) and (nodes or s != "node")]
     if replicas == 1:
         scopes = [s for s in scopes if "replica" not in s and "window" not in s]
     plain, chunks = ([s for s in scopes if ("chunk" in s) == cut] for cut in (False, True))
     some = [s for s in ("part", "replica", "all") if s in plain]
-    found: list[tuple[tuple[Sum, ...], tuple[Sum, ...]]] = [((NORM,), (("weight", "replica"),))] * (
-        replicas > 1
-    )
-
-    def divide(measure: str, by: Sequence[str]) -> None:
-        found.extend((((measure, scope),), ()) for scope in by)
-
-    divide("weight", (*plain, *chunks))
+    found: list[_Sums] = [((NORM,), (("weight", "replica"),))] * (replicas > 1)
+    found += _divided("weight", (*plain, *chunks))
     found += [((("weight", s), ("pieces", s)), ()) for s in (*chunks, *(["node"] * nodes))]
     found += [((("weight", s), ("weight", s)), ()) for s in some if s != "all"]
-    divide("less 1", some)
-    divide("at least 1", some)
-    divide("mean at least 1", ["all"])
-    for rounded in ("rounded down", "rounded up", *(["rounded down by all"] * micro)):
-        divide(rounded, ["all"])
+    for measure in ("less 1", "at least 1"):
+        found += _divided(measure, some)
+    rounded = ("rounded down", "rounded up", *(["rounded down by all"] * micro))
+    for measure in ("mean at least 1", *rounded):
+        found += _divided(measure, ["all"])
     if weighted:
-        divide("count", plain)
-        divide("padded", [s for s in (*some, "window") if s in plain])
+        found += _divided("count", plain)
+        found += _divided("padded", [s for s in (*some, "window") if s in plain])
         for inner, outer in itertools.combinations(some, 2):
             found.append(((("weight", inner), ("count", outer)), (("count", inner),)))
             found.append(((("count", inner), ("weight", outer)), (("weight", inner),)))

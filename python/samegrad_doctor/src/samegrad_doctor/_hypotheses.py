@@ -23,17 +23,17 @@ from samegrad_doctor._catalogue import (
     OWN_NUMBERS,
     STATISTICS_OF_PARTS,
     FailureMode,
+    part_with,
+    term_counted,
 )
-from samegrad_doctor._failure_modes import counted_regularization
-from samegrad_doctor._failure_modes import part_with as part_words
 from samegrad_doctor._layouts import (
     Groups,
     Layout,
     layout,
-    layouts_for,
     of_parts,
     of_shares,
     of_windows,
+    splits_of,
     unequal_sizes,
 )
 from samegrad_doctor._measure import Runs, Sums
@@ -72,6 +72,7 @@ COUNTS: dict[str, Callable[[Layout], float]] = {
     **DIVIDED,
 }
 PROBED = 7  # examples; no multiple of 2 or 3, as even shares hide mistakes
+Rows = Sequence[tuple[FailureMode | None, Vector]]
 SPARE = 6  # layouts beyond the examples, so that a wrong row is refuted
 
 
@@ -100,44 +101,27 @@ _PARTS = (
 
 
 def alone_in(seen: Runs) -> list[Alone]:
-    """Those that are not the whole batch."""
+    """Return those that are not the whole batch."""
     return [*([_SHARES] if seen.replicas > 1 else []), *(_PARTS if seen.several else ())]
 
 
 def with_term(count: str, row: FailureMode | None) -> FailureMode | None:
-    """The mistake of a term that counts so, and of a row for the data; None if both are right."""
-    if row is None and count in RIGHT_COUNTS:
-        return None
-    if row is not None and count in RIGHT_COUNTS:
-        more = "a regularisation or auxiliary term counts once, as it should"
-        return replace(row, sentence=f"{row.sentence} ({more})")
-    data, fix = ("", "") if row is None else (f"; and the data: {row.name}", row.fix)
-    words = counted_regularization(count, data, fix, count in DIVIDED)
-    return FailureMode(*words, remedy="term")
-
-
-def part_with(
-    first: FailureMode | None, second: FailureMode | None, parameters: bool = False
-) -> FailureMode | None:
-    """The mistake of a part of the loss, or of the parameters, with `second` as a row of its own.
-
-    `first` is that of the rest; either may be right (None).
-    """
-    if (row := second or first) is None:
-        return None
-    other = first.name if first is not None and second is not None else None
-    return replace(row, **part_words(row.words, other, parameters)._asdict())
+    """Return the failure mode of a term that counts so, and of the data; None if both are right."""
+    if count not in RIGHT_COUNTS:
+        return term_counted(count, count in DIVIDED, row)
+    more = "a regularisation or auxiliary term counts once, as it should"
+    return row and replace(row, sentence=f"{row.sentence} ({more})")
 
 
 def terms(
     layouts: Sequence[Layout],
     row: FailureMode | None,
     known: Vector,
-    held: Vector,
+    held: Vector | float,
     start: int = 0,
     made: Callable[[str, FailureMode | None], FailureMode | None] = with_term,
 ) -> Iterator[Hypothesis]:
-    """One unknown term, as often as each count says.
+    """Yield hypotheses of one unknown term, as often as each count says.
 
     Args:
         layouts: Of the updates.
@@ -153,6 +137,27 @@ def terms(
         if np.ptp(left[start:]) > EQUAL and not any(np.array_equal(left, own) for own in tried):
             tried.append(left)
             yield Hypothesis(partial(made, name, row), known, left[:, None])
+
+
+def pairs(
+    first: Rows,
+    second: Rows,
+    known: Callable[[Vector, Vector], Vector | float],
+    nuisance: Callable[[Vector, Vector], Vector],
+    words: Callable[[FailureMode | None, FailureMode | None], FailureMode | None] = part_with,
+) -> Iterator[Hypothesis]:
+    """Yield the hypotheses of two rows; the rank is the number of wrong ones.
+
+    Args:
+        first: Rows with their design matrices.
+        second: The same for what is added.
+        known: Returns what two design matrices make of updates that were seen.
+        nuisance: Returns the design matrix of the unknown vectors.
+        words: Creates the failure mode of two rows.
+    """
+    for (a, one), (b, two) in itertools.product(first, second):
+        rank = (a is not None) + (b is not None)
+        yield Hypothesis(partial(words, a, b), known(one, two), nuisance(one, two), rank=rank)
 
 
 @dataclass
@@ -177,16 +182,14 @@ class Probe(Frame):
         """Return the replica of each example: a row per layout."""
         return np.stack([self.situation(place).replica for place in range(len(self.layouts))])
 
-    def first(self, *classes: Iterable[Hypothesis]) -> FailureMode | None:
-        """The mistake of the simplest hypothesis of the first class that has any, if it stands."""
-        for alike in classes:
-            if found := simplest(self.updates, alike, self.limit):
-                return None if found[0].refuted() else found[0].made()
-        return None
+    def first(self, alike: Iterable[Hypothesis]) -> FailureMode | None:
+        """Return the failure mode of the simplest hypothesis, unless other layouts refute it."""
+        found = simplest(self.updates, alike, self.limit)
+        return None if not found or found[0].refuted() else found[0].made()
 
 
 def probe_of(seen: Runs, layouts: list[Layout], noise: Noise | None = None) -> Probe:
-    """The step on splits of the first examples; some may be of fewer."""
+    """Run the step on splits of the first examples; some may be of fewer."""
     updates = np.stack([seen.run(item).sketch for item in layouts])
     count = max(len(item.examples) for item in layouts)
     limit = (noise or seen.noise).limit(seen.alive) * float(np.linalg.norm(updates))
@@ -194,7 +197,7 @@ def probe_of(seen: Runs, layouts: list[Layout], noise: Noise | None = None) -> P
 
 
 def few_of(seen: Runs, counts: Sequence[int] = (PROBED,)) -> list[Layout]:
-    """One device, and uneven splits of a few examples in turning orders."""
+    """Return one device, and unequal splits of a few examples in random orders."""
     settings, found = seen.settings, []
     for count in counts:
         own = min(count, seen.examples)
@@ -204,41 +207,32 @@ def few_of(seen: Runs, counts: Sequence[int] = (PROBED,)) -> list[Layout]:
 
 
 def turning(
-    examples: int, replicas: Sequence[int], micro_batches: Sequence[int], count: int
+    examples: int,
+    replicas: Sequence[int],
+    micro_batches: Sequence[int],
+    count: int,
+    even: bool = False,
 ) -> list[Layout]:
-    """Return unequal splits of the examples in rotated orders."""
+    """Return splits of the examples in random orders: unequal ones in turn, or equal ones."""
     rng = np.random.default_rng(0)
     more = {k + 1 for k in micro_batches if k > 1} - set(micro_batches)
-    pairs = [
+    several = [
         (r, k)
         for r in replicas
         for k in (*micro_batches, *more)  # another K tells a factor K from 1 / K
         if (r > 1 or k > 1) and r * k <= examples
     ]
     found = []
-    for place, (r, k) in zip(range(count), itertools.cycle(pairs)):
-        sizes = unequal_sizes(examples, r, turn=place)
+    for place, (r, k) in zip(range(count), itertools.cycle(several)):
+        sizes = [examples // r] * r if even else unequal_sizes(examples, r, turn=place)
         if min(sizes) < k:
             sizes = [examples - k * (r - 1)] + [k] * (r - 1)
         found.append(layout(sizes, k).renumbered(rng.permutation(examples).tolist()))
     return found
 
 
-def shuffled(
-    examples: int, replicas: Sequence[int], micro_batches: Sequence[int], count: int
-) -> list[Layout]:
-    """Return equal splits of the examples in random orders."""
-    rng = np.random.default_rng(0)
-    pairs = itertools.product(replicas, micro_batches)
-    return [
-        layout([examples // r] * r, k).renumbered(rng.permutation(examples).tolist())
-        for r, k in pairs
-        for _ in range(count)
-    ]
-
-
 def explain_term(evidence: Sums, noise: Noise | None = None) -> list[FailureMode] | None:
-    """A term that no examples explain, as often as a count says.
+    """Explain a term that belongs to no example, as often as a count says.
 
     The update of a single example holds the term once, so that weights c bring it along Σc times
     (once where it is known and taken away). Layouts of a part of the batch are among those tried:
@@ -252,8 +246,9 @@ def explain_term(evidence: Sums, noise: Noise | None = None) -> list[FailureMode
         Mistakes that cannot be told apart, none if nothing is wrong; None if it is not a term.
     """
     probe = probe_of(evidence, [*evidence.layouts, *_of_a_part(evidence)], noise)
+    known_term = float(evidence.term is not None)
     tried = (
-        terms(probe.layouts, row, evidence.made(own), np.array([*map(evidence.held, own)]))
+        terms(probe.layouts, row, own @ evidence.sketches, known_term or own.sum(axis=1))
         for row, own in (*probe.said, *probe.scaled)
     )
     found = simplest(probe.updates, itertools.chain.from_iterable(tried), probe.limit)
@@ -274,17 +269,15 @@ def _is_of_one_device(one: Hypothesis, evidence: Sums) -> bool:
 
 
 def _of_a_part(evidence: Sums) -> list[Layout]:
-    """Layouts of the first examples, as those of all are; none if there are too few."""
+    """Return splits of the first examples, like those of all; none if there are too few."""
     settings = evidence.settings
     most = max(settings.replicas) * max(settings.micro_batches)
     count = max(1, max(evidence.examples // 2, most) // settings.multiple) * settings.multiple
-    if count >= evidence.examples:
-        return []
-    return layouts_for(count, settings.replicas, settings.micro_batches, settings.equal_shards)
+    return splits_of(count, settings) if count < evidence.examples else []
 
 
 def explain_parameters(evidence: Sums) -> FailureMode | None:
-    """Two rows, one for each part of the parameters: every element of an update follows one."""
+    """Explain two parts of the parameters by a row each: every element of an update follows one."""
     updates = np.stack([run.samples for run in evidence.runs])
     alone = np.stack([single.samples for single in evidence.singles])
     most = np.abs(alone).sum(axis=0) + 1e-300
@@ -308,7 +301,7 @@ def explain_parameters(evidence: Sums) -> FailureMode | None:
 
 
 def explain_parts(evidence: Sums) -> FailureMode | None:
-    """Two rows, one for each part of the loss.
+    """Explain two parts of the loss by a row each.
 
     Single examples give g_i + p_i, the sum of both parts. If row A holds for one and row B for the
     other, an update is Σ A_i (g_i + p_i) + Σ (B_i - A_i) p_i with unknown p_i.
@@ -318,15 +311,7 @@ def explain_parts(evidence: Sums) -> FailureMode | None:
         return None
     probe = probe_of(evidence, layouts)
     sketches = evidence.sketches[: len(probe.weights)]
-
-    def with_row(a: FailureMode | None, first: Vector) -> list[Hypothesis]:
-        return [
-            Hypothesis(partial(part_with, a, b), first @ sketches, second - first)
-            for b, second in probe.said
-            if b is not a
-        ]
-
-    return probe.first(*(with_row(a, first) for a, first in probe.said))
+    return probe.first(pairs(probe.said, probe.said, lambda a, b: a @ sketches, lambda a, b: b - a))
 
 
 def of_groups(
@@ -360,8 +345,14 @@ def of_groups(
     return np.stack(made), np.array(held)
 
 
+def alike_in(layouts: Sequence[Layout], table: Vector, groups: Groups) -> bool:
+    """Return True if the examples of each group have one weight."""
+    both = zip(layouts, table, strict=True)
+    return all(np.ptp(w[list(own)]) <= EQUAL for item, w in both for own in groups(item))
+
+
 def explain_own_numbers(evidence: Sums) -> FailureMode | None:
-    """A number that a replica has for itself, and all its examples share: a random factor, say.
+    """Explain a number that a replica has for itself, such as a random factor.
 
     The weights of the examples may be right then, but what an example does depends on which replica
     has it: with x_i = 1 where the first of two replicas has example i, an update is
@@ -373,16 +364,13 @@ def explain_own_numbers(evidence: Sums) -> FailureMode | None:
     if not replicas or 1 not in settings.micro_batches or count <= replicas:
         return None
     number = replicas * count + SPARE  # more of them than there are unknowns
-    if settings.equal_shards:
-        layouts = shuffled(count - count % replicas, (replicas,), (1,), number)
-    else:
-        layouts = turning(count, (replicas,), (1,), number)
+    even = settings.equal_shards
+    count -= count % replicas if even else 0
+    layouts = turning(count, (replicas,), (1,), number, even)
     probe = probe_of(evidence, layouts)
     if probe.is_right:
         return None
-    right = probe.right
-    owner = probe.owners
-    shares = [right * (owner == r) for r in range(replicas)]
+    shares = [probe.right * (probe.owners == r) for r in range(replicas)]
     found = probe.first([Hypothesis(lambda: OWN_NUMBERS, 0.0, np.hstack(shares))])
     return None if found and _scales_parameters(evidence, layouts, shares) else found
 

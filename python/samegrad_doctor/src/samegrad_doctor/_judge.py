@@ -15,23 +15,32 @@ from samegrad_doctor._diagnosis import (
     factors_of_examples,
     weights_per_replica,
 )
-from samegrad_doctor._layouts import Layout, StepError, StepFailedError, layout, unequal_sizes
+from samegrad_doctor._layouts import (
+    Layout,
+    StepFailedError,
+    if_taken,
+    layout,
+    unequal_sizes,
+)
 from samegrad_doctor._measure import DRIFT, Runs, Sums
 from samegrad_doctor._reports import explain_loss
 from samegrad_doctor._select import Frame
+from samegrad_doctor._situation import Situation
 from samegrad_doctor._statistics import explain_statistics
 from samegrad_doctor._updates import check_finite
 from samegrad_doctor._verdict import WRONG, explain, rows_or_points
 
 _TOLD = 2  # rows that a note names of those that would be right as well
 _MEANS = "mean of the replicas' means"  # is refined by who divides where a replica is empty
-_JOIN = "replicas without examples count in the divisor too: join with the initial world size"
+_JOIN = (
+    "replicas without examples count in the divisor too (divide_by_initial_world_size of PyTorch)"
+)
 _UNTRIED = "a replica without examples was not judged: its update is not finite"
 _FIXED = (
     "one device divides by a fixed number (or by nothing): a convention; a short last batch then "
     "counts less"
 )
-_AGREE_BUT = "all layouts agree, but "
+_AGREE_BUT = "all splits agree, but "
 _NOT_AS_GIVEN = "the examples do not count as the given weights say"
 _NOT_A_FEW = "splits of a few examples are not the update of one device"
 _POWER = (
@@ -67,10 +76,7 @@ def judge(seen: Runs) -> Diagnosis | None:
 
 def _with_statistics(seen: Runs, found: Found) -> Found:
     """The verdict on the statistics where the update is right; else a note beside its own."""
-    try:
-        statistics = explain_statistics(seen)
-    except StepError:  # a step may refuse shares that only they need
-        return found
+    statistics = if_taken(lambda: explain_statistics(seen), None)
     if statistics is None:
         return found
     if found.right:
@@ -118,23 +124,14 @@ def _unless(seen: Runs, found: Found) -> str:
     mode = found.causes[0] if found.causes else None
     if mode is None or mode.point is None or not seen.uneven:
         return ""
-    item = max(seen.layouts, key=lambda item: (item.micro_batches, item.replicas))
-    frame = _of_equal_weights(item.replicas, item.micro_batches, seen.fixed)
+    k, replicas = max((item.micro_batches, item.replicas) for item in seen.layouts)
+    # Parts of 2 or 3 examples that have one weight together.
+    item = layout([2 * k + k // 2 + r % 2 for r in range(replicas)], k)
+    ramp = np.arange(1, 1 + len(item.examples), dtype=np.float64)
+    weights = ramp / Situation(item, ramp).sums(ramp, "part")
+    frame = Frame([item], weights, seen.fixed)
     equal = np.allclose(frame.design_matrix(mode.predict), frame.right)
     return ", unless all shards have equal weights (tokens)" if equal else ""
-
-
-def _of_equal_weights(replicas: int, micro_batches: int, fixed: bool) -> Frame:
-    """Return a layout whose parts have 2 or 3 examples, and equal weights."""
-    weights = [
-        own for part in range(replicas * micro_batches) for own in ((3, 3), (1, 2, 3))[part % 2]
-    ]
-    places = iter(range(len(weights)))
-    parts = [
-        tuple(next(places) for _ in range(2 + part % 2)) for part in range(replicas * micro_batches)
-    ]
-    shares = [tuple(parts[r * micro_batches : (r + 1) * micro_batches]) for r in range(replicas)]
-    return Frame([Layout(tuple(shares))], np.array(weights, dtype=np.float64), fixed)
 
 
 def _summary(seen: Runs, what: str, worst: Layout | None) -> str:
@@ -142,7 +139,7 @@ def _summary(seen: Runs, what: str, worst: Layout | None) -> str:
     where = f" ({worst})" if worst is not None else ""
     sums = isinstance(seen, Sums)
     how = f"weights exact to {seen.detection_limit:.1g}" if sums else "compared as a whole"
-    return f"{what}{where}; {seen.examples} examples on {len(seen.layouts)} layouts, {how}"
+    return f"{what}{where}; {seen.examples} examples in {len(seen.layouts)} splits, {how}"
 
 
 def _worst(seen: Sums) -> tuple[int, tuple[ReplicaWeights, ...]]:
@@ -194,11 +191,7 @@ def _is_round(value: float) -> bool:
 
 def _alike(seen: Sums) -> str | None:
     """Rows that give about the right weights on all layouts tried, and how wrong they can be."""
-    alike = [
-        row
-        for row, said in seen.said
-        if row is not None and seen.nearly_right(said) and not seen.tells(said)
-    ]
+    alike = seen.untold(nearly_right=True)
     if not alike:
         return None
     alike.sort(key=lambda row: row.point.cost if row.point else np.inf)
@@ -251,10 +244,6 @@ def judge_empty(evidence: Sums, verdict: Diagnosis, asked: bool) -> Diagnosis:
 
 def _takes(evidence: Sums, item: Layout) -> bool:
     """Return True if the step makes a finite update of a layout."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # means of nothing
-            evidence.run(item)
-    except StepError:  # whatever a step does about no examples
-        return False
-    return True
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # means of nothing
+        return if_taken(lambda: evidence.run(item), None) is not None

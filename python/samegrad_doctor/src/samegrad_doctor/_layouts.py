@@ -6,12 +6,14 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from samegrad_doctor._tree import flatten, map_structure
+
+T = TypeVar("T")
 
 
 class StepError(ValueError):
@@ -20,6 +22,14 @@ class StepError(ValueError):
 
 class StepFailedError(StepError):
     """Raised if the step raises."""
+
+
+def if_taken(work: Callable[[], T], otherwise: T) -> T:
+    """Return work(), or the other value if the step refuses a layout, which hides nothing else."""
+    try:
+        return work()
+    except StepError:
+        return otherwise
 
 
 def rows_of(batch: Any) -> int:
@@ -55,30 +65,15 @@ def described(structure: Any) -> str:
     return repr(named).replace("'", "")
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+def check(holds: bool, name: str, wanted: str, got: str) -> None:
+    """Raise StepError for an argument of `diagnose`, unless the condition holds."""
+    if not holds:
+        raise StepError(f"[diagnose] {name} must be {wanted}: got {got}.")
 
 
-def _check_counts(name: str, counts: Any) -> None:
-    if not isinstance(counts, Sequence | np.ndarray) or isinstance(counts, str):
-        raise StepError(
-            f"[diagnose] {name} must be a sequence of counts, such as (2, 3): got {counts!r:.80}."
-        )
-    if not len(counts) or not all(_is_whole(n) and n >= 1 for n in counts):
-        raise StepError(f"[diagnose] {name} must be integers >= 1: got {tuple(counts)}.")
-
-
-def _check_weights(given: Any, rows: int) -> None:
-    wanted = f"[diagnose] weights must be one positive number for each of the {rows} examples: got"
-    try:
-        weights = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise StepError(f"{wanted} {given!r:.80}.") from error
-    if weights.shape != (rows,) or not (np.isfinite(weights) & (weights > 0)).all():
-        raise StepError(
-            f"{wanted} shape {weights.shape}, from {np.min(weights, initial=np.inf):g}; leave out "
-            "examples without weight."
-        )
+def _is_whole(value: Any, least: int) -> bool:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return bool(whole and value >= least)
 
 
 @dataclass(frozen=True)
@@ -109,23 +104,33 @@ class Settings:
             StepError: It cannot.
         """
         for name in ("replicas", "micro_batches"):
-            _check_counts(name, getattr(self, name))
+            counts = getattr(self, name)
+            several = isinstance(counts, Sequence | np.ndarray) and not isinstance(counts, str)
+            check(several, name, "a sequence of counts, such as (2, 3)", f"{counts!r:.80}")
+            whole = len(counts) > 0 and all(_is_whole(count, 1) for count in counts)
+            check(whole, name, "integers >= 1", f"{tuple(counts)}")
         for name, least in (("max_examples", 1), ("seed", 0)):
-            if not _is_whole(value := getattr(self, name)) or value < least:
-                raise StepError(
-                    f"[diagnose] {name} must be an integer >= {least}: got {value!r:.80}."
-                )
-        if not isinstance(self.equal_shards, bool | np.bool_):
-            raise StepError(
-                f"[diagnose] equal_shards must be True or False: got {self.equal_shards!r:.80}."
-            )
+            value = getattr(self, name)
+            check(_is_whole(value, least), name, f"an integer >= {least}", f"{value!r:.80}")
+        even = self.equal_shards
+        check(isinstance(even, bool | np.bool_), "equal_shards", "True or False", f"{even!r:.80}")
         if min(rows, self.max_examples) < 3:
             raise StepError(
                 f"[diagnose] at least 3 examples are needed: got a batch of {rows}, and "
                 f"max_examples={self.max_examples}."
             )
         if self.weights is not None:
-            _check_weights(self.weights, rows)
+            wanted = f"one positive number for each of the {rows} examples"
+            try:
+                weights = np.asarray(self.weights, dtype=np.float64)
+            except (TypeError, ValueError):
+                check(False, "weights", wanted, f"{self.weights!r:.80}")
+            positive = weights.shape == (rows,) and np.isfinite(weights).all() and weights.min() > 0
+            got = (
+                f"shape {weights.shape}, from {np.min(weights, initial=np.inf):g}; leave out "
+                "examples without weight"
+            )
+            check(bool(positive), "weights", wanted, got)
 
     def usable(self, chosen: npt.NDArray[np.intp]) -> int:
         """Return the number of these examples, from the first, that the layouts can take.
@@ -200,7 +205,7 @@ class Layout:
     def __str__(self) -> str:
         sizes = "+".join(map(str, self.sizes))
         more = f" in {self.micro_batches} micro-batches" if self.micro_batches > 1 else ""
-        return f"{self.replicas} replicas of {sizes}{more}"
+        return f"{self.replicas} replica{'s' * (self.replicas > 1)} of {sizes}{more}"
 
 
 def one_device(examples: Sequence[int]) -> Layout:
@@ -279,19 +284,21 @@ def unequal_sizes(examples: int, replicas: int, turn: int = 0) -> list[int]:
     return [int(n) for n in np.roll(sizes, -turn)]
 
 
-def layouts_for(
-    examples: int, replicas: Sequence[int], micro_batches: Sequence[int], even: bool = False
-) -> list[Layout]:
-    """Even and uneven splits for each number of replicas; even ones alone if wished.
+def splits_of(examples: int, settings: Settings) -> list[Layout]:
+    """Return equal or unequal splits for each number of replicas and micro-batches.
 
     Two splits of the same batch tell apart what one number cannot: sizes 2, 3 and 5 have no common
     divisor, so that a factor belongs to one of them only.
+
+    Raises:
+        StepError: There are none.
     """
     found: list[Layout] = []
+    replicas, micro_batches = tuple(settings.replicas), tuple(settings.micro_batches)
     for count, k in itertools.product(replicas, micro_batches):
         if count * k == 1:
             continue
-        size = examples // count
+        size, even = examples // count, settings.equal_shards
         splits = [[size] * count if even else unequal_sizes(examples, count)]
         if count > 1 and not even:
             splits.append(unequal_sizes(examples, count, turn=1))
@@ -299,22 +306,15 @@ def layouts_for(
         found += [layout(sizes, k) for sizes in splits if min(sizes) >= k]
     several = {k for k in micro_batches if k > 1}
     more = max(several, default=0) + 1
-    if len(several) == 1 and more <= examples and not (even and examples % more):
+    if len(several) == 1 and more <= examples and not (settings.equal_shards and examples % more):
         found.append(layout([examples], more))  # tells a factor K from 1 / K
-    return list(dict.fromkeys(found))
-
-
-def splits_of(examples: int, settings: Settings) -> list[Layout]:
-    """The layouts that a diagnosis compares with one device; StepError if there can be none."""
-    replicas, micro_batches = tuple(settings.replicas), tuple(settings.micro_batches)
-    found = layouts_for(examples, replicas, micro_batches, settings.equal_shards)
     if not found and max(replicas) * max(micro_batches) > 1:
         raise StepError(
             f"[diagnose] there is no split to compare with one device: got {examples} examples "
             f"that can be told apart for replicas={replicas} and micro_batches={micro_batches}, "
             "each of which needs one; use more examples, or fewer replicas."
         )
-    return found
+    return list(dict.fromkeys(found))
 
 
 Groups = Callable[[Layout], list[tuple[int, ...]]]

@@ -9,12 +9,14 @@ from functools import cached_property
 
 import numpy as np
 
-from samegrad_doctor._basis import FLOOR, SAME, Basis, Fit, Noise, halves, noise_of
+from samegrad_doctor._basis import BEND, FLOOR, NO_SUM, SAME, Basis, Fit, Noise, halves
+from samegrad_doctor._catalogue import FailureMode
 from samegrad_doctor._grammar import POWERS
 from samegrad_doctor._layouts import (
     Layout,
     Settings,
     StepError,
+    if_taken,
     layout,
     of_shares,
     one_device,
@@ -30,13 +32,11 @@ from samegrad_doctor._updates import (
 )
 
 DRIFT = 1e-6  # relative; what equal copies of parameters may differ by
-NO_SUM = 0.02  # of the update of the whole batch, which no weights of examples explain
 _SINGLES = 8  # single examples that are looked at
 _INSIDE = 2 * FLOOR  # of an update: so much float32 leaves inside of a function that is not a sum
 _ROUGH = 2.0**-7  # of an update: so much a rounding to bfloat16 leaves, which does not show later
 _LITTLE = 0.1  # of the largest weight, by which splits that are nearly even make rows differ
 _PAIRED = 0.3  # of what two examples change in each other's places; noise makes 0, pairs make 1
-_EVEN = 0.01  # by which zero weights may differ from 0, for a bend of the loss
 _MOST_SWAPS = 24  # of neighbors that are looked at: a whole batch may have thousands
 _BENT = 20  # times what noise moves an update: then it is another function of the examples
 KEEPS_STATE = (
@@ -101,10 +101,6 @@ class Runs(Frame):
         """Numbers of the sketch that a step changes."""
         return int(np.count_nonzero(self.one))
 
-    def gap(self, run: Recorded) -> float:
-        """Return the relative distance of an update from that of one device."""
-        return _gap(run, self.one)
-
     @cached_property
     def turned(self) -> float:
         """Return the relative change of one device's update with the order of the examples."""
@@ -123,33 +119,28 @@ class Runs(Frame):
         """
         if self.turned > NO_SUM or self._turned_by_few:
             return True
-        try:
-            return self._turned(self.examples - self.settings.multiple) > NO_SUM
-        except StepError:  # a step may refuse such a batch, which must not hide what is known
-            return False
+        fewer = self.examples - self.settings.multiple
+        return if_taken(lambda: self._turned(fewer) > NO_SUM, False)
 
     @property
     def _turned_by_few(self) -> bool:
         """Return True if few pairs of neighbors make the change with the order, unlike noise."""
-        if self.turned <= _BENT * max(_INSIDE, self.rounded):
-            return False
-        gaps = [self.gap(self.alone(order)) for order in self._swapped[1:]]
-        return 3 * sum(gap <= NO_SUM * self.turned for gap in gaps) >= len(gaps)
+        least = _BENT * max(_INSIDE, self.rounded)
+        return self.turned > least and self._can_be_swapped(NO_SUM * self.turned)
 
-    @property
-    def _swapped(self) -> list[list[int]]:
-        """Return orders in which two neighbors have changed places, all or some of many."""
-        places = np.unique(np.linspace(0, self.examples - 2, _MOST_SWAPS).astype(int))
-        orders = [list(range(self.examples)) for _ in places[: self.examples - 1]]
-        for place, order in zip(places, orders, strict=False):
-            order[place : place + 2] = order[place + 1], order[place]
-        return orders
+    def _can_be_swapped(self, limit: float) -> bool:
+        """Return True if a third of the swaps of two neighbors, or of some, change no more."""
+        gaps = []
+        for place in np.unique(np.linspace(0, self.examples - 2, _MOST_SWAPS).astype(int)):
+            order = np.arange(self.examples)
+            order[place : place + 2] = place + 1, place
+            gaps.append(_gap(self.alone(order.tolist()), self.one))
+        return 3 * sum(gap <= limit for gap in gaps) >= len(gaps)
 
     @cached_property
     def in_pieces(self) -> bool:
         """Return True if most neighbors can be swapped, which per-example random ops exclude."""
-        alike = [self.gap(self.alone(order)) <= self.tolerance for order in self._swapped]
-        return 3 * sum(alike) >= len(alike)
+        return self._can_be_swapped(self.tolerance)
 
     @cached_property
     def paired(self) -> bool:
@@ -178,7 +169,7 @@ class Runs(Frame):
     @cached_property
     def repeated(self) -> float:
         """Return the relative change of one device's update from call to call."""
-        return self.gap(self.fresh(self.layouts[0]))
+        return _gap(self.fresh(self.layouts[0]), self.one)
 
     @cached_property
     def rounded(self) -> float:
@@ -237,24 +228,21 @@ class Runs(Frame):
         """Return True if equal shards, as from a sampler, make the update of one device."""
         pairs = itertools.product(self.settings.replicas, self.settings.micro_batches)
         equal = [(r, k, self.examples // (r * k) * k) for r, k in pairs if r * k > 1]
-        try:
-            off = [
+
+        def off() -> float:
+            return max(
                 self.off(self.run(layout([size] * r, k)), self.alone(range(size * r)).sketch)
                 for r, k, size in equal
                 if size
-            ]
-        except StepError:  # a step may refuse such shares, which must not hide what is known
-            return False
-        return bool(off) and max(off) <= 1
+            )
+
+        return any(size for *_, size in equal) and if_taken(off, np.inf) <= 1
 
     @cached_property
     def by_constant(self) -> bool:
         """Return True for a fixed divisor: twice the examples make twice the update."""
-        try:
-            twice = self.alone([*range(self.examples)] * 2)
-        except StepError:  # a step may refuse more examples than the batch has
-            return False
-        return bool(abs(twice.norm / self.runs[0].norm - 2) < NO_SUM)
+        twice = if_taken(lambda: self.alone([*range(self.examples)] * 2).norm, 0.0)
+        return bool(abs(twice / self.runs[0].norm - 2) < NO_SUM)
 
     @property
     def frame(self) -> Frame:
@@ -350,9 +338,22 @@ class Sums(Runs):
 
     @cached_property
     def of_halves(self) -> Noise:
-        """The noise that some of the examples on one device show, if their sum explains them."""
-        absent = [[i for i in range(self.examples) if i not in own] for own, _ in self.halves]
-        return noise_of(self.basis, [fit for _, fit in self.halves], absent)
+        """The noise that some of the examples on one device show, if their sum explains them.
+
+        Whatever no weights explain is noise, and so are the weights of examples that a run has not
+        seen; the larger of both counts.
+        """
+        left, unseen = [], []
+        for own, fit in self.halves:
+            absent = np.isin(range(self.examples), own, invert=True)
+            left.append(float(np.linalg.norm(fit.residual)) / fit.amount)
+            unseen += (fit.weights[absent] / self.basis.gain[absent] / fit.amount).tolist()
+        numbers = self.basis.spare * len(left)
+        level = max(
+            float(np.linalg.norm(left)) / np.sqrt(max(numbers, 1)),
+            float(np.linalg.norm(unseen)) / np.sqrt(len(unseen)),
+        )
+        return Noise(level, numbers + 2)
 
     @cached_property
     def of_format(self) -> float:
@@ -385,7 +386,8 @@ class Sums(Runs):
         """
         fit = self.fits[0]
         usual = self.of_halves.level * np.sqrt(self.basis.spare) * fit.amount / fit.scale
-        return fit.unexplained <= NO_SUM and bool(
+        left = float(np.linalg.norm(fit.residual)) / fit.scale
+        return left <= NO_SUM and bool(
             usual <= _ROUGH or usual <= _BENT * max(self.turned, 2 * self.runs[0].rounding)
         )
 
@@ -432,20 +434,22 @@ class Sums(Runs):
         norms = [float(np.linalg.norm(part)) / self.noise.limit(count) for part, count in parts]
         return max(norms) / amount
 
-    def made(self, table: Vector) -> Vector:
-        """The updates that a table of weights says: a row per layout."""
-        return table @ self.sketches
-
     @property
     def sound(self) -> bool:
         """Return True if all layouts match one device, and that matches the user's weights."""
-        said = self.made(self.right)[0]
+        said = (self.right @ self.sketches)[0]
         return self.agree and (not self.given or self.off(self.runs[0], said) <= 1)
 
-    def nearly_right(self, table: Vector) -> bool:
-        """Return True if a table of weights is nearly correct on all splits."""
-        right = self.right
-        return bool(np.abs(table - right).max() <= _LITTLE * right.max())
+    def untold(self, nearly_right: bool) -> list[FailureMode]:
+        """Return the entries that the updates do not refute, if they are nearly correct or not."""
+        near = _LITTLE * self.right.max()
+        return [
+            row
+            for row, table in self.said
+            if row
+            and bool(np.abs(table - self.right).max() <= near) == nearly_right
+            and not self.tells(table)
+        ]
 
     def tells(self, table: Vector) -> bool:
         """Return True if the updates, which are those of one device, refute a table of weights.
@@ -454,9 +458,9 @@ class Sums(Runs):
         apart shows the noise of that as well, without what is bent on one device.
         """
         apart = np.stack([run.sketch for run in self.runs]) - self.one
-        ways = self.made(table - self.right)
+        ways = (table - self.right) @ self.sketches
         sizes = np.linalg.norm(ways, axis=1)
-        amounts = np.array([self.basis.fit(run.sketch).amount for run in self.runs])
+        amounts = np.array([fit.amount for fit in self.fits])
         spread = np.linalg.norm(apart, axis=1).max() / np.sqrt(self.alive)
         seen = FLOOR * amounts + self.noise.factor * spread
         limits = np.minimum(self.noise.limit(1) * amounts, seen)
@@ -468,10 +472,6 @@ class Sums(Runs):
         """Return True if example weights explain all updates, up to noise."""
         limit = self.noise.limit(self.basis.spare)
         return all(float(np.linalg.norm(fit.residual)) <= limit * fit.amount for fit in self.fits)
-
-    def held(self, weights: Vector) -> float:
-        """Return the factor of the singles' common term under such weights."""
-        return 1.0 if self.term is not None else float(weights.sum())
 
     @property
     def bench(self) -> Bench:
@@ -508,7 +508,7 @@ class Sums(Runs):
         together = self.sketches.sum(axis=0)
         fixed, mean = (self.off(self.runs[0], together / by) for by in (1, count))
         even = min(fixed, mean) <= 1 or (alone <= FLOOR * alone.max()).any()
-        even = even or np.ptp(alone) <= _EVEN * alone.max()
+        even = even or np.ptp(alone) <= BEND * alone.max()
         own = np.ones(count) if even else alone / alone.sum() * count
         weights = own if given is None else given * 1.0
         return replace(self, weights=weights, fixed=fixed <= min(1, mean))

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from samegrad_doctor._basis import deviations
 from samegrad_doctor._hypotheses import COUNTS
-from samegrad_doctor._layouts import Layout, StepError
+from samegrad_doctor._layouts import Layout, StepError, if_taken
 from samegrad_doctor._measure import Sums
 from samegrad_doctor._select import residual
 from samegrad_doctor._updates import Vector
 
 _ALIKE = 0.5  # of what is apart, which another example changes little and noise wholly
 _WORST = 2  # layouts that are looked at
-_BY_CHANCE = 1e-7  # that noise does so
 
 
 def hidden(seen: Sums) -> StepError:
@@ -48,14 +49,13 @@ def hides_a_part(seen: Sums) -> bool:
     apart = [run.sketch - seen.one for run in seen.runs]
     sizes = [float(np.linalg.norm(own)) for own in apart]
     limit = seen.of_wholes.limit(seen.alive) * seen.fits[0].amount
-    t = deviations(max(seen.alive, 2), _BY_CHANCE)
+    t = deviations(max(seen.alive, 2))
     least = max(_ALIKE, t / float(np.hypot(t, np.sqrt(seen.alive))))
     for place in np.argsort(sizes)[: -_WORST - 1 : -1]:
         if sizes[place] <= limit:
             return False
-        try:
-            other = _apart(seen, _with_another(seen.layouts[place]))
-        except StepError:  # a step may refuse an example that is there twice
+        other = if_taken(partial(_apart, seen, _with_another(seen.layouts[place])), None)
+        if other is None:
             return False
         if apart[place] @ other > least * sizes[place] * np.linalg.norm(other):
             return True

@@ -10,20 +10,20 @@ from functools import partial
 
 import numpy as np
 
-from samegrad_doctor._basis import FLOOR, TELLING
-from samegrad_doctor._catalogue import NO_GRADIENT_OF_EXCHANGE, FailureMode
+from samegrad_doctor._basis import EXACT, FLOOR, TELLING
+from samegrad_doctor._catalogue import NO_GRADIENT_OF_EXCHANGE, FailureMode, beside
 from samegrad_doctor._hypotheses import (
     COUNTS,
     PROBED,
     RIGHT_COUNTS,
     SPARE,
     Probe,
+    alike_in,
     alone_in,
     few_of,
     of_groups,
-    part_with,
+    pairs,
     probe_of,
-    shuffled,
     turning,
     with_term,
 )
@@ -32,14 +32,14 @@ from samegrad_doctor._measure import Runs
 from samegrad_doctor._select import EQUAL, Hypothesis, residual
 from samegrad_doctor._updates import Vector
 
-_NEAR = 1e-4  # of the strongest pair, by which three pairs may miss a plane
+_IN_PART = "in a part of the loss, "
 _PAIRED = 5  # examples, in ten pairs
 _TOLD_BY = 3  # layouts, of which one is that of one device
 _SEVERAL = 4  # times the noise of one run, where sums of several runs are compared
 
 
 def explain_shared_batch(seen: Runs) -> FailureMode | None:
-    """A row for a step whose examples depend on the whole batch, which the replicas share.
+    """Explain a step whose examples depend on the whole batch, which the replicas share.
 
     Each example's update is unknown. A term that belongs to no example is one more unknown vector;
     two counts in one loss are two unknown vectors for each example. What explains splits of a few
@@ -53,17 +53,15 @@ def explain_shared_batch(seen: Runs) -> FailureMode | None:
     if (two := _of_two_counts(seen)) is not None:
         return two
 
-    classes: list[list[Hypothesis]] = []
+    alike = []
     for name in (None, *COUNTS):
-        each: tuple[list[Hypothesis], list[Hypothesis]] = ([], [])  # with a row, and without
         for (row, few), (_, own) in zip(probe.said, whole.said, strict=True):
-            if row is not None or name not in (None, *RIGHT_COUNTS):
-                free = _with_count(probe.layouts, few, name)
-                refuted = partial(_refuted, (probe, whole), (few, own), name)
-                made = partial(with_term, name or "once", row)
-                each[row is None].append(Hypothesis(made, 0.0, free, refuted))
-        classes += each
-    return probe.first(*classes)
+            rank = (row is not None) + (name not in (None, *RIGHT_COUNTS))
+            free = _with_count(probe.layouts, few, name)
+            refuted = partial(_refuted, (probe, whole), (few, own), name)
+            made = partial(with_term, name or "once", row)
+            alike.append(Hypothesis(made, 0.0, free, refuted, rank))
+    return probe.first(one for one in alike if one.rank)
 
 
 def _with_count(layouts: Sequence[Layout], own: Vector, name: str | None) -> Vector:
@@ -89,7 +87,7 @@ def _refuted(probes: Sequence[Probe], tables: Sequence[Vector], name: str | None
 
 
 def _of_two_counts(seen: Runs) -> FailureMode | None:
-    """Two counts, with the weights that the user gave or that pairs of examples tell."""
+    """Explain two counts, with the weights of the user or those that pairs of examples tell."""
     if seen.uneven:
         return _two_counts(seen)
     if seen.given or (tangents := _tangents(seen)) is None:
@@ -126,8 +124,8 @@ def _tangents(seen: Runs) -> Vector | None:
         pair = alone[min(ref, k), max(ref, k)]
         (ahead, back), *_ = np.linalg.lstsq(both, pair, rcond=1e-6)
         # Equal weights of two leave nothing of their pair.
-        flat, alike = (np.linalg.norm(own) <= _NEAR * size for own in (alone[0, k], pair))
-        if not flat and np.linalg.norm(both @ (ahead, back) - pair) > _NEAR * size:
+        flat, alike = (np.linalg.norm(own) <= EXACT * size for own in (alone[0, k], pair))
+        if not flat and np.linalg.norm(both @ (ahead, back) - pair) > EXACT * size:
             return None
         ratios[k] = 0.0 if flat else 1.0 if alike else -back / ahead
         if not flat and not alike:
@@ -138,12 +136,12 @@ def _tangents(seen: Runs) -> Vector | None:
 
 
 def explain_two_parts(seen: Runs) -> FailureMode | None:
-    """Two parts of the loss with a count each, which shares make by themselves or together."""
+    """Explain two parts of the loss with a count each, made by shards or together."""
     return _mean_and_sum(seen) or (None if seen.settings.equal_shards else _of_two_counts(seen))
 
 
 def explain_even_parts(seen: Runs) -> FailureMode | None:
-    """Two parts of the loss in even shares, or a term, with a factor each.
+    """Explain two parts of the loss in equal shards, or a term, by a factor each.
 
     Examples count alike then, so that with u of one device, and factors a and b of the parts, an
     update is a u + (b - a) P, of which P is unknown: two layouts tell whether it is one vector.
@@ -158,14 +156,10 @@ def explain_even_parts(seen: Runs) -> FailureMode | None:
         ratios = table / probe.right
         if (np.ptp(ratios, axis=1) <= EQUAL * np.abs(ratios).max()).all():
             factors.setdefault(tuple(np.round(ratios[:, 0], 9).tolist()), row)
-    classes: list[list[Hypothesis]] = [[], []]
-    for (a, first), (b, second) in itertools.permutations(factors.items(), 2):
-        known = np.array(a)[:, None] * seen.one
-        if probe.limit < TELLING * np.linalg.norm(probe.updates - known):
-            free = np.subtract(b, a)[:, None]
-            made = partial(part_with, first, second)
-            classes[first is not None].append(Hypothesis(made, known, free))
-    return probe.first(*classes)
+    rows = [(row, np.array(own)[:, None]) for own, row in factors.items()]
+    least = probe.limit / TELLING
+    told = [own for own in rows if np.linalg.norm(probe.updates - own[1] * seen.one) > least]
+    return probe.first(pairs(told, rows, lambda a, b: a * seen.one, lambda a, b: b - a))
 
 
 def _two_counts(seen: Runs) -> FailureMode | None:
@@ -175,17 +169,14 @@ def _two_counts(seen: Runs) -> FailureMode | None:
     also be in each of its examples.
     """
     probe = probe_of(seen, few_of(seen, (PROBED, PROBED - 2)))
-    classes: list[list[Hypothesis]] = [[], [], []]
-    for a, first in probe.said:
-        for b, second in replace(probe, weights=np.ones(len(probe.weights))).said:
-            classes[(a is not None) + (b is not None)].append(
-                Hypothesis(partial(part_with, a, b), 0.0, np.hstack([first, second]))
-            )
-    return probe.first(*classes)
+    plain = replace(probe, weights=np.ones(len(probe.weights)))
+    return probe.first(
+        pairs(probe.said, plain.said, lambda a, b: 0.0, lambda a, b: np.hstack([a, b]))
+    )
 
 
 def _mean_and_sum(seen: Runs) -> FailureMode | None:
-    """A mean over the examples beside a sum over them: a row for each part, or None.
+    """Explain a mean over the examples beside a sum over them by a row each.
 
     With g_i + p_i of one example, two make (g_i + g_j) / 2 + p_i + p_j, so that pairs tell all p_i;
     what three together leave over is noise.
@@ -212,28 +203,15 @@ def _mean_and_sum(seen: Runs) -> FailureMode | None:
     limit = FLOOR * scale + _SEVERAL * left
     if limit > TELLING * small:
         return None
-    rows = [(row, table @ means) for row, table in probe.said]
-    others = [(row, table @ sums) for row, table in replace(probe, fixed=True).said]
-    found = [
-        ((a is not None) + (b is not None), a, b)
-        for (a, first), (b, second) in itertools.product(rows, others)
-        if np.linalg.norm(probe.updates - first - second) <= limit
-    ]
-    return part_with(*min(found, key=lambda one: one[0])[1:]) if found else None
-
-
-def _in_a_part(row: FailureMode, rest: FailureMode | None) -> FailureMode:
-    """The mistake of a part of the loss that each share makes by itself."""
-    others = "the rest is correct" if rest is None else f"and for the rest: {rest.name}"
-    return replace(
-        row,
-        name=f"in a part of the loss, {row.name}",
-        sentence=f"in a part of the loss, {row.sentence}; {others}",
+    probe.limit, nothing = limit, np.zeros((len(probe.layouts), 0))
+    others = replace(probe, fixed=True).said
+    return probe.first(
+        pairs(probe.said, others, lambda a, b: a @ means + b @ sums, lambda a, b: nothing)
     )
 
 
 def explain_shares_and_examples(seen: Runs) -> FailureMode | None:
-    """A part of the loss that depends on the share (or micro-batch) as a whole, beside a sum.
+    """Explain a part of the loss that depends on the shard as a whole, beside a sum.
 
     The shares' own updates hold both parts; with row A for them and row B for the sum, an update is
     Σ A_g u(g) + Σ (B_i - A_i) p_i with unknown p_i.
@@ -242,25 +220,23 @@ def explain_shares_and_examples(seen: Runs) -> FailureMode | None:
         return None
     probe = probe_of(seen, few_of(seen))
     for own in alone_in(seen):
-        classes: list[list[Hypothesis]] = [[], []]
-        for _, first in probe.said:
-            if any(
-                np.ptp(weights[list(group)]) > EQUAL
-                for weights, item in zip(first, probe.layouts, strict=True)
-                for group in own.groups(item)
-            ):
-                continue
-            known, _ = of_groups(seen, probe.layouts, first, own.groups)
-            for b, second in probe.said:
-                one = Hypothesis(partial(_in_a_part, own.statistics, b), known, second - first)
-                classes[b is not None].append(one)
-        if found := probe.first(*classes):
+        rows = [
+            (row, table, of_groups(seen, probe.layouts, table, own.groups)[0])
+            for row, table in probe.said
+            if alike_in(probe.layouts, table, own.groups)
+        ]
+        made = partial(beside, own.statistics, name=_IN_PART, what=_IN_PART)
+        alike = (
+            Hypothesis(partial(made, b), known, second - first, rank=bool(a) + bool(b))
+            for (a, first, known), (b, second) in itertools.product(rows, probe.said)
+        )
+        if found := probe.first(alike):
             return found
     return None
 
 
 def explain_pairs(seen: Runs) -> FailureMode | None:
-    """No gradient passes between replicas: what an example does to another needs one replica.
+    """Test if no gradient passes between replicas: pairs of examples then need one replica.
 
     The values that are exchanged are right, so that an update is Σ a_i, and b_ij for each pair of
     examples that a replica has together, with unknown vectors for a few examples.
@@ -270,11 +246,9 @@ def explain_pairs(seen: Runs) -> FailureMode | None:
     if not replicas or 1 not in settings.micro_batches:
         return None
     count = math.lcm(*replicas) if settings.equal_shards else _PAIRED
-    pairs = list(itertools.combinations(range(count), 2))
-    if settings.equal_shards:
-        layouts = shuffled(count, replicas, (1,), len(pairs))
-    else:
-        layouts = turning(count, replicas, (1,), 2 * len(pairs) + SPARE)
+    two = list(itertools.combinations(range(count), 2))
+    number = 2 * len(two) + SPARE
+    layouts = turning(count, replicas, (1,), number, settings.equal_shards)
     probe = probe_of(seen, [layout([count]), *layouts])
-    together = [[1.0, *(float(own[i] == own[j]) for i, j in pairs)] for own in probe.owners]
+    together = [[1.0, *(float(own[i] == own[j]) for i, j in two)] for own in probe.owners]
     return probe.first([Hypothesis(lambda: NO_GRADIENT_OF_EXCHANGE, 0.0, np.array(together))])

@@ -49,46 +49,31 @@ class Processes:
 
     def __init__(self) -> None:
         jobs = (job for find in _finders if (job := find()) is not None)
-        job = next(jobs, Job(0, 1, lambda name, value: [value]))
-        self.rank, self.size, self._met = job
-
-    def met(self, what: str, value: Any) -> list[Any]:
-        """Return the values of all processes."""
-        return self._met(what, value)
+        self.rank, self.size, self.met = next(jobs, Job(0, 1, lambda name, value: [value]))
 
     def all_of(self, what: str, work: Callable[[], T]) -> T:
-        """work(), by each process; where it raises on one, it does so on all.
+        """Return work() of each process; where it raises on one, raise on all.
 
         Raises:
-            StepError: Another process has raised it.
+            StepFailedError: Another process has raised.
         """
-        found: Any = None
         error: Exception | None = None
         try:
             found = work()
         except Exception as raised:
             error = raised
-        told = self.met(what, None if error is None else f"{type(error).__name__}: {error}")
-        if error is not None and all(one is not None for one in told):
+        told = self.met(what, error and f"{type(error).__name__}: {error}".rstrip("."))
+        said = [f"rank {rank} raised {one}" for rank, one in enumerate(told) if one]
+        if error is not None and len(said) == len(told):
             raise error  # as in one process
-        _check_done(told)
-        result: T = found
-        return result
-
-
-def _check_done(told: Sequence[str | None]) -> None:
-    """StepFailedError where some of the processes have raised."""
-    raised = [
-        f"rank {rank} raised {one.rstrip('.')}" for rank, one in enumerate(told) if one is not None
-    ]
-    if not raised:
-        return
-    others = ", ".join(str(rank) for rank, one in enumerate(told) if one is None)
-    rest = f"; rank {others} did not" if others else ""
-    raise StepFailedError(
-        "[step] all processes must make the same calls, also the same collectives: got "
-        f"{'; '.join(raised)}{rest}."
-    )
+        if said:
+            others = ", ".join(str(rank) for rank, one in enumerate(told) if not one)
+            rest = f"; rank {others} did not" if others else ""
+            raise StepFailedError(
+                "[step] all processes must make the same calls, also the same collectives: got "
+                f"{'; '.join(said)}{rest}."
+            )
+        return found
 
 
 def check_batch(batch: Any, processes: Processes) -> None:
@@ -119,21 +104,19 @@ class StepOfAll:
 
     def __init__(self, step: Step, processes: Processes) -> None:
         self._step, self._processes, self._runs = step, processes, 0
+        vars(self).update(getattr(step, "__dict__", {}))  # attributes that adapters set
 
     def __call__(self, shares: list[Any]) -> Outcome:
         self._runs += 1
-        what = f"the end of the step (run {self._runs} of the doctor)"
-        own: Outcome | None = None
 
-        def run() -> None:
-            nonlocal own
+        def run() -> Outcome:
             result = self._step(shares)
             own = result if isinstance(result, Outcome) else Outcome(result)
             flatten(own.update)
+            return own
 
-        self._processes.all_of(what, run)
-        assert own is not None, "it has not raised"
-        return self._joined(own)
+        what = f"the end of the step (run {self._runs} of the doctor)"
+        return self._joined(self._processes.all_of(what, run))
 
     def _joined(self, own: Outcome) -> Outcome:
         arrays = [np.asarray(leaf) for leaf in flatten(own.update)]
@@ -158,13 +141,6 @@ class StepOfAll:
         return outcome
 
 
-def of_all(step: Step, processes: Processes) -> Step:
-    """The step as `StepOfAll`, with what it says of itself."""
-    together = StepOfAll(step, processes)
-    vars(together).update(getattr(step, "__dict__", {}))
-    return together
-
-
 def _plain(structure: Any) -> Any:
     return None if structure is None else [np.asarray(leaf) for leaf in flatten(structure)]
 
@@ -181,10 +157,10 @@ def spread(counts: Sequence[int], size: int) -> tuple[tuple[int, ...], str]:
     note = f"{' and '.join(map(str, kept))} replicas were spread over {size} processes"
     if fewer:
         note += (
-            f"; of layouts with fewer replicas than processes, {' and '.join(map(str, fewer))}, "
+            f"; of splits with fewer replicas than processes, {' and '.join(map(str, fewer))}, "
             "none was run"
         )
     return kept, note + "; each process ran those of one device by itself"
 
 
-__all__ = ["Job", "Processes", "StepOfAll", "check_batch", "of_all", "register_job", "spread"]
+__all__ = ["Job", "Processes", "StepOfAll", "check_batch", "register_job", "spread"]

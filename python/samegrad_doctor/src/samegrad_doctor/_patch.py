@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from samegrad_doctor._failure_modes import MEAN_OF_MEANS, MEAN_THEN_SUM
+from samegrad_doctor._catalogue import MEAN_OF_MEANS, MEAN_THEN_SUM
 
 _LOSSES = (
     "cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
@@ -60,40 +60,32 @@ def suggest(step: Callable[..., Any], name: str, framework: str) -> str:
         tree = ast.parse(source)
     except (OSError, TypeError, SyntaxError, ValueError):
         return ""
-    if not _has_modules(tree, framework):
-        return ""
-    reached = list(_reached(tree, function))
+    module, count = _COUNT[framework]
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    names = {name.asname or name.name.partition(".")[0] for node in imports for name in node.names}
+    reached = list(_reached(tree, function)) if module in names else []
     means = [mean for one in reached for mean in _means(one, framework)]
     if len(means) != 1 or not _is_loss(means[0], reached):
         return ""
-    before, divided = _COUNT[framework](means[0], name == MEAN_OF_MEANS.name, reached)
+    before, divided = count(means[0], name == MEAN_OF_MEANS.name, reached)
     return _diff(source, Path(file or ""), means[0], before, divided) if divided else ""
-
-
-def _has_modules(tree: ast.Module, framework: str) -> bool:
-    """Return True if the file has the modules of the fix under the names that it uses."""
-    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
-    names = {name.asname or name.name.partition(".")[0] for node in imports for name in node.names}
-    return _MODULE[framework] in names
 
 
 def _is_loss(mean: _Mean, reached: list[ast.FunctionDef]) -> bool:
     """Return True if a mean is what its function returns first, or is differentiated."""
     function = next(one for one in reached if mean.statement in _statements(one.body))
-    if isinstance(mean.statement, ast.Return):
-        value = mean.statement.value
-        first = value.elts[0] if isinstance(value, ast.Tuple) and value.elts else value
-        return first is not None and mean.call in ast.walk(first)
-    if not (isinstance(mean.statement, ast.Assign) and len(mean.statement.targets) == 1):
-        return False
-    name = ast.unparse(mean.statement.targets[0])
     losses: list[ast.AST] = []
     for node in ast.walk(function):
         if isinstance(node, ast.Return) and node.value is not None:
-            losses.append(node.value.elts[0] if isinstance(node.value, ast.Tuple) else node.value)
+            several = isinstance(node.value, ast.Tuple) and node.value.elts
+            losses.append(several[0] if several else node.value)
         elif isinstance(node, ast.Attribute) and node.attr == "backward":
             losses.append(node.value)
-    return any(ast.unparse(part) == name for one in losses for part in ast.walk(one))
+    parts = [part for one in losses for part in ast.walk(one)]
+    if isinstance(mean.statement, ast.Assign) and len(mean.statement.targets) == 1:
+        name = ast.unparse(mean.statement.targets[0])
+        return any(ast.unparse(part) == name for part in parts)
+    return isinstance(mean.statement, ast.Return) and mean.call in parts
 
 
 def _reached(tree: ast.Module, function: Callable[..., Any]) -> Iterator[ast.FunctionDef]:
@@ -198,10 +190,8 @@ _Lines = tuple[list[str], str]  # statements before, and the mean of all replica
 
 
 def _in_torch(mean: _Mean, averaged: bool, functions: list[ast.FunctionDef]) -> _Lines:
-    count = _free("count", functions)
-    if mean.size.endswith(".sum()"):
-        number = f"{mean.size}.float()"
-    else:
+    count, number = _free("count", functions), f"{mean.size}.float()"
+    if not mean.size.endswith(".sum()"):
         values = mean.size.removesuffix(".numel()")
         number = f"torch.tensor(float({values}.numel()), device={values}.device)"
     before = [f"{count} = {number}", f"torch.distributed.all_reduce({count})"]
@@ -220,21 +210,10 @@ def _in_tensorflow(mean: _Mean, averaged: bool, functions: list[ast.FunctionDef]
     return before, f"{mean.total}{times} / {count}"
 
 
-def _free(name: str, functions: list[ast.FunctionDef]) -> str:
-    """Return a name that the functions do not use."""
-    used = {node.id for one in functions for node in ast.walk(one) if isinstance(node, ast.Name)}
-    used |= {node.arg for one in functions for node in ast.walk(one) if isinstance(node, ast.arg)}
-    while name in used:
-        name = f"global_{name}"
-    return name
-
-
 def _in_jax(mean: _Mean, averaged: bool, functions: list[ast.FunctionDef]) -> _Lines:
     """Return the mean of all devices, if the reductions of the file name one axis."""
-    reductions = [
-        call for one in functions for call in ast.walk(one)
-        if isinstance(call, ast.Call) and ast.unparse(call.func).endswith(("pmean", "psum"))
-    ]  # fmt: skip
+    calls = [c for one in functions for c in ast.walk(one) if isinstance(c, ast.Call)]
+    reductions = [call for call in calls if ast.unparse(call.func).endswith(("pmean", "psum"))]
     axes = {ast.unparse(argument) for call in reductions for argument in call.args[1:]}
     if len(axes) != 1:
         return [], ""
@@ -243,9 +222,18 @@ def _in_jax(mean: _Mean, averaged: bool, functions: list[ast.FunctionDef]) -> _L
     return [], f"{mean.total}{times} / jax.lax.psum({mean.size}.size, {axis})"
 
 
-_MODULE = {"pytorch": "torch", "tensorflow": "tf", "samegrad": "tf", "jax": "jax"}
-_COUNT = {"pytorch": _in_torch, "tensorflow": _in_tensorflow, "samegrad": _in_tensorflow,
-          "jax": _in_jax}  # fmt: skip
+def _free(name: str, functions: list[ast.FunctionDef]) -> str:
+    """Return a name that the functions do not use."""
+    nodes = [node for one in functions for node in ast.walk(one)]
+    used = {getattr(node, key, None) for node in nodes for key in ("id", "arg")}
+    while name in used:
+        name = f"global_{name}"
+    return name
+
+
+# By framework: the module's name in the file, and the function that counts.
+_COUNT = {"pytorch": ("torch", _in_torch), "tensorflow": ("tf", _in_tensorflow),
+          "samegrad": ("tf", _in_tensorflow), "jax": ("jax", _in_jax)}  # fmt: skip
 
 
 def _diff(source: str, file: Path, mean: _Mean, before: list[str], divided: str) -> str:

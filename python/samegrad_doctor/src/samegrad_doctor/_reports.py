@@ -7,15 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from samegrad_doctor._basis import BEND, EXACT
 from samegrad_doctor._catalogue import FailureMode
 from samegrad_doctor._hypotheses import alone_in, terms
 from samegrad_doctor._layouts import Layout
 from samegrad_doctor._measure import Runs, Sums
 from samegrad_doctor._select import UNNAMED, Bench, Frame, factors_alike, simplest
 from samegrad_doctor._updates import Vector
-
-_EXACT = 1e-4  # relative; losses are often float32, printed, or both
-
 
 # What is wrong with a reported loss: in words, and as a mistake if one explains it.
 Report = tuple[str, FailureMode | None]
@@ -30,14 +28,14 @@ def explain_loss(seen: Runs) -> Report | None:
     if any(run.loss is None for run in seen.runs):
         return None
     found = np.array([run.loss for run in seen.runs], dtype=np.float64)
-    if (what := _difference(found, float(found[0]), seen.layouts, _EXACT)) is None:
+    if (what := _difference(found, float(found[0]), seen.layouts, EXACT)) is None:
         return None
     losses = [run.loss for run in seen.singles] if isinstance(seen, Sums) else [None]
     if any(loss is None for loss in losses):  # one device's loss against the others
         frame = Frame(seen.layouts, np.ones(seen.examples), False)
-        return _of_groups(seen, what, found, _EXACT) or _by_factor(what, found, frame, _EXACT)
+        return _of_groups(seen, what, found, EXACT) or _by_factor(what, found, frame, EXACT)
     each = np.array(losses, dtype=np.float64)
-    tolerance = max(min(seen.tolerance, 1e-2), _EXACT)
+    tolerance = max(min(seen.tolerance, BEND), EXACT)
     limit = tolerance * max(abs(float(found[0])), 1e-300)
     judge = replace(seen, fixed=bool(abs(found[0] - each.sum()) <= limit))
     right = float(judge.right[0] @ each)
@@ -49,11 +47,11 @@ def explain_loss(seen: Runs) -> Report | None:
     bench = Bench(judge, [np.array([x]) for x in found], [each[None, :]] * len(found), tolerance)
     rows = bench.named() or _of_a_term(judge, found, each, limit)
     if not rows:
-        bench.tolerance = _EXACT  # one number for each layout is little to tell many points by
+        bench.tolerance = EXACT  # one number for each layout is little to tell many points by
         rows = bench.explained()
     if rows:
         return _named(what, rows[0])
-    return _of_groups(seen, what, found, _EXACT) or _by_factor(what, found, judge, tolerance)
+    return _of_groups(seen, what, found, EXACT) or _by_factor(what, found, judge, tolerance)
 
 
 def _of_a_term(judge: Runs, found: Vector, each: Vector, limit: float) -> list[FailureMode]:

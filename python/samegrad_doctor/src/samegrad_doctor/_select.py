@@ -7,6 +7,7 @@ one. What has unknown vectors is a `Hypothesis`.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from samegrad_doctor._catalogue import CATALOGUE, FailureMode, unnamed
-from samegrad_doctor._grammar import ALL, POWERS, Point, Powers, phrase, points
+from samegrad_doctor._grammar import ALL, POWERS, Point, Powers, Sum, phrase, points
 from samegrad_doctor._layouts import Layout
 from samegrad_doctor._situation import Situation
 from samegrad_doctor._updates import Vector
@@ -74,41 +75,37 @@ class Frame:
     @cached_property
     def said(self) -> list[tuple[FailureMode | None, Vector]]:
         """Return the correct weights, and those of each entry that is possible here."""
+        with np.errstate(all="ignore"):
+            return [(None, self.right), *self._tables(CATALOGUE)]
+
+    @property
+    def scaled(self) -> list[tuple[FailureMode, Vector]]:
+        """Return whole updates by powers of replicas and micro-batches that no row has."""
+        made = [called(with_powers(Point(), powers)) for powers in POWERS[1:]]
+        return self._tables(row for row in made if row not in CATALOGUE)
+
+    @property
+    def unreduced(self) -> list[tuple[FailureMode, Vector]]:
+        """Return gradients that one replica keeps, by each power of the replicas."""
+        bottoms: list[tuple[Sum, ...]] = [(ALL,), (("weight", "replica"),)]
+        made = [
+            called(with_powers(Point(over, who=f"only {end} replica"), (power, 0)))
+            for end in ("first", "last") for over in bottoms for power in (0, -1, 1)
+        ]  # fmt: skip
+        return self._tables(row for row in made if row not in CATALOGUE)
+
+    def _tables(self, rows: Iterable[FailureMode]) -> list[tuple[FailureMode, Vector]]:
+        """Return the design matrices of the entries that are possible here."""
         empty = any(0 in item.sizes for item in self.layouts)
-        rows = [
-            row
-            for row in CATALOGUE
+        return [
+            (row, self.design_matrix(row.predict))
+            for row in rows
             if (row.fixed or not self.fixed)
             and (self.several or not row.micro)
             and (self.uneven or not row.weighted)
             and (empty or not row.empty)
             and (self.replicas > 1 or row.micro or row.weighted)
         ]
-        with np.errstate(all="ignore"):
-            return [(None, self.right), *((row, self.design_matrix(row.predict)) for row in rows)]
-
-    @property
-    def scaled(self) -> list[tuple[FailureMode, Vector]]:
-        """Whole updates by powers of the replicas and micro-batches that no row has."""
-        known = {row.name for row, _ in self.said if row is not None}
-        made = [called(with_powers(Point(), powers)) for powers in POWERS[1:]]
-        return [(row, self.design_matrix(row.predict)) for row in made
-                if row.name not in known and (self.several or not row.micro)
-                and (self.replicas > 1 or row.micro)]  # fmt: skip
-
-    @property
-    def unreduced(self) -> list[tuple[FailureMode, Vector]]:
-        """Parameters whose gradients one replica keeps, by each power of the replicas."""
-        if self.replicas < 2:
-            return []
-        known = {row.point for row, _ in self.said if row is not None}
-        bottoms = [(ALL,)] if self.fixed else [(ALL,), (("weight", "replica"),)]
-        grid = [
-            with_powers(Point(over, who=f"only {end} replica"), (power, 0))
-            for end in ("first", "last") for over in bottoms for power in (0, -1, 1)
-        ]  # fmt: skip
-        made = [called(point) for point in grid]
-        return [(row, self.design_matrix(row.predict)) for row in made if row.point not in known]
 
     @property
     def replicas(self) -> int:
@@ -228,12 +225,14 @@ class Hypothesis:
         nuisance: The design matrix of the nuisance terms: how often each unknown vector counts in
             each layout.
         refuted: Asked of the selected one alone: whether other layouts refute it.
+        rank: The number of its rows that are wrong; a lower one is selected first.
     """
 
     made: Callable[[], FailureMode | None]
     known: Vector | float
     nuisance: Vector
     refuted: Callable[[], bool] = lambda: False
+    rank: int = 0
 
 
 def residual(values: Vector, columns: Vector) -> tuple[float, int]:
@@ -245,17 +244,23 @@ def residual(values: Vector, columns: Vector) -> tuple[float, int]:
 
 
 def simplest(updates: Vector, alike: Iterable[Hypothesis], limit: float) -> list[Hypothesis]:
-    """Select hypotheses whose residual is noise: the lowest rank, then the smallest residual.
+    """Select hypotheses whose residual is noise: the lowest ranks, then the smallest residual.
 
-    Several are an ambiguity set: these layouts do not identify one of them.
+    The rank of the hypothesis goes before that of its nuisance terms. Several selected ones are an
+    ambiguity set: these layouts do not identify one of them.
     """
-    found = []
-    for one in alike:
-        error, rank = residual(updates - one.known, one.nuisance)
-        if 0 < rank <= len(updates) - min(_REFUTABLE, len(updates) - 1) and error <= limit:
-            found.append((rank, error, one))
-    least, best = min((item[:2] for item in found), default=(0, 0.0))
-    return [one for rank, error, one in found if rank == least and error <= best + _TIE * limit]
+    most = len(updates) - min(_REFUTABLE, len(updates) - 1)
+    for _, group in itertools.groupby(sorted(alike, key=lambda one: one.rank), lambda o: o.rank):
+        found = []
+        for one in group:
+            error, rank = residual(updates - one.known, one.nuisance)
+            if bool(one.nuisance.size) <= rank <= most and error <= limit:
+                found.append((rank, error, one))
+        if found:
+            least, best = min(item[:2] for item in found)
+            near = best + _TIE * limit
+            return [one for rank, error, one in found if rank == least and error <= near]
+    return []
 
 
 def _factor(powers: Powers, item: Layout) -> float:
@@ -291,8 +296,10 @@ def called(point: Point) -> FailureMode:
         return unnamed(point)
     name = sentence = f"all is {phrase(left)}"
     if base == Point():
-        name, sentence, *_ = called(Point(powers=(left[0], 0, left[1]))).words
-    return _joined(replace(row, point=point, formula=""), f"{row.name}; and {name}", sentence)
+        whole = called(Point(powers=(left[0], 0, left[1])))
+        name, sentence = whole.name, whole.sentence
+    more = f"{row.sentence}; besides, {sentence}"
+    return replace(row, point=point, formula="", name=f"{row.name}; and {name}", sentence=more)
 
 
 def _whole(name: str, sentence: str, point: Point | None = None, times: float = 1.0) -> FailureMode:
@@ -308,12 +315,9 @@ def _times(row: FailureMode, value: float) -> FailureMode:
             f"wherever several replicas run, all is multiplied by {value:.4g}, as a batch size or "
             "a world size does that is not that of this step (a short batch)", Point(), value,
         )  # fmt: skip
-    more = f"all is multiplied by {value:.4g}, such as by a size of another run"
-    return replace(_joined(row, f"{row.name}, and a factor of {value:.4g}", more), factor=value)
-
-
-def _joined(row: FailureMode, name: str, more: str) -> FailureMode:
-    return replace(row, name=name, sentence=f"{row.sentence}; besides, {more}")
+    more = f"besides, all is multiplied by {value:.4g}, such as by a size of another run"
+    name = f"{row.name}, and a factor of {value:.4g}"
+    return replace(row, name=name, sentence=f"{row.sentence}; {more}", factor=value)
 
 
 def factors_alike(frame: Frame, factors: Vector, tolerance: float) -> list[FailureMode]:

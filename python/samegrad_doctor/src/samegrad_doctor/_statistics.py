@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
-from samegrad_doctor._basis import TELLING
+from samegrad_doctor._basis import BEND, TELLING
 from samegrad_doctor._catalogue import (
     EQUAL_STATISTICS,
     LOCAL_STATISTICS,
@@ -19,15 +19,15 @@ from samegrad_doctor._catalogue import (
     FailureMode,
 )
 from samegrad_doctor._diagnosis import Found
-from samegrad_doctor._hypotheses import of_groups, terms
+from samegrad_doctor._hypotheses import alike_in, of_groups, terms
 from samegrad_doctor._layouts import Groups, Layout, of_parts, of_shares, of_windows
 from samegrad_doctor._measure import Runs
-from samegrad_doctor._select import EQUAL, residual, simplest
+from samegrad_doctor._select import Hypothesis, residual, simplest
+from samegrad_doctor._situation import Mask
 from samegrad_doctor._updates import Recorded, Vector
 
 _WHAT = "the statistics are not those of one device"
 _ALIKE = "mean of the replicas' means"  # is told as equal weights
-_NEAR = 1e-2  # relative; of moments that a bend of the loss changes a little
 _TIMES = 6  # that the search for a momentum goes on in a sixteenth of the range
 
 
@@ -40,13 +40,11 @@ def explain_statistics(seen: Runs) -> Found | None:
     """
     if any(run.statistics is None for run in seen.runs):
         return None
-    found = np.stack([_moments(run) for run in seen.runs])
+    found = np.stack([np.asarray(run.statistics) for run in seen.runs])
     wrong = _differ(seen, found, found[0])
     if not wrong.any():
         return None
-    means, sums = _means(seen, found[0]), _sums(seen, found[0])
-    if (sums & ~means).any():
-        means &= ~sums  # constants are both: of a sum they are old values
+    means, sums = _means_and_sums(seen, found[0])
     cause = _of_one_share(seen, found) or (
         _weighed(seen, found, means, False) or _weighed(seen, found, sums & ~means, True)
     )
@@ -57,12 +55,7 @@ def explain_statistics(seen: Runs) -> Found | None:
     return Found(_WHAT, (cause,), beside=True)
 
 
-def _moments(run: Recorded) -> Vector:
-    assert run.statistics is not None
-    return run.statistics
-
-
-def _differ(seen: Runs, values: Vector, one: Vector) -> npt.NDArray[np.bool_]:
+def _differ(seen: Runs, values: Vector, one: Vector) -> Mask:
     """Return a mask of the elements (by layout) that differ from one device."""
     scale = np.abs(one) if one.all() else np.full(one.shape, np.abs(one).max() + 1e-300)
     limit = seen.noise.limit(1) * np.maximum(scale, 1e-3 * np.abs(scale).max())
@@ -71,46 +64,39 @@ def _differ(seen: Runs, values: Vector, one: Vector) -> npt.NDArray[np.bool_]:
 
 def _own(seen: Runs, item: Layout, groups: Groups = of_parts) -> Vector:
     """Return the statistics that each group computes by itself."""
-    return np.stack([_moments(seen.alone(group)) for group in groups(item) if group])
+    return np.stack([np.asarray(seen.alone(group).statistics) for group in groups(item) if group])
 
 
-def _cut(seen: Runs) -> list[Layout]:
-    return [item for item in seen.layouts if item.replicas * item.micro_batches > 1]
+def _means_and_sums(seen: Runs, one: Vector) -> tuple[Mask, Mask]:
+    """Return masks of the elements that are means of the parts' values, and that are sums.
 
-
-def _means(seen: Runs, one: Vector) -> npt.NDArray[np.bool_]:
-    """Return a mask of the elements that are count-weighted means of the parts' values."""
-    found = []
-    for item in _cut(seen):
-        sizes = np.array([len(part) for part in of_parts(item) if part], dtype=np.float64)
-        found.append(_differ(seen, sizes / sizes.sum() @ _own(seen, item), one))
-    return np.asarray(~np.any(found, axis=0))
-
-
-def _sums(seen: Runs, one: Vector) -> npt.NDArray[np.bool_]:
-    """Return a mask of the elements that are sums of the parts' values, less repeated old ones."""
-    found, old = [], []
-    for item in _cut(seen):
-        own = _own(seen, item)
-        old.append((own.sum(axis=0) - one) / (len(own) - 1))
-        found.append(_differ(seen, one + old[-1] - old[0], one))
-    return np.asarray(~np.any(found, axis=0))
+    Means are weighted by counts. A sum may hold an old value, which parts repeat.
+    """
+    old: list[Vector] = []
+    means = sums = np.ones(one.shape, dtype=bool)
+    for item in seen.layouts:
+        if item.replicas * item.micro_batches > 1:
+            own = _own(seen, item)
+            sizes = np.array([len(part) for part in of_parts(item) if part], dtype=np.float64)
+            old.append((own.sum(axis=0) - one) / (len(own) - 1))
+            means = means & ~_differ(seen, sizes / sizes.sum() @ own, one)
+            sums = sums & ~_differ(seen, one + old[-1] - old[0], one)
+    if (sums & ~means).any():
+        means = means & ~sums  # constants are both: of a sum they are old values
+    return means, sums
 
 
 def _of_one_share(seen: Runs, found: Vector) -> FailureMode | None:
     """Every layout has the statistics of its first or last share, or part."""
-    for groups, mistake in ((of_shares, STATISTICS_OF_ONE), (of_parts, STATISTICS_OF_ONE_PART)):
+    for groups, mode in ((of_shares, STATISTICS_OF_ONE), (of_parts, STATISTICS_OF_ONE_PART)):
+        own = [_own(seen, item, groups) for item in seen.layouts]
         for place in (0, -1):
-            pairs = zip(seen.layouts, found, strict=True)
-            if not any(_differ(seen, _own(seen, item, groups)[place], row).any()
-                       for item, row in pairs):  # fmt: skip
-                return mistake
+            if not _differ(seen, np.stack([values[place] for values in own]), found).any():
+                return mode
     return None
 
 
-def _weighed(
-    seen: Runs, found: Vector, chosen: npt.NDArray[np.bool_], fixed: bool
-) -> FailureMode | None:
+def _weighed(seen: Runs, found: Vector, chosen: Mask, fixed: bool) -> FailureMode | None:
     """The row that says how much parts count in some elements, which are means or sums of them."""
     values = found[:, chosen]
     limit = seen.noise.limit(1) * float(np.linalg.norm(values))
@@ -118,22 +104,23 @@ def _weighed(
         return None
 
     def own(run: Recorded) -> Vector:
-        return np.asarray(_moments(run)[chosen])
+        return np.asarray(run.statistics)[chosen]
 
-    tried = []
+    alike: list[Hypothesis] = []
     for row, table in seen.frame.said:
-        pairs = zip(seen.layouts, table, strict=True)
-        if all(np.ptp(w[list(part)]) <= EQUAL for item, w in pairs for part in of_parts(item)):
+        if alike_in(seen.layouts, table, of_parts):
             known, held = of_groups(seen, seen.layouts, table, of_parts, fixed, own)
-            if np.linalg.norm(values - known) <= limit:  # of sums, each part has the old values
-                each = "once in every micro-batch of every" if seen.several else "once on every"
-                return _with_old(f"{each} replica", None) if row is None else _of_row(row)
-            tried.append((row, known, held))
-    for row, known, held in tried:
-        near = simplest(values, terms(seen.layouts, row, known, held, made=_with_old), limit)
-        if near and (made := near[0].made()):
-            return made
-    return None if fixed else _updated_again(seen, values, own, limit)
+            # Of sums, each part has the old values.
+            made = partial(_of_row, row) if row else partial(_with_old, _each(seen), None)
+            alike.append(Hypothesis(made, known, np.zeros((len(known), 0)), rank=-1))
+            alike += terms(seen.layouts, row, known, held, made=_with_old)
+    modes = (one.made() for one in simplest(values, alike, limit))
+    mode = next(filter(None, modes), None)
+    return mode or (None if fixed else _updated_again(seen, values, own, limit))
+
+
+def _each(seen: Runs) -> str:
+    return f"once {'in every micro-batch of' if seen.several else 'on'} every replica"
 
 
 def _of_row(row: FailureMode) -> FailureMode:
@@ -156,10 +143,6 @@ def _with_old(count: str, row: FailureMode | None) -> FailureMode | None:
     )  # fmt: skip
 
 
-def _first_parts(item: Layout) -> list[tuple[int, ...]]:
-    return list(item.parts[0])
-
-
 def _updated_again(
     seen: Runs, values: Vector, own: Callable[[Recorded], Vector], limit: float
 ) -> FailureMode | None:
@@ -168,9 +151,10 @@ def _updated_again(
     With s_k = d h + (1 - d) m_k of one micro-batch alone, K of them make
     Σ d^(K-1-k) s_k - (1 + d + … + d^(K-2)) d h, of which d and d h are unknown.
     """
-    for groups in (of_windows, _first_parts) if seen.several else ():
-        alone = [np.stack([own(seen.alone(part)) for part in groups(item)])
-                 for item in seen.layouts]  # fmt: skip
+    for parts_of in (of_windows, lambda item: item.parts[0]) if seen.several else ():
+        alone = [
+            np.stack([own(seen.alone(part)) for part in parts_of(item)]) for item in seen.layouts
+        ]
 
         def left(d: float, alone: list[Vector] = alone) -> float:
             powers = [d ** np.arange(len(one))[::-1] for one in alone]
@@ -187,11 +171,11 @@ def _updated_again(
     return None
 
 
-def _of_own_moments(seen: Runs, found: Vector, wrong: npt.NDArray[np.bool_]) -> FailureMode | None:
+def _of_own_moments(seen: Runs, found: Vector, wrong: Mask) -> FailureMode | None:
     """Return the statistics with non-means replaced by the average of the shards' values."""
     for item, row, off in zip(seen.layouts, found, wrong, strict=True):
         own, sizes = _own(seen, item, of_shares), np.array([n for n in item.sizes if n])
         said = (sizes / sizes.sum() @ own, own.mean(axis=0))
-        if off.any() and not any((np.abs(x - row) <= _NEAR * np.abs(row))[off].all() for x in said):
+        if off.any() and not any((np.abs(x - row) <= BEND * np.abs(row))[off].all() for x in said):
             return None
     return OWN_MOMENTS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -124,16 +125,11 @@ class Recorder:
     """
 
     def __init__(self, step: Step, batch: Any, width: int, seed: int = 0) -> None:
-        self._step, self.batch, self._width = step, batch, width
-        self._signs: list[npt.NDArray[np.int8]] | None = None
-        self._random = np.random.default_rng(seed)
+        self._step, self.batch, self._width, self._seed = step, batch, width, seed
+        self._signs: list[npt.NDArray[np.int8]] = []
         self.parameters = self.power = 0
         self.notes: tuple[str, ...] = ()  # on examples that are left out
         self.norms = np.zeros(0)  # of all examples' own updates, NaN where unknown
-
-    def use(self, batch: Any) -> None:
-        """Goes on with other examples."""
-        self.batch = batch
 
     def run(self, arrangement: Layout) -> Recorded:
         """Run the step on a layout; StepError if the update is missing or has another structure."""
@@ -142,7 +138,7 @@ class Recorder:
         result = self._call(shares, arrangement)
         outcome = result if isinstance(result, Outcome) else Outcome(result)
         arrays = self._arrays(outcome.update, arrangement)
-        sketch, squares, peak = self._projected(arrays)
+        sketch, squares, peak = _projected(arrays, self._signs, self._width)
         norm = float(np.sqrt(squares.sum()))
         loss = None if outcome.loss is None else _one_number(outcome.loss)
         lengths = np.array([norm, *np.sqrt(squares[:64]), peak])
@@ -177,38 +173,14 @@ class Recorder:
             )
         arrays = [_numbers(leaf) for leaf in leaves]
         sizes = [a.size for a in arrays]
-        if self._signs is None:
-            self.parameters = sum(sizes)
-            draws = [self._random.integers(0, 2, n, dtype=np.int8) for n in sizes]
-            self._signs = [np.asarray(2 * d - 1, dtype=np.int8) for d in draws]
-        elif sizes != [signs.size for signs in self._signs]:
-            known = [signs.size for signs in self._signs]
+        if not self._signs:
+            self.parameters, self._signs = sum(sizes), _signs_of(sizes, self._seed)
+        if sizes != (known := [signs.size for signs in self._signs]):
             raise StepError(
                 f"[step] every update must have the same structure: got arrays of {sizes} elements "
                 f"for {arrangement} after ones of {known}."
             )
         return arrays
-
-    def _projected(self, arrays: Sequence[Any]) -> tuple[Vector, Vector, float]:
-        """The sketch, the square of each array, and the largest element, in one pass by blocks."""
-        assert self._signs is not None
-        width, squares, peak, offset = self._width, np.zeros(len(arrays)), 0.0, 0
-        total = np.zeros(width)
-        for place, (array, signs) in enumerate(zip(arrays, self._signs, strict=True)):
-            head = min((-offset) % width, array.size)
-            cuts = [0, *range(head, array.size, _BLOCK * width), array.size]
-            for begin, end in itertools.pairwise(cuts):
-                block = np.asarray(array[begin:end], dtype=np.float64)
-                if not block.size:
-                    continue
-                squares[place] += np.einsum("i,i->", block, block)  # BLAS would start threads
-                peak = max(peak, float(block.max()), -float(block.min()))
-                signed, first = block * signs[begin:end], (offset + begin) % width
-                full = signed.size // width * width if first == 0 else 0
-                total += signed[:full].reshape(-1, width).sum(axis=0)
-                total[first : first + signed.size - full] += signed[full:]
-            offset += array.size
-        return total, squares, peak
 
     @staticmethod
     def _drift(outcome: Outcome, norm: float) -> float:
@@ -239,6 +211,35 @@ _SAMPLES = 4096  # elements that are looked at one by one
 _BLOCK = 256  # sketches that fit in the cache as float64
 
 
+def _signs_of(sizes: Sequence[int], seed: int = 0) -> list[npt.NDArray[np.int8]]:
+    """Return a random sign for each element of arrays of these sizes."""
+    rng = np.random.default_rng(seed)
+    draws = [rng.integers(0, 2, size, dtype=np.int8) for size in sizes]
+    return [np.asarray(2 * draw - 1, dtype=np.int8) for draw in draws]
+
+
+def _projected(
+    arrays: Sequence[Any], all_signs: Sequence[Any], width: int
+) -> tuple[Vector, Vector, float]:
+    """Return the sketch, the square of each array, and the largest element, in one pass."""
+    squares, peak, offset, total = np.zeros(len(arrays)), 0.0, 0, np.zeros(width)
+    for place, (array, signs) in enumerate(zip(arrays, all_signs, strict=True)):
+        head = min((-offset) % width, array.size)
+        cuts = [0, *range(head, array.size, _BLOCK * width), array.size]
+        for begin, end in itertools.pairwise(cuts):
+            block = np.asarray(array[begin:end], dtype=np.float64)
+            if not block.size:
+                continue
+            squares[place] += np.einsum("i,i->", block, block)  # BLAS would start threads
+            peak = max(peak, float(block.max()), -float(block.min()))
+            signed, first = block * signs[begin:end], (offset + begin) % width
+            full = signed.size // width * width if first == 0 else 0
+            total += signed[:full].reshape(-1, width).sum(axis=0)
+            total[first : first + signed.size - full] += signed[full:]
+        offset += array.size
+    return total, squares, peak
+
+
 def _joined(value: Any) -> Vector:
     return np.concatenate([_numbers(leaf) for leaf in flatten(value)]).astype(np.float64)
 
@@ -264,23 +265,13 @@ def rounding_of(samples: Vector) -> float:
 
 
 _DIGEST = 1 << 12  # numbers
+_cached_signs = lru_cache(maxsize=1)(_signs_of)  # a worker sends a digest of each run
 
 
-def digest(gradients: list[Any]) -> Any:
-    """A projection, equal where the gradients are: they may be too large to send from each rank.
+def digest(gradients: Sequence[Any]) -> Vector:
+    """Return a projection that is equal where the gradients are, which are too large to send.
 
-    Elements are added in rows of one length with random signs, so that a difference in any of them
-    shows, and shows how large it is.
+    A difference in any element shows, and shows how large it is.
     """
-    signs = 2.0 * np.random.default_rng(0).integers(0, 2, _DIGEST) - 1.0
-    total = np.zeros(_DIGEST)
-    for place, gradient in enumerate(gradients):
-        row = np.asarray(gradient).reshape(-1)
-        own = np.roll(signs, 97 * place)
-        full = row.size // _DIGEST * _DIGEST
-        for begin in range(0, full, 64 * _DIGEST):
-            block = row[begin : min(full, begin + 64 * _DIGEST)].reshape(-1, _DIGEST)
-            turned = np.where(np.arange(len(block)) % 2, -1.0, 1.0) @ block
-            total += own * turned
-        total[: row.size - full] += own[: row.size - full] * row[full:]
-    return total
+    arrays = [_numbers(gradient) for gradient in gradients]
+    return _projected(arrays, _cached_signs(tuple(a.size for a in arrays)), _DIGEST)[0]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from samegrad_doctor import _catalogue as rows
-from samegrad_doctor._basis import FLOOR, SAME
+from samegrad_doctor._basis import FLOOR, NO_SUM, SAME
 from samegrad_doctor._catalogue import HIDDEN, FailureMode
 from samegrad_doctor._diagnosis import Found
 from samegrad_doctor._hypotheses import (
@@ -22,8 +23,8 @@ from samegrad_doctor._hypotheses import (
     of_groups,
     terms,
 )
-from samegrad_doctor._layouts import Groups, StepError
-from samegrad_doctor._measure import NO_SUM, Runs, Sums
+from samegrad_doctor._layouts import Groups, StepError, if_taken
+from samegrad_doctor._measure import Runs, Sums
 from samegrad_doctor._noise import hidden, hides_a_part, hides_a_term
 from samegrad_doctor._of_batches import (
     explain_even_parts,
@@ -40,7 +41,7 @@ _RIGHT = Found("correct", right=True)
 _AS_A_WHOLE = Found("a small part that is scaled looks like noise of the examples")
 WRONG = "not the update of one device"
 _OTHER_WEIGHTS = (
-    "all layouts agree, but one device itself does not weight the examples as given: the loss is "
+    "all splits agree, but one device itself does not weight the examples as given: the loss is "
     "another function of the examples"
 )
 _TERM_IS_SCALED = "another term is scaled with the replicas"
@@ -77,11 +78,7 @@ def _right(seen: Sums) -> Found | None:
         return None
     if part := _of_a_hidden_part(seen):
         return part
-    unseen = [
-        row
-        for row, table in seen.said
-        if row is not None and not seen.nearly_right(table) and not seen.tells(table)
-    ]
+    unseen = seen.untold(nearly_right=False)
     if not unseen:
         return _RIGHT
     if any(row.remedy != "sampler" for row in unseen) or hides_a_term(seen):
@@ -100,9 +97,11 @@ def _of_a_hidden_part(seen: Sums) -> Found | None:
     return _found(explain_term(seen, seen.of_wholes) or [], _TERM_IS_SCALED) or _AS_A_WHOLE
 
 
-def _named(seen: Sums) -> Found | None:
-    """The examples count as a row says."""
-    return _found(seen.bench.named()) if seen.explained else None
+def _of_rows(seen: Sums) -> Found | None:
+    """Return the rows or points by which the examples count; they go before unknown vectors."""
+    if not seen.explained:
+        return None
+    return _found(seen.bench.named() if seen.limited else rows_or_points(seen))
 
 
 def _of_a_term(seen: Sums) -> Found | None:
@@ -171,17 +170,18 @@ def _of_own_numbers(seen: Sums) -> Found | None:
 
 def _of_one_length(seen: Sums) -> Found | None:
     """Shares (or micro-batches) are each scaled, and all that are have one length."""
-    return next(
-        (Found(WRONG, (one.limit,)) for one in alone_in(seen) if _to_one_length(seen, one.groups)),
-        None,
-    )
+    near = 1 + max(50 * SAME, 2 * seen.detection_limit)
+    for one in alone_in(seen):
+        if (clipped := _shortened(seen, one.groups)) and max(clipped) <= near * min(clipped):
+            return Found(WRONG, (one.limit,))
+    return None
 
 
 def _shortened(seen: Sums, groups: Groups) -> list[float] | None:
     """Return the norm of each group that is scaled down, if none is scaled up."""
     scales, lengths = [], []
     for run, item, right in zip(seen.runs, seen.layouts, seen.right, strict=True):
-        made = seen.made(members(groups(item), seen.examples) * right)
+        made = members(groups(item), seen.examples) * right @ seen.sketches
         factors = np.linalg.lstsq(made.T, run.sketch, rcond=None)[0]
         if seen.off(run, factors @ made) > 1:
             return None
@@ -193,13 +193,6 @@ def _shortened(seen: Sums, groups: Groups) -> list[float] | None:
     return [own for own, scale in zip(lengths, scales, strict=True) if scale < 1 - near]
 
 
-def _to_one_length(seen: Sums, groups: Groups) -> bool:
-    if not (clipped := _shortened(seen, groups)):
-        return False
-    near = max(50 * SAME, 2 * seen.detection_limit)
-    return bool(max(clipped) <= (1 + near) * min(clipped))
-
-
 def members(groups: list[tuple[int, ...]], examples: int) -> Vector:
     """1 where a group (a row) has the example, else 0."""
     return np.array([[float(i in group) for i in range(examples)] for group in groups])
@@ -209,11 +202,6 @@ def _of_steps(seen: Sums) -> Found | None:
     """Gradients of later micro-batches are those of other parameters."""
     moved = seen.several and not seen.explained and seen.moves
     return Found(WRONG, (rows.STEPS_INSIDE,)) if moved else None
-
-
-def _of_points(seen: Sums) -> Found | None:
-    """Points that explain all, which goes before what has an unknown vector."""
-    return _found(rows_or_points(seen)) if seen.explained else None
 
 
 def _of_the_grammar(seen: Sums) -> Found | None:
@@ -248,10 +236,7 @@ def _of_few(
     """Return the explanation of splits of a few examples."""
     if seen.examples < PROBED:
         return None
-    try:
-        found = explain(seen)
-    except StepError:  # a step may refuse small shares, which must not hide what is known
-        return None
+    found = if_taken(lambda: explain(seen), None)
     return _found([found] if found else [])
 
 
@@ -299,7 +284,7 @@ def _of_groups(seen: Runs) -> Found | None:
             return Found(WRONG, (_of_places(seen),), (), (_IN_A_PART,))
         raise StepError(
             "[step] the update depends on the order of the examples: dropout or noise that is "
-            "drawn anew for each layout hides the scaling; switch it off (rate 0) to judge the "
+            "drawn anew for each split hides the scaling; switch it off (rate 0) to judge the "
             "loss."
         )
     return Found(WRONG, (rows.CLIPPED_SHARDS,)) if _by_pieces(seen) else None
@@ -348,12 +333,12 @@ def _with_a_term(seen: Runs, groups: Groups) -> bool:
     """Return True if an entry for the shards leaves one term with a known count."""
     updates = np.stack([run.sketch for run in seen.runs])
     limit = seen.tolerance * float(np.linalg.norm(updates))
-    for row, table in seen.frame.said:
-        for fixed in (False, True) if row is None or not row.weighted else ():
-            known, held = of_groups(seen, seen.layouts, table, groups, fixed)
-            if simplest(updates, terms(seen.layouts, row, known, held), limit):
-                return True
-    return False
+    counted = partial(of_groups, seen, seen.layouts)
+    return any(
+        simplest(updates, terms(seen.layouts, row, *counted(table, groups, fixed)), limit)
+        for row, table in seen.frame.said
+        for fixed in ((False, True) if row is None or not row.weighted else ())
+    )
 
 
 def _how_weighted(seen: Runs, weights: list[Vector], groups: Groups) -> tuple[str, ...]:
@@ -375,7 +360,8 @@ def _of_a_limit(seen: Runs) -> bool:
 
     What single examples leave of some together may be one direction: a term behind a limit.
     """
-    if (some := _some_of_one_device(seen)) is not None:
+    some = if_taken(lambda: _some_of_one_device(seen), None)
+    if some is not None and np.isfinite(some[0]).all():
         singles, updates = some
         rests = updates - np.linalg.lstsq(singles.T, updates.T, rcond=None)[0].T @ singles
         _, sizes, directions = np.linalg.svd(rests, full_matrices=False)
@@ -392,16 +378,12 @@ _SOME = ((0, 1), (2, 3), (0, 1, 2), (1, 2, 3, 4), (0, 1, 2, 3, 4))  # examples o
 
 
 def _some_of_one_device(seen: Runs) -> tuple[Vector, Vector] | None:
-    """The updates of five single examples, and of some of them together; None if unknown."""
+    """Return the updates of five single examples, and of some of them together."""
     if seen.examples < 5 or seen.recorder.parameters < 16:
         return None
-    try:
-        singles = np.stack([seen.alone([i]).sketch for i in range(5)])
-    except StepError:  # a step that refuses a single example is not a sum
-        return None
-    if not np.isfinite(singles).all():
-        return None
-    return singles, np.stack([seen.alone(group).sketch for group in _SOME])
+    groups = (((0,), (1,), (2,), (3,), (4,)), _SOME)
+    singles, updates = (np.stack([seen.alone(own).sketch for own in some]) for some in groups)
+    return singles, updates
 
 
 def _have_one_length(singles: Vector, updates: Vector, direction: Vector) -> bool:
@@ -430,10 +412,10 @@ def _by_pieces(seen: Runs) -> bool:
     return several
 
 
-_OF_SUMS = (_right, _named)
+_OF_SUMS = (_right, _of_rows)
 _BEHIND_A_LIMIT = (_of_a_term, _of_directions)  # which hides what follows
 _OF_SUMS_WITHOUT_LIMIT = (
-    _of_points, _of_a_term, _of_other_weights, _of_noise, _of_parts, _of_own_numbers,
-    _of_one_length, _of_steps, _of_the_grammar,
+    _of_a_term, _of_other_weights, _of_noise, _of_parts, _of_own_numbers, _of_one_length, _of_steps,
+    _of_the_grammar,
 )  # fmt: skip
 _OF_WHOLES = (_of_one_update, _of_factors, _of_two_parts, _of_groups, _of_the_exchange)

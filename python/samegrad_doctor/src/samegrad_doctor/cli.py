@@ -87,34 +87,21 @@ def run(
     step: str,
     batch: str,
     weights: str | None,
-    replicas: Sequence[int],
-    micro_batches: Sequence[int],
-    json: bool,
-    max_examples: int = 12,
-    empty_shard: bool | None = None,
-    equal_shards: bool = False,
-    seed: int = 0,
-    framework: str | None = None,
+    json: bool = False,
     html: str | None = None,
+    **options: Any,
 ) -> int:
-    """Prints the diagnosis of a step.
+    """Print the diagnosis of a step.
+
+    In an MPI job all processes judge the step together, and rank 0 prints.
 
     Args:
         step: "FILE.py::name" of a function that takes the replicas' batches and returns the update.
         batch: The name of the batch in the file, or of a function that returns it.
         weights: The name of the examples' weights in the file.
-        replicas: Numbers of replicas to try.
-        micro_batches: Numbers of micro-batches to try.
-        json: Whether to print JSON.
-        max_examples: The largest number of examples that run alone.
-        empty_shard: Whether a replica without examples is tried as well; None tries it without
-            blame.
-        equal_shards: Use per-replica batches of equal size only.
-        seed: Of the projection of the updates.
-        framework: In whose words the remedy is told.
+        json: Print JSON.
         html: A file for a page of HTML.
-
-    In an MPI job all processes judge the step together, and the first one speaks.
+        **options: Other options of `diagnose`.
 
     Returns:
         0 the step is right, 1 it is not; in a job of several processes 2 it cannot be judged.
@@ -124,11 +111,7 @@ def run(
     """
     processes, code = Processes(), EXIT_UNJUDGED
     try:
-        found = _judged(
-            processes, step, batch, weights, replicas=replicas, micro_batches=micro_batches,
-            max_examples=max_examples, empty_shard=empty_shard, equal_shards=equal_shards,
-            seed=seed, framework=framework,
-        )  # fmt: skip
+        found = _judged(processes, step, batch, weights, **options)
         if processes.rank == 0:
             print(found.to_json() if json else found, flush=True)
             if html is not None:
@@ -140,7 +123,7 @@ def run(
         if processes.rank == 0:
             print(f"samegrad: error: {error}", file=sys.stderr, flush=True)
     # A launcher kills the others as soon as one has ended with another status than 0.
-    processes.met(_SPOKEN, None)
+    processes.met("the doctor's verdict", None)
     return code
 
 
@@ -151,9 +134,6 @@ def _write(path: Path, text: str) -> None:
         raise StepError(
             f"[doctor] --html must be a writable file: got {path} ({error})."
         ) from error
-
-
-_SPOKEN = "the doctor's verdict"
 
 
 def _judged(

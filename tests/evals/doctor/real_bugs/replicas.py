@@ -190,10 +190,10 @@ CASES = [
     ),
     bug(
         "pytorch/pytorch#38174", "join divides by the initial world size",
-        "join with the initial world size", joined, EXAMPLES, options={"empty_shard": True},
+        "empty replicas count in the divisor", joined, EXAMPLES, options={"empty_shard": True},
     ),
     bug(
         "pytorch/pytorch#42577", "divide_by_initial_world_size with true counts",
-        "join with the initial world size", joined_weighted, EXAMPLES,
+        "empty replicas count in the divisor", joined_weighted, EXAMPLES,
     ),
 ]  # fmt: skip
