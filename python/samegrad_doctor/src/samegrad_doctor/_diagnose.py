@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from samegrad_doctor._basis import Noise
 from samegrad_doctor._diagnosis import Diagnosis, on_one_device
 from samegrad_doctor._gather import (
     AloneError,
@@ -147,7 +148,7 @@ def _judged(step: Step, batch: Any, settings: Settings, empty_shard: bool | None
     if found is None or evidence is None:
         return _judged_whole(step, batch, settings, reason)
     if found.correct:
-        found = _confirmed(step, batch, settings, found, evidence.recorder.norms)
+        found = _confirmed(step, batch, settings, found, evidence.recorder.norms, evidence.noise)
     if empty_shard is None and (
         settings.equal_shards or not getattr(step, "takes_empty_shards", True)
     ):
@@ -166,27 +167,30 @@ def _judged_whole(step: Step, batch: Any, settings: Settings, reason: StepError)
         if (found := judge(runs)) is not None:
             norms = np.ones(rows_of(batch))
             more = found.correct and runs.examples < len(norms)
-            return _confirmed(step, batch, settings, found, norms) if more else found
+            return _confirmed(step, batch, settings, found, norms, runs.noise) if more else found
     raise reason
 
 
 def _confirmed(
-    step: Step, batch: Any, settings: Settings, found: Diagnosis, norms: Vector
+    step: Step, batch: Any, settings: Settings, found: Diagnosis, norms: Vector, noise: Noise
 ) -> Diagnosis:
     """Return a correct diagnosis of some examples, unless the whole batch contradicts it.
 
     An example without gradient alone may have one beside others: pairs, hard negatives. A function
-    of a shard may be constant for a few examples: counts of classes, a clamp.
+    of a shard may be constant for a few examples: counts of classes, a clamp. Differences within
+    the noise of those examples contradict nothing.
 
     Raises:
         StepError: Examples were left out, and whole updates cannot be judged.
     """
     still = bool((norms == 0).any())
     for runs in batches_to_confirm(step, batch, settings, norms):
+        few = whole_batches(step, runs.recorder.batch, runs.settings)
+        both = [replace(own, known_noise=noise.level) for own in (few, runs)]
         try:
-            if runs.agree:
+            if both[-1].agree:
                 continue
-            for own in (whole_batches(step, runs.recorder.batch, runs.settings), runs):
+            for own in both:
                 if (whole := judge(own)) is not None and not whole.correct:
                     return whole
         except StepError as error:

@@ -54,12 +54,14 @@ class Runs(Frame):
         settings: Of the diagnosis.
         known: Runs so far, without the term.
         term: What every run holds once, where examples are summed.
+        known_noise: Level that other runs of the step have, at least.
     """
 
     recorder: Recorder
     settings: Settings
     known: dict[Layout, Recorded]
     term: Recorded | None = None
+    known_noise: float = 0.0
 
     def fresh(self, item: Layout) -> Recorded:
         """The step on a layout, again."""
@@ -188,7 +190,7 @@ class Runs(Frame):
         """The noise of one device's update in repeated and turned runs, and of its format."""
         turned = 0.0 if self.by_place else self.turned
         size = max(turned, self.repeated, self.rounded, _INSIDE)
-        return Noise(size / float(np.sqrt(self.alive)), self.alive)
+        return Noise(max(size / float(np.sqrt(self.alive)), self.known_noise), self.alive)
 
     @property
     def noise(self) -> Noise:

@@ -18,6 +18,7 @@ _SYMBOLS = {
     "w_i": "w_i: weight of example i",
     "m_i": "m_i: times that example i is seen",
     "W": "W: sum of the weights",
+    "C": "C: a constant",
     "W_r": "W_r: sum on replica r",
     "W_rk": "W_rk: sum in micro-batch k of replica r",
     "W_k": "W_k: sum in micro-batch k of all replicas",
