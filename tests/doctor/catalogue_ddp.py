@@ -324,9 +324,7 @@ WEIGHTED = {
 WEIGHTED_MICRO = {"padding counts as tokens of every micro-batch": padded_parts}
 EMPTY = {
     "empty replicas count in the divisor": by_own(lambda share: examples(share) / active(share)),
-    "empty replicas count in the divisor of the means": by_own(
-        lambda share: max(1, len(share[0]))
-    ),
+    "empty replicas count in the divisor of the means": by_own(lambda share: max(1, len(share[0]))),
 }
 
 

@@ -480,5 +480,6 @@ def test_texts_of_the_check_are_those_of_the_doctor():
         "mean_of_means": doctor.MEAN_OF_MEANS,
     }
     shown = {key: tuple(PROGRAM_FAILURE_MODES[key]) for key in own}
-    assert shown == {key: (row.name, row.sentence, row.formula, row.fix) for key, row in own.items()}
+    texts = {key: (row.name, row.sentence, row.formula, row.fix) for key, row in own.items()}
+    assert shown == texts
     assert PROGRAM_FAILURE_MODES.keys() - own.keys() == {"nonlinear_share"}
