@@ -53,7 +53,8 @@ struct Rates {
 // buffers from memory, and of what its calls cost by themselves. Control flow without its bodies.
 double predict(const PlanDraft& plan, const PlanStep& step, const Counts& counts,
                const Rates& rates);
-// Iterations of a node of control flow: 1 of a branch, and of a loop that ends by its condition.
+// Iterations of a node of control flow: the most that a loop may have, 1 where no bound is known,
+// and of a branch.
 double predict_iterations(const PlanDraft& plan, NodeId node, const Counts& counts);
 
 }  // namespace samegrad

@@ -31,8 +31,8 @@ class Executable {
     std::int64_t planned = 0, unshared = 0;  // unshared: if each value had its own
   };
   ArenaBytes arena_bytes(const ExecuteParams& call);
-  // The statistics of a run with these counts; with `runs` > 0, the times of that many runs
-  // on copies of the variables.
+  // The statistics of a run with these counts; with `runs` > 0, the times of that many runs on
+  // copies of the variables.
   RunStatistics statistics_of(const ExecuteParams& call, int runs);
 
  private:
