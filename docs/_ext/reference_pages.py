@@ -11,7 +11,7 @@ import lzma
 import pathlib
 import re
 import types
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import decided
@@ -44,9 +44,14 @@ def write_pages(folder: pathlib.Path, programs: Programs) -> dict[str, pathlib.P
 
 def plain(text: str) -> str:
     """Return one line of reStructuredText; single backticks mark code."""
-    pieces = re.split(r"(`[^`]+`)", " ".join(text.split()))
-    escaped = [p if p[:1] == "`" else re.sub(r"([\\*`|_<>])", r"\\\1", p) for p in pieces]
-    return "".join(escaped)
+    return escape(re.sub(r"([\\_<>])(?=[^`]*(?:`[^`]*`[^`]*)*$)", r"\\\1", " ".join(text.split())))
+
+
+def escape(line: str) -> str:
+    """Escape stars and bars outside of code, and separate code from the letters next to it."""
+    pieces = re.split(r"(`[^`]*`)", line)
+    pieces[::2] = [re.sub(r"(?<!\\)([*|])", r"\\\1", piece) for piece in pieces[::2]]
+    return re.sub(r"(?<=`)\0(?=\w)", "\\ ", "\0".join(pieces)).replace("\0", "")
 
 
 def code(text: str) -> str:
@@ -124,7 +129,7 @@ def _identity(value: Any) -> int:
     return id(inspect.unwrap(value)) if callable(value) else id(value)
 
 
-def _module_page(module: types.ModuleType, homes: Mapping[int, str], below: Sequence[str]) -> str:
+def _module_page(module: types.ModuleType, homes: dict[int, str], below: Sequence[str]) -> str:
     own, listed, documented = [], [], ""
     for name in sorted(module.__all__, key=str.lower):
         path, value = f"{module.__name__}.{name}", getattr(module, name)
@@ -132,8 +137,8 @@ def _module_page(module: types.ModuleType, homes: Mapping[int, str], below: Sequ
         if not members or (home := homes[_identity(value)]) != path:
             listed.append((f":anchor:`{path}`", _described(value, home if members else "")))
             continue
-        own.append(f"~{path}")
-        documented += _documented(path, members)
+        own.append(name)
+        documented += _documented(members, homes)
     text = section(module.__name__, "=") + directive(f"automodule:: {module.__name__}")
     text += directive("autosummary::", [":nosignatures:"], own) if own else ""
     text += table(["also here", ""], listed) if listed else ""
@@ -149,12 +154,27 @@ def _described(value: Any, home: str) -> str:
     return plain(first_line(value)) if of_type else code(repr(value)[:80])
 
 
-def _documented(path: str, members: Sequence[PublicName]) -> str:
+def _documented(members: Sequence[PublicName], homes: dict[int, str]) -> str:
+    """Return the directive of a function, or of a class with the members that are new in it."""
+    path = members[0].name
     if members[0].kind != "class":
         return directive(f"autofunction:: {path}")
-    names = [member.name.rpartition(".")[2] for member in members[1:]]
-    options = [":undoc-members:"] + ([f":members: {', '.join(names)}"] if names else [])
-    return directive(f"autoclass:: {path}", options)
+    names = [m.name for m in members[1:] if homes.setdefault(id(m.value), m.name) == m.name]
+    options = [f":members: {', '.join(name.rpartition('.')[2] for name in names)}"] * bool(names)
+    bases = [homes[id(base)] for base in members[0].value.__mro__[1:] if id(base) in homes]
+    body = [f"It has the members of `{bases[0]}`."] if bases else []
+    return directive(f"autoclass:: {path}", [":undoc-members:", *options], ["", *body])
+
+
+def escape_docstring(*event: Any) -> None:
+    """Escape a docstring that napoleon has read: inline code is the only markup."""
+    lines, in_code = event[-1], False
+    for number, line in enumerate(lines):
+        in_code = bool(line.strip()) and (in_code or line.lstrip().startswith(">>>"))
+        if not in_code:
+            # Napoleon takes the words before a colon for the type of the result.
+            line = re.sub(r"^(\s*:returns: )\*(.+?)\* -- ", r"\1\2: ", line)
+            lines[number] = escape(line)
 
 
 # ---- Commands, errors, ops, failure modes ----
@@ -174,7 +194,7 @@ def command_options() -> str:
         usage = command.format_usage().rstrip().splitlines()
         text += directive("code-block:: text", body=usage) + directive(f"program:: samegrad {name}")
         formatter = command._get_formatter()
-        for action in command._actions:
+        for action in [action for action in command._actions if action.dest != "help"]:
             value = formatter._format_args(action, (action.dest or "").upper())
             flags = [f"{flag} {value}".strip() for flag in action.option_strings] or [value]
             words = plain(formatter._expand_help(action)) if action.help else ""

@@ -9,9 +9,12 @@ from __future__ import annotations
 import fnmatch
 import os
 import pathlib
+import sys
 from typing import Any
 
 from docutils import nodes
+from pygments.lexers.special import TextLexer
+from reference_pages import escape_docstring, write_pages
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.project import Project
@@ -51,8 +54,6 @@ class SiteProject(Project):
 
 def add_pages(app: Sphinx) -> None:
     """Give the pages of other folders, and of the reference, their document names."""
-    from reference_pages import write_pages
-
     pages = {
         name.replace("*", file.parent.name if file.stem == "README" else file.stem): file
         for name, path in app.config.site_pages.items()
@@ -133,7 +134,8 @@ class LinkNames(SphinxPostTransform):
 
 def anchor(_: str, raw: str, text: str, line: int, inliner: Any, **__: Any) -> tuple[Any, Any]:
     """Make inline code the place where a name is listed."""
-    inliner.document.settings.env.domains.python_domain.note_object(text, "data", text)
+    if text not in sys.modules:  # the page of a module notes it
+        inliner.document.settings.env.domains.python_domain.note_object(text, "function", text)
     return [nodes.literal(raw, text, ids=[text])], []
 
 
@@ -143,7 +145,9 @@ def setup(app: Sphinx) -> dict[str, bool]:
         app.add_config_value(name, {}, "env")
     app.connect("builder-inited", add_pages)
     app.connect("source-read", add_contents)
+    app.connect("autodoc-process-docstring", escape_docstring, priority=600)  # after napoleon
     app.add_role("anchor", anchor)
+    app.add_lexer("mermaid", TextLexer)  # GitHub draws these diagrams
     app.add_transform(LinkPaths)
     app.add_post_transform(LinkNames)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
