@@ -74,7 +74,8 @@ def add_contents(app: Sphinx, docname: str, source: list[str]) -> None:
     """Append the tables of contents of a page to its text."""
     contents = app.config.site_contents
     tables = contents.get(docname, {})
-    named = {entry for table in contents.values() for part in table.values() for entry in part}
+    entries = [entry for table in contents.values() for part in table.values() for entry in part]
+    named = {entry.rpartition("<")[2].strip("/>") for entry in entries}
     listed = {"reference", *app.config.site_folders}  # their pages are in generated contents
     taken = {name for name in app.project.docnames if name in named or name.split("/")[0] in listed}
     taken.add("index")
@@ -85,7 +86,8 @@ def add_contents(app: Sphinx, docname: str, source: list[str]) -> None:
             same = sorted(n for n in matches if n.count("/") == entry.count("/"))
             lines += [entry] if "*" not in entry else same
         options = [":hidden:", f":caption: {caption}"][: 1 + bool(caption)]
-        body = "\n".join([*options, "", *(f"/{line}" for line in lines)])
+        lines = [line if "<" in line else f"/{line}" for line in lines]
+        body = "\n".join([*options, "", *lines])
         source[0] += f"\n\n```{{toctree}}\n{body}\n```\n"
 
 
