@@ -127,7 +127,7 @@ autodoc_inherit_docstrings = True
 autosummary_generate = False  # reference_pages writes the pages
 add_module_names = False
 maximum_signature_line_length = 70
-toc_object_entries_show_parents = "hide"
+toc_object_entries = False  # each page would copy them all for its sidebar
 python_use_unqualified_type_names = True
 
 html_theme = "furo"

@@ -141,10 +141,13 @@ def _module_page(module: types.ModuleType, homes: dict[int, str], below: Sequenc
             continue
         own.append(name)
         documented += _documented(members, homes)
-    text = section(module.__name__, "=") + directive(f"automodule:: {module.__name__}")
+    # The pages of the API and of Keras list their modules; a page more in the sidebar costs time.
+    nested = below and module.__name__ not in ("samegrad", "samegrad.keras")
+    text = ":orphan:\n\n" if ".keras." in module.__name__ else ""
+    text += section(module.__name__, "=") + directive(f"automodule:: {module.__name__}")
     text += directive("autosummary::", [":nosignatures:"], own) if own else ""
     text += table(["also here", ""], listed) if listed else ""
-    return text + documented + (contents(f"reference/{name}" for name in below) if below else "")
+    return text + documented + (contents(f"reference/{name}" for name in below) if nested else "")
 
 
 def _described(value: Any, home: str) -> str:
@@ -161,7 +164,8 @@ def _documented(members: Sequence[PublicName], homes: dict[int, str]) -> str:
     path = members[0].name
     if members[0].kind != "class":
         return directive(f"autofunction:: {path}")
-    names = [m.name for m in members[1:] if homes.setdefault(id(m.value), m.name) == m.name]
+    members[0].value.__name__ = path.rpartition(".")[2]  # autodoc documents no aliases
+    names = [m.name for m in members[1:] if homes.setdefault(~id(m.value), m.name) == m.name]
     options = [f":members: {', '.join(name.rpartition('.')[2] for name in names)}"] * bool(names)
     bases = [homes[id(base)] for base in members[0].value.__mro__[1:] if id(base) in homes]
     body = [f"It has the members of `{bases[0]}`."] if bases else []
