@@ -103,15 +103,17 @@ def api_pages() -> Pages:
              for name in below}  # fmt: skip
     tops = sorted(["samegrad", *below["samegrad"]])
     found = [importlib.import_module(name) for name in tops]
-    rows = [(link(m.__name__), plain(first_line(m)), str(len(m.__all__))) for m in found]
+    rows = [
+        (
+            f":doc:`{m.__name__} </reference/{m.__name__}>`",
+            plain(first_line(m)),
+            str(len(m.__all__)),
+        )
+        for m in found
+    ]
     text = section("API", "=") + "Pages show full names. Programs say `import samegrad as tf`.\n\n"
     text += table(["module", "contents", "names"], rows)
     return pages | {"reference/api": text + contents(f"reference/{name}" for name in tops)}
-
-
-def link(module: str) -> str:
-    """Return a link to a module's page."""
-    return f":doc:`{module} </reference/{module}>`"
 
 
 def _homes(modules: Sequence[types.ModuleType]) -> dict[int, str]:
@@ -146,7 +148,7 @@ def _module_page(module: types.ModuleType, homes: dict[int, str], below: Sequenc
     text = ":orphan:\n\n" if ".keras." in module.__name__ else ""
     text += section(module.__name__, "=") + directive(f"automodule:: {module.__name__}")
     text += directive("autosummary::", [":nosignatures:"], own) if own else ""
-    text += table(["also here", ""], listed) if listed else ""
+    text += table(["also here" if own else "name", ""], listed) if listed else ""
     return text + documented + (contents(f"reference/{name}" for name in below) if nested else "")
 
 
@@ -154,7 +156,9 @@ def _described(value: Any, home: str) -> str:
     if home:
         return f"the same as `{home}`"
     if inspect.ismodule(value):
-        return link(value.__name__) if _is_ours(value.__name__) else "module"
+        return (
+            f":doc:`module </reference/{value.__name__}>`" if _is_ours(value.__name__) else "module"
+        )
     of_type = inspect.isclass(value) or inspect.isroutine(value)
     return plain(first_line(value)) if of_type else code(repr(value)[:80])
 
@@ -165,6 +169,7 @@ def _documented(members: Sequence[PublicName], homes: dict[int, str]) -> str:
     if members[0].kind != "class":
         return directive(f"autofunction:: {path}")
     members[0].value.__name__ = path.rpartition(".")[2]  # autodoc documents no aliases
+    # Inverted: a static method may be a function of a module as well.
     names = [m.name for m in members[1:] if homes.setdefault(~id(m.value), m.name) == m.name]
     options = [f":members: {', '.join(name.rpartition('.')[2] for name in names)}"] * bool(names)
     bases = [homes[id(base)] for base in members[0].value.__mro__[1:] if id(base) in homes]
@@ -173,14 +178,18 @@ def _documented(members: Sequence[PublicName], homes: dict[int, str]) -> str:
 
 
 def escape_docstring(*event: Any) -> None:
-    """Escape a docstring that napoleon has read: inline code is the only markup."""
+    """Escape a docstring that napoleon has read: its markup is inline code and tables."""
     lines, in_code = event[-1], False
-    for number, line in enumerate(lines):
-        in_code = bool(line.strip()) and (in_code or line.lstrip().startswith(">>>"))
-        if not in_code:
-            # Napoleon takes the words before a colon for the type of the result.
-            line = re.sub(r"^(\s*:returns: )\*(.+?)\* -- ", r"\1\2: ", line)
-            lines[number] = escape(line)
+    # Napoleon takes the words before a colon for the type of the result.
+    text = re.sub(r"^(\s*:returns: )\*(.+?)\* -- ", r"\1\2: ", "\n".join(lines), flags=re.MULTILINE)
+    lines.clear()
+    for number, piece in enumerate(re.split(r"((?:^\|.*\n)+)", text, flags=re.MULTILINE)):
+        if number % 2:
+            head, _, *rows = (line.strip("| ").split(" | ") for line in piece.splitlines())
+            piece = table(head, [[plain(cell) for cell in row] for row in rows])
+        for line in piece.splitlines():
+            in_code = bool(line.strip()) and (in_code or line.lstrip().startswith(">>>"))
+            lines.append(line if in_code or number % 2 else escape(line))
 
 
 # ---- Commands, errors, ops, failure modes ----
