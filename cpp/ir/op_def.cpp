@@ -84,7 +84,7 @@ double flops_of(const OpDef& op, const CostArgs& args) {
   if (op.flops) return op.flops(args);
   std::int64_t most = 0;
   for (const View& result : args.out) most = std::max(most, result.size());
-  if (op.has(kAnyType)) return double(most);  // what it moves, however large the operand is
+  if (op.has(kAnyType)) return double(most);  // moved elements, however large the operand is
   for (const View& operand : args.in) most = std::max(most, operand.size());
   return double(most);
 }

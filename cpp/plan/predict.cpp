@@ -84,7 +84,7 @@ class Predictor {
     load.seconds += std::max(computing, cost.bytes / rates_.cache_bytes);
   }
 
-  // By root: what is read of a buffer from which nodes only move elements, as gathers do.
+  // The bytes read of each root from which nodes only move elements, as gathers do.
   std::map<Value, double> moved_bytes(const PlanStep& step) const {
     std::map<Value, double> moved;
     for (NodeId n : step.nodes()) {

@@ -91,7 +91,7 @@ def _handles_and_returns_nothing() -> None:
 
 
 def test_an_injected_exception_leaves_none_handled() -> None:
-    """What a thread still handles is the context of the errors of all later tests."""
+    """The injector leaves no exception handled: all later errors would have it as their context."""
     for call in (lambda: _handles(iter(())), _handles_and_returns_nothing):
         if not (total := count_instructions(call)):
             pytest.skip(NO_INSTRUCTIONS)
