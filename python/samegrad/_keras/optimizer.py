@@ -20,6 +20,7 @@ from samegrad._autodiff.variable import unwrapped
 from samegrad._base.shown import shown
 from samegrad._base.tracebacks import keep_user_frames
 from samegrad._context import state as _context
+from samegrad._keras.compiled_updates import update_compiled
 from samegrad._keras.micro_batches import weight_of_step
 from samegrad._keras.older.optimizers import OlderOptimizer, check_some
 from samegrad._keras.scopes import keeping_scopes
@@ -202,9 +203,7 @@ class ReducingOptimizer(OlderOptimizer, base_optimizer.BaseOptimizer):  # type: 
     def _backend_update_step(
         self, grads: Any, trainable_variables: Any, learning_rate: Any
     ) -> None:
-        known = all(getattr(type(self), name) is _ASSIGNING[name] for name in _ASSIGNING)
-        if not known or not update_all(self, grads, trainable_variables, learning_rate):
-            super()._backend_update_step(grads, trainable_variables, learning_rate)
+        update_compiled(self, _update, grads, trainable_variables, learning_rate)
 
     def _backend_reset_gradient_accumulators(self) -> None:
         super()._backend_reset_gradient_accumulators()
@@ -293,6 +292,13 @@ def _zeros(shape: Any, dtype: str) -> Tensor:
 _ASSIGNING = {
     name: getattr(ReducingOptimizer, name) for name in ("assign", "assign_add", "assign_sub")
 }
+
+
+def _update(optimizer: Any, grads: Any, variables: Any, learning_rate: Any) -> None:
+    known = all(getattr(type(optimizer), name) is _ASSIGNING[name] for name in _ASSIGNING)
+    if not known or not update_all(optimizer, grads, variables, learning_rate):
+        for gradient, variable in zip(grads, variables, strict=True):
+            optimizer.update_step(gradient, variable, learning_rate)
 
 
 def _of_keras(variable: Any) -> Any:
