@@ -18,9 +18,11 @@ std::size_t matmul_grouped_scratch_bytes(std::int64_t k, std::int64_t columns);
 template <class T>
 void matmul_grouped(const GroupedGemm& product);
 template <class T>
+std::size_t transposed_workspace_bytes(std::int64_t rows, std::int64_t m, std::int64_t n);
+template <class T>
 void matmul_transposed(const void* a, std::int64_t lda, const void* b, std::int64_t ldb,
                        std::int64_t rows, std::int64_t m, std::int64_t n, void* y, std::int64_t ldy,
-                       bool accumulate);
+                       bool accumulate, void* workspace);
 
 template <class T>
 std::size_t matmul_tree_scratch_bytes(std::int64_t examples);

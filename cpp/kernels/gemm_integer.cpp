@@ -99,7 +99,7 @@ void matmul_grouped(const GroupedGemm& w) {
 template <class T>
 void matmul_transposed(const void* a, std::int64_t lda, const void* b, std::int64_t ldb,
                        std::int64_t rows, std::int64_t m, std::int64_t n, void* y, std::int64_t ldy,
-                       bool accumulate) {
+                       bool accumulate, void*) {
   for (std::int64_t i = 0; i < m; ++i) {
     const T* a_column = static_cast<const T*>(a) + i;
     T* y_row = static_cast<T*>(y) + i * ldy;
@@ -118,6 +118,8 @@ constexpr ProductKernels kIntegerProducts = {
     .matmul = matmul<T>,
     .matmul_grouped_scratch_bytes = matmul_grouped_scratch_bytes,
     .matmul_grouped = matmul_grouped<T>,
+    .transposed_workspace_bytes = [](std::int64_t, std::int64_t,
+                                     std::int64_t) { return std::size_t{0}; },
     .matmul_transposed = matmul_transposed<T>,
     .matmul_tree_scratch_bytes = nullptr,
     .matmul_tree = nullptr,

@@ -12,6 +12,9 @@ constexpr std::int64_t kBlockDepth = 384;
 // Rows in one block of a transposed product; a packed panel of B takes at most 32 KB of stack,
 // which is a user's thread's and may be small.
 constexpr std::int64_t kTransposedDepth = 256;
+// Columns of A that are copied at a time, if they meet more panels of B than two: a part of the
+// second cache.
+constexpr std::int64_t kCopiedColumns = 2 * kMaxRows;
 
 }  // namespace
 
@@ -65,7 +68,14 @@ struct TransposedOperands {
   T* y;
   std::int64_t ldy;
   std::int64_t rows, m, n;
+  T* workspace;
 };
+
+// Panels of B are read in place where too few rows would read a copy again.
+template <class T>
+bool reads_in_place(std::int64_t rows, std::int64_t m) {
+  return rows < 16 || m < 48;
+}
 
 // Some columns of Y, from the panels of the same columns of B.
 template <class T>
@@ -81,11 +91,10 @@ void multiply_columns(const TransposedOperands<T>& o, std::int64_t first_column,
   group.flush();
 }
 
-// Reads B in place where too few rows would read a copy again, but for columns that fill no panel.
+// Columns of Y, panel by panel; those that fill no panel are always read from a copy.
 template <class T>
-void multiply_transposed_block(const TransposedOperands<T>& o, bool accumulate) {
+void multiply_panels(const TransposedOperands<T>& o, bool in_place, bool accumulate) {
   constexpr std::int64_t kWide = kPanelColumns<T>;
-  const bool in_place = o.rows < 16 || o.m < 48;
   const std::int64_t direct = in_place ? o.n / kWide * kWide : 0;
   if (direct > 0) multiply_columns<T>(o, 0, {o.b, direct, kWide, o.ldb, o.ldb}, accumulate);
   alignas(64) T packed[kTransposedDepth * kWide];
@@ -93,6 +102,23 @@ void multiply_transposed_block(const TransposedOperands<T>& o, bool accumulate) 
     const std::int64_t columns = std::min(kWide, o.n - column);
     pack_rows(o.b + column, o.rows, columns, o.ldb, false, 0, o.rows, packed);
     multiply_columns(o, column, packed_panels<T>(packed, o.rows, columns), accumulate);
+  }
+}
+
+template <class T>
+void multiply_transposed_block(const TransposedOperands<T>& o, bool accumulate) {
+  const bool in_place = reads_in_place<T>(o.rows, o.m);
+  if (!o.workspace || in_place) return multiply_panels(o, in_place, accumulate);
+  TransposedOperands<T> some = o;
+  some.a = o.workspace;
+  some.lda = std::min(o.m, kCopiedColumns);
+  for (std::int64_t first = 0; first < o.m; first += kCopiedColumns) {
+    some.m = std::min(kCopiedColumns, o.m - first);
+    some.y = o.y + first * o.ldy;
+    for (std::int64_t r = 0; r < o.rows; ++r) {
+      std::copy_n(o.a + r * o.lda + first, some.m, o.workspace + r * some.lda);
+    }
+    multiply_panels(some, false, accumulate);
   }
 }
 
@@ -138,9 +164,16 @@ void multiply_long_transposed(TransposedOperands<T> o, bool accumulate) {
 }  // namespace
 
 template <class T>
+std::size_t transposed_workspace_bytes(std::int64_t rows, std::int64_t m, std::int64_t n) {
+  if (reads_in_place<T>(rows, m) || n <= 2 * kPanelColumns<T>) return 0;
+  return static_cast<std::size_t>(std::min(rows, kTransposedDepth) * std::min(m, kCopiedColumns)) *
+         sizeof(T);
+}
+
+template <class T>
 void matmul_transposed(const void* a, std::int64_t lda, const void* b, std::int64_t ldb,
                        std::int64_t rows, std::int64_t m, std::int64_t n, void* y, std::int64_t ldy,
-                       bool accumulate) {
+                       bool accumulate, void* workspace) {
   const TransposedOperands<T> o{static_cast<const T*>(a),
                                 lda,
                                 static_cast<const T*>(b),
@@ -149,19 +182,21 @@ void matmul_transposed(const void* a, std::int64_t lda, const void* b, std::int6
                                 ldy,
                                 rows,
                                 m,
-                                n};
+                                n,
+                                static_cast<T*>(workspace)};
   if (rows > kContractionBlock) return multiply_long_transposed(o, accumulate);
   multiply_transposed_chain(o, accumulate);
 }
 
-#define SAMEGRAD_FLOAT(T)                                                                     \
-  template std::size_t packed_bytes<T>(std::int64_t, std::int64_t);                           \
-  template void pack<T>(const void*, std::int64_t, std::int64_t, std::int64_t, bool, void*);  \
-  template void matmul<T>(const void*, std::int64_t, std::int64_t, std::int64_t, const void*, \
-                          std::int64_t, void*, std::int64_t, const Epilogue*);                \
-  template void matmul_transposed<T>(const void*, std::int64_t, const void*, std::int64_t,    \
-                                     std::int64_t, std::int64_t, std::int64_t, void*,         \
-                                     std::int64_t, bool);
+#define SAMEGRAD_FLOAT(T)                                                                       \
+  template std::size_t packed_bytes<T>(std::int64_t, std::int64_t);                             \
+  template void pack<T>(const void*, std::int64_t, std::int64_t, std::int64_t, bool, void*);    \
+  template void matmul<T>(const void*, std::int64_t, std::int64_t, std::int64_t, const void*,   \
+                          std::int64_t, void*, std::int64_t, const Epilogue*);                  \
+  template std::size_t transposed_workspace_bytes<T>(std::int64_t, std::int64_t, std::int64_t); \
+  template void matmul_transposed<T>(const void*, std::int64_t, const void*, std::int64_t,      \
+                                     std::int64_t, std::int64_t, std::int64_t, void*,           \
+                                     std::int64_t, bool, void*);
 #include "kernels/instantiate.def"
 
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

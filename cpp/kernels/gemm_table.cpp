@@ -10,6 +10,7 @@ constexpr ProductKernels kProducts = {
     .matmul = matmul<T>,
     .matmul_grouped_scratch_bytes = matmul_grouped_scratch_bytes<T>,
     .matmul_grouped = matmul_grouped<T>,
+    .transposed_workspace_bytes = transposed_workspace_bytes<T>,
     .matmul_transposed = matmul_transposed<T>,
     .matmul_tree_scratch_bytes = matmul_tree_scratch_bytes<T>,
     .matmul_tree = matmul_tree<T>,

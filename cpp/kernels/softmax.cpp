@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "kernels/lanes.h"
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
@@ -132,6 +134,37 @@ void softmax(const void* x, void* y, std::int64_t rows, std::int64_t n) {
   }
 }
 
+// Weights of hidden elements are 0, unless all elements are about as small.
+template <class T>
+void softmax_of_seen(const void* x, void* y, std::int64_t rows, std::int64_t n, std::int64_t seen,
+                     const void* hidden_score) {
+  const T hidden = *static_cast<const T*>(hidden_score);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const T* row = static_cast<const T*>(x) + r * n;
+    T* to = static_cast<T*>(y) + r * n;
+    const Vec<T> most(reduce_row<T, MaxOp>(row, seen));
+    const T largest = MaxOp::fold(most, Vec<T>(hidden)).raw[0];
+    const T weight = exp(Vec<T>(hidden) - Vec<T>(largest)).raw[0];
+    if (weight != T(0)) {  // or NaN
+      std::copy_n(row, seen, to);
+      std::fill(to + seen, to + n, hidden);
+      softmax_row(to, largest, to, n);
+      continue;
+    }
+    const auto store = [&](std::int64_t start, std::int64_t count, Vec<T> e) {
+      store_n(e, to + start, count);
+    };
+    const auto block = [&](TreeRange of) {
+      const std::int64_t count = std::clamp<std::int64_t>(seen - of.begin, 0, of.size());
+      return exp_block(row, largest, of.begin, count, store);
+    };
+    const T sum = n <= kRowBlock ? block(TreeRange{0, n}) : join_blocks<T, SumOp>(n, block);
+    for_each_register<T>(seen, [&](int, std::int64_t start, std::int64_t count) {
+      store_n(load_n(to + start, count, T(0)) / Vec<T>(sum), to + start, count);
+    });
+  }
+}
+
 template <class T>
 void log_softmax(const void* x, void* y, std::int64_t rows, std::int64_t n) {
   for (std::int64_t r = 0; r < rows; ++r) {
@@ -163,6 +196,7 @@ void sparse_cross_entropy(const void* x, const std::int64_t* labels, void* loss,
 
 template <class T>
 constexpr SoftmaxKernels kKernels = {.softmax = softmax<T>,
+                                     .softmax_of_seen = softmax_of_seen<T>,
                                      .log_softmax = log_softmax<T>,
                                      .sparse_cross_entropy = sparse_cross_entropy<T>};
 

@@ -111,10 +111,12 @@ struct ProductKernels {
   std::size_t (*matmul_grouped_scratch_bytes)(std::int64_t k, std::int64_t columns);
   void (*matmul_grouped)(const GroupedGemm& product);
   // y[m][n] = Σ_r a[r][m] · b[r][n], a chain over r = 0 … rows; with accumulate the chain goes on
-  // from what y holds.
+  // from what y holds. A workspace of so many bytes gets copies of columns of a, whose lines fall
+  // on a few sets of the caches where lda is a power of two; null: a is read in place.
+  std::size_t (*transposed_workspace_bytes)(std::int64_t rows, std::int64_t m, std::int64_t n);
   void (*matmul_transposed)(const void* a, std::int64_t lda, const void* b, std::int64_t ldb,
                             std::int64_t rows, std::int64_t m, std::int64_t n, void* y,
-                            std::int64_t ldy, bool accumulate);
+                            std::int64_t ldy, bool accumulate, void* workspace);
   // The same over examples by the fixed tree: a leaf is one chain over the rows of its examples.
   // Null: a leaf at a time does as well.
   std::size_t (*matmul_tree_scratch_bytes)(std::int64_t examples);
@@ -181,6 +183,10 @@ struct PoolKernels {
 // Row-wise functions of classification, n classes per row.
 struct SoftmaxKernels {
   void (*softmax)(const void* x, void* y, std::int64_t rows, std::int64_t n);
+  // The first `seen` results of rows whose other elements are the hidden score; these are not read,
+  // and may be overwritten in y.
+  void (*softmax_of_seen)(const void* x, void* y, std::int64_t rows, std::int64_t n,
+                          std::int64_t seen, const void* hidden_score);
   void (*log_softmax)(const void* x, void* y, std::int64_t rows, std::int64_t n);
   // loss[r] = logsumexp(x[r]) - x[r][label[r]]; probabilities[r] = softmax(x[r]) for the gradient.
   void (*sparse_cross_entropy)(const void* x, const std::int64_t* labels, void* loss,

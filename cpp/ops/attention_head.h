@@ -9,6 +9,7 @@
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
 #include "ops/attention_operands.h"
+#include "ops/gemm_call.h"
 
 namespace samegrad {
 
@@ -156,8 +157,12 @@ class Attention {
       mul_(row, number(0), row, n, 1, 0);
     });
     mask(p, p.weights, block, number(1));
-    fill_behind(p.weights, block, number(1));
-    kernels().softmax(dtype_).softmax(p.weights, p.weights, block.rows(), keys());
+    const SoftmaxKernels& softmax = kernels().softmax(dtype_);
+    if (block.seen == keys()) {
+      softmax.softmax(p.weights, p.weights, block.rows(), keys());
+    } else {
+      softmax.softmax_of_seen(p.weights, p.weights, block.rows(), keys(), block.seen, number(1));
+    }
     if (zero_blind_) mask(p, p.weights, block, number(2));
   }
 
@@ -197,18 +202,23 @@ class Attention {
 
   // Gradients of a range of keys and their values, which go on from earlier blocks if accumulated.
   void gradients_of_values(const PackedHead& p, const QueryBlock& block, const OperandGradients& to,
-                           TreeRange keys_of, std::byte* values_to, bool accumulate) const {
+                           TreeRange keys_of, std::byte* values_to, bool accumulate,
+                           Scratch& scratch) const {
+    const Scratch::Frame frame(scratch);
     const std::byte* used = dropout_.any() ? p.products : p.weights;
-    product_.matmul_transposed(used + keys_of.begin * q_.item, keys(), cotangents(block, to),
-                               to.ct.stride(), block.rows(), keys_of.size(), v_.width,
-                               v_.row(values_to, keys_of.begin), v_.stride(), accumulate);
+    product_.matmul_transposed(
+        used + keys_of.begin * q_.item, keys(), cotangents(block, to), to.ct.stride(), block.rows(),
+        keys_of.size(), v_.width, v_.row(values_to, keys_of.begin), v_.stride(), accumulate,
+        take_workspace(product_, scratch, block.rows(), keys_of.size(), v_.width));
   }
   void gradients_of_keys(const PackedHead& p, const QueryBlock& block, TreeRange keys_of,
-                         std::byte* keys_to, bool accumulate) const {
+                         std::byte* keys_to, bool accumulate, Scratch& scratch) const {
+    const Scratch::Frame frame(scratch);
     const std::byte* q = q_.row(q_.at(block.batch, block.head), block.begin);
-    product_.matmul_transposed(p.grads + keys_of.begin * q_.item, keys(), q, q_.stride(),
-                               block.rows(), keys_of.size(), q_.width,
-                               k_.row(keys_to, keys_of.begin), k_.stride(), accumulate);
+    product_.matmul_transposed(
+        p.grads + keys_of.begin * q_.item, keys(), q, q_.stride(), block.rows(), keys_of.size(),
+        q_.width, k_.row(keys_to, keys_of.begin), k_.stride(), accumulate,
+        take_workspace(product_, scratch, block.rows(), keys_of.size(), q_.width));
   }
   void clear_unseen(const QueryBlock& block, std::byte* keys_to, std::byte* values_to) const {
     clear(k_, keys_to, block.seen);
@@ -244,17 +254,13 @@ class Attention {
     for (std::int64_t r = 0; r < block.rows(); ++r) f(r, n);
   }
 
-  // The number in what no row sees.
-  void fill_behind(std::byte* x, const QueryBlock& block, const std::byte* number) const {
-    const std::int64_t n = block.seen;
-    if (n == keys()) return;
-    visit<kFloats>("dot_product_attention", dtype_, [&]<class T>() {
-      const T value = *reinterpret_cast<const T*>(number);
-      for (std::int64_t r = 0; r < block.rows(); ++r) {
-        T* row = reinterpret_cast<T*>(x + r * row_bytes());
-        std::fill(row + n, row + keys(), value);
-      }
-    });
+  // Zeros in what no row sees.
+  void clear_unseen(std::byte* x, const QueryBlock& block) const {
+    if (block.seen == keys()) return;
+    const std::int64_t seen = block.seen * q_.item;
+    for (std::int64_t r = 0; r < block.rows(); ++r) {
+      std::memset(x + r * row_bytes() + seen, 0, std::size_t(row_bytes() - seen));
+    }
   }
 
   // Zeros in the rows of a head from `first` on.
@@ -270,7 +276,7 @@ class Attention {
     each_row(block, [&](std::int64_t r, std::int64_t n) {
       mul_(at(p.grads, r), at(p.weights, r), at(p.products, r), n, 1, 1);
     });
-    fill_behind(p.products, block, number(2));
+    clear_unseen(p.products, block);
     kernels().row_reduce(ReduceFn::kSum, dtype_)(p.products, p.sums, block.rows(), keys());
     const BinaryKernel sub = kernels().binary(BinaryFn::k_sub, dtype_);
     for (std::int64_t r = 0; r < block.rows(); ++r) {

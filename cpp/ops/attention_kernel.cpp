@@ -100,10 +100,13 @@ class Backward {
     a_.pack_seen(p_, block);
     if (!accumulate) a_.clear_unseen(block, keys, values);
     by_rows(block, [&](const auto& p, const auto& rows) { a_.weigh_and_drop(p, rows); });
-    by_keys(block,
-            [&](TreeRange of) { a_.gradients_of_values(p_, block, to_, of, values, accumulate); });
+    by_keys(block, [&](TreeRange of, Scratch& scratch) {
+      a_.gradients_of_values(p_, block, to_, of, values, accumulate, scratch);
+    });
     by_rows(block, [&](const auto& p, const auto& rows) { a_.gradients_of_queries(p, rows, to_); });
-    by_keys(block, [&](TreeRange of) { a_.gradients_of_keys(p_, block, of, keys, accumulate); });
+    by_keys(block, [&](TreeRange of, Scratch& scratch) {
+      a_.gradients_of_keys(p_, block, of, keys, accumulate, scratch);
+    });
   }
 
   // body(memory of the rows, rows) for parts of a block's queries.
@@ -121,17 +124,17 @@ class Backward {
     });
   }
 
-  // body(keys) for parts of the keys that a block sees: the elements of a result.
+  // body(keys, scratch) for parts of the keys that a block sees: the elements of a result.
   template <class Body>
   void by_keys(const Attention::QueryBlock& block, const Body& body) const {
     const std::int64_t seen = block.seen;
-    if (!a_.sharing()) return body(TreeRange{0, seen});
+    if (!a_.sharing()) return body(TreeRange{0, seen}, scratch_);
     const std::int64_t tasks = thresholds().parts_per_thread * a_.sharing()->threads();
     const std::int64_t grains = (seen + kProductRowGrain - 1) / kProductRowGrain;
-    for_each_task(a_.sharing(), tasks, scratch_, [&](std::int64_t i, Scratch&) {
+    for_each_task(a_.sharing(), tasks, scratch_, [&](std::int64_t i, Scratch& scratch) {
       const TreeRange of{grains * i / tasks * kProductRowGrain,
                          std::min(seen, grains * (i + 1) / tasks * kProductRowGrain)};
-      if (of.begin < of.end) body(of);
+      if (of.begin < of.end) body(of, scratch);
     });
   }
 

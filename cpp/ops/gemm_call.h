@@ -37,6 +37,13 @@ struct GemmCall {
   }
 };
 
+// The workspace of a transposed product, in the caller's frame; null where it reads a in place.
+inline void* take_workspace(const ProductKernels& product, Scratch& scratch, std::int64_t rows,
+                            std::int64_t m, std::int64_t n) {
+  const std::size_t bytes = product.transposed_workspace_bytes(rows, m, n);
+  return bytes > 0 ? scratch.take(bytes) : nullptr;
+}
+
 GemmCall multiplication(std::span<const View> in, bool transpose_a, bool transpose_b);
 // The multiplication that MatmulAttrs describe.
 GemmCall multiplication_of(std::span<const View> in, const Attrs& attrs);

@@ -39,7 +39,8 @@ template <class F>
 void for_row_parts(const KernelArgs& args, std::int64_t rows, std::int64_t work, const F& f) {
   constexpr std::int64_t kTile = 24;
   if (!should_parallelize(args.parallel, work)) {
-    f(std::int64_t(0), rows);
+    const Scratch::Frame frame(args.scratch);
+    f(std::int64_t(0), rows, args.scratch);
     return;
   }
   const std::int64_t parts = thresholds().parts_per_thread * args.parallel->threads();
@@ -50,13 +51,14 @@ void for_row_parts(const KernelArgs& args, std::int64_t rows, std::int64_t work,
   } const parts_of{f, rows, height};
   args.parallel->run((rows + height - 1) / height, [&parts_of](std::int64_t part) {
     const std::int64_t begin = part * parts_of.height;
-    parts_of.f(begin, std::min(begin + parts_of.height, parts_of.rows));
+    Scratch own;
+    parts_of.f(begin, std::min(begin + parts_of.height, parts_of.rows), own);
   });
 }
 
 void multiply_rows(const KernelArgs& args, const GemmCall& c, const char* a, const void* packed,
                    char* y, std::int64_t rows, const Epilogue* epilogue) {
-  for_row_parts(args, rows, rows * c.k * c.n, [&](std::int64_t begin, std::int64_t end) {
+  for_row_parts(args, rows, rows * c.k * c.n, [&](std::int64_t begin, std::int64_t end, Scratch&) {
     const std::int64_t item = std::int64_t(c.item);
     c.product.matmul(a + begin * c.k * item, end - begin, c.k, c.k, packed, c.n,
                      y + begin * c.n * item, c.n, epilogue);
@@ -65,11 +67,13 @@ void multiply_rows(const KernelArgs& args, const GemmCall& c, const char* a, con
 
 void multiply_transposed(const KernelArgs& args, const GemmCall& c, const char* a, const char* b,
                          char* y) {
-  for_row_parts(args, c.m, c.m * c.k * c.n, [&](std::int64_t begin, std::int64_t end) {
-    const std::int64_t item = std::int64_t(c.item);
-    c.product.matmul_transposed(a + begin * item, c.m, b, c.n, c.k, end - begin, c.n,
-                                y + begin * c.n * item, c.n, false);
-  });
+  for_row_parts(
+      args, c.m, c.m * c.k * c.n, [&](std::int64_t begin, std::int64_t end, Scratch& scratch) {
+        const std::int64_t item = std::int64_t(c.item);
+        c.product.matmul_transposed(a + begin * item, c.m, b, c.n, c.k, end - begin, c.n,
+                                    y + begin * c.n * item, c.n, false,
+                                    take_workspace(c.product, scratch, c.k, end - begin, c.n));
+      });
 }
 
 // Rows of several pieces times one packed matrix: whole panels of it are a thread's, and parts of

@@ -1,6 +1,7 @@
 // Products whose contraction is the tree over examples: leaves, whole subtrees, and operands that
 // all blocks of the result share.
 #include <algorithm>
+#include <limits>
 
 #include "base/thresholds.h"
 #include "kernels/elementwise_fn.h"
@@ -46,9 +47,12 @@ void multiply_leaf(const TreeProduct& p, const LeafArgs& args, const Rect& block
   const auto multiply_examples = [&](std::int64_t begin, std::int64_t end, void* to,
                                      std::int64_t stride, bool accumulate) {
     const std::int64_t first = begin * p.rows_per_example;
-    c.product.matmul_transposed(a + first * c.m * item, c.m, b + first * c.n * item, c.n,
-                                (end - begin) * p.rows_per_example, block.rows, block.columns, to,
-                                stride, accumulate);
+    const std::int64_t rows = (end - begin) * p.rows_per_example;
+    const Scratch::Frame frame(args.scratch);
+    c.product.matmul_transposed(
+        a + first * c.m * item, c.m, b + first * c.n * item, c.n, rows, block.rows, block.columns,
+        to, stride, accumulate,
+        take_workspace(c.product, args.scratch, rows, block.rows, block.columns));
   };
   if (!p.by_example) {
     return multiply_examples(args.begin, args.end, y, args.state.stride, !args.first);
@@ -239,11 +243,15 @@ std::size_t product_fold_bytes(const FoldArgs& args) {
   const std::int64_t rows = std::max(thresholds().product_subtree_rows, kLeafExamples);
   const ProductKernels& product = kernels().product(dtype);
   const auto levels = std::size_t(kReplicaTree.levels(args.examples));
+  const std::size_t workspace =
+      product.transposed_workspace_bytes(std::numeric_limits<std::int64_t>::max(), block.rows,
+                                         block.columns) +
+      kAlignment;
   // Without packed subtrees, an example of a long leaf takes a state.
-  if (product.matmul_tree == nullptr) return (levels + 1) * half;
+  if (product.matmul_tree == nullptr) return (levels + 1) * half + workspace;
   return product.tree_packed_bytes(rows, block.rows, false) +
          product.tree_packed_bytes(rows, block.columns, true) +
-         product.matmul_tree_scratch_bytes(rows) + 3 * kAlignment + levels * half;
+         product.matmul_tree_scratch_bytes(rows) + 3 * kAlignment + levels * half + workspace;
 }
 
 }  // namespace samegrad

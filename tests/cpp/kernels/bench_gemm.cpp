@@ -129,9 +129,14 @@ void bench_transposed(const Bench& bench, const ProductKernels& p, std::int64_t 
   Floats a(rows * lda), b(rows * n), y(m * n);
   const std::string size = std::to_string(m) + "x" + std::to_string(rows) + "x" +
                            std::to_string(n) + " lda " + std::to_string(lda);
-  bench.report("matmul_transposed " + size, 2.0 * static_cast<double>(rows * m * n), [&] {
-    p.matmul_transposed(a.data(), lda, b.data(), n, rows, m, n, y.data(), n, false);
-  });
+  std::vector<std::byte> workspace(p.transposed_workspace_bytes(rows, m, n));
+  for (void* const some : {static_cast<void*>(nullptr), static_cast<void*>(workspace.data())}) {
+    bench.report("matmul_transposed " + size + (some ? " copied" : ""),
+                 2.0 * static_cast<double>(rows * m * n), [&] {
+                   p.matmul_transposed(a.data(), lda, b.data(), n, rows, m, n, y.data(), n, false,
+                                       some);
+                 });
+  }
 }
 
 // The weight gradient of a dense layer, in blocks as the engine cuts them, of operands that are
@@ -217,6 +222,8 @@ void run(const Bench& bench, const ProductKernels& p) {
   for (std::int64_t rows : {4, 64, 512}) bench_transposed(bench, p, rows, 1600, 64, 1600);
   bench_transposed(bench, p, 4, 64, 10, 64);
   bench_transposed(bench, p, 512, 512, 512, 512);
+  bench_transposed(bench, p, 1024, 512, 2048, 512);
+  bench_transposed(bench, p, 24, 2048, 64, 4096);
   for (std::int64_t examples : {128, 256}) bench_tree(bench, p, examples, 4096, 4096);
   bench_tree(bench, p, 32, 1024, 1024);
   for (std::int64_t m : {784, 1024}) bench_tree(bench, p, 64, m, 1024);

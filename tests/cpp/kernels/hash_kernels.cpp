@@ -300,7 +300,7 @@ void matrix_products(const KernelTable& t, DType dtype, const char* type, TapRan
       p.matmul(a.data(), s.m, s.k, s.k, packed.data(), s.n, y.data(), s.n, &epilogue);
       line.add(y);
     }
-    p.matmul_transposed(a.data(), s.m, b.data(), s.n, s.k, s.m, s.n, y.data(), s.n, false);
+    p.matmul_transposed(a.data(), s.m, b.data(), s.n, s.k, s.m, s.n, y.data(), s.n, false, nullptr);
     line.add(y);
     if (p.matmul_grouped == nullptr) continue;
     const RowPiece piece{a.data(), y.data(), s.m};

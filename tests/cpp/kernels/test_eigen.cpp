@@ -61,7 +61,7 @@ void compare_products(const KernelTable& table) {
         const Matrix<T> c = random_matrix<T>(m, n);
         Matrix<T> y(k, n);
         table.product(kType<T>).matmul_transposed(a.data(), k, c.data(), n, m, k, n, y.data(), n,
-                                                  false);
+                                                  false, nullptr);
         close<T>(y, a.transpose() * c, m);
       }
     }

@@ -21,6 +21,7 @@ std::vector<Sizes> all_sizes() {
   for (int i = 0; i < 25; ++i) sizes.push_back({any_of(1, 210), any_of(1, 900), any_of(1, 140)});
   sizes.push_back({97, 385, 33});
   sizes.push_back({1, 1600, 64});
+  sizes.push_back({401, 300, 70});
   for (const std::int64_t k : {4096, 4097, 8192, 8193, 13000, 20481}) {
     sizes.push_back({any_of(1, 12), k, any_of(1, 40)});
   }
@@ -75,10 +76,15 @@ void check_matmul_transposed(const KernelTable& table, const ProductKernels& p, 
     }
   }
   const std::int64_t split = rows > kContractionBlock ? rows : any_of(0, rows);
-  p.matmul_transposed(a.data(), lda, b.data(), ldb, split, s.m, s.n, y.data(), ldy, accumulate);
+  // The end of the workspace is the end of its memory.
+  const std::size_t bytes = p.transposed_workspace_bytes(split, s.m, s.n);
+  Scratch workspace(bytes);
+  void* const some = bytes == 0 || any_of(0, 1) == 1 ? nullptr : workspace.data();
+  p.matmul_transposed(a.data(), lda, b.data(), ldb, split, s.m, s.n, y.data(), ldy, accumulate,
+                      some);
   if (split < rows) {
     p.matmul_transposed(a.data() + split * lda, lda, b.data() + split * ldb, ldb, rows - split, s.m,
-                        s.n, y.data(), ldy, true);
+                        s.n, y.data(), ldy, true, nullptr);
   }
   CHECK(same_bits(y, expected), table.isa, " ", sizeof(T), " m ", s.m, " rows ", rows, " n ", s.n);
 }
@@ -423,7 +429,8 @@ void check_integers(const ProductKernels& p, Sizes s) {
   for (const bool transposed : {false, true}) {
     for (std::int64_t i = 0; i < s.m * s.n; ++i) expected[i] = entry(i / s.n, i % s.n, transposed);
     if (transposed) {
-      p.matmul_transposed(at.data(), s.m, b.data(), s.n, s.k, s.m, s.n, y.data(), s.n, false);
+      p.matmul_transposed(at.data(), s.m, b.data(), s.n, s.k, s.m, s.n, y.data(), s.n, false,
+                          nullptr);
     } else {
       Scratch form = packed(p, b.data(), s.k, s.n, s.n);
       p.matmul(a.data(), s.m, s.k, s.k, form.data(), s.n, y.data(), s.n, nullptr);

@@ -46,7 +46,7 @@ struct TreeCase {
         [&](std::int64_t first, std::int64_t count) {
           Block<T> leaf = y;
           p.matmul_transposed(a.data() + first * s.rows * lda, lda, b.data() + first * s.rows * ldb,
-                              ldb, count * s.rows, s.m, s.n, leaf.data(), ldy, false);
+                              ldb, count * s.rows, s.m, s.n, leaf.data(), ldy, false, nullptr);
           return leaf;
         },
         [&](Block<T> left, const Block<T>& right) {

@@ -71,6 +71,51 @@ TEST("softmax, its logarithm and cross entropy are right, and each row is indepe
   });
 }
 
+// A row's softmax by its first elements alone, beside that of the whole row.
+template <class T>
+void check_seen(const KernelTable& table, std::int64_t n, std::int64_t seen, std::vector<T> x) {
+  const SoftmaxKernels& kernels = table.softmax(kDTypeOf<T>);
+  const std::int64_t rows = std::ssize(x) / n;
+  const T hidden = T(-0.7L * std::numeric_limits<T>::max());
+  for (std::int64_t r = 0; r < rows; ++r) {
+    std::fill_n(x.data() + r * n + seen, n - seen, hidden);
+  }
+  std::vector<T> whole(x.size());
+  kernels.softmax(x.data(), whole.data(), rows, n);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    std::fill_n(x.data() + r * n + seen, n - seen, std::numeric_limits<T>::quiet_NaN());
+  }
+  kernels.softmax_of_seen(x.data(), x.data(), rows, n, seen, &hidden);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const auto bytes = static_cast<std::size_t>(seen) * sizeof(T);
+    CHECK(std::memcmp(x.data() + r * n, whole.data() + r * n, bytes) == 0, "n=", n, " row ", r);
+  }
+}
+
+template <class T>
+void check_all_seen(const KernelTable& table, std::mt19937& generator) {
+  constexpr T kInfinity = std::numeric_limits<T>::infinity();
+  for (const std::int64_t n : {2, 33, 500, 1024, 1025, 2500, 4096}) {
+    for (const std::int64_t seen : {n / 5, n / 2, n - 1}) {
+      if (seen == 0) continue;
+      std::vector<T> x = logits<T>(6 * n, generator);
+      x[0] = kInfinity;
+      x[n] = std::numeric_limits<T>::quiet_NaN();
+      std::fill_n(x.data() + 2 * n, n, -kInfinity);
+      std::fill_n(x.data() + 3 * n, n, T(-0.7L * std::numeric_limits<T>::max()));
+      check_seen(table, n, seen, x);
+    }
+  }
+}
+
+TEST("softmax of seen elements is that of the whole row") {
+  std::mt19937 generator(22);
+  for_each_variant([&](const KernelTable& table) {
+    check_all_seen<float>(table, generator);
+    check_all_seen<double>(table, generator);
+  });
+}
+
 TEST("masked classes get probability 0, and a label that names no class a loss of NaN") {
   for_each_variant([](const KernelTable& table) {
     const float x[] = {1, -std::numeric_limits<float>::infinity(), 1};

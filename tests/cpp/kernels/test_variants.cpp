@@ -174,7 +174,7 @@ TEST("products are the same in all variants with fused multiply-add") {
       });
       check_variants("matmul_transposed", dtype, s.m * s.n, [&](const KernelTable& t, void* y) {
         t.product(dtype).matmul_transposed(a.data(), s.m, b.data(), s.n, s.k, s.m, s.n, y, s.n,
-                                           false);
+                                           false, nullptr);
       });
     }
   }
