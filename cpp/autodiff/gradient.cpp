@@ -60,9 +60,10 @@ class BackwardPass {
         b_.begin_call(calls_[next].run);
         open_.push_back({calls_[next], {}});
       }
-      // By value: building vjps grows the vector of nodes.
-      const Node node = b_.graph().nodes[i];
-      if (recorded_(i) && !node.op->has(kNoGradient) && takes_reached(node)) visit(node);
+      const Node& node = b_.graph().nodes[i];
+      if (recorded_(i) && !node.op->has(kNoGradient) && takes_reached(node)) {
+        visit(Node(node));  // a copy: building vjps grows the vector of nodes
+      }
       while (!open_.empty() && open_.back().range.begin == i) leave_call();
     }
   }

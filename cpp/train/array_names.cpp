@@ -1,6 +1,8 @@
 #include "train/array_names.h"
 
+#include <algorithm>
 #include <atomic>
+#include <iterator>
 
 namespace samegrad {
 namespace {
@@ -12,10 +14,22 @@ std::uint64_t next_number() {
 
 }  // namespace
 
-ArrayNames::ArrayNames() : number_(next_number()) {}
+ArrayNames::ArrayNames() : numberings_{{next_number(), Value(0)}} {}
+
+bool ArrayNames::owns(const ArrayName& name) const {
+  const auto found = std::ranges::find(numberings_, name.trace, &Numbering::number);
+  if (found == numberings_.end() || name.value < found->first) return false;
+  const auto next = std::next(found);
+  return next == numberings_.end() || name.value < next->first;
+}
+
+ArrayName ArrayNames::own_name(Value value) const {
+  const auto next = std::ranges::upper_bound(numberings_, value, {}, &Numbering::first);
+  return {std::prev(next)->number, value};
+}
 
 Value ArrayNames::find(const ArrayName& name) const {
-  if (name.trace == number_) return name.value;
+  if (owns(name)) return name.value;
   const auto found = values_.find(name);
   return found == values_.end() ? kNoValue : found->second;
 }
@@ -26,19 +40,26 @@ Value ArrayNames::find(const Tensor& array) const {
 
 ArrayName ArrayNames::name_of(Value value) const {
   const auto found = names_.find(value);
-  return found == names_.end() ? ArrayName{number_, value} : found->second;
+  return found == names_.end() ? own_name(value) : found->second;
 }
 
 void ArrayNames::bind(const Tensor& array, Value value) {
   if (array.recorded != 0) return bind({array.recorded, array.value}, value);
-  array.recorded = number_;
+  array.recorded = own_name(value).trace;
   array.value = value;
 }
 
 void ArrayNames::bind(const ArrayName& name, Value value) {
-  if (name.trace == number_) return;
+  if (owns(name)) return;
   values_[name] = value;
   names_.try_emplace(value, name);
+}
+
+void ArrayNames::forget_from(Value first) {
+  names_.erase(names_.lower_bound(first), names_.end());
+  std::erase_if(values_, [first](const auto& entry) { return entry.second >= first; });
+  while (numberings_.size() > 1 && numberings_.back().first >= first) numberings_.pop_back();
+  numberings_.push_back({next_number(), first});
 }
 
 }  // namespace samegrad

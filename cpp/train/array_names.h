@@ -4,6 +4,7 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <vector>
 
 #include "train/tensor.h"
 
@@ -29,9 +30,20 @@ class ArrayNames {
   // Makes the value the array's in this trace. An array without a name gets the value's.
   void bind(const Tensor& array, Value value);
   void bind(const ArrayName& name, Value value);
+  // Forgets the values from `first` on. New values get other names than they had.
+  void forget_from(Value first);
 
  private:
-  std::uint64_t number_;  // of the trace
+  // Values from `first` on have names of this number, up to the first one of the next range.
+  struct Numbering {
+    std::uint64_t number;
+    Value first;
+  };
+
+  bool owns(const ArrayName& name) const;
+  ArrayName own_name(Value value) const;
+
+  std::vector<Numbering> numberings_;
   std::map<ArrayName, Value> values_;
   std::map<Value, ArrayName> names_;
 };

@@ -31,6 +31,25 @@ Tensor EagerTrace::tensor(Value value) {
   return result;
 }
 
+EagerTrace::End EagerTrace::end() const {
+  return {graph_.values.next_id(), graph_.nodes.next_id(), graph_.arguments.size(),
+          graph_.constants.size(), graph_.calls.size(),    graph_.rereads.size(),
+          gradients_.size()};
+}
+
+void EagerTrace::forget_from(const End& end) {
+  names_.forget_from(end.value);
+  variables_.forget_from(end.value);
+  arrays_.erase(arrays_.lower_bound(end.value), arrays_.end());
+  graph_.values.resize(end.value.index());
+  graph_.nodes.resize(end.node.index());
+  graph_.arguments.resize(end.arguments);
+  graph_.constants.resize(end.constants);
+  graph_.calls.resize(end.calls);
+  graph_.rereads.resize(end.rereads);
+  gradients_.resize(end.gradients);
+}
+
 std::optional<Array> EagerTrace::array_of(Value value) const {
   const auto known = arrays_.find(value);
   if (known != arrays_.end()) return known->second;

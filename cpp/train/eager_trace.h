@@ -50,6 +50,16 @@ class EagerTrace final : public Trace {
   }
   // The scope in which tapes record it: it is current as long as this object has an owner.
   std::shared_ptr<TraceScope> scope();
+  bool is_recorded() const { return !scope_.expired(); }
+
+  // The end of what is recorded; forget_from() drops what came later, with its arrays.
+  struct End {
+    Value value;
+    NodeId node;
+    std::size_t arguments, constants, calls, rereads, gradients;
+  };
+  End end() const;
+  void forget_from(const End& end);
 
  private:
   Value bring_in(const Tensor& tensor) override;

@@ -168,8 +168,12 @@ std::vector<std::optional<Tensor>> Tape::gradient(const std::vector<const Tensor
          "a tape that is not persistent gives gradients once; use GradientTape(persistent=True).");
   }
   check_recorded();
+  const auto eager = std::dynamic_pointer_cast<EagerTrace>(trace_);
+  const bool recorded = !eager || eager->is_recorded();
   const TraceScope scope(trace_);
   trace_->import_followed();
+  std::optional<EagerTrace::End> end;
+  if (!recorded && !scope.has_follower()) end = eager->end();
   PerNode<bool> missed(trace_->program().nodes.size(), false);
   const PerValue<bool> tracked = this->tracked(missed);
   std::vector<std::optional<Tensor>> results;
@@ -203,6 +207,12 @@ std::vector<std::optional<Tensor>> Tape::gradient(const std::vector<const Tensor
   }
   used_ = true;
   scope.import();
+  if (end) {  // nothing else reads the backward pass, and the tape may live long
+    for (auto& result : results) {
+      if (result) result->recorded = 0;
+    }
+    eager->forget_from(*end);
+  }
   return results;
 }
 

@@ -27,6 +27,13 @@ void VariableValues::add_read_once(const StateCell& variable, Value value) {
   if (std::ranges::find(reads, value) == reads.end()) reads.push_back(value);
 }
 
+void VariableValues::forget_from(Value first) {
+  std::erase_if(present_, [first](const auto& entry) { return entry.second >= first; });
+  for (auto& [variable, reads] : reads_) {
+    std::erase_if(reads, [first](Value value) { return value >= first; });
+  }
+}
+
 std::size_t VariableValues::count_reads() {
   counts_ = true;
   return counted_.size();

@@ -30,6 +30,8 @@ class VariableValues {
   const Reads& reads() const { return reads_; }
   // Forgets the present values: variables are read anew.
   void forget() { present_.clear(); }
+  // Forgets the values from `first` on.
+  void forget_from(Value first);
 
   // Starts to count, and returns the number of reads so far.
   std::size_t count_reads();
