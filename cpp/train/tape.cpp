@@ -173,7 +173,7 @@ std::vector<std::optional<Tensor>> Tape::gradient(const std::vector<const Tensor
   const TraceScope scope(trace_);
   trace_->import_followed();
   std::optional<EagerTrace::End> end;
-  if (!recorded && !scope.has_follower()) end = eager->end();
+  if (persistent_ && !recorded && !scope.has_follower()) end = eager->end();
   PerNode<bool> missed(trace_->program().nodes.size(), false);
   const PerValue<bool> tracked = this->tracked(missed);
   std::vector<std::optional<Tensor>> results;
@@ -207,7 +207,7 @@ std::vector<std::optional<Tensor>> Tape::gradient(const std::vector<const Tensor
   }
   used_ = true;
   scope.import();
-  if (end) {  // nothing else reads the backward pass, and the tape may live long
+  if (end) {  // nothing else reads the backward pass, and later gradients would walk it
     for (auto& result : results) {
       if (result) result->recorded = 0;
     }
