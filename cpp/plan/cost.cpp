@@ -1,6 +1,7 @@
 #include "plan/cost.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/reduction_order.h"
 #include "base/thresholds.h"
@@ -21,26 +22,31 @@ View view_without_memory(const ValueType& type, const Shape& shape) {
   return {nullptr, shape, type.dtype, type.batch.axis, type.batch.rows_per_example};
 }
 
-// Bytes that a call reads and writes. An op that moves elements reads no more of an operand than a
-// result has: a gather passes by the other rows of its table.
-double moved_bytes(const OpDef& op, const CostArgs& call) {
+CostArgs call_of(const Node& node, std::span<const View> views) {
+  const std::size_t inputs = node.inputs.size();
+  return {node.attrs, views.first(inputs), views.subspan(inputs)};
+}
+
+// An op that moves elements reads no more of an operand than a result has: a gather passes by the
+// other rows of its table.
+Cost cost_of_call(const OpDef& op, const CostArgs& call) {
+  Cost cost{.flops = flops_of(op, call)};
   std::int64_t most = 0;
-  double bytes = 0;
   for (const View& result : call.out) {
     most = std::max(most, result.size());
-    bytes += double(result.size()) * double(size_of(result.dtype));
+    cost.written += double(result.size()) * double(size_of(result.dtype));
   }
   for (std::size_t k = 0; k < call.in.size(); ++k) {
     const View& operand = call.in[k];
     const std::int64_t size = op.has(kAnyType) ? std::min(operand.size(), most) : operand.size();
-    if (op.reads(k)) bytes += double(size) * double(size_of(operand.dtype));
+    cost.read.push_back(op.reads(k) ? double(size) * double(size_of(operand.dtype)) : 0);
   }
-  return bytes;
+  return cost;
 }
 
 template <class ShapeOf>
 Cost cost_with(const Graph& graph, const Node& node, const ShapeOf& shape_of) {
-  if (node.op->has(kAliases)) return {};
+  if (node.op->has(kAliases)) return {.read = std::vector<double>(node.inputs.size())};
   std::vector<View> views;
   for (const auto* values : {&node.inputs, &node.outputs}) {
     for (Value value : *values) {
@@ -48,13 +54,7 @@ Cost cost_with(const Graph& graph, const Node& node, const ShapeOf& shape_of) {
       views.push_back(view_without_memory(type, shape_of(type)));
     }
   }
-  Cost cost;
-  const std::span<const View> all(views);
-  const std::size_t inputs = node.inputs.size();
-  const CostArgs call{node.attrs, all.first(inputs), all.subspan(inputs)};
-  cost.flops = flops_of(*node.op, call);
-  cost.bytes = moved_bytes(*node.op, call);
-  return cost;
+  return cost_of_call(*node.op, call_of(node, views));
 }
 
 // The number of examples whose data has so many bytes.
@@ -151,6 +151,10 @@ void choose_tiles(PlanDraft& plan) {
   }
 }
 
+double Cost::bytes() const {
+  return std::accumulate(read.begin(), read.end(), written);
+}
+
 Cost cost_of(const Graph& graph, const Node& node, const std::vector<std::int64_t>& counts) {
   return cost_with(graph, node,
                    [&](const ValueType& type) { return shape_or_empty(type, counts); });
@@ -178,11 +182,6 @@ std::vector<View> known_views(const Graph& graph, const Node& node) {
     }
   }
   return views;
-}
-
-CostArgs call_of(const Node& node, std::span<const View> views) {
-  const std::size_t inputs = node.inputs.size();
-  return {node.attrs, views.first(inputs), views.subspan(inputs)};
 }
 
 }  // namespace

@@ -24,9 +24,12 @@ bool streams_weights(const LoopStep& loop);
 // weights for so few examples costs more.
 void choose_tiles(PlanDraft& plan);
 
-// The operations of a call of a node, and the bytes of its operands and results.
+// The operations of a call of a node, and the bytes that it reads of each operand and writes.
 struct Cost {
-  double flops = 0, bytes = 0;
+  double flops = 0, written = 0;
+  std::vector<double> read;
+
+  double bytes() const;
 };
 Cost cost_of(const Graph& graph, const Node& node, const std::vector<std::int64_t>& counts);
 // True if threads share a whole call, where its op defines parts.

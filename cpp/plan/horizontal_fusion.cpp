@@ -51,7 +51,7 @@ class HorizontalFusion {
 
   // The bytes that a node without examples moves.
   std::int64_t bytes_of(const PlanStep& step) const {
-    return std::int64_t(cost_of(plan_.graph, plan_.graph.nodes[step.nodes()[0]], {}).bytes);
+    return std::int64_t(cost_of(plan_.graph, plan_.graph.nodes[step.nodes()[0]], {}).bytes());
   }
 
   std::int64_t bytes_of(const std::vector<StepId>& round) const {

@@ -1,6 +1,5 @@
 // Predicted time of steps: a roofline.
 #include <algorithm>
-#include <limits>
 #include <map>
 
 #include "base/machine.h"
@@ -19,7 +18,6 @@ constexpr double kForkSeconds = 5e-6;    // of handing pieces to threads and wai
 // A product makes two multiply-adds of whole vectors in a cycle; a step of an elementwise loop
 // makes one operation, and three accesses to L1, in about two.
 constexpr double kElementwiseRate = 1.0 / 8;
-constexpr double kAllBytes = std::numeric_limits<double>::infinity();
 
 struct Load {
   double work = 0;     // in operations
@@ -42,11 +40,10 @@ class Predictor {
       for (NodeId n : step.nodes()) add_node(plan_.graph.nodes[n], load);
     }
     const BufferUses uses = step.uses(plan_);
-    const std::map<Value, double> moved = moved_bytes(step);
+    const std::map<Value, double> read = bytes_read(step);
     for (Value root : uses.reads) {
-      const auto at = moved.find(root);
-      load.memory_bytes +=
-          at == moved.end() ? bytes_of(root) : std::min(bytes_of(root), at->second);
+      const auto at = read.find(root);
+      load.memory_bytes += at == read.end() ? bytes_of(root) : std::min(bytes_of(root), at->second);
     }
     for (Value root : uses.writes) load.memory_bytes += bytes_of(root);
     return seconds(load);
@@ -74,67 +71,55 @@ class Predictor {
            (parallel ? kForkSeconds : 0);
   }
 
-  void add(const Node& node, const Cost& cost, Load& load) const {
+  // Adds calls of a node that cost so much each.
+  void add(const Node& node, const Cost& cost, double calls, Load& load) const {
     const bool doubles = plan_.graph.type(node.outputs[0]).dtype == DType::kFloat64;
     const bool steps = node.op->has(kElementwise) || node.attrs.get_if<FusedAttrs>();
     const double rate =
         (steps ? kElementwiseRate : 1) * (doubles ? rates_.double_flops : rates_.flops);
-    const double computing = cost.flops / rate;
-    load.work += cost.flops;
-    load.seconds += std::max(computing, cost.bytes / rates_.cache_bytes);
+    load.work += calls * cost.flops;
+    load.seconds += calls * std::max(cost.flops / rate, cost.bytes() / rates_.cache_bytes);
+    load.calls += node.op->has(kAliases) ? 0 : calls;
   }
 
-  // The bytes read of each root from which nodes only move elements, as gathers do.
-  std::map<Value, double> moved_bytes(const PlanStep& step) const {
-    std::map<Value, double> moved;
+  // The bytes that nodes of the step read of each root.
+  std::map<Value, double> bytes_read(const PlanStep& step) const {
+    std::map<Value, double> read;
     for (NodeId n : step.nodes()) {
       const Node& node = plan_.graph.nodes[n];
-      const double bytes = node.op->has(kAnyType) ? cost_of(plan_.graph, node, counts_[0]).bytes *
-                                                        double(counts_.size())
-                                                  : kAllBytes;
-      for (Value input : node.inputs) moved[plan_.root[input]] += bytes;
+      for (const auto& counts : counts_) {
+        const Cost cost = cost_of(plan_.graph, node, counts);
+        for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+          read[plan_.root[node.inputs[k]]] += cost.read[k];
+        }
+      }
     }
-    return moved;
+    return read;
   }
 
   void add_node(const Node& node, Load& load) const {
-    if (node.op->has(kAliases)) return;
-    const bool varies = std::ranges::any_of(
-        node.outputs, [&](Value output) { return plan_.graph.varying(output); });
-    const bool reads_all =
-        std::ranges::any_of(node.inputs, [&](Value input) { return plan_.graph.varying(input); });
-    for (std::size_t r = 0; r < (varies || reads_all ? counts_.size() : 1); ++r) {
-      add(node, cost_of(plan_.graph, node, counts_[r]), load);
-      ++load.calls;
+    const auto varies = [&](Value value) { return plan_.graph.varying(value); };
+    const bool of_replicas =
+        std::ranges::any_of(node.outputs, varies) || std::ranges::any_of(node.inputs, varies);
+    for (std::size_t r = 0; r < (of_replicas ? counts_.size() : 1); ++r) {
+      add(node, cost_of(plan_.graph, node, counts_[r]), 1, load);
     }
   }
 
+  // Each tile is a call of every node: weights and sums over the examples are moved once per tile.
   void add_loop(const LoopStep& loop, Load& load) const {
+    const auto symbol = std::size_t(loop.symbol);
     for (std::size_t r = 0; r < (loop.varying ? counts_.size() : 1); ++r) {
-      const std::int64_t examples = counts_[r][std::size_t(loop.symbol)];
-      const auto tiles = double((examples + loop.tile_examples - 1) / loop.tile_examples);
+      const std::int64_t examples = counts_[r][symbol];
+      std::vector<std::int64_t> of_tile = counts_[r], of_last = counts_[r];
+      of_tile[symbol] = loop.tile_examples;
+      of_last[symbol] = examples % loop.tile_examples;
       for (NodeId n : loop.nodes) {
         const Node& node = plan_.graph.nodes[n];
-        Cost cost = cost_of(plan_.graph, node, counts_[r]);
-        // Operands without examples (weights, and sums over the examples) are moved once per tile.
-        cost.bytes += (tiles - 1) * unbatched_bytes(node);
-        add(node, cost, load);
-        load.calls += node.op->has(kAliases) ? 0 : tiles;
+        add(node, cost_of(plan_.graph, node, of_tile), double(examples / loop.tile_examples), load);
+        if (of_last[symbol]) add(node, cost_of(plan_.graph, node, of_last), 1, load);
       }
     }
-  }
-
-  double unbatched_bytes(const Node& node) const {
-    double bytes = 0;
-    for (const auto* values : {&node.inputs, &node.outputs}) {
-      for (Value value : *values) {
-        const ValueType& type = plan_.graph.type(value);
-        if (type.batched()) continue;
-        const bool moves = values == &node.inputs && node.op->has(kAnyType);
-        bytes += moves ? 0 : double(example_bytes(type));
-      }
-    }
-    return bytes;
   }
 
   double bytes_of(Value root) const {

@@ -72,7 +72,7 @@ TEST("a product costs two operations for each multiplication, and moves each mat
   net.b("matmul", {net.x, net.constant({30, 20})});
   const Cost cost = net.cost(7);
   CHECK_EQ(cost.flops, 2.0 * 7 * 30 * 20);
-  CHECK_EQ(cost.bytes, 4.0 * (7 * 30 + 30 * 20 + 7 * 20));
+  CHECK_EQ(cost.bytes(), 4.0 * (7 * 30 + 30 * 20 + 7 * 20));
 }
 
 TEST("a contraction over the examples costs as much as the product that it is the gradient of") {
@@ -101,7 +101,7 @@ TEST("what only shows bytes costs nothing, and a sum as many operations as it ha
   Net net(30);
   const Value turned = net.b("reshape", {net.x}, ReshapeAttrs{.shape = {-1, 5, 6}});
   CHECK_EQ(net.cost(7).flops, 0.0);
-  CHECK_EQ(net.cost(7).bytes, 0.0);
+  CHECK_EQ(net.cost(7).bytes(), 0.0);
   net.b("reduce_sum", {turned}, ReduceAttrs{.axes = {0, 1, 2}});
   CHECK_EQ(net.cost(7).flops, 7.0 * 30);
 }
