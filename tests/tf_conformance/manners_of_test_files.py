@@ -207,3 +207,12 @@ def evaluated_values(tf: Any) -> Any:
         sparse.values, case.evaluate({"a": tf.complex(1.0, 2.0)})["a"] == 1 + 2j,
         refused(lambda: case.assertNDArrayNear(np.ones(3), np.ones(3) + 0.1, 0.1), AssertionError),
     ]  # fmt: skip
+
+
+@manner
+def the_setting_of_tensor_float_32(tf: Any) -> Any:
+    config, answers = tf.config.experimental, []
+    for enabled in (False, True):
+        config.enable_tensor_float_32_execution(enabled)
+        answers.append(config.tensor_float_32_execution_enabled())
+    return [*answers, refused(lambda: config.enable_tensor_float_32_execution("no"), TypeError)]
