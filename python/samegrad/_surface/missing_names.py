@@ -56,7 +56,7 @@ _PRIVATE = "it is a private part of TensorFlow: use the public name"
 NOT_RAGGED = (
     "dtypes.complex", "image.resize", "math.unsorted_segment_max",
     "math.unsorted_segment_mean", "math.unsorted_segment_min", "math.unsorted_segment_prod",
-    "math.unsorted_segment_sqrt_n", "math.unsorted_segment_sum", "ragged.stack", "shape", "stack",
+    "math.unsorted_segment_sqrt_n", "math.unsorted_segment_sum", "ragged.stack", "stack",
     "strings.bytes_split", "strings.format", "strings.split", "strings.unicode_decode",
     "strings.unicode_split",
 )  # fmt: skip

@@ -114,9 +114,7 @@ def _rows(values: Any, by_row: bool) -> tuple[Any, Any, int | None]:
     return flat, rows, count if by_row and rank == 2 else None
 
 
-def _sums(
-    values: Any, weights: Any, flat: Any, inside: Array, group: Array, count: int
-) -> Any:
+def _sums(values: Any, weights: Any, flat: Any, inside: Array, group: Array, count: int) -> Any:
     """Return the sum of the weights of each group of values."""
     if weights is None:
         given: Any = ones([len(inside)], flat._dtype)
