@@ -283,3 +283,57 @@ def tensors_in_ragged_shapes(tf: Any) -> Any:
         refused(lambda: broadcast(shape, kind.from_lengths([3, (2, 1, 3)])), *bad),
         refused(lambda: tf.reshape(tf.range(4), shape), *bad),
     ]  # fmt: skip
+
+
+def _out_of_a_queue(queue: Any, count: int) -> list[Any]:
+    return [queue.dequeue() for _ in range(count)]
+
+
+@manner
+def queues_of_tensors(tf: Any) -> Any:
+    made, kind = tf.queue, tf.errors
+    pairs = made.FIFOQueue(9, [tf.int32, tf.float32], [[], [2]])
+    pairs.enqueue([1, [0.5, 1.5]])
+    pairs.enqueue_many([[2, 3], [[2.0, 2.5], [3.0, 3.5]]])
+    named = made.FIFOQueue(9, [tf.int32, tf.int64], [[], []], names=["a", "b"])
+    named.enqueue_many({"a": [1, 2, 3], "b": [4, 5, 6]})
+    padded = made.PaddingFIFOQueue(9, [tf.int32], [[None]])
+    for row in ([1], [2, 3], []):
+        padded.enqueue([row])
+    ordered = made.PriorityQueue(9, tf.int32, [[]])
+    ordered.enqueue_many([[3, 1, 2, 1], [30, 10, 20, 11]])
+    shuffled = made.RandomShuffleQueue(9, 2, tf.int32, [[]], seed=3)
+    shuffled.enqueue_many([[1, 2, 3, 4, 5]])
+    free = made.FIFOQueue(-1, tf.float32)
+    free.enqueue(1.0)
+    free.enqueue(([2.0, 3.0],))
+    alone = sorted(int(n) for n in _out_of_a_queue(shuffled, 3))
+    shuffled.close()
+    alone += sorted(int(n) for n in shuffled.dequeue_up_to(9))
+    other = tf.compat.v1.FIFOQueue(2, [tf.int32, tf.float32])
+    chosen = made.QueueBase.from_list(1, [pairs, other])
+    answers = [
+        pairs.size(), pairs.is_closed(), pairs.dequeue(), pairs.dequeue_many(2), pairs.size(),
+        named.dequeue(), named.dequeue_up_to(2), named.names, padded.dequeue_many(3),
+        _out_of_a_queue(ordered, 2), ordered.dequeue_many(2), sorted(alone), chosen.size(),
+        _out_of_a_queue(free, 2), [d.name for d in ordered.dtypes], pairs.dequeue_many(0),
+        [s.as_list() for s in pairs.shapes], [s.rank for s in free.shapes],
+    ]  # fmt: skip
+    named.enqueue({"a": 7, "b": 8})
+    named.close()
+    return [
+        *answers, named.is_closed(), named.dequeue_up_to(5),
+        [refused(f, kind.OutOfRangeError) for f in (
+            named.dequeue, lambda: named.dequeue_many(1), lambda: named.dequeue_up_to(2),
+            lambda: shuffled.dequeue())],
+        refused(lambda: named.enqueue({"a": 1, "b": 2}), kind.CancelledError),
+        refused(lambda: free.dequeue_many(1), kind.InvalidArgumentError),
+        [refused(f, ValueError) for f in (
+            lambda: pairs.enqueue({"a": 1}), lambda: named.enqueue([1, 2]),
+            lambda: named.enqueue({"a": 1}), lambda: pairs.enqueue([1, [0.5]]),
+            lambda: pairs.enqueue_many([[1], [[1.0, 2.0]] * 2]),
+            lambda: made.PaddingFIFOQueue(3, [tf.int32], None),
+            lambda: made.FIFOQueue(3, [tf.int32], [[None]]),
+            lambda: made.FIFOQueue(3, [tf.int32], names=["a", "b"]))],
+        refused(lambda: made.QueueBase.from_list(0, [pairs, free]), TypeError),
+    ]  # fmt: skip
