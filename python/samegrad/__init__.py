@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from samegrad import math as math
     from samegrad import nest as nest
     from samegrad import nn as nn
+    from samegrad import queue as queue
     from samegrad import ragged as ragged
     from samegrad import random as random
     from samegrad import saved_model as saved_model
@@ -50,8 +51,8 @@ if TYPE_CHECKING:
 _PACKAGES = frozenset({
     "audio", "autodiff", "autograph", "bitwise", "cli", "compat", "config", "convert", "data",
     "debugging", "distribute", "dtypes", "errors", "experimental", "export", "image", "io", "keras",
-    "linalg", "lookup", "math", "nest", "nn", "ragged", "random", "saved_model", "sets", "signal",
-    "sparse", "strings", "summary", "test", "testing", "tpu", "train", "version",
+    "linalg", "lookup", "math", "nest", "nn", "queue", "ragged", "random", "saved_model", "sets",
+    "signal", "sparse", "strings", "summary", "test", "testing", "tpu", "train", "version",
 })  # fmt: skip
 
 

@@ -261,7 +261,7 @@ __all__ = [  # packages are loaded by samegrad itself
     "losses", "map_fn", "math", "matmul", "maximum", "meshgrid", "metrics", "minimum", "multiply",
     "name_scope", "negative", "nest", "newaxis", "nn", "no_op", "norm", "not_equal",
     "numpy_function", "one_hot", "ones", "ones_initializer", "ones_like", "optimizers", "pad",
-    "parallel_stack", "pow", "print", "py_function", "ragged", "random",
+    "parallel_stack", "pow", "print", "py_function", "queue", "ragged", "random",
     "random_normal_initializer", "random_uniform_initializer", "range", "rank", "realdiv",
     "recompute_grad", "record_run", "reduce_all", "reduce_any", "reduce_logsumexp", "reduce_max",
     "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum", "repeat",

@@ -189,3 +189,14 @@ def sizes_in_arrays_of_floats(tf: Any) -> Any:
         refused(lambda: tf.zeros(tf.constant([2.0, 3.0])), tf.errors.InvalidArgumentError),
         refused(lambda: tf.zeros([2.0, 3.0]), TypeError),
     ]
+
+
+@manner
+def shapes_are_subtypes(tf: Any) -> Any:
+    shapes = [tf.TensorShape(n) for n in ([1, 2], [None, 2], [1, 2, 3], None)]
+    common = [a.most_specific_compatible_shape(b) for a in shapes for b in shapes]
+    return [
+        [a.is_subtype_of(b) for a in shapes for b in shapes],
+        [None if s.rank is None else s.as_list() for s in common],
+        shapes[0].most_specific_common_supertype([tf.TensorShape([3, 2])]).as_list(),
+    ]

@@ -66,3 +66,31 @@ def segments_of_chosen_rows(tf: Any) -> Any:
         tape.gradient(sums, rows),
         refused(lambda: tf.sparse.segment_sum(rows, [9], [0]), tf.errors.OpError),
     ]
+
+
+@manner
+def counts_in_sparse_tensors(tf: Any) -> Any:
+    count = tf.sparse.bincount
+    dense, weights = [[3, 2, 1, 7], [7, 0, 4, 4]], [[0.5, 1.0, 2.0, 3.0], [4.0, 5.0, 6.0, 7.0]]
+    few = tf.sparse.from_dense([[3, 0, 1, 0], [0, 0, 0, 0], [5, 0, 4, 4]])
+    rows = tf.ragged.constant([[6, 1, 1], [], [3]])
+    found = [
+        count(dense), count(dense, axis=-1), count([3, 1, 1], axis=-1), count(3),
+        count(dense, axis=-1, maxlength=5), count(dense, axis=-1, minlength=9),
+        count(dense, minlength=3, maxlength=2), count(dense, binary_output=True, axis=None),
+        count(dense, weights, axis=-1), count(dense, weights, maxlength=4),
+        count(dense, [[1, 2, 3, 4], [5, 6, 7, 8]]), count(tf.constant(dense, tf.int64)),
+        count(few), count(few, axis=-1), count(few, few, axis=-1),
+        count(rows), count(rows, axis=-1), count(rows, tf.cast(rows, tf.float64), axis=-1),
+        count(tf.zeros([0], tf.int64)),
+    ]  # fmt: skip
+    bad = (ValueError, tf.errors.InvalidArgumentError)
+    calls = [
+        lambda: count(dense, axis=1), lambda: count([-1]), lambda: count([1.5]),
+        lambda: count(dense, weights[:1]), lambda: count(dense, weights, binary_output=True),
+        lambda: count(dense, few), lambda: count(few, weights), lambda: count(rows, weights),
+        lambda: count(rows, tf.ragged.constant([[6], [1, 1], [3]])),
+        lambda: count([[[1]]], axis=-1), lambda: count(few, tf.sparse.from_dense([[1]])),
+    ]  # fmt: skip
+    parts = [(each.indices, each.values, each.dense_shape) for each in found]
+    return [parts, [refused(call, *bad) for call in calls]]

@@ -207,3 +207,133 @@ def evaluated_values(tf: Any) -> Any:
         sparse.values, case.evaluate({"a": tf.complex(1.0, 2.0)})["a"] == 1 + 2j,
         refused(lambda: case.assertNDArrayNear(np.ones(3), np.ones(3) + 0.1, 0.1), AssertionError),
     ]  # fmt: skip
+
+
+@manner
+def the_setting_of_tensor_float_32(tf: Any) -> Any:
+    config, answers = tf.config.experimental, []
+    for enabled in (False, True):
+        config.enable_tensor_float_32_execution(enabled)
+        answers.append(config.tensor_float_32_execution_enabled())
+    return [*answers, refused(lambda: config.enable_tensor_float_32_execution("no"), TypeError)]
+
+
+@manner
+def shapes_of_ragged_tensors(tf: Any) -> Any:
+    kind, partition = tf.experimental.DynamicRaggedShape, tf.experimental.RowPartition
+    rows = tf.ragged.constant([[1, 2], [], [3, 4, 5]])
+    shape, vectors = tf.shape(rows), kind.from_lengths([3, (2, 0, 3), 4])
+    pairs = kind.from_lengths([2, 3, 4], num_row_partitions=1)
+    both = kind([partition.from_row_lengths([2, 1]), partition.from_row_lengths([2, 0, 3])], [5])
+    shown = [
+        shape, vectors, pairs, both, kind.from_lengths([]), kind.from_lengths([2, (3, 2), 7]),
+        kind.from_lengths([2, (2, 1), (2, 0, 3)]), kind.from_tensor([[1, 2]]), shape[:1],
+        vectors[:2], vectors[:3], vectors[:-1], both[:2], pairs[1:], pairs[:0], pairs[1:2],
+        vectors.with_dtype(tf.int32), kind.from_row_partitions(shape.row_partitions),
+    ]  # fmt: skip
+    return [
+        [repr(each) for each in shown], [each.num_row_partitions for each in shown],
+        [shape[0], vectors[2], vectors[-1], pairs[1]], shape.inner_shape, vectors.inner_shape,
+        [vectors.rank, vectors.inner_rank, vectors.is_uniform(1), pairs.is_uniform(1)],
+        vectors.static_lengths(ragged_lengths=False), vectors.static_lengths(),
+        [each.dtype.name for each in (shape, vectors, tf.shape(rows, out_type=tf.int64))],
+        [refused(f, IndexError) for f in (
+            lambda: shape[2], lambda: shape[::2], lambda: shape.is_uniform(-1))],
+        [refused(f, ValueError) for f in (
+            lambda: shape[1], lambda: vectors[1:], lambda: vectors[2:], lambda: kind([], [[1]]),
+            lambda: kind.from_lengths((2, 3)), lambda: kind.from_lengths([2, (1, 2, 3)]),
+            lambda: kind.from_lengths([2], num_row_partitions=1),
+            lambda: vectors.with_dtype(tf.float32), lambda: kind.from_row_partitions([]))],
+        [refused(f, TypeError) for f in (lambda: shape["a"], lambda: kind(3, [1]),
+                                         lambda: kind([3], [1]), lambda: hash(shape))],
+    ]  # fmt: skip
+
+
+@manner
+def tensors_in_ragged_shapes(tf: Any) -> Any:
+    kind = tf.experimental.DynamicRaggedShape
+    rows = tf.ragged.constant([[1, 2], [], [3, 4, 5]])
+    shape, deep = tf.shape(rows, tf.int64), kind.from_lengths([3, (2, 0, 3), 2])
+    broadcast = tf.broadcast_dynamic_shape
+    x = tf.constant([[1.0], [2.0], [3.0]])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        loss = tf.reduce_sum(tf.broadcast_to(x, shape).flat_values ** 2)
+    found = [
+        tf.reshape(tf.range(5), shape), tf.reshape([["a", "b"]] * 5, deep),
+        tf.reshape(rows, kind.from_lengths([2, (1, 4)])), tf.fill(shape, 7), tf.zeros(shape),
+        tf.ones(shape, tf.int32), tf.zeros(deep), tf.broadcast_to(1, shape),
+        tf.broadcast_to("b", shape), tf.broadcast_to([[1], [2], [3]], shape),
+        tf.broadcast_to([[1, 2]], deep),
+        tf.broadcast_to(tf.constant([[[5]], [[6]], [[7]]]), deep),
+        tf.reshape(tf.range(6), kind.from_lengths([2, 3], num_row_partitions=1)),
+    ]  # fmt: skip
+    shapes = [
+        broadcast(shape, kind([], [1, 1])),
+        broadcast(shape, kind.from_lengths([3, 1])),
+        broadcast(deep, kind([], [2])),
+        broadcast(kind.from_lengths([3, (2, 0, 3), 1]), deep),
+        broadcast(shape, kind.from_lengths([4, 3, 1])),
+    ]
+    bad = (ValueError, tf.errors.InvalidArgumentError)
+    return [
+        [str(each.to_list()) for each in found], tape.gradient(loss, x), [repr(s) for s in shapes],
+        tf.reshape(rows, kind.from_lengths([5])),
+        refused(lambda: tf.broadcast_to([[1, 2], [3, 4], [5, 6]], shape), *bad),
+        refused(lambda: broadcast(shape, kind.from_lengths([3, (2, 1, 3)])), *bad),
+        refused(lambda: tf.reshape(tf.range(4), shape), *bad),
+    ]  # fmt: skip
+
+
+def _out_of_a_queue(queue: Any, count: int) -> list[Any]:
+    return [queue.dequeue() for _ in range(count)]
+
+
+@manner
+def queues_of_tensors(tf: Any) -> Any:
+    made, kind = tf.queue, tf.errors
+    pairs = made.FIFOQueue(9, [tf.int32, tf.float32], [[], [2]])
+    pairs.enqueue([1, [0.5, 1.5]])
+    pairs.enqueue_many([[2, 3], [[2.0, 2.5], [3.0, 3.5]]])
+    named = made.FIFOQueue(9, [tf.int32, tf.int64], [[], []], names=["a", "b"])
+    named.enqueue_many({"a": [1, 2, 3], "b": [4, 5, 6]})
+    padded = made.PaddingFIFOQueue(9, [tf.int32], [[None]])
+    for row in ([1], [2, 3], []):
+        padded.enqueue([row])
+    ordered = made.PriorityQueue(9, tf.int32, [[]])
+    ordered.enqueue_many([[3, 1, 2, 1], [30, 10, 20, 11]])
+    shuffled = made.RandomShuffleQueue(9, 2, tf.int32, [[]], seed=3)
+    shuffled.enqueue_many([[1, 2, 3, 4, 5]])
+    free = made.FIFOQueue(-1, tf.float32)
+    free.enqueue(1.0)
+    free.enqueue(([2.0, 3.0],))
+    alone = sorted(int(n) for n in _out_of_a_queue(shuffled, 3))
+    shuffled.close()
+    alone += sorted(int(n) for n in shuffled.dequeue_up_to(9))
+    other = tf.compat.v1.FIFOQueue(2, [tf.int32, tf.float32])
+    chosen = made.QueueBase.from_list(1, [pairs, other])
+    answers = [
+        pairs.size(), pairs.is_closed(), pairs.dequeue(), pairs.dequeue_many(2), pairs.size(),
+        named.dequeue(), named.dequeue_up_to(2), named.names, padded.dequeue_many(3),
+        _out_of_a_queue(ordered, 2), ordered.dequeue_many(2), sorted(alone), chosen.size(),
+        _out_of_a_queue(free, 2), [d.name for d in ordered.dtypes], pairs.dequeue_many(0),
+        [s.as_list() for s in pairs.shapes], [s.rank for s in free.shapes],
+    ]  # fmt: skip
+    named.enqueue({"a": 7, "b": 8})
+    named.close()
+    return [
+        *answers, named.is_closed(), named.dequeue_up_to(5),
+        [refused(f, kind.OutOfRangeError) for f in (
+            named.dequeue, lambda: named.dequeue_many(1), lambda: named.dequeue_up_to(2),
+            lambda: shuffled.dequeue())],
+        refused(lambda: named.enqueue({"a": 1, "b": 2}), kind.CancelledError),
+        refused(lambda: free.dequeue_many(1), kind.InvalidArgumentError),
+        [refused(f, ValueError) for f in (
+            lambda: pairs.enqueue({"a": 1}), lambda: named.enqueue([1, 2]),
+            lambda: named.enqueue({"a": 1}), lambda: pairs.enqueue([1, [0.5]]),
+            lambda: pairs.enqueue_many([[1], [[1.0, 2.0]] * 2]),
+            lambda: made.PaddingFIFOQueue(3, [tf.int32], None),
+            lambda: made.FIFOQueue(3, [tf.int32], [[None]]),
+            lambda: made.FIFOQueue(3, [tf.int32], names=["a", "b"]))],
+        refused(lambda: made.QueueBase.from_list(0, [pairs, free]), TypeError),
+    ]  # fmt: skip

@@ -202,3 +202,24 @@ def values_of_version_1(tf: Any) -> Any:
         v1.sparse_segment_sum([[1, 2], [3, 4]], [0, 1], [0, 0]),
         v1.sparse.segment_mean([[1.0, 2.0], [3.0, 4.0]], [0, 1], [0, 2], None, 4),
     ]
+
+
+@manner
+def sizes_of_version_1(tf: Any) -> Any:
+    size = tf.compat.v1.Dimension
+    three, none = size(3), size(None)
+    sums = [three + 4, 7 - three, three * size(2), 7 // three, three % 2, 7 % three, none + 1]
+    compared = [three == 3, three != none, three < 4, none >= none, three == "3", 4 > three]  # noqa: SIM300
+    shape = tf.TensorShape([three, none])
+    return [
+        *map(repr, [three, none, *sums]), str(three), str(none), *compared, bool(size(0)),
+        int(three), list(range(three)), shape.as_list(), [repr(n) for n in shape.dims],
+        shape.dims[0].value, tf.zeros([size(2), 1]), repr(three.merge_with(None)),
+        three.is_compatible_with(4), tf.compat.dimension_value(three),
+        repr(tf.compat.dimension_at_index(shape, 0)),
+        [refused(f, TypeError) for f in (
+            lambda: size("3"), lambda: size(2.5), lambda: three / 2, lambda: 7 / three,
+            lambda: three + 1.5, lambda: int(none), lambda: hash(three))],
+        [refused(f, ValueError) for f in (
+            lambda: size(-1), lambda: three - 4, lambda: three.merge_with(4))],
+    ]  # fmt: skip

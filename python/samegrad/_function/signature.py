@@ -129,7 +129,8 @@ def open_axes(spec: TensorSpec) -> int:
         >>> open_axes(TensorSpec([None, 3, None], "float32"))
         5
     """
-    return sum(1 << axis for axis, size in enumerate(spec.shape.dims or ()) if size is None)
+    sizes = () if spec.shape.rank is None else spec.shape
+    return sum(1 << axis for axis, size in enumerate(sizes) if size is None)
 
 
 def _check_spec(spec: Any) -> None:

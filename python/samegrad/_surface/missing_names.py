@@ -26,7 +26,7 @@ NAMESPACES = (
     "keras.initializers", "keras.regularizers", "keras.activations", "keras.utils", "autograph",
     "autograph.experimental", "keras.mixed_precision", "linalg", "image", "bitwise", "autodiff",
     "strings", "io", "io.gfile", "audio", "signal", "sparse", "ragged", "sets", "lookup",
-    "lookup.experimental", "test", "data.experimental", "saved_model", "export",
+    "lookup.experimental", "queue", "test", "data.experimental", "saved_model", "export",
 )  # fmt: skip
 
 _NO_GRAPHS = "there are no graphs to feed: call a samegrad.function"
@@ -56,7 +56,7 @@ _PRIVATE = "it is a private part of TensorFlow: use the public name"
 NOT_RAGGED = (
     "dtypes.complex", "image.resize", "math.unsorted_segment_max",
     "math.unsorted_segment_mean", "math.unsorted_segment_min", "math.unsorted_segment_prod",
-    "math.unsorted_segment_sqrt_n", "math.unsorted_segment_sum", "ragged.stack", "shape", "stack",
+    "math.unsorted_segment_sqrt_n", "math.unsorted_segment_sum", "ragged.stack", "stack",
     "strings.bytes_split", "strings.format", "strings.split", "strings.unicode_decode",
     "strings.unicode_split",
 )  # fmt: skip
@@ -76,12 +76,14 @@ REASONS = {
     "GraphDef": "there are no graphs to feed: write a samegrad.function",
     "get_default_graph": _NO_GRAPHS,
     "get_default_session": _NO_GRAPHS,
+    "tensor_summary": "write summary.scalar, histogram, image, text or audio",
     "placeholder": "there are no graphs to feed: use a function's arguments",
     "global_variables_initializer": "variables have their values from the start: leave it out",
     "local_variables_initializer": "variables have their values from the start: leave it out",
     "get_variable": _VARIABLES,
     "variable_scope": _SHARED,
     "get_variable_scope": _SHARED,
+    "make_template": _SHARED,
     "AUTO_REUSE": _SHARED,
     "get_collection": _COLLECTED,
     "GraphKeys": _COLLECTED,

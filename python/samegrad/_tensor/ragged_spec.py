@@ -81,5 +81,9 @@ class RaggedTensorSpec:
         )
 
 
+class RaggedShape:
+    """Base class of `DynamicRaggedShape`, a layer above."""
+
+
 # What the rules of `samegrad.ragged` are for.
-KINDS = (RaggedTensor, RaggedTensorSpec)
+KINDS = (RaggedTensor, RaggedTensorSpec, RaggedShape)

@@ -8,6 +8,7 @@ from typing import Any, NoReturn, TypeAlias
 
 from samegrad._base.shown import shown
 from samegrad._tensor.dim import Dim
+from samegrad._tensor.dimension import Dimension
 
 Shape: TypeAlias = Iterable[Any]
 
@@ -30,7 +31,12 @@ class TensorShape(tuple):  # type: ignore[type-arg]
     def __new__(cls, dims: Any = ()) -> TensorShape:
         if dims is None:
             return tuple.__new__(_UnknownShape)
-        return super().__new__(cls, (dims,) if isinstance(dims, int | Dim) else dims)
+        if isinstance(dims, int | Dim | Dimension):
+            dims = (dims,)
+        made = super().__new__(cls, dims)
+        if Dimension not in map(type, made):
+            return made
+        return super().__new__(cls, (n.value if isinstance(n, Dimension) else n for n in made))
 
     @property
     def rank(self) -> int | None:
@@ -43,9 +49,9 @@ class TensorShape(tuple):  # type: ignore[type-arg]
         return self.rank
 
     @property
-    def dims(self) -> list[Any] | None:
-        """The sizes as a list; None if the number of axes is unknown."""
-        return None if self.rank is None else list(self)
+    def dims(self) -> list[Dimension] | None:
+        """The sizes as a list of `Dimension`; None if the number of axes is unknown."""
+        return None if self.rank is None else [Dimension(size) for size in self]
 
     def as_list(self) -> list[int | None]:
         """Return the sizes as a list, with None for those that depend on the number of examples.
@@ -104,6 +110,61 @@ class TensorShape(tuple):  # type: ignore[type-arg]
         if self.rank is None or other.rank is None:
             return self if other.rank is None else TensorShape(other)
         return TensorShape(b if a is None else a for a, b in zip(self, other, strict=True))
+
+    def is_subtype_of(self, other: Any) -> bool:
+        """Tell whether every tensor of this shape is one of another shape.
+
+        Args:
+            other: A shape.
+
+        Returns:
+            A bool.
+
+        Example:
+            >>> TensorShape([1, 2]).is_subtype_of(TensorShape([None, 2]))
+            True
+        """
+        if not isinstance(other, TensorShape):
+            return False
+        if other.rank is None or self.rank is None:
+            return other.rank is None
+        pairs = zip(self.as_list(), other.as_list(), strict=False)
+        return self.rank == other.rank and all(b is None or a == b for a, b in pairs)
+
+    def most_specific_compatible_shape(self, other: Any) -> TensorShape:
+        """Return the narrowest shape that tensors of both shapes have.
+
+        Args:
+            other: A shape, or sizes.
+
+        Returns:
+            The shape with None where sizes differ; unknown where the numbers of axes differ.
+
+        Example:
+            >>> TensorShape([1, 2, 3]).most_specific_compatible_shape([1, 5, 3])
+            (1, None, 3)
+        """
+        other = as_shape(other)
+        if self.rank is None or self.rank != other.rank:
+            return TensorShape(None)
+        pairs = zip(self.as_list(), other.as_list(), strict=True)
+        return TensorShape(a if a == b else None for a, b in pairs)
+
+    def most_specific_common_supertype(self, others: Iterable[Any]) -> TensorShape | None:
+        """Return the narrowest shape that tensors of all shapes have.
+
+        Args:
+            others: Shapes.
+
+        Returns:
+            The shape; None where one of others is not a `TensorShape`.
+        """
+        found = self
+        for other in others:
+            if not isinstance(other, TensorShape):
+                return None
+            found = found.most_specific_compatible_shape(other)
+        return found
 
     def concatenate(self, other: Any) -> TensorShape:
         """Append the axes of another shape.

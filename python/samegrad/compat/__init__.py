@@ -13,6 +13,7 @@ import numpy as np
 from samegrad._base.shown import shown
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
+from samegrad._tensor.dimension import Dimension
 
 bytes_or_text_types = (bytes, str)
 complex_types = (numbers.Complex, np.number)
@@ -118,21 +119,31 @@ def dimension_at_index(shape: Any, index: int) -> Any:
         index: The number of the axis.
 
     Returns:
-        The size, or None if it is unknown.
+        A `compat.v1.Dimension`.
+
+    Example:
+        >>> import samegrad as tf
+        >>> dimension_at_index(tf.TensorShape([2, None]), 1)
+        Dimension(None)
     """
-    return None if shape.rank is None else shape[index]
+    return Dimension(None if shape.rank is None else shape[index])
 
 
 def dimension_value(dimension: Any) -> Any:
-    """Return a size as a number: sizes are numbers already.
+    """Return a size as a number.
 
     Args:
-        dimension: A size, or None.
+        dimension: A size, a `compat.v1.Dimension`, or None.
 
     Returns:
-        The same.
+        The size, or None if it is unknown.
+
+    Example:
+        >>> import samegrad as tf
+        >>> dimension_value(tf.compat.v1.Dimension(3)), dimension_value(3)
+        (3, 3)
     """
-    return dimension
+    return dimension.value if isinstance(dimension, Dimension) else dimension
 
 
 def forward_compatible(year: int, month: int, day: int) -> bool:

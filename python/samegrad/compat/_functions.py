@@ -18,6 +18,7 @@ from samegrad._ops.complex_arrays import identity
 from samegrad._ops.text_arrays import where as _where
 from samegrad._surface.missing_names import missing_attribute
 from samegrad._tensor.complex_tensor import is_complex
+from samegrad._tensor.dimension import Dimension
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
 from samegrad.compat._namespace import add_own
 from samegrad.math import floordiv, truediv
@@ -509,7 +510,7 @@ __all__ = [
     "placeholder_with_default", "resource_variables_enabled", "while_loop",
     "to_bfloat16", "to_double", "to_float", "to_int32", "to_int64", "where",
 ]  # fmt: skip
-add_own("", {name: globals()[name] for name in __all__})
+add_own("", {"Dimension": Dimension, **{name: globals()[name] for name in __all__}})
 add_own("data", {
     "get_output_shapes": get_output_shapes, "get_output_types": get_output_types,
     "make_one_shot_iterator": make_one_shot_iterator,

@@ -20,7 +20,8 @@ _ROOT = "samegrad.compat.v1"
 _MODULES = frozenset({
     "audio", "autograph", "bitwise", "config", "data", "debugging", "distribute", "dtypes",
     "errors", "experimental", "gfile", "image", "io", "linalg", "logging", "lookup", "math", "nn",
-    "ragged", "random", "saved_model", "sets", "signal", "sparse", "strings", "summary", "train",
+    "queue", "ragged", "random", "saved_model", "sets", "signal", "sparse", "strings", "summary",
+    "train",
 })  # fmt: skip
 # Modules in which a function has the order of arguments of its name at the root.
 _LIKE_ROOT = frozenset({"", "debugging", "linalg", "math", "nn"})

@@ -150,6 +150,8 @@ _AT = {
 # Where version 2 has functions of version 1.
 MOVED = {
     **{name: f"{home}.{name}" for home, names in _AT.items() for name in names.split()},
+    **{name: f"queue.{name}" for name in (
+        "FIFOQueue", "PaddingFIFOQueue", "PriorityQueue", "QueueBase", "RandomShuffleQueue")},
     "diag": "linalg.tensor_diag", "diag_part": "linalg.tensor_diag_part",
     "floor_div": "math.floordiv", "floormod": "math.floormod", "lin_space": "linspace",
     "matrix_band_part": "linalg.band_part", "matrix_determinant": "linalg.det",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from samegrad._base.shown import shown
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
@@ -67,11 +69,43 @@ def enable_op_determinism() -> None:
     """
 
 
+_tensor_float_32 = True
+
+
+def enable_tensor_float_32_execution(enabled: bool) -> None:
+    """Store whether GPUs may round float32 to TensorFloat-32; CPUs always compute in float32.
+
+    Args:
+        enabled: True or False.
+
+    Raises:
+        TypeError: enabled is not a bool.
+
+    Example:
+        >>> enable_tensor_float_32_execution(False)
+        >>> tensor_float_32_execution_enabled()
+        False
+        >>> enable_tensor_float_32_execution(True)
+    """
+    global _tensor_float_32
+    if not isinstance(enabled, bool | np.bool_):
+        raise TypeError(
+            "[config.experimental.enable_tensor_float_32_execution] enabled must be True or False: "
+            f"got {shown(enabled)}; pass a bool."
+        )
+    _tensor_float_32 = bool(enabled)
+
+
+def tensor_float_32_execution_enabled() -> bool:
+    """Return what `enable_tensor_float_32_execution` stored, True by default."""
+    return _tensor_float_32
+
+
 __all__ = [
     "LogicalDeviceConfiguration", "VirtualDeviceConfiguration", "enable_op_determinism",
-    "get_memory_growth", "get_virtual_device_configuration", "get_visible_devices",
-    "list_logical_devices", "list_physical_devices", "set_memory_growth",
-    "set_virtual_device_configuration", "set_visible_devices",
+    "enable_tensor_float_32_execution", "get_memory_growth", "get_virtual_device_configuration",
+    "get_visible_devices", "list_logical_devices", "list_physical_devices", "set_memory_growth",
+    "set_virtual_device_configuration", "set_visible_devices", "tensor_float_32_execution_enabled",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:

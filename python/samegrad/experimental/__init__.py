@@ -1,4 +1,4 @@
-"""Functions that may still change: exchange of memory with other libraries, and row partitions."""
+"""Functions that may still change: exchange of memory with other libraries, and ragged shapes."""
 
 from typing import TYPE_CHECKING
 
@@ -6,7 +6,10 @@ from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
 from samegrad.experimental import dlpack
 
-_LATER = {"RowPartition": "samegrad.ragged._row_partition"}
+_LATER = {
+    "DynamicRaggedShape": "samegrad.ragged._dynamic_shape",
+    "RowPartition": "samegrad.ragged._row_partition",
+}
 __all__ = [*_LATER, "dlpack"]
 
 if not TYPE_CHECKING:

@@ -124,14 +124,6 @@ def rank(function: Function, input: Any, name: str | None = None) -> Any:
     return function(input.flat_values) + 1
 
 
-def shape(function: Function, input: Any, *args: Any, **options: Any) -> Any:
-    """Refused: no tensor says it."""
-    raise ValueError(
-        f"[shape] a ragged tensor has no shape that a tensor holds: got {input.shape}; "
-        "take bounding_shape(), nrows() or row_lengths()."
-    )
-
-
 def _of_condition(operand: Any, values: Any, who: str) -> Any:
     if isinstance(values, Text) and not is_text(operand):
         return convert_to_tensor(operand)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from samegrad.math import _segments
-from samegrad.ragged import _each, _gathered, _mapped, _moved, _reduced
+from samegrad.ragged import _each, _gathered, _mapped, _moved, _reduced, _shaped
 
 Rule = Callable[..., Any]
 _ONE = (
@@ -65,9 +65,7 @@ _OF_FIRST: dict[str, Rule] = {
     "nn.dropout": _each.dropout,
     "one_hot": _each.one_hot,
     "rank": _each.rank,
-    "reshape": _moved.reshape,
     "reverse": _moved.reverse,
-    "shape": _each.shape,
     "size": _each.size,
     "split": _moved.split,
     "squeeze": _moved.squeeze,
@@ -79,16 +77,23 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(_TWO, _each.each(2)),
     **{f"debugging.assert_{name}": _each.checked for name in _ASSERTIONS},
     **{name: _each.only(rule) for name, rule in _OF_FIRST.items()},
+    "broadcast_dynamic_shape": _shaped.broadcast_dynamic_shape,
+    "broadcast_to": _shaped.broadcast_to,
     "concat": _moved.concat,
     "dynamic_partition": _moved.dynamic_partition,
+    "fill": _shaped.filled,
     "gather": _gathered.gather,
     "gather_nd": _gathered.gather_nd,
     "map_fn": _mapped.map_fn,
     "math.add_n": _each.of_list,
     "matmul": _reduced.matmul,
+    "ones": _shaped.filled,
     "nn.embedding_lookup": _each.only(_each.embedding_lookup, 1),
     "ragged.stack": _moved.stack,
+    "reshape": _shaped.reshape,
+    "shape": _shaped.shape,
     "stack": _moved.stack,
     "strings.join": _each.of_list,
     "where": _each.where,
+    "zeros": _shaped.filled,
 }

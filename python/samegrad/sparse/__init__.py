@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
 from samegrad._tensor.sparse import SparseTensor
+from samegrad.sparse._counting import bincount
 from samegrad.sparse._dense import from_dense, reorder, to_dense
 from samegrad.sparse._joined import add, concat, map_values, slice
 from samegrad.sparse._products import sparse_dense_matmul
@@ -31,6 +32,7 @@ from samegrad.sparse._segments import segment_mean, segment_sqrt_n, segment_sum
 __all__ = [
     "SparseTensor",
     "add",
+    "bincount",
     "concat",
     "expand_dims",
     "eye",

@@ -32,6 +32,8 @@ def cause(error: BaseException) -> str:
         return "internal"
     if any(isinstance(x, stand_ins.LackError) for x in _chain(error)):
         return "lacks"
+    if any(isinstance(x, stand_ins.RefusedError) for x in _chain(error)):
+        return "refused"
     text = str(error)
     if isinstance(error, TooLong):
         return "time"

@@ -11,6 +11,7 @@ test that fails there needs internal names, graph mode, a session or a GPU: it c
 The others that do not pass are counted by cause:
 
     lacks       a public name of TensorFlow that samegrad lacks
+    refused     one that samegrad leaves out, with a hint what to write instead
     attribute   an attribute of an object, or of a module, that samegrad lacks
     keyword     an argument that samegrad's function does not take
     value       other values, shapes or dtypes

@@ -40,6 +40,10 @@ class LackError(Exception):
     """A test asks for a public name of TensorFlow that the module under test lacks."""
 
 
+class RefusedError(Exception):
+    """A test asks for a public name of TensorFlow that samegrad leaves out, and says why."""
+
+
 class Missing:
     """A name that cannot be had: an error follows where a test uses it."""
 
@@ -98,6 +102,9 @@ class StandIns:
         self._modules: dict[str, Any] = {}
         # Whether statements of a file are executed, and no test.
         self.is_loading = False
+        hints = sys.modules.get("samegrad._surface.missing_names")
+        # The reason for which samegrad leaves a name out; TensorFlow has none.
+        self._reason: Any = getattr(hints, "reason", None)
 
     def imported(self, module: str, name: str) -> Any:
         """Return what `from module import name` gives."""
@@ -165,7 +172,7 @@ class StandIns:
         try:
             for part in rest:
                 found = getattr(found, part)
-        except (InternalError, LackError) as error:
+        except (InternalError, LackError, RefusedError) as error:
             return Missing(type(error), str(error))
         return found
 
@@ -174,7 +181,8 @@ class StandIns:
             found = self._public(name)
             if not isinstance(found, Missing):
                 return found
-        return Missing(LackError, names[0])
+        is_refused = self._reason is not None and any(map(self._reason, names))
+        return Missing(RefusedError if is_refused else LackError, names[0])
 
     def _public(self, dotted: str) -> Any:
         found = self.public
@@ -241,7 +249,8 @@ def _bound(statement: ast.stmt) -> list[str]:
 
 
 def _kind(error: Exception) -> type[Exception]:
-    return LackError if isinstance(error, LackError) else InternalError
+    kinds = (LackError, RefusedError)
+    return next((kind for kind in kinds if isinstance(error, kind)), InternalError)
 
 
 class _Imports(ast.NodeTransformer):

@@ -422,7 +422,7 @@ def test_the_status_reaches_the_shell(tmp_path):
          "tf.concat([r, r], 1).to_list(), tf.reduce_sum(r, 1).numpy()\n"
          "tf.strings.split(r), tf.shape(r)\ntf.stack([r, x])\nr.nope\n"
          "tf.cast(x, tf.int32).to_tensor()", [
-             "4 tf.strings.split.RaggedTensor", "4 tf.shape.RaggedTensor",
+             "4 tf.strings.split.RaggedTensor",
              "5 tf.stack.RaggedTensor", "6 tf.RaggedTensor.nope"]),
         ("s = tf.RaggedTensorSpec([None, None], tf.int32)\ntf.map_fn(f, x, fn_output_signature=s)\n"
          "@tf.function(input_signature=[s])\ndef g(x): return x",

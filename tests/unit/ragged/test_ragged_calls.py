@@ -69,7 +69,6 @@ def test_a_second_axis_of_different_sizes_is_refused(call):
             "tf.split(r, 3, axis=1)",
             r"ragged axis cannot be split: got axis=1 for shape \(3, None\)",
         ),
-        ("tf.shape(r)", r"got \(3, None\); take bounding_shape\(\), nrows\(\) or row_lengths\(\)"),
         ("tf.map_fn(lambda x: x, (r, q))", r"as many rows: got \[3, 2\]"),
         ("tf.map_fn(lambda x: x, r, tf.int32)", "must have one shape.* leave it out"),
         ("tf.map_fn(lambda x: x, r, tf.float32)", "must be float32.*: got int32"),
