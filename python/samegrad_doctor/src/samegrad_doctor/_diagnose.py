@@ -132,18 +132,16 @@ def _framework_of(step: Step) -> str:
 
 def _judged(settings: Settings, empty_shard: bool | None) -> Diagnosis:
     """Return the diagnosis by single examples, or else by whole updates."""
-    reason: BaseException = StepError("[step] the update of the batch is 0 or NaN.")
-    evidence, found = None, None
     try:
         evidence = gather(settings)
-        found = judge(evidence)
-        if (found is None or not (found.correct or found.cause)) and evidence.power:
-            evidence = evidence.per_mean()
-            found = judge(evidence)
     except AloneError as error:
-        reason = error.__cause__ or error
-    if found is None or evidence is None:
-        return _judged_whole(settings, reason)
+        return _judged_whole(settings, error.__cause__ or error)
+    found = judge(evidence)
+    if (found is None or not (found.correct or found.cause)) and evidence.power:
+        evidence = evidence.per_mean()
+        found = judge(evidence)
+    if found is None:
+        return _judged_whole(settings, StepError("[step] the update of the batch is 0 or NaN."))
     if found.correct:
         found = _confirmed(settings, found, evidence.recorder.norms, evidence.noise)
     if empty_shard is None and (

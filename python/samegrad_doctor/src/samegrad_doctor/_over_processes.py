@@ -129,10 +129,10 @@ class StepOfAll:
         found = self._job.met("what the step returned", brought)
         outcome: Outcome = found[0][0]
         known = [loss for _, _, loss in found if loss is not None]  # of one rank, often
-        if any(not np.array_equal(loss, known[0], equal_nan=True) for loss in known):
-            outcome = outcome._replace(loss=float(np.mean([loss.reshape(()) for loss in known])))
-        elif known:
-            outcome = outcome._replace(loss=known[0])
+        if known:
+            same = all(np.array_equal(loss, known[0], equal_nan=True) for loss in known)
+            mean = known[0] if same else np.mean([loss.reshape(()) for loss in known])
+            outcome = outcome._replace(loss=mean)
         if outcome.replicas is None:
             copies = [one for _, one, _ in found if one is not None]
             outcome = outcome._replace(replicas=copies if len(copies) == len(found) else None)
