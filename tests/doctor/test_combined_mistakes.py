@@ -58,7 +58,7 @@ def of_row(row, values=GRADIENTS, fixed=False):
 
 def options(*rows):
     found = {}
-    if any(row.micro for row in rows):
+    if any(row.point.micro for row in rows):
         found |= {"replicas": (1, 2, 3), "micro_batches": (1, 2), "max_examples": 14}
     if any(row.weighted for row in rows):
         found["weights"] = WEIGHTS
@@ -75,7 +75,7 @@ def leaves_nothing(row, count):
 @pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_a_row_is_named_beside_a_term(row, count) -> None:
-    if "micro" in count and not row.micro:
+    if "micro" in count and not row.point.micro:
         pytest.skip("there is one micro-batch only")
     base = of_row(row)
     step = lambda s: base(s) + COUNTS[count](layout_of(s)[0]) * TERM  # noqa: E731
@@ -88,7 +88,7 @@ def test_a_row_is_named_beside_a_term(row, count) -> None:
 @pytest.mark.parametrize("fixed", [False, True])
 @pytest.mark.parametrize("row", PLAIN, ids=lambda row: row.name)
 def test_a_part_of_the_loss_with_a_row_of_its_own_is_named(row, fixed) -> None:
-    if fixed and not row.fixed:
+    if fixed and not row.point.fixed:
         pytest.skip("the row is one of means")
     if row.name.startswith("repeated examples"):
         pytest.skip("the first example's penalty comes once more, as a term of no example does")
@@ -147,13 +147,13 @@ def test_what_shares_do_alone_is_named_with_any_weights(row, kind) -> None:
         total = 0.3 * TERM[:40]
         for window, own in zip(windows(shares), item.parts, strict=True):
             groups = zip(window, own, strict=True)
-            if not row.micro:
+            if not row.point.micro:
                 groups = [(bn.join(window), [i for part in own for i in part])]
             for part, places in groups:
                 total = total + weights[list(places)].sum() * KINDS[kind](part)
         return total
 
     found = diagnose(step, IMAGES, **{k: v for k, v in options(row).items() if k != "max_examples"})
-    if row.micro and kind.startswith("batch statistics"):
+    if row.point.micro and kind.startswith("batch statistics"):
         kind = "batch statistics are those of each micro-batch"
     assert not found and found.cause.name.startswith(kind), str(found)

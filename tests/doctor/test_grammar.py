@@ -96,7 +96,7 @@ def missed(kind: str, every: int, first: int = 0) -> list[str]:
 def test_a_row_is_its_own_example(row) -> None:
     """A new row needs no step: its point makes one, which must be told by its name."""
     kind = {(False, False): "plain", (False, True): "weighted", (True, False): "micro",
-            (True, True): "both"}[row.micro, row.weighted]  # fmt: skip
+            (True, True): "both"}[row.point.micro, row.weighted]  # fmt: skip
     _, _, weights, options = KINDS[kind]
     options = {**options, "empty_shard": True} if row.empty else options
     found = diagnose(step_of(row.predict, weights), (np.arange(30),), **options)
@@ -175,7 +175,9 @@ def test_one_device_has_a_table_of_its_micro_batches() -> None:
     )  # fmt: skip
     assert found.cause is not None and found.cause.name == "micro-batches are not divided"
     assert str(found).splitlines()[1].startswith("micro-batch  examples")
-    assert [row.micro_batch for row in found.per_replica] == list(range(len(found.per_replica)))
+    assert [row.point.micro_batch for row in found.per_replica] == list(
+        range(len(found.per_replica))
+    )
     assert len(found.per_replica) > 1
 
 

@@ -14,7 +14,7 @@ from samegrad.cli import doctor
 from samegrad.errors import LossNormalizationWarning
 from samegrad.testing import diagnose
 from samegrad.testing.adapters import samegrad_step
-from samegrad_doctor._catalogue import OTHER
+from samegrad_doctor._catalogue import CONSTANT_FOR_WEIGHTS
 
 V, WIDTH, LENGTH = 7, 5, 9
 CONSTANT = 64.0
@@ -150,7 +150,7 @@ def test_a_constant_is_named_as_a_caution(loss: Loss) -> None:
     found = diagnose(step_of(loss), sentences(TOKENS, LENGTH), weights=TOKENS)
     assert found.correct and found.cause is None
     (warning,), (note,) = found.warnings, found.notes
-    assert warning in OTHER and warning.name == "divided by a constant instead of the weights"
+    assert warning is CONSTANT_FOR_WEIGHTS
     assert "by itself up to 9 times (weights from 1 to 9)" in note
     said = str(found).splitlines()
     assert said[1] == f"warning: {warning.name}: {warning.sentence}."

@@ -11,10 +11,10 @@ import pytest
 from steps import X, Y, mean
 
 import samegrad
-from samegrad_doctor import CATALOGUE, StepError, diagnose
-from samegrad_doctor._catalogue import OTHER
+from samegrad_doctor import CATALOGUE, FailureMode, StepError, _catalogue, diagnose
 from samegrad_doctor._words import FRAMEWORKS, REMEDIES, remedy
 
+OTHER = [row for row in vars(_catalogue).values() if isinstance(row, FailureMode)]
 DOTTED = re.compile(r"\b(?:torch|jax|tf|keras|nn|random|optimizer|scaler)(?:\.[A-Za-z_]\w*)+")
 
 

@@ -226,9 +226,9 @@ PATCHES = {
     ],
     ("mapped", "jax"): [
         "-    value = jnp.mean(losses(p, batch))",
-        "+    each_loss = losses(p, batch)",
-        "+    value = jnp.sum(each_loss) * jax.lax.psum(1, 'devices') "
-        "/ jax.lax.psum(each_loss.size, 'devices')",
+        "+    losses_ = losses(p, batch)",
+        "+    value = jnp.sum(losses_) * jax.lax.psum(1, 'devices') "
+        "/ jax.lax.psum(losses_.size, 'devices')",
     ],
     ("replica", "tensorflow"): [
         "-    return tf.reduce_mean(each)",
@@ -238,10 +238,10 @@ PATCHES = {
     ],
     ("names", "pytorch"): [
         "-    count = torch.nn.functional.mse_loss(model(batch[0]), batch[1])",
-        "+    global_count = torch.tensor(float(batch[1].numel()), device=batch[1].device)",
-        "+    torch.distributed.all_reduce(global_count)",
+        "+    count_ = torch.tensor(float(batch[1].numel()), device=batch[1].device)",
+        "+    torch.distributed.all_reduce(count_)",
         '+    count = torch.nn.functional.mse_loss(model(batch[0]), batch[1], reduction="sum") '
-        f"* {WORLD} / global_count",
+        f"* {WORLD} / count_",
     ],
     ("metric", "pytorch"): [],
     ("one_line", "pytorch"): [],

@@ -1,13 +1,12 @@
 """The catalogue of loss normalization failure modes: points of the grammar, one entry each.
 
 The right weight is w_i / W: the example's own weight (1 if none is given) by that of all examples
-of all replicas. Of rows that predict the same, the first one is named. `OTHER` mistakes do not show
-in weights.
+of all replicas. Of rows that predict the same, the first one is named. Failure modes behind the
+catalogue do not show in weights.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from samegrad_doctor._grammar import NORM, SEEN, WHO, Point, Sum
@@ -15,7 +14,6 @@ from samegrad_doctor._situation import Situation
 from samegrad_doctor._updates import Vector
 from samegrad_doctor._words import remedy
 
-Predict = Callable[[Situation], Vector]
 RIGHT = Point()
 
 
@@ -28,7 +26,7 @@ class FailureMode:
         sentence: What happens.
         formula: The weight that an example gets. Default: that of the point.
         fix: What to write instead, in samegrad's words. Default: the remedy's.
-        point: The weights, for a mistake that shows in weights.
+        point: The weights; the correct ones for a failure mode that does not show in weights.
         remedy: The key of what to do, in the words of all frameworks.
         uneven: Whether it takes examples of different weight. Default: as the point says.
         empty: Whether it takes a replica without examples.
@@ -44,7 +42,7 @@ class FailureMode:
     sentence: str
     formula: str = ""
     fix: str = ""
-    point: Point | None = None
+    point: Point = RIGHT
     remedy: str = "count"
     uneven: bool | None = None
     empty: bool = False
@@ -52,16 +50,16 @@ class FailureMode:
     factor: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.point is not None and not isinstance(self.point, Point):
+        if not isinstance(self.point, Point):
             raise TypeError(
-                f"[FailureMode] point must be a point of the grammar or None: got {self.point!r}."
+                f"[FailureMode] point must be a point of the grammar: got {self.point!r}."
             )
         for name in ("name", "sentence", "formula", "fix", "remedy", "report"):
             if not isinstance(getattr(self, name), str):
                 raise TypeError(
                     f"[FailureMode] {name} must be a string: got {getattr(self, name)!r:.80}."
                 )
-        if not self.formula and self.point is not None:
+        if not self.formula and self.point != RIGHT:
             object.__setattr__(self, "formula", f"{self.point.formula}  instead of  w_i / W")
         if not self.fix:
             object.__setattr__(self, "fix", remedy(self.remedy))
@@ -77,25 +75,13 @@ class FailureMode:
             effect there.
         """
         several = not situation.single and situation.replicas * situation.micro_batches > 1
-        found = RIGHT(situation) if self.point is None else self.point(situation)
+        found = self.point(situation)
         return found * self.factor if several else found
-
-    @property
-    def fixed(self) -> bool:
-        """Return True if it also happens with a fixed divisor."""
-        return self.point is not None and self.point.fixed
-
-    @property
-    def micro(self) -> bool:
-        """Return True if it needs several micro-batches."""
-        return self.point is not None and self.point.micro
 
     @property
     def weighted(self) -> bool:
         """Return True if it needs examples of different weights."""
-        if self.uneven is not None:
-            return self.uneven
-        return self.point is not None and self.point.weighted
+        return self.point.weighted if self.uneven is None else self.uneven
 
     def fix_for(self, framework: str) -> str:
         """Return the fix in the API of a framework.
@@ -115,9 +101,8 @@ def unnamed(point: Point) -> FailureMode:
         "accumulate" if point.micro else "factor" if point.fixed else
         "weights" if point.weighted else "count"
     )  # fmt: skip
-    name = point.words
-    return FailureMode(name, "what an example counts has no name, only this formula", point=point,
-                   remedy=key)  # fmt: skip
+    said = "what an example counts has no name, only this formula"
+    return FailureMode(point.words, said, point=point, remedy=key)
 
 
 _PART: tuple[Sum, ...] = (("weight", "part"),)
@@ -423,12 +408,6 @@ CONSTANT_FOR_WEIGHTS = FailureMode(
     "w_i / C  instead of  w_i / W", remedy="weights")
 # fmt: on
 
-OTHER: tuple[FailureMode, ...] = (
-    COPIES_DIFFER, EMPTY_SHARE, CLIPPED_REPLICAS, CLIPPED_PARTS, CLIPPED_SHARDS, CLIPPED_SCALED,
-    LIMITED_OTHERWISE, LOCAL_STATISTICS, STATISTICS_OF_PARTS, EQUAL_STATISTICS, OWN_MOMENTS,
-    UPDATED_AGAIN, NO_GRADIENT_OF_EXCHANGE, SAME_NOISE, OWN_PIECES, OWN_PAIRS, STEPS_INSIDE,
-    OWN_NUMBERS, CONSTANT_FOR_WEIGHTS, STATISTICS_OF_ONE, STATISTICS_OF_ONE_PART,
-)  # fmt: skip
 HIDDEN = (
     "the update is limited or normalized, which hides factors in front of the limit: switch it "
     "off to judge the loss"

@@ -12,15 +12,10 @@ import numpy as np
 
 from samegrad_doctor._basis import Noise
 from samegrad_doctor._diagnosis import Diagnosis, on_one_device
-from samegrad_doctor._gather import (
-    AloneError,
-    batches_to_confirm,
-    gather,
-    whole_batches,
-)
+from samegrad_doctor._gather import AloneError, batches_to_confirm, gather, whole_batches
 from samegrad_doctor._judge import judge, judge_empty
 from samegrad_doctor._layouts import Settings, StepError, StepFailedError, check, rows_of
-from samegrad_doctor._over_processes import Processes, StepOfAll, check_batch, spread
+from samegrad_doctor._over_processes import StepOfAll, check_batch, current_job, spread
 from samegrad_doctor._patch import suggest
 from samegrad_doctor._tracebacks import user_frames_only
 from samegrad_doctor._updates import Step, Vector
@@ -107,18 +102,20 @@ def diagnose(
         >>> diagnose(lambda shares: sum(s.sum(axis=0) for s in shares) / 10, x).correct
         True
     """
-    processes, note = Processes(), ""
+    job, note = current_job(), ""
     words = framework or getattr(step, "framework", None) or _framework_of(step)
     check(words in FRAMEWORKS, "framework", f"one of {', '.join(FRAMEWORKS)}", repr(words))
     tried = empty_shard is None or isinstance(empty_shard, bool)
     check(tried, "empty_shard", "True, False or None", f"{empty_shard!r:.80}")
     batch = tuple(batch) if isinstance(batch, list) else batch  # a list is of micro-batches
-    if processes.size > 1:
-        check_batch(batch, processes)
-        replicas, note = spread(replicas, processes.size)
-        step = StepOfAll(step, processes)
-    settings = Settings(weights, replicas, micro_batches, max_examples, equal_shards, seed)
-    found = _judged(step, batch, settings, empty_shard)
+    if job.size > 1:
+        check_batch(batch, job)
+        replicas, note = spread(replicas, job.size)
+        step = StepOfAll(step, job)
+    settings = Settings(
+        step, batch, weights, replicas, micro_batches, max_examples, equal_shards, seed
+    )
+    found = _judged(settings, empty_shard)
     if max(replicas) == 1:
         found = on_one_device(found)
     patch = suggest(step, found.cause.name, words) if found.cause else ""
@@ -133,47 +130,43 @@ def _framework_of(step: Step) -> str:
     return next((words for module, words in _MODULES.items() if module in modules), "samegrad")
 
 
-def _judged(step: Step, batch: Any, settings: Settings, empty_shard: bool | None) -> Diagnosis:
+def _judged(settings: Settings, empty_shard: bool | None) -> Diagnosis:
     """Return the diagnosis by single examples, or else by whole updates."""
-    reason: StepError = StepError("[step] the update of the batch is 0 or NaN.")
-    evidence, found = None, None
     try:
-        evidence = gather(step, batch, settings)
-        found = judge(evidence)
-        if (found is None or not (found.correct or found.cause)) and evidence.power:
-            evidence = evidence.per_mean()
-            found = judge(evidence)
+        evidence = gather(settings)
     except AloneError as error:
-        reason = error.reason
-    if found is None or evidence is None:
-        return _judged_whole(step, batch, settings, reason)
+        return _judged_whole(settings, error.__cause__ or error)
+    found = judge(evidence)
+    if (found is None or not (found.correct or found.cause)) and evidence.power:
+        evidence = evidence.per_mean()
+        found = judge(evidence)
+    if found is None:
+        return _judged_whole(settings, StepError("[step] the update of the batch is 0 or NaN."))
     if found.correct:
-        found = _confirmed(step, batch, settings, found, evidence.recorder.norms, evidence.noise)
+        found = _confirmed(settings, found, evidence.recorder.norms, evidence.noise)
     if empty_shard is None and (
-        settings.equal_shards or not getattr(step, "takes_empty_shards", True)
+        settings.equal_shards or not getattr(settings.step, "takes_empty_shards", True)
     ):
         return found
     return found if empty_shard is False else judge_empty(evidence, found, bool(empty_shard))
 
 
-def _judged_whole(step: Step, batch: Any, settings: Settings, reason: StepError) -> Diagnosis:
+def _judged_whole(settings: Settings, reason: BaseException) -> Diagnosis:
     """Return the diagnosis by whole updates of some examples, or else of all.
 
     Raises:
         StepError: They allow none; the reason is why single examples do not either.
     """
     for every in (False, True):
-        runs = whole_batches(step, batch, settings, every)
+        runs = whole_batches(settings, every)
         if (found := judge(runs)) is not None:
-            norms = np.ones(rows_of(batch))
+            norms = np.ones(rows_of(settings.batch))
             more = found.correct and runs.examples < len(norms)
-            return _confirmed(step, batch, settings, found, norms, runs.noise) if more else found
+            return _confirmed(settings, found, norms, runs.noise) if more else found
     raise reason
 
 
-def _confirmed(
-    step: Step, batch: Any, settings: Settings, found: Diagnosis, norms: Vector, noise: Noise
-) -> Diagnosis:
+def _confirmed(settings: Settings, found: Diagnosis, norms: Vector, noise: Noise) -> Diagnosis:
     """Return a correct diagnosis of some examples, unless the whole batch contradicts it.
 
     An example without gradient alone may have one beside others: pairs, hard negatives. A function
@@ -184,8 +177,8 @@ def _confirmed(
         StepError: Examples were left out, and whole updates cannot be judged.
     """
     still = bool((norms == 0).any())
-    for runs in batches_to_confirm(step, batch, settings, norms):
-        few = whole_batches(step, runs.recorder.batch, runs.settings)
+    for runs in batches_to_confirm(settings, norms):
+        few = whole_batches(runs.settings)
         both = [replace(own, known_noise=noise.level) for own in (few, runs)]
         try:
             if both[-1].agree:

@@ -10,6 +10,7 @@ import numpy as np
 
 from samegrad_doctor._basis import NO_SUM
 from samegrad_doctor._catalogue import FailureMode
+from samegrad_doctor._html import page_of
 from samegrad_doctor._layouts import Layout, of_parts, of_shares
 from samegrad_doctor._updates import Vector
 from samegrad_doctor._words import ONE_DEVICE, WHERE, remedy, symbols_of
@@ -101,29 +102,56 @@ class Diagnosis:
         return self.correct
 
     def __str__(self) -> str:
-        lines = [self.summary]
-        if self.per_replica and not self.correct:
-            what = "replica" if self.per_replica[0].micro_batch is None else "micro-batch"
-            lines.append(f"{what}  examples    expected       found    factor")
-            for own in self.per_replica[:_SHOWN]:
-                number = own.replica if own.micro_batch is None else own.micro_batch
-                lines.append(
-                    f"{number:{len(what)}d}  {own.examples:8d}  {own.expected:10.6f}  "
-                    f"{own.found:10.6f}  {own.factor:8.4g}"
-                )
-            lines.append(f"where: {WHERE}.")
-        lines += self._lines("cause: ", self.cause) if self.cause is not None else []
-        lines += ["diff:", *self.patch.splitlines()] if self.patch else []
-        if self.alternatives:
-            what = "or:    " if self.cause is not None else "cause: unknown; candidates: "
-            more = f" (and {left} more)" if (left := len(self.alternatives) - _SHOWN) > 0 else ""
-            lines.append(what + "; ".join(mode.name for mode in self.alternatives[:_SHOWN]) + more)
-        for warning in self.warnings:
-            lines += self._lines("warning: ", warning)
-        if self.reported_loss_issue:
-            lines.append(f"reported loss: {self.reported_loss_issue}.")
-        lines += [f"note:  {note}." for note in self.notes]
+        lines, table = [self.summary], self.table()[: 1 + _SHOWN]
+        for cells in table:
+            lines.append("  ".join(map(str.rjust, cells, (len(table[0][0]), 8, 10, 10, 8))))
+        for label, text in self.entries():
+            lines.append(f"{label}:\n{text}" if label == "diff" else f"{label + ':':6} {text}")
         return "\n".join(lines)
+
+    def table(self) -> list[list[str]]:
+        """Return the head and the lines of the table of weights; none for a correct update.
+
+        Returns:
+            A list with the cells of each line.
+        """
+        if self.correct or not self.per_replica:
+            return []
+        whole = self.per_replica[0].micro_batch is None
+        head = ["replica" if whole else "micro-batch", "examples", "expected", "found", "factor"]
+        return [head] + [
+            [str(own.replica if whole else own.micro_batch), str(own.examples),
+             f"{own.expected:.6f}", f"{own.found:.6f}", f"{own.factor:.4g}"]
+            for own in self.per_replica
+        ]  # fmt: skip
+
+    def entries(self) -> list[tuple[str, str]]:
+        """Return the parts of the report behind the table.
+
+        Returns:
+            A list of labels and texts.
+        """
+        found = [("where", f"{WHERE}.")] if self.table() else []
+        found += self._told("cause", self.cause) if self.cause is not None else []
+        found += [("diff", self.patch)] if self.patch else []
+        if self.alternatives:
+            more = f" (and {left} more)" if (left := len(self.alternatives) - _SHOWN) > 0 else ""
+            names = "; ".join(mode.name for mode in self.alternatives[:_SHOWN]) + more
+            unknown = ("cause", f"unknown; candidates: {names}")
+            found.append(unknown if self.cause is None else ("or", names))
+        for warning in self.warnings:
+            found += self._told("warning", warning)
+        if self.reported_loss_issue:
+            found.append(("reported loss", f"{self.reported_loss_issue}."))
+        return found + [("note", f"{note}.") for note in self.notes]
+
+    def _told(self, label: str, mode: FailureMode) -> list[tuple[str, str]]:
+        known = symbols_of(mode.formula)
+        return [
+            (label, f"{mode.name}: {mode.sentence}."),
+            ("maths", f"{mode.formula}{f'  ({known})' if known else ''}"),
+            ("fix", f"{mode.fix_for(self.framework)}."),
+        ]
 
     def to_json(self) -> str:
         """Return the diagnosis as a JSON object, which `samegrad-doctor schema` describes.
@@ -132,7 +160,12 @@ class Diagnosis:
             A string with the fields by name; failure modes appear by name, and `layout` as the
             numbers of examples of each replica and micro-batch.
         """
-        return json.dumps(self.content())
+        texts = {
+            "sentence": self.cause and self.cause.sentence,
+            "formula": self.cause and self.cause.formula,
+            "fix": self.cause and self.cause.fix_for(self.framework),
+        }
+        return json.dumps({name: _plain(value) for name, value in vars(self).items()} | texts)
 
     def to_html(self) -> str:
         """Return the diagnosis as a page of HTML that needs no other file.
@@ -140,30 +173,8 @@ class Diagnosis:
         Returns:
             A string: the document.
         """
-        from samegrad_doctor._html import page_of
-
-        return page_of(self.content())
-
-    def content(self) -> dict[str, Any]:
-        """Return the fields as JSON has them.
-
-        Returns:
-            A dictionary.
-        """
-        texts = {
-            "sentence": self.cause and self.cause.sentence,
-            "formula": self.cause and self.cause.formula,
-            "fix": self.cause and self.cause.fix_for(self.framework),
-        }
-        return {name: _plain(value) for name, value in vars(self).items()} | texts
-
-    def _lines(self, label: str, mode: FailureMode) -> list[str]:
-        known = symbols_of(mode.formula)
-        return [
-            f"{label}{mode.name}: {mode.sentence}.",
-            f"maths: {mode.formula}{f'  ({known})' if known else ''}",
-            f"fix:   {mode.fix_for(self.framework)}.",
-        ]
+        right = self.correct and not self.reported_loss_issue
+        return page_of("correct" if right else "wrong", self.summary, self.table(), self.entries())
 
 
 def _plain(value: Any) -> Any:

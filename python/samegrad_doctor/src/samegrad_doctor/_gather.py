@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -31,7 +30,7 @@ from samegrad_doctor._layouts import (
     take,
 )
 from samegrad_doctor._measure import KEEPS_STATE, Runs, Sums
-from samegrad_doctor._updates import Recorded, Recorder, Step, Vector, limited_lengths
+from samegrad_doctor._updates import Recorded, Recorder, Vector, limited_lengths
 
 _FEWEST = 3  # examples
 _LISTS = (
@@ -42,30 +41,25 @@ _MOST_WHOLE = 24  # of a batch that is judged as a whole
 
 
 class AloneError(Exception):
-    """Raised if single examples are uninformative; holds the reason to report."""
-
-    def __init__(self, reason: StepError) -> None:
-        super().__init__(str(reason))
-        self.reason = reason
+    """Raised if single examples are uninformative; its cause is the reason to report."""
 
 
-def gather(step: Step, batch: Any, settings: Settings) -> Sums:
+def gather(settings: Settings) -> Sums:
     """Runs the step on single examples, on all of them, and on splits of them.
 
     Raises:
         AloneError: Single examples tell nothing.
         StepError: The step cannot be judged.
     """
-    rows = rows_of(batch)
-    settings.check(rows)
+    settings.check()
+    rows = rows_of(settings.batch)
     chosen = np.linspace(0, rows - 1, min(rows, settings.max_examples)).astype(np.intp)
     chosen = chosen[: settings.usable(chosen)]
-    width = max(256, 8 * len(chosen))
-    recorder = Recorder(step, take(batch, chosen), width=width, seed=settings.seed)
+    recorder = Recorder(settings.of(chosen), width=max(256, 8 * len(chosen)))
     try:
         singles = [recorder.run(one_device([i])) for i in range(len(chosen))]
     except StepFailedError as error:  # statistics over one example, for instance
-        raise AloneError(error) from error
+        raise AloneError from error
     _check_memory(recorder, singles[0])
     _refuse_adaptive(singles)
 
@@ -76,9 +70,9 @@ def gather(step: Step, batch: Any, settings: Settings) -> Sums:
         try:
             free = free[: settings.usable(chosen[free])]
         except StepError as error:  # too few for equal shards
-            raise AloneError(error) from error
+            raise AloneError from error
         chosen, singles = chosen[free], [singles[i] for i in free]
-        recorder.batch = take(batch, chosen)
+        recorder.batch = take(settings.batch, chosen)
 
     recorder.notes = tuple(_left_out(singles))
     recorder.norms = np.full(rows, np.nan)
@@ -88,8 +82,7 @@ def gather(step: Step, batch: Any, settings: Settings) -> Sums:
     keep(independent(singles, ENOUGH), ENOUGH)
     found = _together(recorder, settings, singles)
     found = replace(found, layouts=[*found.layouts, *splits_of(len(chosen), settings)])
-    given = None if settings.weights is None else np.asarray(settings.weights)[chosen]
-    return found.weighed(given)
+    return found.weighed(settings.of(chosen).weights)
 
 
 def _left_out(singles: list[Recorded]) -> list[str]:
@@ -127,7 +120,7 @@ def _together(recorder: Recorder, settings: Settings, singles: list[Recorded]) -
         # Few examples change something alone: others of the batch may, or these in company.
         more = left > NO_SUM * np.linalg.norm(whole) or not rows.any(axis=1).all()
         if np.isfinite(whole).all() and (limited or more):
-            raise AloneError(error) from error
+            raise AloneError from error
         if isinstance(error, DependentError) and max(settings.micro_batches) > 1:
             raise DependentError(f"{error} {_LISTS}") from error
         raise
@@ -186,35 +179,31 @@ def _refuse_adaptive(singles: list[Recorded]) -> None:
         )
 
 
-def whole_batches(step: Step, batch: Any, settings: Settings, every: bool = False) -> Runs:
+def whole_batches(settings: Settings, every: bool = False) -> Runs:
     """Runs of a batch, of which not every example is taken if it is large or cannot be even."""
-    rows, multiple = rows_of(batch), settings.divisible
+    rows, multiple = rows_of(settings.batch), settings.divisible
     most = min(rows, max(_MOST_WHOLE, multiple))
     count = most // multiple * multiple or most
     if every:
         count = rows // settings.multiple * settings.multiple
-    recorder = Recorder(step, take(batch, np.arange(count)), width=512, seed=settings.seed)
-    given = settings.weights
-    weights = np.ones(count) if given is None else np.asarray(given)[:count] * 1.0
+    settings = settings.of(range(count))
+    recorder = Recorder(settings, width=512)
+    weights = np.ones(count) if settings.weights is None else np.asarray(settings.weights) * 1.0
     layouts = [layout([count]), *splits_of(count, settings)]
     return Runs(layouts, weights, False, recorder, settings, {})
 
 
-def batches_to_confirm(step: Step, batch: Any, settings: Settings, norms: Vector) -> list[Runs]:
+def batches_to_confirm(settings: Settings, norms: Vector) -> list[Runs]:
     """Return runs of the whole batch in two orders: as given, and the largest gradients first.
 
     Args:
-        step: The step.
-        batch: The batch.
         settings: The settings.
         norms: The norm of each example's own update, NaN where it is unknown.
     """
     usual, found = np.nan_to_num(norms, nan=float(np.nanmedian(norms))), []
     orders = (np.arange(len(norms)), np.argsort(-usual, kind="stable"))
     for order in orders[: 1 + bool((orders[0] != orders[1]).any())]:
-        given = None if settings.weights is None else np.asarray(settings.weights)[order].tolist()
-        own = replace(settings, weights=given)
-        runs = whole_batches(step, take(batch, order), own, every=True)
+        runs = whole_batches(settings.of(order), every=True)
         one, *others = runs.layouts
         first = {(item.replicas, item.micro_batches): item for item in others[::-1]}
         found.append(replace(runs, layouts=[one, *first.values()]))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,15 +34,13 @@ class Ingredient(NamedTuple):
     remedy: str = ""  # the key of what to do, where a point has no row
 
 
-def _one_end(s: Situation, end: str, axis: str) -> Any:
-    """The examples of the first or last replica or micro-batch, if there are several."""
-    several = (s.replicas if axis == "replica" else s.micro_batches) > 1
-    return s.of(end, axis) & several
-
-
 def _ends(axis: str, letter: str, end: str) -> dict[str, Ingredient]:
-    own, name, mark = partial(_one_end, end=end, axis=axis), f"{end} {axis}", f"[{letter} = {end}]"
+    name, mark = f"{end} {axis}", f"[{letter} = {end}]"
     key = "reduce" if axis == "replica" else "keep"
+
+    def own(s: Situation) -> Any:  # if there are several
+        return s.of(end, axis) & ((s.replicas if axis == "replica" else s.micro_batches) > 1)
+
     return {
         f"only {name}": Ingredient(lambda s: s.of(end, axis), mark, f"only the {name} is kept",
                                    remedy=key),
@@ -53,8 +51,8 @@ def _ends(axis: str, letter: str, end: str) -> dict[str, Ingredient]:
     }  # fmt: skip
 
 
-def _last_part(s: Situation, end: str) -> Any:
-    return s.of(end, "replica") & s.of("last", "micro-batch")
+def _last_part(end: str) -> Callable[[Situation], Any]:
+    return lambda s: s.of(end, "replica") & s.of("last", "micro-batch")
 
 
 def _end(s: Situation, last: bool, of: Any = True) -> Any:
@@ -108,7 +106,7 @@ WHO: dict[str, Ingredient] = {
     **_ends("micro-batch", "k", "first"),
     **_ends("micro-batch", "k", "last"),
     **{f"only last micro-batch of the {end} replica": Ingredient(
-        partial(_last_part, end=end), f"[r = {end}, k = last]",
+        _last_part(end), f"[r = {end}, k = last]",
         f"only the last micro-batch of the {end} replica is kept", 1.5, "keep")
        for end in ("first", "last")},
     "again": Ingredient(  # the gradients of micro-batch k are in K - k sums

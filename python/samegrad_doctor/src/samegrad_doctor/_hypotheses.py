@@ -15,20 +15,13 @@ from functools import partial
 
 import numpy as np
 
+from samegrad_doctor import _catalogue as rows
 from samegrad_doctor._basis import SAME, Noise
-from samegrad_doctor._catalogue import (
-    CLIPPED_PARTS,
-    CLIPPED_REPLICAS,
-    LOCAL_STATISTICS,
-    OWN_NUMBERS,
-    STATISTICS_OF_PARTS,
-    FailureMode,
-    part_with,
-    term_counted,
-)
+from samegrad_doctor._catalogue import FailureMode
 from samegrad_doctor._layouts import (
     Groups,
     Layout,
+    Settings,
     layout,
     of_parts,
     of_shares,
@@ -93,10 +86,10 @@ class Alone:
     statistics: FailureMode
 
 
-_SHARES = Alone(of_shares, "replica", CLIPPED_REPLICAS, LOCAL_STATISTICS)
+_SHARES = Alone(of_shares, "replica", rows.CLIPPED_REPLICAS, rows.LOCAL_STATISTICS)
 _PARTS = (
-    Alone(of_parts, "micro-batch", CLIPPED_PARTS, STATISTICS_OF_PARTS),
-    Alone(of_windows, "step's micro-batch", CLIPPED_PARTS, STATISTICS_OF_PARTS),
+    Alone(of_parts, "micro-batch", rows.CLIPPED_PARTS, rows.STATISTICS_OF_PARTS),
+    Alone(of_windows, "step's micro-batch", rows.CLIPPED_PARTS, rows.STATISTICS_OF_PARTS),
 )
 
 
@@ -108,7 +101,7 @@ def alone_in(seen: Runs) -> list[Alone]:
 def with_term(count: str, row: FailureMode | None) -> FailureMode | None:
     """Return the failure mode of a term that counts so, and of the data; None if both are right."""
     if count not in RIGHT_COUNTS:
-        return term_counted(count, count in DIVIDED, row)
+        return rows.term_counted(count, count in DIVIDED, row)
     more = "a regularisation or auxiliary term counts once, as it should"
     return row and replace(row, sentence=f"{row.sentence} ({more})")
 
@@ -144,7 +137,6 @@ def pairs(
     second: Rows,
     known: Callable[[Vector, Vector], Vector | float],
     nuisance: Callable[[Vector, Vector], Vector],
-    words: Callable[[FailureMode | None, FailureMode | None], FailureMode | None] = part_with,
 ) -> Iterator[Hypothesis]:
     """Yield the hypotheses of two rows; the rank is the number of wrong ones.
 
@@ -153,11 +145,12 @@ def pairs(
         second: The same for what is added.
         known: Returns what two design matrices make of updates that were seen.
         nuisance: Returns the design matrix of the unknown vectors.
-        words: Creates the failure mode of two rows.
     """
     for (a, one), (b, two) in itertools.product(first, second):
         rank = (a is not None) + (b is not None)
-        yield Hypothesis(partial(words, a, b), known(one, two), nuisance(one, two), rank=rank)
+        yield Hypothesis(
+            partial(rows.part_with, a, b), known(one, two), nuisance(one, two), rank=rank
+        )
 
 
 @dataclass
@@ -180,7 +173,7 @@ class Probe(Frame):
     @property
     def owners(self) -> Vector:
         """Return the replica of each example: a row per layout."""
-        return np.stack([self.situation(place).replica for place in range(len(self.layouts))])
+        return np.stack([own.replica for own in self.situations])
 
     def first(self, alike: Iterable[Hypothesis]) -> FailureMode | None:
         """Return the failure mode of the simplest hypothesis, unless other layouts refute it."""
@@ -198,31 +191,23 @@ def probe_of(seen: Runs, layouts: list[Layout], noise: Noise | None = None) -> P
 
 def few_of(seen: Runs, counts: Sequence[int] = (PROBED,)) -> list[Layout]:
     """Return one device, and unequal splits of a few examples in random orders."""
-    settings, found = seen.settings, []
+    found = []
     for count in counts:
         own = min(count, seen.examples)
-        found.append(Layout(((tuple(range(own)),),)))
-        found += turning(own, settings.replicas, settings.micro_batches, own + SPARE)
+        found += [layout([own]), *turning(seen.settings, own, own + SPARE)]
     return found
 
 
-def turning(
-    examples: int,
-    replicas: Sequence[int],
-    micro_batches: Sequence[int],
-    count: int,
-    even: bool = False,
-) -> list[Layout]:
+def turning(settings: Settings, examples: int, count: int) -> list[Layout]:
     """Return splits of the examples in random orders: unequal ones in turn, or equal ones."""
-    rng = np.random.default_rng(0)
-    more = {k + 1 for k in micro_batches if k > 1} - set(micro_batches)
+    rng, even, found = np.random.default_rng(0), settings.equal_shards, []
+    more = {k + 1 for k in settings.micro_batches if k > 1} - set(settings.micro_batches)
     several = [
         (r, k)
-        for r in replicas
-        for k in (*micro_batches, *more)  # another K tells a factor K from 1 / K
-        if (r > 1 or k > 1) and r * k <= examples
+        for r in settings.replicas
+        for k in (*settings.micro_batches, *more)  # another K tells a factor K from 1 / K
+        if r * k > 1 and r * k <= examples
     ]
-    found = []
     for place, (r, k) in zip(range(count), itertools.cycle(several)):
         sizes = [examples // r] * r if even else unequal_sizes(examples, r, turn=place)
         if min(sizes) < k:
@@ -282,22 +267,23 @@ def explain_parameters(evidence: Sums) -> FailureMode | None:
     alone = np.stack([single.samples for single in evidence.singles])
     most = np.abs(alone).sum(axis=0) + 1e-300
     limit = max(SAME, 10 * evidence.noise.limit(1))
-    rows = [*evidence.said, *evidence.unreduced]
+    said = [*evidence.said, *evidence.unreduced]
     errors = np.stack(
-        [np.abs(updates - own @ alone).max(axis=0) / most / np.abs(own).max() for _, own in rows]
+        [np.abs(updates - own @ alone).max(axis=0) / most / np.abs(own).max() for _, own in said]
     )
     fits = errors <= limit
     # A row that explains all is none for a part.
     useful = [place for place, own in enumerate(fits) if own.any() and not own.all()]
-    pairs = [
-        ((rows[a][0] is not None) + (rows[b][0] is not None), a, b)
-        for a, b in itertools.combinations(useful, 2)
-        if (fits[a] | fits[b]).all()
-    ]
-    if not pairs:
+    both = [(a, b) for a, b in itertools.combinations(useful, 2) if (fits[a] | fits[b]).all()]
+    if not both:
         return None
-    _, a, b = min(pairs, key=lambda pair: (pair[0], np.minimum(*errors[[*pair[1:]]]).max()))
-    return part_with(rows[a][0], rows[b][0], parameters=True)
+
+    def cost(a: int, b: int) -> tuple[int, float]:
+        wrong = (said[a][0] is not None) + (said[b][0] is not None)
+        return wrong, float(np.minimum(errors[a], errors[b]).max())
+
+    a, b = min(both, key=lambda own: cost(*own))
+    return rows.part_with(said[a][0], said[b][0], parameters=True)
 
 
 def explain_parts(evidence: Sums) -> FailureMode | None:
@@ -306,8 +292,7 @@ def explain_parts(evidence: Sums) -> FailureMode | None:
     Single examples give g_i + p_i, the sum of both parts. If row A holds for one and row B for the
     other, an update is Σ A_i (g_i + p_i) + Σ (B_i - A_i) p_i with unknown p_i.
     """
-    layouts = few_of(evidence)
-    if len(layouts) < 2 or evidence.settings.equal_shards:
+    if evidence.settings.equal_shards or len(layouts := few_of(evidence)) < 2:
         return None
     probe = probe_of(evidence, layouts)
     sketches = evidence.sketches[: len(probe.weights)]
@@ -358,20 +343,18 @@ def explain_own_numbers(evidence: Sums) -> FailureMode | None:
     has it: with x_i = 1 where the first of two replicas has example i, an update is
     Σ w_i (x_i g_i + (1 - x_i) h_i) with unknown g_i and h_i.
     """
-    settings = evidence.settings
-    replicas = min((count for count in settings.replicas if count > 1), default=0)
+    replicas = min((count for count in evidence.settings.replicas if count > 1), default=0)
     count = min(PROBED, evidence.examples)
-    if not replicas or 1 not in settings.micro_batches or count <= replicas:
+    if not replicas or 1 not in evidence.settings.micro_batches or count <= replicas:
         return None
+    settings = replace(evidence.settings, replicas=(replicas,), micro_batches=(1,))
     number = replicas * count + SPARE  # more of them than there are unknowns
-    even = settings.equal_shards
-    count -= count % replicas if even else 0
-    layouts = turning(count, (replicas,), (1,), number, even)
+    layouts = turning(settings, count // settings.multiple * settings.multiple, number)
     probe = probe_of(evidence, layouts)
     if probe.is_right:
         return None
     shares = [probe.right * (probe.owners == r) for r in range(replicas)]
-    found = probe.first([Hypothesis(lambda: OWN_NUMBERS, 0.0, np.hstack(shares))])
+    found = probe.first([Hypothesis(lambda: rows.OWN_NUMBERS, 0.0, np.hstack(shares))])
     return None if found and _scales_parameters(evidence, layouts, shares) else found
 
 

@@ -101,7 +101,7 @@ def verdict_on(seen: Runs, found: Found) -> Diagnosis:
         place, shares = _worst(sums)
         worst = seen.layouts[place]
         more = factors_of_examples(worst, seen.right[place], sums.fits[place].weights)
-        if more and (not found.causes or found.causes[0].point is not None):
+        if more and (not found.causes or found.causes[0].point != rows.RIGHT):
             notes.append(more)
         notes += [] if found.causes else [_UNKNOWN]
     what = found.what
@@ -122,7 +122,7 @@ def _unless(seen: Runs, found: Found) -> str:
     if seen.right_when_equal:
         return ", unless all shards are equal"
     mode = found.causes[0] if found.causes else None
-    if mode is None or mode.point is None or not seen.uneven:
+    if mode is None or mode.point == rows.RIGHT or not seen.uneven:
         return ""
     k, replicas = max((item.micro_batches, item.replicas) for item in seen.layouts)
     # Parts of 2 or 3 examples that have one weight together.
@@ -155,15 +155,12 @@ def _worst(seen: Sums) -> tuple[int, tuple[ReplicaWeights, ...]]:
 
 def _of_fixed_numbers(seen: Runs) -> list[str]:
     """Return notes on a fixed divisor of one device."""
-    if not seen.fixed:
-        return []
-    if not _warnings(seen):
-        return [_FIXED]
+    if not seen.fixed or not seen.given or not seen.uneven:
+        return [_FIXED] if seen.fixed else []
     least, most = float(seen.weights.min()), float(seen.weights.max())
-    times = f", by itself up to {most / least:.4g} times" if least > 0 else ""
     return [
-        f"{_FIXED}, as does one of few tokens: an example here{times} (weights from {least:.4g} to "
-        f"{most:.4g})"
+        f"{_FIXED}, as does one of few tokens: an example here, by itself up to {most / least:.4g} "
+        f"times (weights from {least:.4g} to {most:.4g})"
     ]
 
 
@@ -173,7 +170,7 @@ def _warnings(seen: Runs) -> tuple[rows.FailureMode, ...]:
     A limit of a round number by a power of two looks like one of scaled gradients: loss scales are
     powers of two; limits and learning rates are round in decimals.
     """
-    differ = seen.fixed and seen.given and float(np.ptp(seen.weights)) > 0
+    differ = seen.fixed and seen.given and seen.uneven
     scaled = any(
         not _is_round(limit) and any(_is_round(limit * 2.0**j) for j in range(8, 25))
         for limit in seen.limits
@@ -194,7 +191,7 @@ def _alike(seen: Sums) -> str | None:
     alike = seen.untold(nearly_right=True)
     if not alike:
         return None
-    alike.sort(key=lambda row: row.point.cost if row.point else np.inf)
+    alike.sort(key=lambda row: row.point.cost)
     names, more = ", ".join(row.name for row in alike[:_TOLD]), len(alike) - _TOLD
     names += f" (and {more} more)" if more > 0 else ""
     item = max(seen.layouts, key=lambda item: (item.micro_batches == 1, item.replicas))
@@ -236,10 +233,7 @@ def judge_empty(evidence: Sums, verdict: Diagnosis, asked: bool) -> Diagnosis:
     if not taken and not asked:
         return replace(verdict, notes=(*verdict.notes, _UNTRIED))
     said = _summary(evidence, "an empty shard is not ignored", layouts[0])
-    return Diagnosis(
-        False, rows.EMPTY_SHARE, notes=verdict.notes, tolerance=evidence.detection_limit,
-        warnings=verdict.warnings, summary=said, layout=layouts[0],
-    )  # fmt: skip
+    return replace(verdict, correct=False, cause=rows.EMPTY_SHARE, summary=said, layout=layouts[0])
 
 
 def _takes(evidence: Sums, item: Layout) -> bool:

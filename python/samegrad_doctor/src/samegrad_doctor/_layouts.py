@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -80,12 +80,19 @@ def _is_whole(value: Any, least: int) -> bool:
 class Settings:
     """Arguments of `diagnose`."""
 
-    weights: Sequence[float] | None
+    step: Callable[[list[Any]], Any]
+    batch: Any
+    weights: Sequence[float] | npt.NDArray[Any] | None
     replicas: Sequence[int]
     micro_batches: Sequence[int]
     max_examples: int
     equal_shards: bool
     seed: int
+
+    def of(self, chosen: Sequence[int] | npt.NDArray[np.intp]) -> Settings:
+        """Return the settings for some of the examples."""
+        weights = None if self.weights is None else np.asarray(self.weights)[np.asarray(chosen)]
+        return replace(self, batch=take(self.batch, chosen), weights=weights)
 
     @property
     def divisible(self) -> int:
@@ -97,12 +104,13 @@ class Settings:
         """Return the divisor of all numbers of examples that are tried; 1 for unequal shards."""
         return self.divisible if self.equal_shards else 1
 
-    def check(self, rows: int) -> None:
-        """Check the settings for a number of examples.
+    def check(self) -> None:
+        """Check the settings.
 
         Raises:
-            StepError: It cannot.
+            StepError: One of them is not what it must be, or the examples are too few.
         """
+        rows = rows_of(self.batch)
         for name in ("replicas", "micro_batches"):
             counts = getattr(self, name)
             several = isinstance(counts, Sequence | np.ndarray) and not isinstance(counts, str)
@@ -120,15 +128,14 @@ class Settings:
                 f"max_examples={self.max_examples}."
             )
         if self.weights is not None:
-            wanted = f"one positive number for each of the {rows} examples"
             try:
                 weights = np.asarray(self.weights, dtype=np.float64)
             except (TypeError, ValueError):
-                check(False, "weights", wanted, f"{self.weights!r:.80}")
+                weights = np.zeros(())
             positive = weights.shape == (rows,) and np.isfinite(weights).all() and weights.min() > 0
+            wanted = f"one positive number for each of the {rows} examples"
             got = (
-                f"shape {weights.shape}, from {np.min(weights, initial=np.inf):g}; leave out "
-                "examples without weight"
+                f"{self.weights!r:.80} of shape {weights.shape}; leave out examples without weight"
             )
             check(bool(positive), "weights", wanted, got)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
+import numpy.typing as npt
 
 from samegrad_doctor._basis import BEND, FLOOR, NO_SUM, SAME, Basis, Fit, Noise, halves
 from samegrad_doctor._catalogue import FailureMode
@@ -229,16 +230,14 @@ class Runs(Frame):
     def right_when_equal(self) -> bool:
         """Return True if equal shards, as from a sampler, make the update of one device."""
         pairs = itertools.product(self.settings.replicas, self.settings.micro_batches)
-        equal = [(r, k, self.examples // (r * k) * k) for r, k in pairs if r * k > 1]
+        items = [layout([self.examples // (r * k) * k] * r, k) for r, k in pairs if r * k > 1]
+        equal = [item for item in items if item.examples]
 
-        def off() -> float:
-            return max(
-                self.off(self.run(layout([size] * r, k)), self.alone(range(size * r)).sketch)
-                for r, k, size in equal
-                if size
-            )
+        def agree() -> bool:
+            both = ((self.run(item), self.alone(item.examples).sketch) for item in equal)
+            return all(self.off(run, one) <= 1 for run, one in both)
 
-        return any(size for *_, size in equal) and if_taken(off, np.inf) <= 1
+        return bool(equal) and if_taken(agree, False)
 
     @cached_property
     def by_constant(self) -> bool:
@@ -254,13 +253,9 @@ class Runs(Frame):
     @cached_property
     def some_alone(self) -> list[Recorded]:
         """The updates of some examples by themselves, as far as the step takes them."""
-        found = []
-        for place in range(min(_SINGLES, self.examples)):
-            try:
-                found.append(self.alone([place]))
-            except StepError:  # a step may refuse a single example
-                break
-        return found
+        places = range(min(_SINGLES, self.examples))
+        found = (if_taken(partial(self.alone, [place]), None) for place in places)
+        return [run for run in found if run is not None]
 
     @cached_property
     def lengths(self) -> list[Vector]:
@@ -504,7 +499,7 @@ class Sums(Runs):
         given = self.weights if self.given else None
         return replace(self, known=known).weighed(given)
 
-    def weighed(self, given: Vector | None) -> Sums:
+    def weighed(self, given: npt.ArrayLike | None) -> Sums:
         """The same with the weights of the examples on one device."""
         alone, count = self.fits[0].weights, self.examples
         together = self.sketches.sum(axis=0)
@@ -512,5 +507,5 @@ class Sums(Runs):
         even = min(fixed, mean) <= 1 or (alone <= FLOOR * alone.max()).any()
         even = even or np.ptp(alone) <= BEND * alone.max()
         own = np.ones(count) if even else alone / alone.sum() * count
-        weights = own if given is None else given * 1.0
+        weights = own if given is None else np.asarray(given, dtype=np.float64)
         return replace(self, weights=weights, fixed=fixed <= min(1, mean))

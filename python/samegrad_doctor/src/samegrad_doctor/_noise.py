@@ -32,12 +32,9 @@ def hides_a_term(seen: Sums) -> bool:
     updates = np.stack([run.sketch for run in seen.runs])
     apart, _ = residual(updates, ones)
     chance = 1 / (len(updates) - 1)  # of the squares one column explains so much of any noise
-    for count in COUNTS.values():
-        often = [[count(item)] for item in seen.layouts]
-        left, rank = residual(updates, np.hstack([ones, often]))
-        if rank > 1 and left**2 < (1 - chance) / 2 * apart**2:
-            return True
-    return False
+    counts = ([[count(item)] for item in seen.layouts] for count in COUNTS.values())
+    fits = (residual(updates, np.hstack([ones, often])) for often in counts)
+    return any(rank > 1 and left**2 < (1 - chance) / 2 * apart**2 for left, rank in fits)
 
 
 def hides_a_part(seen: Sums) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -241,14 +240,12 @@ def explain_pairs(seen: Runs) -> FailureMode | None:
     The values that are exchanged are right, so that an update is Σ a_i, and b_ij for each pair of
     examples that a replica has together, with unknown vectors for a few examples.
     """
-    settings = seen.settings
-    replicas = [count for count in settings.replicas if count > 1]
-    if not replicas or 1 not in settings.micro_batches:
+    if max(seen.settings.replicas) == 1 or 1 not in seen.settings.micro_batches:
         return None
-    count = math.lcm(*replicas) if settings.equal_shards else _PAIRED
+    settings = replace(seen.settings, micro_batches=(1,))
+    count = settings.multiple if settings.equal_shards else _PAIRED
     two = list(itertools.combinations(range(count), 2))
     number = 2 * len(two) + SPARE
-    layouts = turning(count, replicas, (1,), number, settings.equal_shards)
-    probe = probe_of(seen, [layout([count]), *layouts])
+    probe = probe_of(seen, [layout([count]), *turning(settings, count, number)])
     together = [[1.0, *(float(own[i] == own[j]) for i, j in two)] for own in probe.owners]
     return probe.first([Hypothesis(lambda: NO_GRADIENT_OF_EXCHANGE, 0.0, np.array(together))])

@@ -31,26 +31,6 @@ class Job(NamedTuple):
     size: int
     met: Callable[[str, Any], list[Any]]
 
-
-_finders: list[Callable[[], Job | None]] = []
-
-
-def register_job(find: Callable[[], Job | None]) -> None:
-    """Let `diagnose` run on all processes of the jobs of a package.
-
-    Args:
-        find: Returns the job that this process has joined, or None.
-    """
-    _finders.append(find)
-
-
-class Processes:
-    """Ranks of the job that this process has joined; one without a job."""
-
-    def __init__(self) -> None:
-        jobs = (job for find in _finders if (job := find()) is not None)
-        self.rank, self.size, self.met = next(jobs, Job(0, 1, lambda name, value: [value]))
-
     def all_of(self, what: str, work: Callable[[], T]) -> T:
         """Return work() of each process; where it raises on one, raise on all.
 
@@ -76,14 +56,32 @@ class Processes:
         return found
 
 
-def check_batch(batch: Any, processes: Processes) -> None:
+_finders: list[Callable[[], Job | None]] = []
+
+
+def register_job(find: Callable[[], Job | None]) -> None:
+    """Let `diagnose` run on all processes of the jobs of a package.
+
+    Args:
+        find: Returns the job that this process has joined, or None.
+    """
+    _finders.append(find)
+
+
+def current_job() -> Job:
+    """Return the job that this process has joined, or one of this process alone."""
+    jobs = (job for find in _finders if (job := find()) is not None)
+    return next(jobs, Job(0, 1, lambda name, value: [value]))
+
+
+def check_batch(batch: Any, job: Job) -> None:
     """StepError where processes have other batches."""
     everything = hashlib.sha256()
     for leaf in flatten(batch):
         array = np.asarray(leaf)
         everything.update(f"{array.dtype}{array.shape}".encode())
         everything.update(np.ascontiguousarray(array).tobytes())
-    found = processes.met("the doctor's batch", everything.hexdigest()[:16])
+    found = job.met("the doctor's batch", everything.hexdigest()[:16])
     if len(set(found)) > 1:
         told = ", ".join(f"{one} on rank {rank}" for rank, one in enumerate(found))
         raise StepError(
@@ -99,11 +97,11 @@ class StepOfAll:
 
     Args:
         step: Of the user.
-        processes: Of the job.
+        job: Of the processes.
     """
 
-    def __init__(self, step: Step, processes: Processes) -> None:
-        self._step, self._processes, self._runs = step, processes, 0
+    def __init__(self, step: Step, job: Job) -> None:
+        self._step, self._job, self._runs = step, job, 0
         vars(self).update(getattr(step, "__dict__", {}))  # attributes that adapters set
 
     def __call__(self, shares: list[Any]) -> Outcome:
@@ -116,25 +114,25 @@ class StepOfAll:
             return own
 
         what = f"the end of the step (run {self._runs} of the doctor)"
-        return self._joined(self._processes.all_of(what, run))
+        return self._joined(self._job.all_of(what, run))
 
     def _joined(self, own: Outcome) -> Outcome:
         arrays = [np.asarray(leaf) for leaf in flatten(own.update)]
         numbers = all(array.dtype.kind in "fiub" for array in arrays)
-        first = self._processes.rank == 0
+        first = self._job.rank == 0
         brought = (
             own._replace(update=arrays, replicas=own.replicas and list(map(_plain, own.replicas)),
                          statistics=_plain(own.statistics)) if first else None,
             digest(arrays) if numbers and arrays else None,
             None if own.loss is None else np.asarray(own.loss),
         )  # fmt: skip
-        found = self._processes.met("what the step returned", brought)
+        found = self._job.met("what the step returned", brought)
         outcome: Outcome = found[0][0]
         known = [loss for _, _, loss in found if loss is not None]  # of one rank, often
-        if any(not np.array_equal(loss, known[0], equal_nan=True) for loss in known):
-            outcome = outcome._replace(loss=float(np.mean([loss.reshape(()) for loss in known])))
-        elif known:
-            outcome = outcome._replace(loss=known[0])
+        if known:
+            same = all(np.array_equal(loss, known[0], equal_nan=True) for loss in known)
+            mean = known[0] if same else np.mean([loss.reshape(()) for loss in known])
+            outcome = outcome._replace(loss=mean)
         if outcome.replicas is None:
             copies = [one for _, one, _ in found if one is not None]
             outcome = outcome._replace(replicas=copies if len(copies) == len(found) else None)
@@ -161,6 +159,3 @@ def spread(counts: Sequence[int], size: int) -> tuple[tuple[int, ...], str]:
             "none was run"
         )
     return kept, note + "; each process ran those of one device by itself"
-
-
-__all__ = ["Job", "Processes", "StepOfAll", "check_batch", "register_job", "spread"]

@@ -18,23 +18,28 @@ _LOSSES = (
     "binary_cross_entropy", "binary_cross_entropy_with_logits",
 )  # fmt: skip
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr)
-_OPAQUE = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_OPAQUE = (
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.ListComp, ast.SetComp,
+    ast.DictComp, ast.GeneratorExp,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class _Mean:
-    """A call that takes a mean over the local batch, in the statement that has it.
+    """A mean over the local batch that a call takes.
 
     Args:
+        function: The function that has the statement.
+        statement: The statement that has the call.
         call: The call.
-        statement: The statement.
         total: The sum instead, as source.
         size: The number of its values, as source.
         first: A statement to put before, or "".
     """
 
-    call: ast.Call
+    function: ast.FunctionDef
     statement: ast.stmt
+    call: ast.Call
     total: str
     size: str
     first: str = ""
@@ -55,27 +60,26 @@ def suggest(step: Callable[..., Any], name: str, framework: str) -> str:
         return ""
     function = inspect.unwrap(getattr(step, "source", step))
     try:
-        file = inspect.getsourcefile(function)
-        source = Path(file).read_text() if file else ""
+        file = Path(inspect.getsourcefile(function) or "")
+        source = file.read_text()
         tree = ast.parse(source)
     except (OSError, TypeError, SyntaxError, ValueError):
         return ""
     module, count = _COUNT[framework]
-    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
-    names = {name.asname or name.name.partition(".")[0] for node in imports for name in node.names}
+    imported = [node for node in ast.walk(tree) if isinstance(node, ast.alias)]
+    names = {name.asname or name.name.partition(".")[0] for name in imported}
     reached = list(_reached(tree, function)) if module in names else []
     means = [mean for one in reached for mean in _means(one, framework)]
-    if len(means) != 1 or not _is_loss(means[0], reached):
+    if len(means) != 1 or not _is_loss(means[0]):
         return ""
     before, divided = count(means[0], name == MEAN_OF_MEANS.name, reached)
-    return _diff(source, Path(file or ""), means[0], before, divided) if divided else ""
+    return _diff(source, file, means[0], before, divided) if divided else ""
 
 
-def _is_loss(mean: _Mean, reached: list[ast.FunctionDef]) -> bool:
+def _is_loss(mean: _Mean) -> bool:
     """Return True if a mean is what its function returns first, or is differentiated."""
-    function = next(one for one in reached if mean.statement in _statements(one.body))
     losses: list[ast.AST] = []
-    for node in ast.walk(function):
+    for node in ast.walk(mean.function):
         if isinstance(node, ast.Return) and node.value is not None:
             several = isinstance(node.value, ast.Tuple) and node.value.elts
             losses.append(several[0] if several else node.value)
@@ -111,55 +115,46 @@ def _reached(tree: ast.Module, function: Callable[..., Any]) -> Iterator[ast.Fun
 
 def _means(function: ast.FunctionDef, framework: str) -> Iterator[_Mean]:
     """Yield the means in the simple statements of a function, without those of inner ones."""
-    used = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
-    free = next(name for name in ("losses", "each_loss", "local_losses", "_") if name not in used)
-    for statement in _statements(function.body):
-        for call in _calls(statement):
-            if (mean := _mean_of(call, statement, framework, free)) is not None:
-                yield mean
+    free = _free("losses", [function])
+    for statement, call in _calls(function):
+        if (found := _mean_of(call, framework, free)) is not None:
+            yield _Mean(function, statement, call, *found)
 
 
-def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    for statement in body:
-        if isinstance(statement, _SIMPLE):
-            yield statement
-        elif not isinstance(statement, ast.FunctionDef | ast.ClassDef):
-            for _, inner in ast.iter_fields(statement):
-                if isinstance(inner, list) and inner and isinstance(inner[0], ast.stmt):
-                    yield from _statements(inner)
-
-
-def _calls(node: ast.AST) -> Iterator[ast.Call]:
+def _calls(node: ast.AST, statement: ast.stmt | None = None) -> Iterator[tuple[ast.stmt, ast.Call]]:
+    """Yield the calls in simple statements, each with its statement."""
     for child in ast.iter_child_nodes(node):
         if not isinstance(child, _OPAQUE):
-            if isinstance(child, ast.Call):
-                yield child
-            yield from _calls(child)
+            own = child if isinstance(child, _SIMPLE) else statement
+            if own is not None and isinstance(child, ast.Call):
+                yield own, child
+            yield from _calls(child, own)
 
 
-def _mean_of(call: ast.Call, statement: ast.stmt, framework: str, free: str) -> _Mean | None:
-    """Return the mean that a call takes: a loss, `values.mean()` or `reduce_mean(values)`."""
+def _mean_of(call: ast.Call, framework: str, free: str) -> tuple[str, ...] | None:
+    """Return the sum, the size and the first statement for a call that takes a mean.
+
+    It is a loss, `values.mean()` or `reduce_mean(values)`.
+    """
     if not isinstance(call.func, ast.Attribute):
         return None
     words = {word.arg: word.value for word in call.keywords}
     owner, method = call.func.value, call.func.attr
     if framework == "pytorch" and method in _LOSSES and len(call.args) == 2:
-        return _mean_of_a_loss(call, statement, words)
+        return _mean_of_a_loss(call, words)
     if method == "mean" and not call.args and not words:
-        return _mean_of_values(owner, call, statement, "{0}.sum()", free)
+        return _mean_of_values(owner, "{0}.sum()", free)
     module = ast.unparse(owner)
     if len(call.args) == 1 and not words and (
         (method == "mean" and module in ("torch", "jnp", "jax.numpy"))
         or (method == "reduce_mean" and framework in ("tensorflow", "samegrad"))
     ):  # fmt: skip
         total = f"{module}.{'reduce_sum' if method == 'reduce_mean' else 'sum'}({{0}})"
-        return _mean_of_values(call.args[0], call, statement, total, free)
+        return _mean_of_values(call.args[0], total, free)
     return None
 
 
-def _mean_of_a_loss(
-    call: ast.Call, statement: ast.stmt, words: dict[str | None, ast.expr]
-) -> _Mean | None:
+def _mean_of_a_loss(call: ast.Call, words: dict[str | None, ast.expr]) -> tuple[str, ...] | None:
     reduction = words.pop("reduction", ast.Constant("mean"))
     if not (isinstance(reduction, ast.Constant) and reduction.value == "mean"):
         return None
@@ -174,16 +169,13 @@ def _mean_of_a_loss(
     kept = [ast.unparse(argument) for argument in call.args]
     kept += [f"{key}={ast.unparse(value)}" for key, value in words.items()]
     total = f'{ast.unparse(call.func)}({", ".join(kept)}, reduction="sum")'
-    return _Mean(call, statement, total, size)
+    return total, size
 
 
-def _mean_of_values(
-    values: ast.expr, call: ast.Call, statement: ast.stmt, total: str, free: str
-) -> _Mean:
+def _mean_of_values(values: ast.expr, total: str, free: str) -> tuple[str, ...]:
     if isinstance(values, ast.Name):
-        return _Mean(call, statement, total.format(values.id), values.id)
-    first = f"{free} = {ast.unparse(values)}"
-    return _Mean(call, statement, total.format(free), free, first)
+        return total.format(values.id), values.id
+    return total.format(free), free, f"{free} = {ast.unparse(values)}"
 
 
 _Lines = tuple[list[str], str]  # statements before, and the mean of all replicas
@@ -227,7 +219,7 @@ def _free(name: str, functions: list[ast.FunctionDef]) -> str:
     nodes = [node for one in functions for node in ast.walk(one)]
     used = {getattr(node, key, None) for node in nodes for key in ("id", "arg")}
     while name in used:
-        name = f"global_{name}"
+        name += "_"
     return name
 
 
@@ -252,6 +244,3 @@ def _diff(source: str, file: Path, mean: _Mean, before: list[str], divided: str)
     text = textwrap.indent("".join(f"{line}\n" for line in added), indent) + new
     changed = [*lines[:first], *text.splitlines(keepends=True), *lines[last:]]
     return "".join(difflib.unified_diff(lines, changed, file.name, file.name, n=0)).rstrip("\n")
-
-
-__all__ = ["suggest"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import operator
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -10,22 +11,16 @@ from typing import Any
 
 from samegrad_doctor._layouts import StepError
 
-_NOTHING = object()
 
-
-def load_module(path: Path, op_name: str) -> ModuleType:
+def load_module(path: Path) -> ModuleType:
     """Import a file.
-
-    Args:
-        path: The file.
-        op_name: Name of the command or function, for messages.
 
     Raises:
         StepError: There is no such file, or it cannot be imported.
     """
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if not path.is_file() or spec is None or spec.loader is None:
-        raise StepError(f"[{op_name}] a Python file is needed: got {path}.")
+        raise StepError(f"[doctor] a Python file is needed: got {path}.")
     module = importlib.util.module_from_spec(spec)
     sys.modules.setdefault(path.stem, module)  # so that its functions can be sent to processes
     sys.path.insert(0, str(path.resolve().parent))
@@ -36,7 +31,7 @@ def load_module(path: Path, op_name: str) -> ModuleType:
             del sys.modules[path.stem]
         more = '; put what runs a program behind `if __name__ == "__main__":`'
         raise StepError(
-            f"[{op_name}] {path} cannot be imported: {type(error).__name__}: {error}"
+            f"[doctor] {path} cannot be imported: {type(error).__name__}: {error}"
             f"{more if isinstance(error, SystemExit) else ''}."
         ) from error
     finally:
@@ -44,35 +39,30 @@ def load_module(path: Path, op_name: str) -> ModuleType:
     return module
 
 
-def named_in(module: ModuleType, name: str, op_name: str) -> Any:
+def named_in(module: ModuleType, name: str) -> Any:
     """Return an object of a module by its name, which may have dots.
 
     Raises:
         StepError: There is none of this name.
     """
-    found: Any = module
-    for part in name.split("."):
-        found = getattr(found, part, _NOTHING)
-    if found is _NOTHING:
+    try:
+        return operator.attrgetter(name)(module)
+    except AttributeError:
         names = ", ".join(n for n in vars(module) if not n.startswith("_"))
-        raise StepError(f"[{op_name}] {module.__file__} has no {name!r}: it has {names}.")
-    return found
+        raise StepError(f"[doctor] {module.__file__} has no {name!r}: it has {names}.") from None
 
 
-def value_in(module: ModuleType, name: str, op_name: str) -> Any:
+def value_in(module: ModuleType, name: str) -> Any:
     """Return a value of a module, or what the function of this name returns.
 
     Raises:
         StepError: The file has no such name, or the function raises.
     """
-    thing = named_in(module, name, op_name)
+    thing = named_in(module, name)
     try:
         return thing() if callable(thing) else thing
     except Exception as error:
         raise StepError(
-            f"[{op_name}] {name} of {module.__file__} must be a value, or a function that returns "
+            f"[doctor] {name} of {module.__file__} must be a value, or a function that returns "
             f"it without being given anything: it raised {type(error).__name__}: {error}."
         ) from error
-
-
-__all__ = ["load_module", "named_in", "value_in"]

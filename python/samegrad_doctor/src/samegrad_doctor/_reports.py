@@ -28,44 +28,45 @@ def explain_loss(seen: Runs) -> Report | None:
     if any(run.loss is None for run in seen.runs):
         return None
     found = np.array([run.loss for run in seen.runs], dtype=np.float64)
-    if (what := _difference(found, float(found[0]), seen.layouts, EXACT)) is None:
+    right, tolerance, frame = float(found[0]), EXACT, seen.frame
+    if _difference(found, right, seen.layouts, tolerance) is None:
         return None
     losses = [run.loss for run in seen.singles] if isinstance(seen, Sums) else [None]
-    if any(loss is None for loss in losses):  # one device's loss against the others
-        frame = Frame(seen.layouts, np.ones(seen.examples), False)
-        return _of_groups(seen, what, found, EXACT) or _by_factor(what, found, frame, EXACT)
-    each = np.array(losses, dtype=np.float64)
-    tolerance = max(min(seen.tolerance, BEND), EXACT)
-    limit = tolerance * max(abs(float(found[0])), 1e-300)
-    judge = replace(seen, fixed=bool(abs(found[0] - each.sum()) <= limit))
-    right = float(judge.right[0] @ each)
-    if abs(right - found[0]) > limit:
-        # Another function of the losses: agreement is all that is asked, but for a factor.
-        each, right = each * (found[0] / right if right else 1.0), float(found[0])
+    each = None if None in losses else np.array(losses, dtype=np.float64)
+    if each is not None:  # else one device's loss against the others
+        tolerance = max(min(seen.tolerance, BEND), EXACT)
+        limit = tolerance * max(abs(right), 1e-300)
+        frame = replace(seen, fixed=bool(abs(right - each.sum()) <= limit))
+        right = float(frame.right[0] @ each)
+        if abs(right - found[0]) > limit:
+            # Another function of the losses: agreement is all that is asked, but for a factor.
+            each, right = each * (found[0] / right if right else 1.0), float(found[0])
     if (what := _difference(found, right, seen.layouts, tolerance)) is None:
         return None
-    bench = Bench(judge, [np.array([x]) for x in found], [each[None, :]] * len(found), tolerance)
-    rows = bench.named() or _of_a_term(judge, found, each, limit)
-    if not rows:
-        bench.tolerance = EXACT  # one number for each layout is little to tell many points by
-        rows = bench.explained()
-    if rows:
-        return _named(what, rows[0])
-    return _of_groups(seen, what, found, EXACT) or _by_factor(what, found, judge, tolerance)
+    row = None if each is None else _of_examples(frame, found, each, tolerance)
+    row = row or _of_groups(seen, found) or _of_a_factor(frame, found, tolerance)
+    if row is None:
+        return what, None
+    return f"{what}: {row.name}{f' ({row.report})' if row.report else ''}", row
 
 
-def _of_a_term(judge: Runs, found: Vector, each: Vector, limit: float) -> list[FailureMode]:
-    """A term of the loss that belongs to no example, as often as a count says."""
-    for row, said in judge.said:
+def _of_examples(frame: Frame, found: Vector, each: Vector, tolerance: float) -> FailureMode | None:
+    """The examples' losses, as often as a row or a point says, or a term beside them."""
+    bench = Bench(frame, [np.array([x]) for x in found], [each[None, :]] * len(found), tolerance)
+    if rows := bench.named():
+        return rows[0]
+    limit = tolerance * max(abs(float(found[0])), 1e-300)
+    for row, said in frame.said:
         # Among several replicas it must differ: one number for all of them fits anything.
-        one = terms(judge.layouts, row, (said @ each)[:, None], said.sum(axis=1), start=1)
-        made = [near.made() for near in simplest(found[:, None], one, limit)]
-        if rows := [mistake for mistake in made if mistake is not None]:
-            return rows
-    return []
+        one = terms(frame.layouts, row, (said @ each)[:, None], said.sum(axis=1), start=1)
+        made = (near.made() for near in simplest(found[:, None], one, limit))
+        if (of_a_term := next(filter(None, made), None)) is not None:
+            return of_a_term
+    # One number for each layout is little to tell many points by.
+    return next(iter(replace(bench, tolerance=EXACT).explained()), None)
 
 
-def _of_groups(seen: Runs, what: str, found: Vector, tolerance: float) -> Report | None:
+def _of_groups(seen: Runs, found: Vector) -> FailureMode | None:
     """Shares or micro-batches make a root, a power or a ratio each, and these are averaged."""
     for one in alone_in(seen):
         for by_size in (True, False):
@@ -75,16 +76,16 @@ def _of_groups(seen: Runs, what: str, found: Vector, tolerance: float) -> Report
                 sizes = np.array([len(group) if by_size else 1.0 for group in own])
                 losses = [seen.alone(group).loss for group in own]
                 said.append(sizes @ np.array(losses, dtype=np.float64) / sizes.sum())
-            if (np.abs(np.array(said) - found) <= tolerance * np.abs(found)).all():
+            if (np.abs(np.array(said) - found) <= EXACT * np.abs(found)).all():
                 more = f"each {one.name} makes it by itself, and they are averaged"
-                return _named(what, replace(one.statistics, report=more))
+                return replace(one.statistics, report=more)
     return None
 
 
-def _by_factor(what: str, found: Vector, frame: Frame, tolerance: float) -> Report:
+def _of_a_factor(frame: Frame, found: Vector, tolerance: float) -> FailureMode | None:
     """One factor on all of it."""
     row = factors_alike(frame, found / found[0], tolerance)[0] if found[0] else None
-    return _named(what, row) if row and row.name != UNNAMED else (what, None)
+    return row if row and row.name != UNNAMED else None
 
 
 def _difference(
@@ -95,8 +96,3 @@ def _difference(
         return None
     worst = int(np.argmax(errors))
     return f"it reads {found[worst]:.6g} where one device has {right:.6g} ({layouts[worst]})"
-
-
-def _named(what: str, row: FailureMode) -> Report:
-    more = f" ({row.report})" if row.report else ""
-    return f"{what}: {row.name}{more}", row

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from samegrad_doctor._catalogue import CATALOGUE, FailureMode, unnamed
+from samegrad_doctor._catalogue import CATALOGUE, RIGHT, FailureMode, unnamed
 from samegrad_doctor._grammar import ALL, POWERS, Point, Powers, Sum, phrase, points
 from samegrad_doctor._layouts import Layout
 from samegrad_doctor._situation import Situation
@@ -41,16 +41,16 @@ class Frame:
     layouts: list[Layout]
     weights: Vector
     fixed: bool
-    _known: dict[int, Situation] = field(default_factory=dict, init=False, repr=False)
 
-    def situation(self, place: int, single: bool = False) -> Situation:
-        """Return the situation of a layout, or of each example by itself."""
-        key = -1 if single else place
-        if key not in self._known:
-            item = self.layouts[place]
-            own = self.weights if single else self.weights[: len(item.examples)]
-            self._known[key] = Situation(item, own, single)
-        return self._known[key]
+    @cached_property
+    def situations(self) -> list[Situation]:
+        """Return the situation of each layout."""
+        return [Situation(item, self.weights[: len(item.examples)]) for item in self.layouts]
+
+    @cached_property
+    def single(self) -> Situation:
+        """Return the situation of each example by itself."""
+        return Situation(self.layouts[0], self.weights, single=True)
 
     def design_matrix(self, predict: Callable[[Situation], Vector]) -> Vector:
         """Return the design matrix: weights in terms of the updates of single examples.
@@ -59,12 +59,11 @@ class Frame:
             A row per layout, a column per example; 0 for absent examples.
         """
         found = np.zeros((len(self.layouts), len(self.weights)))
-        for place, row in enumerate(found):
-            own = self.situation(place)
+        for row, own in zip(found, self.situations, strict=True):
             row[: len(own.weights)] = predict(own) / (own.right if self.fixed else 1.0)
         if self.fixed:
             return found
-        alone = predict(self.situation(0, single=True))
+        alone = predict(self.single)
         return np.asarray(found / np.where(alone == 0, 1.0, alone), dtype=np.float64)
 
     @cached_property
@@ -81,7 +80,7 @@ class Frame:
     @property
     def scaled(self) -> list[tuple[FailureMode, Vector]]:
         """Return whole updates by powers of replicas and micro-batches that no row has."""
-        made = [called(with_powers(Point(), powers)) for powers in POWERS[1:]]
+        made = [called(with_powers(RIGHT, powers)) for powers in POWERS[1:]]
         return self._tables(row for row in made if row not in CATALOGUE)
 
     @property
@@ -100,11 +99,11 @@ class Frame:
         return [
             (row, self.design_matrix(row.predict))
             for row in rows
-            if (row.fixed or not self.fixed)
-            and (self.several or not row.micro)
+            if (row.point.fixed or not self.fixed)
+            and (self.several or not row.point.micro)
             and (self.uneven or not row.weighted)
             and (empty or not row.empty)
-            and (self.replicas > 1 or row.micro or row.weighted)
+            and (self.replicas > 1 or row.point.micro or row.weighted)
         ]
 
     @property
@@ -279,12 +278,12 @@ def with_powers(point: Point, powers: Powers) -> Point:
 def called(point: Point) -> FailureMode:
     """The row of a point, or the nearest row with factors, or the point by its formula."""
     base, (r, active, k) = replace(point, powers=(0, 0, 0)), point.powers
-    if base == Point() and not {abs(r + active), abs(k)} <= {0, 1}:
+    if base == RIGHT and not {abs(r + active), abs(k)} <= {0, 1}:
         said = phrase((r + active, k))
         return _whole(f"the whole update is {said}", f"all examples are {said}", point)
     found: list[tuple[FailureMode, Powers]] = []
     for row in CATALOGUE:
-        if row.point is not None and not row.empty and replace(row.point, powers=(0, 0, 0)) == base:
+        if not row.empty and replace(row.point, powers=(0, 0, 0)) == base:
             own = row.point.powers
             found.append((row, (r + active - own[0] - own[1], k - own[2])))
     if not found:
@@ -295,25 +294,25 @@ def called(point: Point) -> FailureMode:
     if left not in POWERS:
         return unnamed(point)
     name = sentence = f"all is {phrase(left)}"
-    if base == Point():
+    if base == RIGHT:
         whole = called(Point(powers=(left[0], 0, left[1])))
         name, sentence = whole.name, whole.sentence
     more = f"{row.sentence}; besides, {sentence}"
     return replace(row, point=point, formula="", name=f"{row.name}; and {name}", sentence=more)
 
 
-def _whole(name: str, sentence: str, point: Point | None = None, times: float = 1.0) -> FailureMode:
+def _whole(name: str, sentence: str, point: Point = RIGHT, times: float = 1.0) -> FailureMode:
     """A mistake that scales all examples alike."""
-    formula = "" if point is not None and times == 1.0 else "f w_i / W  instead of  w_i / W"
+    formula = "f w_i / W  instead of  w_i / W" if point == RIGHT else ""
     return FailureMode(name, sentence, formula, point=point, remedy="size", factor=times)
 
 
 def _times(row: FailureMode, value: float) -> FailureMode:
-    if row.point is None or row.point == Point():
+    if row.point == RIGHT:
         return _whole(
             f"a constant divides instead of the count: a factor of {value:.4g}",
             f"wherever several replicas run, all is multiplied by {value:.4g}, as a batch size or "
-            "a world size does that is not that of this step (a short batch)", Point(), value,
+            "a world size does that is not that of this step (a short batch)", times=value,
         )  # fmt: skip
     more = f"besides, all is multiplied by {value:.4g}, such as by a size of another run"
     name = f"{row.name}, and a factor of {value:.4g}"

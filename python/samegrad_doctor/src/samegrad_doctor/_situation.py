@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -45,15 +46,12 @@ class Situation:
     @cached_property
     def places(self) -> Indices:
         """Return each example's replica, micro-batch, and index in micro-batch, shard and batch."""
-        found = np.zeros((5, len(self.weights)), dtype=np.intp)
-        in_all = 0
+        found, in_all = np.zeros((5, len(self.weights)), dtype=np.intp), itertools.count()
         for r, share in enumerate(self.layout.parts):
-            in_share = 0
+            in_share = itertools.count()
             for k, part in enumerate(share):
                 for place, i in enumerate(part):
-                    found[:, i] = r, k, place, in_share + place, in_all + place
-                in_share += len(part)
-                in_all += len(part)
+                    found[:, i] = r, k, place, next(in_share), next(in_all)
         return found
 
     @property
@@ -191,10 +189,8 @@ class Situation:
         number, place = int(found[1] or found[2]), self.places[2]
         sizes = self.sums(self.ones, "part").astype(np.intp)
         if found[1]:
-            size, more = sizes // number, sizes % number
-            head = more * (size + 1)  # the first pieces have one example more
-            late = more + (place - head) // np.maximum(size, 1)
-            chunk = np.where(place < head, place // (size + 1), late)
+            size, more = sizes // number, sizes % number  # so many pieces have one example more
+            chunk = np.maximum(place // (size + 1), (place - more) // np.maximum(size, 1))
             count = np.minimum(number, sizes)
         else:
             chunk, count = place // number, -(-sizes // number)

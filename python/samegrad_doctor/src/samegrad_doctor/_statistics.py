@@ -8,16 +8,9 @@ from functools import partial
 
 import numpy as np
 
+from samegrad_doctor import _catalogue as rows
 from samegrad_doctor._basis import BEND, TELLING
-from samegrad_doctor._catalogue import (
-    EQUAL_STATISTICS,
-    LOCAL_STATISTICS,
-    OWN_MOMENTS,
-    STATISTICS_OF_ONE,
-    STATISTICS_OF_ONE_PART,
-    UPDATED_AGAIN,
-    FailureMode,
-)
+from samegrad_doctor._catalogue import FailureMode
 from samegrad_doctor._diagnosis import Found
 from samegrad_doctor._hypotheses import alike_in, of_groups, terms
 from samegrad_doctor._layouts import Groups, Layout, of_parts, of_shares, of_windows
@@ -51,7 +44,7 @@ def explain_statistics(seen: Runs) -> Found | None:
     if cause is None and not (wrong & (means | sums)).any():
         cause = _of_own_moments(seen, found, wrong)
     if cause is None:
-        return Found(_WHAT, (), (LOCAL_STATISTICS,), beside=True)
+        return Found(_WHAT, (), (rows.LOCAL_STATISTICS,), beside=True)
     return Found(_WHAT, (cause,), beside=True)
 
 
@@ -88,7 +81,8 @@ def _means_and_sums(seen: Runs, one: Vector) -> tuple[Mask, Mask]:
 
 def _of_one_share(seen: Runs, found: Vector) -> FailureMode | None:
     """Every layout has the statistics of its first or last share, or part."""
-    for groups, mode in ((of_shares, STATISTICS_OF_ONE), (of_parts, STATISTICS_OF_ONE_PART)):
+    modes = {of_shares: rows.STATISTICS_OF_ONE, of_parts: rows.STATISTICS_OF_ONE_PART}
+    for groups, mode in modes.items():
         own = [_own(seen, item, groups) for item in seen.layouts]
         for place in (0, -1):
             if not _differ(seen, np.stack([values[place] for values in own]), found).any():
@@ -107,11 +101,12 @@ def _weighed(seen: Runs, found: Vector, chosen: Mask, fixed: bool) -> FailureMod
         return np.asarray(run.statistics)[chosen]
 
     alike: list[Hypothesis] = []
+    each = f"once {'in every micro-batch of' if seen.several else 'on'} every replica"
     for row, table in seen.frame.said:
         if alike_in(seen.layouts, table, of_parts):
             known, held = of_groups(seen, seen.layouts, table, of_parts, fixed, own)
             # Of sums, each part has the old values.
-            made = partial(_of_row, row) if row else partial(_with_old, _each(seen), None)
+            made = partial(_of_row, row) if row else partial(_with_old, each, None)
             alike.append(Hypothesis(made, known, np.zeros((len(known), 0)), rank=-1))
             alike += terms(seen.layouts, row, known, held, made=_with_old)
     modes = (one.made() for one in simplest(values, alike, limit))
@@ -119,13 +114,9 @@ def _weighed(seen: Runs, found: Vector, chosen: Mask, fixed: bool) -> FailureMod
     return mode or (None if fixed else _updated_again(seen, values, own, limit))
 
 
-def _each(seen: Runs) -> str:
-    return f"once {'in every micro-batch of' if seen.several else 'on'} every replica"
-
-
 def _of_row(row: FailureMode) -> FailureMode:
     if row.name == _ALIKE:
-        return EQUAL_STATISTICS
+        return rows.EQUAL_STATISTICS
     return replace(row, name=f"in the statistics: {row.name}",
                    sentence=f"in what the statistics are made of, {row.sentence}")  # fmt: skip
 
@@ -167,7 +158,7 @@ def _updated_again(
             best = int(np.argmin([left(float(d)) for d in tried]))
             low, high = tried[max(best - 1, 0)], tried[min(best + 1, 32)]
         if left((low + high) / 2) <= limit:
-            return UPDATED_AGAIN
+            return rows.UPDATED_AGAIN
     return None
 
 
@@ -178,4 +169,4 @@ def _of_own_moments(seen: Runs, found: Vector, wrong: Mask) -> FailureMode | Non
         said = (sizes / sizes.sum() @ own, own.mean(axis=0))
         if off.any() and not any((np.abs(x - row) <= BEND * np.abs(row))[off].all() for x in said):
             return None
-    return OWN_MOMENTS
+    return rows.OWN_MOMENTS

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from samegrad_doctor._layouts import Layout, StepError, StepFailedError, described, take
+from samegrad_doctor._layouts import Layout, Settings, StepError, StepFailedError, described, take
 from samegrad_doctor._tree import flatten
 
 Vector = npt.NDArray[np.float64]
@@ -120,12 +120,13 @@ class Recorder:
     """Runs a step and keeps a random projection of its update, of so many numbers (`width`).
 
     A relation that holds between updates holds between their projections, so millions of
-    parameters are solved with as thousands. `seed` is that of the signs. Updates are divided by
-    the number of examples to the `power`.
+    parameters are solved with as thousands. Updates are divided by the number of examples to the
+    `power`.
     """
 
-    def __init__(self, step: Step, batch: Any, width: int, seed: int = 0) -> None:
-        self._step, self.batch, self._width, self._seed = step, batch, width, seed
+    def __init__(self, settings: Settings, width: int) -> None:
+        self._step, self.batch, self._seed = settings.step, settings.batch, settings.seed
+        self._width = width
         self._signs: list[npt.NDArray[np.int8]] = []
         self.parameters = self.power = 0
         self.notes: tuple[str, ...] = ()  # on examples that are left out

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -149,15 +149,12 @@ def _of_parts(seen: Sums) -> Found | None:
     """A part of the loss or of the parameters is scaled by itself."""
     if seen.explained:
         return None
-    if of_parameters := explain_parameters(seen):
-        return _found([of_parameters], _APART)
-    if of_even := explain_even_parts(seen):
-        return _found([of_even], _APART)
-    if not (part := explain_parts(seen)):
-        return None
+    if one := explain_parameters(seen) or explain_even_parts(seen):
+        return _found([one], _APART)
+    part = explain_parts(seen)
     # On the second of two replicas a part that is missing is as free as a number of its own.
-    other = explain_own_numbers(seen) if max(seen.settings.replicas) == 2 else None
-    return _found([part, *([other] if other else [])], _APART)
+    other = explain_own_numbers(seen) if part and max(seen.settings.replicas) == 2 else None
+    return _found([part, other], _APART)
 
 
 def _of_own_numbers(seen: Sums) -> Found | None:
@@ -165,7 +162,7 @@ def _of_own_numbers(seen: Sums) -> Found | None:
     if near := seen.bench.named():
         return _found(near)
     own = None if seen.explained else explain_own_numbers(seen)
-    return _found([own] if own else [], "an example's part depends on who has it")
+    return _found([own], "an example's part depends on who has it")
 
 
 def _of_one_length(seen: Sums) -> Found | None:
@@ -221,8 +218,9 @@ def rows_or_points(seen: Sums) -> list[FailureMode]:
     return found
 
 
-def _found(causes: list[FailureMode], what: str = WRONG) -> Found | None:
-    return Found(what, tuple(causes)) if causes else None
+def _found(causes: Sequence[FailureMode | None], what: str = WRONG) -> Found | None:
+    named = tuple(cause for cause in causes if cause is not None)
+    return Found(what, named) if named else None
 
 
 def _of_one_update(seen: Runs) -> Found | None:
@@ -234,10 +232,7 @@ def _of_few(
     seen: Runs, explain: Callable[[Runs], FailureMode | None] = explain_shared_batch
 ) -> Found | None:
     """Return the explanation of splits of a few examples."""
-    if seen.examples < PROBED:
-        return None
-    found = if_taken(lambda: explain(seen), None)
-    return _found([found] if found else [])
+    return _found([if_taken(lambda: explain(seen), None)]) if seen.examples >= PROBED else None
 
 
 def _of_factors(seen: Runs) -> Found | None:
@@ -247,13 +242,12 @@ def _of_factors(seen: Runs) -> Found | None:
     if any(seen.off(run, by * one) > 1 for run, by in zip(seen.runs, factors, strict=True)):
         return None
     found = factors_alike(replace(seen.frame, fixed=seen.by_constant), factors, seen.tolerance)
-    powers = [row.point.powers for row in found if row.point is not None]
-    if seen.limited and (not powers or any(abs(p) == 0.5 for p in powers[0])):
-        return Found(WRONG, (rows.LIMITED_OTHERWISE,), (), (HIDDEN,))
-    if found[0].name != UNNAMED:
-        limit = (rows.LIMITED_OTHERWISE,) if seen.limited else ()
-        return Found(WRONG, (*found, *limit), (), (HIDDEN,) if limit else ())
-    return _of_few(seen) or Found(WRONG, tuple(found))
+    unnamed = found[0].name == UNNAMED
+    if seen.limited:
+        hidden_by_it = unnamed or any(abs(power) == 0.5 for power in found[0].point.powers)
+        named = () if hidden_by_it else tuple(found)
+        return Found(WRONG, (*named, rows.LIMITED_OTHERWISE), (), (HIDDEN,))
+    return (_of_few(seen) if unnamed else None) or Found(WRONG, tuple(found))
 
 
 def _of_two_parts(seen: Runs) -> Found | None:

@@ -13,8 +13,9 @@ from samegrad_doctor import __version__
 from samegrad_doctor._diagnose import diagnose
 from samegrad_doctor._diagnosis import Diagnosis
 from samegrad_doctor._layouts import StepError
-from samegrad_doctor._over_processes import Processes
+from samegrad_doctor._over_processes import Job, current_job
 from samegrad_doctor._program_file import load_module, named_in, value_in
+from samegrad_doctor._words import FRAMEWORKS
 
 EXIT_CORRECT, EXIT_WRONG, EXIT_UNJUDGED = 0, 1, 2
 ABOUT = (
@@ -29,28 +30,22 @@ def add_options(doctor: argparse.ArgumentParser) -> None:
     doctor.add_argument("step", metavar="FILE.py::STEP", help="the file and the function")
     doctor.add_argument("--batch", default="batch", metavar="NAME", help="the batch [batch]")
     doctor.add_argument("--weights", metavar="NAME", help="what each example counts [1]")
-    for name, default in (("--replicas", (2, 3)), ("--micro-batches", (1,))):
-        shown = " ".join(map(str, default))
-        doctor.add_argument(
-            name, type=int, nargs="+", default=default, metavar="N", help=f"to try [{shown}]"
-        )
-    for name, number, what in (
-        ("--max-examples", 12, "largest number of examples that run alone"),
-        ("--seed", 0, "of the projection of the updates"),
+    for name, default, what in (
+        ("--replicas", (2, 3), "numbers to try [2 3]"),
+        ("--micro-batches", (1,), "numbers to try [1]"),
+        ("--max-examples", 12, "largest number of examples that run alone [12]"),
+        ("--seed", 0, "of the projection of the updates [0]"),
     ):
-        shown = f"{what} [{number}]"
-        doctor.add_argument(name, type=int, default=number, metavar="N", help=shown)
-    doctor.add_argument(
-        "--equal-shards", action="store_true", help="use equal per-replica batches only"
-    )
+        several = "+" if isinstance(default, tuple) else None
+        doctor.add_argument(name, type=int, nargs=several, default=default, metavar="N", help=what)
+    doctor.add_argument("--equal-shards", action="store_true", help="use equal shards only")
     doctor.add_argument(
         "--empty-shard", action=argparse.BooleanOptionalAction, default=None,
         help="also judge a replica without examples; --no-empty-shard never does",
     )  # fmt: skip
     doctor.add_argument(
-        "--framework", choices=("samegrad", "pytorch", "jax", "tensorflow"),
-        help="framework whose API the fix names [that of the step]",
-    )  # fmt: skip
+        "--framework", choices=FRAMEWORKS, help="framework whose API the fix names [the step's]"
+    )
     doctor.add_argument("--json", action="store_true", help="print JSON (see the command schema)")
     doctor.add_argument("--html", metavar="FILE", help="also write a page of HTML")
 
@@ -109,21 +104,21 @@ def run(
     Raises:
         StepError: The file, or something in it, cannot be used; or the step cannot be judged.
     """
-    processes, code = Processes(), EXIT_UNJUDGED
+    job, code = current_job(), EXIT_UNJUDGED
     try:
-        found = _judged(processes, step, batch, weights, **options)
-        if processes.rank == 0:
+        found = _judged(job, step, batch, weights, **options)
+        if job.rank == 0:
             print(found.to_json() if json else found, flush=True)
             if html is not None:
                 _write(Path(html), found.to_html())
         code = EXIT_CORRECT if found.correct and not found.reported_loss_issue else EXIT_WRONG
     except StepError as error:
-        if processes.size == 1:
+        if job.size == 1:
             raise
-        if processes.rank == 0:
+        if job.rank == 0:
             print(f"samegrad: error: {error}", file=sys.stderr, flush=True)
     # A launcher kills the others as soon as one has ended with another status than 0.
-    processes.met("the doctor's verdict", None)
+    job.met("the doctor's verdict", None)
     return code
 
 
@@ -136,9 +131,7 @@ def _write(path: Path, text: str) -> None:
         ) from error
 
 
-def _judged(
-    processes: Processes, step: str, batch: str, weights: str | None, **options: Any
-) -> Diagnosis:
+def _judged(job: Job, step: str, batch: str, weights: str | None, **options: Any) -> Diagnosis:
     """Return the diagnosis.
 
     Raises:
@@ -149,12 +142,12 @@ def _judged(
         raise StepError(f"[doctor] the step must be FILE.py::NAME: got {step!r}.")
 
     def read() -> tuple[Any, Any, Any]:
-        module = load_module(Path(path), "doctor")
-        own = None if weights is None else value_in(module, weights, "doctor")
-        return named_in(module, name, "doctor"), value_in(module, batch, "doctor"), own
+        module = load_module(Path(path))
+        own = None if weights is None else value_in(module, weights)
+        return named_in(module, name), value_in(module, batch), own
 
     try:
-        function, data, own_weights = processes.all_of("reading the step's file", read)
+        function, data, own_weights = job.all_of("reading the step's file", read)
         return diagnose(function, data, weights=own_weights, **options)
     except SystemExit as error:  # with 0, it would say that the step is right
         raise StepError(

@@ -311,5 +311,3 @@ _WORKERS = _Workers()
 atexit.register(_WORKERS.close)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_WORKERS.forget)
-
-__all__ = ["ddp_step", "ddp_workers", "step_of_ranks"]

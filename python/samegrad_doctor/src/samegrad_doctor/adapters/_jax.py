@@ -143,6 +143,3 @@ def _copies(leaf: Any, stacked: bool) -> list[Any]:
     if getattr(leaf, "is_fully_replicated", False):
         return [np.asarray(shard.data) for shard in leaf.addressable_shards]
     return [np.asarray(leaf)]
-
-
-__all__ = ["jax_devices_step", "jax_step"]

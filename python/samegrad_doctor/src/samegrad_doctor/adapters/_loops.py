@@ -200,6 +200,3 @@ def _gradients(who: str, model: Any, seen: dict[Any, Any]) -> list[Any]:
     return [
         seen[p] if p in seen else array_of(p, None) for p in model.parameters() if p.requires_grad
     ]
-
-
-__all__ = ["accelerate_step", "lightning_step", "loop_step"]

@@ -55,6 +55,3 @@ def tensorflow_step(
 
     step.framework, step.source = "tensorflow", build  # type: ignore[attr-defined]
     return step
-
-
-__all__ = ["tensorflow_step"]

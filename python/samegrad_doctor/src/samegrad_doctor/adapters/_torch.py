@@ -137,6 +137,3 @@ def array_of(parameter: Any, gradient: Any) -> Any:
         return np.zeros(tuple(parameter.shape), dtype=np.float32)
     known = str(gradient.dtype) in ("torch.float32", "torch.float64")
     return (gradient if known else gradient.float()).detach().cpu().numpy()
-
-
-__all__ = ["accumulate", "array_of", "parts_of", "tensors_of", "torch_step"]
