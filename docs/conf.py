@@ -1,5 +1,6 @@
 """Configure the documentation site: `python -m sphinx -W --keep-going -b html docs build/site`."""
 
+import importlib.resources
 import pathlib
 import sys
 import urllib.request
@@ -127,7 +128,8 @@ smartquotes = False  # options begin with two hyphens
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_rtype = False
-autodoc_typehints = "none"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
 autodoc_inherit_docstrings = True
 autosummary_generate = False  # reference_pages writes the pages
 add_module_names = False
@@ -137,8 +139,10 @@ python_use_unqualified_type_names = True
 
 html_theme = "furo"
 html_title = "samegrad"
-html_static_path = ["_static"]
+MERMAID = importlib.resources.files("mermaidx") / "assets" / "mermaid.js"  # draws diagrams
+html_static_path = ["_static", str(MERMAID)]
 html_css_files = ["site.css"]
+html_js_files = ["diagrams.js"]
 html_copy_source = False
 html_show_sphinx = False
 pygments_style = "tango"

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import decided
-from public_names import PublicName, _is_ours, _of_value, public_modules
+from public_names import PublicName, is_ours, names_of, public_modules
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TESTS = ROOT / "tests"
@@ -137,7 +137,7 @@ def _module_page(module: types.ModuleType, homes: dict[int, str], below: Sequenc
     own, listed, documented = [], [], ""
     for name in sorted(module.__all__, key=str.lower):
         path, value = f"{module.__name__}.{name}", getattr(module, name)
-        members = list(_of_value(path, value))
+        members = list(names_of(path, value))
         if not members or (home := homes[_identity(value)]) != path:
             listed.append((f":anchor:`{path}`", _described(value, home if members else "")))
             continue
@@ -157,7 +157,7 @@ def _described(value: Any, home: str) -> str:
         return f"the same as `{home}`"
     if inspect.ismodule(value):
         return (
-            f":doc:`module </reference/{value.__name__}>`" if _is_ours(value.__name__) else "module"
+            f":doc:`module </reference/{value.__name__}>`" if is_ours(value.__name__) else "module"
         )
     of_type = inspect.isclass(value) or inspect.isroutine(value)
     return plain(first_line(value)) if of_type else code(repr(value)[:80])

@@ -149,7 +149,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("source-read", add_contents)
     app.connect("autodoc-process-docstring", escape_docstring, priority=600)  # after napoleon
     app.add_role("anchor", anchor)
-    app.add_lexer("mermaid", TextLexer)  # GitHub draws these diagrams
+    app.add_lexer("mermaid", TextLexer)  # diagrams.js draws these blocks
     app.add_transform(LinkPaths)
     app.add_post_transform(LinkNames)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -59,7 +59,7 @@ def public_names() -> list[PublicName]:
     found: dict[int, PublicName] = {}
     for module in public_modules():
         for name in sorted(module.__all__):
-            for public in _of_value(f"{module.__name__}.{name}", getattr(module, name)):
+            for public in names_of(f"{module.__name__}.{name}", getattr(module, name)):
                 found.setdefault(id(public.value), public)
     return sorted(found.values(), key=lambda public: public.name)
 
@@ -74,28 +74,30 @@ def public_modules() -> list[types.ModuleType]:
         found.append(module)
         for name in module.__all__:
             value = getattr(module, name)
-            own = isinstance(value, types.ModuleType) and _is_ours(value.__name__)
+            own = isinstance(value, types.ModuleType) and is_ours(value.__name__)
             if own and hasattr(value, "__all__"):
                 waiting.append(value)
     return found
 
 
-def _is_ours(module: str | None) -> bool:
+def is_ours(module: str | None) -> bool:
+    """Tell whether a module is of samegrad."""
     return (module or "").split(".")[0] == PACKAGE
 
 
-def _of_value(path: str, value: Any) -> Iterator[PublicName]:
+def names_of(path: str, value: Any) -> Iterator[PublicName]:
+    """Return the class and its members, the function, or nothing for other values."""
     if inspect.isclass(value):
-        if _is_ours(value.__module__):
+        if is_ours(value.__module__):
             yield _located(path, "class", value)
             yield from _members(path, value)
-    elif callable(value) and _is_ours(getattr(value, "__module__", None)):
+    elif callable(value) and is_ours(getattr(value, "__module__", None)):
         yield _located(path, "function", inspect.unwrap(value))
 
 
 def _members(path: str, owner: type) -> Iterator[PublicName]:
     for base in owner.__mro__:
-        if not _is_ours(base.__module__):
+        if not is_ours(base.__module__):
             continue
         for name, member in vars(base).items():
             if name.startswith("_"):

@@ -20,7 +20,8 @@ PAGES = [
     GITHUB / "PULL_REQUEST_TEMPLATE.md",
 ]
 FILES = [*YAML, *PAGES]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT = SETTINGS["project"]
 TOPS = r"\.ci|\.github|cpp|docs|examples|notebooks|python|tests"
 
 every_file = pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
@@ -140,3 +141,24 @@ def test_package_is_typed_and_has_a_license() -> None:
     assert "Typing :: Typed" in PROJECT["classifiers"]
     assert (ROOT / "python" / "samegrad" / "py.typed").exists()
     assert all((ROOT / name).exists() for name in PROJECT["license-files"])
+
+
+def test_wheels_are_built_for_the_pythons_of_the_metadata() -> None:
+    named = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
+    assert PROJECT["requires-python"] == f">={named[0]}"
+    assert named == [f"3.{minor}" for minor in range(11, 11 + len(named))]
+    built = [f"cp{version.replace('.', '')}" for version in named]
+    wheels = parsed(GITHUB / "workflows" / "wheels.yml")["jobs"]["wheels"]
+    assert wheels["strategy"]["matrix"]["python"] == built
+    assert SETTINGS["tool"]["cibuildwheel"]["build"] == [f"{name}-manylinux_*" for name in built]
+    tests = parsed(GITHUB / "workflows" / "tests.yml")["jobs"]["gcc"]
+    assert tests["strategy"]["matrix"]["python"] == named
+
+
+def test_wheels_are_repaired_without_symbols_and_tested() -> None:
+    settings = SETTINGS["tool"]["cibuildwheel"]
+    processors = ("x86_64", "aarch64")
+    assert {settings[f"manylinux-{name}-image"] for name in processors} == {"manylinux_2_28"}
+    assert "--strip" in settings["repair-wheel-command"]
+    script = settings["test-command"].removeprefix("python {project}/").split()[0]
+    assert (ROOT / script).exists()

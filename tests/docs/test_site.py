@@ -9,7 +9,7 @@ import sys
 import pytest
 from public_names import public_modules, public_names
 
-for package in ("sphinx", "furo", "myst_nb", "samegrad_doctor"):
+for package in ("sphinx", "furo", "myst_nb", "mermaidx", "samegrad_doctor"):
     pytest.importorskip(package)
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LINK = re.compile(r'href="(?!\w+:|//)([^"#?]*)[^"#]*#?([^"]*)"')

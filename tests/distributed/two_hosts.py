@@ -1,0 +1,185 @@
+"""Train over two network namespaces without shared memory, joined by a slow link.
+
+    python tests/distributed/two_hosts.py --python PYTHON [--delay 1] [--cut 3]
+
+It needs root, Linux, `ip`, and a Python with mpi4py and MPICH. Each namespace has host name, shared
+memory and network of its own. A tap device of each ends in this process, which holds every frame
+for the delay; `tc` limits both to 1 Gbit/s. `--cut SECONDS` drops all frames after that time, so
+that the job must end with an error. The result is a line of JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import heapq
+import json
+import os
+import select
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from launch import PROGRAMS
+
+TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x400454CA, 0x0002, 0x1000
+HOSTS = ("sgtest0", "sgtest1")
+MTU = 65000
+SETUP = 'hostname "$0"; mount -t tmpfs none /dev/shm; exec "$@"'
+
+# A refused connection takes one round trip.
+ROUND_TRIP = """
+import socket, sys, time
+times = []
+for _ in range(20):
+    begin = time.perf_counter()
+    socket.socket().connect_ex((sys.argv[1], 9))
+    times.append(1e3 * (time.perf_counter() - begin))
+print(round(min(times), 2))
+"""
+
+
+def address(number: int) -> str:
+    return f"10.77.0.{number + 1}"
+
+
+def inside(number: int, *command: object) -> list[str]:
+    """Return a command that runs in a host."""
+    name = HOSTS[number]
+    words = ["ip", "netns", "exec", name, "unshare", "--uts", "--ipc", "--mount"]
+    return [*words, "sh", "-c", SETUP, name, *map(str, command)]
+
+
+class Link:
+    """The cable between two tap devices: each frame arrives later by the delay.
+
+    Args:
+        delay: Seconds of one direction.
+    """
+
+    def __init__(self, delay: float) -> None:
+        self.delay, self.is_cut, self.frames, self._ended = delay, False, 0, False
+        self.taps = [self._tap(number) for number in range(2)]
+        self._thread = threading.Thread(target=self._carry)
+        self._thread.start()
+
+    def _tap(self, number: int) -> int:
+        name = HOSTS[number]
+        tap = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
+        fcntl.ioctl(tap, TUNSETIFF, struct.pack("16sH", name.encode(), IFF_TAP | IFF_NO_PI))
+        execute("ip", "link", "set", name, "netns", name)
+        for words in (
+            f"ip link set lo up mtu {MTU}",
+            f"ip address add {address(number)}/24 dev {name}",
+            f"ip link set {name} up mtu {MTU}",
+            f"tc qdisc replace dev {name} root tbf rate 1gbit burst 256k latency 50ms",
+        ):
+            execute("ip", "netns", "exec", name, *words.split())
+        return tap
+
+    def _carry(self) -> None:
+        waiting: list[tuple[float, int, int, bytes]] = []
+        while not self._ended:
+            left = waiting[0][0] - time.perf_counter() if waiting else 0.1
+            for tap in select.select(self.taps, [], [], max(0.0, left))[0]:
+                with contextlib.suppress(BlockingIOError):
+                    frame, arrives = os.read(tap, MTU + 100), time.perf_counter() + self.delay
+                    self.frames += 1
+                    heapq.heappush(waiting, (arrives, self.frames, sum(self.taps) - tap, frame))
+            while waiting and waiting[0][0] <= time.perf_counter():
+                _, _, tap, frame = heapq.heappop(waiting)
+                with contextlib.suppress(OSError):
+                    if not self.is_cut:
+                        os.write(tap, frame)
+
+    def end(self) -> None:
+        """Stop carrying frames."""
+        self._ended = True
+        self._thread.join()
+        for tap in self.taps:
+            os.close(tap)
+
+
+def execute(*command: str) -> str:
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+@contextlib.contextmanager
+def two_hosts(delay: float) -> Iterator[Link]:
+    """Make the namespaces and the link, and remove them afterwards."""
+    for name in HOSTS:
+        execute("ip", "netns", "add", name)
+    try:
+        link = Link(delay)
+        try:
+            yield link
+        finally:
+            link.end()
+    finally:
+        for name in HOSTS:
+            execute("ip", "netns", "delete", name)
+
+
+def command(python: str, launcher: Path, *program: object) -> list[str]:
+    """Return the mpiexec of MPICH with a process in each host."""
+    launcher.write_text(
+        "#!/bin/sh\n# HOST and a command, as ssh has them after its options\n"
+        'while [ "${1#-}" != "$1" ]; do shift; done\nhost=$1; shift\n'
+        f"case $host in {address(0)}) name={HOSTS[0]};; *) name={HOSTS[1]};; esac\n"
+        "exec ip netns exec $name unshare --uts --ipc --mount "
+        f"sh -c '{SETUP}' $name sh -c \"$*\"\n"
+    )
+    launcher.chmod(0o755)
+    mpiexec = Path(python).parent / "mpiexec"
+    options = ["-hosts", ",".join(map(address, range(2))), "-launcher", "ssh"]
+    options += ["-launcher-exec", launcher, "-localhost", address(0), "-n", 2]
+    return inside(0, mpiexec, *options, python, *program)
+
+
+def run(words: list[str], limit: float) -> tuple[int, str, float]:
+    """Return exit status, output and seconds of a job."""
+    begin = time.perf_counter()
+    done = subprocess.run(
+        words, capture_output=True, text=True, timeout=limit, check=False,
+        env={**os.environ, "SAMEGRAD_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"},
+    )  # fmt: skip
+    return done.returncode, done.stdout + done.stderr, time.perf_counter() - begin
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--python", default=sys.executable, help="has mpi4py, beside its mpiexec")
+    parser.add_argument("--delay", type=float, default=1.0, help="milliseconds of one direction")
+    parser.add_argument("--cut", type=float, help="seconds after the first frames of the job")
+    parser.add_argument("--limit", type=float, default=600.0, help="seconds of a job")
+    options = parser.parse_args()
+    program = PROGRAMS / "cnn.py"
+    _, alone, alone_s = run([options.python, str(program), "--one-process", "--replicas", "2"], 600)
+    found = {"delay_ms": options.delay, "one_process_s": round(alone_s, 1)}
+    with tempfile.TemporaryDirectory() as folder, two_hosts(options.delay / 1e3) as link:
+        round_trip = execute(*inside(0, options.python, "-c", ROUND_TRIP, address(1)))
+        found["round_trip_ms"] = float(round_trip)
+        words = command(options.python, Path(folder, "launcher"), program)
+        if options.cut is not None:
+            timer = threading.Timer(options.cut, lambda: setattr(link, "is_cut", True))
+            timer.start()
+        code, output, seconds = run(words, options.limit)
+        found |= {"exit": code, "two_hosts_s": round(seconds, 1), "frames": link.frames}
+        found["same_weights"] = output.count("weights") == 2 and set(alone.split()) == set(
+            output.split()
+        )
+        if code or not found["same_weights"]:
+            found["output"] = output[-2000:]
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
