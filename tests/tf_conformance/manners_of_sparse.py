@@ -82,7 +82,7 @@ def counts_in_sparse_tensors(tf: Any) -> Any:
         count(dense, [[1, 2, 3, 4], [5, 6, 7, 8]]), count(tf.constant(dense, tf.int64)),
         count(few), count(few, axis=-1), count(few, few, axis=-1),
         count(rows), count(rows, axis=-1), count(rows, tf.cast(rows, tf.float64), axis=-1),
-        count(tf.zeros([0], tf.int64)),
+        count(tf.zeros([0], tf.int64)), count(tf.sparse.from_dense([3, 0, 1, 1]), axis=-1),
     ]  # fmt: skip
     bad = (ValueError, tf.errors.InvalidArgumentError)
     calls = [

@@ -19,6 +19,7 @@ from samegrad._tensor.ragged_spec import RaggedShape
 from samegrad._tensor.shape import TensorShape
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
 from samegrad._tensor.text import Text, is_text
+from samegrad._tensor.version_1_values import RaggedTensorValue
 from samegrad.ragged._row_partition import RowPartition
 
 _WHO = "DynamicRaggedShape"
@@ -160,7 +161,7 @@ class DynamicRaggedShape(RaggedShape):
         """Create the shape of a tensor, which may be ragged.
 
         Args:
-            t: A ragged tensor, a tensor or strings.
+            t: A ragged tensor, a tensor, strings, or a `compat.v1.ragged.RaggedTensorValue`.
             dtype: int32 or int64; None: int64 for a ragged tensor, int32 for another one.
 
         Returns:
@@ -173,6 +174,9 @@ class DynamicRaggedShape(RaggedShape):
             else:
                 part = RowPartition.from_uniform_row_length(t._uniform, nrows=len(t), dtype=kind)
             return cls([part], _tensor_shape(t.flat_values, kind), dtype)
+        if isinstance(t, RaggedTensorValue):
+            parts = [RowPartition.from_row_splits(splits) for splits in t.nested_row_splits]
+            return cls(parts, np.array(t.flat_values.shape, t.row_splits.dtype), dtype)
         return cls([], _tensor_shape(t, "int32"), dtype)
 
     @property

@@ -101,8 +101,8 @@ def _rows(values: Any, by_row: bool) -> tuple[Any, Any, int | None]:
         flat, count = values.flat_values, len(values)
         rank = values._rank
     elif isinstance(values, SparseTensor):
-        rows = values.indices.numpy()[:, 0] if by_row else 0
         flat, count, rank = values.values, values._shape[0], values._rank
+        rows = values.indices.numpy()[:, 0] if by_row and rank == 2 else 0
     else:
         flat = convert_to_tensor(values)
         rank, count = flat._rank, flat._shape[0] if flat._rank else 1
