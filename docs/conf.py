@@ -61,6 +61,7 @@ site_contents = {
             "notebooks/07_all_reduce",
             "checks",
             "verification",
+            "reliability",
         ],
         "Guides": [
             "processes",

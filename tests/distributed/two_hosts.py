@@ -1,11 +1,11 @@
 """Train over two network namespaces without shared memory, joined by a slow link.
 
-    python tests/distributed/two_hosts.py --python PYTHON [--delay 1] [--cut 3]
+    python tests/distributed/two_hosts.py --python PYTHON [--delay 1] [--cut 200]
 
 It needs root, Linux, `ip`, and a Python with mpi4py and MPICH. Each namespace has host name, shared
 memory and network of its own. A tap device of each ends in this process, which holds every frame
-for the delay; `tc` limits both to 1 Gbit/s. `--cut SECONDS` drops all frames after that time, so
-that the job must end with an error. The result is a line of JSON.
+for the delay; `tc` limits both to 1 Gbit/s. `--cut FRAMES` drops all frames after so many, and the
+job must report an error. The result is a line of JSON.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import heapq
 import json
 import os
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -61,10 +62,11 @@ class Link:
 
     Args:
         delay: Seconds of one direction.
+        cut: Number of frames after which all others are lost.
     """
 
-    def __init__(self, delay: float) -> None:
-        self.delay, self.is_cut, self.frames, self._ended = delay, False, 0, False
+    def __init__(self, delay: float, cut: int) -> None:
+        self.delay, self.cut, self.frames, self._ended = delay, cut, 0, False
         self.taps = [self._tap(number) for number in range(2)]
         self._thread = threading.Thread(target=self._carry)
         self._thread.start()
@@ -95,7 +97,7 @@ class Link:
             while waiting and waiting[0][0] <= time.perf_counter():
                 _, _, tap, frame = heapq.heappop(waiting)
                 with contextlib.suppress(OSError):
-                    if not self.is_cut:
+                    if self.frames <= self.cut:
                         os.write(tap, frame)
 
     def end(self) -> None:
@@ -111,18 +113,21 @@ def execute(*command: str) -> str:
 
 
 @contextlib.contextmanager
-def two_hosts(delay: float) -> Iterator[Link]:
+def two_hosts(delay: float, cut: int) -> Iterator[Link]:
     """Make the namespaces and the link, and remove them afterwards."""
     for name in HOSTS:
         execute("ip", "netns", "add", name)
     try:
-        link = Link(delay)
+        link = Link(delay, cut)
         try:
             yield link
         finally:
             link.end()
     finally:
         for name in HOSTS:
+            for left in execute("ip", "netns", "pids", name).split():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(left), signal.SIGKILL)
             execute("ip", "netns", "delete", name)
 
 
@@ -143,13 +148,21 @@ def command(python: str, launcher: Path, *program: object) -> list[str]:
 
 
 def run(words: list[str], limit: float) -> tuple[int, str, float]:
-    """Return exit status, output and seconds of a job."""
+    """Return exit status, output and seconds of a job, which ends after `limit` seconds."""
     begin = time.perf_counter()
-    done = subprocess.run(
-        words, capture_output=True, text=True, timeout=limit, check=False,
-        env={**os.environ, "SAMEGRAD_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"},
-    )  # fmt: skip
-    return done.returncode, done.stdout + done.stderr, time.perf_counter() - begin
+    more = {"SAMEGRAD_NUM_THREADS": "1", "SAMEGRAD_MPI_TIMEOUT": "20", "PYTHONUNBUFFERED": "1"}
+    with tempfile.TemporaryFile("w+") as output:
+        job = subprocess.Popen(
+            words, stdout=output, stderr=output, start_new_session=True, env=os.environ | more
+        )
+        try:
+            job.wait(limit)
+        except subprocess.TimeoutExpired:
+            os.killpg(job.pid, signal.SIGKILL)
+            job.wait()
+        seconds = time.perf_counter() - begin
+        output.seek(0)
+        return job.returncode, output.read(), seconds
 
 
 def main() -> None:
@@ -158,26 +171,26 @@ def main() -> None:
     )
     parser.add_argument("--python", default=sys.executable, help="has mpi4py, beside its mpiexec")
     parser.add_argument("--delay", type=float, default=1.0, help="milliseconds of one direction")
-    parser.add_argument("--cut", type=float, help="seconds after the first frames of the job")
+    parser.add_argument("--cut", type=int, default=1 << 60, metavar="FRAMES")
     parser.add_argument("--limit", type=float, default=600.0, help="seconds of a job")
     options = parser.parse_args()
     program = PROGRAMS / "cnn.py"
     _, alone, alone_s = run([options.python, str(program), "--one-process", "--replicas", "2"], 600)
     found = {"delay_ms": options.delay, "one_process_s": round(alone_s, 1)}
-    with tempfile.TemporaryDirectory() as folder, two_hosts(options.delay / 1e3) as link:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        two_hosts(options.delay / 1e3, options.cut) as link,
+    ):
         round_trip = execute(*inside(0, options.python, "-c", ROUND_TRIP, address(1)))
         found["round_trip_ms"] = float(round_trip)
         words = command(options.python, Path(folder, "launcher"), program)
-        if options.cut is not None:
-            timer = threading.Timer(options.cut, lambda: setattr(link, "is_cut", True))
-            timer.start()
         code, output, seconds = run(words, options.limit)
         found |= {"exit": code, "two_hosts_s": round(seconds, 1), "frames": link.frames}
         found["same_weights"] = output.count("weights") == 2 and set(alone.split()) == set(
             output.split()
         )
         if code or not found["same_weights"]:
-            found["output"] = output[-2000:]
+            found["output"] = output[-3000:]
     print(json.dumps(found))
 
 
