@@ -30,7 +30,8 @@ CostArgs call_of(const Node& node, std::span<const View> views) {
 // An op that moves elements reads no more of an operand than a result has: a gather passes by the
 // other rows of its table.
 Cost cost_of_call(const OpDef& op, const CostArgs& call) {
-  Cost cost{.flops = flops_of(op, call)};
+  Cost cost;
+  cost.flops = flops_of(op, call);
   std::int64_t most = 0;
   for (const View& result : call.out) {
     most = std::max(most, result.size());
@@ -46,7 +47,7 @@ Cost cost_of_call(const OpDef& op, const CostArgs& call) {
 
 template <class ShapeOf>
 Cost cost_with(const Graph& graph, const Node& node, const ShapeOf& shape_of) {
-  if (node.op->has(kAliases)) return {.read = std::vector<double>(node.inputs.size())};
+  if (node.op->has(kAliases)) return {0, 0, std::vector<double>(node.inputs.size())};
   std::vector<View> views;
   for (const auto* values : {&node.inputs, &node.outputs}) {
     for (Value value : *values) {
