@@ -37,17 +37,21 @@ class _Items:
             )
         self.capacity = capacity if capacity > 0 else None
         self.changed = threading.Condition()
+        self.taking = threading.Lock()  # one thread after the other takes its elements
         self.closed = self.cancelled = False
-        self.kept: list[Any] = []
+        self.kept: list[Any] = []  # tuples that end with an element
         self.waiting = 0  # threads
         self.least = 0  # elements that stay until the queue is closed
 
     def put(self, element: Element) -> None:
-        self.kept.append(element)
+        self.kept.append((element,))
 
-    def take(self) -> Element:
-        found: Element = self.kept.pop(0)
-        return found
+    def take(self) -> Any:
+        return self.kept.pop(0)
+
+    def restore(self, taken: Sequence[Any]) -> None:
+        """Put back what `take` returned."""
+        self.kept[:0] = taken
 
 
 class _Ordered(_Items):
@@ -61,9 +65,12 @@ class _Ordered(_Items):
         self._count += 1
         heapq.heappush(self.kept, (int(element[0]), self._count, element))
 
-    def take(self) -> Element:
-        found: Element = heapq.heappop(self.kept)[2]
-        return found
+    def take(self) -> Any:
+        return heapq.heappop(self.kept)
+
+    def restore(self, taken: Sequence[Any]) -> None:
+        for each in taken:
+            heapq.heappush(self.kept, each)
 
 
 class _Shuffled(_Items):
@@ -74,9 +81,8 @@ class _Shuffled(_Items):
         self.least = least
         self._random = np.random.default_rng(seed)
 
-    def take(self) -> Element:
-        found: Element = self.kept.pop(int(self._random.integers(len(self.kept))))
-        return found
+    def take(self) -> Any:
+        return self.kept.pop(int(self._random.integers(len(self.kept))))
 
 
 class QueueBase:
@@ -354,9 +360,10 @@ class QueueBase:
 
     def _wait_for(self, ready: Callable[[], bool]) -> None:
         self._items.waiting += 1
-        while not ready():
-            self._items.changed.wait()
-        self._items.waiting -= 1
+        try:
+            self._items.changed.wait_for(ready)
+        finally:
+            self._items.waiting -= 1
 
     def _put(self, elements: Sequence[Element]) -> None:
         items = self._items
@@ -376,19 +383,26 @@ class QueueBase:
                 items.changed.notify_all()
 
     def _take(self, most: int, least: int) -> list[Element]:
+        """Take elements as they come, so that more than the capacity can be taken."""
         self._in_python()
-        items = self._items
-        with items.changed:
-            self._wait_for(lambda: items.closed or len(items.kept) >= most + items.least)
-            count = min(most, len(items.kept))
-            if count < least:
-                raise OutOfRangeError(
-                    None, None, f"[{self._kind}.dequeue] the queue is closed and has insufficient "
-                    f"elements (requested {most}, current size {len(items.kept)}).",
-                )  # fmt: skip
-            found = [items.take() for _ in range(count)]
-            items.changed.notify_all()
-        return found
+        items, taken = self._items, []
+        with items.taking, items.changed:
+            try:
+                while len(taken) < most:
+                    self._wait_for(lambda: items.closed or len(items.kept) > items.least)
+                    if not items.kept:
+                        break
+                    taken.append(items.take())
+                    items.changed.notify_all()
+                if len(taken) < least:
+                    raise OutOfRangeError(
+                        None, None, f"[{self._kind}.dequeue] the queue is closed and has "
+                        f"insufficient elements (requested {most}, current size {len(taken)}).",
+                    )  # fmt: skip
+            except BaseException:
+                items.restore(taken)
+                raise
+        return [each[-1] for each in taken]
 
     def _stacked(self, elements: list[Element]) -> Any:
         if not elements:

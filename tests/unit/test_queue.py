@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+import numpy as np
 import pytest
 
 import samegrad as tf
@@ -26,6 +27,36 @@ def test_an_empty_queue_makes_the_thread_wait_that_empties_it():
         queue.enqueue(number)
     emptying.join(10)
     assert not emptying.is_alive() and found == [5, 6, 7]
+
+
+def test_more_elements_than_fit_are_taken_as_they_come():
+    queue = tf.queue.FIFOQueue(2, tf.int32, [[]])
+    filling = threading.Thread(target=lambda: queue.enqueue_many([list(range(50))]))
+    filling.start()
+    assert queue.dequeue_many(50).numpy().tolist() == list(range(50))
+    filling.join(10)
+    assert not filling.is_alive()
+
+
+QUEUES = {
+    "FIFOQueue": lambda: tf.queue.FIFOQueue(9, tf.int64, [[]]),
+    "PaddingFIFOQueue": lambda: tf.queue.PaddingFIFOQueue(9, tf.int64, [[]]),
+    "PriorityQueue": lambda: tf.queue.PriorityQueue(9, [], []),
+    "RandomShuffleQueue": lambda: tf.queue.RandomShuffleQueue(9, 2, tf.int64, [[]], seed=3),
+}
+
+
+@pytest.mark.parametrize("name", QUEUES)
+def test_elements_that_do_not_suffice_stay(name):
+    queue = QUEUES[name]()
+    queue.enqueue_many([np.int64([7, 7, 3])])
+    queue.close()
+    with pytest.raises(tf.errors.OutOfRangeError, match=r"requested 4, current size 3"):
+        queue.dequeue_many(4)
+    found = queue.dequeue_up_to(4).numpy().tolist()
+    assert found == {"PriorityQueue": [3, 7, 7]}.get(name, [7, 7, 3]) or (
+        name == "RandomShuffleQueue" and sorted(found) == [3, 7, 7]
+    )
 
 
 @pytest.mark.parametrize("cancel", [True, False])
