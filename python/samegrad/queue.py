@@ -385,7 +385,8 @@ class QueueBase:
     def _take(self, most: int, least: int) -> list[Element]:
         """Take elements as they come, so that more than the capacity can be taken."""
         self._in_python()
-        items, taken = self._items, []
+        items = self._items
+        taken: list[Any] = []
         with items.taking, items.changed:
             try:
                 while len(taken) < most:
