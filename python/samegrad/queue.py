@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import random
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -79,10 +80,10 @@ class _Shuffled(_Items):
     def __init__(self, capacity: int, least: int, seed: int | None) -> None:
         super().__init__(capacity)
         self.least = least
-        self._random = np.random.default_rng(seed)
+        self._random = random.Random(seed)
 
     def take(self) -> Any:
-        return self.kept.pop(int(self._random.integers(len(self.kept))))
+        return self.kept.pop(self._random.randrange(len(self.kept)))
 
 
 class QueueBase:

@@ -144,7 +144,9 @@ def test_package_is_typed_and_has_a_license() -> None:
 
 
 def test_wheels_and_tests_are_of_the_same_pythons() -> None:
-    tested = parsed(GITHUB / "workflows" / "tests.yml")["jobs"]["gcc"]["strategy"]["matrix"]["python"]
+    tested = parsed(GITHUB / "workflows" / "tests.yml")["jobs"]["gcc"]["strategy"]["matrix"][
+        "python"
+    ]
     assert tested == [f"3.{minor}" for minor in range(11, 11 + len(tested))]
     assert PROJECT["requires-python"] == f">={tested[0]}"
     built = [f"cp{version.replace('.', '')}" for version in tested]

@@ -175,9 +175,7 @@ def test_one_device_has_a_table_of_its_micro_batches() -> None:
     )  # fmt: skip
     assert found.cause is not None and found.cause.name == "micro-batches are not divided"
     assert str(found).splitlines()[1].startswith("micro-batch  examples")
-    assert [row.point.micro_batch for row in found.per_replica] == list(
-        range(len(found.per_replica))
-    )
+    assert [row.micro_batch for row in found.per_replica] == list(range(len(found.per_replica)))
     assert len(found.per_replica) > 1
 
 

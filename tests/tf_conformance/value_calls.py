@@ -31,8 +31,8 @@ OPERANDS: dict[str, tuple[Any, ...]] = {
 SKIPPED = (
     "Module", "audio.", "autograph", "config", "control_dependencies", "data", "debugging",
     "distribute", "errors", "function", "get_logger", "image.", "init_scope", "io.", "lookup",
-    "nest", "numpy_function", "print", "py_function", "random", "sparse.bincount", "sparse.from_dense",
-    "stack", "summary", "sysconfig", "test", "timestamp", "train",
+    "nest", "numpy_function", "print", "py_function", "random", "sparse.bincount",
+    "sparse.from_dense", "stack", "summary", "sysconfig", "test", "timestamp", "train",
 )  # fmt: skip
 
 

@@ -85,6 +85,8 @@ REVIEWED = {
     ("nn/_adaptive_pooling.py", "inside.sum"): INTEGERS,
     ("nn/_ctc.py", "(labels >= 0).sum"): INTEGERS,
     ("ragged/_moved.py", "numpy.sum"): INTEGERS,
+    ("ragged/_shaped.py", "found[-1].sum"): INTEGERS,
+    ("ragged/_shaped.py", "lengths[count].sum"): INTEGERS,
     ("signal/_fourier.py", "np.arange(size, dtype=np.int64) ** 2"): INTEGERS,
     ("signal/_windows.py", "((np.arange(size) - half) / half) ** 2"): SQUARE,
     ("signal/_windows.py", "inner ** 2"): SQUARE,

@@ -39,6 +39,10 @@ OPTIONS = {
     "TensorArray": {"size": 1},
     "TensorSpec": {"shape": (2,)},
     "Variable": {"initial_value": 1.0},
+    "experimental.DynamicRaggedShape": {"row_partitions": [], "inner_shape": [2]},
+    "experimental.DynamicRaggedShape.from_row_partitions": {
+        "row_partitions": [tf.experimental.RowPartition.from_row_lengths([1, 2])]
+    },
     "experimental.RowPartition.from_uniform_row_length": {"uniform_row_length": 1, "nrows": 2},
     "map_fn": {"fn": abs, "elems": np.ones((2, 2))},
     "random.categorical": {"logits": [[1.0]], "num_samples": 1},
