@@ -48,12 +48,12 @@ struct Thresholds {
   std::int64_t product_subtree_rows = 512;  // of operands that are packed at a time: long chains
   std::int64_t all_reduce_block;            // elements, L1 / 8: the stack of partial sums fits
   std::int64_t common_state_bytes = 256 << 10;  // of a variable that ranks of a machine have once
-  // ---- from where on a second thread is worth its while: what waking one costs, about 10 µs ----
-  std::int64_t parallel_loop_work = 200'000;  // operations of a loop over examples or elements
-  std::int64_t parallel_operation_bytes = 1 << 20;  // of an operation that has all rows
-  std::int64_t parallel_replica_bytes = 64 << 10;   // of an operand, to run replicas side by side
-  std::int64_t parallel_product_work = 1 << 20;     // multiplications
-  std::int64_t parallel_tree_work = 1 << 20;        // operations of a reduction of all rows
+  // ---- from where on a second thread is worth its while: handing on work costs up to 5 µs ----
+  std::int64_t parallel_loop_work = 200'000;          // operations of a loop over examples
+  std::int64_t parallel_operation_bytes = 512 << 10;  // of an operation
+  std::int64_t parallel_replica_bytes = 64 << 10;     // of an operand, to run replicas side by side
+  std::int64_t parallel_product_work = 1 << 20;       // operations, at the rate of products
+  std::int64_t parallel_tree_work = 1 << 20;          // operations of a reduction of all rows
   std::int64_t parallel_all_reduce_bytes = 256 << 10;
 
   explicit Thresholds(const Machine& machine);

@@ -29,7 +29,7 @@ class Attention {
         dtype_(args.in[first].dtype),
         product_(kernels().product(dtype_)),
         mul_(kernels().binary(BinaryFn::k_mul, dtype_)),
-        parallel_(args.parallel && args.parallel->threads() > 1 ? args.parallel : nullptr) {
+        parallel_(args.parallel) {
     visit<kFloats>("dot_product_attention", dtype_, [&]<class T>() {
       const T numbers[] = {args.attrs.as<AttentionAttrs>().scale.as<T>(), T(masked_score(dtype_)),
                            T(0), T(dropout_.kept_scale())};
@@ -41,10 +41,12 @@ class Attention {
   std::int64_t keys() const { return k_.length; }
   // The loops of the call; null: one thread.
   const ParallelFor* parallel() const { return parallel_; }
-  // The loops of threads that share a head, as there are fewer heads than threads; null: they do
-  // not.
-  const ParallelFor* sharing() const {
-    return parallel_ && count() > 0 && count() < parallel_->threads() ? parallel_ : nullptr;
+  // The number of heads that one thread takes each. Few heads are a multiple of the threads: these
+  // then share each of the others.
+  std::int64_t unshared() const {
+    const std::int64_t threads = parallel_ ? parallel_->threads() : 1;
+    return count() < thresholds().parts_per_thread * threads ? count() / threads * threads
+                                                             : count();
   }
 
   // Queries whose score rows are there together: those of a thread.
@@ -53,9 +55,9 @@ class Attention {
     const std::int64_t fitting = thresholds().tile_bytes / row / kTile * kTile;
     return std::clamp<std::int64_t>(fitting, std::min(kTile, q_.length), q_.length);
   }
-  // The same of all threads that share a head.
-  std::int64_t most_shared() const {
-    return std::min(q_.length, most() * (sharing() ? sharing()->threads() : 1));
+  // The same of all threads that share a head; null: of one.
+  std::int64_t most(const ParallelFor* sharing) const {
+    return std::min(q_.length, most() * (sharing ? sharing->threads() : 1));
   }
 
   // The queries [begin, end) of a head, and how many keys they look at.

@@ -29,16 +29,24 @@ void for_each_task(const ParallelFor* parallel, std::int64_t tasks, Scratch& scr
   });
 }
 
-// The gradients of keys and values are contractions over the queries.
+// The backward pass of a head. The gradients of keys and values are contractions over the queries.
 class Backward {
  public:
-  Backward(const Attention& attention, Attention::PackedHead& packed,
-           const Attention::OperandGradients& to, std::int64_t batch, std::int64_t head,
-           Scratch& scratch)
-      : a_(attention), p_(packed), to_(to), batch_(batch), head_(head), scratch_(scratch) {}
+  // sharing: the loops of the threads that share the head; null: one thread has it.
+  Backward(const Attention& attention, const Attention::OperandGradients& to, std::int64_t i,
+           Scratch& scratch, const ParallelFor* sharing)
+      : a_(attention),
+        sharing_(sharing),
+        to_(to),
+        batch_(i / to.q.heads),
+        head_(i % to.q.heads),
+        scratch_(scratch),
+        frame_(scratch),
+        p_(attention.take(scratch, attention.most(sharing), true)) {
+    a_.pack(p_, batch_, head_);
+  }
 
-  void run() const {
-    const Scratch::Frame frame(scratch_);
+  void run() {
     const TreeRange queries{0, a_.queries().length};
     const Levels keys(a_.key_heads(), to_.k.at(batch_, head_), queries, scratch_);
     const Levels values(a_.value_heads(), to_.v.at(batch_, head_), queries, scratch_);
@@ -69,7 +77,7 @@ class Backward {
     std::int64_t bytes_;
   };
 
-  void chain(TreeRange of, std::byte* keys, std::byte* values) const {
+  void chain(TreeRange of, std::byte* keys, std::byte* values) {
     bool accumulate = false;
     std::int64_t at = of.begin;
     do {
@@ -89,14 +97,14 @@ class Backward {
     Attention::QueryBlock block = from(begin);
     while (block.end < stop) {
       const Attention::QueryBlock next = from(block.end);
-      if (next.seen != block.seen || next.end - begin > a_.most_shared()) break;
+      if (next.seen != block.seen || next.end - begin > a_.most(sharing_)) break;
       block.end = next.end;
     }
     return block;
   }
 
   void run_block(const Attention::QueryBlock& block, std::byte* keys, std::byte* values,
-                 bool accumulate) const {
+                 bool accumulate) {
     a_.pack_seen(p_, block);
     if (!accumulate) a_.clear_unseen(block, keys, values);
     by_rows(block, [&](const auto& p, const auto& rows) { a_.weigh_and_drop(p, rows); });
@@ -112,10 +120,10 @@ class Backward {
   // body(memory of the rows, rows) for parts of a block's queries.
   template <class Body>
   void by_rows(const Attention::QueryBlock& block, const Body& body) const {
-    if (!a_.sharing()) return body(p_, block);
+    if (!sharing_) return body(p_, block);
     constexpr std::int64_t kRows = 12;  // whole tiles of most variants
     const std::int64_t tasks = (block.rows() + kRows - 1) / kRows;
-    for_each_task(a_.sharing(), tasks, scratch_, [&](std::int64_t i, Scratch& scratch) {
+    for_each_task(sharing_, tasks, scratch_, [&](std::int64_t i, Scratch& scratch) {
       const Scratch::Frame frame(scratch);
       Attention::QueryBlock rows = block;
       rows.begin = block.begin + i * kRows;
@@ -128,10 +136,10 @@ class Backward {
   template <class Body>
   void by_keys(const Attention::QueryBlock& block, const Body& body) const {
     const std::int64_t seen = block.seen;
-    if (!a_.sharing()) return body(TreeRange{0, seen}, scratch_);
-    const std::int64_t tasks = thresholds().parts_per_thread * a_.sharing()->threads();
+    if (!sharing_) return body(TreeRange{0, seen}, scratch_);
+    const std::int64_t tasks = thresholds().parts_per_thread * sharing_->threads();
     const std::int64_t grains = (seen + kProductRowGrain - 1) / kProductRowGrain;
-    for_each_task(a_.sharing(), tasks, scratch_, [&](std::int64_t i, Scratch& scratch) {
+    for_each_task(sharing_, tasks, scratch_, [&](std::int64_t i, Scratch& scratch) {
       const TreeRange of{grains * i / tasks * kProductRowGrain,
                          std::min(seen, grains * (i + 1) / tasks * kProductRowGrain)};
       if (of.begin < of.end) body(of, scratch);
@@ -146,10 +154,12 @@ class Backward {
   }
 
   const Attention& a_;
-  Attention::PackedHead& p_;
+  const ParallelFor* sharing_;
   const Attention::OperandGradients& to_;
   std::int64_t batch_, head_;
   Scratch& scratch_;
+  const Scratch::Frame frame_;
+  Attention::PackedHead p_;
 };
 
 }  // namespace
@@ -160,17 +170,17 @@ double masked_score(DType dtype) {
   return -0.7 * largest;
 }
 
-// Threads take heads, and ranges of a head's queries where there are fewer heads than threads.
+// Threads take heads, and ranges of a head's queries where heads are few.
 void attention_kernel(const KernelArgs& args) {
   const Attention attention(args, 0);
   const Heads y(args.out[0]);
   const std::int64_t most = std::max<std::int64_t>(attention.most(), 1);
   const std::int64_t blocks = (y.length + most - 1) / most;
   std::int64_t ranges = 1;
-  if (const ParallelFor* loops = attention.sharing()) {
-    ranges = std::clamp<std::int64_t>(
-        thresholds().parts_per_thread * loops->threads() / attention.count(), 1,
-        std::max<std::int64_t>(blocks, 1));
+  if (const ParallelFor* loops = attention.parallel()) {
+    ranges = std::clamp<std::int64_t>(thresholds().parts_per_thread * loops->threads() /
+                                          std::max<std::int64_t>(attention.count(), 1),
+                                      1, std::max<std::int64_t>(blocks, 1));
   }
   for_each_task(attention.parallel(), attention.count() * ranges, args.scratch,
                 [&](std::int64_t i, Scratch& scratch) {
@@ -187,20 +197,20 @@ void attention_kernel(const KernelArgs& args) {
                 });
 }
 
-// The same, but threads that share a head take parts of one block of queries after the other: the
-// gradients of its keys go on from block to block.
+// Threads that share a head take parts of one block of queries after the other: the gradients of
+// its keys go on from block to block.
 void attention_grad_kernel(const KernelArgs& args) {
   const Attention attention(args, 1);
   const Attention::OperandGradients to{Heads(args.in[0]), Heads(args.out[0]), Heads(args.out[1]),
                                        Heads(args.out[2])};
-  const ParallelFor* by_head = attention.sharing() ? nullptr : attention.parallel();
-  for_each_task(by_head, attention.count(), args.scratch, [&](std::int64_t i, Scratch& scratch) {
-    const Scratch::Frame frame(scratch);
-    Attention::PackedHead packed = attention.take(scratch, attention.most_shared(), true);
-    const std::int64_t batch = i / to.q.heads, head = i % to.q.heads;
-    attention.pack(packed, batch, head);
-    Backward(attention, packed, to, batch, head, scratch).run();
-  });
+  const std::int64_t unshared = attention.unshared();
+  for_each_task(attention.parallel(), unshared, args.scratch,
+                [&](std::int64_t i, Scratch& scratch) {
+                  Backward(attention, to, i, scratch, nullptr).run();
+                });
+  for (std::int64_t i = unshared; i < attention.count(); ++i) {
+    Backward(attention, to, i, args.scratch, attention.parallel()).run();
+  }
 }
 
 }  // namespace samegrad

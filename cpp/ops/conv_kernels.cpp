@@ -345,11 +345,9 @@ void conv_filter_grad_kernel(const KernelArgs& args) {
                        .replica_context = args.replica_context,
                        .scratch = args.scratch};
   const void* operands = images > 0 ? open_filter_grad(all) : nullptr;
-  const std::int64_t work = args.in[1].size() * reduction.state.rows;
-  const bool parallel =
-      args.parallel && args.parallel->threads() > 1 && work > thresholds().parallel_product_work;
+  const ParallelFor* parallel = args.parallel;
   const TileSet blocks =
-      reduction.blocks(parallel ? thresholds().parts_per_thread * args.parallel->threads() : 1);
+      reduction.blocks(parallel ? thresholds().parts_per_thread * parallel->threads() : 1);
   const auto fold_block = [&](std::int64_t i, Scratch& scratch) {
     const Scratch::Frame own(scratch);
     const Rect block = blocks.cut(i);
@@ -364,7 +362,7 @@ void conv_filter_grad_kernel(const KernelArgs& args) {
     for (std::int64_t i = 0; i < blocks.cuts(); ++i) fold_block(i, args.scratch);
     return;
   }
-  args.parallel->run(blocks.cuts(), [&](std::int64_t i) {
+  parallel->run(blocks.cuts(), [&](std::int64_t i) {
     Scratch scratch;
     fold_block(i, scratch);
   });

@@ -92,7 +92,7 @@ void run_range(const KernelArgs& args, std::int64_t begin, std::int64_t end, Scr
 void fused_kernel(const KernelArgs& args) {
   const std::int64_t size = args.out[0].size();
   if (size == 0) return;
-  if (!should_parallelize(args, size)) {
+  if (!args.parallel) {
     return run_range(args, 0, size, args.scratch);
   }
   const std::int64_t piece = thresholds().fused_piece;
@@ -160,13 +160,6 @@ double flops_of_steps(const FusedProgram& program) {
   double flops = 0;
   for (const FusedStep& step : program.steps) flops += flops_of_function(step.block);
   return flops;
-}
-
-bool should_parallelize(const KernelArgs& args, std::int64_t elements) {
-  if (!args.parallel || args.parallel->threads() == 1) return false;
-  const double moved = double(args.in.size() + args.out.size());
-  const double work = moved + flops_of_steps(args.attrs.as<FusedAttrs>().program) / 2;
-  return work * double(elements) > double(thresholds().parallel_loop_work);
 }
 
 const FusedProgram& program_of(const InferArgs& args) {

@@ -65,8 +65,6 @@ struct FusedAttrs : NamedAttrs {
 
 // The cost of the steps for each element, in operations.
 double flops_of_steps(const FusedProgram& program);
-// True if a call for so many elements is worth several threads.
-bool should_parallelize(const KernelArgs& args, std::int64_t elements);
 
 // The program of a call, whose attributes a pass made.
 const FusedProgram& program_of(const InferArgs& args);

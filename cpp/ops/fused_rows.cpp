@@ -350,7 +350,7 @@ void fused_rows_kernel(const KernelArgs& args) {
   const FusedProgram& program = args.attrs.as<FusedAttrs>().program;
   const std::int64_t rows = rows_of(args, program);
   const std::int64_t columns = std::max<std::int64_t>(program.columns, 1);
-  if (!should_parallelize(args, rows * columns)) {
+  if (!args.parallel) {
     return RowsRun(args, 0, rows, args.scratch).run();
   }
   const std::int64_t piece = std::max<std::int64_t>(thresholds().fused_piece / columns, 1);

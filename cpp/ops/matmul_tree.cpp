@@ -13,6 +13,10 @@
 namespace samegrad {
 namespace {
 
+// Columns of a block whose leaves are long: each packs as many rows of both operands, so it is
+// about as wide as it is high.
+constexpr std::int64_t kLongLeafColumns = 256;
+
 // aᵀ · b of a[rows][m] and b[rows][n] whose rows belong to examples, for every matrix of the
 // result.
 struct TreeProduct {
@@ -196,10 +200,8 @@ AccumulatorShape product_state(std::span<const View> in, const Attrs&, const Vie
   state.column_grain = kProductColumnGrain;
   state.subtrees = kernels().product(result.dtype).matmul_tree != nullptr &&
                    leaf_is_one_chain(in[0].rows_per_example);
-  if (state.subtrees) {
-    state.block_bytes = thresholds().product_block_bytes;
-    state.block_columns = thresholds().product_block_columns;
-  }
+  state.block_bytes = thresholds().product_block_bytes;
+  state.block_columns = state.subtrees ? thresholds().product_block_columns : kLongLeafColumns;
   return state;
 }
 

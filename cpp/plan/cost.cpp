@@ -6,6 +6,7 @@
 #include "base/reduction_order.h"
 #include "base/thresholds.h"
 #include "ir/op_def.h"
+#include "ops/fused.h"
 #include "passes/loop_costs.h"
 
 namespace samegrad {
@@ -161,13 +162,19 @@ Cost cost_of(const Graph& graph, const Node& node, const std::vector<std::int64_
                    [&](const ValueType& type) { return shape_or_empty(type, counts); });
 }
 
+// A product makes two multiply-adds of whole vectors in a cycle; a step of an elementwise loop
+// makes one operation, and three accesses to L1, in about two.
+double rate_of(const OpDef& op, const Attrs& attrs) {
+  return op.has(kElementwise) || attrs.get_if<FusedAttrs>() ? 1.0 / 8 : 1;
+}
+
 bool should_parallelize(const OpDef& op, const CostArgs& call) {
   std::int64_t bytes = 0;
   for (const auto& views : {call.in, call.out}) {
     for (const View& view : views) bytes += view.size() * std::int64_t(size_of(view.dtype));
   }
   return bytes > thresholds().parallel_operation_bytes ||
-         flops_of(op, call) > double(thresholds().parallel_product_work);
+         flops_of(op, call) / rate_of(op, call.attrs) > double(thresholds().parallel_product_work);
 }
 
 namespace {

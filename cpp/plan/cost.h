@@ -32,7 +32,9 @@ struct Cost {
   double bytes() const;
 };
 Cost cost_of(const Graph& graph, const Node& node, const std::vector<std::int64_t>& counts);
-// True if threads share a whole call, where its op defines parts.
+// The rate of an op's operations, as a share of that of products.
+double rate_of(const OpDef& op, const Attrs& attrs);
+// True if a call is worth several threads.
 bool should_parallelize(const OpDef& op, const CostArgs& call);
 // True if threads share the node, as far as this is known without counts of examples.
 bool is_shared(const Graph& graph, const Node& node);

@@ -15,9 +15,6 @@ namespace {
 constexpr double kCallSeconds = 0.2e-6;  // of a kernel, whatever it does
 constexpr double kStepSeconds = 0.5e-6;  // of a step
 constexpr double kForkSeconds = 5e-6;    // of handing pieces to threads and waiting for them
-// A product makes two multiply-adds of whole vectors in a cycle; a step of an elementwise loop
-// makes one operation, and three accesses to L1, in about two.
-constexpr double kElementwiseRate = 1.0 / 8;
 
 struct Load {
   double work = 0;     // in operations
@@ -74,9 +71,8 @@ class Predictor {
   // Adds calls of a node that cost so much each.
   void add(const Node& node, const Cost& cost, double calls, Load& load) const {
     const bool doubles = plan_.graph.type(node.outputs[0]).dtype == DType::kFloat64;
-    const bool steps = node.op->has(kElementwise) || node.attrs.get_if<FusedAttrs>();
     const double rate =
-        (steps ? kElementwiseRate : 1) * (doubles ? rates_.double_flops : rates_.flops);
+        rate_of(*node.op, node.attrs) * (doubles ? rates_.double_flops : rates_.flops);
     load.work += calls * cost.flops;
     load.seconds += calls * std::max(cost.flops / rate, cost.bytes() / rates_.cache_bytes);
     load.calls += node.op->has(kAliases) ? 0 : calls;

@@ -9,7 +9,7 @@
 namespace samegrad {
 namespace {
 
-// The same call for one part, with scratch of its own.
+// The same call in one thread, or for one part, with scratch of its own.
 KernelArgs of_part(const KernelArgs& args, std::byte* state, Scratch& scratch) {
   return {.attrs = args.attrs,
           .in = args.in,
@@ -20,20 +20,24 @@ KernelArgs of_part(const KernelArgs& args, std::byte* state, Scratch& scratch) {
           .replica_context = args.replica_context,
           .prepacked = args.prepacked,
           .scratch = scratch,
-          .state = state};
+          .state = state,
+          .far_operands = args.far_operands};
 }
 
 }  // namespace
 
 void run_shared(const Node& node, const KernelArgs& args) {
+  if (!args.parallel) return node.op->kernel(args);
   const ParallelFor& loops = *args.parallel;
   const CostArgs shapes{args.attrs, args.in, args.out};
+  const Scratch::Frame frame(args.scratch);
+  if (!should_parallelize(*node.op, shapes)) {
+    return node.op->kernel(of_part(args, nullptr, args.scratch));
+  }
   const ParallelPartition& parts = node.op->parts;
-  const bool shared = parts.run && loops.threads() > 1 && should_parallelize(*node.op, shapes);
-  const std::int64_t units = shared ? parts.count(shapes) : 1;
+  const std::int64_t units = parts.run ? parts.count(shapes) : 1;
   const std::int64_t tasks = std::min(units, thresholds().parts_per_thread * loops.threads());
   if (tasks < 2) return node.op->kernel(args);
-  const Scratch::Frame frame(args.scratch);
   const std::size_t bytes = parts.state_bytes ? parts.state_bytes(shapes) : 0;
   auto* state = bytes > 0 ? static_cast<std::byte*>(args.scratch.take(bytes)) : nullptr;
   const auto run_part = [&](std::int64_t i) {

@@ -148,6 +148,7 @@ struct KernelArgs {
   // The packed operand made by OpDef::prepacking, or null.
   const void* prepacked = nullptr;
   Scratch& scratch;
+  // The threads that a call is worth; null: the caller's.
   const ParallelFor* parallel = nullptr;
   // The state that the units of a call leave for its finish (ParallelPartition in ir/op_def.h).
   std::byte* state = nullptr;

@@ -92,12 +92,14 @@ def test_threads_that_share_pools_change_no_bit(case: tuple) -> None:
         tf.config.threading.set_intra_op_parallelism_threads(0)
 
 
-def attention_gradients(queries: int, keys: int, dropout: float, threads: int) -> list[bytes]:
-    """Result and gradients of an attention with one head, so many queries and keys."""
+def attention_gradients(
+    heads: int, queries: int, keys: int, dropout: float, threads: int
+) -> list[bytes]:
+    """Result and gradients of an attention with so many heads, queries and keys."""
     rng = np.random.default_rng(queries)
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     tf.random.set_seed(7)
-    layer = tf.keras.layers.MultiHeadAttention(1, 8, dropout=dropout, seed=3)
+    layer = tf.keras.layers.MultiHeadAttention(heads, 8, dropout=dropout, seed=3)
     x, y = (tf.constant(rng.normal(size=(1, n, 8)).astype(np.float32)) for n in (queries, keys))
     layer.build(x.shape, y.shape)
     for weight in layer.trainable_weights:
@@ -116,10 +118,46 @@ def attention_gradients(queries: int, keys: int, dropout: float, threads: int) -
 
 @pytest.mark.parametrize(("queries", "keys"), [(300, 300), (70, 900), (1, 40)])
 @pytest.mark.parametrize("dropout", [0.0, 0.2])
-def test_threads_that_share_a_head_change_no_bit(queries: int, keys: int, dropout: float) -> None:
+@pytest.mark.parametrize(("heads", "threads"), [(1, 16), (3, 2), (7, 4), (9, 2)])
+def test_threads_that_share_a_head_change_no_bit(
+    heads: int, threads: int, queries: int, keys: int, dropout: float
+) -> None:
     try:
-        shared = attention_gradients(queries, keys, dropout, 16)
-        assert shared == attention_gradients(queries, keys, dropout, 1)
+        shared = attention_gradients(heads, queries, keys, dropout, threads)
+        assert shared == attention_gradients(heads, queries, keys, dropout, 1)
+    finally:
+        tf.config.threading.set_intra_op_parallelism_threads(0)
+
+
+def dense_gradients(examples: int, rows: int, threads: int) -> list[np.ndarray]:
+    """Result and gradients of a dense layer over so many rows of each example."""
+    rng = np.random.default_rng(rows)
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    x, w = rng.normal(size=(examples, rows, 130)), rng.normal(size=(130, 290))
+    weights = tf.Variable(w.astype(np.float32))
+    strategy = tf.distribute.MirroredStrategy(replicas=1)
+    dataset = tf.data.Dataset.from_tensor_slices(x.astype(np.float32)).batch(examples)
+    (batch,) = strategy.experimental_distribute_dataset(dataset)
+
+    def step(x: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            loss = tf.reduce_sum(tf.tensordot(x, weights, 1) ** 2, axis=[1, 2])
+        return (loss, *tape.gradient(loss, [x, weights]))
+
+    found = [result.numpy() for result in strategy.run(step, args=(batch,))]
+    exact = 2 * np.einsum("erk,ern->kn", x, x @ w)
+    np.testing.assert_allclose(found[2], exact, rtol=0, atol=1e-4 * np.abs(exact).max())
+    return found
+
+
+@pytest.mark.parametrize("rows", [1025, 4100])
+@pytest.mark.parametrize("examples", [1, 2, 5])
+def test_threads_that_share_a_long_product_change_no_bit(examples: int, rows: int) -> None:
+    try:
+        shared = dense_gradients(examples, rows, 4)
+        for one, several in zip(dense_gradients(examples, rows, 1), shared, strict=True):
+            assert one.tobytes() == several.tobytes()
     finally:
         tf.config.threading.set_intra_op_parallelism_threads(0)
 

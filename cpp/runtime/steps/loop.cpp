@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "base/thresholds.h"
 #include "kernels/table.h"
-#include "plan/cost.h"
 #include "runtime/check_kernel.h"
 #include "runtime/executor.h"
 #include "runtime/hashes.h"
@@ -123,7 +122,7 @@ class ChunkRun {
                           .replica_context = replica_context_,
                           .prepacked = prepacked,
                           .scratch = scratch_,
-                          .parallel = loops_of(*code.node, {views, inputs}, out)};
+                          .parallel = loops_};
     if (code.tree >= 0) {
       return run_located(*code.node, [&] {
         const void* operands = code.node->op->tree.open(args);
@@ -133,9 +132,7 @@ class ChunkRun {
 #endif
       });
     }
-    call_kernel(*code.node, args, [&] {
-      args.parallel ? run_shared(*code.node, args) : code.node->op->kernel(args);
-    });
+    call_kernel(*code.node, args, [&] { run_shared(*code.node, args); });
     if (call_.check_finite) {
       const auto replica = [&](std::int64_t example) {
         return replica_of(replica_context_, loop_.symbol, begin + example);
@@ -145,12 +142,6 @@ class ChunkRun {
     if (call_.hashes) [[unlikely]] {
       call_.hashes->add_tile(*code.node, out, begin, end, call_, replica_context_);
     }
-  }
-
-  // The threads that share a call, if it is worth them.
-  const ParallelFor* loops_of(const Node& node, std::span<const View> in,
-                              std::span<const View> out) const {
-    return loops_ && should_parallelize(*node.op, {node.attrs, in, out}) ? loops_ : nullptr;
   }
 
   std::size_t first_block(std::size_t tree) const {

@@ -47,8 +47,11 @@ struct NodeCall {
     return sum;
   }
 
-  KernelArgs args(std::span<const View> v, std::int64_t count, std::int64_t first,
-                  Scratch& scratch) const {
+  // The threads that a call may take; null: the caller's.
+  const ParallelFor* parallel() const { return loops.threads() > 1 ? &loops : nullptr; }
+
+  KernelArgs args(std::span<const View> v, std::int64_t count, std::int64_t first, Scratch& scratch,
+                  const ParallelFor* parallel) const {
     const std::size_t inputs = node.inputs.size();
     return {.attrs = node.attrs,
             .in = v.first(inputs),
@@ -59,24 +62,20 @@ struct NodeCall {
             .replica_context = replica_context,
             .prepacked = prepacked,
             .scratch = scratch,
-            .parallel = &loops};
-  }
-
-  void call(std::span<const View> v, std::int64_t count, std::int64_t first,
-            Scratch& scratch) const {
-    node.op->kernel(args(v, count, first, scratch));
+            .parallel = parallel};
   }
 
   void run(Scratch& scratch) const {
     SG_ASSERT(node.locality != Locality::kBatchReduction, node.op->name, " is a reduction");
-    call_kernel(node, args(views, examples, 0, scratch), [&] { run_in_parts(scratch); });
+    call_kernel(node, args(views, examples, 0, scratch, parallel()),
+                [&] { run_in_parts(scratch); });
   }
 
  private:
   void run_in_parts(Scratch& scratch) const {
     const bool split = can_split(node, types) && loops.threads() > 1 && examples > 1 &&
                        bytes() > thresholds().parallel_operation_bytes;
-    if (!split) return run_shared(node, args(views, examples, 0, scratch));
+    if (!split) return run_shared(node, args(views, examples, 0, scratch, parallel()));
     const std::int64_t parts =
         std::min<std::int64_t>(examples, loops.threads() * thresholds().parts_per_thread);
     loops.run(parts, [&](std::int64_t i) {
@@ -86,7 +85,7 @@ struct NodeCall {
         part.push_back(rows_of(views[k], types[k], begin, end));
       }
       Scratch own;
-      call(part, end - begin, begin, own);
+      node.op->kernel(args(part, end - begin, begin, own, nullptr));
     });
   }
 };
@@ -119,7 +118,7 @@ struct ListReduction {
 void run_tree(const NodeCall& whole, const ListReduction& list, Scratch& scratch) {
   const Node& node = whole.node;
   const TreeKernel& tree = node.op->tree;
-  const KernelArgs all = whole.args(whole.views, 0, 0, scratch);
+  const KernelArgs all = whole.args(whole.views, 0, 0, scratch, nullptr);
   const TreeReduction reduction(tree, node.attrs, all.in, all.out[0]);
   std::vector<OpenExamples> parts;
   std::int64_t work = 0;
@@ -127,7 +126,7 @@ void run_tree(const NodeCall& whole, const ListReduction& list, Scratch& scratch
     const std::int64_t examples = list.examples[i];
     const NodeCall piece{node,         whole.types,           list.pieces[i], examples,
                          whole.symbol, whole.replica_context, whole.loops};
-    const KernelArgs args = piece.args(list.pieces[i], examples, 0, scratch);
+    const KernelArgs args = piece.args(list.pieces[i], examples, 0, scratch, whole.parallel());
     parts.push_back({examples > 0 ? tree.open(args) : nullptr, examples});
     work += piece.bytes() / 4 + reduction.whole.block.size() * examples;
   }
