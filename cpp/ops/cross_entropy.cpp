@@ -6,6 +6,8 @@
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
 #include "ops/expr.h"
+#include "ops/function_flops.h"
+#include "ops/partition.h"
 #include "ops/rules.h"
 
 namespace samegrad {
@@ -50,23 +52,29 @@ Inferred sparse_rule(const InferArgs& args) {
   return {{loss, logits}, row_locality(args, types)};
 }
 
-// The labels as int64, checked.
-const std::int64_t* class_numbers(const KernelArgs& args, const View& labels,
+// One unit for each label, which is the last operand.
+std::int64_t count_labels(const CostArgs& args) {
+  return args.in.back().size();
+}
+
+// The labels [begin, end) as int64, checked.
+const std::int64_t* class_numbers(const KernelArgs& args, std::int64_t begin, std::int64_t end,
                                   std::int64_t classes) {
-  const std::int64_t n = labels.size();
-  const std::int64_t* numbers = nullptr;
-  if (labels.dtype == DType::kInt64) {
-    numbers = labels.as<const std::int64_t>();
-  } else {
+  const View& labels = args.in.back();
+  const std::int64_t n = end - begin;
+  const std::byte* some =
+      labels.as<const std::byte>() + begin * std::int64_t(size_of(labels.dtype));
+  const auto* numbers = reinterpret_cast<const std::int64_t*>(some);
+  if (labels.dtype != DType::kInt64) {
     auto* cast = static_cast<std::int64_t*>(args.scratch.take(std::size_t(n) * sizeof *numbers));
-    kernels().cast(labels.dtype, DType::kInt64)(labels.data, cast, n);
+    kernels().cast(labels.dtype, DType::kInt64)(some, cast, n);
     numbers = cast;
   }
   for (std::int64_t i = 0; i < n; ++i) {
     if (numbers[i] >= 0 && numbers[i] < classes) continue;
     fail(ErrorKind::kInvalidArgument, "sparse_softmax_cross_entropy",
          "labels must be class numbers in [0, ", classes, "): got ", numbers[i], " at ",
-         place_of(args, labels, i),
+         place_of(args, labels, begin + i),
          "; check the labels, or give the logits as many columns as there are classes.");
   }
   return numbers;
@@ -88,14 +96,15 @@ struct Smoothed {
 
 // Adds elsewhere * sum(x[label] - x), which makes of -log p[label] the smoothed loss.
 template <class T>
-void add_smoothing(const KernelArgs& args, const std::int64_t* labels, T elsewhere) {
+void add_smoothing(const KernelArgs& args, std::int64_t begin, std::int64_t end,
+                   const std::int64_t* labels, T elsewhere) {
   const View& x = args.in[0];
-  const std::int64_t n = x.shape[x.shape.rank() - 1], rows = args.in[1].size();
+  const std::int64_t n = x.shape[x.shape.rank() - 1], rows = end - begin;
   const BinaryKernel sub = kernels().binary(BinaryFn::k_sub, x.dtype);
   const auto sum = kernels().row_reduce(ReduceFn::kSum, x.dtype);
   T* behind = static_cast<T*>(args.scratch.take(std::size_t(n) * sizeof(T)));
-  const T* row = x.as<const T>();
-  T* loss = args.out[0].as<T>();
+  const T* row = x.as<const T>() + begin * n;
+  T* loss = args.out[0].as<T>() + begin;
   for (std::int64_t r = 0; r < rows; ++r, row += n) {
     if (std::isinf(loss[r])) continue;  // the label has probability 0
     T total;
@@ -105,17 +114,18 @@ void add_smoothing(const KernelArgs& args, const std::int64_t* labels, T elsewhe
   }
 }
 
-void sparse_kernel(const KernelArgs& args) {
+void run_sparse(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
   const View& x = args.in[0];
   const Scratch::Frame frame(args.scratch);
-  const std::int64_t n = x.shape[x.shape.rank() - 1];
-  const std::int64_t* labels = class_numbers(args, args.in[1], n);
-  kernels().softmax(x.dtype).sparse_cross_entropy(x.data, labels, args.out[0].data,
-                                                  args.out[1].data, args.in[1].size(), n);
+  const std::int64_t n = x.shape[x.shape.rank() - 1], item = std::int64_t(size_of(x.dtype));
+  const std::int64_t* labels = class_numbers(args, begin, end, n);
+  kernels().softmax(x.dtype).sparse_cross_entropy(
+      x.as<std::byte>() + begin * n * item, labels, args.out[0].as<std::byte>() + begin * item,
+      args.out[1].as<std::byte>() + begin * n * item, end - begin, n);
   const Smoothed smoothed(args, n);
   if (!smoothed.any()) return;
   visit<kFloats & kComputed>("sparse_softmax_cross_entropy", x.dtype, [&]<class T>() {
-    add_smoothing<T>(args, labels, T(smoothed.elsewhere));
+    add_smoothing<T>(args, begin, end, labels, T(smoothed.elsewhere));
   });
 }
 
@@ -161,7 +171,8 @@ OpDef sparse_op() {
   op.attrs = schema_of<CrossEntropyAttrs>();
   op.infer = sparse_rule;
   op.traits = kMayRaise;
-  op.kernel = sparse_kernel;
+  set_parts<count_labels, run_sparse>(op);
+  op.flops = [](const CostArgs& args) { return kPolynomialFlops * double(args.out[1].size()); };
   op.vjp = sparse_vjp;
   op.samples = {sparse_sample({{2, 3}, {2}}, {DType::kFloat32, DType::kInt64}, {}),
                 sparse_sample({{5, 10}, {5}}, {DType::kFloat32, DType::kInt32}, {1, 1}),
@@ -187,19 +198,18 @@ Inferred sparse_grad_rule(const InferArgs& args) {
 
 // ct * (p - q), q being 1 at the label and 0 elsewhere, or that smoothed.
 template <class T>
-void sparse_grad(const KernelArgs& args) {
+void sparse_grad(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
   const View& p = args.in[1];
   const Scratch::Frame frame(args.scratch);
-  const std::int64_t n = p.shape[p.shape.rank() - 1];
-  const std::int64_t rows = args.in[2].size();
-  const std::int64_t* labels = class_numbers(args, args.in[2], n);
+  const std::int64_t n = p.shape[p.shape.rank() - 1], rows = end - begin;
+  const std::int64_t* labels = class_numbers(args, begin, end, n);
   const BinaryKernel mul = kernels().binary(BinaryFn::k_mul, p.dtype);
   const BinaryKernel sub = kernels().binary(BinaryFn::k_sub, p.dtype);
   const Smoothed smoothed(args, n);
   const T expected = T(smoothed.at_label), elsewhere = T(smoothed.elsewhere);
-  const T* ct = args.in[0].as<const T>();
-  const T* x = p.as<const T>();
-  T* y = args.out[0].as<T>();
+  const T* ct = args.in[0].as<const T>() + begin;
+  const T* x = p.as<const T>() + begin * n;
+  T* y = args.out[0].as<T>() + begin * n;
   for (std::int64_t r = 0; r < rows; ++r, x += n, y += n) {
     const T at_label = ct[r] * (x[labels[r]] - expected);
     if (smoothed.any()) sub(x, &elsewhere, y, n, 1, 0);
@@ -208,9 +218,9 @@ void sparse_grad(const KernelArgs& args) {
   }
 }
 
-void sparse_grad_kernel(const KernelArgs& args) {
+void run_sparse_grad(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
   visit<kFloats & kComputed>("sparse_softmax_cross_entropy_grad", args.in[1].dtype,
-                             [&]<class T>() { sparse_grad<T>(args); });
+                             [&]<class T>() { sparse_grad<T>(args, begin, end); });
 }
 
 // The target distribution of a label, where the number of classes follows from the examples.
@@ -250,7 +260,7 @@ OpDef sparse_grad_op() {
   op.scaled = 1u;
   op.traits = kBackward;
   op.infer = sparse_grad_rule;
-  op.kernel = sparse_grad_kernel;
+  set_parts<count_labels, run_sparse_grad>(op);
   op.decompose = sparse_grad_decompose;
   const DType real = DType::kFloat32;
   op.samples = {sparse_sample({{2}, {2, 3}, {2}}, {real, real, DType::kInt64}, {}),
