@@ -316,9 +316,9 @@ CountTerms CountWalk::count(const Node& node) const {
                         return (axis < 0 ? axis + rank : axis) == x.type.batch.axis;
                       });
   term.varying = counts && !global;
-  term.powers.local = counts && !global;
-  term.powers.global = counts && global;
-  term.powers.replicas = !counts && global;
+  term.powers.local = std::int8_t(term.varying);
+  term.powers.global = std::int8_t(counts && global);
+  term.powers.replicas = std::int8_t(!counts && global);
   return one(term);
 }
 
@@ -330,7 +330,7 @@ CountTerms CountWalk::picked_size(const Node& node, std::int8_t axis) const {
   if (from.size() != 1 || to.size() != 1 || to[0] != from[0] + 1) return unknown();
   CountTerm term;
   term.varying = from[0] == axis;
-  term.powers.local = term.varying;
+  term.powers.local = std::int8_t(term.varying);
   return one(term);
 }
 

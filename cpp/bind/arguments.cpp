@@ -151,7 +151,7 @@ class Reader {
   void keep(PerReplica<Tensor> tensors) { result_.tensors.push_back(std::move(tensors)); }
 
   // A copy that the trace knows as the tensor itself.
-  static const Tensor& named(const Tensor& tensor) {
+  static Tensor named(const Tensor& tensor) {
     (void)current_trace()->lift(tensor);
     return tensor;
   }

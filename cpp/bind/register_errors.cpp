@@ -63,7 +63,7 @@ void register_errors(py::module_& m) {
                                          "An operand holds values that the operation rules out.");
   classes->non_finite = make_class(m, "NonFiniteError", PyExc_ArithmeticError,
                                    "An operation made a NaN or an infinity.");
-  py::register_exception_translator([](std::exception_ptr pointer) {
+  py::register_exception_translator([](std::exception_ptr pointer) {  // NOLINT: as pybind11 has it
     try {
       if (pointer) std::rethrow_exception(pointer);
     } catch (const LocatedError& error) {

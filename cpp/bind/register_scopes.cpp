@@ -140,7 +140,7 @@ using Clock = std::chrono::steady_clock;
 // The name as the system knows it.
 std::string system_name(const py::object& path) {
   PyObject* name = nullptr;
-  if (!PyUnicode_FSConverter(path.ptr(), &name)) throw py::error_already_set();
+  if (!PyUnicode_FSConverter(path.ptr(), static_cast<void*>(&name))) throw py::error_already_set();
   return py::reinterpret_steal<py::bytes>(name);
 }
 

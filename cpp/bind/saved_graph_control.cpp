@@ -52,7 +52,9 @@ bool is_between(std::int64_t number, std::int64_t low, std::size_t high) {
 std::optional<std::size_t> sum_of(const Ints& counts, std::size_t most) {
   std::size_t sum = 0;
   for (std::int64_t count : counts) {
-    if (!is_between(count, 1, most) || (sum += std::size_t(count)) > most) return std::nullopt;
+    if (!is_between(count, 1, most)) return std::nullopt;
+    sum += std::size_t(count);
+    if (sum > most) return std::nullopt;
   }
   return sum;
 }

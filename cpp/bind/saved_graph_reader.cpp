@@ -245,7 +245,7 @@ class GraphReader {
       }
       graph.constants.push_back(array);
     }
-    graph.values.push_back(std::move(info));
+    graph.values.push_back(info);
   }
 
   static ValueType type(const py::dict& data, const Graph& graph) {

@@ -138,7 +138,7 @@ std::string user_location() {
   while (file->inside) {
     PythonFrame outer = frame.above();
     if (!outer) break;
-    frame = std::move(outer);
+    frame = outer;
     file = &known_file(frame.code()->co_filename);
   }
   static auto* const last = new LastPlace;

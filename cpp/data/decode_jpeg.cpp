@@ -74,7 +74,7 @@ class JpegFile {
 
 std::optional<Array> decoded_jpeg(std::span<const std::uint8_t> file, const ImageLimits& limits) {
   JpegFile image(file);
-  if (!image.open(limits.channels)) return std::nullopt;
+  if (!image.open(int(limits.channels))) return std::nullopt;
   const std::int64_t pixels = image.rows() * image.columns();
   if (pixels == 0 || pixels > limits.most_pixels) return std::nullopt;
   Array result(DType::kUInt8, {image.rows(), image.columns(), image.channels()});

@@ -34,8 +34,9 @@ class ChannelTile {
     for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 16
       for (int j = 0; j < kVectors; ++j) {
-        sum_[r][j] =
-            product_.accumulate ? load(product_.y[row_ + r] + column_ + j * kSize) : Vec<T>(T(0));
+        sum_[r][j] = product_.accumulate
+                         ? load(product_.y[row_ + r] + column_ + std::int64_t{j} * kSize)
+                         : Vec<T>(T(0));
       }
     }
   }
@@ -67,7 +68,7 @@ class ChannelTile {
     for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 16
       for (int j = 0; j < kVectors; ++j) {
-        const std::int64_t at = column_ + j * kSize;
+        const std::int64_t at = column_ + std::int64_t{j} * kSize;
         Vec<T> sum = sum_[r][j];
         if (product_.bias != nullptr) sum = sum + load(product_.bias + at);
         if (product_.activation == Activation::kRelu) sum = select(zero > sum, zero, sum);

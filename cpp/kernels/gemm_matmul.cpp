@@ -12,10 +12,9 @@ constexpr std::int64_t kBlockDepth = 384;
 // Rows in one block of a transposed product; a packed panel of B takes at most 32 KB of stack,
 // which is a user's thread's and may be small.
 constexpr std::int64_t kTransposedDepth = 256;
-// Columns of A that are copied side by side, if they meet more panels of B than two, and groups of
-// them that are there together: a part of the second cache, which meets each packed panel.
+// Columns of A that are copied at a time, if they meet more panels of B than two: a part of the
+// second cache.
 constexpr std::int64_t kCopiedColumns = 2 * kMaxRows;
-constexpr std::int64_t kCopiedGroups = 5;
 
 }  // namespace
 
@@ -92,58 +91,34 @@ void multiply_columns(const TransposedOperands<T>& o, std::int64_t first_column,
   group.flush();
 }
 
-// Columns of Y from `first` on, panel by panel, each of a copy: multiply(column, panel).
-template <class T, class Multiply>
-void for_each_panel(const TransposedOperands<T>& o, std::int64_t first, const Multiply& multiply) {
+// Columns of Y, panel by panel; those that fill no panel are always read from a copy.
+template <class T>
+void multiply_panels(const TransposedOperands<T>& o, bool in_place, bool accumulate) {
   constexpr std::int64_t kWide = kPanelColumns<T>;
+  const std::int64_t direct = in_place ? o.n / kWide * kWide : 0;
+  if (direct > 0) multiply_columns<T>(o, 0, {o.b, direct, kWide, o.ldb, o.ldb}, accumulate);
   alignas(64) T packed[kTransposedDepth * kWide];
-  for (std::int64_t column = first; column < o.n; column += kWide) {
+  for (std::int64_t column = direct; column < o.n; column += kWide) {
     const std::int64_t columns = std::min(kWide, o.n - column);
     pack_rows(o.b + column, o.rows, columns, o.ldb, false, 0, o.rows, packed);
-    multiply(column, packed_panels<T>(packed, o.rows, columns));
-  }
-}
-
-// Columns that fill no panel are read from a copy in any case.
-template <class T>
-void multiply_in_place(const TransposedOperands<T>& o, bool accumulate) {
-  constexpr std::int64_t kWide = kPanelColumns<T>;
-  const std::int64_t direct = reads_in_place<T>(o.rows, o.m) ? o.n / kWide * kWide : 0;
-  if (direct > 0) multiply_columns<T>(o, 0, {o.b, direct, kWide, o.ldb, o.ldb}, accumulate);
-  for_each_panel(o, direct, [&](std::int64_t column, const Panels<T>& panel) {
-    multiply_columns(o, column, panel, accumulate);
-  });
-}
-
-// The columns of A in groups, one after the other.
-template <class T>
-void copy_groups(const TransposedOperands<T>& o, T* to) {
-  for (std::int64_t first = 0; first < o.m; first += kCopiedColumns) {
-    const std::int64_t some = std::min(kCopiedColumns, o.m - first);
-    for (std::int64_t r = 0; r < o.rows; ++r, to += some) {
-      std::copy_n(o.a + r * o.lda + first, some, to);
-    }
+    multiply_columns(o, column, packed_panels<T>(packed, o.rows, columns), accumulate);
   }
 }
 
 template <class T>
 void multiply_transposed_block(const TransposedOperands<T>& o, bool accumulate) {
-  if (!o.workspace || reads_in_place<T>(o.rows, o.m)) return multiply_in_place(o, accumulate);
-  constexpr std::int64_t kMost = kCopiedGroups * kCopiedColumns;
+  const bool in_place = reads_in_place<T>(o.rows, o.m);
+  if (!o.workspace || in_place) return multiply_panels(o, in_place, accumulate);
   TransposedOperands<T> some = o;
-  for (std::int64_t first = 0; first < o.m; first += kMost) {
-    some.a = o.a + first;
-    some.m = std::min(kMost, o.m - first);
-    copy_groups(some, o.workspace);
-    for_each_panel(o, 0, [&](std::int64_t column, const Panels<T>& panel) {
-      TransposedOperands<T> group = some;
-      for (std::int64_t i = 0; i < some.m; i += kCopiedColumns) {
-        group.a = o.workspace + i * o.rows;
-        group.m = group.lda = std::min(kCopiedColumns, some.m - i);
-        group.y = o.y + (first + i) * o.ldy;
-        multiply_columns(group, column, panel, accumulate);
-      }
-    });
+  some.a = o.workspace;
+  some.lda = std::min(o.m, kCopiedColumns);
+  for (std::int64_t first = 0; first < o.m; first += kCopiedColumns) {
+    some.m = std::min(kCopiedColumns, o.m - first);
+    some.y = o.y + first * o.ldy;
+    for (std::int64_t r = 0; r < o.rows; ++r) {
+      std::copy_n(o.a + r * o.lda + first, some.m, o.workspace + r * some.lda);
+    }
+    multiply_panels(some, false, accumulate);
   }
 }
 
@@ -191,8 +166,7 @@ void multiply_long_transposed(TransposedOperands<T> o, bool accumulate) {
 template <class T>
 std::size_t transposed_workspace_bytes(std::int64_t rows, std::int64_t m, std::int64_t n) {
   if (reads_in_place<T>(rows, m) || n <= 2 * kPanelColumns<T>) return 0;
-  return static_cast<std::size_t>(std::min(rows, kTransposedDepth) *
-                                  std::min(m, kCopiedGroups * kCopiedColumns)) *
+  return static_cast<std::size_t>(std::min(rows, kTransposedDepth) * std::min(m, kCopiedColumns)) *
          sizeof(T);
 }
 

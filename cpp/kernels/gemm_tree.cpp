@@ -407,7 +407,7 @@ void matmul_tree_add(const TreeSum& s, std::int64_t row, std::int64_t column, st
   const std::int64_t rows = s.rows();
   auto** a = static_cast<const T**>(scratch);
   auto** b = a + rows;
-  const TreeMemory<T> memory(b + rows, most_pieces(s), rows, m, n);
+  const TreeMemory<T> memory(static_cast<void*>(b + rows), most_pieces(s), rows, m, n);
   std::int64_t pieces = 0, next = 0;
   for (const TreeShare& share : s.shares) {
     for (std::int64_t r = 0; r < share.examples * s.rows_per_example; ++r, ++next) {

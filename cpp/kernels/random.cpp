@@ -42,20 +42,21 @@ SAMEGRAD_INLINE void draw_words(std::uint64_t key, std::uint32_t attempt, PlaceO
 }
 
 // [0, 1) from the upper bits of one word (float32) or two (float64).
-SAMEGRAD_INLINE float unit_of(float, const PhiloxBlock& b, int part, int i) {
+SAMEGRAD_INLINE float unit_of(float, const PhiloxBlock& b, std::int64_t part, int i) {
   return static_cast<float>(static_cast<std::int32_t>(b.word[part][i] >> 8)) * 0x1p-24f;
 }
-SAMEGRAD_INLINE double unit_of(double, const PhiloxBlock& b, int part, int i) {
+SAMEGRAD_INLINE double unit_of(double, const PhiloxBlock& b, std::int64_t part, int i) {
   const double high = static_cast<std::int32_t>(b.word[2 * part][i] >> 5);
   const double low = static_cast<std::int32_t>(b.word[2 * part + 1][i] >> 6);
   return (high * 0x1p26 + low) * 0x1p-53;
 }
 // (0, 1], for the logarithm: with more bits near 0, where they count.
-SAMEGRAD_INLINE float positive_unit_of(float, const PhiloxBlock& b, int part, int i) {
+SAMEGRAD_INLINE float positive_unit_of(float, const PhiloxBlock& b, std::int64_t part, int i) {
   const float high = static_cast<float>(static_cast<std::int32_t>(b.word[part][i] >> 1));
   return (high + 0.5f) * 0x1p-31f;
 }
-SAMEGRAD_INLINE double positive_unit_of(double kind, const PhiloxBlock& b, int part, int i) {
+SAMEGRAD_INLINE double positive_unit_of(double kind, const PhiloxBlock& b, std::int64_t part,
+                                        int i) {
   return unit_of(kind, b, part, i) + 0x1p-54;
 }
 
@@ -126,7 +127,8 @@ struct Integers {
   std::uint64_t size;
   SAMEGRAD_INLINE bool fill(const PhiloxBlock& b, T* y, std::uint32_t) const {
     for (int k = 0; k < kPerBlock; ++k) {
-      const int part = k / kLanes, i = k % kLanes;
+      const std::int64_t part = k / kLanes;
+      const int i = k % kLanes;
       const std::uint64_t bits = b.word[2 * part][i] | std::uint64_t{b.word[2 * part + 1][i]} << 32;
       const auto scaled = static_cast<unsigned __int128>(bits) * size;
       const auto offset = size ? static_cast<std::uint64_t>(scaled >> 64) : bits;

@@ -87,7 +87,7 @@ class Communicator {
   virtual std::shared_ptr<SharedParameters> common(std::int64_t /*bytes*/) { return nullptr; }
   // Compares the facts of a call. By the end of barrier(), with which start() begins, all ranks
   // have equal facts or throw Disagreement, which names the difference.
-  virtual void check_fingerprints(std::vector<Fingerprint> /*facts*/) {}
+  virtual void check_fingerprints(std::vector<Fingerprint>&& /*facts*/) {}
   virtual void barrier() {}
   // Returns the facts that need no further comparison, for all communicators of the job.
   virtual ComparedFacts& compared() = 0;

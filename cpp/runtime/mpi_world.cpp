@@ -97,7 +97,7 @@ std::unique_ptr<Communicator::Transfer> MpiWorld::start(std::span<const Message>
   return std::make_unique<MpiTransfer>(*this, mpi_->start(sends, receives));
 }
 
-void MpiWorld::check_fingerprints(std::vector<Fingerprint> facts) {
+void MpiWorld::check_fingerprints(std::vector<Fingerprint>&& facts) {
   check_process();
   barrier();
   if (others_changed_) check_others();  // what a call has left half-done goes no further

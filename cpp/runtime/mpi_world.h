@@ -36,7 +36,7 @@ class MpiWorld {
   SharedMemory* shared() const { return shared_.get(); }
   void wait_for(SharedMemory::Stage stage, std::int64_t count);
   std::shared_ptr<SharedParameters> common(std::int64_t bytes);
-  void check_fingerprints(std::vector<Fingerprint> facts);
+  void check_fingerprints(std::vector<Fingerprint>&& facts);
   void barrier();
   ComparedFacts& compared() { return compared_; }
   void fail_with(std::string_view why) noexcept;

@@ -26,7 +26,7 @@ class MpiCommunicator final : public Communicator {
   std::shared_ptr<SharedParameters> common(std::int64_t bytes) override {
     return world_.common(bytes);
   }
-  void check_fingerprints(std::vector<Fingerprint> facts) override {
+  void check_fingerprints(std::vector<Fingerprint>&& facts) override {
     world_.check_fingerprints(std::move(facts));
   }
   void barrier() override { world_.barrier(); }
