@@ -53,10 +53,10 @@ class Contestant:
         python = options.python if side.backend == "samegrad" else options.peer_python
         command = [python, str(HERE / "peers.py"), duel.workload, side.backend]
         command += ["--replicas", str(side.replicas), "--batch", str(side.batch)]
-        if options.threads:
-            # A DDP replica is a process: its threads are its share of them.
-            processes = side.replicas if side.backend == "ddp" else 1
-            command += ["--threads", str(max(1, options.threads // processes))]
+        # A DDP replica is a process: its threads are its share of them.
+        processes = side.replicas if side.backend == "ddp" else 1
+        if threads := side.threads or options.threads:
+            command += ["--threads", str(max(1, threads // processes))]
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self._process = subprocess.Popen(
             command,

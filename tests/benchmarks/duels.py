@@ -11,15 +11,20 @@ from workloads import DENSE as DENSE_WIDTHS
 
 @dataclass(frozen=True)
 class Side:
-    """One contestant: a backend of peers.py with its replicas and the batch of each."""
+    """One contestant: a backend of peers.py with its replicas and the batch of each.
+
+    `threads` is per process; None leaves it to the command line.
+    """
 
     backend: str
     replicas: int
     batch: int
+    threads: int | None = None
 
     @property
     def label(self) -> str:
-        return f"{self.backend} {self.replicas}x{self.batch}"
+        threads = f" on {self.threads}" if self.threads else ""
+        return f"{self.backend} {self.replicas}x{self.batch}{threads}"
 
 
 @dataclass(frozen=True)
@@ -58,8 +63,8 @@ def duel(name: str, ours: Side, *others: Side, workload: str = "", goals: list[G
     return Duel(name, workload or name, ours, others, tuple(goals))
 
 
-def own(replicas: int, batch: int) -> Side:
-    return Side("samegrad", replicas, batch)
+def own(replicas: int, batch: int, threads: int | None = None) -> Side:
+    return Side("samegrad", replicas, batch, threads)
 
 
 def speedup(bound: float, peer: str = "") -> Goal:
@@ -73,6 +78,8 @@ def memory(ratio: float) -> Goal:
 EVEN = speedup(0.95)  # one global batch on many replicas is the same work as on one
 MEMORY = Goal("memory_mib", 450, at_most=True)
 BLOCK = "bert_block"
+# Workloads whose small batches give each thread a part of an example.
+SHARED_EXAMPLES = ("resnet50", "unet", "gpt", "vit", "attention")
 
 DUELS = (
     # Everybody trains the tutorial's CNN on the same global batch, so a step is the same work.
@@ -151,6 +158,17 @@ DUELS = (
             goals=[speedup(1.3), memory(0.8)],
         )
         for name, model in MODELS.items()
+    ),
+    *(
+        duel(
+            f"{name}_threads_{batch}",
+            own(1, batch, threads=2),
+            own(1, batch, threads=1),
+            workload=name,
+            goals=[speedup(1.8)],
+        )
+        for name in SHARED_EXAMPLES
+        for batch in (1, 2)
     ),
 )
 

@@ -150,9 +150,12 @@ def rows(duel: Duel, result: Report) -> Iterator[str]:
     title = MODELS[duel.name].title if duel.name in MODELS else duel.name.replace("_", " ")
     for side in result["sides"]:
         peer = PEERS[side["backend"]]
+        threads = ""
+        if any(contestant.threads for contestant in duel.sides):
+            threads = f", threads: {side['threads']}"
         factor = "" if side is result["sides"][0] else f"{figures[speedup_name(side)]:.2f}"
         yield (
-            f"| {title} | {peer} {side['replicas']} x {side['batch']} "
+            f"| {title} | {peer} {side['replicas']} x {side['batch']}{threads} "
             f"| {duration(1e3 * step_ms(side))} "
             f"| {peak_memory(side):,.0f} ({added_memory(side):,.0f}) "
             f"| {side['start_s']:.1f} s | {factor} |"
