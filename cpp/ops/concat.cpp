@@ -234,12 +234,12 @@ OpDef concat_grad_op() {
 Inferred pad_rule(const InferArgs& args) {
   ValueType x = args.in[0];
   const Ints& paddings = args.attrs.as<PadAttrs>().paddings;
-  const bool ok = paddings.size() == std::size_t(2 * x.shape.rank()) &&
+  const bool ok = paddings.size() == 2 * std::size_t(x.shape.rank()) &&
                   std::ranges::all_of(paddings, [](std::int64_t p) { return p >= 0; });
   check_value(ok, args.op.name, "paddings must be two sizes of 0 or more per axis of ",
               args.shape_of(0), ": got ", to_string(paddings), ".");
   const auto added = [&](int axis) {
-    return size_sum(paddings[std::size_t(2 * axis)], paddings[std::size_t(2 * axis + 1)]);
+    return size_sum(paddings[2 * std::size_t(axis)], paddings[2 * std::size_t(axis) + 1]);
   };
   const bool examples = x.batched() && added(x.batch.axis) > 0;
   if (examples) x = ordinary_type(args, x);

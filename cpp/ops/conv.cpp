@@ -45,16 +45,21 @@ Values filter_grad_vjp(const VjpArgs& v) {
   return cotangents(input_grad(dy, ct, x, v.attrs), conv(x, ct, v.attrs), none());
 }
 
+// The attributes that all convolutions have.
+WindowAttrs window_of(const WindowAttrs& attrs) {
+  return attrs;
+}
+
 Values conv_transpose_vjp(const VjpArgs& v) {
   const Expr x(v.b, v.in[0]), filter(v.b, v.in[1]), ct(v.b, v.ct[0]);
-  const Attrs attrs = WindowAttrs(v.attrs.as<ConvTransposeAttrs>());
+  const Attrs attrs = window_of(v.attrs.as<ConvTransposeAttrs>());
   return cotangents(conv(ct, filter, attrs), filter_grad(ct, x, filter, attrs));
 }
 
 Values bias_parts(const VjpArgs& v) {
   const Expr x(v.b, v.in[0]), filter(v.b, v.in[1]), bias(v.b, v.in[2]);
   const auto& attrs = v.attrs.as<ConvBiasAttrs>();
-  const Expr y = conv(x, filter, WindowAttrs(attrs)) + bias;
+  const Expr y = conv(x, filter, window_of(attrs)) + bias;
   return cotangents(attrs.activation == Activation::kRelu ? relu(y) : y);
 }
 

@@ -105,8 +105,10 @@ const OpenSegments* open_segments_of(const KernelArgs& args, int example_axis,
   };
   void* memory = args.scratch.take(sizeof(SegmentSums<T>));
   const SortedSegments sorted = visit<kIndices>("segment_sum", args.in[1].dtype, segments);
-  const auto* sum = new (memory)
-      SegmentSums<T>{sorted, {sorted, args.in[0].as<T>(), args.in[1].size(), size, width}};
+  const auto* sum =
+      new (memory) SegmentSums<T>{sorted,
+                                  {static_cast<const SegmentPositions&>(sorted), args.in[0].as<T>(),
+                                   args.in[1].size(), size, width}};
   return new (args.scratch.take(sizeof(OpenSegments))) OpenSegments{sum, add_segments<T>};
 }
 
@@ -131,7 +133,8 @@ void by_rows(const KernelArgs& args, std::int64_t rows, std::size_t bytes, const
   if (!args.parallel || args.parallel->threads() < 2 || bytes < kWorthSplitting) {
     return f(0, rows, args.scratch);
   }
-  const std::int64_t parts = std::min<std::int64_t>(rows, 4 * args.parallel->threads());
+  const std::int64_t parts =
+      std::min<std::int64_t>(rows, std::int64_t{4} * args.parallel->threads());
   args.parallel->run(parts, [&](std::int64_t p) {
     Scratch own;
     f(rows * p / parts, rows * (p + 1) / parts, own);

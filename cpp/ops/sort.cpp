@@ -35,7 +35,7 @@ Inferred arg_sort_rule(const InferArgs& args) {
 constexpr double kComparison = 4;
 
 double levels_of(std::int64_t n) {
-  return std::bit_width(std::uint64_t(n) + 1);
+  return double(std::bit_width(std::uint64_t(n) + 1));
 }
 
 OpDef arg_sort_op() {

@@ -32,7 +32,7 @@ Inferred stack_rule(const InferArgs& args) {
     if (examples[0] >= 0) {
       type.batch = {int(examples[0]) + 1, examples[1], count_symbol(args.symbols, examples[2])};
     }
-    inferred.types.push_back(std::move(type));
+    inferred.types.push_back(type);
     inferred.placements.push_back(Placement(attrs.placements[i]));
   }
   return inferred;
