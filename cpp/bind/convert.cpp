@@ -223,6 +223,7 @@ void set_from_python(AttrDraft& draft, std::string_view who, const AttrSpec& spe
       }
     }
   } catch (const py::cast_error&) {
+    // Refused below.
   } catch (const py::error_already_set& error) {
     // Errors of the value's own Python code, interrupts and MemoryError pass through unchanged.
     const py::handle& converted = item ? item : value;

@@ -111,7 +111,7 @@ class Transaction {
     draws_->give_back();
     try {
       values_->restore();
-    } catch (const Error&) {  // NOLINT: a forked child, whose variables are lost anyway
+    } catch (const Error&) {  // a forked child, whose variables are lost anyway
     }
     if (attributes_) attributes_->restore();
     forget();

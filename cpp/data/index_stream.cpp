@@ -48,7 +48,7 @@ void make_room(std::vector<std::int64_t>& numbers, std::int64_t more) {
   const std::size_t wanted = numbers.size() + std::size_t(more);
   try {
     if (wanted <= numbers.max_size()) return numbers.reserve(wanted);
-  } catch (const std::bad_alloc&) {  // NOLINT: as too many
+  } catch (const std::bad_alloc&) {  // as too many
   }
   fail(ErrorKind::kMemory, "Dataset",
        "there is no memory for the positions of one batch or shuffle ", "buffer: got ", more,

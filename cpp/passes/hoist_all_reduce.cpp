@@ -84,7 +84,8 @@ struct ControlSignature {
   explicit ControlSignature(const Node& node) {
     carried = carried_values(node);
     if (const auto* replay = node.attrs.get_if<ReplayAttrs>()) {
-      argument = std::accumulate(replay->entries.begin(), replay->entries.end(), std::size_t(0));
+      const Ints& entries = replay->entries;
+      argument = std::size_t(std::accumulate(entries.begin(), entries.end(), std::int64_t{0}));
       operand = replay->entries.size();
     }
     outer_argument = argument + carried;
@@ -305,8 +306,8 @@ class AllReduceHoister {
   // The argument of a body that an entry of its node's history begins at.
   static std::size_t first_entry(const Node& node, std::size_t history) {
     const Ints& entries = node.attrs.as<ReplayAttrs>().entries;
-    return std::accumulate(entries.begin(), entries.begin() + std::ptrdiff_t(history),
-                           std::size_t(0));
+    return std::size_t(std::accumulate(entries.begin(), entries.begin() + std::ptrdiff_t(history),
+                                       std::int64_t{0}));
   }
 
   // ---- the new graph ----

@@ -308,7 +308,7 @@ GraphPtr Replay::region(const Graph& graph, const std::vector<Placement>& argume
     if (info.source == Source::kNode) continue;
     info.type = inside.type(info.type);
     if (info.source == Source::kArgument) info.placement = arguments.at(info.argument());
-    inside.map_[v] = made.values.push_back(std::move(info));
+    inside.map_[v] = made.values.push_back(info);
   }
   inside.run();
   made.outputs = inside(graph.outputs);

@@ -32,7 +32,7 @@ Graph specialize_lengths(const Graph& graph, const std::vector<std::int64_t>& le
     ValueInfo info = graph.values[v];
     if (info.source == Source::kNode) continue;
     info.type = replay.type(info.type);
-    replay.set_value(v, made.values.push_back(std::move(info)));
+    replay.set_value(v, made.values.push_back(info));
   }
   replay.run_whole();
   return made;

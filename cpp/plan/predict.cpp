@@ -107,12 +107,13 @@ class Predictor {
     const auto symbol = std::size_t(loop.symbol);
     for (std::size_t r = 0; r < (loop.varying ? counts_.size() : 1); ++r) {
       const std::int64_t examples = counts_[r][symbol];
+      const std::int64_t whole = examples / loop.tile_examples;
       std::vector<std::int64_t> of_tile = counts_[r], of_last = counts_[r];
       of_tile[symbol] = loop.tile_examples;
       of_last[symbol] = examples % loop.tile_examples;
       for (NodeId n : loop.nodes) {
         const Node& node = plan_.graph.nodes[n];
-        add(node, cost_of(plan_.graph, node, of_tile), double(examples / loop.tile_examples), load);
+        add(node, cost_of(plan_.graph, node, of_tile), double(whole), load);
         if (of_last[symbol]) add(node, cost_of(plan_.graph, node, of_last), 1, load);
       }
     }

@@ -117,7 +117,8 @@ std::string SparseUpdateStep::title(const PlanDraft& plan) const {
 }
 
 const StepBase& PlanStep::base() const {
-  return std::visit([](const StepBase& step) -> const StepBase& { return step; }, kind_);
+  return std::visit([](const StepBase& step) -> const StepBase& { return step; },  // NOLINT
+                    kind_);
 }
 
 StepBase& PlanStep::base() {

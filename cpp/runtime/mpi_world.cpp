@@ -265,7 +265,7 @@ std::string MpiWorld::failure_elsewhere() const {
 
 MpiWorld::Notice MpiWorld::notice(Notice::Kind kind, std::string_view text) const {
   Notice made{kind, waits_since_ != 0, calls_, {}};
-  std::copy_n(text.data(), std::min(text.size(), made.text.size() - 1), made.text.data());
+  text.copy(made.text.data(), made.text.size() - 1);
   return made;
 }
 

@@ -72,7 +72,7 @@ double cached_bytes(std::int64_t bytes, int rounds) {
 // arrays are read and one is written. A copy by the system would pass the caches by.
 double streamed_bytes(std::int64_t elements) {
   const ParallelFor& loops = parallel_loops();
-  const std::int64_t pieces = 16 * loops.threads();
+  const std::int64_t pieces = std::int64_t{16} * loops.threads();
   std::array<Array, 3> arrays;
   for (Array& array : arrays) {
     array = Array(DType::kFloat32, {elements});

@@ -185,7 +185,8 @@ class ControlRun {
 
   const StackedResiduals& history_of(std::size_t input) const {
     const auto handle = *arrays_of(node_.inputs[input])[0].data<std::int64_t>();
-    const auto* history = reinterpret_cast<const StackedResiduals*>(std::intptr_t(handle));
+    const auto* history =
+        reinterpret_cast<const StackedResiduals*>(std::intptr_t(handle));  // NOLINT: one of these
     SG_ASSERT(std::ranges::count(context_.histories, history,
                                  &std::unique_ptr<StackedResiduals>::get) == 1,
               "operand ", input, " of ", node_.op->name, " is not a history of this run");
