@@ -22,7 +22,7 @@ void copy_nodes(const Graph& from, NodeId begin, Graph& to, SourceLines& lines,
       ValueInfo info = from.values[output];
       info.type = symbols(info.type);
       info.index = to.nodes.next_id().number();
-      map[output] = to.values.push_back(std::move(info));
+      map[output] = to.values.push_back(info);
       output = map[output];
     }
     if (node.location >= 0) {

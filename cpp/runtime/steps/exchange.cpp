@@ -57,7 +57,7 @@ class ExchangeRun {
   // The first rows of the following replicas, whose parts begin where those of this process end.
   void give_halo(const std::vector<std::vector<View>>& in, std::vector<std::vector<View>> out) {
     if (plan_.graph.placement(node_.outputs[0]) != Placement::kSharded) return;
-    const auto end = std::size_t(call_.first_replica() + context_.own_replicas());
+    const auto end = std::size_t(call_.first_replica()) + std::size_t(context_.own_replicas());
     out.resize(end);
     for (std::vector<View>& views : out) {
       for (View& view : views) view.data = nullptr;

@@ -42,7 +42,7 @@ std::size_t copies_of(const ExampleSum& sum, const ExecutionContext& context) {
 TouchedRow* sort_by_rows(TouchedRow* from, TouchedRow* to, std::int64_t n, std::int64_t rows) {
   constexpr int kBits = 11;
   constexpr std::size_t kDigits = std::size_t(1) << kBits;
-  const int bits = std::bit_width(std::uint64_t(std::max<std::int64_t>(rows - 1, 0)));
+  const auto bits = int(std::bit_width(std::uint64_t(std::max<std::int64_t>(rows - 1, 0))));
   for (int shift = 0; shift < bits; shift += kBits) {
     std::array<std::int64_t, kDigits> next{};
     const auto digit = [shift](const TouchedRow& named) {
