@@ -88,7 +88,7 @@ class Subprogram {
       ValueInfo info = from_.values[output];
       info.type = symbols_(info.type);
       info.index = program_.nodes.next_id().number();
-      const Value fresh = program_.values.push_back(std::move(info));
+      const Value fresh = program_.values.push_back(info);
       // A result that is known stays what it is for whoever reads it.
       Value& mapped = map_[output];
       if (mapped == kNoValue) mapped = fresh;
@@ -228,9 +228,9 @@ std::vector<PerReplica<Tensor>> EagerTrace::record(CompiledFunction& step,
     if (map[v] == kNoValue) map[v] = graph_.add_constant(from.constants[info.constant()]);
   }
   const std::int32_t run = runs_.add(number);
-  Builder::begin_call(run);
+  Builder::begin_call(run);  // NOLINT: not as a call of the user
   copy_nodes(from, NodeId(0), graph_, lines_, map, [run](std::int32_t) { return run; });
-  Builder::end_call();
+  Builder::end_call();  // NOLINT
   for (const StateWrite& read : from.rereads) {
     const StateCell* variable = step.binding().variables[read.variable.index()].get();
     variables_.add_read(*variable, map[read.value]);
