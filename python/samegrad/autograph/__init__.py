@@ -88,7 +88,7 @@ def to_code(
     if not hasattr(function, "__code__"):
         raise ValueError(f"[to_code] a Python function is needed: got {shown(entity)}.")
     try:
-        factory: Any = rewrite(function).body[0]
+        factory: Any = rewrite(function).body[-1]
     except (NoSourceError, AttributeError) as error:
         raise ValueError(f"[to_code] {entity!r:.80} cannot be rewritten: {error}.") from error
     definition = factory.body[0]

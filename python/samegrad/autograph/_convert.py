@@ -1,10 +1,8 @@
 """Conversion of functions: the selection, the time, and the converted functions."""
 
 from __future__ import annotations
-import __future__
 
 import functools
-import operator
 import re
 import sys
 import types
@@ -16,11 +14,7 @@ from samegrad._surface.boundary import inside
 from samegrad.autograph._builtins import REPLACED
 from samegrad.autograph._expressions import RUNTIME
 from samegrad.autograph._rewrite import FACTORY, FUNCTION, rewrite
-from samegrad.autograph._source import NoSourceError
-
-_FUTURE = functools.reduce(
-    operator.or_, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
-)
+from samegrad.autograph._source import NoSourceError, compile_like
 
 _GENERATED = re.compile(r"ag__\w+\.<locals>\.")
 
@@ -93,9 +87,8 @@ def compile_rewritten(function: types.FunctionType) -> types.CodeType:
         NoSourceError: It cannot be rewritten.
     """
     code = function.__code__
-    flags = code.co_flags & _FUTURE
     try:
-        made = compile(rewrite(function), code.co_filename, "exec", flags=flags, dont_inherit=True)
+        made = compile_like(rewrite(function), code)
     except SyntaxError as error:
         raise NoSourceError(f"its form is not supported ({error})") from error
     return _renamed(_find(_find(made, FACTORY), FUNCTION), code)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 from typing import Any
 
 RUNTIME = "ag__"
@@ -10,6 +11,33 @@ RUNTIME = "ag__"
 
 def arguments(names: list[str]) -> ast.arguments:
     return ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, [])
+
+
+def parameters(args: ast.arguments) -> list[ast.arg]:
+    stars = [arg for arg in (args.vararg, args.kwarg) if arg is not None]
+    return [*args.posonlyargs, *args.args, *args.kwonlyargs, *stars]
+
+
+def bare_arguments(args: ast.arguments) -> ast.arguments:
+    """Return a copy without annotations and defaults, which the function object has."""
+    bare = copy.copy(args)
+    for field in ("posonlyargs", "args", "kwonlyargs"):
+        setattr(bare, field, [_bare(arg) for arg in getattr(args, field)])
+    bare.vararg, bare.kwarg = args.vararg and _bare(args.vararg), args.kwarg and _bare(args.kwarg)
+    bare.defaults, bare.kw_defaults = [], [None] * len(args.kwonlyargs)
+    return bare
+
+
+def _bare(arg: ast.arg) -> ast.arg:
+    return ast.copy_location(ast.arg(arg.arg), arg)
+
+
+def define(name: str, args: ast.arguments, body: list[ast.stmt], at: ast.AST) -> ast.stmt:
+    """Return the definition of a function on the line of a node."""
+    (made,) = template("def function(): pass", at)
+    assert isinstance(made, ast.FunctionDef)
+    made.name, made.args, made.body = name, place(args, at), body
+    return made
 
 
 def place(node: Any, at: Any) -> Any:

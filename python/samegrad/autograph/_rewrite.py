@@ -20,7 +20,14 @@ import inspect
 import types
 
 from samegrad.autograph import _names
-from samegrad.autograph._expressions import RUNTIME, arguments, place, template
+from samegrad.autograph._expressions import (
+    RUNTIME,
+    arguments,
+    bare_arguments,
+    define,
+    parameters,
+    place,
+)
 from samegrad.autograph._jumps import lower_jumps
 from samegrad.autograph._source import FunctionNode, NoSourceError, definition_of
 from samegrad.autograph._statements import Statements
@@ -30,7 +37,7 @@ _GENERATORS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GEN
 
 
 def rewrite(original: types.FunctionType) -> ast.Module:
-    """A module with a factory that holds the rewritten function.
+    """Return a module whose last statement is a factory that holds the rewritten function.
 
     Raises:
         NoSourceError: The function's text cannot be found, or it is a generator or coroutine.
@@ -42,24 +49,16 @@ def rewrite(original: types.FunctionType) -> ast.Module:
     mangled = _Mangle(found.owner).visit(copy.deepcopy(found.node))
     body = _body_of(mangled)
     globals_ = {n for part in ast.walk(mangled) if isinstance(part, ast.Global) for n in part.names}
-    parameters = set(code.co_varnames[: len(_parameters(mangled.args))])
+    given = set(code.co_varnames[: len(parameters(mangled.args))])
     body = _Simplify(_first_parameter(code)).block(lower_jumps(body))
     _names.Liveness(body, globals_ | set(code.co_freevars))
     local_names = {*code.co_varnames, *code.co_cellvars, *_generated(body)}
     body = Statements(globals_).block(body)
-    declare = local_names - parameters - globals_ - set(code.co_freevars)
+    declare = local_names - given - globals_ - set(code.co_freevars)
     body = [*_header(body, declare), *body]
-    function = _definition(FUNCTION, _plain(mangled.args), body, mangled)
-    factory = _definition(FACTORY, arguments([*code.co_freevars, RUNTIME]), [function], mangled)
-    return ast.fix_missing_locations(ast.Module([factory], []))
-
-
-def _definition(name: str, args: ast.arguments, body: list[ast.stmt], at: ast.AST) -> ast.stmt:
-    (made,) = template(f"def {name}():\n  pass", at)
-    assert isinstance(made, ast.FunctionDef)
-    made.args, made.body = args, body
-    placed: ast.stmt = place(made, at)
-    return placed
+    function = place(define(FUNCTION, bare_arguments(mangled.args), body, mangled), mangled)
+    factory = define(FACTORY, arguments([*code.co_freevars, RUNTIME]), [function], mangled)
+    return ast.fix_missing_locations(ast.Module([*found.scope, factory], []))
 
 
 def _body_of(definition: FunctionNode) -> list[ast.stmt]:
@@ -87,20 +86,6 @@ def _header(body: list[ast.stmt], names: set[str]) -> list[ast.stmt]:
     return header
 
 
-def _parameters(args: ast.arguments) -> list[ast.arg]:
-    stars = [arg for arg in (args.vararg, args.kwarg) if arg is not None]
-    return [*args.posonlyargs, *args.args, *args.kwonlyargs, *stars]
-
-
-def _plain(args: ast.arguments) -> ast.arguments:
-    """Without annotations and defaults, which the function object has."""
-    for arg in _parameters(args):
-        arg.annotation = None
-    args.defaults = []
-    args.kw_defaults = [None] * len(args.kwonlyargs)
-    return args
-
-
 def _first_parameter(code: types.CodeType) -> str | None:
     return code.co_varnames[0] if code.co_argcount else None
 
@@ -124,6 +109,10 @@ class _Mangle(ast.NodeTransformer):
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         value = self.visit(node.value)
         return ast.copy_location(ast.Attribute(value, self._name(node.attr), node.ctx), node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.name = self._name(node.name)
+        return self.generic_visit(node)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         return node
