@@ -4,18 +4,34 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
+from html import escape
 from typing import Any
 
 import numpy as np
 
 from samegrad_doctor._basis import NO_SUM
 from samegrad_doctor._catalogue import FailureMode
-from samegrad_doctor._html import page_of
 from samegrad_doctor._layouts import Layout, of_parts, of_shares
 from samegrad_doctor._updates import Vector
 from samegrad_doctor._words import ONE_DEVICE, WHERE, remedy, symbols_of
 
 _SHOWN = 4  # lines of a table
+_STYLE = """
+:root { color-scheme: light dark; --bad: #b3261e; --good: #1a7f37; --line: #8886; }
+@media (prefers-color-scheme: dark) { :root { --bad: #ff8a80; --good: #6fdd8b; } }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 52rem; margin: 2rem auto; padding: 0 1rem; }
+h1.wrong, .minus { color: var(--bad); } h1.correct, .plus { color: var(--good); }
+table { border-collapse: collapse; } td, th { padding: .2rem .8rem; text-align: right; }
+th { border-bottom: 1px solid var(--line); } dt { font-weight: 600; }
+pre { overflow-x: auto; border: 1px solid var(--line); padding: .6rem; }
+"""
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>samegrad-doctor: {word}</title>
+<style>{style}</style></head>
+<body><h1 class="{word}">The step is {word}</h1><p>{summary}</p>
+<table>{table}</table>
+<dl>{entries}</dl></body></html>
+"""
 
 
 @dataclass(frozen=True)
@@ -173,8 +189,19 @@ class Diagnosis:
         Returns:
             A string: the document.
         """
-        right = self.correct and not self.reported_loss_issue
-        return page_of("correct" if right else "wrong", self.summary, self.table(), self.entries())
+        table, tag = "", "th"
+        for cells in self.table():
+            line = "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells)
+            table, tag = f"{table}<tr>{line}</tr>\n", "td"
+        told = [
+            f"<dt>{label}</dt><dd>{_diff(text) if label == 'diff' else escape(text)}</dd>"
+            for label, text in self.entries()
+        ]
+        return _PAGE.format(
+            word="correct" if self.correct and not self.reported_loss_issue else "wrong",
+            style=_STYLE, summary=escape(self.summary), entries="\n".join(told),
+            table=table.rstrip(),
+        )  # fmt: skip
 
 
 def _plain(value: Any) -> Any:
@@ -226,3 +253,12 @@ def factors_of_examples(layout: Layout, right: Vector, found: Vector) -> str | N
         " ".join(f"{ratio:.3g}" for ratio in share[:8]) for share in shares[:_SHOWN]
     )
     return f"found / expected weight of each example, by replica: {listed}"
+
+
+def _diff(text: str) -> str:
+    kinds = {"-": "minus", "+": "plus"}
+    lines = (
+        f'<span class="{kinds.get(line[:1], "")}">{escape(line)}</span>'
+        for line in text.splitlines()
+    )
+    return "<pre>" + "\n".join(lines) + "</pre>"

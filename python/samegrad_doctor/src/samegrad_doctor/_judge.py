@@ -23,10 +23,9 @@ from samegrad_doctor._layouts import (
     unequal_sizes,
 )
 from samegrad_doctor._measure import DRIFT, Runs, Sums
-from samegrad_doctor._reports import explain_loss
+from samegrad_doctor._reports import explain_loss, explain_statistics
 from samegrad_doctor._select import Frame
 from samegrad_doctor._situation import Situation
-from samegrad_doctor._statistics import explain_statistics
 from samegrad_doctor._updates import check_finite
 from samegrad_doctor._verdict import WRONG, explain, rows_or_points
 
@@ -112,7 +111,7 @@ def verdict_on(seen: Runs, found: Found) -> Diagnosis:
     (reported, mistake), shown = explain_loss(seen) or (None, None), None if found.right else worst
     return Diagnosis(
         found.right, next(iter(found.causes), None), (*found.causes[1:], *found.candidates), shares,
-        shown, tuple(notes), reported, seen.detection_limit,
+        shown, tuple(notes), reported, sums.detection_limit if sums else seen.tolerance,
         _summary(seen, what, shown), _warnings(seen), mistake,
     )  # fmt: skip
 
@@ -137,8 +136,9 @@ def _unless(seen: Runs, found: Found) -> str:
 def _summary(seen: Runs, what: str, worst: Layout | None) -> str:
     """The first line of a diagnosis."""
     where = f" ({worst})" if worst is not None else ""
-    sums = isinstance(seen, Sums)
-    how = f"weights exact to {seen.detection_limit:.1g}" if sums else "compared as a whole"
+    how = "compared as a whole"
+    if isinstance(seen, Sums):
+        how = f"weights exact to {seen.detection_limit:.1g}"
     return f"{what}{where}; {seen.examples} examples in {len(seen.layouts)} splits, {how}"
 
 

@@ -120,19 +120,20 @@ class Runs(Frame):
 
         Pieces that a step cuts may be equal for all examples, and are not for one less.
         """
-        if self.turned > NO_SUM or self._turned_by_few:
+        if self.turned > NO_SUM:
+            return True
+        least = _BENT * max(_INSIDE, self.rounded)
+        # Few pairs of neighbors make the change, unlike noise.
+        if self.turned > least and self.can_be_swapped(NO_SUM * self.turned):
             return True
         fewer = self.examples - self.settings.multiple
         return if_taken(lambda: self._turned(fewer) > NO_SUM, False)
 
-    @property
-    def _turned_by_few(self) -> bool:
-        """Return True if few pairs of neighbors make the change with the order, unlike noise."""
-        least = _BENT * max(_INSIDE, self.rounded)
-        return self.turned > least and self._can_be_swapped(NO_SUM * self.turned)
+    def can_be_swapped(self, limit: float) -> bool:
+        """Return True if a third of the swaps of two neighbors, or of some, change no more.
 
-    def _can_be_swapped(self, limit: float) -> bool:
-        """Return True if a third of the swaps of two neighbors, or of some, change no more."""
+        Per-example random ops exclude that.
+        """
         gaps = []
         for place in np.unique(np.linspace(0, self.examples - 2, _MOST_SWAPS).astype(int)):
             order = np.arange(self.examples)
@@ -140,12 +141,7 @@ class Runs(Frame):
             gaps.append(_gap(self.alone(order.tolist()), self.one))
         return 3 * sum(gap <= limit for gap in gaps) >= len(gaps)
 
-    @cached_property
-    def in_pieces(self) -> bool:
-        """Return True if most neighbors can be swapped, which per-example random ops exclude."""
-        return self._can_be_swapped(self.tolerance)
-
-    @cached_property
+    @property
     def paired(self) -> bool:
         """Return True if the effect of swapping two examples depends on the order of the others.
 
@@ -187,32 +183,22 @@ class Runs(Frame):
         return float(max(run.rounding for run in runs) / np.sqrt(12))  # as even within one distance
 
     @cached_property
-    def of_repeats(self) -> Noise:
-        """The noise of one device's update in repeated and turned runs, and of its format."""
-        turned = 0.0 if self.by_place else self.turned
-        size = max(turned, self.repeated, self.rounded, _INSIDE)
-        return Noise(max(size / float(np.sqrt(self.alive)), self.known_noise), self.alive)
-
-    @property
     def noise(self) -> Noise:
-        """Return the noise of the updates.
+        """Return the noise of one device's update in repeated and turned runs, and of its format.
 
         Raises:
             StepError: It is not noise: the step keeps state.
         """
         if self.repeated > NO_SUM:
             raise StepError(KEEPS_STATE)
-        return self.of_repeats
+        turned = 0.0 if self.by_place else self.turned
+        size = max(turned, self.repeated, self.rounded, _INSIDE)
+        return Noise(max(size / float(np.sqrt(self.alive)), self.known_noise), self.alive)
 
     @property
     def tolerance(self) -> float:
         """Return the relative residual that noise may leave."""
         return self.noise.limit(self.alive)
-
-    @property
-    def detection_limit(self) -> float:
-        """Return the tolerance that is reported."""
-        return self.tolerance
 
     def off(self, run: Recorded, made: Vector) -> float:
         """Return the distance of an update from its prediction; up to 1 it may be noise."""
@@ -365,7 +351,8 @@ class Sums(Runs):
     @property
     def of_wholes(self) -> Noise:
         """The noise of whole updates, whatever examples explain."""
-        return replace(self.of_repeats, level=max(self.of_repeats.level, self.of_format))
+        found = super().noise
+        return replace(found, level=max(found.level, self.of_format))
 
     @property
     def noise(self) -> Noise:

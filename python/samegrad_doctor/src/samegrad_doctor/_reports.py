@@ -1,22 +1,40 @@
-"""The mistakes of the loss that a step reports."""
+"""The mistakes of what a step reports besides its update: the loss, and the statistics.
+
+Statistics are moving means, counts, and moments of optimizers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
-from samegrad_doctor._basis import BEND, EXACT
+from samegrad_doctor import _catalogue as rows
+from samegrad_doctor._basis import BEND, EXACT, TELLING
 from samegrad_doctor._catalogue import FailureMode
-from samegrad_doctor._hypotheses import alone_in, terms
-from samegrad_doctor._layouts import Layout
+from samegrad_doctor._diagnosis import Found
+from samegrad_doctor._hypotheses import alike_in, alone_in, of_groups, terms
+from samegrad_doctor._layouts import Groups, Layout, of_parts, of_shares, of_windows
 from samegrad_doctor._measure import Runs, Sums
-from samegrad_doctor._select import UNNAMED, Bench, Frame, factors_alike, simplest
-from samegrad_doctor._updates import Vector
+from samegrad_doctor._select import (
+    UNNAMED,
+    Bench,
+    Frame,
+    Hypothesis,
+    factors_alike,
+    residual,
+    simplest,
+)
+from samegrad_doctor._situation import Mask
+from samegrad_doctor._updates import Recorded, Vector
 
 # What is wrong with a reported loss: in words, and as a mistake if one explains it.
 Report = tuple[str, FailureMode | None]
+_WHAT = "the statistics are not those of one device"
+_ALIKE = "mean of the replicas' means"  # is told as equal weights
+_TIMES = 6  # that the search for a momentum goes on in a sixteenth of the range
 
 
 def explain_loss(seen: Runs) -> Report | None:
@@ -53,8 +71,8 @@ def explain_loss(seen: Runs) -> Report | None:
 def _of_examples(frame: Frame, found: Vector, each: Vector, tolerance: float) -> FailureMode | None:
     """The examples' losses, as often as a row or a point says, or a term beside them."""
     bench = Bench(frame, [np.array([x]) for x in found], [each[None, :]] * len(found), tolerance)
-    if rows := bench.named():
-        return rows[0]
+    if named := bench.named():
+        return named[0]
     limit = tolerance * max(abs(float(found[0])), 1e-300)
     for row, said in frame.said:
         # Among several replicas it must differ: one number for all of them fits anything.
@@ -96,3 +114,151 @@ def _difference(
         return None
     worst = int(np.argmax(errors))
     return f"it reads {found[worst]:.6g} where one device has {right:.6g} ({layouts[worst]})"
+
+
+def explain_statistics(seen: Runs) -> Found | None:
+    """The mistake in the statistics, if there are any and they are wrong.
+
+    One device shows what an element is: a mean of the examples (with an old value, as moving means
+    have), a sum of them (and an old value), or no linear function. How much the shares count in
+    the first two is asked of the rows; the others are compared with what shares make of them.
+    """
+    if any(run.statistics is None for run in seen.runs):
+        return None
+    found = np.stack([np.asarray(run.statistics) for run in seen.runs])
+    wrong = _differ(seen, found, found[0])
+    if not wrong.any():
+        return None
+    means, sums = _means_and_sums(seen, found[0])
+    cause = _of_one_share(seen, found) or (
+        _weighed(seen, found, means, False) or _weighed(seen, found, sums & ~means, True)
+    )
+    if cause is None and not (wrong & (means | sums)).any():
+        cause = _of_own_moments(seen, found, wrong)
+    if cause is None:
+        return Found(_WHAT, (), (rows.LOCAL_STATISTICS,), beside=True)
+    return Found(_WHAT, (cause,), beside=True)
+
+
+def _differ(seen: Runs, values: Vector, one: Vector) -> Mask:
+    """Return a mask of the elements (by layout) that differ from one device."""
+    scale = np.abs(one) if one.all() else np.full(one.shape, np.abs(one).max() + 1e-300)
+    limit = seen.noise.limit(1) * np.maximum(scale, 1e-3 * np.abs(scale).max())
+    return np.asarray(np.abs(values - one) > limit)
+
+
+def _own(seen: Runs, item: Layout, groups: Groups = of_parts) -> Vector:
+    """Return the statistics that each group computes by itself."""
+    return np.stack([np.asarray(seen.alone(group).statistics) for group in groups(item) if group])
+
+
+def _means_and_sums(seen: Runs, one: Vector) -> tuple[Mask, Mask]:
+    """Return masks of the elements that are means of the parts' values, and that are sums.
+
+    Means are weighted by counts. A sum may hold an old value, which parts repeat.
+    """
+    old: list[Vector] = []
+    means = sums = np.ones(one.shape, dtype=bool)
+    for item in seen.layouts:
+        if item.replicas * item.micro_batches > 1:
+            own = _own(seen, item)
+            sizes = np.array([len(part) for part in of_parts(item) if part], dtype=np.float64)
+            old.append((own.sum(axis=0) - one) / (len(own) - 1))
+            means = means & ~_differ(seen, sizes / sizes.sum() @ own, one)
+            sums = sums & ~_differ(seen, one + old[-1] - old[0], one)
+    if (sums & ~means).any():
+        means = means & ~sums  # constants are both: of a sum they are old values
+    return means, sums
+
+
+def _of_one_share(seen: Runs, found: Vector) -> FailureMode | None:
+    """Every layout has the statistics of its first or last share, or part."""
+    modes = {of_shares: rows.STATISTICS_OF_ONE, of_parts: rows.STATISTICS_OF_ONE_PART}
+    for groups, mode in modes.items():
+        own = [_own(seen, item, groups) for item in seen.layouts]
+        for place in (0, -1):
+            if not _differ(seen, np.stack([values[place] for values in own]), found).any():
+                return mode
+    return None
+
+
+def _weighed(seen: Runs, found: Vector, chosen: Mask, fixed: bool) -> FailureMode | None:
+    """The row that says how much parts count in some elements, which are means or sums of them."""
+    values = found[:, chosen]
+    limit = seen.noise.limit(1) * float(np.linalg.norm(values))
+    if not limit < TELLING * float(np.linalg.norm(values - values[:1])):
+        return None
+
+    def own(run: Recorded) -> Vector:
+        return np.asarray(run.statistics)[chosen]
+
+    alike: list[Hypothesis] = []
+    each = f"once {'in every micro-batch of' if seen.several else 'on'} every replica"
+    for row, table in seen.frame.said:
+        if alike_in(seen.layouts, table, of_parts):
+            known, held = of_groups(seen, seen.layouts, table, of_parts, fixed, own)
+            # Of sums, each part has the old values.
+            made = partial(_of_row, row) if row else partial(_with_old, each, None)
+            alike.append(Hypothesis(made, known, np.zeros((len(known), 0)), rank=-1))
+            alike += terms(seen.layouts, row, known, held, made=_with_old)
+    modes = (one.made() for one in simplest(values, alike, limit))
+    mode = next(filter(None, modes), None)
+    return mode or (None if fixed else _updated_again(seen, values, own, limit))
+
+
+def _of_row(row: FailureMode) -> FailureMode:
+    if row.name == _ALIKE:
+        return rows.EQUAL_STATISTICS
+    return replace(row, name=f"in the statistics: {row.name}",
+                   sentence=f"in what the statistics are made of, {row.sentence}")  # fmt: skip
+
+
+def _with_old(count: str, row: FailureMode | None) -> FailureMode | None:
+    """Old values that count so, beside examples that a row weighs."""
+    if count == "once":
+        return None if row is None else _of_row(row)
+    more = "" if row is None else f"; and the examples: {row.name}"
+    return FailureMode(
+        f"in the statistics, old values count {count}{more}",
+        "what the statistics were before the step is summed (or divided) with the replicas or "
+        "micro-batches, though it belongs to the step once",
+        "d h + (1 - d) Σ w_i x_i / W, h being counted otherwise than once", remedy="statistics",
+    )  # fmt: skip
+
+
+def _updated_again(
+    seen: Runs, values: Vector, own: Callable[[Recorded], Vector], limit: float
+) -> FailureMode | None:
+    """A moving mean that every micro-batch moves, instead of the step.
+
+    With s_k = d h + (1 - d) m_k of one micro-batch alone, K of them make
+    Σ d^(K-1-k) s_k - (1 + d + … + d^(K-2)) d h, of which d and d h are unknown.
+    """
+    for parts_of in (of_windows, lambda item: item.parts[0]) if seen.several else ():
+        alone = [
+            np.stack([own(seen.alone(part)) for part in parts_of(item)]) for item in seen.layouts
+        ]
+
+        def left(d: float, alone: list[Vector] = alone) -> float:
+            powers = [d ** np.arange(len(one))[::-1] for one in alone]
+            known = np.stack([by @ one for by, one in zip(powers, alone, strict=True)])
+            return residual(values - known, np.array([[by[1:].sum()] for by in powers]))[0]
+
+        low, high = 0.0, 1.0
+        for _ in range(_TIMES):
+            tried = np.linspace(low, high, 33)
+            best = int(np.argmin([left(float(d)) for d in tried]))
+            low, high = tried[max(best - 1, 0)], tried[min(best + 1, 32)]
+        if left((low + high) / 2) <= limit:
+            return rows.UPDATED_AGAIN
+    return None
+
+
+def _of_own_moments(seen: Runs, found: Vector, wrong: Mask) -> FailureMode | None:
+    """Return the statistics with non-means replaced by the average of the shards' values."""
+    for item, row, off in zip(seen.layouts, found, wrong, strict=True):
+        own, sizes = _own(seen, item, of_shares), np.array([n for n in item.sizes if n])
+        said = (sizes / sizes.sum() @ own, own.mean(axis=0))
+        if off.any() and not any((np.abs(x - row) <= BEND * np.abs(row))[off].all() for x in said):
+            return None
+    return rows.OWN_MOMENTS

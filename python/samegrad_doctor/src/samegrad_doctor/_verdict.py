@@ -20,12 +20,14 @@ from samegrad_doctor._hypotheses import (
     explain_parameters,
     explain_parts,
     explain_term,
+    hidden,
+    hides_a_part,
+    hides_a_term,
     of_groups,
     terms,
 )
 from samegrad_doctor._layouts import Groups, StepError, if_taken
 from samegrad_doctor._measure import Runs, Sums
-from samegrad_doctor._noise import hidden, hides_a_part, hides_a_term
 from samegrad_doctor._of_batches import (
     explain_even_parts,
     explain_pairs,
@@ -286,7 +288,7 @@ def _of_groups(seen: Runs) -> Found | None:
 
 def _of_places(seen: Runs) -> FailureMode:
     """Return the failure mode that makes the position of an example in its shard matter."""
-    if seen.in_pieces:
+    if seen.can_be_swapped(seen.tolerance):
         return rows.OWN_PIECES
     return rows.OWN_PAIRS if seen.paired else rows.SAME_NOISE
 
