@@ -22,6 +22,7 @@ _SPARE = 10  # numbers beyond the weights that tell how noisy an update is
 class Fit:
     """An update as a sum of the examples' own: weights, what they leave, and its size.
 
+    Least squares in float64 express it in a basis.
     `amount` is the norm of all updates that it is made of, as independent noise adds up.
     """
 
@@ -61,10 +62,6 @@ class Basis:
         self.gain = np.linalg.norm(self.inverse, axis=1) / self.norms
         # Numbers of the sketch that are left to show noise.
         self.spare = max(0, int((rows != 0).any(axis=0).sum()) - len(rows))
-
-    def fit(self, update: Vector) -> Fit:
-        """The weights of the examples in an update (least squares in float64)."""
-        return Fit(self, update)
 
 
 def checked_rows(singles: list[Recorded]) -> Vector:

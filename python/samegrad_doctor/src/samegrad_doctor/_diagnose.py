@@ -196,11 +196,9 @@ def _judged(settings: Settings, empty_shard: bool | None) -> Diagnosis:
         return _judged_whole(settings, StepError("[step] the update of the batch is 0 or NaN."))
     if found.correct:
         found = _confirmed(settings, found, evidence.recorder.norms, evidence.noise)
-    if empty_shard is None and (
-        settings.equal_shards or not getattr(settings.step, "takes_empty_shards", True)
-    ):
-        return found
-    return found if empty_shard is False else judge_empty(evidence, found, bool(empty_shard))
+    taken = not settings.equal_shards and getattr(settings.step, "takes_empty_shards", True)
+    tried = taken if empty_shard is None else empty_shard
+    return judge_empty(evidence, found, bool(empty_shard)) if tried else found
 
 
 def _judged_whole(settings: Settings, reason: BaseException) -> Diagnosis:

@@ -159,11 +159,10 @@ class Runs(Frame):
     @cached_property
     def moves(self) -> bool:
         """Return True if reordered micro-batches make another update."""
-        item = next((one for one in self.layouts if one.micro_batches > 1), None)
-        if item is None:
-            return False
-        other = Layout(tuple((share[1], share[0], *share[2:]) for share in item.parts))
-        return self.off(self.run(other), self.run(item).sketch) > 1
+        for item in [own for own in self.layouts if own.micro_batches > 1][:1]:
+            other = Layout(tuple((share[1], share[0], *share[2:]) for share in item.parts))
+            return self.off(self.run(other), self.run(item).sketch) > 1
+        return False
 
     @cached_property
     def repeated(self) -> float:
@@ -219,17 +218,16 @@ class Runs(Frame):
         items = [layout([self.examples // (r * k) * k] * r, k) for r, k in pairs if r * k > 1]
         equal = [item for item in items if item.examples]
 
-        def agree() -> bool:
-            both = ((self.run(item), self.alone(item.examples).sketch) for item in equal)
-            return all(self.off(run, one) <= 1 for run, one in both)
+        def agrees(item: Layout) -> bool:
+            return self.off(self.run(item), self.alone(item.examples).sketch) <= 1
 
-        return bool(equal) and if_taken(agree, False)
+        return bool(equal) and if_taken(lambda: all(map(agrees, equal)), False)
 
     @cached_property
     def by_constant(self) -> bool:
         """Return True for a fixed divisor: twice the examples make twice the update."""
         twice = if_taken(lambda: self.alone([*range(self.examples)] * 2).norm, 0.0)
-        return bool(abs(twice / self.runs[0].norm - 2) < NO_SUM)
+        return abs(twice / self.runs[0].norm - 2) < NO_SUM
 
     @property
     def frame(self) -> Frame:
@@ -239,8 +237,7 @@ class Runs(Frame):
     @cached_property
     def some_alone(self) -> list[Recorded]:
         """The updates of some examples by themselves, as far as the step takes them."""
-        places = range(min(_SINGLES, self.examples))
-        found = (if_taken(partial(self.alone, [place]), None) for place in places)
+        found = (if_taken(partial(self.alone, [i]), None) for i in range(self.examples)[:_SINGLES])
         return [run for run in found if run is not None]
 
     @cached_property
@@ -312,12 +309,12 @@ class Sums(Runs):
     @cached_property
     def fits(self) -> list[Fit]:
         """The weights of the examples in all layouts."""
-        return [self.basis.fit(run.sketch) for run in self.runs]
+        return [Fit(self.basis, run.sketch) for run in self.runs]
 
     @cached_property
     def halves(self) -> list[tuple[list[int], Fit]]:
         """Some of the examples, and what they weigh together on one device."""
-        return [(own, self.basis.fit(self.alone(own).sketch)) for own in halves(self.examples)]
+        return [(own, Fit(self.basis, self.alone(own).sketch)) for own in halves(self.examples)]
 
     @cached_property
     def of_halves(self) -> Noise:
@@ -328,15 +325,11 @@ class Sums(Runs):
         """
         left, unseen = [], []
         for own, fit in self.halves:
-            absent = np.isin(range(self.examples), own, invert=True)
             left.append(float(np.linalg.norm(fit.residual)) / fit.amount)
-            unseen += (fit.weights[absent] / self.basis.gain[absent] / fit.amount).tolist()
+            unseen += np.delete(fit.weights / self.basis.gain / fit.amount, own).tolist()
         numbers = self.basis.spare * len(left)
-        level = max(
-            float(np.linalg.norm(left)) / np.sqrt(max(numbers, 1)),
-            float(np.linalg.norm(unseen)) / np.sqrt(len(unseen)),
-        )
-        return Noise(level, numbers + 2)
+        both = ((left, max(numbers, 1)), (unseen, len(unseen)))
+        return Noise(max(float(np.linalg.norm(x) / np.sqrt(n)) for x, n in both), numbers + 2)
 
     @cached_property
     def of_format(self) -> float:
@@ -359,8 +352,7 @@ class Sums(Runs):
         """Return the noise of the updates."""
         if not self.is_sum:
             return self.of_wholes
-        found = self.of_halves
-        return Noise(max(found.level, self.of_format), found.measured)
+        return replace(self.of_halves, level=max(self.of_halves.level, self.of_format))
 
     @cached_property
     def is_sum(self) -> bool:
@@ -371,16 +363,18 @@ class Sums(Runs):
         fit = self.fits[0]
         usual = self.of_halves.level * np.sqrt(self.basis.spare) * fit.amount / fit.scale
         left = float(np.linalg.norm(fit.residual)) / fit.scale
-        return left <= NO_SUM and bool(
-            usual <= _ROUGH or usual <= _BENT * max(self.turned, 2 * self.runs[0].rounding)
-        )
+        if left > NO_SUM or usual <= _ROUGH:
+            return left <= NO_SUM
+        return usual <= _BENT * max(self.turned, 2 * self.runs[0].rounding)
 
     @cached_property
     def detection_limit(self) -> float:
         """Return the detection limit: the error of weights that noise leaves, by the largest."""
         amount = max(fit.amount / max(np.abs(fit.weights).max(), 1e-300) for fit in self.fits)
         # Twice: the weights they are compared with are found too, and every replica rounds.
-        noise = 2 * self.noise.factor * self.noise.level * self.basis.gain.max() * amount
+        noise = (
+            2 * self.noise.factor * self.noise.level * self.basis.gain.max() * amount
+        )
         return float(max(noise, FLOOR))
 
     @cached_property
@@ -410,7 +404,7 @@ class Sums(Runs):
         What the examples span and what they do not are judged each by themselves, so that the few
         numbers that tell their weights do not drown in the many others.
         """
-        amount = max(self.basis.fit(own).amount for own in (run.sketch, made))
+        amount = max(Fit(self.basis, own).amount for own in (run.sketch, made))
         apart = run.sketch - made
         inside = self.basis.directions @ apart
         outside = apart - inside @ self.basis.directions
@@ -421,19 +415,17 @@ class Sums(Runs):
     @property
     def sound(self) -> bool:
         """Return True if all layouts match one device, and that matches the user's weights."""
-        said = (self.right @ self.sketches)[0]
+        said = self.right[0] @ self.sketches
         return self.agree and (not self.given or self.off(self.runs[0], said) <= 1)
 
     def untold(self, nearly_right: bool) -> list[FailureMode]:
         """Return the entries that the updates do not refute, if they are nearly correct or not."""
         near = _LITTLE * self.right.max()
-        return [
-            row
-            for row, table in self.said
-            if row
-            and bool(np.abs(table - self.right).max() <= near) == nearly_right
-            and not self.tells(table)
-        ]
+        alike = [
+            (row, table) for row, table in self.said
+            if row and (np.abs(table - self.right).max() <= near) == nearly_right
+        ]  # fmt: skip
+        return [row for row, table in alike if not self.tells(table)]
 
     def tells(self, table: Vector) -> bool:
         """Return True if the updates, which are those of one device, refute a table of weights.

@@ -79,9 +79,8 @@ class Frame:
 
     @property
     def scaled(self) -> list[tuple[FailureMode, Vector]]:
-        """Return whole updates by powers of replicas and micro-batches that no row has."""
-        made = [called(with_powers(RIGHT, powers)) for powers in POWERS[1:]]
-        return self._tables(row for row in made if row not in CATALOGUE)
+        """Return whole updates by powers of replicas and micro-batches."""
+        return self._tables(called(with_powers(RIGHT, powers)) for powers in POWERS[1:])
 
     @property
     def unreduced(self) -> list[tuple[FailureMode, Vector]]:

@@ -96,6 +96,7 @@ def check_finite(run: Recorded, item: Layout) -> None:
         )
 
 
+_SAMPLES = 4096  # elements that are looked at one by one
 _AS_LONG = 3e-3  # by which updates may miss the length of a limit
 
 
@@ -143,7 +144,8 @@ class Recorder:
         norm = float(np.sqrt(squares.sum()))
         loss = None if outcome.loss is None else _one_number(outcome.loss)
         lengths = np.array([norm, *np.sqrt(squares[:64]), peak])
-        samples = _samples(arrays)
+        stride = max(1, -(-self.parameters // _SAMPLES))
+        samples = _joined([array[::stride] for array in arrays])
         below = samples[np.abs(samples) < (1 - 1e-6) * peak]  # no limit by value has set these
         found = Recorded(
             sketch, norm, loss, self._drift(outcome, norm), lengths, samples,
@@ -198,8 +200,7 @@ class Recorder:
         for leaves in zip(*copies, strict=True):  # one at a time: copies may be large
             first, *others = (np.asarray(leaf).ravel() for leaf in leaves)
             for other in others:
-                same = np.array_equal(first, other)  # which is faster
-                if not same and not np.array_equal(first, other, equal_nan=True):
+                if not np.array_equal(first, other, equal_nan=True):
                     apart = np.abs(np.subtract(first, other, dtype=np.float64)).max()
                     largest = max(largest, float(apart) if np.isfinite(apart) else np.inf)
         if not largest or np.isinf(largest):
@@ -208,7 +209,6 @@ class Recorder:
         return largest / max(size, norm * 1e-12, 1e-300)
 
 
-_SAMPLES = 4096  # elements that are looked at one by one
 _BLOCK = 256  # sketches that fit in the cache as float64
 
 
@@ -243,11 +243,6 @@ def _projected(
 
 def _joined(value: Any) -> Vector:
     return np.concatenate([_numbers(leaf) for leaf in flatten(value)]).astype(np.float64)
-
-
-def _samples(arrays: Sequence[Any]) -> Vector:
-    stride = max(1, -(-sum(a.size for a in arrays) // _SAMPLES))
-    return np.concatenate([array[::stride] for array in arrays]).astype(np.float64)
 
 
 def rounding_of(samples: Vector) -> float:
