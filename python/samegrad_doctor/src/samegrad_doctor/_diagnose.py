@@ -34,7 +34,6 @@ from samegrad_doctor._layouts import (
     layout,
     one_device,
     rows_of,
-    splits_of,
     take,
 )
 from samegrad_doctor._measure import KEEPS_STATE, Runs, Sums
@@ -285,7 +284,7 @@ def gather(settings: Settings) -> Sums:
     keep([i for i, single in enumerate(singles) if single.sketch.any()], _FEWEST)
     keep(independent(singles, ENOUGH), ENOUGH)
     found = _together(recorder, settings, singles)
-    found = replace(found, layouts=[*found.layouts, *splits_of(len(chosen), settings)])
+    found = replace(found, layouts=[*found.layouts, *settings.splits(len(chosen))])
     return found.weighed(settings.of(chosen).weights)
 
 
@@ -393,7 +392,7 @@ def whole_batches(settings: Settings, every: bool = False) -> Runs:
     settings = settings.of(range(count))
     recorder = Recorder(settings, width=512)
     weights = np.ones(count) if settings.weights is None else np.asarray(settings.weights) * 1.0
-    layouts = [layout([count]), *splits_of(count, settings)]
+    layouts = [layout([count]), *settings.splits(count)]
     return Runs(layouts, weights, False, recorder, settings, {})
 
 

@@ -21,15 +21,11 @@ from samegrad_doctor._catalogue import FailureMode
 from samegrad_doctor._layouts import (
     Groups,
     Layout,
-    Settings,
-    StepError,
     if_taken,
     layout,
     of_parts,
     of_shares,
     of_windows,
-    splits_of,
-    unequal_sizes,
 )
 from samegrad_doctor._measure import Runs, Sums
 from samegrad_doctor._select import EQUAL, Frame, Hypothesis, residual, simplest
@@ -198,25 +194,7 @@ def few_of(seen: Runs, counts: Sequence[int] = (PROBED,)) -> list[Layout]:
     found = []
     for count in counts:
         own = min(count, seen.examples)
-        found += [layout([own]), *turning(seen.settings, own, own + SPARE)]
-    return found
-
-
-def turning(settings: Settings, examples: int, count: int) -> list[Layout]:
-    """Return splits of the examples in random orders: unequal ones in turn, or equal ones."""
-    rng, even, found = np.random.default_rng(0), settings.equal_shards, []
-    more = {k + 1 for k in settings.micro_batches if k > 1} - set(settings.micro_batches)
-    several = [
-        (r, k)
-        for r in settings.replicas
-        for k in (*settings.micro_batches, *more)  # another K tells a factor K from 1 / K
-        if r * k > 1 and r * k <= examples
-    ]
-    for place, (r, k) in zip(range(count), itertools.cycle(several)):
-        sizes = [examples // r] * r if even else unequal_sizes(examples, r, turn=place)
-        if min(sizes) < k:
-            sizes = [examples - k * (r - 1)] + [k] * (r - 1)
-        found.append(layout(sizes, k).renumbered(rng.permutation(examples).tolist()))
+        found += [layout([own]), *seen.settings.turning(own, own + SPARE)]
     return found
 
 
@@ -262,7 +240,7 @@ def _of_a_part(evidence: Sums) -> list[Layout]:
     settings = evidence.settings
     most = max(settings.replicas) * max(settings.micro_batches)
     count = max(1, max(evidence.examples // 2, most) // settings.multiple) * settings.multiple
-    return splits_of(count, settings) if count < evidence.examples else []
+    return settings.splits(count) if count < evidence.examples else []
 
 
 def explain_parameters(evidence: Sums) -> FailureMode | None:
@@ -353,7 +331,7 @@ def explain_own_numbers(evidence: Sums) -> FailureMode | None:
         return None
     settings = replace(evidence.settings, replicas=(replicas,), micro_batches=(1,))
     number = replicas * count + SPARE  # more of them than there are unknowns
-    layouts = turning(settings, count // settings.multiple * settings.multiple, number)
+    layouts = settings.turning(count // settings.multiple * settings.multiple, number)
     probe = probe_of(evidence, layouts)
     if probe.is_right:
         return None
@@ -378,15 +356,6 @@ def _scales_parameters(evidence: Sums, layouts: list[Layout], shares: list[Vecto
     near = max(SAME, 10 * evidence.noise.limit(1))
     spread = np.ptp(factors[moved], axis=0).max()
     return bool((left[moved] <= near * size[moved]).all() and spread > near)
-
-
-def hidden(seen: Sums) -> StepError:
-    """Return an error with the remedy for noise that hides the weights."""
-    return StepError(
-        f"[step] noise in the updates (relative, {seen.noise.level:.1g}) hides the "
-        f"weights: they are exact to {seen.detection_limit:.1g} only; use more parameters, "
-        "examples that differ more, a smaller constant term, or float64."
-    )
 
 
 def hides_a_term(seen: Sums) -> bool:

@@ -15,13 +15,7 @@ from samegrad_doctor._diagnosis import (
     factors_of_examples,
     weights_per_replica,
 )
-from samegrad_doctor._layouts import (
-    Layout,
-    StepFailedError,
-    if_taken,
-    layout,
-    unequal_sizes,
-)
+from samegrad_doctor._layouts import Layout, StepFailedError, if_taken, layout, unequal_sizes
 from samegrad_doctor._measure import DRIFT, Runs, Sums
 from samegrad_doctor._reports import explain_loss, explain_statistics
 from samegrad_doctor._select import Frame

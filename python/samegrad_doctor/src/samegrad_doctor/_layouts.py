@@ -167,6 +167,56 @@ class Settings:
                     return fewer
         return count
 
+    def splits(self, examples: int) -> list[Layout]:
+        """Return equal or unequal splits for each number of replicas and micro-batches.
+
+        Two splits of the same batch tell apart what one number cannot: sizes 2, 3 and 5 have no
+        common divisor, so that a factor belongs to one of them only.
+
+        Raises:
+            StepError: There are none.
+        """
+        found: list[Layout] = []
+        replicas, micro_batches = tuple(self.replicas), tuple(self.micro_batches)
+        for count, k in itertools.product(replicas, micro_batches):
+            if count * k == 1:
+                continue
+            size, even = examples // count, self.equal_shards
+            splits = [[size] * count if even else unequal_sizes(examples, count)]
+            if count > 1 and not even:
+                splits.append(unequal_sizes(examples, count, turn=1))
+                splits.append([examples - size * (count - 1)] + [size] * (count - 1))
+            found += [layout(sizes, k) for sizes in splits if min(sizes) >= k]
+        several = {k for k in micro_batches if k > 1}
+        more = max(several, default=0) + 1
+        if len(several) == 1 and more <= examples and not (self.equal_shards and examples % more):
+            found.append(layout([examples], more))  # tells a factor K from 1 / K
+        if not found and max(replicas) * max(micro_batches) > 1:
+            raise StepError(
+                f"[diagnose] there is no split to compare with one device: got {examples} examples "
+                f"that can be told apart for replicas={replicas} and "
+                f"micro_batches={micro_batches}, each of which needs one; use more examples, or "
+                "fewer replicas."
+            )
+        return list(dict.fromkeys(found))
+
+    def turning(self, examples: int, count: int) -> list[Layout]:
+        """Return splits of the examples in random orders: unequal ones in turn, or equal ones."""
+        rng, even, found = np.random.default_rng(0), self.equal_shards, []
+        more = {k + 1 for k in self.micro_batches if k > 1} - set(self.micro_batches)
+        several = [
+            (r, k)
+            for r in self.replicas
+            for k in (*self.micro_batches, *more)  # another K tells a factor K from 1 / K
+            if r * k > 1 and r * k <= examples
+        ]
+        for place, (r, k) in zip(range(count), itertools.cycle(several)):
+            sizes = [examples // r] * r if even else unequal_sizes(examples, r, turn=place)
+            if min(sizes) < k:
+                sizes = [examples - k * (r - 1)] + [k] * (r - 1)
+            found.append(layout(sizes, k).renumbered(rng.permutation(examples).tolist()))
+        return found
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -289,39 +339,6 @@ def unequal_sizes(examples: int, replicas: int, turn: int = 0) -> list[int]:
     while sizes.sum() > examples:
         sizes[np.argmax(sizes / weights)] -= 1
     return [int(n) for n in np.roll(sizes, -turn)]
-
-
-def splits_of(examples: int, settings: Settings) -> list[Layout]:
-    """Return equal or unequal splits for each number of replicas and micro-batches.
-
-    Two splits of the same batch tell apart what one number cannot: sizes 2, 3 and 5 have no common
-    divisor, so that a factor belongs to one of them only.
-
-    Raises:
-        StepError: There are none.
-    """
-    found: list[Layout] = []
-    replicas, micro_batches = tuple(settings.replicas), tuple(settings.micro_batches)
-    for count, k in itertools.product(replicas, micro_batches):
-        if count * k == 1:
-            continue
-        size, even = examples // count, settings.equal_shards
-        splits = [[size] * count if even else unequal_sizes(examples, count)]
-        if count > 1 and not even:
-            splits.append(unequal_sizes(examples, count, turn=1))
-            splits.append([examples - size * (count - 1)] + [size] * (count - 1))
-        found += [layout(sizes, k) for sizes in splits if min(sizes) >= k]
-    several = {k for k in micro_batches if k > 1}
-    more = max(several, default=0) + 1
-    if len(several) == 1 and more <= examples and not (settings.equal_shards and examples % more):
-        found.append(layout([examples], more))  # tells a factor K from 1 / K
-    if not found and max(replicas) * max(micro_batches) > 1:
-        raise StepError(
-            f"[diagnose] there is no split to compare with one device: got {examples} examples "
-            f"that can be told apart for replicas={replicas} and micro_batches={micro_batches}, "
-            "each of which needs one; use more examples, or fewer replicas."
-        )
-    return list(dict.fromkeys(found))
 
 
 Groups = Callable[[Layout], list[tuple[int, ...]]]

@@ -23,14 +23,7 @@ from samegrad_doctor._layouts import (
     one_device,
 )
 from samegrad_doctor._select import Bench, Frame
-from samegrad_doctor._updates import (
-    Recorded,
-    Recorder,
-    Vector,
-    check_finite,
-    has_length,
-    limited_lengths,
-)
+from samegrad_doctor._updates import Recorded, Recorder, Vector, check_finite, limited_lengths
 
 DRIFT = 1e-6  # relative; what equal copies of parameters may differ by
 _SINGLES = 8  # single examples that are looked at
@@ -262,7 +255,7 @@ class Runs(Frame):
     @cached_property
     def limited(self) -> bool:
         """Return True if shards also reach such a norm; single examples may without clipping."""
-        return any(has_length(run, self.limits) for run in self.shares_alone)
+        return any(run.has_length(self.limits) for run in self.shares_alone)
 
     @cached_property
     def limit_powers(self) -> tuple[float, float] | None:
@@ -372,9 +365,7 @@ class Sums(Runs):
         """Return the detection limit: the error of weights that noise leaves, by the largest."""
         amount = max(fit.amount / max(np.abs(fit.weights).max(), 1e-300) for fit in self.fits)
         # Twice: the weights they are compared with are found too, and every replica rounds.
-        noise = (
-            2 * self.noise.factor * self.noise.level * self.basis.gain.max() * amount
-        )
+        noise = 2 * self.noise.factor * self.noise.level * self.basis.gain.max() * amount
         return float(max(noise, FLOOR))
 
     @cached_property

@@ -23,7 +23,6 @@ from samegrad_doctor._hypotheses import (
     of_groups,
     pairs,
     probe_of,
-    turning,
     with_term,
 )
 from samegrad_doctor._layouts import Layout, StepError, layout
@@ -246,6 +245,6 @@ def explain_pairs(seen: Runs) -> FailureMode | None:
     count = settings.multiple if settings.equal_shards else _PAIRED
     two = list(itertools.combinations(range(count), 2))
     number = 2 * len(two) + SPARE
-    probe = probe_of(seen, [layout([count]), *turning(settings, count, number)])
+    probe = probe_of(seen, [layout([count]), *settings.turning(count, number)])
     together = [[1.0, *(float(own[i] == own[j]) for i, j in two)] for own in probe.owners]
     return probe.first([Hypothesis(lambda: NO_GRADIENT_OF_EXCHANGE, 0.0, np.array(together))])

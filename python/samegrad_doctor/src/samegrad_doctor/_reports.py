@@ -18,15 +18,7 @@ from samegrad_doctor._diagnosis import Found
 from samegrad_doctor._hypotheses import alike_in, alone_in, of_groups, terms
 from samegrad_doctor._layouts import Groups, Layout, of_parts, of_shares, of_windows
 from samegrad_doctor._measure import Runs, Sums
-from samegrad_doctor._select import (
-    UNNAMED,
-    Bench,
-    Frame,
-    Hypothesis,
-    factors_alike,
-    residual,
-    simplest,
-)
+from samegrad_doctor._select import Bench, Frame, Hypothesis, factors_alike, residual, simplest
 from samegrad_doctor._situation import Mask
 from samegrad_doctor._updates import Recorded, Vector
 
@@ -62,7 +54,9 @@ def explain_loss(seen: Runs) -> Report | None:
     if (what := _difference(found, right, seen.layouts, tolerance)) is None:
         return None
     row = None if each is None else _of_examples(frame, found, each, tolerance)
-    row = row or _of_groups(seen, found) or _of_a_factor(frame, found, tolerance)
+    row = row or _of_groups(seen, found)
+    if row is None and found[0]:
+        row = next(iter(factors_alike(frame, found / found[0], tolerance)), None)
     if row is None:
         return what, None
     return f"{what}: {row.name}{f' ({row.report})' if row.report else ''}", row
@@ -98,12 +92,6 @@ def _of_groups(seen: Runs, found: Vector) -> FailureMode | None:
                 more = f"each {one.name} makes it by itself, and they are averaged"
                 return replace(one.statistics, report=more)
     return None
-
-
-def _of_a_factor(frame: Frame, found: Vector, tolerance: float) -> FailureMode | None:
-    """One factor on all of it."""
-    row = factors_alike(frame, found / found[0], tolerance)[0] if found[0] else None
-    return row if row and row.name != UNNAMED else None
 
 
 def _difference(

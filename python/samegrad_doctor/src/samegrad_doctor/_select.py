@@ -20,7 +20,6 @@ from samegrad_doctor._layouts import Layout
 from samegrad_doctor._situation import Situation
 from samegrad_doctor._updates import Vector
 
-UNNAMED = "a factor on the whole update"
 EQUAL = 1e-9  # relative; numbers that are equal but for float64
 _TIE = 0.1  # of the tolerance, by which the better of two hypotheses must be better
 _AMBIGUITY_SET = 4  # hypotheses at most that are told as alternatives
@@ -319,13 +318,15 @@ def _times(row: FailureMode, value: float) -> FailureMode:
 
 
 def factors_alike(frame: Frame, factors: Vector, tolerance: float) -> list[FailureMode]:
-    """Return explanations of one factor per layout on all examples, or else the factors."""
+    """Return explanations of one factor per layout on all examples."""
     count = len(frame.weights)
     image = np.full((1, count), 1.0 / count if frame.fixed else 1.0)
     bench = Bench(frame, [np.array([f]) for f in factors], [image] * len(factors), tolerance)
     ratios = [(row, frame.design_matrix(row.predict) / frame.right) for row in bench.explained()]
-    if flat := [row for row, own in ratios if (np.ptp(own, 1) <= EQUAL * abs(own).max(1)).all()]:
-        return flat
-    listed = list(zip(factors, frame.layouts, strict=True))[:4]
-    names = ", ".join(f"{value:.4g} for {item}" for value, item in listed)
-    return [_whole(UNNAMED, f"all examples are scaled alike: {names}")]
+    return [row for row, own in ratios if (np.ptp(own, 1) <= EQUAL * abs(own).max(1)).all()]
+
+
+def factor_of(layouts: list[Layout], factors: Vector) -> FailureMode:
+    """Return the failure mode of factors that nothing explains."""
+    names = ", ".join(f"{factors[p]:.4g} for {item}" for p, item in enumerate(layouts[:4]))
+    return _whole("a factor on the whole update", f"all examples are scaled alike: {names}")

@@ -55,6 +55,10 @@ class Recorded:
         sketch, samples = self.sketch - term.sketch, self.samples - term.samples
         return replace(self, sketch=sketch, samples=samples)
 
+    def has_length(self, limits: Sequence[float]) -> bool:
+        """Return True if the update has the norm of one of the limits."""
+        return any((np.abs(self.lengths - limit) <= _AS_LONG * limit).any() for limit in limits)
+
     def times(self, factor: float) -> Recorded:
         """All of it, but its loss, so many times."""
         return replace(
@@ -110,11 +114,6 @@ def limited_lengths(lengths: Sequence[Vector]) -> list[float]:
     if arrays.size and arrays.all():
         found += top[1:-1][top[1:-1] > 0].tolist()
     return found
-
-
-def has_length(run: Recorded, limits: Sequence[float]) -> bool:
-    """Return True if an update has the norm of one of the limits."""
-    return any((np.abs(run.lengths - limit) <= _AS_LONG * limit).any() for limit in limits)
 
 
 class Recorder:

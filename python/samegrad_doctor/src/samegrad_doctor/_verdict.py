@@ -10,32 +10,14 @@ from typing import Any
 import numpy as np
 
 from samegrad_doctor import _catalogue as rows
+from samegrad_doctor import _hypotheses as sums
+from samegrad_doctor import _of_batches as wholes
 from samegrad_doctor._basis import FLOOR, NO_SUM, SAME
 from samegrad_doctor._catalogue import HIDDEN, FailureMode
 from samegrad_doctor._diagnosis import Found
-from samegrad_doctor._hypotheses import (
-    PROBED,
-    alone_in,
-    explain_own_numbers,
-    explain_parameters,
-    explain_parts,
-    explain_term,
-    hidden,
-    hides_a_part,
-    hides_a_term,
-    of_groups,
-    terms,
-)
 from samegrad_doctor._layouts import Groups, StepError, if_taken
 from samegrad_doctor._measure import Runs, Sums
-from samegrad_doctor._of_batches import (
-    explain_even_parts,
-    explain_pairs,
-    explain_shared_batch,
-    explain_shares_and_examples,
-    explain_two_parts,
-)
-from samegrad_doctor._select import UNNAMED, Bench, factors_alike, residual, simplest
+from samegrad_doctor._select import Bench, factor_of, factors_alike, residual, simplest
 from samegrad_doctor._updates import Vector
 
 _BLIND = 0.5  # relative error of weights at which right and wrong look alike
@@ -83,8 +65,8 @@ def _right(seen: Sums) -> Found | None:
     unseen = seen.untold(nearly_right=False)
     if not unseen:
         return _RIGHT
-    if any(row.remedy != "sampler" for row in unseen) or hides_a_term(seen):
-        raise hidden(seen)
+    if any(row.remedy != "sampler" for row in unseen) or sums.hides_a_term(seen):
+        raise _hidden(seen)
     note = (
         f"noise in the updates (relative, {seen.noise.level:.1g}) hides the weights of single "
         f"examples, and so: {', '.join(row.name for row in unseen)}"
@@ -94,9 +76,9 @@ def _right(seen: Sums) -> Found | None:
 
 def _of_a_hidden_part(seen: Sums) -> Found | None:
     """Explain a small part that is not a sum of the examples, and so looks like noise."""
-    if not hides_a_part(seen):
+    if not sums.hides_a_part(seen):
         return None
-    return _found(explain_term(seen, seen.of_wholes) or [], _TERM_IS_SCALED) or _AS_A_WHOLE
+    return _found(sums.explain_term(seen, seen.of_wholes) or [], _TERM_IS_SCALED) or _AS_A_WHOLE
 
 
 def _of_rows(seen: Sums) -> Found | None:
@@ -108,7 +90,7 @@ def _of_rows(seen: Sums) -> Found | None:
 
 def _of_a_term(seen: Sums) -> Found | None:
     """A term is scaled with the replicas; right if one device scales it alike."""
-    if (found := explain_term(seen)) is None:
+    if (found := sums.explain_term(seen)) is None:
         return None
     return _found(found, _TERM_IS_SCALED) or _of_a_hidden_part(seen) or _RIGHT
 
@@ -138,24 +120,33 @@ def _of_other_weights(seen: Sums) -> Found | None:
     return replace(_RIGHT, notes=(_OTHER_WEIGHTS,)) if seen.agree else None
 
 
+def _hidden(seen: Sums) -> StepError:
+    """Return an error with the remedy for noise that hides the weights."""
+    return StepError(
+        f"[step] noise in the updates (relative, {seen.noise.level:.1g}) hides the "
+        f"weights: they are exact to {seen.detection_limit:.1g} only; use more parameters, "
+        "examples that differ more, a smaller constant term, or float64."
+    )
+
+
 def _of_noise(seen: Sums) -> Found | None:
     """Raise StepError if noise hides the weights: unnamed failure modes look like noise."""
     if seen.detection_limit <= _BLIND:
         return None
     if part := _of_a_hidden_part(seen):
         return part
-    raise hidden(seen)
+    raise _hidden(seen)
 
 
 def _of_parts(seen: Sums) -> Found | None:
     """A part of the loss or of the parameters is scaled by itself."""
     if seen.explained:
         return None
-    if one := explain_parameters(seen) or explain_even_parts(seen):
+    if one := sums.explain_parameters(seen) or wholes.explain_even_parts(seen):
         return _found([one], _APART)
-    part = explain_parts(seen)
+    part = sums.explain_parts(seen)
     # On the second of two replicas a part that is missing is as free as a number of its own.
-    other = explain_own_numbers(seen) if part and max(seen.settings.replicas) == 2 else None
+    other = sums.explain_own_numbers(seen) if part and max(seen.settings.replicas) == 2 else None
     return _found([part, other], _APART)
 
 
@@ -163,14 +154,14 @@ def _of_own_numbers(seen: Sums) -> Found | None:
     """Rows that fit what examples span, or else what an example does depends on who has it."""
     if near := seen.bench.named():
         return _found(near)
-    own = None if seen.explained else explain_own_numbers(seen)
+    own = None if seen.explained else sums.explain_own_numbers(seen)
     return _found([own], "an example's part depends on who has it")
 
 
 def _of_one_length(seen: Sums) -> Found | None:
     """Shares (or micro-batches) are each scaled, and all that are have one length."""
     near = 1 + max(50 * SAME, 2 * seen.detection_limit)
-    for one in alone_in(seen):
+    for one in sums.alone_in(seen):
         if (clipped := _shortened(seen, one.groups)) and max(clipped) <= near * min(clipped):
             return Found(WRONG, (one.limit,))
     return None
@@ -207,7 +198,7 @@ def _of_the_grammar(seen: Sums) -> Found | None:
     """Points for what examples span, or nothing that is known; a limit may scale shares."""
     if not seen.explained and (found := _found(rows_or_points(seen))):
         return found
-    limits = [one.limit for one in alone_in(seen) if _shortened(seen, one.groups) is not None]
+    limits = [one.limit for one in sums.alone_in(seen) if _shortened(seen, one.groups) is not None]
     return Found(WRONG, (), tuple(limits[:1])) if seen.additive else None
 
 
@@ -231,10 +222,10 @@ def _of_one_update(seen: Runs) -> Found | None:
 
 
 def _of_few(
-    seen: Runs, explain: Callable[[Runs], FailureMode | None] = explain_shared_batch
+    seen: Runs, explain: Callable[[Runs], FailureMode | None] = wholes.explain_shared_batch
 ) -> Found | None:
     """Return the explanation of splits of a few examples."""
-    return _found([if_taken(lambda: explain(seen), None)]) if seen.examples >= PROBED else None
+    return _found([if_taken(lambda: explain(seen), None)]) if seen.examples >= sums.PROBED else None
 
 
 def _of_factors(seen: Runs) -> Found | None:
@@ -244,24 +235,23 @@ def _of_factors(seen: Runs) -> Found | None:
     if any(seen.off(run, by * one) > 1 for run, by in zip(seen.runs, factors, strict=True)):
         return None
     found = factors_alike(replace(seen.frame, fixed=seen.by_constant), factors, seen.tolerance)
-    unnamed = found[0].name == UNNAMED
     if seen.limited:
-        hidden_by_it = unnamed or any(abs(power) == 0.5 for power in found[0].point.powers)
-        named = () if hidden_by_it else tuple(found)
+        rooted = found and any(abs(power) == 0.5 for power in found[0].point.powers)
+        named = () if rooted else tuple(found)
         return Found(WRONG, (*named, rows.LIMITED_OTHERWISE), (), (HIDDEN,))
-    return (_of_few(seen) if unnamed else None) or Found(WRONG, tuple(found))
+    return _found(found) or _of_few(seen) or _found([factor_of(seen.layouts, factors)])
 
 
 def _of_two_parts(seen: Runs) -> Found | None:
     """Two parts of the loss have a count each, and a row each."""
     if seen.limited or seen.by_place:
         return None
-    return _of_few(seen, explain_two_parts) or _of_few(seen, explain_even_parts)
+    return _of_few(seen, wholes.explain_two_parts) or _of_few(seen, wholes.explain_even_parts)
 
 
 def _of_groups(seen: Runs) -> Found | None:
     """Shares or micro-batches make updates by themselves, which are added; or pieces are scaled."""
-    for one in alone_in(seen):
+    for one in sums.alone_in(seen):
         weights = _combination(seen, one.groups)
         if weights is not None:
             more = _how_weighted(seen, weights, one.groups)
@@ -276,7 +266,7 @@ def _of_groups(seen: Runs) -> Found | None:
         cause = one.limit if _of_a_limit(seen) else one.statistics
         return Found(WRONG, (cause,), (), more)
     if seen.by_place:
-        if _of_few(seen, explain_shares_and_examples):
+        if _of_few(seen, wholes.explain_shares_and_examples):
             return Found(WRONG, (_of_places(seen),), (), (_IN_A_PART,))
         raise StepError(
             "[step] the update depends on the order of the examples: dropout or noise that is "
@@ -295,12 +285,12 @@ def _of_places(seen: Runs) -> FailureMode:
 
 def _of_the_exchange(seen: Runs) -> Found:
     """Replicas exchange what depends on the batch: a row, or the exchange itself is wrong."""
-    found = _of_few(seen) or _of_few(seen, explain_shares_and_examples)
+    found = _of_few(seen) or _of_few(seen, wholes.explain_shares_and_examples)
     if found:
         return found
     if seen.right_when_equal:  # and no weights of examples explain the others
         return Found(WRONG, (rows.EQUAL_STATISTICS,))
-    if found := _of_few(seen, explain_pairs):
+    if found := _of_few(seen, wholes.explain_pairs):
         return found
     if seen.moves:
         return Found(WRONG, (rows.STEPS_INSIDE,))
@@ -329,9 +319,9 @@ def _with_a_term(seen: Runs, groups: Groups) -> bool:
     """Return True if an entry for the shards leaves one term with a known count."""
     updates = np.stack([run.sketch for run in seen.runs])
     limit = seen.tolerance * float(np.linalg.norm(updates))
-    counted = partial(of_groups, seen, seen.layouts)
+    counted = partial(sums.of_groups, seen, seen.layouts)
     return any(
-        simplest(updates, terms(seen.layouts, row, *counted(table, groups, fixed)), limit)
+        simplest(updates, sums.terms(seen.layouts, row, *counted(table, groups, fixed)), limit)
         for row, table in seen.frame.said
         for fixed in ((False, True) if row is None or not row.weighted else ())
     )
