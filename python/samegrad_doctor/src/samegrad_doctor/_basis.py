@@ -117,7 +117,7 @@ def term_of(
     n examples together then hold it once, alone n times: the sum of the singles less the whole is
     n - 1 times the term. `half`, the update of the first `count` examples, must say the same.
     """
-    rows = np.stack([single.sketch for single in singles])
+    rows = checked_rows(singles)
     more = len(rows) - 1
     term = (rows.sum(axis=0) - whole.sketch) / more
     size = float(np.linalg.norm(term))

@@ -11,31 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from samegrad_doctor._basis import (
-    BEND,
-    EXACT,
-    NO_SUM,
-    SAME,
-    DependentError,
-    Noise,
-    checked_rows,
-    halves,
-    independent,
-    term_of,
-)
+from samegrad_doctor._basis import BEND, EXACT, NO_SUM, SAME, DependentError, independent
 from samegrad_doctor._diagnosis import Diagnosis, on_one_device
 from samegrad_doctor._judge import judge, judge_empty
-from samegrad_doctor._layouts import (
-    ENOUGH,
-    Settings,
-    StepError,
-    StepFailedError,
-    check,
-    layout,
-    one_device,
-    rows_of,
-    take,
-)
+from samegrad_doctor._layouts import ENOUGH, Settings, StepError, StepFailedError, check, one_device
 from samegrad_doctor._measure import KEEPS_STATE, Runs, Sums
 from samegrad_doctor._over_processes import StepOfAll, check_batch, current_job, spread
 from samegrad_doctor._patch import suggest
@@ -194,7 +173,7 @@ def _judged(settings: Settings, empty_shard: bool | None) -> Diagnosis:
     if found is None:
         return _judged_whole(settings, StepError("[step] the update of the batch is 0 or NaN."))
     if found.correct:
-        found = _confirmed(settings, found, evidence.recorder.norms, evidence.noise)
+        found = _confirmed(settings, found, evidence.recorder.norms, evidence.noise.level)
     taken = not settings.equal_shards and getattr(settings.step, "takes_empty_shards", True)
     tried = taken if empty_shard is None else empty_shard
     return judge_empty(evidence, found, bool(empty_shard)) if tried else found
@@ -209,13 +188,13 @@ def _judged_whole(settings: Settings, reason: BaseException) -> Diagnosis:
     for every in (False, True):
         runs = whole_batches(settings, every)
         if (found := judge(runs)) is not None:
-            norms = np.ones(rows_of(settings.batch))
+            norms = np.ones(settings.rows)
             more = found.correct and runs.examples < len(norms)
-            return _confirmed(settings, found, norms, runs.noise) if more else found
+            return _confirmed(settings, found, norms, runs.noise.level) if more else found
     raise reason
 
 
-def _confirmed(settings: Settings, found: Diagnosis, norms: Vector, noise: Noise) -> Diagnosis:
+def _confirmed(settings: Settings, found: Diagnosis, norms: Vector, level: float) -> Diagnosis:
     """Return a correct diagnosis of some examples, unless the whole batch contradicts it.
 
     An example without gradient alone may have one beside others: pairs, hard negatives. A function
@@ -228,7 +207,7 @@ def _confirmed(settings: Settings, found: Diagnosis, norms: Vector, noise: Noise
     still = bool((norms == 0).any())
     for runs in batches_to_confirm(settings, norms):
         few = whole_batches(runs.settings)
-        both = [replace(own, known_noise=noise.level) for own in (few, runs)]
+        both = [replace(own, known_noise=level) for own in (few, runs)]
         try:
             if both[-1].agree:
                 continue
@@ -255,7 +234,7 @@ def gather(settings: Settings) -> Sums:
         StepError: The step cannot be judged.
     """
     settings.check()
-    rows = rows_of(settings.batch)
+    rows = settings.rows
     chosen = np.linspace(0, rows - 1, min(rows, settings.max_examples)).astype(np.intp)
     chosen = chosen[: settings.usable(chosen)]
     recorder = Recorder(settings.of(chosen), width=max(256, 8 * len(chosen)))
@@ -275,7 +254,7 @@ def gather(settings: Settings) -> Sums:
         except StepError as error:  # too few for equal shards
             raise AloneError from error
         chosen, singles = chosen[free], [singles[i] for i in free]
-        recorder.batch = take(settings.batch, chosen)
+        recorder.batch = settings.of(chosen).batch
 
     recorder.notes = tuple(_left_out(singles))
     recorder.norms = np.full(rows, np.nan)
@@ -307,13 +286,12 @@ def _together(recorder: Recorder, settings: Settings, singles: list[Recorded]) -
     """
     count = len(singles)
     known = {one_device([i]): single for i, single in enumerate(singles)}
-    found = Sums([layout([count])], np.ones(count), False, recorder, settings, known)
+    found = Sums([one_device(range(count))], np.ones(count), False, recorder, settings, known)
     try:
-        checked_rows(singles)
-        found = _without_term(found)
+        found = found.without_term()
         found.of_halves  # noqa: B018  # whether there is a basis
     except StepError as error:
-        whole = recorder.run(layout([count])).sketch
+        whole = recorder.run(one_device(range(count))).sketch
         rows = np.stack([single.sketch for single in singles])
         rows = rows[np.isfinite(rows).all(axis=1)]
         made = np.linalg.lstsq(rows.T, whole, rcond=None)[0] @ rows if len(rows) else 0.0
@@ -328,25 +306,6 @@ def _together(recorder: Recorder, settings: Settings, singles: list[Recorded]) -
             raise DependentError(f"{error} {_LISTS}") from error
         raise
     return found
-
-
-def _without_term(found: Sums) -> Sums:
-    """The same without what belongs to no example.
-
-    Raises:
-        StepError: The examples change nothing then.
-    """
-    first = halves(found.examples)[0]
-    term = term_of(found.singles, found.runs[0], found.alone(first), len(first))
-    if term is None:
-        return found
-    known = {item: run.without(term) for item, run in found.known.items()}
-    if not all(run.sketch.any() for run in known.values()):
-        raise StepError(
-            "[step] rounding hides the weights: beside a term that belongs to no example "
-            "(regularisation) an example changes nothing; make that term smaller, or use float64."
-        )
-    return replace(found, known=known, term=term)
 
 
 def _check_memory(recorder: Recorder, first: Recorded) -> None:
@@ -384,7 +343,7 @@ def _refuse_adaptive(singles: list[Recorded]) -> None:
 
 def whole_batches(settings: Settings, every: bool = False) -> Runs:
     """Runs of a batch, of which not every example is taken if it is large or cannot be even."""
-    rows, multiple = rows_of(settings.batch), settings.divisible
+    rows, multiple = settings.rows, settings.divisible
     most = min(rows, max(_MOST_WHOLE, multiple))
     count = most // multiple * multiple or most
     if every:
@@ -392,7 +351,7 @@ def whole_batches(settings: Settings, every: bool = False) -> Runs:
     settings = settings.of(range(count))
     recorder = Recorder(settings, width=512)
     weights = np.ones(count) if settings.weights is None else np.asarray(settings.weights) * 1.0
-    layouts = [layout([count]), *settings.splits(count)]
+    layouts = [one_device(range(count)), *settings.splits(count)]
     return Runs(layouts, weights, False, recorder, settings, {})
 
 

@@ -181,8 +181,9 @@ class Probe(Frame):
         return None if not found or found[0].refuted() else found[0].made()
 
 
-def probe_of(seen: Runs, layouts: list[Layout], noise: Noise | None = None) -> Probe:
-    """Run the step on splits of the first examples; some may be of fewer."""
+def probe_of(seen: Runs, layouts: list[Layout] | None = None, noise: Noise | None = None) -> Probe:
+    """Run the step on splits of the first examples, some of fewer; default: those of a few."""
+    layouts = few_of(seen) if layouts is None else layouts
     updates = np.stack([seen.run(item).sketch for item in layouts])
     count = max(len(item.examples) for item in layouts)
     limit = (noise or seen.noise).limit(seen.alive) * float(np.linalg.norm(updates))
@@ -274,9 +275,9 @@ def explain_parts(evidence: Sums) -> FailureMode | None:
     Single examples give g_i + p_i, the sum of both parts. If row A holds for one and row B for the
     other, an update is Σ A_i (g_i + p_i) + Σ (B_i - A_i) p_i with unknown p_i.
     """
-    if evidence.settings.equal_shards or len(layouts := few_of(evidence)) < 2:
+    if evidence.settings.equal_shards:
         return None
-    probe = probe_of(evidence, layouts)
+    probe = probe_of(evidence)
     sketches = evidence.sketches[: len(probe.weights)]
     return probe.first(pairs(probe.said, probe.said, lambda a, b: a @ sketches, lambda a, b: b - a))
 

@@ -95,6 +95,11 @@ class Settings:
         return replace(self, batch=take(self.batch, chosen), weights=weights)
 
     @property
+    def rows(self) -> int:
+        """Return the number of examples in the batch."""
+        return rows_of(self.batch)
+
+    @property
     def divisible(self) -> int:
         """The least number of examples that all splits can deal out evenly."""
         return math.lcm(*(r * k for r in self.replicas for k in self.micro_batches))
@@ -110,7 +115,7 @@ class Settings:
         Raises:
             StepError: One of them is not what it must be, or the examples are too few.
         """
-        rows = rows_of(self.batch)
+        rows = self.rows
         for name in ("replicas", "micro_batches"):
             counts = getattr(self, name)
             several = isinstance(counts, Sequence | np.ndarray) and not isinstance(counts, str)

@@ -10,18 +10,10 @@ from functools import cached_property, partial
 import numpy as np
 import numpy.typing as npt
 
-from samegrad_doctor._basis import BEND, FLOOR, NO_SUM, SAME, Basis, Fit, Noise, halves
+from samegrad_doctor._basis import BEND, FLOOR, NO_SUM, SAME, Basis, Fit, Noise, halves, term_of
 from samegrad_doctor._catalogue import FailureMode
 from samegrad_doctor._grammar import POWERS
-from samegrad_doctor._layouts import (
-    Layout,
-    Settings,
-    StepError,
-    if_taken,
-    layout,
-    of_shares,
-    one_device,
-)
+from samegrad_doctor._layouts import Layout, Settings, StepError, if_taken, layout, one_device
 from samegrad_doctor._select import Bench, Frame
 from samegrad_doctor._updates import Recorded, Recorder, Vector, check_finite, limited_lengths
 
@@ -250,7 +242,7 @@ class Runs(Frame):
     @property
     def shares_alone(self) -> list[Recorded]:
         """The updates of all shares by themselves."""
-        return [self.alone(group) for item in self.layouts for group in of_shares(item)]
+        return [self.alone(sum(share, ())) for item in self.layouts for share in item.parts]
 
     @cached_property
     def limited(self) -> bool:
@@ -288,6 +280,25 @@ class Sums(Runs):
     def singles(self) -> list[Recorded]:
         """One run per example."""
         return [self.alone([i]) for i in range(self.examples)]
+
+    def without_term(self) -> Sums:
+        """The same without what belongs to no example.
+
+        Raises:
+            StepError: An example alone changes nothing, or nothing then; or it is not finite.
+        """
+        first = halves(self.examples)[0]
+        term = term_of(self.singles, self.runs[0], self.alone(first), len(first))
+        if term is None:
+            return self
+        known = {item: run.without(term) for item, run in self.known.items()}
+        if not all(run.sketch.any() for run in known.values()):
+            raise StepError(
+                "[step] rounding hides the weights: beside a term that belongs to no example "
+                "(regularisation) an example changes nothing; make that term smaller, or use "
+                "float64."
+            )
+        return replace(self, known=known, term=term)
 
     @cached_property
     def sketches(self) -> Vector:

@@ -246,7 +246,7 @@ def simplest(updates: Vector, alike: Iterable[Hypothesis], limit: float) -> list
     The rank of the hypothesis goes before that of its nuisance terms. Several selected ones are an
     ambiguity set: these layouts do not identify one of them.
     """
-    most = len(updates) - min(_REFUTABLE, len(updates) - 1)
+    most = len(updates) - min(_REFUTABLE, len(updates) - 1 or 1)
     for _, group in itertools.groupby(sorted(alike, key=lambda one: one.rank), lambda o: o.rank):
         found = []
         for one in group:

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from samegrad_doctor import _catalogue as rows
-from samegrad_doctor import _hypotheses as sums
+from samegrad_doctor import _hypotheses as unknowns
 from samegrad_doctor import _of_batches as wholes
 from samegrad_doctor._basis import FLOOR, NO_SUM, SAME
 from samegrad_doctor._catalogue import HIDDEN, FailureMode
 from samegrad_doctor._diagnosis import Found
+from samegrad_doctor._hypotheses import PROBED, alone_in, explain_own_numbers
 from samegrad_doctor._layouts import Groups, StepError, if_taken
 from samegrad_doctor._measure import Runs, Sums
 from samegrad_doctor._select import Bench, factor_of, factors_alike, residual, simplest
@@ -65,7 +66,7 @@ def _right(seen: Sums) -> Found | None:
     unseen = seen.untold(nearly_right=False)
     if not unseen:
         return _RIGHT
-    if any(row.remedy != "sampler" for row in unseen) or sums.hides_a_term(seen):
+    if any(row.remedy != "sampler" for row in unseen) or unknowns.hides_a_term(seen):
         raise _hidden(seen)
     note = (
         f"noise in the updates (relative, {seen.noise.level:.1g}) hides the weights of single "
@@ -76,9 +77,9 @@ def _right(seen: Sums) -> Found | None:
 
 def _of_a_hidden_part(seen: Sums) -> Found | None:
     """Explain a small part that is not a sum of the examples, and so looks like noise."""
-    if not sums.hides_a_part(seen):
+    if not unknowns.hides_a_part(seen):
         return None
-    return _found(sums.explain_term(seen, seen.of_wholes) or [], _TERM_IS_SCALED) or _AS_A_WHOLE
+    return _found(unknowns.explain_term(seen, seen.of_wholes) or [], _TERM_IS_SCALED) or _AS_A_WHOLE
 
 
 def _of_rows(seen: Sums) -> Found | None:
@@ -90,7 +91,7 @@ def _of_rows(seen: Sums) -> Found | None:
 
 def _of_a_term(seen: Sums) -> Found | None:
     """A term is scaled with the replicas; right if one device scales it alike."""
-    if (found := sums.explain_term(seen)) is None:
+    if (found := unknowns.explain_term(seen)) is None:
         return None
     return _found(found, _TERM_IS_SCALED) or _of_a_hidden_part(seen) or _RIGHT
 
@@ -142,11 +143,11 @@ def _of_parts(seen: Sums) -> Found | None:
     """A part of the loss or of the parameters is scaled by itself."""
     if seen.explained:
         return None
-    if one := sums.explain_parameters(seen) or wholes.explain_even_parts(seen):
+    if one := unknowns.explain_parameters(seen) or wholes.explain_even_parts(seen):
         return _found([one], _APART)
-    part = sums.explain_parts(seen)
+    part = unknowns.explain_parts(seen)
     # On the second of two replicas a part that is missing is as free as a number of its own.
-    other = sums.explain_own_numbers(seen) if part and max(seen.settings.replicas) == 2 else None
+    other = explain_own_numbers(seen) if part and max(seen.settings.replicas) == 2 else None
     return _found([part, other], _APART)
 
 
@@ -154,14 +155,14 @@ def _of_own_numbers(seen: Sums) -> Found | None:
     """Rows that fit what examples span, or else what an example does depends on who has it."""
     if near := seen.bench.named():
         return _found(near)
-    own = None if seen.explained else sums.explain_own_numbers(seen)
+    own = None if seen.explained else explain_own_numbers(seen)
     return _found([own], "an example's part depends on who has it")
 
 
 def _of_one_length(seen: Sums) -> Found | None:
     """Shares (or micro-batches) are each scaled, and all that are have one length."""
     near = 1 + max(50 * SAME, 2 * seen.detection_limit)
-    for one in sums.alone_in(seen):
+    for one in alone_in(seen):
         if (clipped := _shortened(seen, one.groups)) and max(clipped) <= near * min(clipped):
             return Found(WRONG, (one.limit,))
     return None
@@ -198,7 +199,7 @@ def _of_the_grammar(seen: Sums) -> Found | None:
     """Points for what examples span, or nothing that is known; a limit may scale shares."""
     if not seen.explained and (found := _found(rows_or_points(seen))):
         return found
-    limits = [one.limit for one in sums.alone_in(seen) if _shortened(seen, one.groups) is not None]
+    limits = [one.limit for one in alone_in(seen) if _shortened(seen, one.groups) is not None]
     return Found(WRONG, (), tuple(limits[:1])) if seen.additive else None
 
 
@@ -225,7 +226,7 @@ def _of_few(
     seen: Runs, explain: Callable[[Runs], FailureMode | None] = wholes.explain_shared_batch
 ) -> Found | None:
     """Return the explanation of splits of a few examples."""
-    return _found([if_taken(lambda: explain(seen), None)]) if seen.examples >= sums.PROBED else None
+    return _found([if_taken(lambda: explain(seen), None)]) if seen.examples >= PROBED else None
 
 
 def _of_factors(seen: Runs) -> Found | None:
@@ -251,7 +252,7 @@ def _of_two_parts(seen: Runs) -> Found | None:
 
 def _of_groups(seen: Runs) -> Found | None:
     """Shares or micro-batches make updates by themselves, which are added; or pieces are scaled."""
-    for one in sums.alone_in(seen):
+    for one in alone_in(seen):
         weights = _combination(seen, one.groups)
         if weights is not None:
             more = _how_weighted(seen, weights, one.groups)
@@ -319,9 +320,9 @@ def _with_a_term(seen: Runs, groups: Groups) -> bool:
     """Return True if an entry for the shards leaves one term with a known count."""
     updates = np.stack([run.sketch for run in seen.runs])
     limit = seen.tolerance * float(np.linalg.norm(updates))
-    counted = partial(sums.of_groups, seen, seen.layouts)
+    counted = partial(unknowns.of_groups, seen, seen.layouts)
     return any(
-        simplest(updates, sums.terms(seen.layouts, row, *counted(table, groups, fixed)), limit)
+        simplest(updates, unknowns.terms(seen.layouts, row, *counted(table, groups, fixed)), limit)
         for row, table in seen.frame.said
         for fixed in ((False, True) if row is None or not row.weighted else ())
     )
