@@ -16,17 +16,9 @@ from functools import partial
 import numpy as np
 
 from samegrad_doctor import _catalogue as rows
-from samegrad_doctor._basis import SAME, Noise, deviations
+from samegrad_doctor._basis import SAME, Noise
 from samegrad_doctor._catalogue import FailureMode
-from samegrad_doctor._layouts import (
-    Groups,
-    Layout,
-    if_taken,
-    layout,
-    of_parts,
-    of_shares,
-    of_windows,
-)
+from samegrad_doctor._layouts import Groups, Layout, layout, of_parts, of_shares, of_windows
 from samegrad_doctor._measure import Runs, Sums
 from samegrad_doctor._select import EQUAL, Frame, Hypothesis, residual, simplest
 from samegrad_doctor._updates import Recorded, Vector
@@ -65,8 +57,6 @@ COUNTS: dict[str, Callable[[Layout], float]] = {
 PROBED = 7  # examples; no multiple of 2 or 3, as even shares hide mistakes
 Rows = Sequence[tuple[FailureMode | None, Vector]]
 SPARE = 6  # layouts beyond the examples, so that a wrong row is refuted
-_ALIKE = 0.5  # of what is apart, which another example changes little and noise wholly
-_WORST = 2  # layouts that are looked at
 
 
 @dataclass(frozen=True)
@@ -368,42 +358,3 @@ def hides_a_term(seen: Sums) -> bool:
     counts = ([[count(item)] for item in seen.layouts] for count in COUNTS.values())
     fits = (residual(updates, np.hstack([ones, often])) for often in counts)
     return any(rank > 1 and left**2 < (1 - chance) / 2 * apart**2 for left, rank in fits)
-
-
-def hides_a_part(seen: Sums) -> bool:
-    """Return True if differences within the noise of the examples are not noise.
-
-    A part that is not a sum of the examples is as small as noise. Where one example is another one,
-    it stays much the same; what rounding leaves is new in every number.
-    """
-    apart = [run.sketch - seen.one for run in seen.runs]
-    sizes = [float(np.linalg.norm(own)) for own in apart]
-    limit = seen.of_wholes.limit(seen.alive) * seen.fits[0].amount
-    t = deviations(max(seen.alive, 2))
-    least = max(_ALIKE, t / float(np.hypot(t, np.sqrt(seen.alive))))
-    for place in np.argsort(sizes)[: -_WORST - 1 : -1]:
-        if sizes[place] <= limit:
-            return False
-        other = if_taken(partial(_apart, seen, _with_another(seen.layouts[place])), None)
-        if other is None:
-            return False
-        if apart[place] @ other > least * sizes[place] * np.linalg.norm(other):
-            return True
-    return False
-
-
-def _apart(seen: Sums, item: Layout) -> Vector:
-    """Return the difference of a layout's update from that of one device."""
-    return np.asarray(seen.run(item).sketch - seen.alone(item.examples).sketch)
-
-
-def _with_another(item: Layout) -> Layout:
-    """The layout with an example of another part in place of the last one of the largest part."""
-    _, r, k = max(
-        (len(part), r, k) for r, own in enumerate(item.parts) for k, part in enumerate(own)
-    )
-    largest = item.parts[r][k]
-    other = next((i for i in item.examples if i not in largest), largest[0])
-    parts = [list(own) for own in item.parts]
-    parts[r][k] = (*largest[:-1], other)
-    return Layout(tuple(map(tuple, parts)))

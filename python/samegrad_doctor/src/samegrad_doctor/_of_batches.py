@@ -13,7 +13,7 @@ from samegrad_doctor import _hypotheses as unknowns
 from samegrad_doctor._basis import EXACT, FLOOR, TELLING
 from samegrad_doctor._catalogue import NO_GRADIENT_OF_EXCHANGE, FailureMode, beside
 from samegrad_doctor._hypotheses import PROBED, Probe
-from samegrad_doctor._layouts import Layout, StepError, layout
+from samegrad_doctor._layouts import Layout, if_taken, layout
 from samegrad_doctor._measure import Runs
 from samegrad_doctor._select import EQUAL, Hypothesis, residual
 from samegrad_doctor._updates import Vector
@@ -79,7 +79,8 @@ def _of_two_counts(seen: Runs) -> FailureMode | None:
     """Explain two counts, with the weights of the user or those that pairs of examples tell."""
     if seen.uneven:
         return _two_counts(seen)
-    if seen.given or (tangents := _tangents(seen)) is None:
+    # A step may refuse single examples.
+    if seen.given or (tangents := if_taken(lambda: _tangents(seen), None)) is None:
         return None
     for sign in (1, -1):  # which of both parts has the weights is seen in more than pairs
         own = (1 - sign * tangents) / (1 + sign * tangents)
@@ -96,12 +97,9 @@ def _tangents(seen: Runs) -> Vector | None:
     that three pairs of three examples span a plane and tell x, but for one scale; that follows
     from x_jk = (x_k - x_j) / (1 - x_j x_k).
     """
-    try:
-        one = [seen.alone([i]).sketch for i in range(PROBED)]
-        alone = {pair: seen.alone(pair).sketch - (one[pair[0]] + one[pair[1]]) / 2
-                 for pair in itertools.combinations(range(PROBED), 2)}  # fmt: skip
-    except StepError:  # a step may refuse single examples
-        return None
+    one = [seen.alone([i]).sketch for i in range(PROBED)]
+    alone = {(i, j): seen.alone([i, j]).sketch - (one[i] + one[j]) / 2
+             for i, j in itertools.combinations(range(PROBED), 2)}  # fmt: skip
     size = max(map(np.linalg.norm, alone.values()))
     if not np.isfinite(size) or size <= FLOOR * max(map(np.linalg.norm, one)):
         return None

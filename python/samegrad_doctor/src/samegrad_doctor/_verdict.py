@@ -12,15 +12,17 @@ import numpy as np
 from samegrad_doctor import _catalogue as rows
 from samegrad_doctor import _hypotheses as unknowns
 from samegrad_doctor import _of_batches as wholes
-from samegrad_doctor._basis import FLOOR, NO_SUM, SAME
+from samegrad_doctor._basis import FLOOR, NO_SUM, SAME, deviations
 from samegrad_doctor._catalogue import HIDDEN, FailureMode
 from samegrad_doctor._diagnosis import Found
 from samegrad_doctor._hypotheses import PROBED, alone_in, explain_own_numbers
-from samegrad_doctor._layouts import Groups, StepError, if_taken
+from samegrad_doctor._layouts import Groups, Layout, StepError, if_taken
 from samegrad_doctor._measure import Runs, Sums
 from samegrad_doctor._select import Bench, factor_of, factors_alike, residual, simplest
 from samegrad_doctor._updates import Vector
 
+_ALIKE = 0.5  # of what is apart, which another example changes little and noise wholly
+_WORST = 2  # layouts that are looked at
 _BLIND = 0.5  # relative error of weights at which right and wrong look alike
 _RIGHT = Found("correct", right=True)
 _AS_A_WHOLE = Found("a small part that is scaled looks like noise of the examples")
@@ -77,9 +79,48 @@ def _right(seen: Sums) -> Found | None:
 
 def _of_a_hidden_part(seen: Sums) -> Found | None:
     """Explain a small part that is not a sum of the examples, and so looks like noise."""
-    if not unknowns.hides_a_part(seen):
+    if not _hides_a_part(seen):
         return None
     return _found(unknowns.explain_term(seen, seen.of_wholes) or [], _TERM_IS_SCALED) or _AS_A_WHOLE
+
+
+def _hides_a_part(seen: Sums) -> bool:
+    """Return True if differences within the noise of the examples are not noise.
+
+    A part that is not a sum of the examples is as small as noise. Where one example is another one,
+    it stays much the same; what rounding leaves is new in every number.
+    """
+    apart = [run.sketch - seen.one for run in seen.runs]
+    sizes = [float(np.linalg.norm(own)) for own in apart]
+    limit = seen.of_wholes.limit(seen.alive) * seen.fits[0].amount
+    t = deviations(max(seen.alive, 2))
+    least = max(_ALIKE, t / float(np.hypot(t, np.sqrt(seen.alive))))
+    for place in np.argsort(sizes)[: -_WORST - 1 : -1]:
+        if sizes[place] <= limit:
+            return False
+        other = if_taken(partial(_apart, seen, _with_another(seen.layouts[place])), None)
+        if other is None:
+            return False
+        if apart[place] @ other > least * sizes[place] * np.linalg.norm(other):
+            return True
+    return False
+
+
+def _apart(seen: Sums, item: Layout) -> Vector:
+    """Return the difference of a layout's update from that of one device."""
+    return np.asarray(seen.run(item).sketch - seen.alone(item.examples).sketch)
+
+
+def _with_another(item: Layout) -> Layout:
+    """The layout with an example of another part in place of the last one of the largest part."""
+    _, r, k = max(
+        (len(part), r, k) for r, own in enumerate(item.parts) for k, part in enumerate(own)
+    )
+    largest = item.parts[r][k]
+    other = next((i for i in item.examples if i not in largest), largest[0])
+    parts = [list(own) for own in item.parts]
+    parts[r][k] = (*largest[:-1], other)
+    return Layout(tuple(map(tuple, parts)))
 
 
 def _of_rows(seen: Sums) -> Found | None:
