@@ -7,15 +7,11 @@ from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any
 
-import numpy as np
-
-from samegrad_doctor._basis import NO_SUM
 from samegrad_doctor._catalogue import FailureMode
-from samegrad_doctor._layouts import Layout, of_parts, of_shares
-from samegrad_doctor._updates import Vector
+from samegrad_doctor._layouts import Layout
 from samegrad_doctor._words import ONE_DEVICE, WHERE, remedy, symbols_of
 
-_SHOWN = 4  # lines of a table
+SHOWN = 4  # lines of a table
 _STYLE = """
 :root { color-scheme: light dark; --bad: #b3261e; --good: #1a7f37; --line: #8886; }
 @media (prefers-color-scheme: dark) { :root { --bad: #ff8a80; --good: #6fdd8b; } }
@@ -118,7 +114,7 @@ class Diagnosis:
         return self.correct
 
     def __str__(self) -> str:
-        lines, table = [self.summary], self.table()[: 1 + _SHOWN]
+        lines, table = [self.summary], self.table()[: 1 + SHOWN]
         for cells in table:
             lines.append("  ".join(map(str.rjust, cells, (len(table[0][0]), 8, 10, 10, 8))))
         for label, text in self.entries():
@@ -151,8 +147,8 @@ class Diagnosis:
         found += self._told("cause", self.cause) if self.cause is not None else []
         found += [("diff", self.patch)] if self.patch else []
         if self.alternatives:
-            more = f" (and {left} more)" if (left := len(self.alternatives) - _SHOWN) > 0 else ""
-            names = "; ".join(mode.name for mode in self.alternatives[:_SHOWN]) + more
+            more = f" (and {left} more)" if (left := len(self.alternatives) - SHOWN) > 0 else ""
+            names = "; ".join(mode.name for mode in self.alternatives[:SHOWN]) + more
             unknown = ("cause", f"unknown; candidates: {names}")
             found.append(unknown if self.cause is None else ("or", names))
         for warning in self.warnings:
@@ -228,31 +224,6 @@ def on_one_device(found: Diagnosis) -> Diagnosis:
         alternatives=tuple(map(fixed, found.alternatives)),
         warnings=tuple(map(fixed, found.warnings)),
     )  # fmt: skip
-
-
-def weights_per_replica(
-    layout: Layout, expected: Vector, found: Vector
-) -> tuple[ReplicaWeights, ...]:
-    """Return mean weights of each per-replica batch, or of each micro-batch of one device."""
-    groups = of_parts(layout) if layout.replicas == 1 else of_shares(layout)
-    table = []
-    for number, part in enumerate(groups):
-        mean = [float(values[list(part)].mean()) if part else 0.0 for values in (expected, found)]
-        replica, micro_batch = (number, None) if layout.replicas > 1 else (0, number)
-        table.append(ReplicaWeights(replica, len(part), mean[0], mean[1], micro_batch))
-    return tuple(table)
-
-
-def factors_of_examples(layout: Layout, right: Vector, found: Vector) -> str | None:
-    """Describe the weights of single examples if they differ within a per-replica batch."""
-    ratios = found / right
-    shares = [ratios[list(share)] for share in of_shares(layout)]
-    if all(np.ptp(share) <= NO_SUM * np.abs(share).max() for share in shares if share.size):
-        return None
-    listed = " | ".join(
-        " ".join(f"{ratio:.3g}" for ratio in share[:8]) for share in shares[:_SHOWN]
-    )
-    return f"found / expected weight of each example, by replica: {listed}"
 
 
 def _diff(text: str) -> str:

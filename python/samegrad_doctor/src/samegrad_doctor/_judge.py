@@ -8,19 +8,14 @@ from dataclasses import replace
 import numpy as np
 
 from samegrad_doctor import _catalogue as rows
-from samegrad_doctor._diagnosis import (
-    Diagnosis,
-    Found,
-    ReplicaWeights,
-    factors_of_examples,
-    weights_per_replica,
-)
+from samegrad_doctor._basis import NO_SUM
+from samegrad_doctor._diagnosis import SHOWN, Diagnosis, Found, ReplicaWeights
 from samegrad_doctor._layouts import Layout, StepFailedError, if_taken, layout, unequal_sizes
 from samegrad_doctor._measure import DRIFT, Runs, Sums
 from samegrad_doctor._reports import explain_loss, explain_statistics
 from samegrad_doctor._select import Frame
 from samegrad_doctor._situation import Situation
-from samegrad_doctor._updates import check_finite
+from samegrad_doctor._updates import Vector, check_finite
 from samegrad_doctor._verdict import WRONG, explain, rows_or_points
 
 _TOLD = 2  # rows that a note names of those that would be right as well
@@ -93,7 +88,7 @@ def verdict_on(seen: Runs, found: Found) -> Diagnosis:
     elif sums and not found.beside:
         place, shares = _worst(sums)
         worst = seen.layouts[place]
-        more = factors_of_examples(worst, seen.right[place], sums.fits[place].weights)
+        more = _factors_of_examples(worst, seen.right[place], sums.fits[place].weights)
         if more and (not found.causes or found.causes[0].point != rows.RIGHT):
             notes.append(more)
         notes += [] if found.causes else [_UNKNOWN]
@@ -139,12 +134,35 @@ def _summary(seen: Runs, what: str, worst: Layout | None) -> str:
 def _worst(seen: Sums) -> tuple[int, tuple[ReplicaWeights, ...]]:
     """The layout that is wrong most, and its table."""
     tables = [
-        weights_per_replica(item, right, fit.weights)
+        _weights_per_replica(item, right, fit.weights)
         for item, right, fit in zip(seen.layouts, seen.right, seen.fits, strict=True)
     ]
     places = range(1, len(tables)) or [0]
     place = max(places, key=lambda p: max(abs(row.found - row.expected) for row in tables[p]))
     return place, tables[place]
+
+
+def _weights_per_replica(
+    item: Layout, expected: Vector, found: Vector
+) -> tuple[ReplicaWeights, ...]:
+    """Return mean weights of each per-replica batch, or of each micro-batch of one device."""
+    groups = item.parts[0] if item.replicas == 1 else [sum(share, ()) for share in item.parts]
+    table = []
+    for number, part in enumerate(groups):
+        mean = [float(values[list(part)].mean()) if part else 0.0 for values in (expected, found)]
+        replica, micro_batch = (number, None) if item.replicas > 1 else (0, number)
+        table.append(ReplicaWeights(replica, len(part), mean[0], mean[1], micro_batch))
+    return tuple(table)
+
+
+def _factors_of_examples(item: Layout, right: Vector, found: Vector) -> str | None:
+    """Describe the weights of single examples if they differ within a per-replica batch."""
+    ratios = found / right
+    shares = [ratios[list(sum(share, ()))] for share in item.parts]
+    if all(np.ptp(share) <= NO_SUM * np.abs(share).max() for share in shares if share.size):
+        return None
+    listed = " | ".join(" ".join(f"{ratio:.3g}" for ratio in share[:8]) for share in shares[:SHOWN])
+    return f"found / expected weight of each example, by replica: {listed}"
 
 
 def _of_fixed_numbers(seen: Runs) -> list[str]:
@@ -214,7 +232,9 @@ def judge_empty(evidence: Sums, verdict: Diagnosis, asked: bool) -> Diagnosis:
     sizes = [unequal_sizes(len(evidence.weights), r - 1) for r in several]
     layouts = [layout([first, 0, *others]) for first, *others in sizes]
     longer = replace(evidence, layouts=[*evidence.layouts, *layouts])
-    taken = all(_takes(evidence, item) for item in layouts)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # means of nothing
+        taken = if_taken(lambda: all(evidence.run(item) for item in layouts), False)
     if taken and verdict.correct and longer.sound:
         return verdict
     near = rows_or_points(longer) if taken else []
@@ -228,10 +248,3 @@ def judge_empty(evidence: Sums, verdict: Diagnosis, asked: bool) -> Diagnosis:
         return replace(verdict, notes=(*verdict.notes, _UNTRIED))
     said = _summary(evidence, "an empty shard is not ignored", layouts[0])
     return replace(verdict, correct=False, cause=rows.EMPTY_SHARE, summary=said, layout=layouts[0])
-
-
-def _takes(evidence: Sums, item: Layout) -> bool:
-    """Return True if the step makes a finite update of a layout."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # means of nothing
-        return if_taken(lambda: evidence.run(item), None) is not None

@@ -369,7 +369,7 @@ class Sums(Runs):
         left = float(np.linalg.norm(fit.residual)) / fit.scale
         if left > NO_SUM or usual <= _ROUGH:
             return left <= NO_SUM
-        return usual <= _BENT * max(self.turned, 2 * self.runs[0].rounding)
+        return bool(usual <= _BENT * max(self.turned, 2 * self.runs[0].rounding))
 
     @cached_property
     def detection_limit(self) -> float:

@@ -16,7 +16,7 @@ from samegrad_doctor._basis import FLOOR, NO_SUM, SAME, deviations
 from samegrad_doctor._catalogue import HIDDEN, FailureMode
 from samegrad_doctor._diagnosis import Found
 from samegrad_doctor._hypotheses import PROBED, alone_in, explain_own_numbers
-from samegrad_doctor._layouts import Groups, Layout, StepError, if_taken
+from samegrad_doctor._layouts import Groups, Layout, StepError, if_taken, of_parts
 from samegrad_doctor._measure import Runs, Sums
 from samegrad_doctor._select import Bench, factor_of, factors_alike, residual, simplest
 from samegrad_doctor._updates import Vector
@@ -113,14 +113,10 @@ def _apart(seen: Sums, item: Layout) -> Vector:
 
 def _with_another(item: Layout) -> Layout:
     """The layout with an example of another part in place of the last one of the largest part."""
-    _, r, k = max(
-        (len(part), r, k) for r, own in enumerate(item.parts) for k, part in enumerate(own)
-    )
-    largest = item.parts[r][k]
+    largest = max(of_parts(item)[::-1], key=len)
     other = next((i for i in item.examples if i not in largest), largest[0])
-    parts = [list(own) for own in item.parts]
-    parts[r][k] = (*largest[:-1], other)
-    return Layout(tuple(map(tuple, parts)))
+    changed = {largest: (*largest[:-1], other)}
+    return Layout(tuple(tuple(changed.get(part, part) for part in share) for share in item.parts))
 
 
 def _of_rows(seen: Sums) -> Found | None:
