@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -101,35 +101,6 @@ def independent(singles: list[Recorded], enough: int) -> list[int]:
         direction = left[best] / lengths[best]
         left = left - np.outer(left @ direction, direction)
     return sorted(chosen)
-
-
-def halves(count: int) -> list[list[int]]:
-    """Two parts of so many examples, which may overlap."""
-    some = max(2, count // 2)
-    return [list(range(some)), list(range(min(some, count - 2), count))]
-
-
-def term_of(
-    singles: list[Recorded], whole: Recorded, half: Recorded, count: int
-) -> Recorded | None:
-    """Return the term that belongs to no example, if examples are summed and not averaged.
-
-    n examples together then hold it once, alone n times: the sum of the singles less the whole is
-    n - 1 times the term. `half`, the update of the first `count` examples, must say the same.
-    """
-    rows = checked_rows(singles)
-    more = len(rows) - 1
-    term = (rows.sum(axis=0) - whole.sketch) / more
-    size = float(np.linalg.norm(term))
-    if not size > FLOOR * float(np.linalg.norm(whole.sketch)):
-        return None
-    data = rows[:count].sum(axis=0) - count * term
-    left = float(np.linalg.norm(half.sketch - data - term))
-    # Means fail here: they miss by as much as their examples differ.
-    if left > 0.25 * min((count - 1) * size, float(np.linalg.norm(data))):
-        return None
-    samples = np.sum([single.samples for single in singles], axis=0) - whole.samples
-    return replace(whole, sketch=term, samples=samples / more)
 
 
 @dataclass(frozen=True)

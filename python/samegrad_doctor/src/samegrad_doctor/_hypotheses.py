@@ -12,6 +12,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -56,6 +57,7 @@ COUNTS: dict[str, Callable[[Layout], float]] = {
 }
 PROBED = 7  # examples; no multiple of 2 or 3, as even shares hide mistakes
 Rows = Sequence[tuple[FailureMode | None, Vector]]
+Combined = Callable[[Vector, Vector], Any]  # what two design matrices make
 SPARE = 6  # layouts beyond the examples, so that a wrong row is refuted
 
 
@@ -122,12 +124,7 @@ def terms(
             yield Hypothesis(partial(made, name, row), known, left[:, None])
 
 
-def pairs(
-    first: Rows,
-    second: Rows,
-    known: Callable[[Vector, Vector], Vector | float],
-    nuisance: Callable[[Vector, Vector], Vector],
-) -> Iterator[Hypothesis]:
+def pairs(first: Rows, second: Rows, known: Combined, nuisance: Combined) -> Iterator[Hypothesis]:
     """Yield the hypotheses of two rows; the rank is the number of wrong ones.
 
     Args:

@@ -10,7 +10,7 @@ from functools import cached_property, partial
 import numpy as np
 import numpy.typing as npt
 
-from samegrad_doctor._basis import BEND, FLOOR, NO_SUM, SAME, Basis, Fit, Noise, halves, term_of
+from samegrad_doctor._basis import BEND, FLOOR, NO_SUM, SAME, Basis, Fit, Noise, checked_rows
 from samegrad_doctor._catalogue import FailureMode
 from samegrad_doctor._grammar import POWERS
 from samegrad_doctor._layouts import Layout, Settings, StepError, if_taken, layout, one_device
@@ -282,23 +282,33 @@ class Sums(Runs):
         return [self.alone([i]) for i in range(self.examples)]
 
     def without_term(self) -> Sums:
-        """The same without what belongs to no example.
+        """The same without a term that belongs to no example, if examples are summed.
+
+        n examples together then hold it once, alone n times: the sum of the singles less the whole
+        is n - 1 times the term. Some of the examples must say the same.
 
         Raises:
             StepError: An example alone changes nothing, or nothing then; or it is not finite.
         """
-        first = halves(self.examples)[0]
-        term = term_of(self.singles, self.runs[0], self.alone(first), len(first))
-        if term is None:
+        rows, count = checked_rows(self.singles), max(2, self.examples // 2)
+        whole, half = self.runs[0], self.alone(range(count)).sketch
+        term = (rows.sum(axis=0) - whole.sketch) / (self.examples - 1)
+        size, data = float(np.linalg.norm(term)), rows[:count].sum(axis=0) - count * term
+        left = float(np.linalg.norm(half - data - term))
+        # Means fail here: they miss by as much as their examples differ.
+        fails = left > 0.25 * min((count - 1) * size, float(np.linalg.norm(data)))
+        if fails or not size > FLOOR * float(np.linalg.norm(whole.sketch)):
             return self
-        known = {item: run.without(term) for item, run in self.known.items()}
+        samples = np.sum([single.samples for single in self.singles], axis=0) - whole.samples
+        own = replace(whole, sketch=term, samples=samples / (self.examples - 1))
+        known = {item: run.without(own) for item, run in self.known.items()}
         if not all(run.sketch.any() for run in known.values()):
             raise StepError(
                 "[step] rounding hides the weights: beside a term that belongs to no example "
                 "(regularisation) an example changes nothing; make that term smaller, or use "
                 "float64."
             )
-        return replace(self, known=known, term=term)
+        return replace(self, known=known, term=own)
 
     @cached_property
     def sketches(self) -> Vector:
@@ -317,8 +327,10 @@ class Sums(Runs):
 
     @cached_property
     def halves(self) -> list[tuple[list[int], Fit]]:
-        """Some of the examples, and what they weigh together on one device."""
-        return [(own, Fit(self.basis, self.alone(own).sketch)) for own in halves(self.examples)]
+        """Two parts of the examples, which may overlap, and what they weigh on one device."""
+        count, some = self.examples, max(2, self.examples // 2)
+        parts = (list(range(some)), list(range(min(some, count - 2), count)))
+        return [(own, Fit(self.basis, self.alone(own).sketch)) for own in parts]
 
     @cached_property
     def of_halves(self) -> Noise:

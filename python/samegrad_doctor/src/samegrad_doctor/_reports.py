@@ -5,7 +5,6 @@ Statistics are moving means, counts, and moments of optimizers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -39,7 +38,7 @@ def explain_loss(seen: Runs) -> Report | None:
         return None
     found = np.array([run.loss for run in seen.runs], dtype=np.float64)
     right, tolerance, frame = float(found[0]), EXACT, seen.frame
-    if _difference(found, right, seen.layouts, tolerance) is None:
+    if _difference(seen, found, right, tolerance) is None:
         return None
     losses = [run.loss for run in seen.singles] if isinstance(seen, Sums) else [None]
     each = None if None in losses else np.array(losses, dtype=np.float64)
@@ -51,7 +50,7 @@ def explain_loss(seen: Runs) -> Report | None:
         if abs(right - found[0]) > limit:
             # Another function of the losses: agreement is all that is asked, but for a factor.
             each, right = each * (found[0] / right if right else 1.0), float(found[0])
-    if (what := _difference(found, right, seen.layouts, tolerance)) is None:
+    if (what := _difference(seen, found, right, tolerance)) is None:
         return None
     row = None if each is None else _of_examples(frame, found, each, tolerance)
     row = row or _of_groups(seen, found)
@@ -94,14 +93,13 @@ def _of_groups(seen: Runs, found: Vector) -> FailureMode | None:
     return None
 
 
-def _difference(
-    found: Vector, right: float, layouts: Sequence[Layout], tolerance: float
-) -> str | None:
+def _difference(seen: Runs, found: Vector, right: float, tolerance: float) -> str | None:
+    """Describe the layout whose loss is wrong most; None if all are right."""
     errors = np.abs(found - right)
     if errors.max() <= tolerance * max(abs(right), 1e-300):
         return None
     worst = int(np.argmax(errors))
-    return f"it reads {found[worst]:.6g} where one device has {right:.6g} ({layouts[worst]})"
+    return f"it reads {found[worst]:.6g} where one device has {right:.6g} ({seen.layouts[worst]})"
 
 
 def explain_statistics(seen: Runs) -> Found | None:
@@ -191,7 +189,7 @@ def _weighed(seen: Runs, found: Vector, chosen: Mask, fixed: bool) -> FailureMod
             alike += terms(seen.layouts, row, known, held, made=_with_old)
     modes = (one.made() for one in simplest(values, alike, limit))
     mode = next(filter(None, modes), None)
-    return mode or (None if fixed else _updated_again(seen, values, own, limit))
+    return mode or (None if fixed else _updated_again(seen, values, chosen, limit))
 
 
 def _of_row(row: FailureMode) -> FailureMode:
@@ -214,18 +212,14 @@ def _with_old(count: str, row: FailureMode | None) -> FailureMode | None:
     )  # fmt: skip
 
 
-def _updated_again(
-    seen: Runs, values: Vector, own: Callable[[Recorded], Vector], limit: float
-) -> FailureMode | None:
+def _updated_again(seen: Runs, values: Vector, chosen: Mask, limit: float) -> FailureMode | None:
     """A moving mean that every micro-batch moves, instead of the step.
 
     With s_k = d h + (1 - d) m_k of one micro-batch alone, K of them make
     Σ d^(K-1-k) s_k - (1 + d + … + d^(K-2)) d h, of which d and d h are unknown.
     """
     for parts_of in (of_windows, lambda item: item.parts[0]) if seen.several else ():
-        alone = [
-            np.stack([own(seen.alone(part)) for part in parts_of(item)]) for item in seen.layouts
-        ]
+        alone = [_own(seen, item, parts_of)[:, chosen] for item in seen.layouts]
 
         def left(d: float, alone: list[Vector] = alone) -> float:
             powers = [d ** np.arange(len(one))[::-1] for one in alone]
