@@ -6,7 +6,6 @@ import inspect
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -156,7 +155,7 @@ def assert_replica_equivalent(step: Step, batch: Any, **options: Any) -> None:
 def _framework_of(step: Step) -> str:
     """Return the framework that the step's module imports; samegrad if none."""
     names = getattr(inspect.unwrap(step), "__globals__", {}).values()
-    modules = {value.__name__ for value in names if isinstance(value, ModuleType)}
+    modules = {value.__name__ for value in names if inspect.ismodule(value)}
     return next((words for module, words in _MODULES.items() if module in modules), "samegrad")
 
 

@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -61,21 +61,13 @@ Combined = Callable[[Vector, Vector], Any]  # what two design matrices make
 SPARE = 6  # layouts beyond the examples, so that a wrong row is refuted
 
 
-@dataclass(frozen=True)
-class Alone:
-    """A kind of group that may compute a value from its own examples only.
+class Alone(NamedTuple):
+    """A kind of group that may compute a value from its own examples only."""
 
-    Args:
-        groups: The examples of each of them.
-        name: Of one of them.
-        limit: The mistake where each limits its own gradient.
-        statistics: The mistake where each makes a function of its own examples.
-    """
-
-    groups: Groups
-    name: str
-    limit: FailureMode
-    statistics: FailureMode
+    groups: Groups  # the examples of each of them
+    name: str  # of one of them
+    limit: FailureMode  # where each limits its own gradient
+    statistics: FailureMode  # where each makes a function of its own examples
 
 
 _SHARES = Alone(of_shares, "replica", rows.CLIPPED_REPLICAS, rows.LOCAL_STATISTICS)
@@ -244,15 +236,14 @@ def explain_parameters(evidence: Sums) -> FailureMode | None:
     fits = errors <= limit
     # A row that explains all is none for a part.
     useful = [place for place, own in enumerate(fits) if own.any() and not own.all()]
-    both = [(a, b) for a, b in itertools.combinations(useful, 2) if (fits[a] | fits[b]).all()]
-    if not both:
+    found = [
+        (bool(said[a][0]) + bool(said[b][0]), np.minimum(errors[a], errors[b]).max(), a, b)
+        for a, b in itertools.combinations(useful, 2)
+        if (fits[a] | fits[b]).all()
+    ]
+    if not found:
         return None
-
-    def cost(a: int, b: int) -> tuple[int, float]:
-        wrong = (said[a][0] is not None) + (said[b][0] is not None)
-        return wrong, float(np.minimum(errors[a], errors[b]).max())
-
-    a, b = min(both, key=lambda own: cost(*own))
+    *_, a, b = min(found)
     return rows.part_with(said[a][0], said[b][0], parameters=True)
 
 

@@ -19,7 +19,6 @@ from samegrad_doctor._updates import Vector, check_finite
 from samegrad_doctor._verdict import WRONG, explain, rows_or_points
 
 _TOLD = 2  # rows that a note names of those that would be right as well
-_MEANS = "mean of the replicas' means"  # is refined by who divides where a replica is empty
 _JOIN = (
     "replicas without examples count in the divisor too (divide_by_initial_world_size of PyTorch)"
 )
@@ -134,7 +133,7 @@ def _summary(seen: Runs, what: str, worst: Layout | None) -> str:
 def _worst(seen: Sums) -> tuple[int, tuple[ReplicaWeights, ...]]:
     """The layout that is wrong most, and its table."""
     tables = [
-        _weights_per_replica(item, right, fit.weights)
+        _table(item, right, fit.weights)
         for item, right, fit in zip(seen.layouts, seen.right, seen.fits, strict=True)
     ]
     places = range(1, len(tables)) or [0]
@@ -142,14 +141,12 @@ def _worst(seen: Sums) -> tuple[int, tuple[ReplicaWeights, ...]]:
     return place, tables[place]
 
 
-def _weights_per_replica(
-    item: Layout, expected: Vector, found: Vector
-) -> tuple[ReplicaWeights, ...]:
+def _table(item: Layout, right: Vector, found: Vector) -> tuple[ReplicaWeights, ...]:
     """Return mean weights of each per-replica batch, or of each micro-batch of one device."""
     groups = item.parts[0] if item.replicas == 1 else [sum(share, ()) for share in item.parts]
     table = []
     for number, part in enumerate(groups):
-        mean = [float(values[list(part)].mean()) if part else 0.0 for values in (expected, found)]
+        mean = [float(values[list(part)].mean()) if part else 0.0 for values in (right, found)]
         replica, micro_batch = (number, None) if item.replicas > 1 else (0, number)
         table.append(ReplicaWeights(replica, len(part), mean[0], mean[1], micro_batch))
     return tuple(table)
@@ -226,7 +223,7 @@ def judge_empty(evidence: Sums, verdict: Diagnosis, asked: bool) -> Diagnosis:
         asked: Whether a step that fails without examples is wrong.
     """
     several = [r for r in evidence.settings.replicas[:2] if r > 1]
-    refined = verdict.cause is not None and verdict.cause.name == _MEANS
+    refined = verdict.cause is not None and verdict.cause.name == rows.MEAN_OF_MEANS.name
     if not several or not (verdict.correct or refined):
         return verdict
     sizes = [unequal_sizes(len(evidence.weights), r - 1) for r in several]

@@ -33,10 +33,7 @@ def explain_shared_batch(seen: Runs) -> FailureMode | None:
     """
     if seen.settings.equal_shards:  # splits of a few cannot be
         return None
-    probe, whole = (
-        unknowns.probe_of(seen),
-        unknowns.probe_of(seen, seen.layouts),
-    )
+    probe, whole = unknowns.probe_of(seen), unknowns.probe_of(seen, seen.layouts)
     if probe.is_right:
         return None
     if (two := _of_two_counts(seen)) is not None:
@@ -47,7 +44,7 @@ def explain_shared_batch(seen: Runs) -> FailureMode | None:
         for (row, few), (_, own) in zip(probe.said, whole.said, strict=True):
             rank = (row is not None) + (name not in (None, *unknowns.RIGHT_COUNTS))
             free = _with_count(probe.layouts, few, name)
-            refuted = partial(_refuted, (probe, whole), (few, own), name)
+            refuted = partial(_refuted, probe, whole, few, own, name)
             made = partial(unknowns.with_term, name or "once", row)
             alike.append(Hypothesis(made, 0.0, free, refuted, rank))
     return probe.first(one for one in alike if one.rank)
@@ -58,21 +55,17 @@ def _with_count(layouts: Sequence[Layout], own: Vector, name: str | None) -> Vec
     return np.hstack([own, [[unknowns.COUNTS[name](item)] for item in layouts]]) if name else own
 
 
-def _refuted(probes: Sequence[Probe], tables: Sequence[Vector], name: str | None) -> bool:
+def _refuted(probe: Probe, whole: Probe, few: Vector, own: Vector, name: str | None) -> bool:
     """Return True if two batches are refuted: each example is free, and a term is one vector."""
-    wide = sum(table.shape[1] for table in tables)
-    rows, place = [], 0
-    for probe, table in zip(probes, tables, strict=True):
-        own = np.pad(table, ((0, 0), (place, wide - place - table.shape[1])))
-        rows.append(_with_count(probe.layouts, own, name))
-        place += table.shape[1]
-    updates = np.concatenate([probe.updates for probe in probes])
-    if residual(updates, np.concatenate(rows))[0] > max(probe.limit for probe in probes):
+    apart = [[few, np.zeros((len(few), own.shape[1]))], [np.zeros((len(own), few.shape[1])), own]]
+    free = _with_count([*probe.layouts, *whole.layouts], np.block(apart), name)
+    updates = np.concatenate([probe.updates, whole.updates])
+    if residual(updates, free)[0] > max(probe.limit, whole.limit):
         return True
     # A term that is all of the update leaves the examples to explain what is little.
-    made = np.linalg.lstsq(_with_count(probes[0].layouts, tables[0], name), probes[0].updates)[0]
-    data = tables[0] @ made[: tables[0].shape[1]]
-    return bool(np.linalg.norm(data) < TELLING * np.linalg.norm(probes[0].updates))
+    made = np.linalg.lstsq(_with_count(probe.layouts, few, name), probe.updates)[0]
+    data = few @ made[: few.shape[1]]
+    return bool(np.linalg.norm(data) < TELLING * np.linalg.norm(probe.updates))
 
 
 def _of_two_counts(seen: Runs) -> FailureMode | None:
@@ -181,10 +174,10 @@ def _mean_and_sum(seen: Runs) -> FailureMode | None:
     probe = unknowns.probe_of(seen, seen.layouts if even else None)
     scale = float(np.linalg.norm(one) + np.linalg.norm(sums))
     small = min(float(np.linalg.norm(part)) for part in (means, sums))
-    left = 0.0
-    for three in ([0, 1, j] for j in range(2, count)):
-        made = means[three].mean(axis=0) + sums[three].sum(axis=0)
-        left = max(left, float(np.linalg.norm(seen.alone(three).sketch - made)))
+    threes = [[0, 1, j] for j in range(2, count)]
+    made = [means[three].mean(axis=0) + sums[three].sum(axis=0) for three in threes]
+    found = [seen.alone(three).sketch for three in threes]
+    left = float(np.linalg.norm(np.subtract(found, made), axis=1).max(initial=0.0))
     if left > _SEVERAL * seen.noise.limit(seen.alive) * scale:
         return None
     limit = FLOOR * scale + _SEVERAL * left

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from samegrad_doctor._layouts import StepError, StepFailedError
+from samegrad_doctor._layouts import StepError, StepFailedError, T
 from samegrad_doctor._tree import flatten
 from samegrad_doctor._updates import Outcome, Step, digest
-
-T = TypeVar("T")
 
 
 class Job(NamedTuple):

@@ -30,7 +30,7 @@ class _Mean(NamedTuple):
     statement: ast.stmt
     call: ast.Call
     total: str  # the sum instead, as source
-    size: str  # the number of its values
+    size: str  # the values that are counted, or how many there are
     first: str = ""  # a statement to put before
 
 
@@ -153,7 +153,7 @@ def _mean_of_a_loss(call: ast.Call, words: dict[str | None, ast.expr]) -> tuple[
     if not words.keys() <= {"ignore_index", "label_smoothing", "beta", "delta"}:
         return None
     target = ast.unparse(call.args[1])
-    size = f"{target}.numel()"
+    size = target
     if ast.unparse(call.func).endswith(("cross_entropy", "nll_loss")):
         size = f"({target} != -100).sum()"  # labels that the loss leaves out by default
     if "ignore_index" in words:
@@ -170,8 +170,7 @@ _Lines = tuple[list[str], str]  # statements before, and the mean of all replica
 def _in_torch(mean: _Mean, averaged: bool, functions: list[ast.FunctionDef]) -> _Lines:
     count, number = _free("count", functions), f"{mean.size}.float()"
     if not mean.size.endswith(".sum()"):
-        values = mean.size.removesuffix(".numel()")
-        number = f"torch.tensor(float({values}.numel()), device={values}.device)"
+        number = f"torch.tensor(float({mean.size}.numel()), device={mean.size}.device)"
     before = [f"{count} = {number}", f"torch.distributed.all_reduce({count})"]
     times = " * torch.distributed.get_world_size()" if averaged else ""
     return before, f"{mean.total}{times} / {count}"

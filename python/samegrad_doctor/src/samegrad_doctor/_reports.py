@@ -24,7 +24,6 @@ from samegrad_doctor._updates import Recorded, Vector
 # What is wrong with a reported loss: in words, and as a mistake if one explains it.
 Report = tuple[str, FailureMode | None]
 _WHAT = "the statistics are not those of one device"
-_ALIKE = "mean of the replicas' means"  # is told as equal weights
 _TIMES = 6  # that the search for a momentum goes on in a sixteenth of the range
 
 
@@ -193,7 +192,7 @@ def _weighed(seen: Runs, found: Vector, chosen: Mask, fixed: bool) -> FailureMod
 
 
 def _of_row(row: FailureMode) -> FailureMode:
-    if row.name == _ALIKE:
+    if row.name == rows.MEAN_OF_MEANS.name:
         return rows.EQUAL_STATISTICS
     return replace(row, name=f"in the statistics: {row.name}",
                    sentence=f"in what the statistics are made of, {row.sentence}")  # fmt: skip

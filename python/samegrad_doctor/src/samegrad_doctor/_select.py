@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -212,8 +213,7 @@ class Bench:
         return float(own.mean()) if same else None
 
 
-@dataclass(frozen=True)
-class Hypothesis:
+class Hypothesis(NamedTuple):
     """A hypothesis on the updates of each layout.
 
     Args:

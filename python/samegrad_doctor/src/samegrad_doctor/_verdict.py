@@ -259,9 +259,10 @@ def _of_one_update(seen: Runs) -> Found | None:
     return (_of_few(seen) or _RIGHT) if seen.agree else None
 
 
-def _of_few(
-    seen: Runs, explain: Callable[[Runs], FailureMode | None] = wholes.explain_shared_batch
-) -> Found | None:
+_Explain = Callable[[Runs], FailureMode | None]
+
+
+def _of_few(seen: Runs, explain: _Explain = wholes.explain_shared_batch) -> Found | None:
     """Return the explanation of splits of a few examples."""
     return _found([if_taken(lambda: explain(seen), None)]) if seen.examples >= PROBED else None
 
@@ -398,6 +399,7 @@ def _of_a_limit(seen: Runs) -> bool:
     return seen.limited and seen.limit_powers is None
 
 
+_FIVE = ((0,), (1,), (2,), (3,), (4,))
 _SOME = ((0, 1), (2, 3), (0, 1, 2), (1, 2, 3, 4), (0, 1, 2, 3, 4))  # examples of one device
 
 
@@ -405,9 +407,8 @@ def _some_of_one_device(seen: Runs) -> tuple[Vector, Vector] | None:
     """Return the updates of five single examples, and of some of them together."""
     if seen.examples < 5 or seen.recorder.parameters < 16:
         return None
-    groups = (((0,), (1,), (2,), (3,), (4,)), _SOME)
-    singles, updates = (np.stack([seen.alone(own).sketch for own in some]) for some in groups)
-    return singles, updates
+    every = np.stack([seen.alone(own).sketch for own in (*_FIVE, *_SOME)])
+    return every[:5], every[5:]
 
 
 def _have_one_length(singles: Vector, updates: Vector, direction: Vector) -> bool:
@@ -426,14 +427,11 @@ def _by_pieces(seen: Runs) -> bool:
     """Return True if as many parts of the parameters as replicas are scaled separately."""
     one = seen.runs[0].samples
     large = np.abs(one) > 1e-6 * np.abs(one).max()
-    several = False
-    for item, run in zip(seen.layouts[1:], seen.runs[1:], strict=True):
-        ratios = np.sort(run.samples[large] / one[large])
-        pieces = 1 + int((np.diff(ratios) > 3 * seen.tolerance * np.abs(ratios).max()).sum())
-        if pieces > max(item.replicas, 1):
-            return False
-        several = several or pieces > 1
-    return several
+    ratios = [np.sort(run.samples[large] / one[large]) for run in seen.runs[1:]]
+    steps = [np.diff(own) > 3 * seen.tolerance * np.abs(own).max() for own in ratios]
+    pieces = [1 + int(own.sum()) for own in steps]
+    fit = all(n <= item.replicas for n, item in zip(pieces, seen.layouts[1:], strict=True))
+    return fit and max(pieces, default=1) > 1
 
 
 _OF_SUMS = (_right, _of_rows)
