@@ -187,9 +187,9 @@ def _judged_whole(settings: Settings, reason: BaseException) -> Diagnosis:
     for every in (False, True):
         runs = whole_batches(settings, every)
         if (found := judge(runs)) is not None:
-            norms = np.ones(settings.rows)
-            more = found.correct and runs.examples < len(norms)
-            return _confirmed(settings, found, norms, runs.noise.level) if more else found
+            if not found.correct or runs.examples == settings.rows:
+                return found
+            return _confirmed(settings, found, np.ones(settings.rows), runs.noise.level)
     raise reason
 
 

@@ -284,11 +284,8 @@ class Point:
     @property
     def cost(self) -> float:
         """Return the distance from the correct weights."""
-        sums = sum(
-            MEASURES[m].cost + SCOPES.get(s, ("", "", 0.5))[2]
-            for m, s in self.over
-            if m != "pieces"
-        )
+        below = [own for own in self.over if own[0] != "pieces"]
+        sums = sum(MEASURES[m].cost + SCOPES.get(s, ("", "", 0.5))[2] for m, s in below)
         sums += 1.5 * len(self.times)
         mean = self.over[-1][1] if self.over else ""
         natural = _NATURAL.get(mean, [(-1, 0), (0, 0)])

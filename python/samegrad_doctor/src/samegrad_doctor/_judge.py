@@ -132,10 +132,7 @@ def _summary(seen: Runs, what: str, worst: Layout | None) -> str:
 
 def _worst(seen: Sums) -> tuple[int, tuple[ReplicaWeights, ...]]:
     """The layout that is wrong most, and its table."""
-    tables = [
-        _table(item, right, fit.weights)
-        for item, right, fit in zip(seen.layouts, seen.right, seen.fits, strict=True)
-    ]
+    tables = list(map(_table, seen.layouts, seen.right, [fit.weights for fit in seen.fits]))
     places = range(1, len(tables)) or [0]
     place = max(places, key=lambda p: max(abs(row.found - row.expected) for row in tables[p]))
     return place, tables[place]
@@ -180,11 +177,8 @@ def _warnings(seen: Runs) -> tuple[rows.FailureMode, ...]:
     powers of two; limits and learning rates are round in decimals.
     """
     differ = seen.fixed and seen.given and seen.uneven
-    scaled = any(
-        not _is_round(limit) and any(_is_round(limit * 2.0**j) for j in range(8, 25))
-        for limit in seen.limits
-        if 0 < limit < 5e-3
-    )
+    small = [limit for limit in seen.limits if 0 < limit < 5e-3 and not _is_round(limit)]
+    scaled = any(_is_round(limit * 2.0**j) for limit in small for j in range(8, 25))
     found = ((differ, rows.CONSTANT_FOR_WEIGHTS), (scaled, rows.CLIPPED_SCALED))
     return tuple(row for holds, row in found if holds)
 
@@ -223,6 +217,7 @@ def judge_empty(evidence: Sums, verdict: Diagnosis, asked: bool) -> Diagnosis:
         asked: Whether a step that fails without examples is wrong.
     """
     several = [r for r in evidence.settings.replicas[:2] if r > 1]
+    # Who divides where a replica is empty refines a mean of means.
     refined = verdict.cause is not None and verdict.cause.name == rows.MEAN_OF_MEANS.name
     if not several or not (verdict.correct or refined):
         return verdict

@@ -21,14 +21,12 @@ from samegrad_doctor._select import Bench, Frame, Hypothesis, factors_alike, res
 from samegrad_doctor._situation import Mask
 from samegrad_doctor._updates import Recorded, Vector
 
-# What is wrong with a reported loss: in words, and as a mistake if one explains it.
-Report = tuple[str, FailureMode | None]
 _WHAT = "the statistics are not those of one device"
 _TIMES = 6  # that the search for a momentum goes on in a sixteenth of the range
 
 
-def explain_loss(seen: Runs) -> Report | None:
-    """Return the issue of the reported loss, or None.
+def explain_loss(seen: Runs) -> tuple[str, FailureMode | None] | None:
+    """Return the issue of the reported loss in words, and the mistake that explains it.
 
     Right is what one device reports for the whole batch, on which the layouts must agree; whether
     it is a mean or a sum is seen from the losses of single examples, not from the update.

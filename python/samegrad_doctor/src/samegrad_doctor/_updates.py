@@ -61,10 +61,8 @@ class Recorded:
 
     def times(self, factor: float) -> Recorded:
         """All of it, but its loss, so many times."""
-        return replace(
-            self, sketch=self.sketch * factor, samples=self.samples * factor,
-            norm=self.norm * factor, lengths=self.lengths * factor,
-        )  # fmt: skip
+        scaled = ("sketch", "samples", "norm", "lengths")
+        return replace(self, **{name: getattr(self, name) * factor for name in scaled})
 
 
 def _numbers(leaf: Any) -> Any:
