@@ -255,25 +255,19 @@ def gather(settings: Settings) -> Sums:
         chosen, singles = chosen[free], [singles[i] for i in free]
         recorder.batch = settings.of(chosen).batch
 
-    recorder.notes = tuple(_left_out(singles))
-    recorder.norms = np.full(rows, np.nan)
-    recorder.norms[chosen] = [single.norm for single in singles]
+    recorder.norms, norms = np.full(rows, np.nan), np.array([single.norm for single in singles])
+    recorder.norms[chosen] = norms
+    lost = (
+        ((norms == 0).sum(), "without gradient (their weight does not show)"),
+        ((~np.isfinite(norms)).sum(), "whose update is NaN or inf (any step with them is broken)"),
+    )
+    recorder.notes = tuple(f"left out: {n} of {len(norms)} examples {why}" for n, why in lost if n)
     # The weight of an example without gradient is any; those of dependent ones cannot be told.
     keep([i for i, single in enumerate(singles) if single.sketch.any()], _FEWEST)
     keep(independent(singles, ENOUGH), ENOUGH)
     found = _together(recorder, settings, singles)
     found = replace(found, layouts=[*found.layouts, *settings.splits(len(chosen))])
     return found.weighed(settings.of(chosen).weights)
-
-
-def _left_out(singles: list[Recorded]) -> list[str]:
-    """Return notes on examples whose weights cannot be determined."""
-    norms = np.array([single.norm for single in singles])
-    found = (
-        ((norms == 0).sum(), "without gradient (their weight does not show)"),
-        ((~np.isfinite(norms)).sum(), "whose update is NaN or inf (any step with them is broken)"),
-    )
-    return [f"left out: {n} of {len(norms)} examples {what}" for n, what in found if n]
 
 
 def _together(recorder: Recorder, settings: Settings, singles: list[Recorded]) -> Sums:

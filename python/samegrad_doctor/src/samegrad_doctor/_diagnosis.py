@@ -227,9 +227,7 @@ def on_one_device(found: Diagnosis) -> Diagnosis:
 
 
 def _diff(text: str) -> str:
-    kinds = {"-": "minus", "+": "plus"}
-    lines = (
-        f'<span class="{kinds.get(line[:1], "")}">{escape(line)}</span>'
-        for line in text.splitlines()
-    )
-    return "<pre>" + "\n".join(lines) + "</pre>"
+    """Return a diff with a class for each line that it takes out or puts in."""
+    kinds, lines = {"-": "minus", "+": "plus"}, text.splitlines()
+    spans = (f'<span class="{kinds.get(own[:1], "")}">{escape(own)}</span>' for own in lines)
+    return "<pre>" + "\n".join(spans) + "</pre>"

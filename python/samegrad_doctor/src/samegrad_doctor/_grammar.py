@@ -51,10 +51,6 @@ def _ends(axis: str, letter: str, end: str) -> dict[str, Ingredient]:
     }  # fmt: skip
 
 
-def _last_part(end: str) -> Callable[[Situation], Any]:
-    return lambda s: s.of(end, "replica") & s.of("last", "micro-batch")
-
-
 def _end(s: Situation, last: bool, of: Any = True) -> Any:
     """Return True for the first (or last) example of a shard, on those replicas."""
     return (s.order[0] == (s.sizes - 1 if last else 0)) & of
@@ -106,7 +102,8 @@ WHO: dict[str, Ingredient] = {
     **_ends("micro-batch", "k", "first"),
     **_ends("micro-batch", "k", "last"),
     **{f"only last micro-batch of the {end} replica": Ingredient(
-        _last_part(end), f"[r = {end}, k = last]",
+        lambda s, end=end: s.of(end, "replica") & s.of("last", "micro-batch"),
+        f"[r = {end}, k = last]",
         f"only the last micro-batch of the {end} replica is kept", 1.5, "keep")
        for end in ("first", "last")},
     "again": Ingredient(  # the gradients of micro-batch k are in K - k sums

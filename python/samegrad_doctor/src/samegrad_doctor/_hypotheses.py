@@ -58,6 +58,7 @@ COUNTS: dict[str, Callable[[Layout], float]] = {
 PROBED = 7  # examples; no multiple of 2 or 3, as even shares hide mistakes
 Rows = Sequence[tuple[FailureMode | None, Vector]]
 Combined = Callable[[Vector, Vector], Any]  # what two design matrices make
+Made = Callable[[str], FailureMode | None]  # of a count
 SPARE = 6  # layouts beyond the examples, so that a wrong row is refuted
 
 
@@ -91,29 +92,23 @@ def with_term(count: str, row: FailureMode | None) -> FailureMode | None:
 
 
 def terms(
-    layouts: Sequence[Layout],
-    row: FailureMode | None,
-    known: Vector,
-    held: Vector | float,
-    start: int = 0,
-    made: Callable[[str, FailureMode | None], FailureMode | None] = with_term,
+    layouts: Sequence[Layout], known: Vector, held: Vector | float, made: Made, start: int = 0
 ) -> Iterator[Hypothesis]:
     """Yield hypotheses of one unknown term, as often as each count says.
 
     Args:
         layouts: Of the updates.
-        row: What is wrong with the data; None if nothing is.
         known: What the data make.
         held: How often the term comes along with that.
+        made: Makes the mistake of a term that counts so.
         start: The first of the layouts among which the term must not be as strong everywhere.
-        made: Makes the mistake of a term that counts so, and of the row.
     """
     tried: list[Vector] = []
     for name, count in COUNTS.items():
         left = np.array([count(item) for item in layouts]) - held
         if np.ptp(left[start:]) > EQUAL and not any(np.array_equal(left, own) for own in tried):
             tried.append(left)
-            yield Hypothesis(partial(made, name, row), known, left[:, None])
+            yield Hypothesis(partial(made, name), known, left[:, None])
 
 
 def pairs(first: Rows, second: Rows, known: Combined, nuisance: Combined) -> Iterator[Hypothesis]:
@@ -194,11 +189,11 @@ def explain_term(evidence: Sums, noise: Noise | None = None) -> list[FailureMode
     """
     probe = probe_of(evidence, [*evidence.layouts, *_of_a_part(evidence)], noise)
     known_term = float(evidence.term is not None)
-    tried = (
-        terms(probe.layouts, row, own @ evidence.sketches, known_term or own.sum(axis=1))
-        for row, own in (*probe.said, *probe.scaled)
-    )
-    found = simplest(probe.updates, itertools.chain.from_iterable(tried), probe.limit)
+    tried: list[Hypothesis] = []
+    for row, own in (*probe.said, *probe.scaled):
+        held = known_term or own.sum(axis=1)
+        tried += terms(probe.layouts, own @ evidence.sketches, held, partial(with_term, row=row))
+    found = simplest(probe.updates, tried, probe.limit)
     if not found:
         return None
     made = [one.made() for one in found]

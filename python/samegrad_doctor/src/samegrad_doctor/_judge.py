@@ -108,8 +108,7 @@ def _unless(seen: Runs, found: Found) -> str:
     """Return the splits on which a wrong step is correct: equal in examples, or in weights."""
     if seen.right_when_equal:
         return ", unless all shards are equal"
-    mode = found.causes[0] if found.causes else None
-    if mode is None or mode.point == rows.RIGHT or not seen.uneven:
+    if not found.causes or found.causes[0].point == rows.RIGHT or not seen.uneven:
         return ""
     k, replicas = max((item.micro_batches, item.replicas) for item in seen.layouts)
     # Parts of 2 or 3 examples that have one weight together.
@@ -117,7 +116,7 @@ def _unless(seen: Runs, found: Found) -> str:
     ramp = np.arange(1, 1 + len(item.examples), dtype=np.float64)
     weights = ramp / Situation(item, ramp).sums(ramp, "part")
     frame = Frame([item], weights, seen.fixed)
-    equal = np.allclose(frame.design_matrix(mode.predict), frame.right)
+    equal = np.allclose(frame.design_matrix(found.causes[0].predict), frame.right)
     return ", unless all shards have equal weights (tokens)" if equal else ""
 
 

@@ -14,7 +14,7 @@ from samegrad_doctor import _catalogue as rows
 from samegrad_doctor._basis import BEND, EXACT, TELLING
 from samegrad_doctor._catalogue import FailureMode
 from samegrad_doctor._diagnosis import Found
-from samegrad_doctor._hypotheses import alike_in, alone_in, of_groups, terms
+from samegrad_doctor._hypotheses import alike_in, alone_in, of_groups, terms, with_term
 from samegrad_doctor._layouts import Groups, Layout, of_parts, of_shares, of_windows
 from samegrad_doctor._measure import Runs, Sums
 from samegrad_doctor._select import Bench, Frame, Hypothesis, factors_alike, residual, simplest
@@ -66,9 +66,10 @@ def _of_examples(frame: Frame, found: Vector, each: Vector, tolerance: float) ->
     limit = tolerance * max(abs(float(found[0])), 1e-300)
     for row, said in frame.said:
         # Among several replicas it must differ: one number for all of them fits anything.
-        one = terms(frame.layouts, row, (said @ each)[:, None], said.sum(axis=1), start=1)
-        made = (near.made() for near in simplest(found[:, None], one, limit))
-        if (of_a_term := next(filter(None, made), None)) is not None:
+        made = partial(with_term, row=row)
+        one = terms(frame.layouts, (said @ each)[:, None], said.sum(axis=1), made, start=1)
+        modes = (near.made() for near in simplest(found[:, None], one, limit))
+        if (of_a_term := next(filter(None, modes), None)) is not None:
             return of_a_term
     # One number for each layout is little to tell many points by.
     return next(iter(replace(bench, tolerance=EXACT).explained()), None)
@@ -183,7 +184,7 @@ def _weighed(seen: Runs, found: Vector, chosen: Mask, fixed: bool) -> FailureMod
             # Of sums, each part has the old values.
             made = partial(_of_row, row) if row else partial(_with_old, each, None)
             alike.append(Hypothesis(made, known, np.zeros((len(known), 0)), rank=-1))
-            alike += terms(seen.layouts, row, known, held, made=_with_old)
+            alike += terms(seen.layouts, known, held, partial(_with_old, row=row))
     modes = (one.made() for one in simplest(values, alike, limit))
     mode = next(filter(None, modes), None)
     return mode or (None if fixed else _updated_again(seen, values, chosen, limit))

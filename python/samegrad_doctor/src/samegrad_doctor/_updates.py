@@ -134,7 +134,17 @@ class Recorder:
         """Run the step on a layout; StepError if the update is missing or has another structure."""
         windows = [[take(self.batch, part) for part in share] for share in arrangement.parts]
         shares = windows if arrangement.micro_batches > 1 else [window[0] for window in windows]
-        result = self._call(shares, arrangement)
+        try:
+            result = self._step(shares)
+        except StepError:
+            raise
+        except Exception as error:
+            raise StepFailedError(
+                f"[step] it raised {type(error).__name__} for {arrangement}: {error}. It is called "
+                "with a list of one batch per replica (of lists of micro-batches, where there are "
+                f"several), in the structure of the batch: got {described(shares)}; adapt it, or "
+                "judge equal shards only (equal_shards=True), if it takes no others."
+            ) from error
         outcome = result if isinstance(result, Outcome) else Outcome(result)
         arrays = self._arrays(outcome.update, arrangement)
         sketch, squares, peak = _projected(arrays, self._signs, self._width)
@@ -145,24 +155,11 @@ class Recorder:
         samples = _joined([array[::stride] for array in arrays])
         below = samples[np.abs(samples) < (1 - 1e-6) * peak]  # no limit by value has set these
         found = Recorded(
-            sketch, norm, loss, self._drift(outcome, norm), lengths, samples,
+            sketch, norm, loss, _drift(outcome, norm), lengths, samples,
             rounding_of(below if below.any() else samples),
             None if outcome.statistics is None else _joined(outcome.statistics),
         )  # fmt: skip
         return found.times(len(arrangement.examples) ** -self.power) if self.power else found
-
-    def _call(self, shares: list[Any], arrangement: Layout) -> Any:
-        try:
-            return self._step(shares)
-        except StepError:
-            raise
-        except Exception as error:
-            raise StepFailedError(
-                f"[step] it raised {type(error).__name__} for {arrangement}: {error}. It is called "
-                "with a list of one batch per replica (of lists of micro-batches, where there are "
-                f"several), in the structure of the batch: got {described(shares)}; adapt it, or "
-                "judge equal shards only (equal_shards=True), if it takes no others."
-            ) from error
 
     def _arrays(self, update: Any, arrangement: Layout) -> list[Any]:
         leaves = flatten(update)
@@ -182,31 +179,32 @@ class Recorder:
             )
         return arrays
 
-    @staticmethod
-    def _drift(outcome: Outcome, norm: float) -> float:
-        if not outcome.replicas:
-            return 0.0
-        copies = [flatten(copy) for copy in outcome.replicas]
-        sizes = [[np.size(leaf) for leaf in copy] for copy in copies]
-        if any(own != sizes[0] for own in sizes):
-            raise StepError(
-                "[step] the replicas' copies must have the same structure: got arrays of "
-                f"{sizes} elements."
-            )
-        largest = 0.0
-        for leaves in zip(*copies, strict=True):  # one at a time: copies may be large
-            first, *others = (np.asarray(leaf).ravel() for leaf in leaves)
-            for other in others:
-                if not np.array_equal(first, other, equal_nan=True):
-                    apart = np.abs(np.subtract(first, other, dtype=np.float64)).max()
-                    largest = max(largest, float(apart) if np.isfinite(apart) else np.inf)
-        if not largest or np.isinf(largest):
-            return largest
-        size = max(float(np.abs(np.asarray(leaf)).max(initial=0.0)) for leaf in copies[0])
-        return largest / max(size, norm * 1e-12, 1e-300)
-
 
 _BLOCK = 256  # sketches that fit in the cache as float64
+
+
+def _drift(outcome: Outcome, norm: float) -> float:
+    """Return the largest difference of the replicas' copies, relative to their elements."""
+    if not outcome.replicas:
+        return 0.0
+    copies = [flatten(copy) for copy in outcome.replicas]
+    sizes = [[np.size(leaf) for leaf in copy] for copy in copies]
+    if any(own != sizes[0] for own in sizes):
+        raise StepError(
+            "[step] the replicas' copies must have the same structure: got arrays of "
+            f"{sizes} elements."
+        )
+    largest = 0.0
+    for leaves in zip(*copies, strict=True):  # one at a time: copies may be large
+        first, *others = (np.asarray(leaf).ravel() for leaf in leaves)
+        for other in others:
+            if not np.array_equal(first, other, equal_nan=True):
+                apart = np.abs(np.subtract(first, other, dtype=np.float64)).max()
+                largest = max(largest, float(apart) if np.isfinite(apart) else np.inf)
+    if not largest or np.isinf(largest):
+        return largest
+    size = max(float(np.abs(np.asarray(leaf)).max(initial=0.0)) for leaf in copies[0])
+    return largest / max(size, norm * 1e-12, 1e-300)
 
 
 def _signs_of(sizes: Sequence[int], seed: int = 0) -> list[npt.NDArray[np.int8]]:

@@ -358,12 +358,13 @@ def _with_a_term(seen: Runs, groups: Groups) -> bool:
     """Return True if an entry for the shards leaves one term with a known count."""
     updates = np.stack([run.sketch for run in seen.runs])
     limit = seen.tolerance * float(np.linalg.norm(updates))
-    counted = partial(unknowns.of_groups, seen, seen.layouts)
-    return any(
-        simplest(updates, unknowns.terms(seen.layouts, row, *counted(table, groups, fixed)), limit)
-        for row, table in seen.frame.said
-        for fixed in ((False, True) if row is None or not row.weighted else ())
-    )
+    for row, table in seen.frame.said:
+        made = partial(unknowns.with_term, row=row)
+        for fixed in (False, True) if row is None or not row.weighted else ():
+            known, held = unknowns.of_groups(seen, seen.layouts, table, groups, fixed)
+            if simplest(updates, unknowns.terms(seen.layouts, known, held, made), limit):
+                return True
+    return False
 
 
 def _how_weighted(seen: Runs, weights: list[Vector], groups: Groups) -> tuple[str, ...]:
@@ -399,7 +400,6 @@ def _of_a_limit(seen: Runs) -> bool:
     return seen.limited and seen.limit_powers is None
 
 
-_FIVE = ((0,), (1,), (2,), (3,), (4,))
 _SOME = ((0, 1), (2, 3), (0, 1, 2), (1, 2, 3, 4), (0, 1, 2, 3, 4))  # examples of one device
 
 
@@ -407,7 +407,7 @@ def _some_of_one_device(seen: Runs) -> tuple[Vector, Vector] | None:
     """Return the updates of five single examples, and of some of them together."""
     if seen.examples < 5 or seen.recorder.parameters < 16:
         return None
-    every = np.stack([seen.alone(own).sketch for own in (*_FIVE, *_SOME)])
+    every = np.stack([seen.alone(own).sketch for own in (*((i,) for i in range(5)), *_SOME)])
     return every[:5], every[5:]
 
 

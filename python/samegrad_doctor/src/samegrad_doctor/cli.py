@@ -111,8 +111,12 @@ def run(
         found = _judged(job, step, batch, weights, **options)
         if job.rank == 0:
             print(found.to_json() if json else found, flush=True)
-            if html is not None:
-                _write(Path(html), found.to_html())
+        if html is not None and job.rank == 0:
+            try:
+                Path(html).write_text(found.to_html(), encoding="utf-8")
+            except OSError as error:
+                said = f"got {html} ({error})"
+                raise StepError(f"[doctor] --html must be a writable file: {said}.") from error
         code = EXIT_CORRECT if found.correct and not found.reported_loss_issue else EXIT_WRONG
     except StepError as error:
         if job.size == 1:
@@ -122,15 +126,6 @@ def run(
     # A launcher kills the others as soon as one has ended with another status than 0.
     job.met("the doctor's verdict", None)
     return code
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise StepError(
-            f"[doctor] --html must be a writable file: got {path} ({error})."
-        ) from error
 
 
 def _judged(job: Job, step: str, batch: str, weights: str | None, **options: Any) -> Diagnosis:
