@@ -133,7 +133,8 @@ class Diagnosis:
         head = ["replica" if whole else "micro-batch", "examples", "expected", "found", "factor"]
         return [head] + [
             [str(own.replica if whole else own.micro_batch), str(own.examples),
-             f"{own.expected:.6f}", f"{own.found:.6f}", f"{own.factor:.4g}"]
+             f"{own.expected:.6f}", f"{own.found:.6f}",
+             f"{own.factor:.4g}" if own.expected else "-"]
             for own in self.per_replica
         ]  # fmt: skip
 
