@@ -120,6 +120,17 @@ def test_a_table_and_a_formula_have_a_legend(wrong: Diagnosis) -> None:
     assert "W_r: sum on replica r" in text and symbols_of("x") == ""
 
 
+def test_a_replica_without_examples_has_no_factor() -> None:
+    def step(shares: list[Any]) -> Any:
+        filled = [share for share in shares if len(share)]
+        return np.concatenate(filled).mean(axis=0) * len(filled) / len(shares)
+
+    found = diagnose(step, np.random.default_rng(0).normal(size=(10, 20)))
+    assert found.cause is not None and found.cause.empty
+    for text in (str(found), Page(found.to_html()).text):
+        assert "nan" not in text and "0.000000" in text
+
+
 def test_the_command_writes_html_and_prints_the_schema(tmp_path: Path, capsys: Any) -> None:
     program, page = tmp_path / "program.py", tmp_path / "page.html"
     program.write_text(PROGRAM)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -22,6 +22,7 @@ _SPARE = 10  # numbers beyond the weights that tell how noisy an update is
 class Fit:
     """An update as a sum of the examples' own: weights, what they leave, and its size.
 
+    Least squares in float64 express it in a basis.
     `amount` is the norm of all updates that it is made of, as independent noise adds up.
     """
 
@@ -62,10 +63,6 @@ class Basis:
         # Numbers of the sketch that are left to show noise.
         self.spare = max(0, int((rows != 0).any(axis=0).sum()) - len(rows))
 
-    def fit(self, update: Vector) -> Fit:
-        """The weights of the examples in an update (least squares in float64)."""
-        return Fit(self, update)
-
 
 def checked_rows(singles: list[Recorded]) -> Vector:
     """The updates of single examples, or StepError where one is not finite, or 0."""
@@ -104,35 +101,6 @@ def independent(singles: list[Recorded], enough: int) -> list[int]:
         direction = left[best] / lengths[best]
         left = left - np.outer(left @ direction, direction)
     return sorted(chosen)
-
-
-def halves(count: int) -> list[list[int]]:
-    """Two parts of so many examples, which may overlap."""
-    some = max(2, count // 2)
-    return [list(range(some)), list(range(min(some, count - 2), count))]
-
-
-def term_of(
-    singles: list[Recorded], whole: Recorded, half: Recorded, count: int
-) -> Recorded | None:
-    """Return the term that belongs to no example, if examples are summed and not averaged.
-
-    n examples together then hold it once, alone n times: the sum of the singles less the whole is
-    n - 1 times the term. `half`, the update of the first `count` examples, must say the same.
-    """
-    rows = np.stack([single.sketch for single in singles])
-    more = len(rows) - 1
-    term = (rows.sum(axis=0) - whole.sketch) / more
-    size = float(np.linalg.norm(term))
-    if not size > FLOOR * float(np.linalg.norm(whole.sketch)):
-        return None
-    data = rows[:count].sum(axis=0) - count * term
-    left = float(np.linalg.norm(half.sketch - data - term))
-    # Means fail here: they miss by as much as their examples differ.
-    if left > 0.25 * min((count - 1) * size, float(np.linalg.norm(data))):
-        return None
-    samples = np.sum([single.samples for single in singles], axis=0) - whole.samples
-    return replace(whole, sketch=term, samples=samples / more)
 
 
 @dataclass(frozen=True)

@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
+from html import escape
 from typing import Any
 
-import numpy as np
-
-from samegrad_doctor._basis import NO_SUM
 from samegrad_doctor._catalogue import FailureMode
-from samegrad_doctor._html import page_of
-from samegrad_doctor._layouts import Layout, of_parts, of_shares
-from samegrad_doctor._updates import Vector
+from samegrad_doctor._layouts import Layout
 from samegrad_doctor._words import ONE_DEVICE, WHERE, remedy, symbols_of
 
-_SHOWN = 4  # lines of a table
+SHOWN = 4  # lines of a table
+_STYLE = """
+:root { color-scheme: light dark; --bad: #b3261e; --good: #1a7f37; --line: #8886; }
+@media (prefers-color-scheme: dark) { :root { --bad: #ff8a80; --good: #6fdd8b; } }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 52rem; margin: 2rem auto; padding: 0 1rem; }
+h1.wrong, .minus { color: var(--bad); } h1.correct, .plus { color: var(--good); }
+table { border-collapse: collapse; } td, th { padding: .2rem .8rem; text-align: right; }
+th { border-bottom: 1px solid var(--line); } dt { font-weight: 600; }
+pre { overflow-x: auto; border: 1px solid var(--line); padding: .6rem; }
+"""
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>samegrad-doctor: {word}</title>
+<style>{style}</style></head>
+<body><h1 class="{word}">The step is {word}</h1><p>{summary}</p>
+<table>{table}</table>
+<dl>{entries}</dl></body></html>
+"""
 
 
 @dataclass(frozen=True)
@@ -102,7 +114,7 @@ class Diagnosis:
         return self.correct
 
     def __str__(self) -> str:
-        lines, table = [self.summary], self.table()[: 1 + _SHOWN]
+        lines, table = [self.summary], self.table()[: 1 + SHOWN]
         for cells in table:
             lines.append("  ".join(map(str.rjust, cells, (len(table[0][0]), 8, 10, 10, 8))))
         for label, text in self.entries():
@@ -121,7 +133,8 @@ class Diagnosis:
         head = ["replica" if whole else "micro-batch", "examples", "expected", "found", "factor"]
         return [head] + [
             [str(own.replica if whole else own.micro_batch), str(own.examples),
-             f"{own.expected:.6f}", f"{own.found:.6f}", f"{own.factor:.4g}"]
+             f"{own.expected:.6f}", f"{own.found:.6f}",
+             f"{own.factor:.4g}" if own.expected else "-"]
             for own in self.per_replica
         ]  # fmt: skip
 
@@ -135,8 +148,8 @@ class Diagnosis:
         found += self._told("cause", self.cause) if self.cause is not None else []
         found += [("diff", self.patch)] if self.patch else []
         if self.alternatives:
-            more = f" (and {left} more)" if (left := len(self.alternatives) - _SHOWN) > 0 else ""
-            names = "; ".join(mode.name for mode in self.alternatives[:_SHOWN]) + more
+            more = f" (and {left} more)" if (left := len(self.alternatives) - SHOWN) > 0 else ""
+            names = "; ".join(mode.name for mode in self.alternatives[:SHOWN]) + more
             unknown = ("cause", f"unknown; candidates: {names}")
             found.append(unknown if self.cause is None else ("or", names))
         for warning in self.warnings:
@@ -173,8 +186,19 @@ class Diagnosis:
         Returns:
             A string: the document.
         """
-        right = self.correct and not self.reported_loss_issue
-        return page_of("correct" if right else "wrong", self.summary, self.table(), self.entries())
+        table, tag = "", "th"
+        for cells in self.table():
+            line = "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells)
+            table, tag = f"{table}<tr>{line}</tr>\n", "td"
+        told = [
+            f"<dt>{label}</dt><dd>{_diff(text) if label == 'diff' else escape(text)}</dd>"
+            for label, text in self.entries()
+        ]
+        return _PAGE.format(
+            word="correct" if self.correct and not self.reported_loss_issue else "wrong",
+            style=_STYLE, summary=escape(self.summary), entries="\n".join(told),
+            table=table.rstrip(),
+        )  # fmt: skip
 
 
 def _plain(value: Any) -> Any:
@@ -203,26 +227,8 @@ def on_one_device(found: Diagnosis) -> Diagnosis:
     )  # fmt: skip
 
 
-def weights_per_replica(
-    layout: Layout, expected: Vector, found: Vector
-) -> tuple[ReplicaWeights, ...]:
-    """Return mean weights of each per-replica batch, or of each micro-batch of one device."""
-    groups = of_parts(layout) if layout.replicas == 1 else of_shares(layout)
-    table = []
-    for number, part in enumerate(groups):
-        mean = [float(values[list(part)].mean()) if part else 0.0 for values in (expected, found)]
-        replica, micro_batch = (number, None) if layout.replicas > 1 else (0, number)
-        table.append(ReplicaWeights(replica, len(part), mean[0], mean[1], micro_batch))
-    return tuple(table)
-
-
-def factors_of_examples(layout: Layout, right: Vector, found: Vector) -> str | None:
-    """Describe the weights of single examples if they differ within a per-replica batch."""
-    ratios = found / right
-    shares = [ratios[list(share)] for share in of_shares(layout)]
-    if all(np.ptp(share) <= NO_SUM * np.abs(share).max() for share in shares if share.size):
-        return None
-    listed = " | ".join(
-        " ".join(f"{ratio:.3g}" for ratio in share[:8]) for share in shares[:_SHOWN]
-    )
-    return f"found / expected weight of each example, by replica: {listed}"
+def _diff(text: str) -> str:
+    """Return a diff with a class for each line that it takes out or puts in."""
+    kinds, lines = {"-": "minus", "+": "plus"}, text.splitlines()
+    spans = (f'<span class="{kinds.get(own[:1], "")}">{escape(own)}</span>' for own in lines)
+    return "<pre>" + "\n".join(spans) + "</pre>"

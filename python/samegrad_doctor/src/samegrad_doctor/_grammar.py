@@ -9,7 +9,7 @@ has its symbol, its words and its cost in one line here; a new one needs nothing
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -25,9 +25,9 @@ NORM: Sum = ("weight", "norm")  # whatever makes the weights sum to 1
 
 
 class Ingredient(NamedTuple):
-    """A factor of the weight of an example."""
+    """A factor of the weight of an example, or a measure of sums."""
 
-    make: Callable[[Situation], Any]  # a number per example
+    make: Callable[..., Any]  # of the situation: a number per example
     symbol: str
     words: str
     cost: float = 1.0
@@ -49,10 +49,6 @@ def _ends(axis: str, letter: str, end: str) -> dict[str, Ingredient]:
         f"twice {name}": Ingredient(lambda s: 1.0 + own(s), f"(1 + {mark})",
                                     f"the {name} counts twice", remedy=key),
     }  # fmt: skip
-
-
-def _last_part(end: str) -> Callable[[Situation], Any]:
-    return lambda s: s.of(end, "replica") & s.of("last", "micro-batch")
 
 
 def _end(s: Situation, last: bool, of: Any = True) -> Any:
@@ -106,7 +102,8 @@ WHO: dict[str, Ingredient] = {
     **_ends("micro-batch", "k", "first"),
     **_ends("micro-batch", "k", "last"),
     **{f"only last micro-batch of the {end} replica": Ingredient(
-        _last_part(end), f"[r = {end}, k = last]",
+        lambda s, end=end: s.of(end, "replica") & s.of("last", "micro-batch"),
+        f"[r = {end}, k = last]",
         f"only the last micro-batch of the {end} replica is kept", 1.5, "keep")
        for end in ("first", "last")},
     "again": Ingredient(  # the gradients of micro-batch k are in K - k sums
@@ -182,15 +179,6 @@ _MICRO = ("part", "window", "first part", "last part", "first window", "last win
           "largest part")  # fmt: skip
 
 
-class Measure(NamedTuple):
-    """Return the values that are summed over a scope."""
-
-    make: Callable[[Situation, Vector, str], Vector]  # of the situation, times seen and the scope
-    symbol: str
-    words: str
-    cost: float
-
-
 def _weights(s: Situation, seen: Vector, scope: str) -> Vector:
     return s.sums(s.weights * seen, scope)
 
@@ -200,26 +188,27 @@ def _whole_number(s: Situation, seen: Vector, scope: str, parts: int) -> Vector:
     return np.where(np.abs(down) < 1, 1.0, down)
 
 
-MEASURES: dict[str, Measure] = {
-    "weight": Measure(_weights, "W{0}", "the weights of {0}", 0.0),
-    "count": Measure(lambda s, m, of: s.sums(m, of), "n{0}", "the examples of {0}", 0.5),
-    "padded": Measure(lambda s, m, of: s.sums(m, of) * s.longest(of), "(n{0} max w)",
+# The values that are summed over a scope: of the situation, times seen and the scope.
+MEASURES: dict[str, Ingredient] = {
+    "weight": Ingredient(_weights, "W{0}", "the weights of {0}", 0.0),
+    "count": Ingredient(lambda s, m, of: s.sums(m, of), "n{0}", "the examples of {0}", 0.5),
+    "padded": Ingredient(lambda s, m, of: s.sums(m, of) * s.longest(of), "(n{0} max w)",
                       "the examples of {0} times the longest of them", 1.0),
-    "at least 1": Measure(lambda s, m, of: np.maximum(_weights(s, m, of), 1.0), "max(W{0}, 1)",
+    "at least 1": Ingredient(lambda s, m, of: np.maximum(_weights(s, m, of), 1.0), "max(W{0}, 1)",
                           "the weights of {0}, at least 1", 1.25),
-    "mean at least 1": Measure(
+    "mean at least 1": Ingredient(
         lambda s, m, of: np.maximum(_weights(s, m, of) / s.replicas, 1.0),
         "max(W{0}/R, 1)", "the mean of the replicas' weights, at least 1", 1.0),
-    "rounded down": Measure(lambda s, m, of: _whole_number(s, m, of, s.replicas), "⌊W{0}/R⌋",
+    "rounded down": Ingredient(lambda s, m, of: _whole_number(s, m, of, s.replicas), "⌊W{0}/R⌋",
                             "the weights of {0} by the replicas, rounded down,", 1.5),
-    "rounded up": Measure(lambda s, m, of: -_whole_number(s, -m, of, s.replicas), "⌈W{0}/R⌉",
+    "rounded up": Ingredient(lambda s, m, of: -_whole_number(s, -m, of, s.replicas), "⌈W{0}/R⌉",
                           "the weights of {0} by the replicas, rounded up,", 1.5),
-    "rounded down by all": Measure(
+    "rounded down by all": Ingredient(
         lambda s, m, of: _whole_number(s, m, of, s.replicas * s.micro_batches), "⌊W{0}/RK⌋",
         "the weights of {0} by the micro-batches of all replicas, rounded down,", 1.75),
-    "less 1": Measure(lambda s, m, of: np.maximum(s.sums(m, of) - 1.0, 1.0),
+    "less 1": Ingredient(lambda s, m, of: np.maximum(s.sums(m, of) - 1.0, 1.0),
                       "(n{0} - 1)", "one example less than {0} has", 1.5),
-    "pieces": Measure(lambda s, m, of: s.pieces(of), "C", "their number", 0.0),
+    "pieces": Ingredient(lambda s, m, of: s.pieces(of), "C", "their number", 0.0),
 }  # fmt: skip
 # Powers of R and K that go with a divisor: means and sums.
 _NATURAL: dict[str, list[tuple[float, float]]] = {
@@ -292,11 +281,8 @@ class Point:
     @property
     def cost(self) -> float:
         """Return the distance from the correct weights."""
-        sums = sum(
-            MEASURES[m].cost + SCOPES.get(s, ("", "", 0.5))[2]
-            for m, s in self.over
-            if m != "pieces"
-        )
+        below = [own for own in self.over if own[0] != "pieces"]
+        sums = sum(MEASURES[m].cost + SCOPES.get(s, ("", "", 0.5))[2] for m, s in below)
         sums += 1.5 * len(self.times)
         mean = self.over[-1][1] if self.over else ""
         natural = _NATURAL.get(mean, [(-1, 0), (0, 0)])
@@ -363,33 +349,23 @@ def phrase(powers: Powers) -> str:
 _Sums = tuple[tuple[Sum, ...], tuple[Sum, ...]]  # below and above
 
 
-def _divided(measure: str, scopes: Sequence[str]) -> list[_Sums]:
-    return [(((measure, scope),), ()) for scope in scopes]
-
-
-def _bottoms(micro: bool, weighted: bool, replicas: int) -> list[_Sums]:
+def _sums() -> list[_Sums]:
     """Return the sums that points divide and multiply by."""
-    nodes = replicas > 2
-    scopes = [s for s in SCOPES if (micro or s not in _MICRO) and (nodes or s != "node")]
-    if replicas == 1:
-        scopes = [s for s in scopes if "replica" not in s and "window" not in s]
-    plain, chunks = ([s for s in scopes if ("chunk" in s) == cut] for cut in (False, True))
-    some = [s for s in ("part", "replica", "all") if s in plain]
-    found: list[_Sums] = [((NORM,), (("weight", "replica"),))] * (replicas > 1)
-    found += _divided("weight", (*plain, *chunks))
-    found += [((("weight", s), ("pieces", s)), ()) for s in (*chunks, *(["node"] * nodes))]
-    found += [((("weight", s), ("weight", s)), ()) for s in some if s != "all"]
-    for measure in ("less 1", "at least 1"):
-        found += _divided(measure, some)
-    rounded = ("rounded down", "rounded up", *(["rounded down by all"] * micro))
-    for measure in ("mean at least 1", *rounded):
-        found += _divided(measure, ["all"])
-    if weighted:
-        found += _divided("count", plain)
-        found += _divided("padded", [s for s in (*some, "window") if s in plain])
-        for inner, outer in itertools.combinations(some, 2):
-            found.append(((("weight", inner), ("count", outer)), (("count", inner),)))
-            found.append(((("count", inner), ("weight", outer)), (("weight", inner),)))
+    chunks = [s for s in SCOPES if "chunk" in s]
+    plain = [s for s in SCOPES if s not in chunks]
+    some = ("part", "replica", "all")
+    rounded = ("mean at least 1", "rounded down", "rounded up", "rounded down by all")
+    below: list[tuple[Sum, ...]] = [(("weight", s),) for s in (*plain, *chunks)]
+    below += [(("weight", s), ("pieces", s)) for s in (*chunks, "node")]
+    below += [(("weight", s), ("weight", s)) for s in some[:2]]
+    below += [((measure, s),) for measure in ("less 1", "at least 1") for s in some]
+    below += [((measure, "all"),) for measure in rounded]
+    below += [(("count", s),) for s in plain]
+    below += [(("padded", s),) for s in (*some, "window")]
+    found: list[_Sums] = [((NORM,), (("weight", "replica"),)), *((own, ()) for own in below)]
+    for inner, outer in itertools.combinations(some, 2):
+        found.append(((("weight", inner), ("count", outer)), (("count", inner),)))
+        found.append(((("count", inner), ("weight", outer)), (("weight", inner),)))
     return found
 
 
@@ -403,15 +379,23 @@ def points(micro: bool, weighted: bool, replicas: int, fixed: bool) -> tuple[Poi
         replicas: How many there are at most.
         fixed: Whether a fixed number divides.
     """
-    bottoms = [((ALL,), ())] if fixed else _bottoms(micro, weighted, replicas)
+
+    def is_possible(point: Point) -> bool:
+        scopes = {scope for _, scope in (*point.over, *point.times)}
+        joined = any("replica" in s or "window" in s for s in (point.who, *scopes))
+        steps = point.micro or point.over[:1] == (("rounded down by all", "all"),)
+        least = 3 if "node" in scopes else 1 + joined
+        return replicas >= least and (micro or not steps) and (weighted or not point.weighted)
+
+    plain: list[_Sums] = [((ALL,), ())]
+    sums = plain if fixed else _sums()
     found = []
     for who in WHO:
-        if (micro or not Point(who=who).micro) and (replicas > 1 or "replica" not in who):
-            some = bottoms if not who.startswith("sized") else [((ALL,), ())]
-            found += [Point(over, times, who=who) for over, times in some]
+        some = plain if who.startswith("sized") else sums
+        found += [Point(over, times, who=who) for over, times in some]
     for seen in list(SEEN)[1:]:
-        base = [Point(over, times, seen) for over, times in bottoms if not times]
+        base = [Point(over, times, seen) for over, times in sums if not times]
         found += base
         found += [replace(p, counted=True) for p in base if not fixed]
         found.append(Point((NORM,), (), seen))
-    return tuple(sorted(found, key=lambda point: point.cost))
+    return tuple(sorted(filter(is_possible, found), key=lambda point: point.cost))

@@ -12,23 +12,14 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from samegrad_doctor import _catalogue as rows
 from samegrad_doctor._basis import SAME, Noise
 from samegrad_doctor._catalogue import FailureMode
-from samegrad_doctor._layouts import (
-    Groups,
-    Layout,
-    Settings,
-    layout,
-    of_parts,
-    of_shares,
-    of_windows,
-    splits_of,
-    unequal_sizes,
-)
+from samegrad_doctor._layouts import Groups, Layout, layout, of_parts, of_shares, of_windows
 from samegrad_doctor._measure import Runs, Sums
 from samegrad_doctor._select import EQUAL, Frame, Hypothesis, residual, simplest
 from samegrad_doctor._updates import Recorded, Vector
@@ -66,24 +57,18 @@ COUNTS: dict[str, Callable[[Layout], float]] = {
 }
 PROBED = 7  # examples; no multiple of 2 or 3, as even shares hide mistakes
 Rows = Sequence[tuple[FailureMode | None, Vector]]
+Combined = Callable[[Vector, Vector], Any]  # what two design matrices make
+Made = Callable[[str], FailureMode | None]  # of a count
 SPARE = 6  # layouts beyond the examples, so that a wrong row is refuted
 
 
-@dataclass(frozen=True)
-class Alone:
-    """A kind of group that may compute a value from its own examples only.
+class Alone(NamedTuple):
+    """A kind of group that may compute a value from its own examples only."""
 
-    Args:
-        groups: The examples of each of them.
-        name: Of one of them.
-        limit: The mistake where each limits its own gradient.
-        statistics: The mistake where each makes a function of its own examples.
-    """
-
-    groups: Groups
-    name: str
-    limit: FailureMode
-    statistics: FailureMode
+    groups: Groups  # the examples of each of them
+    name: str  # of one of them
+    limit: FailureMode  # where each limits its own gradient
+    statistics: FailureMode  # where each makes a function of its own examples
 
 
 _SHARES = Alone(of_shares, "replica", rows.CLIPPED_REPLICAS, rows.LOCAL_STATISTICS)
@@ -107,37 +92,26 @@ def with_term(count: str, row: FailureMode | None) -> FailureMode | None:
 
 
 def terms(
-    layouts: Sequence[Layout],
-    row: FailureMode | None,
-    known: Vector,
-    held: Vector | float,
-    start: int = 0,
-    made: Callable[[str, FailureMode | None], FailureMode | None] = with_term,
+    layouts: Sequence[Layout], known: Vector, held: Vector | float, made: Made, start: int = 0
 ) -> Iterator[Hypothesis]:
     """Yield hypotheses of one unknown term, as often as each count says.
 
     Args:
         layouts: Of the updates.
-        row: What is wrong with the data; None if nothing is.
         known: What the data make.
         held: How often the term comes along with that.
+        made: Makes the mistake of a term that counts so.
         start: The first of the layouts among which the term must not be as strong everywhere.
-        made: Makes the mistake of a term that counts so, and of the row.
     """
     tried: list[Vector] = []
     for name, count in COUNTS.items():
         left = np.array([count(item) for item in layouts]) - held
         if np.ptp(left[start:]) > EQUAL and not any(np.array_equal(left, own) for own in tried):
             tried.append(left)
-            yield Hypothesis(partial(made, name, row), known, left[:, None])
+            yield Hypothesis(partial(made, name), known, left[:, None])
 
 
-def pairs(
-    first: Rows,
-    second: Rows,
-    known: Callable[[Vector, Vector], Vector | float],
-    nuisance: Callable[[Vector, Vector], Vector],
-) -> Iterator[Hypothesis]:
+def pairs(first: Rows, second: Rows, known: Combined, nuisance: Combined) -> Iterator[Hypothesis]:
     """Yield the hypotheses of two rows; the rank is the number of wrong ones.
 
     Args:
@@ -181,8 +155,9 @@ class Probe(Frame):
         return None if not found or found[0].refuted() else found[0].made()
 
 
-def probe_of(seen: Runs, layouts: list[Layout], noise: Noise | None = None) -> Probe:
-    """Run the step on splits of the first examples; some may be of fewer."""
+def probe_of(seen: Runs, layouts: list[Layout] | None = None, noise: Noise | None = None) -> Probe:
+    """Run the step on splits of the first examples, some of fewer; default: those of a few."""
+    layouts = few_of(seen) if layouts is None else layouts
     updates = np.stack([seen.run(item).sketch for item in layouts])
     count = max(len(item.examples) for item in layouts)
     limit = (noise or seen.noise).limit(seen.alive) * float(np.linalg.norm(updates))
@@ -194,25 +169,7 @@ def few_of(seen: Runs, counts: Sequence[int] = (PROBED,)) -> list[Layout]:
     found = []
     for count in counts:
         own = min(count, seen.examples)
-        found += [layout([own]), *turning(seen.settings, own, own + SPARE)]
-    return found
-
-
-def turning(settings: Settings, examples: int, count: int) -> list[Layout]:
-    """Return splits of the examples in random orders: unequal ones in turn, or equal ones."""
-    rng, even, found = np.random.default_rng(0), settings.equal_shards, []
-    more = {k + 1 for k in settings.micro_batches if k > 1} - set(settings.micro_batches)
-    several = [
-        (r, k)
-        for r in settings.replicas
-        for k in (*settings.micro_batches, *more)  # another K tells a factor K from 1 / K
-        if r * k > 1 and r * k <= examples
-    ]
-    for place, (r, k) in zip(range(count), itertools.cycle(several)):
-        sizes = [examples // r] * r if even else unequal_sizes(examples, r, turn=place)
-        if min(sizes) < k:
-            sizes = [examples - k * (r - 1)] + [k] * (r - 1)
-        found.append(layout(sizes, k).renumbered(rng.permutation(examples).tolist()))
+        found += [layout([own]), *seen.settings.turning(own, own + SPARE)]
     return found
 
 
@@ -232,11 +189,11 @@ def explain_term(evidence: Sums, noise: Noise | None = None) -> list[FailureMode
     """
     probe = probe_of(evidence, [*evidence.layouts, *_of_a_part(evidence)], noise)
     known_term = float(evidence.term is not None)
-    tried = (
-        terms(probe.layouts, row, own @ evidence.sketches, known_term or own.sum(axis=1))
-        for row, own in (*probe.said, *probe.scaled)
-    )
-    found = simplest(probe.updates, itertools.chain.from_iterable(tried), probe.limit)
+    tried: list[Hypothesis] = []
+    for row, own in (*probe.said, *probe.scaled):
+        held = known_term or own.sum(axis=1)
+        tried += terms(probe.layouts, own @ evidence.sketches, held, partial(with_term, row=row))
+    found = simplest(probe.updates, tried, probe.limit)
     if not found:
         return None
     made = [one.made() for one in found]
@@ -258,7 +215,7 @@ def _of_a_part(evidence: Sums) -> list[Layout]:
     settings = evidence.settings
     most = max(settings.replicas) * max(settings.micro_batches)
     count = max(1, max(evidence.examples // 2, most) // settings.multiple) * settings.multiple
-    return splits_of(count, settings) if count < evidence.examples else []
+    return settings.splits(count) if count < evidence.examples else []
 
 
 def explain_parameters(evidence: Sums) -> FailureMode | None:
@@ -274,15 +231,14 @@ def explain_parameters(evidence: Sums) -> FailureMode | None:
     fits = errors <= limit
     # A row that explains all is none for a part.
     useful = [place for place, own in enumerate(fits) if own.any() and not own.all()]
-    both = [(a, b) for a, b in itertools.combinations(useful, 2) if (fits[a] | fits[b]).all()]
-    if not both:
+    found = [
+        (bool(said[a][0]) + bool(said[b][0]), np.minimum(errors[a], errors[b]).max(), a, b)
+        for a, b in itertools.combinations(useful, 2)
+        if (fits[a] | fits[b]).all()
+    ]
+    if not found:
         return None
-
-    def cost(a: int, b: int) -> tuple[int, float]:
-        wrong = (said[a][0] is not None) + (said[b][0] is not None)
-        return wrong, float(np.minimum(errors[a], errors[b]).max())
-
-    a, b = min(both, key=lambda own: cost(*own))
+    *_, a, b = min(found)
     return rows.part_with(said[a][0], said[b][0], parameters=True)
 
 
@@ -292,9 +248,9 @@ def explain_parts(evidence: Sums) -> FailureMode | None:
     Single examples give g_i + p_i, the sum of both parts. If row A holds for one and row B for the
     other, an update is Σ A_i (g_i + p_i) + Σ (B_i - A_i) p_i with unknown p_i.
     """
-    if evidence.settings.equal_shards or len(layouts := few_of(evidence)) < 2:
+    if evidence.settings.equal_shards:
         return None
-    probe = probe_of(evidence, layouts)
+    probe = probe_of(evidence)
     sketches = evidence.sketches[: len(probe.weights)]
     return probe.first(pairs(probe.said, probe.said, lambda a, b: a @ sketches, lambda a, b: b - a))
 
@@ -349,7 +305,7 @@ def explain_own_numbers(evidence: Sums) -> FailureMode | None:
         return None
     settings = replace(evidence.settings, replicas=(replicas,), micro_batches=(1,))
     number = replicas * count + SPARE  # more of them than there are unknowns
-    layouts = turning(settings, count // settings.multiple * settings.multiple, number)
+    layouts = settings.turning(count // settings.multiple * settings.multiple, number)
     probe = probe_of(evidence, layouts)
     if probe.is_right:
         return None
@@ -374,3 +330,14 @@ def _scales_parameters(evidence: Sums, layouts: list[Layout], shares: list[Vecto
     near = max(SAME, 10 * evidence.noise.limit(1))
     spread = np.ptp(factors[moved], axis=0).max()
     return bool((left[moved] <= near * size[moved]).all() and spread > near)
+
+
+def hides_a_term(seen: Sums) -> bool:
+    """Return True if most of the differences vary with a count that a term may have."""
+    ones = np.ones((len(seen.layouts), 1))
+    updates = np.stack([run.sketch for run in seen.runs])
+    apart, _ = residual(updates, ones)
+    chance = 1 / (len(updates) - 1)  # of the squares one column explains so much of any noise
+    counts = ([[count(item)] for item in seen.layouts] for count in COUNTS.values())
+    fits = (residual(updates, np.hstack([ones, often])) for often in counts)
+    return any(rank > 1 and left**2 < (1 - chance) / 2 * apart**2 for left, rank in fits)

@@ -8,30 +8,17 @@ from dataclasses import replace
 import numpy as np
 
 from samegrad_doctor import _catalogue as rows
-from samegrad_doctor._diagnosis import (
-    Diagnosis,
-    Found,
-    ReplicaWeights,
-    factors_of_examples,
-    weights_per_replica,
-)
-from samegrad_doctor._layouts import (
-    Layout,
-    StepFailedError,
-    if_taken,
-    layout,
-    unequal_sizes,
-)
+from samegrad_doctor._basis import NO_SUM
+from samegrad_doctor._diagnosis import SHOWN, Diagnosis, Found, ReplicaWeights
+from samegrad_doctor._layouts import Layout, StepFailedError, if_taken, layout, unequal_sizes
 from samegrad_doctor._measure import DRIFT, Runs, Sums
-from samegrad_doctor._reports import explain_loss
+from samegrad_doctor._reports import explain_loss, explain_statistics
 from samegrad_doctor._select import Frame
 from samegrad_doctor._situation import Situation
-from samegrad_doctor._statistics import explain_statistics
-from samegrad_doctor._updates import check_finite
+from samegrad_doctor._updates import Vector, check_finite
 from samegrad_doctor._verdict import WRONG, explain, rows_or_points
 
 _TOLD = 2  # rows that a note names of those that would be right as well
-_MEANS = "mean of the replicas' means"  # is refined by who divides where a replica is empty
 _JOIN = (
     "replicas without examples count in the divisor too (divide_by_initial_world_size of PyTorch)"
 )
@@ -100,7 +87,7 @@ def verdict_on(seen: Runs, found: Found) -> Diagnosis:
     elif sums and not found.beside:
         place, shares = _worst(sums)
         worst = seen.layouts[place]
-        more = factors_of_examples(worst, seen.right[place], sums.fits[place].weights)
+        more = _factors_of_examples(worst, seen.right[place], sums.fits[place].weights)
         if more and (not found.causes or found.causes[0].point != rows.RIGHT):
             notes.append(more)
         notes += [] if found.causes else [_UNKNOWN]
@@ -112,7 +99,7 @@ def verdict_on(seen: Runs, found: Found) -> Diagnosis:
     (reported, mistake), shown = explain_loss(seen) or (None, None), None if found.right else worst
     return Diagnosis(
         found.right, next(iter(found.causes), None), (*found.causes[1:], *found.candidates), shares,
-        shown, tuple(notes), reported, seen.detection_limit,
+        shown, tuple(notes), reported, sums.detection_limit if sums else seen.tolerance,
         _summary(seen, what, shown), _warnings(seen), mistake,
     )  # fmt: skip
 
@@ -121,8 +108,7 @@ def _unless(seen: Runs, found: Found) -> str:
     """Return the splits on which a wrong step is correct: equal in examples, or in weights."""
     if seen.right_when_equal:
         return ", unless all shards are equal"
-    mode = found.causes[0] if found.causes else None
-    if mode is None or mode.point == rows.RIGHT or not seen.uneven:
+    if not found.causes or found.causes[0].point == rows.RIGHT or not seen.uneven:
         return ""
     k, replicas = max((item.micro_batches, item.replicas) for item in seen.layouts)
     # Parts of 2 or 3 examples that have one weight together.
@@ -130,27 +116,46 @@ def _unless(seen: Runs, found: Found) -> str:
     ramp = np.arange(1, 1 + len(item.examples), dtype=np.float64)
     weights = ramp / Situation(item, ramp).sums(ramp, "part")
     frame = Frame([item], weights, seen.fixed)
-    equal = np.allclose(frame.design_matrix(mode.predict), frame.right)
+    equal = np.allclose(frame.design_matrix(found.causes[0].predict), frame.right)
     return ", unless all shards have equal weights (tokens)" if equal else ""
 
 
 def _summary(seen: Runs, what: str, worst: Layout | None) -> str:
     """The first line of a diagnosis."""
     where = f" ({worst})" if worst is not None else ""
-    sums = isinstance(seen, Sums)
-    how = f"weights exact to {seen.detection_limit:.1g}" if sums else "compared as a whole"
+    how = "compared as a whole"
+    if isinstance(seen, Sums):
+        how = f"weights exact to {seen.detection_limit:.1g}"
     return f"{what}{where}; {seen.examples} examples in {len(seen.layouts)} splits, {how}"
 
 
 def _worst(seen: Sums) -> tuple[int, tuple[ReplicaWeights, ...]]:
     """The layout that is wrong most, and its table."""
-    tables = [
-        weights_per_replica(item, right, fit.weights)
-        for item, right, fit in zip(seen.layouts, seen.right, seen.fits, strict=True)
-    ]
+    tables = list(map(_table, seen.layouts, seen.right, [fit.weights for fit in seen.fits]))
     places = range(1, len(tables)) or [0]
     place = max(places, key=lambda p: max(abs(row.found - row.expected) for row in tables[p]))
     return place, tables[place]
+
+
+def _table(item: Layout, right: Vector, found: Vector) -> tuple[ReplicaWeights, ...]:
+    """Return mean weights of each per-replica batch, or of each micro-batch of one device."""
+    groups = item.parts[0] if item.replicas == 1 else [sum(share, ()) for share in item.parts]
+    table = []
+    for number, part in enumerate(groups):
+        mean = [float(values[list(part)].mean()) if part else 0.0 for values in (right, found)]
+        replica, micro_batch = (number, None) if item.replicas > 1 else (0, number)
+        table.append(ReplicaWeights(replica, len(part), mean[0], mean[1], micro_batch))
+    return tuple(table)
+
+
+def _factors_of_examples(item: Layout, right: Vector, found: Vector) -> str | None:
+    """Describe the weights of single examples if they differ within a per-replica batch."""
+    ratios = found / right
+    shares = [ratios[list(sum(share, ()))] for share in item.parts]
+    if all(np.ptp(share) <= NO_SUM * np.abs(share).max() for share in shares if share.size):
+        return None
+    listed = " | ".join(" ".join(f"{ratio:.3g}" for ratio in share[:8]) for share in shares[:SHOWN])
+    return f"found / expected weight of each example, by replica: {listed}"
 
 
 def _of_fixed_numbers(seen: Runs) -> list[str]:
@@ -171,11 +176,8 @@ def _warnings(seen: Runs) -> tuple[rows.FailureMode, ...]:
     powers of two; limits and learning rates are round in decimals.
     """
     differ = seen.fixed and seen.given and seen.uneven
-    scaled = any(
-        not _is_round(limit) and any(_is_round(limit * 2.0**j) for j in range(8, 25))
-        for limit in seen.limits
-        if 0 < limit < 5e-3
-    )
+    small = [limit for limit in seen.limits if 0 < limit < 5e-3 and not _is_round(limit)]
+    scaled = any(_is_round(limit * 2.0**j) for limit in small for j in range(8, 25))
     found = ((differ, rows.CONSTANT_FOR_WEIGHTS), (scaled, rows.CLIPPED_SCALED))
     return tuple(row for holds, row in found if holds)
 
@@ -214,13 +216,16 @@ def judge_empty(evidence: Sums, verdict: Diagnosis, asked: bool) -> Diagnosis:
         asked: Whether a step that fails without examples is wrong.
     """
     several = [r for r in evidence.settings.replicas[:2] if r > 1]
-    refined = verdict.cause is not None and verdict.cause.name == _MEANS
+    # Who divides where a replica is empty refines a mean of means.
+    refined = verdict.cause is not None and verdict.cause.name == rows.MEAN_OF_MEANS.name
     if not several or not (verdict.correct or refined):
         return verdict
     sizes = [unequal_sizes(len(evidence.weights), r - 1) for r in several]
     layouts = [layout([first, 0, *others]) for first, *others in sizes]
     longer = replace(evidence, layouts=[*evidence.layouts, *layouts])
-    taken = all(_takes(evidence, item) for item in layouts)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # means of nothing
+        taken = if_taken(lambda: all(evidence.run(item) for item in layouts), False)
     if taken and verdict.correct and longer.sound:
         return verdict
     near = rows_or_points(longer) if taken else []
@@ -234,10 +239,3 @@ def judge_empty(evidence: Sums, verdict: Diagnosis, asked: bool) -> Diagnosis:
         return replace(verdict, notes=(*verdict.notes, _UNTRIED))
     said = _summary(evidence, "an empty shard is not ignored", layouts[0])
     return replace(verdict, correct=False, cause=rows.EMPTY_SHARE, summary=said, layout=layouts[0])
-
-
-def _takes(evidence: Sums, item: Layout) -> bool:
-    """Return True if the step makes a finite update of a layout."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # means of nothing
-        return if_taken(lambda: evidence.run(item), None) is not None

@@ -95,6 +95,11 @@ class Settings:
         return replace(self, batch=take(self.batch, chosen), weights=weights)
 
     @property
+    def rows(self) -> int:
+        """Return the number of examples in the batch."""
+        return rows_of(self.batch)
+
+    @property
     def divisible(self) -> int:
         """The least number of examples that all splits can deal out evenly."""
         return math.lcm(*(r * k for r in self.replicas for k in self.micro_batches))
@@ -110,7 +115,7 @@ class Settings:
         Raises:
             StepError: One of them is not what it must be, or the examples are too few.
         """
-        rows = rows_of(self.batch)
+        rows = self.rows
         for name in ("replicas", "micro_batches"):
             counts = getattr(self, name)
             several = isinstance(counts, Sequence | np.ndarray) and not isinstance(counts, str)
@@ -158,14 +163,58 @@ class Settings:
                     f"independent examples: got {count}; use more examples, or fewer replicas."
                 )
             return count // whole * whole
-        ones = np.ones(count)
-        weights = ones if self.weights is None else np.asarray(self.weights)[chosen] * 1.0
+        given = [] if self.weights is None else [np.asarray(self.weights)[chosen] * 1.0]
         several = [r for r in self.replicas if r > 1] or [k for k in self.micro_batches if k > 1]
-        for own in (weights, ones):
+        for own in (*given, np.ones(count)):
             for fewer in range(count, max(ENOUGH, count - 5) - 1, -1):
                 if all(fewer % r and own[:fewer].sum() % r for r in several):
                     return fewer
         return count
+
+    def splits(self, examples: int) -> list[Layout]:
+        """Return equal or unequal splits for each number of replicas and micro-batches.
+
+        Two splits of the same batch tell apart what one number cannot: sizes 2, 3 and 5 have no
+        common divisor, so that a factor belongs to one of them only.
+
+        Raises:
+            StepError: There are none.
+        """
+        found: list[Layout] = []
+        replicas, micro_batches = tuple(self.replicas), tuple(self.micro_batches)
+        for r, k in itertools.product(replicas, micro_batches):
+            size = examples // r
+            splits = [[size] * r]
+            if not self.equal_shards:
+                last = [examples - size * (r - 1)] + [size] * (r - 1)
+                splits = [*(unequal_sizes(examples, r, turn) for turn in (0, 1)), last]
+            found += [layout(sizes, k) for sizes in splits if min(sizes) >= k and r * k > 1]
+        several = {k for k in micro_batches if k > 1}
+        more = max(several, default=0) + 1
+        if len(several) == 1 and more <= examples and not (self.equal_shards and examples % more):
+            found.append(layout([examples], more))  # tells a factor K from 1 / K
+        if not found and max(replicas) * max(micro_batches) > 1:
+            raise StepError(
+                f"[diagnose] there is no split to compare with one device: got {examples} examples "
+                f"that can be told apart for replicas={replicas} and "
+                f"micro_batches={micro_batches}, each of which needs one; use more examples, or "
+                "fewer replicas."
+            )
+        return list(dict.fromkeys(found))
+
+    def turning(self, examples: int, count: int) -> list[Layout]:
+        """Return splits of the examples in random orders: unequal ones in turn, or equal ones."""
+        rng, even, found = np.random.default_rng(0), self.equal_shards, []
+        # Another K tells a factor K from 1 / K.
+        more = {k + 1 for k in self.micro_batches if k > 1} - set(self.micro_batches)
+        pairs = itertools.product(self.replicas, (*self.micro_batches, *more))
+        several = [(r, k) for r, k in pairs if 1 < r * k <= examples]
+        for place, (r, k) in zip(range(count), itertools.cycle(several)):
+            sizes = [examples // r] * r if even else unequal_sizes(examples, r, turn=place)
+            if min(sizes) < k:
+                sizes = [examples - k * (r - 1)] + [k] * (r - 1)
+            found.append(layout(sizes, k).renumbered(rng.permutation(examples).tolist()))
+        return found
 
 
 @dataclass(frozen=True)
@@ -281,47 +330,13 @@ def unequal_sizes(examples: int, replicas: int, turn: int = 0) -> list[int]:
             f"[unequal_sizes] examples must be >= 0 and replicas from 1 to {_MAX_REPLICAS}: "
             f"got {examples} and {replicas}."
         )
-    weights = np.array([2, 3, 5, 7, 11, 13, 17, 19][:replicas], dtype=float)
-    if replicas > len(weights):
-        weights = 2.0 + np.arange(replicas)
+    primes = [2, 3, 5, 7, 11, 13, 17, 19][:replicas]
+    weights = np.array(primes) if len(primes) == replicas else 2 + np.arange(replicas)
     sizes = np.maximum(1, np.floor(examples * weights / weights.sum())).astype(int)
     sizes[-1] += max(0, examples - sizes.sum())
     while sizes.sum() > examples:
         sizes[np.argmax(sizes / weights)] -= 1
     return [int(n) for n in np.roll(sizes, -turn)]
-
-
-def splits_of(examples: int, settings: Settings) -> list[Layout]:
-    """Return equal or unequal splits for each number of replicas and micro-batches.
-
-    Two splits of the same batch tell apart what one number cannot: sizes 2, 3 and 5 have no common
-    divisor, so that a factor belongs to one of them only.
-
-    Raises:
-        StepError: There are none.
-    """
-    found: list[Layout] = []
-    replicas, micro_batches = tuple(settings.replicas), tuple(settings.micro_batches)
-    for count, k in itertools.product(replicas, micro_batches):
-        if count * k == 1:
-            continue
-        size, even = examples // count, settings.equal_shards
-        splits = [[size] * count if even else unequal_sizes(examples, count)]
-        if count > 1 and not even:
-            splits.append(unequal_sizes(examples, count, turn=1))
-            splits.append([examples - size * (count - 1)] + [size] * (count - 1))
-        found += [layout(sizes, k) for sizes in splits if min(sizes) >= k]
-    several = {k for k in micro_batches if k > 1}
-    more = max(several, default=0) + 1
-    if len(several) == 1 and more <= examples and not (settings.equal_shards and examples % more):
-        found.append(layout([examples], more))  # tells a factor K from 1 / K
-    if not found and max(replicas) * max(micro_batches) > 1:
-        raise StepError(
-            f"[diagnose] there is no split to compare with one device: got {examples} examples "
-            f"that can be told apart for replicas={replicas} and micro_batches={micro_batches}, "
-            "each of which needs one; use more examples, or fewer replicas."
-        )
-    return list(dict.fromkeys(found))
 
 
 Groups = Callable[[Layout], list[tuple[int, ...]]]

@@ -10,27 +10,12 @@ from functools import cached_property, partial
 import numpy as np
 import numpy.typing as npt
 
-from samegrad_doctor._basis import BEND, FLOOR, NO_SUM, SAME, Basis, Fit, Noise, halves
+from samegrad_doctor._basis import BEND, FLOOR, NO_SUM, SAME, Basis, Fit, Noise, checked_rows
 from samegrad_doctor._catalogue import FailureMode
 from samegrad_doctor._grammar import POWERS
-from samegrad_doctor._layouts import (
-    Layout,
-    Settings,
-    StepError,
-    if_taken,
-    layout,
-    of_shares,
-    one_device,
-)
+from samegrad_doctor._layouts import Layout, Settings, StepError, if_taken, layout, one_device
 from samegrad_doctor._select import Bench, Frame
-from samegrad_doctor._updates import (
-    Recorded,
-    Recorder,
-    Vector,
-    check_finite,
-    has_length,
-    limited_lengths,
-)
+from samegrad_doctor._updates import Recorded, Recorder, Vector, check_finite, limited_lengths
 
 DRIFT = 1e-6  # relative; what equal copies of parameters may differ by
 _SINGLES = 8  # single examples that are looked at
@@ -120,19 +105,20 @@ class Runs(Frame):
 
         Pieces that a step cuts may be equal for all examples, and are not for one less.
         """
-        if self.turned > NO_SUM or self._turned_by_few:
+        if self.turned > NO_SUM:
+            return True
+        least = _BENT * max(_INSIDE, self.rounded)
+        # Few pairs of neighbors make the change, unlike noise.
+        if self.turned > least and self.can_be_swapped(NO_SUM * self.turned):
             return True
         fewer = self.examples - self.settings.multiple
         return if_taken(lambda: self._turned(fewer) > NO_SUM, False)
 
-    @property
-    def _turned_by_few(self) -> bool:
-        """Return True if few pairs of neighbors make the change with the order, unlike noise."""
-        least = _BENT * max(_INSIDE, self.rounded)
-        return self.turned > least and self._can_be_swapped(NO_SUM * self.turned)
+    def can_be_swapped(self, limit: float) -> bool:
+        """Return True if a third of the swaps of two neighbors, or of some, change no more.
 
-    def _can_be_swapped(self, limit: float) -> bool:
-        """Return True if a third of the swaps of two neighbors, or of some, change no more."""
+        Per-example random ops exclude that.
+        """
         gaps = []
         for place in np.unique(np.linspace(0, self.examples - 2, _MOST_SWAPS).astype(int)):
             order = np.arange(self.examples)
@@ -140,12 +126,7 @@ class Runs(Frame):
             gaps.append(_gap(self.alone(order.tolist()), self.one))
         return 3 * sum(gap <= limit for gap in gaps) >= len(gaps)
 
-    @cached_property
-    def in_pieces(self) -> bool:
-        """Return True if most neighbors can be swapped, which per-example random ops exclude."""
-        return self._can_be_swapped(self.tolerance)
-
-    @cached_property
+    @property
     def paired(self) -> bool:
         """Return True if the effect of swapping two examples depends on the order of the others.
 
@@ -163,11 +144,10 @@ class Runs(Frame):
     @cached_property
     def moves(self) -> bool:
         """Return True if reordered micro-batches make another update."""
-        item = next((one for one in self.layouts if one.micro_batches > 1), None)
-        if item is None:
-            return False
-        other = Layout(tuple((share[1], share[0], *share[2:]) for share in item.parts))
-        return self.off(self.run(other), self.run(item).sketch) > 1
+        for item in [own for own in self.layouts if own.micro_batches > 1][:1]:
+            other = Layout(tuple((share[1], share[0], *share[2:]) for share in item.parts))
+            return self.off(self.run(other), self.run(item).sketch) > 1
+        return False
 
     @cached_property
     def repeated(self) -> float:
@@ -187,32 +167,22 @@ class Runs(Frame):
         return float(max(run.rounding for run in runs) / np.sqrt(12))  # as even within one distance
 
     @cached_property
-    def of_repeats(self) -> Noise:
-        """The noise of one device's update in repeated and turned runs, and of its format."""
-        turned = 0.0 if self.by_place else self.turned
-        size = max(turned, self.repeated, self.rounded, _INSIDE)
-        return Noise(max(size / float(np.sqrt(self.alive)), self.known_noise), self.alive)
-
-    @property
     def noise(self) -> Noise:
-        """Return the noise of the updates.
+        """Return the noise of one device's update in repeated and turned runs, and of its format.
 
         Raises:
             StepError: It is not noise: the step keeps state.
         """
         if self.repeated > NO_SUM:
             raise StepError(KEEPS_STATE)
-        return self.of_repeats
+        turned = 0.0 if self.by_place else self.turned
+        size = max(turned, self.repeated, self.rounded, _INSIDE)
+        return Noise(max(size / float(np.sqrt(self.alive)), self.known_noise), self.alive)
 
     @property
     def tolerance(self) -> float:
         """Return the relative residual that noise may leave."""
         return self.noise.limit(self.alive)
-
-    @property
-    def detection_limit(self) -> float:
-        """Return the tolerance that is reported."""
-        return self.tolerance
 
     def off(self, run: Recorded, made: Vector) -> float:
         """Return the distance of an update from its prediction; up to 1 it may be noise."""
@@ -233,17 +203,16 @@ class Runs(Frame):
         items = [layout([self.examples // (r * k) * k] * r, k) for r, k in pairs if r * k > 1]
         equal = [item for item in items if item.examples]
 
-        def agree() -> bool:
-            both = ((self.run(item), self.alone(item.examples).sketch) for item in equal)
-            return all(self.off(run, one) <= 1 for run, one in both)
+        def agrees(item: Layout) -> bool:
+            return self.off(self.run(item), self.alone(item.examples).sketch) <= 1
 
-        return bool(equal) and if_taken(agree, False)
+        return bool(equal) and if_taken(lambda: all(map(agrees, equal)), False)
 
     @cached_property
     def by_constant(self) -> bool:
         """Return True for a fixed divisor: twice the examples make twice the update."""
         twice = if_taken(lambda: self.alone([*range(self.examples)] * 2).norm, 0.0)
-        return bool(abs(twice / self.runs[0].norm - 2) < NO_SUM)
+        return abs(twice / self.runs[0].norm - 2) < NO_SUM
 
     @property
     def frame(self) -> Frame:
@@ -253,8 +222,7 @@ class Runs(Frame):
     @cached_property
     def some_alone(self) -> list[Recorded]:
         """The updates of some examples by themselves, as far as the step takes them."""
-        places = range(min(_SINGLES, self.examples))
-        found = (if_taken(partial(self.alone, [place]), None) for place in places)
+        found = (if_taken(partial(self.alone, [i]), None) for i in range(self.examples)[:_SINGLES])
         return [run for run in found if run is not None]
 
     @cached_property
@@ -274,12 +242,12 @@ class Runs(Frame):
     @property
     def shares_alone(self) -> list[Recorded]:
         """The updates of all shares by themselves."""
-        return [self.alone(group) for item in self.layouts for group in of_shares(item)]
+        return [self.alone(sum(share, ())) for item in self.layouts for share in item.parts]
 
     @cached_property
     def limited(self) -> bool:
         """Return True if shards also reach such a norm; single examples may without clipping."""
-        return any(has_length(run, self.limits) for run in self.shares_alone)
+        return any(run.has_length(self.limits) for run in self.shares_alone)
 
     @cached_property
     def limit_powers(self) -> tuple[float, float] | None:
@@ -313,6 +281,35 @@ class Sums(Runs):
         """One run per example."""
         return [self.alone([i]) for i in range(self.examples)]
 
+    def without_term(self) -> Sums:
+        """The same without a term that belongs to no example, if examples are summed.
+
+        n examples together then hold it once, alone n times: the sum of the singles less the whole
+        is n - 1 times the term. Some of the examples must say the same.
+
+        Raises:
+            StepError: An example alone changes nothing, or nothing then; or it is not finite.
+        """
+        rows, count = checked_rows(self.singles), max(2, self.examples // 2)
+        whole, half = self.runs[0], self.alone(range(count)).sketch
+        term = (rows.sum(axis=0) - whole.sketch) / (self.examples - 1)
+        size, data = float(np.linalg.norm(term)), rows[:count].sum(axis=0) - count * term
+        left = float(np.linalg.norm(half - data - term))
+        # Means fail here: they miss by as much as their examples differ.
+        fails = left > 0.25 * min((count - 1) * size, float(np.linalg.norm(data)))
+        if fails or not size > FLOOR * float(np.linalg.norm(whole.sketch)):
+            return self
+        samples = np.sum([single.samples for single in self.singles], axis=0) - whole.samples
+        own = replace(whole, sketch=term, samples=samples / (self.examples - 1))
+        known = {item: run.without(own) for item, run in self.known.items()}
+        if not all(run.sketch.any() for run in known.values()):
+            raise StepError(
+                "[step] rounding hides the weights: beside a term that belongs to no example "
+                "(regularisation) an example changes nothing; make that term smaller, or use "
+                "float64."
+            )
+        return replace(self, known=known, term=own)
+
     @cached_property
     def sketches(self) -> Vector:
         """The updates of single examples, a row for each."""
@@ -326,12 +323,14 @@ class Sums(Runs):
     @cached_property
     def fits(self) -> list[Fit]:
         """The weights of the examples in all layouts."""
-        return [self.basis.fit(run.sketch) for run in self.runs]
+        return [Fit(self.basis, run.sketch) for run in self.runs]
 
     @cached_property
     def halves(self) -> list[tuple[list[int], Fit]]:
-        """Some of the examples, and what they weigh together on one device."""
-        return [(own, self.basis.fit(self.alone(own).sketch)) for own in halves(self.examples)]
+        """Two parts of the examples, which may overlap, and what they weigh on one device."""
+        count, some = self.examples, max(2, self.examples // 2)
+        parts = (list(range(some)), list(range(min(some, count - 2), count)))
+        return [(own, Fit(self.basis, self.alone(own).sketch)) for own in parts]
 
     @cached_property
     def of_halves(self) -> Noise:
@@ -342,15 +341,11 @@ class Sums(Runs):
         """
         left, unseen = [], []
         for own, fit in self.halves:
-            absent = np.isin(range(self.examples), own, invert=True)
             left.append(float(np.linalg.norm(fit.residual)) / fit.amount)
-            unseen += (fit.weights[absent] / self.basis.gain[absent] / fit.amount).tolist()
+            unseen += np.delete(fit.weights / self.basis.gain / fit.amount, own).tolist()
         numbers = self.basis.spare * len(left)
-        level = max(
-            float(np.linalg.norm(left)) / np.sqrt(max(numbers, 1)),
-            float(np.linalg.norm(unseen)) / np.sqrt(len(unseen)),
-        )
-        return Noise(level, numbers + 2)
+        both = ((left, max(numbers, 1)), (unseen, len(unseen)))
+        return Noise(max(float(np.linalg.norm(x) / np.sqrt(n)) for x, n in both), numbers + 2)
 
     @cached_property
     def of_format(self) -> float:
@@ -365,15 +360,15 @@ class Sums(Runs):
     @property
     def of_wholes(self) -> Noise:
         """The noise of whole updates, whatever examples explain."""
-        return replace(self.of_repeats, level=max(self.of_repeats.level, self.of_format))
+        found = super().noise
+        return replace(found, level=max(found.level, self.of_format))
 
     @property
     def noise(self) -> Noise:
         """Return the noise of the updates."""
         if not self.is_sum:
             return self.of_wholes
-        found = self.of_halves
-        return Noise(max(found.level, self.of_format), found.measured)
+        return replace(self.of_halves, level=max(self.of_halves.level, self.of_format))
 
     @cached_property
     def is_sum(self) -> bool:
@@ -384,9 +379,9 @@ class Sums(Runs):
         fit = self.fits[0]
         usual = self.of_halves.level * np.sqrt(self.basis.spare) * fit.amount / fit.scale
         left = float(np.linalg.norm(fit.residual)) / fit.scale
-        return left <= NO_SUM and bool(
-            usual <= _ROUGH or usual <= _BENT * max(self.turned, 2 * self.runs[0].rounding)
-        )
+        if left > NO_SUM or usual <= _ROUGH:
+            return left <= NO_SUM
+        return bool(usual <= _BENT * max(self.turned, 2 * self.runs[0].rounding))
 
     @cached_property
     def detection_limit(self) -> float:
@@ -423,7 +418,7 @@ class Sums(Runs):
         What the examples span and what they do not are judged each by themselves, so that the few
         numbers that tell their weights do not drown in the many others.
         """
-        amount = max(self.basis.fit(own).amount for own in (run.sketch, made))
+        amount = max(Fit(self.basis, own).amount for own in (run.sketch, made))
         apart = run.sketch - made
         inside = self.basis.directions @ apart
         outside = apart - inside @ self.basis.directions
@@ -434,19 +429,17 @@ class Sums(Runs):
     @property
     def sound(self) -> bool:
         """Return True if all layouts match one device, and that matches the user's weights."""
-        said = (self.right @ self.sketches)[0]
+        said = self.right[0] @ self.sketches
         return self.agree and (not self.given or self.off(self.runs[0], said) <= 1)
 
     def untold(self, nearly_right: bool) -> list[FailureMode]:
         """Return the entries that the updates do not refute, if they are nearly correct or not."""
         near = _LITTLE * self.right.max()
-        return [
-            row
-            for row, table in self.said
-            if row
-            and bool(np.abs(table - self.right).max() <= near) == nearly_right
-            and not self.tells(table)
-        ]
+        alike = [
+            (row, table) for row, table in self.said
+            if row and (np.abs(table - self.right).max() <= near) == nearly_right
+        ]  # fmt: skip
+        return [row for row, table in alike if not self.tells(table)]
 
     def tells(self, table: Vector) -> bool:
         """Return True if the updates, which are those of one device, refute a table of weights.

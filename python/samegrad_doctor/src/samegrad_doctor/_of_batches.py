@@ -9,24 +9,11 @@ from functools import partial
 
 import numpy as np
 
+from samegrad_doctor import _hypotheses as unknowns
 from samegrad_doctor._basis import EXACT, FLOOR, TELLING
 from samegrad_doctor._catalogue import NO_GRADIENT_OF_EXCHANGE, FailureMode, beside
-from samegrad_doctor._hypotheses import (
-    COUNTS,
-    PROBED,
-    RIGHT_COUNTS,
-    SPARE,
-    Probe,
-    alike_in,
-    alone_in,
-    few_of,
-    of_groups,
-    pairs,
-    probe_of,
-    turning,
-    with_term,
-)
-from samegrad_doctor._layouts import Layout, StepError, layout
+from samegrad_doctor._hypotheses import PROBED, Probe
+from samegrad_doctor._layouts import Layout, if_taken, layout
 from samegrad_doctor._measure import Runs
 from samegrad_doctor._select import EQUAL, Hypothesis, residual
 from samegrad_doctor._updates import Vector
@@ -46,50 +33,47 @@ def explain_shared_batch(seen: Runs) -> FailureMode | None:
     """
     if seen.settings.equal_shards:  # splits of a few cannot be
         return None
-    probe, whole = probe_of(seen, few_of(seen)), probe_of(seen, seen.layouts)
+    probe, whole = unknowns.probe_of(seen), unknowns.probe_of(seen, seen.layouts)
     if probe.is_right:
         return None
     if (two := _of_two_counts(seen)) is not None:
         return two
 
     alike = []
-    for name in (None, *COUNTS):
+    for name in (None, *unknowns.COUNTS):
         for (row, few), (_, own) in zip(probe.said, whole.said, strict=True):
-            rank = (row is not None) + (name not in (None, *RIGHT_COUNTS))
+            rank = (row is not None) + (name not in (None, *unknowns.RIGHT_COUNTS))
             free = _with_count(probe.layouts, few, name)
-            refuted = partial(_refuted, (probe, whole), (few, own), name)
-            made = partial(with_term, name or "once", row)
+            refuted = partial(_refuted, probe, whole, few, own, name)
+            made = partial(unknowns.with_term, name or "once", row)
             alike.append(Hypothesis(made, 0.0, free, refuted, rank))
     return probe.first(one for one in alike if one.rank)
 
 
 def _with_count(layouts: Sequence[Layout], own: Vector, name: str | None) -> Vector:
     """Return a matrix of example counts, with a term."""
-    return np.hstack([own, [[COUNTS[name](item)] for item in layouts]]) if name else own
+    return np.hstack([own, [[unknowns.COUNTS[name](item)] for item in layouts]]) if name else own
 
 
-def _refuted(probes: Sequence[Probe], tables: Sequence[Vector], name: str | None) -> bool:
+def _refuted(probe: Probe, whole: Probe, few: Vector, own: Vector, name: str | None) -> bool:
     """Return True if two batches are refuted: each example is free, and a term is one vector."""
-    wide = sum(table.shape[1] for table in tables)
-    rows, place = [], 0
-    for probe, table in zip(probes, tables, strict=True):
-        own = np.pad(table, ((0, 0), (place, wide - place - table.shape[1])))
-        rows.append(_with_count(probe.layouts, own, name))
-        place += table.shape[1]
-    updates = np.concatenate([probe.updates for probe in probes])
-    if residual(updates, np.concatenate(rows))[0] > max(probe.limit for probe in probes):
+    apart = [[few, np.zeros((len(few), own.shape[1]))], [np.zeros((len(own), few.shape[1])), own]]
+    free = _with_count([*probe.layouts, *whole.layouts], np.block(apart), name)
+    updates = np.concatenate([probe.updates, whole.updates])
+    if residual(updates, free)[0] > max(probe.limit, whole.limit):
         return True
     # A term that is all of the update leaves the examples to explain what is little.
-    made = np.linalg.lstsq(_with_count(probes[0].layouts, tables[0], name), probes[0].updates)[0]
-    data = tables[0] @ made[: tables[0].shape[1]]
-    return bool(np.linalg.norm(data) < TELLING * np.linalg.norm(probes[0].updates))
+    made = np.linalg.lstsq(_with_count(probe.layouts, few, name), probe.updates)[0]
+    data = few @ made[: few.shape[1]]
+    return bool(np.linalg.norm(data) < TELLING * np.linalg.norm(probe.updates))
 
 
 def _of_two_counts(seen: Runs) -> FailureMode | None:
     """Explain two counts, with the weights of the user or those that pairs of examples tell."""
     if seen.uneven:
         return _two_counts(seen)
-    if seen.given or (tangents := _tangents(seen)) is None:
+    # A step may refuse single examples.
+    if seen.given or (tangents := if_taken(lambda: _tangents(seen), None)) is None:
         return None
     for sign in (1, -1):  # which of both parts has the weights is seen in more than pairs
         own = (1 - sign * tangents) / (1 + sign * tangents)
@@ -106,12 +90,9 @@ def _tangents(seen: Runs) -> Vector | None:
     that three pairs of three examples span a plane and tell x, but for one scale; that follows
     from x_jk = (x_k - x_j) / (1 - x_j x_k).
     """
-    try:
-        one = [seen.alone([i]).sketch for i in range(PROBED)]
-        alone = {pair: seen.alone(pair).sketch - (one[pair[0]] + one[pair[1]]) / 2
-                 for pair in itertools.combinations(range(PROBED), 2)}  # fmt: skip
-    except StepError:  # a step may refuse single examples
-        return None
+    one = [seen.alone([i]).sketch for i in range(PROBED)]
+    alone = {(i, j): seen.alone([i, j]).sketch - (one[i] + one[j]) / 2
+             for i, j in itertools.combinations(range(PROBED), 2)}  # fmt: skip
     size = max(map(np.linalg.norm, alone.values()))
     if not np.isfinite(size) or size <= FLOOR * max(map(np.linalg.norm, one)):
         return None
@@ -149,7 +130,7 @@ def explain_even_parts(seen: Runs) -> FailureMode | None:
         return None
     order = np.random.default_rng(0).permutation(seen.examples).tolist()
     others = [item.renumbered(order) for item in seen.layouts[1:]]  # refute functions of a share
-    probe = probe_of(seen, [*seen.layouts, *others])
+    probe = unknowns.probe_of(seen, [*seen.layouts, *others])
     factors: dict[tuple[float, ...], FailureMode | None] = {}
     for row, table in (*probe.said, *probe.scaled):
         ratios = table / probe.right
@@ -158,7 +139,7 @@ def explain_even_parts(seen: Runs) -> FailureMode | None:
     rows = [(row, np.array(own)[:, None]) for own, row in factors.items()]
     least = probe.limit / TELLING
     told = [own for own in rows if np.linalg.norm(probe.updates - own[1] * seen.one) > least]
-    return probe.first(pairs(told, rows, lambda a, b: a * seen.one, lambda a, b: b - a))
+    return probe.first(unknowns.pairs(told, rows, lambda a, b: a * seen.one, lambda a, b: b - a))
 
 
 def _two_counts(seen: Runs) -> FailureMode | None:
@@ -167,10 +148,10 @@ def _two_counts(seen: Runs) -> FailureMode | None:
     Layouts of a part of the batch are among them: what is the same in all layouts of a batch could
     also be in each of its examples.
     """
-    probe = probe_of(seen, few_of(seen, (PROBED, PROBED - 2)))
+    probe = unknowns.probe_of(seen, unknowns.few_of(seen, (PROBED, PROBED - 2)))
     plain = replace(probe, weights=np.ones(len(probe.weights)))
     return probe.first(
-        pairs(probe.said, plain.said, lambda a, b: 0.0, lambda a, b: np.hstack([a, b]))
+        unknowns.pairs(probe.said, plain.said, lambda a, b: 0.0, lambda a, b: np.hstack([a, b]))
     )
 
 
@@ -190,13 +171,13 @@ def _mean_and_sum(seen: Runs) -> FailureMode | None:
     first = (together(0, 1) + together(0, 2) - together(1, 2)) / 2
     sums = np.stack([first, *(together(0, j) - first for j in range(1, count))])
     means = one - sums
-    probe = probe_of(seen, seen.layouts if even else few_of(seen))
+    probe = unknowns.probe_of(seen, seen.layouts if even else None)
     scale = float(np.linalg.norm(one) + np.linalg.norm(sums))
     small = min(float(np.linalg.norm(part)) for part in (means, sums))
-    left = 0.0
-    for three in ([0, 1, j] for j in range(2, count)):
-        made = means[three].mean(axis=0) + sums[three].sum(axis=0)
-        left = max(left, float(np.linalg.norm(seen.alone(three).sketch - made)))
+    threes = [[0, 1, j] for j in range(2, count)]
+    made = [means[three].mean(axis=0) + sums[three].sum(axis=0) for three in threes]
+    found = [seen.alone(three).sketch for three in threes]
+    left = float(np.linalg.norm(np.subtract(found, made), axis=1).max(initial=0.0))
     if left > _SEVERAL * seen.noise.limit(seen.alive) * scale:
         return None
     limit = FLOOR * scale + _SEVERAL * left
@@ -205,7 +186,7 @@ def _mean_and_sum(seen: Runs) -> FailureMode | None:
     probe.limit, nothing = limit, np.zeros((len(probe.layouts), 0))
     others = replace(probe, fixed=True).said
     return probe.first(
-        pairs(probe.said, others, lambda a, b: a @ means + b @ sums, lambda a, b: nothing)
+        unknowns.pairs(probe.said, others, lambda a, b: a @ means + b @ sums, lambda a, b: nothing)
     )
 
 
@@ -217,12 +198,12 @@ def explain_shares_and_examples(seen: Runs) -> FailureMode | None:
     """
     if seen.settings.equal_shards:  # splits of a few cannot be
         return None
-    probe = probe_of(seen, few_of(seen))
-    for own in alone_in(seen):
+    probe = unknowns.probe_of(seen)
+    for own in unknowns.alone_in(seen):
         rows = [
-            (row, table, of_groups(seen, probe.layouts, table, own.groups)[0])
+            (row, table, unknowns.of_groups(seen, probe.layouts, table, own.groups)[0])
             for row, table in probe.said
-            if alike_in(probe.layouts, table, own.groups)
+            if unknowns.alike_in(probe.layouts, table, own.groups)
         ]
         made = partial(beside, own.statistics, name=_IN_PART, what=_IN_PART)
         alike = (
@@ -245,7 +226,7 @@ def explain_pairs(seen: Runs) -> FailureMode | None:
     settings = replace(seen.settings, micro_batches=(1,))
     count = settings.multiple if settings.equal_shards else _PAIRED
     two = list(itertools.combinations(range(count), 2))
-    number = 2 * len(two) + SPARE
-    probe = probe_of(seen, [layout([count]), *turning(settings, count, number)])
+    number = 2 * len(two) + unknowns.SPARE
+    probe = unknowns.probe_of(seen, [layout([count]), *settings.turning(count, number)])
     together = [[1.0, *(float(own[i] == own[j]) for i, j in two)] for own in probe.owners]
     return probe.first([Hypothesis(lambda: NO_GRADIENT_OF_EXCHANGE, 0.0, np.array(together))])

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from samegrad_doctor._layouts import StepError, StepFailedError
+from samegrad_doctor._layouts import StepError, StepFailedError, T
 from samegrad_doctor._tree import flatten
 from samegrad_doctor._updates import Outcome, Step, digest
-
-T = TypeVar("T")
 
 
 class Job(NamedTuple):
@@ -76,12 +74,9 @@ def current_job() -> Job:
 
 def check_batch(batch: Any, job: Job) -> None:
     """StepError where processes have other batches."""
-    everything = hashlib.sha256()
-    for leaf in flatten(batch):
-        array = np.asarray(leaf)
-        everything.update(f"{array.dtype}{array.shape}".encode())
-        everything.update(np.ascontiguousarray(array).tobytes())
-    found = job.met("the doctor's batch", everything.hexdigest()[:16])
+    arrays = [np.asarray(leaf) for leaf in flatten(batch)]
+    everything = b"".join(f"{a.dtype}{a.shape}".encode() + a.tobytes() for a in arrays)
+    found = job.met("the doctor's batch", hashlib.sha256(everything).hexdigest()[:16])
     if len(set(found)) > 1:
         told = ", ".join(f"{one} on rank {rank}" for rank, one in enumerate(found))
         raise StepError(

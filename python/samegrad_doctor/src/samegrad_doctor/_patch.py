@@ -7,9 +7,8 @@ import difflib
 import inspect
 import textwrap
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from samegrad_doctor._catalogue import MEAN_OF_MEANS, MEAN_THEN_SUM
 
@@ -24,25 +23,15 @@ _OPAQUE = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Mean:
-    """A mean over the local batch that a call takes.
-
-    Args:
-        function: The function that has the statement.
-        statement: The statement that has the call.
-        call: The call.
-        total: The sum instead, as source.
-        size: The number of its values, as source.
-        first: A statement to put before, or "".
-    """
+class _Mean(NamedTuple):
+    """A mean over the local batch that a call takes."""
 
     function: ast.FunctionDef
     statement: ast.stmt
     call: ast.Call
-    total: str
-    size: str
-    first: str = ""
+    total: str  # the sum instead, as source
+    size: str  # the values that are counted, or how many there are
+    first: str = ""  # a statement to put before
 
 
 def suggest(step: Callable[..., Any], name: str, framework: str) -> str:
@@ -142,16 +131,19 @@ def _mean_of(call: ast.Call, framework: str, free: str) -> tuple[str, ...] | Non
     owner, method = call.func.value, call.func.attr
     if framework == "pytorch" and method in _LOSSES and len(call.args) == 2:
         return _mean_of_a_loss(call, words)
-    if method == "mean" and not call.args and not words:
-        return _mean_of_values(owner, "{0}.sum()", free)
     module = ast.unparse(owner)
-    if len(call.args) == 1 and not words and (
+    if method == "mean" and not call.args and not words:
+        values, total = owner, "{0}.sum()"
+    elif len(call.args) == 1 and not words and (
         (method == "mean" and module in ("torch", "jnp", "jax.numpy"))
         or (method == "reduce_mean" and framework in ("tensorflow", "samegrad"))
     ):  # fmt: skip
-        total = f"{module}.{'reduce_sum' if method == 'reduce_mean' else 'sum'}({{0}})"
-        return _mean_of_values(call.args[0], total, free)
-    return None
+        values, total = call.args[0], f"{module}.{method.replace('mean', 'sum')}({{0}})"
+    else:
+        return None
+    if isinstance(values, ast.Name):
+        return total.format(values.id), values.id
+    return total.format(free), free, f"{free} = {ast.unparse(values)}"
 
 
 def _mean_of_a_loss(call: ast.Call, words: dict[str | None, ast.expr]) -> tuple[str, ...] | None:
@@ -161,7 +153,7 @@ def _mean_of_a_loss(call: ast.Call, words: dict[str | None, ast.expr]) -> tuple[
     if not words.keys() <= {"ignore_index", "label_smoothing", "beta", "delta"}:
         return None
     target = ast.unparse(call.args[1])
-    size = f"{target}.numel()"
+    size = target
     if ast.unparse(call.func).endswith(("cross_entropy", "nll_loss")):
         size = f"({target} != -100).sum()"  # labels that the loss leaves out by default
     if "ignore_index" in words:
@@ -172,20 +164,13 @@ def _mean_of_a_loss(call: ast.Call, words: dict[str | None, ast.expr]) -> tuple[
     return total, size
 
 
-def _mean_of_values(values: ast.expr, total: str, free: str) -> tuple[str, ...]:
-    if isinstance(values, ast.Name):
-        return total.format(values.id), values.id
-    return total.format(free), free, f"{free} = {ast.unparse(values)}"
-
-
 _Lines = tuple[list[str], str]  # statements before, and the mean of all replicas
 
 
 def _in_torch(mean: _Mean, averaged: bool, functions: list[ast.FunctionDef]) -> _Lines:
     count, number = _free("count", functions), f"{mean.size}.float()"
     if not mean.size.endswith(".sum()"):
-        values = mean.size.removesuffix(".numel()")
-        number = f"torch.tensor(float({values}.numel()), device={values}.device)"
+        number = f"torch.tensor(float({mean.size}.numel()), device={mean.size}.device)"
     before = [f"{count} = {number}", f"torch.distributed.all_reduce({count})"]
     times = " * torch.distributed.get_world_size()" if averaged else ""
     return before, f"{mean.total}{times} / {count}"

@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +21,6 @@ from samegrad_doctor._layouts import Layout
 from samegrad_doctor._situation import Situation
 from samegrad_doctor._updates import Vector
 
-UNNAMED = "a factor on the whole update"
 EQUAL = 1e-9  # relative; numbers that are equal but for float64
 _TIE = 0.1  # of the tolerance, by which the better of two hypotheses must be better
 _AMBIGUITY_SET = 4  # hypotheses at most that are told as alternatives
@@ -79,9 +79,8 @@ class Frame:
 
     @property
     def scaled(self) -> list[tuple[FailureMode, Vector]]:
-        """Return whole updates by powers of replicas and micro-batches that no row has."""
-        made = [called(with_powers(RIGHT, powers)) for powers in POWERS[1:]]
-        return self._tables(row for row in made if row not in CATALOGUE)
+        """Return whole updates by powers of replicas and micro-batches."""
+        return self._tables(called(with_powers(RIGHT, powers)) for powers in POWERS[1:])
 
     @property
     def unreduced(self) -> list[tuple[FailureMode, Vector]]:
@@ -214,8 +213,7 @@ class Bench:
         return float(own.mean()) if same else None
 
 
-@dataclass(frozen=True)
-class Hypothesis:
+class Hypothesis(NamedTuple):
     """A hypothesis on the updates of each layout.
 
     Args:
@@ -248,7 +246,7 @@ def simplest(updates: Vector, alike: Iterable[Hypothesis], limit: float) -> list
     The rank of the hypothesis goes before that of its nuisance terms. Several selected ones are an
     ambiguity set: these layouts do not identify one of them.
     """
-    most = len(updates) - min(_REFUTABLE, len(updates) - 1)
+    most = len(updates) - min(_REFUTABLE, len(updates) - 1 or 1)
     for _, group in itertools.groupby(sorted(alike, key=lambda one: one.rank), lambda o: o.rank):
         found = []
         for one in group:
@@ -320,13 +318,15 @@ def _times(row: FailureMode, value: float) -> FailureMode:
 
 
 def factors_alike(frame: Frame, factors: Vector, tolerance: float) -> list[FailureMode]:
-    """Return explanations of one factor per layout on all examples, or else the factors."""
+    """Return explanations of one factor per layout on all examples."""
     count = len(frame.weights)
     image = np.full((1, count), 1.0 / count if frame.fixed else 1.0)
     bench = Bench(frame, [np.array([f]) for f in factors], [image] * len(factors), tolerance)
     ratios = [(row, frame.design_matrix(row.predict) / frame.right) for row in bench.explained()]
-    if flat := [row for row, own in ratios if (np.ptp(own, 1) <= EQUAL * abs(own).max(1)).all()]:
-        return flat
-    listed = list(zip(factors, frame.layouts, strict=True))[:4]
-    names = ", ".join(f"{value:.4g} for {item}" for value, item in listed)
-    return [_whole(UNNAMED, f"all examples are scaled alike: {names}")]
+    return [row for row, own in ratios if (np.ptp(own, 1) <= EQUAL * abs(own).max(1)).all()]
+
+
+def factor_of(layouts: list[Layout], factors: Vector) -> FailureMode:
+    """Return the failure mode of factors that nothing explains."""
+    names = ", ".join(f"{factors[p]:.4g} for {item}" for p, item in enumerate(layouts[:4]))
+    return _whole("a factor on the whole update", f"all examples are scaled alike: {names}")

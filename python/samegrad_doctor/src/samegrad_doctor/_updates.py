@@ -55,12 +55,14 @@ class Recorded:
         sketch, samples = self.sketch - term.sketch, self.samples - term.samples
         return replace(self, sketch=sketch, samples=samples)
 
+    def has_length(self, limits: Sequence[float]) -> bool:
+        """Return True if the update has the norm of one of the limits."""
+        return any((np.abs(self.lengths - limit) <= _AS_LONG * limit).any() for limit in limits)
+
     def times(self, factor: float) -> Recorded:
         """All of it, but its loss, so many times."""
-        return replace(
-            self, sketch=self.sketch * factor, samples=self.samples * factor,
-            norm=self.norm * factor, lengths=self.lengths * factor,
-        )  # fmt: skip
+        scaled = ("sketch", "samples", "norm", "lengths")
+        return replace(self, **{name: getattr(self, name) * factor for name in scaled})
 
 
 def _numbers(leaf: Any) -> Any:
@@ -96,6 +98,7 @@ def check_finite(run: Recorded, item: Layout) -> None:
         )
 
 
+_SAMPLES = 4096  # elements that are looked at one by one
 _AS_LONG = 3e-3  # by which updates may miss the length of a limit
 
 
@@ -109,11 +112,6 @@ def limited_lengths(lengths: Sequence[Vector]) -> list[float]:
     if arrays.size and arrays.all():
         found += top[1:-1][top[1:-1] > 0].tolist()
     return found
-
-
-def has_length(run: Recorded, limits: Sequence[float]) -> bool:
-    """Return True if an update has the norm of one of the limits."""
-    return any((np.abs(run.lengths - limit) <= _AS_LONG * limit).any() for limit in limits)
 
 
 class Recorder:
@@ -136,25 +134,8 @@ class Recorder:
         """Run the step on a layout; StepError if the update is missing or has another structure."""
         windows = [[take(self.batch, part) for part in share] for share in arrangement.parts]
         shares = windows if arrangement.micro_batches > 1 else [window[0] for window in windows]
-        result = self._call(shares, arrangement)
-        outcome = result if isinstance(result, Outcome) else Outcome(result)
-        arrays = self._arrays(outcome.update, arrangement)
-        sketch, squares, peak = _projected(arrays, self._signs, self._width)
-        norm = float(np.sqrt(squares.sum()))
-        loss = None if outcome.loss is None else _one_number(outcome.loss)
-        lengths = np.array([norm, *np.sqrt(squares[:64]), peak])
-        samples = _samples(arrays)
-        below = samples[np.abs(samples) < (1 - 1e-6) * peak]  # no limit by value has set these
-        found = Recorded(
-            sketch, norm, loss, self._drift(outcome, norm), lengths, samples,
-            rounding_of(below if below.any() else samples),
-            None if outcome.statistics is None else _joined(outcome.statistics),
-        )  # fmt: skip
-        return found.times(len(arrangement.examples) ** -self.power) if self.power else found
-
-    def _call(self, shares: list[Any], arrangement: Layout) -> Any:
         try:
-            return self._step(shares)
+            result = self._step(shares)
         except StepError:
             raise
         except Exception as error:
@@ -164,6 +145,21 @@ class Recorder:
                 f"several), in the structure of the batch: got {described(shares)}; adapt it, or "
                 "judge equal shards only (equal_shards=True), if it takes no others."
             ) from error
+        outcome = result if isinstance(result, Outcome) else Outcome(result)
+        arrays = self._arrays(outcome.update, arrangement)
+        sketch, squares, peak = _projected(arrays, self._signs, self._width)
+        norm = float(np.sqrt(squares.sum()))
+        loss = None if outcome.loss is None else _one_number(outcome.loss)
+        lengths = np.array([norm, *np.sqrt(squares[:64]), peak])
+        stride = max(1, -(-self.parameters // _SAMPLES))
+        samples = _joined([array[::stride] for array in arrays])
+        below = samples[np.abs(samples) < (1 - 1e-6) * peak]  # no limit by value has set these
+        found = Recorded(
+            sketch, norm, loss, _drift(outcome, norm), lengths, samples,
+            rounding_of(below if below.any() else samples),
+            None if outcome.statistics is None else _joined(outcome.statistics),
+        )  # fmt: skip
+        return found.times(len(arrangement.examples) ** -self.power) if self.power else found
 
     def _arrays(self, update: Any, arrangement: Layout) -> list[Any]:
         leaves = flatten(update)
@@ -183,33 +179,32 @@ class Recorder:
             )
         return arrays
 
-    @staticmethod
-    def _drift(outcome: Outcome, norm: float) -> float:
-        if not outcome.replicas:
-            return 0.0
-        copies = [flatten(copy) for copy in outcome.replicas]
-        sizes = [[np.size(leaf) for leaf in copy] for copy in copies]
-        if any(own != sizes[0] for own in sizes):
-            raise StepError(
-                "[step] the replicas' copies must have the same structure: got arrays of "
-                f"{sizes} elements."
-            )
-        largest = 0.0
-        for leaves in zip(*copies, strict=True):  # one at a time: copies may be large
-            first, *others = (np.asarray(leaf).ravel() for leaf in leaves)
-            for other in others:
-                same = np.array_equal(first, other)  # which is faster
-                if not same and not np.array_equal(first, other, equal_nan=True):
-                    apart = np.abs(np.subtract(first, other, dtype=np.float64)).max()
-                    largest = max(largest, float(apart) if np.isfinite(apart) else np.inf)
-        if not largest or np.isinf(largest):
-            return largest
-        size = max(float(np.abs(np.asarray(leaf)).max(initial=0.0)) for leaf in copies[0])
-        return largest / max(size, norm * 1e-12, 1e-300)
 
-
-_SAMPLES = 4096  # elements that are looked at one by one
 _BLOCK = 256  # sketches that fit in the cache as float64
+
+
+def _drift(outcome: Outcome, norm: float) -> float:
+    """Return the largest difference of the replicas' copies, relative to their elements."""
+    if not outcome.replicas:
+        return 0.0
+    copies = [flatten(copy) for copy in outcome.replicas]
+    sizes = [[np.size(leaf) for leaf in copy] for copy in copies]
+    if any(own != sizes[0] for own in sizes):
+        raise StepError(
+            "[step] the replicas' copies must have the same structure: got arrays of "
+            f"{sizes} elements."
+        )
+    largest = 0.0
+    for leaves in zip(*copies, strict=True):  # one at a time: copies may be large
+        first, *others = (np.asarray(leaf).ravel() for leaf in leaves)
+        for other in others:
+            if not np.array_equal(first, other, equal_nan=True):
+                apart = np.abs(np.subtract(first, other, dtype=np.float64)).max()
+                largest = max(largest, float(apart) if np.isfinite(apart) else np.inf)
+    if not largest or np.isinf(largest):
+        return largest
+    size = max(float(np.abs(np.asarray(leaf)).max(initial=0.0)) for leaf in copies[0])
+    return largest / max(size, norm * 1e-12, 1e-300)
 
 
 def _signs_of(sizes: Sequence[int], seed: int = 0) -> list[npt.NDArray[np.int8]]:
@@ -243,11 +238,6 @@ def _projected(
 
 def _joined(value: Any) -> Vector:
     return np.concatenate([_numbers(leaf) for leaf in flatten(value)]).astype(np.float64)
-
-
-def _samples(arrays: Sequence[Any]) -> Vector:
-    stride = max(1, -(-sum(a.size for a in arrays) // _SAMPLES))
-    return np.concatenate([array[::stride] for array in arrays]).astype(np.float64)
 
 
 def rounding_of(samples: Vector) -> float:

@@ -10,32 +10,19 @@ from typing import Any
 import numpy as np
 
 from samegrad_doctor import _catalogue as rows
-from samegrad_doctor._basis import FLOOR, NO_SUM, SAME
+from samegrad_doctor import _hypotheses as unknowns
+from samegrad_doctor import _of_batches as wholes
+from samegrad_doctor._basis import FLOOR, NO_SUM, SAME, deviations
 from samegrad_doctor._catalogue import HIDDEN, FailureMode
 from samegrad_doctor._diagnosis import Found
-from samegrad_doctor._hypotheses import (
-    PROBED,
-    alone_in,
-    explain_own_numbers,
-    explain_parameters,
-    explain_parts,
-    explain_term,
-    of_groups,
-    terms,
-)
-from samegrad_doctor._layouts import Groups, StepError, if_taken
+from samegrad_doctor._hypotheses import PROBED, alone_in, explain_own_numbers
+from samegrad_doctor._layouts import Groups, Layout, StepError, if_taken, of_parts
 from samegrad_doctor._measure import Runs, Sums
-from samegrad_doctor._noise import hidden, hides_a_part, hides_a_term
-from samegrad_doctor._of_batches import (
-    explain_even_parts,
-    explain_pairs,
-    explain_shared_batch,
-    explain_shares_and_examples,
-    explain_two_parts,
-)
-from samegrad_doctor._select import UNNAMED, Bench, factors_alike, residual, simplest
+from samegrad_doctor._select import Bench, factor_of, factors_alike, residual, simplest
 from samegrad_doctor._updates import Vector
 
+_ALIKE = 0.5  # of what is apart, which another example changes little and noise wholly
+_WORST = 2  # layouts that are looked at
 _BLIND = 0.5  # relative error of weights at which right and wrong look alike
 _RIGHT = Found("correct", right=True)
 _AS_A_WHOLE = Found("a small part that is scaled looks like noise of the examples")
@@ -81,8 +68,8 @@ def _right(seen: Sums) -> Found | None:
     unseen = seen.untold(nearly_right=False)
     if not unseen:
         return _RIGHT
-    if any(row.remedy != "sampler" for row in unseen) or hides_a_term(seen):
-        raise hidden(seen)
+    if any(row.remedy != "sampler" for row in unseen) or unknowns.hides_a_term(seen):
+        raise _hidden(seen)
     note = (
         f"noise in the updates (relative, {seen.noise.level:.1g}) hides the weights of single "
         f"examples, and so: {', '.join(row.name for row in unseen)}"
@@ -92,9 +79,44 @@ def _right(seen: Sums) -> Found | None:
 
 def _of_a_hidden_part(seen: Sums) -> Found | None:
     """Explain a small part that is not a sum of the examples, and so looks like noise."""
-    if not hides_a_part(seen):
+    if not _hides_a_part(seen):
         return None
-    return _found(explain_term(seen, seen.of_wholes) or [], _TERM_IS_SCALED) or _AS_A_WHOLE
+    return _found(unknowns.explain_term(seen, seen.of_wholes) or [], _TERM_IS_SCALED) or _AS_A_WHOLE
+
+
+def _hides_a_part(seen: Sums) -> bool:
+    """Return True if differences within the noise of the examples are not noise.
+
+    A part that is not a sum of the examples is as small as noise. Where one example is another one,
+    it stays much the same; what rounding leaves is new in every number.
+    """
+    apart = [run.sketch - seen.one for run in seen.runs]
+    sizes = [float(np.linalg.norm(own)) for own in apart]
+    limit = seen.of_wholes.limit(seen.alive) * seen.fits[0].amount
+    t = deviations(max(seen.alive, 2))
+    least = max(_ALIKE, t / float(np.hypot(t, np.sqrt(seen.alive))))
+    for place in np.argsort(sizes)[: -_WORST - 1 : -1]:
+        if sizes[place] <= limit:
+            return False
+        other = if_taken(partial(_apart, seen, _with_another(seen.layouts[place])), None)
+        if other is None:
+            return False
+        if apart[place] @ other > least * sizes[place] * np.linalg.norm(other):
+            return True
+    return False
+
+
+def _apart(seen: Sums, item: Layout) -> Vector:
+    """Return the difference of a layout's update from that of one device."""
+    return np.asarray(seen.run(item).sketch - seen.alone(item.examples).sketch)
+
+
+def _with_another(item: Layout) -> Layout:
+    """The layout with an example of another part in place of the last one of the largest part."""
+    largest = max(of_parts(item)[::-1], key=len)
+    other = next((i for i in item.examples if i not in largest), largest[0])
+    changed = {largest: (*largest[:-1], other)}
+    return Layout(tuple(tuple(changed.get(part, part) for part in share) for share in item.parts))
 
 
 def _of_rows(seen: Sums) -> Found | None:
@@ -106,7 +128,7 @@ def _of_rows(seen: Sums) -> Found | None:
 
 def _of_a_term(seen: Sums) -> Found | None:
     """A term is scaled with the replicas; right if one device scales it alike."""
-    if (found := explain_term(seen)) is None:
+    if (found := unknowns.explain_term(seen)) is None:
         return None
     return _found(found, _TERM_IS_SCALED) or _of_a_hidden_part(seen) or _RIGHT
 
@@ -136,22 +158,31 @@ def _of_other_weights(seen: Sums) -> Found | None:
     return replace(_RIGHT, notes=(_OTHER_WEIGHTS,)) if seen.agree else None
 
 
+def _hidden(seen: Sums) -> StepError:
+    """Return an error with the remedy for noise that hides the weights."""
+    return StepError(
+        f"[step] noise in the updates (relative, {seen.noise.level:.1g}) hides the "
+        f"weights: they are exact to {seen.detection_limit:.1g} only; use more parameters, "
+        "examples that differ more, a smaller constant term, or float64."
+    )
+
+
 def _of_noise(seen: Sums) -> Found | None:
     """Raise StepError if noise hides the weights: unnamed failure modes look like noise."""
     if seen.detection_limit <= _BLIND:
         return None
     if part := _of_a_hidden_part(seen):
         return part
-    raise hidden(seen)
+    raise _hidden(seen)
 
 
 def _of_parts(seen: Sums) -> Found | None:
     """A part of the loss or of the parameters is scaled by itself."""
     if seen.explained:
         return None
-    if one := explain_parameters(seen) or explain_even_parts(seen):
+    if one := unknowns.explain_parameters(seen) or wholes.explain_even_parts(seen):
         return _found([one], _APART)
-    part = explain_parts(seen)
+    part = unknowns.explain_parts(seen)
     # On the second of two replicas a part that is missing is as free as a number of its own.
     other = explain_own_numbers(seen) if part and max(seen.settings.replicas) == 2 else None
     return _found([part, other], _APART)
@@ -228,9 +259,10 @@ def _of_one_update(seen: Runs) -> Found | None:
     return (_of_few(seen) or _RIGHT) if seen.agree else None
 
 
-def _of_few(
-    seen: Runs, explain: Callable[[Runs], FailureMode | None] = explain_shared_batch
-) -> Found | None:
+_Explain = Callable[[Runs], FailureMode | None]
+
+
+def _of_few(seen: Runs, explain: _Explain = wholes.explain_shared_batch) -> Found | None:
     """Return the explanation of splits of a few examples."""
     return _found([if_taken(lambda: explain(seen), None)]) if seen.examples >= PROBED else None
 
@@ -242,19 +274,18 @@ def _of_factors(seen: Runs) -> Found | None:
     if any(seen.off(run, by * one) > 1 for run, by in zip(seen.runs, factors, strict=True)):
         return None
     found = factors_alike(replace(seen.frame, fixed=seen.by_constant), factors, seen.tolerance)
-    unnamed = found[0].name == UNNAMED
     if seen.limited:
-        hidden_by_it = unnamed or any(abs(power) == 0.5 for power in found[0].point.powers)
-        named = () if hidden_by_it else tuple(found)
+        rooted = found and any(abs(power) == 0.5 for power in found[0].point.powers)
+        named = () if rooted else tuple(found)
         return Found(WRONG, (*named, rows.LIMITED_OTHERWISE), (), (HIDDEN,))
-    return (_of_few(seen) if unnamed else None) or Found(WRONG, tuple(found))
+    return _found(found) or _of_few(seen) or _found([factor_of(seen.layouts, factors)])
 
 
 def _of_two_parts(seen: Runs) -> Found | None:
     """Two parts of the loss have a count each, and a row each."""
     if seen.limited or seen.by_place:
         return None
-    return _of_few(seen, explain_two_parts) or _of_few(seen, explain_even_parts)
+    return _of_few(seen, wholes.explain_two_parts) or _of_few(seen, wholes.explain_even_parts)
 
 
 def _of_groups(seen: Runs) -> Found | None:
@@ -274,7 +305,7 @@ def _of_groups(seen: Runs) -> Found | None:
         cause = one.limit if _of_a_limit(seen) else one.statistics
         return Found(WRONG, (cause,), (), more)
     if seen.by_place:
-        if _of_few(seen, explain_shares_and_examples):
+        if _of_few(seen, wholes.explain_shares_and_examples):
             return Found(WRONG, (_of_places(seen),), (), (_IN_A_PART,))
         raise StepError(
             "[step] the update depends on the order of the examples: dropout or noise that is "
@@ -286,19 +317,19 @@ def _of_groups(seen: Runs) -> Found | None:
 
 def _of_places(seen: Runs) -> FailureMode:
     """Return the failure mode that makes the position of an example in its shard matter."""
-    if seen.in_pieces:
+    if seen.can_be_swapped(seen.tolerance):
         return rows.OWN_PIECES
     return rows.OWN_PAIRS if seen.paired else rows.SAME_NOISE
 
 
 def _of_the_exchange(seen: Runs) -> Found:
     """Replicas exchange what depends on the batch: a row, or the exchange itself is wrong."""
-    found = _of_few(seen) or _of_few(seen, explain_shares_and_examples)
+    found = _of_few(seen) or _of_few(seen, wholes.explain_shares_and_examples)
     if found:
         return found
     if seen.right_when_equal:  # and no weights of examples explain the others
         return Found(WRONG, (rows.EQUAL_STATISTICS,))
-    if found := _of_few(seen, explain_pairs):
+    if found := _of_few(seen, wholes.explain_pairs):
         return found
     if seen.moves:
         return Found(WRONG, (rows.STEPS_INSIDE,))
@@ -327,12 +358,13 @@ def _with_a_term(seen: Runs, groups: Groups) -> bool:
     """Return True if an entry for the shards leaves one term with a known count."""
     updates = np.stack([run.sketch for run in seen.runs])
     limit = seen.tolerance * float(np.linalg.norm(updates))
-    counted = partial(of_groups, seen, seen.layouts)
-    return any(
-        simplest(updates, terms(seen.layouts, row, *counted(table, groups, fixed)), limit)
-        for row, table in seen.frame.said
-        for fixed in ((False, True) if row is None or not row.weighted else ())
-    )
+    for row, table in seen.frame.said:
+        made = partial(unknowns.with_term, row=row)
+        for fixed in (False, True) if row is None or not row.weighted else ():
+            known, held = unknowns.of_groups(seen, seen.layouts, table, groups, fixed)
+            if simplest(updates, unknowns.terms(seen.layouts, known, held, made), limit):
+                return True
+    return False
 
 
 def _how_weighted(seen: Runs, weights: list[Vector], groups: Groups) -> tuple[str, ...]:
@@ -375,9 +407,8 @@ def _some_of_one_device(seen: Runs) -> tuple[Vector, Vector] | None:
     """Return the updates of five single examples, and of some of them together."""
     if seen.examples < 5 or seen.recorder.parameters < 16:
         return None
-    groups = (((0,), (1,), (2,), (3,), (4,)), _SOME)
-    singles, updates = (np.stack([seen.alone(own).sketch for own in some]) for some in groups)
-    return singles, updates
+    every = np.stack([seen.alone(own).sketch for own in (*((i,) for i in range(5)), *_SOME)])
+    return every[:5], every[5:]
 
 
 def _have_one_length(singles: Vector, updates: Vector, direction: Vector) -> bool:
@@ -396,14 +427,11 @@ def _by_pieces(seen: Runs) -> bool:
     """Return True if as many parts of the parameters as replicas are scaled separately."""
     one = seen.runs[0].samples
     large = np.abs(one) > 1e-6 * np.abs(one).max()
-    several = False
-    for item, run in zip(seen.layouts[1:], seen.runs[1:], strict=True):
-        ratios = np.sort(run.samples[large] / one[large])
-        pieces = 1 + int((np.diff(ratios) > 3 * seen.tolerance * np.abs(ratios).max()).sum())
-        if pieces > max(item.replicas, 1):
-            return False
-        several = several or pieces > 1
-    return several
+    ratios = [np.sort(run.samples[large] / one[large]) for run in seen.runs[1:]]
+    steps = [np.diff(own) > 3 * seen.tolerance * np.abs(own).max() for own in ratios]
+    pieces = [1 + int(own.sum()) for own in steps]
+    fit = all(n <= item.replicas for n, item in zip(pieces, seen.layouts[1:], strict=True))
+    return fit and max(pieces, default=1) > 1
 
 
 _OF_SUMS = (_right, _of_rows)

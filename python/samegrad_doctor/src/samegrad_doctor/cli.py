@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
+import operator
 import sys
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from samegrad_doctor import __version__
@@ -14,7 +17,6 @@ from samegrad_doctor._diagnose import diagnose
 from samegrad_doctor._diagnosis import Diagnosis
 from samegrad_doctor._layouts import StepError
 from samegrad_doctor._over_processes import Job, current_job
-from samegrad_doctor._program_file import load_module, named_in, value_in
 from samegrad_doctor._words import FRAMEWORKS
 
 EXIT_CORRECT, EXIT_WRONG, EXIT_UNJUDGED = 0, 1, 2
@@ -109,8 +111,12 @@ def run(
         found = _judged(job, step, batch, weights, **options)
         if job.rank == 0:
             print(found.to_json() if json else found, flush=True)
-            if html is not None:
-                _write(Path(html), found.to_html())
+        if html is not None and job.rank == 0:
+            try:
+                Path(html).write_text(found.to_html(), encoding="utf-8")
+            except OSError as error:
+                said = f"got {html} ({error})"
+                raise StepError(f"[doctor] --html must be a writable file: {said}.") from error
         code = EXIT_CORRECT if found.correct and not found.reported_loss_issue else EXIT_WRONG
     except StepError as error:
         if job.size == 1:
@@ -120,15 +126,6 @@ def run(
     # A launcher kills the others as soon as one has ended with another status than 0.
     job.met("the doctor's verdict", None)
     return code
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise StepError(
-            f"[doctor] --html must be a writable file: got {path} ({error})."
-        ) from error
 
 
 def _judged(job: Job, step: str, batch: str, weights: str | None, **options: Any) -> Diagnosis:
@@ -153,4 +150,60 @@ def _judged(job: Job, step: str, batch: str, weights: str | None, **options: Any
         raise StepError(
             f"[doctor] {step} must return or raise: it called sys.exit({error.code!r}); leave that "
             "to the program."
+        ) from error
+
+
+def load_module(path: Path) -> ModuleType:
+    """Import a file.
+
+    Raises:
+        StepError: There is no such file, or it cannot be imported.
+    """
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if not path.is_file() or spec is None or spec.loader is None:
+        raise StepError(f"[doctor] a Python file is needed: got {path}.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(path.stem, module)  # so that its functions can be sent to processes
+    sys.path.insert(0, str(path.resolve().parent))
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        if sys.modules.get(path.stem) is module:
+            del sys.modules[path.stem]
+        more = '; put what runs a program behind `if __name__ == "__main__":`'
+        raise StepError(
+            f"[doctor] {path} cannot be imported: {type(error).__name__}: {error}"
+            f"{more if isinstance(error, SystemExit) else ''}."
+        ) from error
+    finally:
+        sys.path.pop(0)
+    return module
+
+
+def named_in(module: ModuleType, name: str) -> Any:
+    """Return an object of a module by its name, which may have dots.
+
+    Raises:
+        StepError: There is none of this name.
+    """
+    try:
+        return operator.attrgetter(name)(module)
+    except AttributeError:
+        names = ", ".join(n for n in vars(module) if not n.startswith("_"))
+        raise StepError(f"[doctor] {module.__file__} has no {name!r}: it has {names}.") from None
+
+
+def value_in(module: ModuleType, name: str) -> Any:
+    """Return a value of a module, or what the function of this name returns.
+
+    Raises:
+        StepError: The file has no such name, or the function raises.
+    """
+    thing = named_in(module, name)
+    try:
+        return thing() if callable(thing) else thing
+    except Exception as error:
+        raise StepError(
+            f"[doctor] {name} of {module.__file__} must be a value, or a function that returns "
+            f"it without being given anything: it raised {type(error).__name__}: {error}."
         ) from error
