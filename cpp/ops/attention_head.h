@@ -41,8 +41,8 @@ class Attention {
   std::int64_t keys() const { return k_.length; }
   // The loops of the call; null: one thread.
   const ParallelFor* parallel() const { return parallel_; }
-  // The number of heads that one thread takes each. Few heads are a multiple of the threads: these
-  // then share each of the others.
+  // The number of heads that a thread takes as a whole: where heads are few, a multiple of the
+  // threads, which share each of the others.
   std::int64_t unshared() const {
     const std::int64_t threads = parallel_ ? parallel_->threads() : 1;
     return count() < thresholds().parts_per_thread * threads ? count() / threads * threads
