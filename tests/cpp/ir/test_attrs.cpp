@@ -144,7 +144,7 @@ TEST("a node's attributes name its operation when they are asked for another str
 
 TEST("copies share their attributes") {
   const Attrs one = AllKinds{};
-  const Attrs copy = one;  // NOLINT: the copy is what is tested
+  const Attrs copy = one;
   CHECK(&one.as<AllKinds>() == &copy.as<AllKinds>());
 }
 
