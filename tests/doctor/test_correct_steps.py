@@ -68,6 +68,10 @@ def a_step(rng, kind, over, rough, term, limit):
     seed=0, rows=3, parameters=16, spread=0.0, kind="fixed", over="moments", rough="bfloat16",
     held=10.0, replicas=(2, 3), micro_batches=(1,),
 )  # fmt: skip
+@example(  # beside the term repeats differ more than examples
+    seed=0, rows=3, parameters=16, spread=0.0, kind="fixed", over="nothing", rough="thousandth",
+    held=1.0, replicas=(2, 3), micro_batches=(1,),
+)  # fmt: skip
 def test_correct_steps_of_any_kind_are_never_accused(
     seed, rows, parameters, spread, kind, over, rough, held, replicas, micro_batches
 ) -> None:

@@ -167,17 +167,22 @@ class Runs(Frame):
         return float(max(run.rounding for run in runs) / np.sqrt(12))  # as even within one distance
 
     @cached_property
+    def of_repeats(self) -> Noise:
+        """The noise of one device's update in repeated and turned runs, and of its format."""
+        turned = 0.0 if self.by_place else self.turned
+        size = max(turned, self.repeated, self.rounded, _INSIDE)
+        return Noise(max(size / float(np.sqrt(self.alive)), self.known_noise), self.alive)
+
+    @property
     def noise(self) -> Noise:
-        """Return the noise of one device's update in repeated and turned runs, and of its format.
+        """Return the noise of the updates.
 
         Raises:
             StepError: It is not noise: the step keeps state.
         """
         if self.repeated > NO_SUM:
             raise StepError(KEEPS_STATE)
-        turned = 0.0 if self.by_place else self.turned
-        size = max(turned, self.repeated, self.rounded, _INSIDE)
-        return Noise(max(size / float(np.sqrt(self.alive)), self.known_noise), self.alive)
+        return self.of_repeats
 
     @property
     def tolerance(self) -> float:
@@ -360,8 +365,7 @@ class Sums(Runs):
     @property
     def of_wholes(self) -> Noise:
         """The noise of whole updates, whatever examples explain."""
-        found = super().noise
-        return replace(found, level=max(found.level, self.of_format))
+        return replace(self.of_repeats, level=max(self.of_repeats.level, self.of_format))
 
     @property
     def noise(self) -> Noise:
