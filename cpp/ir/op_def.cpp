@@ -85,7 +85,9 @@ double flops_of(const OpDef& op, const CostArgs& args) {
   std::int64_t most = 0;
   for (const View& result : args.out) most = std::max(most, result.size());
   if (op.has(kAnyType)) return double(most);  // moved elements, however large the operand is
-  for (const View& operand : args.in) most = std::max(most, operand.size());
+  for (std::size_t k = 0; k < args.in.size(); ++k) {
+    if (op.reads(k)) most = std::max(most, args.in[k].size());
+  }
   return double(most);
 }
 

@@ -216,7 +216,7 @@ struct OpDef {
   // operand is read after it has been written. Null: any result in that of any operand.
   bool (*may_overwrite)(const Node& node, std::size_t operand, std::size_t result) = nullptr;
   // Operations of a call, a fused multiply-add being two: times are predicted by it, and what is
-  // worth a thread. Null: one for each element of the largest operand or result.
+  // worth a thread. Null: one for each element of the largest result, or operand that is read.
   double (*flops)(const CostArgs& args) = nullptr;
   std::vector<Sample> samples = {};
   // The op's version in saved models, which only the same version can read. A new version gives

@@ -1,6 +1,7 @@
 #include "plan/cost.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 
 #include "base/reduction_order.h"
@@ -47,15 +48,21 @@ Cost cost_of_call(const OpDef& op, const CostArgs& call) {
 }
 
 template <class ShapeOf>
+std::vector<View> views_with(const Graph& graph, const std::vector<Value>& values,
+                             const ShapeOf& shape_of) {
+  std::vector<View> views;
+  for (Value value : values) {
+    const ValueType& type = graph.type(value);
+    views.push_back(view_without_memory(type, shape_of(type)));
+  }
+  return views;
+}
+
+template <class ShapeOf>
 Cost cost_with(const Graph& graph, const Node& node, const ShapeOf& shape_of) {
   if (node.op->has(kAliases)) return {0, 0, std::vector<double>(node.inputs.size())};
-  std::vector<View> views;
-  for (const auto* values : {&node.inputs, &node.outputs}) {
-    for (Value value : *values) {
-      const ValueType& type = graph.type(value);
-      views.push_back(view_without_memory(type, shape_of(type)));
-    }
-  }
+  std::vector<View> views = views_with(graph, node.inputs, shape_of);
+  std::ranges::copy(views_with(graph, node.outputs, shape_of), std::back_inserter(views));
   return cost_of_call(*node.op, call_of(node, views));
 }
 
@@ -92,11 +99,7 @@ Shape shape_of_example(const ValueType& type) {
 bool takes_no_memory(const Graph& graph, const Node& node) {
   const TreeKernel& tree = node.op->tree;
   if (!tree.subtree) return true;
-  std::vector<View> example;
-  for (Value value : node.inputs) {
-    const ValueType& type = graph.type(value);
-    example.push_back(view_without_memory(type, shape_of_example(type)));
-  }
+  const std::vector<View> example = views_with(graph, node.inputs, shape_of_example);
   const ValueType& result = graph.type(node.outputs[0]);
   return tree.state(example, node.attrs, view_without_memory(result, result.shape)).subtrees;
 }
@@ -160,6 +163,13 @@ double Cost::bytes() const {
 Cost cost_of(const Graph& graph, const Node& node, const std::vector<std::int64_t>& counts) {
   return cost_with(graph, node,
                    [&](const ValueType& type) { return shape_or_empty(type, counts); });
+}
+
+std::int64_t named_rows(const Graph& graph, const Node& tree,
+                        const std::vector<std::int64_t>& counts) {
+  return tree.op->rows.places(views_with(graph, tree.inputs, [&](const ValueType& type) {
+    return shape_or_empty(type, counts);
+  }));
 }
 
 // A product makes two multiply-adds of whole vectors in a cycle; a step of an elementwise loop

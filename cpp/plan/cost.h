@@ -32,6 +32,9 @@ struct Cost {
   double bytes() const;
 };
 Cost cost_of(const Graph& graph, const Node& node, const std::vector<std::int64_t>& counts);
+// How many rows the examples name in a sparse reduction over them, repeated ones included.
+std::int64_t named_rows(const Graph& graph, const Node& tree,
+                        const std::vector<std::int64_t>& counts);
 // The rate of an op's operations, as a share of that of products.
 double rate_of(const OpDef& op, const Attrs& attrs);
 // True if a call is worth several threads.

@@ -15,6 +15,7 @@ namespace {
 constexpr double kCallSeconds = 0.2e-6;  // of a kernel, whatever it does
 constexpr double kStepSeconds = 0.5e-6;  // of a step
 constexpr double kForkSeconds = 5e-6;    // of handing pieces to threads and waiting for them
+constexpr double kRowSeconds = 12e-9;    // of a row that is named, and sorted among the others
 
 struct Load {
   double work = 0;     // in operations
@@ -30,6 +31,7 @@ class Predictor {
 
   double seconds(const PlanStep& step) const {
     if (step.is<ControlStep>()) return seconds_of_copies(step);
+    if (const auto* rows = step.get_if<SparseRowsStep>()) return seconds_of_rows(*rows);
     Load load;
     if (const auto* loop = step.get_if<LoopStep>()) {
       add_loop(*loop, load);
@@ -55,6 +57,21 @@ class Predictor {
       for (Value root : *roots) bytes += bytes_of(root);
     }
     return kStepSeconds + 2 * bytes * std::max(rates_.threads, 1) / rates_.memory_bytes;
+  }
+
+  // One thread names the rows. Their sums are stored here where reductions read them.
+  double seconds_of_rows(const SparseRowsStep& step) const {
+    Load sums;
+    double rows = 0;
+    for (NodeId n : step.nodes) {
+      const Node& tree = plan_.graph.nodes[n];
+      add_node(tree, sums);
+      for (std::size_t r = 0; r < copies_of(tree); ++r) {
+        rows += double(named_rows(plan_.graph, tree, counts_[r]));
+      }
+    }
+    const bool stores = !plan_.sparse_updates[step.update].reductions.empty();
+    return rows * kRowSeconds + (stores ? seconds(sums) : kStepSeconds);
   }
 
   double seconds(const Load& load) const {
@@ -93,11 +110,16 @@ class Predictor {
     return read;
   }
 
-  void add_node(const Node& node, Load& load) const {
+  // How many replicas run the node; once for all where they would do the same.
+  std::size_t copies_of(const Node& node) const {
     const auto varies = [&](Value value) { return plan_.graph.varying(value); };
     const bool of_replicas =
         std::ranges::any_of(node.outputs, varies) || std::ranges::any_of(node.inputs, varies);
-    for (std::size_t r = 0; r < (of_replicas ? counts_.size() : 1); ++r) {
+    return of_replicas ? counts_.size() : 1;
+  }
+
+  void add_node(const Node& node, Load& load) const {
+    for (std::size_t r = 0; r < copies_of(node); ++r) {
       add(node, cost_of(plan_.graph, node, counts_[r]), 1, load);
     }
   }

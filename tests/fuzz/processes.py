@@ -49,8 +49,8 @@ ENVIRONMENTS: dict[str, dict[str, str]] = {
 }
 
 
-# Assertions of the engine, and of the standard library.
-ASSERTION = re.compile(r"assertion failed|: Assertion '")
+# Assertions of the engine and of the standard library, and what sanitizers print.
+FAULT = re.compile(r"assertion failed|: Assertion '|ERROR: AddressSanitizer|: runtime error: ")
 
 
 class Worker:
@@ -84,11 +84,11 @@ class Worker:
             stderr=self.printed,
         )
 
-    def _assertion(self) -> str:
-        """The assertion that ended the process, ": " first; "" if none did."""
+    def _fault(self) -> str:
+        """The printed line that says why the process ended, ": " first; "" if there is none."""
         self.printed.seek(0)
         lines = self.printed.read().decode(errors="replace").splitlines()
-        return next((f": {line}" for line in reversed(lines) if ASSERTION.search(line)), "")
+        return next((f": {line}" for line in reversed(lines) if FAULT.search(line)), "")
 
     def ask(self, program: Program, modes: list[Mode]) -> None:
         """Sends a program; `answer` gets the outcomes."""
@@ -113,7 +113,7 @@ class Worker:
             code = process.wait()
             said = (
                 f"Crash: the process ended with {signal.Signals(-code).name if code < 0 else code}"
-                + self._assertion()
+                + self._fault()
             )
         self.close()
         return [Outcome([], said) for _ in self.modes]

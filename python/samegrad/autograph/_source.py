@@ -74,7 +74,10 @@ def definition_of(function: types.FunctionType) -> Definition:
             if any(_compiled(module, found, code) == wanted for module in modules):
                 return found
     line = f"{code.co_filename}:{code.co_firstlineno}"
-    raise NoSourceError(f"its source code is not available ({line} has other code)")
+    raise NoSourceError(
+        f"its source code is not available ({line} has other code: the file was edited, or an "
+        "import hook rewrote the function)"
+    )
 
 
 def compile_like(tree: ast.Module, code: types.CodeType) -> types.CodeType:

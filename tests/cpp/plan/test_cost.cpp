@@ -183,6 +183,13 @@ TEST("what computes little is predicted to take what its bytes take") {
   CHECK(seconds >= bytes / 1e6 && seconds < bytes / 1e6 * 1.3, seconds, " ", bytes / 1e6);
 }
 
+TEST("operands of which only the type is read are predicted to take no time") {
+  Net net(1 << 20);
+  net.graph.outputs.push_back(net.b("size_of", {net.x}, CountAttrs{.axes = {0, 1}}));
+  CHECK(net.cost(8).flops <= 1);
+  CHECK(predicted(compile(net.graph), 8) < 1e-4);
+}
+
 TEST("a plan tells the machine, its memory, and each step's predicted and measured time") {
   Net net(64);
   const Value y = net.b("matmul", {net.x, net.constant({64, 64})});

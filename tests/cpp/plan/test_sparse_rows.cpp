@@ -11,6 +11,7 @@
 #include "ops/attributes.h"
 #include "ops/constant_propagation.h"
 #include "ops/registry.h"
+#include "plan/cost.h"
 #include "programs.h"
 
 using namespace samegrad;
@@ -102,6 +103,15 @@ std::int64_t steps_of_named_rows(const Plan& plan) {
     return step.is<SparseUpdateStep>() &&
            plan.sparse_updates[step.sparse_update()].leaves_rows_alone;
   });
+}
+
+// Seconds that naming the rows of so many examples is predicted to take, if memory is slow.
+double predicted_naming(const Plan& plan, std::int64_t examples) {
+  const Rates rates{.flops = 1e6, .double_flops = 1e6, .cache_bytes = 1e6, .memory_bytes = 1e6};
+  const auto step = std::ranges::find_if(
+      plan.steps, [](const PlanStep& each) { return each.is<SparseRowsStep>(); });
+  CHECK(step != plan.steps.end());
+  return predict(plan, *step, Counts(std::size_t(plan.graph.replicas), {examples}), rates);
 }
 
 bool makes_dense_sums(const Plan& plan) {
@@ -304,4 +314,14 @@ TEST("a step that finds no memory leaves the table as it was") {
     }
     CHECK(failures > 5, failures);
   }
+}
+
+TEST("naming rows is predicted to take as long as there are names, unless the sums are stored") {
+  Lookup one, two(2), scaled;
+  one.update(), two.update(), scaled.scaled_update();
+  const double of_one = predicted_naming(compile(one.graph), 1000);
+  CHECK(of_one > 5e-6 && of_one < 50e-6);
+  CHECK(predicted_naming(compile(one.graph), 10'000) > 9 * of_one);
+  CHECK(predicted_naming(compile(two.graph), 1000) > 1.9 * of_one);
+  CHECK(predicted_naming(compile(scaled.graph), 1000) > 1000 * kWidth * 4 / 1e6);
 }
