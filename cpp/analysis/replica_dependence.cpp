@@ -440,7 +440,7 @@ class DependenceAnalysis {
                                  const std::vector<Fact>& carried, const Fact& all) const {
     std::vector<Fact> arguments(region.arguments.size(), all);
     const std::size_t given = std::min(node.inputs.size(), arguments.size());
-    const std::size_t first = operands_at(node) - carried.size();
+    const std::size_t first = ControlSignature(node).argument;
     for (std::size_t back = 1; back <= given; ++back) {
       const std::size_t at = arguments.size() - back;
       if (at < first) break;

@@ -13,15 +13,6 @@
 namespace samegrad {
 namespace {
 
-Values arguments_of(const Graph& graph) {
-  Values values(graph.arguments.size(), Value(0));
-  for (Value v : graph.values.ids()) {
-    const ValueInfo& info = graph.values[v];
-    if (info.source == Source::kArgument) values[info.argument()] = v;
-  }
-  return values;
-}
-
 // x + -0.0 is x for every x, 0.0 and -0.0 too: what flows through branches and iterations has the
 // bits of what flows without them.
 Value zeros_like(Builder& b, Value value) {
@@ -64,7 +55,7 @@ GraphPtr branch_gradient(const Graph& branch, const std::vector<std::size_t>& ta
     given.push_back(sum ? graph->add_argument(sum->type, sum->placement) : kNoValue);
   }
   Builder b(*graph);
-  graph->outputs = dense_gradient(b, outputs, seeds, pick(arguments_of(branch), sources), given);
+  graph->outputs = dense_gradient(b, outputs, seeds, pick(argument_values(branch), sources), given);
   return graph;
 }
 
@@ -171,7 +162,7 @@ class IterationGradient {
  public:
   IterationGradient(const Loop& loop, const VjpArgs& args, const std::vector<bool>& wanted,
                     const Values& sums)
-      : loop_(loop), args_(args), sums_(sums), arguments_(arguments_of(loop.body)) {
+      : loop_(loop), args_(args), sums_(sums), arguments_(argument_values(loop.body)) {
     const std::size_t first = loop.entry_count(), heads = loop.entries.size();
     carried_ = floating(loop.body, arguments_, first, first + loop.carried);
     std::size_t begin = 0;

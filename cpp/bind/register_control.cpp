@@ -42,10 +42,10 @@ void register_control(py::module_& m) {
          bool reverse) { return traced_scan(to_function(body), rows, variables, reverse); },
       py::arg("body"), py::arg("rows"), py::arg("variables"), py::arg("reverse"));
   // Ctrl-C between the iterations of a loop.
-  on_interrupt_poll = [] {
+  set_interrupt_check([] {
     const py::gil_scoped_acquire gil;
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-  };
+  });
 }
 
 }  // namespace samegrad

@@ -35,4 +35,13 @@ int Graph::add_symbol(const Symbol& symbol) {
   return int(symbols.size() - 1);
 }
 
+Values argument_values(const Graph& graph) {
+  Values values(graph.arguments.size(), kNoValue);
+  for (Value v : graph.values.ids()) {
+    const ValueInfo& info = graph.values[v];
+    if (info.source == Source::kArgument) values[info.argument()] = v;
+  }
+  return values;
+}
+
 }  // namespace samegrad

@@ -21,11 +21,12 @@ using GraphPtr = std::shared_ptr<const Graph>;
 struct ValueInfo;
 struct Node;
 struct VariableSlot;
-// Places in the lists of a graph: a number of one kind is none of another.
+// Ids of the lists of a graph.
 using Value = Id<ValueInfo>;
 using NodeId = Id<Node>;
 using SlotId = Id<VariableSlot>;
 using ConstantId = Id<struct Constant>;
+using Values = std::vector<Value>;
 inline constexpr Value kNoValue;
 inline constexpr NodeId kNoNode;
 // Tables beside a graph.
@@ -162,6 +163,9 @@ struct Graph {
   Value add_constant(const Array& array, const ExampleAxis& batch = {});
   int add_symbol(const Symbol& symbol);
 };
+
+// The values of the arguments, in order; kNoValue for an argument that has none.
+Values argument_values(const Graph& graph);
 
 // A hash of everything that decides what the graph computes, but for the values of constants.
 std::uint64_t hash_of(const Graph& graph);

@@ -77,7 +77,6 @@ struct VjpArgs {
   std::span<const Value> out;
   std::span<const Value> ct;  // one per output; kNoValue where nothing flows
 };
-using Values = std::vector<Value>;
 
 // The shapes of a call without memory.
 struct CostArgs {

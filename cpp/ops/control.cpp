@@ -139,7 +139,8 @@ OpDef run_on_replicas_op() {
 }
 
 OpDef control_op(const char* name, const char* doc, const AttrSchema* attrs,
-                 std::vector<std::string> regions, Inferred (*infer)(const InferArgs&)) {
+                 std::vector<std::string> regions, Inferred (*infer)(const InferArgs&),
+                 std::uint32_t traits = 0) {
   OpDef op;
   op.name = name;
   op.doc = doc;
@@ -148,7 +149,7 @@ OpDef control_op(const char* name, const char* doc, const AttrSchema* attrs,
   op.operands = {"x"};
   op.attrs = attrs;
   op.regions = std::move(regions);
-  op.traits = kControl | kBackward;
+  op.traits = kControl | kBackward | traits;
   op.infer = infer;
   return op;
 }
@@ -156,22 +157,16 @@ OpDef control_op(const char* name, const char* doc, const AttrSchema* attrs,
 }  // namespace
 
 std::vector<OpDef> control_ops() {
-  std::vector<OpDef> rows = {
-      // Operands and results of the branches are those of the node but for the condition.
-      control_op("cond", "The results of one of two graphs.", schema_of<CondAttrs>(),
-                 {"true_branch", "false_branch"}, cond_rule),
-      // Variables and operands to a bool, and to new variables.
-      control_op("while_loop", "A graph run as long as another gives true.",
-                 schema_of<WhileAttrs>(), {"condition", "body"}, while_rule),
-      // One iteration: entries, variables and operands to new variables and new entries.
-      control_op("replay", "The rounds of a loop once more, with what it kept of them.",
-                 schema_of<ReplayAttrs>(), {"body"}, replay_rule)};
-  for (OpDef& row : rows) {
-    if (row.name != "cond") row.traits |= kStacksResiduals;
-  }
-  rows.push_back(add_histories_op());
-  rows.push_back(run_on_replicas_op());
-  return rows;
+  return {// Operands and results of the branches are those of the node but for the condition.
+          control_op("cond", "The results of one of two graphs.", schema_of<CondAttrs>(),
+                     {"true_branch", "false_branch"}, cond_rule),
+          // Variables and operands to a bool, and to new variables.
+          control_op("while_loop", "A graph run as long as another gives true.",
+                     schema_of<WhileAttrs>(), {"condition", "body"}, while_rule, kStacksResiduals),
+          // One iteration: entries, variables and operands to new variables and new entries.
+          control_op("replay", "The rounds of a loop once more, with what it kept of them.",
+                     schema_of<ReplayAttrs>(), {"body"}, replay_rule, kStacksResiduals),
+          add_histories_op(), run_on_replicas_op()};
 }
 
 }  // namespace samegrad

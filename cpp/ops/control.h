@@ -1,5 +1,7 @@
-// Accessors of the regions of control-flow nodes.
+// Control-flow nodes: their regions, and how operands become arguments of these.
 #pragma once
+
+#include <vector>
 
 #include "ir/graph.h"
 #include "ops/attributes.h"
@@ -33,14 +35,35 @@ inline std::size_t carried_values(const Node& node) {
   return iterations ? std::size_t(iterations->variables) : 0;
 }
 
-// The argument of a loop's bodies at which their operands begin, behind entries of histories and
-// variables.
-inline std::size_t operands_at(const Node& loop) {
-  std::size_t first = carried_values(loop);
-  if (const auto* replay = loop.attrs.get_if<ReplayAttrs>()) {
-    for (std::int64_t entries : replay->entries) first += std::size_t(entries);
+// The arguments of a control node's bodies: an entry of each history that a replay reads, the
+// variables of a loop, and what the bodies read from outside. The operands have the same order,
+// with a history in place of its entry.
+struct ControlSignature {
+  std::vector<std::size_t> entries = {0};  // the first argument of each history's entry; their end
+  std::size_t carried = 0;                 // variables: results that are the next iteration's
+  std::size_t argument = 0, operand = 0;   // of the first variable
+  std::size_t outer_argument = 0, outer_operand = 0;  // of the first value from outside
+
+  explicit ControlSignature(const Node& node) : carried(carried_values(node)) {
+    if (const auto* replay = node.attrs.get_if<ReplayAttrs>()) {
+      for (std::int64_t size : replay->entries) {
+        entries.push_back(entries.back() + std::size_t(size));
+      }
+    }
+    argument = entries.back();
+    operand = entries.size() - 1;
+    outer_argument = argument + carried;
+    // The condition of branches is not an argument of theirs.
+    outer_operand = node.attrs.get_if<CondAttrs>() ? 1 : operand + carried;
   }
-  return first;
-}
+
+  bool is_carried(std::size_t at) const { return at >= argument && at < argument + carried; }
+  // The operand that the argument is at first; kNone: what comes out of a history.
+  static constexpr std::size_t kNone = std::size_t(-1);
+  std::size_t operand_of(std::size_t at) const {
+    if (is_carried(at)) return at - argument + operand;
+    return at >= outer_argument ? at - outer_argument + outer_operand : kNone;
+  }
+};
 
 }  // namespace samegrad

@@ -182,7 +182,7 @@ OpDef replica_op() {
 
 }  // namespace
 
-std::vector<OpDef> fact_ops() {
+std::vector<OpDef> replica_context_ops() {
   return {
       size_op("size_of", "Number (int64) of elements along axes on this replica.", 0, size_kernel),
       global_size_op(),

@@ -144,7 +144,7 @@ OpDef search_sorted_op() {
 
 }  // namespace
 
-std::vector<OpDef> order_ops() {
+std::vector<OpDef> sort_ops() {
   return {arg_sort_op(), top_k_op(), search_sorted_op()};
 }
 

@@ -60,47 +60,11 @@ Value whole_of_share(const Graph& graph, const Node& node) {
   return share && share->op->has(kReplicaShare) ? share->inputs[0] : kNoValue;
 }
 
-Values arguments_of(const Graph& graph) {
-  Values values(graph.arguments.size(), kNoValue);
-  for (Value v : graph.values.ids()) {
-    const ValueInfo& info = graph.values[v];
-    if (info.source == Source::kArgument) values[info.argument()] = v;
-  }
-  return values;
-}
-
 void replicate_argument(Graph& graph, std::size_t index) {
   graph.arguments[index].placement = Placement::kReplicated;
-  const Value value = arguments_of(graph)[index];
+  const Value value = argument_values(graph)[index];
   graph.values[value].placement = Placement::kReplicated;
 }
-
-// The correspondence of a control node's operands and results to those of its bodies.
-struct ControlSignature {
-  std::size_t carried = 0;                // results that are arguments again in the next iteration
-  std::size_t argument = 0, operand = 0;  // of the first of them
-  std::size_t outer_argument, outer_operand;  // of the first value that bodies read from outside
-
-  explicit ControlSignature(const Node& node) {
-    carried = carried_values(node);
-    if (const auto* replay = node.attrs.get_if<ReplayAttrs>()) {
-      const Ints& entries = replay->entries;
-      argument = std::size_t(std::accumulate(entries.begin(), entries.end(), std::int64_t{0}));
-      operand = replay->entries.size();
-    }
-    outer_argument = argument + carried;
-    // The condition of branches is not an argument of theirs.
-    outer_operand = node.attrs.get_if<CondAttrs>() ? 1 : operand + carried;
-  }
-
-  bool is_carried(std::size_t at) const { return at >= argument && at < argument + carried; }
-  // The operand that the argument is at first; kNone: what comes out of a history.
-  static constexpr std::size_t kNone = std::size_t(-1);
-  std::size_t operand_of(std::size_t at) const {
-    if (is_carried(at)) return at - argument + operand;
-    return at >= outer_argument ? at - outer_argument + outer_operand : kNone;
-  }
-};
 
 // The results of a control node that are to be sums over the replicas, and the operands that are.
 struct Request {
@@ -111,7 +75,7 @@ struct Request {
 
 // The arguments of a body whose operands are sums.
 Values given_arguments(const Graph& body, const ControlSignature& layout, const Request& request) {
-  const Values arguments = arguments_of(body);
+  const Values arguments = argument_values(body);
   Values given;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::size_t operand = layout.operand_of(i);
@@ -271,7 +235,7 @@ class AllReduceHoister {
       const Graph& region = *node.regions[r];
       AllReduceHoister inside(region, replicas_);
       inside.trace(wanted_results(node, r, layout, met), given_arguments(region, layout, met));
-      const Values arguments = arguments_of(region);
+      const Values arguments = argument_values(region);
       for (std::size_t i = 0; i < arguments.size(); ++i) {
         const std::size_t operand = layout.operand_of(i);
         if (operand == ControlSignature::kNone || arguments[i] == kNoValue) continue;
@@ -296,7 +260,7 @@ class AllReduceHoister {
         if (!reader.attrs.get_if<ReplayAttrs>()) return true;
         // Only nodes that the derivative's iteration needs count as readers.
         const Graph iteration = eliminate_dead(body(reader.regions));
-        if (is_read(iteration, arguments_of(iteration)[first_entry(reader, h) + variable]))
+        if (is_read(iteration, argument_values(iteration)[first_entry(reader, h) + variable]))
           return true;
       }
     }

@@ -20,15 +20,6 @@ struct FissionSum : IterationSum {
   Value before;
 };
 
-Values body_arguments_of(const Graph& graph) {
-  Values values(graph.arguments.size(), kNoValue);
-  for (Value v : graph.values.ids()) {
-    const ValueInfo& info = graph.values[v];
-    if (info.source == Source::kArgument) values[info.argument()] = v;
-  }
-  return values;
-}
-
 bool is_replica_sum(const Node& node) {
   const auto* all_reduce = node.attrs.get_if<AllReduceAttrs>();
   return all_reduce && all_reduce->op == ReduceOp::kSum && node.inputs.size() == 1;
@@ -63,34 +54,28 @@ class LoopFission {
         node_(node),
         body_(body),
         attrs_(node.attrs.as<ReplayAttrs>()),
-        arguments_(body_arguments_of(body)),
-        carried_(carried_values(node)),
-        first_(operands_at(node) - carried_) {
-    std::size_t at = 0;
-    for (std::int64_t entries : attrs_.entries) {
-      begins_.push_back(at);
-      at += std::size_t(entries);
-    }
-  }
+        arguments_(argument_values(body)),
+        signature_(node) {}
 
   // False if there is nothing to split off.
   bool run() {
-    for (std::size_t i = 0; i < carried_; ++i) {
-      const Value before = arguments_[first_ + i], after = body_.outputs[i];
+    for (std::size_t i = 0; i < signature_.carried; ++i) {
+      const Value before = arguments_[signature_.argument + i], after = body_.outputs[i];
       const auto sum = find_iteration_sum(body_, before, after);
       if (sum && is_large(body_.type(after))) sums_.push_back({*sum, i, before});
     }
-    if (sums_.empty() || carried_ + attrs_.yields.size() == 1) return false;
+    if (sums_.empty() || signature_.carried + attrs_.yields.size() == 1) return false;
     for (const FissionSum& sum : sums_) keep_operands(sum);
     const Values made = emit_rest();
     std::size_t next = 0;
-    for (std::size_t i = 0; i < carried_; ++i) {
+    for (std::size_t i = 0; i < signature_.carried; ++i) {
       if (!is_split(i)) rewrite_.replace(node_.outputs[i], made[next++]);
     }
-    for (std::size_t j = carried_; j < node_.outputs.size(); ++j) {
+    for (std::size_t j = signature_.carried; j < node_.outputs.size(); ++j) {
       rewrite_.replace(node_.outputs[j], made[next++]);
     }
-    const Values histories(made.begin() + std::ptrdiff_t(carried_ - sums_.size() + 1), made.end());
+    const Values histories(made.begin() + std::ptrdiff_t(signature_.carried - sums_.size() + 1),
+                           made.end());
     for (const FissionSum& sum : sums_) emit_sum(sum, histories);
     return true;
   }
@@ -103,14 +88,15 @@ class LoopFission {
   // The history that an argument of the body is an entry of; none.
   std::optional<std::size_t> history_of(Value value) const {
     const ValueInfo& info = body_.values[value];
-    if (info.source != Source::kArgument || info.argument() >= first_) return {};
-    return std::size_t(std::ranges::upper_bound(begins_, info.argument()) - begins_.begin() - 1);
+    if (info.source != Source::kArgument || info.argument() >= signature_.argument) return {};
+    const std::vector<std::size_t>& entries = signature_.entries;
+    return std::size_t(std::ranges::upper_bound(entries, info.argument()) - entries.begin() - 1);
   }
 
   // Stacks the operands of the sums: one history more for each operand that no history has.
   void keep_operands(const FissionSum& sum) {
     if (groups_.empty()) {
-      auto next = body_.outputs.begin() + std::ptrdiff_t(carried_);
+      auto next = body_.outputs.begin() + std::ptrdiff_t(signature_.carried);
       for (std::int64_t size : attrs_.yields) groups_.emplace_back(next, next + size), next += size;
     }
     for (Value input : sum.product->inputs) {
@@ -126,7 +112,7 @@ class LoopFission {
   }
 
   Value operand(std::size_t place) const {
-    return rewrite_(node_.inputs[place - first_ + attrs_.entries.size()]);
+    return rewrite_(node_.inputs[signature_.operand_of(place)]);
   }
 
   // The loop without the sums: their initial values become an operand without readers.
@@ -135,22 +121,23 @@ class LoopFission {
     rest.outputs.clear();
     ReplayAttrs attrs = attrs_;
     attrs.variables -= std::int64_t(sums_.size());
-    Values order(arguments_.begin(), arguments_.begin() + std::ptrdiff_t(first_)), last, inputs;
+    Values order(arguments_.begin(), arguments_.begin() + std::ptrdiff_t(signature_.argument)),
+        last, inputs;
     for (std::size_t h = 0; h < attrs.entries.size(); ++h)
       inputs.push_back(rewrite_(node_.inputs[h]));
-    for (std::size_t i = 0; i < carried_; ++i) {
+    for (std::size_t i = 0; i < signature_.carried; ++i) {
       if (is_split(i)) continue;
-      order.push_back(arguments_[first_ + i]);
-      inputs.push_back(operand(first_ + i));
+      order.push_back(arguments_[signature_.argument + i]);
+      inputs.push_back(operand(signature_.argument + i));
       rest.outputs.push_back(body_.outputs[i]);
     }
-    for (std::size_t at = first_ + carried_; at < arguments_.size(); ++at) {
+    for (std::size_t at = signature_.argument + signature_.carried; at < arguments_.size(); ++at) {
       order.push_back(arguments_[at]);
       inputs.push_back(operand(at));
     }
     for (const FissionSum& sum : sums_) {
       order.push_back(sum.before);
-      inputs.push_back(operand(first_ + sum.variable));
+      inputs.push_back(operand(signature_.argument + sum.variable));
     }
     attrs.yields.clear();
     for (const Values& group : groups_) {
@@ -192,7 +179,7 @@ class LoopFission {
     };
     for (Value input : sum.product->inputs) {
       if (const auto h = history_of(input)) {
-        const auto first = arguments_.begin() + std::ptrdiff_t(begins_[*h]);
+        const auto first = arguments_.begin() + std::ptrdiff_t(signature_.entries[*h]);
         add_history(rewrite_(node_.inputs[*h]), {first, first + attrs_.entries[*h]});
       } else {
         const std::size_t group = *group_of(input);
@@ -200,7 +187,7 @@ class LoopFission {
       }
     }
     add_argument(sum.before);
-    inputs.push_back(operand(first_ + sum.variable));
+    inputs.push_back(operand(signature_.argument + sum.variable));
     Builder b(iteration);
     for (const Node* step : {sum.product, sum.all_reduce, sum.add}) {
       if (!step) continue;
@@ -228,8 +215,7 @@ class LoopFission {
   const Graph& body_;  // without what nobody needs
   const ReplayAttrs& attrs_;
   Values arguments_;
-  std::size_t carried_, first_;      // first_: argument of the first variable
-  std::vector<std::size_t> begins_;  // arguments at which the entries of each history begin
+  ControlSignature signature_;
   std::vector<FissionSum> sums_;
   std::vector<Values> groups_;  // what the iterations make for histories
 };
@@ -262,6 +248,9 @@ std::optional<IterationSum> find_iteration_sum(const Graph& iteration, Value bef
   return found;
 }
 
+// Sums of products over the examples, such as the gradients of a recurrent layer's weights, become
+// a loop of their own behind the one that they were in. It takes the operands of the products from
+// histories and adds in the same order. The runtime passes over its sum once for many iterations.
 Graph fission_loops(Graph graph) {
   const PerValue<int> uses = count_uses(graph);
   bool any = false;

@@ -1,4 +1,4 @@
-// Loop fission without an option: it only states what the runtime executes faster.
+// Iterations that loop fission makes, and the runtime recognizes (runtime/iteration_sum.h).
 #pragma once
 
 #include <optional>
@@ -6,12 +6,6 @@
 #include "ir/graph.h"
 
 namespace samegrad {
-
-// Loop fission of a loop's sums of products over the examples (the gradients of the weights of a
-// recurrent layer). The sums become a loop of their own behind it. It takes the operands of the
-// products from histories and adds in the same order. The runtime passes over the sum of such a
-// loop once for many iterations (runtime/iteration_sum.h).
-Graph fission_loops(Graph graph);
 
 // An iteration that adds to a variable: before + product, a matrix product over the examples on the
 // first axis, which an all-reduce may add up first.

@@ -37,7 +37,7 @@ HistoryPlacement history_of_iterations(const Node& loop, std::size_t result) {
   const std::size_t carried = carried_values(loop);
   HistoryPlacement history{{}, loop.attrs.as<ControlAttrs>().varying};
   if (result == carried) {
-    const std::size_t first = operands_at(loop) - carried;
+    const std::size_t first = ControlSignature(loop).argument;
     for (std::size_t i = 0; i < carried; ++i) {
       history.entries.push_back(iteration.arguments.at(first + i).placement);
     }

@@ -146,7 +146,7 @@ void compile_bodies(PlanDraft& plan, const PlanOptions& options) {
       graph.replicas = plan.graph.replicas;
       PlanDraft body = draft_of(std::move(graph), options);
       if (node.attrs.get_if<RoundsAttrs>()) {
-        keep_prepacked(body, operands_at(node));
+        keep_prepacked(body, ControlSignature(node).outer_argument);
         if (verifies_programs()) verify(body, PlanStage::kLiveRanges);
       }
       plan.has_random |= body.has_random;

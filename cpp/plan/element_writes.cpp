@@ -1,7 +1,6 @@
 #include "plan/element_writes.h"
 
 #include <algorithm>
-#include <numeric>
 #include <string_view>
 
 #include "ir/op_def.h"
@@ -16,27 +15,6 @@ Graph without_dead(const Graph& graph) {
   return eliminate_dead(propagate_copies(graph));
 }
 
-Value argument_of(const Graph& graph, std::size_t place) {
-  for (Value v : graph.values.ids()) {
-    const ValueInfo& info = graph.values[v];
-    if (info.source == Source::kArgument && info.argument() == place) return v;
-  }
-  return kNoValue;
-}
-
-// The number of body arguments that entries of the first `histories` histories take.
-std::size_t entries_before(const Node& node, std::size_t histories) {
-  const auto* replay = node.attrs.get_if<ReplayAttrs>();
-  if (!replay) return 0;
-  const auto end = replay->entries.begin() + std::ptrdiff_t(histories);
-  return std::size_t(std::accumulate(replay->entries.begin(), end, std::int64_t(0)));
-}
-
-std::size_t first_variable(const Node& node) {
-  const auto* replay = node.attrs.get_if<ReplayAttrs>();
-  return entries_before(node, replay ? replay->entries.size() : 0);
-}
-
 // True if a reader needs the variable's value before each iteration.
 bool is_remembered(const Graph& graph, const Node& loop, std::size_t variable) {
   const Value history = loop.outputs[carried_values(loop)];
@@ -47,7 +25,8 @@ bool is_remembered(const Graph& graph, const Node& loop, std::size_t variable) {
       const auto* replay = reader.attrs.get_if<ReplayAttrs>();
       if (!replay || k >= replay->entries.size()) return true;
       const Graph iteration = without_dead(body(reader.regions));
-      if (is_read(iteration, argument_of(iteration, entries_before(reader, k) + variable)))
+      const Values arguments = argument_values(iteration);
+      if (is_read(iteration, arguments[ControlSignature(reader).entries[k] + variable]))
         return true;
     }
   }
@@ -105,10 +84,12 @@ std::vector<ElementWrite> take_element_writes(const Graph& graph, const Node& lo
   if (!loop.attrs.get_if<RoundsAttrs>()) return {};
   Graph clean = without_dead(body);
   const PerValue<int> uses = count_uses(clean);
+  const Values arguments = argument_values(clean);
+  const ControlSignature signature(loop);
   std::vector<ElementWrite> taken;
   Values results;
-  for (std::size_t i = 0; i < carried_values(loop); ++i) {
-    const Value before = argument_of(clean, first_variable(loop) + i);
+  for (std::size_t i = 0; i < signature.carried; ++i) {
+    const Value before = arguments[signature.argument + i];
     const std::vector<Chain::Write> writes = Chain(clean, uses).writes(before, clean.outputs[i]);
     if (writes.empty() || is_remembered(graph, loop, i)) continue;
     for (const Chain::Write& write : writes) {

@@ -53,6 +53,7 @@ ExplainedOperation explained(const Plan& plan, NodeId n, const PlanStep& step, i
 
 ExplainedStep explained(const Plan& plan, const PlanStep& step, int threads) {
   ExplainedStep result{.kind = step.name(), .title = step.title(plan)};
+  result.only_names_rows = step.is<SparseRowsStep>();
   if (const auto* loop = step.get_if<LoopStep>()) {
     result.notes = {note_of_loop(*loop)};
     result.tile_examples = loop->tile_examples;
@@ -73,7 +74,7 @@ std::string text_of_time(double seconds) {
 }
 
 void print_operations(std::ostringstream& out, const ExplainedStep& step) {
-  if (step.kind == "sparse_rows") {
+  if (step.only_names_rows) {
     out << ": of";
     for (const ExplainedOperation& operation : step.operations) out << " %" << operation.result;
     out << "\n";

@@ -40,6 +40,7 @@ struct ExplainedOperation {
 // A step of the plan: operations that run together.
 struct ExplainedStep {
   std::string kind, title;
+  bool only_names_rows = false;  // of the operations, which it does not run
   std::vector<ExplainedOperation> operations = {};
   std::vector<std::string> notes = {};  // what it was chosen by
   std::int64_t tile_examples = 0;       // of a loop: how many go through it at a time, and …

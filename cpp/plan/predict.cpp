@@ -1,6 +1,7 @@
 // Predicted time of steps: a roofline.
 #include <algorithm>
 #include <map>
+#include <variant>
 
 #include "base/machine.h"
 #include "base/thresholds.h"
@@ -29,28 +30,22 @@ class Predictor {
   Predictor(const PlanDraft& plan, const Counts& counts, const Rates& rates)
       : plan_(plan), counts_(counts), rates_(rates) {}
 
-  double seconds(const PlanStep& step) const {
-    if (step.is<ControlStep>()) return seconds_of_copies(step);
-    if (const auto* rows = step.get_if<SparseRowsStep>()) return seconds_of_rows(*rows);
+  double seconds(const NodeStep& step) const { return seconds_of_nodes(step); }
+  double seconds(const SideBySideStep& step) const { return seconds_of_nodes(step); }
+  double seconds(const GroupedGemmStep& step) const { return seconds_of_nodes(step); }
+  double seconds(const AllReduceStep& step) const { return seconds_of_nodes(step); }
+  double seconds(const BlockUpdateStep& step) const { return seconds_of_nodes(step); }
+  double seconds(const SparseReduceStep& step) const { return seconds_of_nodes(step); }
+  double seconds(const SparseUpdateStep& step) const { return seconds_of_nodes(step); }
+
+  double seconds(const LoopStep& loop) const {
     Load load;
-    if (const auto* loop = step.get_if<LoopStep>()) {
-      add_loop(*loop, load);
-    } else {
-      for (NodeId n : step.nodes()) add_node(plan_.graph.nodes[n], load);
-    }
-    const BufferUses uses = step.uses(plan_);
-    const std::map<Value, double> read = bytes_read(step);
-    for (Value root : uses.reads) {
-      const auto at = read.find(root);
-      load.memory_bytes += at == read.end() ? bytes_of(root) : std::min(bytes_of(root), at->second);
-    }
-    for (Value root : uses.writes) load.memory_bytes += bytes_of(root);
-    return seconds(load);
+    add_loop(loop, load);
+    return seconds_with_memory(loop, load);
   }
 
- private:
   // Control flow copies its operands and results on one thread.
-  double seconds_of_copies(const PlanStep& step) const {
+  double seconds(const ControlStep& step) const {
     const BufferUses uses = step.uses(plan_);
     double bytes = 0;
     for (const auto* roots : {&uses.reads, &uses.writes}) {
@@ -60,7 +55,7 @@ class Predictor {
   }
 
   // One thread names the rows. Their sums are stored here where reductions read them.
-  double seconds_of_rows(const SparseRowsStep& step) const {
+  double seconds(const SparseRowsStep& step) const {
     Load sums;
     double rows = 0;
     for (NodeId n : step.nodes) {
@@ -71,10 +66,31 @@ class Predictor {
       }
     }
     const bool stores = !plan_.sparse_updates[step.update].reductions.empty();
-    return rows * kRowSeconds + (stores ? seconds(sums) : kStepSeconds);
+    return rows * kRowSeconds + (stores ? seconds_of_load(sums) : kStepSeconds);
   }
 
-  double seconds(const Load& load) const {
+ private:
+  template <class Step>
+  double seconds_of_nodes(const Step& step) const {
+    Load load;
+    for (NodeId n : step.nodes) add_node(plan_.graph.nodes[n], load);
+    return seconds_with_memory(step, load);
+  }
+
+  // Moves the buffers of the step as well.
+  template <class Step>
+  double seconds_with_memory(const Step& step, Load load) const {
+    const BufferUses uses = step.uses(plan_);
+    const std::map<Value, double> read = bytes_read(step);
+    for (Value root : uses.reads) {
+      const auto at = read.find(root);
+      load.memory_bytes += at == read.end() ? bytes_of(root) : std::min(bytes_of(root), at->second);
+    }
+    for (Value root : uses.writes) load.memory_bytes += bytes_of(root);
+    return seconds_of_load(load);
+  }
+
+  double seconds_of_load(const Load& load) const {
     const auto least = double(thresholds().parallel_loop_work);
     const bool parallel = rates_.threads > 1 && std::max(load.work, load.memory_bytes) > least;
     const double part = parallel ? 1 : 1.0 / std::max(rates_.threads, 1);
@@ -96,9 +112,9 @@ class Predictor {
   }
 
   // The bytes that nodes of the step read of each root.
-  std::map<Value, double> bytes_read(const PlanStep& step) const {
+  std::map<Value, double> bytes_read(const StepBase& step) const {
     std::map<Value, double> read;
-    for (NodeId n : step.nodes()) {
+    for (NodeId n : step.nodes) {
       const Node& node = plan_.graph.nodes[n];
       for (const auto& counts : counts_) {
         const Cost cost = cost_of(plan_.graph, node, counts);
@@ -177,7 +193,8 @@ double predict_iterations(const PlanDraft& plan, NodeId n, const Counts& counts)
 
 double predict(const PlanDraft& plan, const PlanStep& step, const Counts& counts,
                const Rates& rates) {
-  return Predictor(plan, counts, rates).seconds(step);
+  const Predictor predictor(plan, counts, rates);
+  return std::visit([&](const auto& kind) { return predictor.seconds(kind); }, step.kind());
 }
 
 }  // namespace samegrad

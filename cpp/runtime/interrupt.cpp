@@ -5,7 +5,13 @@
 
 namespace samegrad {
 
-std::function<void()> on_interrupt_poll;
+namespace {
+std::atomic<void (*)()> interrupt_check = nullptr;
+}
+
+void set_interrupt_check(void (*check)()) {
+  interrupt_check = check;
+}
 
 void poll_interrupt() {
   using Clock = std::chrono::steady_clock;
@@ -16,7 +22,7 @@ void poll_interrupt() {
           .count();
   if (now - last.load(std::memory_order_relaxed) < kPeriod) return;
   last.store(now, std::memory_order_relaxed);
-  if (on_interrupt_poll) on_interrupt_poll();
+  if (void (*check)() = interrupt_check) check();
 }
 
 }  // namespace samegrad

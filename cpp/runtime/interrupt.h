@@ -1,14 +1,12 @@
 // Interrupts: let the user stop a loop that runs inside the engine.
 #pragma once
 
-#include <functional>
-
 namespace samegrad {
 
-// The poll between iterations; it throws to stop the run. Set by the bindings.
-extern std::function<void()> on_interrupt_poll;
+// Sets the function that throws if the user wants the run to stop. The host of the engine sets it.
+void set_interrupt_check(void (*check)());
 
-// Asks, at most every 50 ms.
+// Calls the function between the iterations of a loop, at most every 50 ms.
 void poll_interrupt();
 
 }  // namespace samegrad

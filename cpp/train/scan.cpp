@@ -63,7 +63,7 @@ class TracedScan {
 
   // Histories of rows first, then the variables, then what the body reads.
   std::vector<Tensor> build(bool reverse) {
-    const OpRegistry& rows = OpRegistry::instance();
+    const OpRegistry& registry = OpRegistry::instance();
     ReplayAttrs attrs;
     attrs.variables = std::int64_t(carry_.size());
     attrs.forward = !reverse;
@@ -73,7 +73,7 @@ class TracedScan {
       if (group.empty()) continue;
       Values arrays;
       for (std::size_t i : group) arrays.push_back(rows_[i]);
-      inputs.push_back(outer_->apply(rows.get("unstack_rounds"), arrays)[0]);
+      inputs.push_back(outer_->apply(registry.get("unstack_rounds"), arrays)[0]);
       attrs.entries.push_back(std::int64_t(group.size()));
     }
     inputs.insert(inputs.end(), carry_.initial().begin(), carry_.initial().end());
@@ -92,7 +92,7 @@ class TracedScan {
     inputs.insert(inputs.end(), captures.begin(), captures.end());
     auto graph = std::make_shared<const Graph>(
         body_->finish(outputs_, rows_.size() + carry_.size(), captures));
-    const Values results = outer_->apply(rows.get("replay"), inputs, attrs, {std::move(graph)});
+    const Values results = outer_->apply(registry.get("replay"), inputs, attrs, {std::move(graph)});
     return results_of(results, made, stacks);
   }
 

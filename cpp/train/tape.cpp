@@ -1,6 +1,7 @@
 #include "train/tape.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "autodiff/gradient.h"
@@ -160,6 +161,25 @@ PerValue<bool> Tape::tracked(PerNode<bool>& missed) const {
   return tracked;
 }
 
+Values Tape::seed_values(const std::vector<const Tensor*>& seeds, const Values& targets) {
+  Values values;
+  if (std::ranges::all_of(seeds, [](const Tensor* seed) { return !seed; })) return values;
+  for (std::size_t i = 0; i < seeds.size(); ++i) {
+    values.push_back(seeds[i] ? trace_->identify(*seeds[i])
+                              : (*trace_)("full_like", {targets[i]}, FullAttrs{.value = 1.0}));
+  }
+  return values;
+}
+
+std::optional<Tensor> Tape::sum_of(std::span<const Value> parts) {
+  Value sum = kNoValue;
+  for (const Value part : parts) {
+    if (part == kNoValue) continue;
+    sum = sum == kNoValue ? part : (*trace_)("add", {sum, part});
+  }
+  return sum == kNoValue ? std::nullopt : std::optional(trace_->tensor(sum));
+}
+
 std::vector<std::optional<Tensor>> Tape::gradient(const std::vector<const Tensor*>& targets,
                                                   const std::vector<const Tensor*>& seeds,
                                                   const std::vector<Origin>& sources, bool again) {
@@ -177,33 +197,22 @@ std::vector<std::optional<Tensor>> Tape::gradient(const std::vector<const Tensor
   PerNode<bool> missed(trace_->program().nodes.size(), false);
   const PerValue<bool> tracked = this->tracked(missed);
   std::vector<std::optional<Tensor>> results;
-  Values target_values, seed_values, source_values;
+  Values target_values, source_values;
   for (const Tensor* target : targets) target_values.push_back(trace_->identify(*target));
-  bool any_seed = false;
-  for (const Tensor* seed : seeds) any_seed = any_seed || seed;
-  for (std::size_t i = 0; any_seed && i < seeds.size(); ++i) {
-    seed_values.push_back(
-        seeds[i] ? trace_->identify(*seeds[i])
-                 : (*trace_)("full_like", {target_values[i]}, FullAttrs{.value = 1.0}));
-  }
-  std::vector<Values> grouped;
+  const Values seeded = seed_values(seeds, target_values);
+  std::vector<std::size_t> ends;
   for (const Origin& source : sources) {
-    grouped.push_back(values_of(source, target_values, tracked));
-    source_values.insert(source_values.end(), grouped.back().begin(), grouped.back().end());
+    std::ranges::copy(values_of(source, target_values, tracked), std::back_inserter(source_values));
+    ends.push_back(source_values.size());
   }
   const NodeId now = trace_->program().nodes.next_id();
   const Values gradients = samegrad::gradient(
-      *trace_, target_values, seed_values, source_values,
+      *trace_, target_values, seeded, source_values,
       [&](NodeId i) { return i < now && in_window(i) && !(missed.contains(i) && missed[i]); });
-  std::size_t next = 0;
-  for (const Values& group : grouped) {
-    Value sum = kNoValue;
-    for (std::size_t i = 0; i < group.size(); ++i) {
-      const Value part = gradients[next++];
-      if (part == kNoValue) continue;
-      sum = sum == kNoValue ? part : (*trace_)("add", {sum, part});
-    }
-    results.push_back(sum == kNoValue ? std::nullopt : std::optional(trace_->tensor(sum)));
+  std::size_t begin = 0;
+  for (const std::size_t end_of_source : ends) {
+    results.push_back(sum_of(std::span(gradients).subspan(begin, end_of_source - begin)));
+    begin = end_of_source;
   }
   used_ = true;
   scope.import();

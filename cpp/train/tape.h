@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -59,6 +60,10 @@ class Tape {
   void open_window();
   void close_window();
   bool in_window(NodeId node) const;
+  // Null seeds become ones; none at all if no target has a seed of its own.
+  Values seed_values(const std::vector<const Tensor*>& seeds, const Values& targets);
+  // The sum of the parts that exist, absent if none does.
+  std::optional<Tensor> sum_of(std::span<const Value> parts);
   Values values_of(const Origin& source, const Values& targets, const PerValue<bool>& tracked);
   // Mark the values that depend on watched values or variables; `missed`: the nodes that were
   // recorded before their operands were watched.

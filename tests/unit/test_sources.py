@@ -113,6 +113,26 @@ def test_functions_have_at_most_50_lines():
     assert not long
 
 
+def test_cpp_functions_have_at_most_50_lines():
+    """The registrations of the module's names are lists."""
+    # As clang-format writes it: the brace that ends a function has the indentation of its first line.
+    function = re.compile(
+        r"^(?P<indent> *)(?!TEST|struct|class|namespace|for|if|while|switch|else|do|[}\"#/])"
+        r"(?P<head>\S[^;{}]*\))(?: const| override| noexcept| mutable)*"
+        r"(?:\s*:[^;]*?)? \{\n(?P<body>(?:.*\n)*?)(?P=indent)\}",
+        re.MULTILINE,
+    )
+    long = [
+        f"{path.relative_to(ROOT)}: {found[0].splitlines()[0].strip()} {lines}"
+        for path in sources(".cpp", ".h")
+        if "bind" not in path.parts
+        for found in function.finditer(path.read_text())
+        if found["head"].count("(") == found["head"].count(")")
+        and (lines := found["body"].count("\n")) > 50
+    ]
+    assert not long
+
+
 def test_cpp_names_operations_of_the_table_by_constants():
     """A misspelled name would be an operation that never occurs."""
     from samegrad import _core
@@ -121,8 +141,9 @@ def test_cpp_names_operations_of_the_table_by_constants():
     texts = {path: path.read_text() for path in sources(".cpp", ".h") if "tests" not in path.parts}
     uses = (
         r'\b(?:is_op|op|commuted)<"(\w+)">',  # comparisons and patterns
-        r'(?:\bb|builder\(\)|\bcall)\(\s*"(\w+)"',  # nodes that are added
-        r'instance\(\)\.get\(\s*"(\w+)"|with_bias = "(\w+)"',
+        # nodes that are added
+        r'(?:\bb|builder\(\)|\b(?:call|to|many|reduce)|\(\*(?:trace_|this)\))\(\s*"(\w+)"',
+        r'(?:instance\(\)|registry)\.(?:get|find)\(\s*"(\w+)"|with_bias = "(\w+)"',
     )
     found = [name for text in texts.values() for use in uses for name in re.findall(use, text)]
     named = {name if isinstance(name, str) else "".join(name) for name in found}

@@ -213,7 +213,7 @@ void bench_conv2d(const Bench& bench, const ProductKernels& p, const std::string
   });
 }
 
-void run(const Bench& bench, const ProductKernels& p) {
+void run_products(const Bench& bench, const ProductKernels& p) {
   for (std::int64_t m : {1, 2, 3, 4, 5, 6, 7, 8, 16, 64, 512}) bench_matmul(bench, p, m, 1600, 64);
   for (std::int64_t m : {4, 64, 512}) bench_matmul(bench, p, m, 64, 1600);
   for (std::int64_t m : {4, 64}) bench_matmul(bench, p, m, 64, 10);
@@ -237,6 +237,9 @@ void run(const Bench& bench, const ProductKernels& p) {
     for (std::int64_t k : {784, 1024}) bench_wide(bench, p, 64, k, 1024, transposed);
     for (std::int64_t k : {784, 2048}) bench_wide(bench, p, 256, k, 2048, transposed);
   }
+}
+
+void run_convolutions(const Bench& bench, const ProductKernels& p) {
   bench_conv2d(bench, p, "conv 13x13x32 3x3 64", {13, 13, 32, 11, 11, 64, 3, 3, 1, 1, 0, 0});
   for (const std::int64_t out : {32, 64}) {
     const std::string to = " " + std::to_string(out);
@@ -273,5 +276,7 @@ void run(const Bench& bench, const ProductKernels& p) {
 int main(int argc, char** argv) {
   const samegrad::KernelTable& table = samegrad::kernels();
   std::printf("%s, float32, one thread; share of the peak of fused multiply-adds\n", table.isa);
-  samegrad::run({argc > 1 ? argv[1] : ""}, table.product(samegrad::DType::kFloat32));
+  const samegrad::Bench bench{argc > 1 ? argv[1] : ""};
+  samegrad::run_products(bench, table.product(samegrad::DType::kFloat32));
+  samegrad::run_convolutions(bench, table.product(samegrad::DType::kFloat32));
 }
