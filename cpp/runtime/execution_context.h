@@ -46,7 +46,8 @@ class ExecutionContext {
   }
 
   // The number of this process's replicas. They are numbered from 0 here, and in the world from the
-  // first one's number. The last one may be that of examples of other processes (Call::halo).
+  // first one's number. The last one may have the examples of other processes
+  // (ExecuteParams::halo).
   int replicas() const { return replicas_; }
   int own_replicas() const { return replicas_ - int(has_halo_); }
   int replicas_of_world() const { return int(counts_of_world().size()); }
