@@ -153,7 +153,7 @@ constexpr auto visit_or(DType dtype, F&& f, Otherwise&& otherwise) {
 // TypeError: "[who] …: got bool".
 [[noreturn]] void refuse_dtype(std::string_view who, DType dtype, DTypes allowed);
 
-// The same for the dtypes of a set; TypeError that names any other.
+// Calls f with the element type of a dtype of a set. Raises a TypeError that names any other dtype.
 template <DTypes kAllowed, class F>
 constexpr auto visit(std::string_view who, DType dtype, F&& f) {
   using First = typename ElementOf<DType(std::countr_zero(kAllowed))>::Type;

@@ -30,7 +30,7 @@ class Imported {
 
 // The tensor's array; TypeError if it has no value yet.
 const Array& concrete(const Tensor& tensor, const char* who);
-// The same, or an array of another process.
+// The tensor's array, which may be of another process; TypeError if it has no value yet.
 const Array& wherever(const Tensor& tensor, const char* who);
 // A contiguous array of a supported dtype; shares memory if `copy` is false and the layout allows
 // it.

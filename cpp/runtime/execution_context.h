@@ -21,7 +21,7 @@ namespace samegrad {
 // The memory of one task, cached from step to step.
 struct Task {
   Scratch scratch;
-  IndexedVector<StepId, std::vector<View>> loop_views;  // those of its layout
+  IndexedVector<StepId, std::vector<View>> loop_views;  // per loop, as its layout has them
   std::vector<TreeAccumulator> trees;                   // of the chunk it is at
 };
 
@@ -89,7 +89,7 @@ class ExecutionContext {
     return is_joint_sum(partial) ? base(0, partial) + i * sum_stride(partial)
                                  : base(int(i), partial);
   }
-  // Those of a subtree of the world's tree, counted from this process's first one.
+  // The terms of a subtree of the world's tree, counted from this process's first one.
   TreeRange terms_of(Value partial, std::size_t subtree) const {
     const auto t = std::int64_t(subtree);
     return is_joint_sum(partial) ? TreeRange{t, t + 1} : tree_of(partial).own()[subtree];
@@ -198,7 +198,7 @@ class ExecutionContext {
   bool has_halo_ = false;
   std::vector<std::vector<TreeRange>> subtrees_;  // per symbol
   ExampleTrees trees_;                            // of a run in several processes
-  std::optional<WorldTree> replica_tree_;         // the same
+  std::optional<WorldTree> replica_tree_;         // of a run in several processes
   std::vector<bool> impossible_;                  // per replica: some size is below 0
   PerNode<NodeBinding> nodes_;
   using StepBinding = std::variant<std::monostate, LoopBinding, UpdateBinding>;

@@ -20,7 +20,7 @@ using Stage = SharedMemory::Stage;
 constexpr std::int64_t kOneRoundBytes = 16 << 10;
 constexpr std::int64_t kLine = 64;
 constexpr std::int64_t kGrain = 64;  // elements: shares begin with a line, of any type
-// Of messages: each rank gets so many bytes of a piece from each other, within bounds.
+// By messages, each rank gets so many bytes of a bucket from each other one, within bounds.
 constexpr std::int64_t kMessageBytes = 64 << 10, kMinPiece = 1 << 20, kMaxPiece = 64 << 20;
 // Pieces in flight: one is made, one summed, one used, and one is for a rank that is ahead.
 constexpr std::size_t kSlots = 4;

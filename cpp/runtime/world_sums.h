@@ -38,7 +38,7 @@ struct Bucket {
   // Adds numbers and returns their offset; they belong to a sum of `sum_bytes` in all.
   std::int64_t add(DType dtype, std::int64_t elements, std::int64_t sum_bytes,
                    const WorldTree& tree);
-  // The same as it travels in start_shared().
+  // Adds numbers as they travel in start_shared(): as bfloat16 if they are narrow.
   std::int64_t add_shared(DType dtype, std::int64_t elements, std::int64_t sum_bytes,
                           const WorldTree& tree);
   // The number of states of a rank: the subtrees of the tree with most.

@@ -469,7 +469,7 @@ class BlockwiseUpdate {
   const ExecuteParams& call_;
   ExecutionContext& context_;
   std::int64_t work_ = 0;  // a rough count of operations
-  // Of sums over processes.
+  // The blocks and buckets of sums over processes.
   std::optional<TileSet> all_;
   std::vector<BlockBucket> pieces_;
 };
