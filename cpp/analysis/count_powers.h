@@ -19,7 +19,7 @@ struct CountTerm {
   bool means = false;      // was a local mean before it was summed over the replicas
   bool repeated = false;   // was equal on all replicas when it was summed over them
   bool ambiguous = false;  // was divided by a number that may be that of the replicas
-  // Of gradients: 1 in what the program computes of one, 2 in the derivative of that.
+  // The order of gradients: 1 in what the program computes of one, 2 in the derivative of that.
   std::uint8_t order = 0;
   // The node that divided by a count of the replica, or took a sum or mean over the replicas.
   NodeId origin;

@@ -34,7 +34,7 @@ struct NormalizationMistake {
 
 struct NormalizationReport {
   std::vector<NormalizationMistake> mistakes;  // in the order of the uses, each once
-  // Of each result of the program, whether it is a replica's share of the global mean.
+  // True for each result of the program that is a replica's share of the global mean.
   std::vector<bool> shares;
 };
 

@@ -92,7 +92,7 @@ class Findings {
 struct Operands {
   Fact all;               // of everything that is read, joined
   bool examples = false;  // one entry per example
-  bool scaled = false;    // the same, divided: a mean or a divisor per example
+  bool scaled = false;    // one entry per example, divided: a mean or a divisor
   bool sum = false, mean = false, divisor = false;  // one value for all examples
   bool position = false;
   bool ordinary = false;   // examples on an ordinary axis

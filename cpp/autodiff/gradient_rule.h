@@ -9,8 +9,8 @@ namespace samegrad {
 std::size_t ruled_results(const Node& rule);
 // The operands that the rule gives cotangents of.
 const std::vector<std::int64_t>& ruled_operands(const Node& rule);
-// Those cotangents, given one for each of the results (kNoValue: nothing flows, zeros for the
-// rule), in the order of ruled_operands; kNoValue: none.
+// Calls the rule with the cotangents of its results (kNoValue: nothing flows, zeros for the rule).
+// Returns the cotangents of ruled_operands, in their order; kNoValue: none.
 Values apply_rule(Builder& b, const Node& rule, Values cts);
 
 }  // namespace samegrad

@@ -28,9 +28,9 @@ DType dtype_from_name(const std::string& name) {
        "'; convert the array first, e.g. array.astype('float32').");
 }
 
-void refuse_dtype(std::string_view who, DType dtype, DTypes allowed) {
-  fail(ErrorKind::kType, who, "the elements must be ", names_of(allowed), ": got ", name_of(dtype),
-       "; cast them first.");
+void refuse_dtype(std::string_view op_name, DType dtype, DTypes allowed) {
+  fail(ErrorKind::kType, op_name, "the elements must be ", names_of(allowed), ": got ",
+       name_of(dtype), "; cast them first.");
 }
 
 }  // namespace samegrad

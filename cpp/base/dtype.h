@@ -150,15 +150,15 @@ constexpr auto visit_or(DType dtype, F&& f, Otherwise&& otherwise) {
   return static_cast<Result>(otherwise());
 }
 
-// TypeError: "[who] …: got bool".
-[[noreturn]] void refuse_dtype(std::string_view who, DType dtype, DTypes allowed);
+// TypeError: "[op_name] …: got bool".
+[[noreturn]] void refuse_dtype(std::string_view op_name, DType dtype, DTypes allowed);
 
-// The same for the dtypes of a set; TypeError that names any other.
+// Calls f with the element type of a dtype of a set. Raises a TypeError that names any other dtype.
 template <DTypes kAllowed, class F>
-constexpr auto visit(std::string_view who, DType dtype, F&& f) {
+constexpr auto visit(std::string_view op_name, DType dtype, F&& f) {
   using First = typename ElementOf<DType(std::countr_zero(kAllowed))>::Type;
   using Result = decltype(f.template operator()<First>());
-  const auto refuse = [&]() -> Result { refuse_dtype(who, dtype, kAllowed); };
+  const auto refuse = [&]() -> Result { refuse_dtype(op_name, dtype, kAllowed); };
   const auto apply = [&]<class T>() -> Result {
     if constexpr (kIsOneOf<T, kAllowed>) {
       return f.template operator()<T>();

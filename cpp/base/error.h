@@ -49,20 +49,20 @@ std::string text(const Parts&... parts) {
   return out.str();
 }
 
-// Throws Error: "[who] message".
+// Throws Error: "[op_name] message".
 template <class... Parts>
-[[noreturn]] void fail(ErrorKind kind, std::string_view who, const Parts&... message) {
-  throw Error(kind, text("[", who, "] ", message...));
+[[noreturn]] void fail(ErrorKind kind, std::string_view op_name, const Parts&... message) {
+  throw Error(kind, text("[", op_name, "] ", message...));
 }
 
 template <class... Parts>
-void check_value(bool ok, std::string_view who, const Parts&... message) {
-  if (!ok) fail(ErrorKind::kValue, who, message...);
+void check_value(bool ok, std::string_view op_name, const Parts&... message) {
+  if (!ok) fail(ErrorKind::kValue, op_name, message...);
 }
 
 template <class... Parts>
-void check_type(bool ok, std::string_view who, const Parts&... message) {
-  if (!ok) fail(ErrorKind::kType, who, message...);
+void check_type(bool ok, std::string_view op_name, const Parts&... message) {
+  if (!ok) fail(ErrorKind::kType, op_name, message...);
 }
 
 }  // namespace samegrad

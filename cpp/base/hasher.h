@@ -15,8 +15,8 @@ class Hasher {
     const auto* p = static_cast<const unsigned char*>(data);
     for (std::size_t i = 0; i < n; ++i) state_ = (state_ ^ p[i]) * 1099511628211ull;
   }
-  // The same for megabytes, as fast as memory is read: eight columns of 64 bits side by side, each
-  // in rounds of xxHash64.
+  // Hashes megabytes, as fast as memory is read: eight columns of 64 bits side by side, each in
+  // rounds of xxHash64.
   void many(const void* data, std::size_t n) {
     constexpr std::size_t kColumns = 8, kRow = kColumns * sizeof(std::uint64_t);
     std::array<std::uint64_t, kColumns> columns{1, 2, 3, 4, 5, 6, 7, 8}, row;

@@ -1,4 +1,4 @@
-// Numbers that cannot be mixed up: what is at a place of one list is not an index into another.
+// Strongly typed indices: an id of one list cannot index another.
 #pragma once
 
 #include <compare>
@@ -16,8 +16,8 @@
 
 namespace samegrad {
 
-// The place of a T in the list that has it; -1, with which it starts: none. Ids are counted with
-// like pointers; index() and number() are for what knows no ids: other lists, messages, hashes.
+// The index of a T in its list; -1, the default: none. index() and number() convert it for other
+// lists, messages and hashes.
 template <class T>
 class Id {
  public:
@@ -141,7 +141,7 @@ class IndexedVector {
   List list_;
 };
 
-// The same with elements that stay where they are while the list grows.
+// An IndexedVector whose elements stay where they are while the list grows.
 template <class I, class T>
 using IndexedDeque = IndexedVector<I, T, std::deque<T>>;
 

@@ -13,7 +13,7 @@ namespace samegrad {
 
 struct Machine {
   std::int64_t l1 = 32 << 10;  // bytes of data that one core has for itself
-  std::int64_t l2 = 1 << 20;   // the same; a cache that cores share counts in equal parts
+  std::int64_t l2 = 1 << 20;   // bytes of one core; a cache that cores share counts in equal parts
   std::int64_t l3 = 8 << 20;   // of all cores together
   std::int64_t threads = 0;    // 0: as many as the process may use
   bool operator==(const Machine&) const = default;

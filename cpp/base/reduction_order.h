@@ -124,8 +124,8 @@ template <class Rule, class Range, class Leaf, class Join>
   return join(sum, reduce_tree(rule, right, leaf, join));
 }
 
-// The same for results in memory, one for each level: leaf(range, level) makes one, and join(level)
-// adds that of level + 1 to that of the level.
+// Reduces a tree like reduce_tree(), but with results in memory, one for each level:
+// leaf(range, level) makes one, and join(level) adds that of level + 1 to that of the level.
 template <class Rule, class Range, class Leaf, class Join>
 constexpr void walk_tree(const Rule& rule, Range range, const Leaf& leaf, const Join& join) {
   struct Done {};

@@ -38,7 +38,7 @@ class Scalar {
       return is_whole_ ? T(whole_) : T(real_);
     }
   }
-  // The same bits: NaN is itself, and -0 is not 0.
+  // Compares bits: NaN is itself, and -0 is not 0.
   constexpr bool operator==(const Scalar& other) const {
     return is_whole_ == other.is_whole_ && bits() == other.bits();
   }

@@ -79,8 +79,8 @@ std::int64_t size_sum(std::int64_t a, std::int64_t b) {
   return sum;
 }
 
-int normalize_axis(std::int64_t axis, int rank, std::string_view who) {
-  check_value(axis >= -rank && axis < rank, who, "axis must lie in [", -rank, ", ", rank,
+int normalize_axis(std::int64_t axis, int rank, std::string_view op_name) {
+  check_value(axis >= -rank && axis < rank, op_name, "axis must lie in [", -rank, ", ", rank,
               ") for a tensor of rank ", rank, ": got ", axis, ".");
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }

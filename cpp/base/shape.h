@@ -68,6 +68,6 @@ std::int64_t size_product(std::int64_t a, std::int64_t b);
 std::int64_t size_sum(std::int64_t a, std::int64_t b);
 
 // axis in [-rank, rank) as [0, rank); ValueError otherwise.
-int normalize_axis(std::int64_t axis, int rank, std::string_view who);
+int normalize_axis(std::int64_t axis, int rank, std::string_view op_name);
 
 }  // namespace samegrad

@@ -62,7 +62,7 @@ struct Thresholds {
 // Read once; ValueError for a name or value that makes no sense.
 const Thresholds& thresholds();
 
-// Those of a machine, changed by a text as SAMEGRAD_THRESHOLDS has it; "" changes nothing.
+// The thresholds of a machine, changed by a text as SAMEGRAD_THRESHOLDS has it; "" changes nothing.
 Thresholds thresholds_from(std::string_view text, const Machine& machine);
 
 }  // namespace samegrad

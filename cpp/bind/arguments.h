@@ -15,7 +15,7 @@ namespace samegrad {
 // identifies the traced program that fits them.
 struct Arguments {
   std::vector<PerReplica<Array>> arrays;  // each with one array, or one per replica
-  // The same as tensors, where an eager tape records.
+  // The arrays as tensors, where an eager tape records.
   std::vector<PerReplica<Tensor>> tensors;
   int replicas = 1;  // of the PerReplica values
   // Hashable and equal where the same program fits, whatever the number of examples.

@@ -7,25 +7,25 @@ namespace py = pybind11;
 
 namespace samegrad {
 
-const Array& concrete(const Tensor& tensor, const char* who) {
+const Array& concrete(const Tensor& tensor, const char* op_name) {
   if (tensor.symbolic()) {
     fail(
-        ErrorKind::kType, who,
+        ErrorKind::kType, op_name,
         "this tensor has no value yet: it belongs to a function that is being traced, where it can "
         "be neither a Python number nor the condition of an `if`; return it from the function to "
         "look at it, print its values with samegrad.print, decide with samegrad.cond or "
         "samegrad.where, or look at all values under samegrad.config.run_functions_eagerly(True).");
   }
   if (is_non_addressable(tensor.array)) {
-    fail(ErrorKind::kRuntime, who,
+    fail(ErrorKind::kRuntime, op_name,
          "another process has this value: look at those of experimental_local_results, or join "
          "all with strategy.gather.");
   }
   return tensor.array;
 }
 
-const Array& wherever(const Tensor& tensor, const char* who) {
-  return is_non_addressable(tensor.array) ? tensor.array : concrete(tensor, who);
+const Array& wherever(const Tensor& tensor, const char* op_name) {
+  return is_non_addressable(tensor.array) ? tensor.array : concrete(tensor, op_name);
 }
 
 py::dtype numpy_dtype(DType dtype) {
@@ -198,7 +198,7 @@ std::string shown(const py::handle& value) {
   return py::cast<std::string>(shown.get()(value));
 }
 
-void set_from_python(AttrDraft& draft, std::string_view who, const AttrSpec& spec,
+void set_from_python(AttrDraft& draft, std::string_view op_name, const AttrSpec& spec,
                      const py::handle& value) {
   py::object item;  // of several integers
   try {
@@ -229,7 +229,7 @@ void set_from_python(AttrDraft& draft, std::string_view who, const AttrSpec& spe
     const py::handle& converted = item ? item : value;
     if (error.trace() || converts_itself(converted, spec.kind) || !refuses(error)) throw;
   }
-  fail(ErrorKind::kType, who, spec.name, " must be ", wanted(spec.kind), ": got ", shown(value),
+  fail(ErrorKind::kType, op_name, spec.name, " must be ", wanted(spec.kind), ": got ", shown(value),
        "; it says: ", spec.doc);
 }
 

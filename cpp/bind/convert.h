@@ -29,9 +29,9 @@ class Imported {
 };
 
 // The tensor's array; TypeError if it has no value yet.
-const Array& concrete(const Tensor& tensor, const char* who);
-// The same, or an array of another process.
-const Array& wherever(const Tensor& tensor, const char* who);
+const Array& concrete(const Tensor& tensor, const char* op_name);
+// The tensor's array, which may be of another process; TypeError if it has no value yet.
+const Array& wherever(const Tensor& tensor, const char* op_name);
 // A contiguous array of a supported dtype; shares memory if `copy` is false and the layout allows
 // it.
 Array array_from_numpy(const pybind11::array& array, bool copy);
@@ -44,7 +44,7 @@ pybind11::dtype numpy_dtype(DType dtype);
 // The value as a message shows it: short, whatever its class says of itself.
 std::string shown(const pybind11::handle& value);
 
-void set_from_python(AttrDraft& draft, std::string_view who, const AttrSpec& spec,
+void set_from_python(AttrDraft& draft, std::string_view op_name, const AttrSpec& spec,
                      const pybind11::handle& value);
 pybind11::object python_from_attr(const AttrView& value);
 

@@ -31,19 +31,19 @@ std::string listed(const PerReplica<Array>& arrays) {
 
 }  // namespace
 
-PerReplica<Array> evaluate(const Tensor& tensor, const char* who, bool anywhere) {
-  if (!tensor.symbolic() || !tensor.trace->evaluates()) return {concrete(tensor, who)};
+PerReplica<Array> evaluate(const Tensor& tensor, const char* op_name, bool anywhere) {
+  if (!tensor.symbolic() || !tensor.trace->evaluates()) return {concrete(tensor, op_name)};
   PerReplica<Array> arrays = tensor.trace->evaluate(tensor.value, anywhere);
   const auto same = [&](const Array& array) { return equal(array, arrays[0]); };
   if (std::ranges::all_of(arrays, same)) return {arrays[0]};
   return arrays;
 }
 
-Array known(const Tensor& tensor, const char* who) {
+Array known(const Tensor& tensor, const char* op_name) {
   if (!tensor.symbolic()) return tensor.array;
-  const PerReplica<Array> arrays = evaluate(tensor, who);
+  const PerReplica<Array> arrays = evaluate(tensor, op_name);
   if (arrays.is_shared()) return arrays[0];
-  fail(ErrorKind::kType, who, "replicas have different values: got ", listed(arrays),
+  fail(ErrorKind::kType, op_name, "replicas have different values: got ", listed(arrays),
        "; print the tensor to see them all, make one of them with "
        "replica_context.all_reduce(...), or decide with samegrad.cond.");
 }

@@ -146,7 +146,7 @@ class ElementMapper {
     return true;
   }
 
-  // Those that calls and programs take of Python.
+  // Reads the values that calls and programs take of Python.
   bool read_values(Element& element) const {
     for (const auto& call : calls_) {
       if (!read_value(element, call.from)) return false;

@@ -14,10 +14,10 @@ namespace samegrad {
 namespace {
 
 // The data, the arrays that it names, and the variables by its slots.
-py::tuple export_program(const TracedPrograms& traced, const std::string& who) {
+py::tuple export_program(const TracedPrograms& traced, const std::string& op_name) {
   const Program& program = traced.only();
   std::vector<Array> constants;
-  const py::dict data = data_of_graph(program.graph, constants, who);
+  const py::dict data = data_of_graph(program.graph, constants, op_name);
   py::list arrays, variables;
   for (const Array& array : constants) arrays.append(make_tensor(array));
   for (const std::shared_ptr<StateCell>& cell : program.variables) {
@@ -46,7 +46,7 @@ struct SavedProgram {
 }  // namespace
 
 void register_saved(py::module_& m) {
-  m.def("export_program", &export_program, py::arg("traced"), py::arg("who"));
+  m.def("export_program", &export_program, py::arg("traced"), py::arg("op_name"));
   py::class_<SavedProgram>(m, "SavedProgram")
       .def(py::init([](const py::dict& data, const std::vector<Tensor>& constants) {
              return SavedProgram{

@@ -49,7 +49,8 @@ MpiLibrary library_of(const py::dict& given) {
           std::int64_t(number("piece_bytes"))};
 }
 
-// Those of all ranks, in their order; none: the ranks are on several machines.
+// The shared memory of the segments of all ranks, in their order. Without segments the ranks are on
+// several machines: null.
 std::unique_ptr<SharedMemory> shared_of(int rank, const std::vector<std::uintptr_t>& segments,
                                         std::int64_t bytes) {
   if (segments.empty()) return nullptr;

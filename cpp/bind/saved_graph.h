@@ -38,10 +38,10 @@ inline bool is_for_some_replicas(const OpDef& op) {
 }
 
 // The program of one replica in core rows; its arrays go to `constants`. NotImplementedError, with
-// the user's line, for functions of Python and for what one number of replicas can do only; `who`
-// is the operation that it names.
+// the user's line, for functions of Python and for what one number of replicas can do only;
+// `op_name` is the operation that it names.
 pybind11::dict data_of_graph(const Graph& graph, std::vector<Array>& constants,
-                             const std::string& who);
+                             const std::string& op_name);
 
 // The graph that such data describes; ValueError or TypeError where it describes none.
 Graph graph_from_data(const pybind11::dict& data, const std::vector<Array>& constants);

@@ -14,7 +14,8 @@ namespace samegrad {
 // The values of a graph that are histories of iterations, by the types of an entry.
 class Histories {
  public:
-  // Those that the region of a node knows, whose last arguments are the node's last operands.
+  // The histories that the region of a node knows, whose last arguments are the node's last
+  // operands.
   Histories of_region(const Values& inputs, const Attrs& attrs, std::size_t arguments) const;
   // The value of an argument of a region.
   void enter(std::size_t argument, Value value);

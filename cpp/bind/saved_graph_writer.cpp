@@ -17,9 +17,9 @@ namespace samegrad {
 namespace {
 
 // NotImplementedError for an operation that only this process, or this run, can do.
-void check_exportable(const Graph& graph, const std::string& who) {
+void check_exportable(const Graph& graph, const std::string& op_name) {
   if (graph.replicas != 1) {
-    fail(ErrorKind::kNotImplemented, who,
+    fail(ErrorKind::kNotImplemented, op_name,
          "a function that is exported runs on one replica: got one on ", graph.replicas,
          ", as it calls strategy.run or reads an ON_READ variable; export what strategy.run "
          "calls.");
@@ -32,7 +32,7 @@ void check_exportable(const Graph& graph, const std::string& who) {
     if (!why) return;
     const auto at = std::size_t(node.location);
     const std::string line = at < inside.locations.size() ? " (" + inside.locations[at] + ")" : "";
-    fail(ErrorKind::kNotImplemented, who, "the operation '", node.op->name,
+    fail(ErrorKind::kNotImplemented, op_name, "the operation '", node.op->name,
          "' cannot be exported, as ", why, line, "; leave it out of functions that are exported.");
   });
 }
@@ -224,8 +224,9 @@ class GraphWriter {
 
 }  // namespace
 
-py::dict data_of_graph(const Graph& graph, std::vector<Array>& constants, const std::string& who) {
-  check_exportable(graph, who);
+py::dict data_of_graph(const Graph& graph, std::vector<Array>& constants,
+                       const std::string& op_name) {
+  check_exportable(graph, op_name);
   return GraphWriter(core_ops(graph), constants).write_program();
 }
 

@@ -37,8 +37,9 @@ std::int64_t saturated_product(std::int64_t a, std::int64_t b) {
   return overflow ? std::numeric_limits<std::int64_t>::max() : product;
 }
 
-void check_unbatched(const IndexPlan& input, const char* who) {
-  check_value(!input.batched(), who, "needs single elements: got batches; call it before batch().");
+void check_unbatched(const IndexPlan& input, const char* op_name) {
+  check_value(!input.batched(), op_name,
+              "needs single elements: got batches; call it before batch().");
 }
 
 // Asks for the memory of very many numbers before it is filled: what cannot be had takes none.

@@ -131,7 +131,7 @@ struct BlockFn {
 struct ParallelPartition {
   // The number of units.
   std::int64_t (*count)(const CostArgs& args) = nullptr;
-  // Those of [begin, end) of the whole call that is given.
+  // Computes units [begin, end) of the whole call that is given.
   void (*run)(const KernelArgs& args, std::int64_t begin, std::int64_t end) = nullptr;
   // For units that do not write results: the bytes of their state (KernelArgs::state; 0 for calls
   // without one), and the function that computes results from it after all units.
@@ -193,7 +193,7 @@ struct OpDef {
   // kBatchReduction: the reduction over the examples. An op may have both, and the rule's locality
   // chooses.
   TreeKernel tree = {};
-  // The same result row by row, if most of it is zeros.
+  // Computes the result of `tree` row by row, if most of it is zeros.
   SparseTree rows = {};
   // Builds the cotangents of the inputs (kNoValue: none flows). Null with kNoGradient.
   Values (*vjp)(const VjpArgs& args) = nullptr;

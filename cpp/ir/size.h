@@ -23,7 +23,7 @@ class Size {
   // The symbol that this is, if it is nothing else.
   std::optional<int> symbol() const;
 
-  // The same in other symbols: each becomes map(symbol).
+  // The size in other symbols: each becomes map(symbol).
   Size with_symbols(const std::function<int(int)>& map) const;
   // The size with each symbol replaced by map(symbol).
   Size with_sizes(const std::function<Size(int)>& map) const;

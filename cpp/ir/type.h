@@ -86,7 +86,7 @@ using Counts = PerReplica<std::vector<std::int64_t>>;
 // Counts of all symbols, for each replica, from those of the kInput ones (the others' entries are
 // filled in).
 void complete_counts(const std::vector<Symbol>& symbols, Counts& counts);
-// The same for one replica, with the counts of the kGlobal ones given.
+// Completes the counts of one replica, with the counts of the kGlobal symbols given.
 void complete_counts(const std::vector<Symbol>& symbols, std::vector<std::int64_t>& counts);
 // True if the count is equal on all replicas: a length, or a global count.
 bool joins_replicas(const std::vector<Symbol>& symbols, std::size_t symbol);
@@ -103,7 +103,7 @@ bool has_counted_size(const std::vector<Symbol>& symbols, const ValueType& type)
 
 // The counts of all symbols while tracing, one entry, or one per replica where they differ.
 Counts counts_of_all(const std::vector<Symbol>& symbols);
-// The same of the replicas whose program the graph is.
+// The counts of all symbols while tracing, of the replicas whose program the graph is.
 Counts traced_counts(const Symbols& symbols);
 // The index of a symbol that is made of others; it is added if there is none like it.
 int derived_symbol(std::vector<Symbol>& symbols, Symbol symbol);
@@ -142,7 +142,7 @@ bool is_one(const Symbols& symbols, const ValueType& type, int axis);
 
 // The shape with kBatchDim and symbols replaced for the given counts.
 Shape concrete_shape(const ValueType& type, const std::vector<std::int64_t>& counts);
-// The same with 0 for negative sizes: on a replica that does not compute the value.
+// The concrete shape with 0 for negative sizes: on a replica that does not compute the value.
 Shape shape_or_empty(const ValueType& type, const std::vector<std::int64_t>& counts);
 
 // Elements of one example (of the whole value if it has no example axis).

@@ -40,10 +40,10 @@ class GraphVerifier {
                 name_of(array.dtype()), " ", to_string(array.shape()), ".");
   }
 
-  void check_made(Value value, std::string_view who, const char* what) const {
-    check_value(graph_.values.contains(value), who, what, " %", value,
+  void check_made(Value value, std::string_view op_name, const char* what) const {
+    check_value(graph_.values.contains(value), op_name, what, " %", value,
                 " is not a value of the graph.");
-    check_value(made_[value], who, what, " %", value, " is used before it is made.");
+    check_value(made_[value], op_name, what, " %", value, " is used before it is made.");
   }
 
   void check_node(NodeId n) {
@@ -74,21 +74,21 @@ class GraphVerifier {
   void check_result(NodeId n, std::size_t i, const Inferred& inferred) {
     const Node& node = graph_.nodes[n];
     const Value output = node.outputs[i];
-    const std::string_view who = node.op->name;
-    check_value(graph_.values.contains(output), who, "result %", output,
+    const std::string_view op_name = node.op->name;
+    check_value(graph_.values.contains(output), op_name, "result %", output,
                 " is not a value of the graph.");
     const ValueInfo& info = graph_.values[output];
     check_value(info.source == Source::kNode && info.node() == n &&
                     info.result == std::int32_t(i) && !made_[output],
-                who, "result %", output, " is said to come from elsewhere.");
+                op_name, "result %", output, " is said to come from elsewhere.");
     ValueType expected = inferred.types[i];
     // Re-running a rule that makes a symbol makes another one.
     expected.batch.symbol = info.type.batch.symbol;
-    check_value(expected == info.type, who, "result %", output, " should be ", to_string(expected),
-                " but is ", to_string(info.type), ".");
+    check_value(expected == info.type, op_name, "result %", output, " should be ",
+                to_string(expected), " but is ", to_string(info.type), ".");
     // The other way round is only careful: a pass may have found the operand to be equal.
     const Placement placement = placement_of(graph_, node, inferred, i);
-    check_value(graph_.varying(output) || placement == Placement::kReplicated, who, "result %",
+    check_value(graph_.varying(output) || placement == Placement::kReplicated, op_name, "result %",
                 output, " may differ between replicas, but is said to be equal.");
     made_[output] = true;
   }

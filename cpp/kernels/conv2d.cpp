@@ -98,7 +98,7 @@ void convolve_plane(const WindowGeometry& g, const Planes<T>& p, std::int64_t fi
   });
 }
 
-// The same where x has a plane per channel.
+// Computes what convolve_plane() does where x has a plane per channel.
 template <class T>
 void convolve_lines(const WindowGeometry& g, const Planes<T>& p, std::int64_t first_row,
                     const Gemm<T>& product) {

@@ -90,7 +90,7 @@ void gather_plane(const WindowGeometry& g, const GradientPlanes<T>& p, std::int6
   });
 }
 
-// The same where dy has a plane per channel.
+// Computes what gather_plane() does where dy has a plane per channel.
 template <class T>
 void gather_lines(const WindowGeometry& g, const GradientPlanes<T>& p, std::int64_t first_row,
                   const Gemm<T>& product) {

@@ -49,7 +49,7 @@ struct Panels {
   std::int64_t columns = 0;
   std::int64_t panel_step = 0;       // from panel to panel
   std::int64_t row_step = 0;         // from row to row
-  std::int64_t narrow_row_step = 0;  // the same in a narrow last panel
+  std::int64_t narrow_row_step = 0;  // from row to row of a narrow last panel
 };
 
 template <class T>

@@ -17,7 +17,7 @@ void transpose_block(const T* from, std::int64_t from_step, std::int64_t to_step
   for (int i = 0; i < Vec<T>::kLanes; ++i) rows[i].store(to + i * to_step);
 }
 
-// The same of a block at an edge: `rows` rows of `columns` columns, and zeros where rows end.
+// Transposes a block at an edge: `rows` rows of `columns` columns, and zeros where rows end.
 template <class T>
 void transpose_part(const T* from, std::int64_t rows, std::int64_t columns, std::int64_t from_step,
                     std::int64_t to_step, T* to) {

@@ -32,7 +32,7 @@ Panels<T> packed_panels(const T* packed, std::int64_t k, std::int64_t n) {
 template <class T>
 void pack_panel(const T* b, std::int64_t rows, std::int64_t columns, std::int64_t ldb,
                 std::int64_t width, T* panel);
-// The same from b stored the other way round: element (row, column) is b[column * ldb + row].
+// Packs a panel from b stored the other way round: element (row, column) is b[column * ldb + row].
 template <class T>
 void pack_panel_transposed(const T* b, std::int64_t rows, std::int64_t columns, std::int64_t ldb,
                            std::int64_t width, T* panel);

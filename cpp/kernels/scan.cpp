@@ -86,7 +86,7 @@ void scan_numbers(const T* x, T* y, std::int64_t count, std::int64_t step, const
   block = sum;
 }
 
-// The same for rows of several lines.
+// `count` elements of each of `width` lines, `step` from each to the next.
 template <class T, class Op>
 void scan_rows(const T* x, T* y, std::int64_t count, std::int64_t step, std::int64_t width,
                const T* before, T* block) {

@@ -106,8 +106,8 @@ struct ProductKernels {
   void (*matmul)(const void* a, std::int64_t m, std::int64_t k, std::int64_t lda,
                  const void* packed, std::int64_t n, void* y, std::int64_t ldy,
                  const Epilogue* epilogue);
-  // The same bits, from a right operand that is too large to stay in a cache: read once for the
-  // rows of all pieces, in blocks that are packed on the way.
+  // Computes the bits of matmul() from a right operand that is too large to stay in a cache: read
+  // once for the rows of all pieces, in blocks that are packed on the way.
   std::size_t (*matmul_grouped_scratch_bytes)(std::int64_t k, std::int64_t columns);
   void (*matmul_grouped)(const GroupedGemm& product);
   // y[m][n] = Σ_r a[r][m] · b[r][n], a chain over r = 0 … rows; with accumulate the chain goes on
@@ -117,8 +117,8 @@ struct ProductKernels {
   void (*matmul_transposed)(const void* a, std::int64_t lda, const void* b, std::int64_t ldb,
                             std::int64_t rows, std::int64_t m, std::int64_t n, void* y,
                             std::int64_t ldy, bool accumulate, void* workspace);
-  // The same over examples by the fixed tree: a leaf is one chain over the rows of its examples.
-  // Null: a leaf at a time does as well.
+  // Sums what matmul_transposed() does over examples by the fixed tree: a leaf is one chain over
+  // the rows of its examples. Null: a leaf at a time does as well.
   std::size_t (*matmul_tree_scratch_bytes)(std::int64_t examples);
   void (*matmul_tree)(const PackedTree& block, void* y, std::int64_t ldy, void* scratch);
   // Its left or its right operand x[rows][columns] in the order in which it is read. Column c, a
@@ -159,8 +159,8 @@ struct ProductKernels {
   void (*conv2d_filter_grad)(const WindowGeometry& g, const void* x, const void* dy,
                              const FilterBlock& block, void* dfilter, bool accumulate,
                              void* scratch);
-  // The same over examples >= 1 of some images each, by the fixed tree: a leaf is one chain over
-  // the pixels of its images. Null: a leaf at a time does as well.
+  // Sums what conv2d_filter_grad() does over examples >= 1 of some images each, by the fixed tree:
+  // a leaf is one chain over the pixels of its images. Null: a leaf at a time does as well.
   std::size_t (*conv2d_filter_tree_scratch_bytes)(const WindowGeometry& g, std::int64_t examples,
                                                   std::int64_t images_per_example,
                                                   const FilterBlock& block);
@@ -247,7 +247,7 @@ struct KernelTable {
 #include "kernels/kernels.def"
 };
 
-// Those in use: the best the machine runs, or those that SAMEGRAD_ISA names; loaded once.
+// The kernels in use: the best the machine runs, or those that SAMEGRAD_ISA names; loaded once.
 // RuntimeError if the named variant is unknown or does not run here.
 const KernelTable& kernels();
 

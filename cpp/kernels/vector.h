@@ -107,7 +107,7 @@ SAMEGRAD_INLINE Vec<T> min_or_second(Vec<T> a, Vec<T> b) {
   return select(a < b, a, b);
 }
 
-// The same function for each lane by itself.
+// Calls f for each lane by itself.
 template <class T, class F>
 SAMEGRAD_INLINE Vec<T> per_lane(Vec<T> x, F f) {
   T lanes[Vec<T>::kLanes];

@@ -91,7 +91,8 @@ void for_output_runs(const WindowAxis& axis, const Visit& visit) {
   }
 }
 
-// The same for input pixels; neighbours in a run are a stride apart.
+// Calls visit(pixels, taps) for runs of input pixels with the same taps. Neighbours in a run are a
+// stride apart.
 template <class Visit>
 void for_input_runs(const WindowAxis& axis, const Visit& visit) {
   for (std::int64_t phase = 0; phase < std::min(axis.stride, axis.in); ++phase) {

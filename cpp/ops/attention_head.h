@@ -55,7 +55,8 @@ class Attention {
     const std::int64_t fitting = thresholds().tile_bytes / row / kTile * kTile;
     return std::clamp<std::int64_t>(fitting, std::min(kTile, q_.length), q_.length);
   }
-  // The same of all threads that share a head; null: of one.
+  // Queries whose score rows are there together: those of all threads that share a head; null: of
+  // one.
   std::int64_t most(const ParallelFor* sharing) const {
     return std::min(q_.length, most() * (sharing ? sharing->threads() : 1));
   }

@@ -22,12 +22,12 @@ constexpr Rejected kRejected[] = {
 };
 
 template <Rejected kWhat, class T>
-void check_operand(const KernelArgs& args, const char* who) {
+void check_operand(const KernelArgs& args, const char* op_name) {
   const View& b = args.in[1];
   const T* numbers = b.as<const T>();
   for (std::int64_t i = 0; i < b.size(); ++i) {
     if (kWhat == Rejected::kZero ? numbers[i] != 0 : numbers[i] >= 0) continue;
-    fail(ErrorKind::kInvalidArgument, who,
+    fail(ErrorKind::kInvalidArgument, op_name,
          kWhat == Rejected::kZero ? "integers cannot be divided by 0: got 0 at "
                                   : "integers have no negative powers: got a power below 0 at ",
          place_of(args, b, i), "; divide floats, or replace these numbers first.");
@@ -36,10 +36,10 @@ void check_operand(const KernelArgs& args, const char* who) {
 
 // Nothing is divided where the other operand is empty.
 template <Rejected kWhat>
-void check_operand(const KernelArgs& args, const char* who) {
+void check_operand(const KernelArgs& args, const char* op_name) {
   if (args.out[0].size() == 0) return;
   visit(args.in[1].dtype, [&]<class T>() {
-    if constexpr (kIsOneOf<T, kIntegers>) check_operand<kWhat, T>(args, who);
+    if constexpr (kIsOneOf<T, kIntegers>) check_operand<kWhat, T>(args, op_name);
   });
 }
 

@@ -188,7 +188,7 @@ OpDef reduce_scatter_op() {
   return op;
 }
 
-// The same division on every replica: none of them needs another's part.
+// Divides on every replica in the same way: none of them needs another's part.
 void replica_share_kernel(const KernelArgs& args) {
   if (args.replica_context.replicas == 1) return copy_bytes(args);
   const View &x = args.in[0], &y = args.out[0];

@@ -57,7 +57,8 @@ Prepacking conv_prepacking();
 void conv_input_grad_kernel(const KernelArgs& args);
 Prepacking conv_input_grad_prepacking();
 
-// The same without images to tell the number of groups.
+// The kernel of a transposed convolution: an input gradient for which no images tell the number of
+// groups.
 void conv_transpose_kernel(const KernelArgs& args);
 Prepacking conv_transpose_prepacking();
 

@@ -22,7 +22,7 @@ class ImageBands {
   // About `count` bands of the result's rows, with the rows of the images that they read. Only the
   // whole where rows cannot be cut: in three dimensions, or where a band would read no row.
   static ImageBands of_result(const WindowGeometry& g, std::int64_t count);
-  // The same of the images' rows, with the rows of the result that depend on them.
+  // About `count` bands of the images' rows, with the rows of the result that depend on them.
   static ImageBands of_images(const WindowGeometry& g, std::int64_t count);
 
   std::int64_t count() const { return height_ == 0 ? 1 : (rows_ + height_ - 1) / height_; }

@@ -55,8 +55,8 @@ void one_hot(const I* indices, T on, T off, T* y, std::int64_t rows, std::int64_
 // The lines of x along an axis: calls f(position among indices, element of x) for the positions
 // [begin, end).
 template <class I, class F>
-void along_axis(std::string_view who, const KernelArgs& args, const Shape& x, std::int64_t begin,
-                std::int64_t end, const F& f) {
+void along_axis(std::string_view op_name, const KernelArgs& args, const Shape& x,
+                std::int64_t begin, std::int64_t end, const F& f) {
   const int axis = axis_of(args, x);
   const Shape& shape = args.in[1].shape;
   const std::int64_t inner = shape.size(axis + 1, shape.rank()), line = shape[axis] * inner;
@@ -65,24 +65,24 @@ void along_axis(std::string_view who, const KernelArgs& args, const Shape& x, st
     const std::int64_t o = at / line, first = at % inner;
     const std::int64_t some = std::min(inner - first, end - at);
     for (std::int64_t i = first; i < first + some; ++i, ++at) {
-      f(at, (o * size + index_at<I>(who, args, args.in[1], at, size)) * inner + i);
+      f(at, (o * size + index_at<I>(op_name, args, args.in[1], at, size)) * inner + i);
     }
   }
 }
 
 template <class F>
-void along_axis_of_any(std::string_view who, const KernelArgs& args, const Shape& x,
+void along_axis_of_any(std::string_view op_name, const KernelArgs& args, const Shape& x,
                        std::int64_t begin, std::int64_t end, const F& f) {
-  visit<kIndices>(who, args.in[1].dtype,
-                  [&]<class I>() { along_axis<I>(who, args, x, begin, end, f); });
+  visit<kIndices>(op_name, args.in[1].dtype,
+                  [&]<class I>() { along_axis<I>(op_name, args, x, begin, end, f); });
 }
 
 }  // namespace
 
-void fail_index(std::string_view who, const KernelArgs& args, const View& indices,
+void fail_index(std::string_view op_name, const KernelArgs& args, const View& indices,
                 std::int64_t value, std::int64_t flat, std::int64_t size) {
-  fail(ErrorKind::kInvalidArgument, who, "indices must lie in [0, ", size, "): got ", value, " at ",
-       place_of(args, indices, flat), "; check the data, or clip the indices first.");
+  fail(ErrorKind::kInvalidArgument, op_name, "indices must lie in [0, ", size, "): got ", value,
+       " at ", place_of(args, indices, flat), "; check the data, or clip the indices first.");
 }
 
 std::int64_t rows_of_gather(const CostArgs& args) {

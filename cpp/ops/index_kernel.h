@@ -16,16 +16,16 @@ inline int axis_along(const Attrs& attrs, const Shape& shape) {
   return int(axis < 0 ? axis + shape.rank() : axis);
 }
 
-[[noreturn]] void fail_index(std::string_view who, const KernelArgs& args, const View& indices,
+[[noreturn]] void fail_index(std::string_view op_name, const KernelArgs& args, const View& indices,
                              std::int64_t value, std::int64_t flat, std::int64_t size);
 
 // The index at a flat position of an operand of integers; InvalidArgumentError unless it is in
 // [0, size).
 template <class I>
-std::int64_t index_at(std::string_view who, const KernelArgs& args, const View& indices,
+std::int64_t index_at(std::string_view op_name, const KernelArgs& args, const View& indices,
                       std::int64_t flat, std::int64_t size) {
   const auto value = std::int64_t(indices.as<I>()[flat]);
-  if (value < 0 || value >= size) fail_index(who, args, indices, value, flat, size);
+  if (value < 0 || value >= size) fail_index(op_name, args, indices, value, flat, size);
   return value;
 }
 

@@ -68,7 +68,7 @@ void run_eigenvalues(const KernelArgs& args, std::int64_t begin, std::int64_t en
 // The operand as matrices of floats. Where examples are its rows or columns, it is one matrix of
 // all of them, whose size is that of the replica.
 ValueType matrix_type(const InferArgs& args, int operand);
-// The same, and square.
+// The operand as square matrices of floats.
 ValueType square_type(const InferArgs& args, int operand);
 // Vectors or numbers for each matrix: its type with other sizes instead of the last two.
 ValueType with_sizes(const ValueType& type, std::initializer_list<std::int64_t> sizes);

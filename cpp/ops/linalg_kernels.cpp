@@ -61,7 +61,8 @@ void write(const View& y, Int i, Int size, const double* from) {
 }
 
 template <class... What>
-[[noreturn]] void fail_matrix(const KernelArgs& args, const char* who, Int i, const What&... what) {
+[[noreturn]] void fail_matrix(const KernelArgs& args, const char* op_name, Int i,
+                              const What&... what) {
   View matrices = args.in[0];
   const int outer = matrices.shape.rank() - 2;
   Shape shape;
@@ -69,7 +70,7 @@ template <class... What>
   matrices.shape = shape;
   if (matrices.example_axis >= outer) matrices.example_axis = -1;
   const std::string place = outer > 0 ? " at " + place_of(args, matrices, i) : "";
-  fail(ErrorKind::kInvalidArgument, who, "the matrix", place, " ", what...);
+  fail(ErrorKind::kInvalidArgument, op_name, "the matrix", place, " ", what...);
 }
 
 // The permutation that `lu` made, and 0 for the sign if a pivot is 0.

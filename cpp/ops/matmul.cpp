@@ -94,7 +94,7 @@ class ProductRule {
   ValueType a_, b_;
   MatrixAxes axes_a_{}, axes_b_{};
   bool mixed_ = false;   // examples of this replica became ordinary rows
-  bool shared_ = false;  // those of all replicas did
+  bool shared_ = false;  // examples of all replicas did
 };
 
 // Sums the leading axes along which the operand was repeated.

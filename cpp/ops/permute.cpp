@@ -70,8 +70,8 @@ OpDef transpose_op() {
   return op;
 }
 
-std::uint32_t reversed_axes(std::string_view who, const Attrs& attrs, int rank) {
-  return axes_mask(who, attrs.as<ReverseAttrs>().axes, rank);
+std::uint32_t reversed_axes(std::string_view op_name, const Attrs& attrs, int rank) {
+  return axes_mask(op_name, attrs.as<ReverseAttrs>().axes, rank);
 }
 
 Inferred reverse_rule(const InferArgs& args) {

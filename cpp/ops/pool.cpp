@@ -126,7 +126,7 @@ void for_each_pooled(const KernelArgs& args, const View& x, const View& y, const
                 });
 }
 
-// The same where a result reads its own window.
+// Calls run as for_each_pooled() does, for bands of the result: a result reads its own window.
 template <class Run>
 void for_each_result(const KernelArgs& args, const View& x, const View& y, const Run& run) {
   const WindowGeometry g = geometry_of_pool(args.attrs, x.shape, y.shape);

@@ -10,8 +10,8 @@
 namespace samegrad {
 namespace {
 
-std::uint32_t mask_of(std::string_view who, const Attrs& attrs, int rank) {
-  return axes_mask(who, attrs.as<ReduceAttrs>().axes, rank);
+std::uint32_t mask_of(std::string_view op_name, const Attrs& attrs, int rank) {
+  return axes_mask(op_name, attrs.as<ReduceAttrs>().axes, rank);
 }
 
 template <DTypes kAllowed>

@@ -156,12 +156,12 @@ const char* number_of_each(const BatchReduction& r, std::int64_t begin, std::int
 
 }  // namespace
 
-std::uint32_t axes_mask(std::string_view who, const std::vector<std::int64_t>& axes, int rank) {
+std::uint32_t axes_mask(std::string_view op_name, const std::vector<std::int64_t>& axes, int rank) {
   std::uint32_t mask = 0;
   for (std::int64_t axis : axes) {
-    const std::uint32_t bit = 1u << normalize_axis(axis, rank, who);
+    const std::uint32_t bit = 1u << normalize_axis(axis, rank, op_name);
     if (mask & bit) {
-      fail(ErrorKind::kValue, who, "axis ", axis, " is named twice in ", to_string(axes),
+      fail(ErrorKind::kValue, op_name, "axis ", axis, " is named twice in ", to_string(axes),
            "; name each axis once.");
     }
     mask |= bit;

@@ -7,7 +7,7 @@
 namespace samegrad {
 
 // One bit per axis; ValueError if an axis is out of range or named twice.
-std::uint32_t axes_mask(std::string_view who, const std::vector<std::int64_t>& axes, int rank);
+std::uint32_t axes_mask(std::string_view op_name, const std::vector<std::int64_t>& axes, int rank);
 
 // Neighbouring axes that are all reduced or all kept, as one. Nothing else is merged: what is 1 in
 // one tile (a count of examples) may be larger in the next, and the order must be the same.

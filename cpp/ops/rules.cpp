@@ -27,7 +27,7 @@ struct MergedAxis {
   std::int64_t size = 1;  // kBatchDim: examples
   ExampleAxis batch = {};
   bool mixed = false;   // examples of this replica met rows that are none
-  bool shared = false;  // those of all replicas did
+  bool shared = false;  // examples of all replicas did
 };
 
 class Broadcast {

@@ -21,7 +21,7 @@ Size size_along(const InferArgs& args, const ValueType& type, int axis);
 // True if two sizes are equal. Where that depends on the counts, those of the trace decide, and the
 // program is bound to them; ValueError if they decide differently on different replicas.
 bool same_size(const InferArgs& args, const Size& a, const Size& b);
-// The same for all axes.
+// True if the sizes of all axes are equal, by same_size().
 bool same_shape(const InferArgs& args, const ValueType& a, const ValueType& b);
 // The size as a number, which binds the program to the counts of the trace; ValueError if it is
 // another one on other replicas.

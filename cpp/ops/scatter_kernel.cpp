@@ -15,18 +15,20 @@ namespace {
 // Operand 1 as indices below `size`.
 template <class I>
 struct Indices {
-  const char* who;
+  const char* op_name;
   const KernelArgs& args;
   std::int64_t size;
 
   std::int64_t operator[](std::int64_t flat) const {
-    return index_at<I>(who, args, args.in[1], flat, size);
+    return index_at<I>(op_name, args, args.in[1], flat, size);
   }
 };
 
 template <class F>
-void with_indices(const char* who, const KernelArgs& args, std::int64_t size, const F& f) {
-  visit<kIndices>(who, args.in[1].dtype, [&]<class I>() { f(Indices<I>{who, args, size}); });
+void with_indices(const char* op_name, const KernelArgs& args, std::int64_t size, const F& f) {
+  visit<kIndices>(op_name, args.in[1].dtype, [&]<class I>() {
+    f(Indices<I>{op_name, args, size});
+  });
 }
 
 template <class I>
@@ -93,11 +95,11 @@ bool is_nan(T x) {
 
 // NaN wins, as in reduce_max.
 template <class T, bool kMax>
-void segment_extreme(const KernelArgs& args, const char* who) {
+void segment_extreme(const KernelArgs& args, const char* op_name) {
   const Segments s(args);
   T* y = args.out[0].as<T>();
   std::fill_n(y, s.size * s.width, kMax ? lowest<T>() : highest<T>());
-  with_indices(who, args, s.size, [&](const auto& indices) {
+  with_indices(op_name, args, s.size, [&](const auto& indices) {
     const T* x = args.in[0].as<T>();
     for (std::int64_t i = 0; i < s.count; ++i, x += s.width) {
       T* best = y + indices[i] * s.width;

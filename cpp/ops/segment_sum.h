@@ -12,7 +12,7 @@ namespace samegrad {
 class SegmentPositions {
  public:
   SegmentPositions() = default;
-  // Those of the first example begin at `first`.
+  // The places of the first example begin at `first`.
   SegmentPositions(std::int64_t per_example, std::int64_t first)
       : per_example_(per_example), first_(first) {}
 
@@ -21,7 +21,7 @@ class SegmentPositions {
     const std::int64_t *begin, *end;
     bool empty() const { return begin == end; }
   };
-  // Those before the example.
+  // The end of the places before the example.
   const std::int64_t* split(const SegmentRange& range, std::int64_t example) const {
     const std::int64_t first = first_ + example * per_example_;
     return std::partition_point(range.begin, range.end,
@@ -60,7 +60,7 @@ struct SegmentSum {
     }
   }
 
-  // The same sum for the next index of the outer axes.
+  // The sum for index o of the outer axes.
   SegmentSum of_outer(std::int64_t o) const {
     SegmentSum sum = *this;
     sum.values += o * count * width;

@@ -17,7 +17,7 @@ class StridedCopy {
 
   void run(void* to, const void* from, DType dtype) const;
 
-  // The same in parts: how many there are, of which [begin, end) are copied.
+  // The number of parts that the copy can be cut into, and a run of parts [begin, end).
   std::int64_t parts() const;
   void run(void* to, const void* from, DType dtype, std::int64_t begin, std::int64_t end) const;
 

@@ -136,7 +136,8 @@ bool FusionGroups::fits(GroupId group, GroupId other, const IterationSpace& spac
   return true;
 }
 
-// The same from the other end, if only a few groups are before `to`.
+// True if a path leads from one group to the other through a third, searched upwards from `to`.
+// Absent if many groups are before `to`.
 std::optional<bool> FusionGroups::has_detour_before(GroupId from, GroupId to) {
   constexpr std::size_t kFewGroups = 32;
   ++search_;

@@ -32,7 +32,7 @@ std::int64_t own_size(const ValueNumbers& numbers, const std::vector<Size>& size
 struct GuardedVariants {
   const ValueNumbers& numbers;
   std::string line;  // the user's, at which the traces part
-  // Of draws whose number of rows differs, per graph and node: that number.
+  // The number of rows of each draw for which it differs, per graph and node.
   std::vector<std::map<NodeId, std::int64_t>> draws;
 };
 

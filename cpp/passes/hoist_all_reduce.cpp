@@ -399,9 +399,8 @@ class AllReduceHoister {
 
 namespace {
 
-// A share of what was taken as often as there are replicas is that, and so is the mean of what all
-// of them have: a product and a quotient by their number would round it, and on one device there
-// are none of them.
+// Cancels pairs of factors: n * x divided into shares of n replicas is x, and so are n times a
+// share of x and the mean of n equal values. The product and the quotient would each round.
 Graph cancel_shares(Graph graph) {
   const auto cancels = [&](const Node& node) { return whole_of_share(graph, node) != kNoValue; };
   if (graph.replicas == 1 || std::ranges::none_of(graph.nodes, cancels)) return graph;

@@ -63,7 +63,7 @@ class SpecializationMerger {
     check_order();
     GuardedVariants branches{numbers, line_, rows_of_draws()};
     branches_ = &branches;
-    for (Value v : graph(0).values.ids()) {  // those that nobody reads, too
+    for (Value v : graph(0).values.ids()) {  // also arguments that nobody reads
       if (graph(0).values[v].source == Source::kArgument) (void)given(numbers.of(0, v));
     }
     find_choices();

@@ -23,7 +23,7 @@ class Rewriter {
   void replace(Value old, Value fresh) { map_[old] = fresh; }
   // Copies a node with its operands replaced.
   void copy(const Node& node) { copy(node, (*this)(node.inputs)); }
-  // The same with these operands.
+  // Copies a node with these operands.
   void copy(const Node& node, Values inputs);
   // The finished graph, with outputs and writes.
   Graph finish();

@@ -162,7 +162,7 @@ class Arena {
   }
 
   std::map<std::int64_t, std::int64_t> by_offset_;           // free pieces: bytes
-  std::set<std::pair<std::int64_t, std::int64_t>> by_size_;  // the same: bytes, offset
+  std::set<std::pair<std::int64_t, std::int64_t>> by_size_;  // free pieces: bytes, offset
   std::int64_t end_ = 0;
 };
 

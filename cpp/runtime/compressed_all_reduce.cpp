@@ -21,9 +21,9 @@ void WorldSums::put_as_bfloat16(std::byte* to, const std::byte* from, std::int64
 }
 
 // Fills and takes large sums as float32, and sends them as bfloat16.
-void WorldSums::start_as_bfloat16(const Bucket& piece, const BucketFill& fill, Completion take) {
+void WorldSums::start_as_bfloat16(const Bucket& bucket, const BucketFill& fill, Completion take) {
   Bucket narrow;
-  for (const PackedSum& packed : piece.numbers) {
+  for (const PackedSum& packed : bucket.numbers) {
     narrow.add(packed.narrow ? DType::kBFloat16 : packed.dtype, packed.elements, 0, *packed.tree);
   }
   const auto widen = [](const Bucket& from, const std::byte* x, const Bucket& to, std::byte* y) {
@@ -36,33 +36,33 @@ void WorldSums::start_as_bfloat16(const Bucket& piece, const BucketFill& fill, C
       }
     }
   };
-  const std::int64_t states = std::max<std::int64_t>(piece.states_of(communicator_.rank()), 1);
-  const std::size_t bytes = std::size_t(piece.bytes * states);
+  const std::int64_t states = std::max<std::int64_t>(bucket.states_of(communicator_.rank()), 1);
+  const std::size_t bytes = std::size_t(bucket.bytes * states);
   if (wide_.size() < bytes) wide_ = PooledBuffer(bytes);
   InFlightBucket flight{
-      .piece = narrow,
-      .take = [this, widen, piece, narrow, take = std::move(take)](const std::byte* sum) {
-        const auto room = std::size_t(piece.bytes);
+      .bucket = narrow,
+      .take = [this, widen, bucket, narrow, take = std::move(take)](const std::byte* sum) {
+        const auto room = std::size_t(bucket.bytes);
         if (wide_.size() < room) wide_ = PooledBuffer(room);
-        widen(narrow, sum, piece, wide_.data());
+        widen(narrow, sum, bucket, wide_.data());
         take(wide_.data());
       }};
   start_bucket(std::move(flight), [&](std::span<std::byte* const> states) {
     std::vector<std::byte*> wide;
     for (std::size_t i = 0; i < states.size(); ++i) {
-      wide.push_back(wide_.data() + std::int64_t(i) * piece.bytes);
+      wide.push_back(wide_.data() + std::int64_t(i) * bucket.bytes);
     }
     const bool past_caches = std::exchange(past_caches_, false);
     fill(wide);
     past_caches_ = past_caches;
-    for (std::size_t i = 0; i < states.size(); ++i) narrow_into(piece, wide[i], narrow, states[i]);
+    for (std::size_t i = 0; i < states.size(); ++i) narrow_into(bucket, wide[i], narrow, states[i]);
   });
 }
 
-void WorldSums::narrow_into(const Bucket& piece, const std::byte* from, const Bucket& narrow,
+void WorldSums::narrow_into(const Bucket& bucket, const std::byte* from, const Bucket& narrow,
                             std::byte* state) const {
-  for (std::size_t i = 0; i < piece.numbers.size(); ++i) {
-    const PackedSum &a = piece.numbers[i], &b = narrow.numbers[i];
+  for (std::size_t i = 0; i < bucket.numbers.size(); ++i) {
+    const PackedSum &a = bucket.numbers[i], &b = narrow.numbers[i];
     if (a.narrow) {
       put_as_bfloat16(state + b.offset, from + a.offset, a.elements);
     } else {

@@ -21,7 +21,7 @@ namespace samegrad {
 // The memory of one task, cached from step to step.
 struct Task {
   Scratch scratch;
-  IndexedVector<StepId, std::vector<View>> loop_views;  // those of its layout
+  IndexedVector<StepId, std::vector<View>> loop_views;  // per loop, as its layout has them
   std::vector<TreeAccumulator> trees;                   // of the chunk it is at
 };
 
@@ -46,7 +46,8 @@ class ExecutionContext {
   }
 
   // The number of this process's replicas. They are numbered from 0 here, and in the world from the
-  // first one's number. The last one may be that of examples of other processes (Call::halo).
+  // first one's number. The last one may have the examples of other processes
+  // (ExecuteParams::halo).
   int replicas() const { return replicas_; }
   int own_replicas() const { return replicas_ - int(has_halo_); }
   int replicas_of_world() const { return int(counts_of_world().size()); }
@@ -88,7 +89,7 @@ class ExecutionContext {
     return is_joint_sum(partial) ? base(0, partial) + i * sum_stride(partial)
                                  : base(int(i), partial);
   }
-  // Those of a subtree of the world's tree, counted from this process's first one.
+  // The terms of a subtree of the world's tree, counted from this process's first one.
   TreeRange terms_of(Value partial, std::size_t subtree) const {
     const auto t = std::int64_t(subtree);
     return is_joint_sum(partial) ? TreeRange{t, t + 1} : tree_of(partial).own()[subtree];
@@ -197,7 +198,7 @@ class ExecutionContext {
   bool has_halo_ = false;
   std::vector<std::vector<TreeRange>> subtrees_;  // per symbol
   ExampleTrees trees_;                            // of a run in several processes
-  std::optional<WorldTree> replica_tree_;         // the same
+  std::optional<WorldTree> replica_tree_;         // of a run in several processes
   std::vector<bool> impossible_;                  // per replica: some size is below 0
   PerNode<NodeBinding> nodes_;
   using StepBinding = std::variant<std::monostate, LoopBinding, UpdateBinding>;

@@ -222,7 +222,7 @@ std::vector<PerReplica<Array>> Executable::make_outputs(const ExecuteParams& cal
     const Value output = graph.outputs[i];
     const Value root = plan_.root[output];
     const int copies = graph.varying(output) ? context.replicas() : 1;
-    // The same bytes may be asked for twice.
+    // Two outputs may be the same bytes.
     const auto earlier =
         std::find_if(graph.outputs.begin(), graph.outputs.begin() + std::ptrdiff_t(i),
                      [&](Value v) { return plan_.root[v] == root; });

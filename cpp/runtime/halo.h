@@ -17,7 +17,7 @@ ExampleTrees example_trees(const std::vector<Symbol>& symbols, const Counts& of_
                            const Communicator& world);
 
 // Gets the rows of arguments that this process needs, and gives others theirs: all processes do so
-// at the same time. The call has a replica more afterwards if there are any (Call::halo).
+// at the same time. The call has a replica more afterwards if there are any (ExecuteParams::halo).
 void add_halo(const Graph& graph, ExecuteParams& call);
 
 }  // namespace samegrad

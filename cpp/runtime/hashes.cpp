@@ -26,8 +26,8 @@ std::uint64_t hash_of_elements(DType dtype, const std::byte* x, std::int64_t n,
   return sum;
 }
 
-// Those of the examples of this process, counted from the first one of the context: the others are
-// in the halo, and another process adds them.
+// The number of examples whose hashes this process adds, from the first one of the context on. The
+// others are in the halo, and another process adds them.
 std::int64_t own_examples(const ExecuteParams& call, int symbol, const ReplicaContext& context) {
   if (context.joint.empty()) return context.local_examples[std::size_t(symbol)];
   std::int64_t own = 0;

@@ -55,8 +55,8 @@ class Hashes {
 
   // The hash of some elements. Several threads may call it.
   void add(Value value, std::uint64_t hash) { sums_[index_of(value)] += hash; }
-  // The same of a part of a block, if the value is one of those: `x` has nothing but these
-  // elements, or all of the value.
+  // Adds the hash of a part of a block, if a hash of the value is asked for. `x` has nothing but
+  // these elements (add_packed), or all of the value (add_part).
   void add_packed(Value value, const PartOfBlock& part, const std::byte* x);
   void add_part(Value value, const PartOfBlock& part, const std::byte* x);
   void mark_change(Value value) { changes_[index_of(value)] = true; }

@@ -47,7 +47,7 @@ void verify(const Plan& plan, const LoopStep& loop, const LoopLayout& layout);
 
 // Memory that holds a value of a type in a concrete shape.
 View view_of(const ValueType& type, const Shape& shape, void* data = nullptr);
-// The same as if there were one example.
+// Memory that holds a value of a type with one example.
 View view_of_example(ValueType type, void* data = nullptr);
 
 }  // namespace samegrad

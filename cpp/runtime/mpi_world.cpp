@@ -401,7 +401,7 @@ void MpiWorld::take(int rank, const Notice& given) {
   }
 }
 
-// Those that this rank waits for, as far as they have said.
+// Describes the ranks that this rank waits for, as far as they have said where they are.
 std::string MpiWorld::missing() const {
   std::string out;
   std::size_t shown = 0;

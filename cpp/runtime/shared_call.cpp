@@ -9,7 +9,7 @@
 namespace samegrad {
 namespace {
 
-// The same call in one thread, or for one part, with scratch of its own.
+// The arguments of the call in one thread, or of one part, with scratch of its own.
 KernelArgs of_part(const KernelArgs& args, std::byte* state, Scratch& scratch) {
   return {.attrs = args.attrs,
           .in = args.in,

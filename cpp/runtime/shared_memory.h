@@ -42,8 +42,8 @@ class SharedMemory {
   bool spin(Stage stage, std::int64_t count) const;
   bool futex_wait(Stage stage, std::int64_t count);
 
-  // Pieces that all ranks have summed together so far.
-  std::int64_t pieces = 0;
+  // Buckets that all ranks have summed together so far.
+  std::int64_t buckets = 0;
 
  private:
   static constexpr std::int64_t kHeaderBytes = 1024;

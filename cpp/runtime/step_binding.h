@@ -121,9 +121,9 @@ struct SparseUpdateBinding {
 
   SparsePassBinding update;
   std::vector<SparsePassBinding> reductions;
-  std::int64_t rows = 0, width = 0;                  // of the variable; elements of a row
-  std::int64_t block_rows = 1;                       // touched rows that go through a pass together
-  std::int64_t most_rows = 1;                        // the same of a pass over all rows
+  std::int64_t rows = 0, width = 0;  // of the variable; elements of a row
+  std::int64_t block_rows = 1;       // touched rows that go through a pass together
+  std::int64_t most_rows = 1;        // rows that go through a pass over all rows together
   std::vector<SparsePassBinding::PassOperand> left;  // results of the update, and where they are
   std::vector<Value> old;       // of these: what they are where there is no gradient
   std::vector<Array> divisors;  // per sum, of a mean

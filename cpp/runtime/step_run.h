@@ -1,4 +1,5 @@
-// The function that runs each kind of step; runtime/steps/ has one file per kind.
+// The functions that run the kinds of steps. runtime/steps/ defines them: NodeStep and
+// SideBySideStep in node.cpp, the others in a file each.
 #pragma once
 
 #include <map>

@@ -38,7 +38,7 @@ void reduce_block(const TreeReduction& reduction, std::span<const OpenExamples> 
 // them. Takes kReplicaTree.levels(x.size()) times as many bytes of scratch.
 void sum_of_replicas(std::span<const std::byte* const> x, DType dtype, std::int64_t n,
                      std::byte* out, Scratch& scratch);
-// The same in scratch, or where it is: of one replica.
+// Sums the replicas into scratch and returns the sum: for one replica, its own elements.
 const std::byte* sum_of_replicas(std::span<const std::byte* const> x, DType dtype, std::int64_t n,
                                  Scratch& scratch);
 

@@ -20,9 +20,9 @@ using Stage = SharedMemory::Stage;
 constexpr std::int64_t kOneRoundBytes = 16 << 10;
 constexpr std::int64_t kLine = 64;
 constexpr std::int64_t kGrain = 64;  // elements: shares begin with a line, of any type
-// Of messages: each rank gets so many bytes of a piece from each other, within bounds.
-constexpr std::int64_t kMessageBytes = 64 << 10, kMinPiece = 1 << 20, kMaxPiece = 64 << 20;
-// Pieces in flight: one is made, one summed, one used, and one is for a rank that is ahead.
+// By messages, each rank gets so many bytes of a bucket from each other one, within bounds.
+constexpr std::int64_t kMessageBytes = 64 << 10, kMinBucket = 1 << 20, kMaxBucket = 64 << 20;
+// Buckets in flight: one is made, one summed, one used, and one is for a rank that is ahead.
 constexpr std::size_t kSlots = 4;
 
 std::atomic<bool> as_bfloat16{false};
@@ -82,13 +82,13 @@ std::int64_t WorldSums::shared_bytes() const {
 
 std::int64_t WorldSums::bucket_bytes() const {
   if (communicator_.shared()) return shared_bucket_bytes();
-  return std::clamp(kMessageBytes * communicator_.size(), kMinPiece, kMaxPiece);
+  return std::clamp(kMessageBytes * communicator_.size(), kMinBucket, kMaxBucket);
 }
 
-// The part of a piece that a rank sums for all.
-WorldSums::ByteRange WorldSums::part_of(const Bucket& piece, int rank) const {
-  if (piece.bytes <= kOneRoundBytes) return {0, piece.bytes};
-  const std::int64_t lines = piece.bytes / kLine, ranks = communicator_.size();
+// The part of a bucket that a rank sums for all.
+WorldSums::ByteRange WorldSums::part_of(const Bucket& bucket, int rank) const {
+  if (bucket.bytes <= kOneRoundBytes) return {0, bucket.bytes};
+  const std::int64_t lines = bucket.bytes / kLine, ranks = communicator_.size();
   return {lines * rank / ranks * kLine, lines * (rank + 1) / ranks * kLine};
 }
 
@@ -127,7 +127,7 @@ class WorldSums::SharedMemoryTransport final : public Transport {
         sums_(std::size_t(all_alone() ? most_ : std::int64_t(kSlots) * kOneRoundBytes)) {}
 
   void fill(InFlightBucket& flight, const BucketFill& fill) override {
-    flight.number = ++shared_.pieces;
+    flight.number = ++shared_.buckets;
     wait(Stage::kTaken, flight.number - std::int64_t(kSlots));
     find_states(flight, 0);
     fill(states_[std::size_t(shared_.rank())]);
@@ -145,7 +145,7 @@ class WorldSums::SharedMemoryTransport final : public Transport {
       return flight.complete_shard(Summands(states_));
     }
     const bool alone = adds_alone(flight);
-    const Bucket& of = flight.piece;
+    const Bucket& of = flight.bucket;
     const ByteRange part = alone ? ByteRange{0, of.bytes} : world_.part_of(of, shared_.rank());
     find_states(flight, part.begin);
     world_.add(of, part, states_, alone ? own_sum(flight) : sum(flight));
@@ -169,13 +169,13 @@ class WorldSums::SharedMemoryTransport final : public Transport {
   }
 
  private:
-  // Finds all states, from some byte of the piece on.
+  // Finds all states, from some byte of the bucket on.
   void find_states(const InFlightBucket& flight, std::int64_t from) {
     states_.resize(std::size_t(shared_.size()));
     for (int rank = 0; rank < shared_.size(); ++rank) {
       std::vector<std::byte*>& own = states_[std::size_t(rank)];
       own.clear();
-      for (std::int64_t i = 0; i < flight.piece.states_of(rank); ++i) {
+      for (std::int64_t i = 0; i < flight.bucket.states_of(rank); ++i) {
         own.push_back(state(flight, rank, std::size_t(i)) + from);
       }
     }
@@ -199,7 +199,7 @@ class WorldSums::SharedMemoryTransport final : public Transport {
   // Two ranks read from each other as much if each adds up everything.
   bool all_alone() const { return shared_.size() <= 2; }
   bool adds_alone(const InFlightBucket& flight) const {
-    return all_alone() || flight.piece.bytes <= kOneRoundBytes;
+    return all_alone() || flight.bucket.bytes <= kOneRoundBytes;
   }
 
   void wait(Stage stage, std::int64_t count) { world_.communicator_.wait_for(stage, count); }
@@ -227,7 +227,7 @@ class WorldSums::MessageTransport final : public Transport {
   void add(InFlightBucket& flight) override {
     Slot& slot = this->slot(flight);
     slot.collected->wait();
-    world_.add(flight.piece, own_part(flight), slot.from, slot.sum);
+    world_.add(flight.bucket, own_part(flight), slot.from, slot.sum);
     distribute(flight);
   }
 
@@ -239,7 +239,7 @@ class WorldSums::MessageTransport final : public Transport {
  private:
   struct Slot {
     PooledBuffer memory;
-    std::vector<std::byte*> own;  // states: a whole piece each
+    std::vector<std::byte*> own;  // states: a whole bucket each
     States from;                  // what this rank adds up of all states
     std::byte* sum = nullptr;
     std::unique_ptr<Communicator::Transfer> collected, distributed;
@@ -248,19 +248,19 @@ class WorldSums::MessageTransport final : public Transport {
   Communicator& communicator() const { return world_.communicator_; }
   Slot& slot(const InFlightBucket& flight) { return slots_[std::size_t(flight.number) % kSlots]; }
   ByteRange own_part(const InFlightBucket& flight) const {
-    return world_.part_of(flight.piece, communicator().rank());
+    return world_.part_of(flight.bucket, communicator().rank());
   }
 
-  // Memory for a piece.
+  // Memory for a bucket.
   void open(const InFlightBucket& flight) {
     Slot& slot = this->slot(flight);
-    const std::int64_t bytes = flight.piece.bytes;
+    const std::int64_t bytes = flight.bucket.bytes;
     const ByteRange part = own_part(flight);
     const auto ranks = std::size_t(communicator().size());
     const int rank = communicator().rank();
-    const std::int64_t own = flight.piece.states_of(rank);
+    const std::int64_t own = flight.bucket.states_of(rank);
     std::int64_t others = -own;
-    for (std::size_t r = 0; r < ranks; ++r) others += flight.piece.states_of(int(r));
+    for (std::size_t r = 0; r < ranks; ++r) others += flight.bucket.states_of(int(r));
     const std::int64_t all = bytes * (own + 1) + others * part.bytes();
     if (slot.memory.size() < std::size_t(all)) slot.memory = PooledBuffer(std::size_t(all));
     slot.sum = slot.memory.data();
@@ -269,7 +269,7 @@ class WorldSums::MessageTransport final : public Transport {
     std::byte* next = slot.sum + bytes;
     for (std::int64_t i = 0; i < own; ++i, next += bytes) slot.own.push_back(next);
     for (std::size_t r = 0; r < ranks; ++r) {
-      for (std::int64_t i = 0; i < flight.piece.states_of(int(r)); ++i) {
+      for (std::int64_t i = 0; i < flight.bucket.states_of(int(r)); ++i) {
         const bool is_own = int(r) == rank;
         slot.from[r].push_back(is_own ? slot.own[std::size_t(i)] + part.begin : next);
         if (!is_own) next += part.bytes();
@@ -284,7 +284,7 @@ class WorldSums::MessageTransport final : public Transport {
     sends_.clear();
     receives_.clear();
     for (int rank = 0; rank < communicator().size(); ++rank) {
-      const ByteRange theirs = world_.part_of(flight.piece, rank);
+      const ByteRange theirs = world_.part_of(flight.bucket, rank);
       if (rank == communicator().rank() || theirs.bytes() == 0) continue;
       for (std::byte* state : slot.own) {
         sends_.push_back({rank, state + theirs.begin, theirs.bytes()});
@@ -303,10 +303,10 @@ class WorldSums::MessageTransport final : public Transport {
     const ByteRange own = own_part(flight);
     sends_.clear();
     receives_.clear();
-    const bool travels = flight.piece.bytes > kOneRoundBytes;
+    const bool travels = flight.bucket.bytes > kOneRoundBytes;
     for (int rank = 0; rank < communicator().size() && travels; ++rank) {
       if (rank == communicator().rank()) continue;
-      const ByteRange part = world_.part_of(flight.piece, rank);
+      const ByteRange part = world_.part_of(flight.bucket, rank);
       if (own.bytes() > 0) sends_.push_back({rank, slot.sum + own.begin, own.bytes()});
       if (part.bytes() > 0) receives_.push_back({rank, slot.sum + part.begin, part.bytes()});
     }
@@ -327,34 +327,34 @@ WorldSums::Transport& WorldSums::shared_transport() {
   return *shared_memory_transport_;
 }
 
-WorldSums::Transport& WorldSums::transport_of(const Bucket& piece) {
-  if (communicator_.shared() && piece.bytes <= shared_bucket_bytes()) return shared_transport();
+WorldSums::Transport& WorldSums::transport_of(const Bucket& bucket) {
+  if (communicator_.shared() && bucket.bytes <= shared_bucket_bytes()) return shared_transport();
   if (!message_transport_) message_transport_ = std::make_unique<MessageTransport>(*this);
   return *message_transport_;
 }
 
-void WorldSums::start(const Bucket& piece, const BucketFill& fill, Completion take) {
-  if (std::ranges::any_of(piece.numbers, &PackedSum::narrow)) {
-    start_as_bfloat16(piece, fill, std::move(take));
+void WorldSums::start(const Bucket& bucket, const BucketFill& fill, Completion take) {
+  if (std::ranges::any_of(bucket.numbers, &PackedSum::narrow)) {
+    start_as_bfloat16(bucket, fill, std::move(take));
   } else {
-    start_bucket({.piece = piece, .take = std::move(take)}, fill);
+    start_bucket({.bucket = bucket, .take = std::move(take)}, fill);
   }
 }
 
-void WorldSums::start_shared(const Bucket& piece, const BucketFill& fill, ShardCompletion take) {
-  check_value(piece.bytes <= shared_bytes(), "WorldSums", "a piece that ranks share has at most ",
-              shared_bytes(), " bytes: got ", piece.bytes, ".");
-  start_bucket({.piece = piece, .complete_shard = std::move(take)}, fill);
+void WorldSums::start_shared(const Bucket& bucket, const BucketFill& fill, ShardCompletion take) {
+  check_value(bucket.bytes <= shared_bytes(), "WorldSums", "a bucket that ranks share has at most ",
+              shared_bytes(), " bytes: got ", bucket.bytes, ".");
+  start_bucket({.bucket = bucket, .complete_shard = std::move(take)}, fill);
 }
 
 void WorldSums::start_bucket(InFlightBucket started, const BucketFill& fill) {
   communicator_.barrier();
-  Transport& transport = started.complete_shard ? shared_transport() : transport_of(started.piece);
+  Transport& transport = started.complete_shard ? shared_transport() : transport_of(started.bucket);
   if (transport_ != &transport) finish();
   transport_ = &transport;
   InFlightBucket& flight = in_flight_.emplace_back(std::move(started));
   past_caches_ =
-      &transport == shared_memory_transport_.get() && flight.piece.bytes > kOneRoundBytes;
+      &transport == shared_memory_transport_.get() && flight.bucket.bytes > kOneRoundBytes;
   transport.fill(flight, fill);
   if (flight.complete_shard) return add_what_is_filled();
   while (in_flight_.size() > 1 && !in_flight_[in_flight_.size() - 2].is_summed) add_next();
@@ -404,7 +404,7 @@ void WorldSums::Summands::add_up(const PackedSum& numbers, Shard of, std::byte* 
   kernels().cast(DType::kBFloat16, DType::kFloat32)(sums.get(), out, of.size());
 }
 
-// Sums the next piece in order.
+// Sums the next bucket in order.
 void WorldSums::add_next() {
   InFlightBucket& flight = *std::ranges::find(in_flight_, false, &InFlightBucket::is_summed);
   transport_->add(flight);
@@ -440,8 +440,9 @@ std::vector<const std::byte*> WorldSums::subtrees_of(const WorldTree& tree, cons
   return x;
 }
 
-void WorldSums::add(const Bucket& piece, ByteRange part, const States& from, std::byte* sum) const {
-  for (const PackedSum& packed : piece.numbers) {
+void WorldSums::add(const Bucket& bucket, ByteRange part, const States& from,
+                    std::byte* sum) const {
+  for (const PackedSum& packed : bucket.numbers) {
     const std::int64_t end = packed.offset + packed.elements * std::int64_t(size_of(packed.dtype));
     const ByteRange overlap{std::max(part.begin, packed.offset), std::min(part.end, end)};
     if (overlap.begin >= overlap.end) continue;

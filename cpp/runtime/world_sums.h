@@ -15,7 +15,7 @@
 
 namespace samegrad {
 
-// Numbers of one type that are at `offset` (a multiple of 64) in a piece.
+// Numbers of one type that are at `offset` (a multiple of 64) in a bucket.
 struct PackedSum {
   DType dtype;
   std::int64_t offset;
@@ -38,7 +38,7 @@ struct Bucket {
   // Adds numbers and returns their offset; they belong to a sum of `sum_bytes` in all.
   std::int64_t add(DType dtype, std::int64_t elements, std::int64_t sum_bytes,
                    const WorldTree& tree);
-  // The same as it travels in start_shared().
+  // Adds numbers as they travel in start_shared(): as bfloat16 if they are narrow.
   std::int64_t add_shared(DType dtype, std::int64_t elements, std::int64_t sum_bytes,
                           const WorldTree& tree);
   // The number of states of a rank: the subtrees of the tree with most.
@@ -63,7 +63,7 @@ class WorldSums {
   WorldSums(const WorldSums&) = delete;
   WorldSums& operator=(const WorldSums&) = delete;
 
-  // The most bytes that a piece should have.
+  // The most bytes that a bucket should have.
   std::int64_t bucket_bytes() const;
 
   // Puts the sums over this process's subtrees, each where its state is expected: of each number
@@ -72,7 +72,7 @@ class WorldSums {
   // Uses the sum over all replicas, which is gone afterwards.
   using Completion = std::function<void(const std::byte* sum)>;
   // Calls `fill` at once. `take` runs after those of earlier sums, in a later start() or finish().
-  void start(const Bucket& piece, const BucketFill& fill, Completion take);
+  void start(const Bucket& bucket, const BucketFill& fill, Completion take);
   // In `fill`: writes a part of a state. Several threads may, each its own parts.
   void put(std::byte* to, const std::byte* from, std::int64_t bytes) const;
 
@@ -86,15 +86,15 @@ class WorldSums {
     void add_up(const PackedSum& numbers, Shard of, std::byte* out) const;
 
    private:
-    const States& states_;  // where the piece begins
+    const States& states_;  // where the bucket begins
   };
   using ShardCompletion = std::function<void(const Summands& summands)>;
-  // The most bytes of such a piece; 0 if ranks share no memory.
+  // The most bytes of such a bucket; 0 if ranks share no memory.
   std::int64_t shared_bytes() const;
   // This rank's part of so many elements.
   Shard own_shard(std::int64_t elements) const;
   // Like start(), but each rank uses its part. All ranks' writes are visible after finish().
-  void start_shared(const Bucket& piece, const BucketFill& fill, ShardCompletion take);
+  void start_shared(const Bucket& bucket, const BucketFill& fill, ShardCompletion take);
   // In `fill` of that, as put(): all numbers of a state at once, of which this rank will use some.
   void put_shared(std::byte* state, const PackedSum& numbers, Shard own,
                   const std::byte* from) const;
@@ -109,7 +109,7 @@ class WorldSums {
   };
   // A sum on its way; each rank takes all of it, or its shares.
   struct InFlightBucket {
-    Bucket piece;
+    Bucket bucket;
     Completion take = {};
     ShardCompletion complete_shard = {};
     std::int64_t number = 0;  // among those that went the same way
@@ -120,23 +120,23 @@ class WorldSums {
   class SharedMemoryTransport;
 
   void start_bucket(InFlightBucket started, const BucketFill& fill);
-  void start_as_bfloat16(const Bucket& piece, const BucketFill& fill, Completion take);
+  void start_as_bfloat16(const Bucket& bucket, const BucketFill& fill, Completion take);
   Transport& shared_transport();
-  Transport& transport_of(const Bucket& piece);
+  Transport& transport_of(const Bucket& bucket);
   void add_what_is_filled();
   void add_next();
   void take_first();
-  ByteRange part_of(const Bucket& piece, int rank) const;
+  ByteRange part_of(const Bucket& bucket, int rank) const;
   std::int64_t shared_bucket_bytes() const;
   std::int64_t shared_slot_bytes() const;
-  // Adds up a part of a piece: `from` is where each state has it, sum where the piece begins.
-  void add(const Bucket& piece, ByteRange part, const States& from, std::byte* sum) const;
+  // Adds up a part of a bucket: `from` is where each state has it, sum where the bucket begins.
+  void add(const Bucket& bucket, ByteRange part, const States& from, std::byte* sum) const;
   void add_packed(const PackedSum& packed, std::int64_t bytes,
                   std::span<const std::byte* const> from, std::byte* sum) const;
   // The state of each subtree of a tree, so many bytes on.
   static std::vector<const std::byte*> subtrees_of(const WorldTree& tree, const States& states,
                                                    std::int64_t offset);
-  void narrow_into(const Bucket& piece, const std::byte* from, const Bucket& narrow,
+  void narrow_into(const Bucket& bucket, const std::byte* from, const Bucket& narrow,
                    std::byte* state) const;
   void put_as_bfloat16(std::byte* to, const std::byte* from, std::int64_t elements) const;
 

@@ -23,7 +23,7 @@ class WorldTree {
 
   // The largest subtrees that each rank makes, from left to right.
   std::span<const Subtree> all() const { return all_; }
-  // The same of this process, numbered from its first one.
+  // The subtrees of this process, numbered from its first one.
   std::span<const TreeRange> own() const { return own_; }
   std::int64_t subtrees_of(int rank) const { return counts_[std::size_t(rank)]; }
   // The greatest number of subtrees of a rank.

@@ -91,8 +91,8 @@ std::uint64_t Attrs::hash() const {
   return schema_ ? schema_->hash(object_.get()) : 0;
 }
 
-AttrDraft::AttrDraft(std::string_view who, const AttrSchema* schema)
-    : who_(who),
+AttrDraft::AttrDraft(std::string_view op_name, const AttrSchema* schema)
+    : op_name_(op_name),
       schema_(schema),
       object_(schema ? schema->copy(nullptr) : nullptr),
       given_(schema ? schema->fields.size() : 0, false) {}
@@ -106,7 +106,7 @@ std::size_t AttrDraft::find(std::string_view name) const {
 
 void AttrDraft::fail_kind(std::size_t index, const std::string& got) const {
   const AttrSpec& spec = schema_->fields[index];
-  fail(ErrorKind::kType, who_, "attribute '", spec.name, "' must be ", name_of_kind(spec.kind),
+  fail(ErrorKind::kType, op_name_, "attribute '", spec.name, "' must be ", name_of_kind(spec.kind),
        ": got ", got, ".");
 }
 
@@ -116,8 +116,8 @@ void AttrDraft::choose(std::size_t index, const ChoiceView& choice, std::string_
   for (std::size_t i = 0; i < choice.names.size(); ++i) {
     names += text(i ? i + 1 < choice.names.size() ? ", " : " or " : "", "'", choice.names[i], "'");
   }
-  check_value(found != choice.names.end(), who_, schema_->fields[index].name, " must be ", names,
-              ": got '", name, "'.");
+  check_value(found != choice.names.end(), op_name_, schema_->fields[index].name, " must be ",
+              names, ": got '", name, "'.");
   writable(static_cast<const std::uint8_t*>(choice.number)) =
       std::uint8_t(found - choice.names.begin());
 }
@@ -125,7 +125,7 @@ void AttrDraft::choose(std::size_t index, const ChoiceView& choice, std::string_
 template <class T>
 void AttrDraft::set(std::string_view name, T value) {
   const std::size_t index = find(name);
-  check_type(index != kNone, who_, "there is no attribute '", name, "'.");
+  check_type(index != kNone, op_name_, "there is no attribute '", name, "'.");
   const AttrView view = schema_->field(object_.get(), index);
   const ChoiceView* choice = std::get_if<ChoiceView>(&view);
   if (const auto* field = std::get_if<const T*>(&view)) {
@@ -175,7 +175,7 @@ bool AttrDraft::take(const Attrs& from) {
 Attrs AttrDraft::finish() {
   for (std::size_t i = 0; i < given_.size(); ++i) {
     const AttrSpec& spec = schema_->fields[i];
-    check_type(given_[i] || !spec.required, who_, "attribute '", spec.name, "' is required.");
+    check_type(given_[i] || !spec.required, op_name_, "attribute '", spec.name, "' is required.");
   }
   Attrs attrs;
   attrs.schema_ = schema_;

@@ -59,11 +59,11 @@ class Attrs {
 };
 
 // Attributes that are set by name. TypeError for unknown names and wrong kinds, ValueError for an
-// unknown name of an enumeration; `who` is the operation.
+// unknown name of an enumeration; `op_name` is the operation.
 class AttrDraft {
  public:
   // Starts from the struct's defaults.
-  AttrDraft(std::string_view who, const AttrSchema* schema);
+  AttrDraft(std::string_view op_name, const AttrSchema* schema);
 
   // A bool, int64, Number, string (names of enumerations, too), Ints or DType.
   template <class T>
@@ -81,7 +81,7 @@ class AttrDraft {
   void choose(std::size_t index, const ChoiceView& choice, std::string_view name);
   [[noreturn]] void fail_kind(std::size_t index, const std::string& got) const;
 
-  std::string_view who_;
+  std::string_view op_name_;
   const AttrSchema* schema_;
   std::shared_ptr<void> object_;
   std::vector<bool> given_;

@@ -17,7 +17,7 @@ std::int64_t parts_of(std::int64_t all, std::int64_t part) {
   return all == 0 ? 0 : (all + part - 1) / part;
 }
 
-// The same for parts of nearly equal size.
+// The size of parts of nearly equal size, at most that of cut_at().
 std::int64_t even_cut(std::int64_t all, std::int64_t grain, std::int64_t fitting) {
   const std::int64_t most = cut_at(all, grain, fitting);
   if (most == all) return all;

@@ -73,7 +73,7 @@ class EagerTrace final : public Trace {
   std::optional<Array> array_of(Value value) const;
   // Gives these values their arrays, in one program.
   void materialize(const Values& values);
-  // The same for values of several runs.
+  // Gives values of several runs their arrays, in one program per run.
   void compute(const Values& values);
   std::vector<PerReplica<Tensor>> record_replicas(const RunOperands& operands, const Graph& program,
                                                   const std::vector<PerReplica<Array>>& outputs);

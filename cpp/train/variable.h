@@ -24,7 +24,7 @@ class Variable final : public StateCell {
   const Shape& shape() const { return shape_; }
   std::size_t component_count() const { return component_count_; }
   const std::vector<int>& processes() const { return processes_; }
-  // Those of all processes, which all ask for at the same time.
+  // The components of all processes, which all ask for them at the same time.
   PerReplica<Array> components_of_world();
   // TypeError or ValueError unless dtype and shape fit. The memory is shared: later steps replace
   // an array that has other owners rather than write into it.

@@ -21,7 +21,7 @@ class VariableValues {
   bool is_read(const StateCell& variable) const;
   // Makes a value the present one.
   void set(const StateCell& variable, Value value) { present_[&variable] = value; }
-  // The same for a value that is read, which is a source of gradients.
+  // Makes a value that is read the present one. It is a source of gradients.
   Value set_read(const StateCell& variable, Value value);
   // Adds a source of gradients.
   void add_read(const StateCell& variable, Value value) { reads_[&variable].push_back(value); }

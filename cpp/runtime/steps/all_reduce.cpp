@@ -49,11 +49,11 @@ class AllReduce {
   // The results are there when `world` has taken its sums.
   static void start(const std::shared_ptr<AllReduce>& self, WorldSums& world) {
     self->cut(world);
-    for (const SliceBucket& piece : self->pieces_) {
+    for (const SliceBucket& bucket : self->buckets_) {
       world.start(
-          piece.of_world,
-          [&](std::span<std::byte* const> states) { self->fill(piece, states, world); },
-          [self, &piece](const std::byte* sums) { self->take(piece, sums); });
+          bucket.of_world,
+          [&](std::span<std::byte* const> states) { self->fill(bucket, states, world); },
+          [self, &bucket](const std::byte* sums) { self->take(bucket, sums); });
     }
   }
 
@@ -70,35 +70,35 @@ class AllReduce {
       const Slice& slice = slices_[i];
       const std::int64_t bytes = bytes_of(slice);
       const WorldTree& tree = context_.tree_of(slice.node->inputs[0]);
-      if (pieces_.empty() || pieces_.back().of_world.bytes + bytes > world.bucket_bytes()) {
-        pieces_.push_back({{}, i, {}});
+      if (buckets_.empty() || buckets_.back().of_world.bytes + bytes > world.bucket_bytes()) {
+        buckets_.push_back({{}, i, {}});
       }
       const std::int64_t whole = plan_.graph.type(slice.node->outputs[0]).shape.size();
-      SliceBucket& piece = pieces_.back();
-      piece.at.push_back(
-          piece.of_world.add(dtype(slice), slice.end - slice.begin, whole * width(slice), tree));
+      SliceBucket& bucket = buckets_.back();
+      bucket.at.push_back(
+          bucket.of_world.add(dtype(slice), slice.end - slice.begin, whole * width(slice), tree));
     }
   }
 
-  void fill(const SliceBucket& piece, std::span<std::byte* const> states,
+  void fill(const SliceBucket& bucket, std::span<std::byte* const> states,
             const WorldSums& world) const {
-    for_slices(piece.begin, piece.begin + piece.at.size(), [&](std::size_t i, Scratch& memory) {
+    for_slices(bucket.begin, bucket.begin + bucket.at.size(), [&](std::size_t i, Scratch& memory) {
       const Slice& slice = slices_[i];
-      const PackedSum& packed = piece.of_world.numbers[i - piece.begin];
+      const PackedSum& packed = bucket.of_world.numbers[i - bucket.begin];
       for (std::size_t t = 0; t < packed.tree->own().size(); ++t) {
         const Scratch::Frame frame(memory);
         const TreeRange range = context_.terms_of(input(slice), t);
         const std::byte* sum = sum_of_replicas(parts(slice, range, memory), dtype(slice),
                                                slice.end - slice.begin, memory);
-        world.put(states[t] + piece.at[i - piece.begin], sum, bytes_of(slice));
+        world.put(states[t] + bucket.at[i - bucket.begin], sum, bytes_of(slice));
       }
     });
   }
 
-  void take(const SliceBucket& piece, const std::byte* sums) const {
-    for_slices(piece.begin, piece.begin + piece.at.size(), [&](std::size_t i, Scratch&) {
+  void take(const SliceBucket& bucket, const std::byte* sums) const {
+    for_slices(bucket.begin, bucket.begin + bucket.at.size(), [&](std::size_t i, Scratch&) {
       const Slice& slice = slices_[i];
-      std::copy_n(sums + piece.at[i - piece.begin], bytes_of(slice), result(slice));
+      std::copy_n(sums + bucket.at[i - bucket.begin], bytes_of(slice), result(slice));
       finish(slice);
     });
   }
@@ -145,8 +145,8 @@ class AllReduce {
   const Plan& plan_;
   ExecutionContext& context_;
   std::vector<Slice> slices_;
-  std::int64_t total_ = 0;           // bytes that are read
-  std::vector<SliceBucket> pieces_;  // of sums over processes
+  std::int64_t total_ = 0;            // bytes that are read
+  std::vector<SliceBucket> buckets_;  // of sums over processes
 };
 
 }  // namespace

@@ -20,14 +20,14 @@
 namespace samegrad {
 namespace {
 
-// Small enough for a piece, and enough of them for many threads.
+// Small enough for a bucket, and enough of them for many threads.
 TileSet blocks_in_world(const UpdateBinding& binding, const WorldSums& world) {
-  constexpr std::int64_t kBlocksOfPiece = 8;
+  constexpr std::int64_t kBlocksOfBucket = 8;
   const TreeReduction& reduction = binding.sums[0].reduction;
-  const std::int64_t piece =
+  const std::int64_t bytes =
       std::max<std::int64_t>(1, world.bucket_bytes() / std::ssize(binding.sums));
   return reduction.blocks(
-      std::max<std::int64_t>(1, reduction.whole.bytes * kBlocksOfPiece / piece));
+      std::max<std::int64_t>(1, reduction.whole.bytes * kBlocksOfBucket / bytes));
 }
 
 class BlockwiseUpdate {
@@ -55,20 +55,20 @@ class BlockwiseUpdate {
   static void start(const std::shared_ptr<BlockwiseUpdate>& self, WorldSums& world) {
     self->cut(world);
     self->open_all([&] {
-      for (const BlockBucket& piece : self->pieces_) {
+      for (const BlockBucket& bucket : self->buckets_) {
         if (self->binding_.in_common) {
           world.start_shared(
-              piece.of_world,
-              [&](std::span<std::byte* const> states) { self->fill(piece, states, world); },
-              [self, &piece, &world](const WorldSums::Summands& summands) {
-                self->complete_shard(piece, summands, world);
+              bucket.of_world,
+              [&](std::span<std::byte* const> states) { self->fill(bucket, states, world); },
+              [self, &bucket, &world](const WorldSums::Summands& summands) {
+                self->complete_shard(bucket, summands, world);
               });
           continue;
         }
         world.start(
-            piece.of_world,
-            [&](std::span<std::byte* const> states) { self->fill(piece, states, world); },
-            [self, &piece](const std::byte* sum) { self->take(piece, sum); });
+            bucket.of_world,
+            [&](std::span<std::byte* const> states) { self->fill(bucket, states, world); },
+            [self, &bucket](const std::byte* sum) { self->take(bucket, sum); });
       }
     });
   }
@@ -121,82 +121,83 @@ class BlockwiseUpdate {
       for (const UpdateBinding::Sum& sum : binding_.sums) {
         bytes += aligned(size * std::int64_t(size_of(sum.reduction.dtype)));
       }
-      if (pieces_.empty() || pieces_.back().of_world.bytes + bytes > world.bucket_bytes()) {
-        pieces_.push_back({.of_world = {}, .begin = i});
+      if (buckets_.empty() || buckets_.back().of_world.bytes + bytes > world.bucket_bytes()) {
+        buckets_.push_back({.of_world = {}, .begin = i});
       }
-      BlockBucket& piece = pieces_.back();
-      piece.first.push_back(std::exchange(piece.elements, piece.elements + size));
+      BlockBucket& bucket = buckets_.back();
+      bucket.first.push_back(std::exchange(bucket.elements, bucket.elements + size));
       for (const UpdateBinding::Sum& sum : binding_.sums) {
         const auto [dtype, whole] = std::pair(sum.reduction.dtype, sum.reduction.whole.bytes);
         const WorldTree& tree = tree_of(std::size_t(&sum - binding_.sums.data()));
-        piece.at.push_back(binding_.in_common ? piece.of_world.add_shared(dtype, size, whole, tree)
-                                              : piece.of_world.add(dtype, size, whole, tree));
+        bucket.at.push_back(binding_.in_common
+                                ? bucket.of_world.add_shared(dtype, size, whole, tree)
+                                : bucket.of_world.add(dtype, size, whole, tree));
       }
     }
   }
 
-  // Calls f(which number of the piece the first sum's block is, block, scratch).
+  // Calls f(which number of the bucket the first sum's block is, block, scratch).
   template <class F>
-  void for_blocks_of(const BlockBucket& piece, const F& f) const {
+  void for_blocks_of(const BlockBucket& bucket, const F& f) const {
     const std::size_t sums = step_.sums.size();
-    const auto count = std::int64_t(piece.at.size() / sums);
-    for_blocks(*all_, piece.begin, piece.begin + count,
+    const auto count = std::int64_t(bucket.at.size() / sums);
+    for_blocks(*all_, bucket.begin, bucket.begin + count,
                [&](std::int64_t i, const Rect& block, Scratch& own) {
-                 f(std::size_t(i - piece.begin) * sums, block, own);
+                 f(std::size_t(i - bucket.begin) * sums, block, own);
                });
   }
 
-  void fill(const BlockBucket& piece, std::span<std::byte* const> states,
+  void fill(const BlockBucket& bucket, std::span<std::byte* const> states,
             const WorldSums& world) const {
-    for_blocks_of(piece, [&](std::size_t first, const Rect& block, Scratch& own) {
+    for_blocks_of(bucket, [&](std::size_t first, const Rect& block, Scratch& own) {
       for (std::size_t s = 0; s < step_.sums.size(); ++s) {
         for (std::size_t t = 0; t < tree_of(s).own().size(); ++t) {
           const Scratch::Frame frame(own);
           const std::byte* sum = part_of(s, block, subtree(s, t), own);
           if (binding_.in_common) {
-            const Shard own = shard_of(piece, first, block, world);
-            world.put_shared(states[t], piece.of_world.numbers[first + s], own, sum);
+            const Shard own = shard_of(bucket, first, block, world);
+            world.put_shared(states[t], bucket.of_world.numbers[first + s], own, sum);
           } else {
-            world.put(states[t] + piece.at[first + s], sum, block.size() * width(s));
+            world.put(states[t] + bucket.at[first + s], sum, block.size() * width(s));
           }
         }
       }
     });
   }
 
-  void take(const BlockBucket& piece, const std::byte* sum) const {
-    for_blocks_of(piece, [&](std::size_t first, const Rect& block, Scratch& own) {
+  void take(const BlockBucket& bucket, const std::byte* sum) const {
+    for_blocks_of(bucket, [&](std::size_t first, const Rect& block, Scratch& own) {
       std::byte** results = pointers(own);
       for (std::size_t s = 0; s < step_.sums.size(); ++s) {
-        results[s] = own_sum(s, sum + piece.at[first + s], block, own);
+        results[s] = own_sum(s, sum + bucket.at[first + s], block, own);
       }
       finish(block, {0, block.size()}, results, own);
     });
   }
 
   // The elements of a block that this rank updates.
-  Shard shard_of(const BlockBucket& piece, std::size_t first, const Rect& block,
+  Shard shard_of(const BlockBucket& bucket, std::size_t first, const Rect& block,
                  const WorldSums& world) const {
-    const std::int64_t before = piece.first[first / step_.sums.size()], size = block.size();
-    const Shard own = world.own_shard(piece.elements);
+    const std::int64_t before = bucket.first[first / step_.sums.size()], size = block.size();
+    const Shard own = world.own_shard(bucket.elements);
     return {std::clamp<std::int64_t>(own.begin - before, 0, size),
             std::clamp<std::int64_t>(own.end - before, 0, size)};
   }
 
   // With variables in common memory, each rank writes its part of a block, whose sums stay in a
   // cache.
-  void complete_shard(const BlockBucket& piece, const WorldSums::Summands& summands,
+  void complete_shard(const BlockBucket& bucket, const WorldSums::Summands& summands,
                       const WorldSums& world) const {
     const std::int64_t most = thresholds().fused_piece;
-    for_blocks_of(piece, [&](std::size_t first, const Rect& block, Scratch& own) {
-      const Shard all = shard_of(piece, first, block, world);
+    for_blocks_of(bucket, [&](std::size_t first, const Rect& block, Scratch& own) {
+      const Shard all = shard_of(bucket, first, block, world);
       for (std::int64_t begin = all.begin; begin < all.end; begin += most) {
         const Shard some{begin, std::min(begin + most, all.end)};
         const Scratch::Frame frame(own);
         std::byte** results = pointers(own);
         for (std::size_t s = 0; s < step_.sums.size(); ++s) {
           results[s] = static_cast<std::byte*>(own.take(std::size_t(some.size() * width(s))));
-          summands.add_up(piece.of_world.numbers[first + s], some, results[s]);
+          summands.add_up(bucket.of_world.numbers[first + s], some, results[s]);
         }
         finish(block, some, results, own);
       }
@@ -469,9 +470,9 @@ class BlockwiseUpdate {
   const ExecuteParams& call_;
   ExecutionContext& context_;
   std::int64_t work_ = 0;  // a rough count of operations
-  // Of sums over processes.
+  // The blocks and buckets of sums over processes.
   std::optional<TileSet> all_;
-  std::vector<BlockBucket> pieces_;
+  std::vector<BlockBucket> buckets_;
 };
 
 }  // namespace
@@ -479,7 +480,7 @@ class BlockwiseUpdate {
 bool can_share(const UpdateBinding& binding, const WorldSums& world) {
   const TileSet all = blocks_in_world(binding, world);
   if (all.cuts() == 0) return false;
-  std::int64_t bytes = 0;  // of a piece that has one block of each sum; the first is the largest
+  std::int64_t bytes = 0;  // of a bucket that has one block of each sum; the first is the largest
   for (const UpdateBinding::Sum& sum : binding.sums) {
     bytes += aligned(all.cut(0).size() * std::int64_t(size_of(sum.reduction.dtype)));
   }

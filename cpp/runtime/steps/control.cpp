@@ -125,7 +125,7 @@ class ControlRun {
   }
   static bool any(const std::vector<bool>& of) { return std::ranges::find(of, true) != of.end(); }
 
-  // Those of them for which the condition is as wanted; the others have none.
+  // The active replicas for which the condition is as wanted. The others have no condition.
   std::vector<bool> choose(std::vector<bool> active, const PerReplica<Array>& arrays,
                            bool wanted = true) const {
     for (std::size_t r = 0; r < replicas(); ++r) {

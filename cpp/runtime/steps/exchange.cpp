@@ -149,7 +149,7 @@ class ExchangeRun {
     world.exchange(sends, receives);
   }
 
-  // Those of a replica that are read and not empty.
+  // Calls f for the operands of a replica that are read and not empty.
   template <class F>
   void for_operands(std::vector<std::vector<View>>& in, int replica, const F& f) const {
     if (node_.op->exchange.first_only && replica > 0) return;

@@ -251,7 +251,7 @@ TEST("replicas over processes give the bits of one process, whichever has which"
         set_thread_count(threads);
         const Result one = train(plan, examples, {0, 8}, nullptr);
         for (const std::vector<int>& firsts : worlds) {
-          // Of the sizes the smallest makes many pieces, and a slot be used again and again.
+          // Of the sizes the smallest makes many buckets, and a slot be used again and again.
           for (const std::int64_t shared_bytes : {0, 64 << 10, 1 << 20}) {
             const auto ranks = train_in_world(plan, examples, firsts, shared_bytes);
             for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
@@ -288,10 +288,10 @@ TEST("of a large sum only owned subtrees travel, and each part is summed by one 
         ThreadCommunicator communicator(wire, rank, firsts);
         const WorldTree tree({0, firsts[1], 8}, kReplicaTree, rank);
         WorldSums sums(communicator, tree.most());
-        Bucket piece;
-        piece.add(DType::kFloat32, kNumbers, kNumbers * 4, tree);
+        Bucket bucket;
+        bucket.add(DType::kFloat32, kNumbers, kNumbers * 4, tree);
         sums.start(
-            piece,
+            bucket,
             [&](std::span<std::byte* const> states) {
               for (std::byte* state : states) {
                 std::fill_n(reinterpret_cast<float*>(state), kNumbers, float(rank + 1));

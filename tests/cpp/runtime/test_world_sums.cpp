@@ -25,10 +25,10 @@ WorldTree tree_of_replicas(const Communicator& world) {
 // Starts a sum of so many numbers, all of them `value`, and writes down what happens when.
 void start(WorldSums& sums, const WorldTree& tree, std::int64_t count, int value,
            std::string& events, int ranks = 2) {
-  Bucket piece;
-  piece.add(DType::kFloat32, count, count * 4, tree);
+  Bucket bucket;
+  bucket.add(DType::kFloat32, count, count * 4, tree);
   sums.start(
-      piece,
+      bucket,
       [&](std::span<std::byte* const> states) {
         events += "f" + std::to_string(value);
         for (std::byte* state : states) {
