@@ -41,7 +41,7 @@ enum class Locality : std::uint8_t {
   // Each example of the results is a function of the same example of the operands, all of them on
   // axis 0: any examples make a tile.
   kPerExample,
-  kInnerExample,    // the same, with examples on another axis
+  kInnerExample,    // per example as well, with examples on another axis
   kBatchReduction,  // a reduction over the examples: the fixed tree
   kCount,           // the number of examples, of which none is read
   kFullBatch        // everything else: needs all examples of the replica, or has none
@@ -130,8 +130,8 @@ struct StateWrite {
 // it is summed inside first, then added to the other uses.
 struct CallRange {
   NodeId begin, end;  // no end: the call is not over
-  // Of a compiled program's run under an eager tape: which run. Its nodes have no arrays until a
-  // gradient needs them; -1: none.
+  // The run of a compiled program under an eager tape, whose nodes have no arrays until a gradient
+  // needs them; -1: none.
   std::int32_t run = -1;
 };
 

@@ -167,9 +167,8 @@ Cost cost_of(const Graph& graph, const Node& node, const std::vector<std::int64_
 
 std::int64_t named_rows(const Graph& graph, const Node& tree,
                         const std::vector<std::int64_t>& counts) {
-  return tree.op->rows.places(views_with(graph, tree.inputs, [&](const ValueType& type) {
-    return shape_or_empty(type, counts);
-  }));
+  return tree.op->rows.places(views_with(
+      graph, tree.inputs, [&](const ValueType& type) { return shape_or_empty(type, counts); }));
 }
 
 // A product makes two multiply-adds of whole vectors in a cycle; a step of an elementwise loop

@@ -32,7 +32,7 @@ struct Cost {
   double bytes() const;
 };
 Cost cost_of(const Graph& graph, const Node& node, const std::vector<std::int64_t>& counts);
-// How many rows the examples name in a sparse reduction over them, repeated ones included.
+// The number of rows that examples name in a sparse reduction over them, repeated ones included.
 std::int64_t named_rows(const Graph& graph, const Node& tree,
                         const std::vector<std::int64_t>& counts);
 // The rate of an op's operations, as a share of that of products.
@@ -44,7 +44,7 @@ bool is_shared(const Graph& graph, const Node& node);
 // True if the node's memory is reserved before a run: the op declares its scratch, the node sees no
 // examples, and it needs no more than each task has anyway.
 bool has_bounded_scratch(const Graph& graph, const Node& node);
-// The same of one example, in operations: what decides whether a loop is worth several threads.
+// The operations of one example. They decide whether a loop is worth several threads.
 double work_of_example(const Graph& graph, const Node& node);
 
 // The throughput of all threads of a machine per second. It is measured, so it feeds predictions

@@ -126,7 +126,7 @@ class Predictor {
     return read;
   }
 
-  // How many replicas run the node; once for all where they would do the same.
+  // The number of replicas that run the node: one where all would do the same.
   std::size_t copies_of(const Node& node) const {
     const auto varies = [&](Value value) { return plan_.graph.varying(value); };
     const bool of_replicas =
