@@ -132,7 +132,7 @@ def _install() -> bool:
     sys.modules.pop(_NAME, None)  # None there blocks the import
     sys.meta_path.insert(0, _finder)
     keras_finder.finder.stands_for_tensorflow = True
-    _install_in_spawned_processes()
+    _install_in_child_processes()
     return True
 
 
@@ -173,9 +173,9 @@ class _Installation:
         return _install, ()
 
 
-def _install_in_spawned_processes() -> None:
-    """Send the installation to spawned processes, before they import the program."""
-    from multiprocessing import spawn
+def _install_in_child_processes() -> None:
+    """Send the installation to child processes, before they import the program."""
+    from multiprocessing import set_forkserver_preload, spawn
 
     original = spawn.get_preparation_data
 
@@ -184,6 +184,8 @@ def _install_in_spawned_processes() -> None:
         return {**original(name), _NAME: _Installation()}
 
     spawn.get_preparation_data = get_preparation_data
+    # From Python 3.14 on, the fork server imports the program first, without the installation.
+    set_forkserver_preload([])
 
 
 __all__ = ["install_as_tensorflow", "load_ipython_extension"]

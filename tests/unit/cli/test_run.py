@@ -120,19 +120,20 @@ def names(queue=None):
 LINES = ["import tensorflow.python.framework", "from tensorflow.contrib import slim", "tf.Session",
          "from tensorflow import Session", "import tensorflow._api", "import tensorflow.add"]
 if __name__ == "__main__":
-    context = multiprocessing.get_context("spawn")
-    queue = context.Queue()
-    child = context.Process(target=names, args=(queue,))
-    child.start()
-    there = queue.get(timeout=60)
-    child.join()
-    assert there == names(), (there, names())
+    for method in ("spawn", "forkserver"):
+        context = multiprocessing.get_context(method)
+        queue = context.Queue()
+        child = context.Process(target=names, args=(queue,))
+        child.start()
+        there = queue.get(timeout=60)
+        child.join()
+        assert there == names(), (method, there, names())
     print(json.dumps(there))
 """
 
 
 def test_run_command_puts_samegrad_in_the_place_of_tensorflow(tmp_path: Path) -> None:
-    """In the program, in what it imports, and in a spawned process."""
+    """In the program, in what it imports, and in processes that it starts."""
     (tmp_path / "helper.py").write_text("import tensorflow\n")
     (tmp_path / "tensorboard/compat").mkdir(parents=True)
     (tmp_path / "tensorboard/compat/__init__.py").touch()
