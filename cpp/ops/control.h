@@ -40,7 +40,7 @@ inline std::size_t carried_values(const Node& node) {
 // with a history in place of its entry.
 struct ControlSignature {
   std::vector<std::size_t> entries = {0};  // the first argument of each history's entry; their end
-  std::size_t carried = 0;                 // variables: results that are the next iteration's
+  std::size_t carried = 0;                 // variables: results that the next iteration gets
   std::size_t argument = 0, operand = 0;   // of the first variable
   std::size_t outer_argument = 0, outer_operand = 0;  // of the first value from outside
 
