@@ -115,7 +115,7 @@ def test_functions_have_at_most_50_lines():
 
 def test_cpp_functions_have_at_most_50_lines():
     """The registrations of the module's names are lists."""
-    # As clang-format writes it: the brace that ends a function has the indentation of its first line.
+    # clang-format gives the brace that ends a function the indentation of its first line.
     function = re.compile(
         r"^(?P<indent> *)(?!TEST|struct|class|namespace|for|if|while|switch|else|do|[}\"#/])"
         r"(?P<head>\S[^;{}]*\))(?: const| override| noexcept| mutable)*"
