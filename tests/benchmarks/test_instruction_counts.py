@@ -36,6 +36,17 @@ fn=tile
 """
 
 
+def changes(compared: dict[str, dict[str, int]]) -> dict[tuple[str, str], str]:
+    """Measure, and return a text for each count that is not the recorded one."""
+    found = measure()
+    return {
+        (what, name): f"{name}: {counts[what]:,.0f} instructions in the {what}, not {table[name]:,}"
+        for what, table in compared.items()
+        for name, counts in found.items()
+        if abs(counts[what] / table[name] - 1) > TOLERANCE[what]
+    }
+
+
 def test_totals_count_each_instruction_once() -> None:
     assert totals(DUMP) == (109, 116)
 
@@ -53,11 +64,8 @@ def test_instruction_counts_are_those_recorded() -> None:
     }
     if not compared:
         pytest.skip(f"nothing is recorded for {engine_key()}")
-    found = measure()
-    changed = [
-        f"{name}: {counts[what]:,.0f} instructions in the {what} instead of {table[name]:,}"
-        for what, table in compared.items()
-        for name, counts in found.items()
-        if abs(counts[what] / table[name] - 1) > TOLERANCE[what]
-    ]
-    assert not changed, "\n".join(changed)
+    changed = changes(compared)
+    if changed:  # a busy machine can disturb one measurement
+        again = changes(compared)
+        changed = {each: text for each, text in changed.items() if each in again}
+    assert not changed, "\n".join(changed.values())
