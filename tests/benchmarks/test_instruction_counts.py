@@ -65,7 +65,9 @@ def test_instruction_counts_are_those_recorded() -> None:
     if not compared:
         pytest.skip(f"nothing is recorded for {engine_key()}")
     changed = changes(compared)
-    if changed:  # a busy machine can disturb one measurement
-        again = changes(compared)
-        changed = {each: text for each, text in changed.items() if each in again}
+    if changed:  # a busy machine can disturb what Python executes, not the engine
+        lasting = changes(compared)
+        changed = {
+            each: text for each, text in changed.items() if each[0] == "engine" or each in lasting
+        }
     assert not changed, "\n".join(changed.values())

@@ -85,7 +85,7 @@ class Worker:
         )
 
     def _fault(self) -> str:
-        """The printed line that says why the process ended, ": " first; "" if there is none."""
+        """Return ": " and the printed line that names the fault; "" if none is printed."""
         self.printed.seek(0)
         lines = self.printed.read().decode(errors="replace").splitlines()
         return next((f": {line}" for line in reversed(lines) if FAULT.search(line)), "")

@@ -251,7 +251,7 @@ TEST("replicas over processes give the bits of one process, whichever has which"
         set_thread_count(threads);
         const Result one = train(plan, examples, {0, 8}, nullptr);
         for (const std::vector<int>& firsts : worlds) {
-          // Of the sizes the smallest makes many buckets, and a slot be used again and again.
+          // The smallest size makes many buckets, so that each slot is used several times.
           for (const std::int64_t shared_bytes : {0, 64 << 10, 1 << 20}) {
             const auto ranks = train_in_world(plan, examples, firsts, shared_bytes);
             for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
