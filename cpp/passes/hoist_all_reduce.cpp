@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 
 #include "ir/placement.h"
 #include "ops/control.h"
@@ -257,21 +256,15 @@ class AllReduceHoister {
     for (const Node& reader : graph_.nodes) {
       for (std::size_t h = 0; h < reader.inputs.size(); ++h) {
         if (reader.inputs[h] != node.outputs[layout.carried]) continue;
-        if (!reader.attrs.get_if<ReplayAttrs>()) return true;
+        const ControlSignature signature(reader);
+        if (h >= signature.operand) return true;  // not as a history
         // Only nodes that the derivative's iteration needs count as readers.
         const Graph iteration = eliminate_dead(body(reader.regions));
-        if (is_read(iteration, argument_values(iteration)[first_entry(reader, h) + variable]))
+        if (is_read(iteration, argument_values(iteration)[signature.entries[h] + variable]))
           return true;
       }
     }
     return false;
-  }
-
-  // The argument of a body that an entry of its node's history begins at.
-  static std::size_t first_entry(const Node& node, std::size_t history) {
-    const Ints& entries = node.attrs.as<ReplayAttrs>().entries;
-    return std::size_t(std::accumulate(entries.begin(), entries.begin() + std::ptrdiff_t(history),
-                                       std::int64_t{0}));
   }
 
   // ---- the new graph ----
@@ -364,10 +357,10 @@ class AllReduceHoister {
 
   // A node that reads the history of a loop whose variables are sums now.
   Node with_history(const Node& node) const {
-    const auto* replay = node.attrs.get_if<ReplayAttrs>();
-    if (!replay) return node;
+    const ControlSignature signature(node);
+    if (!node.attrs.get_if<ReplayAttrs>()) return node;
     Graph iteration = body(node.regions);
-    for (std::size_t h = 0; h < replay->entries.size(); ++h) {
+    for (std::size_t h = 0; h < signature.operand; ++h) {
       const Node* loop = graph_.producer(node.inputs[h]);
       SG_ASSERT(loop, "no node of the graph makes history %", node.inputs[h]);
       const auto found = requests_.find(graph_.nodes.id_of(*loop));
@@ -375,7 +368,7 @@ class AllReduceHoister {
       if (found == requests_.end() || found->second.beside) continue;
       if (node.inputs[h] != loop->outputs[carried]) continue;
       for (std::size_t i = 0; i < carried; ++i) {
-        if (found->second.results[i]) replicate_argument(iteration, first_entry(node, h) + i);
+        if (found->second.results[i]) replicate_argument(iteration, signature.entries[h] + i);
       }
     }
     Node fresh = node;

@@ -22,12 +22,11 @@ bool is_remembered(const Graph& graph, const Node& loop, std::size_t variable) {
   for (const Node& reader : graph.nodes) {
     for (std::size_t k = 0; k < reader.inputs.size(); ++k) {
       if (reader.inputs[k] != history) continue;
-      const auto* replay = reader.attrs.get_if<ReplayAttrs>();
-      if (!replay || k >= replay->entries.size()) return true;
+      const ControlSignature signature(reader);
+      if (k >= signature.operand) return true;  // not as a history
       const Graph iteration = without_dead(body(reader.regions));
       const Values arguments = argument_values(iteration);
-      if (is_read(iteration, arguments[ControlSignature(reader).entries[k] + variable]))
-        return true;
+      if (is_read(iteration, arguments[signature.entries[k] + variable])) return true;
     }
   }
   return false;
