@@ -94,6 +94,7 @@ class GraphVerifier {
   }
 
   void check_writes() const {
+    const IndexedVector<SlotId, std::vector<Value>> reads = reads_of_variables();
     std::set<SlotId> written;
     for (const StateWrite& write : graph_.writes) {
       check_value(graph_.variables.contains(write.variable), "graph", "a write has no variable.");
@@ -102,19 +103,25 @@ class GraphVerifier {
       check_value(written.insert(write.variable).second, slot.name, "is written twice.");
       check_value(slot.components > 1 || !graph_.varying(write.value), slot.name,
                   "is equal on all replicas and is assigned %", write.value, ", which may differ.");
-      check_written(write, slot.name);
+      // A variable's type is known where the graph reads the variable as well.
+      for (Value read : reads[write.variable]) check_assigned(write.value, read, slot.name);
     }
   }
 
-  // A variable's type is known where the graph reads the variable as well.
-  void check_written(const StateWrite& write, const std::string& name) const {
-    const ValueType& type = graph_.type(write.value);
-    for (const ValueInfo& info : graph_.values) {
-      if (info.source != Source::kVariable || info.slot() != write.variable) continue;
-      check_value(info.type.dtype == type.dtype && info.type.shape == type.shape, name,
-                  "is a variable of ", to_string(info.type), " and is assigned ", to_string(type),
-                  ".");
+  IndexedVector<SlotId, std::vector<Value>> reads_of_variables() const {
+    IndexedVector<SlotId, std::vector<Value>> reads(graph_.variables.size());
+    for (Value v : graph_.values.ids()) {
+      const ValueInfo& info = graph_.values[v];
+      if (info.source == Source::kVariable) reads[info.slot()].push_back(v);
     }
+    return reads;
+  }
+
+  void check_assigned(Value value, Value read, const std::string& name) const {
+    const ValueType &type = graph_.type(value), &variable = graph_.type(read);
+    check_value(variable.dtype == type.dtype && variable.shape == type.shape, name,
+                "is a variable of ", to_string(variable), " and is assigned ", to_string(type),
+                ".");
   }
 
   const Graph& graph_;

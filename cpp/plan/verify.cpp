@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "plan/buffers.h"
+#include "plan/root_uses.h"
 
 namespace samegrad {
 namespace {
@@ -74,14 +75,20 @@ class PlanVerifier {
   // Return the step of each node, one number for all steps of a sparse update; -1: no step.
   PerNode<std::int64_t> owners() const;
   std::vector<Value> made_by(const PlanStep& step) const;
-  Value old_value_of(SlotId variable) const;
   bool may_lie_on(NodeId n, Value result, Value operand_root) const;
   bool others_read(const PlanStep& step, NodeId writer, Value root) const;
+  void find_uses();
+  const BufferUses& uses_of(StepId s) const { return step_uses_[std::size_t(s.number())]; }
+  void check_store_in_place(const StateWrite& write);
   PerValue<bool> arena_values() const;
   PerValue<Uses> uses() const;
 
   const PlanDraft& plan_;
   const Graph& graph_;
+  // Filled from the stage of prepacked operands on.
+  std::vector<BufferUses> step_uses_;
+  PerValue<RootUses> root_uses_;
+  IndexedVector<SlotId, Value> old_values_;  // roots; none: the graph does not read the variable
 };
 
 constexpr struct {
@@ -110,10 +117,21 @@ constexpr struct {
 };
 
 void PlanVerifier::run(PlanStage stage) {
+  if (stage >= PlanStage::kPrepacked) find_uses();
   for (const auto& [name, from, check] : kRules) {
     if (stage < from) continue;
     rule = name;
     (this->*check)();
+  }
+}
+
+void PlanVerifier::find_uses() {
+  for (const PlanStep& step : plan_.steps) step_uses_.push_back(step.uses(plan_));
+  root_uses_ = root_uses(plan_, step_uses_);
+  old_values_ = IndexedVector<SlotId, Value>(graph_.variables.size());
+  for (Value v : graph_.values.ids().reversed()) {
+    const ValueInfo& info = graph_.values[v];
+    if (info.source == Source::kVariable) old_values_[info.slot()] = plan_.root[v];
   }
 }
 
@@ -251,7 +269,6 @@ void PlanVerifier::check_tiles() {
 void PlanVerifier::check_prepacked() {
   std::vector<bool> taken(std::size_t(plan_.prepacked_slots), false);
   for (StepId s : plan_.steps.ids()) {
-    const BufferUses uses = plan_.steps[s].uses(plan_);
     for (const Prepacked& prepacked : plan_.steps[s].prepack()) {
       const bool valid = prepacked.slot >= 0 && prepacked.slot < plan_.prepacked_slots;
       require(valid && !taken[std::size_t(prepacked.slot)], "slot ", prepacked.slot, " of ",
@@ -259,7 +276,7 @@ void PlanVerifier::check_prepacked() {
       taken[std::size_t(prepacked.slot)] = true;
       require(plan_.prepacked_slot[prepacked.node] == prepacked.slot, "node ", prepacked.node,
               " reads slot ", plan_.prepacked_slot[prepacked.node], ", not ", prepacked.slot, ".");
-      require(!std::ranges::count(uses.writes, plan_.root[prepacked.operand]), "step ", s,
+      require(!std::ranges::count(uses_of(s).writes, plan_.root[prepacked.operand]), "step ", s,
               " writes %", prepacked.operand, ", which is prepared before it.");
     }
   }
@@ -303,14 +320,6 @@ void PlanVerifier::check_inner_loops(StepId s, const LoopStep& loop) {
   }
 }
 
-Value PlanVerifier::old_value_of(SlotId variable) const {
-  for (Value v : graph_.values.ids()) {
-    const ValueInfo& info = graph_.values[v];
-    if (info.source == Source::kVariable && info.slot() == variable) return plan_.root[v];
-  }
-  return kNoValue;
-}
-
 // True if a node may write its result over an operand that it reads.
 bool PlanVerifier::may_lie_on(NodeId n, Value result, Value operand_root) const {
   const Node& node = graph_.nodes[n];
@@ -335,47 +344,46 @@ bool PlanVerifier::others_read(const PlanStep& step, NodeId writer, Value root) 
 
 void PlanVerifier::check_in_place() {
   for (std::size_t w = 0; w < graph_.writes.size(); ++w) {
-    if (plan_.stores[w] != Aliasing::kInPlace) continue;
-    const StateWrite& write = graph_.writes[w];
-    const Value root = plan_.root[write.value], old = old_value_of(write.variable);
-    const std::string& name = graph_.variables[write.variable].name;
-    const auto is_root = [&](Value v) { return plan_.root[v] == root; };
-    const auto is_old = [&](Value v) { return plan_.root[v] == old; };
-    const auto homes = std::ranges::count_if(graph_.outputs, is_root) +
-                       std::ranges::count_if(graph_.writes, is_root, &StateWrite::value);
-    require(homes == 1, name, " gets %", write.value, ", which has ", homes, " homes.");
-    require(std::ranges::none_of(graph_.outputs, is_old) &&
-                std::ranges::none_of(graph_.writes, is_old, &StateWrite::value),
-            name, " is written in place, and its old value is a result.");
-    bool written = false;
-    for (StepId s : plan_.steps.ids()) {
-      const BufferUses uses = plan_.steps[s].uses(plan_);
-      const bool writes = std::ranges::count(uses.writes, root) > 0;
-      if (old != kNoValue && std::ranges::count(uses.reads, old) > 0) {
-        const bool rows = plan_.steps[s].is<SparseUpdateStep>();  // stores when rows are done
-        require(!written, name, " is written in place before step ", s, " reads its old value.");
-        const NodeId writer = graph_.values[root].node();
-        require(!writes || rows ||
-                    (may_lie_on(writer, root, old) && !others_read(plan_.steps[s], writer, old)),
-                name, " is written in place by step ", s,
-                ", which reads elements after writing them.");
-      }
-      require(!writes || !written, name, " is written by several steps.");
-      written |= writes;
-    }
-    require(written, name, " is written in place, and no step writes %", write.value, ".");
+    if (plan_.stores[w] == Aliasing::kInPlace) check_store_in_place(graph_.writes[w]);
+  }
+}
+
+void PlanVerifier::check_store_in_place(const StateWrite& write) {
+  const Value root = plan_.root[write.value], old = old_values_[write.variable];
+  const std::string& name = graph_.variables[write.variable].name;
+  const int homes = root_uses_[root].outputs + root_uses_[root].stored;
+  require(homes == 1, name, " gets %", write.value, ", which has ", homes, " homes.");
+  require(old == kNoValue || root_uses_[old].outputs + root_uses_[old].stored == 0, name,
+          " is written in place, and its old value is a result.");
+  StepId writer;
+  for (const Access& access : root_uses_[root].accesses) {
+    require(!access.writes || !writer.exists(), name, " is written by several steps.");
+    if (access.writes) writer = access.step;
+  }
+  require(writer.exists(), name, " is written in place, and no step writes %", write.value, ".");
+  if (old == kNoValue) return;
+  const NodeId node = graph_.values[root].node();
+  for (const Access& access : root_uses_[old].accesses) {
+    if (!access.reads) continue;
+    require(access.step <= writer, name, " is written in place before step ", access.step,
+            " reads its old value.");
+    const PlanStep& step = plan_.steps[access.step];
+    const bool rows = step.is<SparseUpdateStep>();  // stores when rows are done
+    require(access.step != writer || rows ||
+                (may_lie_on(node, root, old) && !others_read(step, node, old)),
+            name, " is written in place by step ", access.step,
+            ", which reads elements after writing them.");
   }
 }
 
 void PlanVerifier::check_copies() {
   for (std::size_t w = 0; w < graph_.writes.size(); ++w) {
     if (plan_.stores[w] != Aliasing::kCopy) continue;
-    const Value old = old_value_of(graph_.writes[w].variable);
-    for (std::size_t other = 0; other < graph_.writes.size(); ++other) {
-      require(other == w || old == kNoValue || plan_.root[graph_.writes[other].value] != old,
-              graph_.variables[graph_.writes[w].variable].name,
-              " is copied over, and its old value is that of another variable.");
-    }
+    const Value old = old_values_[graph_.writes[w].variable];
+    if (old == kNoValue) continue;
+    const int itself = plan_.root[graph_.writes[w].value] == old;
+    require(root_uses_[old].stored == itself, graph_.variables[graph_.writes[w].variable].name,
+            " is copied over, and its old value is that of another variable.");
   }
 }
 
@@ -386,7 +394,7 @@ void PlanVerifier::check_failures() {
   }
   StepId first;
   for (StepId s : plan_.steps.ids()) {
-    const std::vector<Value> writes = plan_.steps[s].uses(plan_).writes;
+    const std::vector<Value>& writes = uses_of(s).writes;
     const bool stores = std::ranges::any_of(writes, [&](Value v) { return stored.contains(v); });
     if (stores && !first.exists()) first = s;
     require(!first.exists() || !plan_.steps[s].can_fail(plan_), "step ", s, " may fail, and step ",
@@ -399,10 +407,9 @@ void PlanVerifier::check_sums() {
     const StepId due = plan_.collective_done[s];
     require(due > s, "those of step ", s, " are awaited at step ", due, ".");
     if (!plan_.steps[s].has_sums(plan_)) continue;
-    const std::vector<Value> writes = plan_.steps[s].uses(plan_).writes;
-    for (StepId later = s + 1; later < due; ++later) {
-      for (Value root : plan_.steps[later].uses(plan_).reads) {
-        require(!std::ranges::count(writes, root), "step ", later, " reads %", root,
+    for (Value root : uses_of(s).writes) {
+      for (const auto& [later, reads, writes] : root_uses_[root].accesses) {
+        require(!reads || later <= s || later >= due, "step ", later, " reads %", root,
                 ", which step ", s, " sums until step ", due, ".");
       }
     }
@@ -433,7 +440,7 @@ PerValue<Uses> PlanVerifier::uses() const {
   };
   for (StepId s : plan_.steps.ids()) {
     const PlanStep& step = plan_.steps[s];
-    const BufferUses touched = step.uses(plan_);
+    const BufferUses& touched = uses_of(s);
     for (Value root : touched.reads) use(root, s);
     for (Value root : touched.writes) use(root, s);
     if (!step.has_sums(plan_)) continue;

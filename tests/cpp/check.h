@@ -61,11 +61,11 @@ inline int run_all(const std::string& filter) {
 #define CHECK_JOIN_(a, b) a##b
 #define CHECK_JOIN(a, b) CHECK_JOIN_(a, b)
 
-#define TEST(name)                                                                               \
-  static void CHECK_JOIN(test_, __LINE__)();                                                     \
-  static const check::Registration CHECK_JOIN(register_, __LINE__)(name,                         \
-                                                                   CHECK_JOIN(test_, __LINE__)); \
-  static void CHECK_JOIN(test_, __LINE__)()
+#define TEST(name) CHECK_TEST(name, __COUNTER__)
+#define CHECK_TEST(name, number)                                                                   \
+  static void CHECK_JOIN(test_, number)();                                                         \
+  static const check::Registration CHECK_JOIN(register_, number)(name, CHECK_JOIN(test_, number)); \
+  static void CHECK_JOIN(test_, number)()
 
 // Further arguments are printed on failure.
 #define CHECK(condition, ...)                                                                      \

@@ -30,7 +30,7 @@ def test_all_cpp_tests_pass(tmp_path: pathlib.Path) -> None:
         "-DSAMEGRAD_ISA_VARIANTS=", f"-DSAMEGRAD_TESTED_KERNELS={package}",
         f"-DPython_EXECUTABLE={sys.executable}")  # fmt: skip
     run("cmake", "--build", tmp_path)
-    printed = run("ctest", "--test-dir", tmp_path, "--output-on-failure")
+    printed = run("ctest", "--test-dir", tmp_path, "--output-on-failure", "--parallel", "2")
     total = re.search(r"out of (\d+)", printed)
     assert total and int(total[1]) >= 8, printed
     kernels = list(package.glob("libsamegrad_kernels_*.so"))

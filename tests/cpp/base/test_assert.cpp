@@ -22,7 +22,7 @@ TEST("an assertion is evaluated in builds with assertions alone") {
 
 namespace {
 
-using Cat = Id<struct AssertedCat>;
+using Lion = Id<struct LionTag>;
 
 bool has(const std::string& text, const char* part) {
   return text.find(part) != std::string::npos;
@@ -37,8 +37,8 @@ TEST("an assertion prints its place, condition and values, and aborts") {
 }
 
 TEST("an id that is not in a list does not index it") {
-  IndexedVector<Cat, int> cats(3);
-  const auto at = [&](int id) { return said_before_abort([&] { ++cats[Cat(id)]; }); };
+  IndexedVector<Lion, int> lions(3);
+  const auto at = [&](int id) { return said_before_abort([&] { ++lions[Lion(id)]; }); };
   CHECK_EQ(at(2), "");
   CHECK(has(at(3), "id 3 of a list of 3"), at(3));
   CHECK(has(at(-1), "id -1 of a list of 3"), at(-1));
@@ -54,9 +54,9 @@ TEST("a replica without a value is not looked up") {
 }
 
 TEST("an element of another list has no id") {
-  IndexedVector<Cat, int> cats(3);
+  IndexedVector<Lion, int> lions(3);
   const int other = 0;
-  const std::string said = said_before_abort([&] { static_cast<void>(cats.id_of(other)); });
+  const std::string said = said_before_abort([&] { static_cast<void>(lions.id_of(other)); });
   CHECK(has(said, "an element of another list"), said);
 }
 

@@ -3,9 +3,21 @@
 
 #include <string>
 
+#include "base/error.h"
 #include "ir/builder.h"
 
 namespace samegrad::testing {
+
+// Of the engine's error that the call raises; empty: of none.
+template <class Call>
+std::string message_of(const Call& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
 
 inline Inferred same_as_first(const InferArgs& args) {
   const ValueType& type = args.in[0];
@@ -41,6 +53,10 @@ struct OtherAttrs {
 inline OpDef row_with_attributes() {
   OpDef op = fake_op("configured", 1);
   op.attrs = schema_of<FakeAttrs>();
+  return op;
+}
+inline const OpDef& configured() {
+  static const OpDef op = row_with_attributes();
   return op;
 }
 

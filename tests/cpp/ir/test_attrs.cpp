@@ -57,16 +57,6 @@ Attrs with_number(Scalar number) {
   return changed([&](AllKinds& a) { a.number = number; });
 }
 
-template <class Run>
-std::string message_of(const Run& run) {
-  try {
-    run();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
 TEST("attributes that differ in a field of any kind are others") {
   const Attrs other[] = {changed([](AllKinds& a) { a.flag = true; }),
                          changed([](AllKinds& a) { a.whole = 4; }),

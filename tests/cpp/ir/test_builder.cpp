@@ -14,7 +14,7 @@ struct DefaultedAttrs {
   }
 };
 
-std::string message_of(const OpDef& op, std::size_t operands, Attrs attrs = {},
+std::string refusal_of(const OpDef& op, std::size_t operands, Attrs attrs = {},
                        std::size_t regions = 0) {
   Graph graph;
   Builder b(graph);
@@ -30,12 +30,12 @@ std::string message_of(const OpDef& op, std::size_t operands, Attrs attrs = {},
 
 TEST("a row refuses other numbers of operands") {
   const OpDef pair = fake_op("pair", 2);
-  CHECK_EQ(message_of(pair, 2), "");
-  CHECK_EQ(message_of(pair, 1), "[pair] takes 2 operands: got 1.");
+  CHECK_EQ(refusal_of(pair, 2), "");
+  CHECK_EQ(refusal_of(pair, 1), "[pair] takes 2 operands: got 1.");
   OpDef any = fake_op("any", 1);
   any.max_arity = -1;
-  CHECK_EQ(message_of(any, 40), "");
-  CHECK_EQ(message_of(any, 0), "[any] takes 1 or more operands: got 0.");
+  CHECK_EQ(refusal_of(any, 40), "");
+  CHECK_EQ(refusal_of(any, 0), "[any] takes 1 or more operands: got 0.");
 }
 
 TEST("attributes that are not given are as their struct starts") {
@@ -53,19 +53,19 @@ TEST("attributes that are not given are as their struct starts") {
 
 TEST("a row refuses to have no attributes where it requires some, and those of another struct") {
   const OpDef op = row_with_attributes();
-  CHECK_EQ(message_of(op, 1), "[configured] attribute 'size' is required.");
-  CHECK_EQ(message_of(op, 1, OtherAttrs{1}),
+  CHECK_EQ(refusal_of(op, 1), "[configured] attribute 'size' is required.");
+  CHECK_EQ(refusal_of(op, 1, OtherAttrs{1}),
            "[configured] has FakeAttrs attributes: got OtherAttrs (size=1).");
-  CHECK_EQ(message_of(fake_op("plain", 1), 1, OtherAttrs{1}),
+  CHECK_EQ(refusal_of(fake_op("plain", 1), 1, OtherAttrs{1}),
            "[plain] has no attributes: got OtherAttrs (size=1).");
 }
 
 TEST("a row refuses other numbers of regions") {
   OpDef op = fake_op("runs", 1);
-  CHECK_EQ(message_of(op, 1, {}, 1), "[runs] has 0 regions: got 1.");
+  CHECK_EQ(refusal_of(op, 1, {}, 1), "[runs] has 0 regions: got 1.");
   op.regions = {"body"};
-  CHECK_EQ(message_of(op, 1, {}, 1), "");
-  CHECK_EQ(message_of(op, 1), "[runs] has 1 regions: got 0.");
+  CHECK_EQ(refusal_of(op, 1, {}, 1), "");
+  CHECK_EQ(refusal_of(op, 1), "[runs] has 1 regions: got 0.");
 }
 
 TEST("what differs between replicas follows from operands and traits") {

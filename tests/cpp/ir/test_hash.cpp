@@ -7,11 +7,6 @@
 namespace samegrad::testing {
 namespace {
 
-const OpDef& configured() {
-  static const OpDef op = row_with_attributes();
-  return op;
-}
-
 Graph program(double rate = 0.5) {
   Graph graph;
   graph.add_symbol({});

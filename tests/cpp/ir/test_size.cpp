@@ -1,6 +1,7 @@
 // Sizes as polynomials in counts, and what a trace decides about them.
 #include "base/error.h"
 #include "check.h"
+#include "fake_ops.h"
 #include "ir/type.h"
 
 namespace samegrad::testing {
@@ -14,16 +15,6 @@ Symbols two_counts(std::vector<std::int64_t> of_n, std::int64_t of_m) {
   if (of_n.size() > 1) symbols[0].traced_counts = std::move(of_n);
   symbols[1].traced_count = of_m;
   return symbols;
-}
-
-template <class Function>
-std::string message_of(const Function& function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 TEST("sizes have one form, however they were computed") {

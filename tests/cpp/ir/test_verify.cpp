@@ -13,11 +13,6 @@ const OpDef& unary() {
   return op;
 }
 
-const OpDef& configured() {
-  static const OpDef op = row_with_attributes();
-  return op;
-}
-
 // An argument that differs between replicas, two nodes, an output and a variable that is written.
 Graph correct() {
   Graph graph;

@@ -14,8 +14,8 @@ namespace {
 Operand fixed(const Shape& shape, DType dtype = DType::kFloat64) {
   return {filled(dtype, shape)};
 }
-Operand batched(const Shape& shape, int axis = 0, std::int64_t rows = 1,
-                DType dtype = DType::kFloat64) {
+Operand filled_batch(const Shape& shape, int axis = 0, std::int64_t rows = 1,
+                     DType dtype = DType::kFloat64) {
   return {filled(dtype, shape), axis, rows};
 }
 Attrs turns(bool a, bool b) {
@@ -35,7 +35,7 @@ Array transposed(const Array& x) {
 TEST("matmul says which inner dimensions do not match") {
   CHECK_EQ(error_of("matmul", {fixed({2, 3}), fixed({4, 5})}),
            std::string("[matmul] inner dimensions must match: got (2, 3) and (4, 5)."));
-  CHECK_EQ(error_of("matmul", {batched({2, 3}), fixed({3, 5})}, turns(true, false)),
+  CHECK_EQ(error_of("matmul", {filled_batch({2, 3}), fixed({3, 5})}, turns(true, false)),
            std::string("[matmul] inner dimensions must match: got (2, 3) and (3, 5)."));
   CHECK(!error_of("matmul", {fixed({3}), fixed({3, 5})}).empty());
   CHECK(!error_of("matmul", {fixed({2, 2, 3}), fixed({3, 3, 5})}).empty());
@@ -62,19 +62,19 @@ TEST("matmul agrees with its definition for all transposes") {
 }
 
 TEST("matmul knows where the examples go") {
-  const OpRun rows("matmul", {batched({6, 3}, 0, 2), fixed({3, 4})});
+  const OpRun rows("matmul", {filled_batch({6, 3}, 0, 2), fixed({3, 4})});
   CHECK(rows.inferred().locality == Locality::kPerExample);
   CHECK_EQ(rows.type().batch.rows_per_example, 2);
-  const OpRun tree("matmul", {batched({6, 3}), batched({6, 4})}, turns(true, false));
+  const OpRun tree("matmul", {filled_batch({6, 3}), filled_batch({6, 4})}, turns(true, false));
   CHECK(tree.inferred().locality == Locality::kBatchReduction);
   CHECK(tree.type().shape == Shape({3, 4}) && !tree.type().batched());
-  const OpRun columns("matmul", {fixed({3, 4}), batched({6, 4})}, turns(false, true));
+  const OpRun columns("matmul", {fixed({3, 4}), filled_batch({6, 4})}, turns(false, true));
   CHECK(columns.inferred().locality == Locality::kInnerExample);
   CHECK_EQ(columns.type().batch.axis, 1);
-  const OpRun pairs("matmul", {batched({6, 3}), batched({6, 3})}, turns(false, true));
+  const OpRun pairs("matmul", {filled_batch({6, 3}), filled_batch({6, 3})}, turns(false, true));
   CHECK(!pairs.symbol_fixed() && pairs.inferred().locality == Locality::kFullBatch);
   CHECK(pairs.type().shape == Shape({kBatchDim, kSymbols}));
-  const OpRun heads("matmul", {batched({5, 2, 4, 3}), fixed({2, 3, 4})});
+  const OpRun heads("matmul", {filled_batch({5, 2, 4, 3}), fixed({2, 3, 4})});
   CHECK(heads.inferred().locality == Locality::kPerExample && !heads.symbol_fixed());
 }
 
@@ -107,11 +107,12 @@ TEST("a contraction over examples on any axis is the same tree") {
 TEST("a contraction over no examples gives zeros") {
   const Attrs window = WindowAttrs{{1, 2}, {1, 0, 0, 1}};
   const OpRun runs[] = {
-      OpRun("matmul", {batched({12, 5}, 0, 3), batched({12, 7}, 0, 3)}, turns(true, false)),
+      OpRun("matmul", {filled_batch({12, 5}, 0, 3), filled_batch({12, 7}, 0, 3)},
+            turns(true, false)),
       OpRun("conv2d_filter_grad",
-            {batched({4, 4, 5, 2}), batched({4, 4, 2, 3}), fixed({2, 3, 2, 3})}, window),
+            {filled_batch({4, 4, 5, 2}), filled_batch({4, 4, 2, 3}), fixed({2, 3, 2, 3})}, window),
       OpRun("segment_sum",
-            {batched({8, 2}, 0, 2), {filled(DType::kInt64, {8}), 0, 2}, fixed({3, 2})})};
+            {filled_batch({8, 2}, 0, 2), {filled(DType::kInt64, {8}), 0, 2}, fixed({3, 2})})};
   for (const OpRun& run : runs) {
     CHECK(run.inferred().locality == Locality::kBatchReduction, run.op().name);
     const Array none = run.run({0, 0})[0];
@@ -242,15 +243,16 @@ TEST("windows that do not fit, and other wrong shapes, are refused with the reme
   const auto message = [](std::vector<Operand> operands, Attrs attrs = {}) {
     return error_of("conv2d", std::move(operands), std::move(attrs));
   };
-  CHECK(message({batched({2, 3, 3, 1}), fixed({5, 5, 1, 2})}).find("the window must fit") !=
+  CHECK(message({filled_batch({2, 3, 3, 1}), fixed({5, 5, 1, 2})}).find("the window must fit") !=
         std::string::npos);
-  CHECK(message({batched({2, 3, 3, 1}), fixed({2, 2, 3, 2})}).find("channels must be") !=
+  CHECK(message({filled_batch({2, 3, 3, 1}), fixed({2, 2, 3, 2})}).find("channels must be") !=
         std::string::npos);
-  CHECK(message({batched({2, 3, 3}), fixed({2, 2, 3, 2})}).find("reshape") != std::string::npos);
-  CHECK(message({batched({2, 3, 3, 1}), fixed({2, 2, 1, 2})}, WindowAttrs{.strides = {0, 1}})
+  CHECK(message({filled_batch({2, 3, 3}), fixed({2, 2, 3, 2})}).find("reshape") !=
+        std::string::npos);
+  CHECK(message({filled_batch({2, 3, 3, 1}), fixed({2, 2, 1, 2})}, WindowAttrs{.strides = {0, 1}})
             .find("strides must be") != std::string::npos);
   const std::string big =
-      error_of("max_pool2d", {batched({1, 40, 40, 1})}, PoolAttrs{{}, {20, 20}});
+      error_of("max_pool2d", {filled_batch({1, 40, 40, 1})}, PoolAttrs{{}, {20, 20}});
   CHECK(big.find("at most 256") != std::string::npos, big);
 }
 

@@ -12,12 +12,12 @@ namespace samegrad::testing {
 namespace {
 
 // A program of three replicas with a weight w and a sum s over the examples in its shape.
-struct Program {
+struct ReplicatedProgram {
   Graph graph;
   Builder b;
   Value w, s;
 
-  Program() : b(graph) {
+  ReplicatedProgram() : b(graph) {
     register_all_ops();
     graph.replicas = 3;
     graph.add_symbol({});
@@ -56,13 +56,13 @@ struct Program {
 const std::string kSum = "all_reduce(reduce_sum(rows))";
 
 TEST("the shares of a value add up to the value") {
-  Program p;
+  ReplicatedProgram p;
   CHECK_EQ(p.reduced(p.share(p.w)), "w");
   CHECK_EQ(p.reduced(p.b("neg", {p.share(p.b("exp", {p.w}))})), "neg(exp(w))");
 }
 
 TEST("shares beside sums are added behind the all-reduce, in the order of the program") {
-  Program p;
+  ReplicatedProgram p;
   const Value c = p.share(p.w);
   CHECK_EQ(p.reduced(p.b("add", {p.s, c})), "add(" + kSum + ", w)");
   CHECK_EQ(p.reduced(p.b("add", {p.b("sub", {c, p.s}), p.b("add", {c, p.s})})),
@@ -70,7 +70,7 @@ TEST("shares beside sums are added behind the all-reduce, in the order of the pr
 }
 
 TEST("what is linear in a share becomes that of the value") {
-  Program p;
+  ReplicatedProgram p;
   const Value one = p.share(p.number(1));
   const Value grown = p.b("broadcast_like", {one, p.w});
   CHECK_EQ(p.reduced(p.b("mul", {p.b("mul", {grown, p.w}), p.number(7)})),
@@ -82,24 +82,24 @@ TEST("what is linear in a share becomes that of the value") {
 }
 
 TEST("a share of sums is their sum over the replicas, divided") {
-  Program p;
+  ReplicatedProgram p;
   CHECK_EQ(p.reduced(p.share(p.b("add", {p.s, p.share(p.w)}))), "div(add(" + kSum + ", w), 3)");
 }
 
 TEST("what is not a share counts as often as there are replicas") {
-  Program p;
+  ReplicatedProgram p;
   CHECK_EQ(p.reduced(p.b("add", {p.b("add", {p.s, p.share(p.w)}), p.w})),
            "add(add(" + kSum + ", w), mul(w, 3))");
 }
 
 TEST("a view of a share that is the whole value is one for all replicas") {
-  Program p;
+  ReplicatedProgram p;
   const Value whole = p.share(p.b("mul", {p.w, p.number(3)}));
   CHECK_EQ(p.reduced(p.b("stop_gradient", {whole})), "all_reduce(stop_gradient(w))");
 }
 
 TEST("what is not linear in a share stays each replica's own") {
-  Program p;
+  ReplicatedProgram p;
   const Value c = p.share(p.w);
   for (const Value own : {p.b("exp", {c}), p.b("mul", {c, c}), p.b("mul", {c, p.s})}) {
     CHECK(p.graph.placement(own) == Placement::kVarying);
@@ -108,18 +108,19 @@ TEST("what is not linear in a share stays each replica's own") {
 }
 
 TEST("a mean over the replicas stays one, and so does what is not reduced") {
-  Program p;
+  ReplicatedProgram p;
   const Value c = p.b("add", {p.s, p.share(p.w)});
   p.graph.outputs = {p.b("all_reduce", {c}, AllReduceAttrs{.op = ReduceOp::kMean}), c};
   const Graph after = hoist_all_reduce(p.graph);
   verify(after);
-  CHECK_EQ(Program::formula(after, after.outputs[0]),
+  CHECK_EQ(ReplicatedProgram::formula(after, after.outputs[0]),
            "all_reduce(add(reduce_sum(rows), replica_share(w)))");
-  CHECK_EQ(Program::formula(after, after.outputs[1]), "add(reduce_sum(rows), replica_share(w))");
+  CHECK_EQ(ReplicatedProgram::formula(after, after.outputs[1]),
+           "add(reduce_sum(rows), replica_share(w))");
 }
 
 TEST("shares are added behind the all-reduce of a branch, too") {
-  Program p;
+  ReplicatedProgram p;
   std::vector<GraphPtr> branches;
   for (const bool with_share : {true, false}) {
     Graph branch;
@@ -138,7 +139,7 @@ TEST("shares are added behind the all-reduce of a branch, too") {
   verify(after);
   const Node& node = *after.producer(after.outputs[0]);
   CHECK_EQ(node.op->name, "cond");
-  CHECK_EQ(Program::formula(after, node.inputs[2]), kSum);
+  CHECK_EQ(ReplicatedProgram::formula(after, node.inputs[2]), kSum);
   const Graph& taken = *node.regions[0];
   const Node& sum = *taken.producer(taken.outputs[0]);
   CHECK_EQ(sum.op->name, "add");
@@ -147,7 +148,7 @@ TEST("shares are added behind the all-reduce of a branch, too") {
 }
 
 TEST("no constant is made of the share of one") {
-  Program p;
+  ReplicatedProgram p;
   p.graph.outputs = {p.share(p.number(1))};
   CHECK_EQ(fold_constants(p.graph).nodes.size(), p.graph.nodes.size());
 }

@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::int64_t kWide = 100;
 
-struct Program {
-  Program() : b(graph) {
+struct LoopProgram {
+  LoopProgram() : b(graph) {
     register_all_ops();
     graph.add_symbol({});
   }
@@ -29,7 +29,7 @@ struct Program {
 };
 
 TEST("what no earlier loop needs waits for its reader") {
-  Program p;
+  LoopProgram p;
   const Value x = p.rows(kWide), w = p.rows(1);
   const Value hidden = p.b("exp", {x});
   const Value y = p.b("tanh", {hidden});
@@ -44,7 +44,7 @@ TEST("what no earlier loop needs waits for its reader") {
 }
 
 TEST("a sum that only the result needs goes along, with what is made of it between loops") {
-  Program p;
+  LoopProgram p;
   const Value x = p.rows(kWide), w = p.rows(1);
   const Value y = p.b("tanh", {x});
   const Value loss = p.sum(y), total = p.sum(w);
@@ -57,7 +57,7 @@ TEST("a sum that only the result needs goes along, with what is made of it betwe
 }
 
 TEST("what a sum of an earlier loop needs stays there") {
-  Program p;
+  LoopProgram p;
   const Value y = p.b("tanh", {p.rows(kWide)});
   const Value mean = p.sum(y);
   const Value away = p.b("sub", {y, mean});
@@ -69,7 +69,7 @@ TEST("what a sum of an earlier loop needs stays there") {
 }
 
 TEST("a small result of rows that only the first loop has does not take them along") {
-  Program p;
+  LoopProgram p;
   const Value y = p.b("tanh", {p.rows(kWide)});
   const Value mean = p.sum(y);
   const Value norm = p.b("reduce_sum", {y}, ReduceAttrs{.axes = {1}});
@@ -80,7 +80,7 @@ TEST("a small result of rows that only the first loop has does not take them alo
 }
 
 TEST("what whole nodes read stays early") {
-  Program p;
+  LoopProgram p;
   const Value y = p.b("tanh", {p.rows(kWide)}), total = p.sum(p.rows(1));
   const Value turned = p.b("transpose", {y}, TransposeAttrs{{1, 0}});
   p.graph.outputs = {p.sum(p.b("div", {y, total})), turned};

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "check.h"
 #include "ir/builder.h"
+#include "nodes.h"
 #include "ops/control.h"
 #include "ops/random_attributes.h"
 #include "ops/registry.h"
@@ -71,10 +72,6 @@ Graph joined(Fill fill) {
   verify(graph);
   verify(run_passes(graph, {}));
   return graph;
-}
-
-std::ptrdiff_t count(const Graph& graph, std::string_view op) {
-  return std::ranges::count_if(graph.nodes, [&](const Node& n) { return n.op->name == op; });
 }
 
 const Node& node(const Graph& graph, std::string_view op) {

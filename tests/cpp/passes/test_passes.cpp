@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "nodes.h"
 #include "ops/attributes.h"
 #include "ops/function_flops.h"
 #include "ops/interpreter.h"
@@ -61,10 +62,6 @@ class Program {
 Graph fused(Graph graph) {
   return fuse_elementwise(rematerialize_for_later_loops(
       split_tree_reductions(redirect_type_operands(std::move(graph)))));
-}
-
-std::ptrdiff_t count(const Graph& graph, std::string_view op) {
-  return std::ranges::count_if(graph.nodes, [&](const Node& n) { return n.op->name == op; });
 }
 
 TEST("what computes gets float32 and rounds once, and what moves elements keeps 16 bits") {

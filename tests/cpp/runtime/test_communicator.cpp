@@ -20,11 +20,11 @@
 namespace samegrad::testing {
 namespace {
 
-constexpr std::int64_t kIn = 96, kOut = 128;  // a gradient of 48 KiB
+constexpr std::int64_t kInputs = 96, kOutputs = 128;  // a gradient of 48 KiB
 
 // w -= mean gradient, b -= sum of y, and what replicas see of each other, of numbers drawn at
 // random and of the count of all.
-Graph program(int replicas) {
+Graph draws_program(int replicas) {
   register_all_ops();
   Graph graph;
   graph.replicas = replicas;
@@ -32,11 +32,11 @@ Graph program(int replicas) {
   graph.symbols[0].traced_counts.assign(std::size_t(replicas), 2);
   Builder b(graph);
   const Value x =
-      graph.add_argument({DType::kFloat32, {kBatchDim, kIn}, {0, 1, 0}}, Placement::kSharded);
+      graph.add_argument({DType::kFloat32, {kBatchDim, kInputs}, {0, 1, 0}}, Placement::kSharded);
   graph.variables.push_back({"w", 1});
   graph.variables.push_back({"b", 1});
-  const Value w = graph.add_read(SlotId(0), {DType::kFloat32, {kIn, kOut}, {}});
-  const Value bias = graph.add_read(SlotId(1), {DType::kFloat32, {kOut}, {}});
+  const Value w = graph.add_read(SlotId(0), {DType::kFloat32, {kInputs, kOutputs}, {}});
+  const Value bias = graph.add_read(SlotId(1), {DType::kFloat32, {kOutputs}, {}});
   const char* draw = "random_uniform_like";
   const Value noise = b(draw, {x}, OpRegistry::instance().get(draw).samples[0].attrs);
   const Value y = b("add", {b("matmul", {b("add", {x, noise}), w}), bias});
@@ -59,9 +59,9 @@ struct Result {
 };
 
 Array rows(std::int64_t first, std::int64_t count) {
-  Array x(DType::kFloat32, {count, kIn});
+  Array x(DType::kFloat32, {count, kInputs});
   for (std::int64_t i = 0; i < x.size(); ++i) {
-    x.data<float>()[i] = float((first * kIn + i) * 7919 % 1013) / 512 - 1;
+    x.data<float>()[i] = float((first * kInputs + i) * 7919 % 1013) / 512 - 1;
   }
   return x;
 }
@@ -71,8 +71,8 @@ Result train(const Plan& plan, const std::vector<std::int64_t>& examples, Replic
              Communicator* communicator) {
   Executable executable(plan);
   Result result;
-  result.weights = {std::make_shared<Weight>(Shape{kIn, kOut}),
-                    std::make_shared<Weight>(Shape{kOut})};
+  result.weights = {std::make_shared<Weight>(Shape{kInputs, kOutputs}),
+                    std::make_shared<Weight>(Shape{kOutputs})};
   std::vector<PerReplica<Array>> arguments(1);
   ExecuteParams call;
   call.communicator = communicator;
@@ -122,18 +122,19 @@ std::vector<Result> train_in_world(const Plan& plan, const std::vector<std::int6
   return results;
 }
 
-bool same(const Array& a, const Array& b) {
+bool same_values(const Array& a, const Array& b) {
   return a.shape() == b.shape() && (a.bytes() == 0 || !std::memcmp(a.raw(), b.raw(), a.bytes()));
 }
 
 void check_equal(const Result& one, const Result& part, ReplicaRange range) {
   for (std::size_t w = 0; w < one.weights.size(); ++w) {
-    CHECK(same(one.weights[w]->components()[0], part.weights[w]->components()[0]));
+    CHECK(same_values(one.weights[w]->components()[0], part.weights[w]->components()[0]));
   }
   for (std::size_t i = 0; i < one.outputs.size(); ++i) {
     for (std::size_t r = 0; r < part.outputs[i].size(); ++r) {
       const bool differs = one.outputs[i].size() > 1;
-      CHECK(same(one.outputs[i][differs ? std::size_t(range.begin) + r : 0], part.outputs[i][r]));
+      CHECK(same_values(one.outputs[i][differs ? std::size_t(range.begin) + r : 0],
+                        part.outputs[i][r]));
     }
   }
 }
@@ -243,7 +244,7 @@ TEST("replicas over processes give the bits of one process, whichever has which"
   for (const bool fused : {true, false}) {
     PlanOptions options;
     options.fuse_updates = fused;
-    const Plan plan = compile(program(8), options);
+    const Plan plan = compile(draws_program(8), options);
     CHECK_EQ(steps_of<BlockUpdateStep>(plan).size(), fused ? 1u : 0u);
     for (const auto& examples : {std::vector<std::int64_t>{2, 2, 2, 2, 2, 2, 2, 2},
                                  std::vector<std::int64_t>{5, 1, 0, 3, 700, 2, 0, 1}}) {
@@ -267,7 +268,7 @@ TEST("replicas over processes give the bits of one process, whichever has which"
 
 TEST("a number of replicas that is not a power of two keeps its bits too") {
   const std::vector<std::int64_t> examples = {3, 4, 2, 1, 9};
-  const Plan plan = compile(program(5));
+  const Plan plan = compile(draws_program(5));
   const Result one = train(plan, examples, {0, 5}, nullptr);
   for (const std::vector<int>& firsts : {std::vector<int>{0, 2, 5}, std::vector<int>{0, 1, 4, 5}}) {
     const std::vector<Result> ranks = train_in_world(plan, examples, firsts);
@@ -311,7 +312,7 @@ TEST("of a large sum only owned subtrees travel, and each part is summed by one 
 }
 
 TEST("where one process fails, the others are told why instead of waiting") {
-  const Plan plan = compile(program(4));
+  const Plan plan = compile(draws_program(4));
   Wire wire;
   std::string told;
   std::thread other([&] {

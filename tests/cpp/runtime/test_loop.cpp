@@ -13,7 +13,7 @@
 namespace samegrad::testing {
 namespace {
 
-constexpr std::int64_t kColumns = 37;
+constexpr std::int64_t kWidth = 37;
 
 // The variance of each column over the examples.
 const OpDef& variance() {
@@ -50,7 +50,7 @@ const OpDef& copy() {
 }
 
 Array numbers(std::int64_t examples) {
-  Array x(DType::kFloat64, Shape({examples, kColumns}));
+  Array x(DType::kFloat64, Shape({examples, kWidth}));
   std::uint64_t state = 9;
   for (std::int64_t i = 0; i < x.size(); ++i) {
     state = state * 6364136223846793005ull + 1442695040888963407ull;
@@ -59,7 +59,7 @@ Array numbers(std::int64_t examples) {
   return x;
 }
 
-const ValueType kBatch{DType::kFloat64, Shape({kBatchDim, kColumns}), {0, 1, 0}};
+const ValueType kRows{DType::kFloat64, Shape({kBatchDim, kWidth}), {0, 1, 0}};
 
 // The variances of each replica's examples.
 std::vector<Array> run(const std::vector<Array>& parts, bool check_finite = false) {
@@ -67,7 +67,7 @@ std::vector<Array> run(const std::vector<Array>& parts, bool check_finite = fals
   graph.replicas = int(parts.size());
   graph.symbols.push_back({});
   const Value x =
-      graph.add_argument(kBatch, parts.size() > 1 ? Placement::kSharded : Placement::kReplicated);
+      graph.add_argument(kRows, parts.size() > 1 ? Placement::kSharded : Placement::kReplicated);
   Builder builder(graph);
   graph.outputs = builder.apply(variance(), {{x}});
   Plan plan = compile(std::move(graph));
@@ -91,8 +91,7 @@ Array at_once(const Array& x) {
   ReplicaContext replica_context;
   replica_context.local_examples = replica_context.global_examples = {x.shape()[0]};
   replica_context.first_example = {0};
-  return run_op(node, {kBatch}, {{DType::kFloat64, Shape({kColumns}), {}}}, {x},
-                replica_context)[0];
+  return run_op(node, {kRows}, {{DType::kFloat64, Shape({kWidth}), {}}}, {x}, replica_context)[0];
 }
 
 bool same(const Array& a, const Array& b) {
@@ -115,9 +114,9 @@ TEST("a result made of a state is the same in chunks, on replicas and of a singl
   set_thread_count(0);
   const Array x = numbers(1000);
   double mean = 0, squares = 0;
-  for (std::int64_t i = 0; i < 1000; ++i) mean += x.data<double>()[i * kColumns] / 1000;
+  for (std::int64_t i = 0; i < 1000; ++i) mean += x.data<double>()[i * kWidth] / 1000;
   for (std::int64_t i = 0; i < 1000; ++i) {
-    squares += std::pow(x.data<double>()[i * kColumns] - mean, 2) / 1000;
+    squares += std::pow(x.data<double>()[i * kWidth] - mean, 2) / 1000;
   }
   CHECK(std::abs(run({x})[0].data<double>()[0] - squares) < 1e-12);
 }
@@ -151,7 +150,7 @@ TEST("few examples with much work are shared among the threads, however many a t
 TEST("a result that is not finite is found after its tree") {
   const Array x = numbers(9);
   run({x}, true);
-  x.data<double>()[kColumns * 5] = INFINITY;
+  x.data<double>()[kWidth * 5] = INFINITY;
   CHECK_THROWS(run({x}, true), std::exception);
 }
 

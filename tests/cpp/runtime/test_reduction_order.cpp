@@ -231,15 +231,15 @@ TEST("the form over named elements is the specification") {
 
 // ---- the accumulator ----
 
-constexpr std::int64_t kColumns = 6;
+constexpr std::int64_t kStateColumns = 6;
 
-// Column c of the state is the sum of elements i * kColumns + c.
+// Column c of the state is the sum of elements i * kStateColumns + c.
 void fold_leaf(const LeafArgs& args) {
   for (std::int64_t c = 0; c < args.block.columns; ++c) {
     Sum& sum = args.state.as<Sum>()[c];
     if (args.first) sum = 0;
     for (std::int64_t i = args.begin; i < args.end; ++i) {
-      sum = in_order(sum, i * kColumns + args.block.column + c);
+      sum = in_order(sum, i * kStateColumns + args.block.column + c);
     }
   }
 }
@@ -253,7 +253,7 @@ void neutral(const NeutralArgs& args) {
   std::fill_n(args.state.as<Sum>(), args.block.columns, Sum(0));
 }
 AccumulatorShape state(std::span<const View>, const Attrs&, const View&) {
-  return {.columns = kColumns, .column_grain = 1, .block_bytes = 16, .item = {sizeof(Sum)}};
+  return {.columns = kStateColumns, .column_grain = 1, .block_bytes = 16, .item = {sizeof(Sum)}};
 }
 constexpr TreeKernel kSums{
     .state = state, .leaf = fold_leaf, .combine = combine, .neutral = neutral};
@@ -264,7 +264,7 @@ Sum column_sum(std::int64_t first, std::int64_t count, std::int64_t column) {
       [&](std::int64_t begin, std::int64_t examples) {
         Sum sum = 0;
         for (std::int64_t i = begin; i < begin + examples; ++i) {
-          sum = in_order(sum, i * kColumns + column);
+          sum = in_order(sum, i * kStateColumns + column);
         }
         return sum;
       },
@@ -274,7 +274,7 @@ Sum column_sum(std::int64_t first, std::int64_t count, std::int64_t column) {
 TEST("an accumulator that is fed pieces of any size sums by the specification") {
   Random random;
   const Attrs attrs;
-  const View result{nullptr, Shape({kColumns}), DType::kInt64};
+  const View result{nullptr, Shape({kStateColumns}), DType::kInt64};
   const TreeReduction reduction(kSums, attrs, {}, result);
   Scratch scratch;
   for (int i = 0; i < 2000; ++i) {
@@ -288,7 +288,7 @@ TEST("an accumulator that is fed pieces of any size sums by the specification") 
       end = std::min(n, begin + 1 + random.size(n));
       accumulator.feed(nullptr, 0, begin, end, scratch);
     }
-    for (std::int64_t c = 0; c < kColumns; ++c) {
+    for (std::int64_t c = 0; c < kStateColumns; ++c) {
       CHECK_EQ(sums.as<Sum>()[c], column_sum(0, n, c));
     }
   }

@@ -13,11 +13,11 @@
 namespace samegrad::testing {
 namespace {
 
-constexpr std::int64_t kIn = 96, kOut = 1024;  // 384 KiB
-constexpr std::int64_t kShared = 1 << 20;      // of a segment: pieces of 128 KiB
+constexpr std::int64_t kLongIn = 96, kLongOut = 1024;  // 384 KiB
+constexpr std::int64_t kShared = 1 << 20;              // of a segment: pieces of 128 KiB
 
 // m = m / 2 + the mean gradient, w -= m / 8.
-Graph program(int replicas) {
+Graph momentum_program(int replicas) {
   register_all_ops();
   Graph graph;
   graph.replicas = replicas;
@@ -25,10 +25,10 @@ Graph program(int replicas) {
   graph.symbols[0].traced_counts.assign(std::size_t(replicas), 2);
   Builder b(graph);
   const Value x =
-      graph.add_argument({DType::kFloat32, {kBatchDim, kIn}, {0, 1, 0}}, Placement::kSharded);
+      graph.add_argument({DType::kFloat32, {kBatchDim, kLongIn}, {0, 1, 0}}, Placement::kSharded);
   for (const char* name : {"w", "m"}) graph.variables.push_back({name, 1});
-  const Value w = graph.add_read(SlotId(0), {DType::kFloat32, {kIn, kOut}, {}});
-  const Value m = graph.add_read(SlotId(1), {DType::kFloat32, {kIn, kOut}, {}});
+  const Value w = graph.add_read(SlotId(0), {DType::kFloat32, {kLongIn, kLongOut}, {}});
+  const Value m = graph.add_read(SlotId(1), {DType::kFloat32, {kLongIn, kLongOut}, {}});
   const Value gradient = b("matmul", {x, b("matmul", {x, w})}, MatmulAttrs{.transpose_a = true});
   const Value mean = b("all_reduce", {gradient}, AllReduceAttrs{.op = ReduceOp::kMean});
   const auto number = [&](float value) { return graph.add_constant(Array::scalar(value)); };
@@ -49,7 +49,7 @@ class Trainer {
     call_.variables = cells_;
     for (int r = range_.begin; r < range_.end; ++r) {
       call_.counts.push_back({1 + r % 3});
-      Array rows(DType::kFloat32, {1 + r % 3, kIn});
+      Array rows(DType::kFloat32, {1 + r % 3, kLongIn});
       for (std::int64_t i = 0; i < rows.size(); ++i) {
         rows.data<float>()[i] = float((r * 5000 + i) * 7919 % 1013) / 5120 - 0.1f;
       }
@@ -79,8 +79,9 @@ class Trainer {
   const Plan& plan_;
   Executable executable_;
   ReplicaRange range_;
-  std::vector<std::shared_ptr<StateCell>> cells_ = {std::make_shared<Weight>(Shape{kIn, kOut}, 0),
-                                                    std::make_shared<Weight>(Shape{kIn, kOut}, 5)};
+  std::vector<std::shared_ptr<StateCell>> cells_ = {
+      std::make_shared<Weight>(Shape{kLongIn, kLongOut}, 0),
+      std::make_shared<Weight>(Shape{kLongIn, kLongOut}, 5)};
   std::vector<PerReplica<Array>> arguments_{1};
   ExecuteParams call_;
 };
@@ -108,7 +109,7 @@ TEST("each rank updates its share of what all have together, to the bits of one 
                                               {0, 2, 5, 7},
                                               {0, 1, 2, 3, 4, 5, 6, 7, 8}};
   for (const std::vector<int>& firsts : jobs) {
-    const Plan plan = compile(program(firsts.back()));
+    const Plan plan = compile(momentum_program(firsts.back()));
     check_one_update(plan);
     Trainer one(plan, firsts.back(), nullptr);
     for (int i = 0; i < 3; ++i) one.step();
@@ -122,7 +123,7 @@ TEST("each rank updates its share of what all have together, to the bits of one 
 }
 
 TEST("ranks that share too little memory, or none, have variables of their own") {
-  const Plan plan = compile(program(2));
+  const Plan plan = compile(momentum_program(2));
   Trainer one(plan, 2, nullptr);
   one.step();
   for (const std::int64_t shared_bytes : {0, 8 << 10}) {
@@ -136,7 +137,7 @@ TEST("ranks that share too little memory, or none, have variables of their own")
 }
 
 TEST("who holds an array of a variable keeps its values while others train on") {
-  const Plan plan = compile(program(2));
+  const Plan plan = compile(momentum_program(2));
   Trainer one(plan, 2, nullptr), before(plan, 2, nullptr);
   for (int i = 0; i < 4; ++i) one.step();
   for (int i = 0; i < 2; ++i) before.step();
@@ -154,10 +155,10 @@ TEST("who holds an array of a variable keeps its values while others train on") 
 }
 
 TEST("a variable that was assigned has memory of its own up to the next update") {
-  const Plan plan = compile(program(2));
+  const Plan plan = compile(momentum_program(2));
   Trainer one(plan, 2, nullptr);
   one.step();
-  const Array assigned = Weight({kIn, kOut}, 9).array();
+  const Array assigned = Weight({kLongIn, kLongOut}, 9).array();
   one.cell(0).array() = assigned.copy();
   for (int i = 0; i < 2; ++i) one.step();
   on_ranks(2, kShared, [&](Communicator& communicator) {
@@ -176,7 +177,7 @@ TEST("a variable that was assigned has memory of its own up to the next update")
 }
 
 TEST("one rank alone may have replaced a variable by an equal one") {
-  const Plan plan = compile(program(2));
+  const Plan plan = compile(momentum_program(2));
   Trainer one(plan, 2, nullptr);
   for (int i = 0; i < 3; ++i) one.step();
   on_ranks(2, kShared, [&](Communicator& communicator) {
@@ -191,7 +192,7 @@ TEST("one rank alone may have replaced a variable by an equal one") {
 }
 
 TEST("a dry step leaves what is in common memory as it is") {
-  const Plan plan = compile(program(2));
+  const Plan plan = compile(momentum_program(2));
   Trainer one(plan, 2, nullptr);
   one.step();
   on_ranks(2, kShared, [&](Communicator& communicator) {
@@ -204,7 +205,7 @@ TEST("a dry step leaves what is in common memory as it is") {
 }
 
 TEST("sums that travel as bfloat16 have the same bits in common memory as in messages") {
-  const Plan plan = compile(program(3));
+  const Plan plan = compile(momentum_program(3));
   const AsBFloat16 narrow;
   std::vector<Array> sent(2), shared(2);
   for (const std::int64_t shared_bytes : {std::int64_t(0), kShared}) {

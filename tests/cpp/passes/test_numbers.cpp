@@ -8,20 +8,17 @@
 #include "ops/registry.h"
 #include "passes/passes.h"
 
-using namespace samegrad;
-
+namespace samegrad::testing {
 namespace {
 
-struct Program {
-  Program() { register_all_ops(); }
+struct NumberProgram {
+  NumberProgram() { register_all_ops(); }
   Value argument() { return graph.add_argument({DType::kFloat64, Shape({3}), {}}); }
   Graph graph;
   Builder b{graph};
 };
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
-}  // namespace
 
 TEST("a number is what was written, as a double or as 64 bits") {
   const std::int64_t big = (std::int64_t(1) << 53) + 1;
@@ -41,7 +38,7 @@ TEST("nodes become one if their numbers have the same bits") {
   const double values[] = {1000000.25, 1000000.0, 0.0, -0.0, kNaN};
   for (const double u : values) {
     for (const double v : values) {
-      Program p;
+      NumberProgram p;
       const Value x = p.argument();
       const auto pad = [&](double value) {
         return p.b("pad", {x}, PadAttrs{.paddings = {1, 0}, .value = Scalar(value)});
@@ -56,7 +53,7 @@ TEST("nodes become one if their numbers have the same bits") {
 }
 
 TEST("what would raise stays in the graph: it may be in a branch that never runs") {
-  Program p;
+  NumberProgram p;
   const Value one = p.b.number(DType::kInt32, 1), zero = p.b.number(DType::kInt32, 0);
   p.graph.outputs = {p.b("floor_div", {one, zero}), p.b("floor_div", {zero, one})};
   const Graph folded = fold_constants(p.graph);
@@ -65,7 +62,7 @@ TEST("what would raise stays in the graph: it may be in a branch that never runs
 }
 
 TEST("only integers make a division that may raise, and it is not fused") {
-  Program p;
+  NumberProgram p;
   const Value x = p.argument();
   const Value n = p.graph.add_argument({DType::kInt64, Shape({3}), {}});
   p.graph.outputs = {p.b("add", {p.b("floor_div", {x, x}), x}),
@@ -85,3 +82,6 @@ TEST("an operand beyond the 32nd is read as the last bit of the mask says") {
   const OpDef& concat = OpRegistry::instance().get("concat");
   CHECK(concat.reads(0) && concat.reads(31) && concat.reads(64));
 }
+
+}  // namespace
+}  // namespace samegrad::testing

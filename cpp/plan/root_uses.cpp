@@ -1,0 +1,22 @@
+#include "plan/root_uses.h"
+
+namespace samegrad {
+
+PerValue<RootUses> root_uses(const PlanDraft& plan, const std::vector<BufferUses>& of_steps) {
+  PerValue<RootUses> found(plan.graph.values.size());
+  for (StepId s : plan.steps.ids()) {
+    const auto access = [&](Value root) -> Access& {
+      std::vector<Access>& all = found[root].accesses;
+      if (all.empty() || all.back().step != s) all.push_back({s, false, false});
+      return all.back();
+    };
+    const BufferUses& uses = of_steps[std::size_t(s.number())];
+    for (Value root : uses.reads) access(root).reads = true;
+    for (Value root : uses.writes) access(root).writes = true;
+  }
+  for (Value output : plan.graph.outputs) ++found[plan.root[output]].outputs;
+  for (const StateWrite& write : plan.graph.writes) ++found[plan.root[write.value]].stored;
+  return found;
+}
+
+}  // namespace samegrad

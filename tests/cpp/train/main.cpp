@@ -1,3 +1,0 @@
-#include "check.h"
-
-CHECK_MAIN
