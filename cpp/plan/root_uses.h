@@ -1,4 +1,4 @@
-// Which steps and results use the memory of a root.
+// The steps and results that use the memory of a root.
 #pragma once
 
 #include <vector>

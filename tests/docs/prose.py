@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import io
 import json
 import pathlib
@@ -41,19 +42,24 @@ def texts(*folders: str) -> Iterator[Text]:
         base = ROOT / folder
         for path in [base] if base.is_file() else sorted(base.rglob("*")):
             if path.suffix in READERS and not SKIPPED & set(path.parts):
-                yield from READERS[path.suffix](path)
+                name = str(path.relative_to(ROOT))
+                yield from _texts_of(path.suffix, name, path.read_text())
 
 
-def of_python(path: pathlib.Path) -> Iterator[Text]:
+@functools.cache  # each measure asks for all files
+def _texts_of(suffix: str, name: str, source: str) -> tuple[Text, ...]:
+    return tuple(READERS[suffix](name, source))
+
+
+def of_python(name: str, source: str) -> Iterator[Text]:
     """Yield docstrings, comments and string constants of several words."""
-    name, source = str(path.relative_to(ROOT)), path.read_text()
-    tree = ast.parse(source)
+    nodes = list(ast.walk(ast.parse(source)))
     docstrings = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, DOCUMENTED) and (docstring := ast.get_docstring(node)) is not None:
             docstrings.add(id(node.body[0].value))
             yield Text(name, node.body[0].lineno, "docstring", docstring)
-    for node in ast.walk(tree):
+    for node in nodes:
         is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
         if is_text and " " in node.value and id(node) not in docstrings:
             yield Text(name, node.lineno, "message", node.value)
@@ -62,9 +68,8 @@ def of_python(path: pathlib.Path) -> Iterator[Text]:
             yield Text(name, token.start[0], "comment", token.string.lstrip("#: "))
 
 
-def of_cpp(path: pathlib.Path) -> Iterator[Text]:
+def of_cpp(name: str, source: str) -> Iterator[Text]:
     """Yield comments, consecutive lines as one, and string literals of several words."""
-    name, source = str(path.relative_to(ROOT)), path.read_text()
     words, first, last = "", 0, -1
     for found in CPP_STRING_OR_COMMENT.finditer(source):
         line = source.count("\n", 0, found.start()) + 1
@@ -82,22 +87,20 @@ def of_cpp(path: pathlib.Path) -> Iterator[Text]:
         yield Text(name, first, "comment", words)
 
 
-def of_markdown(path: pathlib.Path) -> Iterator[Text]:
+def of_markdown(name: str, source: str) -> Iterator[Text]:
     """Yield the paragraphs, list items and table rows outside of code blocks."""
-    name = str(path.relative_to(ROOT))
-    yield from _paragraphs(name, path.read_text())
+    yield from _paragraphs(name, source)
 
 
-def of_notebook(path: pathlib.Path) -> Iterator[Text]:
+def of_notebook(name: str, source: str) -> Iterator[Text]:
     """Yield the paragraphs of Markdown cells, and the comments of code cells."""
-    name = str(path.relative_to(ROOT))
-    for number, cell in enumerate(json.loads(path.read_text())["cells"], 1):
-        source = "".join(cell["source"])
+    for number, cell in enumerate(json.loads(source)["cells"], 1):
+        lines = "".join(cell["source"])
         if cell["cell_type"] == "markdown":
-            for text in _paragraphs(name, source):
+            for text in _paragraphs(name, lines):
                 yield dataclasses.replace(text, line=number)
         else:
-            for comment in re.findall(r"(?:^|\s)# (.*)", source):
+            for comment in re.findall(r"(?:^|\s)# (.*)", lines):
                 yield Text(name, number, "comment", comment)
 
 

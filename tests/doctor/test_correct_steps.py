@@ -51,7 +51,7 @@ def a_step(rng, kind, over, rough, term, limit):
     return step
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     rows=st.integers(3, 24),

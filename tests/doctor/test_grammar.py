@@ -111,7 +111,7 @@ def weights_differ(point: Point, weights: np.ndarray, micro: bool, options) -> b
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_points_are_found(kind: str) -> None:
-    lost = missed(kind, every=max(1, len(cases(kind)) // 16))
+    lost = missed(kind, every=max(1, len(cases(kind)) // 6))
     assert not lost, "\n".join(lost)
 
 

@@ -166,7 +166,7 @@ KIND = st.sampled_from(["mean", "sum", "fixed", "weighted"])
 MICRO_BATCHES = st.sampled_from([(1,), (1, 2), (2, 3)])
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     rows=st.integers(4, 20),

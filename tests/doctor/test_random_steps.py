@@ -133,14 +133,14 @@ def wrong_steps(count: int) -> Counter[str]:
 
 
 def test_right_steps_are_never_accused_and_seldom_refused() -> None:
-    found = right_steps(900)
+    found = right_steps(300)
     assert not set(found) - {"right", "refused", "too few"}, found
     assert found["too few"] <= 0.02 * found.total(), found  # a few examples for many parts
     assert found["refused"] <= 0.02 * found.total(), found
 
 
 def test_wrong_steps_in_noise_are_named() -> None:
-    found = wrong_steps(300)
+    found = wrong_steps(120)
     assert found["right"] == 0 and found["refused"] <= 0.1 * found.total(), found
     assert found["named"] >= 0.9 * found.total(), found
 

@@ -25,7 +25,7 @@ def right(shares: Any) -> np.ndarray:
     return sum(total(p) for p in shares) / count(shares)
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     rows=st.integers(4, 16),
