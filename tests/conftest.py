@@ -30,7 +30,7 @@ if _spec is None or _spec.origin is None:  # a tree in which only samegrad is in
     os.environ["PYTHONPATH"] = os.pathsep.join(
         filter(None, [sys.path[0], os.environ.get("PYTHONPATH", "")])
     )
-# `-m "not slow"` leaves these folders and files out: the others take two minutes on two cores.
+# `-m "not slow"` leaves these folders and files out, which take most of the time.
 _SLOW = (
     "benchmarks",
     "contract/test_divisions.py",
