@@ -19,4 +19,13 @@ PerValue<RootUses> root_uses(const PlanDraft& plan, const std::vector<BufferUses
   return found;
 }
 
+IndexedVector<SlotId, Value> old_values(const PlanDraft& plan) {
+  IndexedVector<SlotId, Value> found(plan.graph.variables.size());
+  for (Value v : plan.graph.values.ids().reversed()) {
+    const ValueInfo& info = plan.graph.values[v];
+    if (info.source == Source::kVariable) found[info.slot()] = plan.root[v];
+  }
+  return found;
+}
+
 }  // namespace samegrad

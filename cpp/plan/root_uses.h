@@ -20,4 +20,7 @@ struct RootUses {
 // `of_steps`: what each step reads and writes.
 PerValue<RootUses> root_uses(const PlanDraft& plan, const std::vector<BufferUses>& of_steps);
 
+// The root of each variable's value before the run; kNoValue: the graph does not read it.
+IndexedVector<SlotId, Value> old_values(const PlanDraft& plan);
+
 }  // namespace samegrad

@@ -77,7 +77,6 @@ class PlanVerifier {
   std::vector<Value> made_by(const PlanStep& step) const;
   bool may_lie_on(NodeId n, Value result, Value operand_root) const;
   bool others_read(const PlanStep& step, NodeId writer, Value root) const;
-  void find_uses();
   const BufferUses& uses_of(StepId s) const { return step_uses_[std::size_t(s.number())]; }
   void check_store_in_place(const StateWrite& write);
   PerValue<bool> arena_values() const;
@@ -88,7 +87,7 @@ class PlanVerifier {
   // Filled from the stage of prepacked operands on.
   std::vector<BufferUses> step_uses_;
   PerValue<RootUses> root_uses_;
-  IndexedVector<SlotId, Value> old_values_;  // roots; none: the graph does not read the variable
+  IndexedVector<SlotId, Value> old_values_;
 };
 
 constexpr struct {
@@ -117,21 +116,15 @@ constexpr struct {
 };
 
 void PlanVerifier::run(PlanStage stage) {
-  if (stage >= PlanStage::kPrepacked) find_uses();
+  if (stage >= PlanStage::kPrepacked) {
+    for (const PlanStep& step : plan_.steps) step_uses_.push_back(step.uses(plan_));
+    root_uses_ = root_uses(plan_, step_uses_);
+    old_values_ = old_values(plan_);
+  }
   for (const auto& [name, from, check] : kRules) {
     if (stage < from) continue;
     rule = name;
     (this->*check)();
-  }
-}
-
-void PlanVerifier::find_uses() {
-  for (const PlanStep& step : plan_.steps) step_uses_.push_back(step.uses(plan_));
-  root_uses_ = root_uses(plan_, step_uses_);
-  old_values_ = IndexedVector<SlotId, Value>(graph_.variables.size());
-  for (Value v : graph_.values.ids().reversed()) {
-    const ValueInfo& info = graph_.values[v];
-    if (info.source == Source::kVariable) old_values_[info.slot()] = plan_.root[v];
   }
 }
 

@@ -133,7 +133,7 @@ def wrong_steps(count: int) -> Counter[str]:
 
 
 def test_right_steps_are_never_accused_and_seldom_refused() -> None:
-    found = right_steps(300)
+    found = right_steps(900)
     assert not set(found) - {"right", "refused", "too few"}, found
     assert found["too few"] <= 0.02 * found.total(), found  # a few examples for many parts
     assert found["refused"] <= 0.02 * found.total(), found
