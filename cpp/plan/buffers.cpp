@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "plan/root_uses.h"
+
 namespace samegrad {
 namespace {
 
@@ -19,11 +21,7 @@ class AliasingAnalysis {
       for (Value root : uses.reads) last_read_[root] = s;
       for (Value root : uses.writes) writer_[root] = s;
     }
-    old_values_.assign(graph.variables.size(), kNoValue);
-    for (Value v : graph.values.ids().reversed()) {
-      const ValueInfo& info = graph.values[v];
-      if (info.source == Source::kVariable) old_values_[info.slot()] = v;
-    }
+    old_values_ = old_values(plan);
     for (const StateWrite& write : graph.writes) {
       written_[root_of(write.value)].push_back(write.variable);
     }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "plan/buffers.h"
+#include "plan/root_uses.h"
 
 namespace samegrad {
 namespace {
@@ -9,10 +10,12 @@ namespace {
 class CollectiveDoneFinder {
  public:
   explicit CollectiveDoneFinder(const PlanDraft& plan)
-      : plan_(plan), readers_(plan.graph.values.size()), stored_(plan.graph.variables.size()) {
+      : plan_(plan),
+        uses_(step_uses(plan)),
+        readers_(plan.graph.values.size()),
+        stored_(plan.graph.variables.size()) {
     PerValue<StepId> writer(plan.graph.values.size());
     for (StepId s : plan.steps.ids()) {
-      uses_.push_back(plan.steps[s].uses(plan));
       for (Value root : uses_[s].reads) readers_[root].push_back(s);
       for (Value root : uses_[s].writes) writer[root] = s;
     }

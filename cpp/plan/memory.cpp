@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/shape.h"
 #include "plan/buffers.h"
+#include "plan/root_uses.h"
 
 namespace samegrad {
 namespace {
@@ -31,8 +32,7 @@ class LivenessAnalysis {
   }
 
   PerValue<LiveRange> run() {
-    IndexedVector<StepId, BufferUses> uses;
-    for (const PlanStep& step : plan_.steps) uses.push_back(step.uses(plan_));
+    const IndexedVector<StepId, BufferUses> uses = step_uses(plan_);
     for (StepId s : plan_.steps.ids()) {
       for (Value root : uses[s].reads) use(root, s);
       for (Value root : uses[s].writes) use(root, s);

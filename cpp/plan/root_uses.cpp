@@ -2,7 +2,13 @@
 
 namespace samegrad {
 
-PerValue<RootUses> root_uses(const PlanDraft& plan, const std::vector<BufferUses>& of_steps) {
+IndexedVector<StepId, BufferUses> step_uses(const PlanDraft& plan) {
+  IndexedVector<StepId, BufferUses> uses;
+  for (const PlanStep& step : plan.steps) uses.push_back(step.uses(plan));
+  return uses;
+}
+
+PerValue<RootUses> root_uses(const PlanDraft& plan, const IndexedVector<StepId, BufferUses>& uses) {
   PerValue<RootUses> found(plan.graph.values.size());
   for (StepId s : plan.steps.ids()) {
     const auto access = [&](Value root) -> Access& {
@@ -10,9 +16,8 @@ PerValue<RootUses> root_uses(const PlanDraft& plan, const std::vector<BufferUses
       if (all.empty() || all.back().step != s) all.push_back({s, false, false});
       return all.back();
     };
-    const BufferUses& uses = of_steps[std::size_t(s.number())];
-    for (Value root : uses.reads) access(root).reads = true;
-    for (Value root : uses.writes) access(root).writes = true;
+    for (Value root : uses[s].reads) access(root).reads = true;
+    for (Value root : uses[s].writes) access(root).writes = true;
   }
   for (Value output : plan.graph.outputs) ++found[plan.root[output]].outputs;
   for (const StateWrite& write : plan.graph.writes) ++found[plan.root[write.value]].stored;

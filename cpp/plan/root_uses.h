@@ -1,4 +1,4 @@
-// The steps and results that use the memory of a root.
+// Tables of the steps and results that use each root.
 #pragma once
 
 #include <vector>
@@ -7,6 +7,7 @@
 
 namespace samegrad {
 
+// The access of a step to a root.
 struct Access {
   StepId step;
   bool reads, writes;
@@ -17,10 +18,13 @@ struct RootUses {
   int outputs = 0, stored = 0;   // how many of the graph's outputs and writes it is
 };
 
-// `of_steps`: what each step reads and writes.
-PerValue<RootUses> root_uses(const PlanDraft& plan, const std::vector<BufferUses>& of_steps);
+// Returns what each step reads and writes.
+IndexedVector<StepId, BufferUses> step_uses(const PlanDraft& plan);
 
-// The root of each variable's value before the run; kNoValue: the graph does not read it.
+// Returns the uses of each root; `uses` is that of step_uses().
+PerValue<RootUses> root_uses(const PlanDraft& plan, const IndexedVector<StepId, BufferUses>& uses);
+
+// Returns the root of each variable's value before the run; kNoValue where the graph reads none.
 IndexedVector<SlotId, Value> old_values(const PlanDraft& plan);
 
 }  // namespace samegrad

@@ -77,15 +77,14 @@ class PlanVerifier {
   std::vector<Value> made_by(const PlanStep& step) const;
   bool may_lie_on(NodeId n, Value result, Value operand_root) const;
   bool others_read(const PlanStep& step, NodeId writer, Value root) const;
-  const BufferUses& uses_of(StepId s) const { return step_uses_[std::size_t(s.number())]; }
   void check_store_in_place(const StateWrite& write);
   PerValue<bool> arena_values() const;
   PerValue<Uses> uses() const;
 
   const PlanDraft& plan_;
   const Graph& graph_;
-  // Filled from the stage of prepacked operands on.
-  std::vector<BufferUses> step_uses_;
+  // These tables are filled from PlanStage::kPrepacked on.
+  IndexedVector<StepId, BufferUses> step_uses_;
   PerValue<RootUses> root_uses_;
   IndexedVector<SlotId, Value> old_values_;
 };
@@ -117,7 +116,7 @@ constexpr struct {
 
 void PlanVerifier::run(PlanStage stage) {
   if (stage >= PlanStage::kPrepacked) {
-    for (const PlanStep& step : plan_.steps) step_uses_.push_back(step.uses(plan_));
+    step_uses_ = step_uses(plan_);
     root_uses_ = root_uses(plan_, step_uses_);
     old_values_ = old_values(plan_);
   }
@@ -269,7 +268,7 @@ void PlanVerifier::check_prepacked() {
       taken[std::size_t(prepacked.slot)] = true;
       require(plan_.prepacked_slot[prepacked.node] == prepacked.slot, "node ", prepacked.node,
               " reads slot ", plan_.prepacked_slot[prepacked.node], ", not ", prepacked.slot, ".");
-      require(!std::ranges::count(uses_of(s).writes, plan_.root[prepacked.operand]), "step ", s,
+      require(!std::ranges::count(step_uses_[s].writes, plan_.root[prepacked.operand]), "step ", s,
               " writes %", prepacked.operand, ", which is prepared before it.");
     }
   }
@@ -387,7 +386,7 @@ void PlanVerifier::check_failures() {
   }
   StepId first;
   for (StepId s : plan_.steps.ids()) {
-    const std::vector<Value>& writes = uses_of(s).writes;
+    const std::vector<Value>& writes = step_uses_[s].writes;
     const bool stores = std::ranges::any_of(writes, [&](Value v) { return stored.contains(v); });
     if (stores && !first.exists()) first = s;
     require(!first.exists() || !plan_.steps[s].can_fail(plan_), "step ", s, " may fail, and step ",
@@ -400,7 +399,7 @@ void PlanVerifier::check_sums() {
     const StepId due = plan_.collective_done[s];
     require(due > s, "those of step ", s, " are awaited at step ", due, ".");
     if (!plan_.steps[s].has_sums(plan_)) continue;
-    for (Value root : uses_of(s).writes) {
+    for (Value root : step_uses_[s].writes) {
       for (const auto& [later, reads, writes] : root_uses_[root].accesses) {
         require(!reads || later <= s || later >= due, "step ", later, " reads %", root,
                 ", which step ", s, " sums until step ", due, ".");
@@ -426,6 +425,10 @@ PerValue<bool> PlanVerifier::arena_values() const {
 
 PerValue<Uses> PlanVerifier::uses() const {
   PerValue<Uses> uses(graph_.values.size());
+  for (Value root : uses.ids()) {
+    const std::vector<Access>& accesses = root_uses_[root].accesses;
+    if (!accesses.empty()) uses[root] = {accesses.front().step, accesses.back().step};
+  }
   const auto use = [&](Value root, StepId s) {
     Uses& of = uses[root];
     of.first = of.first.exists() ? std::min(of.first, s) : s;
@@ -433,11 +436,8 @@ PerValue<Uses> PlanVerifier::uses() const {
   };
   for (StepId s : plan_.steps.ids()) {
     const PlanStep& step = plan_.steps[s];
-    const BufferUses& touched = uses_of(s);
-    for (Value root : touched.reads) use(root, s);
-    for (Value root : touched.writes) use(root, s);
     if (!step.has_sums(plan_)) continue;
-    for (Value root : touched.writes) use(root, plan_.collective_done[s]);
+    for (Value root : step_uses_[s].writes) use(root, plan_.collective_done[s]);
     for (Value root : step.reads_with_sums(plan_)) use(root, plan_.collective_done[s]);
   }
   for (const StateWrite& write : graph_.writes) use(plan_.root[write.value], plan_.steps.next_id());

@@ -87,24 +87,20 @@ def of_cpp(name: str, source: str) -> Iterator[Text]:
         yield Text(name, first, "comment", words)
 
 
-def of_markdown(name: str, source: str) -> Iterator[Text]:
-    """Yield the paragraphs, list items and table rows outside of code blocks."""
-    yield from _paragraphs(name, source)
-
-
 def of_notebook(name: str, source: str) -> Iterator[Text]:
     """Yield the paragraphs of Markdown cells, and the comments of code cells."""
     for number, cell in enumerate(json.loads(source)["cells"], 1):
         lines = "".join(cell["source"])
         if cell["cell_type"] == "markdown":
-            for text in _paragraphs(name, lines):
+            for text in of_markdown(name, lines):
                 yield dataclasses.replace(text, line=number)
         else:
             for comment in re.findall(r"(?:^|\s)# (.*)", lines):
                 yield Text(name, number, "comment", comment)
 
 
-def _paragraphs(name: str, source: str) -> Iterator[Text]:
+def of_markdown(name: str, source: str) -> Iterator[Text]:
+    """Yield the paragraphs, list items and table rows outside of code blocks."""
     plain = CODE_FENCE.sub(lambda block: "\n" * block[0].count("\n"), source)
     line = 1
     for block in re.split(r"(\n\s*\n|\n(?=\s*(?:[-*|#]|\d+\.)\s))", plain):

@@ -3,21 +3,9 @@
 
 #include <string>
 
-#include "base/error.h"
 #include "ir/builder.h"
 
 namespace samegrad::testing {
-
-// Of the engine's error that the call raises; empty: of none.
-template <class Call>
-std::string message_of(const Call& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 inline Inferred same_as_first(const InferArgs& args) {
   const ValueType& type = args.in[0];

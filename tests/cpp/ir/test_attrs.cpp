@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "check.h"
+#include "error_message.h"
 #include "fake_ops.h"
 #include "tensor/attrs.h"
 

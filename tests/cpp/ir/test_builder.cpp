@@ -1,6 +1,7 @@
 // What the builder makes of rows, and what it refuses.
 #include "base/error.h"
 #include "check.h"
+#include "error_message.h"
 #include "fake_ops.h"
 
 namespace samegrad::testing {
@@ -19,13 +20,10 @@ std::string refusal_of(const OpDef& op, std::size_t operands, Attrs attrs = {},
   Graph graph;
   Builder b(graph);
   const Values inputs(operands, graph.add_argument(vector_type(3)));
-  try {
+  return message_of([&] {
     b.apply(op, inputs, std::move(attrs),
             std::vector<GraphPtr>(regions, std::make_shared<const Graph>()));
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  });
 }
 
 TEST("a row refuses other numbers of operands") {

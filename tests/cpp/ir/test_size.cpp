@@ -1,7 +1,7 @@
 // Sizes as polynomials in counts, and what a trace decides about them.
 #include "base/error.h"
 #include "check.h"
-#include "fake_ops.h"
+#include "error_message.h"
 #include "ir/type.h"
 
 namespace samegrad::testing {

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "check.h"
+#include "error_message.h"
 #include "fake_ops.h"
 
 namespace samegrad::testing {
@@ -31,12 +32,7 @@ Graph correct() {
 std::string after(const std::function<void(Graph&)>& change) {
   Graph graph = correct();
   change(graph);
-  try {
-    verify(graph);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return message_of([&] { verify(graph); });
 }
 
 bool has(const std::string& text, const char* part) {

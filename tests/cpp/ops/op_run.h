@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "check.h"
+#include "error_message.h"
 #include "ir/builder.h"
 #include "ops/attributes.h"
 #include "ops/registry.h"
@@ -263,12 +264,7 @@ std::string values_of(const Array& array) {
 // The message of the Error that building the row throws; "" if it throws none.
 inline std::string error_of(const std::string& op, std::vector<Operand> operands,
                             Attrs attrs = {}) {
-  try {
-    OpRun run(op, std::move(operands), std::move(attrs));
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return message_of([&] { OpRun run(op, std::move(operands), std::move(attrs)); });
 }
 
 }  // namespace samegrad::testing

@@ -1,4 +1,4 @@
-// Questions about the nodes of a graph.
+// Counts the nodes of a graph.
 #pragma once
 
 #include <algorithm>

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "check.h"
+#include "error_message.h"
 #include "ir/builder.h"
 #include "nodes.h"
 #include "ops/control.h"
@@ -142,16 +143,6 @@ TEST("draws by a key, too, which they keep") {
   const Node& drawn = node(branch, "stateless_random_normal_like");
   CHECK(is_symbolic(drawn.attrs.as<StatelessLikeAttrs>().rows));
   CHECK(branch.type(drawn.inputs[0]).dtype == DType::kUInt32);
-}
-
-template <class Run>
-std::string message_of(Run run) {
-  try {
-    run();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 std::string refused(Values (*fill)(FakeTrace&)) {

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "check.h"
+#include "error_message.h"
 #include "ops/attributes.h"
 #include "ops/registry.h"
 #include "plan/verify.h"
@@ -85,12 +86,7 @@ std::string said_of(const std::function<void(Of&)>& change,
                     PlanStage stage = PlanStage::kLiveRanges) {
   Of sample;
   change(sample);
-  try {
-    verify(sample.plan, stage);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return testing::message_of([&] { verify(sample.plan, stage); });
 }
 
 bool has(const std::string& text, const std::string& part) {
