@@ -215,8 +215,13 @@ void register_step(py::module_& m) {
   py::class_<PlanOptions>(m, "PlanOptions")
       .def(py::init<>())
       .def_readwrite("inner_loops", &PlanOptions::inner_loops)
-      .def_readwrite("defer_products", &PlanOptions::defer_products)
-      .def_readwrite("cut_products", &PlanOptions::cut_products)
+      .def_property(
+          "defer_products",
+          [](const PlanOptions& o) { return o.passes.leave_loops.large_reductions; },
+          [](PlanOptions& o, bool wanted) { o.passes.leave_loops.large_reductions = wanted; })
+      .def_property(
+          "cut_products", [](const PlanOptions& o) { return o.passes.leave_loops.large_products; },
+          [](PlanOptions& o, bool wanted) { o.passes.leave_loops.large_products = wanted; })
       .def_readwrite("join_small_nodes", &PlanOptions::join_small_nodes)
       .def_readwrite("fuse_updates", &PlanOptions::fuse_updates)
       .def_readwrite("sparse_rows", &PlanOptions::sparse_rows)

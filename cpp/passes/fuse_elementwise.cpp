@@ -315,17 +315,17 @@ class Order {
 };
 
 // The stages that rematerialization left in the nodes, or those of the graph as it is.
-PerNode<int> take_stages(Graph& graph) {
+PerNode<int> take_stages(Graph& graph, const LeaveLoops& leave) {
   PerNode<int> stages;
   for (Node& node : graph.nodes) stages.push_back(std::exchange(node.stage, Node::kNoStage));
   const bool all = std::ranges::count(stages, Node::kNoStage) == 0;
-  return all ? stages : assign_loops(graph).stage;
+  return all ? stages : assign_loops(graph, leave).stage;
 }
 
 }  // namespace
 
-Graph fuse_elementwise(Graph graph) {
-  const FusionGroups groups(graph, take_stages(graph));
+Graph fuse_elementwise(Graph graph, const LeaveLoops& leave) {
+  const FusionGroups groups(graph, take_stages(graph, leave));
   const PerValue<int> readers = count_readers(graph);
   Rewriter rewrite(graph);
   Order(groups).walk(

@@ -3,14 +3,9 @@
 #pragma once
 
 #include "ir/graph.h"
+#include "passes/passes.h"
 
 namespace samegrad {
-
-// The nodes that leave the loop that could run them, unless an option of the plan forbids it.
-struct LeaveLoops {
-  bool large_reductions = true;  // of which each leaf would pass through the whole result
-  bool large_products = true;    // all rows at once, where a loop streams too many weights
-};
 
 struct LoopAssignment {
   PerNode<bool> in_loop;
@@ -21,6 +16,6 @@ struct LoopAssignment {
   std::int64_t loop_weights = 0, kept_weights = 0;
 };
 
-LoopAssignment assign_loops(const Graph& graph, const LeaveLoops& leave = {});
+LoopAssignment assign_loops(const Graph& graph, const LeaveLoops& leave);
 
 }  // namespace samegrad

@@ -5,10 +5,18 @@
 
 namespace samegrad {
 
+// The nodes that leave the loop that could run them.
+struct LeaveLoops {
+  bool large_reductions = true;  // of which each leaf would pass through the whole result
+  bool large_products = true;    // all rows at once, where a loop streams too many weights
+  bool operator==(const LeaveLoops&) const = default;
+};
+
 struct PassOptions {
 #define SAMEGRAD_PASS(name, doc) bool name = true;
 #include "passes/passes.def"
 #undef SAMEGRAD_PASS
+  LeaveLoops leave_loops;
   bool operator==(const PassOptions&) const = default;
 
   // The lowerings alone.
@@ -22,6 +30,7 @@ struct PassOptions {
 };
 
 #define SAMEGRAD_PASS(name, doc) Graph name(Graph graph);
+#define SAMEGRAD_PASS_BY_LOOPS(name, doc) Graph name(Graph graph, const LeaveLoops& leave = {});
 #include "passes/passes.def"
 #undef SAMEGRAD_PASS
 

@@ -38,9 +38,9 @@ constexpr std::size_t kMaxOperations = 32;
 
 class Rematerialization {
  public:
-  explicit Rematerialization(Graph graph)
+  Rematerialization(Graph graph, const LeaveLoops& leave)
       : graph_(std::move(graph)),
-        stage_(assign_loops(graph_).stage),
+        stage_(assign_loops(graph_, leave).stage),
         later_(graph_.values.size()),
         kept_(graph_.values.size(), false),
         in_memory_(graph_.values.size(), false) {
@@ -210,8 +210,8 @@ class Rematerialization {
 
 }  // namespace
 
-Graph rematerialize_for_later_loops(Graph graph) {
-  return Rematerialization(std::move(graph)).run();
+Graph rematerialize_for_later_loops(Graph graph, const LeaveLoops& leave) {
+  return Rematerialization(std::move(graph), leave).run();
 }
 
 }  // namespace samegrad

@@ -23,18 +23,29 @@ bool verifies() {
 
 struct Pass {
   bool PassOptions::*option;  // null: a lowering
-  Graph (*run)(Graph);
+  Graph (*run)(Graph, const LeaveLoops&);
 };
 
-#define SAMEGRAD_PASS(name, doc) constexpr Pass name##_pass{&PassOptions::name, name};
+template <auto kPass>
+Graph run_pass(Graph graph, const LeaveLoops& leave) {
+  if constexpr (std::is_invocable_v<decltype(kPass), Graph, const LeaveLoops&>) {
+    return kPass(std::move(graph), leave);
+  } else {
+    return kPass(std::move(graph));
+  }
+}
+
+template <auto kPass>
+constexpr Pass kLowering{nullptr, run_pass<kPass>};
+#define SAMEGRAD_PASS(name, doc) constexpr Pass name##_pass{&PassOptions::name, run_pass<name>};
 #include "passes/passes.def"
 #undef SAMEGRAD_PASS
 
 constexpr Pass kPipeline[] = {
-    {nullptr, without_gradient_rules},
-    {nullptr, promote_types},
-    {nullptr, hoist_all_reduce},
-    {nullptr, promote_types},  // the operand of an all-reduce may be a part in 16 bits now
+    kLowering<without_gradient_rules>,
+    kLowering<promote_types>,
+    kLowering<hoist_all_reduce>,
+    kLowering<promote_types>,  // the operand of an all-reduce may be a part in 16 bits now
     fission_loops_pass,
     decompose_composites_pass,
     propagate_copies_pass,
@@ -52,7 +63,7 @@ constexpr Pass kPipeline[] = {
     fold_constants_pass,
     eliminate_common_pass,
     eliminate_dead_pass,
-    {nullptr, separate_partials},
+    kLowering<separate_partials>,
 };
 
 }  // namespace
@@ -67,7 +78,7 @@ Graph run_passes(Graph graph, const PassOptions& options) {
   if (verifying) verify(graph);
   for (const Pass& pass : kPipeline) {
     if (pass.option && !(options.*pass.option)) continue;
-    graph = pass.run(std::move(graph));
+    graph = pass.run(std::move(graph), options.leave_loops);
     if (verifying) verify(graph);
   }
   return graph;

@@ -31,7 +31,8 @@ class CollectiveDoneFinder {
     StepId messages = plan_.steps.next_id();  // the next step that has some
     for (StepId s : plan_.steps.ids().reversed()) {
       const PlanStep& step = plan_.steps[s];
-      if (step.has_sums(plan_)) due[s] = std::min(messages, first_conflict(s));
+      const SumReads reads = step.reads_of_sums(plan_);
+      if (reads) due[s] = std::min(messages, first_conflict(s, *reads));
       if (step.sends_messages(plan_)) messages = s;
     }
     return due;
@@ -39,13 +40,13 @@ class CollectiveDoneFinder {
 
  private:
   // The first step that reads what the step takes, or overwrites what it reads then.
-  StepId first_conflict(StepId step) const {
+  StepId first_conflict(StepId step, const std::vector<Value>& reads) const {
     StepId first = plan_.steps.next_id();
     for (Value root : uses_[step].writes) {
       const auto reader = std::ranges::upper_bound(readers_[root], step);
       if (reader != readers_[root].end()) first = std::min(first, *reader);
     }
-    for (Value root : plan_.steps[step].reads_with_sums(plan_)) {
+    for (Value root : reads) {
       const ValueInfo& info = plan_.graph.values[root];
       if (info.source != Source::kVariable) continue;
       const StepId stores = stored_[info.slot()];

@@ -36,8 +36,9 @@ class LivenessAnalysis {
     for (StepId s : plan_.steps.ids()) {
       for (Value root : uses[s].reads) use(root, s);
       for (Value root : uses[s].writes) use(root, s);
-      if (!plan_.steps[s].has_sums(plan_)) continue;
-      for (Value root : plan_.steps[s].reads_with_sums(plan_)) use(root, plan_.collective_done[s]);
+      const SumReads reads = plan_.steps[s].reads_of_sums(plan_);
+      if (!reads) continue;
+      for (Value root : *reads) use(root, plan_.collective_done[s]);
       for (Value root : uses[s].writes)
         use(root, plan_.collective_done[s]);  // though nobody may read it
     }

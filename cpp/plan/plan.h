@@ -74,8 +74,6 @@ enum class Aliasing : std::uint8_t {
 struct PlanOptions {
   PassOptions passes;
   bool inner_loops = true;       // big intermediate results one example at a time
-  bool defer_products = true;    // big weight gradients after the loop
-  bool cut_products = true;      // products with big weights outside of loops, all rows at once
   bool fuse_updates = true;      // big weight gradients and the updates by them block by block
   bool sparse_rows = true;       // gradients of gathers as rows, never as a whole
   bool write_in_place = true;    // updates store into the variables' memory

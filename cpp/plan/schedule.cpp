@@ -13,8 +13,7 @@ namespace {
 class Scheduler {
  public:
   Scheduler(PlanDraft& plan, const PlanOptions& options)
-      : plan_(plan),
-        loops_(assign_loops(plan.graph, {options.defer_products, options.cut_products})) {}
+      : plan_(plan), loops_(assign_loops(plan.graph, options.passes.leave_loops)) {}
 
   void run() {
     plan_.joint = loops_.joint;

@@ -50,7 +50,7 @@ std::vector<NodeId> nodes_of(const std::vector<ExampleSum>& sums, NodeId update)
 
 }  // namespace
 
-BufferUses StepBase::uses(const PlanDraft& plan) const {
+BufferUses StepBase::uses_of_nodes(const PlanDraft& plan) const {
   BufferUses uses;
   for (NodeId n : nodes) add_roots(plan, plan.graph.nodes[n], uses);
   for (const Prepacked& prepacked : prepack) uses.reads.push_back(plan.root[prepacked.operand]);
@@ -81,14 +81,18 @@ bool AllReduceStep::sends_messages(const PlanDraft& plan) const {
   return std::ranges::any_of(nodes, [&](NodeId n) { return is_exchange(plan, n); });
 }
 
-bool AllReduceStep::has_sums(const PlanDraft& plan) const {
-  return !std::ranges::all_of(nodes, [&](NodeId n) { return is_exchange(plan, n); });
+SumReads AllReduceStep::reads_of_sums(const PlanDraft& plan) const {
+  if (std::ranges::all_of(nodes, [&](NodeId n) { return is_exchange(plan, n); })) {
+    return std::nullopt;
+  }
+  return std::vector<Value>();
 }
 
 BlockUpdateStep::BlockUpdateStep(std::vector<ExampleSum> of, NodeId by)
     : StepBase{nodes_of(of, by)}, sums(std::move(of)), update(by) {}
 
-std::vector<Value> BlockUpdateStep::reads_with_sums(const PlanDraft& plan) const {
+SumReads BlockUpdateStep::reads_of_sums(const PlanDraft& plan) const {
+  if (!has_replicas()) return std::nullopt;
   std::vector<Value> roots;
   if (!update.exists()) return roots;
   for (Value input : plan.graph.nodes[update].inputs) {
@@ -149,12 +153,8 @@ bool PlanStep::sends_messages(const PlanDraft& plan) const {
   return std::visit([&](const auto& step) { return step.sends_messages(plan); }, kind_);
 }
 
-bool PlanStep::has_sums(const PlanDraft& plan) const {
-  return std::visit([&](const auto& step) { return step.has_sums(plan); }, kind_);
-}
-
-std::vector<Value> PlanStep::reads_with_sums(const PlanDraft& plan) const {
-  return std::visit([&](const auto& step) { return step.reads_with_sums(plan); }, kind_);
+SumReads PlanStep::reads_of_sums(const PlanDraft& plan) const {
+  return std::visit([&](const auto& step) { return step.reads_of_sums(plan); }, kind_);
 }
 
 std::string PlanStep::title(const PlanDraft& plan) const {

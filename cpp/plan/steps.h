@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -45,17 +46,18 @@ struct ExampleSum {
   Value result;
 };
 
+// The roots that a step reads when the sums over replicas have arrived from all processes. None: it
+// has no such sums.
+using SumReads = std::optional<std::vector<Value>>;
+
 // The part that all kinds have.
 struct StepBase {
   std::vector<NodeId> nodes;            // in order
   std::vector<Prepacked> prepack = {};  // done before the step, if not kept from another iteration
 
-  // Operands and results of the nodes.
-  BufferUses uses(const PlanDraft& plan) const;
-  bool has_sums(const PlanDraft&) const { return false; }
-  std::vector<Value> reads_with_sums(const PlanDraft&) const { return {}; }
-
  protected:
+  // Operands and results of the nodes.
+  BufferUses uses_of_nodes(const PlanDraft& plan) const;
   // True if some node may raise, or takes memory that may be missing.
   bool nodes_can_fail(const PlanDraft& plan) const;
 };
@@ -65,8 +67,10 @@ struct NodeStep : StepBase {
   static constexpr const char* kName = "once";
   static constexpr StoreRule kStores = StoreRule::kByElement;
   static constexpr bool kBindsNodes = true;
+  BufferUses uses(const PlanDraft& plan) const { return uses_of_nodes(plan); }
   bool can_fail(const PlanDraft& plan) const { return nodes_can_fail(plan); }
   bool sends_messages(const PlanDraft&) const { return false; }
+  SumReads reads_of_sums(const PlanDraft&) const { return std::nullopt; }
   std::string title(const PlanDraft&) const { return "once"; }
 };
 
@@ -76,8 +80,10 @@ struct SideBySideStep : StepBase {
   static constexpr StoreRule kStores = StoreRule::kByElement;
   static constexpr bool kBindsNodes = true;
   std::vector<std::int32_t> pieces = {};  // ends of the runs of nodes that a thread takes at a time
+  BufferUses uses(const PlanDraft& plan) const { return uses_of_nodes(plan); }
   bool can_fail(const PlanDraft& plan) const { return nodes_can_fail(plan); }
   bool sends_messages(const PlanDraft&) const { return false; }
+  SumReads reads_of_sums(const PlanDraft&) const { return std::nullopt; }
   std::string title(const PlanDraft&) const { return "once, side by side"; }
 };
 
@@ -86,8 +92,10 @@ struct GroupedGemmStep : StepBase {
   static constexpr const char* kName = "rows";
   static constexpr StoreRule kStores = StoreRule::kNever;
   static constexpr bool kBindsNodes = true;
+  BufferUses uses(const PlanDraft& plan) const { return uses_of_nodes(plan); }
   bool can_fail(const PlanDraft&) const { return true; }
   bool sends_messages(const PlanDraft&) const { return false; }
+  SumReads reads_of_sums(const PlanDraft&) const { return std::nullopt; }
   std::string title(const PlanDraft&) const { return "rows of all replicas"; }
 };
 
@@ -110,8 +118,10 @@ struct LoopStep : StepBase {
   // between the nodes, per example.
   std::int64_t tile_examples = 4, example_bytes = 0;
   std::int64_t weight_bytes = 0;  // of the products: each tile passes through them
+  BufferUses uses(const PlanDraft& plan) const { return uses_of_nodes(plan); }
   bool can_fail(const PlanDraft&) const { return true; }
   bool sends_messages(const PlanDraft&) const { return false; }
+  SumReads reads_of_sums(const PlanDraft&) const { return std::nullopt; }
   std::string title(const PlanDraft& plan) const;
 };
 
@@ -120,9 +130,10 @@ struct AllReduceStep : StepBase {
   static constexpr const char* kName = "all_reduce";
   static constexpr StoreRule kStores = StoreRule::kNever;
   static constexpr bool kBindsNodes = false;
+  BufferUses uses(const PlanDraft& plan) const { return uses_of_nodes(plan); }
   bool can_fail(const PlanDraft&) const { return false; }
   bool sends_messages(const PlanDraft& plan) const;
-  bool has_sums(const PlanDraft& plan) const;
+  SumReads reads_of_sums(const PlanDraft& plan) const;
   std::string title(const PlanDraft&) const { return "all-reduce"; }
 };
 
@@ -139,10 +150,10 @@ struct BlockUpdateStep : StepBase {
   BlockUpdateStep(std::vector<ExampleSum> sums, NodeId update);
   // True if all sums have an all-reduce; else none has.
   bool has_replicas() const { return sums[0].all_reduce.exists(); }
+  BufferUses uses(const PlanDraft& plan) const { return uses_of_nodes(plan); }
   bool can_fail(const PlanDraft&) const { return false; }
   bool sends_messages(const PlanDraft&) const { return false; }
-  bool has_sums(const PlanDraft&) const { return has_replicas(); }
-  std::vector<Value> reads_with_sums(const PlanDraft& plan) const;
+  SumReads reads_of_sums(const PlanDraft& plan) const;
   std::string title(const PlanDraft&) const { return "block by block"; }
 };
 
@@ -159,8 +170,10 @@ struct SparseRowsStep : SparseStep {
   static constexpr const char* kName = "sparse_rows";
   static constexpr StoreRule kStores = StoreRule::kNever;
   static constexpr bool kBindsNodes = false;
+  BufferUses uses(const PlanDraft& plan) const { return uses_of_nodes(plan); }
   bool can_fail(const PlanDraft&) const { return true; }
   bool sends_messages(const PlanDraft&) const { return true; }
+  SumReads reads_of_sums(const PlanDraft&) const { return std::nullopt; }
   std::string title(const PlanDraft&) const { return "rows that have a gradient"; }
 };
 
@@ -173,6 +186,7 @@ struct SparseReduceStep : SparseStep {
   BufferUses uses(const PlanDraft& plan) const;
   bool can_fail(const PlanDraft&) const { return true; }
   bool sends_messages(const PlanDraft&) const { return true; }
+  SumReads reads_of_sums(const PlanDraft&) const { return std::nullopt; }
   std::string title(const PlanDraft&) const { return "reduced, row by row"; }
 };
 
@@ -182,8 +196,10 @@ struct SparseUpdateStep : SparseStep {
   static constexpr const char* kName = "sparse_update";
   static constexpr StoreRule kStores = StoreRule::kWhenDone;
   static constexpr bool kBindsNodes = true;
+  BufferUses uses(const PlanDraft& plan) const { return uses_of_nodes(plan); }
   bool can_fail(const PlanDraft&) const { return false; }
   bool sends_messages(const PlanDraft&) const { return true; }
+  SumReads reads_of_sums(const PlanDraft&) const { return std::nullopt; }
   std::string title(const PlanDraft& plan) const;
 };
 
@@ -192,8 +208,10 @@ struct ControlStep : StepBase {
   static constexpr const char* kName = "once";
   static constexpr StoreRule kStores = StoreRule::kNever;
   static constexpr bool kBindsNodes = false;
+  BufferUses uses(const PlanDraft& plan) const { return uses_of_nodes(plan); }
   bool can_fail(const PlanDraft&) const { return true; }
   bool sends_messages(const PlanDraft&) const { return true; }
+  SumReads reads_of_sums(const PlanDraft&) const { return std::nullopt; }
   std::string title(const PlanDraft&) const { return "once"; }
 };
 
@@ -238,11 +256,8 @@ class PlanStep {
   bool can_fail(const PlanDraft& plan) const;
   // True if the step has messages between processes that are not sums of this plan.
   bool sends_messages(const PlanDraft& plan) const;
-  // True if the step has sums over replicas, which may arrive from other processes while later
-  // steps run.
-  bool has_sums(const PlanDraft& plan) const;
-  // Roots that the step reads when the sums of all processes have arrived.
-  std::vector<Value> reads_with_sums(const PlanDraft& plan) const;
+  // Sums over replicas may arrive from other processes while later steps run.
+  SumReads reads_of_sums(const PlanDraft& plan) const;
   std::string title(const PlanDraft& plan) const;
 
  private:

@@ -398,7 +398,7 @@ void PlanVerifier::check_sums() {
   for (StepId s : plan_.steps.ids()) {
     const StepId due = plan_.collective_done[s];
     require(due > s, "those of step ", s, " are awaited at step ", due, ".");
-    if (!plan_.steps[s].has_sums(plan_)) continue;
+    if (!plan_.steps[s].reads_of_sums(plan_)) continue;
     for (Value root : step_uses_[s].writes) {
       for (const auto& [later, reads, writes] : root_uses_[root].accesses) {
         require(!reads || later <= s || later >= due, "step ", later, " reads %", root,
@@ -435,10 +435,10 @@ PerValue<Uses> PlanVerifier::uses() const {
     of.last = std::max(of.last, s);
   };
   for (StepId s : plan_.steps.ids()) {
-    const PlanStep& step = plan_.steps[s];
-    if (!step.has_sums(plan_)) continue;
+    const SumReads reads = plan_.steps[s].reads_of_sums(plan_);
+    if (!reads) continue;
     for (Value root : step_uses_[s].writes) use(root, plan_.collective_done[s]);
-    for (Value root : step.reads_with_sums(plan_)) use(root, plan_.collective_done[s]);
+    for (Value root : *reads) use(root, plan_.collective_done[s]);
   }
   for (const StateWrite& write : graph_.writes) use(plan_.root[write.value], plan_.steps.next_id());
   return uses;

@@ -84,19 +84,15 @@ void ExecutionContext::reserve_scratch() {
   kernels();  // are loaded when they are first asked for
   std::size_t open = Scratch::kBlockBytes, task = 0;
   for (const StepBinding& binding : bindings_) {
-    const auto* update = std::get_if<UpdateBinding>(&binding);
-    if (!update) continue;
-    open = std::max(open, update->open_bytes);
-    task = std::max(task, update->task_bytes);
+    const StepScratch scratch =
+        std::visit([](const auto& kind) -> StepScratch { return kind.scratch; }, binding);
+    open = std::max(open, scratch.open);
+    task = std::max(task, scratch.task);
   }
   open += task;  // of one update while the operands of another are open
   for (const SparseUpdateBinding& rows : sparse_updates_) {
     open = std::max(open, rows.update.task_bytes);
     task = std::max(task, rows.update.task_bytes);
-  }
-  const auto is_side_by_side = [](const PlanStep& step) { return step.is<SideBySideStep>(); };
-  if (std::ranges::any_of(plan_.steps, is_side_by_side)) {
-    task = std::max(task, Scratch::kBlockBytes);
   }
   {
     const Scratch::Frame frame(main_task_.scratch);
@@ -280,11 +276,10 @@ Shape ExecutionContext::shape_of_all(const ValueType& type) const {
 void ExecutionContext::bind_steps() {
   bindings_.assign(plan_.steps.size(), {});
   for (StepId s : plan_.steps.ids()) {
-    if (const auto* loop = plan_.steps[s].get_if<LoopStep>()) {
-      bindings_[s] = bind_loop(plan_, *loop, s, *this);
-    } else if (const auto* update = plan_.steps[s].get_if<BlockUpdateStep>()) {
-      bindings_[s] = bind_update(plan_, *update, *this);
-    }
+    const auto bind = [&](const auto& step) -> StepBinding {
+      return bind_step(step, {plan_, s, *this});
+    };
+    bindings_[s] = std::visit(bind, plan_.steps[s].kind());
   }
   sparse_updates_.clear();
   for (const SparseUpdate& update : plan_.sparse_updates) {

@@ -201,7 +201,6 @@ class ExecutionContext {
   std::optional<WorldTree> replica_tree_;         // of a run in several processes
   std::vector<bool> impossible_;                  // per replica: some size is below 0
   PerNode<NodeBinding> nodes_;
-  using StepBinding = std::variant<std::monostate, LoopBinding, UpdateBinding>;
   IndexedVector<StepId, StepBinding> bindings_;
   IndexedVector<SparseUpdateId, SparseUpdateBinding> sparse_updates_;
   std::vector<NodeId> bound_;  // whose views get the addresses of each run

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <variant>
 #include <vector>
 
 #include "base/ids.h"
@@ -45,6 +46,17 @@ struct Join {
   Rect block;
 };
 
+// Scratch of a step that stores into variables, so must not fail for want of memory: for itself,
+// and for each of its tasks.
+struct StepScratch {
+  std::size_t open = 0, task = 0;
+};
+
+// The binding of steps whose nodes are bound, or nothing.
+struct NoBinding {
+  StepScratch scratch = {};
+};
+
 // The chunks of a loop, those of a list next to each other in order of examples.
 struct LoopBinding {
   // The blocks of the trees' states, which are folded by themselves, those of a tree together.
@@ -58,6 +70,7 @@ struct LoopBinding {
   bool parallel = false;
   // Threads share each node of one chunk after the other, as there are fewer chunks than threads.
   bool wide = false;
+  static constexpr StepScratch scratch = {};  // a loop may fail
 };
 
 // A node that runs on whole replicas: once, or once per replica if its results differ. The copies
@@ -85,8 +98,7 @@ struct UpdateBinding {
     int symbol = -1;  // of the list's examples
   };
   std::vector<Sum> sums;
-  // Scratch that opening the operands takes at most, and that a task takes.
-  std::size_t open_bytes = 0, task_bytes = 0;
+  StepScratch scratch;  // to open the operands at most
   // True if this run updates values in memory that all ranks map (shared_state.h).
   bool in_common = false;
 };
@@ -155,12 +167,42 @@ struct SparseUpdateBinding {
   }
 };
 
-// Binds a loop, and reserves memory for the states of its tree reductions.
-LoopBinding bind_loop(const Plan& plan, const LoopStep& loop, StepId step,
-                      ExecutionContext& context);
-// Binds an update, once nodes are bound.
-UpdateBinding bind_update(const Plan& plan, const BlockUpdateStep& step,
-                          const ExecutionContext& context);
+struct StepToBind {
+  const Plan& plan;
+  const StepId step;
+  ExecutionContext& context;
+};
+
+// Bind the kinds of steps, once nodes are bound.
+inline NoBinding bind_step(const NodeStep&, const StepToBind&) {
+  return {};
+}
+inline NoBinding bind_step(const SideBySideStep&, const StepToBind&) {
+  return {.scratch = {.task = Scratch::kBlockBytes}};
+}
+inline NoBinding bind_step(const GroupedGemmStep&, const StepToBind&) {
+  return {};
+}
+// Reserves memory for the states of the loop's tree reductions.
+LoopBinding bind_step(const LoopStep& loop, const StepToBind& of);
+inline NoBinding bind_step(const AllReduceStep&, const StepToBind&) {
+  return {};
+}
+UpdateBinding bind_step(const BlockUpdateStep& step, const StepToBind& of);
+inline NoBinding bind_step(const SparseRowsStep&, const StepToBind&) {
+  return {};
+}
+inline NoBinding bind_step(const SparseReduceStep&, const StepToBind&) {
+  return {};
+}
+inline NoBinding bind_step(const SparseUpdateStep&, const StepToBind&) {
+  return {};
+}
+inline NoBinding bind_step(const ControlStep&, const StepToBind&) {
+  return {};
+}
+using StepBinding = std::variant<NoBinding, LoopBinding, UpdateBinding>;
+
 // Binds the steps of a sparse update, once nodes are bound, and reserves memory for named rows.
 SparseUpdateBinding bind_sparse_update(const Plan& plan, const SparseUpdate& update,
                                        ExecutionContext& context);

@@ -75,9 +75,9 @@ Explanation CompiledFunction::explanation(const Arguments* arguments, int runs) 
   PrintBuffer messages;  // of the measured runs: shown to nobody
   call.messages = &messages;
   RunStatistics statistics = compiled_->executable(false).statistics_of(call, runs);
-  Plan labelled_plan = plan();
-  labelled_plan.graph = labelled(std::move(labelled_plan.graph));
-  return explain(labelled(program()), labelled_plan, std::move(statistics));
+  PlanDraft of_plan = plan();
+  of_plan.graph = labelled(std::move(of_plan.graph));
+  return explain(labelled(program()), Plan(std::move(of_plan)), std::move(statistics));
 }
 
 std::vector<BitsReason> CompiledFunction::bits_reasons() const {

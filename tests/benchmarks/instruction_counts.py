@@ -20,6 +20,7 @@ import json
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -142,9 +143,11 @@ def totals(dump: str) -> tuple[int, int]:
 
 def measure() -> dict[str, Counts]:
     """Return the counts of a call of each form."""
-    # Python keeps the environment's strings among its objects, whose places decide how often its
-    # cache of attributes misses: other variables, as those of pytest-xdist, are left out.
-    environment = {name: os.environ[name] for name in ("HOME", "PATH") if name in os.environ} | {
+    # Nothing else: the environment's strings are among Python's objects, whose addresses decide
+    # how often its cache of attributes misses.
+    valgrind = Path(shutil.which("valgrind") or "valgrind")
+    environment = {
+        "PATH": str(valgrind.parent),
         "PYTHONHASHSEED": "0",
         "SAMEGRAD_NUM_THREADS": "1",
         "SAMEGRAD_ISA": VARIANT,
@@ -152,8 +155,9 @@ def measure() -> dict[str, Counts]:
         "SAMEGRAD_MACHINE": "l1=32k,l2=1m,l3=32m",
     }
     with tempfile.TemporaryDirectory() as folder:
-        callgrind = ["valgrind", "--tool=callgrind", "--instr-atstart=no", "--compress-strings=no",
-                     "--compress-pos=no", f"--callgrind-out-file={folder}/out"]  # fmt: skip
+        callgrind = [str(valgrind), "--tool=callgrind", "--instr-atstart=no",
+                     "--compress-strings=no", "--compress-pos=no",
+                     f"--callgrind-out-file={folder}/out"]  # fmt: skip
         command = [*callgrind, sys.executable, __file__, "--count"]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         if done.returncode:

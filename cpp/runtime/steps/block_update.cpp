@@ -88,7 +88,7 @@ class BlockwiseUpdate {
   void open_all(const F& f) {
     Scratch& scratch = context_.main_task().scratch;
     const Scratch::Frame frame(scratch);
-    take_at_once(scratch, binding_.open_bytes + binding_.task_bytes);
+    take_at_once(scratch, binding_.scratch.open + binding_.scratch.task);
     for (std::size_t s = 0; s < step_.sums.size(); ++s) open(s);
     f();
   }
@@ -232,7 +232,7 @@ class BlockwiseUpdate {
   void for_blocks(const TileSet& all, std::int64_t begin, std::int64_t end, const F& f) const {
     const auto run = [&](std::int64_t i, Scratch& scratch) {
       const Scratch::Frame frame(scratch);
-      take_at_once(scratch, binding_.task_bytes);
+      take_at_once(scratch, binding_.scratch.task);
       f(i, all.cut(i), scratch);
     };
     if (!is_parallel()) {

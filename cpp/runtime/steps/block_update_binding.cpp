@@ -66,8 +66,8 @@ std::size_t open_bytes(const Node& node, const NodeBinding& of) {
 
 }  // namespace
 
-UpdateBinding bind_update(const Plan& plan, const BlockUpdateStep& step,
-                          const ExecutionContext& context) {
+UpdateBinding bind_step(const BlockUpdateStep& step, const StepToBind& to_bind) {
+  const auto& [plan, _, context] = to_bind;
   UpdateBinding binding;
   std::size_t most = 0;
   for (const ExampleSum& sum : step.sums) {
@@ -81,22 +81,22 @@ UpdateBinding bind_update(const Plan& plan, const BlockUpdateStep& step,
                             of ? of->symbol : -1});
     binding.sums.back().parts.reserve(replicas);
     const TreeReduction& reduction = binding.sums.back().reduction;
-    if (of) binding.open_bytes += open_bytes(plan.graph.nodes[sum.tree], *of);
+    if (of) binding.scratch.open += open_bytes(plan.graph.nodes[sum.tree], *of);
     if (reduction.whole.cuts() == 0) continue;
     const Rect block = binding.sums[0].reduction.blocks(1).cut(0);
     const std::int64_t state = TileSet(reduction.state, block).bytes;
     const auto levels = std::size_t(kReplicaTree.levels(std::int64_t(replicas)) * state);
     if (!of) {
-      binding.task_bytes += std::size_t(state);
+      binding.scratch.task += std::size_t(state);
       most = std::max(most, levels);
       continue;
     }
-    binding.task_bytes += levels;
+    binding.scratch.task += levels;
     const std::int64_t examples = std::accumulate(of->examples.begin(), of->examples.end(), 0l);
     const Node& node = plan.graph.nodes[sum.tree];
     most = std::max(most, block_bytes(plan.graph, node, reduction, block, examples));
   }
-  binding.task_bytes += most + Scratch::kBlockBytes;  // the update's kernel takes small pieces
+  binding.scratch.task += most + Scratch::kBlockBytes;  // the update's kernel takes small pieces
   return binding;
 }
 

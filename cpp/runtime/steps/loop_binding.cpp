@@ -144,8 +144,8 @@ void make_joins(const LoopLayout& layout, int threads, LoopBinding& binding) {
 
 }  // namespace
 
-LoopBinding bind_loop(const Plan& plan, const LoopStep& loop, StepId step,
-                      ExecutionContext& context) {
+LoopBinding bind_step(const LoopStep& loop, const StepToBind& to_bind) {
+  const auto& [plan, step, context] = to_bind;
   const LoopLayout& layout = context.layout(step);
   LoopBinding binding;
   make_chunks(plan, loop, layout, context, binding);

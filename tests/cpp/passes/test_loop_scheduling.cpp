@@ -21,7 +21,7 @@ struct LoopProgram {
 
   // By the value that the node makes.
   int stage(Value value) const {
-    return assign_loops(graph).stage[graph.nodes.id_of(*graph.producer(value))];
+    return assign_loops(graph, {}).stage[graph.nodes.id_of(*graph.producer(value))];
   }
 
   Graph graph;

@@ -52,7 +52,7 @@ LoopStep loop_of(std::int64_t width, std::int64_t inner) {
   net.graph.outputs.push_back(net.b("reduce_sum", {z}, ReduceAttrs{.axes = {0, 1}}));
   PlanOptions options;
   options.passes = PassOptions::none();
-  options.cut_products = options.inner_loops = false;
+  options.passes.leave_loops.large_products = options.inner_loops = false;
   const Plan plan = compile(net.graph, options);
   const auto loops = steps_of<LoopStep>(plan);
   CHECK_EQ(loops.size(), std::size_t(1));

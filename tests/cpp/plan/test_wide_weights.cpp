@@ -101,7 +101,7 @@ TEST("of weights that do not fit together the largest leave, until the others do
   const std::string text = to_string(explain(plan.graph, plan, {}));
   CHECK(text.find(why) != std::string::npos, text);
   PlanOptions options;
-  options.cut_products = false;
+  options.passes.leave_loops.large_products = false;
   CHECK_EQ(count<GroupedGemmStep>(compile(net.graph, options)), 0u);
 }
 
