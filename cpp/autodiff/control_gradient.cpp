@@ -1,7 +1,6 @@
 #include "autodiff/control_gradient.h"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 
 #include "autodiff/gradient.h"
@@ -97,19 +96,8 @@ struct Loop {
   const Node& node;
   const Graph& body = samegrad::body(node.regions);
   const ReplayAttrs* replay = node.attrs.get_if<ReplayAttrs>();  // null: the loop itself
-  std::size_t carried = carried_values(node);
   bool varies = node.attrs.as<ControlAttrs>().varying;
-  Ints entries, yields;  // sizes of histories
-
-  explicit Loop(const Node& n) : node(n) {
-    if (!replay) return;
-    entries = replay->entries;
-    yields = replay->yields;
-  }
-  // The number of body arguments that are read from histories.
-  std::size_t entry_count() const {
-    return std::size_t(std::accumulate(entries.begin(), entries.end(), std::int64_t(0)));
-  }
+  ControlSignature at = ControlSignature(node);
 };
 
 // Returns the placements of the arrays in one iteration's entry of a history.
@@ -129,17 +117,16 @@ std::vector<Placement> entry_placements(const Graph& graph, Value history) {
     for (std::size_t i = 0; i < either.size(); ++i) either[i] = joined(either[i], other[i]);
     return either;
   }
-  const Loop loop(node);
-  std::size_t begin = 0, end = loop.carried;
-  for (std::size_t group = loop.carried; std::int32_t(group) < info.result; ++group) {
-    begin = end;
-    end += std::size_t(loop.yields[group - loop.carried]);
-  }
+  const Loop loop{node};
+  const std::size_t carried = loop.at.carried, result = std::size_t(info.result);
+  const bool is_carry = result == carried;  // else an entry that the iterations make
+  const std::size_t begin = is_carry ? 0 : loop.at.yields[result - carried - 1];
+  const std::size_t end = is_carry ? carried : loop.at.yields[result - carried];
   std::vector<Placement> placements;
   for (std::size_t i = begin; i < end; ++i) {
     Placement placement = loop.body.placement(loop.body.outputs[i]);
-    if (i < loop.carried) {  // what it was before the first iteration, too
-      placement = joined(placement, loop.body.arguments[loop.entry_count() + i].placement);
+    if (is_carry) {  // what it was before the first iteration, too
+      placement = joined(placement, loop.body.arguments[loop.at.argument + i].placement);
     }
     placements.push_back(loop.varies ? Placement::kVarying : placement);
   }
@@ -163,32 +150,29 @@ class IterationGradient {
   IterationGradient(const Loop& loop, const VjpArgs& args, const std::vector<bool>& wanted,
                     const Values& sums)
       : loop_(loop), args_(args), sums_(sums), arguments_(argument_values(loop.body)) {
-    const std::size_t first = loop.entry_count(), heads = loop.entries.size();
-    carried_ = floating(loop.body, arguments_, first, first + loop.carried);
-    std::size_t begin = 0;
-    for (std::size_t h = 0; h < heads; ++h) {
-      const std::size_t end = begin + std::size_t(loop.entries[h]);
-      if (wanted[h]) {
-        differentiated_.push_back(h);
-        groups_.push_back(floating(loop.body, arguments_, begin, end));
-      }
-      begin = end;
+    const ControlSignature& at = loop.at;
+    carried_ = floating(loop.body, arguments_, at.argument, at.outer_argument);
+    for (std::size_t h = 0; h < at.operand; ++h) {
+      if (!wanted[h]) continue;
+      differentiated_.push_back(h);
+      groups_.push_back(floating(loop.body, arguments_, at.entries[h], at.entries[h + 1]));
     }
-    for (std::size_t k = heads + loop.carried; k < wanted.size(); ++k) {
-      if (wanted[k]) operands_.push_back(k - heads + first);
+    for (std::size_t k = at.outer_operand; k < wanted.size(); ++k) {
+      if (wanted[k]) operands_.push_back(k - at.operand + at.argument);
     }
   }
 
   // Gradients of the node's operands.
   Values build() {
     Builder& b = args_.b;
-    const std::size_t heads = loop_.entries.size(), first = loop_.entry_count();
+    const std::size_t heads = loop_.at.operand, first = loop_.at.argument;
+    const std::size_t carry = loop_.at.carried;
     const auto& inputs = loop_.node.inputs;
     Values histories(inputs.begin(), inputs.begin() + std::ptrdiff_t(heads)), starts;
-    histories.push_back(args_.out[loop_.carried]);
-    std::vector<std::int64_t> entries = loop_.entries, yields;
-    entries.push_back(std::int64_t(loop_.carried));
-    for (std::size_t r = loop_.carried; r < args_.ct.size(); ++r) {
+    histories.push_back(args_.out[carry]);
+    Ints entries = loop_.replay ? loop_.replay->entries : Ints(), yields;
+    entries.push_back(std::int64_t(carry));
+    for (std::size_t r = carry; r < args_.ct.size(); ++r) {
       if (args_.ct[r] == kNoValue) continue;
       histories.push_back(args_.ct[r]);
       given_.push_back(entry_placements(b.graph(), args_.ct[r]));
@@ -211,8 +195,7 @@ class IterationGradient {
     for (const auto& group : groups_) yields.push_back(std::int64_t(group.size()));
     Values operands = histories;
     operands.insert(operands.end(), starts.begin(), starts.end());
-    operands.insert(operands.end(), inputs.begin() + std::ptrdiff_t(heads + loop_.carried),
-                    inputs.end());
+    operands.insert(operands.end(), inputs.begin() + std::ptrdiff_t(heads + carry), inputs.end());
     ReplayAttrs attrs;
     attrs.variables = std::int64_t(starts.size());
     attrs.entries = std::move(entries);
@@ -226,7 +209,7 @@ class IterationGradient {
 
  private:
   Values place(const Values& results, std::size_t carried) const {
-    const std::size_t heads = loop_.entries.size(), first = loop_.entry_count();
+    const std::size_t heads = loop_.at.operand, first = loop_.at.argument;
     Values gradients(loop_.node.inputs.size(), kNoValue);
     std::size_t next = 0;
     for (std::size_t i : carried_) gradients[i - first + heads] = results[next++];
@@ -264,17 +247,17 @@ class IterationGradient {
   }
 
   void fill(Graph& graph) {
-    const std::size_t first = loop_.entry_count(), kept = first + loop_.carried;
+    const std::size_t kept = loop_.at.outer_argument;
     Values order(arguments_.begin(), arguments_.begin() + std::ptrdiff_t(kept));
     Values targets, seeds, added;  // added: per carried value, the cotangent of its history
     const Values results = floating_results();
     for (std::size_t g = 0; g < made_.size(); ++g) {
-      const Values values = made_[g] == loop_.carried ? pick(arguments_, carried_)
-                                                      : yielded(made_[g] - loop_.carried - 1);
+      const Values values = made_[g] == loop_.at.carried ? pick(arguments_, carried_)
+                                                         : yielded(made_[g] - loop_.at.carried - 1);
       // Only floating-point values of the carry have cotangents.
       const Values fresh = arguments_like(graph, values, given_[g]);
       order.insert(order.end(), fresh.begin(), fresh.end());
-      if (made_[g] == loop_.carried) {
+      if (made_[g] == loop_.at.carried) {
         added = fresh;
       } else {
         targets.insert(targets.end(), values.begin(), values.end());
@@ -308,15 +291,15 @@ class IterationGradient {
   Values floating_results() const {
     Values results;
     for (std::size_t i : carried_) {
-      results.push_back(loop_.body.outputs[i - loop_.entry_count()]);
+      results.push_back(loop_.body.outputs[i - loop_.at.argument]);
     }
     return results;
   }
 
   Values yielded(std::size_t group) const {
-    auto begin = loop_.body.outputs.begin() + std::ptrdiff_t(loop_.carried);
-    for (std::size_t g = 0; g < group; ++g) begin += loop_.yields[g];
-    return {begin, begin + loop_.yields[group]};
+    const auto results = loop_.body.outputs.begin();
+    return {results + std::ptrdiff_t(loop_.at.yields[group]),
+            results + std::ptrdiff_t(loop_.at.yields[group + 1])};
   }
 
   static void set_arguments(Graph& graph, const Values& order) {
@@ -393,9 +376,9 @@ Values control_gradient(const Node& node, const VjpArgs& args, const std::vector
     if (node.attrs.get_if<StackRoundsAttrs>()) return stack_gradient(args);
     return {args.ct[0], args.ct[0]};  // a sum of histories
   }
-  const Loop loop(node);
+  const Loop loop{node};
   // The cotangents of xs and of the carry are summed within each iteration.
-  std::fill_n(sums.begin(), loop.entries.size() + loop.carried, kNoValue);
+  std::fill_n(sums.begin(), loop.at.outer_operand, kNoValue);
   return IterationGradient(loop, args, wanted, sums).build();
 }
 

@@ -266,18 +266,15 @@ void Histories::add(const Graph& graph) {
   // A number of its own, because the count of the loop's iterations is unknown before the run.
   const std::int64_t rounds = known ? find(node.inputs[0])->rounds : --unknown_;
   const Graph& body = *node.regions.back();
-  const auto of = [&](std::size_t first, std::size_t count) {
+  const auto of = [&](std::size_t begin, std::size_t end) {
     HistoryType entry{{}, rounds};
-    for (std::size_t i = 0; i < count; ++i) {
-      entry.types.push_back(body.type(body.outputs[first + i]));
-    }
+    for (std::size_t i = begin; i < end; ++i) entry.types.push_back(body.type(body.outputs[i]));
     return entry;
   };
   entries_[node.outputs[variables]] = of(0, variables);
-  std::size_t next = variables;
-  for (std::size_t i = 0; replay && i < replay->yields.size(); ++i) {
-    entries_[node.outputs[variables + 1 + i]] = of(next, std::size_t(replay->yields[i]));
-    next += std::size_t(replay->yields[i]);
+  const std::vector<std::size_t> yields = ControlSignature(node).yields;
+  for (std::size_t i = 1; i < yields.size(); ++i) {
+    entries_[node.outputs[variables + i]] = of(yields[i - 1], yields[i]);
   }
 }
 

@@ -37,18 +37,22 @@ inline std::size_t carried_values(const Node& node) {
 
 // The arguments of a control node's bodies: an entry of each history that a replay reads, the
 // variables of a loop, and what the bodies read from outside. The operands have the same order,
-// with a history in place of its entry.
+// with a history in place of its entry. The results of a body: the variables, and an entry of each
+// history that it makes.
 struct ControlSignature {
   std::vector<std::size_t> entries = {0};  // the first argument of each history's entry; their end
   std::size_t carried = 0;                 // variables: results that the next iteration gets
-  std::size_t argument = 0, operand = 0;   // of the first variable
+  // The body's first result of an entry of each history that a replay makes; their end.
+  std::vector<std::size_t> yields;
+  std::size_t argument = 0, operand = 0;              // of the first variable
   std::size_t outer_argument = 0, outer_operand = 0;  // of the first value from outside
 
-  explicit ControlSignature(const Node& node) : carried(carried_values(node)) {
+  explicit ControlSignature(const Node& node) : carried(carried_values(node)), yields{carried} {
     if (const auto* replay = node.attrs.get_if<ReplayAttrs>()) {
       for (std::int64_t size : replay->entries) {
         entries.push_back(entries.back() + std::size_t(size));
       }
+      for (std::int64_t size : replay->yields) yields.push_back(yields.back() + std::size_t(size));
     }
     argument = entries.back();
     operand = entries.size() - 1;

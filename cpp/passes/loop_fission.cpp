@@ -96,8 +96,12 @@ class LoopFission {
   // Stacks the operands of the sums: one history more for each operand that no history has.
   void keep_operands(const FissionSum& sum) {
     if (groups_.empty()) {
-      auto next = body_.outputs.begin() + std::ptrdiff_t(signature_.carried);
-      for (std::int64_t size : attrs_.yields) groups_.emplace_back(next, next + size), next += size;
+      const auto results = body_.outputs.begin();
+      const std::vector<std::size_t>& yields = signature_.yields;
+      for (std::size_t h = 1; h < yields.size(); ++h) {
+        groups_.emplace_back(results + std::ptrdiff_t(yields[h - 1]),
+                             results + std::ptrdiff_t(yields[h]));
+      }
     }
     for (Value input : sum.product->inputs) {
       if (!history_of(input) && !group_of(input)) groups_.push_back({input});

@@ -34,21 +34,17 @@ std::size_t histories_of(const Node& node) {
 // The history of what the iterations of a loop carried, or of what they made.
 HistoryPlacement history_of_iterations(const Node& loop, std::size_t result) {
   const Graph& iteration = body(loop.regions);
-  const std::size_t carried = carried_values(loop);
+  const ControlSignature at(loop);
   HistoryPlacement history{{}, loop.attrs.as<ControlAttrs>().varying};
-  if (result == carried) {
-    const std::size_t first = ControlSignature(loop).argument;
-    for (std::size_t i = 0; i < carried; ++i) {
-      history.entries.push_back(iteration.arguments.at(first + i).placement);
+  if (result == at.carried) {
+    for (std::size_t i = at.argument; i < at.outer_argument; ++i) {
+      history.entries.push_back(iteration.arguments.at(i).placement);
     }
     return history;
   }
-  std::size_t first = carried;
-  const Ints& yields = loop.attrs.as<ReplayAttrs>().yields;
-  const std::size_t which = result - carried - 1;
-  for (std::size_t k = 0; k < which; ++k) first += std::size_t(yields[k]);
-  for (std::size_t i = 0; i < std::size_t(yields[which]); ++i) {
-    const Placement placement = iteration.placement(iteration.outputs.at(first + i));
+  const std::size_t which = result - at.carried - 1;
+  for (std::size_t i = at.yields.at(which); i < at.yields.at(which + 1); ++i) {
+    const Placement placement = iteration.placement(iteration.outputs.at(i));
     history.entries.push_back(history.varying ? Placement::kVarying : placement);
   }
   return history;
