@@ -119,12 +119,12 @@ std::vector<Placement> entry_placements(const Graph& graph, Value history) {
   }
   const Loop loop{node};
   const std::size_t carried = loop.at.carried, result = std::size_t(info.result);
-  const bool is_carry = result == carried;  // else an entry that the iterations make
-  const std::size_t begin = is_carry ? 0 : loop.at.yields[result - carried - 1];
-  const std::size_t end = is_carry ? carried : loop.at.yields[result - carried];
+  const bool is_carry = result == carried;
+  const std::span<const Value> entry = is_carry ? std::span(loop.body.outputs).first(carried)
+                                                : loop.at.yielded(loop.body, result - carried - 1);
   std::vector<Placement> placements;
-  for (std::size_t i = begin; i < end; ++i) {
-    Placement placement = loop.body.placement(loop.body.outputs[i]);
+  for (std::size_t i = 0; i < entry.size(); ++i) {
+    Placement placement = loop.body.placement(entry[i]);
     if (is_carry) {  // what it was before the first iteration, too
       placement = joined(placement, loop.body.arguments[loop.at.argument + i].placement);
     }
@@ -252,12 +252,18 @@ class IterationGradient {
     Values targets, seeds, added;  // added: per carried value, the cotangent of its history
     const Values results = floating_results();
     for (std::size_t g = 0; g < made_.size(); ++g) {
-      const Values values = made_[g] == loop_.at.carried ? pick(arguments_, carried_)
-                                                         : yielded(made_[g] - loop_.at.carried - 1);
+      const bool is_carry = made_[g] == loop_.at.carried;
+      Values values;
+      if (is_carry) {
+        values = pick(arguments_, carried_);
+      } else {
+        const auto entry = loop_.at.yielded(loop_.body, made_[g] - loop_.at.carried - 1);
+        values.assign(entry.begin(), entry.end());
+      }
       // Only floating-point values of the carry have cotangents.
       const Values fresh = arguments_like(graph, values, given_[g]);
       order.insert(order.end(), fresh.begin(), fresh.end());
-      if (made_[g] == loop_.at.carried) {
+      if (is_carry) {
         added = fresh;
       } else {
         targets.insert(targets.end(), values.begin(), values.end());
@@ -294,12 +300,6 @@ class IterationGradient {
       results.push_back(loop_.body.outputs[i - loop_.at.argument]);
     }
     return results;
-  }
-
-  Values yielded(std::size_t group) const {
-    const auto results = loop_.body.outputs.begin();
-    return {results + std::ptrdiff_t(loop_.at.yields[group]),
-            results + std::ptrdiff_t(loop_.at.yields[group + 1])};
   }
 
   static void set_arguments(Graph& graph, const Values& order) {

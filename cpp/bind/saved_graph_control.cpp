@@ -260,21 +260,20 @@ void Histories::add(const Graph& graph) {
     entries_[node.outputs[0]] = std::move(entry);
     return;
   }
-  const auto variables = std::size_t(node.attrs.as<RoundsAttrs>().variables);
   const auto* replay = node.attrs.get_if<ReplayAttrs>();
   const bool known = replay && !replay->entries.empty();
   // A number of its own, because the count of the loop's iterations is unknown before the run.
   const std::int64_t rounds = known ? find(node.inputs[0])->rounds : --unknown_;
   const Graph& body = *node.regions.back();
-  const auto of = [&](std::size_t begin, std::size_t end) {
+  const auto of = [&](std::span<const Value> results) {
     HistoryType entry{{}, rounds};
-    for (std::size_t i = begin; i < end; ++i) entry.types.push_back(body.type(body.outputs[i]));
+    for (Value result : results) entry.types.push_back(body.type(result));
     return entry;
   };
-  entries_[node.outputs[variables]] = of(0, variables);
-  const std::vector<std::size_t> yields = ControlSignature(node).yields;
-  for (std::size_t i = 1; i < yields.size(); ++i) {
-    entries_[node.outputs[variables + i]] = of(yields[i - 1], yields[i]);
+  const ControlSignature at(node);
+  entries_[node.outputs[at.carried]] = of(std::span(body.outputs).first(at.carried));
+  for (std::size_t h = 0; replay && h < replay->yields.size(); ++h) {
+    entries_[node.outputs[at.carried + 1 + h]] = of(at.yielded(body, h));
   }
 }
 

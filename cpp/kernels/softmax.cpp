@@ -104,7 +104,7 @@ SAMEGRAD_INLINE void softmax_rows(const T* x, T* y, std::int64_t n) {
 
 template <class T, int kRounds>
 void softmax_short(const T* x, T* y, std::int64_t rows, std::int64_t n) {
-  // One row of many registers, as v2 has them, is enough to wait for.
+  // v2 holds a row in many registers: they hide the latency of one row's reductions.
   constexpr int kTogether = kRounds * RowLanes<T, SumOp>::kParts > 8 ? 1 : 4;
   for (; rows >= kTogether; rows -= kTogether, x += kTogether * n, y += kTogether * n) {
     softmax_rows<T, kRounds, kTogether>(x, y, n);

@@ -1,6 +1,7 @@
 // Control-flow nodes: their regions, and how operands become arguments of these.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "ir/graph.h"
@@ -61,6 +62,10 @@ struct ControlSignature {
     outer_operand = node.attrs.get_if<CondAttrs>() ? 1 : operand + carried;
   }
 
+  // The results of the body that are an entry of a history that a replay makes.
+  std::span<const Value> yielded(const Graph& body, std::size_t history) const {
+    return std::span(body.outputs).subspan(yields[history], yields[history + 1] - yields[history]);
+  }
   bool is_carried(std::size_t at) const { return at >= argument && at < argument + carried; }
   // The operand that the argument is at first; kNone: what comes out of a history.
   static constexpr std::size_t kNone = std::size_t(-1);

@@ -96,11 +96,9 @@ class LoopFission {
   // Stacks the operands of the sums: one history more for each operand that no history has.
   void keep_operands(const FissionSum& sum) {
     if (groups_.empty()) {
-      const auto results = body_.outputs.begin();
-      const std::vector<std::size_t>& yields = signature_.yields;
-      for (std::size_t h = 1; h < yields.size(); ++h) {
-        groups_.emplace_back(results + std::ptrdiff_t(yields[h - 1]),
-                             results + std::ptrdiff_t(yields[h]));
+      for (std::size_t h = 0; h < attrs_.yields.size(); ++h) {
+        const auto entry = signature_.yielded(body_, h);
+        groups_.emplace_back(entry.begin(), entry.end());
       }
     }
     for (Value input : sum.product->inputs) {

@@ -42,9 +42,8 @@ HistoryPlacement history_of_iterations(const Node& loop, std::size_t result) {
     }
     return history;
   }
-  const std::size_t which = result - at.carried - 1;
-  for (std::size_t i = at.yields.at(which); i < at.yields.at(which + 1); ++i) {
-    const Placement placement = iteration.placement(iteration.outputs.at(i));
+  for (const Value value : at.yielded(iteration, result - at.carried - 1)) {
+    const Placement placement = iteration.placement(value);
     history.entries.push_back(history.varying ? Placement::kVarying : placement);
   }
   return history;

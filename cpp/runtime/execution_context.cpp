@@ -82,14 +82,15 @@ void ExecutionContext::give_memory() noexcept {
 
 void ExecutionContext::reserve_scratch() {
   kernels();  // are loaded when they are first asked for
-  std::size_t open = Scratch::kBlockBytes, task = 0;
+  std::size_t open = 0, task = 0;
   for (const StepBinding& binding : bindings_) {
     const StepScratch scratch =
         std::visit([](const auto& kind) -> StepScratch { return kind.scratch; }, binding);
     open = std::max(open, scratch.open);
     task = std::max(task, scratch.task);
   }
-  open += task;  // of one update while the operands of another are open
+  // The scratch of one update while the operands of another are open.
+  open = std::max(open + task, Scratch::kBlockBytes);
   for (const SparseUpdateBinding& rows : sparse_updates_) {
     open = std::max(open, rows.update.task_bytes);
     task = std::max(task, rows.update.task_bytes);
