@@ -5,10 +5,9 @@ PYBIND11_MODULE(_core, m) {
   m.doc() = "The C++ engine of samegrad. Use the samegrad package.";
   // A call looks up objects, and the types of its arguments, by address. With more buckets than
   // entries few share one, so that a call costs the same wherever they lie.
-  pybind11::detail::with_internals([](pybind11::detail::internals& internals) {
-    internals.registered_types_py.reserve(4096);
-    internals.registered_instances.reserve(4096);
-  });
+  pybind11::detail::with_internals(
+      [](pybind11::detail::internals& internals) { internals.registered_types_py.reserve(4096); });
+  pybind11::detail::with_instance_map(m.ptr(), [](auto& objects) { objects.reserve(4096); });
   samegrad::register_all_ops();
   samegrad::register_errors(m);
   samegrad::register_tensor(m);
