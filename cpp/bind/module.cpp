@@ -4,7 +4,7 @@
 PYBIND11_MODULE(_core, m) {
   m.doc() = "The C++ engine of samegrad. Use the samegrad package.";
   // A call looks up objects, and the types of its arguments, by address. With more buckets than
-  // entries few share one, so that a call costs the same wherever they lie.
+  // entries few share one, and a call costs the same at any address.
   pybind11::detail::with_internals(
       [](pybind11::detail::internals& internals) { internals.registered_types_py.reserve(4096); });
   pybind11::detail::with_instance_map(m.ptr(), [](auto& objects) { objects.reserve(4096); });
