@@ -53,14 +53,16 @@ struct Rates {
   double flops = 0, double_flops = 0;  // of products of floats and of doubles
   double cache_bytes = 0;              // what stays in L2
   double memory_bytes = 0;             // what does not
+  double line_seconds = 0;             // until a line of memory is there
+  double fork_seconds = 0;             // until all threads are at work
   int threads = 1;
 };
 
-// Seconds that a step is predicted to take with these counts of examples (per replica and symbol),
-// by a roofline: the longest of its nodes' computing or moving bytes within caches, of moving its
-// buffers from memory, and of what its calls cost by themselves. Control flow without its bodies.
-double predict(const PlanDraft& plan, const PlanStep& step, const Counts& counts,
-               const Rates& rates);
+// Seconds that each step is predicted to take with these counts of examples (per replica and
+// symbol): its nodes' computing or moving bytes within caches, whichever takes longer, and what the
+// step and its calls cost by themselves. A run that passes over more bytes than the caches have
+// waits for its buffers, its code and the plan as well. Control flow is without its bodies.
+std::vector<double> predict(const PlanDraft& plan, const Counts& counts, const Rates& rates);
 // Iterations of a node of control flow: the most that a loop may have, 1 where no bound is known,
 // and of a branch.
 double predict_iterations(const PlanDraft& plan, NodeId node, const Counts& counts);

@@ -1,4 +1,5 @@
-// Predicted time of steps: a roofline.
+// Predicted time of steps. Within caches, computing and moving bytes overlap; waiting for memory
+// does not, as in the execution-cache-memory model (Stengel et al., 2015).
 #include <algorithm>
 #include <map>
 #include <variant>
@@ -15,21 +16,27 @@ namespace {
 
 constexpr double kCallSeconds = 0.2e-6;  // of a kernel, whatever it does
 constexpr double kStepSeconds = 0.5e-6;  // of a step
-constexpr double kForkSeconds = 5e-6;    // of handing pieces to threads and waiting for them
-constexpr double kRowSeconds = 12e-9;    // of a row that is named, and sorted among the others
+constexpr double kLines = 5;  // of code and of the plan that a step, and each node of it, waits for
+constexpr double kRowSeconds = 12e-9;  // of a row that is named, and sorted among the others
 
 struct Load {
   double work = 0;     // in operations
   double seconds = 0;  // of all threads: for each call, of computing or of moving within caches
   double memory_bytes = 0;  // of the buffers of the step, each once
   double calls = 0;
+  double nodes = 0;  // that are called at all
 };
 
 class Predictor {
  public:
   Predictor(const PlanDraft& plan, const Counts& counts, const Rates& rates)
-      : plan_(plan), counts_(counts), rates_(rates) {}
+      : plan_(plan), counts_(counts), rates_(rates), cold_(passes_caches()) {}
 
+  double operator()(const PlanStep& step) const {
+    return std::visit([&](const auto& kind) { return seconds(kind); }, step.kind());
+  }
+
+ private:
   double seconds(const NodeStep& step) const { return seconds_of_nodes(step); }
   double seconds(const SideBySideStep& step) const { return seconds_of_nodes(step); }
   double seconds(const GroupedGemmStep& step) const { return seconds_of_nodes(step); }
@@ -46,12 +53,7 @@ class Predictor {
 
   // Control flow copies its operands and results on one thread.
   double seconds(const ControlStep& step) const {
-    const BufferUses uses = step.uses(plan_);
-    double bytes = 0;
-    for (const auto* roots : {&uses.reads, &uses.writes}) {
-      for (Value root : *roots) bytes += bytes_of(root);
-    }
-    return kStepSeconds + 2 * bytes * std::max(rates_.threads, 1) / rates_.memory_bytes;
+    return step_seconds() + 2 * bytes_moved(step) * std::max(rates_.threads, 1) / moving_rate();
   }
 
   // One thread names the rows. Their sums are stored here where reductions read them.
@@ -66,10 +68,9 @@ class Predictor {
       }
     }
     const bool stores = !plan_.sparse_updates[step.update].reductions.empty();
-    return rows * kRowSeconds + (stores ? seconds_of_load(sums) : kStepSeconds);
+    return rows * kRowSeconds + (stores ? seconds_of_load(sums) : step_seconds());
   }
 
- private:
   template <class Step>
   double seconds_of_nodes(const Step& step) const {
     Load load;
@@ -80,25 +81,44 @@ class Predictor {
   // Moves the buffers of the step as well.
   template <class Step>
   double seconds_with_memory(const Step& step, Load load) const {
-    const BufferUses uses = step.uses(plan_);
-    const std::map<Value, double> read = bytes_read(step);
-    for (Value root : uses.reads) {
-      const auto at = read.find(root);
-      load.memory_bytes += at == read.end() ? bytes_of(root) : std::min(bytes_of(root), at->second);
-    }
-    for (Value root : uses.writes) load.memory_bytes += bytes_of(root);
+    load.memory_bytes = bytes_moved(step);
     return seconds_of_load(load);
   }
 
+  template <class Step>
+  double bytes_moved(const Step& step) const {
+    const BufferUses uses = step.uses(plan_);
+    const std::map<Value, double> read = bytes_read(step);
+    double bytes = 0;
+    for (Value root : uses.reads) {
+      const auto at = read.find(root);
+      bytes += at == read.end() ? bytes_of(root) : std::min(bytes_of(root), at->second);
+    }
+    for (Value root : uses.writes) bytes += bytes_of(root);
+    return bytes;
+  }
+
+  // True if a run passes over more bytes than the caches keep until the next run.
+  bool passes_caches() const {
+    double bytes = 0;
+    for (const PlanStep& step : plan_.steps) {
+      bytes += std::visit([&](const auto& kind) { return bytes_moved(kind); }, step.kind());
+    }
+    return bytes > double(machine().l2) * std::max(rates_.threads, 1);
+  }
+
+  double moving_rate() const { return cold_ ? rates_.memory_bytes : rates_.cache_bytes; }
+  double step_seconds() const { return cold_ ? kLines * rates_.line_seconds : kStepSeconds; }
+
   double seconds_of_load(const Load& load) const {
+    const int threads = std::max(rates_.threads, 1);
     const auto least = double(thresholds().parallel_loop_work);
-    const bool parallel = rates_.threads > 1 && std::max(load.work, load.memory_bytes) > least;
-    const double part = parallel ? 1 : 1.0 / std::max(rates_.threads, 1);
-    const bool stays = load.memory_bytes <= double(machine().l2) * std::max(rates_.threads, 1);
-    const double moving = load.memory_bytes / (stays ? rates_.cache_bytes : rates_.memory_bytes);
-    const double calls = load.calls * kCallSeconds / std::max(rates_.threads, 1);
-    return std::max(load.seconds + calls, moving) / part + kStepSeconds +
-           (parallel ? kForkSeconds : 0);
+    const bool parallel = threads > 1 && std::max(load.work, load.memory_bytes) > least;
+    const double waiting = cold_ ? load.memory_bytes / rates_.memory_bytes : 0;
+    const double shared = load.seconds + load.calls * kCallSeconds / threads + waiting;
+    const double alone = shared * threads;  // other threads that come late find nothing to do
+    return (parallel ? std::min(shared + rates_.fork_seconds, alone) : alone) + step_seconds() +
+           (cold_ ? load.nodes * kLines * rates_.line_seconds : 0);
   }
 
   // Adds calls of a node that cost so much each.
@@ -106,9 +126,12 @@ class Predictor {
     const bool doubles = plan_.graph.type(node.outputs[0]).dtype == DType::kFloat64;
     const double rate =
         rate_of(*node.op, node.attrs) * (doubles ? rates_.double_flops : rates_.flops);
+    // A sum over examples adds a leaf to the others after each four.
+    const double adds = node.locality == Locality::kBatchReduction ? 1 + 1.0 / kLeafExamples : 1;
     load.work += calls * cost.flops;
-    load.seconds += calls * std::max(cost.flops / rate, cost.bytes() / rates_.cache_bytes);
+    load.seconds += calls * std::max(adds * cost.flops / rate, cost.bytes() / rates_.cache_bytes);
     load.calls += node.op->has(kAliases) ? 0 : calls;
+    load.nodes += node.op->has(kAliases) ? 0 : 1;
   }
 
   // The bytes that nodes of the step read of each root.
@@ -170,6 +193,7 @@ class Predictor {
   const PlanDraft& plan_;
   const Counts& counts_;
   const Rates& rates_;
+  const bool cold_;
 };
 
 std::int64_t rows_of(const PlanDraft& plan, Value value, const Counts& counts) {
@@ -191,10 +215,11 @@ double predict_iterations(const PlanDraft& plan, NodeId n, const Counts& counts)
   return loop && loop->maximum > 0 ? double(loop->maximum) : 1;
 }
 
-double predict(const PlanDraft& plan, const PlanStep& step, const Counts& counts,
-               const Rates& rates) {
-  const Predictor predictor(plan, counts, rates);
-  return std::visit([&](const auto& kind) { return predictor.seconds(kind); }, step.kind());
+std::vector<double> predict(const PlanDraft& plan, const Counts& counts, const Rates& rates) {
+  const Predictor seconds(plan, counts, rates);
+  std::vector<double> predicted;
+  for (const PlanStep& step : plan.steps) predicted.push_back(seconds(step));
+  return predicted;
 }
 
 }  // namespace samegrad

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <map>
@@ -16,7 +17,7 @@
 namespace samegrad {
 namespace {
 
-constexpr int kRuns = 4;
+constexpr int kRuns = 8;
 constexpr std::int64_t kSide = 512;                                // of the matrices
 constexpr std::int64_t kStreamedElements = std::int64_t(1) << 24;  // of an array: 64 MiB
 
@@ -91,6 +92,45 @@ double streamed_bytes(std::int64_t elements) {
   return 3.0 * double(elements) * sizeof(float) / seconds;
 }
 
+// Seconds of a load that waits for memory: a chase through lines in an order without a pattern.
+double line_seconds(std::int64_t elements) {
+  constexpr std::int64_t kLine = 16;  // elements
+  constexpr std::int64_t kHops = 4096;
+  const std::int64_t lines = elements / kLine;  // a power of two: the generator visits all
+  Array array(DType::kInt32, {elements});
+  auto* next = array.data<std::int32_t>();
+  for (std::int64_t i = 0; i < lines; ++i) {
+    next[i * kLine] = std::int32_t((1664525 * i + 1013904223) % lines * kLine);
+  }
+  std::atomic<std::int32_t> at{0};
+  const double seconds = least_seconds([&] {
+    std::int32_t line = at;
+    for (std::int64_t i = 0; i < kHops; ++i) line = next[line];
+    at = line;
+  });
+  return seconds / kHops;
+}
+
+// Seconds until all threads are at work, after the caller was alone for as long as a small step.
+double fork_seconds() {
+  using Clock = std::chrono::steady_clock;
+  const auto wait = [](auto seconds, const auto& done) {
+    for (const auto start = Clock::now(); !done() && Clock::now() - start < seconds;) {
+    }
+  };
+  const ParallelFor& loops = parallel_loops();
+  const auto alone = std::chrono::microseconds(50);
+  return least_seconds([&] {
+           wait(alone, [] { return false; });
+           std::atomic<int> here{0};
+           loops.run(loops.threads(), [&](std::int64_t) {
+             ++here;
+             wait(std::chrono::milliseconds(1), [&] { return here == loops.threads(); });
+           });
+         }) -
+         std::chrono::duration<double>(alone).count();
+}
+
 Rates measure() {
   Rates rates;
   rates.threads = parallel_loops().threads();
@@ -98,6 +138,8 @@ Rates measure() {
   rates.double_flops = product_flops(DType::kFloat64);
   rates.cache_bytes = cached_bytes(machine().l2 / 4, 64);
   rates.memory_bytes = streamed_bytes(kStreamedElements);
+  rates.line_seconds = line_seconds(kStreamedElements);
+  rates.fork_seconds = fork_seconds();
   return rates;
 }
 

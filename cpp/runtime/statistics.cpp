@@ -31,16 +31,17 @@ std::vector<std::shared_ptr<StateCell>> copies_of(const ExecuteParams& call) {
 }  // namespace
 
 std::vector<double> Executable::predict_steps(const Counts& counts, const Rates& rates) const {
-  std::vector<double> predicted;
+  std::vector<double> predicted = predict(plan_, counts, rates);
+  std::size_t s = 0;
   for (const PlanStep& step : plan_.steps) {
-    predicted.push_back(predict(plan_, step, counts, rates));
+    double& with_bodies = predicted[s++];
     if (!step.is<ControlStep>()) continue;
     const double iterations = predict_iterations(plan_, step.nodes()[0], counts);
     for (const std::unique_ptr<Executable>& body : bodies_.at(step.nodes()[0])) {
       auto its_counts = counts;
       complete_counts(body->plan().graph.symbols, its_counts);
       for (double seconds : body->predict_steps(its_counts, rates)) {
-        predicted.back() += iterations * seconds;
+        with_bodies += iterations * seconds;
       }
     }
   }

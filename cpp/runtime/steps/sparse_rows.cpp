@@ -254,8 +254,7 @@ void SparseBlocks::store_sums() const {
     }
   };
   const ParallelFor& loops = parallel_loops();
-  if (loops.threads() == 1 ||
-      binding_.places * binding_.width * 4 < thresholds().parallel_tree_work)
+  if (loops.threads() == 1 || work_of_sums() < thresholds().parallel_tree_work)
     return store(0, blocks, context_.main_task().scratch);
   const std::int64_t parts = std::min(blocks, loops.threads() * thresholds().parts_per_thread);
   loops.run(parts, [&](std::int64_t i) {

@@ -35,10 +35,12 @@ class SparseBlocks {
   // The first of those that it goes through that is not before a row.
   std::int64_t position_of(std::int64_t row) const;
   std::int64_t row_at(std::int64_t position) const { return sparse ? row_[position] : position; }
-  // A rough count of operations.
+  // Rough counts of operations: of all, and of adding up the named rows.
   std::int64_t work() const {
-    return count() * binding_.width * std::int64_t(4 * pass_.slots.size());
+    return count() * binding_.width * std::int64_t(4 * pass_.slots.size()) +
+           (binding_.named.summed_at.empty() ? work_of_sums() : 0);
   }
+  std::int64_t work_of_sums() const { return binding_.places * binding_.width * 4; }
 
   // A frame is open: memory for one block.
   Rows take_rows(Scratch& scratch) const;

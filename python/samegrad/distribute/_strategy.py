@@ -230,8 +230,8 @@ class Strategy(abc.ABC):
 
         The second line says if the results are bitwise identical to those of one replica. If not,
         the next lines name the operations of fn that change them, such as a local mean. Then
-        follow the machine that the plan was made for, and each step with its predicted time: the
-        longest of computing, moving bytes in caches and from memory, and calling its operations.
+        follow the machine that the plan was made for, and each step with its predicted time, by
+        rates of this machine: of computing, of moving bytes in caches or from memory, of calls.
 
         Args:
             fn: Function, as for `run`.

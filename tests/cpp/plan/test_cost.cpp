@@ -1,6 +1,8 @@
 // What operations cost, the tiles that are chosen by it, and how long steps are predicted to take.
 #include "plan/cost.h"
 
+#include <numeric>
+
 #include "base/reduction_order.h"
 #include "base/thresholds.h"
 #include "check.h"
@@ -37,10 +39,9 @@ Rates slow() {
   return {.flops = 1e6, .double_flops = 5e5, .cache_bytes = 1e7, .memory_bytes = 1e6, .threads = 1};
 }
 
-double predicted(const Plan& plan, std::int64_t examples) {
-  double seconds = 0;
-  for (const PlanStep& step : plan.steps) seconds += predict(plan, step, {{examples}}, slow());
-  return seconds;
+double predicted(const Plan& plan, std::int64_t examples, const Rates& rates = slow()) {
+  const std::vector<double> steps = predict(plan, {{examples}}, rates);
+  return std::accumulate(steps.begin(), steps.end(), 0.0);
 }
 
 // Of two products with `inner` numbers of an example between them, of which only the first and the
@@ -179,8 +180,27 @@ TEST("what computes little is predicted to take what its bytes take") {
   Net net(1 << 20);
   net.graph.outputs.push_back(net.b("neg", {net.x}));
   const double bytes = 2.0 * 4 * 8 * (1 << 20);
-  const double seconds = predicted(compile(net.graph), 8);
+  Rates fast = slow();
+  fast.flops = 1e9;
+  fast.cache_bytes = 1e9;
+  const double seconds = predicted(compile(net.graph), 8, fast);
   CHECK(seconds >= bytes / 1e6 && seconds < bytes / 1e6 * 1.3, seconds, " ", bytes / 1e6);
+}
+
+TEST("a plan that does not stay in the caches waits for memory in each step") {
+  const auto seconds = [](std::int64_t width, const Rates& rates) {
+    Net net(width);
+    net.graph.outputs.push_back(net.b("neg", {net.x}));
+    return predicted(compile(net.graph), 8, rates);
+  };
+  const Rates far{.flops = 1e9, .double_flops = 1e9, .cache_bytes = 1e9, .memory_bytes = 1e9};
+  Rates farther = far;
+  farther.memory_bytes /= 4;
+  farther.line_seconds = 1e-3;
+  const std::int64_t small = machine().l2 / 256, large = machine().l2;
+  CHECK_EQ(seconds(small, far), seconds(small, farther));
+  const double waiting = 2.0 * 4 * 8 * double(large) * (4 - 1) / 1e9;
+  CHECK(seconds(large, farther) > seconds(large, far) + waiting + 5e-3);
 }
 
 TEST("operands of which only the type is read are predicted to take no time") {

@@ -111,7 +111,8 @@ double predicted_naming(const Plan& plan, std::int64_t examples) {
   const auto step = std::ranges::find_if(
       plan.steps, [](const PlanStep& each) { return each.is<SparseRowsStep>(); });
   CHECK(step != plan.steps.end());
-  return predict(plan, *step, Counts(std::size_t(plan.graph.replicas), {examples}), rates);
+  const Counts counts(std::size_t(plan.graph.replicas), {examples});
+  return predict(plan, counts, rates)[std::size_t(step - plan.steps.begin())];
 }
 
 bool makes_dense_sums(const Plan& plan) {
