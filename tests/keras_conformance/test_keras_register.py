@@ -152,6 +152,32 @@ def test_a_changed_keras_is_refused_by_name_of_the_module() -> None:
         patching.patched(module, "def reduce_values(x): return x\n", patches.PATCHES[module])
 
 
+COUNT = (
+    "import samegrad as tf\nfrom samegrad._keras import register\n"
+    "times = []\npatched = register.patched\n"
+    "register.patched = lambda *given: times.append(1) or patched(*given)\n"
+    "tf.keras.Model\nprint(len(times))\n"
+)
+
+
+def test_patches_are_compiled_once_and_again_where_they_changed(tmp_path: Path) -> None:
+    kept = {"PYTHONPYCACHEPREFIX": str(tmp_path / "kept"), "PYTHONDONTWRITEBYTECODE": ""}
+    first, second = (int(_run(COUNT, tmp_path, **kept).stdout) for _ in range(2))
+    assert first > 50 and second == 0
+    changed = (
+        "from samegrad._keras.patches import PATCHES\nfrom samegrad._keras.patching import Text\n"
+        "PATCHES['keras.src.losses.loss'] += [Text('class Loss', 'class Loss', 1)]\n"
+    )
+    assert _run(changed + COUNT, tmp_path, **kept).stdout.split() == ["1"]
+
+
+def test_a_folder_that_cannot_be_written_keeps_no_bytecode(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    kept = {"PYTHONPYCACHEPREFIX": str(tmp_path / "file"), "PYTHONDONTWRITEBYTECODE": ""}
+    for _ in range(2):
+        assert int(_run(COUNT, tmp_path, **kept).stdout) > 50
+
+
 @pytest.mark.parametrize("module", sorted(patches.PATCHES))
 def test_every_patch_names_the_text_that_it_replaces(module: str) -> None:
     for patch in patches.PATCHES[module]:

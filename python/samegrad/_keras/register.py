@@ -7,6 +7,9 @@ few lines changed that `patches` lists. Nothing on the disk is changed.
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import gc
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -15,6 +18,7 @@ import importlib.util
 import os
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
@@ -40,14 +44,41 @@ _FIRST = "import samegrad before keras"
 
 
 class _PatchedLoader(importlib.machinery.SourceFileLoader):
-    """Loads a module of Keras with its patches; tracebacks show the lines of Keras's file."""
+    """Loads a module of Keras with its patches; tracebacks show the lines of Keras's file.
 
-    def get_code(self, fullname: str) -> CodeType:
-        file = self.get_data(self.path).decode()
-        source = patched(fullname, file, PATCHES[fullname])
-        code = compile(source.text, self.path, "exec", dont_inherit=True)
+    Python keeps the bytecode, under a name that tells the patches, in the folder where it keeps
+    that of this package.
+    """
+
+    def source_to_code(  # type: ignore[override]
+        self, data: bytes, path: str, *, _optimization: int = -1
+    ) -> CodeType:
+        file = importlib.util.decode_source(data)
+        source = patched(self.name, file, PATCHES[self.name])
+        code = compile(source.text, path, "exec", dont_inherit=True, optimize=_optimization)
         assert isinstance(code, CodeType)
         return LineNumbers(source, file).moved(code)
+
+    def get_data(self, path: str) -> bytes:
+        return super().get_data(self._place(path))
+
+    def set_data(self, path: str, data: Any, **mode: Any) -> None:
+        super().set_data(self._place(path), data, **mode)
+
+    def _place(self, path: str) -> str:
+        if path == self.path:
+            return path
+        folder = os.path.dirname(importlib.util.cache_from_source(__file__))
+        _, _, kind = os.path.basename(path).partition(".")  # "cpython-311.pyc"
+        rules = _rules() + repr(PATCHES[self.name]).encode()
+        name = f"{self.name}.{importlib.util.source_hash(rules).hex()}.{kind}"
+        return os.path.join(folder, name)
+
+
+@functools.cache
+def _rules() -> bytes:
+    """The sources of what applies patches."""
+    return b"".join((_HERE / name).read_bytes() for name in ("patching.py", "line_tables.py"))
 
 
 class _Finder(importlib.abc.MetaPathFinder):
@@ -106,7 +137,20 @@ def load() -> ModuleType:
         'samegrad'
     """
     prepare()
-    return importlib.import_module("keras")
+    with _without_collections():
+        return importlib.import_module("keras")
+
+
+@contextlib.contextmanager
+def _without_collections() -> Iterator[None]:
+    """Collect no garbage: an import makes much that stays, which each collection goes through."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 def prepare() -> None:
