@@ -183,13 +183,18 @@ py::dict fields_of(const ExplainedStep& step) {
                                "fused"_a = one.fused ? one.names : "", "deferred"_a = one.deferred,
                                "parallel"_a = one.parallel));
   }
-  py::object measured = py::none(), least = py::none();
-  if (step.measured) measured = py::float_(step.measured->mean);
-  if (step.measured) least = py::float_(step.measured->least);
+  py::object measured = py::none(), least = py::none(), loops = py::none(), pieces = py::none();
+  if (step.measured) {
+    measured = py::float_(step.measured->mean);
+    least = py::float_(step.measured->least);
+    loops = py::int_(step.measured->shared.loops);
+    pieces = py::int_(step.measured->shared.pieces);
+  }
   return py::dict("title"_a = step.title, "kind"_a = step.kind, "operations"_a = operations,
                   "notes"_a = step.notes, "tile_examples"_a = step.tile_examples,
                   "example_bytes"_a = step.example_bytes, "predicted"_a = step.predicted,
-                  "measured"_a = measured, "least"_a = least);
+                  "measured"_a = measured, "least"_a = least, "parallel_loops"_a = loops,
+                  "pieces"_a = pieces);
 }
 
 py::dict fields_of(const Explanation& explanation) {

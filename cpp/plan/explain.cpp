@@ -99,6 +99,10 @@ void print_step(std::ostringstream& out, const ExplainedStep& step, bool has_tim
   if (step.measured) {
     out << ", measured " << text_of_time(step.measured->mean) << " (least "
         << text_of_time(step.measured->least) << ")";
+    const SharedWork& shared = step.measured->shared;
+    if (shared.loops > 0) {
+      out << ", " << shared.pieces << " pieces in " << shared.loops << " parallel loop(s)";
+    }
   }
   out << "\n";
 }

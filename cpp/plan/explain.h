@@ -13,6 +13,7 @@ namespace samegrad {
 // The time of a step in some runs.
 struct StepTime {
   double mean = 0, least = 0;  // seconds
+  SharedWork shared = {};      // of a run
 };
 
 // Measurements and predictions for runs with certain counts of examples.

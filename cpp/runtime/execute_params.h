@@ -14,6 +14,7 @@
 #include "runtime/communicator.h"
 #include "tensor/array.h"
 #include "tensor/buffer_pool.h"
+#include "tensor/kernel_args.h"
 
 namespace samegrad {
 
@@ -40,6 +41,12 @@ struct IterationMemory {
 
 class Hashes;
 
+// The time of a step, and the work that its threads shared.
+struct StepUsage {
+  double seconds = 0;
+  SharedWork shared = {};
+};
+
 // The parameters of one run of a plan.
 struct ExecuteParams {
   std::span<const PerReplica<Array>> arguments;
@@ -65,7 +72,7 @@ struct ExecuteParams {
   std::vector<bool> active = {};
   // Nothing is written: variables keep their values, and the memory that they are in.
   bool dry = false;
-  std::vector<double>* seconds = nullptr;  // where each step adds what it took; null: no clock
+  std::vector<StepUsage>* usages = nullptr;  // where each step adds what it took; null: no clock
   // The caller ensures that no other thread uses the variables.
   bool alone = false;
   IterationMemory* iterations = nullptr;  // of an iteration

@@ -323,7 +323,7 @@ void Executable::run_step(StepId s, const ExecuteParams& call, ExecutionContext&
 
 void Executable::run_steps(const ExecuteParams& call, ExecutionContext& context) {
   using Clock = std::chrono::steady_clock;
-  if (call.seconds) call.seconds->resize(plan_.steps.size());
+  if (call.usages) call.usages->resize(plan_.steps.size());
   StepId due = plan_.steps.next_id();  // before this one all sums of processes have to be there
   std::vector<StepId> unfinished;      // whose results are hashed once they are there
   const auto finish_sums = [&] {
@@ -332,7 +332,8 @@ void Executable::run_steps(const ExecuteParams& call, ExecutionContext& context)
     unfinished.clear();
   };
   for (StepId s : plan_.steps.ids()) {
-    const Clock::time_point start = call.seconds ? Clock::now() : Clock::time_point();
+    const Clock::time_point start = call.usages ? Clock::now() : Clock::time_point();
+    const SharedWork before = call.usages ? shared_work() : SharedWork{};
     if (call.communicator && s == due) {
       finish_sums();
       due = plan_.steps.next_id();
@@ -346,8 +347,12 @@ void Executable::run_steps(const ExecuteParams& call, ExecutionContext& context)
     }
     due = std::min(due, plan_.collective_done[s]);
     if (call.communicator && s + 1 == plan_.steps.next_id()) finish_sums();
-    if (!call.seconds) continue;
-    (*call.seconds)[s.index()] += std::chrono::duration<double>(Clock::now() - start).count();
+    if (!call.usages) continue;
+    StepUsage& usage = (*call.usages)[s.index()];
+    usage.seconds += std::chrono::duration<double>(Clock::now() - start).count();
+    const SharedWork after = shared_work();
+    usage.shared.loops += after.loops - before.loops;
+    usage.shared.pieces += after.pieces - before.pieces;
   }
 }
 

@@ -72,15 +72,17 @@ RunStatistics Executable::statistics_of(const ExecuteParams& call, int runs) {
     timed.variables = copies;
   }
   for (int i = 0; i <= runs && runs > 0; ++i) {
-    std::vector<double> seconds;
-    timed.seconds = &seconds;
+    std::vector<StepUsage> usages;
+    timed.usages = &usages;
     run(timed);
     poll_interrupt();
     if (i == 0) continue;  // with cold caches and memory that nobody has touched
-    statistics.measured.resize(seconds.size(), {0, 1e9});
-    for (std::size_t s = 0; s < seconds.size(); ++s) {
-      statistics.measured[s].mean += seconds[s] / runs;
-      statistics.measured[s].least = std::min(statistics.measured[s].least, seconds[s]);
+    statistics.measured.resize(usages.size(), {0, 1e9});
+    for (std::size_t s = 0; s < usages.size(); ++s) {
+      StepTime& time = statistics.measured[s];
+      time.mean += usages[s].seconds / runs;
+      time.least = std::min(time.least, usages[s].seconds);
+      time.shared = usages[s].shared;
     }
   }
   statistics.runs = runs;

@@ -33,6 +33,8 @@ int default_threads(int core_share) {
   return core_share > 0 ? core_share : oneapi::tbb::this_task_arena::max_concurrency();
 }
 
+std::atomic<std::int64_t> loops_of_process{0}, pieces_of_process{0};
+
 class SerialLoops final : public ParallelFor {
  public:
   int threads() const override { return 1; }
@@ -97,6 +99,8 @@ class ArenaLoops final : public ParallelFor {
   int threads() const override { return threads_; }
   void run(std::int64_t count, const std::function<void(std::int64_t)>& body) const override {
     if (count <= 1 || threads_ == 1) return serial_loops().run(count, body);
+    loops_of_process.fetch_add(1, std::memory_order_relaxed);
+    pieces_of_process.fetch_add(count, std::memory_order_relaxed);
     FirstError first;
     LoopOrder order;
     const auto run_piece = [&](std::int64_t i) {
@@ -195,6 +199,11 @@ void set_core_share(int cores) {
   const std::lock_guard lock(s.mutex);
   s.core_share = cores;
   s.current = nullptr;
+}
+
+SharedWork shared_work() {
+  return {loops_of_process.load(std::memory_order_relaxed),
+          pieces_of_process.load(std::memory_order_relaxed)};
 }
 
 const ParallelFor& serial_loops() {

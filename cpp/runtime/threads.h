@@ -21,6 +21,8 @@ std::string tbb_version();
 // Loops on the arena; in the calling thread if there is one thread only, or in a forked child (the
 // workers stayed in the parent; the results are the same).
 const ParallelFor& parallel_loops();
+// The work that all threads of the process shared since it began.
+SharedWork shared_work();
 // Loops in the calling thread.
 const ParallelFor& serial_loops();
 

@@ -121,6 +121,11 @@ class ParallelFor {
   virtual void run(std::int64_t count, const std::function<void(std::int64_t)>& body) const = 0;
 };
 
+// Work that threads share: parallel loops, and the pieces of all of them.
+struct SharedWork {
+  std::int64_t loops = 0, pieces = 0;
+};
+
 // Facts of the running step that an op may depend on.
 struct ReplicaContext {
   std::uint64_t seed = 0;

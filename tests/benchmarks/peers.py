@@ -145,16 +145,16 @@ def measure(job: Job, turns: Iterable[str], build: Callable[[], Program]) -> Ite
 
 
 def by_kind(plan: Any) -> Report:
-    """Return the seconds of a plan's steps, predicted and measured, summed by kind."""
+    """Return what a plan's steps take and what threads share, summed by kind and in all."""
+    sums = ("predicted", "least", "parallel_loops", "pieces")
     found: Report = {}
-    for step in [*plan.steps, plan]:
-        kind = "whole step" if step is plan else step.kind
-        if kind == "once":
-            kind = step.operations[0].name
-        total = found.setdefault(kind, {"steps": 0, "predicted": 0.0, "least": 0.0})
+    for step in plan.steps:
+        kind = step.operations[0].name if step.kind == "once" else step.kind
+        total = found.setdefault(kind, dict.fromkeys(("steps", *sums), 0))
         total["steps"] += 1
-        total["predicted"] += step.predicted
-        total["least"] += step.least
+        for name in sums:
+            total[name] += getattr(step, name)
+    found["whole step"] = {n: sum(kind[n] for kind in found.values()) for n in ("steps", *sums)}
     return found
 
 

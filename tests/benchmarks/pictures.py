@@ -19,7 +19,7 @@ from table import PEERS, duels_of, speedup_name, summarize
 
 RESULTS = Path(__file__).resolve().parent / "results"
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "pictures"
-RECORDED, MODELS = "2026-11-29-pictures.json", "2026-11-28.json"
+RECORDED, MODELS = "2026-11-29-pictures.json", "2026-11-30.json"
 GREY, BLUE, ORANGE, GREEN, PINK = "#7b7b7b", "#2f81d6", "#d9730d", "#2e9e5b", "#c9519f"
 STYLE = {
     "axes.edgecolor": GREY,

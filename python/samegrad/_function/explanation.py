@@ -66,6 +66,11 @@ class PlanStep:
         predicted: The predicted time in seconds.
         measured: The mean of the measured runs in seconds; None if no runs were measured.
         least: The shortest measured run in seconds; None if no runs were measured.
+        parallel_loops: The number of loops that threads share in a run; None if no runs were
+            measured. After `tf.config.threading.set_intra_op_parallelism_threads(16)`, those of
+            16 threads.
+        pieces: The number of pieces of all these loops, which threads take one by one: a loop of
+            fewer pieces than threads leaves some of them idle. None if no runs were measured.
         tile_examples: The number of examples that a loop passes through at a time; else None.
         example_bytes: The bytes per example that a loop holds between its operations; else None.
         notes: Further lines of the printed plan: why the planner chose the size of the tiles, or
@@ -78,6 +83,8 @@ class PlanStep:
     predicted: float
     measured: float | None = None
     least: float | None = None
+    parallel_loops: int | None = None
+    pieces: int | None = None
     tile_examples: int | None = None
     example_bytes: int | None = None
     notes: tuple[str, ...] = ()

@@ -2,7 +2,7 @@
 
 Keras has no way to register a backend: the names of its own are in its source. So the modules
 that choose one are served from here while Keras is imported: some whole (`served/`), some with the
-few lines changed that `patches` lists. Nothing on the disk is changed.
+few lines changed that `patches` lists. No file of Keras is changed.
 """
 
 from __future__ import annotations

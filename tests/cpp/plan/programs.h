@@ -111,12 +111,12 @@ class Fake {
     call.counts = {{}};
     return executable.run(call);
   }
-  std::vector<PerReplica<Array>> run_dry(Executable& executable, std::vector<double>& seconds) {
+  std::vector<PerReplica<Array>> run_dry(Executable& executable, std::vector<StepUsage>& usages) {
     ExecuteParams call;
     call.variables = cells_;
     call.counts = {{}};
     call.dry = true;
-    call.seconds = &seconds;
+    call.usages = &usages;
     return executable.run(call);
   }
   Cell& cell(int variable) { return static_cast<Cell&>(*cells_[std::size_t(variable)]); }

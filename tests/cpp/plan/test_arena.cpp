@@ -236,14 +236,14 @@ TEST("a dry run computes what a run would, and leaves variables as they are") {
   for (int i = 0; i < 200; ++i) {
     RandomProgram program(random);
     Executable executable(program.fake.plan());
-    std::vector<double> seconds;
+    std::vector<StepUsage> usages;
     std::vector<std::vector<float>> before;
     for (int v = 0; v < RandomProgram::kVariables; ++v) {
       const float* data = program.fake.cell(v).data();
       before.emplace_back(data, data + 5);
     }
-    const auto results = program.fake.run_dry(executable, seconds);
-    CHECK_EQ(seconds.size(), executable.plan().steps.size());
+    const auto results = program.fake.run_dry(executable, usages);
+    CHECK_EQ(usages.size(), executable.plan().steps.size());
     for (std::size_t o = 0; o < program.outputs.size(); ++o) {
       const float* got = results[o][0].data<float>();
       CHECK(std::equal(got, got + 5, program.numbers_of[program.outputs[o]].begin()));

@@ -231,5 +231,7 @@ TEST("a plan tells the machine, its memory, and each step's predicted and measur
   replica_context.measured.assign(plan.steps.size(), {2.5e-3, 1.25e-3});
   replica_context.runs = 5;
   CHECK(has("    predicted 12.3 us, measured 2.50 ms (least 1.25 ms)\n"));
+  replica_context.measured[0].shared = {2, 24};
+  CHECK(has(" (least 1.25 ms), 24 pieces in 2 parallel loop(s)\n"));
   CHECK(has("(mean of 5 runs that changed nothing; least "));
 }

@@ -236,9 +236,25 @@ TIME = r"[0-9.]+ (us|ms)"
 def test_each_step_has_a_predicted_and_a_measured_time(replicas: int) -> None:
     strategy, _, step, rows = training(replicas)
     text = str(strategy.explain(step, args=(rows,), measure=3))
-    times = re.findall(rf"^    predicted {TIME}, measured {TIME} \(least {TIME}\)$", text, re.M)
+    measured = rf"^    predicted {TIME}, measured {TIME} \(least {TIME}\)(, .*)?$"
+    times = re.findall(measured, text, re.M)
     assert len(times) == len(steps_of(text)) > 1
     assert re.search(rf"^time: predicted {TIME}, measured {TIME} \(mean of 3 runs", text, re.M)
+
+
+def test_a_measured_step_counts_the_pieces_that_its_threads_share() -> None:
+    def shared(threads: int, measure: int) -> list[tuple[int | None, int | None]]:
+        tf.config.threading.set_intra_op_parallelism_threads(threads)
+        try:
+            plan = tf.function(lambda x: x @ x).explain(tf.ones((1024, 1024)), measure=measure)
+        finally:
+            tf.config.threading.set_intra_op_parallelism_threads(0)
+        return [(step.parallel_loops, step.pieces) for step in plan.steps]
+
+    assert shared(16, 0) == [(None, None)]
+    assert shared(1, 1) == [(0, 0)]
+    ((loops, pieces),) = shared(16, 3)  # of one run, not of three
+    assert loops in (1, 2) and 16 <= pieces <= 128
 
 
 def test_without_measuring_there_are_predictions_only() -> None:

@@ -198,7 +198,11 @@ def times_text(of: Explanation | PlanStep, mean: str = "") -> str:
     if of.measured is None:
         assert of.least is None
         return predicted
-    return f"{predicted}, measured {time_text(of.measured)} ({mean}least {time_text(of.least)})"
+    measured = f"measured {time_text(of.measured)} ({mean}least {time_text(of.least)})"
+    shared = ""
+    if isinstance(of, PlanStep) and of.parallel_loops:
+        shared = f", {of.pieces} pieces in {of.parallel_loops} parallel loop(s)"
+    return f"{predicted}, {measured}{shared}"
 
 
 def operation_text(operation: PlanOperation) -> str:
