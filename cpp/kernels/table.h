@@ -58,6 +58,8 @@ struct GroupedGemm {
 };
 // Columns of a product that are cut at multiples of this fill the panels of every variant.
 inline constexpr std::int64_t kWidestPanel = 128;
+// Rows that are cut at multiples of this are whole tiles of every variant.
+inline constexpr std::int64_t kWholeTiles = 24;
 
 // Products by the tree whose sums are added one after the other, as those of the iterations of a
 // loop are: a stack, at whose bottom is what they are added to. A share puts its sum onto it and

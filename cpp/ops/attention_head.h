@@ -52,8 +52,8 @@ class Attention {
   // Queries whose score rows are there together: those of a thread.
   std::int64_t most() const {
     const std::int64_t row = std::max<std::int64_t>(keys() * q_.item, 1);
-    const std::int64_t fitting = thresholds().tile_bytes / row / kTile * kTile;
-    return std::clamp<std::int64_t>(fitting, std::min(kTile, q_.length), q_.length);
+    const std::int64_t fitting = thresholds().tile_bytes / row / kWholeTiles * kWholeTiles;
+    return std::clamp<std::int64_t>(fitting, std::min(kWholeTiles, q_.length), q_.length);
   }
   // Queries whose score rows are there together: those of all threads that share a head; null: of
   // one.
@@ -234,8 +234,6 @@ class Attention {
   DType dtype() const { return dtype_; }
 
  private:
-  static constexpr std::int64_t kTile = 24;  // queries: whole tiles of every variant
-
   static const std::byte* cotangents(const QueryBlock& block, const OperandGradients& to) {
     return to.ct.row(to.ct.at(block.batch, block.head), block.begin);
   }

@@ -7,7 +7,6 @@
 namespace samegrad {
 namespace {
 
-constexpr std::int64_t kTile = 24;      // rows: whole tiles of every variant
 constexpr std::int64_t kPackRows = 12;  // that a block multiplies while it packs its columns
 
 constexpr std::int64_t kWorthCopying = 256;  // columns that share a copy of the rows
@@ -33,7 +32,8 @@ Cut cut_into(const GroupedGemm& whole, std::int64_t wanted) {
   const std::int64_t rows = rows_of(whole), panels = divide_up(whole.n, kWidestPanel);
   const std::int64_t columns = divide_up(panels, std::min(wanted, panels)) * kWidestPanel;
   const std::int64_t across = divide_up(whole.n, columns);
-  const std::int64_t down = std::clamp<std::int64_t>(rows / kTile, 1, divide_up(wanted, across));
+  const std::int64_t down =
+      std::clamp<std::int64_t>(rows / kWholeTiles, 1, divide_up(wanted, across));
   const std::int64_t height = divide_up(rows, down);
   return {height, columns, across, across * divide_up(rows, height)};
 }

@@ -37,14 +37,14 @@ bool should_parallelize(const ParallelFor* parallel, std::int64_t work) {
 // Splits [0, rows) into parts that are whole tiles of every variant and runs them in parallel.
 template <class F>
 void for_row_parts(const KernelArgs& args, std::int64_t rows, std::int64_t work, const F& f) {
-  constexpr std::int64_t kTile = 24;
   if (!should_parallelize(args.parallel, work)) {
     const Scratch::Frame frame(args.scratch);
     f(std::int64_t(0), rows, args.scratch);
     return;
   }
   const std::int64_t parts = thresholds().parts_per_thread * args.parallel->threads();
-  const std::int64_t height = ((rows + parts - 1) / parts + kTile - 1) / kTile * kTile;
+  const std::int64_t height =
+      ((rows + parts - 1) / parts + kWholeTiles - 1) / kWholeTiles * kWholeTiles;
   struct RowPartition {
     const F& f;
     std::int64_t rows, height;
@@ -109,14 +109,14 @@ class PackedGemm {
 
   // Part number `part` of the rows of each piece, in whole tiles of every variant.
   void multiply(ColumnRange columns, std::int64_t part, std::int64_t parts) const {
-    constexpr std::int64_t kTile = 24;
     const auto item = std::int64_t(c_.item);
     Epilogue epilogue = epilogue_;
     if (epilogue.bias) {
       epilogue.bias = static_cast<const std::byte*>(epilogue.bias) + columns.first * item;
     }
     for (const RowPiece& piece : pieces_) {
-      const std::int64_t height = ((piece.rows + parts - 1) / parts + kTile - 1) / kTile * kTile;
+      const std::int64_t height =
+          ((piece.rows + parts - 1) / parts + kWholeTiles - 1) / kWholeTiles * kWholeTiles;
       const std::int64_t begin = std::min(part * height, piece.rows);
       const std::int64_t end = std::min(begin + height, piece.rows);
       if (begin == end) continue;

@@ -2,6 +2,7 @@
 // does not, as in the execution-cache-memory model (Stengel et al., 2015).
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <variant>
 
 #include "base/machine.h"
@@ -30,34 +31,41 @@ struct Load {
 class Predictor {
  public:
   Predictor(const PlanDraft& plan, const Counts& counts, const Rates& rates)
-      : plan_(plan), counts_(counts), rates_(rates), cold_(passes_caches()) {}
+      : plan_(plan), counts_(counts), rates_(rates), moved_(bytes_of_steps()), cold_(is_cold()) {}
 
-  double operator()(const PlanStep& step) const {
-    return std::visit([&](const auto& kind) { return seconds(kind); }, step.kind());
+  std::vector<double> seconds() const {
+    std::vector<double> predicted;
+    for (StepId s : plan_.steps.ids()) {
+      predicted.push_back(
+          std::visit([&](const auto& kind) { return seconds(kind, moved_[s.index()]); },
+                     plan_.steps[s].kind()));
+    }
+    return predicted;
   }
 
  private:
-  double seconds(const NodeStep& step) const { return seconds_of_nodes(step); }
-  double seconds(const SideBySideStep& step) const { return seconds_of_nodes(step); }
-  double seconds(const GroupedGemmStep& step) const { return seconds_of_nodes(step); }
-  double seconds(const AllReduceStep& step) const { return seconds_of_nodes(step); }
-  double seconds(const BlockUpdateStep& step) const { return seconds_of_nodes(step); }
-  double seconds(const SparseReduceStep& step) const { return seconds_of_nodes(step); }
-  double seconds(const SparseUpdateStep& step) const { return seconds_of_nodes(step); }
+  double seconds(const NodeStep& step, double bytes) const { return of_nodes(step, bytes); }
+  double seconds(const SideBySideStep& step, double bytes) const { return of_nodes(step, bytes); }
+  double seconds(const GroupedGemmStep& step, double bytes) const { return of_nodes(step, bytes); }
+  double seconds(const AllReduceStep& step, double bytes) const { return of_nodes(step, bytes); }
+  double seconds(const BlockUpdateStep& step, double bytes) const { return of_nodes(step, bytes); }
+  double seconds(const SparseReduceStep& step, double bytes) const { return of_nodes(step, bytes); }
+  double seconds(const SparseUpdateStep& step, double bytes) const { return of_nodes(step, bytes); }
 
-  double seconds(const LoopStep& loop) const {
-    Load load;
+  double seconds(const LoopStep& loop, double bytes) const {
+    Load load{.memory_bytes = bytes};
     add_loop(loop, load);
-    return seconds_with_memory(loop, load);
+    return seconds_of_load(load);
   }
 
   // Control flow copies its operands and results on one thread.
-  double seconds(const ControlStep& step) const {
-    return step_seconds() + 2 * bytes_moved(step) * std::max(rates_.threads, 1) / moving_rate();
+  double seconds(const ControlStep&, double bytes) const {
+    const double rate = cold_ ? rates_.memory_bytes : rates_.cache_bytes;
+    return step_seconds() + 2 * bytes * std::max(rates_.threads, 1) / rate;
   }
 
   // One thread names the rows. Their sums are stored here where reductions read them.
-  double seconds(const SparseRowsStep& step) const {
+  double seconds(const SparseRowsStep& step, double) const {
     Load sums;
     double rows = 0;
     for (NodeId n : step.nodes) {
@@ -71,17 +79,9 @@ class Predictor {
     return rows * kRowSeconds + (stores ? seconds_of_load(sums) : step_seconds());
   }
 
-  template <class Step>
-  double seconds_of_nodes(const Step& step) const {
-    Load load;
+  double of_nodes(const StepBase& step, double bytes) const {
+    Load load{.memory_bytes = bytes};
     for (NodeId n : step.nodes) add_node(plan_.graph.nodes[n], load);
-    return seconds_with_memory(step, load);
-  }
-
-  // Moves the buffers of the step as well.
-  template <class Step>
-  double seconds_with_memory(const Step& step, Load load) const {
-    load.memory_bytes = bytes_moved(step);
     return seconds_of_load(load);
   }
 
@@ -98,16 +98,20 @@ class Predictor {
     return bytes;
   }
 
-  // True if a run passes over more bytes than the caches keep until the next run.
-  bool passes_caches() const {
-    double bytes = 0;
+  std::vector<double> bytes_of_steps() const {
+    std::vector<double> bytes;
     for (const PlanStep& step : plan_.steps) {
-      bytes += std::visit([&](const auto& kind) { return bytes_moved(kind); }, step.kind());
+      bytes.push_back(std::visit([&](const auto& kind) { return bytes_moved(kind); }, step.kind()));
     }
+    return bytes;
+  }
+
+  // True if a run passes over more bytes than the caches keep until the next run.
+  bool is_cold() const {
+    const double bytes = std::accumulate(moved_.begin(), moved_.end(), 0.0);
     return bytes > double(machine().l2) * std::max(rates_.threads, 1);
   }
 
-  double moving_rate() const { return cold_ ? rates_.memory_bytes : rates_.cache_bytes; }
   double step_seconds() const { return cold_ ? kLines * rates_.line_seconds : kStepSeconds; }
 
   double seconds_of_load(const Load& load) const {
@@ -193,6 +197,7 @@ class Predictor {
   const PlanDraft& plan_;
   const Counts& counts_;
   const Rates& rates_;
+  const std::vector<double> moved_;  // bytes of the buffers of each step
   const bool cold_;
 };
 
@@ -216,10 +221,7 @@ double predict_iterations(const PlanDraft& plan, NodeId n, const Counts& counts)
 }
 
 std::vector<double> predict(const PlanDraft& plan, const Counts& counts, const Rates& rates) {
-  const Predictor seconds(plan, counts, rates);
-  std::vector<double> predicted;
-  for (const PlanStep& step : plan.steps) predicted.push_back(seconds(step));
-  return predicted;
+  return Predictor(plan, counts, rates).seconds();
 }
 
 }  // namespace samegrad

@@ -17,7 +17,7 @@
 namespace samegrad {
 namespace {
 
-constexpr int kRuns = 8;
+constexpr int kRuns = 4;
 constexpr std::int64_t kSide = 512;                                // of the matrices
 constexpr std::int64_t kStreamedElements = std::int64_t(1) << 24;  // of an array: 64 MiB
 
@@ -69,16 +69,22 @@ double cached_bytes(std::int64_t bytes, int rounds) {
   return 2.0 * double(threads * bytes * rounds) / seconds;
 }
 
-// Bytes per second of the triad of STREAM (McCalpin, 1995) over arrays beyond all caches: two
-// arrays are read and one is written. A copy by the system would pass the caches by.
-double streamed_bytes(std::int64_t elements) {
-  const ParallelFor& loops = parallel_loops();
-  const std::int64_t pieces = std::int64_t{16} * loops.threads();
+// Arrays beyond all caches.
+std::array<Array, 3> streamed_arrays() {
   std::array<Array, 3> arrays;
   for (Array& array : arrays) {
-    array = Array(DType::kFloat32, {elements});
+    array = Array(DType::kFloat32, {kStreamedElements});
     std::memset(array.raw(), 0, array.bytes());
   }
+  return arrays;
+}
+
+// Bytes per second of the triad of STREAM (McCalpin, 1995): two arrays are read and one is written.
+// A copy by the system would pass the caches by.
+double streamed_bytes(std::array<Array, 3>& arrays) {
+  const ParallelFor& loops = parallel_loops();
+  const std::int64_t pieces = std::int64_t{16} * loops.threads();
+  const std::int64_t elements = kStreamedElements;
   float* x = arrays[0].data<float>();
   const float* y = arrays[1].data<float>();
   const float* z = arrays[2].data<float>();
@@ -93,19 +99,20 @@ double streamed_bytes(std::int64_t elements) {
 }
 
 // Seconds of a load that waits for memory: a chase through lines in an order without a pattern.
-double line_seconds(std::int64_t elements) {
-  constexpr std::int64_t kLine = 16;  // elements
+double line_seconds(Array& array) {
+  constexpr std::int64_t kLine = 64;  // bytes
   constexpr std::int64_t kHops = 4096;
-  const std::int64_t lines = elements / kLine;  // a power of two: the generator visits all
-  Array array(DType::kInt32, {elements});
-  auto* next = array.data<std::int32_t>();
+  const std::int64_t lines = std::int64_t(array.bytes()) / kLine;  // 2^n: the order has them all
   for (std::int64_t i = 0; i < lines; ++i) {
-    next[i * kLine] = std::int32_t((1664525 * i + 1013904223) % lines * kLine);
+    const std::int64_t next = (1664525 * i + 1013904223) % lines;
+    std::memcpy(array.raw() + i * kLine, &next, sizeof next);
   }
-  std::atomic<std::int32_t> at{0};
+  std::atomic<std::int64_t> at{0};
   const double seconds = least_seconds([&] {
-    std::int32_t line = at;
-    for (std::int64_t i = 0; i < kHops; ++i) line = next[line];
+    std::int64_t line = at;
+    for (std::int64_t i = 0; i < kHops; ++i) {
+      std::memcpy(&line, array.raw() + line * kLine, sizeof line);
+    }
     at = line;
   });
   return seconds / kHops;
@@ -137,8 +144,9 @@ Rates measure() {
   rates.flops = product_flops(DType::kFloat32);
   rates.double_flops = product_flops(DType::kFloat64);
   rates.cache_bytes = cached_bytes(machine().l2 / 4, 64);
-  rates.memory_bytes = streamed_bytes(kStreamedElements);
-  rates.line_seconds = line_seconds(kStreamedElements);
+  std::array<Array, 3> arrays = streamed_arrays();
+  rates.memory_bytes = streamed_bytes(arrays);
+  rates.line_seconds = line_seconds(arrays[0]);
   rates.fork_seconds = fork_seconds();
   return rates;
 }

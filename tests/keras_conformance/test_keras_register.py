@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from samegrad._keras import patches, patching
+from samegrad._keras import patches, patching, register
 
 
 def _run(code: str, home: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -169,6 +169,12 @@ def test_patches_are_compiled_once_and_again_where_they_changed(tmp_path: Path) 
         "PATCHES['keras.src.losses.loss'] += [Text('class Loss', 'class Loss', 1)]\n"
     )
     assert _run(changed + COUNT, tmp_path, **kept).stdout.split() == ["1"]
+
+
+def test_a_patched_module_gives_other_files_of_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "data.txt").write_text("of a user")
+    loader = register._PatchedLoader("keras.src.losses.loss", str(tmp_path / "loss.py"))
+    assert loader.get_data(str(tmp_path / "data.txt")) == b"of a user"
 
 
 def test_a_folder_that_cannot_be_written_keeps_no_bytecode(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ class _PatchedLoader(importlib.machinery.SourceFileLoader):
         super().set_data(self._place(path), data, **mode)
 
     def _place(self, path: str) -> str:
-        if path == self.path:
+        if not path.endswith(tuple(importlib.machinery.BYTECODE_SUFFIXES)):
             return path
         folder = os.path.dirname(importlib.util.cache_from_source(__file__))
         _, _, kind = os.path.basename(path).partition(".")  # "cpython-311.pyc"

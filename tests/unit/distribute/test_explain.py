@@ -236,7 +236,8 @@ TIME = r"[0-9.]+ (us|ms)"
 def test_each_step_has_a_predicted_and_a_measured_time(replicas: int) -> None:
     strategy, _, step, rows = training(replicas)
     text = str(strategy.explain(step, args=(rows,), measure=3))
-    measured = rf"^    predicted {TIME}, measured {TIME} \(least {TIME}\)(, .*)?$"
+    shared = r"(, \d+ pieces in \d+ parallel loop\(s\))?"
+    measured = rf"^    predicted {TIME}, measured {TIME} \(least {TIME}\){shared}$"
     times = re.findall(measured, text, re.M)
     assert len(times) == len(steps_of(text)) > 1
     assert re.search(rf"^time: predicted {TIME}, measured {TIME} \(mean of 3 runs", text, re.M)
