@@ -55,7 +55,7 @@ def alike(first, second, weights: np.ndarray, micro: bool) -> bool:
         own = weights[list(item.examples)]
         said = []
         for row in (first, second):
-            alone = Situation(Layout(parts), own, single=True)
+            alone = Situation([Layout((((i,),),)) for i in range(len(own))], own)
             said.append(row(Situation(Layout(parts), own)) / row(alone))
         if not np.allclose(*said, rtol=1e-6):
             return False

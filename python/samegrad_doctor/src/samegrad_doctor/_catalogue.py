@@ -74,9 +74,8 @@ class FailureMode:
             A vector with the weight of each example; the correct ones if the failure mode has no
             effect there.
         """
-        several = not situation.single and situation.replicas * situation.micro_batches > 1
-        found = self.point(situation)
-        return found * self.factor if several else found
+        several = situation.replicas * situation.micro_batches > 1
+        return self.point(situation) * self.factor**several
 
     @property
     def weighted(self) -> bool:

@@ -56,37 +56,21 @@ def _end(s: Situation, last: bool, of: Any = True) -> Any:
     return (s.order[0] == (s.sizes - 1 if last else 0)) & of
 
 
-def _to_even(s: Situation) -> int:
+def _to_even(s: Situation) -> Vector:
     """Return the number of examples missing for equal shards."""
-    return -len(s.weights) % s.replicas
-
-
-def _filled(s: Situation) -> Any:
-    most = max(s.layout.sizes)
-    return most // s.sizes + (s.order[0] < most % s.sizes)
+    return -s.examples % s.replicas
 
 
 def _filled_by(last: bool) -> Callable[[Situation], Any]:
-    return lambda s: 1 + (max(s.layout.sizes) - s.sizes) * _end(s, last)
+    return lambda s: 1 + (s.sums(s.ones, "largest replica") - s.sizes) * _end(s, last)
 
 
-def _rest(s: Situation) -> Any:
-    count = len(s.weights)
-    return s.order[1] < (count - count % s.replicas if count >= s.replicas else count)
+def _multiple(count: Vector, size: Any) -> Vector:
+    """Return the largest multiple of a size up to a count; a smaller count stays."""
+    return np.where(count >= size, count // size * size, count)
 
 
-def _sampler(s: Situation) -> Any:
-    count = len(s.weights)
-    more = np.bincount(np.arange(_to_even(s)) % count, minlength=count)
-    return 1 + more[s.order[1]]
-
-
-def _batches_of(size: int) -> Callable[[Situation], Any]:
-    """Whole batches of a size only; a share that is smaller stays."""
-    return lambda s: s.order[0] < np.where(s.sizes >= size, s.sizes // size * size, s.sizes)
-
-
-def _drawn(make: Callable[[Situation], Any], words: str, cost: float = 1.5) -> Ingredient:
+def _drawn(make: Callable[..., Any], words: str, cost: float = 1.5) -> Ingredient:
     return Ingredient(make, "m_i", words, cost)
 
 
@@ -130,29 +114,34 @@ WHO: dict[str, Ingredient] = {
 _IN_STEPS = ("again", "by step", "later sums", "halved again")
 SEEN: dict[str, Ingredient] = {
     "once": Ingredient(lambda s: s.ones, "", "", 0.0),
-    "filled": _drawn(_filled, "shares are filled up by repeating their examples", 1.0),
+    "filled": _drawn(
+        lambda s: np.ceil((s.sums(s.ones, "largest replica") - s.order[0]) / s.sizes),
+        "shares are filled up by repeating their examples", 1.0),
     "filled by the first": _drawn(_filled_by(False),
                                   "shares are filled up with their first example"),
     "filled by the last": _drawn(_filled_by(True), "shares are filled up with their last example"),
-    "sampler": _drawn(_sampler, "examples are repeated until the shards are equal", 1.0),
-    "last again": _drawn(lambda s: 1 + _to_even(s) * (s.order[1] == len(s.weights) - 1),
+    "sampler": _drawn(lambda s: 1 + np.ceil((_to_even(s) - s.order[1]) / s.examples),
+                      "examples are repeated until the shards are equal", 1.0),
+    "last again": _drawn(lambda s: 1 + _to_even(s) * (s.order[1] == s.examples - 1),
                          "the last example is repeated until the shares are even"),
-    "rest": _drawn(_rest, "the rest of the batch is dropped", 1.0),
-    "shortest": _drawn(lambda s: s.order[0] < min(filter(None, s.layout.sizes)),
+    "rest": _drawn(lambda s: s.order[1] < _multiple(s.examples, s.replicas),
+                   "the rest of the batch is dropped", 1.0),
+    "shortest": _drawn(lambda s: s.order[0] < s.sums(s.ones, "smallest replica"),
                        "what is longer than the shortest share is dropped", 1.0),
-    "overlap": _drawn(lambda s: 1 + _end(s, True, s.replica < s.replica.max()),
+    "overlap": _drawn(lambda s: 1 + _end(s, True, ~s.of("last", "replica")),
                       "the last example of all shares but the last one counts twice"),
     "overlap first": _drawn(lambda s: 1 + _end(s, False, s.replica > 0),
                             "the first example of all shares but the first one counts twice"),
     "gap": _drawn(lambda s: 1 - _end(s, False, (s.replica > 0) & (s.sizes > 1)),
                   "the first example of all shares but the first one is lost"),
-    "gap last": _drawn(lambda s: 1 - _end(s, True, (s.replica < s.replica.max()) & (s.sizes > 1)),
+    "gap last": _drawn(lambda s: 1 - _end(s, True, ~s.of("last", "replica") & (s.sizes > 1)),
                        "the last example of all shares but the last one is lost"),
     "first of share": _drawn(lambda s: _end(s, False),
                              "only the first example of each share counts"),
     "last of share": _drawn(lambda s: _end(s, True), "only the last example of each share counts"),
-    **{f"batches of {b}": _drawn(_batches_of(b), "examples of a share that do not fill a batch of "
-                                 f"{b} are dropped", 1.0 + b / 4) for b in (2, 3, 4)},
+    **{f"batches of {b}": _drawn(
+        lambda s, b=b: s.order[0] < _multiple(s.sizes, b), "examples of a share that do not fill a "
+        f"batch of {b} are dropped", 1.0 + b / 4) for b in (2, 3, 4)},
 }  # fmt: skip
 # Scopes: the letter behind W or n, and the words of who divides.
 SCOPES: dict[str, tuple[str, str, float]] = {
@@ -246,20 +235,16 @@ class Point:
             key = (what, self.seen if self.counted else "once")
             return known(key, lambda: MEASURES[what[0]].make(s, own, what[1]))
 
-        found, seen = s.weights, s.ones
-        if not s.single:
-            seen = known(self.seen, lambda: SEEN[self.seen].make(s))
-            found = found * seen * known(self.who, lambda: WHO[self.who].make(s))
+        seen = known(self.seen, lambda: SEEN[self.seen].make(s))
         own = seen if self.counted else s.ones
+        found = s.weights * seen * known(self.who, lambda: WHO[self.who].make(s))
         for what in self.times:
             found = found * of(what)
         for what in self.over:
-            below = (found if s.single else found.sum()) if what == NORM else of(what)
+            below = s.sums(found, "all") if what == NORM else of(what)
             zero = np.zeros(len(found))  # where no example is seen, 0 / 0 is nothing
             found = np.divide(found, below, out=zero, where=found != 0)
-        a, b, c = self.powers
-        times = s.replicas**a * s.active**b * s.micro_batches**c if any(self.powers) else 1.0
-        return np.asarray(found * float(times), dtype=np.float64)
+        return found * known(self.powers, lambda: (s.counts.T**self.powers).prod(axis=1))
 
     @property
     def fixed(self) -> bool:

@@ -147,7 +147,7 @@ class Probe(Frame):
     @property
     def owners(self) -> Vector:
         """Return the replica of each example: a row per layout."""
-        return np.stack([own.replica for own in self.situations])
+        return self.table(self.situation.replica)
 
     def first(self, alike: Iterable[Hypothesis]) -> FailureMode | None:
         """Return the failure mode of the simplest hypothesis, unless other layouts refute it."""

@@ -17,8 +17,8 @@ import numpy as np
 
 from samegrad_doctor._catalogue import CATALOGUE, RIGHT, FailureMode, unnamed
 from samegrad_doctor._grammar import ALL, POWERS, Point, Powers, Sum, phrase, points
-from samegrad_doctor._layouts import Layout
-from samegrad_doctor._situation import Situation
+from samegrad_doctor._layouts import Layout, one_device
+from samegrad_doctor._situation import Indices, Situation
 from samegrad_doctor._updates import Vector
 
 EQUAL = 1e-9  # relative; numbers that are equal but for float64
@@ -43,14 +43,17 @@ class Frame:
     fixed: bool
 
     @cached_property
-    def situations(self) -> list[Situation]:
-        """Return the situation of each layout."""
-        return [Situation(item, self.weights[: len(item.examples)]) for item in self.layouts]
+    def situation(self) -> Situation:
+        """Return the situation of all layouts, and behind them of each example by itself."""
+        layouts = [*self.layouts, *(one_device([i]) for i in range(len(self.weights)))]
+        weights = [self.weights[sorted(item.examples)] for item in layouts]
+        return Situation(layouts, np.concatenate(weights))
 
-    @cached_property
-    def single(self) -> Situation:
-        """Return the situation of each example by itself."""
-        return Situation(self.layouts[0], self.weights, single=True)
+    def table(self, values: Vector | Indices) -> Vector:
+        """Return values of the situation: a row per layout, 0 for absent examples."""
+        found = np.zeros((len(self.layouts) + len(self.weights), len(self.weights)))
+        found[tuple(self.situation.places[:2])] = values
+        return found[: len(self.layouts)]
 
     def design_matrix(self, predict: Callable[[Situation], Vector]) -> Vector:
         """Return the design matrix: weights in terms of the updates of single examples.
@@ -58,18 +61,16 @@ class Frame:
         Returns:
             A row per layout, a column per example; 0 for absent examples.
         """
-        found = np.zeros((len(self.layouts), len(self.weights)))
-        for row, own in zip(found, self.situations, strict=True):
-            row[: len(own.weights)] = predict(own) / (own.right if self.fixed else 1.0)
-        if self.fixed:
-            return found
-        alone = predict(self.single)
-        return np.asarray(found / np.where(alone == 0, 1.0, alone), dtype=np.float64)
+        own = self.situation
+        found = predict(own)
+        alone = found[-len(self.weights) :]
+        below = own.right if self.fixed else np.where(alone == 0, 1.0, alone)[own.places[1]]
+        return self.table(found / below)
 
     @cached_property
     def right(self) -> Vector:
         """The weights that the layouts should have, in terms of the single updates."""
-        return self.design_matrix(lambda own: own.right if not own.single else own.ones)
+        return self.design_matrix(lambda own: own.right)
 
     @cached_property
     def said(self) -> list[tuple[FailureMode | None, Vector]]:
