@@ -1,12 +1,14 @@
 """The sources keep the house's rules: typed, formatted, short files and functions, true stubs."""
 
 import ast
+import functools
 import importlib.util
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
+from typing import NamedTuple
 
 import pytest
 import tomllib
@@ -88,28 +90,43 @@ def test_files_have_at_most_500_lines_besides_docstrings():
 
 
 def _lines_besides_docstrings(path):
-    text = path.read_text()
+    lines = len(path.read_text().splitlines())
     if path.suffix != ".py":
-        return len(text.splitlines())
-    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-    docstrings = [
-        node.body[0]
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, documented) and ast.get_docstring(node) is not None
-    ]
-    return len(text.splitlines()) - sum(1 + d.end_lineno - d.lineno for d in docstrings)
+        return lines
+    return lines - sum(found.documented for found in definitions(path))
+
+
+@functools.cache  # each rule asks for all files
+def definitions(path):
+    """Return the module, classes and functions of a file with their numbers of lines."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = 0 if ast.get_docstring(node) is None else 1
+            spans = [1 + part[-1].end_lineno - part[0].lineno if part else 0
+                     for part in (node.body[:first], node.body[first:])]  # fmt: skip
+            is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            place = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"
+            found.append(Definition(place, is_function, *spans))
+    return found
+
+
+class Definition(NamedTuple):
+    """A definition, and the lines of its docstring and of its body."""
+
+    place: str
+    is_function: bool
+    documented: int
+    body: int
 
 
 def test_functions_have_at_most_50_lines():
-    long = []
-    for path in sources(".py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                continue
-            body = node.body[1:] if ast.get_docstring(node) else node.body
-            lines = body[-1].end_lineno - body[0].lineno + 1 if body else 0
-            if lines > 50:
-                long.append(f"{path.relative_to(ROOT)}:{node.lineno} {node.name}: {lines}")
+    long = [
+        f"{found.place}: {found.body}"
+        for path in sources(".py")
+        for found in definitions(path)
+        if found.is_function and found.body > 50
+    ]
     assert not long
 
 
