@@ -98,12 +98,12 @@ Machine machine_from(std::string_view text, Machine start) {
     text.remove_prefix(std::min(item.size() + 1, text.size()));
     const std::size_t equals = item.find('=');
     const auto named = std::ranges::find(kTable, item.substr(0, equals), &MachineField::name);
-    check_value(equals != item.npos && named != std::end(kTable), kVariable,
-                "must be name=number,… with l1, l2, l3 (bytes) and threads: got '", item, "'.");
+    SG_CHECK_VALUE(equals != item.npos && named != std::end(kTable), kVariable,
+                   "must be name=number,… with l1, l2, l3 (bytes) and threads: got '", item, "'.");
     const auto value = parse_size(item.substr(equals + 1));
-    check_value(value && *value >= named->least && *value <= named->most, kVariable, "'",
-                named->name, "' must be an integer from ", named->least, " to ", named->most,
-                " (k, m and g multiply): got '", item.substr(equals + 1), "'.");
+    SG_CHECK_VALUE(value && *value >= named->least && *value <= named->most, kVariable, "'",
+                   named->name, "' must be an integer from ", named->least, " to ", named->most,
+                   " (k, m and g multiply): got '", item.substr(equals + 1), "'.");
     start.*named->member = *value;
   }
   return start;

@@ -22,8 +22,8 @@ void Shape::push_back(std::int64_t dim) {
 }
 
 void Shape::insert(int axis, std::int64_t dim) {
-  check_value(rank_ < kMaxRank, "shape", "at most ", kMaxRank,
-              " axes are supported: one more was asked for; merge axes with reshape.");
+  SG_CHECK_VALUE(rank_ < kMaxRank, "shape", "at most ", kMaxRank,
+                 " axes are supported: one more was asked for; merge axes with reshape.");
   for (int i = rank_; i > axis; --i) dims_[i] = dims_[i - 1];
   dims_[axis] = dim;
   ++rank_;
@@ -80,8 +80,8 @@ std::int64_t size_sum(std::int64_t a, std::int64_t b) {
 }
 
 int normalize_axis(std::int64_t axis, int rank, std::string_view op_name) {
-  check_value(axis >= -rank && axis < rank, op_name, "axis must lie in [", -rank, ", ", rank,
-              ") for a tensor of rank ", rank, ": got ", axis, ".");
+  SG_CHECK_VALUE(axis >= -rank && axis < rank, op_name, "axis must lie in [", -rank, ", ", rank,
+                 ") for a tensor of rank ", rank, ": got ", axis, ".");
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 

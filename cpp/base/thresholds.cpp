@@ -65,15 +65,15 @@ std::int64_t value_of(std::string_view digits) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   const bool whole = error == std::errc() && end == digits.data() + digits.size();
-  check_value(whole && value >= 1 && value <= std::int64_t(1) << 40, kVariable,
-              "values must be integers from 1 to 2**40: got '", digits, "'.");
+  SG_CHECK_VALUE(whole && value >= 1 && value <= std::int64_t(1) << 40, kVariable,
+                 "values must be integers from 1 to 2**40: got '", digits, "'.");
   return value;
 }
 
 void set(Thresholds& thresholds, std::string_view item) {
   const std::size_t equals = item.find('=');
-  check_value(equals != item.npos, kVariable, "must be a number for all, or name=number,…: got '",
-              item, "'.");
+  SG_CHECK_VALUE(equals != item.npos, kVariable,
+                 "must be a number for all, or name=number,…: got '", item, "'.");
   const std::string_view name = item.substr(0, equals);
   for (const ThresholdField& named : kTable) {
     if (named.name != name) continue;

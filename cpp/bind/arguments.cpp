@@ -202,7 +202,7 @@ class Reader {
         if (recorded_) tensors.push_back(named(*tensor));
       }
     }
-    check_value(!arrays.empty(), "PerReplica", "needs a part for each replica: got none.");
+    SG_CHECK_VALUE(!arrays.empty(), "PerReplica", "needs a part for each replica: got none.");
     append('P', arrays.size());
     result_.replicas = std::max(result_.replicas, int(arrays.size()));
     if (recorded_) keep(std::move(tensors));

@@ -126,7 +126,7 @@ FeedSplit split_from_name(const std::string& name) {
 // Tensors of one shape as the rows of a new one.
 py::object stack_rows(const py::sequence& tensors) {
   const auto rows = std::int64_t(tensors.size());
-  check_value(rows > 0, "Dataset.batch", "a batch has at least one element: got none.");
+  SG_CHECK_VALUE(rows > 0, "Dataset.batch", "a batch has at least one element: got none.");
   const Array first = concrete(py::cast<const Tensor&>(py::object(tensors[0])), "Dataset.batch");
   Shape shape{rows};
   for (const std::int64_t size : first.shape()) shape.push_back(size);

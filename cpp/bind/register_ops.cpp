@@ -31,7 +31,7 @@ Attrs attrs_from(const OpDef& op, PyObject* names, PyObject* const* values) {
     const auto specs = attr_specs(op);
     const auto found =
         std::ranges::find_if(specs, [&](const AttrSpec& spec) { return spec.name == name; });
-    check_type(found != specs.end(), op.name, "there is no attribute '", name, "'.");
+    SG_CHECK_TYPE(found != specs.end(), op.name, "there is no attribute '", name, "'.");
     set_from_python(draft, op.name, *found, values[i]);
   }
   return draft.finish();

@@ -27,7 +27,7 @@ class Guard {
   Guard(Make make, py::object value) : make_(std::move(make)), value_(std::move(value)) {}
 
   py::object enter() {
-    check_value(!held_, "with", "one block at a time: this context is entered already.");
+    SG_CHECK_VALUE(!held_, "with", "one block at a time: this context is entered already.");
     held_ = make_();
     return value_;
   }

@@ -55,7 +55,7 @@ Size size(std::int64_t dim) {
 
 // The number of times that b goes into a.
 std::int64_t size_quotient(std::int64_t a, std::int64_t b) {
-  check_value(b > 0, "Dim", "a size is divided by numbers above 0: got ", b, ".");
+  SG_CHECK_VALUE(b > 0, "Dim", "a size is divided by numbers above 0: got ", b, ".");
   if (const auto exact = size(a).over(b)) return dim_of(symbols(), *exact);
   Symbol quotient;
   quotient.kind = Symbol::Kind::kQuotient;
@@ -154,9 +154,9 @@ void register_tensor(py::module_& m) {
       .def("_item",
            [](const Tensor& t) {
              const Array array = known(t, "Tensor");
-             check_type(array.size() == 1, "Tensor",
-                        "only a tensor of one element is a number: got shape ",
-                        to_string(array.shape()), ".");
+             SG_CHECK_TYPE(array.size() == 1, "Tensor",
+                           "only a tensor of one element is a number: got shape ",
+                           to_string(array.shape()), ".");
              return py::object(number(array));
            })
       .def("_as_examples",

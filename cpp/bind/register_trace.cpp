@@ -25,7 +25,8 @@ namespace {
 // Python has one class for all traces.
 FunctionTrace& function_trace(Trace& trace) {
   auto* const function = dynamic_cast<FunctionTrace*>(&trace);
-  check_type(function != nullptr, "Trace", "the trace of a function is needed: got another one.");
+  SG_CHECK_TYPE(function != nullptr, "Trace",
+                "the trace of a function is needed: got another one.");
   return *function;
 }
 
@@ -82,7 +83,7 @@ py::object made_of(Trace& trace, const Tensor& value, const Tensor& old) {
 
 ValueUse::Kind use_of(const std::string& name) {
   if (name == "gradient") return ValueUse::Kind::kGradient;
-  check_value(name == "assignment", "note_use", "unknown use '", name, "'.");
+  SG_CHECK_VALUE(name == "assignment", "note_use", "unknown use '", name, "'.");
   return ValueUse::Kind::kAssignment;
 }
 
@@ -106,8 +107,8 @@ TracedPrograms finish_traces(const std::vector<std::shared_ptr<Trace>>& traces,
 // took other lengths for granted.
 py::object compile_programs(TracedPrograms& traced, const Arguments* arguments,
                             const PlanOptions& given, bool numbers_change) {
-  check_value(arguments || !traced.has_lengths(), "TracedPrograms",
-              "a trace with lengths needs arguments that have them: got none.");
+  SG_CHECK_VALUE(arguments || !traced.has_lengths(), "TracedPrograms",
+                 "a trace with lengths needs arguments that have them: got none.");
   std::optional<Program> made =
       traced.has_lengths() ? traced.program_of(arguments->arrays) : traced.take();
   if (!made) return py::none();
@@ -120,7 +121,7 @@ py::object compile_programs(TracedPrograms& traced, const Arguments* arguments,
 }
 
 std::shared_ptr<Trace> make_trace(int replicas, std::vector<int> members) {
-  check_value(replicas >= 1, "Trace", "at least one replica is needed: got ", replicas, ".");
+  SG_CHECK_VALUE(replicas >= 1, "Trace", "at least one replica is needed: got ", replicas, ".");
   return std::make_shared<FunctionTrace>(python_host, replicas, std::move(members));
 }
 
@@ -198,8 +199,8 @@ void register_trace(py::module_& m) {
     if (!trace) return kOutsideSteps + std::int64_t(random_state().ordinal++);
     const auto graph = std::dynamic_pointer_cast<GraphTrace>(trace);
     std::int64_t& next = trace->draws().ordinal;
-    check_value(!graph || !graph->outer() || next < kOfDataFunction, "map",
-                "a branch or loop of a traced data function cannot draw random values.");
+    SG_CHECK_VALUE(!graph || !graph->outer() || next < kOfDataFunction, "map",
+                   "a branch or loop of a traced data function cannot draw random values.");
     return next++;
   });
 }

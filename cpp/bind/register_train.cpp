@@ -101,7 +101,7 @@ py::list run_step(CompiledFunction& step, const Arguments& arguments, const py::
 class HeldState {
  public:
   void enter() {
-    check_value(!lock_, "HeldState", "one can be entered once at a time: got a second time.");
+    SG_CHECK_VALUE(!lock_, "HeldState", "one can be entered once at a time: got a second time.");
     lock_.emplace(StateLock::Use::kRead, StateLock::Blocking::kTry);
     if (lock_->held()) return;
     const py::gil_scoped_release release;  // the step that holds it may need the GIL

@@ -94,7 +94,7 @@ class Transaction {
   Transaction& operator=(const Transaction&) = delete;
 
   void enter() {
-    check_value(!draws_, "all_or_nothing", "one block at a time: it is entered already.");
+    SG_CHECK_VALUE(!draws_, "all_or_nothing", "one block at a time: it is entered already.");
     if (!owner_.is_none()) attributes_.emplace(owner_);
     values_.emplace(variables_);
     draws_.emplace();

@@ -14,8 +14,8 @@ namespace {
 
 template <class... Parts>
 void require(bool holds, const OpDef& op, const Parts&... parts) {
-  check_value(holds, kSavedModel, "the graph of a function is damaged: '", op.name, "' ", parts...,
-              "; save the model again.");
+  SG_CHECK_VALUE(holds, kSavedModel, "the graph of a function is damaged: '", op.name, "' ",
+                 parts..., "; save the model again.");
 }
 
 // Equal as far as the symbols know: of any sizes, not of those at hand.
@@ -132,9 +132,9 @@ const Histories::HistoryType* Histories::find(Value value) const {
 
 void Histories::check_none(const Values& values) const {
   for (Value value : values) {
-    check_value(!find(value), kSavedModel,
-                "the graph of a function is damaged: it returns the history of a loop; save the "
-                "model again.");
+    SG_CHECK_VALUE(!find(value), kSavedModel,
+                   "the graph of a function is damaged: it returns the history of a loop; save the "
+                   "model again.");
   }
 }
 

@@ -16,7 +16,8 @@
 namespace samegrad {
 
 std::vector<std::int64_t> share_bounds(std::int64_t rows, int replicas) {
-  check_value(replicas >= 1, "share_bounds", "at least one replica is needed: got ", replicas, ".");
+  SG_CHECK_VALUE(replicas >= 1, "share_bounds", "at least one replica is needed: got ", replicas,
+                 ".");
   std::vector<std::int64_t> bounds{0};
   const std::int64_t chunk = (rows + replicas - 1) / replicas;
   for (int r = 1; r <= replicas; ++r) bounds.push_back(std::min(rows, r * chunk));
@@ -237,17 +238,17 @@ Feed::Feed(IndexPlanPtr plan, std::vector<FeedSource> sources, FeedOptions optio
       options_(options),
       epoch_(epoch),
       position_(position) {
-  check_value(options.replicas >= 1, "Dataset", "at least one replica is needed: got ",
-              options.replicas, ".");
-  check_value(
+  SG_CHECK_VALUE(options.replicas >= 1, "Dataset", "at least one replica is needed: got ",
+                 options.replicas, ".");
+  SG_CHECK_VALUE(
       options.last == 0 || (options.split != FeedSplit::kNone && options.first >= 0 &&
                             options.first < options.last && options.last <= options.replicas),
       "Dataset", "this process's replicas are some of those that a batch is split for: got ",
       options.first, " to ", options.last, " of ", options.replicas, ".");
-  check_value(options.split == FeedSplit::kNone || plan_->batched(),
-              "experimental_distribute_dataset",
-              "the dataset's elements are single examples, which cannot be split; call "
-              ".batch(global_batch_size) first.");
+  SG_CHECK_VALUE(options.split == FeedSplit::kNone || plan_->batched(),
+                 "experimental_distribute_dataset",
+                 "the dataset's elements are single examples, which cannot be split; call "
+                 ".batch(global_batch_size) first.");
 }
 
 Feed::~Feed() {

@@ -38,8 +38,8 @@ std::int64_t saturated_product(std::int64_t a, std::int64_t b) {
 }
 
 void check_unbatched(const IndexPlan& input, const char* op_name) {
-  check_value(!input.batched(), op_name,
-              "needs single elements: got batches; call it before batch().");
+  SG_CHECK_VALUE(!input.batched(), op_name,
+                 "needs single elements: got batches; call it before batch().");
 }
 
 // Asks for the memory of very many numbers before it is filled: what cannot be had takes none.
@@ -378,8 +378,8 @@ class BatchPlan final : public IndexPlan {
 }  // namespace
 
 IndexPlanPtr rows_in_order(std::int64_t count) {
-  check_value(count >= kEndless, "Dataset", "the number of rows must be at least 0: got ", count,
-              ".");
+  SG_CHECK_VALUE(count >= kEndless, "Dataset", "the number of rows must be at least 0: got ", count,
+                 ".");
   return std::make_shared<RowsPlan>(count);
 }
 
@@ -399,22 +399,22 @@ IndexPlanPtr skipped(IndexPlanPtr input, std::int64_t count) {
 }
 
 IndexPlanPtr sharded(IndexPlanPtr input, std::int64_t count, std::int64_t index) {
-  check_value(count >= 1 && index >= 0 && index < count, "Dataset.shard",
-              "the index must be one of 0 … num_shards - 1: got num_shards=", count,
-              " and index=", index, ".");
+  SG_CHECK_VALUE(count >= 1 && index >= 0 && index < count, "Dataset.shard",
+                 "the index must be one of 0 … num_shards - 1: got num_shards=", count,
+                 " and index=", index, ".");
   return std::make_shared<ShardPlan>(std::move(input), count, index);
 }
 
 IndexPlanPtr zipped(std::vector<IndexPlanPtr> inputs) {
-  check_value(!inputs.empty(), "Dataset.zip", "at least one dataset is needed: got none.");
+  SG_CHECK_VALUE(!inputs.empty(), "Dataset.zip", "at least one dataset is needed: got none.");
   for (const auto& input : inputs) check_unbatched(*input, "Dataset.zip");
   return std::make_shared<ZipPlan>(std::move(inputs));
 }
 
 IndexPlanPtr batched(IndexPlanPtr input, std::int64_t batch_size, bool drop_remainder) {
   check_unbatched(*input, "Dataset.batch");
-  check_value(batch_size >= 1, "Dataset.batch", "batch_size must be at least 1: got ", batch_size,
-              ".");
+  SG_CHECK_VALUE(batch_size >= 1, "Dataset.batch", "batch_size must be at least 1: got ",
+                 batch_size, ".");
   return std::make_shared<BatchPlan>(std::move(input), batch_size, drop_remainder);
 }
 

@@ -126,8 +126,9 @@ std::vector<std::int64_t> shuffle_draws(std::uint64_t seed, std::int64_t epoch, 
 
 IndexPlanPtr shuffled(IndexPlanPtr input, std::int64_t buffer, std::uint64_t seed,
                       bool reshuffle_each_epoch) {
-  check_value(!input->batched(), "Dataset.shuffle", "needs single elements: got batches.");
-  check_value(buffer >= 1, "Dataset.shuffle", "buffer_size must be at least 1: got ", buffer, ".");
+  SG_CHECK_VALUE(!input->batched(), "Dataset.shuffle", "needs single elements: got batches.");
+  SG_CHECK_VALUE(buffer >= 1, "Dataset.shuffle", "buffer_size must be at least 1: got ", buffer,
+                 ".");
   return std::make_shared<ShufflePlan>(std::move(input), buffer, seed, reshuffle_each_epoch);
 }
 

@@ -12,8 +12,8 @@ void check_arity(const OpDef& op, std::size_t operands) {
 }
 
 void check_regions(const OpDef& op, std::size_t regions) {
-  check_type(regions == op.regions.size(), op.name, "has ", op.regions.size(), " regions: got ",
-             regions, ".");
+  SG_CHECK_TYPE(regions == op.regions.size(), op.name, "has ", op.regions.size(), " regions: got ",
+                regions, ".");
 }
 
 Attrs complete_attrs(const OpDef& op, Attrs attrs) {

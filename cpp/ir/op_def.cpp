@@ -12,8 +12,8 @@ namespace {
 void check_group(const OpDef& op, std::string_view group, std::initializer_list<bool> members) {
   const bool first = *members.begin();
   const bool whole = std::ranges::all_of(members, [&](bool given) { return given == first; });
-  check_value(whole, "op table", "'", op.name, "' has some members of '", group,
-              "' without the others.");
+  SG_CHECK_VALUE(whole, "op table", "'", op.name, "' has some members of '", group,
+                 "' without the others.");
 }
 
 void check_groups(const OpDef& op) {
@@ -32,10 +32,10 @@ void check_groups(const OpDef& op) {
       op, "prepacking",
       {packs.operand >= 0, packs.bytes != nullptr, packs.columns != nullptr, packs.run != nullptr});
   check_group(op, "grouped", {op.grouped.run != nullptr, op.grouped.allows != nullptr});
-  check_value(op.prepacking || !op.grouped, "op table", "'", op.name,
-              "' has a grouped product, but no prepacked operand.");
-  check_value(op.exchange || !op.exchange.first_only, "op table", "'", op.name,
-              "' says which replicas an exchange reads, but has no exchange.");
+  SG_CHECK_VALUE(op.prepacking || !op.grouped, "op table", "'", op.name,
+                 "' has a grouped product, but no prepacked operand.");
+  SG_CHECK_VALUE(op.exchange || !op.exchange.first_only, "op table", "'", op.name,
+                 "' says which replicas an exchange reads, but has no exchange.");
 }
 
 }  // namespace

@@ -203,10 +203,10 @@ std::int64_t dim_of(std::vector<Symbol>& symbols, const Size& size) {
 std::int64_t concrete_size(std::int64_t dim, const std::vector<std::int64_t>& counts) {
   if (!is_symbolic(dim)) return dim;
   const std::int64_t size = counts[std::size_t(dim - kSymbols)];
-  check_value(size >= 0, "shape",
-              "a size that follows from the number of examples must be 0 or "
-              "more: got ",
-              size, "; give every replica enough examples for it.");
+  SG_CHECK_VALUE(size >= 0, "shape",
+                 "a size that follows from the number of examples must be 0 or "
+                 "more: got ",
+                 size, "; give every replica enough examples for it.");
   return size;
 }
 

@@ -31,19 +31,20 @@ class GraphVerifier {
     const std::size_t size = info.source == Source::kArgument   ? graph_.arguments.size()
                              : info.source == Source::kVariable ? graph_.variables.size()
                                                                 : graph_.constants.size();
-    check_value(info.index >= 0 && std::size_t(info.index) < size, "graph", "value %", v,
-                " comes from number ", info.index, " of ", size, ".");
+    SG_CHECK_VALUE(info.index >= 0 && std::size_t(info.index) < size, "graph", "value %", v,
+                   " comes from number ", info.index, " of ", size, ".");
     if (info.source != Source::kConstant) return;
     const Array& array = graph_.constants[info.constant()];
-    check_value(array.dtype() == info.type.dtype && array.shape().rank() == info.type.shape.rank(),
-                "graph", "constant %", v, " is called ", to_string(info.type), ": it is ",
-                name_of(array.dtype()), " ", to_string(array.shape()), ".");
+    SG_CHECK_VALUE(
+        array.dtype() == info.type.dtype && array.shape().rank() == info.type.shape.rank(), "graph",
+        "constant %", v, " is called ", to_string(info.type), ": it is ", name_of(array.dtype()),
+        " ", to_string(array.shape()), ".");
   }
 
   void check_made(Value value, std::string_view op_name, const char* what) const {
-    check_value(graph_.values.contains(value), op_name, what, " %", value,
-                " is not a value of the graph.");
-    check_value(made_[value], op_name, what, " %", value, " is used before it is made.");
+    SG_CHECK_VALUE(graph_.values.contains(value), op_name, what, " %", value,
+                   " is not a value of the graph.");
+    SG_CHECK_VALUE(made_[value], op_name, what, " %", value, " is used before it is made.");
   }
 
   void check_node(NodeId n) {
@@ -55,41 +56,41 @@ class GraphVerifier {
     }
     check_arity(*node.op, node.inputs.size());
     check_regions(*node.op, node.regions.size());
-    check_value(node.attrs.schema() == node.op->attrs, node.op->name, "attributes must be of ",
-                node.op->attrs ? node.op->attrs->name : "no struct", ".");
+    SG_CHECK_VALUE(node.attrs.schema() == node.op->attrs, node.op->name, "attributes must be of ",
+                   node.op->attrs ? node.op->attrs->name : "no struct", ".");
     for (const GraphPtr& region : node.regions) verify(*region);
     const Inferred inferred = node.op->infer({*node.op, types, node.attrs, symbols_, node.regions});
-    check_value(inferred.types.size() == node.outputs.size(), node.op->name, "should have ",
-                inferred.types.size(), " results but has ", node.outputs.size(), ".");
-    check_value(inferred.locality == node.locality, node.op->name, "should be of locality ",
-                int(inferred.locality), " but is of ", int(node.locality), ".");
+    SG_CHECK_VALUE(inferred.types.size() == node.outputs.size(), node.op->name, "should have ",
+                   inferred.types.size(), " results but has ", node.outputs.size(), ".");
+    SG_CHECK_VALUE(inferred.locality == node.locality, node.op->name, "should be of locality ",
+                   int(inferred.locality), " but is of ", int(node.locality), ".");
     for (std::size_t i = 0; i < node.outputs.size(); ++i) check_result(n, i, inferred);
     if (!node.op->has(kAliases)) return;
     // An alias has the memory of its operand: one array, or one for each replica.
-    check_value(graph_.varying(node.outputs[0]) == graph_.varying(node.inputs[0]), node.op->name,
-                "an alias must differ between replicas as its operand does: got one of %",
-                node.inputs[0], " that does not.");
+    SG_CHECK_VALUE(graph_.varying(node.outputs[0]) == graph_.varying(node.inputs[0]), node.op->name,
+                   "an alias must differ between replicas as its operand does: got one of %",
+                   node.inputs[0], " that does not.");
   }
 
   void check_result(NodeId n, std::size_t i, const Inferred& inferred) {
     const Node& node = graph_.nodes[n];
     const Value output = node.outputs[i];
     const std::string_view op_name = node.op->name;
-    check_value(graph_.values.contains(output), op_name, "result %", output,
-                " is not a value of the graph.");
+    SG_CHECK_VALUE(graph_.values.contains(output), op_name, "result %", output,
+                   " is not a value of the graph.");
     const ValueInfo& info = graph_.values[output];
-    check_value(info.source == Source::kNode && info.node() == n &&
-                    info.result == std::int32_t(i) && !made_[output],
-                op_name, "result %", output, " is said to come from elsewhere.");
+    SG_CHECK_VALUE(info.source == Source::kNode && info.node() == n &&
+                       info.result == std::int32_t(i) && !made_[output],
+                   op_name, "result %", output, " is said to come from elsewhere.");
     ValueType expected = inferred.types[i];
     // Re-running a rule that makes a symbol makes another one.
     expected.batch.symbol = info.type.batch.symbol;
-    check_value(expected == info.type, op_name, "result %", output, " should be ",
-                to_string(expected), " but is ", to_string(info.type), ".");
+    SG_CHECK_VALUE(expected == info.type, op_name, "result %", output, " should be ",
+                   to_string(expected), " but is ", to_string(info.type), ".");
     // The other way round is only careful: a pass may have found the operand to be equal.
     const Placement placement = placement_of(graph_, node, inferred, i);
-    check_value(graph_.varying(output) || placement == Placement::kReplicated, op_name, "result %",
-                output, " may differ between replicas, but is said to be equal.");
+    SG_CHECK_VALUE(graph_.varying(output) || placement == Placement::kReplicated, op_name,
+                   "result %", output, " may differ between replicas, but is said to be equal.");
     made_[output] = true;
   }
 
@@ -97,12 +98,14 @@ class GraphVerifier {
     const IndexedVector<SlotId, std::vector<Value>> reads = reads_of_variables();
     std::set<SlotId> written;
     for (const StateWrite& write : graph_.writes) {
-      check_value(graph_.variables.contains(write.variable), "graph", "a write has no variable.");
+      SG_CHECK_VALUE(graph_.variables.contains(write.variable), "graph",
+                     "a write has no variable.");
       const VariableSlot& slot = graph_.variables[write.variable];
       check_made(write.value, slot.name, "assigned value");
-      check_value(written.insert(write.variable).second, slot.name, "is written twice.");
-      check_value(slot.components > 1 || !graph_.varying(write.value), slot.name,
-                  "is equal on all replicas and is assigned %", write.value, ", which may differ.");
+      SG_CHECK_VALUE(written.insert(write.variable).second, slot.name, "is written twice.");
+      SG_CHECK_VALUE(slot.components > 1 || !graph_.varying(write.value), slot.name,
+                     "is equal on all replicas and is assigned %", write.value,
+                     ", which may differ.");
       // A variable's type is known where the graph reads the variable as well.
       for (Value read : reads[write.variable]) check_assigned(write.value, read, slot.name);
     }
@@ -119,9 +122,9 @@ class GraphVerifier {
 
   void check_assigned(Value value, Value read, const std::string& name) const {
     const ValueType &type = graph_.type(value), &variable = graph_.type(read);
-    check_value(variable.dtype == type.dtype && variable.shape == type.shape, name,
-                "is a variable of ", to_string(variable), " and is assigned ", to_string(type),
-                ".");
+    SG_CHECK_VALUE(variable.dtype == type.dtype && variable.shape == type.shape, name,
+                   "is a variable of ", to_string(variable), " and is assigned ", to_string(type),
+                   ".");
   }
 
   const Graph& graph_;

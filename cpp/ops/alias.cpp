@@ -39,8 +39,8 @@ Inferred as_examples_rule(const InferArgs& args) {
   const Size size = size_along(args, y, axis);
   if (attrs.count != -1) {
     y.batch = {axis, attrs.rows, count_symbol(args.symbols, attrs.count)};
-    check_value(same_size(args, size, size_along(args, y, axis)), args.op.name,
-                "the axis must have the rows of all examples: got ", args.shape_of(0), ".");
+    SG_CHECK_VALUE(same_size(args, size, size_along(args, y, axis)), args.op.name,
+                   "the axis must have the rows of all examples: got ", args.shape_of(0), ".");
   } else {
     // The example axis must have a count of examples, not a length: a length is bound to its value.
     const bool length = follows_lengths(args.symbols, y.shape[axis]);

@@ -16,8 +16,8 @@ Inferred arg_rule(const InferArgs& args) {
   check_min_rank(args, 0, 1);
   const ValueType& x = args.in[0];
   const int axis = normalize_axis(args.attrs.as<ArgMaxAttrs>().axis, x.shape.rank(), args.op.name);
-  check_value(x.shape[axis] != 0, args.op.name, "axis ", axis, " of shape ", args.shape_of(0),
-              " has no elements to choose from; leave empty tensors out.");
+  SG_CHECK_VALUE(x.shape[axis] != 0, args.op.name, "axis ", axis, " of shape ", args.shape_of(0),
+                 " has no elements to choose from; leave empty tensors out.");
   ValueType y = x;
   y.dtype = DType::kInt64;
   y.shape.erase(axis);

@@ -23,13 +23,13 @@ class AttentionRule {
         masks_end_(int(args.in.size()) - (drops_ ? 1 : 0)) {}
 
   void check() const {
-    check_value(masks_end_ >= first_ + 3, args_.op.name,
-                "the last operand of a dropout is its key: got none.");
+    SG_CHECK_VALUE(masks_end_ >= first_ + 3, args_.op.name,
+                   "the last operand of a dropout is its key: got none.");
     check_dtype(args_, 0, kFloats);
     check_same_dtype(args_, 0, first_ + 3);
     for (int k = 0; k < masks_end_; ++k) {
-      check_value(type(k).shape.rank() == 4, args_.op.name, "operand ", k,
-                  " must have 4 axes: got shape ", args_.shape_of(k), ".");
+      SG_CHECK_VALUE(type(k).shape.rank() == 4, args_.op.name, "operand ", k,
+                     " must have 4 axes: got shape ", args_.shape_of(k), ".");
     }
     const int q = first_, k = first_ + 1, v = first_ + 2;
     equal(q, 0, k, 0, "batches");
@@ -62,8 +62,8 @@ class AttentionRule {
   }
 
   void equal(int a, int axis_a, int b, int axis_b, const char* what) const {
-    check_value(same(a, axis_a, b, axis_b), args_.op.name, what, " must be equal: got shapes ",
-                args_.shape_of(a), " and ", args_.shape_of(b), ".");
+    SG_CHECK_VALUE(same(a, axis_a, b, axis_b), args_.op.name, what, " must be equal: got shapes ",
+                   args_.shape_of(a), " and ", args_.shape_of(b), ".");
   }
 
   void check_mask(int m) const {
@@ -71,21 +71,21 @@ class AttentionRule {
     check_dtype(args_, m, kBools);
     const bool fits = fits_axis(m, 0, q, 0) && fits_axis(m, 1, q, 2) && fits_axis(m, 2, q, 1) &&
                       fits_axis(m, 3, k, 1);
-    check_value(fits, args_.op.name,
-                "the mask must broadcast to (batch, heads, queries, keys): got ", args_.shape_of(m),
-                " for query ", args_.shape_of(q), " and key ", args_.shape_of(k), ".");
+    SG_CHECK_VALUE(
+        fits, args_.op.name, "the mask must broadcast to (batch, heads, queries, keys): got ",
+        args_.shape_of(m), " for query ", args_.shape_of(q), " and key ", args_.shape_of(k), ".");
   }
 
   // The dropped weights follow from the indices of the examples.
   void check_dropout() const {
     const auto& attrs = args_.attrs.as<AttentionAttrs>();
     check_draw_key(args_, type(masks_end_));
-    check_value(attrs.rate.as<double>() < 1, args_.op.name, "the rate must be below 1: got ",
-                attrs.rate.as<double>(), ".");
-    check_type(bit_of(attrs.draw) & kFloats & kComputed, args_.op.name,
-               "draws are of float32 or float64: got ", name_of(attrs.draw), ".");
-    check_value(type(first_).batch.axis == 0, args_.op.name,
-                "a dropout needs examples on axis 0: got ", to_string(type(first_)), ".");
+    SG_CHECK_VALUE(attrs.rate.as<double>() < 1, args_.op.name, "the rate must be below 1: got ",
+                   attrs.rate.as<double>(), ".");
+    SG_CHECK_TYPE(bit_of(attrs.draw) & kFloats & kComputed, args_.op.name,
+                  "draws are of float32 or float64: got ", name_of(attrs.draw), ".");
+    SG_CHECK_VALUE(type(first_).batch.axis == 0, args_.op.name,
+                   "a dropout needs examples on axis 0: got ", to_string(type(first_)), ".");
   }
 
   bool fits_axis(int m, int axis_m, int x, int axis_x) const {

@@ -38,8 +38,8 @@ Inferred broadcast_to_rule(const InferArgs& args) {
     }
     y.shape.push_back(kept || examples ? x.shape[own] : dim);
   }
-  check_value(ok, args.op.name, "shape ", args.shape_of(0), " does not broadcast to ",
-              to_string(wanted), ": sizes must be equal, 1 or kept by -1.");
+  SG_CHECK_VALUE(ok, args.op.name, "shape ", args.shape_of(0), " does not broadcast to ",
+                 to_string(wanted), ": sizes must be equal, 1 or kept by -1.");
   return x.batched() && !y.batched() ? Inferred{{y}, Locality::kFullBatch} : one_result(args, y);
 }
 
@@ -58,8 +58,8 @@ Inferred broadcast_like_rule(const InferArgs& args) {
                       x.batch.rows_per_example == y.batch.rows_per_example;
     whole = whole || ((has || like_has) && !same && x.shape[axis] != 1);
   }
-  check_value(ok, args.op.name, "shape ", args.shape_of(0), " does not broadcast to ",
-              args.shape_of(1), ": sizes must be equal or 1.");
+  SG_CHECK_VALUE(ok, args.op.name, "shape ", args.shape_of(0), " does not broadcast to ",
+                 args.shape_of(1), ": sizes must be equal or 1.");
   return whole ? Inferred{{y}, Locality::kFullBatch} : one_result(args, y);
 }
 

@@ -19,10 +19,10 @@ ValueType equal_shapes(const InferArgs& args, int axis, const char* remedy) {
     if (i == axis) continue;
     const Size size = size_along(args, type, i);
     for (const auto& counts : traced) {
-      check_value(size.value(counts) == size.value(traced[0]), args.op.name,
-                  "replicas have different numbers of examples, which decide axis ", i, " (shape ",
-                  args.shape_of(0), " on replica 0): got ", size.value(traced[0]), " and ",
-                  size.value(counts), "; ", remedy);
+      SG_CHECK_VALUE(size.value(counts) == size.value(traced[0]), args.op.name,
+                     "replicas have different numbers of examples, which decide axis ", i,
+                     " (shape ", args.shape_of(0), " on replica 0): got ", size.value(traced[0]),
+                     " and ", size.value(counts), "; ", remedy);
     }
     if (type.batch.axis != i && follows_lengths(args.symbols, type.shape[i])) continue;
     type.shape[i] = fixed_size(args, size);
@@ -47,8 +47,8 @@ Values all_reduce_vjp(const VjpArgs& args) {
 
 int gather_axis(const InferArgs& args, const ValueType& x) {
   const std::int64_t axis = args.attrs.as<AllGatherAttrs>().axis;
-  check_value(axis >= 0 && axis < x.shape.rank(), args.op.name, "axis must lie in [0, ",
-              x.shape.rank(), "): got ", axis, ".");
+  SG_CHECK_VALUE(axis >= 0 && axis < x.shape.rank(), args.op.name, "axis must lie in [0, ",
+                 x.shape.rank(), "): got ", axis, ".");
   return int(axis);
 }
 

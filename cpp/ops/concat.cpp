@@ -23,8 +23,8 @@ void check_sizes(const InferArgs& args, int axis) {
     for (int i = 0; ok && i < rank; ++i) {
       ok = i == axis || same_size(args, size_along(args, type, i), size_along(args, args.in[0], i));
     }
-    check_value(ok, args.op.name, "shapes must agree on all axes but ", axis, ": got ",
-                shapes_of_operands(args), ".");
+    SG_CHECK_VALUE(ok, args.op.name, "shapes must agree on all axes but ", axis, ": got ",
+                   shapes_of_operands(args), ".");
   }
 }
 
@@ -176,8 +176,8 @@ void check_parts(const InferArgs& args) {
       }
     }
   }
-  check_value(ok && agrees(left), args.op.name, "the parts must make 'ct' along axis ", joined,
-              ": got ", shapes_of_operands(args), ".");
+  SG_CHECK_VALUE(ok && agrees(left), args.op.name, "the parts must make 'ct' along axis ", joined,
+                 ": got ", shapes_of_operands(args), ".");
 }
 
 Inferred concat_grad_rule(const InferArgs& args) {
@@ -236,8 +236,8 @@ Inferred pad_rule(const InferArgs& args) {
   const Ints& paddings = args.attrs.as<PadAttrs>().paddings;
   const bool ok = paddings.size() == 2 * std::size_t(x.shape.rank()) &&
                   std::ranges::all_of(paddings, [](std::int64_t p) { return p >= 0; });
-  check_value(ok, args.op.name, "paddings must be two sizes of 0 or more per axis of ",
-              args.shape_of(0), ": got ", to_string(paddings), ".");
+  SG_CHECK_VALUE(ok, args.op.name, "paddings must be two sizes of 0 or more per axis of ",
+                 args.shape_of(0), ": got ", to_string(paddings), ".");
   const auto added = [&](int axis) {
     return size_sum(paddings[2 * std::size_t(axis)], paddings[2 * std::size_t(axis) + 1]);
   };

@@ -16,26 +16,27 @@ std::vector<ValueType> types_of(const Graph& graph, const std::vector<Value>& va
 
 void check_same_types(const InferArgs& args, const char* what, const std::vector<ValueType>& a,
                       const std::vector<ValueType>& b) {
-  check_value(a.size() == b.size(), args.op.name, what, " must be as many: got ", a.size(), " and ",
-              b.size(), ".");
+  SG_CHECK_VALUE(a.size() == b.size(), args.op.name, what, " must be as many: got ", a.size(),
+                 " and ", b.size(), ".");
   for (std::size_t i = 0; i < a.size(); ++i) {
-    check_value(same_type(args.symbols, a[i], b[i]), args.op.name, what,
-                " must have equal types: number ", i, " is ", to_string(a[i]), " and ",
-                to_string(b[i]), ".");
+    SG_CHECK_VALUE(same_type(args.symbols, a[i], b[i]), args.op.name, what,
+                   " must have equal types: number ", i, " is ", to_string(a[i]), " and ",
+                   to_string(b[i]), ".");
   }
 }
 
 void check_predicate(const InferArgs& args, const ValueType& type) {
-  check_value(type.dtype == DType::kBool && type.shape.rank() == 0, args.op.name,
-              "the condition must be one bool: got ", to_string(type), ".");
+  SG_CHECK_VALUE(type.dtype == DType::kBool && type.shape.rank() == 0, args.op.name,
+                 "the condition must be one bool: got ", to_string(type), ".");
 }
 
 void check_collectives(const InferArgs& args, const Graph& body) {
   if (!args.attrs.as<ControlAttrs>().varying) return;
-  check_value(!contains(body, kCollective), args.op.name,
-              "the condition may differ between replicas, and some of them would wait for ever in "
-              "an all-reduce or update that others skip; make the condition equal on all: "
-              "replica_context.all_reduce(...) of what it is made of.");
+  SG_CHECK_VALUE(
+      !contains(body, kCollective), args.op.name,
+      "the condition may differ between replicas, and some of them would wait for ever in "
+      "an all-reduce or update that others skip; make the condition equal on all: "
+      "replica_context.all_reduce(...) of what it is made of.");
 }
 
 // The placements of `count` arguments from `first` on, which after an iteration are the body's

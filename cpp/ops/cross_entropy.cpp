@@ -25,9 +25,9 @@ ValueType type_without_classes(const ValueType& logits) {
 // The type both have; they must not broadcast.
 ValueType common_type(const InferArgs& args, const ValueType& expected, const ValueType& labels,
                       const char* rule) {
-  check_value(same_shape(args, expected, labels), args.op.name,
-              "labels must have the shape of the logits", rule, ": got logits ", args.shape_of(0),
-              " and labels ", args.shape_of(1), "; reshape the labels.");
+  SG_CHECK_VALUE(same_shape(args, expected, labels), args.op.name,
+                 "labels must have the shape of the logits", rule, ": got logits ",
+                 args.shape_of(0), " and labels ", args.shape_of(1), "; reshape the labels.");
   const ValueType both[] = {expected, labels};
   return broadcast_rule({args.op, both, args.attrs, args.symbols}, expected.dtype).types[0];
 }
@@ -185,7 +185,7 @@ Inferred sparse_grad_rule(const InferArgs& args) {
   check_min_rank(args, 1, 1);
   const ValueType& probabilities = args.in[1];
   const ValueType rows = type_without_classes(probabilities);
-  check_value(
+  SG_CHECK_VALUE(
       same_shape(args, rows, args.in[0]) && same_shape(args, rows, args.in[2]), args.op.name,
       "'ct' and 'labels' must have the shape of 'probabilities' without the last axis: got ",
       shapes_of_operands(args), ".");

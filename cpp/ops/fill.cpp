@@ -18,8 +18,8 @@ Inferred full_rule(const InferArgs& args) {
   const auto possible = [&](std::int64_t dim) {
     return dim >= 0 || follows_lengths(args.symbols, dim);
   };
-  check_value(std::ranges::all_of(shape, possible), args.op.name, "sizes must be 0 or more: got ",
-              to_string(shape), ".");
+  SG_CHECK_VALUE(std::ranges::all_of(shape, possible), args.op.name,
+                 "sizes must be 0 or more: got ", to_string(shape), ".");
   return {{{args.attrs.as<ZerosAttrs>().dtype, Shape(shape), {}}}, Locality::kFullBatch};
 }
 
@@ -69,8 +69,8 @@ Inferred full_sizes_rule(const InferArgs& args) {
   ValueType y{args.attrs.as<FullSizesAttrs>().dtype, {}, {}};
   std::vector<Size> sizes;
   for (const std::int64_t dim : args.attrs.as<FullSizesAttrs>().shape) {
-    check_value(dim >= 0 || is_symbolic(dim), args.op.name, "sizes must be 0 or more: got ", dim,
-                ".");
+    SG_CHECK_VALUE(dim >= 0 || is_symbolic(dim), args.op.name, "sizes must be 0 or more: got ", dim,
+                   ".");
     y.shape.push_back(dim);
     sizes.push_back(size_of(args.symbols, dim));
   }
@@ -99,8 +99,8 @@ OpDef full_sizes_op() {
 
 Inferred iota_rule(const InferArgs& args) {
   const std::int64_t size = args.attrs.as<SizeAttrs>().size;
-  check_value(size >= 0 || is_symbolic(size), args.op.name, "size must be 0 or more: got ", size,
-              ".");
+  SG_CHECK_VALUE(size >= 0 || is_symbolic(size), args.op.name, "size must be 0 or more: got ", size,
+                 ".");
   Inferred inferred{{{DType::kInt64, {size}, {}}}, Locality::kFullBatch};
   if (has_common_sizes(args, inferred.types[0])) inferred.placements = {Placement::kReplicated};
   return inferred;

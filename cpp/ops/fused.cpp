@@ -164,7 +164,7 @@ double flops_of_steps(const FusedProgram& program) {
 
 const FusedProgram& program_of(const InferArgs& args) {
   const FusedProgram& program = args.attrs.as<FusedAttrs>().program;
-  check_type(
+  SG_CHECK_TYPE(
       !program.results.empty(), args.op.name,
       "passes create the operation: got a call without a program; call what it consists of.");
   return program;

@@ -84,9 +84,9 @@ Inferred segment_sum_rule(const InferArgs& args) {
   check_min_rank(args, 2, 1);
   ValueType like = args.in[2];
   const Inferred values = gathered(args, like, args.in[1]);
-  check_value(same_shape(args, args.in[0], values.types[0]), args.op.name,
-              "'values' must have the shape that gather makes of 'like' and 'indices': got ",
-              shapes_of_operands(args), ".");
+  SG_CHECK_VALUE(same_shape(args, args.in[0], values.types[0]), args.op.name,
+                 "'values' must have the shape that gather makes of 'like' and 'indices': got ",
+                 shapes_of_operands(args), ".");
   like.dtype = args.in[0].dtype;
   const int axis = axis_of(args, like);
   ExampleAxis summed = args.in[1].batch;
@@ -165,8 +165,8 @@ OpDef nonzero_rows_op() {
 Inferred one_hot_rule(const InferArgs& args) {
   check_dtype(args, 0, kIntegers);
   const std::int64_t depth = args.attrs.as<OneHotAttrs>().depth;
-  check_value(depth >= 0 || is_symbolic(depth), args.op.name, "depth must be 0 or more: got ",
-              depth, ".");
+  SG_CHECK_VALUE(depth >= 0 || is_symbolic(depth), args.op.name, "depth must be 0 or more: got ",
+                 depth, ".");
   ValueType y = args.in[0];
   y.dtype = args.attrs.as<OneHotAttrs>().dtype;
   y.shape.push_back(depth);
@@ -204,8 +204,8 @@ void check_along(const InferArgs& args, const ValueType& x, const ValueType& ind
   for (int i = 0; ok && i < x.shape.rank(); ++i) {
     ok = i == axis || same_size(args, size_along(args, x, i), size_along(args, indices, i));
   }
-  check_value(ok, args.op.name, "'indices' must have the shape of the value on all axes but ", axis,
-              ": got ", shapes_of_operands(args), ".");
+  SG_CHECK_VALUE(ok, args.op.name, "'indices' must have the shape of the value on all axes but ",
+                 axis, ": got ", shapes_of_operands(args), ".");
 }
 
 // True if the lines along the axis are parts of single examples.
@@ -232,8 +232,8 @@ Inferred take_along_grad_rule(const InferArgs& args) {
   ValueType x = args.in[2];
   const int axis = axis_of(args, x);
   check_along(args, x, args.in[1], axis);
-  check_value(same_shape(args, args.in[0], args.in[1]), args.op.name,
-              "'ct' must have the shape of 'indices': got ", shapes_of_operands(args), ".");
+  SG_CHECK_VALUE(same_shape(args, args.in[0], args.in[1]), args.op.name,
+                 "'ct' must have the shape of 'indices': got ", shapes_of_operands(args), ".");
   x.dtype = args.in[0].dtype;
   return has_own_lines(args, axis) ? one_result(args, x) : Inferred{{x}, Locality::kFullBatch};
 }

@@ -17,8 +17,8 @@ ValueType square_type(const InferArgs& args, int operand) {
   const int rank = type.shape.rank();
   const bool square =
       same_size(args, size_along(args, type, rank - 2), size_along(args, type, rank - 1));
-  check_value(square, args.op.name, "matrices must be square: got shape ", args.shape_of(operand),
-              ".");
+  SG_CHECK_VALUE(square, args.op.name, "matrices must be square: got shape ",
+                 args.shape_of(operand), ".");
   return type;
 }
 

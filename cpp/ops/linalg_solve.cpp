@@ -78,9 +78,9 @@ Inferred equations_rule(const InferArgs& args) {
   for (int axis = 0; fits && axis < rank - 1; ++axis) {
     fits = same_size(args, size_along(args, a, axis), size_along(args, b, axis));
   }
-  check_value(fits, args.op.name,
-              "each matrix must have columns of its own, as long as its rows: got ",
-              shapes_of_operands(args), "; broadcast the leading axes.");
+  SG_CHECK_VALUE(fits, args.op.name,
+                 "each matrix must have columns of its own, as long as its rows: got ",
+                 shapes_of_operands(args), "; broadcast the leading axes.");
   return by_matrix(args, {b});
 }
 

@@ -238,9 +238,10 @@ Inferred matmul_bias_rule(const InferArgs& args) {
       ProductRule(args, false, args.attrs.as<MatmulBiasAttrs>().transpose_b).infer();
   if (inferred.locality == Locality::kBatchReduction) inferred.locality = Locality::kFullBatch;
   const Shape& y = inferred.types[0].shape;
-  check_value(!args.in[2].batched() && args.in[2].shape == Shape({y[y.rank() - 1]}), args.op.name,
-              "'bias' must have one element per column of the product: got ", args.shape_of(2),
-              " for shapes ", args.shape_of(0), " and ", args.shape_of(1), ".");
+  SG_CHECK_VALUE(!args.in[2].batched() && args.in[2].shape == Shape({y[y.rank() - 1]}),
+                 args.op.name, "'bias' must have one element per column of the product: got ",
+                 args.shape_of(2), " for shapes ", args.shape_of(0), " and ", args.shape_of(1),
+                 ".");
   return inferred;
 }
 

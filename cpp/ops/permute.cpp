@@ -16,9 +16,9 @@ Inferred transpose_rule(const InferArgs& args) {
   for (std::int64_t axis : perm) {
     if (axis >= 0 && axis < rank) seen |= 1u << axis;
   }
-  check_value(int(perm.size()) == rank && seen == (1u << rank) - 1, args.op.name,
-              "perm must name each of the ", rank, " axes of shape ", args.shape_of(0),
-              " once: got ", to_string(perm), ".");
+  SG_CHECK_VALUE(int(perm.size()) == rank && seen == (1u << rank) - 1, args.op.name,
+                 "perm must name each of the ", rank, " axes of shape ", args.shape_of(0),
+                 " once: got ", to_string(perm), ".");
   ValueType y{x.dtype, {}, x.batch};
   for (int axis = 0; axis < rank; ++axis) {
     const int from = int(perm[std::size_t(axis)]);

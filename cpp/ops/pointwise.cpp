@@ -17,9 +17,9 @@ Inferred pointwise_rule(const InferArgs& args) {
   check_dtype(args, 0, kAllowed);
   check_same_dtype(args, 0, int(args.in.size()));
   for (const ValueType& type : args.in) {
-    check_value(same_shape(args, type, args.in[0]), args.op.name,
-                "operands must have one shape: got ", shapes_of_operands(args),
-                "; broadcast them.");
+    SG_CHECK_VALUE(same_shape(args, type, args.in[0]), args.op.name,
+                   "operands must have one shape: got ", shapes_of_operands(args),
+                   "; broadcast them.");
   }
   return broadcast_rule(args, args.in[0].dtype);
 }

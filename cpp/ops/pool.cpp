@@ -44,11 +44,11 @@ void check_padding(const InferArgs& args, const ValueType& y) {
          sees_image(args.in[0].shape[axis], attrs.strides[i], attrs.padding[2 * i],
                     attrs.dilations[i], y.shape[axis]);
   }
-  check_value(ok, args.op.name,
-              "padding must be smaller than the window, so that each window "
-              "sees the image: got padding ",
-              to_string(attrs.padding), ", window ", to_string(attrs.window), " and dilations ",
-              to_string(attrs.dilations), ".");
+  SG_CHECK_VALUE(ok, args.op.name,
+                 "padding must be smaller than the window, so that each window "
+                 "sees the image: got padding ",
+                 to_string(attrs.padding), ", window ", to_string(attrs.window), " and dilations ",
+                 to_string(attrs.dilations), ".");
 }
 
 Inferred max_pool_rule(const InferArgs& args) {
@@ -56,9 +56,9 @@ Inferred max_pool_rule(const InferArgs& args) {
   const ValueType y = pooled(args, 0);
   check_padding(args, y);
   const Ints& window = args.attrs.as<PoolAttrs>().window;
-  check_value(window[0] * window[1] <= 256, args.op.name,
-              "a window may hold at most 256 elements: got ", window[0], " x ", window[1],
-              "; pool in two steps.");
+  SG_CHECK_VALUE(window[0] * window[1] <= 256, args.op.name,
+                 "a window may hold at most 256 elements: got ", window[0], " x ", window[1],
+                 "; pool in two steps.");
   ValueType index = y;
   index.dtype = DType::kUInt8;
   return {{y, index}, one_result(args, y).locality};
@@ -76,10 +76,10 @@ Inferred grad_rule(const InferArgs& args, int x_like) {
   check_dtype(args, 0, kFloats);
   const ValueType y = pooled(args, x_like);
   for (int i = 0; i < x_like; ++i) {
-    check_value(same_shape(args, y, args.in[std::size_t(i)]), args.op.name, "'",
-                args.op.operands[std::size_t(i)],
-                "' must have the shape of the pooled images: got ", args.shape_of(i),
-                " for images of ", args.shape_of(x_like), ".");
+    SG_CHECK_VALUE(same_shape(args, y, args.in[std::size_t(i)]), args.op.name, "'",
+                   args.op.operands[std::size_t(i)],
+                   "' must have the shape of the pooled images: got ", args.shape_of(i),
+                   " for images of ", args.shape_of(x_like), ".");
   }
   ValueType x = args.in[std::size_t(x_like)];
   x.dtype = args.in[0].dtype;
@@ -100,9 +100,9 @@ Inferred take_rule(const InferArgs& args) {
   check_dtype(args, 0, kFloats);
   check_dtype(args, 1, bit_of(DType::kUInt8));
   const ValueType y = pooled(args, 0);
-  check_value(same_shape(args, y, args.in[1]), args.op.name,
-              "'index' must have the shape of the pooled images: got ", args.shape_of(1),
-              " for images of ", args.shape_of(0), ".");
+  SG_CHECK_VALUE(same_shape(args, y, args.in[1]), args.op.name,
+                 "'index' must have the shape of the pooled images: got ", args.shape_of(1),
+                 " for images of ", args.shape_of(0), ".");
   const bool aligned = args.in[1].batch == y.batch;
   return aligned ? one_result(args, y) : Inferred{{y}, Locality::kFullBatch};
 }

@@ -77,17 +77,17 @@ void check_range(const InferArgs& args, DType dtype) {
   const auto& range = args.attrs.as<DrawAttrs>();
   const bool all = range.low == 0 && range.high == 0 && size_of(dtype) == sizeof(std::uint64_t);
   if (all && has_key(args.in.size())) return;
-  check_value(range.low < range.high, args.op.name, "low must be below high: got low=", range.low,
-              ", high=", range.high, ".");
+  SG_CHECK_VALUE(range.low < range.high, args.op.name,
+                 "low must be below high: got low=", range.low, ", high=", range.high, ".");
   using Whole = std::numeric_limits<std::int64_t>;
   const int bits = int(8 * size_of(dtype));
   const bool is_signed = (bit_of(dtype) & kInts) != 0;
   const std::int64_t half = std::int64_t{1} << (bits - 1 - (bits == 64));
   const std::int64_t low = !is_signed ? 0 : bits == 64 ? Whole::min() : -half;
   const std::int64_t high = bits == 64 ? Whole::max() : is_signed ? half : 2 * half;
-  check_value(range.low >= low && range.high <= high, args.op.name, "numbers of ", name_of(dtype),
-              " are from ", low, " to below ", high, ": got low=", range.low, ", high=", range.high,
-              ".");
+  SG_CHECK_VALUE(range.low >= low && range.high <= high, args.op.name, "numbers of ",
+                 name_of(dtype), " are from ", low, " to below ", high, ": got low=", range.low,
+                 ", high=", range.high, ".");
 }
 
 constexpr DTypes kUnsigned = bit_of(DType::kUInt32) | bit_of(DType::kUInt64);
@@ -96,8 +96,8 @@ template <Draw kDraw>
 void check_drawn(const InferArgs& args, DType dtype) {
   const bool integers = kDraw == Draw::kIntegers, keyed = has_key(args.in.size());
   const DTypes allowed = !integers ? kFloats : keyed ? kIndices | kUnsigned : kIndices;
-  check_type(bit_of(dtype) & allowed, args.op.name, "dtype must be ", names_of(allowed), ": got ",
-             name_of(dtype), ".");
+  SG_CHECK_TYPE(bit_of(dtype) & allowed, args.op.name, "dtype must be ", names_of(allowed),
+                ": got ", name_of(dtype), ".");
   if (keyed) check_draw_key(args, args.in[0]);
   if (integers) check_range(args, dtype);
 }
@@ -105,14 +105,14 @@ void check_drawn(const InferArgs& args, DType dtype) {
 template <Draw kDraw>
 Inferred shape_rule(const InferArgs& args) {
   const ValueType& source = args.in.back();
-  check_type(source.dtype == DType::kInt64 && source.shape.rank() == 0, args.op.name,
-             "the row source must be an int64 scalar: got ", to_string(source), ".");
+  SG_CHECK_TYPE(source.dtype == DType::kInt64 && source.shape.rank() == 0, args.op.name,
+                "the row source must be an int64 scalar: got ", to_string(source), ".");
   ValueType type{args.attrs.as<DrawAttrs>().dtype, {}, {}};
   check_drawn<kDraw>(args, type.dtype);
   for (std::int64_t dim : args.attrs.as<DrawAttrs>().shape) {
-    check_value(dim >= 0 || follows_lengths(args.symbols, dim), args.op.name,
-                "sizes must not be negative: got shape ",
-                to_string(args.attrs.as<DrawAttrs>().shape), ".");
+    SG_CHECK_VALUE(dim >= 0 || follows_lengths(args.symbols, dim), args.op.name,
+                   "sizes must not be negative: got shape ",
+                   to_string(args.attrs.as<DrawAttrs>().shape), ".");
     type.shape.push_back(dim);
   }
   return {{type}, Locality::kFullBatch};
@@ -276,11 +276,11 @@ RandomKey draw_key(const View& key) {
 }
 
 void check_draw_key(const InferArgs& args, const ValueType& key) {
-  check_type(bit_of(key.dtype) & (kIndices | kUnsigned), args.op.name, "the key must be ",
-             names_of(kIndices | kUnsigned), ": got ", name_of(key.dtype), "; cast it.");
+  SG_CHECK_TYPE(bit_of(key.dtype) & (kIndices | kUnsigned), args.op.name, "the key must be ",
+                names_of(kIndices | kUnsigned), ": got ", name_of(key.dtype), "; cast it.");
   const bool made = key.dtype == DType::kUInt32 && key.shape == Shape{4};
-  check_value((made || key.shape == Shape{2}) && !key.batched(), args.op.name,
-              "the key must have the shape (2,) and no examples: got ", to_string(key), ".");
+  SG_CHECK_VALUE((made || key.shape == Shape{2}) && !key.batched(), args.op.name,
+                 "the key must have the shape (2,) and no examples: got ", to_string(key), ".");
 }
 
 std::vector<OpDef> random_ops() {

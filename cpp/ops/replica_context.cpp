@@ -22,10 +22,10 @@ Inferred size_rule(const InferArgs& args) {
   const std::uint32_t mask =
       axes_mask(args.op.name, args.attrs.as<CountAttrs>().axes, x.shape.rank());
   for (int axis = 0; axis < x.shape.rank(); ++axis) {
-    check_value(!args.op.has(kReplicaInvariant) || !(mask >> axis & 1u) ||
-                    !is_symbolic(x.shape[axis]) || follows_lengths(args.symbols, x.shape[axis]),
-                args.op.name, "axis ", axis, " of shape ", args.shape_of(0),
-                " has another size on each replica: all-reduce what size_of gives.");
+    SG_CHECK_VALUE(!args.op.has(kReplicaInvariant) || !(mask >> axis & 1u) ||
+                       !is_symbolic(x.shape[axis]) || follows_lengths(args.symbols, x.shape[axis]),
+                   args.op.name, "axis ", axis, " of shape ", args.shape_of(0),
+                   " has another size on each replica: all-reduce what size_of gives.");
   }
   Inferred inferred = int64_scalar(args);
   // A count of examples on another axis is not a sum over the examples: each replica has its own.

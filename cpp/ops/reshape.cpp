@@ -21,10 +21,10 @@ class ReshapeRule {
   explicit ReshapeRule(const InferArgs& args)
       : args_(args), x_(args.in[0]), wanted_(args.attrs.as<ReshapeAttrs>().shape) {
     for (std::int64_t dim : wanted_) {
-      check_value(dim >= kExamples || is_symbolic(dim), args.op.name,
-                  "sizes must be 0 or more, -1 (to be inferred) or "
-                  "-2 (the examples): got ",
-                  printed(), ".");
+      SG_CHECK_VALUE(dim >= kExamples || is_symbolic(dim), args.op.name,
+                     "sizes must be 0 or more, -1 (to be inferred) or "
+                     "-2 (the examples): got ",
+                     printed(), ".");
     }
   }
 
@@ -200,9 +200,9 @@ Inferred reshape_like_rule(const InferArgs& args) {
   const ValueType& x = args.in[0];
   ValueType y = args.in[1];
   y.dtype = x.dtype;
-  check_value(same_size(args, elements_of(args, x), elements_of(args, y)), args.op.name,
-              "shapes must have equally many elements: got ", args.shape_of(0), " and ",
-              args.shape_of(1), ".");
+  SG_CHECK_VALUE(same_size(args, elements_of(args, x), elements_of(args, y)), args.op.name,
+                 "shapes must have equally many elements: got ", args.shape_of(0), " and ",
+                 args.shape_of(1), ".");
   return same_examples(args, x, y) ? one_result(args, y) : Inferred{{y}, Locality::kFullBatch};
 }
 
@@ -231,10 +231,10 @@ Inferred squeeze_rule(const InferArgs& args) {
   std::uint64_t removed = 0;
   for (std::int64_t given : axes) {
     const int axis = normalize_axis(given, rank, args.op.name);
-    check_value(same_size(args, size_along(args, x, axis), 1), args.op.name,
-                "only axes of size 1 can be left "
-                "out: got axis ",
-                given, " of shape ", args.shape_of(0), ".");
+    SG_CHECK_VALUE(same_size(args, size_along(args, x, axis), 1), args.op.name,
+                   "only axes of size 1 can be left "
+                   "out: got axis ",
+                   given, " of shape ", args.shape_of(0), ".");
     if (x.batch.axis == axis) x = ordinary_type(args, x);
     removed |= 1ull << axis;
   }

@@ -119,8 +119,8 @@ OpDef scan_op(const char* name, const char* doc, Values (*vjp)(const VjpArgs&)) 
 Inferred affine_scan_rule(const InferArgs& args) {
   check_dtype(args, 0, kNumbers);
   check_same_dtype(args, 0, 2);
-  check_value(same_shape(args, args.in[0], args.in[1]), args.op.name,
-              "'a' and 'b' must have one shape: got ", shapes_of_operands(args), ".");
+  SG_CHECK_VALUE(same_shape(args, args.in[0], args.in[1]), args.op.name,
+                 "'a' and 'b' must have one shape: got ", shapes_of_operands(args), ".");
   return of_lines(args, broadcast_rule(args, args.in[0].dtype));
 }
 

@@ -27,11 +27,11 @@ Inferred ravel_index_rule(const InferArgs& args) {
   const bool asked = follows_lengths(args.symbols, size);
   const bool counted = indices.batch.axis == last || (is_symbolic(size) && !asked);
   const std::int64_t depth = counted ? 0 : fixed_size(args, size_along(args, indices, last));
-  check_value(!counted && first >= 0 && first + depth <= like.shape.rank(), args.op.name,
-              "the last axis of 'indices' has one index for each of the first axes",
-              first ? " behind the batch's" : "", ", of which 'like' has ",
-              std::max<std::int64_t>(like.shape.rank() - first, 0), ": got ",
-              shapes_of_operands(args), ".");
+  SG_CHECK_VALUE(!counted && first >= 0 && first + depth <= like.shape.rank(), args.op.name,
+                 "the last axis of 'indices' has one index for each of the first axes",
+                 first ? " behind the batch's" : "", ", of which 'like' has ",
+                 std::max<std::int64_t>(like.shape.rank() - first, 0), ": got ",
+                 shapes_of_operands(args), ".");
   ValueType y = indices;
   y.dtype = DType::kInt64;
   y.shape.erase(last);
@@ -69,8 +69,8 @@ int batch_dims_of(const InferArgs& args, const ValueType& x, const ValueType& in
   for (int i = 0; ok && i < dims; ++i) {
     ok = same_size(args, size_along(args, x, i), size_along(args, indices, i));
   }
-  check_value(ok, args.op.name, "the value and 'indices' must share their first ", dims,
-              " axes, and the value must have one more: got ", shapes_of_operands(args), ".");
+  SG_CHECK_VALUE(ok, args.op.name, "the value and 'indices' must share their first ", dims,
+                 " axes, and the value must have one more: got ", shapes_of_operands(args), ".");
   return int(dims);
 }
 
@@ -141,9 +141,10 @@ Inferred batch_segment_sum_rule(const InferArgs& args) {
   check_min_rank(args, 2, 1);
   ValueType like = args.in[2];
   const ValueType gathered = batch_gathered(args, like, args.in[1]);
-  check_value(same_shape(args, args.in[0], gathered), args.op.name,
-              "'values' must have the shape that batch_gather makes of 'like' and 'indices': got ",
-              shapes_of_operands(args), ".");
+  SG_CHECK_VALUE(
+      same_shape(args, args.in[0], gathered), args.op.name,
+      "'values' must have the shape that batch_gather makes of 'like' and 'indices': got ",
+      shapes_of_operands(args), ".");
   like.dtype = args.in[0].dtype;
   const bool by_example =
       args.in[0].batch == gathered.batch && has_examples_apart(args, like, args.in[1]);
@@ -189,10 +190,10 @@ Inferred segment_extreme_rule(const InferArgs& args) {
     const Size size = i < rank ? size_along(args, indices, i) : size_along(args, y, i - rank + 1);
     ok = same_size(args, size_along(args, values, i), size);
   }
-  check_value(ok, args.op.name,
-              "'values' must have the axes of 'indices', then those of 'like' behind the first: "
-              "got ",
-              shapes_of_operands(args), ".");
+  SG_CHECK_VALUE(ok, args.op.name,
+                 "'values' must have the axes of 'indices', then those of 'like' behind the first: "
+                 "got ",
+                 shapes_of_operands(args), ".");
   ExampleAxis kept = args.in[2].batch;
   if (kept.exists()) kept.axis += rank - 1;
   const bool by_example = args.in[2].batch.axis > 0 && !indices.batched() && values.batch == kept;

@@ -40,12 +40,12 @@ struct Slices {
 
 void check_slices(const InferArgs& args, const ValueType& x, const Slices& s) {
   const auto rank = std::size_t(x.shape.rank());
-  check_value(s.begin.size() == rank && s.end.size() == rank && s.strides.size() == rank,
-              args.op.name, "begin, end and strides must have one entry per axis of ",
-              to_string(x.shape), ": got ", to_string(s.begin), ", ", to_string(s.end), " and ",
-              to_string(s.strides), ".");
-  check_value(std::ranges::find(s.strides, 0) == s.strides.end(), args.op.name,
-              "strides must not be 0: got ", to_string(s.strides), ".");
+  SG_CHECK_VALUE(s.begin.size() == rank && s.end.size() == rank && s.strides.size() == rank,
+                 args.op.name, "begin, end and strides must have one entry per axis of ",
+                 to_string(x.shape), ": got ", to_string(s.begin), ", ", to_string(s.end), " and ",
+                 to_string(s.strides), ".");
+  SG_CHECK_VALUE(std::ranges::find(s.strides, 0) == s.strides.end(), args.op.name,
+                 "strides must not be 0: got ", to_string(s.strides), ".");
 }
 
 // The part of a size that follows from counts, as a symbol.
@@ -107,8 +107,8 @@ Size place_of(const InferArgs& args, std::int64_t bound, const Size& n, const Si
 // The size between bounds that follow from lengths.
 std::int64_t size_between(const InferArgs& args, const ValueType& x, const Slices& s, int axis) {
   const auto a = std::size_t(axis);
-  check_value(s.strides[a] == 1, args.op.name,
-              "bounds that follow from a length go with a stride of 1: got ", s.strides[a], ".");
+  SG_CHECK_VALUE(s.strides[a] == 1, args.op.name,
+                 "bounds that follow from a length go with a stride of 1: got ", s.strides[a], ".");
   const Size n = size_along(args, x, axis);
   const Size begin = place_of(args, s.begin[a], n, 0),
              size = place_of(args, s.end[a], n, n) - begin;
@@ -162,9 +162,9 @@ Inferred slice_grad_rule(const InferArgs& args) {
   const ValueType& ct = args.in[0];
   ValueType x = args.in[1];
   const ValueType y = sliced(args, x, s);
-  check_value(same_shape(args, y, ct), args.op.name,
-              "'ct' must have the shape of the slice of 'like': got ", args.shape_of(0),
-              " for a slice of ", args.shape_of(1), ".");
+  SG_CHECK_VALUE(same_shape(args, y, ct), args.op.name,
+                 "'ct' must have the shape of the slice of 'like': got ", args.shape_of(0),
+                 " for a slice of ", args.shape_of(1), ".");
   x.dtype = ct.dtype;
   const bool by_example = keeps_examples(x, s) && ct.batch == x.batch;
   return by_example ? one_result(args, x) : Inferred{{x}, Locality::kFullBatch};

@@ -15,9 +15,9 @@ namespace {
 constexpr std::int64_t kMaxPlaces = std::numeric_limits<std::int32_t>::max();
 
 void check_places(const InferArgs& args, std::int64_t size) {
-  check_value(is_symbolic(size) || size <= kMaxPlaces, args.op.name,
-              "positions are int32, so an axis has at most ", kMaxPlaces, " elements: got shape ",
-              args.shape_of(0), "; split it.");
+  SG_CHECK_VALUE(is_symbolic(size) || size <= kMaxPlaces, args.op.name,
+                 "positions are int32, so an axis has at most ", kMaxPlaces,
+                 " elements: got shape ", args.shape_of(0), "; split it.");
 }
 
 // Along the examples, those of the replica are ordered.
@@ -70,8 +70,8 @@ Inferred top_k_rule(const InferArgs& args) {
   const std::int64_t k = args.attrs.as<TopKAttrs>().k;
   const bool fits = k >= 0 && decide(args.symbols, size_along(args, x, last) - k,
                                      [](std::int64_t rest) { return rest >= 0; });
-  check_value(fits, args.op.name, "k must lie between 0 and the size of the last axis: got ", k,
-              " for shape ", args.shape_of(0), "; ask for fewer.");
+  SG_CHECK_VALUE(fits, args.op.name, "k must lie between 0 and the size of the last axis: got ", k,
+                 " for shape ", args.shape_of(0), "; ask for fewer.");
   check_places(args, x.shape[last]);
   ValueType y = x;
   y.dtype = DType::kInt32;
@@ -108,10 +108,10 @@ Inferred search_sorted_rule(const InferArgs& args) {
   for (int i = 0; ok && i < last; ++i) {
     ok = same_size(args, size_along(args, s, i), size_along(args, v, i));
   }
-  check_value(ok, args.op.name,
-              "'values' must have the leading axes of 'sequence', which has a line for each, or "
-              "'sequence' must have one axis: got ",
-              shapes_of_operands(args), ".");
+  SG_CHECK_VALUE(ok, args.op.name,
+                 "'values' must have the leading axes of 'sequence', which has a line for each, or "
+                 "'sequence' must have one axis: got ",
+                 shapes_of_operands(args), ".");
   check_places(args, s.shape[last]);
   ValueType y = v;
   y.dtype = DType::kInt32;

@@ -11,9 +11,10 @@ Inferred unstack_rule(const InferArgs& args) {
   for (std::size_t k = 0; k < args.in.size(); ++k) {
     const ValueType& type = args.in[k];
     const bool rows = type.shape.rank() > 0 && !(type.batched() && type.batch.axis == 0);
-    check_value(rows && same_size(args, size_along(args, type, 0), size_along(args, args.in[0], 0)),
-                args.op.name, "operands must have equally many rows, not examples: number ", k,
-                " is ", to_string(type), ", and the first one ", to_string(args.in[0]), ".");
+    SG_CHECK_VALUE(
+        rows && same_size(args, size_along(args, type, 0), size_along(args, args.in[0], 0)),
+        args.op.name, "operands must have equally many rows, not examples: number ", k, " is ",
+        to_string(type), ", and the first one ", to_string(args.in[0]), ".");
   }
   Inferred inferred{{ValueType{DType::kInt64, {}, {}}}};
   inferred.placements = {Placement::kReplicated};

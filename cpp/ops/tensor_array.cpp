@@ -20,11 +20,11 @@ void check_array(const InferArgs& args, int x, int index) {
   check_min_rank(args, x, 1);
   check_dtype(args, index, kIndices);
   const ValueType& type = args.in[std::size_t(x)];
-  check_value(!type.batched() || type.batch.axis > 0, args.op.name,
-              "the rows of the array must be no examples: got ", to_string(type), ".");
+  SG_CHECK_VALUE(!type.batched() || type.batch.axis > 0, args.op.name,
+                 "the rows of the array must be no examples: got ", to_string(type), ".");
   const ValueType& at = args.in[std::size_t(index)];
-  check_value(at.shape.rank() == 0 && !at.batched(), args.op.name,
-              "the index must be one integer: got ", to_string(at), ".");
+  SG_CHECK_VALUE(at.shape.rank() == 0 && !at.batched(), args.op.name,
+                 "the index must be one integer: got ", to_string(at), ".");
 }
 
 // The type of an array whose rows are what they were and one more row.
@@ -33,8 +33,9 @@ ValueType array_with(const InferArgs& args, int x, int row) {
   given.dtype = array.dtype;
   const ValueType wanted = entry_type(array);
   const auto joined = joined_type(args.symbols, wanted, given);
-  check_value(joined.has_value(), args.op.name, "the row must have the shape of the array's: got ",
-              to_string(given), " for ", to_string(wanted), ".");
+  SG_CHECK_VALUE(joined.has_value(), args.op.name,
+                 "the row must have the shape of the array's: got ", to_string(given), " for ",
+                 to_string(wanted), ".");
   for (int axis = 1; axis < array.shape.rank(); ++axis) array.shape[axis] = joined->shape[axis - 1];
   array.batch = joined->batch;
   if (array.batched()) ++array.batch.axis;
@@ -48,9 +49,9 @@ Inferred read_rule(const InferArgs& args) {
 
 Inferred write_rule(const InferArgs& args) {
   check_array(args, 0, 1);
-  check_value(args.in[0].dtype == args.in[2].dtype, args.op.name,
-              "the row must have the dtype of the array: got ", dtypes_of_operands(args, 2, 3),
-              " for ", dtypes_of_operands(args, 0, 1), ".");
+  SG_CHECK_VALUE(args.in[0].dtype == args.in[2].dtype, args.op.name,
+                 "the row must have the dtype of the array: got ", dtypes_of_operands(args, 2, 3),
+                 " for ", dtypes_of_operands(args, 0, 1), ".");
   return one_result(args, array_with(args, 0, 2));
 }
 

@@ -36,8 +36,8 @@ Inferred tile_rule(const InferArgs& args) {
   const Ints& multiples = args.attrs.as<TileAttrs>().multiples;
   const bool ok = int(multiples.size()) == x.shape.rank() &&
                   std::ranges::all_of(multiples, [](std::int64_t m) { return m >= 0; });
-  check_value(ok, args.op.name, "multiples must be one number of 0 or more per axis of ",
-              args.shape_of(0), ": got ", to_string(multiples), ".");
+  SG_CHECK_VALUE(ok, args.op.name, "multiples must be one number of 0 or more per axis of ",
+                 args.shape_of(0), ": got ", to_string(multiples), ".");
   const bool examples = x.batched() && multiples[std::size_t(x.batch.axis)] != 1;
   if (examples) x = ordinary_type(args, x);
   for (int axis = 0; axis < x.shape.rank(); ++axis) {
@@ -99,7 +99,7 @@ int axis_repeated(const Attrs& attrs, const Shape& shape) {
 Inferred repeat_rule(const InferArgs& args) {
   ValueType x = args.in[0];
   const std::int64_t repeats = args.attrs.as<RepeatAttrs>().repeats;
-  check_value(repeats >= 1, args.op.name, "repeats must be 1 or more: got ", repeats, ".");
+  SG_CHECK_VALUE(repeats >= 1, args.op.name, "repeats must be 1 or more: got ", repeats, ".");
   const int axis = axis_repeated(args.attrs, x.shape);
   if (x.batch.axis == axis) {
     x.batch.rows_per_example =

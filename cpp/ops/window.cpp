@@ -19,8 +19,8 @@ void check_ints(const InferArgs& args, const char* name, const Ints& values, std
   const bool ok = values.size() == count && std::ranges::all_of(values, [least](std::int64_t v) {
                     return v >= least && v <= kMost;
                   });
-  check_value(ok, args.op.name, name, " must be ", count, " ints of at least ", least,
-              " and at most ", kMost, ": got ", to_string(values), ".");
+  SG_CHECK_VALUE(ok, args.op.name, name, " must be ", count, " ints of at least ", least,
+                 " and at most ", kMost, ": got ", to_string(values), ".");
 }
 
 void check_window_attrs(const InferArgs& args, int dimensions) {
@@ -39,15 +39,15 @@ const char* axes_of_images(int dimensions) {
 void check_images(const InferArgs& args, int operand, int dimensions) {
   const ValueType& type = args.in[std::size_t(operand)];
   const std::string& name = args.op.operands[std::size_t(operand)];
-  check_value(type.shape.rank() == dimensions + 2, args.op.name, "'", name, "' must have the axes ",
-              axes_of_images(dimensions), ": got shape ", args.shape_of(operand),
-              "; add axes with reshape.");
-  check_value(type.batch.axis <= 0, args.op.name, "the examples of '", name,
-              "' must lie on axis 0: got axis ", type.batch.axis, "; transpose it first.");
+  SG_CHECK_VALUE(type.shape.rank() == dimensions + 2, args.op.name, "'", name,
+                 "' must have the axes ", axes_of_images(dimensions), ": got shape ",
+                 args.shape_of(operand), "; add axes with reshape.");
+  SG_CHECK_VALUE(type.batch.axis <= 0, args.op.name, "the examples of '", name,
+                 "' must lie on axis 0: got axis ", type.batch.axis, "; transpose it first.");
   for (int axis = 1; axis < dimensions + 2; ++axis) {
-    check_value(!is_symbolic(type.shape[axis]), args.op.name, "rows, columns and channels of '",
-                name, "' must not follow from the number of examples: got axis ", axis,
-                " of shape ", args.shape_of(operand), "; cut or pad it to a fixed size.");
+    SG_CHECK_VALUE(!is_symbolic(type.shape[axis]), args.op.name, "rows, columns and channels of '",
+                   name, "' must not follow from the number of examples: got axis ", axis,
+                   " of shape ", args.shape_of(operand), "; cut or pad it to a fixed size.");
   }
 }
 
@@ -57,9 +57,10 @@ Ints output_sizes(const InferArgs& args, const Ints& image, const Ints& window) 
   for (std::size_t i = 0; i < image.size(); ++i) {
     const std::int64_t around = padding[2 * i] + padding[2 * i + 1];
     const std::int64_t extent = window[i] > 0 ? (window[i] - 1) * dilations[i] + 1 : 0;
-    check_value(image[i] + around >= extent, args.op.name, "the window must fit into the padded ",
-                direction(i, image.size()), ": got a window of ", extent, " for ", image[i], " + ",
-                around, " padding; use more padding or a smaller window.");
+    SG_CHECK_VALUE(image[i] + around >= extent, args.op.name,
+                   "the window must fit into the padded ", direction(i, image.size()),
+                   ": got a window of ", extent, " for ", image[i], " + ", around,
+                   " padding; use more padding or a smaller window.");
     sizes.push_back((image[i] + around - extent) / strides[i] + 1);
   }
   return sizes;

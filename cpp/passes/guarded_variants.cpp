@@ -234,12 +234,13 @@ ValueType type_of_choice(const ValueNumbers& numbers, const std::vector<std::str
   for (int number : choice.numbers) types.push_back(numbers.type(number));
   if (std::ranges::count(types, types[0]) == std::ssize(types)) return types[0];
   for (std::size_t g = 1; g < types.size(); ++g) {
-    check_value(types[g].dtype == types[0].dtype && types[g].shape.rank() == types[0].shape.rank(),
-                "Strategy.run",
-                "what replicas compute for their own numbers of examples must have "
-                "one dtype and as many axes: got ",
-                to_string(types[0]), " on ", who[0], " and ", to_string(types[g]), " on ", who[g],
-                "; return what has the same dtype and number of axes for any number of examples.");
+    SG_CHECK_VALUE(
+        types[g].dtype == types[0].dtype && types[g].shape.rank() == types[0].shape.rank(),
+        "Strategy.run",
+        "what replicas compute for their own numbers of examples must have "
+        "one dtype and as many axes: got ",
+        to_string(types[0]), " on ", who[0], " and ", to_string(types[g]), " on ", who[g],
+        "; return what has the same dtype and number of axes for any number of examples.");
   }
   ValueType type{types[0].dtype, {}, {}};
   for (int axis = 0; axis < types[0].shape.rank(); ++axis) {

@@ -242,10 +242,11 @@ class SpecializationMerger {
       }
     }
     for (std::size_t g = 1; g < traces_.size(); ++g) {
-      check_value(graph(g).outputs.size() == graph(0).outputs.size(), "Strategy.run",
-                  "replicas must have as many results whatever their number of examples is: got ",
-                  graph(0).outputs.size(), " on ", who_[0], " and ", graph(g).outputs.size(),
-                  " on ", who_[g], "; stack them to one tensor.");
+      SG_CHECK_VALUE(
+          graph(g).outputs.size() == graph(0).outputs.size(), "Strategy.run",
+          "replicas must have as many results whatever their number of examples is: got ",
+          graph(0).outputs.size(), " on ", who_[0], " and ", graph(g).outputs.size(), " on ",
+          who_[g], "; stack them to one tensor.");
     }
     for (std::size_t i = 0; i < graph(0).outputs.size(); ++i) (void)choice_of(output(i));
     for (std::size_t w = 0; w < graph(0).writes.size(); ++w)
@@ -454,10 +455,10 @@ class SpecializationMerger {
       const Node& node = ordered_effect(g, place);
       for (std::size_t i = 0; i < made.size(); ++i) {
         const ValueType type = numbers_->type_in(g, node.outputs[i]);
-        check_value(type == joined_.type(made[i]), "Strategy.run", name_of(graph(g), node),
-                    " joins sizes to which Python fixed the replicas' numbers of examples (", line_,
-                    "): it would be ", to_string(type), " by the count of ", who_[g], " and is ",
-                    to_string(joined_.type(made[i])), kRemedy);
+        SG_CHECK_VALUE(type == joined_.type(made[i]), "Strategy.run", name_of(graph(g), node),
+                       " joins sizes to which Python fixed the replicas' numbers of examples (",
+                       line_, "): it would be ", to_string(type), " by the count of ", who_[g],
+                       " and is ", to_string(joined_.type(made[i])), kRemedy);
       }
     }
   }

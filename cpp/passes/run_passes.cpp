@@ -12,8 +12,8 @@ namespace {
 bool verifies() {
   const char* set = std::getenv("SAMEGRAD_VERIFY");
   const std::string_view text = set ? set : "";
-  check_value(text.empty() || text == "0" || text == "1", "SAMEGRAD_VERIFY",
-              "must be 0 or 1: got '", text, "'.");
+  SG_CHECK_VALUE(text.empty() || text == "0" || text == "1", "SAMEGRAD_VERIFY",
+                 "must be 0 or 1: got '", text, "'.");
 #ifdef SAMEGRAD_ASSERTIONS
   return true;
 #else

@@ -219,14 +219,14 @@ void verify(const Packing& packing, std::span<const Interval> intervals) {
   const auto end_of = [&](std::size_t i) { return packing.offsets[i] + intervals[i].bytes; };
   for (std::size_t k = 0; k < order.size(); ++k) {
     const std::size_t a = order[k];
-    check_value(packing.offsets[a] >= 0 && end_of(a) <= packing.bytes, "plan",
-                "memory holds its intervals: ", end_of(a), " of ", packing.bytes, " bytes.");
+    SG_CHECK_VALUE(packing.offsets[a] >= 0 && end_of(a) <= packing.bytes, "plan",
+                   "memory holds its intervals: ", end_of(a), " of ", packing.bytes, " bytes.");
     for (std::size_t l = k + 1; l < order.size() && packing.offsets[order[l]] < end_of(a); ++l) {
       const Interval &x = intervals[a], &y = intervals[order[l]];
-      check_value(x.last < y.first || y.last < x.first, "plan",
-                  "intervals with a common step do not overlap: [", x.first, ", ", x.last,
-                  "] and [", y.first, ", ", y.last, "] do, at byte ", packing.offsets[order[l]],
-                  ".");
+      SG_CHECK_VALUE(x.last < y.first || y.last < x.first, "plan",
+                     "intervals with a common step do not overlap: [", x.first, ", ", x.last,
+                     "] and [", y.first, ", ", y.last, "] do, at byte ", packing.offsets[order[l]],
+                     ".");
     }
   }
 }

@@ -16,12 +16,13 @@ void ExecuteParams::set_counts(Counts of_world) {
 void check_world(const Graph& graph, const ExecuteParams& call) {
   const Communicator& world = *call.communicator;
   const int own = world.own().end - world.own().begin;
-  check_value(own > 0, "step", "each process needs a replica: rank ", world.rank(), " of ",
-              world.size(), " has none; start fewer processes, or use more replicas.");
-  check_value(std::int64_t(call.counts.size()) == own, "step", "rank ", world.rank(), " has ", own,
-              " of the world's replicas: got examples for ", call.counts.size(), ".");
-  check_value(graph.replicas == world.replicas(), "step", "the program was traced for ",
-              graph.replicas, " replicas: the world has ", world.replicas(), "; trace it again.");
+  SG_CHECK_VALUE(own > 0, "step", "each process needs a replica: rank ", world.rank(), " of ",
+                 world.size(), " has none; start fewer processes, or use more replicas.");
+  SG_CHECK_VALUE(std::int64_t(call.counts.size()) == own, "step", "rank ", world.rank(), " has ",
+                 own, " of the world's replicas: got examples for ", call.counts.size(), ".");
+  SG_CHECK_VALUE(graph.replicas == world.replicas(), "step", "the program was traced for ",
+                 graph.replicas, " replicas: the world has ", world.replicas(),
+                 "; trace it again.");
 }
 
 Counts gather_counts(const Graph& graph, const ExecuteParams& call) {

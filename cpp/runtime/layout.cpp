@@ -170,18 +170,18 @@ class TileVerifier {
     if (operand.type_only || operand.tile_offset < 0) return {};
     const std::int64_t examples = operand.inner ? 1 : layout_.tile_examples;
     const std::int64_t bytes = aligned(example_bytes(plan_.graph.type(operand.root)) * examples);
-    check_value(operand.tile_offset + bytes <= layout_.tile_bytes, "plan", "the tile holds %",
-                operand.root, ": it ends at byte ", operand.tile_offset + bytes, " of ",
-                layout_.tile_bytes, ".");
+    SG_CHECK_VALUE(operand.tile_offset + bytes <= layout_.tile_bytes, "plan", "the tile holds %",
+                   operand.root, ": it ends at byte ", operand.tile_offset + bytes, " of ",
+                   layout_.tile_bytes, ".");
     return std::span(owners_).subspan(std::size_t(operand.tile_offset / kLine),
                                       std::size_t(bytes / kLine));
   }
   void fill(const Operand& operand) { std::ranges::fill(lines_of(operand), operand.root); }
   void check(const LoopNode& code, const Operand& operand) {
     for (const Value owner : lines_of(operand)) {
-      check_value(owner == operand.root, "plan",
-                  "values of a tile do not overlap: ", code.node->op->name, " (node ", code.index,
-                  ") finds %", owner, " in place of %", operand.root, ".");
+      SG_CHECK_VALUE(owner == operand.root, "plan",
+                     "values of a tile do not overlap: ", code.node->op->name, " (node ",
+                     code.index, ") finds %", owner, " in place of %", operand.root, ".");
     }
   }
 

@@ -153,12 +153,12 @@ class TypedMpi final : public Mpi {
 }  // namespace
 
 std::unique_ptr<Mpi> Mpi::of(const MpiLibrary& library) {
-  check_value(library.bucket_bytes > 0 && library.bucket_bytes < (std::int64_t(1) << 31), "MPI",
-              "pieces of messages have 1 to 2^31 - 1 bytes: got ", library.bucket_bytes, ".");
+  SG_CHECK_VALUE(library.bucket_bytes > 0 && library.bucket_bytes < (std::int64_t(1) << 31), "MPI",
+                 "pieces of messages have 1 to 2^31 - 1 bytes: got ", library.bucket_bytes, ".");
   if (library.handle_bytes == int(sizeof(int))) return std::make_unique<TypedMpi<int>>(library);
-  check_value(library.handle_bytes == int(sizeof(void*)), "MPI", "handles have ", sizeof(int),
-              " or ", sizeof(void*), " bytes: got ", library.handle_bytes,
-              "; use MPICH, Open MPI or one of their kin.");
+  SG_CHECK_VALUE(library.handle_bytes == int(sizeof(void*)), "MPI", "handles have ", sizeof(int),
+                 " or ", sizeof(void*), " bytes: got ", library.handle_bytes,
+                 "; use MPICH, Open MPI or one of their kin.");
   return std::make_unique<TypedMpi<void*>>(library);
 }
 

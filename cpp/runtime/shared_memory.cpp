@@ -41,11 +41,11 @@ SharedMemory::SharedMemory(int rank, std::vector<std::byte*> segments, std::int6
       segments_(std::move(segments)),
       bytes_(bytes),
       spins_(segments_.size() <= std::thread::hardware_concurrency() ? kSpins : kSpinsOfMany) {
-  check_value(bytes > kHeaderBytes, "SharedMemory", "segments have more than ", kHeaderBytes,
-              " bytes: got ", bytes, ".");
+  SG_CHECK_VALUE(bytes > kHeaderBytes, "SharedMemory", "segments have more than ", kHeaderBytes,
+                 " bytes: got ", bytes, ".");
   for (const std::byte* segment : segments_) {
-    check_value(reinterpret_cast<std::uintptr_t>(segment) % kLine == 0, "SharedMemory",
-                "segments begin at multiples of ", kLine, ": got one that does not.");
+    SG_CHECK_VALUE(reinterpret_cast<std::uintptr_t>(segment) % kLine == 0, "SharedMemory",
+                   "segments begin at multiples of ", kLine, ": got one that does not.");
   }
 }
 

@@ -24,8 +24,8 @@ int default_threads(int core_share) {
   if (const char* text = std::getenv("SAMEGRAD_NUM_THREADS")) {
     char* end = nullptr;
     const long threads = std::strtol(text, &end, 10);
-    check_value(end != text && *end == '\0' && threads >= 1 && threads <= 4096,
-                "SAMEGRAD_NUM_THREADS", "must be an integer from 1 to 4096: got '", text, "'.");
+    SG_CHECK_VALUE(end != text && *end == '\0' && threads >= 1 && threads <= 4096,
+                   "SAMEGRAD_NUM_THREADS", "must be an integer from 1 to 4096: got '", text, "'.");
     return int(threads);
   }
   const auto described = int(machine().threads);
@@ -182,8 +182,8 @@ int thread_count() {
 }
 
 void set_thread_count(int threads) {
-  check_value(threads >= 0 && threads <= 4096, "threads",
-              "must lie in [0, 4096], where 0 stands for all cores: got ", threads, ".");
+  SG_CHECK_VALUE(threads >= 0 && threads <= 4096, "threads",
+                 "must lie in [0, 4096], where 0 stands for all cores: got ", threads, ".");
   // There the mutex may belong to a thread that stayed in the parent.
   if (forked()) return;
   ThreadState& s = thread_state();
@@ -193,7 +193,7 @@ void set_thread_count(int threads) {
 }
 
 void set_core_share(int cores) {
-  check_value(cores >= 1, "cores", "a process has at least one: got ", cores, ".");
+  SG_CHECK_VALUE(cores >= 1, "cores", "a process has at least one: got ", cores, ".");
   if (forked()) return;
   ThreadState& s = thread_state();
   const std::lock_guard lock(s.mutex);

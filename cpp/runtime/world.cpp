@@ -59,9 +59,10 @@ Communicator& communicator_of(const std::vector<int>& firsts) {
   static std::mutex mutex;
   static auto* made = new std::map<std::vector<int>, std::unique_ptr<MpiCommunicator>>;
   MpiWorld* const all = world();
-  check_value(all && std::ssize(firsts) == all->size() + 1, "MultiWorkerMirroredStrategy",
-              "a program for ", std::ssize(firsts) - 1, " processes runs in a job of as many: got ",
-              all ? all->size() : 1, "; trace it again.");
+  SG_CHECK_VALUE(all && std::ssize(firsts) == all->size() + 1, "MultiWorkerMirroredStrategy",
+                 "a program for ", std::ssize(firsts) - 1,
+                 " processes runs in a job of as many: got ", all ? all->size() : 1,
+                 "; trace it again.");
   const std::lock_guard lock(mutex);
   std::unique_ptr<MpiCommunicator>& found = (*made)[firsts];
   if (!found) found = std::make_unique<MpiCommunicator>(*all, firsts);

@@ -342,8 +342,9 @@ void WorldSums::start(const Bucket& bucket, const BucketFill& fill, Completion t
 }
 
 void WorldSums::start_shared(const Bucket& bucket, const BucketFill& fill, ShardCompletion take) {
-  check_value(bucket.bytes <= shared_bytes(), "WorldSums", "a bucket that ranks share has at most ",
-              shared_bytes(), " bytes: got ", bucket.bytes, ".");
+  SG_CHECK_VALUE(bucket.bytes <= shared_bytes(), "WorldSums",
+                 "a bucket that ranks share has at most ", shared_bytes(), " bytes: got ",
+                 bucket.bytes, ".");
   start_bucket({.bucket = bucket, .complete_shard = std::move(take)}, fill);
 }
 

@@ -116,8 +116,8 @@ void AttrDraft::choose(std::size_t index, const ChoiceView& choice, std::string_
   for (std::size_t i = 0; i < choice.names.size(); ++i) {
     names += text(i ? i + 1 < choice.names.size() ? ", " : " or " : "", "'", choice.names[i], "'");
   }
-  check_value(found != choice.names.end(), op_name_, schema_->fields[index].name, " must be ",
-              names, ": got '", name, "'.");
+  SG_CHECK_VALUE(found != choice.names.end(), op_name_, schema_->fields[index].name, " must be ",
+                 names, ": got '", name, "'.");
   writable(static_cast<const std::uint8_t*>(choice.number)) =
       std::uint8_t(found - choice.names.begin());
 }
@@ -125,7 +125,7 @@ void AttrDraft::choose(std::size_t index, const ChoiceView& choice, std::string_
 template <class T>
 void AttrDraft::set(std::string_view name, T value) {
   const std::size_t index = find(name);
-  check_type(index != kNone, op_name_, "there is no attribute '", name, "'.");
+  SG_CHECK_TYPE(index != kNone, op_name_, "there is no attribute '", name, "'.");
   const AttrView view = schema_->field(object_.get(), index);
   const ChoiceView* choice = std::get_if<ChoiceView>(&view);
   if (const auto* field = std::get_if<const T*>(&view)) {
@@ -175,7 +175,8 @@ bool AttrDraft::take(const Attrs& from) {
 Attrs AttrDraft::finish() {
   for (std::size_t i = 0; i < given_.size(); ++i) {
     const AttrSpec& spec = schema_->fields[i];
-    check_type(given_[i] || !spec.required, op_name_, "attribute '", spec.name, "' is required.");
+    SG_CHECK_TYPE(given_[i] || !spec.required, op_name_, "attribute '", spec.name,
+                  "' is required.");
   }
   Attrs attrs;
   attrs.schema_ = schema_;

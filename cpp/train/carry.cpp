@@ -57,9 +57,9 @@ bool Carry::join_types(BodyTrace& body, Values& returned) {
   for (std::size_t i = 0; i < given_; ++i) {
     const ValueType before = outer_->type(initial_[i]), after = body.type(returned[i]);
     const auto either = outer_->joined_type(before, after);
-    check_value(either.has_value(), op_name_, "loop variable ", i,
-                " must keep its dtype and shape: it was ", to_string(before), " and became ",
-                to_string(after), ".");
+    SG_CHECK_VALUE(either.has_value(), op_name_, "loop variable ", i,
+                   " must keep its dtype and shape: it was ", to_string(before), " and became ",
+                   to_string(after), ".");
     if (*either != before) {
       initial_[i] = as_type(*outer_, initial_[i], *either);
       placements_[i] = joined(placements_[i], outer_->program().placement(initial_[i]));

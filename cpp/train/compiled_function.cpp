@@ -61,8 +61,9 @@ std::string CompiledFunction::program_text() const {
 }
 
 Explanation CompiledFunction::explanation(const Arguments* arguments, int runs) {
-  check_value(runs >= 0, "explain", "measure must be a number of runs, 0 or more: got ", runs, ".");
-  check_value(arguments || runs == 0, "explain", "runs to measure need arguments: got none.");
+  SG_CHECK_VALUE(runs >= 0, "explain", "measure must be a number of runs, 0 or more: got ", runs,
+                 ".");
+  SG_CHECK_VALUE(arguments || runs == 0, "explain", "runs to measure need arguments: got none.");
   Arguments storage;
   ExecuteParams call;
   if (arguments) {
@@ -86,8 +87,8 @@ std::vector<BitsReason> CompiledFunction::bits_reasons() const {
 
 void CompiledFunction::check_argument(std::size_t index, const PerReplica<Array>& arrays) const {
   const auto replicas = std::size_t(program().replicas);
-  check_value(arrays.size() == 1 || arrays.size() == replicas, "step", "argument ", index,
-              " has values for ", arrays.size(), " replicas: the step runs on ", replicas, ".");
+  SG_CHECK_VALUE(arrays.size() == 1 || arrays.size() == replicas, "step", "argument ", index,
+                 " has values for ", arrays.size(), " replicas: the step runs on ", replicas, ".");
   for (const Array& array : arrays) {
     const ValueType& type = compiled_->argument_types()[index];
     if (fits(type, array)) continue;
@@ -102,10 +103,10 @@ void CompiledFunction::check_bound(const Counts& counts) const {
   for (std::size_t r = 0; r < counts.size(); ++r) {
     const auto& known = traced.at(r);
     for (std::size_t s = 0; s < known.size(); ++s) {
-      check_value(!program().symbols[s].fixed || counts[r][s] == known[s], "step",
-                  "the program is bound to ", known[s], " examples on replica ", r,
-                  ", whose number it looked at while it was traced: got ", counts[r][s],
-                  "; trace it for these arguments.");
+      SG_CHECK_VALUE(!program().symbols[s].fixed || counts[r][s] == known[s], "step",
+                     "the program is bound to ", known[s], " examples on replica ", r,
+                     ", whose number it looked at while it was traced: got ", counts[r][s],
+                     "; trace it for these arguments.");
     }
   }
 }
@@ -121,10 +122,10 @@ Counts CompiledFunction::counts_of(const std::vector<PerReplica<Array>>& argumen
     for (std::size_t r = 0; r < replicas; ++r) {
       const std::int64_t n = examples.at(r);
       std::int64_t& known = counts[r][std::size_t(batch.symbol)];
-      check_value(known < 0 || known == n, "step",
-                  "arguments that had equal numbers of examples "
-                  "while the function was traced must keep them equal: argument ",
-                  a, " has ", n, " where an earlier one has ", known, ".");
+      SG_CHECK_VALUE(known < 0 || known == n, "step",
+                     "arguments that had equal numbers of examples "
+                     "while the function was traced must keep them equal: argument ",
+                     a, " has ", n, " where an earlier one has ", known, ".");
       known = n;
     }
   }
@@ -141,8 +142,8 @@ Counts CompiledFunction::counts_of(const std::vector<PerReplica<Array>>& argumen
 ExecuteParams CompiledFunction::call_of(const Arguments& arguments, Arguments& storage) const {
   const std::size_t own = binding_.constants.size();
   const std::size_t wanted = compiled_->argument_types().size() - own;
-  check_value(arguments.size() == wanted, "step", "takes ", wanted, " arguments: got ",
-              arguments.size(), ".");
+  SG_CHECK_VALUE(arguments.size() == wanted, "step", "takes ", wanted, " arguments: got ",
+                 arguments.size(), ".");
   for (std::size_t a = 0; a < arguments.size(); ++a) check_argument(a, arguments[a]);
   ExecuteParams call;
   call.counts = counts_of(arguments);
@@ -162,7 +163,7 @@ ExecuteParams CompiledFunction::call_of(const Arguments& arguments, Arguments& s
 void CompiledFunction::keep_own(ExecuteParams& call, Arguments& storage) const {
   if (processes_.empty()) {
     for (const PerReplica<Array>& argument : call.arguments) {
-      check_value(
+      SG_CHECK_VALUE(
           !std::ranges::any_of(argument, is_non_addressable), "step",
           "other processes have a part of an argument, and no strategy runs in the "
           "function: call it in the scope of a MultiWorkerMirroredStrategy, or in its run.");

@@ -90,12 +90,13 @@ class TracedLoop {
   }
 
   void check_traced() {
-    check_value(condition_.outputs.size() == 1, "while_loop",
-                "the condition must be one bool: got ", condition_.outputs.size(), " results.");
-    check_value(body_.outputs.size() == carry_.given(), "while_loop", "the body must return the ",
-                carry_.given(), " loop variables: got ", body_.outputs.size(), " results.");
-    check_value(condition_.trace->written().empty(), "while_loop",
-                "the condition must not assign variables; assign them in the body.");
+    SG_CHECK_VALUE(condition_.outputs.size() == 1, "while_loop",
+                   "the condition must be one bool: got ", condition_.outputs.size(), " results.");
+    SG_CHECK_VALUE(body_.outputs.size() == carry_.given(), "while_loop",
+                   "the body must return the ", carry_.given(), " loop variables: got ",
+                   body_.outputs.size(), " results.");
+    SG_CHECK_VALUE(condition_.trace->written().empty(), "while_loop",
+                   "the condition must not assign variables; assign them in the body.");
   }
 
   std::vector<Tensor> build(std::int64_t maximum) {
@@ -132,9 +133,9 @@ std::vector<Tensor> traced_cond(const Tensor& condition, const TensorFunction& t
   call(*outer, yes, true_fn, {});
   Body no{std::make_shared<BodyTrace>(outer), {}};  // it knows the sizes that the other one made
   call(*outer, no, false_fn, {});
-  check_value(yes.outputs.size() == no.outputs.size(), "cond",
-              "both functions must return as many tensors: got ", yes.outputs.size(), " and ",
-              no.outputs.size(), ".");
+  SG_CHECK_VALUE(yes.outputs.size() == no.outputs.size(), "cond",
+                 "both functions must return as many tensors: got ", yes.outputs.size(), " and ",
+                 no.outputs.size(), ".");
   const std::size_t given = yes.outputs.size();
   std::vector<std::shared_ptr<Variable>> written = yes.trace->written();
   for (const auto& variable : no.trace->written()) {

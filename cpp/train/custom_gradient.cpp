@@ -84,8 +84,8 @@ void EagerTrace::add_gradient(const Values& results, const Values& operands,
 }
 
 Values EagerTrace::called_gradient(std::int64_t callback, const Values& cts) {
-  check_value(callback >= 0 && std::size_t(callback) < gradients_.size(), "custom_gradient",
-              "function ", callback, " is none of this trace's ", gradients_.size(), ".");
+  SG_CHECK_VALUE(callback >= 0 && std::size_t(callback) < gradients_.size(), "custom_gradient",
+                 "function ", callback, " is none of this trace's ", gradients_.size(), ".");
   std::vector<Tensor> tensors;
   for (Value ct : cts) tensors.push_back(tensor(ct));
   const GradientFunction gradient = gradients_[std::size_t(callback)];

@@ -40,10 +40,10 @@ SlotId GraphTrace::slot_of(const std::shared_ptr<Variable>& variable) {
 
 void GraphTrace::write(const std::shared_ptr<Variable>& variable, Value value) {
   const ValueType own{variable->dtype(), variable->shape(), {}}, type = graph_.type(value);
-  check_type(type.dtype == own.dtype, variable->name(), "holds ", name_of(variable->dtype()),
-             ": got ", name_of(type.dtype), "; convert the value with samegrad.cast.");
-  check_value(joined_type(own, type).has_value(), variable->name(), "has shape ",
-              to_string(own.shape), ": got a value of shape ", to_string(type.shape), ".");
+  SG_CHECK_TYPE(type.dtype == own.dtype, variable->name(), "holds ", name_of(variable->dtype()),
+                ": got ", name_of(type.dtype), "; convert the value with samegrad.cast.");
+  SG_CHECK_VALUE(joined_type(own, type).has_value(), variable->name(), "has shape ",
+                 to_string(own.shape), ": got a value of shape ", to_string(type.shape), ".");
   if (graph_.varying(value) && variable->component_count() == 1) {
     fail(ErrorKind::kRuntime, variable->name(),
          "is one variable for all replicas, but the value assigned to it may differ between them; "
@@ -92,10 +92,11 @@ PerReplica<Array> FunctionTrace::evaluate(Value value, bool anywhere) {
 Array FunctionTrace::initial_value(const Tensor& tensor,
                                    const std::vector<PerReplica<Array>>& arguments,
                                    bool given) const {
-  check_value(tensor.trace.get() == this, "Variable",
-              "an initial value is computed once, when a function is traced: got a value of a "
-              "branch or loop, which may run never or many times; create the variable outside of "
-              "it.");
+  SG_CHECK_VALUE(
+      tensor.trace.get() == this, "Variable",
+      "an initial value is computed once, when a function is traced: got a value of a "
+      "branch or loop, which may run never or many times; create the variable outside of "
+      "it.");
   return evaluator_.initial_value(tensor.value, arguments, given);
 }
 

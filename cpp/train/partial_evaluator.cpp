@@ -70,7 +70,7 @@ Graph PartialEvaluator::program_for(Value value, std::vector<PerReplica<Array>>&
 }
 
 PerReplica<Array> PartialEvaluator::evaluate(Value value) {
-  check_value(
+  SG_CHECK_VALUE(
       graph_.symbols.replicas.empty(), "Tensor",
       "values cannot be looked at where the replicas' numbers of examples differ and Python "
       "needs one (",
@@ -98,11 +98,11 @@ Array PartialEvaluator::initial_value(Value value, std::vector<PerReplica<Array>
   const char* const unknown =
       given ? "whose numbers of examples differ between the replicas where Python needs them"
             : "of which only the signature is known";
-  check_value((given && graph_.symbols.replicas.empty()) || !reads_arguments(program), "Variable",
-              "an initial value is computed once, when a function is traced: got one that depends "
-              "on arguments ",
-              unknown,
-              "; create the variable outside of the function, or call the function first.");
+  SG_CHECK_VALUE(
+      (given && graph_.symbols.replicas.empty()) || !reads_arguments(program), "Variable",
+      "an initial value is computed once, when a function is traced: got one that depends "
+      "on arguments ",
+      unknown, "; create the variable outside of the function, or call the function first.");
   program.symbols.replicas.clear();
   PerReplica<Array> arrays;
   function_.host.run_unlocked([&] {

@@ -23,10 +23,10 @@ class ProgramReplay {
         known_(program.symbols.size(), false) {}
 
   std::vector<Tensor> run(const std::vector<Tensor>& arguments) {
-    check_value(arguments.size() == program_.arguments.size(), kWho, "the function takes ",
-                program_.arguments.size(), " tensors: got ", arguments.size(), ".");
-    check_value(variables_.size() == program_.variables.size(), kWho, "the function uses ",
-                program_.variables.size(), " variables: got ", variables_.size(), ".");
+    SG_CHECK_VALUE(arguments.size() == program_.arguments.size(), kWho, "the function takes ",
+                   program_.arguments.size(), " tensors: got ", arguments.size(), ".");
+    SG_CHECK_VALUE(variables_.size() == program_.variables.size(), kWho, "the function uses ",
+                   program_.variables.size(), " variables: got ", variables_.size(), ".");
     Values given;
     for (const Tensor& argument : arguments) given.push_back(trace_.lift(argument));
     for (const ValueInfo& info : program_.values) {
@@ -50,17 +50,18 @@ class ProgramReplay {
   // Takes the sizes of an argument for those of the program.
   void fit(std::size_t index, const ValueType& wanted, Value value) {
     const ValueType given = trace_.type(value);
-    check_type(given.dtype == wanted.dtype, kWho, "argument ", index, " must be ",
-               name_of(wanted.dtype), ": got ", name_of(given.dtype), "; cast it.");
-    check_value(given.shape.rank() == wanted.shape.rank(), kWho, "argument ", index, " must have ",
-                wanted.shape.rank(), " axes: got ", to_string(given.shape), "; reshape it.");
+    SG_CHECK_TYPE(given.dtype == wanted.dtype, kWho, "argument ", index, " must be ",
+                  name_of(wanted.dtype), ": got ", name_of(given.dtype), "; cast it.");
+    SG_CHECK_VALUE(given.shape.rank() == wanted.shape.rank(), kWho, "argument ", index,
+                   " must have ", wanted.shape.rank(), " axes: got ", to_string(given.shape),
+                   "; reshape it.");
     for (int axis = 0; axis < wanted.shape.rank(); ++axis) {
       const Size size = size_of(symbols(), given, axis);
       if (axis == wanted.batch.axis && wanted.batched()) {
         const auto examples = size.over(wanted.batch.rows_per_example);
-        check_value(examples.has_value(), kWho, "argument ", index, " must have ",
-                    wanted.batch.rows_per_example, " rows for each example: got ",
-                    to_string(given.shape), ".");
+        SG_CHECK_VALUE(examples.has_value(), kWho, "argument ", index, " must have ",
+                       wanted.batch.rows_per_example, " rows for each example: got ",
+                       to_string(given.shape), ".");
         take(wanted.batch.symbol, *examples, index, axis);
       } else if (is_symbolic(wanted.shape[axis])) {
         take(int(wanted.shape[axis] - kSymbols), size, index, axis);
@@ -80,10 +81,10 @@ class ProgramReplay {
 
   void check_equal(const Size& got, const Size& wanted, std::size_t argument, int axis) {
     const bool equal = decide(symbols(), got - wanted, [](std::int64_t n) { return n == 0; });
-    check_value(equal, kWho, "the size of axis ", axis, " of argument ", argument,
-                " must be the one that the function was saved with",
-                wanted.number() ? text(", ", *wanted.number()) : "",
-                ": got another one; save the function with that axis open, as None.");
+    SG_CHECK_VALUE(equal, kWho, "the size of axis ", axis, " of argument ", argument,
+                   " must be the one that the function was saved with",
+                   wanted.number() ? text(", ", *wanted.number()) : "",
+                   ": got another one; save the function with that axis open, as None.");
   }
 
   // Guards of the program must be true of these sizes.
@@ -92,16 +93,17 @@ class ProgramReplay {
       const Symbol& symbol = program_.symbols[s];
       if (!symbol.fixed) continue;
       const Size size = replay_.size(int(s));
-      check_value(bound_size(symbols(), size) == symbol.traced_count, kWho,
-                  "the function looked at a size and was saved for ", symbol.traced_count,
-                  " only: got another one; save it again, or do not ask for the size in Python.");
+      SG_CHECK_VALUE(
+          bound_size(symbols(), size) == symbol.traced_count, kWho,
+          "the function looked at a size and was saved for ", symbol.traced_count,
+          " only: got another one; save it again, or do not ask for the size in Python.");
     }
     for (const LengthGuard& guard : program_.symbols.guards) {
       const Size size = guard.size.with_sizes([this](int part) { return replay_.size(part); });
-      check_value(decide(symbols(), size, guard.holds) == guard.outcome, kWho,
-                  "the function was saved for other lengths, as it asks for them in Python",
-                  guard.location.empty() ? "" : text(" (", guard.location, ")"),
-                  "; save it for these lengths.");
+      SG_CHECK_VALUE(decide(symbols(), size, guard.holds) == guard.outcome, kWho,
+                     "the function was saved for other lengths, as it asks for them in Python",
+                     guard.location.empty() ? "" : text(" (", guard.location, ")"),
+                     "; save it for these lengths.");
     }
   }
 
@@ -126,9 +128,9 @@ class ProgramReplay {
 
   Value read(const ValueInfo& info) {
     const std::shared_ptr<Variable>& variable = variables_[info.slot().index()];
-    check_value(variable->dtype() == info.type.dtype && variable->shape() == info.type.shape, kWho,
-                "variable '", variable->name(), "' must be ", to_string(info.type), ": got ",
-                name_of(variable->dtype()), " ", to_string(variable->shape()), ".");
+    SG_CHECK_VALUE(variable->dtype() == info.type.dtype && variable->shape() == info.type.shape,
+                   kWho, "variable '", variable->name(), "' must be ", to_string(info.type),
+                   ": got ", name_of(variable->dtype()), " ", to_string(variable->shape()), ".");
     return trace_.read(variable);
   }
 

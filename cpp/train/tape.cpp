@@ -46,7 +46,7 @@ bool Tape::in_window(NodeId node) const {
 }
 
 void Tape::start() {
-  check_value(!recording_, "GradientTape", "is already recording.");
+  SG_CHECK_VALUE(!recording_, "GradientTape", "is already recording.");
   check_alive();
   const std::shared_ptr<Trace> found = current_trace();
   const bool again = trace_ != nullptr;

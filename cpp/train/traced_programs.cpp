@@ -94,8 +94,8 @@ Program TracedPrograms::take() {
 }
 
 const Program& TracedPrograms::only() const {
-  check_value(programs_.size() == 1, "TracedPrograms", "a function is saved as traced once: got ",
-              programs_.size(), " traces.");
+  SG_CHECK_VALUE(programs_.size() == 1, "TracedPrograms",
+                 "a function is saved as traced once: got ", programs_.size(), " traces.");
   return programs_[0];
 }
 

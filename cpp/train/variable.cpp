@@ -23,13 +23,13 @@ Variable::Variable(std::string name, PerReplica<Array> components, std::vector<i
       components_(own_ones(std::move(components), processes_)) {}
 
 void Variable::set(PerReplica<Array> components) {
-  check_value(components.size() == component_count_, name_, "has ", component_count_,
-              " component(s): got ", components.size(), ".");
+  SG_CHECK_VALUE(components.size() == component_count_, name_, "has ", component_count_,
+                 " component(s): got ", components.size(), ".");
   for (const Array& array : components) {
-    check_type(array.dtype() == dtype(), name_, "holds ", name_of(dtype()), ": got ",
-               name_of(array.dtype()), "; convert the value with samegrad.cast.");
-    check_value(array.shape() == shape(), name_, "has shape ", to_string(shape()),
-                ": got a value of shape ", to_string(array.shape()), ".");
+    SG_CHECK_TYPE(array.dtype() == dtype(), name_, "holds ", name_of(dtype()), ": got ",
+                  name_of(array.dtype()), "; convert the value with samegrad.cast.");
+    SG_CHECK_VALUE(array.shape() == shape(), name_, "has shape ", to_string(shape()),
+                   ": got a value of shape ", to_string(array.shape()), ".");
   }
   components_ = own_ones(std::move(components), processes_);
   ++version;

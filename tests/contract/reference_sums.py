@@ -46,7 +46,6 @@ def add_to_odd(a: Array, b: Array) -> Array:
 
 def fma(a: Array, b: Array, c: Array) -> Array:
     """Return a * b + c, rounded once: Boldo and Melquiond, "Emulation of FMA" (2008)."""
-    a, b, c = np.broadcast_arrays(a, b, c)
     with np.errstate(invalid="ignore", over="ignore"):
         if a.dtype == np.float32:
             return add_to_odd(a.astype(float) * b.astype(float), c.astype(float)).astype(np.float32)

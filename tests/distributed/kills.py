@@ -44,7 +44,14 @@ def words_of(kind: str, mpi: Mpi, processes: int, folder: Path) -> list[str]:
 def ranks_of(job: subprocess.Popen[str]) -> list[psutil.Process]:
     """Return the processes of a job that run Python."""
     found = [psutil.Process(job.pid), *psutil.Process(job.pid).children(recursive=True)]
-    return [each for each in found if PROGRAMS.name in "".join(each.cmdline()[1:2])]
+    return [each for each in found if _runs_a_program(each)]
+
+
+def _runs_a_program(process: psutil.Process) -> bool:
+    try:
+        return PROGRAMS.name in "".join(process.cmdline()[1:2])
+    except psutil.NoSuchProcess:  # it has ended; a zombie, too, is none
+        return False
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from samegrad._base.shown import shown
 from samegrad._function.concrete import ConcreteFunction
 from samegrad._function.function import BoundFunction, Function
 from samegrad.saved_model._loaded import COLLECTIONS, Signatures, is_attribute
-from samegrad.train._trackable import Trackable
+from samegrad.train._trackable import is_trackable
 from samegrad.train.module import Module
 
 _FUNCTIONS = (Function, BoundFunction, ConcreteFunction)
@@ -124,7 +124,7 @@ def _kind_of(value: Any) -> str | None:
 def _is_object(value: Any) -> bool:
     if isinstance(value, type | Mapping | list | tuple):
         return False
-    return isinstance(value, Module | Trackable)
+    return isinstance(value, Module) or is_trackable(value)
 
 
 def _is_layer(value: Any) -> bool:

@@ -114,7 +114,7 @@ def compare(a: Mapping[str, Array], b: Mapping[str, Array]) -> str | None:
         b: Arrays by path.
     """
     both = _in_order(a.keys() & b.keys())
-    kinds = [path for path in both if _kind(a[path]) != _kind(b[path])]
+    kinds = [path for path in both if not _same_kind(a[path], b[path])]
     differing = [
         _Differing(path, a[path], b[path], at)
         for path in both
@@ -178,14 +178,22 @@ def _ranks(values: Array) -> npt.NDArray[np.uint64]:
 
 def _differing(a: Array, b: Array) -> npt.NDArray[np.intp]:
     """Return the positions of the elements whose bits differ; all NaN are equal."""
+    if a.dtype == b.dtype and a.tobytes() == b.tobytes():
+        return np.zeros(0, np.intp)
     canonical = importlib.import_module(_VALUES).canonical_nan
     x, y = (np.ascontiguousarray(canonical(side)).reshape(-1) for side in (a, b))
-    if x.dtype.name != "bfloat16":
-        x, y = (side.astype(side.dtype.newbyteorder("="), copy=False) for side in (x, y))
+    x, y = (
+        side if side.dtype.isnative else side.astype(side.dtype.newbyteorder("="))
+        for side in (x, y)
+    )
     if x.tobytes() == y.tobytes():
         return np.zeros(0, np.intp)
     bytes_of = [side.view(np.uint8).reshape(len(side), -1) for side in (x, y)]
     return np.flatnonzero((bytes_of[0] != bytes_of[1]).any(axis=1))
+
+
+def _same_kind(a: Array, b: Array) -> bool:
+    return a.shape == b.shape and (a.dtype == b.dtype or a.dtype.name == b.dtype.name)
 
 
 def _kind(array: Array) -> str:

@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -42,21 +42,8 @@ _gone: deque[_Reference] = deque()
 _LEAF_TYPES = (np.ndarray, np.generic, bool, int, float, str, type(None))
 
 
-@runtime_checkable
 class Trackable(Protocol):
-    """Protocol of an object that can be stored in checkpoints.
-
-    Example:
-        >>> class Counter:
-        ...     def __init__(self):
-        ...         self.count = 0
-        ...     def _checkpoint_state(self):
-        ...         return {"count": self.count}
-        ...     def _restore_state(self, values):
-        ...         self.count = values["count"]
-        >>> isinstance(Counter(), Trackable)
-        True
-    """
+    """Protocol of an object that can be stored in checkpoints."""
 
     def _checkpoint_state(self) -> Mapping[str, Any]:
         """Names and parts. Arrays that can be written to are copied, others taken as they are.
@@ -73,6 +60,25 @@ class Trackable(Protocol):
         copy the arrays. If it fails, it is called again with what there was before.
         """
         ...
+
+
+def is_trackable(value: object) -> TypeGuard[Trackable]:
+    """True if a value has the methods of a trackable object.
+
+    Python's own test of protocols lists the protocol's methods anew for each value.
+
+    Example:
+        >>> class Counter:
+        ...     def __init__(self):
+        ...         self.count = 0
+        ...     def _checkpoint_state(self):
+        ...         return {"count": self.count}
+        ...     def _restore_state(self, values):
+        ...         self.count = values["count"]
+        >>> is_trackable(Counter()), is_trackable(1)
+        (True, False)
+    """
+    return hasattr(value, "_checkpoint_state") and hasattr(value, "_restore_state")
 
 
 class Undo:
@@ -138,7 +144,7 @@ def collect(root: Trackable) -> tuple[Keyed, dict[str, str]]:
                 f"[checkpoint] objects may hang {_DEEPEST} levels below the root: got more for "
                 f"{key[:60]!r}... Keep them in a flat list."
             )
-        if isinstance(item, Trackable):  # a container is part of its owner, not a thing to share
+        if is_trackable(item):  # a container is part of its owner, not a thing to share
             if id(item) in seen:
                 aliases[key] = seen[id(item)][0]
                 return
@@ -405,7 +411,7 @@ def _plain(leaf: Any) -> Leaf:
 
 def _state_of(item: object, key: str) -> Mapping[str, Any]:
     """The named parts of a trackable object or of a container of such objects."""
-    if isinstance(item, Trackable):
+    if is_trackable(item):
         return item._checkpoint_state()
     if isinstance(item, (list, tuple)) and not is_one_value(item):
         parts = {str(index): part for index, part in enumerate(item)}

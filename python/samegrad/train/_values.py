@@ -20,7 +20,7 @@ from samegrad.train._node import Node
 from samegrad.train._reader import checkpoint_at
 from samegrad.train._storage import Json
 from samegrad.train._stored_tree import read_tree
-from samegrad.train._trackable import Trackable, build_tree, collect
+from samegrad.train._trackable import Trackable, build_tree, collect, is_trackable
 from samegrad.train.checkpoint import provided_now
 
 Array = npt.NDArray[Any]
@@ -146,12 +146,12 @@ class _Part:
 
 def _root_of(subject: Any, op_name: str) -> Trackable:
     part = _part_of(subject, op_name, ())
-    return part if isinstance(part, Trackable) else _Part({"": part})
+    return part if is_trackable(part) else _Part({"": part})
 
 
 def _part_of(value: Any, op_name: str, owners: tuple[int, ...]) -> Any:
     """Return an array or a trackable object."""
-    if isinstance(value, Trackable):
+    if is_trackable(value):
         return value
     parts = _parts_of(value)
     if parts is None:
@@ -201,4 +201,4 @@ def _array_of(value: Any, op_name: str) -> Array:
 def _is_number(dtype: np.dtype[Any]) -> bool:
     """Tell if the bytes of a dtype have the same meaning on every machine."""
     sizes = {"b": 1, "i": 8, "u": 8, "f": 8, "c": 16}
-    return dtype.name == "bfloat16" or dtype.itemsize <= sizes.get(dtype.kind, 0)
+    return dtype.itemsize <= sizes.get(dtype.kind, 0) or dtype.name == "bfloat16"

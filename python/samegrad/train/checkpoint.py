@@ -25,6 +25,7 @@ from samegrad.train._trackable import (
     Undo,
     build_tree,
     collect,
+    is_trackable,
     missing_keys,
     restore_pending,
     restore_tree,
@@ -304,7 +305,7 @@ class Checkpoint:
         parts = {} if self._root is None else self._root._checkpoint_state()
         twice = parts.keys() & named.keys()
         for name in sorted(twice):
-            if parts[name] is not named[name] or not isinstance(named[name], Trackable):
+            if parts[name] is not named[name] or not is_trackable(named[name]):
                 raise ValueError(
                     f"[checkpoint] a name is that of one object: got {name!r} for an object and "
                     f"for a part of the root, {type(self._root).__name__}; choose another name, "
@@ -328,7 +329,7 @@ def _checked_root(root: Any) -> Trackable:
     Raises:
         ValueError: It has no state, or one value without a name.
     """
-    named = isinstance(root, Trackable) and "" not in root._checkpoint_state()
+    named = is_trackable(root) and "" not in root._checkpoint_state()
     if not named or isinstance(root, Checkpoint):
         raise ValueError(
             "[checkpoint] the root must be an object whose parts have names, such as a model: got "

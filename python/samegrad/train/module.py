@@ -12,7 +12,7 @@ from samegrad._autodiff.variable import Variable
 from samegrad._base.shown import shown
 from samegrad._base.tracebacks import keep_user_frames
 from samegrad._context.scopes import name_scope
-from samegrad.train._trackable import Trackable, restore_pending
+from samegrad.train._trackable import is_trackable, restore_pending
 
 __all__ = ["Module"]
 
@@ -176,12 +176,12 @@ def _each_once(root: Module, of_layer: Callable[[Any], Any]) -> tuple[Any, ...]:
 
 
 def _has_state(value: Any) -> bool:
-    return any(isinstance(part, Trackable) for part in nest.flatten(value))
+    return any(is_trackable(part) for part in nest.flatten(value))
 
 
 def _with_state(value: Any) -> Any:
     """The value without what has no state: numbers, names, functions; None if that is all."""
-    if isinstance(value, Trackable):
+    if is_trackable(value):
         return value
     if isinstance(value, Mapping):
         kept = {name: _with_state(part) for name, part in value.items()}

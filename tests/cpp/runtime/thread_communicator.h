@@ -31,8 +31,9 @@ class Wire {
     auto& queue = queues_[{message.rank, to}];
     changed_.wait(lock, [&] { return !queue.empty() || !why_.empty(); });
     if (queue.empty()) fail(ErrorKind::kRuntime, "step", why_);
-    check_value(std::int64_t(queue.front().size()) == message.bytes, "test", "rank ", message.rank,
-                " sent ", queue.front().size(), " bytes: ", message.bytes, " were expected.");
+    SG_CHECK_VALUE(std::int64_t(queue.front().size()) == message.bytes, "test", "rank ",
+                   message.rank, " sent ", queue.front().size(), " bytes: ", message.bytes,
+                   " were expected.");
     std::memcpy(message.data, queue.front().data(), queue.front().size());
     queue.pop_front();
   }
