@@ -107,7 +107,8 @@ def definitions(path):
                      for part in (node.body[:first], node.body[first:])]  # fmt: skip
             is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
             place = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"
-            found.append(Definition(place, is_function, *spans))
+            name = getattr(node, "name", "")  # the module has none
+            found.append(Definition(f"{place} {name}", is_function, *spans))
     return found
 
 

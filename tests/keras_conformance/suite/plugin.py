@@ -141,15 +141,14 @@ def pytest_configure(config: Any) -> None:
 
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
     """Leave out the tests that judge nothing: half of the time is that of quantized layers."""
-    passes = None if ON_TENSORFLOW else set(run.reference())
-    rest = [
-        item
-        for item in items
-        if run.NOT_ASKED.search(item.nodeid) or not (passes is None or item.nodeid in passes)
-    ]
+    passes = set() if ON_TENSORFLOW else set(run.reference())
+    judging, rest = [], []
+    for item in items:
+        test = item.nodeid
+        judges = not run.NOT_ASKED.search(test) if ON_TENSORFLOW else test in passes
+        (judging if judges else rest).append(item)
     config.hook.pytest_deselected(items=rest)
-    out = set(rest)
-    items[:] = [item for item in items if item not in out]
+    items[:] = judging
 
 
 @pytest.hookimpl(wrapper=True)
