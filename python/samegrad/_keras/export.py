@@ -15,7 +15,6 @@ import samegrad as tf
 from samegrad._autodiff.variable import unwrapped
 from samegrad._function.function import BoundFunction, Function
 from samegrad.train._trackable import is_trackable
-from samegrad.train.module import Module
 
 _COLLECTIONS = ("variables", "trainable_variables", "non_trainable_variables")
 _EXAMPLE = (
@@ -95,7 +94,7 @@ class ExportArchive:
                 found = getattr(self._saved, name)
                 known = {id(variable) for variable in found}
                 found += [v for v in getattr(resource, name) if id(v) not in known]
-        elif not (isinstance(resource, Module) or is_trackable(resource)):
+        elif not is_trackable(resource):
             raise ValueError(
                 "[ExportArchive.track] Invalid resource type. Expected a Keras `Layer` or `Model` "
                 f"or a TensorFlow `Trackable` object: got {resource!r:.80}; pass one of them."

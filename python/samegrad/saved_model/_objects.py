@@ -124,7 +124,7 @@ def _kind_of(value: Any) -> str | None:
 def _is_object(value: Any) -> bool:
     if isinstance(value, type | Mapping | list | tuple):
         return False
-    return isinstance(value, Module) or is_trackable(value)
+    return is_trackable(value)
 
 
 def _is_layer(value: Any) -> bool:
