@@ -272,7 +272,7 @@ std::int64_t most_examples(const WindowGeometry& g, std::int64_t images_per_exam
 }
 
 // Leaves and joins of a subtree of few enough examples for their pixels to stay in cache.
-void multiply_subtree(const LeafArgs& args) {
+void multiply_tree(const LeafArgs& args) {
   const FilterGradient& gradient = *static_cast<const FilterGradient*>(args.operands);
   const std::int64_t examples = args.end - args.begin;
   if (examples <= kLeafExamples) return filter_grad_leaf(args);
@@ -294,7 +294,7 @@ void filter_grad_subtree(const LeafArgs& args) {
   fold_subtrees(
       args, most, args.block, args.state, gradient.dtype,
       [&](TreeRange of, const Accumulator& state) {
-        multiply_subtree({args.operands, of.begin, of.end, args.block, state, true, args.scratch});
+        multiply_tree({args.operands, of.begin, of.end, args.block, state, true, args.scratch});
       });
 }
 

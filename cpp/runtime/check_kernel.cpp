@@ -19,7 +19,7 @@ constexpr std::byte kGuard{0xC3};
 // NaN in any floating dtype; and a small number.
 constexpr std::byte kNaNs{0xFF}, kSmallNumbers{0xA5};
 
-std::byte* aligned(std::byte* data) {
+std::byte* first_aligned(std::byte* data) {
   const auto at = reinterpret_cast<std::uintptr_t>(data);
   return data + (kAlignment - at % kAlignment) % kAlignment;
 }
@@ -80,7 +80,7 @@ class KernelCheck::Results {
       memory_.emplace_back(bytes + kGuardBytes + kAlignment, pattern);
       View& own = views.emplace_back(view);
       if (!view.data) continue;
-      own.data = aligned(memory_.back().data());
+      own.data = first_aligned(memory_.back().data());
       std::fill_n(static_cast<std::byte*>(own.data) + bytes, kGuardBytes, kGuard);
     }
   }
@@ -253,9 +253,9 @@ bool same_element(const std::byte* a, const std::byte* b, std::int64_t bytes) {
 TreeCheck::TreeCheck(const TreeReduction& reduction, std::int64_t begin, std::int64_t end)
     : reduction_(reduction),
       memory_(tree_bytes(reduction, end - begin), kSmallNumbers),
-      state_(reduction.whole.at(aligned(memory_.data()))),
+      state_(reduction.whole.at(first_aligned(memory_.data()))),
       accumulator_(reduction, reduction.whole, begin, end, state_,
-                   aligned(memory_.data()) + reduction.whole.bytes) {}
+                   first_aligned(memory_.data()) + reduction.whole.bytes) {}
 
 void TreeCheck::feed(const void* operands, std::int64_t first, std::int64_t begin, std::int64_t end,
                      Scratch& scratch) {

@@ -29,7 +29,7 @@ struct Block {
   explicit Block(std::int64_t n) : store(static_cast<std::size_t>(n) + 1) {
     for (T& value : store) {
       if constexpr (std::is_floating_point_v<T>) {
-        value = static_cast<T>(std::normal_distribution<double>()(generator));
+        value = static_cast<T>(static_cast<std::int32_t>(generator()) * 0x1p-30);
       } else {
         value = static_cast<T>(generator() * 0x9E3779B97F4A7C15u);
       }

@@ -1,7 +1,7 @@
 // Runs one row of the op table on arrays, without an executor.
 #pragma once
 
-#include <cstring>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -236,14 +236,14 @@ inline Array filled(DType dtype, const Shape& shape, double low = -2, double hig
                     double integer_high = 3) {
   Array array(dtype, shape);
   std::uint64_t state = 88172645463325252ull + std::uint64_t(shape.size());
-  for (std::int64_t i = 0; i < shape.size(); ++i) {
-    state = state * 6364136223846793005ull + 1442695040888963407ull;
-    const double u = double(state >> 11) * 0x1p-53;
-    const bool real = is_floating(dtype);
-    const Array number =
-        Array::number(dtype, real ? low + u * (high - low) : double(int(u * integer_high)));
-    std::memcpy(array.raw() + std::size_t(i) * size_of(dtype), number.raw(), size_of(dtype));
-  }
+  visit(dtype, [&]<class T>() {
+    for (T& number : std::span(array.data<T>(), std::size_t(shape.size()))) {
+      state = state * 6364136223846793005ull + 1442695040888963407ull;
+      const double u = double(state >> 11) * 0x1p-53;
+      const bool real = is_floating(dtype);
+      number = Scalar(real ? low + u * (high - low) : double(int(u * integer_high))).as<T>();
+    }
+  });
   return array;
 }
 

@@ -10,10 +10,6 @@ using namespace samegrad;
 
 namespace {
 
-bool has(const std::string& text, const char* part) {
-  return text.find(part) != std::string::npos;
-}
-
 // Return the message of a check of one kernel call.
 std::string said_of(Kernel kernel, std::int64_t examples = 0, bool in_place = false,
                     unsigned type_only = 0, std::int64_t operand_examples = 8) {
@@ -54,7 +50,7 @@ TEST("the index of a value is read by its source") {
   argument.source = Source::kArgument;
   argument.index = 0;
   CHECK_EQ(said_before_abort([&] { static_cast<void>(argument.argument()); }), "");
-  CHECK(has(said_before_abort([&] { static_cast<void>(argument.node()); }), "source"));
+  CHECK(check::has(said_before_abort([&] { static_cast<void>(argument.node()); }), "source"));
 }
 
 TEST("elements are accessed as what they are, or as bytes") {
@@ -69,8 +65,8 @@ TEST("elements are accessed as what they are, or as bytes") {
   CHECK_EQ(said(std::int32_t(0)), "");
   CHECK_EQ(said(std::uint32_t(0)), "");
   CHECK_EQ(said('a'), "");
-  CHECK(has(said(0.f), "elements of int32"), said(0.f));
-  CHECK(has(said(std::int64_t(0)), "elements of int32"));
+  CHECK(check::has(said(0.f), "elements of int32"), said(0.f));
+  CHECK(check::has(said(std::int64_t(0)), "elements of int32"));
 }
 
 TEST("a kernel that keeps its contract passes the check, in place too") {
@@ -85,14 +81,14 @@ TEST("an operand that is read has the examples of the call, one that gives its t
   };
   CHECK_EQ(said_of(fill, 8, false, 1u, 1), "");
   const std::string said = said_of(fill, 8, false, 0, 1);
-  CHECK(has(said, "faulty: shape (1,) of 8 examples"), said);
+  CHECK(check::has(said, "faulty: shape (1,) of 8 examples"), said);
 }
 
 TEST("a kernel that leaves an element unwritten is named") {
   const std::string said = said_of([](const KernelArgs& args) {
     std::copy_n(args.in[0].as<float>(), args.in[0].size() - 1, args.out[0].as<float>());
   });
-  CHECK(has(said, "faulty: element 7 of result 0"), said);
+  CHECK(check::has(said, "faulty: element 7 of result 0"), said);
 }
 
 TEST("a kernel that writes its operand, or behind its result or scratch, is named") {
@@ -100,18 +96,18 @@ TEST("a kernel that writes its operand, or behind its result or scratch, is name
     copy(args);
     args.in[0].as<float>()[2] = 5;
   });
-  CHECK(has(operand, "faulty writes its operand 0"), operand);
+  CHECK(check::has(operand, "faulty writes its operand 0"), operand);
   const std::string behind = said_of([](const KernelArgs& args) {
     copy(args);
     args.out[0].as<float>()[args.out[0].size()] = 5;
   });
-  CHECK(has(behind, "faulty writes behind result 0"), behind);
+  CHECK(check::has(behind, "faulty writes behind result 0"), behind);
   const std::string scratch = said_of([](const KernelArgs& args) {
     const Scratch::Frame frame(args.scratch);
     static_cast<std::byte*>(args.scratch.take(64))[64] = std::byte(1);
     copy(args);
   });
-  CHECK(has(scratch, "a kernel writes behind its scratch"), scratch);
+  CHECK(check::has(scratch, "a kernel writes behind its scratch"), scratch);
 }
 
 TEST("a kernel that reads scratch before writing it is named") {
@@ -120,7 +116,7 @@ TEST("a kernel that reads scratch before writing it is named") {
     args.out[0].as<float>()[0] = *static_cast<float*>(args.scratch.take(4));
     std::fill_n(args.out[0].as<float>() + 1, args.out[0].size() - 1, 0.f);
   });
-  CHECK(has(said, "faulty: element 0 of result 0"), said);
+  CHECK(check::has(said, "faulty: element 0 of result 0"), said);
 }
 
 TEST("a kernel whose result depends on where a call is cut is named") {
@@ -130,7 +126,7 @@ TEST("a kernel whose result depends on where a call is cut is named") {
         args.out[0].as<float>()[0] += float(args.first_example == 0 ? 0 : 1);
       },
       8);
-  CHECK(has(said, "depends on memory before the call, or on how calls are cut"), said);
+  CHECK(check::has(said, "depends on memory before the call, or on how calls are cut"), said);
 }
 
 TEST("a kernel whose result must not be on its operand is named where it does") {
@@ -141,7 +137,7 @@ TEST("a kernel whose result must not be on its operand is named where it does") 
         for (std::int64_t i = 0; i < 8; ++i) y[i] = x[i] + x[0];
       },
       0, true);
-  CHECK(has(said, "lets results alias operands"), said);
+  CHECK(check::has(said, "lets results alias operands"), said);
 }
 
 #endif

@@ -89,14 +89,10 @@ std::string said_of(const std::function<void(Of&)>& change,
   return testing::message_of([&] { verify(sample.plan, stage); });
 }
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 template <class Of>
 void check_rule(const char* rule, const std::function<void(Of&)>& change) {
   const std::string said = said_of(change);
-  CHECK(has(said, rule), rule, " | ", said);
+  CHECK(check::has(said, rule), rule, " | ", said);
   const std::vector<std::string> rules = plan_rules();
   CHECK(std::ranges::count(rules, rule) == 1, rule);
 }
