@@ -5,7 +5,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <iterator>
 #include <ostream>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "base/assert.h"
+#include "base/stable_list.h"
 
 namespace samegrad {
 
@@ -141,9 +141,8 @@ class IndexedVector {
   List list_;
 };
 
-// An IndexedVector whose elements stay where they are while the list grows.
 template <class I, class T>
-using IndexedDeque = IndexedVector<I, T, std::deque<T>>;
+using IndexedStableList = IndexedVector<I, T, StableList<T>>;
 
 }  // namespace samegrad
 

@@ -136,7 +136,7 @@ struct CallRange {
 };
 
 struct Graph {
-  IndexedDeque<Value, ValueInfo> values;  // types stay where they are while the graph grows
+  IndexedStableList<Value, ValueInfo> values;  // types stay where they are while the graph grows
   PerNode<Node> nodes;                    // operands come before results
   std::vector<Argument> arguments;
   IndexedVector<SlotId, VariableSlot> variables;

@@ -299,7 +299,8 @@ void Executable::commit_state(const ExecuteParams& call, ExecutionContext& conte
   for (std::size_t w = 0; w < graph.writes.size(); ++w) {
     const Value root = plan_.root[graph.writes[w].value];
     const bool copies = plan_.stores[w] == Aliasing::kCopy || plan_.stores[w] == Aliasing::kReplace;
-    for (std::size_t c = 0; c < components(w).size(); ++c) {
+    const std::size_t count = components(w).size();
+    for (std::size_t c = 0; c < count; ++c) {
       const Array& to = *next++;
       const std::byte* from = context.base(std::min(int(c), context.replicas() - 1), root);
       if (copies && to.bytes()) std::memcpy(to.raw(), from, to.bytes());

@@ -1,6 +1,7 @@
 #include "train/eager.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "runtime/executor.h"
 #include "tensor/non_addressable.h"
@@ -32,21 +33,18 @@ std::optional<std::vector<Tensor>> dispatch_eager(const Host& host, const OpDef&
   Node node;
   node.op = &op;
   node.attrs = complete_attrs(op, attrs);
-  node.inputs.resize(inputs.size());
-  std::vector<ValueType> types;
-  std::vector<Array> arrays;
-  types.reserve(inputs.size());
-  arrays.reserve(inputs.size());
-  for (const Tensor* input : inputs) {
-    types.push_back(input->type);
-    arrays.push_back(input->array);
-  }
+  node.inputs = Values(inputs.size());
+  const auto type_of = inputs | std::views::transform([](auto* t) -> auto& { return t->type; });
+  const auto array_of = inputs | std::views::transform([](auto* t) -> auto& { return t->array; });
+  const std::vector<ValueType> types(type_of.begin(), type_of.end());
+  const std::vector<Array> arrays(array_of.begin(), array_of.end());
   Symbols symbols;
   const Inferred inferred = op.infer({op, types, node.attrs, symbols});
   if (!symbols.empty() || !std::ranges::all_of(inferred.types, has_numbers)) return std::nullopt;
   for (const ValueType& type : inferred.types) (void)size_in_bytes(type.dtype, type.shape);
   node.locality = inferred.locality;
   std::vector<Tensor> results;
+  results.reserve(inferred.types.size());
   for (const Array& array : run_op(node, types, inferred.types, arrays, {})) {
     results.push_back(make_tensor(array));
   }

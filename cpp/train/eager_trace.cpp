@@ -89,10 +89,13 @@ void EagerTrace::complete(Node& node) {
 void EagerTrace::execute(const Node& node) {
   std::vector<ValueType> in_types, out_types;
   std::vector<Array> in;
+  in_types.reserve(node.inputs.size());
+  in.reserve(node.inputs.size());
   for (Value input : node.inputs) {
     in_types.push_back(graph_.type(input));
     in.push_back(tensor(input).array);
   }
+  out_types.reserve(node.outputs.size());
   for (Value output : node.outputs) out_types.push_back(graph_.type(output));
   ReplicaContext replica_context;
   replica_context.seed = random_state().seed;

@@ -27,7 +27,6 @@ def test_all_cpp_tests_pass(tmp_path: pathlib.Path) -> None:
     run("cmake", "-G", "Ninja", "-S", ROOT, "-B", tmp_path, "-DSAMEGRAD_BUILD_TESTS=ON",
         "-DSAMEGRAD_BUILD_PYTHON=OFF", "-DSAMEGRAD_WARNINGS_ARE_ERRORS=ON",
         "-DSAMEGRAD_ASSERTIONS=ON", "-DCMAKE_CXX_FLAGS_RELEASE=-O1",
-        "-DSAMEGRAD_JOINED_FILES=30",
         "-DSAMEGRAD_ISA_VARIANTS=", f"-DSAMEGRAD_TESTED_KERNELS={package}",
         f"-DPython_EXECUTABLE={sys.executable}")  # fmt: skip
     run("cmake", "--build", tmp_path)

@@ -3,6 +3,8 @@
 #include <sstream>
 #include <type_traits>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "base/ids.h"
 #include "check.h"
@@ -25,8 +27,8 @@ concept Compares = requires(A a, B b) {
 };
 
 static_assert(Finds<Cats, Cat> && !Finds<Cats, Dog> && !Finds<Cats, int>);
-static_assert(Finds<const IndexedDeque<Dog, int>, Dog> &&
-              !Finds<const IndexedDeque<Dog, int>, Cat>);
+static_assert(Finds<const IndexedStableList<Dog, int>, Dog> &&
+              !Finds<const IndexedStableList<Dog, int>, Cat>);
 static_assert(Compares<Cat, Cat> && !Compares<Cat, Dog> && !Compares<Cat, int>);
 static_assert(!std::is_convertible_v<int, Cat> && !std::is_convertible_v<Cat, int>);
 static_assert(!std::is_constructible_v<Cat, Dog> && !std::is_assignable_v<Cat&, Dog>);
@@ -91,11 +93,32 @@ TEST("flags are written in place") {
   CHECK((flags == IndexedVector<Cat, bool>(2, true)));
 }
 
-TEST("elements of a deque stay where they are while it grows") {
-  IndexedDeque<Dog, int> dogs;
-  const int* first = &dogs[dogs.push_back(5)];
-  for (int i = 0; i < 1000; ++i) dogs.push_back(i);
-  CHECK(first == &dogs[Dog(0)] && *first == 5);
+TEST("elements of a stable list stay where they are while it and its copies grow") {
+  IndexedStableList<Dog, int> dogs;
+  CHECK(dogs.empty() && dogs.begin() == dogs.end());
+  for (int i = 0; i < 21; ++i) dogs.push_back(i);
+  IndexedStableList<Dog, int> copy = dogs;
+  for (IndexedStableList<Dog, int>* list : {&dogs, &copy}) {
+    std::vector<const int*> places;
+    for (const int& element : *list) places.push_back(&element);
+    for (int i = 21; i < 1000; ++i) CHECK(list->push_back(i) == Dog(std::size_t(i)));
+    CHECK(list->size() == 1000 && list->back() == 999);
+    int next = 0;
+    for (const int& element : std::as_const(*list)) {
+      CHECK(element == next && element == (*list)[Dog(std::size_t(next))]);
+      if (next < 21) CHECK(&element == places[std::size_t(next)]);
+      ++next;
+    }
+  }
+  for (const std::size_t size : {997u, 40u, 32u, 3u, 50u}) {
+    copy.resize(size);
+    CHECK(copy.size() == size && copy.back() == (size < 50 || size > 900 ? int(size) - 1 : 0));
+  }
+  CHECK(copy[Dog(2)] == 2 && copy[Dog(3)] == 0);
+  copy.pop_back();
+  copy.resize(1000);
+  dogs = IndexedStableList<Dog, int>();
+  CHECK(dogs.empty() && copy.size() == 1000);
 }
 
 }  // namespace
