@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/rounding.h"
+
 namespace samegrad {
 
 // Prefetches `bytes` of data, at most `most`.
@@ -33,7 +35,7 @@ class PrefetchRows {
         stride_(stride),
         rows_(row_bytes > 0 ? rows : 0) {}
 
-  std::int64_t lines() const { return rows_ * ((row_bytes_ + kLine - 1) / kLine); }
+  std::int64_t lines() const { return rows_ * divide_up(row_bytes_, kLine); }
 
   void fetch(std::int64_t lines) {
     for (; lines > 0 && rows_ > 0; --lines) {

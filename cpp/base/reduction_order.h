@@ -11,6 +11,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/rounding.h"
+
 namespace samegrad {
 
 // Raised with each change of this file, or of its use, that changes bits. Checkpoints record it.
@@ -40,7 +42,7 @@ struct Halving {
     TreeRange left, right;
   };
 
-  static constexpr std::int64_t units(std::int64_t n) { return (n + kUnit - 1) / kUnit; }
+  static constexpr std::int64_t units(std::int64_t n) { return divide_up(n, kUnit); }
   // The size of the left half of n elements.
   static constexpr std::int64_t left(std::int64_t n) { return (units(n) + 1) / 2 * kUnit; }
   static constexpr Halves halves(TreeRange range) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/rounding.h"
 
 namespace samegrad {
 
@@ -58,7 +59,7 @@ SliceRange slice_range(std::int64_t begin, std::int64_t end, std::int64_t step, 
   const std::int64_t last = bound(end, step > 0 ? high : low);
   const std::int64_t distance = step > 0 ? last - first : first - last;
   const std::int64_t width = step > 0 ? step : -step;
-  return {first, step, distance > 0 ? (distance + width - 1) / width : 0};
+  return {first, step, distance > 0 ? divide_up(distance, width) : 0};
 }
 
 std::int64_t size_product(std::int64_t a, std::int64_t b) {

@@ -1,6 +1,8 @@
 #include "bind/arguments.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 
 #include <pybind11/stl.h>
 
@@ -64,7 +66,9 @@ py::object parts_of(const py::handle& value) {
 
 class Reader {
  public:
-  explicit Reader(const std::vector<std::uint32_t>& lengths) : lengths_(lengths) {}
+  explicit Reader(const std::vector<std::uint32_t>& lengths) : lengths_(lengths) {
+    key_.reserve(kUsualKeyBytes);
+  }
 
   void read(const py::handle& value) {
     PyObject* const p = value.ptr();
@@ -95,11 +99,14 @@ class Reader {
     return py::isinstance(value, generic.get());
   }
 
+  static constexpr std::size_t kUsualKeyBytes = 256;  // of a few arrays
+
   void mark(char c) { key_.push_back(c); }
   template <class T>
   void append(char tag, const T& number) {
-    key_.push_back(tag);
-    key_.append(reinterpret_cast<const char*>(&number), sizeof number);
+    std::array<char, 1 + sizeof number> piece{tag};
+    std::memcpy(piece.data() + 1, &number, sizeof number);
+    key_.append(piece.data(), piece.size());
   }
 
   void append_type(const Array& array, const ExampleAxis& batch) {

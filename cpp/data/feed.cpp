@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/fork.h"
+#include "base/rounding.h"
 #include "data/gather.h"
 
 namespace samegrad {
@@ -19,7 +20,7 @@ std::vector<std::int64_t> share_bounds(std::int64_t rows, int replicas) {
   SG_CHECK_VALUE(replicas >= 1, "share_bounds", "at least one replica is needed: got ", replicas,
                  ".");
   std::vector<std::int64_t> bounds{0};
-  const std::int64_t chunk = (rows + replicas - 1) / replicas;
+  const std::int64_t chunk = divide_up(rows, replicas);
   for (int r = 1; r <= replicas; ++r) bounds.push_back(std::min(rows, r * chunk));
   return bounds;
 }
@@ -135,7 +136,7 @@ class Feed::Worker {
     const std::int64_t got = stream_->read(std::int64_t(chunk_size_) * per_element, indices_);
     if (got == 0) return false;
     for (std::int64_t i = 1; !plan_.batched() && i <= got; ++i) indices_.ends.push_back(i);
-    chunk.resize(std::size_t((got + per_element - 1) / per_element));
+    chunk.resize(std::size_t(divide_up(got, per_element)));
     std::vector<std::int64_t> ends;
     for (std::size_t i = 0; i < chunk.size(); ++i) {
       const auto first = std::int64_t(i) * per_element;

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "base/error.h"
+#include "base/rounding.h"
 
 namespace samegrad {
 
@@ -257,7 +258,7 @@ class ShardPlan final : public IndexPlan {
   }
   std::int64_t size() const override {
     const std::int64_t size = input_->size();
-    return size == kEndless ? kEndless : (size - index_ + count_ - 1) / count_;
+    return size == kEndless ? kEndless : divide_up(size - index_, count_);
   }
 
  private:

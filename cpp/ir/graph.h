@@ -137,7 +137,7 @@ struct CallRange {
 
 struct Graph {
   IndexedStableList<Value, ValueInfo> values;  // types stay where they are while the graph grows
-  PerNode<Node> nodes;                    // operands come before results
+  PerNode<Node> nodes;                         // operands come before results
   std::vector<Argument> arguments;
   IndexedVector<SlotId, VariableSlot> variables;
   IndexedVector<ConstantId, Array> constants;

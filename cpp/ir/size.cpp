@@ -23,10 +23,6 @@ std::optional<Factors> without(const Factors& a, const Factors& b) {
 
 }  // namespace
 
-Size::Size(std::int64_t number) {
-  add({}, number);
-}
-
 Size Size::of_symbol(int symbol) {
   Size size;
   size.add({symbol}, 1);
@@ -34,21 +30,28 @@ Size Size::of_symbol(int symbol) {
 }
 
 void Size::add(const Factors& factors, std::int64_t coefficient) {
-  const auto at = terms_.try_emplace(factors, 0).first;
+  if (factors.empty()) {
+    number_ = size_sum(number_, coefficient);
+    return;
+  }
+  const auto at = others_.try_emplace(factors, 0).first;
   at->second = size_sum(at->second, coefficient);
-  if (at->second == 0) terms_.erase(at);
+  if (at->second == 0) others_.erase(at);
+}
+
+Size::Terms Size::terms() const {
+  Terms all = others_;
+  if (number_ != 0) all.emplace(Factors(), number_);
+  return all;
 }
 
 std::optional<std::int64_t> Size::number() const {
-  if (terms_.empty()) return 0;
-  const auto& [factors, coefficient] = *terms_.begin();
-  if (terms_.size() > 1 || !factors.empty()) return std::nullopt;
-  return coefficient;
+  return is_number() ? std::optional(number_) : std::nullopt;
 }
 
 std::int64_t Size::value(const std::vector<std::int64_t>& counts) const {
-  std::int64_t sum = 0;
-  for (const auto& [factors, coefficient] : terms_) {
+  std::int64_t sum = number_;
+  for (const auto& [factors, coefficient] : others_) {
     std::int64_t product = coefficient;
     for (int symbol : factors) product = size_product(product, counts[std::size_t(symbol)]);
     sum = size_sum(sum, product);
@@ -58,20 +61,20 @@ std::int64_t Size::value(const std::vector<std::int64_t>& counts) const {
 
 std::vector<int> Size::symbols() const {
   std::set<int> found;
-  for (const auto& [factors, coefficient] : terms_) found.insert(factors.begin(), factors.end());
+  for (const auto& [factors, coefficient] : others_) found.insert(factors.begin(), factors.end());
   return {found.begin(), found.end()};
 }
 
 std::optional<int> Size::symbol() const {
-  if (terms_.size() != 1) return std::nullopt;
-  const auto& [factors, coefficient] = *terms_.begin();
+  if (others_.size() != 1 || number_ != 0) return std::nullopt;
+  const auto& [factors, coefficient] = *others_.begin();
   if (factors.size() != 1 || coefficient != 1) return std::nullopt;
   return factors[0];
 }
 
 Size Size::with_symbols(const std::function<int(int)>& map) const {
-  Size mapped;
-  for (const auto& [factors, coefficient] : terms_) {
+  Size mapped = number_;
+  for (const auto& [factors, coefficient] : others_) {
     Factors others;
     for (int symbol : factors) others.push_back(map(symbol));
     std::ranges::sort(others);
@@ -81,8 +84,8 @@ Size Size::with_symbols(const std::function<int(int)>& map) const {
 }
 
 Size Size::with_sizes(const std::function<Size(int)>& map) const {
-  Size sum;
-  for (const auto& [factors, coefficient] : terms_) {
+  Size sum = number_;
+  for (const auto& [factors, coefficient] : others_) {
     Size product = coefficient;
     for (int symbol : factors) product = product * map(symbol);
     sum = sum + product;
@@ -91,10 +94,10 @@ Size Size::with_sizes(const std::function<Size(int)>& map) const {
 }
 
 std::optional<Size> Size::solved_for(int symbol) const {
-  const auto own = terms_.find(Factors{symbol});
-  if (own == terms_.end() || std::abs(own->second) != 1) return std::nullopt;
-  Size rest;
-  for (const auto& [factors, coefficient] : terms_) {
+  const auto own = others_.find(Factors{symbol});
+  if (own == others_.end() || std::abs(own->second) != 1) return std::nullopt;
+  Size rest = -number_ * own->second;
+  for (const auto& [factors, coefficient] : others_) {
     if (factors == own->first) continue;
     if (std::ranges::find(factors, symbol) != factors.end()) return std::nullopt;
     rest.add(factors, -coefficient * own->second);
@@ -104,7 +107,8 @@ std::optional<Size> Size::solved_for(int symbol) const {
 
 std::string Size::to_string(const std::function<std::string(int)>& name) const {
   std::string out;
-  for (auto term = terms_.rbegin(); term != terms_.rend(); ++term) {
+  const Terms all = terms();
+  for (auto term = all.rbegin(); term != all.rend(); ++term) {
     const auto& [factors, coefficient] = *term;
     const bool minus = coefficient < 0;
     if (!out.empty() || minus) out += out.empty() ? "-" : minus ? " - " : " + ";
@@ -118,12 +122,14 @@ std::string Size::to_string(const std::function<std::string(int)>& name) const {
 }
 
 bool Size::never_negative() const {
-  return std::ranges::all_of(terms_, [](const auto& term) { return term.second >= 0; });
+  return number_ >= 0 &&
+         std::ranges::all_of(others_, [](const auto& term) { return term.second >= 0; });
 }
 
 Size Size::operator+(const Size& other) const {
   Size sum = *this;
-  for (const auto& [factors, coefficient] : other.terms_) sum.add(factors, coefficient);
+  sum.add({}, other.number_);
+  for (const auto& [factors, coefficient] : other.others_) sum.add(factors, coefficient);
   return sum;
 }
 
@@ -132,9 +138,11 @@ Size Size::operator-(const Size& other) const {
 }
 
 Size Size::operator*(const Size& other) const {
+  if (is_number() && other.is_number()) return size_product(number_, other.number_);
   Size product;
-  for (const auto& [a, x] : terms_) {
-    for (const auto& [b, y] : other.terms_) {
+  const Terms others = other.terms();
+  for (const auto& [a, x] : terms()) {
+    for (const auto& [b, y] : others) {
       Factors both;
       std::ranges::merge(a, b, std::back_inserter(both));
       product.add(both, size_product(x, y));
@@ -144,11 +152,15 @@ Size Size::operator*(const Size& other) const {
 }
 
 std::optional<Size> Size::over(const Size& divisor) const {
-  if (divisor.terms_.empty()) return std::nullopt;
-  const auto& [below, by] = *divisor.terms_.rbegin();
+  if (divisor == Size(0)) return std::nullopt;
+  if (is_number() && divisor.is_number()) {
+    if (number_ % divisor.number_ != 0) return std::nullopt;
+    return number_ / divisor.number_;
+  }
+  const auto [below, by] = *divisor.terms().rbegin();
   Size quotient, rest = *this;
-  while (!rest.terms_.empty()) {
-    const auto& [above, what] = *rest.terms_.rbegin();
+  while (rest != Size(0)) {
+    const auto [above, what] = *rest.terms().rbegin();
     const std::optional<Factors> factors = without(above, below);
     if (!factors || what % by != 0) return std::nullopt;
     Size term;

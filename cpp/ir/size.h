@@ -12,7 +12,7 @@ namespace samegrad {
 
 class Size {
  public:
-  Size(std::int64_t number = 0);  // NOLINT: every number is a size
+  Size(std::int64_t number = 0) : number_(number) {}  // NOLINT: every number is a size
   static Size of_symbol(int symbol);
 
   // The value, where no symbol decides it.
@@ -45,7 +45,7 @@ class Size {
   };
   // The coefficients of products of symbols; none is 0.
   using Terms = std::map<Factors, std::int64_t, ByDegree>;
-  const Terms& terms() const { return terms_; }
+  Terms terms() const;
 
   // True if the signs show that the size is 0 or more for all counts.
   bool never_negative() const;
@@ -58,9 +58,12 @@ class Size {
   bool operator==(const Size&) const = default;
 
  private:
+  bool is_number() const { return others_.empty(); }
   void add(const Factors& factors, std::int64_t coefficient);
 
-  Terms terms_;
+  // The coefficient of no symbols. Most sizes are this number, and need no memory.
+  std::int64_t number_;
+  Terms others_;
 };
 
 }  // namespace samegrad

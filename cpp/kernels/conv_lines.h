@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/reduction_order.h"
+#include "base/rounding.h"
 #include "kernels/gemm_narrow.h"
 #include "kernels/gemm_pack.h"
 #include "kernels/window_taps.h"
@@ -43,7 +44,7 @@ inline TapWalk walk_of_output(const WindowAxis& axis) {
 // The walk over the input pixels phase, phase + stride, …
 inline TapWalk walk_of_input(const WindowAxis& axis, std::int64_t phase) {
   const std::int64_t step = axis.tap_step(), place = phase + axis.pad;
-  TapWalk walk{.pixels = (axis.in - phase + axis.stride - 1) / axis.stride,
+  TapWalk walk{.pixels = divide_up(axis.in - phase, axis.stride),
                .source_pixels = axis.out,
                .source_step = 1,
                .tap_step = step,

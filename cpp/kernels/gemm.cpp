@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "base/rounding.h"
 #include "kernels/conv_channels.h"
 #include "kernels/gemm_k_blocks.h"
 #include "kernels/gemm_micro_kernel.h"
@@ -42,7 +43,7 @@ class GemmDriver {
 
   // Tiles of nearly equal height, so that none is much too small to be fast.
   void run() const {
-    const std::int64_t tiles = (product_.rows + kTileRows - 1) / kTileRows;
+    const std::int64_t tiles = divide_up(product_.rows, kTileRows);
     const std::int64_t height = product_.rows / tiles;
     const std::int64_t taller = product_.rows % tiles;
     run_tiles(0, taller, height + 1);
@@ -71,7 +72,7 @@ class GemmDriver {
     return product_.b.columns - panel * kWide <= Vec<T>::kLanes;
   }
 
-  std::int64_t panel_count() const { return (product_.b.columns + kWide - 1) / kWide; }
+  std::int64_t panel_count() const { return divide_up(product_.b.columns, kWide); }
 
   void run_column(std::int64_t row, std::int64_t tiles, std::int64_t height,
                   std::int64_t panel) const {

@@ -1,6 +1,7 @@
 // Products whose right operand stays in no cache: it is read once, for the rows of all pieces.
 #include <algorithm>
 
+#include "base/rounding.h"
 #include "kernels/gemm_functions.h"
 #include "kernels/gemm_k_blocks.h"
 #include "kernels/gemm_pack.h"
@@ -18,14 +19,10 @@ constexpr std::int64_t kLineElements = 64 / sizeof(T);
 // Rows whose partial sums are kept at a time where a contraction is more than a chain.
 constexpr std::int64_t kLongRows = 512;
 
-constexpr std::int64_t divide_up(std::int64_t n, std::int64_t by) {
-  return (n + by - 1) / by;
-}
-
 // The size of blocks of nearly equal size, a multiple of `unit`, at most `most`.
 constexpr std::int64_t even_block(std::int64_t n, std::int64_t most, std::int64_t unit) {
   const std::int64_t blocks = std::max<std::int64_t>(1, divide_up(n, most));
-  return divide_up(divide_up(n, blocks), unit) * unit;
+  return round_up(divide_up(n, blocks), unit);
 }
 
 struct UnitRange {

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/rounding.h"
 #include "kernels/gemm_functions.h"
 #include "kernels/gemm_k_blocks.h"
 #include "kernels/gemm_pack.h"
@@ -39,7 +40,7 @@ void matmul(const void* a, std::int64_t m, std::int64_t k, std::int64_t lda, con
   RowBatch<T> group(product);
   // multiply() cuts long contractions itself.
   const std::int64_t blocks =
-      k > kContractionBlock ? 1 : std::max<std::int64_t>(1, (k + kBlockDepth - 1) / kBlockDepth);
+      k > kContractionBlock ? 1 : std::max<std::int64_t>(1, divide_up(k, kBlockDepth));
   for (std::int64_t row = 0; row < m; row += kMaxRows) {
     for (std::int64_t block = 0; block < blocks; ++block) {
       const std::int64_t depth = k * block / blocks;

@@ -7,6 +7,7 @@
 #include <array>
 #include <utility>
 
+#include "base/rounding.h"
 #include "kernels/gemm_functions.h"
 #include "kernels/gemm_pack.h"
 #include "kernels/gemm_tree_tile.h"
@@ -30,10 +31,6 @@ struct TreePiece {
   PieceFn<T> run;
   int joins;
 };
-
-constexpr std::int64_t whole(std::int64_t n, std::int64_t unit) {
-  return (n + unit - 1) / unit * unit;
-}
 
 // At most: pieces, and sums of them that wait on the stack.
 struct PieceCounts {
@@ -77,10 +74,10 @@ struct TreeStack {
 template <class T>
 struct TreeMemory {
   static std::size_t a_bytes(std::int64_t rows, std::int64_t m) {
-    return aligned(std::size_t(rows * whole(m, kTreeRows)));
+    return aligned(std::size_t(rows * round_up(m, kTreeRows)));
   }
   static std::size_t b_bytes(std::int64_t rows, std::int64_t n) {
-    return aligned(std::size_t(rows * whole(n, kTreeColumns<T>)));
+    return aligned(std::size_t(rows * round_up(n, kTreeColumns<T>)));
   }
   static std::size_t bytes(const PieceCounts& most, std::int64_t rows, std::int64_t m,
                            std::int64_t n) {
@@ -204,8 +201,7 @@ void multiply_packed(const PackedTreeGemm<T>& p, T* y, std::int64_t ldy) {
   // few for memory to bring so much meanwhile: products would wait for it, and what reads it
   // fetches it as well.
   constexpr std::int64_t kMaxFetched = 2;
-  const std::int64_t rows =
-      p.prefetch ? (p.prefetch->count * kTreeRows + p.pieces - 1) / p.pieces : 0;
+  const std::int64_t rows = p.prefetch ? divide_up(p.prefetch->count * kTreeRows, p.pieces) : 0;
   const std::int64_t fetched = rows > kMaxFetched ? 0 : rows;
   for (std::int64_t column = 0; column < p.n; column += kTreeColumns<T>) {
     for (std::int64_t row = 0; row < p.m; row += kTreeRows) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <numeric>
 
+#include "base/rounding.h"
 #include "kernels/variant.h"
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
@@ -51,7 +52,7 @@ struct TapRange {
 // The smallest k >= 0 with k * step >= x.
 inline std::int64_t steps_up_to(std::int64_t x, std::int64_t step) {
   if (x <= 0) return 0;
-  return step == 1 ? x : (x + step - 1) / step;
+  return step == 1 ? x : divide_up(x, step);
 }
 
 // Taps of output pixel o that are on the input.

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/reduction_order.h"
+#include "base/rounding.h"
 #include "base/thresholds.h"
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
@@ -127,7 +128,7 @@ class Attention {
     constexpr std::int64_t kPanels = 192;  // whole panels of every variant
     QueryBlock block{batch, head, begin, end, keys()};
     if (!causal_) return block;
-    block.seen = std::min(keys(), (end + kPanels - 1) / kPanels * kPanels);
+    block.seen = std::min(keys(), round_up(end, kPanels));
     if (block.seen < keys() && !zero_blind_ && any_blind(p, block)) block.seen = keys();
     return block;
   }

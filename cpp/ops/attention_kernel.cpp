@@ -1,6 +1,7 @@
 // Attention, with whole rows of scores for a few queries at a time, which stay in L2. No matrix of
 // all pairs is ever in memory, nor is the dropout mask, which the derivative draws again. Each
 // number is computed by the functions that compute it in the decomposition.
+#include "base/rounding.h"
 #include "ops/attention.h"
 
 #include <algorithm>
@@ -122,7 +123,7 @@ class Backward {
   void by_rows(const Attention::QueryBlock& block, const Body& body) const {
     if (!sharing_) return body(p_, block);
     constexpr std::int64_t kRows = 12;  // whole tiles of most variants
-    const std::int64_t tasks = (block.rows() + kRows - 1) / kRows;
+    const std::int64_t tasks = divide_up(block.rows(), kRows);
     for_each_task(sharing_, tasks, scratch_, [&](std::int64_t i, Scratch& scratch) {
       const Scratch::Frame frame(scratch);
       Attention::QueryBlock rows = block;
@@ -138,7 +139,7 @@ class Backward {
     const std::int64_t seen = block.seen;
     if (!sharing_) return body(TreeRange{0, seen}, scratch_);
     const std::int64_t tasks = thresholds().parts_per_thread * sharing_->threads();
-    const std::int64_t grains = (seen + kProductRowGrain - 1) / kProductRowGrain;
+    const std::int64_t grains = divide_up(seen, kProductRowGrain);
     for_each_task(sharing_, tasks, scratch_, [&](std::int64_t i, Scratch& scratch) {
       const TreeRange of{grains * i / tasks * kProductRowGrain,
                          std::min(seen, grains * (i + 1) / tasks * kProductRowGrain)};
@@ -175,7 +176,7 @@ void attention_kernel(const KernelArgs& args) {
   const Attention attention(args, 0);
   const Heads y(args.out[0]);
   const std::int64_t most = std::max<std::int64_t>(attention.most(), 1);
-  const std::int64_t blocks = (y.length + most - 1) / most;
+  const std::int64_t blocks = divide_up(y.length, most);
   std::int64_t ranges = 1;
   if (const ParallelFor* loops = attention.parallel()) {
     ranges = std::clamp<std::int64_t>(thresholds().parts_per_thread * loops->threads() /

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/prefetch.h"
+#include "base/rounding.h"
 #include "base/thresholds.h"
 #include "kernels/table.h"
 #include "ops/function_flops.h"
@@ -96,7 +97,7 @@ void fused_kernel(const KernelArgs& args) {
     return run_range(args, 0, size, args.scratch);
   }
   const std::int64_t piece = thresholds().fused_piece;
-  args.parallel->run((size + piece - 1) / piece, [&](std::int64_t i) {
+  args.parallel->run(divide_up(size, piece), [&](std::int64_t i) {
     Scratch scratch;
     run_range(args, i * piece, std::min(size, (i + 1) * piece), scratch);
   });

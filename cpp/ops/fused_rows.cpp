@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/rounding.h"
 #include "base/thresholds.h"
 #include "kernels/table.h"
 #include "ops/example_reduction.h"
@@ -326,7 +327,7 @@ void run_blocks_of_examples(const KernelArgs& args, std::int64_t rows, std::int6
     sums[k - args.in.size()] = static_cast<std::byte*>(args.scratch.take(std::size_t(bytes)));
   });
   const std::int64_t some = std::max<std::int64_t>(piece / kColumnBlock, 1);
-  const std::int64_t of_each = (blocks + some - 1) / some;  // pieces
+  const std::int64_t of_each = divide_up(blocks, some);  // pieces
   args.parallel->run(examples * of_each, [&](std::int64_t i) {
     Scratch scratch;
     const std::int64_t first = i / of_each * of_example;
@@ -357,7 +358,7 @@ void fused_rows_kernel(const KernelArgs& args) {
   if (const std::int64_t of_example = rows_of_example(args, program)) {
     return run_blocks_of_examples(args, rows, of_example, piece);
   }
-  args.parallel->run((rows + piece - 1) / piece, [&](std::int64_t i) {
+  args.parallel->run(divide_up(rows, piece), [&](std::int64_t i) {
     Scratch scratch;
     RowsRun(args, i * piece, std::min(rows, (i + 1) * piece), scratch).run();
   });

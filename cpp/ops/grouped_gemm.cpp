@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/rounding.h"
 #include "base/thresholds.h"
 
 namespace samegrad {
@@ -10,10 +11,6 @@ namespace {
 constexpr std::int64_t kPackRows = 12;  // that a block multiplies while it packs its columns
 
 constexpr std::int64_t kWorthCopying = 256;  // columns that share a copy of the rows
-
-constexpr std::int64_t divide_up(std::int64_t n, std::int64_t by) {
-  return (n + by - 1) / by;
-}
 
 struct Cut {
   std::int64_t rows, columns;  // of a block

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/rounding.h"
+
 namespace samegrad {
 namespace {
 
@@ -20,10 +22,10 @@ std::int64_t reach(const WindowGeometry& g) {
 }
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return a >= 0 ? (a + b - 1) / b : -(-a / b);
+  return a >= 0 ? divide_up(a, b) : -(-a / b);
 }
 std::int64_t floor_div(std::int64_t a, std::int64_t b) {
-  return a >= 0 ? a / b : -((-a + b - 1) / b);
+  return a >= 0 ? a / b : -divide_up(-a, b);
 }
 
 // Rows [begin, end) of the result.
@@ -89,7 +91,7 @@ ImageBand ImageBands::operator[](std::int64_t i) const {
 
 std::int64_t bands_per_image(const KernelArgs& args, std::int64_t images) {
   if (!args.parallel || args.parallel->threads() == 1 || images == 0) return 1;
-  return (thresholds().parts_per_thread * args.parallel->threads() + images - 1) / images;
+  return divide_up(thresholds().parts_per_thread * args.parallel->threads(), images);
 }
 
 }  // namespace samegrad

@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "base/rounding.h"
 #include "kernels/geometry.h"
 #include "ops/window.h"
 
@@ -25,7 +26,7 @@ class ImageBands {
   // About `count` bands of the images' rows, with the rows of the result that depend on them.
   static ImageBands of_images(const WindowGeometry& g, std::int64_t count);
 
-  std::int64_t count() const { return height_ == 0 ? 1 : (rows_ + height_ - 1) / height_; }
+  std::int64_t count() const { return height_ == 0 ? 1 : divide_up(rows_, height_); }
   ImageBand operator[](std::int64_t i) const;
 
  private:

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 
+#include "base/rounding.h"
 #include "base/thresholds.h"
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
@@ -43,13 +44,12 @@ void for_row_parts(const KernelArgs& args, std::int64_t rows, std::int64_t work,
     return;
   }
   const std::int64_t parts = thresholds().parts_per_thread * args.parallel->threads();
-  const std::int64_t height =
-      ((rows + parts - 1) / parts + kWholeTiles - 1) / kWholeTiles * kWholeTiles;
+  const std::int64_t height = round_up(divide_up(rows, parts), kWholeTiles);
   struct RowPartition {
     const F& f;
     std::int64_t rows, height;
   } const parts_of{f, rows, height};
-  args.parallel->run((rows + height - 1) / height, [&parts_of](std::int64_t part) {
+  args.parallel->run(divide_up(rows, height), [&parts_of](std::int64_t part) {
     const std::int64_t begin = part * parts_of.height;
     Scratch own;
     parts_of.f(begin, std::min(begin + parts_of.height, parts_of.rows), own);
@@ -91,10 +91,9 @@ class PackedGemm {
     if (!should_parallelize(parallel, rows_ * c_.k * c_.n)) return multiply({0, c_.n}, 0, 1);
     const std::int64_t wanted = thresholds().parts_per_thread * parallel->threads();
     // Only panels are one after the other.
-    const std::int64_t panels = c_.in_panels ? (c_.n + kWidestPanel - 1) / kWidestPanel : 1;
-    const std::int64_t width =
-        (panels + wanted - 1) / wanted * (c_.in_panels ? kWidestPanel : c_.n);
-    const std::int64_t across = (c_.n + width - 1) / width;
+    const std::int64_t panels = c_.in_panels ? divide_up(c_.n, kWidestPanel) : 1;
+    const std::int64_t width = divide_up(panels, wanted) * (c_.in_panels ? kWidestPanel : c_.n);
+    const std::int64_t across = divide_up(c_.n, width);
     const std::int64_t down = std::max<std::int64_t>(1, wanted / across);
     parallel->run(across * down, [&](std::int64_t i) {
       const std::int64_t first = i % across * width;
@@ -115,8 +114,7 @@ class PackedGemm {
       epilogue.bias = static_cast<const std::byte*>(epilogue.bias) + columns.first * item;
     }
     for (const RowPiece& piece : pieces_) {
-      const std::int64_t height =
-          ((piece.rows + parts - 1) / parts + kWholeTiles - 1) / kWholeTiles * kWholeTiles;
+      const std::int64_t height = round_up(divide_up(piece.rows, parts), kWholeTiles);
       const std::int64_t begin = std::min(part * height, piece.rows);
       const std::int64_t end = std::min(begin + height, piece.rows);
       if (begin == end) continue;

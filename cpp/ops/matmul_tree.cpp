@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/rounding.h"
 #include "base/thresholds.h"
 #include "kernels/elementwise_fn.h"
 #include "ops/attributes.h"
@@ -170,7 +171,7 @@ void pack_once(TreeProduct& p, const KernelArgs& args) {
         static_cast<char*>(args.scratch.take(c.product.tree_packed_bytes(c.k, columns, right)));
     const std::int64_t parts =
         args.parallel ? thresholds().parts_per_thread * args.parallel->threads() : 1;
-    const std::int64_t grains = (columns + grain - 1) / grain;
+    const std::int64_t grains = divide_up(columns, grain);
     const auto run = [&](std::int64_t i) {
       const std::int64_t begin = grains * i / parts * grain;
       const std::int64_t end = std::min(grains * (i + 1) / parts * grain, columns);

@@ -1,5 +1,6 @@
 // Pooling of images. Choosing maxima is linear once the places are known, so the gradient rows are
 // each other's gradients.
+#include "base/rounding.h"
 #include "kernels/table.h"
 #include "ops/attributes.h"
 #include "ops/expr.h"
@@ -29,7 +30,7 @@ bool sees_image(std::int64_t size, std::int64_t stride, std::int64_t before, std
                 std::int64_t outputs) {
   for (std::int64_t o = 0; o < outputs && o * stride < before; ++o) {
     const std::int64_t start = o * stride - before;
-    if (start + (-start + dilation - 1) / dilation * dilation >= size) return false;
+    if (start + round_up(-start, dilation) >= size) return false;
   }
   return true;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/rounding.h"
 #include "kernels/table.h"
 #include "plan/buffers.h"
 #include "runtime/block_pieces.h"
@@ -19,7 +20,7 @@ std::uint64_t hash_of_elements(DType dtype, const std::byte* x, std::int64_t n,
   if (n <= kPiece) return kernel(x, n, first);
   const std::int64_t item = std::int64_t(size_of(dtype));
   std::atomic<std::uint64_t> sum = 0;
-  parallel_loops().run((n + kPiece - 1) / kPiece, [&](std::int64_t i) {
+  parallel_loops().run(divide_up(n, kPiece), [&](std::int64_t i) {
     const std::int64_t begin = i * kPiece, count = std::min(kPiece, n - begin);
     sum += kernel(x + begin * item, count, first + begin);
   });

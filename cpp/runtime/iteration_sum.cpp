@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 
+#include "base/rounding.h"
 #include "base/thresholds.h"
 #include "kernels/table.h"
 #include "ops/tree_reduction.h"
@@ -98,9 +99,9 @@ class IterationProducts {
         std::size_t(std::max<std::int64_t>(1, rows / std::max<std::int64_t>(1, most_rows_)));
   }
 
-  std::int64_t across() const { return (n_ + side_ - 1) / side_; }
+  std::int64_t across() const { return divide_up(n_, side_); }
   std::int64_t blocks() const {
-    return (m_ + side_ - 1) / side_ * across() * std::int64_t(sums_.size());
+    return divide_up(m_, side_) * across() * std::int64_t(sums_.size());
   }
 
   void add(const IterationRange& iterations) const {

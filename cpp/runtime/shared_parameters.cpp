@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/rounding.h"
 #include "runtime/unique_ownership_fence.h"
 
 namespace samegrad {
@@ -41,7 +42,7 @@ std::byte* mapped_or_fail(void* memory, std::int64_t bytes) {
 
 std::size_t whole_pages(std::size_t bytes) {
   constexpr auto kGrain = std::size_t(SharedParameters::kGrain);
-  return std::max((bytes + kGrain - 1) / kGrain * kGrain, kGrain);
+  return std::max(round_up(bytes, kGrain), kGrain);
 }
 
 // Allocates memory for pages of a file; false if there is not enough.
@@ -152,7 +153,7 @@ SharedParameters::~SharedParameters() {
 
 std::int64_t SharedParameters::next_offset(std::int64_t end, std::int64_t bytes) {
   const std::int64_t grain = bytes < kLargePage ? kGrain : kLargePage;
-  return (end + grain - 1) / grain * grain;
+  return round_up(end, grain);
 }
 
 std::shared_ptr<Buffer> SharedParameters::map(const std::shared_ptr<SharedParameters>& self,

@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include "base/rounding.h"
 #include "base/thresholds.h"
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
@@ -34,7 +35,7 @@ std::int64_t subtree_examples(const WholeReduction& whole, std::int64_t blocks,
   const std::int64_t most = std::max<std::int64_t>(1, kMaxStateBytes / bytes);
   const std::int64_t parts =
       std::min((tasks + blocks - 1) / std::max<std::int64_t>(blocks, 1), most);
-  return std::max(whole.reduction.tree.leaf, (examples + parts - 1) / parts);
+  return std::max(whole.reduction.tree.leaf, divide_up(examples, parts));
 }
 
 void run_block(const WholeReduction& whole, const SubtreeState& subtree, const Rect& block,

@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "base/error.h"
+#include "base/rounding.h"
 #include "base/streaming_copy.h"
 #include "base/thresholds.h"
 #include "kernels/table.h"
@@ -459,7 +460,7 @@ void WorldSums::add_packed(const PackedSum& packed, std::int64_t bytes,
   const std::int64_t elements = bytes / width, block = thresholds().all_reduce_block;
   const bool parallel = bytes * std::int64_t(from.size()) > thresholds().parallel_all_reduce_bytes;
   const ParallelFor& loops = parallel ? parallel_loops() : serial_loops();
-  loops.run((elements + block - 1) / block, [&](std::int64_t i) {
+  loops.run(divide_up(elements, block), [&](std::int64_t i) {
     const std::int64_t begin = i * block, n = std::min(block, elements - begin);
     std::vector<const std::byte*> x;
     x.reserve(from.size());

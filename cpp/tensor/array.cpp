@@ -11,6 +11,7 @@
 #endif
 
 #include "base/error.h"
+#include "base/rounding.h"
 
 namespace samegrad {
 namespace {
@@ -36,7 +37,7 @@ std::int64_t Buffer::live_bytes() {
 }
 
 Buffer::Buffer(std::size_t bytes) : size_(bytes) {
-  const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  const std::size_t rounded = round_up(bytes, kAlignment);
   data_ = static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded ? rounded : kAlignment));
   if (!data_) {
     fail(ErrorKind::kMemory, "tensor", "the system gives no memory for ", bytes,

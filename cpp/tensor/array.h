@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/dtype.h"
+#include "base/rounding.h"
 #include "base/scalar.h"
 #include "base/shape.h"
 
@@ -15,8 +16,7 @@ namespace samegrad {
 
 inline constexpr std::size_t kAlignment = 64;
 constexpr std::int64_t aligned(std::int64_t bytes) {
-  return (bytes + std::int64_t(kAlignment) - 1) / std::int64_t(kAlignment) *
-         std::int64_t(kAlignment);
+  return round_up(bytes, std::int64_t(kAlignment));
 }
 
 // Elements of the dtype may be accessed as T: as their own type (of either sign), or as bytes.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/print_buffer.h"
+#include "base/rounding.h"
 #include "base/shape.h"
 #include "tensor/array.h"
 #include "tensor/attrs.h"
@@ -47,7 +48,7 @@ class Scratch {
 
   // 64-byte aligned, uninitialised; valid until the Frame around it ends.
   void* take(std::size_t bytes) {
-    bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    bytes = round_up(bytes, kAlignment);
 #ifdef SAMEGRAD_ASSERTIONS
     return take_checked(bytes);
 #else

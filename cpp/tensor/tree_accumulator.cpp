@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/rounding.h"
 #include "base/thresholds.h"
 
 namespace samegrad {
@@ -14,7 +15,7 @@ std::int64_t cut_at(std::int64_t all, std::int64_t grain, std::int64_t fitting) 
 }
 
 std::int64_t parts_of(std::int64_t all, std::int64_t part) {
-  return all == 0 ? 0 : (all + part - 1) / part;
+  return all == 0 ? 0 : divide_up(all, part);
 }
 
 // The size of parts of nearly equal size, at most that of cut_at().

@@ -1,6 +1,7 @@
 """Starts the programs beside this file as ranks of an MPI job, each with a hard time limit."""
 
 import contextlib
+import functools
 import os
 import signal
 import subprocess
@@ -112,8 +113,9 @@ def run(mpi, ranks, program, *args, limit=LIMIT, **variables):
     return Running(mpi, ranks, program, *args, **variables).end(limit)
 
 
+@functools.cache
 def run_alone(program, *args):
-    """The program in one process, without a launcher."""
+    """The program in one process, without a launcher; once with the same arguments."""
     done = subprocess.run(
         [sys.executable, str(PROGRAMS / program), *map(str, args)],
         capture_output=True, text=True, check=False, timeout=LIMIT,

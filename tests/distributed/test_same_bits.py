@@ -4,28 +4,20 @@ import pytest
 from launch import every_mpi, run, run_alone
 
 
-@pytest.fixture(scope="module")
-def weights():
-    """Return the hash of one process, with some replicas."""
-    known = {}
-
-    def of(*args):
-        if args not in known:
-            (known[args],) = lines(run_alone("cnn.py", "--one-process", *args))
-        return known[args]
-
-    return of
-
-
 def lines(ended):
     """Return the hash that each process printed."""
     return [line.split()[1] for line in ended.out.splitlines() if line.startswith("weights")]
 
 
+def weights_of_one_replica(*args):
+    (found,) = lines(run_alone("cnn.py", "--one-process", "--replicas", 1, *args))
+    return found
+
+
 @pytest.mark.parametrize("mpi", every_mpi())
 @pytest.mark.parametrize(("ranks", "replicas"), [(2, 1), (3, 1), (5, 1), (2, 4), (4, 2), (8, 1)])
-def test_the_tutorials_network_has_the_bits_of_one_replica(mpi, ranks, replicas, weights):
-    one = weights("--replicas", 1)  # batches of 32, 32 and 11
+def test_the_tutorials_network_has_the_bits_of_one_replica(mpi, ranks, replicas):
+    one = weights_of_one_replica()  # batches of 32, 32 and 11
     ended = run(mpi, ranks, "cnn.py", "--replicas", replicas)
     assert ended.code == 0, ended.text
     assert lines(ended) == [one] * ranks
@@ -33,9 +25,9 @@ def test_the_tutorials_network_has_the_bits_of_one_replica(mpi, ranks, replicas,
 
 @pytest.mark.parametrize("mpi", every_mpi())
 @pytest.mark.parametrize(("ranks", "replicas"), [(2, 2), (3, 1)])
-def test_unequal_and_empty_batches(mpi, ranks, replicas, weights):
+def test_unequal_and_empty_batches(mpi, ranks, replicas):
     args = ("--batch", 5, "--examples", 13)  # of 5 on 4 replicas 2, 2, 1 and 0, of 3 1, 1, 1 and 0
-    one = weights("--replicas", 1, *args)
+    one = weights_of_one_replica(*args)
     ended = run(mpi, ranks, "cnn.py", "--replicas", replicas, *args)
     assert ended.code == 0, ended.text
     assert lines(ended) == [one] * ranks
@@ -54,8 +46,8 @@ def test_each_process_has_as_many_threads_as_it_likes(mpi, shared):
 
 @pytest.mark.parametrize("mpi", every_mpi())
 @pytest.mark.parametrize("ranks", [2, 3])
-def test_sums_that_are_sent_have_the_bits_of_those_in_shared_memory(mpi, ranks, weights):
-    one = weights("--replicas", 1)
+def test_sums_that_are_sent_have_the_bits_of_those_in_shared_memory(mpi, ranks):
+    one = weights_of_one_replica()
     for shared in (0, 1):
         ended = run(mpi, ranks, "cnn.py", "--replicas", 6 // ranks, SAMEGRAD_MPI_SHARED=shared)
         assert ended.code == 0, ended.text

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/rounding.h"
 #include "base/thresholds.h"
 #include "kernels/table.h"
 #include "runtime/check_kernel.h"
@@ -246,7 +247,7 @@ void pack_part(const PackTask& task, std::int64_t part, std::int64_t parts, cons
     if (part > 0 || std::exchange(run.call.iterations->made[at + std::size_t(replica)], 1)) return;
   } else if (parts > 1) {
     const std::int64_t columns = prepacking.columns(source, node.attrs);
-    const std::int64_t grains = (columns + kProductColumnGrain - 1) / kProductColumnGrain;
+    const std::int64_t grains = divide_up(columns, kProductColumnGrain);
     begin = grains * part / parts * kProductColumnGrain;
     end = std::min(columns, grains * (part + 1) / parts * kProductColumnGrain);
     if (begin >= end) return;

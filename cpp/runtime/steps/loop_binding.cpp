@@ -1,6 +1,7 @@
 // Bindings of a loop: the chunks of its examples, the places of its tree results, and their joins.
 #include <algorithm>
 
+#include "base/rounding.h"
 #include "base/thresholds.h"
 #include "plan/cost.h"
 #include "runtime/execution_context.h"
@@ -12,7 +13,7 @@ namespace {
 // only the caller runs it.
 std::int64_t chunk_of(const LoopStep& loop, std::int64_t total, int threads) {
   if (threads == 0) return std::max(loop.tile_examples, total);
-  const auto part = [&](std::int64_t pieces) { return (total + pieces - 1) / pieces; };
+  const auto part = [&](std::int64_t pieces) { return divide_up(total, pieces); };
   const std::int64_t even = part(thresholds().parts_per_thread * threads);
   // Each chunk passes through the weights at least once.
   const std::int64_t wide = streams_weights(loop) ? part(threads) : 0;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/rounding.h"
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
 #include "runtime/steps/sparse_rows.h"
@@ -155,7 +156,7 @@ class SparseExchange {
   void for_chunks(std::int64_t n, std::size_t s, const F& f) const {
     constexpr std::int64_t kChunkBytes = 256 << 10;
     const std::int64_t rows = std::max<std::int64_t>(1, kChunkBytes / row_bytes(s));
-    const std::int64_t chunks = (n + rows - 1) / rows;
+    const std::int64_t chunks = divide_up(n, rows);
     if (chunks < 2 || parallel_loops().threads() == 1) {
       if (n > 0) f(std::int64_t(0), n, context_.main_task().scratch);
       return;

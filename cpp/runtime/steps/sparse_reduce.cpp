@@ -1,5 +1,6 @@
 // Numbers that sparse gradients are reduced to, as for a norm: the blocks of the reduction order
 // that have a named row, and no others.
+#include "base/rounding.h"
 #include "runtime/step_run.h"
 
 #include <array>
@@ -89,7 +90,7 @@ class SparseReducer {
     blocks_.take_at_once(scratch);
     SparseCursor cursor{blocks_.take_rows(scratch),
                         blocks_.position_of(elements.begin / binding_.width),
-                        blocks_.position_of((elements.end + binding_.width - 1) / binding_.width),
+                        blocks_.position_of(divide_up(elements.end, binding_.width)),
                         0,
                         nullptr,
                         scratch};

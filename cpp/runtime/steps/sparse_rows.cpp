@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/prefetch.h"
+#include "base/rounding.h"
 #include "base/thresholds.h"
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
@@ -240,8 +241,7 @@ void SparseBlocks::run(const Rows& rows, Scratch& scratch) const {
 }
 
 void SparseBlocks::store_sums() const {
-  const std::int64_t blocks =
-      (binding_.named.count + binding_.block_rows - 1) / binding_.block_rows;
+  const std::int64_t blocks = divide_up(binding_.named.count, binding_.block_rows);
   const auto store = [&](std::int64_t first, std::int64_t last, Scratch& scratch) {
     const Scratch::Frame frame(scratch);
     take_at_once(scratch);

@@ -1,4 +1,5 @@
 // Updates by sparse gradients.
+#include "base/rounding.h"
 #include "runtime/step_run.h"
 
 #include <cstring>
@@ -33,7 +34,7 @@ class SparseUpdater {
     }
     if (blocks_.sparse && hashes_) mark_changes();
     const std::int64_t rows = blocks_.count();
-    const std::int64_t blocks = (rows + blocks_.rows_of_block() - 1) / blocks_.rows_of_block();
+    const std::int64_t blocks = divide_up(rows, blocks_.rows_of_block());
     const ParallelFor& loops = parallel_loops();
     if (loops.threads() == 1 || blocks < 2 || blocks_.work() < thresholds().parallel_tree_work) {
       return run_blocks(0, blocks, context_.main_task().scratch);

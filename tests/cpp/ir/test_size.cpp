@@ -1,4 +1,6 @@
 // Sizes as polynomials in counts, and what a trace decides about them.
+#include <random>
+
 #include "base/error.h"
 #include "check.h"
 #include "error_message.h"
@@ -25,6 +27,42 @@ TEST("sizes have one form, however they were computed") {
   CHECK_EQ(((n * n + m).value({7, 300})), 349);
   CHECK_EQ((n - n + 5).number().value_or(-1), 5);
   CHECK(!n.number() && n.symbol() == 0 && !(n * 2).symbol());
+}
+
+TEST("sums, products and quotients of random sizes are those of their values") {
+  std::mt19937 generator(3);
+  const auto up_to = [&](int most) { return int(generator() % unsigned(most + 1)); };
+  const auto any_size = [&] {
+    Size sum = up_to(6) - 3;
+    for (int terms = up_to(3); terms > 0; --terms) {
+      Size product = up_to(6) - 3;
+      for (int factors = up_to(2); factors > 0; --factors) product = product * (up_to(1) ? n : m);
+      sum = sum + product;
+    }
+    return sum;
+  };
+  for (int i = 0; i < 2000; ++i) {
+    const Size a = any_size(), b = any_size(), product = a * b;
+    for (const std::vector<std::int64_t>& counts : {std::vector<std::int64_t>{0, 1}, {7, 300}}) {
+      const std::int64_t x = a.value(counts), y = b.value(counts);
+      CHECK_EQ((a + b).value(counts), x + y);
+      CHECK_EQ((a - b).value(counts), x - y);
+      CHECK_EQ(product.value(counts), x * y);
+      CHECK(!a.never_negative() || x >= 0);
+      CHECK_EQ(a.number().value_or(x), x);
+      CHECK_EQ(a.with_symbols([](int symbol) { return 1 - symbol; }).value({counts[1], counts[0]}),
+               x);
+    }
+    CHECK(product == b * a && (b == Size(0) || product.over(b) == a));
+    Size of_terms;
+    for (const auto& [factors, coefficient] : a.terms()) {
+      CHECK(coefficient != 0);
+      Size term = coefficient;
+      for (const int symbol : factors) term = term * Size::of_symbol(symbol);
+      of_terms = of_terms + term;
+    }
+    CHECK(of_terms == a && a.symbols().empty() == a.number().has_value());
+  }
 }
 
 TEST("a quotient of sizes is exact or none") {
