@@ -64,7 +64,11 @@ class StableList {
   bool empty() const { return chunks_.empty(); }
 
   void push_back(T value) {
-    if (chunks_.empty() || chunks_.back().size() == kChunk) chunks_.emplace_back().reserve(kChunk);
+    if (chunks_.empty() || chunks_.back().size() == kChunk) {
+      std::vector<T> chunk;
+      chunk.reserve(kChunk);
+      chunks_.push_back(std::move(chunk));
+    }
     chunks_.back().push_back(std::move(value));
   }
   void pop_back() {

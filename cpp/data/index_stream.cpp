@@ -258,7 +258,8 @@ class ShardPlan final : public IndexPlan {
   }
   std::int64_t size() const override {
     const std::int64_t size = input_->size();
-    return size == kEndless ? kEndless : divide_up(size - index_, count_);
+    return size == kEndless ? kEndless
+                            : divide_up(std::max<std::int64_t>(size - index_, 0), count_);
   }
 
  private:

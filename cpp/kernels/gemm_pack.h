@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/rounding.h"
 #include "kernels/gemm.h"
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
@@ -11,7 +12,7 @@ namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 // Columns of the packed form: whole panels, but a last panel of one vector where that is enough.
 template <class T>
 std::int64_t packed_columns(std::int64_t n) {
-  return (n + Vec<T>::kLanes - 1) / Vec<T>::kLanes * Vec<T>::kLanes;
+  return round_up(n, Vec<T>::kLanes);
 }
 
 template <class T>

@@ -94,7 +94,7 @@ struct TreeMemory {
   TreeStack<T> stack;
 
  private:
-  static std::size_t aligned(std::size_t elements) { return (elements * sizeof(T) + 63) / 64 * 64; }
+  static std::size_t aligned(std::size_t elements) { return round_up(elements * sizeof(T), 64u); }
 };
 
 // The columns of rows, row_of(r) each, in groups of kColumns, each with all rows. Some rows at a
@@ -294,7 +294,7 @@ class FilterTree {
     return std::min(g.group_out(), block.columns);
   }
   static std::size_t list_bytes(std::int64_t count) {
-    return (static_cast<std::size_t>(count) * sizeof(T*) + 63) / 64 * 64;
+    return round_up(static_cast<std::size_t>(count) * sizeof(T*), 64u);
   }
 
   void run_group(const T* x, const T* dy, std::int64_t columns, T* result) {

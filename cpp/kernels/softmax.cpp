@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/rounding.h"
 #include "kernels/lanes.h"
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
@@ -117,7 +118,7 @@ void softmax(const void* x, void* y, std::int64_t rows, std::int64_t n) {
   const T* from = static_cast<const T*>(x);
   T* to = static_cast<T*>(y);
   static_assert(kShortRounds == 4);
-  switch ((n + kRowLanes<T> - 1) / kRowLanes<T>) {
+  switch (divide_up(n, kRowLanes<T>)) {
     case 1:
       return softmax_short<T, 1>(from, to, rows, n);
     case 2:

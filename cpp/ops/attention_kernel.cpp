@@ -1,13 +1,13 @@
 // Attention, with whole rows of scores for a few queries at a time, which stay in L2. No matrix of
 // all pairs is ever in memory, nor is the dropout mask, which the derivative draws again. Each
 // number is computed by the functions that compute it in the decomposition.
-#include "base/rounding.h"
 #include "ops/attention.h"
 
 #include <algorithm>
 #include <limits>
 
 #include "base/reduction_order.h"
+#include "base/rounding.h"
 #include "base/thresholds.h"
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"

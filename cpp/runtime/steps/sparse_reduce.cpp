@@ -1,11 +1,11 @@
 // Numbers that sparse gradients are reduced to, as for a norm: the blocks of the reduction order
 // that have a named row, and no others.
-#include "base/rounding.h"
 #include "runtime/step_run.h"
 
 #include <array>
 #include <cstring>
 
+#include "base/rounding.h"
 #include "base/thresholds.h"
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"

@@ -1,9 +1,9 @@
 // Updates by sparse gradients.
-#include "base/rounding.h"
 #include "runtime/step_run.h"
 
 #include <cstring>
 
+#include "base/rounding.h"
 #include "base/thresholds.h"
 #include "kernels/table.h"
 #include "runtime/hashes.h"
