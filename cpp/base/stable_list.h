@@ -1,4 +1,4 @@
-// A list whose elements stay where they are while it grows.
+// StableList: elements keep their addresses while the list grows.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace samegrad {
 
-// Chunks of as many elements as a power of two, so that an index is two loads. (One of std::deque
-// is a division by the size of an element.)
+// Chunks of a power of two of elements: an index costs two loads, and std::deque's a division by
+// the size of an element.
 template <class T>
 class StableList {
   static constexpr std::size_t kChunk = 16;

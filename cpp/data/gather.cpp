@@ -2,8 +2,6 @@
 
 #include <cstring>
 
-#include "base/rounding.h"
-
 namespace samegrad {
 namespace {
 
@@ -44,7 +42,6 @@ std::vector<Array> gather_groups(const FeedSource& source, const RowIndices& ind
   const DType dtype = copies ? source.array.dtype() : DType::kInt64;
   Shape shape = copies ? source.array.shape() : Shape{0};
   const std::size_t row_bytes = std::size_t(shape.size(1, shape.rank())) * size_of(dtype);
-  const auto aligned = [](std::size_t bytes) { return round_up(bytes, kAlignment); };
   std::size_t bytes = 0;
   std::int64_t begin = 0;
   for (const std::int64_t end : ends)

@@ -31,27 +31,27 @@ Size Size::of_symbol(int symbol) {
 
 void Size::add(const Factors& factors, std::int64_t coefficient) {
   if (factors.empty()) {
-    number_ = size_sum(number_, coefficient);
+    constant_ = size_sum(constant_, coefficient);
     return;
   }
-  const auto at = others_.try_emplace(factors, 0).first;
+  const auto at = symbolic_.try_emplace(factors, 0).first;
   at->second = size_sum(at->second, coefficient);
-  if (at->second == 0) others_.erase(at);
+  if (at->second == 0) symbolic_.erase(at);
 }
 
 Size::Terms Size::terms() const {
-  Terms all = others_;
-  if (number_ != 0) all.emplace(Factors(), number_);
+  Terms all = symbolic_;
+  if (constant_ != 0) all.emplace(Factors(), constant_);
   return all;
 }
 
 std::optional<std::int64_t> Size::number() const {
-  return is_number() ? std::optional(number_) : std::nullopt;
+  return symbolic_.empty() ? std::optional(constant_) : std::nullopt;
 }
 
 std::int64_t Size::value(const std::vector<std::int64_t>& counts) const {
-  std::int64_t sum = number_;
-  for (const auto& [factors, coefficient] : others_) {
+  std::int64_t sum = constant_;
+  for (const auto& [factors, coefficient] : symbolic_) {
     std::int64_t product = coefficient;
     for (int symbol : factors) product = size_product(product, counts[std::size_t(symbol)]);
     sum = size_sum(sum, product);
@@ -61,20 +61,20 @@ std::int64_t Size::value(const std::vector<std::int64_t>& counts) const {
 
 std::vector<int> Size::symbols() const {
   std::set<int> found;
-  for (const auto& [factors, coefficient] : others_) found.insert(factors.begin(), factors.end());
+  for (const auto& [factors, coefficient] : symbolic_) found.insert(factors.begin(), factors.end());
   return {found.begin(), found.end()};
 }
 
 std::optional<int> Size::symbol() const {
-  if (others_.size() != 1 || number_ != 0) return std::nullopt;
-  const auto& [factors, coefficient] = *others_.begin();
+  if (symbolic_.size() != 1 || constant_ != 0) return std::nullopt;
+  const auto& [factors, coefficient] = *symbolic_.begin();
   if (factors.size() != 1 || coefficient != 1) return std::nullopt;
   return factors[0];
 }
 
 Size Size::with_symbols(const std::function<int(int)>& map) const {
-  Size mapped = number_;
-  for (const auto& [factors, coefficient] : others_) {
+  Size mapped = constant_;
+  for (const auto& [factors, coefficient] : symbolic_) {
     Factors others;
     for (int symbol : factors) others.push_back(map(symbol));
     std::ranges::sort(others);
@@ -84,8 +84,8 @@ Size Size::with_symbols(const std::function<int(int)>& map) const {
 }
 
 Size Size::with_sizes(const std::function<Size(int)>& map) const {
-  Size sum = number_;
-  for (const auto& [factors, coefficient] : others_) {
+  Size sum = constant_;
+  for (const auto& [factors, coefficient] : symbolic_) {
     Size product = coefficient;
     for (int symbol : factors) product = product * map(symbol);
     sum = sum + product;
@@ -94,10 +94,10 @@ Size Size::with_sizes(const std::function<Size(int)>& map) const {
 }
 
 std::optional<Size> Size::solved_for(int symbol) const {
-  const auto own = others_.find(Factors{symbol});
-  if (own == others_.end() || std::abs(own->second) != 1) return std::nullopt;
-  Size rest = -number_ * own->second;
-  for (const auto& [factors, coefficient] : others_) {
+  const auto own = symbolic_.find(Factors{symbol});
+  if (own == symbolic_.end() || std::abs(own->second) != 1) return std::nullopt;
+  Size rest = -constant_ * own->second;
+  for (const auto& [factors, coefficient] : symbolic_) {
     if (factors == own->first) continue;
     if (std::ranges::find(factors, symbol) != factors.end()) return std::nullopt;
     rest.add(factors, -coefficient * own->second);
@@ -122,14 +122,14 @@ std::string Size::to_string(const std::function<std::string(int)>& name) const {
 }
 
 bool Size::never_negative() const {
-  return number_ >= 0 &&
-         std::ranges::all_of(others_, [](const auto& term) { return term.second >= 0; });
+  return constant_ >= 0 &&
+         std::ranges::all_of(symbolic_, [](const auto& term) { return term.second >= 0; });
 }
 
 Size Size::operator+(const Size& other) const {
   Size sum = *this;
-  sum.add({}, other.number_);
-  for (const auto& [factors, coefficient] : other.others_) sum.add(factors, coefficient);
+  sum.constant_ = size_sum(constant_, other.constant_);
+  for (const auto& [factors, coefficient] : other.symbolic_) sum.add(factors, coefficient);
   return sum;
 }
 
@@ -138,7 +138,7 @@ Size Size::operator-(const Size& other) const {
 }
 
 Size Size::operator*(const Size& other) const {
-  if (is_number() && other.is_number()) return size_product(number_, other.number_);
+  if (number() && other.number()) return size_product(constant_, other.constant_);
   Size product;
   const Terms others = other.terms();
   for (const auto& [a, x] : terms()) {
@@ -153,9 +153,9 @@ Size Size::operator*(const Size& other) const {
 
 std::optional<Size> Size::over(const Size& divisor) const {
   if (divisor == Size(0)) return std::nullopt;
-  if (is_number() && divisor.is_number()) {
-    if (number_ % divisor.number_ != 0) return std::nullopt;
-    return number_ / divisor.number_;
+  if (number() && divisor.number()) {
+    if (constant_ % divisor.constant_ != 0) return std::nullopt;
+    return constant_ / divisor.constant_;
   }
   const auto [below, by] = *divisor.terms().rbegin();
   Size quotient, rest = *this;

@@ -12,7 +12,7 @@ namespace samegrad {
 
 class Size {
  public:
-  Size(std::int64_t number = 0) : number_(number) {}  // NOLINT: every number is a size
+  Size(std::int64_t number = 0) : constant_(number) {}  // NOLINT: every number is a size
   static Size of_symbol(int symbol);
 
   // The value, where no symbol decides it.
@@ -58,12 +58,11 @@ class Size {
   bool operator==(const Size&) const = default;
 
  private:
-  bool is_number() const { return others_.empty(); }
   void add(const Factors& factors, std::int64_t coefficient);
 
-  // The coefficient of no symbols. Most sizes are this number, and need no memory.
-  std::int64_t number_;
-  Terms others_;
+  // The constant term, and the others. Most sizes have a constant term alone, and need no memory.
+  std::int64_t constant_;
+  Terms symbolic_;
 };
 
 }  // namespace samegrad

@@ -139,15 +139,19 @@ class AttentionParts {
   }
   Expr masked(Expr x) const { return allowed_ ? select(*allowed_, x, 0.0) : x; }
 
-  // Draws the mask of the weights that dropout keeps; once, for the weights and their gradients.
-  void draw(Expr p) {
-    if (!key_) return;
+  // The mask of the weights that dropout keeps: drawn once, for the weights and their gradients.
+  std::optional<Expr> draw_kept(Expr p) const {
+    if (!key_) return std::nullopt;
     const Expr drawn = call("stateless_random_uniform_like", *key_, p,
                             StatelessLikeAttrs(DrawAttrs{.dtype = attrs.draw}));
-    kept_ = drawn >= attrs.rate.as<double>();
+    return drawn >= attrs.rate.as<double>();
   }
-  Expr dropped(Expr p) const { return kept_ ? select(*kept_, p * kept_scale(), 0.0) : p; }
-  Expr undropped(Expr g) const { return kept_ ? select(*kept_, g, 0.0) * kept_scale() : g; }
+  Expr dropped(Expr p, const std::optional<Expr>& kept) const {
+    return kept ? select(*kept, p * kept_scale(), 0.0) : p;
+  }
+  Expr undropped(Expr g, const std::optional<Expr>& kept) const {
+    return kept ? select(*kept, g, 0.0) * kept_scale() : g;
+  }
 
   const Expr q, k, v;
   const AttentionAttrs& attrs;
@@ -156,28 +160,28 @@ class AttentionParts {
  private:
   double kept_scale() const { return 1 / (1 - attrs.rate.as<double>()); }
 
-  std::optional<Expr> allowed_, key_, kept_;
+  std::optional<Expr> allowed_, key_;
 };
 
 Values attention_decompose(const VjpArgs& v) {
-  AttentionParts in(v, 0);
+  const AttentionParts in(v, 0);
   const Expr p = in.weights();
-  in.draw(p);
-  return cotangents(heads_first(multiply(in.dropped(p), heads_first(in.v), false, false)));
+  const std::optional<Expr> kept = in.draw_kept(p);
+  return cotangents(heads_first(multiply(in.dropped(p, kept), heads_first(in.v), false, false)));
 }
 
 // The gradient in the form that differentiation of the decomposition gives.
 Values attention_grad_decompose(const VjpArgs& v) {
-  AttentionParts in(v, 1);
+  const AttentionParts in(v, 1);
   const Expr ct = heads_first(Expr(v.b, v.in[0])), p = in.weights();
-  in.draw(p);
-  const Expr of_weights = in.undropped(multiply(ct, heads_first(in.v), false, true));
+  const std::optional<Expr> kept = in.draw_kept(p);
+  const Expr of_weights = in.undropped(multiply(ct, heads_first(in.v), false, true), kept);
   const int last = p.type().shape.rank() - 1;
   const Expr of_scores =
       in.masked(p * (of_weights - reduce_sum(of_weights * p, {last}, true))) * in.scale;
   return cotangents(heads_first(multiply(of_scores, heads_first(in.k), false, false)),
                     heads_first(multiply(of_scores, heads_first(in.q), true, false)),
-                    heads_first(multiply(in.dropped(p), ct, true, false)));
+                    heads_first(multiply(in.dropped(p, kept), ct, true, false)));
 }
 
 Values attention_vjp(const VjpArgs& v) {

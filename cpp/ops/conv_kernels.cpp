@@ -272,7 +272,7 @@ std::int64_t most_examples(const WindowGeometry& g, std::int64_t images_per_exam
 }
 
 // Leaves and joins of a subtree of few enough examples for their pixels to stay in cache.
-void multiply_tree(const LeafArgs& args) {
+void filter_grad_small_subtree(const LeafArgs& args) {
   const FilterGradient& gradient = *static_cast<const FilterGradient*>(args.operands);
   const std::int64_t examples = args.end - args.begin;
   if (examples <= kLeafExamples) return filter_grad_leaf(args);
@@ -291,11 +291,11 @@ void multiply_tree(const LeafArgs& args) {
 void filter_grad_subtree(const LeafArgs& args) {
   const FilterGradient& gradient = *static_cast<const FilterGradient*>(args.operands);
   const std::int64_t most = most_examples(gradient.geometry, gradient.images_per_example);
-  fold_subtrees(
-      args, most, args.block, args.state, gradient.dtype,
-      [&](TreeRange of, const Accumulator& state) {
-        multiply_tree({args.operands, of.begin, of.end, args.block, state, true, args.scratch});
-      });
+  fold_subtrees(args, most, args.block, args.state, gradient.dtype,
+                [&](TreeRange of, const Accumulator& state) {
+                  filter_grad_small_subtree(
+                      {args.operands, of.begin, of.end, args.block, state, true, args.scratch});
+                });
 }
 
 // The packed pixels of a leaf or of a subtree, and a block of the state on each level above them.

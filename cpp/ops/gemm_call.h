@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 
-#include "base/rounding.h"
 #include "kernels/table.h"
 #include "ops/matmul_kernel.h"
 
@@ -26,7 +25,7 @@ struct GemmCall {
   std::int64_t a_bytes() const { return m * k * std::int64_t(item); }
   std::int64_t b_bytes() const { return k * n * std::int64_t(item); }
   std::int64_t y_bytes() const { return m * n * std::int64_t(item); }
-  std::size_t packed_bytes() const { return round_up(product.packed_bytes(k, n), kAlignment); }
+  std::size_t packed_bytes() const { return aligned(product.packed_bytes(k, n)); }
   // Packs columns [begin, end) of b, from a multiple of kProductColumnGrain on; all of them, unless
   // the packed form is in panels.
   void pack(const char* matrix, std::int64_t begin, std::int64_t end, void* packed) const {

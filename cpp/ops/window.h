@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "base/rounding.h"
 #include "base/thresholds.h"
 #include "kernels/geometry.h"
 #include "ops/attributes.h"
@@ -40,7 +39,7 @@ void for_each_image(const KernelArgs& args, std::int64_t images, std::size_t scr
   const std::int64_t threads = args.parallel ? args.parallel->threads() : 1;
   const std::int64_t tasks =
       threads > 1 ? std::min(images, thresholds().parts_per_thread * threads) : 1;
-  const std::size_t bytes = round_up(scratch_bytes, kAlignment);
+  const std::size_t bytes = aligned(scratch_bytes);
   char* memory = static_cast<char*>(args.scratch.take(bytes * std::size_t(tasks)));
   if (tasks <= 1) {
     for (std::int64_t i = 0; i < images; ++i) body(i, memory);

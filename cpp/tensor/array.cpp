@@ -11,7 +11,6 @@
 #endif
 
 #include "base/error.h"
-#include "base/rounding.h"
 
 namespace samegrad {
 namespace {
@@ -37,7 +36,7 @@ std::int64_t Buffer::live_bytes() {
 }
 
 Buffer::Buffer(std::size_t bytes) : size_(bytes) {
-  const std::size_t rounded = round_up(bytes, kAlignment);
+  const std::size_t rounded = aligned(bytes);
   data_ = static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded ? rounded : kAlignment));
   if (!data_) {
     fail(ErrorKind::kMemory, "tensor", "the system gives no memory for ", bytes,

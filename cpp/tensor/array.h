@@ -1,6 +1,7 @@
 // Concrete tensors: contiguous row-major views of ref-counted, 64-byte aligned memory.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -15,8 +16,8 @@
 namespace samegrad {
 
 inline constexpr std::size_t kAlignment = 64;
-constexpr std::int64_t aligned(std::int64_t bytes) {
-  return round_up(bytes, std::int64_t(kAlignment));
+constexpr auto aligned(std::integral auto bytes) {
+  return round_up(bytes, decltype(bytes)(kAlignment));
 }
 
 // Elements of the dtype may be accessed as T: as their own type (of either sign), or as bytes.

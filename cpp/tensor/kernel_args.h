@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/print_buffer.h"
-#include "base/rounding.h"
 #include "base/shape.h"
 #include "tensor/array.h"
 #include "tensor/attrs.h"
@@ -48,7 +47,7 @@ class Scratch {
 
   // 64-byte aligned, uninitialised; valid until the Frame around it ends.
   void* take(std::size_t bytes) {
-    bytes = round_up(bytes, kAlignment);
+    bytes = aligned(bytes);
 #ifdef SAMEGRAD_ASSERTIONS
     return take_checked(bytes);
 #else
