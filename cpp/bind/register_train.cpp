@@ -260,10 +260,9 @@ void register_step(py::module_& m) {
 
 void register_tape(py::module_& m) {
   py::class_<Tape>(m, "Tape")
-      .def(py::init([](bool persistent, bool watch_variables) {
-             return std::make_unique<Tape>(python_host, persistent, watch_variables);
-           }),
-           py::arg("persistent"), py::arg("watch_variables"))
+      .def(
+          py::init([](bool persistent) { return std::make_unique<Tape>(python_host, persistent); }),
+          py::arg("persistent"))
       // Both methods are native code, so that an interrupt cannot arrive between a call and its
       // effect.
       .def("__enter__",

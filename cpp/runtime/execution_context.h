@@ -38,6 +38,8 @@ class ExecutionContext {
  public:
   ExecutionContext(const Plan& plan, const IndexedVector<StepId, LoopLayout>& layouts);
 
+  const Plan& plan() const { return plan_; }
+
   // Lays out the arena for the call's counts of examples.
   void bind(const ExecuteParams& call, int threads);
   bool is_bound_to(const ExecuteParams& call, int threads) const {

@@ -15,8 +15,7 @@ namespace samegrad {
 // Reverse-mode differentiation over windows of a trace.
 class Tape {
  public:
-  Tape(const Host& host, bool persistent, bool watch_variables)
-      : host_(host), persistent_(persistent), watch_variables_(watch_variables) {}
+  Tape(const Host& host, bool persistent) : host_(host), persistent_(persistent) {}
 
   void start();
   void stop();
@@ -71,7 +70,6 @@ class Tape {
 
   const Host& host_;
   bool persistent_;
-  bool watch_variables_;
   bool recording_ = false;
   bool used_ = false;
   std::shared_ptr<Trace> trace_;

@@ -26,8 +26,7 @@ class ChunkRun {
   // With loops, their threads share each node.
   ChunkRun(const LoopStep& loop, const StepRun& run, const LoopBinding& binding, const Chunk& chunk,
            Task& task, const ParallelFor* loops = nullptr)
-      : plan_(run.plan),
-        loop_(loop),
+      : loop_(loop),
         layout_(run.context.layout(run.step)),
         call_(run.call),
         context_(run.context),
@@ -66,7 +65,7 @@ class ChunkRun {
 #ifdef SAMEGRAD_ASSERTIONS
     for (const auto& [t, check] : checks_) {
       check->compare(
-          *plan_.graph.producer(loop_.trees[std::size_t(t)]),
+          *context_.plan().graph.producer(loop_.trees[std::size_t(t)]),
           layout_.trees[std::size_t(t)].whole.at(context_.at(chunk_.trees[std::size_t(t)])));
     }
 #endif
@@ -161,7 +160,6 @@ class ChunkRun {
     });
   }
 
-  const Plan& plan_;
   const LoopStep& loop_;
   const LoopLayout& layout_;
   const ExecuteParams& call_;

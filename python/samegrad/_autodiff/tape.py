@@ -56,7 +56,7 @@ class GradientTape(_core.Tape):
     """
 
     def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
-        super().__init__(persistent, watch_accessed_variables)
+        super().__init__(persistent)
         self._watch_variables = watch_accessed_variables
         self._watched: dict[int, Variable] = {}
         self._first_read: int | None = None  # of the trace's, since the tape was entered

@@ -27,7 +27,7 @@ std::unique_ptr<CompiledFunction> gather_step(int replicas) {
   const Scope scope(with_trace(trace));
   Tensor x = trace->tensor(
       trace->argument(PerReplica<Array>(std::size_t(replicas), rows_from(0, 2)), {0, 1, 0}));
-  Tape tape(host, false, true);
+  Tape tape(host, false);
   tape.start();
   tape.watch(x);
   const Tensor everything =

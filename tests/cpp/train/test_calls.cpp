@@ -19,7 +19,7 @@ float gradient_of_three_uses(bool call) {
   const Scope scope(with_trace(trace));
   const auto v =
       std::make_shared<Variable>("v", std::vector<Array>{Array::number(DType::kFloat32, 1)});
-  Tape tape(host, false, true);
+  Tape tape(host, false);
   tape.start();
   const Tensor x = trace->tensor(trace->read(v));
   const Tensor large = trace->tensor(trace->number(DType::kFloat32, 1e8));
@@ -45,7 +45,7 @@ TEST("the nodes of a call's derivative are a call, and empty calls are not") {
   register_all_ops();
   const auto trace = std::make_shared<FunctionTrace>(host, 1);
   const Scope scope(with_trace(trace));
-  Tape tape(host, false, true);
+  Tape tape(host, false);
   tape.start();
   const Tensor x = make_tensor(Array::scalar(2.0));
   tape.watch(x);
@@ -91,7 +91,7 @@ TEST("a run under an eager tape is differentiated by a program that reads what t
   scope.reset();
   CompiledFunction step(graph->finish({product.value}), PlanOptions());
 
-  Tape tape(host, true, true);
+  Tape tape(host, true);
   tape.start();
   const auto eager = current_eager_trace();
   const Tensor x = make_tensor(Array::scalar(5.0));

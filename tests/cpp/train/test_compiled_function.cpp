@@ -53,7 +53,7 @@ class Network {
     const Tensor x =
         trace->tensor(trace->argument(of_each(random_array({8, 10, 10, 1}, 1, 1)), kRows0));
     const Tensor y = trace->tensor(trace->argument(of_each(labels_of(8)), kRows0));
-    Tape tape(host, false, true);
+    Tape tape(host, false);
     tape.start();
     const Tensor loss = share_of_loss(*trace, x, y);
     tape.stop();
