@@ -22,6 +22,7 @@ def test_the_root_loads_nothing():
 def test_the_public_names_load_no_extras():
     loaded = set(printed("import sys, samegrad as tf; tf.Tensor; print(*sys.modules)"))
     assert {"numpy", "samegrad._api", "samegrad._core"} <= loaded and not EXTRAS & loaded
+    assert not [name for name in loaded if name.startswith("samegrad._keras")]
 
 
 @pytest.mark.parametrize(

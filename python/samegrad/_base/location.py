@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib.util
 import linecache
 import os
 import sys
 import warnings
+from importlib.machinery import PathFinder
 
 import numpy as np
 
@@ -17,7 +17,8 @@ from samegrad._base.user_files import cell_of, shown_line
 
 def _folders() -> tuple[str, ...]:
     """Return the folders between user code and an op: samegrad, NumPy, Keras and its helpers."""
-    specs = (importlib.util.find_spec(name) for name in ("keras", "optree"))
+    # Not by `importlib.util.find_spec`, for which samegrad's finder would prepare Keras.
+    specs = (PathFinder.find_spec(name) for name in ("keras", "optree"))
     found = (spec.origin for spec in specs if spec is not None and spec.origin is not None)
     own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     packages = (own, *(os.path.dirname(os.path.abspath(file)) for file in (np.__file__, *found)))
